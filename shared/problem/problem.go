@@ -1,0 +1,122 @@
+// Package problem gives every failure one shape: a kind for machines, a detail for people, the fields at fault, and the
+// RFC 9457 answer made of them.
+//
+// Domain packages return *Error (or wrap one); only the HTTP edge turns it into a status. An error whose kind nobody set
+// is internal: its text stays in the log and the caller sees the trace id instead.
+package problem
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Kind is the stable, documented name of a class of failure; it is also the last part of the problem type URI.
+type Kind string
+
+// The kinds, each with the HTTP status it becomes.
+const (
+	Malformed        Kind = "malformed"          // 400: the request cannot be read
+	Unauthenticated  Kind = "unauthenticated"    // 401: no valid token
+	Forbidden        Kind = "forbidden"          // 403: the token lacks the role
+	NotFound         Kind = "not-found"          // 404
+	MethodNotAllowed Kind = "method-not-allowed" // 405
+	Conflict         Kind = "conflict"           // 409: the state does not permit it
+	TooLarge         Kind = "too-large"          // 413
+	UnsupportedMedia Kind = "unsupported-media"  // 415
+	Invalid          Kind = "invalid"            // 422: readable, but the content is wrong
+	Internal         Kind = "internal"           // 500
+	Unavailable      Kind = "unavailable"        // 503: try again later
+)
+
+// Field is one fault inside a request: where it is and what is wrong there.
+type Field struct {
+	Path   string `json:"path"`           // e.g. components[1].requirements.cpu
+	Line   int    `json:"line,omitempty"` // 1-based line of a text document, 0 when it has none
+	Detail string `json:"detail"`
+}
+
+// Error is a failure with a kind.
+type Error struct {
+	Kind   Kind
+	Detail string
+	Fields []Field
+	Err    error // the cause, for the log only
+}
+
+// New returns an error of the kind with a formatted detail for people.
+func New(kind Kind, format string, args ...any) *Error {
+	return &Error{Kind: kind, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Wrap returns an error of the kind that keeps its cause for the log.
+func Wrap(kind Kind, err error, format string, args ...any) *Error {
+	return &Error{Kind: kind, Detail: fmt.Sprintf(format, args...), Err: err}
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.Detail)
+	for i, f := range e.Fields {
+		if i == 0 {
+			b.WriteString(": ")
+		} else {
+			b.WriteString("; ")
+		}
+		b.WriteString(f.String())
+	}
+	if e.Err != nil {
+		fmt.Fprintf(&b, ": %v", e.Err)
+	}
+	return b.String()
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+func (f Field) String() string {
+	if f.Line > 0 {
+		return fmt.Sprintf("%s (line %d): %s", f.Path, f.Line, f.Detail)
+	}
+	return f.Path + ": " + f.Detail
+}
+
+// KindOf returns the kind of err at any depth; Internal when nobody set one.
+func KindOf(err error) Kind {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return Internal
+}
+
+// Faults collects the field faults of one document so that all of them are reported at once.
+type Faults struct {
+	fields  []Field
+	dropped int
+}
+
+// maxFaults bounds the answer to a hostile document; the rest is counted, not listed.
+const maxFaults = 100
+
+// Add records a fault at path; line is 0 where the input has no lines.
+func (f *Faults) Add(path string, line int, format string, args ...any) {
+	if len(f.fields) >= maxFaults {
+		f.dropped++
+		return
+	}
+	f.fields = append(f.fields, Field{Path: path, Line: line, Detail: fmt.Sprintf(format, args...)})
+}
+
+// Empty reports whether nothing was recorded.
+func (f *Faults) Empty() bool { return len(f.fields) == 0 }
+
+// Err returns an Invalid error with every recorded fault, or nil when there is none.
+func (f *Faults) Err(detail string) error {
+	if f.Empty() {
+		return nil
+	}
+	if f.dropped > 0 {
+		detail = fmt.Sprintf("%s (%d further faults not listed)", detail, f.dropped)
+	}
+	return &Error{Kind: Invalid, Detail: detail, Fields: f.fields}
+}

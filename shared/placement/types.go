@@ -1,0 +1,316 @@
+// Package placement decides which component of an application runs on which node, and says why.
+//
+// Place is pure and deterministic: no I/O, no clock, no randomness; the same problem gives the same plan on every
+// machine, and ties go to the smaller id. A plan carries its objective, a proven upper bound and the gap between them.
+// Explain tells, for each component and node, what failed and what was won. README.md holds the model in formulas.
+//
+// Units are the same everywhere: cpu in millicores, memory in bytes, scores and affinities in points (a node scores
+// 0..100 points), usage as a fraction 0..1.
+package placement
+
+import "time"
+
+const (
+	// DefaultMoveCost is what leaving the current place costs, in points, when Problem.MoveCost is 0. It is more than
+	// a better score can win (100) together with two affinities of the default weight, so that a component that may
+	// stay does stay; only strong affinities, or another component that has no place otherwise, make it move.
+	DefaultMoveCost = 200.0
+
+	// DefaultAffinityWeight is a sensible Affinity.Weight for two components that communicate, in points: sharing a
+	// cluster is then worth 25 points of node score more than merely sharing an orchestrator.
+	DefaultAffinityWeight = 50.0
+
+	// DefaultBudget bounds the search, in work units, when Problem.Budget is 0. A unit is one look at one node or at
+	// one affinity, some ten nanoseconds.
+	DefaultBudget = 20_000_000
+
+	// MaxComponents, MaxNodes and MaxPairs (components times nodes) bound a problem; a larger one is refused.
+	MaxComponents = 200_000
+	MaxNodes      = 200_000
+	MaxPairs      = 50_000_000
+)
+
+// Problem is everything a placement depends on.
+type Problem struct {
+	Components []Component `json:"components"`
+	Nodes      []Node      `json:"nodes"`
+	// Affinities join components that communicate. Several for one pair add up; order in a pair does not matter.
+	Affinities []Affinity `json:"affinities,omitempty"`
+	// Spreads bound how many members of a set share a node, cluster, orchestrator or label value.
+	Spreads []Spread `json:"spreads,omitempty"`
+	Weights Weights  `json:"weights"`
+	// OneOrchestrator demands one orchestrator type for all components.
+	OneOrchestrator bool `json:"oneOrchestrator,omitempty"`
+	// MoveCost is charged, in points, for each component that leaves its Current place; 0 means DefaultMoveCost.
+	MoveCost float64 `json:"moveCost,omitempty"`
+	// StaleAfter is the age of telemetry from which a node is not used; 0 leaves the decision to Node.Stale.
+	StaleAfter time.Duration `json:"staleAfter,omitempty"`
+	// Budget is how many work units the search may spend; 0 means DefaultBudget. Filtering and scoring every pair
+	// and one greedy pass are always done.
+	Budget int64 `json:"budget,omitempty"`
+}
+
+// Component is one thing to place. A replica is a component of its own ("web/1"), kept apart by AntiAffinity or Spread.
+type Component struct {
+	ID string `json:"id"`
+	// Engines and Orchestrators list what is allowed, in any case; empty allows all.
+	Engines       []string `json:"engines,omitempty"`
+	Orchestrators []string `json:"orchestrators,omitempty"`
+	Architecture  string   `json:"architecture,omitempty"` // see CanonicalArchitecture; empty is any
+
+	CPU     int64    `json:"cpu,omitempty"`     // millicores
+	Memory  int64    `json:"memory,omitempty"`  // bytes
+	Devices []string `json:"devices,omitempty"` // each entry takes one device of that path; a path may repeat
+	// Resources are further countable things (GPU memory, storage), in the unit the node uses for the same key.
+	Resources map[string]int64 `json:"resources,omitempty"`
+
+	Labels         map[string][]string `json:"labels,omitempty"`         // node label -> values it may have
+	MinSecurity    int                 `json:"minSecurity,omitempty"`    // lowest SCA score, 0 none; unknown fails
+	MaxCPUUsage    float64             `json:"maxCPUUsage,omitempty"`    // highest present usage of the node, 0 none
+	MaxMemoryUsage float64             `json:"maxMemoryUsage,omitempty"` // the same for memory
+	// MinFreeMemory, in bytes, is what the node must have free before anything of this problem is placed. Memory has
+	// to fit as well, so the larger of both decides.
+	MinFreeMemory int64 `json:"minFreeMemory,omitempty"`
+
+	Targets  []Target `json:"targets,omitempty"`  // places the user fixed; empty is any
+	Excluded []Target `json:"excluded,omitempty"` // places it must not go, such as one that violated a policy
+	Current  *Target  `json:"current,omitempty"`  // where it runs now
+	// AntiAffinity names components that must not share its node. One side is enough; unknown ids are refused.
+	AntiAffinity []string `json:"antiAffinity,omitempty"`
+}
+
+// Target is a place, or a pattern of places: an empty field matches anything. Orchestrators compare in any case.
+type Target struct {
+	Orchestrator string `json:"orchestrator,omitempty"`
+	Cluster      string `json:"cluster,omitempty"`
+	Node         string `json:"node,omitempty"`
+}
+
+// Node is one place with what it has. Orchestrator, Cluster and Name together identify it.
+type Node struct {
+	Orchestrator string `json:"orchestrator"`
+	Cluster      string `json:"cluster"`
+	Name         string `json:"name"`
+	Engine       string `json:"engine,omitempty"`
+	Architecture string `json:"architecture,omitempty"`
+
+	// CPU (millicores) and Memory (bytes) are the whole capacity; 0 means unknown, as for Docker nodes that do not
+	// report cores. A component that asks for some of an unknown capacity is rejected, since nothing proves it fits;
+	// one that asks for none may go there.
+	CPU    int64 `json:"cpu,omitempty"`
+	Memory int64 `json:"memory,omitempty"`
+	// OtherCPU and OtherMemory are used by what is not Littoral's, so not in Reserved.
+	OtherCPU    int64 `json:"otherCPU,omitempty"`
+	OtherMemory int64 `json:"otherMemory,omitempty"`
+	// Reserved is held by other components of Littoral; the components of this problem must be left out of it.
+	// free = capacity - other - reserved, never below 0.
+	Reserved []Reservation `json:"reserved,omitempty"`
+
+	Devices   map[string]int    `json:"devices,omitempty"`   // path -> free count, reservations already deducted
+	Resources map[string]int64  `json:"resources,omitempty"` // free amounts, reservations already deducted
+	Labels    map[string]string `json:"labels,omitempty"`
+
+	SCA         *float64 `json:"sca,omitempty"`         // security score 0..100; nil unknown
+	EnergyWatts *float64 `json:"energyWatts,omitempty"` // present draw; nil unknown
+	CPUUsage    float64  `json:"cpuUsage,omitempty"`    // fraction 0..1
+	MemoryUsage float64  `json:"memoryUsage,omitempty"` // fraction 0..1
+
+	Age           time.Duration `json:"age,omitempty"`           // of its newest telemetry, see Problem.StaleAfter
+	Stale         bool          `json:"stale,omitempty"`         // the caller found its telemetry too old
+	Unschedulable bool          `json:"unschedulable,omitempty"` // cordoned, drained or lost
+}
+
+// Target returns the place that is exactly this node.
+func (n *Node) Target() Target { return Target{n.Orchestrator, n.Cluster, n.Name} }
+
+// Reservation is capacity held on a node, with the holder as people know it ("shop/web"). Devices are for display: they
+// are already deducted from Node.Devices.
+type Reservation struct {
+	Holder  string   `json:"holder"`
+	CPU     int64    `json:"cpu,omitempty"`
+	Memory  int64    `json:"memory,omitempty"`
+	Devices []string `json:"devices,omitempty"`
+}
+
+// Affinity rewards two components for being close: Weight points times the factor of Closeness.
+type Affinity struct {
+	A      string  `json:"a"`
+	B      string  `json:"b"`
+	Weight float64 `json:"weight"` // points, at least 0
+}
+
+// Spread bounds how many of its members may share one domain. Exactly one of Max and MaxShare is set.
+type Spread struct {
+	Components []string `json:"components"`
+	// By is "node", "cluster", "orchestrator", or else a node label whose values are the domains; nodes without that
+	// label together form one domain.
+	By       string  `json:"by"`
+	Max      int     `json:"max,omitempty"`      // members per domain
+	MaxShare float64 `json:"maxShare,omitempty"` // 0..1 of the members, rounded down but at least one
+}
+
+// Weights say how much each score counts; only their ratio matters. All zero weighs them equally.
+type Weights struct {
+	Performance float64 `json:"performance,omitempty"`
+	Energy      float64 `json:"energy,omitempty"`
+	Security    float64 `json:"security,omitempty"`
+}
+
+// Plan is the answer to a problem.
+//
+// Plans compare by Placed first and Objective second: no score outweighs a component left without a place. Objective =
+// ScoreTotal + AffinityTotal - MoveTotal.
+type Plan struct {
+	Assignments []Assignment `json:"assignments"` // one per component, in the order of the problem
+	Placed      int          `json:"placed"`
+	// PlacedBound is at least the number of components any plan can place.
+	PlacedBound int     `json:"placedBound"`
+	Objective   float64 `json:"objective"`
+	// Bound is at least the objective of every plan, and Gap = (Bound - Objective) / max(1, |Bound|).
+	Bound float64 `json:"bound"`
+	Gap   float64 `json:"gap"`
+	// Exact says that no plan is better, by proof; Bound = Objective and Gap = 0 then.
+	Exact bool `json:"exact"`
+
+	ScoreTotal    float64 `json:"scoreTotal"`
+	AffinityTotal float64 `json:"affinityTotal"`
+	MoveTotal     float64 `json:"moveTotal"`
+	// Orchestrator is the type all components went to when Problem.OneOrchestrator asked for one.
+	Orchestrator string `json:"orchestrator,omitempty"`
+	Work         int64  `json:"work"` // units spent, see DefaultBudget
+}
+
+// Assignment is the place of one component.
+type Assignment struct {
+	Component string  `json:"component"`
+	Placed    bool    `json:"placed"`
+	Target    Target  `json:"target"` // exact when Placed, else zero
+	Score     Score   `json:"score"`
+	Affinity  float64 `json:"affinity"` // points earned with all its partners; a pair counts fully on both sides
+	// Moved says that it had a Current place and has another now; Stayed that it keeps it.
+	Moved  bool `json:"moved,omitempty"`
+	Stayed bool `json:"stayed,omitempty"`
+	// Reason says in one sentence why it has no place, or why it had to move; else empty.
+	Reason string `json:"reason,omitempty"`
+	// Rejections count the nodes each rule ruled out, for a component without a place; see Failure.Rule. A node that
+	// fails three rules counts for each.
+	Rejections map[Rule]int `json:"rejections,omitempty"`
+}
+
+// Score is how good a node is for a component, each term 0..100.
+type Score struct {
+	Performance float64 `json:"performance"`
+	Energy      float64 `json:"energy"`
+	Security    float64 `json:"security"`
+	Weighted    float64 `json:"weighted"` // by Problem.Weights; the points that count
+}
+
+// Rule names a hard constraint.
+type Rule string
+
+// The rules a node can fail alone, in the order they are checked.
+const (
+	RuleUnschedulable Rule = "unschedulable"
+	RuleFreshness     Rule = "freshness"
+	RuleTarget        Rule = "target"
+	RuleExcluded      Rule = "excluded"
+	RuleOrchestrator  Rule = "orchestrator"
+	RuleEngine        Rule = "engine"
+	RuleArchitecture  Rule = "architecture"
+	RuleLabel         Rule = "label"
+	RuleSecurity      Rule = "security"
+	RuleCPUUsage      Rule = "cpu-usage"
+	RuleMemoryUsage   Rule = "memory-usage"
+	RuleFreeMemory    Rule = "free-memory"
+	RuleCPU           Rule = "cpu"
+	RuleMemory        Rule = "memory"
+	RuleDevice        Rule = "device"
+	RuleResource      Rule = "resource"
+)
+
+// The rules that depend on where the other components are. Cpu, memory, devices and resources that the rest of the plan
+// takes fail under their own names above.
+const (
+	RuleAntiAffinity    Rule = "anti-affinity"
+	RuleSpread          Rule = "spread"
+	RuleOneOrchestrator Rule = "one-orchestrator"
+)
+
+// Failure is one constraint that one node does not meet.
+type Failure struct {
+	Rule Rule `json:"rule"`
+	// Detail is for people: "needs 4 cores, 2.5 free of 8, 3 reserved by shop/web".
+	Detail    string `json:"detail"`
+	Needed    string `json:"needed,omitempty"`    // "4 cores", "amd64"
+	Available string `json:"available,omitempty"` // "2.5 cores", "arm64"
+}
+
+// Explanation says why a plan is as it is.
+type Explanation struct {
+	Components []ComponentExplanation `json:"components"` // in the order of the problem
+	Placed     int                    `json:"placed"`
+	Objective  float64                `json:"objective"`
+	Bound      float64                `json:"bound"`
+	Gap        float64                `json:"gap"`
+	Exact      bool                   `json:"exact"`
+}
+
+// ComponentExplanation is the view of one component.
+type ComponentExplanation struct {
+	Component string `json:"component"`
+	Placed    bool   `json:"placed"`
+	Target    Target `json:"target"`
+	// Summary is one sentence: what won and by how much, or why nothing did.
+	Summary string `json:"summary"`
+	// Nodes holds every node of the problem, best first: the chosen one, then those that could take the component
+	// beside the rest of the plan by falling Total, then those that failed, by target.
+	Nodes []NodeExplanation `json:"nodes"`
+	// RunnerUp is the best other node that could take it with the rest of the plan as it is; Margin is how many points
+	// it is behind. A negative margin means the chosen node serves the rest of the plan better.
+	RunnerUp *Target `json:"runnerUp,omitempty"`
+	Margin   float64 `json:"margin,omitempty"`
+	// Rejections count the nodes each rule ruled out.
+	Rejections map[Rule]int `json:"rejections,omitempty"`
+	// Relaxation is set when the component has no place and some change of its requirements would give it one.
+	Relaxation *Relaxation `json:"relaxation,omitempty"`
+}
+
+// NodeExplanation is one node seen by one component, with every other component where the plan has it.
+type NodeExplanation struct {
+	Target   Target    `json:"target"`
+	Chosen   bool      `json:"chosen,omitempty"`
+	Failures []Failure `json:"failures,omitempty"` // all of them; empty when it could go here
+	// Score, Affinity, Move and Total are what it earns or would earn here; zero when a rule fails whatever the others
+	// do. Total = Score.Weighted + the affinity points - Move.
+	Score    Score          `json:"score"`
+	Affinity []AffinityTerm `json:"affinity,omitempty"`
+	Move     float64        `json:"move,omitempty"`
+	Total    float64        `json:"total"`
+}
+
+// AffinityTerm is what a component earns with one partner.
+type AffinityTerm struct {
+	With      string  `json:"with"`
+	Closeness string  `json:"closeness"` // same-node, same-cluster, same-orchestrator, apart, or unplaced
+	Weight    float64 `json:"weight"`
+	Points    float64 `json:"points"` // weight times the factor of the closeness
+}
+
+// Relaxation is a smallest set of requirement changes that lets a component fit: leaving out any member makes it fail.
+type Relaxation struct {
+	Changes []Change `json:"changes"`
+	Target  Target   `json:"target"` // a place it then has
+	// Verified says that the problem was solved again to prove both halves: with all changes the component gets a place
+	// beside as many others as before, and without any one of them it does not. Otherwise the problem was too large to
+	// repeat, and both hold with the other components where the plan has them.
+	Verified bool `json:"verified"`
+}
+
+// Change is one requirement to lower or drop.
+type Change struct {
+	Rule   Rule   `json:"rule"`
+	Key    string `json:"key,omitempty"` // the device path, resource, label or other component, where the rule has many
+	From   string `json:"from"`
+	To     string `json:"to"`     // "none" when dropped
+	Detail string `json:"detail"` // "lower cpu from 16 cores to 8 cores"
+}

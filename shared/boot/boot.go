@@ -1,0 +1,107 @@
+// Package boot turns a function into a process: settings, logs, listener, probes, drain.
+//
+// A generated main is one call of Main. Nothing is dialled before the first request, so a cold function answers as soon
+// as it listens.
+package boot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/kelseyhightower/envconfig"
+	"knative.dev/pkg/network/handlers"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Config is what every function reads from its environment.
+type Config struct {
+	Port     string     `envconfig:"PORT" default:"8080"`
+	Broker   string     `envconfig:"K_SINK"` // where the outbox publishes to
+	LogLevel slog.Level `envconfig:"LOG_LEVEL" default:"INFO"`
+	Store    store.Config
+	Auth     auth.Config
+}
+
+// quiet is how long after SIGTERM requests may still arrive while the network forgets this instance.
+const quiet = 5 * time.Second
+
+// outbound bounds any call that a function makes to another service.
+const outbound = 10 * time.Second
+
+// Main runs the function until SIGTERM. It exits 1 when it cannot start.
+func Main[F any](name string, spec function.Spec, construct func(*function.Env) (F, error)) {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	if err := run(ctx, function.NewEntry(name, spec, construct)); err != nil {
+		slog.Error("function stopped", "function", name, "error", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, entry function.Entry) error {
+	var c Config
+	if err := envconfig.Process("", &c); err != nil {
+		return fmt.Errorf("settings: %w", err)
+	}
+	log := slog.New(slog.NewJSONHandler(os.Stdout, &slog.HandlerOptions{Level: c.LogLevel})).With("revision", os.Getenv("K_REVISION"))
+	slog.SetDefault(log)
+	env, err := NewEnv(ctx, entry.Name, c, log)
+	if err != nil {
+		return err
+	}
+	defer env.DB.Close()
+	handler, err := entry.Handler(env)
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", ":"+c.Port)
+	if err != nil {
+		return err
+	}
+	return Serve(ctx, listener, handler, quiet)
+}
+
+// NewEnv makes what a function is given, without dialling anyone.
+func NewEnv(ctx context.Context, name string, c Config, log *slog.Logger) (*function.Env, error) {
+	client := &http.Client{Timeout: outbound}
+	db, err := store.Open(ctx, c.Store, events.HTTPPublisher{URL: c.Broker, Client: client}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &function.Env{
+		Name: name, DB: db, HTTP: client, Log: log,
+		Auth: auth.NewVerifier(c.Auth, client), EventKey: c.Store.EventKey,
+	}, nil
+}
+
+// Serve answers requests until ctx ends, then fails probes for the quiet period while requests finish.
+func Serve(ctx context.Context, l net.Listener, h http.Handler, quiet time.Duration) error {
+	drainer := &handlers.Drainer{Inner: h, QuietPeriod: quiet}
+	server := &http.Server{Handler: drainer, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(l) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	drainer.Drain()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("shut down: %w", err)
+	}
+	return nil
+}

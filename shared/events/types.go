@@ -1,0 +1,66 @@
+// Package events names what happens in Littoral and gives it the one envelope it travels in.
+//
+// Types say what happened, never what to do: who reacts is written in triggers/. An event is stored in the outbox by the
+// transaction that made it true (package store) and published from there; nothing else talks to the Broker.
+package events
+
+import "github.com/google/uuid"
+
+// Event types. The subject is the id of the application, job or snapshot that the event is about.
+const (
+	ApplicationSubmitted = "dev.littoral.application.submitted.v1" // stored, waits for a place
+	ApplicationUpdated   = "dev.littoral.application.updated.v1"   // content changed
+	ApplicationStarted   = "dev.littoral.application.started.v1"   // asked to run again
+	ApplicationStopped   = "dev.littoral.application.stopped.v1"   // asked to stop
+	ApplicationDeleted   = "dev.littoral.application.deleted.v1"   // gone for its user
+	ApplicationDisplaced = "dev.littoral.application.displaced.v1" // components lost or left their place
+	ApplicationPlaced    = "dev.littoral.application.placed.v1"    // a placement decision was written
+	ApplicationUnplaced  = "dev.littoral.application.unplaced.v1"  // some component fits nowhere now
+	JobReady             = "dev.littoral.job.ready.v1"             // an orchestrator may execute it
+	JobFinished          = "dev.littoral.job.finished.v1"
+	JobDegraded          = "dev.littoral.job.degraded.v1"
+	ResourceChanged      = "dev.littoral.resource.changed.v1" // conditions reported by an orchestrator
+	TopologyChanged      = "dev.littoral.topology.changed.v1"
+
+	// Tick is what a PingSource sends.
+	Tick = "dev.knative.sources.ping"
+)
+
+// Application is the data of every application event.
+type Application struct {
+	ID         uuid.UUID `json:"id"`
+	Name       string    `json:"name"`
+	Version    int64     `json:"version"`
+	Components []string  `json:"components,omitempty"` // those concerned; empty = all
+	Reason     string    `json:"reason,omitempty"`
+}
+
+// Job is the data of every job and resource event.
+type Job struct {
+	ID            uuid.UUID `json:"id"`
+	ApplicationID uuid.UUID `json:"applicationId"`
+	Component     string    `json:"component"`
+	Type          string    `json:"type"`
+	State         string    `json:"state"`
+	Orchestrator  string    `json:"orchestrator"`
+	Cluster       string    `json:"cluster"`
+	Node          string    `json:"node"`
+	Epoch         int64     `json:"epoch"`
+}
+
+// Attributes are the extensions that triggers filter on.
+func (j Job) Attributes() map[string]string { return map[string]string{"orchestrator": j.Orchestrator} }
+
+// Topology is the data of TopologyChanged.
+type Topology struct {
+	Snapshot uuid.UUID        `json:"snapshot"`
+	Changes  []TopologyChange `json:"changes"`
+}
+
+// TopologyChange is one difference between two snapshots.
+type TopologyChange struct {
+	Cluster string `json:"cluster"`
+	Node    string `json:"node,omitempty"`
+	Change  string `json:"change"` // added, removed, lost, returned, drained, restored, capacity, devices, labels, score
+	Detail  string `json:"detail,omitempty"`
+}

@@ -1,0 +1,110 @@
+// Package function is the grammar that every function is written in: what it declares, what it is given, and the shape
+// of its one method.
+//
+// A function folder holds a Spec (the declaration), New (its constructor) and one of three methods: Handle answers an
+// HTTP operation, React works off an event exactly once, Run does a scheduled piece of work. From the Spec the main, the
+// registry entry, the Knative Service and the route are generated.
+package function
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/kelseyhightower/envconfig"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares a function. Its name is its folder, component first: functions/jobmanager/group-create is
+// "jobmanager-group-create" as Service, image and log field.
+type Spec struct {
+	Routes      []string      // "METHOD /path/{param}", as net/http's ServeMux writes them; none for a reaction
+	Role        auth.Role     // what a caller of the routes needs; auth.Open for none
+	Consumes    []string      // event types that a Trigger or PingSource may send here
+	Emits       []string      // event types it may produce
+	Timeout     time.Duration // of one call; 0 = DefaultTimeout
+	Concurrency int64         // calls one instance takes at once; 0 = DefaultConcurrency
+	Memory      string        // limit as a Kubernetes quantity; "" = DefaultMemory
+	MaxBody     int64         // bytes of a request body; 0 = DefaultMaxBody
+}
+
+// Defaults of a Spec.
+const (
+	DefaultTimeout     = 10 * time.Second
+	DefaultConcurrency = 20
+	DefaultMemory      = "64Mi"
+	DefaultMaxBody     = 1 << 20
+)
+
+// WithDefaults returns s with every unset limit at its default.
+func (s Spec) WithDefaults() Spec {
+	if s.Timeout == 0 {
+		s.Timeout = DefaultTimeout
+	}
+	if s.Concurrency == 0 {
+		s.Concurrency = DefaultConcurrency
+	}
+	if s.Memory == "" {
+		s.Memory = DefaultMemory
+	}
+	if s.MaxBody == 0 {
+		s.MaxBody = DefaultMaxBody
+	}
+	return s
+}
+
+// Operation answers HTTP. A returned error becomes a problem document; after it nothing may have been written.
+type Operation interface {
+	Handle(w http.ResponseWriter, r *http.Request) error
+}
+
+// Reaction works off one event inside the transaction that also records the event as seen, so its effects happen once
+// however often the event is delivered. An error of kind Unavailable (or none) asks the Broker to deliver again; any other
+// kind cannot be mended by a repeat and is recorded.
+type Reaction interface {
+	React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error
+}
+
+// Task does scheduled work with transactions of its own; doing it twice must be harmless.
+type Task interface {
+	Run(ctx context.Context) error
+}
+
+// Env is what a function is given when it is made. Nothing in it has been dialled yet.
+type Env struct {
+	Name string
+	DB   *store.DB
+	Auth *auth.Verifier
+	HTTP *http.Client
+	Log  *slog.Logger
+
+	EventKey string // checks the signature of delivered events; empty where the Broker is the trust boundary
+}
+
+// Config fills the tagged fields of into from the environment: JOBMANAGER_JOB_PROMOTE_KEY for this function alone, else
+// the bare KEY for all.
+func (e *Env) Config(into any) error {
+	prefix := strings.ReplaceAll(e.Name, "-", "_")
+	if err := envconfig.Process(prefix, into); err != nil {
+		return fmt.Errorf("settings of %s: %w", e.Name, err)
+	}
+	return nil
+}
+
+// Entry is a function as the registry and the runner know it.
+type Entry struct {
+	Name string
+	Spec Spec
+	New  func(*Env) (any, error)
+}
+
+// NewEntry makes a registry entry; the generic parameter lets each folder's New return its own type.
+func NewEntry[F any](name string, spec Spec, construct func(*Env) (F, error)) Entry {
+	return Entry{Name: name, Spec: spec.WithDefaults(), New: func(e *Env) (any, error) { return construct(e) }}
+}

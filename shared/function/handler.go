@@ -1,0 +1,190 @@
+package function
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/trace"
+)
+
+// EventPath is where a function takes events.
+const EventPath = "/"
+
+// Handler constructs the function and returns all that it serves: its routes, and events at EventPath when it consumes
+// any. Trace, identity, limits and the form of errors are settled here, so a function holds its own work only.
+func (e Entry) Handler(env *Env) (http.Handler, error) {
+	f, err := e.New(env)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", e.Name, err)
+	}
+	router := NewRouter()
+	if op, ok := f.(Operation); ok {
+		h := e.operation(env, op)
+		for _, route := range e.Spec.Routes {
+			router.Handle(route, h)
+		}
+	} else if len(e.Spec.Routes) > 0 {
+		return nil, fmt.Errorf("%s declares routes but has no Handle method", e.Name)
+	}
+	switch f := f.(type) {
+	case Reaction:
+		router.Handle("POST "+EventPath+"{$}", e.delivery(env, func(ctx context.Context, ev cloudevents.Event) error {
+			_, err := env.DB.React(ctx, e.Name, ev, func(ctx context.Context, tx *store.Tx) error { return f.React(ctx, tx, ev) })
+			return err
+		}))
+	case Task:
+		router.Handle("POST "+EventPath+"{$}", e.delivery(env, func(ctx context.Context, _ cloudevents.Event) error { return f.Run(ctx) }))
+	default:
+		if len(e.Spec.Consumes) > 0 {
+			return nil, fmt.Errorf("%s consumes events but has neither React nor Run", e.Name)
+		}
+	}
+	return router, nil
+}
+
+func (e Entry) operation(env *Env, op Operation) http.Handler {
+	return e.wrap(env, func(w http.ResponseWriter, r *http.Request) error {
+		caller, err := env.Auth.Authenticate(r, e.Spec.Role)
+		if err != nil {
+			return err
+		}
+		ctx := auth.With(r.Context(), caller)
+		if caller.Subject != "" {
+			ctx = trace.WithCause(ctx, "caller "+caller.Subject)
+		}
+		r = r.WithContext(ctx)
+		r.Body = http.MaxBytesReader(w, r.Body, e.Spec.MaxBody)
+		return op.Handle(w, r)
+	})
+}
+
+func (e Entry) delivery(env *Env, work func(context.Context, cloudevents.Event) error) http.Handler {
+	return e.wrap(env, func(w http.ResponseWriter, r *http.Request) error {
+		ev, err := events.FromRequest(r)
+		if err != nil {
+			return err
+		}
+		ctx := r.Context()
+		if parent := events.TraceParent(ev); parent != "" {
+			ctx = trace.Start(ctx, parent)
+		}
+		ctx = trace.WithCause(ctx, "event "+ev.ID())
+		if !e.accepts(env, ev) {
+			env.Log.ErrorContext(ctx, "event refused", "function", e.Name, "event_type", ev.Type(), "event_id", ev.ID())
+			return problem.New(problem.Forbidden, "this function does not take %s from %s", ev.Type(), ev.Source())
+		}
+		if err := work(ctx, ev); err != nil {
+			return store.Classify(err)
+		}
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	})
+}
+
+// accepts reports whether the event is of a declared type and, unless it is a tick (which carries nothing), signed by us.
+func (e Entry) accepts(env *Env, ev cloudevents.Event) bool {
+	for _, typ := range e.Spec.Consumes {
+		if typ == ev.Type() {
+			return typ == events.Tick || events.Signed(ev, env.EventKey)
+		}
+	}
+	return false
+}
+
+// wrap gives a call its trace, deadline and log line, and turns its error or panic into a problem document.
+func (e Entry) wrap(env *Env, serve func(http.ResponseWriter, *http.Request) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx := trace.Start(r.Context(), r.Header.Get("Traceparent"))
+		ctx = store.WithSource(ctx, "/functions/"+e.Name)
+		ctx, cancel := context.WithTimeout(ctx, e.Spec.Timeout)
+		defer cancel()
+		r = r.WithContext(ctx)
+		out := &response{ResponseWriter: w}
+		out.Header().Set("Traceparent", trace.Parent(ctx))
+		start := time.Now()
+
+		err := guarded(out, r, serve)
+		if err != nil && !out.started {
+			err = clarify(err)
+			problem.Write(out, err, trace.ID(ctx))
+		}
+		e.log(ctx, env, r, out, err, time.Since(start))
+	})
+}
+
+func guarded(w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter, *http.Request) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return serve(w, r)
+}
+
+// clarify names the errors that any call can end in.
+func clarify(err error) error {
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return problem.New(problem.TooLarge, "the body has more than %d bytes", large.Limit)
+	case errors.Is(err, context.DeadlineExceeded) && problem.KindOf(err) == problem.Internal:
+		return problem.Wrap(problem.Unavailable, err, "the call took too long; try again")
+	}
+	return store.Classify(err)
+}
+
+func (e Entry) log(ctx context.Context, env *Env, r *http.Request, out *response, err error, took time.Duration) {
+	args := []any{"function", e.Name, "method", r.Method, "path", r.URL.Path, "status", out.status(), "ms", took.Milliseconds(), "trace_id", trace.ID(ctx)}
+	switch {
+	case err == nil:
+		env.Log.DebugContext(ctx, "call", args...)
+	case r.Context().Err() == context.Canceled:
+		env.Log.InfoContext(ctx, "caller hung up", append(args, "error", err.Error())...)
+	case problem.KindOf(err) == problem.Internal:
+		env.Log.ErrorContext(ctx, "call failed", append(args, "error", err.Error())...)
+	case problem.KindOf(err) == problem.Unavailable:
+		env.Log.WarnContext(ctx, "call failed", append(args, "error", err.Error())...)
+	default:
+		env.Log.InfoContext(ctx, "call refused", append(args, "error", err.Error())...)
+	}
+}
+
+// response remembers whether an answer has begun and with which status.
+type response struct {
+	http.ResponseWriter
+	started bool
+	code    int
+}
+
+func (w *response) WriteHeader(code int) {
+	if !w.started {
+		w.started, w.code = true, code
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+func (w *response) Write(b []byte) (int, error) {
+	if !w.started {
+		w.started, w.code = true, http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *response) status() int {
+	if !w.started {
+		return http.StatusOK
+	}
+	return w.code
+}

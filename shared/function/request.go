@@ -1,0 +1,219 @@
+package function
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+// PathID returns the id in the path parameter. The error is Malformed.
+func PathID(r *http.Request, param string) (uuid.UUID, error) {
+	return parseID(param, r.PathValue(param))
+}
+
+func parseID(name, text string) (uuid.UUID, error) {
+	// uuid.Parse also takes forms such as urn:uuid: and {…}; the API knows one form.
+	id, err := uuid.Parse(text)
+	if err != nil || len(text) != 36 {
+		return uuid.Nil, problem.New(problem.Malformed, "%s %q is not a UUID", name, text)
+	}
+	return id, nil
+}
+
+// Body reads the whole request body. An empty one is Malformed, one over the limit TooLarge.
+func Body(r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(r.Body)
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, err
+	case err != nil:
+		return nil, problem.Wrap(problem.Malformed, err, "the body cannot be read")
+	case len(body) == 0:
+		return nil, problem.New(problem.Malformed, "the body is empty")
+	}
+	return body, nil
+}
+
+// DecodeJSON reads the body as one JSON value into v. Unreadable JSON is Malformed; a value of the wrong type, or a
+// problem made by v's own UnmarshalJSON, is Invalid.
+func DecodeJSON(r *http.Request, v any) error {
+	body, err := Body(r)
+	if err != nil {
+		return err
+	}
+	return Unmarshal(body, v)
+}
+
+// Unmarshal is DecodeJSON for a body that has already been read.
+func Unmarshal(body []byte, v any) error {
+	err := json.Unmarshal(body, v)
+	var typ *json.UnmarshalTypeError
+	var known *problem.Error
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &typ):
+		f := problem.Field{Path: typ.Field, Detail: fmt.Sprintf("is a JSON %s, want %s", typ.Value, typ.Type)}
+		return &problem.Error{Kind: problem.Invalid, Detail: "the body has a value of the wrong type", Fields: []problem.Field{f}}
+	}
+	return problem.Wrap(problem.Malformed, err, "the body is not valid JSON: %v", err)
+}
+
+// WriteJSON answers v with the status.
+func WriteJSON(w http.ResponseWriter, status int, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("encode answer: %w", err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n')) // the caller has gone if this fails
+	return nil
+}
+
+// Page is where a listing begins and how long it is.
+type Page struct {
+	Limit int
+	After Cursor
+}
+
+// Cursor names the last row of the page before, in the listing's order; the zero Cursor is the beginning.
+type Cursor struct {
+	At time.Time `json:"at"`
+	ID uuid.UUID `json:"id"`
+}
+
+// Bounds of a page's length.
+const (
+	DefaultLimit = 500
+	MaxLimit     = 1000
+)
+
+// Query reads query parameters and collects every fault in them.
+type Query struct {
+	values url.Values
+	faults problem.Faults
+}
+
+// NewQuery reads the query of r, in which only the named parameters may stand.
+func NewQuery(r *http.Request, known ...string) *Query {
+	q := &Query{}
+	values, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		q.faults.Add("query", 0, "cannot be read: %v", err)
+	}
+	q.values = values
+	for name, given := range values {
+		if !contains(known, name) {
+			q.faults.Add("query."+name, 0, "is not known here; known are %s", strings.Join(known, ", "))
+		} else if len(given) > 1 {
+			q.faults.Add("query."+name, 0, "is given %d times", len(given))
+		}
+	}
+	return q
+}
+
+func contains(list []string, s string) bool {
+	for _, have := range list {
+		if have == s {
+			return true
+		}
+	}
+	return false
+}
+
+// Text returns the parameter, "" when it is not given.
+func (q *Query) Text(name string) string {
+	v := q.values.Get(name)
+	if strings.ContainsRune(v, 0) {
+		q.faults.Add("query."+name, 0, "holds a NUL character")
+		return ""
+	}
+	return v
+}
+
+// OneOf returns the parameter, which must be one of allowed or absent.
+func (q *Query) OneOf(name string, allowed ...string) string {
+	v := q.Text(name)
+	if v != "" && !contains(allowed, v) {
+		q.faults.Add("query."+name, 0, "%q is not one of %s", v, strings.Join(allowed, ", "))
+	}
+	return v
+}
+
+// ID returns the parameter as a UUID, nil when it is not given.
+func (q *Query) ID(name string) *uuid.UUID {
+	v := q.Text(name)
+	if v == "" {
+		return nil
+	}
+	id, err := parseID(name, v)
+	if err != nil {
+		q.faults.Add("query."+name, 0, "%q is not a UUID", v)
+		return nil
+	}
+	return &id
+}
+
+// Int returns the parameter within low..high, or fallback when it is not given.
+func (q *Query) Int(name string, fallback, low, high int64) int64 {
+	v := q.Text(name)
+	if v == "" {
+		return fallback
+	}
+	n, err := strconv.ParseInt(v, 10, 64)
+	if err != nil || n < low || n > high {
+		q.faults.Add("query."+name, 0, "%q is not a number from %d to %d", v, low, high)
+		return fallback
+	}
+	return n
+}
+
+// Page reads limit and cursor.
+func (q *Query) Page() Page {
+	p := Page{Limit: int(q.Int("limit", DefaultLimit, 1, MaxLimit))}
+	if text := q.Text("cursor"); text != "" {
+		raw, err := base64.RawURLEncoding.DecodeString(text)
+		if err != nil || json.Unmarshal(raw, &p.After) != nil {
+			q.faults.Add("query.cursor", 0, "is not a cursor that this API gave")
+		}
+	}
+	return p
+}
+
+// Err returns every fault found, as one Malformed error: the path was right, the question was not.
+func (q *Query) Err() error {
+	err := q.faults.Err("the query is not understood")
+	var e *problem.Error
+	if errors.As(err, &e) {
+		e.Kind = problem.Malformed
+	}
+	return err
+}
+
+// LinkNext tells the caller where the next page begins (RFC 8288): the body stays the plain array that ICOS clients read.
+func LinkNext(w http.ResponseWriter, r *http.Request, last Cursor) {
+	raw, err := json.Marshal(last)
+	if err != nil {
+		return // a time and a UUID always encode
+	}
+	next := *r.URL
+	query := next.Query()
+	query.Set("cursor", base64.RawURLEncoding.EncodeToString(raw))
+	next.RawQuery = query.Encode()
+	w.Header().Set("Link", fmt.Sprintf("<%s>; rel=\"next\"", next.RequestURI()))
+}

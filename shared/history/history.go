@@ -1,0 +1,71 @@
+// Package history keeps what happened: every move of a job or an application is a row with its cause.
+package history
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/trace"
+)
+
+// Entry is one thing that happened. ID grows with time; Cause is the caller or event behind it.
+type Entry struct {
+	ID            int64           `json:"id" db:"id"`
+	At            time.Time       `json:"at" db:"at"`
+	ApplicationID *uuid.UUID      `json:"applicationId,omitempty" db:"application_id"`
+	JobID         *uuid.UUID      `json:"jobId,omitempty" db:"job_id"`
+	Component     string          `json:"component,omitempty" db:"component"`
+	Event         string          `json:"event" db:"event"`
+	FromState     string          `json:"fromState,omitempty" db:"from_state"`
+	ToState       string          `json:"toState,omitempty" db:"to_state"`
+	Message       string          `json:"message,omitempty" db:"message"`
+	Cause         string          `json:"cause,omitempty" db:"cause"`
+	TraceID       string          `json:"traceId,omitempty" db:"trace_id"`
+	Data          json.RawMessage `json:"data,omitempty" db:"data"`
+}
+
+const (
+	insert = `insert into history (application_id, job_id, component, event, from_state, to_state, message, cause, trace_id, data)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+	list = `select id, at, application_id, job_id, component, event, from_state, to_state, message, cause, trace_id, data
+from history where id > $1 and ($2::uuid is null or application_id = $2) order by id limit $3`
+	tail = `select * from (select id, at, application_id, job_id, component, event, from_state, to_state, message, cause, trace_id, data
+from history where ($1::uuid is null or application_id = $1) order by id desc limit $2) newest order by id`
+)
+
+// Record writes the entry in the transaction that made it true; cause and trace come from ctx.
+func Record(ctx context.Context, tx *store.Tx, e Entry) error {
+	_, err := tx.Exec(ctx, insert, e.ApplicationID, e.JobID, e.Component, e.Event, e.FromState, e.ToState, e.Message,
+		trace.Cause(ctx), trace.ID(ctx), e.Data)
+	if err != nil {
+		return fmt.Errorf("record %s: %w", e.Event, err)
+	}
+	return nil
+}
+
+// After lists up to limit entries with an id above after, oldest first; application nil means all.
+func After(ctx context.Context, q store.Querier, application *uuid.UUID, after int64, limit int) ([]Entry, error) {
+	return collect(q.Query(ctx, list, after, application, limit))
+}
+
+// Tail lists the newest limit entries, oldest first.
+func Tail(ctx context.Context, q store.Querier, application *uuid.UUID, limit int) ([]Entry, error) {
+	return collect(q.Query(ctx, tail, application, limit))
+}
+
+func collect(rows pgx.Rows, err error) ([]Entry, error) {
+	if err != nil {
+		return nil, fmt.Errorf("read history: %w", err)
+	}
+	entries, err := pgx.CollectRows(rows, pgx.RowToStructByName[Entry])
+	if err != nil {
+		return nil, fmt.Errorf("read history: %w", err)
+	}
+	return entries, nil
+}

@@ -1,0 +1,112 @@
+package issuer
+
+import (
+	"context"
+	"crypto/subtle"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/zitadel/oidc/v3/pkg/oidc"
+	"github.com/zitadel/oidc/v3/pkg/op"
+)
+
+// endpoints are all that a provider without login has; the op package leaves out those that are nil.
+var endpoints = op.Endpoints{
+	Token:   op.NewEndpoint("token"),
+	JwksURI: op.NewEndpoint("keys"),
+}
+
+// server answers the requests that the op package has routed and parsed; what it does not implement is refused there.
+type server struct {
+	op.UnimplementedServer
+	issuer *Issuer
+}
+
+func newHandler(i *Issuer) http.Handler {
+	protocol := op.RegisterServer(&server{issuer: i}, endpoints)
+	token := endpoints.Token.Relative()
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store") // RFC 6749 §5.1: nothing may keep a token
+		if r.URL.Path == token && r.Method != http.MethodPost && r.Method != http.MethodOptions {
+			w.Header().Set("Allow", "POST") // §3.2: a secret in the query would end up in logs
+			http.Error(w, "the token endpoint takes POST", http.StatusMethodNotAllowed)
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, 1<<16)
+		protocol.ServeHTTP(w, r)
+	})
+	return http.StripPrefix(pathOf(i.options.URL), h)
+}
+
+func pathOf(issuerURL string) string {
+	u, err := url.Parse(issuerURL)
+	if err != nil {
+		return "" // New has checked it
+	}
+	return strings.TrimSuffix(u.Path, "/")
+}
+
+func (s *server) Health(context.Context, *op.Request[struct{}]) (*op.Response, error) {
+	return op.NewResponse(op.Status{Status: "ok"}), nil
+}
+
+func (s *server) Discovery(context.Context, *op.Request[struct{}]) (*op.Response, error) {
+	at := s.issuer.options.URL
+	return op.NewResponse(&oidc.DiscoveryConfiguration{
+		Issuer:                            at,
+		TokenEndpoint:                     endpoints.Token.Absolute(at),
+		JwksURI:                           endpoints.JwksURI.Absolute(at),
+		GrantTypesSupported:               []oidc.GrantType{oidc.GrantTypeClientCredentials},
+		ResponseTypesSupported:            []string{}, // required by the specification, and truly none
+		SubjectTypesSupported:             []string{"public"},
+		IDTokenSigningAlgValuesSupported:  []string{string(jose.RS256)},
+		TokenEndpointAuthMethodsSupported: []oidc.AuthMethod{oidc.AuthMethodBasic, oidc.AuthMethodPost},
+		ClaimsSupported:                   []string{"iss", "sub", "aud", "exp", "iat", "roles", "icos_agent_id"},
+	}), nil
+}
+
+func (s *server) Keys(context.Context, *op.Request[struct{}]) (*op.Response, error) {
+	return op.NewResponse(s.issuer.key.public()), nil
+}
+
+// VerifyClient answers an unknown client and a wrong secret alike, in constant time.
+func (s *server) VerifyClient(_ context.Context, r *op.Request[op.ClientCredentials]) (op.Client, error) {
+	want := s.issuer.key.secret(r.Data.ClientID)
+	same := subtle.ConstantTimeCompare([]byte(want), []byte(r.Data.ClientSecret)) == 1
+	c, known := s.issuer.clients[r.Data.ClientID]
+	if !same || !known {
+		err := oidc.ErrInvalidClient().WithDescription("unknown client or wrong secret")
+		return nil, op.NewStatusError(err, http.StatusUnauthorized)
+	}
+	return machine{client: c}, nil
+}
+
+func (s *server) ClientCredentialsExchange(
+	_ context.Context, r *op.ClientRequest[oidc.ClientCredentialsRequest],
+) (*op.Response, error) {
+	c := s.issuer.clients[r.Client.GetID()]
+	token, expires, err := s.issuer.sign(c)
+	if err != nil {
+		return nil, err
+	}
+	return op.NewResponse(&oidc.AccessTokenResponse{
+		AccessToken: token,
+		TokenType:   oidc.BearerToken,
+		ExpiresIn:   uint64(expires.Sub(s.issuer.options.Now()).Seconds()), //nolint:gosec // positive: it was just made
+	}), nil
+}
+
+// machine is a Client as the op package wants to see it. It asks a machine client no more than the methods below; the
+// embedded nil interface would panic on the rest, which belong to logins.
+type machine struct {
+	op.Client
+	client Client
+}
+
+func (m machine) GetID() string               { return m.client.ID }
+func (m machine) AuthMethod() oidc.AuthMethod { return oidc.AuthMethodBasic }
+func (m machine) GrantTypes() []oidc.GrantType {
+	return []oidc.GrantType{oidc.GrantTypeClientCredentials}
+}

@@ -1,0 +1,120 @@
+package localpg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// debianBin is where Debian keeps the server's programs of each major version, outside the PATH.
+const debianBin = "/usr/lib/postgresql"
+
+// binaries returns the directory of initdb and postgres: from the machine, else from Debian's packages when we are root,
+// else downloaded. major, when not "", is the version that a data directory asks for.
+func binaries(ctx context.Context, major string, notice func(string)) (string, error) {
+	if dir, ok := find(major); ok {
+		return dir, nil
+	}
+	unlock, err := lockInstall()
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if dir, ok := find(major); ok { // another process installed it while we waited
+		return dir, nil
+	}
+	var failures []error
+	for _, way := range []func(context.Context, func(string)) error{installPackage, download} {
+		if err := way(ctx, notice); err != nil {
+			failures = append(failures, err)
+			continue
+		}
+		if dir, ok := find(major); ok {
+			return dir, nil
+		}
+	}
+	return "", missing(major, errors.Join(failures...))
+}
+
+func missing(major string, cause error) error {
+	if major != "" {
+		return fmt.Errorf("the data directory was written by Postgres %[1]s, which is not on this machine; install it "+
+			"(apt-get install postgresql-%[1]s), or move the directory away to start afresh\n%[2]w", major, cause)
+	}
+	return fmt.Errorf("Postgres 14 or newer is needed and is not on this machine; install it "+
+		"(Debian, Ubuntu: sudo apt-get install postgresql; Fedora: sudo dnf install postgresql-server; "+
+		"macOS: brew install postgresql) or put its bin directory into PATH\n%w", cause)
+}
+
+// find looks in the PATH, then in Debian's directories newest first, then at what was downloaded before.
+func find(major string) (string, bool) {
+	var dirs []string
+	if program, err := exec.LookPath("postgres"); err == nil {
+		if real, err := filepath.EvalSymlinks(program); err == nil {
+			dirs = append(dirs, filepath.Dir(real))
+		}
+	}
+	dirs = append(dirs, debianDirs()...)
+	dirs = append(dirs, filepath.Join(downloadDir(), "bin"))
+	for _, dir := range dirs {
+		if complete(dir) && (major == "" || versionOf(dir) == major) {
+			return dir, true
+		}
+	}
+	return "", false
+}
+
+func debianDirs() []string {
+	entries, err := os.ReadDir(debianBin)
+	if err != nil {
+		return nil
+	}
+	var versions []int
+	for _, e := range entries {
+		if v, err := strconv.Atoi(e.Name()); err == nil && v >= 14 {
+			versions = append(versions, v)
+		}
+	}
+	slices.Sort(versions)
+	slices.Reverse(versions)
+	dirs := make([]string, len(versions))
+	for i, v := range versions {
+		dirs[i] = filepath.Join(debianBin, strconv.Itoa(v), "bin")
+	}
+	return dirs
+}
+
+func complete(dir string) bool {
+	for _, program := range []string{"postgres", "initdb"} {
+		if info, err := os.Stat(filepath.Join(dir, program)); err != nil || info.Mode().Perm()&0o111 == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// versionOf returns the major version of the programs in dir, "" when they do not say.
+func versionOf(dir string) string {
+	out, err := exec.Command(filepath.Join(dir, "postgres"), "--version").Output() // "postgres (PostgreSQL) 15.14 ..."
+	fields := strings.Fields(string(out))
+	if err != nil || len(fields) < 3 {
+		return ""
+	}
+	major, _, _ := strings.Cut(fields[2], ".")
+	return major
+}
+
+// majorOf returns the version that wrote the data directory, "" when there is none yet.
+func majorOf(dir string) string {
+	text, err := os.ReadFile(filepath.Join(dir, "PG_VERSION"))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
+}

@@ -1,0 +1,178 @@
+// Package localpg runs a real Postgres on this machine, for the laptop host and for tests.
+//
+// The server is found on the machine, else installed, else downloaded (see find.go). It listens on a Unix socket in its
+// private data directory only, so file permissions are its access control and no port is taken. It never runs as root
+// and never outlives its parent: the kernel stops it when the parent dies, even of kill -9.
+package localpg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// User is the superuser of every server that this package starts.
+const User = "littoral"
+
+// Options says where and how a server runs.
+type Options struct {
+	Dir      string            // data directory; made when missing
+	Durable  bool              // false turns fsync off: survives the death of Postgres, not that of the machine
+	Log      io.Writer         // the server's own log; nil = discarded
+	Notice   func(text string) // called before anything that takes long, such as an installation; may be nil
+	Settings map[string]string // further postgresql.conf settings
+}
+
+// Server is a running Postgres.
+type Server struct {
+	options Options
+	bin     string // holds initdb and postgres
+	dir     string // where the data really is, absolute
+	socket  string // directory of the Unix socket
+	as      account
+	lock    *os.File
+	process *process
+}
+
+// startTimeout bounds a start, crash recovery included.
+const startTimeout = 2 * time.Minute
+
+// Start brings up the server of o.Dir. A server that an earlier process left behind there is stopped first; a directory
+// that a living process uses is an error.
+func Start(ctx context.Context, o Options) (*Server, error) {
+	if o.Log == nil {
+		o.Log = io.Discard
+	}
+	if o.Notice == nil {
+		o.Notice = func(string) {}
+	}
+	s := &Server{options: o}
+	if err := s.prepare(ctx); err != nil {
+		s.release()
+		return nil, fmt.Errorf("local Postgres: %w", err)
+	}
+	if err := s.launch(ctx); err != nil {
+		s.release()
+		return nil, fmt.Errorf("local Postgres: %w", err)
+	}
+	return s, nil
+}
+
+// prepare leaves a locked data directory that no other server uses, initialised and owned by the account to run as.
+func (s *Server) prepare(ctx context.Context) error {
+	link, err := filepath.Abs(s.options.Dir)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+		return err
+	}
+	if s.lock, err = lockFile(link + ".lock"); err != nil {
+		return err
+	}
+	if s.as, err = runAs(link); err != nil {
+		return err
+	}
+	if s.dir, err = s.as.settle(link); err != nil {
+		return err
+	}
+	if s.bin, err = binaries(ctx, majorOf(s.dir), s.options.Notice); err != nil {
+		return err
+	}
+	if s.socket, err = s.as.socketDir(s.dir); err != nil {
+		return err
+	}
+	if err := stopLeftover(ctx, s.dir); err != nil {
+		return err
+	}
+	return s.initialise(ctx)
+}
+
+// URL addresses a database of the server; it does not create it.
+func (s *Server) URL(database string) string {
+	u := url.URL{Scheme: "postgres", User: url.User(User), Path: "/" + database}
+	u.RawQuery = url.Values{"host": {s.socket}, "sslmode": {"disable"}}.Encode()
+	return u.String()
+}
+
+// EnsureDatabase creates the database unless it exists.
+func (s *Server) EnsureDatabase(ctx context.Context, name string) error {
+	conn, err := pgx.Connect(ctx, s.URL("postgres"))
+	if err != nil {
+		return fmt.Errorf("local Postgres: %w", err)
+	}
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	var exists bool
+	if err := conn.QueryRow(ctx, `select exists (select from pg_database where datname = $1)`, name).Scan(&exists); err != nil {
+		return fmt.Errorf("local Postgres: %w", err)
+	}
+	if exists {
+		return nil
+	}
+	if _, err := conn.Exec(ctx, `create database `+pgx.Identifier{name}.Sanitize()); err != nil {
+		return fmt.Errorf("local Postgres: %w", err)
+	}
+	return nil
+}
+
+// Done is closed when the running server has ended, asked or not. Restart replaces it.
+func (s *Server) Done() <-chan struct{} { return s.process.done }
+
+// Stop ends the server: open connections are cut, everything committed is on disk. Stopping twice is harmless.
+func (s *Server) Stop() error {
+	err := s.process.stop()
+	s.release()
+	return err
+}
+
+// Kill ends the server as a crash would and keeps its data for Restart.
+func (s *Server) Kill() { s.process.kill() }
+
+// Restart stops the server if it still runs and starts it again at the same address.
+func (s *Server) Restart(ctx context.Context) error {
+	if err := s.process.stop(); err != nil {
+		return err
+	}
+	if err := s.launch(ctx); err != nil {
+		return fmt.Errorf("local Postgres: %w", err)
+	}
+	return nil
+}
+
+func (s *Server) release() {
+	if s.lock != nil {
+		_ = s.lock.Close() // gives up the lock as well
+		s.lock = nil
+	}
+	if s.socket != "" && s.socket != s.dir {
+		_ = os.RemoveAll(s.socket)
+	}
+}
+
+// waitReady returns when the server answers a query, or says why it does not.
+func (s *Server) waitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for pause := 2 * time.Millisecond; ; pause = min(pause*2, 100*time.Millisecond) {
+		conn, err := pgx.Connect(ctx, s.URL("postgres"))
+		if err == nil {
+			return conn.Close(ctx)
+		}
+		select {
+		case <-s.process.done:
+			return errEnded
+		case <-ctx.Done():
+			return fmt.Errorf("does not answer: %w", err)
+		case <-time.After(pause):
+		}
+	}
+}
+
+var errEnded = errors.New("the server ended while starting")

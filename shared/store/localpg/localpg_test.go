@@ -1,0 +1,148 @@
+package localpg_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/store/localpg"
+)
+
+// childDir, when set, makes this test binary a process that starts a server there and waits to be killed.
+const childDir = "LOCALPG_TEST_CHILD_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDir); dir != "" {
+		server, err := localpg.Start(context.Background(), localpg.Options{Dir: dir})
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println(server.URL("postgres"))
+		select {}
+	}
+	os.Exit(m.Run())
+}
+
+// dir returns a directory that the server's account can reach; t.TempDir is one that only we can.
+func dir(t *testing.T) string {
+	t.Helper()
+	d, err := os.MkdirTemp("", "localpg-test-")
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(d, 0o755))
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(d)) })
+	return filepath.Join(d, "data")
+}
+
+func start(t *testing.T, d string) *localpg.Server {
+	t.Helper()
+	server, err := localpg.Start(t.Context(), localpg.Options{Dir: d})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Stop()) })
+	return server
+}
+
+func exec1(t *testing.T, url, sql string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close(t.Context())) }()
+	_, err = conn.Exec(t.Context(), sql)
+	require.NoError(t, err)
+}
+
+func TestDataSurvivesARestartAndACrash(t *testing.T) {
+	t.Parallel()
+	server := start(t, dir(t))
+	require.NoError(t, server.EnsureDatabase(t.Context(), "app"))
+	require.NoError(t, server.EnsureDatabase(t.Context(), "app"), "a second time changes nothing")
+	url := server.URL("app")
+	exec1(t, url, `create table kept (n int)`)
+
+	require.NoError(t, server.Restart(t.Context()))
+	exec1(t, url, `insert into kept values (1)`)
+
+	server.Kill()
+	<-server.Done()
+	require.NoError(t, server.Restart(t.Context()))
+	exec1(t, url, `select 1 / n from kept`)
+}
+
+func TestADirectoryInUseIsRefused(t *testing.T) {
+	t.Parallel()
+	d := dir(t)
+	start(t, d)
+	_, err := localpg.Start(t.Context(), localpg.Options{Dir: d})
+	require.ErrorContains(t, err, "used by another process")
+}
+
+func TestTheServerEndsWithItsKilledParent(t *testing.T) {
+	t.Parallel()
+	d := dir(t)
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), childDir+"="+d)
+	out, err := child.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, child.Start())
+	url, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	url = strings.TrimSpace(url)
+	exec1(t, url, `create table kept (n int)`)
+	require.NoError(t, child.Process.Kill())
+	_ = child.Wait()
+
+	// At once, while the old server may still be shutting down.
+	server := start(t, d)
+	exec1(t, server.URL("postgres"), `select n from kept`)
+}
+
+func TestAStalePIDFileOfAnotherProcessIsNoHindrance(t *testing.T) {
+	t.Parallel()
+	d := dir(t)
+	server := start(t, d)
+	server.Kill()
+	require.NoError(t, server.Stop())
+	file := filepath.Join(d, "postmaster.pid")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	_, rest, _ := strings.Cut(string(text), "\n")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "%d\n%s", os.Getpid(), rest), 0o600))
+	start(t, d)
+}
+
+func TestADirectoryOnlyRootCanEnter(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root has directories that its server's account cannot enter")
+	}
+	d := dir(t)
+	require.NoError(t, os.Chmod(filepath.Dir(d), 0o700))
+	server := start(t, d)
+	exec1(t, server.URL("postgres"), `create table kept (n int)`)
+	require.NoError(t, server.Stop())
+	target, err := os.Readlink(d)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(target)) })
+
+	server = start(t, d)
+	exec1(t, server.URL("postgres"), `select n from kept`)
+}
+
+func TestALongPathStillGetsASocket(t *testing.T) {
+	t.Parallel()
+	server := start(t, filepath.Join(dir(t), strings.Repeat("long", 20), strings.Repeat("long", 20)))
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, server.URL("postgres"))
+	require.NoError(t, err)
+	require.NoError(t, conn.Close(ctx))
+}

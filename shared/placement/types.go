@@ -24,10 +24,14 @@ const (
 	// one affinity, some ten nanoseconds.
 	DefaultBudget = 20_000_000
 
-	// MaxComponents, MaxNodes and MaxPairs (components times nodes) bound a problem; a larger one is refused.
+	// MaxComponents, MaxNodes and MaxPairs bound a problem; a larger one is refused. Pairs are sets of equal
+	// requirements times nodes, and kinds of resources times nodes: replicas of one component count once.
 	MaxComponents = 200_000
 	MaxNodes      = 200_000
-	MaxPairs      = 50_000_000
+	MaxPairs      = 10_000_000
+
+	// MaxExplained is how many nodes, over all components, one Explanation details.
+	MaxExplained = 200_000
 )
 
 // Problem is everything a placement depends on.
@@ -41,7 +45,8 @@ type Problem struct {
 	Weights Weights  `json:"weights"`
 	// OneOrchestrator demands one orchestrator type for all components.
 	OneOrchestrator bool `json:"oneOrchestrator,omitempty"`
-	// MoveCost is charged, in points, for each component that leaves its Current place; 0 means DefaultMoveCost.
+	// MoveCost is charged, in points, for each component that leaves its Current place, be it for another or for
+	// none; 0 means DefaultMoveCost.
 	MoveCost float64 `json:"moveCost,omitempty"`
 	// StaleAfter is the age of telemetry from which a node is not used; 0 leaves the decision to Node.Stale.
 	StaleAfter time.Duration `json:"staleAfter,omitempty"`
@@ -74,7 +79,8 @@ type Component struct {
 
 	Targets  []Target `json:"targets,omitempty"`  // places the user fixed; empty is any
 	Excluded []Target `json:"excluded,omitempty"` // places it must not go, such as one that violated a policy
-	Current  *Target  `json:"current,omitempty"`  // where it runs now
+	// Current is where it runs now. With empty fields, any place that matches counts as staying.
+	Current *Target `json:"current,omitempty"`
 	// AntiAffinity names components that must not share its node. One side is enough; unknown ids are refused.
 	AntiAffinity []string `json:"antiAffinity,omitempty"`
 }
@@ -132,7 +138,9 @@ type Reservation struct {
 	Devices []string `json:"devices,omitempty"`
 }
 
-// Affinity rewards two components for being close: Weight points times the factor of Closeness.
+// Affinity rewards two components for being close: Weight points, times 1 on the same node, SameCluster in the same
+// cluster, SameOrchestrator under the same orchestrator type, 0 apart. One of a component with itself changes nothing
+// between plans and is ignored.
 type Affinity struct {
 	A      string  `json:"a"`
 	B      string  `json:"b"`
@@ -166,7 +174,8 @@ type Plan struct {
 	// PlacedBound is at least the number of components any plan can place.
 	PlacedBound int     `json:"placedBound"`
 	Objective   float64 `json:"objective"`
-	// Bound is at least the objective of every plan, and Gap = (Bound - Objective) / max(1, |Bound|).
+	// Bound is at least the objective of every plan that places as many components or more, and
+	// Gap = (Bound - Objective) / max(1, |Bound|).
 	Bound float64 `json:"bound"`
 	Gap   float64 `json:"gap"`
 	// Exact says that no plan is better, by proof; Bound = Objective and Gap = 0 then.
@@ -238,7 +247,8 @@ const (
 
 // Failure is one constraint that one node does not meet.
 type Failure struct {
-	Rule Rule `json:"rule"`
+	Rule Rule   `json:"rule"`
+	Key  string `json:"key,omitempty"` // the device path, resource, label or other component, where the rule has many
 	// Detail is for people: "needs 4 cores, 2.5 free of 8, 3 reserved by shop/web".
 	Detail    string `json:"detail"`
 	Needed    string `json:"needed,omitempty"`    // "4 cores", "amd64"
@@ -265,6 +275,8 @@ type ComponentExplanation struct {
 	// Nodes holds every node of the problem, best first: the chosen one, then those that could take the component
 	// beside the rest of the plan by falling Total, then those that failed, by target.
 	Nodes []NodeExplanation `json:"nodes"`
+	// Omitted counts nodes left out of Nodes, from its end, when the whole explanation passes MaxExplained.
+	Omitted int `json:"omitted,omitempty"`
 	// RunnerUp is the best other node that could take it with the rest of the plan as it is; Margin is how many points
 	// it is behind. A negative margin means the chosen node serves the rest of the plan better.
 	RunnerUp *Target `json:"runnerUp,omitempty"`

@@ -1,0 +1,251 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxExact is the number of components times nodes up to which branch and bound is tried.
+const maxExact = 20_000
+
+func (s *state) small() bool {
+	return len(s.m.comps)*len(s.m.nodes) <= maxExact && len(s.m.comps) <= 200
+}
+
+// exact searches for a better placement than sol by branch and bound, depth first, and says whether it looked at all
+// there is within the budget. sol gets what it found in either case.
+//
+// At every step each open component has a value for each node it still fits on: its points, its affinity with all
+// placed partners, and half of its affinity with open ones at the largest factor they can still reach. The sum of the
+// best of these bounds all placements below.
+func (s *state) exact(sol *solution) bool {
+	s.clear()
+	e := &search{s: s, sol: sol, twin: s.m.twins()}
+	first := make([][]float64, len(s.m.comps))
+	e.reach = make([][][]float64, len(s.m.comps))
+	for c := range first {
+		cl := &s.m.classes[s.m.comps[c].class]
+		first[c] = make([]float64, len(cl.nodes))
+		e.reach[c] = make([][]float64, len(s.m.edges[c]))
+		for i := range e.reach[c] {
+			e.reach[c][i] = make([]float64, len(cl.nodes))
+		}
+		for k, n := range cl.nodes {
+			v := s.m.points(int32(c), n)
+			for i, ed := range s.m.edges[c] {
+				r := s.m.reach(int32(c), ed.to, n)
+				e.reach[c][i][k] = r
+				v += ed.weight / 2 * r
+			}
+			first[c][k] = v
+		}
+	}
+	e.values = [][][]float64{first}
+	e.closed = make([]bool, len(first))
+	e.descend(0, 0, 0)
+	s.reset(sol.at)
+	return !e.stopped
+}
+
+type search struct {
+	s       *state
+	sol     *solution
+	twin    []int32       // the first of the nodes that are alike as long as nothing is placed on them
+	reach   [][][]float64 // [component][edge][candidate]
+	values  [][][]float64 // [depth][component][candidate]
+	closed  []bool        // placed, or decided to have no place
+	stopped bool
+}
+
+// option is one node for the component to branch on.
+type option struct {
+	node  int32
+	value float64
+}
+
+// hopeless says that nothing with these bounds is better than the best known.
+func (e *search) hopeless(placed int, value float64) bool {
+	return !better(placed, value, e.sol.placed, e.sol.value)
+}
+
+// descend decides one more component; placed and value are those of the components decided so far.
+func (e *search) descend(depth, placed int, value float64) {
+	s := e.s
+	if e.stopped = e.stopped || s.spent(); e.stopped {
+		return
+	}
+	pick, regret, pickBest := int32(-1), -1.0, 0.0
+	placedBound, bound := placed, value
+	for c := range e.closed {
+		if e.closed[c] {
+			continue
+		}
+		best, second, options := e.look(depth, int32(c))
+		if options == 0 {
+			continue // no place below this step
+		}
+		placedBound++
+		bound += best
+		r := best - second
+		if options == 1 {
+			r = 1e18
+		}
+		if r > regret {
+			pick, regret, pickBest = int32(c), r, best
+		}
+	}
+	if e.hopeless(placedBound, bound) {
+		return
+	}
+	if pick < 0 { // hopeful and nothing left to decide: the best so far
+		e.sol.at, e.sol.placed, e.sol.value = slices.Clone(s.at), placed, value
+		return
+	}
+	e.closed[pick] = true
+	defer func() { e.closed[pick] = false }()
+	for _, o := range e.options(depth, pick) {
+		if e.hopeless(placedBound, bound-pickBest+o.value) {
+			break
+		}
+		gain := s.value(pick, o.node)
+		s.put(pick, o.node)
+		e.settle(depth, pick, o.node)
+		e.descend(depth+1, placed+1, value+gain)
+		s.take(pick)
+		if e.stopped {
+			return
+		}
+	}
+	if !e.hopeless(placedBound-1, bound-pickBest) {
+		e.settle(depth, pick, -1)
+		e.descend(depth+1, placed, value)
+	}
+}
+
+// look returns the best and second best value of an open component over the nodes it still fits on, and their number.
+func (e *search) look(depth int, c int32) (best, second float64, options int) {
+	cl := &e.s.m.classes[e.s.m.comps[c].class]
+	for k, n := range cl.nodes {
+		v := e.values[depth][c][k]
+		if options >= 2 && v <= second {
+			e.s.work++
+			continue
+		}
+		if !e.s.fits(c, n) {
+			continue
+		}
+		options++
+		switch {
+		case options == 1 || v > best:
+			best, second = v, best
+		case options == 2 || v > second:
+			second = v
+		}
+	}
+	return best, second, options
+}
+
+// options returns the nodes a component fits on by falling value, one of each set of untouched twins.
+func (e *search) options(depth int, c int32) []option {
+	cl := &e.s.m.classes[e.s.m.comps[c].class]
+	var out []option
+	for k, n := range cl.nodes {
+		if e.s.fits(c, n) {
+			out = append(out, option{n, e.values[depth][c][k]})
+		}
+	}
+	slices.SortFunc(out, func(a, b option) int {
+		switch {
+		case a.value > b.value:
+			return -1
+		case a.value < b.value:
+			return 1
+		default:
+			return int(a.node - b.node)
+		}
+	})
+	seen := make(map[int32]bool)
+	return slices.DeleteFunc(out, func(o option) bool {
+		if len(e.s.on[o.node]) > 0 {
+			return false
+		}
+		t := e.twin[o.node]
+		twice := seen[t]
+		seen[t] = true
+		return twice
+	})
+}
+
+// settle writes the values one step deeper, now that component c is at node n, or has no place when n is negative.
+func (e *search) settle(depth int, c, n int32) {
+	m := e.s.m
+	if len(e.values) == depth+1 {
+		next := make([][]float64, len(e.closed))
+		for d := range next {
+			next[d] = make([]float64, len(e.values[depth][d]))
+		}
+		e.values = append(e.values, next)
+	}
+	for d := range e.closed {
+		if !e.closed[d] {
+			copy(e.values[depth+1][d], e.values[depth][d])
+			e.s.work += int64(len(e.values[depth][d])) / 8
+		}
+	}
+	for _, ed := range m.edges[c] {
+		d := ed.to
+		if e.closed[d] {
+			continue
+		}
+		i, _ := slices.BinarySearchFunc(m.edges[d], c, func(x edge, to int32) int { return int(x.to - to) })
+		row := e.values[depth+1][d]
+		for k, at := range m.classes[m.comps[d].class].nodes {
+			row[k] -= ed.weight / 2 * e.reach[d][i][k]
+			if n >= 0 {
+				row[k] += ed.weight * m.closeness(at, n)
+			}
+		}
+		e.s.work += int64(len(row))
+	}
+}
+
+// twins returns for each node the first one that is like it in all that placing looks at: cluster, free amounts, the
+// points of every class, spread domains other than the node itself. A node that is someone's current place has none.
+func (m *model) twins() []int32 {
+	home := make([]bool, len(m.nodes))
+	for c := range m.comps {
+		for _, n := range m.comps[c].home {
+			home[n] = true
+		}
+	}
+	first := make(map[string]int32, len(m.nodes))
+	out := make([]int32, len(m.nodes))
+	for n := range m.nodes {
+		out[n] = int32(n)
+		if home[n] {
+			continue
+		}
+		var b strings.Builder
+		fmt.Fprint(&b, m.nodes[n].cluster, m.free[n*len(m.dims):(n+1)*len(m.dims)])
+		for i := range m.classes {
+			cl := &m.classes[i]
+			if k := cl.at[n]; k >= 0 {
+				fmt.Fprint(&b, " ", cl.points[k])
+			} else {
+				b.WriteString(" -")
+			}
+		}
+		for i := range m.spreads {
+			if m.spreads[i].By != "node" {
+				fmt.Fprint(&b, " ", m.spreads[i].domain[n])
+			}
+		}
+		if t, ok := first[b.String()]; ok {
+			out[n] = t
+		} else {
+			first[b.String()] = int32(n)
+		}
+	}
+	return out
+}

@@ -1,0 +1,328 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Explain says, for each component, what every node would have meant: each failed constraint with its numbers, or the
+// score and affinity it would earn there with every other component where the plan has it. A component without a place
+// gets a smallest relaxation. The plan should be one of this problem; places in it that the problem does not have, or
+// that do not fit, count as none. A malformed problem has the zero Explanation.
+func Explain(p Problem, plan Plan) Explanation {
+	if validate(&p) != nil {
+		return Explanation{}
+	}
+	m, err := newModel(&p)
+	if err != nil {
+		return Explanation{}
+	}
+	s := m.restore(m.places(plan))
+	out := Explanation{
+		Components: make([]ComponentExplanation, len(m.comps)),
+		Objective:  plan.Objective, Bound: plan.Bound, Gap: plan.Gap, Exact: plan.Exact,
+	}
+	for c := range m.comps {
+		if s.at[c] >= 0 {
+			out.Placed++
+		}
+	}
+	for c := range m.comps {
+		out.Components[m.comps[c].index] = m.explain(s, int32(c), out.Placed)
+	}
+	return out
+}
+
+// places reads where the plan has each component; -1 for none.
+func (m *model) places(plan Plan) []int32 {
+	by := make(map[string]Target, len(plan.Assignments))
+	for _, a := range plan.Assignments {
+		if a.Placed {
+			by[a.Component] = a.Target
+		}
+	}
+	at := make([]int32, len(m.comps))
+	for c := range at {
+		at[c] = -1
+		if t, ok := by[m.comps[c].ID]; ok {
+			at[c] = m.find(t)
+		}
+	}
+	return at
+}
+
+// explain views one component with the others where they are.
+func (m *model) explain(s *state, c int32, placed int) ComponentExplanation {
+	comp := &m.comps[c]
+	out := ComponentExplanation{Component: comp.ID, Placed: s.at[c] >= 0}
+	at := s.at[c]
+	if at >= 0 {
+		out.Target = m.nodes[at].Target()
+		s.take(c)
+		defer s.put(c, at)
+	}
+	show := max(1, MaxExplained/len(m.comps))
+	out.Omitted = max(0, len(m.nodes)-show)
+	all := make([]view, len(m.nodes))
+	for n := range all {
+		all[n] = m.view(s, c, int32(n))
+		all[n].chosen = int32(n) == at
+	}
+	slices.SortStableFunc(all, view.compare)
+	for _, v := range all[:min(show, len(all))] {
+		out.Nodes = append(out.Nodes, m.detail(s, c, v))
+	}
+	if at < 0 {
+		out.Summary, out.Rejections = m.whyUnplaced(s, c)
+		out.Relaxation = m.relax(s, c, placed)
+		return out
+	}
+	out.Rejections = make(map[Rule]int)
+	for i := range out.Nodes {
+		for r := range distinct(out.Nodes[i].Failures) {
+			out.Rejections[r]++
+		}
+	}
+	won := all[0]
+	switch {
+	case len(all) == 1:
+		out.Summary = fmt.Sprintf("%s is the only node", place(out.Target))
+	case all[1].fails:
+		out.Summary = fmt.Sprintf("%s is the only one of %s that can take it", place(out.Target),
+			plural(len(all), "node"))
+	default:
+		next := m.nodes[all[1].node].Target()
+		out.RunnerUp, out.Margin = &next, won.total-all[1].total
+		out.Summary = fmt.Sprintf("%s wins with %s points, %s ahead of %s", place(out.Target), number(won.total),
+			number(out.Margin), place(next))
+		if out.Margin < 0 {
+			out.Summary = fmt.Sprintf("%s earns %s points, %s less than %s would, for the good of the other components",
+				place(out.Target), number(won.total), number(-out.Margin), place(next))
+		}
+		if m.isHome(c, at) {
+			out.Summary += "; it stays where it is"
+		}
+	}
+	return out
+}
+
+// view is what sorting needs to know of a node.
+type view struct {
+	node          int32
+	chosen, fails bool
+	total         float64
+}
+
+func (v view) compare(w view) int {
+	rank := func(v view) int {
+		switch {
+		case v.chosen:
+			return 0
+		case !v.fails:
+			return 1
+		default:
+			return 2
+		}
+	}
+	if c := cmp.Compare(rank(v), rank(w)); c != 0 || v.fails {
+		return c
+	}
+	return cmp.Compare(w.total, v.total)
+}
+
+func (m *model) view(s *state, c, n int32) view {
+	v := view{node: n, fails: !s.fits(c, n) || s.foreign(n)}
+	if m.classes[m.comps[c].class].index(n) >= 0 {
+		v.total = s.value(c, n) - m.stake(c)
+	}
+	return v
+}
+
+// stake is what a component with a current place loses by leaving it.
+func (m *model) stake(c int32) float64 {
+	if m.comps[c].Current == nil {
+		return 0
+	}
+	return m.move
+}
+
+// detail explains one node.
+func (m *model) detail(s *state, c int32, v view) NodeExplanation {
+	n := v.node
+	out := NodeExplanation{Target: m.nodes[n].Target(), Chosen: v.chosen, Total: v.total}
+	if v.fails {
+		out.Failures = s.failuresBeside(c, n)
+	}
+	cl := &m.classes[m.comps[c].class]
+	if cl.index(n) < 0 {
+		return out
+	}
+	out.Score = m.scoreAt(cl, n)
+	if !m.isHome(c, n) {
+		out.Move = m.stake(c)
+	}
+	for _, e := range m.edges[c] {
+		term := AffinityTerm{With: m.comps[e.to].ID, Closeness: "unplaced", Weight: e.weight}
+		if at := s.at[e.to]; at >= 0 {
+			factor := m.closeness(n, at)
+			term.Closeness, term.Points = closenessName(factor), e.weight*factor
+		}
+		out.Affinity = append(out.Affinity, term)
+	}
+	return out
+}
+
+// foreign says whether the node is under another orchestrator than the one all placed components share.
+func (s *state) foreign(n int32) bool { return s.shared() >= 0 && s.m.nodes[n].orch != s.shared() }
+
+// shared returns the orchestrator that binds the placed components, or -1.
+func (s *state) shared() int32 {
+	if s.m.p.OneOrchestrator {
+		for o, n := range s.inOrch {
+			if n > 0 {
+				return int32(o)
+			}
+		}
+	}
+	return -1
+}
+
+// obstacles returns the rules that keep an unplaced component off a candidate because of where others are.
+func (s *state) obstacles(c, n int32) []Rule {
+	m, comp := s.m, &s.m.comps[c]
+	var out []Rule
+	add := func(r Rule) {
+		if !slices.Contains(out, r) {
+			out = append(out, r)
+		}
+	}
+	free := s.free[int(n)*len(m.dims):]
+	for _, d := range m.classes[comp.class].demand {
+		if d.amount > free[d.dim] {
+			add(m.dims[d.dim].rule)
+		}
+	}
+	for _, x := range comp.apart {
+		if s.at[x] == n {
+			add(RuleAntiAffinity)
+		}
+	}
+	for _, i := range comp.spreads {
+		if sp := &m.spreads[i]; s.spread[i][sp.domain[n]] >= sp.limit {
+			add(RuleSpread)
+		}
+	}
+	if s.foreign(n) {
+		add(RuleOneOrchestrator)
+	}
+	return out
+}
+
+// failuresBeside returns every constraint that keeps a component off a node beside all others.
+func (s *state) failuresBeside(c, n int32) []Failure {
+	if at := s.at[c]; at >= 0 {
+		s.take(c)
+		defer s.put(c, at)
+	}
+	m, comp := s.m, &s.m.comps[c]
+	r, h := m.classes[comp.class].want, &m.nodes[n]
+	var out []Failure
+	for i := range filters {
+		if f := &filters[i]; !f.amounts() && !f.keep(r, h) {
+			for _, why := range f.why(r, h) {
+				why.Rule = f.rule
+				out = append(out, why)
+			}
+		}
+	}
+	free := s.free[int(n)*len(m.dims):]
+	for _, d := range m.classes[comp.class].demand {
+		if d.amount > free[d.dim] {
+			short := s.capacity(r, n, d.dim)
+			out = append(out, short.failure())
+		}
+	}
+	for _, x := range comp.apart {
+		if s.at[x] == n {
+			id := m.comps[x].ID
+			out = append(out, Failure{
+				Rule: RuleAntiAffinity, Key: id, Detail: "must not share a node with " + id + ", which is here",
+				Needed: "a node without " + id, Available: "a node with " + id,
+			})
+		}
+	}
+	for _, i := range comp.spreads {
+		sp := &m.spreads[i]
+		if has := s.spread[i][sp.domain[n]]; has >= sp.limit {
+			where := sp.By + " " + orNone(sp.names[sp.domain[n]])
+			out = append(out, Failure{
+				Rule: RuleSpread, Key: sp.By,
+				Detail: fmt.Sprintf("%s may hold %d of a set of %d, it has %d", where, sp.limit, sp.members, has),
+				Needed: fmt.Sprintf("at most %d per %s", sp.limit, sp.By), Available: fmt.Sprintf("%d there", has),
+			})
+		}
+	}
+	if s.foreign(n) {
+		all := m.orchs[s.shared()]
+		out = append(out, Failure{
+			Rule:   RuleOneOrchestrator,
+			Detail: fmt.Sprintf("all components go to one orchestrator, the others are on %s", all),
+			Needed: all, Available: h.Orchestrator,
+		})
+	}
+	return out
+}
+
+// amounts says whether the rule is about an amount that components share, so that others on the node matter.
+func (f *filter) amounts() bool {
+	switch f.rule {
+	case RuleCPU, RuleMemory, RuleDevice, RuleResource:
+		return true
+	default:
+		return false
+	}
+}
+
+// capacity returns one amount on the node with what other components of the plan take of it.
+func (s *state) capacity(r *request, n int32, d int) *capacity {
+	m, h := s.m, &s.m.nodes[n]
+	var out *capacity
+	switch what := m.dims[d]; what.rule {
+	case RuleDevice:
+		out = deviceOf(r, h, what.key)
+	case RuleResource:
+		out = resourceOf(r, h, what.key)
+	default:
+		out = capacityOf(r, h, what.rule)
+	}
+	out.free = s.free[int(n)*len(m.dims)+d]
+	on := slices.Clone(s.on[n])
+	slices.Sort(on)
+	for _, x := range on {
+		for _, a := range m.classes[m.comps[x].class].demand {
+			if a.dim == d {
+				out.held = append(out.held, holding{by: m.comps[x].ID, how: "taken by", amount: a.amount})
+			}
+		}
+	}
+	return out
+}
+
+// distinct returns the rules among the failures.
+func distinct(fs []Failure) map[Rule]bool {
+	out := make(map[Rule]bool, len(fs))
+	for _, f := range fs {
+		out[f.Rule] = true
+	}
+	return out
+}
+
+// lost is how much smaller the part b is than a, 0..1, for weighing one change against another.
+func lost(a, b float64) float64 {
+	if a <= 0 {
+		return 0
+	}
+	return math.Max(0, math.Min(1, (a-b)/a))
+}

@@ -1,0 +1,269 @@
+package placement
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// filter is one hard constraint on a component and a node, whatever else is placed. keep answers fast; why gives the
+// failures with their numbers and is called only when keep said no.
+type filter struct {
+	rule Rule
+	keep func(r *request, h *have) bool
+	why  func(r *request, h *have) []Failure
+}
+
+// filters lists the constraints in the order they are checked: cheap and frequent ones first. The rules on amounts are
+// in filter_capacity.go.
+var filters = []filter{
+	{RuleUnschedulable, func(_ *request, h *have) bool { return !h.Unschedulable }, func(*request, *have) []Failure {
+		return []Failure{{Detail: "the node takes no new work", Needed: "schedulable", Available: "unschedulable"}}
+	}},
+	{RuleFreshness, fresh, whyStale},
+	{RuleTarget, func(r *request, h *have) bool { return len(r.Targets) == 0 || matchesAny(r.Targets, h) }, whyTarget},
+	{RuleExcluded, func(r *request, h *have) bool { return !matchesAny(r.Excluded, h) }, whyExcluded},
+	{RuleOrchestrator, func(r *request, h *have) bool { return allows(r.orchestrators, h.orchestrator) }, whyOrchestrator},
+	{RuleEngine, func(r *request, h *have) bool { return allows(r.engines, h.engine) }, whyEngine},
+	{RuleArchitecture, func(r *request, h *have) bool { return r.arch == "" || r.arch == h.arch }, whyArchitecture},
+	{RuleLabel, labelled, whyLabel},
+	{RuleSecurity, secure, whySecurity},
+	{
+		RuleCPUUsage,
+		func(r *request, h *have) bool { return r.MaxCPUUsage == 0 || h.CPUUsage <= r.MaxCPUUsage },
+		func(r *request, h *have) []Failure { return whyUsage("cpu", r.MaxCPUUsage, h.CPUUsage) },
+	},
+	{
+		RuleMemoryUsage,
+		func(r *request, h *have) bool { return r.MaxMemoryUsage == 0 || h.MemoryUsage <= r.MaxMemoryUsage },
+		func(r *request, h *have) []Failure { return whyUsage("memory", r.MaxMemoryUsage, h.MemoryUsage) },
+	},
+	{RuleFreeMemory, func(r *request, h *have) bool { return r.MinFreeMemory <= h.freeMemory }, whyFreeMemory},
+	{
+		RuleCPU,
+		func(r *request, h *have) bool { return r.CPU <= h.freeCPU },
+		func(r *request, h *have) []Failure { return []Failure{capacityOf(r, h, RuleCPU).failure()} },
+	},
+	{
+		RuleMemory,
+		func(r *request, h *have) bool { return r.Memory <= h.freeMemory },
+		func(r *request, h *have) []Failure { return []Failure{capacityOf(r, h, RuleMemory).failure()} },
+	},
+	{RuleDevice, hasDevices, whyDevices},
+	{RuleResource, hasResources, whyResources},
+}
+
+// passes says whether every filter keeps the node for the request.
+func passes(r *request, h *have) bool {
+	for i := range filters {
+		if !filters[i].keep(r, h) {
+			return false
+		}
+	}
+	return true
+}
+
+// failures returns every failed constraint of the request on the node.
+func failures(r *request, h *have) []Failure {
+	var out []Failure
+	for i := range filters {
+		if f := &filters[i]; !f.keep(r, h) {
+			for _, why := range f.why(r, h) {
+				why.Rule = f.rule
+				out = append(out, why)
+			}
+		}
+	}
+	return out
+}
+
+// request is what a component asks, made ready to compare.
+type request struct {
+	*Component
+	engines, orchestrators []string // lower case
+	arch                   string   // canonical
+	devices                map[string]int64
+	staleAfter             time.Duration
+}
+
+func newRequest(c *Component, staleAfter time.Duration) *request {
+	r := &request{
+		Component: c, engines: lower(c.Engines), orchestrators: lower(c.Orchestrators),
+		arch: CanonicalArchitecture(c.Architecture), staleAfter: staleAfter,
+	}
+	if len(c.Devices) > 0 {
+		r.devices = make(map[string]int64, len(c.Devices))
+		for _, d := range c.Devices {
+			r.devices[d]++
+		}
+	}
+	return r
+}
+
+// have is what a node offers, made ready to compare.
+type have struct {
+	*Node
+	orchestrator, engine string // lower case
+	arch                 string // canonical
+	orch, cluster        int32  // numbers of its orchestrator and cluster
+	freeCPU, freeMemory  int64  // capacity - other - reserved, at least 0
+}
+
+func newHave(n *Node) have {
+	h := have{
+		Node: n, orchestrator: strings.ToLower(n.Orchestrator), engine: strings.ToLower(n.Engine),
+		arch:    CanonicalArchitecture(n.Architecture),
+		freeCPU: n.CPU - min(n.CPU, n.OtherCPU), freeMemory: n.Memory - min(n.Memory, n.OtherMemory),
+	}
+	for i := range n.Reserved {
+		h.freeCPU -= min(h.freeCPU, n.Reserved[i].CPU)
+		h.freeMemory -= min(h.freeMemory, n.Reserved[i].Memory)
+	}
+	return h
+}
+
+// CanonicalArchitecture returns the name the engine compares: amd64 for x86_64, x86-64, x64 and intel; arm64 for
+// aarch64; arm for armv6l, armv7l, armhf and the like; 386 for i386 and i686; anything else in lower case.
+func CanonicalArchitecture(s string) string {
+	switch s = strings.ToLower(strings.TrimSpace(s)); s {
+	case "x86_64", "x86-64", "x64", "intel", "intel64", "intel/x86_64":
+		return "amd64"
+	case "aarch64", "arm64/v8", "arm64v8", "armv8", "arm64/aarch64":
+		return "arm64"
+	case "armhf", "armv6l", "armv7l", "armv7", "arm/v6", "arm/v7":
+		return "arm"
+	case "i386", "i486", "i586", "i686", "x86":
+		return "386"
+	default:
+		return s
+	}
+}
+
+func lower(in []string) []string {
+	out := make([]string, len(in))
+	for i, s := range in {
+		out[i] = strings.ToLower(s)
+	}
+	return out
+}
+
+func allows(allowed []string, s string) bool { return len(allowed) == 0 || slices.Contains(allowed, s) }
+
+// matches says whether the pattern covers the node.
+func (t Target) matches(n *Node) bool {
+	return (t.Node == "" || t.Node == n.Name) && (t.Cluster == "" || t.Cluster == n.Cluster) &&
+		(t.Orchestrator == "" || strings.EqualFold(t.Orchestrator, n.Orchestrator))
+}
+
+func matchesAny(ts []Target, h *have) bool {
+	return slices.ContainsFunc(ts, func(t Target) bool { return t.matches(h.Node) })
+}
+
+func whyTarget(r *request, h *have) []Failure {
+	return []Failure{{
+		Detail: "must go to " + places(r.Targets),
+		Needed: places(r.Targets), Available: place(h.Target()),
+	}}
+}
+
+func whyExcluded(r *request, h *have) []Failure {
+	var by []Target
+	for _, t := range r.Excluded {
+		if t.matches(h.Node) {
+			by = append(by, t)
+		}
+	}
+	return []Failure{{Detail: "excluded as " + places(by), Needed: "not " + places(by), Available: place(h.Target())}}
+}
+
+func fresh(r *request, h *have) bool {
+	return !h.Stale && (r.staleAfter == 0 || h.Age < r.staleAfter)
+}
+
+func whyStale(r *request, h *have) []Failure {
+	f := Failure{Detail: "its telemetry is stale", Needed: "fresh telemetry", Available: "stale telemetry"}
+	if h.Age > 0 {
+		f.Detail, f.Available = fmt.Sprintf("its telemetry is %s old", h.Age), h.Age.String()
+		if r.staleAfter > 0 {
+			f.Detail += fmt.Sprintf(", stale from %s", r.staleAfter)
+			f.Needed = "less than " + r.staleAfter.String()
+		}
+	}
+	return []Failure{f}
+}
+
+func whyOrchestrator(r *request, h *have) []Failure {
+	return oneOf("orchestrator", r.Orchestrators, h.Orchestrator)
+}
+
+func whyEngine(r *request, h *have) []Failure { return oneOf("engine", r.Engines, h.Engine) }
+
+func whyArchitecture(r *request, h *have) []Failure {
+	return oneOf("architecture", []string{r.arch}, h.arch)
+}
+
+func oneOf(what string, allowed []string, got string) []Failure {
+	needed := strings.Join(allowed, " or ")
+	if got == "" {
+		got = "unknown"
+	}
+	return []Failure{{
+		Detail: fmt.Sprintf("needs %s %s, the node has %s", what, needed, got),
+		Needed: needed, Available: got,
+	}}
+}
+
+func labelled(r *request, h *have) bool {
+	for key, values := range r.Labels {
+		if got, ok := h.Labels[key]; !ok || !slices.Contains(values, got) {
+			return false
+		}
+	}
+	return true
+}
+
+func whyLabel(r *request, h *have) []Failure {
+	var out []Failure
+	for _, key := range sortedKeys(r.Labels) {
+		values := r.Labels[key]
+		got, ok := h.Labels[key]
+		if ok && slices.Contains(values, got) {
+			continue
+		}
+		f := Failure{Key: key, Needed: key + "=" + strings.Join(values, "|"), Available: key + "=" + got}
+		if !ok {
+			f.Available = "no such label"
+		}
+		f.Detail = fmt.Sprintf("needs label %s, the node has %s", f.Needed, f.Available)
+		out = append(out, f)
+	}
+	return out
+}
+
+func secure(r *request, h *have) bool {
+	return r.MinSecurity == 0 || (h.SCA != nil && *h.SCA >= float64(r.MinSecurity))
+}
+
+func whySecurity(r *request, h *have) []Failure {
+	f := Failure{Needed: fmt.Sprintf("at least %d", r.MinSecurity), Available: "unknown"}
+	if h.SCA != nil {
+		f.Available = fmt.Sprintf("%v", *h.SCA)
+	}
+	f.Detail = fmt.Sprintf("needs a security score of %s, the node's is %s", f.Needed, f.Available)
+	return []Failure{f}
+}
+
+func whyUsage(what string, most, now float64) []Failure {
+	return []Failure{{
+		Detail: fmt.Sprintf("%s usage may be %s, it is %s", what, percent(most), percent(now)),
+		Needed: "at most " + percent(most), Available: percent(now),
+	}}
+}
+
+func whyFreeMemory(r *request, h *have) []Failure {
+	return []Failure{{
+		Detail: fmt.Sprintf("needs a node with %s free, this one has %s", size(r.MinFreeMemory), size(h.freeMemory)),
+		Needed: size(r.MinFreeMemory), Available: size(h.freeMemory),
+	}}
+}

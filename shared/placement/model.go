@@ -1,0 +1,400 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+// model is a problem made ready to solve. Components are numbered by id and nodes by target, so that the order in which
+// a caller lists them changes nothing.
+type model struct {
+	p       *Problem
+	comps   []member
+	nodes   []have
+	classes []class
+	dims    []dim
+	free    []int64 // of each node and dim: free[node*len(dims)+dim]
+	edges   [][]edge
+	spreads []spread
+	move    float64
+	weights Weights // sum 1
+	orchs   []string
+	// clusters[k] is the first node of cluster k and clusters[k+1] the one after its last.
+	clusters []int32
+	work     int64 // units spent on filtering and scoring
+}
+
+// member is one component.
+type member struct {
+	*Component
+	index int // in Problem.Components
+	class int32
+	// home lists the nodes that match Current and may take it; staying there earns model.move, which is the same as
+	// charging for a move but leaves 0 as the value of having no place.
+	home    []int32
+	apart   []int32 // components that must be on other nodes
+	spreads []int32 // spreads it belongs to
+}
+
+// class is a set of components with equal requirements; they share candidates and scores.
+type class struct {
+	want      *request
+	demand    []amount
+	nodes     []int32   // candidates by falling points, ties by node
+	points    []float64 // weighted score of nodes[k]
+	at        []int32   // node -> k, or -1
+	inCluster []int32   // number of candidates in each cluster
+	inOrch    []int32
+	least     float64 // least watts per core among the candidates
+	rejected  map[Rule]int
+	home      []int32 // candidates that match a Current with empty fields, which is then part of the requirements
+}
+
+// index returns the position of the node among the candidates, or -1.
+func (cl *class) index(n int32) int32 { return cl.at[n] }
+
+// dim is one thing that nodes have a limited amount of.
+type dim struct {
+	rule Rule
+	key  string
+}
+
+type amount struct {
+	dim    int
+	amount int64
+}
+
+// spread is a Spread over numbered components, with the domain of every node.
+type spread struct {
+	*Spread
+	members int
+	limit   int32
+	domain  []int32
+	names   []string
+}
+
+func newModel(p *Problem) (*model, error) {
+	m := &model{p: p, move: p.MoveCost, weights: p.Weights.normalised()}
+	if m.move == 0 {
+		m.move = DefaultMoveCost
+	}
+	m.number()
+	number := make(map[string]int32, len(m.comps))
+	for i := range m.comps {
+		number[m.comps[i].ID] = int32(i)
+	}
+	m.classify()
+	if pairs := len(m.classes) * len(m.nodes); pairs > MaxPairs {
+		return nil, tooMany("components", "%d different requirements times %d nodes", len(m.classes), len(m.nodes))
+	}
+	m.measure()
+	if len(m.dims)*len(m.nodes) > MaxPairs {
+		return nil, tooMany("nodes", "%d kinds of resources times %d nodes", len(m.dims), len(m.nodes))
+	}
+	if len(m.spreads)*len(m.nodes) > MaxPairs || len(p.Spreads)*len(m.nodes) > MaxPairs {
+		return nil, tooMany("spreads", "%d spreads times %d nodes", len(p.Spreads), len(m.nodes))
+	}
+	m.fill()
+	m.candidates()
+	m.connect(number)
+	return m, nil
+}
+
+func tooMany(path, format string, args ...any) error {
+	detail := fmt.Sprintf(format, args...)
+	return &problem.Error{
+		Kind: problem.Invalid, Detail: "the placement problem is too large",
+		Fields: []problem.Field{{Path: path, Detail: fmt.Sprintf("%s are more than %d", detail, MaxPairs)}},
+	}
+}
+
+// number sorts components and nodes and numbers orchestrators and clusters.
+func (m *model) number() {
+	m.comps = make([]member, len(m.p.Components))
+	for i := range m.p.Components {
+		m.comps[i] = member{Component: &m.p.Components[i], index: i}
+	}
+	slices.SortFunc(m.comps, func(a, b member) int { return cmp.Compare(a.ID, b.ID) })
+
+	m.nodes = make([]have, len(m.p.Nodes))
+	for i := range m.p.Nodes {
+		m.nodes[i] = newHave(&m.p.Nodes[i])
+	}
+	slices.SortFunc(m.nodes, func(a, b have) int {
+		return cmp.Or(cmp.Compare(a.orchestrator, b.orchestrator), cmp.Compare(a.Cluster, b.Cluster),
+			cmp.Compare(a.Name, b.Name))
+	})
+	for i := range m.nodes {
+		h := &m.nodes[i]
+		newOrch := i == 0 || h.orchestrator != m.nodes[i-1].orchestrator
+		if newOrch {
+			m.orchs = append(m.orchs, h.Orchestrator)
+		}
+		if newOrch || h.Cluster != m.nodes[i-1].Cluster {
+			m.clusters = append(m.clusters, int32(i))
+		}
+		h.orch, h.cluster = int32(len(m.orchs)-1), int32(len(m.clusters)-1)
+	}
+	m.clusters = append(m.clusters, int32(len(m.nodes)))
+}
+
+// classify groups components by their requirements.
+func (m *model) classify() {
+	known := make(map[string]int32, len(m.comps))
+	for i := range m.comps {
+		c := &m.comps[i]
+		key := requirements(c.Component)
+		k, ok := known[key]
+		if !ok {
+			k = int32(len(m.classes))
+			known[key] = k
+			m.classes = append(m.classes, class{want: newRequest(c.Component, m.p.StaleAfter)})
+		}
+		c.class = k
+	}
+}
+
+// requirements writes all that filters and scores look at, so that equal text means equal candidates.
+func requirements(c *Component) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%q%q%q %d %d %d %d %v %v %q %q", c.Engines, c.Orchestrators, c.Architecture, c.CPU, c.Memory,
+		c.MinFreeMemory, c.MinSecurity, c.MaxCPUUsage, c.MaxMemoryUsage, c.Targets, c.Excluded)
+	devices := slices.Clone(c.Devices)
+	slices.Sort(devices)
+	fmt.Fprintf(&b, "%q", devices)
+	for _, k := range sortedKeys(c.Resources) {
+		fmt.Fprintf(&b, "%q=%d", k, c.Resources[k])
+	}
+	for _, k := range sortedKeys(c.Labels) {
+		fmt.Fprintf(&b, "%q=%q", k, c.Labels[k])
+	}
+	if c.Current != nil && !c.Current.whole() {
+		fmt.Fprintf(&b, "at %q", *c.Current)
+	}
+	return b.String()
+}
+
+// measure collects what the components demand.
+func (m *model) measure() {
+	number := make(map[dim]int)
+	for i := range m.classes {
+		cl := &m.classes[i]
+		need := func(d dim, v int64) {
+			if v == 0 {
+				return
+			}
+			if _, ok := number[d]; !ok {
+				number[d] = len(m.dims)
+				m.dims = append(m.dims, d)
+			}
+			cl.demand = append(cl.demand, amount{number[d], v})
+		}
+		need(dim{rule: RuleCPU}, cl.want.CPU)
+		need(dim{rule: RuleMemory}, cl.want.Memory)
+		for _, path := range sortedKeys(cl.want.devices) {
+			need(dim{RuleDevice, path}, cl.want.devices[path])
+		}
+		for _, key := range sortedKeys(cl.want.Resources) {
+			need(dim{RuleResource, key}, cl.want.Resources[key])
+		}
+	}
+}
+
+// fill writes what each node has free.
+func (m *model) fill() {
+	m.free = make([]int64, len(m.nodes)*len(m.dims))
+	for n := range m.nodes {
+		h, row := &m.nodes[n], m.free[n*len(m.dims):]
+		for d, what := range m.dims {
+			switch what.rule {
+			case RuleCPU:
+				row[d] = h.freeCPU
+			case RuleMemory:
+				row[d] = h.freeMemory
+			case RuleDevice:
+				row[d] = int64(h.Devices[what.key])
+			default:
+				row[d] = h.Resources[what.key]
+			}
+		}
+	}
+}
+
+// candidates filters and scores the nodes for every class.
+func (m *model) candidates() {
+	for i := range m.classes {
+		cl := &m.classes[i]
+		for n := range m.nodes {
+			if passes(cl.want, &m.nodes[n]) {
+				cl.nodes = append(cl.nodes, int32(n))
+			}
+		}
+		cl.home = m.matching(cl)
+		m.score(cl)
+		cl.at = make([]int32, len(m.nodes))
+		for n := range cl.at {
+			cl.at[n] = -1
+		}
+		cl.inCluster, cl.inOrch = make([]int32, len(m.clusters)-1), make([]int32, len(m.orchs))
+		for k, n := range cl.nodes {
+			cl.at[n] = int32(k)
+			cl.inCluster[m.nodes[n].cluster]++
+			cl.inOrch[m.nodes[n].orch]++
+		}
+	}
+	m.work = int64(len(m.classes)) * int64(len(m.nodes))
+}
+
+// connect fills in what joins components: affinities, anti-affinities, spreads, and their present places.
+func (m *model) connect(number map[string]int32) {
+	m.edges = make([][]edge, len(m.comps))
+	add := func(a, b int32, w float64) {
+		m.edges[a] = append(m.edges[a], edge{b, w})
+	}
+	for _, a := range m.p.Affinities {
+		if x, y := number[a.A], number[a.B]; x != y && a.Weight > 0 {
+			add(x, y, a.Weight)
+			add(y, x, a.Weight)
+		}
+	}
+	for c, es := range m.edges {
+		slices.SortFunc(es, func(a, b edge) int {
+			return cmp.Or(cmp.Compare(a.to, b.to), cmp.Compare(a.weight, b.weight))
+		})
+		out := es[:0]
+		for _, e := range es {
+			if k := len(out) - 1; k >= 0 && out[k].to == e.to {
+				out[k].weight += e.weight
+			} else {
+				out = append(out, e)
+			}
+		}
+		m.edges[c] = out
+	}
+	for i := range m.comps {
+		c := &m.comps[i]
+		for _, id := range c.AntiAffinity {
+			other := number[id]
+			c.apart = append(c.apart, other)
+			m.comps[other].apart = append(m.comps[other].apart, int32(i))
+		}
+	}
+	for i := range m.comps {
+		c := &m.comps[i]
+		slices.Sort(c.apart)
+		c.apart = slices.Compact(c.apart)
+		c.home = m.homes(c)
+	}
+	for i := range m.p.Spreads {
+		s := &m.p.Spreads[i]
+		if len(s.Components) == 0 {
+			continue
+		}
+		m.spreads = append(m.spreads, m.spread(s))
+		for _, id := range s.Components {
+			c := &m.comps[number[id]]
+			c.spreads = append(c.spreads, int32(len(m.spreads)-1))
+		}
+	}
+}
+
+// whole says whether the target can match one node only.
+func (t Target) whole() bool { return t.Orchestrator != "" && t.Cluster != "" && t.Node != "" }
+
+// homes returns the candidates that match the component's current place, in order.
+func (m *model) homes(c *member) []int32 {
+	cl := &m.classes[c.class]
+	if c.Current == nil || !c.Current.whole() {
+		return cl.home
+	}
+	if n := m.find(*c.Current); n >= 0 && cl.index(n) >= 0 {
+		return []int32{n}
+	}
+	return nil
+}
+
+// find returns the node at an exact target, or -1.
+func (m *model) find(t Target) int32 {
+	t.Orchestrator = strings.ToLower(t.Orchestrator)
+	n, ok := slices.BinarySearchFunc(m.nodes, t, func(h have, t Target) int {
+		return cmp.Or(cmp.Compare(h.orchestrator, t.Orchestrator), cmp.Compare(h.Cluster, t.Cluster),
+			cmp.Compare(h.Name, t.Node))
+	})
+	if !ok {
+		return -1
+	}
+	return int32(n)
+}
+
+// matching returns the candidates, still in order of node, that match a current place with empty fields.
+func (m *model) matching(cl *class) []int32 {
+	if cl.want.Current == nil || cl.want.Current.whole() {
+		return nil
+	}
+	var out []int32
+	for _, n := range cl.nodes {
+		if cl.want.Current.matches(m.nodes[n].Node) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func (m *model) spread(s *Spread) spread {
+	out := spread{Spread: s, members: len(s.Components), limit: s.limit(), domain: make([]int32, len(m.nodes))}
+	number := make(map[string]int32)
+	for n := range m.nodes {
+		h := &m.nodes[n]
+		var name string
+		switch s.By {
+		case "node":
+			name = place(h.Target())
+		case "cluster":
+			name = place(Target{Orchestrator: h.orchestrator, Cluster: h.Cluster})
+		case "orchestrator":
+			name = h.orchestrator
+		default:
+			name = h.Labels[s.By]
+		}
+		k, ok := number[name]
+		if !ok {
+			k = int32(len(out.names))
+			number[name] = k
+			out.names = append(out.names, name)
+		}
+		out.domain[n] = k
+	}
+	return out
+}
+
+// limit returns how many members one domain may hold: Max, or the share of the members rounded down, at least one.
+func (s *Spread) limit() int32 {
+	if s.Max > 0 {
+		return int32(min(s.Max, MaxComponents))
+	}
+	// The tiny addend keeps a share such as 0.29 of 100 from losing a member to rounding.
+	return max(1, int32(s.MaxShare*float64(len(s.Components))+1e-9))
+}
+
+// points returns the value of the component at the candidate node, affinities aside.
+func (m *model) points(c, n int32) float64 {
+	cl := &m.classes[m.comps[c].class]
+	v := cl.points[cl.at[n]]
+	if m.isHome(c, n) {
+		v += m.move
+	}
+	return v
+}
+
+func (m *model) isHome(c, n int32) bool {
+	home := m.comps[c].home
+	if len(home) == 0 {
+		return false
+	}
+	_, ok := slices.BinarySearch(home, n)
+	return ok
+}

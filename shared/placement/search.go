@@ -1,0 +1,302 @@
+package placement
+
+import (
+	"math/rand/v2"
+	"slices"
+)
+
+// improve makes the placement better until nothing of the list below helps or the budget is spent: finding room for
+// what has no place, moving a component, moving one that stands in the way as well (a swap, when it takes the first
+// one's place), bringing a group of joined components into one cluster, and placing a few anew together.
+func (s *state) improve() {
+	groups := s.groups()
+	for again := true; again && !s.spent(); {
+		again = false
+		for c := range s.at {
+			if s.spent() {
+				return
+			}
+			if s.at[c] < 0 {
+				again = s.makeRoom(int32(c)) || again
+			} else {
+				again = s.move(int32(c)) || again
+			}
+		}
+		for _, g := range groups {
+			for k := range int32(len(s.m.clusters) - 1) {
+				if s.spent() {
+					return
+				}
+				again = s.gather(g, k) || again
+			}
+		}
+	}
+	s.perturb()
+}
+
+// Limits of the moves, so that each stays local.
+const (
+	maxTries    = 64 // nodes on which room is made for one component
+	maxEvicted  = 8  // components that stand in the way on one node
+	maxGathered = 40 // components of a group
+	maxRuined   = 12 // components placed anew together
+)
+
+// move brings a placed component where it earns more, with or without making another one give way.
+func (s *state) move(c int32) bool {
+	cl := &s.m.classes[s.m.comps[c].class]
+	had := s.value(c, s.at[c])
+	from := s.take(c)
+	if n, v := s.best(c); n >= 0 && v > had+slack(had) {
+		s.put(c, n)
+		return true
+	}
+	var reach float64
+	for _, e := range s.m.edges[c] {
+		if s.at[e.to] >= 0 {
+			reach += e.weight
+		}
+	}
+	tries := 0
+	for k, n := range cl.nodes {
+		if cl.points[k]+reach <= had || tries == maxTries || s.spent() {
+			break
+		}
+		if n == from || s.fits(c, n) || s.value(c, n) <= had {
+			continue
+		}
+		tries++
+		for _, d := range s.inTheWay(n) {
+			lost := s.value(d, n)
+			s.take(d)
+			if s.fits(c, n) {
+				v := s.value(c, n)
+				s.put(c, n)
+				if to, w := s.best(d); to >= 0 && v+w > had+lost+slack(had+lost) {
+					s.put(d, to)
+					return true
+				}
+				s.take(c)
+			}
+			s.put(d, n)
+		}
+	}
+	s.put(c, from)
+	return false
+}
+
+// inTheWay returns a copy of the first components on a node, in order.
+func (s *state) inTheWay(n int32) []int32 {
+	out := slices.Clone(s.on[n])
+	slices.Sort(out)
+	return out[:min(len(out), maxEvicted)]
+}
+
+// makeRoom places a component that has no place, by moving others if need be.
+func (s *state) makeRoom(c int32) bool {
+	whole := s.budget // of which one component may not spend all
+	s.budget = min(whole, s.work+whole/16)
+	defer func() { s.budget = whole }()
+	if s.settle(c, 2) {
+		return true
+	}
+	cl := &s.m.classes[s.m.comps[c].class]
+	for k, n := range cl.nodes {
+		if k == maxTries || s.spent() {
+			break
+		}
+		if s.evacuate(c, n) {
+			return true
+		}
+	}
+	return false
+}
+
+// settle places a component, letting one after the other give way along a chain of at most depth.
+func (s *state) settle(c int32, depth int) bool {
+	if n, _ := s.best(c); n >= 0 {
+		s.put(c, n)
+		return true
+	}
+	if depth == 0 {
+		return false
+	}
+	cl := &s.m.classes[s.m.comps[c].class]
+	for k, n := range cl.nodes {
+		if k == maxTries || s.spent() {
+			break
+		}
+		for _, d := range s.inTheWay(n) {
+			s.take(d)
+			if s.fits(c, n) {
+				s.put(c, n)
+				if s.settle(d, depth-1) {
+					return true
+				}
+				s.take(c)
+			}
+			s.put(d, n)
+		}
+	}
+	return false
+}
+
+// evacuate takes components off a node until c fits there and places them again; if one finds no place, nothing
+// changes.
+func (s *state) evacuate(c, n int32) bool {
+	var out []int32
+	for _, d := range s.inTheWay(n) {
+		if s.fits(c, n) {
+			break
+		}
+		s.take(d)
+		out = append(out, d)
+	}
+	if s.fits(c, n) {
+		s.put(c, n)
+		placed := 0
+		for placed < len(out) {
+			to, _ := s.best(out[placed])
+			if to < 0 {
+				break
+			}
+			s.put(out[placed], to)
+			placed++
+		}
+		if placed == len(out) {
+			return true
+		}
+		for _, d := range out[:placed] {
+			s.take(d)
+		}
+		s.take(c)
+	}
+	for _, d := range out {
+		s.put(d, n)
+	}
+	return false
+}
+
+// groups returns the sets of joined components that gather tries to bring together: each component with its partners,
+// and each whole connected set, where not too large.
+func (s *state) groups() [][]int32 {
+	var out [][]int32
+	order, starts := s.connected()
+	for i, start := range starts {
+		end := len(order)
+		if i+1 < len(starts) {
+			end = starts[i+1]
+		}
+		if n := end - start; n > 1 && n <= maxGathered {
+			out = append(out, order[start:end])
+		}
+	}
+	for c, es := range s.m.edges {
+		if n := len(es) + 1; n > 1 && n <= maxRuined {
+			g := []int32{int32(c)}
+			for _, e := range es {
+				g = append(g, e.to)
+			}
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// gather takes a group out and places it in one cluster as far as it fits there, the rest where it is best; it keeps
+// the outcome only if that is better.
+func (s *state) gather(group []int32, cluster int32) bool {
+	if s.orch >= 0 && s.m.nodes[s.m.clusters[cluster]].orch != s.orch {
+		return false
+	}
+	return s.replace(group, func(c int32) (int32, float64) {
+		if s.m.classes[s.m.comps[c].class].inCluster[cluster] > 0 {
+			if n, v := s.bestIn(c, cluster); n >= 0 {
+				return n, v
+			}
+		}
+		return s.best(c)
+	})
+}
+
+// replace takes a group out, places it again one by one as find says, and puts everything back unless that placed more
+// components or earned more.
+func (s *state) replace(group []int32, find func(int32) (int32, float64)) bool {
+	had := make([]int32, len(group))
+	before, after := 0.0, 0.0
+	placedBefore, placedAfter := 0, 0
+	for i, c := range group {
+		had[i] = s.at[c]
+		if had[i] >= 0 {
+			before += s.value(c, had[i])
+			placedBefore++
+			s.take(c)
+		}
+	}
+	for _, c := range group {
+		if n, v := find(c); n >= 0 {
+			s.put(c, n)
+			after += v
+			placedAfter++
+		}
+	}
+	if better(placedAfter, after, placedBefore, before) {
+		return true
+	}
+	for _, c := range group {
+		if s.at[c] >= 0 {
+			s.take(c)
+		}
+	}
+	for i, c := range group {
+		if had[i] >= 0 {
+			s.put(c, had[i])
+		}
+	}
+	return false
+}
+
+// perturb takes a few related components out and places them again in another order, over and over. The choices come
+// from a generator with a fixed seed, so they are the same every time.
+func (s *state) perturb() {
+	if len(s.at) < 2 {
+		return
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	patience := 100 + 10*len(s.at)
+	for idle := 0; idle < patience && !s.spent(); idle++ {
+		c := int32(rng.IntN(len(s.at)))
+		group := []int32{c}
+		add := func(d int32) {
+			if len(group) < maxRuined && !slices.Contains(group, d) {
+				group = append(group, d)
+			}
+		}
+		for _, e := range s.m.edges[c] {
+			add(e.to)
+		}
+		if s.at[c] >= 0 {
+			for _, d := range s.inTheWay(s.at[c]) {
+				add(d)
+			}
+		}
+		cl := &s.m.classes[s.m.comps[c].class]
+		if len(cl.nodes) > 0 { // and what is on a node it might want
+			for _, d := range s.inTheWay(cl.nodes[rng.IntN(min(len(cl.nodes), 2*len(s.at)))]) {
+				add(d)
+			}
+		}
+		for range 1 + rng.IntN(3) {
+			add(int32(rng.IntN(len(s.at))))
+		}
+		rng.Shuffle(len(group), func(i, j int) { group[i], group[j] = group[j], group[i] })
+		if s.replace(group, s.best) {
+			idle = 0
+			for _, d := range group {
+				if s.at[d] >= 0 {
+					s.move(d)
+				}
+			}
+		}
+	}
+}

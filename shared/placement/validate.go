@@ -1,0 +1,170 @@
+package placement
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+// maxPoints bounds weights and costs so that sums of them keep their precision.
+const maxPoints = 1e9
+
+// validate returns an Invalid error with every fault of the problem, or nil.
+func validate(p *Problem) error {
+	var f problem.Faults
+	if len(p.Components) > MaxComponents {
+		f.Add("components", 0, "%d components, at most %d", len(p.Components), MaxComponents)
+	}
+	if len(p.Nodes) > MaxNodes {
+		f.Add("nodes", 0, "%d nodes, at most %d", len(p.Nodes), MaxNodes)
+	}
+	if !f.Empty() {
+		return f.Err("the placement problem is too large")
+	}
+	check := faults{&f}
+	ids := make(map[string]int, len(p.Components))
+	for i := range p.Components {
+		id := p.Components[i].ID
+		if id == "" {
+			f.Add(fmt.Sprintf("components[%d].id", i), 0, "must not be empty")
+		}
+		if first, twice := ids[id]; twice {
+			f.Add(fmt.Sprintf("components[%d].id", i), 0, "%q is also components[%d]", id, first)
+			continue
+		}
+		ids[id] = i
+	}
+	for i := range p.Components {
+		check.component(fmt.Sprintf("components[%d]", i), &p.Components[i], ids)
+	}
+	places := make(map[Target]int, len(p.Nodes))
+	for i := range p.Nodes {
+		path := fmt.Sprintf("nodes[%d]", i)
+		n := &p.Nodes[i]
+		if n.Name == "" {
+			f.Add(path+".name", 0, "must not be empty")
+		}
+		t := n.Target()
+		t.Orchestrator = strings.ToLower(t.Orchestrator)
+		if first, twice := places[t]; twice {
+			f.Add(path, 0, "%s is also nodes[%d]", place(t), first)
+		} else {
+			places[t] = i
+		}
+		check.node(path, n)
+	}
+	for i, a := range p.Affinities {
+		path := fmt.Sprintf("affinities[%d]", i)
+		check.known(path+".a", a.A, ids)
+		check.known(path+".b", a.B, ids)
+		check.points(path+".weight", a.Weight)
+	}
+	for i := range p.Spreads {
+		check.spread(fmt.Sprintf("spreads[%d]", i), &p.Spreads[i], ids)
+	}
+	check.points("weights.performance", p.Weights.Performance)
+	check.points("weights.energy", p.Weights.Energy)
+	check.points("weights.security", p.Weights.Security)
+	check.points("moveCost", p.MoveCost)
+	check.amount("staleAfter", int64(p.StaleAfter))
+	check.amount("budget", p.Budget)
+	return f.Err("the placement problem is malformed")
+}
+
+type faults struct{ *problem.Faults }
+
+func (f faults) component(path string, c *Component, ids map[string]int) {
+	f.amount(path+".cpu", c.CPU)
+	f.amount(path+".memory", c.Memory)
+	f.amount(path+".minFreeMemory", c.MinFreeMemory)
+	f.amount(path+".minSecurity", int64(c.MinSecurity))
+	f.fraction(path+".maxCPUUsage", c.MaxCPUUsage, 1)
+	f.fraction(path+".maxMemoryUsage", c.MaxMemoryUsage, 1)
+	for _, k := range sortedKeys(c.Resources) {
+		f.amount(path+".resources."+k, c.Resources[k])
+	}
+	for i, d := range c.Devices {
+		if d == "" {
+			f.Add(fmt.Sprintf("%s.devices[%d]", path, i), 0, "must not be empty")
+		}
+	}
+	for i, other := range c.AntiAffinity {
+		at := fmt.Sprintf("%s.antiAffinity[%d]", path, i)
+		f.known(at, other, ids)
+		if other == c.ID {
+			f.Add(at, 0, "a component cannot be kept apart from itself")
+		}
+	}
+}
+
+func (f faults) node(path string, n *Node) {
+	f.amount(path+".cpu", n.CPU)
+	f.amount(path+".memory", n.Memory)
+	f.amount(path+".otherCPU", n.OtherCPU)
+	f.amount(path+".otherMemory", n.OtherMemory)
+	for i, r := range n.Reserved {
+		f.amount(fmt.Sprintf("%s.reserved[%d].cpu", path, i), r.CPU)
+		f.amount(fmt.Sprintf("%s.reserved[%d].memory", path, i), r.Memory)
+	}
+	for _, k := range sortedKeys(n.Devices) {
+		f.amount(path+".devices."+k, int64(n.Devices[k]))
+	}
+	for _, k := range sortedKeys(n.Resources) {
+		f.amount(path+".resources."+k, n.Resources[k])
+	}
+	if n.SCA != nil {
+		f.fraction(path+".sca", *n.SCA, math.MaxFloat64)
+	}
+	if n.EnergyWatts != nil {
+		f.fraction(path+".energyWatts", *n.EnergyWatts, math.MaxFloat64)
+	}
+	f.fraction(path+".cpuUsage", n.CPUUsage, math.MaxFloat64)
+	f.fraction(path+".memoryUsage", n.MemoryUsage, math.MaxFloat64)
+	f.amount(path+".age", int64(n.Age))
+}
+
+func (f faults) spread(path string, s *Spread, ids map[string]int) {
+	seen := make(map[string]bool, len(s.Components))
+	for i, id := range s.Components {
+		at := fmt.Sprintf("%s.components[%d]", path, i)
+		f.known(at, id, ids)
+		if seen[id] {
+			f.Add(at, 0, "%q is listed twice", id)
+		}
+		seen[id] = true
+	}
+	if s.By == "" {
+		f.Add(path+".by", 0, "must be node, cluster, orchestrator or a node label")
+	}
+	f.amount(path+".max", int64(s.Max))
+	f.fraction(path+".maxShare", s.MaxShare, 1)
+	if (s.Max == 0) == (s.MaxShare == 0) {
+		f.Add(path, 0, "exactly one of max and maxShare must be set")
+	}
+}
+
+func (f faults) known(path, id string, ids map[string]int) {
+	if _, ok := ids[id]; !ok {
+		f.Add(path, 0, "no component %q", id)
+	}
+}
+
+func (f faults) amount(path string, v int64) {
+	if v < 0 {
+		f.Add(path, 0, "%d is negative", v)
+	}
+}
+
+func (f faults) fraction(path string, v, most float64) {
+	if math.IsNaN(v) || v < 0 || v > most {
+		f.Add(path, 0, "%v is not a number from 0 to %v", v, most)
+	}
+}
+
+func (f faults) points(path string, v float64) {
+	if math.IsNaN(v) || v < 0 || v > maxPoints {
+		f.Add(path, 0, "%v is not a number from 0 to %v", v, float64(maxPoints))
+	}
+}

@@ -4,7 +4,9 @@ package migrate
 
 import (
 	"context"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"fmt"
 	"io/fs"
 
@@ -41,4 +43,21 @@ func Up(ctx context.Context, databaseURL string) error {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
+}
+
+// Fingerprint changes whenever a migration does; databases with the same one have the same schema.
+func Fingerprint() string {
+	sum := sha256.New()
+	err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := files.ReadFile(path)
+		fmt.Fprintf(sum, "%s %d %s", path, len(text), text)
+		return err
+	})
+	if err != nil {
+		panic(err) // the files are part of the program
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:16]
 }

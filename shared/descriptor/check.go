@@ -1,0 +1,167 @@
+package descriptor
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// check compares the parts of a valid descriptor with each other. What does not fit is a warning: the published
+// examples do all of this.
+func (r *reader) check() {
+	r.checkScopes()
+	r.checkPolicyNames()
+	r.checkEngines()
+	r.checkUnused()
+	r.turnCommunication()
+}
+
+func (r *reader) checkScopes() {
+	weights := false
+	names := make(map[string]bool, len(r.app.Components))
+	for i := range r.app.Components {
+		names[r.app.Components[i].Name] = true
+	}
+	for i := range r.app.Policies {
+		p := &r.app.Policies[i]
+		for _, name := range p.ApplyTo {
+			if !names[name] {
+				r.warn(at("policies", i), nil, "applies to %q, which is not a component", shorten(name))
+			}
+		}
+		if p.Weights != nil {
+			if weights {
+				r.warn(at("policies", i), nil, "ignored: an earlier policy gives the weights already")
+			}
+			weights = true
+		}
+	}
+}
+
+func (r *reader) checkPolicyNames() {
+	seen := map[string]bool{}
+	check := func(path string, policies []Policy) {
+		for i := range policies {
+			name := policies[i].Name
+			if name != "" && seen[name] {
+				r.warn(at(path, i)+".name", nil, "%q names more than one policy", shorten(name))
+			}
+			seen[name] = true
+		}
+	}
+	check("policies", r.app.Policies)
+	for i := range r.app.Components {
+		check(at("components", i)+".policies", r.app.Components[i].Policies)
+	}
+}
+
+func (r *reader) checkEngines() {
+	has := map[string]bool{}
+	for i := range r.app.Components {
+		has[r.app.Components[i].Type] = true
+	}
+	if has[TypeKubernetes] && has[TypeDocker] {
+		r.warn("components", nil, "kubernetes and docker are mixed, so the components cannot share one orchestrator")
+	}
+}
+
+func (r *reader) checkUnused() {
+	for _, d := range r.index.order {
+		if !d.used {
+			r.warn(d.path, d.node, "no component names the manifest %q, so it is not deployed", shorten(d.name))
+		}
+	}
+}
+
+// turnCommunication settles which way round outgoing and incoming are meant, by who owns the Service: one revision of
+// the published format says the opposite of the others. A name nobody here owns stays as written.
+func (r *reader) turnCommunication() {
+	owners := r.owners()
+	offered := map[string]bool{}
+	for i := range r.app.Components {
+		c := &r.app.Components[i]
+		c.Communication = r.turned(c.Communication, at("components", i)+".communication", func(service string) ownership {
+			_, own := slices.BinarySearch(owners[service], i)
+			return ownership{own: own, foreign: !own && len(owners[service]) > 0}
+		})
+		for _, s := range c.Communication.Outgoing {
+			offered[s] = true
+		}
+	}
+	for i := range r.app.Components {
+		for _, s := range r.app.Components[i].Communication.Incoming {
+			if !offered[s] && len(owners[s]) == 0 {
+				r.warn(at("components", i)+".communication", nil, "no component offers %q", shorten(s))
+			}
+		}
+	}
+}
+
+// ownership is who has a Service in its manifests: the component in question, or only others.
+type ownership struct{ own, foreign bool }
+
+func (r *reader) turned(c Communication, path string, ownerOf func(string) ownership) Communication {
+	var out Communication
+	both := map[string]bool{}
+	for _, s := range c.Outgoing {
+		both[s] = true
+		if ownerOf(s).foreign {
+			r.warn(path, nil, "outgoing %q is a Service of another component, taken for incoming", shorten(s))
+			out.Incoming = append(out.Incoming, s)
+			continue
+		}
+		out.Outgoing = append(out.Outgoing, s)
+	}
+	for _, s := range c.Incoming {
+		switch {
+		case both[s]:
+			r.warn(path, nil, "%q is both outgoing and incoming", shorten(s))
+			out.Incoming = append(out.Incoming, s)
+		case ownerOf(s).own:
+			r.warn(path, nil, "incoming %q is a Service of this component, taken for outgoing", shorten(s))
+			out.Outgoing = append(out.Outgoing, s)
+		default:
+			out.Incoming = append(out.Incoming, s)
+		}
+	}
+	out.Outgoing, out.Incoming = distinct(out.Outgoing), distinct(out.Incoming)
+	return out
+}
+
+// owners returns, for every Service, the indexes of the components that have it, in order.
+func (r *reader) owners() map[string][]int {
+	owners := map[string][]int{}
+	for i, p := range r.index.plans {
+		for _, m := range p {
+			if m.def == nil {
+				continue
+			}
+			for _, service := range services(m.def) {
+				if have := owners[service]; len(have) == 0 || have[len(have)-1] != i {
+					owners[service] = append(have, i)
+				}
+			}
+		}
+	}
+	return owners
+}
+
+// services returns the names under which an object can be reached: that of a Service, those in a Compose file.
+func services(d *definition) []string {
+	if strings.EqualFold(d.kind, "Service") {
+		if name := metadataName(d.node); name != "" && name != d.name {
+			return []string{name, d.name}
+		}
+		return []string{d.name}
+	}
+	compose := field(d.node, "services")
+	if d.kind != "" || compose == nil || compose.Kind != yaml.MappingNode {
+		return nil
+	}
+	var out []string
+	for i := 0; i < len(compose.Content); i += 2 {
+		out = append(out, compose.Content[i].Value)
+	}
+	return out
+}

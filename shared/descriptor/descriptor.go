@@ -1,0 +1,183 @@
+// Package descriptor reads the application descriptor: it parses every generation that is in use, validates all of it
+// at once and hands back one normal form.
+//
+// It does no I/O and keeps no clock. Parse is for a submission, where everything a component names must be there;
+// ParseHeader is for the matchmaker, which is given the components without their manifests. Whatever is wrong comes
+// back as one *problem.Error that lists each fault with its path and line; what is merely odd is in Warnings.
+package descriptor
+
+import (
+	"time"
+)
+
+// Application is a descriptor in normal form.
+type Application struct {
+	Name        string      `json:"name,omitempty"` // empty when the document has none: the caller makes one up
+	Description string      `json:"description,omitempty"`
+	Namespace   string      `json:"namespace,omitempty"` // as written; the real one derives from name and id
+	Components  []Component `json:"components"`
+	Policies    []Policy    `json:"policies,omitempty"` // of the top level; a component holds its own
+	Warnings    []string    `json:"warnings,omitempty"` // what was accepted but ignored, guessed or turned round
+}
+
+// Component is a part of an application that is placed as one.
+type Component struct {
+	Name          string        `json:"name"`
+	Type          string        `json:"type"`              // kubernetes, docker or multiple
+	RawType       string        `json:"rawType,omitempty"` // as written: manifest, helm, container in older documents
+	Manifests     []Manifest    `json:"manifests,omitempty"`
+	Requirements  Requirements  `json:"requirements,omitzero"`
+	Policies      []Policy      `json:"policies,omitempty"`
+	Targets       []Target      `json:"targets,omitempty"` // fixed by the user; empty: the matchmaker chooses
+	Communication Communication `json:"communication,omitzero"`
+	Scaling       *Scaling      `json:"scaling,omitempty"`
+}
+
+// Component types.
+const (
+	TypeKubernetes = "kubernetes"
+	TypeDocker     = "docker"
+	TypeMultiple   = "multiple"
+)
+
+// Manifest is one object of a component. Several objects may share a name (a Deployment and its Service); each is an
+// entry of its own, in the order the component lists them.
+type Manifest struct {
+	Name       string `json:"name"`
+	YAML       string `json:"yaml,omitempty"` // the object alone, aliases resolved, comments gone; empty if only named
+	Kind       string `json:"kind,omitempty"` // empty for a Compose file
+	APIVersion string `json:"apiVersion,omitempty"`
+}
+
+// Requirements is what a node must have to run the component.
+type Requirements struct {
+	Architecture string           `json:"architecture,omitempty"` // amd64, arm64, or another as written; empty: any
+	CPUMilli     int64            `json:"cpuMilli,omitempty"`     // thousandths of a core, rounded up; 0: none
+	MemoryBytes  int64            `json:"memoryBytes,omitempty"`  // bytes, rounded up; 0: none
+	Devices      []string         `json:"devices,omitempty"`
+	NodeLabel    *NodeLabel       `json:"nodeLabel,omitempty"`
+	Resources    map[string]int64 `json:"resources,omitempty"` // further amounts by name: gpu (units), storage (bytes)
+}
+
+// NodeLabel names nodes by a label. With several values the component runs once on each of the named nodes.
+type NodeLabel struct {
+	Key    string   `json:"key"`
+	Values []string `json:"values"`
+}
+
+// Target is a place the user fixed. Cluster or Node is always set.
+type Target struct {
+	Cluster      string `json:"cluster_name"           yaml:"cluster_name"`
+	Node         string `json:"node_name"              yaml:"node_name"`
+	Orchestrator string `json:"orchestrator,omitempty" yaml:"orchestrator,omitempty"` // ocm, nuvla, ...; empty: any
+}
+
+// Communication names the Services a component offers (Outgoing) and needs (Incoming). Where the document has the two
+// the wrong way round, as the owner of the Service shows, they are turned here and a warning says so.
+type Communication struct {
+	Outgoing []string `json:"outgoing,omitempty"`
+	Incoming []string `json:"incoming,omitempty"`
+}
+
+// Scaling bounds what scale-up and scale-down may do.
+type Scaling struct {
+	MinReplicas int `json:"minReplicas"` // 1 when left out
+	MaxReplicas int `json:"maxReplicas"` // never below MinReplicas
+	Step        int `json:"step"`        // 1 when left out
+}
+
+// Replica is one copy of a component and the node labels it asks for: one of the values of each key.
+type Replica struct {
+	Index  int                 `json:"index"`
+	Labels map[string][]string `json:"labels,omitempty"`
+}
+
+// Component returns the component of that name, nil when there is none.
+func (a *Application) Component(name string) *Component {
+	for i := range a.Components {
+		if a.Components[i].Name == name {
+			return &a.Components[i]
+		}
+	}
+	return nil
+}
+
+// Replicas returns the copies of the component to place: one for each value of its node label, else a single one.
+func (c *Component) Replicas() []Replica {
+	label := c.Requirements.NodeLabel
+	if label == nil {
+		return []Replica{{}}
+	}
+	replicas := make([]Replica, len(label.Values))
+	for i, value := range label.Values {
+		replicas[i] = Replica{Index: i, Labels: map[string][]string{label.Key: {value}}}
+	}
+	return replicas
+}
+
+// SecurityLevels is the SCA score from which a node has a level. Placement and runtime policies share this table.
+var SecurityLevels = map[string]int{"high": 80, "medium": 50, "low": 0}
+
+// DefaultLostTelemetry is how long a component may be silent when its policy gives no time.
+const DefaultLostTelemetry = 5 * time.Minute
+
+// ScoreWeights returns the weights the application gives to the three scores; they sum to one. Without such a policy
+// they are equal and set is false.
+func (a *Application) ScoreWeights() (performance, energy, security float64, set bool) {
+	for i := range a.Policies {
+		if w := a.Policies[i].Weights; w != nil {
+			return w.Performance, w.Energy, w.Security, true
+		}
+	}
+	return 1.0 / 3, 1.0 / 3, 1.0 / 3, false
+}
+
+// LostTelemetry returns how long the component may send no telemetry before it is moved. A policy of the component
+// itself goes before those of the top level; of several the shortest counts. ok is false when nothing watches it.
+func (a *Application) LostTelemetry(component string) (timeout time.Duration, ok bool) {
+	own, top := time.Duration(0), time.Duration(0)
+	for p := range a.applying(component) {
+		switch {
+		case p.Kind != KindLostTelemetry:
+		case p.Component != "" && (own == 0 || p.Timeout < own):
+			own = p.Timeout
+		case p.Component == "" && (top == 0 || p.Timeout < top):
+			top = p.Timeout
+		}
+	}
+	if own > 0 {
+		return own, true
+	}
+	return top, top > 0
+}
+
+// SecurityLevel returns the SCA score (0 to 100) a node needs to satisfy every security policy of the component.
+func (a *Application) SecurityLevel(component string) int {
+	level := 0
+	for p := range a.applying(component) {
+		if p.Kind == KindSecurity {
+			level = max(level, p.Score)
+		}
+	}
+	return level
+}
+
+// NodeUsage returns the tightest node-resource-usage limits of the component: the greatest share (0 to 1) of cpu and
+// memory that may be in use, and the bytes that must be free. Zero means no limit. memFree stands beside
+// Requirements.MemoryBytes: the larger of the two applies.
+func (a *Application) NodeUsage(component string) (cpuMax, memMax float64, memFree int64) {
+	for p := range a.applying(component) {
+		if u := p.Usage; u != nil {
+			cpuMax, memMax = tighter(cpuMax, u.CPUMax), tighter(memMax, u.MemoryMax)
+			memFree = max(memFree, u.MemoryFree)
+		}
+	}
+	return cpuMax, memMax, memFree
+}
+
+func tighter(a, b float64) float64 {
+	if a == 0 || (b > 0 && b < a) {
+		return b
+	}
+	return a
+}

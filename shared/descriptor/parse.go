@@ -1,0 +1,275 @@
+package descriptor
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Parse reads a descriptor for submission: YAML of one or several documents, or JSON. Every component must have its
+// manifests. The error is a *problem.Error: TooLarge beyond the bounds on size, Malformed when the text cannot be read
+// at all, else Invalid with every fault, its path (components[1].requirements.cpu) and line.
+func Parse(doc []byte) (*Application, error) { return read(doc, false) }
+
+// ParseHeader reads a descriptor for matchmaking, where only the components count. Manifests that are there are
+// resolved as in Parse; one that is missing is left with its name alone. What is wrong with manifests, and names that no
+// cluster would take, are warnings.
+func ParseHeader(doc []byte) (*Application, error) { return read(doc, true) }
+
+func read(doc []byte, header bool) (*Application, error) {
+	r := reader{header: header}
+	roots, err := load(doc, &r.faults)
+	if err != nil {
+		return nil, err
+	}
+	r.application(roots)
+	if err := r.faults.Err("the descriptor is invalid"); err != nil {
+		return nil, err
+	}
+	if err := r.renderManifests(); err != nil {
+		return nil, err
+	}
+	r.check()
+	if r.moreWarned > 0 {
+		r.app.Warnings = append(r.app.Warnings, "further warnings are not listed")
+	}
+	return &r.app, nil
+}
+
+// application reads the head, the first document with components, and leaves the others to the manifests.
+func (r *reader) application(roots []*yaml.Node) {
+	head := -1
+	for i, root := range roots {
+		if root.Kind != yaml.MappingNode {
+			continue
+		}
+		if v, _ := (&fields{node: root, used: map[string]bool{}}).get("components"); v == nil || isObject(root) {
+			continue
+		}
+		if head >= 0 {
+			r.fault(documentPath(i), root, "is a second descriptor; the first begins on line %d", roots[head].Line)
+			continue
+		}
+		head = i
+	}
+	if head < 0 {
+		line := 0
+		if len(roots) > 0 {
+			line = roots[0].Line
+		}
+		r.faults.Add("components", line, "is missing: no document of the descriptor has any component")
+		return
+	}
+	f, _ := r.object(roots[head], "")
+	name, path := f.get("name")
+	if name != nil {
+		r.app.Name = r.label(name, path, maxApplicationName)
+	}
+	r.app.Description = r.optional(f, "description")
+	r.app.Namespace = r.optional(f, "namespace")
+	r.index.collect(r, f, roots, head)
+
+	components, path := f.get("components")
+	entries := r.list(components, path)
+	if len(components.Content) == 0 && components.Kind == yaml.SequenceNode {
+		r.fault(path, components, "is empty: at least one component is needed")
+	}
+	if len(entries) > maxComponents {
+		r.fault(path, components, "has %d components; %d are allowed", len(entries), maxComponents)
+		return
+	}
+	first := map[string]int{}
+	for i, entry := range entries {
+		c, line, ok := r.component(entry, at(path, i))
+		if !ok {
+			continue
+		}
+		if before, seen := first[c.Name]; seen {
+			r.faults.Add(at(path, i)+".name", line, "%q is the name of the component on line %d already",
+				shorten(c.Name), before)
+		} else if c.Name != "" {
+			first[c.Name] = line
+		}
+		r.app.Components = append(r.app.Components, c)
+	}
+	if policies, path := f.get("policies"); policies != nil {
+		r.app.Policies = r.policies(policies, path, "")
+	}
+	if f.has("dependencies") {
+		r.warn("dependencies", nil, "ignored: say what a component needs in its communication")
+	}
+	if f.has("requirements") {
+		r.warn("requirements", nil, "ignored: requirements belong to each component")
+	}
+	r.rest(f)
+}
+
+// isObject reports whether a document is a Kubernetes object, which may have components of its own.
+func isObject(root *yaml.Node) bool {
+	f := fields{node: root, used: map[string]bool{}}
+	return f.has("apiVersion") && f.has("kind")
+}
+
+func (r *reader) optional(f *fields, name string) string {
+	n, path := f.get(name)
+	return r.text(n, path)
+}
+
+func (r *reader) component(n *yaml.Node, path string) (c Component, line int, ok bool) {
+	if n.Kind == yaml.MappingNode && r.slips(n, path, r.fault) {
+		return c, n.Line, false
+	}
+	f, ok := r.object(n, path)
+	if !ok {
+		return c, n.Line, false
+	}
+	line = n.Line
+	if name, path := f.get("name"); name != nil {
+		line = name.Line
+		c.Name = r.label(name, path, maxLabel)
+	}
+	if c.Name == "" {
+		r.fault(join(path, "name"), n, "is missing")
+	}
+	r.componentType(&c, f)
+	r.manifests(&c, f)
+	if v, path := f.get("requirements"); v != nil {
+		c.Requirements = r.requirements(v, path)
+	}
+	if v, path := f.get("policies"); v != nil {
+		c.Policies = r.policies(v, path, c.Name)
+	}
+	if v, path := f.get("targets", "target"); v != nil {
+		c.Targets = r.targets(v, path)
+	}
+	if v, path := f.get("communication"); v != nil {
+		c.Communication = r.communication(v, path)
+	}
+	if v, path := f.get("scaling"); v != nil {
+		c.Scaling = r.scaling(v, path)
+	}
+	r.rest(f)
+	return c, line, true
+}
+
+// componentTypes are the words in use. Older documents name the form of the manifest instead of the engine.
+var componentTypes = map[string]string{
+	"kubernetes": TypeKubernetes, "k8s": TypeKubernetes, "manifest": TypeKubernetes, "helm": TypeKubernetes,
+	"docker": TypeDocker, "container": TypeDocker, "docker-compose": TypeDocker, "compose": TypeDocker,
+	"multiple": TypeMultiple,
+}
+
+func (r *reader) componentType(c *Component, f *fields) {
+	n, path := f.get("type")
+	c.RawType, c.Type = r.text(n, path), TypeKubernetes
+	if c.RawType == "" {
+		if n == nil && !r.header {
+			r.warn(join(f.path, "type"), f.node, "is missing, taken for kubernetes")
+		}
+		return
+	}
+	known, ok := componentTypes[strings.ToLower(c.RawType)]
+	if !ok {
+		r.fault(path, n, "%q is not a component type: kubernetes, docker or multiple", shorten(c.RawType))
+		return
+	}
+	c.Type = known
+}
+
+// targets accepts an object, a list of them and an empty list. An object with nothing in it fixes nothing.
+func (r *reader) targets(n *yaml.Node, path string) []Target {
+	entries, paths := []*yaml.Node{n}, []string{path}
+	if n.Kind != yaml.MappingNode || r.slips(n, path, r.fault) {
+		entries, paths = nil, nil
+		if n.Kind != yaml.MappingNode {
+			for i, entry := range r.list(n, path) {
+				entries, paths = append(entries, entry), append(paths, at(path, i))
+			}
+		}
+	}
+	var out []Target
+	for i, entry := range entries {
+		f, ok := r.object(entry, paths[i])
+		if !ok {
+			continue
+		}
+		t := Target{
+			Cluster:      r.optional(f, "cluster_name"),
+			Node:         r.optional(f, "node_name"),
+			Orchestrator: strings.ToLower(r.optional(f, "orchestrator")),
+		}
+		r.rest(f)
+		switch {
+		case t.Cluster != "" || t.Node != "":
+			out = append(out, t)
+		case t.Orchestrator != "":
+			r.fault(paths[i], entry, "names neither cluster_name nor node_name")
+		}
+	}
+	return out
+}
+
+// communication accepts a list of single-key objects (- incoming: svc) and one object of lists (incoming: [a, b]).
+func (r *reader) communication(n *yaml.Node, path string) Communication {
+	var c Communication
+	add := func(n *yaml.Node, path string) {
+		f, ok := r.object(n, path)
+		if !ok || r.slips(n, path, r.fault) {
+			return
+		}
+		if v, path := f.get("outgoing"); v != nil {
+			c.Outgoing = append(c.Outgoing, r.texts(v, path)...)
+		}
+		if v, path := f.get("incoming"); v != nil {
+			c.Incoming = append(c.Incoming, r.texts(v, path)...)
+		}
+		r.rest(f)
+	}
+	if n.Kind == yaml.MappingNode {
+		add(n, path)
+	} else {
+		for i, entry := range r.list(n, path) {
+			add(entry, at(path, i))
+		}
+	}
+	c.Outgoing, c.Incoming = distinct(c.Outgoing), distinct(c.Incoming)
+	return c
+}
+
+// distinct drops repetitions from list.
+func distinct(list []string) []string {
+	seen := make(map[string]bool, len(list))
+	return slices.DeleteFunc(list, func(s string) bool {
+		before := seen[s]
+		seen[s] = true
+		return before
+	})
+}
+
+const maxReplicas = 10_000
+
+func (r *reader) scaling(n *yaml.Node, path string) *Scaling {
+	f, ok := r.object(n, path)
+	if !ok {
+		return nil
+	}
+	whole := func(name string, low, otherwise int) int {
+		n, path := f.get(name)
+		if n == nil {
+			return otherwise
+		}
+		value, ok := r.number(n, path, float64(low), maxReplicas)
+		if ok && value != float64(int(value)) {
+			r.fault(path, n, "must be a whole number, not %s", shorten(n.Value))
+		}
+		return int(value)
+	}
+	s := Scaling{MinReplicas: whole("minReplicas", 0, 1), Step: whole("step", 1, 1)}
+	s.MaxReplicas = whole("maxReplicas", 1, max(1, s.MinReplicas))
+	if s.MaxReplicas < s.MinReplicas {
+		r.fault(join(path, "maxReplicas"), n, "is %d, less than minReplicas %d", s.MaxReplicas, s.MinReplicas)
+	}
+	r.rest(f)
+	return &s
+}

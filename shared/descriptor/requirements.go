@@ -1,0 +1,100 @@
+package descriptor
+
+import (
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// architectures maps every spelling in use to the name Go, Kubernetes and OCI images have for it.
+var architectures = map[string]string{
+	"amd64": "amd64", "x86_64": "amd64", "x86-64": "amd64", "x64": "amd64", "intel": "amd64", "intel/x86_64": "amd64",
+	"arm64": "arm64", "aarch64": "arm64", "arm64/aarch64": "arm64",
+	"any": "", "*": "",
+}
+
+// Architecture returns the canonical name of a processor architecture: amd64 or arm64 for all their spellings, empty
+// for "any", another one trimmed but otherwise as given.
+func Architecture(name string) string {
+	name = strings.TrimSpace(name)
+	if known, ok := architectures[strings.ToLower(name)]; ok {
+		return known
+	}
+	return name
+}
+
+// littleMemory is what nobody asks for on purpose: bytes are meant where mebibytes were.
+const littleMemory = 1 << 10
+
+func (r *reader) requirements(n *yaml.Node, path string) Requirements {
+	var q Requirements
+	f, ok := r.object(n, path)
+	if !ok {
+		return q
+	}
+	if v, path := f.get("architecture"); v != nil {
+		q.Architecture = Architecture(r.text(v, path))
+	}
+	if v, path := f.get("cpu"); v != nil {
+		q.CPUMilli = r.quantity(v, path, parseCPU)
+	}
+	if v, path := f.get("memory"); v != nil {
+		q.MemoryBytes = r.quantity(v, path, parseAmount)
+		if q.MemoryBytes > 0 && q.MemoryBytes < littleMemory {
+			r.warn(path, v, "%s means %d bytes; is a unit such as Mi missing?", shorten(v.Value), q.MemoryBytes)
+		}
+	}
+	if v, path := f.get("devices", "device"); v != nil {
+		q.Devices = r.texts(v, path)
+	}
+	if v, path := f.get("nodelabel", "nodeLabel"); v != nil {
+		q.NodeLabel = r.nodeLabel(v, path)
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		if f.used[k.Value] || isNull(v) {
+			continue
+		}
+		at := join(path, shorten(k.Value))
+		if v.Kind != yaml.ScalarNode {
+			r.fault(at, k, "is not a known requirement: architecture, cpu, memory, devices, nodelabel or an amount")
+			continue
+		}
+		if q.Resources == nil {
+			q.Resources = map[string]int64{}
+		}
+		q.Resources[k.Value] = r.quantity(v, at, parseAmount)
+	}
+	return q
+}
+
+func (r *reader) quantity(n *yaml.Node, path string, parse func(string) (int64, error)) int64 {
+	text := r.text(n, path)
+	if n.Kind != yaml.ScalarNode {
+		return 0
+	}
+	value, err := parse(text)
+	if err != nil {
+		r.fault(path, n, "%v", err)
+	}
+	return value
+}
+
+func (r *reader) nodeLabel(n *yaml.Node, path string) *NodeLabel {
+	f, ok := r.object(n, path)
+	if !ok {
+		return nil
+	}
+	var l NodeLabel
+	l.Key = strings.TrimSpace(r.optional(f, "key"))
+	if l.Key == "" {
+		r.fault(join(path, "key"), n, "is missing: a nodelabel is a key and its values")
+	}
+	values, at := f.get("values", "value")
+	l.Values = r.texts(values, at)
+	if len(l.Values) == 0 {
+		r.fault(join(path, "values"), n, "is missing: a nodelabel names at least one value")
+	}
+	r.rest(f)
+	return &l
+}

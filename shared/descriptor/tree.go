@@ -1,0 +1,358 @@
+package descriptor
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+// load returns the root node of every document that is not empty, as plain trees: aliases and merge keys are resolved,
+// comments dropped, styles normal. Nodes behind an alias are shared, so nobody may change a node from here on.
+// Duplicate keys and foreign tags go to faults.
+func load(doc []byte, faults *problem.Faults) ([]*yaml.Node, error) {
+	text, err := guard(doc)
+	if err != nil {
+		return nil, err
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	flat := flattener{faults: faults, anchored: map[*yaml.Node]extent{}}
+	var roots []*yaml.Node
+	for number := 0; ; number++ {
+		var n yaml.Node
+		if err := decode(decoder, &n); errors.Is(err, io.EOF) {
+			return roots, nil
+		} else if err != nil {
+			return nil, unreadable(err)
+		}
+		if number == maxDocuments {
+			return nil, problem.New(problem.TooLarge, "the descriptor has more than %d YAML documents", maxDocuments)
+		}
+		if len(n.Content) == 0 {
+			continue
+		}
+		root := n.Content[0]
+		flat.path = flat.path[:0]
+		if len(roots) > 0 {
+			flat.path = append(flat.path, segment{key: documentPath(len(roots))})
+		}
+		if _, err := flat.visit(root, 1); err != nil {
+			return nil, err
+		}
+		if root.Tag != tagNull || root.Value != "" {
+			roots = append(roots, root)
+		}
+	}
+}
+
+func documentPath(i int) string { return fmt.Sprintf("documents[%d]", i) }
+
+// decode turns a panic of the library, which it raises for states it holds impossible, into an error.
+func decode(decoder *yaml.Decoder, n *yaml.Node) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("yaml: %v", v)
+		}
+	}()
+	return decoder.Decode(n)
+}
+
+func unreadable(err error) *problem.Error {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	if after, ok := strings.CutPrefix(text, "line "); ok {
+		if number, detail, ok := strings.Cut(after, ": "); ok {
+			if line, err := strconv.Atoi(number); err == nil {
+				return malformed(line, "not readable as YAML: %s", detail)
+			}
+		}
+	}
+	return malformed(0, "the descriptor is not readable as YAML: %s", text)
+}
+
+const (
+	tagNull  = "!!null"
+	tagStr   = "!!str"
+	tagInt   = "!!int"
+	tagFloat = "!!float"
+	tagBool  = "!!bool"
+	tagMerge = "!!merge"
+)
+
+// knownTags are those with a meaning in JSON, plus the two that stand for text here. Any other would reach an
+// orchestrator's YAML reader, where a tag can name code.
+var knownTags = map[string]bool{
+	tagNull: true, tagStr: true, tagInt: true, tagFloat: true, tagBool: true, tagMerge: true,
+	"!!map": true, "!!seq": true, "!!timestamp": true, "!!binary": true, "!": true, "": true,
+}
+
+// extent is what a node costs when it is written out.
+type extent struct{ nodes, text, depth int }
+
+func (e *extent) add(child extent) {
+	e.nodes += child.nodes
+	e.text += child.text
+	e.depth = max(e.depth, child.depth+1)
+}
+
+// flattener walks a tree once, in document order, so that an anchor is always finished before a lawful alias to it.
+type flattener struct {
+	faults   *problem.Faults
+	anchored map[*yaml.Node]extent
+	path     []segment
+	total    extent // of all documents
+}
+
+type segment struct {
+	key   string
+	index int // when key is empty
+}
+
+func (f *flattener) visit(n *yaml.Node, depth int) (extent, error) {
+	own := extent{nodes: 1, text: len(n.Value), depth: 1}
+	if err := f.spend(own, n); err != nil {
+		return own, err
+	}
+	if depth > maxDepth {
+		return own, malformed(n.Line, "nested deeper than %d levels", maxDepth)
+	}
+	if !knownTags[n.Tag] {
+		f.fault(n, "the tag %s is not supported", shorten(n.Tag))
+	}
+	if strings.IndexByte(n.Value, 0) >= 0 {
+		f.fault(n, "contains a NUL character")
+	}
+	anchor := n.Anchor
+	normalise(n)
+
+	merges := false
+	for i, child := range n.Content {
+		at := segment{index: i}
+		if n.Kind == yaml.MappingNode {
+			at.key = n.Content[i&^1].Value
+			if i%2 == 0 {
+				merges = f.key(child) || merges
+			}
+		}
+		f.path = append(f.path, at)
+		cost, err := f.child(n, i, depth)
+		f.path = f.path[:len(f.path)-1]
+		if err != nil {
+			return own, err
+		}
+		own.add(cost)
+	}
+	if n.Kind == yaml.MappingNode {
+		f.unique(n)
+		if merges {
+			f.merge(n)
+		}
+	}
+	if own.depth+depth-1 > maxDepth {
+		return own, malformed(n.Line, "nested deeper than %d levels", maxDepth)
+	}
+	if anchor != "" {
+		f.anchored[n] = own
+	}
+	return own, nil
+}
+
+// child visits child i of n, putting the target in the place of an alias.
+func (f *flattener) child(n *yaml.Node, i, depth int) (extent, error) {
+	c := n.Content[i]
+	if c.Kind != yaml.AliasNode {
+		return f.visit(c, depth+1)
+	}
+	cost, done := f.anchored[c.Alias]
+	if !done {
+		return cost, malformed(c.Line, "the alias *%s stands inside the value it names", shorten(c.Value))
+	}
+	n.Content[i] = c.Alias
+	return cost, f.spend(cost, c)
+}
+
+func (f *flattener) spend(cost extent, n *yaml.Node) error {
+	f.total.nodes += cost.nodes
+	f.total.text += cost.text
+	if f.total.nodes > maxNodes {
+		return tooManyNodes()
+	}
+	if f.total.text > maxText {
+		return problem.New(problem.TooLarge, "the descriptor has more than %d bytes of text once the aliases "+
+			"are written out (reached at line %d)", maxText, n.Line)
+	}
+	return nil
+}
+
+// key checks one mapping key and reports whether it is a merge key.
+func (f *flattener) key(k *yaml.Node) bool {
+	if k.Kind == yaml.AliasNode {
+		k = k.Alias
+	}
+	if k.Kind != yaml.ScalarNode {
+		f.fault(k, "a key must be plain text, not a list or an object")
+	}
+	return k.Tag == tagMerge
+}
+
+func (f *flattener) unique(n *yaml.Node) {
+	slip := false
+	first := make(map[string]int, len(n.Content)/2)
+	for i := 0; i < len(n.Content); i += 2 {
+		slip = slip || isSlip(n.Content[i])
+	}
+	if slip {
+		return // the reader explains the missing blank; the duplicates only follow from it
+	}
+	for i := 0; i < len(n.Content); i += 2 {
+		k := n.Content[i]
+		if k.Kind != yaml.ScalarNode {
+			continue
+		}
+		if line, seen := first[k.Value]; seen {
+			f.path = append(f.path, segment{key: k.Value})
+			f.fault(k, "the key %q is here a second time; the first is on line %d", shorten(k.Value), line)
+			f.path = f.path[:len(f.path)-1]
+			continue
+		}
+		first[k.Value] = k.Line
+	}
+}
+
+// merge resolves "<<": keys of the mapping itself win, then those of the earlier sources.
+func (f *flattener) merge(n *yaml.Node) {
+	var content, sources []*yaml.Node
+	have := map[string]bool{}
+	for i := 0; i < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		switch {
+		case k.Tag != tagMerge:
+			content = append(content, k, v)
+			have[k.Value] = true
+		case v.Kind == yaml.SequenceNode:
+			sources = append(sources, v.Content...)
+		default:
+			sources = append(sources, v)
+		}
+	}
+	for _, source := range sources {
+		if source.Kind != yaml.MappingNode {
+			f.fault(source, "only objects can be merged with <<")
+			continue
+		}
+		for i := 0; i < len(source.Content); i += 2 {
+			k := source.Content[i]
+			if !have[k.Value] {
+				content = append(content, k, source.Content[i+1])
+				have[k.Value] = true
+			}
+		}
+	}
+	n.Content = content
+}
+
+// normalise drops what must not travel with a value and picks styles that the library writes back without loss.
+func normalise(n *yaml.Node) {
+	n.Anchor, n.HeadComment, n.LineComment, n.FootComment = "", "", "", ""
+	n.Style &^= yaml.FlowStyle
+	if n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
+		n.Style &^= yaml.LiteralStyle | yaml.FoldedStyle
+		if blockSafe(n.Value) {
+			n.Style |= yaml.LiteralStyle
+		} else {
+			n.Style |= yaml.DoubleQuotedStyle
+		}
+	}
+}
+
+// blockSafe reports whether a text survives being written as a literal block: not if its indentation would be guessed
+// from its own first line, or if a line end other than \n would be folded.
+func blockSafe(text string) bool {
+	return text != "" && text[0] != ' ' && text[0] != '\n' && text[0] != '\t' &&
+		!strings.ContainsAny(text, "\r\u0085\u2028\u2029\ufeff")
+}
+
+func (f *flattener) fault(n *yaml.Node, format string, args ...any) {
+	f.faults.Add(pathText(f.path), n.Line, format, args...)
+}
+
+func pathText(path []segment) string {
+	if len(path) == 0 {
+		return document
+	}
+	var b strings.Builder
+	for _, s := range path {
+		switch {
+		case s.key == "":
+			fmt.Fprintf(&b, "[%d]", s.index)
+		case b.Len() > 0:
+			b.WriteString("." + shorten(s.key))
+		default:
+			b.WriteString(shorten(s.key))
+		}
+	}
+	return b.String()
+}
+
+// shorten keeps a text from the document short enough to stand in an answer.
+func shorten(text string) string {
+	const most = 80
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
+
+// render writes a node as a YAML document of its own.
+func render(n *yaml.Node) (string, error) {
+	var b bytes.Buffer
+	encoder := yaml.NewEncoder(&b)
+	encoder.SetIndent(2)
+	if err := encoder.Encode(n); err != nil {
+		return "", err
+	}
+	if err := encoder.Close(); err != nil {
+		return "", err
+	}
+	return b.String(), nil
+}
+
+// plain returns a node as the types of encoding/json, with int64 for whole numbers. Numbers JSON has no form for stay
+// the text they were written as.
+func plain(n *yaml.Node) any {
+	switch n.Kind {
+	case yaml.MappingNode:
+		m := make(map[string]any, len(n.Content)/2)
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			m[n.Content[i].Value] = plain(n.Content[i+1])
+		}
+		return m
+	case yaml.SequenceNode:
+		list := make([]any, len(n.Content))
+		for i, c := range n.Content {
+			list[i] = plain(c)
+		}
+		return list
+	}
+	switch n.Tag {
+	case tagNull:
+		return nil
+	case tagBool:
+		return strings.EqualFold(n.Value, "true")
+	case tagInt:
+		var i int64
+		if n.Decode(&i) == nil {
+			return i
+		}
+	case tagFloat:
+		if f, ok := finite(n.Value); ok {
+			return f
+		}
+	}
+	return n.Value
+}

@@ -48,7 +48,7 @@ func AgentClient(agentID string) Client {
 
 // Options of an Issuer.
 type Options struct {
-	URL      string           // what tokens carry as "iss", e.g. http://127.0.0.1:8080/oidc; Handler is mounted at its path
+	URL      string           // "iss" of the tokens, e.g. http://127.0.0.1:8080/oidc; Handler is mounted at its path
 	Dir      string           // where the signing key is kept; made when missing
 	Audience string           // what tokens carry as "aud"
 	Clients  []Client         // who may ask

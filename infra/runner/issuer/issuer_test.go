@@ -202,6 +202,7 @@ func TestDiscoveryIsWhatClientsExpect(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
+	twice := append(issuer.People(), issuer.AgentClient("a"), issuer.AgentClient("a"))
 	broken := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(broken, "signing-key.pem"), []byte("not a key"), 0o600))
 
@@ -210,7 +211,7 @@ func TestNewRefuses(t *testing.T) {
 		says    string
 	}{
 		"a URL without a host":  {issuer.Options{URL: "oidc"}, "host"},
-		"a client named twice":  {issuer.Options{URL: "http://a/oidc", Clients: append(issuer.People(), issuer.People()...)}, "twice"},
+		"a client named twice":  {issuer.Options{URL: "http://a/oidc", Clients: twice}, "twice"},
 		"a file that is no key": {issuer.Options{URL: "http://a/oidc", Dir: broken}, "remove it"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,7 +2,6 @@ package storetest_test
 
 import (
 	"context"
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"

@@ -54,7 +54,7 @@ create index jobs_cleans_idx on jobs (cleans) where cleans is not null;
 create index jobs_list_idx on jobs (created_at, id);
 -- What an agent polls for; finished jobs are not in it, so a poll costs the same however many are stored.
 create index jobs_open_idx on jobs (orchestrator, owner_id) where state = 'Created' and orchestrator <> '';
-create index jobs_stale_idx on jobs (orchestrator, lease_until) where type = 'CreateDeployment' and state in ('Progressing', 'Degraded');
+create index jobs_stale_idx on jobs (orchestrator, lease_until) where state in ('Progressing', 'Degraded');
 -- What holds capacity, and what a lost node holds.
 create index jobs_place_idx on jobs (cluster, node) where cluster <> '';
 -- What still waits for a place.

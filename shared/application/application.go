@@ -1,0 +1,123 @@
+// Package application keeps applications: what was handed in, what is wanted of it, and how its jobs stand.
+//
+// An application is the contract's job group. Everything that changes one goes through a transaction that also changes
+// its jobs, writes history and announces the change.
+package application
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/job"
+)
+
+// Desired is what its user wants of an application.
+type Desired string
+
+// What can be wanted.
+const (
+	Running Desired = "running"
+	Stopped Desired = "stopped"
+	Deleted Desired = "deleted"
+)
+
+// Status sums up the jobs of an application.
+type Status string
+
+// The statuses, as "littoral get apps" shows them.
+const (
+	Pending   Status = "Pending"   // some component has no place
+	Deploying Status = "Deploying" // placed, not all of it runs
+	Available Status = "Available" // every component runs, say their orchestrators
+	Degraded  Status = "Degraded"  // some component failed or runs badly
+	Stopping  Status = "Stopping"
+	Finished  Status = "Stopped"
+	Deleting  Status = "Deleting"
+)
+
+// Application is one instance of a descriptor (contract: JobGroup).
+type Application struct {
+	ID          uuid.UUID  `db:"id"`
+	Name        string     `db:"name"`
+	Description string     `db:"description"`
+	Namespace   string     `db:"namespace"`
+	Descriptor  string     `db:"descriptor"` // as handed in
+	Desired     Desired    `db:"desired"`
+	Version     int64      `db:"version"` // grows with each change of the descriptor
+	Owner       string     `db:"owner"`   // the caller who handed it in
+	CreatedAt   time.Time  `db:"created_at"`
+	UpdatedAt   time.Time  `db:"updated_at"`
+	Jobs        []*job.Job `db:"-"`
+}
+
+// Namespace returns where the objects of an application live: its name and the first eight digits of its id, so that two
+// instances never meet.
+func Namespace(name string, id uuid.UUID) string { return name + "-" + id.String()[:8] }
+
+// MarshalJSON writes the contract's JobGroup with namespace, desired, status, message and version added.
+func (a *Application) MarshalJSON() ([]byte, error) {
+	status, message := a.Status()
+	jobs := a.Jobs
+	if jobs == nil {
+		jobs = []*job.Job{}
+	}
+	return json.Marshal(struct {
+		ID          uuid.UUID  `json:"id"`
+		CreatedAt   time.Time  `json:"created_at"`
+		UpdatedAt   time.Time  `json:"updated_at"`
+		Name        string     `json:"appName"`
+		Description string     `json:"appDescription"`
+		Namespace   string     `json:"namespace"`
+		Desired     Desired    `json:"desired"`
+		Status      Status     `json:"status"`
+		Message     string     `json:"message"`
+		Version     int64      `json:"version"`
+		Owner       string     `json:"owner"`
+		Jobs        []*job.Job `json:"jobs"`
+	}{a.ID, a.CreatedAt, a.UpdatedAt, a.Name, a.Description, a.Namespace, a.Desired, status, message, a.Version, a.Owner, jobs})
+}
+
+// Status sums up the jobs, with a line on what it waits for.
+func (a *Application) Status() (Status, string) {
+	var unplaced, degraded, available, gone, live int
+	var note string
+	for _, j := range a.Jobs {
+		if j.Cleans != nil {
+			continue
+		}
+		if j.Gone() {
+			gone++
+			continue
+		}
+		live++
+		switch {
+		case j.Available():
+			available++
+		case j.Type == job.Delete:
+		case j.State == job.Degraded:
+			degraded++
+			note = j.Component + " is degraded at " + j.Target.String()
+		case !j.Placed():
+			unplaced++
+			note = j.Component + " waits for a place"
+		}
+	}
+	switch {
+	case a.Desired == Deleted:
+		return Deleting, fmt.Sprintf("%d of %d components still to be removed", live, live+gone)
+	case a.Desired == Stopped && live == 0:
+		return Finished, ""
+	case a.Desired == Stopped:
+		return Stopping, fmt.Sprintf("%d of %d components still to be removed", live, live+gone)
+	case unplaced > 0:
+		return Pending, note
+	case degraded > 0:
+		return Degraded, note
+	case available == live && live > 0:
+		return Available, fmt.Sprintf("%d of %d components run", available, live)
+	}
+	return Deploying, fmt.Sprintf("%d of %d components run", available, live)
+}

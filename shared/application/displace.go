@@ -1,0 +1,102 @@
+package application
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// selectLost finds the applications with a component on a node that was drained, or from which nothing was heard for
+// longer than the component bears.
+const selectLost = `select distinct j.application_id from jobs j join nodes n on n.cluster = j.cluster and n.node = j.node
+join applications a on a.id = j.application_id
+where j.cleans is null and j.type <> 'DeleteDeployment' and a.desired = 'running' and a.deleted_at is null
+and (not n.schedulable or n.last_seen < now() - j.lost_after) order by 1`
+
+const selectLostOf = `select j.id, n.schedulable, extract(epoch from now() - n.last_seen)::bigint
+from jobs j join nodes n on n.cluster = j.cluster and n.node = j.node
+where j.application_id = $1 and j.cleans is null and j.type <> 'DeleteDeployment'
+and (not n.schedulable or n.last_seen < now() - j.lost_after) order by j.id`
+
+// Lost returns the applications that have to leave a node.
+func Lost(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
+	rows, err := q.Query(ctx, selectLost)
+	if err != nil {
+		return nil, fmt.Errorf("find lost components: %w", err)
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+}
+
+// DisplaceLost takes the components of the application from nodes that are drained or lost and asks for new places; the
+// others stay. It does nothing when the node has come back meanwhile.
+func DisplaceLost(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
+	a, err := Lock(ctx, tx, id)
+	if problem.KindOf(err) == problem.NotFound {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if a.Desired != Running {
+		return nil
+	}
+	rows, err := tx.Query(ctx, selectLostOf, id)
+	if err != nil {
+		return fmt.Errorf("find lost components: %w", err)
+	}
+	type lost struct {
+		Job         uuid.UUID
+		Schedulable bool
+		Silent      int64 // seconds
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[lost])
+	if err != nil {
+		return fmt.Errorf("find lost components: %w", err)
+	}
+	reasons := map[uuid.UUID]string{}
+	for _, l := range found {
+		reasons[l.Job] = fmt.Sprintf("the node has been silent for %d s", l.Silent)
+		if !l.Schedulable {
+			reasons[l.Job] = "the node was drained"
+		}
+	}
+	var leaving []*job.Job
+	for _, j := range a.Jobs {
+		if _, ok := reasons[j.ID]; ok {
+			leaving = append(leaving, j)
+		}
+	}
+	return a.displace(ctx, tx, leaving, func(j *job.Job) string { return reasons[j.ID] }, false)
+}
+
+// Displace takes jobs of the application, as Lock returned it, from their places because a policy is violated there; new
+// places are elsewhere.
+func (a *Application) Displace(ctx context.Context, tx *store.Tx, jobs []*job.Job, reason string) error {
+	if a.Desired != Running {
+		return problem.New(problem.Conflict, "application %s is not meant to run", a.ID)
+	}
+	return a.displace(ctx, tx, jobs, func(*job.Job) string { return reason }, true)
+}
+
+func (a *Application) displace(ctx context.Context, tx *store.Tx, jobs []*job.Job, reason func(*job.Job) string, exclude bool) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	var displaced, messages []string
+	for _, j := range jobs {
+		message := fmt.Sprintf("%s left %s: %s", j.Component, j.Target, reason(j))
+		if err := j.Displace(ctx, tx, message, exclude); err != nil {
+			return err
+		}
+		displaced, messages = append(displaced, j.Component), append(messages, message)
+	}
+	return a.announce(ctx, tx, events.ApplicationDisplaced, "displaced", strings.Join(messages, "; "), displaced...)
+}

@@ -1,0 +1,249 @@
+package application
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Submission is a descriptor that was handed in.
+type Submission struct {
+	Document       []byte
+	Caller         string
+	IdempotencyKey string        // the same key from the same caller gives the same application; "" = none
+	LostAfter      time.Duration // of components whose descriptor does not say
+}
+
+// Submit stores a new application whose components wait for places. fresh is false when the idempotency key was seen
+// before: then the application of that time is returned. The error is that of descriptor.Parse, or Conflict when the
+// key came with another document.
+func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fresh bool, err error) {
+	app, err := descriptor.Parse(s.Document)
+	if err != nil {
+		return nil, false, err
+	}
+	if s.IdempotencyKey != "" {
+		if a, err := submitted(ctx, tx, s); a != nil || err != nil {
+			return a, false, err
+		}
+	}
+	id := uuid.Must(uuid.NewV7())
+	name := app.Name
+	if name == "" {
+		name = "app-" + id.String()[24:] // the contract gives a nameless application a random one
+	}
+	a = &Application{
+		ID: id, Name: name, Description: app.Description, Namespace: Namespace(name, id),
+		Descriptor: string(s.Document), Owner: s.Caller,
+	}
+	var key *string
+	if s.IdempotencyKey != "" {
+		key = &s.IdempotencyKey
+	}
+	err = tx.QueryRow(ctx, insertOne, a.ID, a.Name, a.Description, a.Namespace, a.Descriptor, a.Owner, key).
+		Scan(&a.CreatedAt, &a.UpdatedAt, &a.Desired, &a.Version)
+	if store.IsUniqueViolation(err, "applications_idempotency_key_idx") {
+		return nil, false, problem.Wrap(problem.Unavailable, err, "the same Idempotency-Key is being worked on; try again")
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("store application: %w", err)
+	}
+	if err := a.announce(ctx, tx, events.ApplicationSubmitted, "submitted", fmt.Sprintf("%d components", len(app.Components))); err != nil {
+		return nil, false, err
+	}
+	for _, want := range wanted(app, s.LostAfter) {
+		if err := a.add(ctx, tx, want); err != nil {
+			return nil, false, err
+		}
+	}
+	a.Jobs, err = job.OfApplications(ctx, tx, a.ID) // as stored, so that the answer equals a later GET
+	return a, true, err
+}
+
+func submitted(ctx context.Context, tx *store.Tx, s Submission) (*Application, error) {
+	// Two requests with one key wait for each other here, so the second finds what the first stored.
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 1))`, s.Caller+"\x00"+s.IdempotencyKey); err != nil {
+		return nil, fmt.Errorf("lock idempotency key: %w", err)
+	}
+	found, err := many(ctx, tx, selectByKey, s.Caller, s.IdempotencyKey)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	a := found[0]
+	if a.Version == 1 && a.Descriptor != string(s.Document) {
+		return nil, problem.New(problem.Conflict, "this Idempotency-Key came with another document before")
+	}
+	a.Jobs, err = job.OfApplications(ctx, tx, a.ID)
+	return a, err
+}
+
+// want is one job that a descriptor asks for.
+type want struct {
+	component   string
+	replica     int
+	instruction job.Instruction
+	lostAfter   time.Duration
+}
+
+// wanted lists the jobs of a descriptor: one for each component, or for each replica of one.
+func wanted(app *descriptor.Application, lostAfter time.Duration) []want {
+	var list []want
+	for i := range app.Components {
+		c := &app.Components[i]
+		after, ok := app.LostTelemetry(c.Name)
+		if !ok {
+			after = lostAfter
+		}
+		contents := make([]job.Content, 0, len(c.Manifests))
+		for _, m := range c.Manifests {
+			contents = append(contents, job.Content{Name: m.Name, YAML: m.YAML})
+		}
+		for _, r := range c.Replicas() {
+			list = append(list, want{component: c.Name, replica: r.Index, lostAfter: after, instruction: job.Instruction{
+				ComponentName: c.Name, Type: c.Type, Contents: contents, Requirements: c.Requirements, Labels: r.Labels,
+			}})
+		}
+	}
+	return list
+}
+
+func (a *Application) add(ctx context.Context, tx *store.Tx, w want) error {
+	j := job.New(a.ID, w.component, w.replica, w.instruction)
+	j.LostAfter = w.lostAfter
+	return j.Submit(ctx, tx)
+}
+
+// Start asks a stopped application to run again; its components are placed anew.
+func Start(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Application, error) {
+	a, err := Lock(ctx, tx, id)
+	if err != nil {
+		return nil, err
+	}
+	switch a.Desired {
+	case Running:
+		return Get(ctx, tx, id) // it already runs: asking twice is no fault
+	case Deleted:
+		return nil, problem.New(problem.Conflict, "application %s is being deleted", id)
+	}
+	app, err := descriptor.Parse([]byte(a.Descriptor))
+	if err != nil {
+		return nil, fmt.Errorf("stored descriptor: %w", err)
+	}
+	for _, j := range a.Jobs {
+		if app.Component(j.Component) == nil {
+			continue // an update took it out; only its removal is left
+		}
+		if err := j.Restart(ctx, tx); err != nil {
+			return nil, err
+		}
+	}
+	if err := a.want(ctx, tx, Running); err != nil {
+		return nil, err
+	}
+	if err := a.announce(ctx, tx, events.ApplicationStarted, "started", "asked to run again"); err != nil {
+		return nil, err
+	}
+	return Get(ctx, tx, id)
+}
+
+// Stop removes what runs of an application and keeps the application.
+func Stop(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Application, error) {
+	a, err := Lock(ctx, tx, id)
+	if err != nil {
+		return nil, err
+	}
+	if a.Desired != Running {
+		return Get(ctx, tx, id)
+	}
+	if err := a.stop(ctx, tx, Stopped); err != nil {
+		return nil, err
+	}
+	return Get(ctx, tx, id)
+}
+
+func (a *Application) stop(ctx context.Context, tx *store.Tx, to Desired) error {
+	for _, j := range a.Jobs {
+		if err := j.Stop(ctx, tx); err != nil {
+			return err
+		}
+	}
+	if err := a.want(ctx, tx, to); err != nil {
+		return err
+	}
+	return a.announce(ctx, tx, events.ApplicationStopped, "stopped", "asked to stop")
+}
+
+func (a *Application) want(ctx context.Context, tx *store.Tx, d Desired) error {
+	if _, err := tx.Exec(ctx, updateDesired, a.ID, d); err != nil {
+		return fmt.Errorf("store desired state: %w", err)
+	}
+	a.Desired = d
+	return nil
+}
+
+// Delete forgets an application. It must be stopped, or never have run (contracts/icos.md §1.7); else the error is
+// Conflict, unless stop is set: then what runs is removed first and the application goes when the last part is reported
+// gone. gone says whether it is gone already.
+func Delete(ctx context.Context, tx *store.Tx, id uuid.UUID, stop bool) (a *Application, gone bool, err error) {
+	if a, err = Lock(ctx, tx, id); err != nil {
+		return nil, false, err
+	}
+	if a.deletable() {
+		return a, true, a.forget(ctx, tx)
+	}
+	if !stop {
+		return nil, false, problem.New(problem.Conflict,
+			"application %s still runs: stop it first (PUT /jobmanager/groups/stop/%s), or delete it with ?stop=true", id, id)
+	}
+	if a.Desired == Running {
+		err = a.stop(ctx, tx, Deleted)
+	} else {
+		err = a.want(ctx, tx, Deleted)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return a, false, a.settle(ctx, tx)
+}
+
+// deletable is the contract's rule; an open removal goes on without its application.
+func (a *Application) deletable() bool {
+	return a.Desired != Running && !slices.ContainsFunc(a.Jobs, func(j *job.Job) bool {
+		return !j.Gone() && (j.Type != job.Delete || j.State != job.Created)
+	})
+}
+
+func (a *Application) forget(ctx context.Context, tx *store.Tx) error {
+	if _, err := tx.Exec(ctx, markDeleted, a.ID); err != nil {
+		return fmt.Errorf("delete application: %w", err)
+	}
+	return a.announce(ctx, tx, events.ApplicationDeleted, "deleted", "gone")
+}
+
+// Settle ends a deletion whose last removal was just reported.
+func Settle(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
+	a, err := Lock(ctx, tx, id)
+	if problem.KindOf(err) == problem.NotFound {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return a.settle(ctx, tx)
+}
+
+func (a *Application) settle(ctx context.Context, tx *store.Tx) error {
+	if a.Desired != Deleted || slices.ContainsFunc(a.Jobs, func(j *job.Job) bool { return !j.Gone() }) {
+		return nil
+	}
+	return a.forget(ctx, tx)
+}

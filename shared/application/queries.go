@@ -1,0 +1,140 @@
+package application
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+const columns = `a.id, a.name, a.description, a.namespace, a.descriptor, a.desired, a.version, a.owner, a.created_at, a.updated_at`
+
+const (
+	selectOne = `select ` + columns + ` from applications a where a.id = $1 and a.deleted_at is null`
+
+	selectOneForUpdate = selectOne + ` for update`
+
+	selectByKey = `select ` + columns + ` from applications a where a.owner = $1 and a.idempotency_key = $2`
+
+	selectByName = `select ` + columns + ` from applications a where a.name = $1 and a.deleted_at is null order by a.created_at limit 2`
+
+	selectList = `select ` + columns + ` from applications a where a.deleted_at is null and (a.created_at, a.id) > ($1, $2)
+and ($3 = '' or a.name = $3 or a.id::text = $3)
+and (($4 = '' and $5 = '' and $6 = '') or exists (select 1 from jobs j where j.application_id = a.id and j.cleans is null
+  and ($4 = '' or j.state = $4) and ($5 = '' or j.orchestrator = $5) and ($6 = '' or j.owner_id = $6)))
+order by a.created_at, a.id limit $7`
+
+	insertOne = `insert into applications (id, name, description, namespace, descriptor, owner, idempotency_key)
+values ($1, $2, $3, $4, $5, $6, $7) returning created_at, updated_at, desired, version`
+
+	updateDescriptor = `update applications set descriptor = $2, description = $3, version = version + 1, updated_at = now()
+where id = $1 returning version, updated_at`
+
+	updateDesired = `update applications set desired = $2, updated_at = now() where id = $1`
+
+	markDeleted = `update applications set desired = 'deleted', deleted_at = now(), updated_at = now() where id = $1`
+)
+
+// Get returns the application with its jobs. The error is NotFound, also for one that was deleted.
+func Get(ctx context.Context, q store.Querier, id uuid.UUID) (*Application, error) {
+	a, err := one(ctx, q, selectOne, id)
+	if err != nil {
+		return nil, err
+	}
+	a.Jobs, err = job.OfApplications(ctx, q, a.ID)
+	return a, err
+}
+
+// Lock returns the application with its jobs, without clean-ups, and keeps both for this transaction.
+func Lock(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Application, error) {
+	a, err := one(ctx, tx, selectOneForUpdate, id)
+	if err != nil {
+		return nil, err
+	}
+	a.Jobs, err = job.LockOfApplication(ctx, tx, a.ID)
+	return a, err
+}
+
+// Named returns the id of the only application of that name. The error is NotFound, or Conflict when there are several.
+func Named(ctx context.Context, q store.Querier, name string) (uuid.UUID, error) {
+	found, err := many(ctx, q, selectByName, name)
+	switch {
+	case err != nil:
+		return uuid.Nil, err
+	case len(found) == 0:
+		return uuid.Nil, problem.New(problem.NotFound, "there is no application named %q", name)
+	case len(found) > 1:
+		return uuid.Nil, problem.New(problem.Conflict, "there are several applications named %q; name one by its id", name)
+	}
+	return found[0].ID, nil
+}
+
+// List returns a page of applications with their jobs, oldest first. The filter's state, orchestrator and owner select
+// applications of which some job matches.
+func List(ctx context.Context, q store.Querier, f job.Filter, page function.Page) ([]*Application, error) {
+	found, err := many(ctx, q, selectList, page.After.At, page.After.ID, f.Application, f.State, f.Orchestrator, f.Owner, page.Limit)
+	if err != nil || len(found) == 0 {
+		return found, err
+	}
+	ids := make([]uuid.UUID, len(found))
+	byID := make(map[uuid.UUID]*Application, len(found))
+	for i, a := range found {
+		ids[i], byID[a.ID] = a.ID, a
+	}
+	jobs, err := job.OfApplications(ctx, q, ids...)
+	if err != nil {
+		return nil, err
+	}
+	for _, j := range jobs {
+		a := byID[j.ApplicationID]
+		a.Jobs = append(a.Jobs, j)
+	}
+	return found, nil
+}
+
+func one(ctx context.Context, q store.Querier, sql string, id uuid.UUID) (*Application, error) {
+	rows, err := q.Query(ctx, sql, id)
+	if err != nil {
+		return nil, fmt.Errorf("read application: %w", err)
+	}
+	a, err := pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[Application])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, problem.New(problem.NotFound, "there is no application %s", id)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read application: %w", err)
+	}
+	return a, nil
+}
+
+func many(ctx context.Context, q store.Querier, sql string, args ...any) ([]*Application, error) {
+	rows, err := q.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, fmt.Errorf("read applications: %w", err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowToAddrOfStructByName[Application])
+	if err != nil {
+		return nil, fmt.Errorf("read applications: %w", err)
+	}
+	return found, nil
+}
+
+// announce writes what happened to the application into history and tells the others.
+func (a *Application) announce(ctx context.Context, tx *store.Tx, typ, what, message string, components ...string) error {
+	err := history.Record(ctx, tx, history.Entry{ApplicationID: &a.ID, Event: "application." + what, Message: message})
+	if err != nil {
+		return err
+	}
+	return tx.Emit(ctx, typ, a.ID.String(), events.Application{
+		ID: a.ID, Name: a.Name, Version: a.Version, Components: components, Reason: message,
+	})
+}

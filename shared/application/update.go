@@ -1,0 +1,127 @@
+package application
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+type key struct {
+	component string
+	replica   int
+}
+
+// Update gives an application a new descriptor. Only what differs is touched: a component with other objects is
+// replaced where it runs, one with other requirements is looked at by the matchmaker again, a new one waits for a place,
+// one that is gone is removed. The error is that of descriptor.Parse, NotFound, or Conflict while it is deleted.
+func Update(ctx context.Context, tx *store.Tx, id uuid.UUID, document []byte, lostAfter time.Duration) (*Application, error) {
+	app, err := descriptor.Parse(document)
+	if err != nil {
+		return nil, err
+	}
+	a, err := Lock(ctx, tx, id)
+	if err != nil {
+		return nil, err
+	}
+	if a.Desired == Deleted {
+		return nil, problem.New(problem.Conflict, "application %s is being deleted", id)
+	}
+	if app.Name != "" && app.Name != a.Name {
+		f := problem.Field{Path: "name", Detail: fmt.Sprintf("is %q, but the application is %q: a name cannot change", app.Name, a.Name)}
+		return nil, &problem.Error{Kind: problem.Invalid, Detail: "this is another application", Fields: []problem.Field{f}}
+	}
+	if string(document) == a.Descriptor {
+		return Get(ctx, tx, id)
+	}
+	changed, err := a.reconcile(ctx, tx, wanted(app, lostAfter))
+	if err != nil {
+		return nil, err
+	}
+	err = tx.QueryRow(ctx, updateDescriptor, a.ID, document, app.Description).Scan(&a.Version, &a.UpdatedAt)
+	if err != nil {
+		return nil, fmt.Errorf("store descriptor: %w", err)
+	}
+	message := "no component differs"
+	if len(changed) > 0 {
+		message = strings.Join(changed, ", ")
+	}
+	if err := a.announce(ctx, tx, events.ApplicationUpdated, "updated", message); err != nil {
+		return nil, err
+	}
+	return Get(ctx, tx, id)
+}
+
+// reconcile makes the jobs those that are wanted and says what changed.
+func (a *Application) reconcile(ctx context.Context, tx *store.Tx, list []want) ([]string, error) {
+	have := make(map[key]*job.Job, len(a.Jobs))
+	for _, j := range a.Jobs {
+		have[key{j.Component, j.Replica}] = j
+	}
+	var changed []string
+	for _, w := range list {
+		k := key{w.component, w.replica}
+		j := have[k]
+		delete(have, k)
+		what, err := a.reconcileOne(ctx, tx, j, w)
+		if err != nil {
+			return nil, err
+		}
+		if what != "" {
+			changed = append(changed, w.component+" "+what)
+		}
+	}
+	for _, j := range a.Jobs { // in their order, not the map's
+		if have[key{j.Component, j.Replica}] == nil || j.Gone() || j.Type == job.Delete {
+			continue
+		}
+		if err := j.Stop(ctx, tx); err != nil {
+			return nil, err
+		}
+		changed = append(changed, j.Component+" removed")
+	}
+	return changed, nil
+}
+
+func (a *Application) reconcileOne(ctx context.Context, tx *store.Tx, j *job.Job, w want) (what string, err error) {
+	switch {
+	case j == nil:
+		return "added", a.add(ctx, tx, w)
+	case a.Desired == Running && (j.Gone() || j.Type == job.Delete):
+		if err := j.Restart(ctx, tx); err != nil { // it was taken out before and is back
+			return "", err
+		}
+		j.LostAfter = w.lostAfter
+		return "added", j.Replace(ctx, tx, w.instruction)
+	case !reflect.DeepEqual(j.Instruction.Contents, w.instruction.Contents):
+		j.LostAfter = w.lostAfter
+		return "replaced", j.Replace(ctx, tx, w.instruction)
+	case !reflect.DeepEqual(normal(j.Instruction), normal(w.instruction)) || j.LostAfter != w.lostAfter:
+		j.LostAfter = w.lostAfter
+		return "changed", j.Require(ctx, tx, w.instruction)
+	}
+	return "", nil
+}
+
+// normal makes two instructions comparable after one of them was stored: an empty list or map is as good as none.
+func normal(in job.Instruction) job.Instruction {
+	if len(in.Labels) == 0 {
+		in.Labels = nil
+	}
+	if len(in.Requirements.Devices) == 0 {
+		in.Requirements.Devices = nil
+	}
+	if len(in.Requirements.Resources) == 0 {
+		in.Requirements.Resources = nil
+	}
+	return in
+}

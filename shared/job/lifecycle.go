@@ -1,0 +1,222 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// New returns the job of a component that waits for a place, with the two conditions of the contract (§1.7).
+func New(application uuid.UUID, component string, replica int, in Instruction) *Job {
+	j := &Job{
+		ID: uuid.Must(uuid.NewV7()), ApplicationID: application, Component: component, Replica: replica, ResourceName: component,
+	}
+	j.instruct(in)
+	j.await()
+	return j
+}
+
+// instruct sets the content and what it reserves.
+func (j *Job) instruct(in Instruction) {
+	j.Instruction = in
+	j.CPUMilli, j.MemoryBytes, j.Devices = in.Requirements.CPUMilli, in.Requirements.MemoryBytes, in.Requirements.Devices
+}
+
+// await puts the job before placement: nobody's, nowhere, nothing running.
+func (j *Job) await() {
+	now := time.Now().UTC()
+	j.Type, j.SubType, j.State = Create, "", Created
+	j.Target, j.OwnerID, j.ResourceUUID = Target{}, "", ""
+	j.Conditions = []Condition{
+		{Type: ConditionCreated, Status: "True", ObservedGeneration: 1, LastTransitionTime: now, Reason: "AwaitingForTarget"},
+		{Type: ConditionCreated, Status: "True", ObservedGeneration: 1, LastTransitionTime: now, Reason: "AwaitingForExecution"},
+	}
+}
+
+// Submit stores a new job.
+func (j *Job) Submit(ctx context.Context, tx *store.Tx) error {
+	if err := j.insert(ctx, tx); err != nil {
+		return err
+	}
+	return j.record(ctx, tx, Submit, "", "waits for a place")
+}
+
+// Place writes a placement decision, under a new epoch, and hands the job over.
+func (j *Job) Place(ctx context.Context, tx *store.Tx, t Target, why string) error {
+	before := j.State
+	if err := j.move(Place); err != nil {
+		return err
+	}
+	j.Target = t
+	j.Epoch++
+	j.Conditions = j.Conditions[:0]
+	j.Conditions = append(j.Conditions, Condition{
+		Type: ConditionCreated, Status: "True", ObservedGeneration: j.Epoch, LastTransitionTime: time.Now().UTC(),
+		Reason: "AwaitingForExecution", Message: why,
+	})
+	if err := j.save(ctx, tx, Place, before, fmt.Sprintf("on %s: %s", t, why)); err != nil {
+		return err
+	}
+	return j.ready(ctx, tx)
+}
+
+// Displace takes the job from its place, for reason, so that it is placed anew. Whoever owned it is fenced and gets a
+// clean-up job for the copy left behind. exclude keeps the next decision away from the present place.
+func (j *Job) Displace(ctx context.Context, tx *store.Tx, reason string, exclude bool) error {
+	return j.leave(ctx, tx, Displace, reason, exclude)
+}
+
+// Restart asks a stopped job to run again at a new place. A removal that is still open goes on as a clean-up.
+func (j *Job) Restart(ctx context.Context, tx *store.Tx) error {
+	return j.leave(ctx, tx, Restart, "asked to run again", false)
+}
+
+func (j *Job) leave(ctx context.Context, tx *store.Tx, m Move, reason string, exclude bool) error {
+	before, place := j.State, j.Target
+	if err := j.move(m); err != nil {
+		return err
+	}
+	if j.OwnerID != "" {
+		if err := j.cleanup().submitCleanup(ctx, tx, reason); err != nil {
+			return err
+		}
+	}
+	j.Excluded = nil
+	if exclude && place.Cluster != "" {
+		j.Excluded = []Target{place}
+	}
+	j.await()
+	return j.save(ctx, tx, m, before, reason)
+}
+
+// cleanup returns the job that removes the copy which j leaves behind, addressed to the owner of that copy.
+func (j *Job) cleanup() *Job {
+	c := *j
+	c.ID, c.Cleans = uuid.Must(uuid.NewV7()), &j.ID
+	c.Type, c.SubType, c.State, c.LeaseUntil = Delete, string(Reallocate), Created, nil
+	c.CPUMilli, c.MemoryBytes, c.Devices = 0, 0, nil
+	c.Remediations = nil
+	return &c
+}
+
+func (j *Job) submitCleanup(ctx context.Context, tx *store.Tx, reason string) error {
+	if err := j.insert(ctx, tx); err != nil {
+		return err
+	}
+	if err := j.record(ctx, tx, Submit, "", fmt.Sprintf("removes what epoch %d left at %s: %s", j.Epoch, j.Target, reason)); err != nil {
+		return err
+	}
+	return j.ready(ctx, tx)
+}
+
+// Stop removes what runs; a job that nobody has taken is done at once.
+func (j *Job) Stop(ctx context.Context, tx *store.Tx) error {
+	if j.Gone() || j.Type == Delete {
+		return nil
+	}
+	before := j.State
+	if j.OwnerID == "" {
+		if err := j.move(Cancel); err != nil {
+			return err
+		}
+		j.Target, j.Conditions = Target{}, nil
+		return j.save(ctx, tx, Cancel, before, "stopped before anyone took it")
+	}
+	if err := j.move(Stop); err != nil {
+		return err
+	}
+	j.Type, j.SubType = Delete, ""
+	if err := j.save(ctx, tx, Stop, before, "to be removed from "+j.Target.String()); err != nil {
+		return err
+	}
+	return j.ready(ctx, tx)
+}
+
+// Replace gives the job new content. What an agent already owns is replaced where it is; what nobody has taken simply
+// starts with the new content.
+func (j *Job) Replace(ctx context.Context, tx *store.Tx, in Instruction) error {
+	before := j.State
+	if j.Gone() {
+		j.instruct(in)
+		return j.save(ctx, tx, "instructed", before, "new content for when it starts again")
+	}
+	if err := j.move(Change); err != nil {
+		return err
+	}
+	j.instruct(in)
+	if j.OwnerID == "" {
+		return j.save(ctx, tx, Change, before, "new content before anyone took it")
+	}
+	if j.ResourceUUID != "" { // else its agent never got as far as creating it
+		j.Type = Replace
+	}
+	j.SubType = ""
+	if err := j.save(ctx, tx, Change, before, "new content for "+j.Target.String()); err != nil {
+		return err
+	}
+	return j.ready(ctx, tx)
+}
+
+// Remediate asks the owner for the remediation. The error is Conflict unless the job is owned and Finished
+// (contracts/icos.md §1.7).
+func (j *Job) Remediate(ctx context.Context, tx *store.Tx, r Remediation, target *RemedyTarget, reason string) error {
+	if j.OwnerID == "" {
+		return problem.New(problem.Conflict, "job %s has no owner that could carry out %s", j.ID, r)
+	}
+	before := j.State
+	if err := j.move(Remediate); err != nil {
+		return err
+	}
+	j.Type, j.SubType = Update, string(r)
+	if r == ReplaceIt {
+		j.Type = Replace
+	}
+	j.Remediations = append(j.Remediations, Remedy{
+		ID: uuid.Must(uuid.NewV7()), ResourceID: j.ResourceUUID, Type: r, Status: "Pending", Target: target,
+	})
+	if err := j.save(ctx, tx, Remediate, before, fmt.Sprintf("%s: %s", r, reason)); err != nil {
+		return err
+	}
+	return j.ready(ctx, tx)
+}
+
+const deleteJob = `delete from jobs where id = $1`
+
+// Remove forgets the job. The error is Conflict while something of it may still run.
+func Remove(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
+	j, err := lock(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	if j.OwnerID != "" {
+		return problem.New(problem.Conflict, "job %s may still run at %s; stop its application first", id, j.Target)
+	}
+	if _, err := tx.Exec(ctx, `delete from jobs where cleans = $1 and state = 'Finished'`, id); err != nil {
+		return fmt.Errorf("forget clean-ups: %w", err)
+	}
+	if _, err := tx.Exec(ctx, deleteJob, id); err != nil {
+		return fmt.Errorf("forget job: %w", err)
+	}
+	return j.record(ctx, tx, "removed", j.State, "forgotten")
+}
+
+// Require gives the job other requirements with the same content. Its agent has nothing to do; the matchmaker looks
+// whether it may stay where it is.
+func (j *Job) Require(ctx context.Context, tx *store.Tx, in Instruction) error {
+	j.instruct(in)
+	return j.keep(ctx, tx, "required", "other requirements, the same content")
+}
+
+// keep saves the job without touching its state or lease.
+func (j *Job) keep(ctx context.Context, tx *store.Tx, m Move, message string) error {
+	if j.LeaseUntil != nil {
+		left := max(time.Until(*j.LeaseUntil), 0)
+		j.lease = &left
+	}
+	return j.save(ctx, tx, m, j.State, message)
+}

@@ -1,0 +1,167 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+const columns = `j.id, j.application_id, a.name as application_name, a.description as application_description, a.namespace,
+j.component, j.replica, j.cleans, j.type, j.sub_type, j.state, j.orchestrator, j.cluster, j.node, j.owner_id, j.epoch,
+j.lease_until, j.instruction, j.cpu_milli, j.memory_bytes, j.devices, j.lost_after, j.excluded, j.resource_uuid,
+j.resource_name, j.conditions, j.remediations, j.created_at, j.updated_at`
+
+const from = ` from jobs j join applications a on a.id = j.application_id `
+
+const (
+	selectOne = `select ` + columns + from + `where j.id = $1`
+
+	selectOneForUpdate = selectOne + ` for update of j`
+
+	// Order by id keeps two transactions that lock several jobs of one application from waiting for each other.
+	selectOfApplications = `select ` + columns + from + `where j.application_id = any($1)
+and (j.cleans is null or j.state <> 'Finished') order by j.component, j.replica, j.created_at, j.id`
+
+	selectOfApplicationForUpdate = `select ` + columns + from + `where j.application_id = $1
+and j.cleans is null order by j.id for update of j`
+
+	selectList = `select ` + columns + from + `where (j.created_at, j.id) > ($1, $2)
+and ($3 = '' or j.state = $3) and ($4 = '' or j.orchestrator = $4) and ($5 = '' or j.owner_id = $5)
+and ($6 = '' or a.name = $6 or a.id::text = $6)
+and (j.cleans is null or j.state <> 'Finished') and (a.deleted_at is null or j.state <> 'Finished')
+order by j.created_at, j.id limit $7`
+
+	// The executable rule, contracts/icos.md §1.6: what is free, what the caller already owns and has to do, and what its
+	// owner has let lapse. Each branch is one probe of a partial index in which finished jobs are not.
+	selectExecutable = `select ` + columns + from + `where j.id in (
+  select id from jobs where orchestrator = $1 and state = 'Created' and owner_id = '' and type = 'CreateDeployment'
+  union all
+  select id from jobs where orchestrator = $1 and state = 'Created' and owner_id = $2 and $2 <> ''
+  union all
+  select id from jobs where orchestrator = $1 and state in ('Progressing', 'Degraded') and lease_until < now()
+    and (type = 'CreateDeployment' or owner_id = $2)
+) order by j.created_at, j.id limit $3`
+
+	insertJob = `insert into jobs (id, application_id, component, replica, cleans, type, sub_type, state, orchestrator,
+cluster, node, owner_id, epoch, lease_until, instruction, cpu_milli, memory_bytes, devices, lost_after, excluded,
+resource_uuid, resource_name, conditions, remediations)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`
+
+	updateJob = `update jobs set type = $2, sub_type = $3, state = $4, orchestrator = $5, cluster = $6, node = $7,
+owner_id = $8, epoch = $9, lease_until = now() + $10::interval, instruction = $11, cpu_milli = $12, memory_bytes = $13, devices = $14,
+lost_after = $15, excluded = $16, resource_uuid = $17, resource_name = $18, conditions = $19, remediations = $20,
+updated_at = now() where id = $1`
+)
+
+// Get returns the job. The error is NotFound.
+func Get(ctx context.Context, q store.Querier, id uuid.UUID) (*Job, error) {
+	return one(ctx, q, selectOne, id)
+}
+
+// lock returns the job and keeps it for this transaction.
+func lock(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Job, error) {
+	return one(ctx, tx, selectOneForUpdate, id)
+}
+
+func one(ctx context.Context, q store.Querier, sql string, id uuid.UUID) (*Job, error) {
+	rows, err := q.Query(ctx, sql, id)
+	if err != nil {
+		return nil, fmt.Errorf("read job: %w", err)
+	}
+	j, err := pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[Job])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, problem.New(problem.NotFound, "there is no job %s", id)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read job: %w", err)
+	}
+	return j, nil
+}
+
+func many(ctx context.Context, q store.Querier, sql string, args ...any) ([]*Job, error) {
+	rows, err := q.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, fmt.Errorf("read jobs: %w", err)
+	}
+	jobs, err := pgx.CollectRows(rows, pgx.RowToAddrOfStructByName[Job])
+	if err != nil {
+		return nil, fmt.Errorf("read jobs: %w", err)
+	}
+	return jobs, nil
+}
+
+// OfApplications returns the jobs of the applications by component and replica, with the clean-ups that are still open.
+func OfApplications(ctx context.Context, q store.Querier, applications ...uuid.UUID) ([]*Job, error) {
+	return many(ctx, q, selectOfApplications, applications)
+}
+
+// LockOfApplication returns the application's jobs, without clean-ups, and keeps them for this transaction.
+func LockOfApplication(ctx context.Context, tx *store.Tx, application uuid.UUID) ([]*Job, error) {
+	return many(ctx, tx, selectOfApplicationForUpdate, application)
+}
+
+// Filter narrows a listing; empty fields do not.
+type Filter struct {
+	State        string
+	Orchestrator string
+	Owner        string // agent
+	Application  string // name or id
+}
+
+// List returns a page of jobs, oldest first.
+func List(ctx context.Context, q store.Querier, f Filter, page function.Page) ([]*Job, error) {
+	return many(ctx, q, selectList, page.After.At, page.After.ID, f.State, f.Orchestrator, f.Owner, f.Application, page.Limit)
+}
+
+// MaxExecutable bounds one answer to a polling agent; what is left comes with its next poll.
+const MaxExecutable = 500
+
+// Executable returns what the agent may promote now at places of the orchestrator, oldest first. Without an agent only
+// free jobs and lapsed ones are listed.
+func Executable(ctx context.Context, q store.Querier, orchestrator, agent string) ([]*Job, error) {
+	return many(ctx, q, selectExecutable, orchestrator, agent, MaxExecutable)
+}
+
+func (j *Job) insert(ctx context.Context, tx *store.Tx) error {
+	_, err := tx.Exec(ctx, insertJob, j.ID, j.ApplicationID, j.Component, j.Replica, j.Cleans, j.Type, j.SubType, j.State,
+		j.Orchestrator, j.Cluster, j.Node, j.OwnerID, j.Epoch, j.LeaseUntil, j.Instruction, j.CPUMilli, j.MemoryBytes,
+		orEmpty(j.Devices), j.LostAfter, orEmpty(j.Excluded), j.ResourceUUID, j.ResourceName, orEmpty(j.Conditions), orEmpty(j.Remediations))
+	if err != nil {
+		return fmt.Errorf("store job: %w", err)
+	}
+	return nil
+}
+
+// save writes the job with the history row of the move that changed it; the lease runs anew, or ends when there is none.
+func (j *Job) save(ctx context.Context, tx *store.Tx, m Move, before State, message string) error {
+	_, err := tx.Exec(ctx, updateJob, j.ID, j.Type, j.SubType, j.State, j.Orchestrator, j.Cluster, j.Node, j.OwnerID,
+		j.Epoch, j.lease, j.Instruction, j.CPUMilli, j.MemoryBytes, orEmpty(j.Devices), j.LostAfter, orEmpty(j.Excluded),
+		j.ResourceUUID, j.ResourceName, orEmpty(j.Conditions), orEmpty(j.Remediations))
+	if err != nil {
+		return fmt.Errorf("store job: %w", err)
+	}
+	return j.record(ctx, tx, m, before, message)
+}
+
+func (j *Job) record(ctx context.Context, tx *store.Tx, m Move, before State, message string) error {
+	return history.Record(ctx, tx, history.Entry{
+		ApplicationID: &j.ApplicationID, JobID: &j.ID, Component: j.Component, Event: "job." + string(m),
+		FromState: string(before), ToState: string(j.State), Message: message,
+	})
+}
+
+// orEmpty keeps a nil slice from becoming a null in a column that has none.
+func orEmpty[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}

@@ -1,0 +1,157 @@
+package job
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+// wire is a job as the API shows it: the model of v1.4.1 and that of the D3.2 annex in one, plus epoch, replica, cleans
+// and lease_until, which are ours.
+type wire struct {
+	ID           uuid.UUID       `json:"id"`
+	CreatedAt    time.Time       `json:"created_at"`
+	UpdatedAt    time.Time       `json:"updated_at"`
+	GroupID      uuid.UUID       `json:"job_group_id"`
+	GroupName    string          `json:"job_group_name"`
+	GroupText    string          `json:"job_group_description"`
+	OwnerID      string          `json:"owner_id"`
+	Type         Type            `json:"type"`
+	SubType      string          `json:"sub_type"`
+	State        State           `json:"state"`
+	Manifests    []plainManifest `json:"manifests"`
+	Targets      Target          `json:"targets"`
+	Orchestrator string          `json:"orchestrator"`
+	Resource     Resource        `json:"resource"`
+	Namespace    string          `json:"namespace"`
+	Instruction  wireInstruction `json:"instruction"`
+	Epoch        int64           `json:"epoch"`
+	Replica      int             `json:"replica"`
+	Cleans       *uuid.UUID      `json:"cleans,omitempty"`
+	LeaseUntil   *time.Time      `json:"lease_until,omitempty"`
+}
+
+type plainManifest struct {
+	YAML string `json:"yamlString"`
+}
+
+type wireInstruction struct {
+	ID            uuid.UUID        `json:"id"`
+	JobID         uuid.UUID        `json:"job_id"`
+	ComponentName string           `json:"componentName"`
+	Type          string           `json:"type"`
+	Contents      []Content        `json:"contents"`
+	Requirements  wireRequirements `json:"requirements"`
+}
+
+// wireRequirements are strings in the contract.
+type wireRequirements struct {
+	Architecture string `json:"architecture"`
+	CPU          string `json:"cpu"`
+	Devices      string `json:"devices"`
+	Memory       string `json:"memory"`
+}
+
+// Resource is what the orchestrator reports for a job.
+type Resource struct {
+	JobID        uuid.UUID   `json:"job_id"`
+	UUID         string      `json:"resource_uuid"`
+	Name         string      `json:"resource_name"`
+	Conditions   []Condition `json:"conditions"`
+	Remediations []Remedy    `json:"remediations,omitempty"`
+}
+
+// Resource returns the job's resource.
+func (j *Job) Resource() Resource {
+	return Resource{JobID: j.ID, UUID: j.ResourceUUID, Name: j.ResourceName, Conditions: j.Conditions, Remediations: j.Remediations}
+}
+
+// MarshalJSON writes the API form.
+func (j *Job) MarshalJSON() ([]byte, error) {
+	w := wire{
+		ID: j.ID, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt,
+		GroupID: j.ApplicationID, GroupName: j.ApplicationName, GroupText: j.ApplicationDescription,
+		OwnerID: j.OwnerID, Type: j.Type, SubType: j.SubType, State: j.State,
+		Manifests: make([]plainManifest, 0, len(j.Instruction.Contents)),
+		Targets:   j.Target, Orchestrator: j.Orchestrator, Resource: j.Resource(), Namespace: j.Namespace,
+		Instruction: wireInstruction{
+			ID: j.ID, JobID: j.ID, ComponentName: j.Component, Type: j.Instruction.Type, Contents: j.Instruction.Contents,
+			Requirements: wireRequirements{
+				Architecture: j.Instruction.Requirements.Architecture,
+				CPU:          amount(j.CPUMilli, "m"),
+				Memory:       amount(j.MemoryBytes, ""),
+				Devices:      strings.Join(j.Devices, ","),
+			},
+		},
+		Epoch: j.Epoch, Replica: j.Replica, Cleans: j.Cleans, LeaseUntil: j.LeaseUntil,
+	}
+	if w.Resource.Conditions == nil {
+		w.Resource.Conditions = []Condition{}
+	}
+	if w.Instruction.Contents == nil {
+		w.Instruction.Contents = []Content{}
+	}
+	for _, c := range j.Instruction.Contents {
+		w.Manifests = append(w.Manifests, plainManifest{c.YAML})
+	}
+	return json.Marshal(w)
+}
+
+// amount writes a quantity with its unit, "" for none.
+func amount(n int64, unit string) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10) + unit
+}
+
+// Report is what an agent says about a job: the job as it knows it, with the new state and resource. Only these fields
+// are read; zero means not said.
+type Report struct {
+	ID       uuid.UUID `json:"id"`
+	OldID    uuid.UUID `json:"ID"`
+	OwnerID  string    `json:"owner_id"`
+	Type     Type      `json:"type"`
+	State    State     `json:"state"`
+	Epoch    int64     `json:"epoch"`
+	Resource Resource  `json:"resource"`
+}
+
+// Status is what an agent says about the resource of a job, between reports.
+type Status struct {
+	Resource
+	ID      uuid.UUID `json:"id"`
+	OwnerID string    `json:"owner_id"`
+	Epoch   int64     `json:"epoch"`
+	State   string    `json:"status"` // short form: the name of a condition that is now True
+}
+
+// clean checks the conditions that an agent sent and drops what is doubled.
+func clean(path string, conditions []Condition, now time.Time) ([]Condition, error) {
+	var faults problem.Faults
+	kept := make([]Condition, 0, len(conditions))
+	at := map[string]int{}
+	for i, c := range conditions {
+		if c.Type == "" || len(c.Type) > 316 {
+			faults.Add(path+".type", 0, "condition %d has no type, or one that is too long", i)
+		}
+		if c.Status != "True" && c.Status != "False" && c.Status != "Unknown" {
+			faults.Add(path+".status", 0, "%q is not True, False or Unknown", c.Status)
+		}
+		if c.LastTransitionTime.IsZero() {
+			c.LastTransitionTime = now
+		}
+		if before, twice := at[c.Type+"/"+c.Reason]; twice {
+			kept[before] = c
+			continue
+		}
+		at[c.Type+"/"+c.Reason] = len(kept)
+		kept = append(kept, c)
+	}
+	return kept, faults.Err("the conditions are not valid")
+}

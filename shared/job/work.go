@@ -1,0 +1,347 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// DefaultLease is how long an agent owns a job without renewing it (contracts/icos.md §14).
+const DefaultLease = 300 * time.Second
+
+// takeJob is the whole of promote: one conditional update, so of many agents exactly one wins. It takes a job that is
+// free or already addressed to the caller; renews the caller's own; and takes over one whose owner's lease has lapsed,
+// raising the epoch so that the former owner is fenced.
+const takeJob = `with old as (select id, state, owner_id, lease_until from jobs where id = $1 for update)
+update jobs j set state = 'Progressing', owner_id = $2, lease_until = now() + $3::interval, updated_at = now(),
+  epoch = j.epoch + case when old.owner_id in ('', $2) then 0 else 1 end
+from old where j.id = old.id and j.cluster <> '' and (
+  (old.state = 'Created' and (old.owner_id = $2 or (old.owner_id = '' and j.type = 'CreateDeployment')))
+  or (old.state in ('Progressing', 'Degraded') and old.owner_id = $2)
+  or (old.state in ('Progressing', 'Degraded') and j.type = 'CreateDeployment' and old.lease_until < now()))
+returning old.state, old.owner_id`
+
+// Take makes the agent the owner of the job under a lease. Repeating it renews the lease. The error is NotFound, or
+// Conflict for everyone but the winner.
+func Take(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string, lease time.Duration) error {
+	var before State
+	var formerly string
+	err := tx.QueryRow(ctx, takeJob, id, agent, lease).Scan(&before, &formerly)
+	if errors.Is(err, pgx.ErrNoRows) {
+		j, err := Get(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		return refuseTake(j)
+	}
+	if err != nil {
+		return fmt.Errorf("promote: %w", err)
+	}
+	if formerly == agent && before == Progressing {
+		return nil // only the lease has moved
+	}
+	j, err := Get(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	move, message := Promote, fmt.Sprintf("%s took it for %s", agent, lease)
+	if formerly != "" && formerly != agent {
+		move, message = TakeOver, fmt.Sprintf("%s took it over: the lease of %s had run out", agent, formerly)
+	}
+	return j.record(ctx, tx, move, before, message)
+}
+
+func refuseTake(j *Job) error {
+	switch {
+	case !j.Placed():
+		return problem.New(problem.Conflict, "job %s has no place yet", j.ID)
+	case j.OwnerID != "":
+		return problem.New(problem.Conflict, "job %s is %s and belongs to %s", j.ID, j.State, j.OwnerID)
+	}
+	return problem.New(problem.Conflict, "job %s is %s; only a job in state %s can be promoted", j.ID, j.State, Created)
+}
+
+// Release gives a job that the agent holds back to whoever polls next (oldest contract: unlock).
+func Release(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string) error {
+	j, err := lock(ctx, tx, id)
+	if err != nil {
+		return err
+	}
+	if err := j.fence(agent, 0); err != nil {
+		return err
+	}
+	if j.State != Progressing || j.Type != Create {
+		return problem.New(problem.Conflict, "job %s is %s %s; only a creation in progress can be given back", id, j.State, j.Type)
+	}
+	before := j.State
+	j.State, j.OwnerID = Created, ""
+	j.Epoch++
+	if err := j.save(ctx, tx, Restart, before, agent+" gave it back"); err != nil {
+		return err
+	}
+	return j.ready(ctx, tx)
+}
+
+// fence refuses anyone but the owner of the job at its epoch; epoch 0 means not said.
+func (j *Job) fence(agent string, epoch int64) error {
+	if j.OwnerID == "" || agent != j.OwnerID {
+		return problem.New(problem.Conflict, "job %s does not belong to %q any more (epoch %d)", j.ID, agent, j.Epoch)
+	}
+	if epoch != 0 && epoch != j.Epoch {
+		return problem.New(problem.Conflict, "job %s has moved on to epoch %d; epoch %d is fenced", j.ID, j.Epoch, epoch)
+	}
+	return nil
+}
+
+// Work takes a report of the owner: how far it has come and what the orchestrator says. A repeated report changes
+// nothing more. The error is NotFound, Invalid, or Conflict for a fenced owner and for a report on other work.
+func Work(ctx context.Context, tx *store.Tx, r Report, lease time.Duration) (*Job, error) {
+	if r.ID == uuid.Nil {
+		r.ID = r.OldID
+	}
+	conditions, err := clean("resource.conditions", r.Resource.Conditions, time.Now().UTC())
+	if err != nil {
+		return nil, err
+	}
+	j, err := lock(ctx, tx, r.ID)
+	if err != nil {
+		return nil, err
+	}
+	agent := r.OwnerID
+	if caller := auth.From(ctx); agent == "" {
+		agent = caller.AgentID
+		if agent == "" {
+			agent = caller.Subject
+		}
+	}
+	if j.removedBy(r) {
+		return j, nil
+	}
+	if err := j.fence(agent, r.Epoch); err != nil {
+		return nil, err
+	}
+	if r.Type != "" && r.Type != j.Type {
+		return nil, problem.New(problem.Conflict, "job %s is a %s now; the report is about a %s", j.ID, j.Type, r.Type)
+	}
+	before, typ := j.State, j.Type
+	move, err := moveOf(r.State)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.move(move); err != nil {
+		return nil, err
+	}
+	return j, j.report(ctx, tx, move, before, typ, r.Resource, conditions, lease)
+}
+
+// removedBy recognises a repeat of the report that ended a removal, which cleared the owner.
+func (j *Job) removedBy(r Report) bool {
+	return j.State == Finished && j.Type == Delete && j.OwnerID == "" && r.Type == Delete && r.State == Finished && r.Epoch == j.Epoch
+}
+
+func moveOf(s State) (Move, error) {
+	switch s {
+	case Progressing:
+		return Progress, nil
+	case Finished:
+		return Finish, nil
+	case Degraded:
+		return Degrade, nil
+	}
+	f := problem.Field{Path: "state", Detail: "an agent reports Progressing, Finished or Degraded"}
+	return "", &problem.Error{Kind: problem.Invalid, Detail: "the report names no progress", Fields: []problem.Field{f}}
+}
+
+// report applies what was reported and announces it once.
+func (j *Job) report(ctx context.Context, tx *store.Tx, m Move, before State, typ Type, r Resource, conditions []Condition, lease time.Duration) error {
+	changed := j.State != before || !sameConditions(j.Conditions, conditions) && len(conditions) > 0 || r.UUID != "" && r.UUID != j.ResourceUUID
+	if r.UUID != "" {
+		j.ResourceUUID = r.UUID
+	}
+	if r.Name != "" {
+		j.ResourceName = r.Name
+	}
+	if len(conditions) > 0 {
+		j.Conditions = conditions
+	}
+	switch m {
+	case Finish:
+		j.lease = nil
+		j.settleRemedies("Remediated")
+		if typ == Delete {
+			j.OwnerID, j.ResourceUUID, j.Conditions = "", "", nil
+		}
+	case Degrade:
+		j.lease = &lease
+		j.settleRemedies("Failed")
+	default:
+		j.lease = &lease
+	}
+	if !changed {
+		return j.renew(ctx, tx)
+	}
+	if err := j.save(ctx, tx, m, before, j.message()); err != nil {
+		return err
+	}
+	if j.State == before {
+		return j.emit(ctx, tx, events.ResourceChanged)
+	}
+	switch j.State {
+	case Finished:
+		return j.emit(ctx, tx, events.JobFinished)
+	case Degraded:
+		return j.emit(ctx, tx, events.JobDegraded)
+	}
+	return nil
+}
+
+const renewLease = `update jobs set lease_until = now() + $2::interval where id = $1`
+
+// renew moves the lease only: a heartbeat is no history.
+func (j *Job) renew(ctx context.Context, tx *store.Tx) error {
+	if _, err := tx.Exec(ctx, renewLease, j.ID, j.lease); err != nil {
+		return fmt.Errorf("renew lease: %w", err)
+	}
+	return nil
+}
+
+func (j *Job) settleRemedies(status string) {
+	for i := range j.Remediations {
+		if j.Remediations[i].Status == "Pending" {
+			j.Remediations[i].Status = status
+		}
+	}
+}
+
+// message says in one line what the orchestrator reported.
+func (j *Job) message() string {
+	for _, typ := range []string{ConditionDegraded, ConditionAvailable, ConditionApplied, ConditionProgressing} {
+		if c := j.Condition(typ); c != nil && c.Status == "True" {
+			if c.Message != "" {
+				return fmt.Sprintf("%s at %s: %s", c.Type, j.Target, c.Message)
+			}
+			return fmt.Sprintf("%s at %s", c.Type, j.Target)
+		}
+	}
+	return "at " + j.Target.String()
+}
+
+func sameConditions(a, b []Condition) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].Type != b[i].Type || a[i].Status != b[i].Status || a[i].Reason != b[i].Reason || a[i].Message != b[i].Message ||
+			a[i].ObservedGeneration != b[i].ObservedGeneration {
+			return false
+		}
+	}
+	return true
+}
+
+// Observe takes the conditions that an orchestrator shows for the job's resource between reports. It counts only when it
+// names the copy that the job is about: by owner or epoch, or else by the uuid of the resource. The error is NotFound,
+// Invalid, or Conflict for a copy that the job has left.
+func Observe(ctx context.Context, tx *store.Tx, s Status, lease time.Duration) (*Job, error) {
+	conditions, err := clean("conditions", s.Conditions, time.Now().UTC())
+	if err != nil {
+		return nil, err
+	}
+	j, err := lock(ctx, tx, s.JobID)
+	if err != nil {
+		return nil, err
+	}
+	if err := j.fenceCopy(ctx, s); err != nil {
+		return nil, err
+	}
+	before := j.State
+	move := Progress
+	switch {
+	case before == Created:
+		return nil, problem.New(problem.Conflict, "job %s waits to be executed; nothing of it runs by its present decision", j.ID)
+	case before == Finished && failing(conditions):
+		move = Degrade
+	case before == Degraded && !failing(conditions) && running(conditions):
+		move = Finish
+	case before != Progressing:
+		move = ""
+	}
+	if move != "" {
+		if err := j.move(move); err != nil {
+			return nil, err
+		}
+	}
+	if move == "" { // the state stays; only what is seen changes
+		move = Progress
+		if before == Finished {
+			return j, j.seen(ctx, tx, s.Resource, conditions)
+		}
+	}
+	return j, j.report(ctx, tx, move, before, j.Type, s.Resource, conditions, lease)
+}
+
+// seen stores new conditions of a finished job, when they differ.
+func (j *Job) seen(ctx context.Context, tx *store.Tx, r Resource, conditions []Condition) error {
+	if sameConditions(j.Conditions, conditions) {
+		return nil
+	}
+	j.Conditions = conditions
+	if r.Name != "" {
+		j.ResourceName = r.Name
+	}
+	if err := j.save(ctx, tx, "observed", j.State, j.message()); err != nil {
+		return err
+	}
+	return j.emit(ctx, tx, events.ResourceChanged)
+}
+
+func (j *Job) fenceCopy(ctx context.Context, s Status) error {
+	owner := s.OwnerID
+	if owner == "" {
+		owner = auth.From(ctx).AgentID
+	}
+	switch {
+	case s.Epoch != 0 && s.Epoch != j.Epoch, owner != "" && owner != j.OwnerID, s.UUID != "" && j.ResourceUUID != "" && s.UUID != j.ResourceUUID:
+		return problem.New(problem.Conflict, "job %s has moved on (epoch %d); this copy is fenced", j.ID, j.Epoch)
+	case s.Epoch == 0 && owner == "" && (s.UUID == "" || j.ResourceUUID == ""):
+		return problem.New(problem.Conflict, "say which copy of job %s this is: its epoch, owner_id or resource_uuid", j.ID)
+	}
+	return nil
+}
+
+func failing(conditions []Condition) bool {
+	for _, c := range conditions {
+		if c.Type == ConditionDegraded && c.Status == "True" || c.Type == ConditionAvailable && c.Status == "False" {
+			return true
+		}
+	}
+	return false
+}
+
+func running(conditions []Condition) bool {
+	for _, c := range conditions {
+		if c.Type == ConditionAvailable && c.Status == "True" {
+			return true
+		}
+	}
+	return false
+}
+
+func (j *Job) emit(ctx context.Context, tx *store.Tx, typ string) error {
+	return tx.Emit(ctx, typ, j.ID.String(), events.Job{
+		ID: j.ID, ApplicationID: j.ApplicationID, Component: j.Component, Type: string(j.Type), State: string(j.State),
+		Orchestrator: j.Orchestrator, Cluster: j.Cluster, Node: j.Node, Epoch: j.Epoch,
+	})
+}
+
+// ready announces that an orchestrator may execute the job.
+func (j *Job) ready(ctx context.Context, tx *store.Tx) error { return j.emit(ctx, tx, events.JobReady) }

@@ -1,0 +1,170 @@
+// Package policy carries out what a violated policy asks for.
+package policy
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Incompliance is a violation as the policy manager reports it (contracts/icos.md §1.5).
+type Incompliance struct {
+	ID                 string            `json:"id"`
+	CurrentValue       string            `json:"currentValue"`
+	Threshold          string            `json:"threshold"`
+	PolicyName         string            `json:"policyName"`
+	PolicyID           string            `json:"policyId"`
+	MeasurementBackend string            `json:"measurementBackend"`
+	ExtraLabels        map[string]string `json:"extraLabels"`
+	Subject            Subject           `json:"subject"`
+	Remediation        job.Remediation   `json:"remediation"`
+}
+
+// Subject is what the violation is about. It is resolved by resource id, then manifest, then instance and component.
+type Subject struct {
+	Type         string `json:"type"`
+	AppName      string `json:"appName"`
+	AppComponent string `json:"appComponent"`
+	AppInstance  string `json:"appInstance"`
+	ResourceID   string `json:"resourceId"`
+	Manifest     string `json:"manifest,omitempty"`
+}
+
+// Check finds everything that is missing.
+func (i *Incompliance) Check() error {
+	var faults problem.Faults
+	if i.PolicyName == "" {
+		faults.Add("policyName", 0, "is required")
+	}
+	if i.Remediation == "" {
+		faults.Add("remediation", 0, "is required")
+	}
+	if i.Subject.ResourceID == "" && i.Subject.Manifest == "" && i.Subject.AppInstance == "" {
+		faults.Add("subject", 0, "names neither resourceId, nor manifest, nor appInstance")
+	}
+	return faults.Err("the incompliance is not valid")
+}
+
+const (
+	seen = `insert into inbox (consumer, source, id) values ('incompliance', 'policymanager', $1) on conflict do nothing`
+
+	byResource = `select id, application_id from jobs where cleans is null and type <> 'DeleteDeployment'
+and (resource_uuid = $1 or id::text = $1) order by id`
+
+	byComponent = `select id, application_id from jobs where cleans is null and type <> 'DeleteDeployment'
+and application_id = $1 and ($2 = '' or component = $2) order by id`
+)
+
+// Remediate applies the remediation to every job that the subject means. An incompliance whose id was worked off before
+// changes nothing. The error is NotFound when the subject means no job, or Conflict when a job is not in a state to be
+// changed (it must be owned and Finished, unless it is to be reallocated).
+func Remediate(ctx context.Context, tx *store.Tx, i *Incompliance) error {
+	if err := i.Check(); err != nil {
+		return err
+	}
+	if i.ID == "" {
+		i.ID = uuid.Must(uuid.NewV7()).String()
+	}
+	tag, err := tx.Exec(ctx, seen, i.ID)
+	if err != nil {
+		return fmt.Errorf("inbox: %w", err)
+	}
+	if tag.RowsAffected() == 0 {
+		return nil
+	}
+	app, jobs, err := i.resolve(ctx, tx)
+	if err != nil {
+		return err
+	}
+	reason := fmt.Sprintf("policy %s is violated (value %s, threshold %s)", i.PolicyName, i.CurrentValue, i.Threshold)
+	if err := record(ctx, tx, app.ID, i, reason); err != nil {
+		return err
+	}
+	switch i.Remediation {
+	case job.NoRemediation:
+		return nil
+	case job.Reallocate:
+		return app.Displace(ctx, tx, jobs, reason)
+	}
+	for _, j := range jobs {
+		if err := j.Remediate(ctx, tx, i.Remediation, i.target(), reason); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func record(ctx context.Context, tx *store.Tx, app uuid.UUID, i *Incompliance, reason string) error {
+	return history.Record(ctx, tx, history.Entry{
+		ApplicationID: &app, Component: i.Subject.AppComponent, Event: "policy.violated",
+		Message: fmt.Sprintf("%s; remediation: %s", reason, i.Remediation),
+	})
+}
+
+// resolve returns the application and its jobs that the subject means, locked.
+func (i *Incompliance) resolve(ctx context.Context, tx *store.Tx) (*application.Application, []*job.Job, error) {
+	type hit struct {
+		Job         uuid.UUID
+		Application uuid.UUID
+	}
+	find := func(sql string, args ...any) ([]hit, error) {
+		rows, err := tx.Query(ctx, sql, args...)
+		if err != nil {
+			return nil, fmt.Errorf("resolve subject: %w", err)
+		}
+		return pgx.CollectRows(rows, pgx.RowToStructByPos[hit])
+	}
+	var hits []hit
+	var err error
+	for _, name := range []string{i.Subject.ResourceID, i.Subject.Manifest} {
+		if name != "" && len(hits) == 0 && err == nil {
+			hits, err = find(byResource, name)
+		}
+	}
+	if len(hits) == 0 && err == nil {
+		if instance, parseErr := uuid.Parse(i.Subject.AppInstance); parseErr == nil {
+			hits, err = find(byComponent, instance, i.Subject.AppComponent)
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(hits) == 0 {
+		return nil, nil, problem.New(problem.NotFound, "the subject means no component that is known here")
+	}
+	app, err := application.Lock(ctx, tx, hits[0].Application)
+	if err != nil {
+		return nil, nil, err
+	}
+	meant := map[uuid.UUID]bool{}
+	for _, h := range hits {
+		meant[h.Job] = true
+	}
+	var jobs []*job.Job
+	for _, j := range app.Jobs {
+		if meant[j.ID] {
+			jobs = append(jobs, j)
+		}
+	}
+	return app, jobs, nil
+}
+
+// target reads the container that "secure" acts on from the labels the newer policy manager sends.
+func (i *Incompliance) target() *job.RemedyTarget {
+	if i.Remediation != job.Secure {
+		return nil
+	}
+	l := i.ExtraLabels
+	return &job.RemedyTarget{
+		Container: l["k8s_container_name"], Pod: l["k8s_pod_name"], PodUID: l["k8s_pod_uid"], Node: l["k8s_node_name"],
+		Namespace: l["k8s_namespace_name"], Command: l["command"],
+	}
+}

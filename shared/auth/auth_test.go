@@ -1,0 +1,209 @@
+package auth_test
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+// issuer serves real discovery and key documents and signs tokens with the key behind them.
+type issuer struct {
+	*httptest.Server
+	key  *rsa.PrivateKey
+	hits atomic.Int64 // of the key document
+	away atomic.Bool
+}
+
+func newKey(t *testing.T) *rsa.PrivateKey {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	return key
+}
+
+func newIssuer(t *testing.T) *issuer {
+	t.Helper()
+	i := &issuer{key: newKey(t)}
+	i.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case i.away.Load():
+			w.WriteHeader(http.StatusBadGateway)
+		case r.URL.Path == "/keys":
+			i.hits.Add(1)
+			_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{
+				{Key: i.key.Public(), KeyID: "k1", Algorithm: "RS256", Use: "sig"},
+			}})
+		default:
+			_ = json.NewEncoder(w).Encode(map[string]string{"issuer": i.URL, "jwks_uri": i.URL + "/keys"})
+		}
+	}))
+	t.Cleanup(i.Close)
+	return i
+}
+
+func (i *issuer) verifier() *auth.Verifier {
+	return auth.NewVerifier(auth.Config{Issuer: i.URL, Audience: "littoral"}, i.Client())
+}
+
+type claims = map[string]any
+
+// token signs the default claims with changes made to them; a nil value removes a claim.
+func (i *issuer) token(t *testing.T, key *rsa.PrivateKey, changes claims) string {
+	t.Helper()
+	c := claims{
+		"iss": i.URL, "sub": "alice", "aud": []string{"littoral"}, "roles": []string{"viewer"},
+		"exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(),
+	}
+	maps.Copy(c, changes)
+	maps.DeleteFunc(c, func(_ string, v any) bool { return v == nil })
+	payload, err := json.Marshal(c)
+	require.NoError(t, err)
+	signer, err := jose.NewSigner(
+		jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: key, KeyID: "k1"}}, nil)
+	require.NoError(t, err)
+	signed, err := signer.Sign(payload)
+	require.NoError(t, err)
+	text, err := signed.CompactSerialize()
+	require.NoError(t, err)
+	return text
+}
+
+func request(authorization string) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	if authorization != "" {
+		r.Header.Set("Authorization", authorization)
+	}
+	return r
+}
+
+func TestAuthenticate_refuses(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	verifier := i.verifier()
+	stranger := newKey(t)
+	for name, row := range map[string]struct {
+		header string
+		kind   problem.Kind
+	}{
+		"no header":            {"", problem.Unauthenticated},
+		"another scheme":       {"Basic YTpi", problem.Unauthenticated},
+		"no token":             {"Bearer ", problem.Unauthenticated},
+		"junk":                 {"Bearer junk", problem.Unauthenticated},
+		"an expired token":     {"Bearer " + i.token(t, i.key, claims{"exp": time.Now().Add(-time.Minute).Unix()}), problem.Unauthenticated},
+		"a token without end":  {"Bearer " + i.token(t, i.key, claims{"exp": nil}), problem.Unauthenticated},
+		"a token for tomorrow": {"Bearer " + i.token(t, i.key, claims{"nbf": time.Now().Add(time.Hour).Unix()}), problem.Unauthenticated},
+		"another issuer":       {"Bearer " + i.token(t, i.key, claims{"iss": "https://elsewhere"}), problem.Unauthenticated},
+		"another audience":     {"Bearer " + i.token(t, i.key, claims{"aud": "elsewhere"}), problem.Unauthenticated},
+		"no audience":          {"Bearer " + i.token(t, i.key, claims{"aud": nil}), problem.Unauthenticated},
+		"another key":          {"Bearer " + i.token(t, stranger, nil), problem.Unauthenticated},
+		"a role too low":       {"Bearer " + i.token(t, i.key, nil), problem.Forbidden},
+		"no role":              {"Bearer " + i.token(t, i.key, claims{"roles": nil}), problem.Forbidden},
+		"an unknown role":      {"Bearer " + i.token(t, i.key, claims{"roles": []string{"root"}}), problem.Forbidden},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := verifier.Authenticate(request(row.header), auth.Operator)
+			require.Equal(t, row.kind, problem.KindOf(err), "%v", err)
+		})
+	}
+}
+
+func TestAuthenticate_findsRolesWhereIssuersPutThem(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	verifier := i.verifier()
+	for name, row := range map[string]struct {
+		changes claims
+		roles   []auth.Role
+	}{
+		"a plain claim":       {claims{"roles": []string{"operator"}}, []auth.Role{auth.Operator}},
+		"Keycloak's own":      {claims{"roles": nil, "realm_access": claims{"roles": []string{"operator"}}}, []auth.Role{auth.Operator}},
+		"both, told once":     {claims{"roles": []string{"admin"}, "realm_access": claims{"roles": []string{"admin", "x"}}}, []auth.Role{auth.Admin}},
+		"an audience of many": {claims{"roles": []string{"operator"}, "aud": []string{"other", "littoral"}}, []auth.Role{auth.Operator}},
+		"audience as string":  {claims{"roles": []string{"operator"}, "aud": "littoral"}, []auth.Role{auth.Operator}},
+		"a clock a bit ahead": {claims{"roles": []string{"operator"}, "nbf": time.Now().Add(5 * time.Second).Unix()}, []auth.Role{auth.Operator}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, err := verifier.Authenticate(request("bearer "+i.token(t, i.key, row.changes)), auth.Operator)
+			require.NoError(t, err)
+			require.Equal(t, "alice", p.Subject)
+			require.Equal(t, row.roles, p.Roles)
+		})
+	}
+}
+
+func TestAuthenticate_fetchesKeysOnceAndOnlyWhenNeeded(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	verifier := i.verifier()
+	_, err := verifier.Authenticate(request(""), auth.Open)
+	require.NoError(t, err, "an open route asks nobody")
+	require.Zero(t, i.hits.Load())
+	for range 3 {
+		_, err := verifier.Authenticate(request("Bearer "+i.token(t, i.key, nil)), auth.Viewer)
+		require.NoError(t, err)
+	}
+	require.Equal(t, int64(1), i.hits.Load())
+}
+
+func TestAuthenticate_isUnavailableWhileTheIssuerIsAway(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	token := "Bearer " + i.token(t, i.key, nil)
+	verifier := i.verifier()
+	i.away.Store(true)
+	_, err := verifier.Authenticate(request(token), auth.Viewer)
+	require.Equal(t, problem.Unavailable, problem.KindOf(err), "%v", err)
+	i.away.Store(false)
+	_, err = verifier.Authenticate(request(token), auth.Viewer)
+	require.NoError(t, err, "and works once it is back")
+}
+
+func TestVerify_withoutAnIssuerRefusesAll(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	_, err := auth.NewVerifier(auth.Config{}, http.DefaultClient).Verify(t.Context(), i.token(t, i.key, nil))
+	require.Equal(t, problem.Unauthenticated, problem.KindOf(err))
+}
+
+func TestActAs(t *testing.T) {
+	t.Parallel()
+	bound := auth.With(t.Context(), auth.Principal{AgentID: "a1"})
+	require.NoError(t, auth.ActAs(bound, "a1"))
+	require.ErrorIs(t, auth.ActAs(bound, "a2"), auth.ErrNotYou)
+	require.NoError(t, auth.ActAs(t.Context(), "a2"), "an unbound token may act as any agent")
+}
+
+func TestGrants(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		have, need auth.Role
+		want       bool
+	}{
+		{auth.Admin, auth.Agent, true},
+		{auth.Admin, auth.Operator, true},
+		{auth.Operator, auth.Viewer, true},
+		{auth.Operator, auth.Agent, false},
+		{auth.Agent, auth.Operator, false},
+		{auth.Agent, auth.Viewer, true},
+		{auth.Viewer, auth.Operator, false},
+		{"stranger", auth.Viewer, false},
+		{"", auth.Viewer, false},
+		{"", auth.Open, true},
+	} {
+		require.Equal(t, row.want, row.have.Grants(row.need), "%q for %q", row.have, row.need)
+	}
+}

@@ -1,0 +1,273 @@
+package function_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+	"github.com/littoral-project/littoral/shared/trace"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// operation is an Operation made of a function.
+type operation func(http.ResponseWriter, *http.Request) error
+
+func (o operation) Handle(w http.ResponseWriter, r *http.Request) error { return o(w, r) }
+
+type reaction func(context.Context, *store.Tx, cloudevents.Event) error
+
+func (f reaction) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
+	return f(ctx, tx, e)
+}
+
+type task func(context.Context) error
+
+func (f task) Run(ctx context.Context) error { return f(ctx) }
+
+const key = "event-key"
+
+// serve returns the handler of a function made of f, and what it logs.
+func serve[F any](t *testing.T, db *store.DB, spec function.Spec, f F) (http.Handler, *bytes.Buffer) {
+	t.Helper()
+	var log bytes.Buffer
+	env := &function.Env{
+		Name: "test-function", DB: db, HTTP: http.DefaultClient, EventKey: key,
+		Auth: auth.NewVerifier(auth.Config{}, http.DefaultClient),
+		Log:  slog.New(slog.NewTextHandler(&log, nil)),
+	}
+	h, err := function.NewEntry("test-function", spec, func(*function.Env) (F, error) { return f, nil }).Handler(env)
+	require.NoError(t, err)
+	return h, &log
+}
+
+func call(h http.Handler, method, path, body string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
+	return w
+}
+
+func document(t *testing.T, w *httptest.ResponseRecorder) problem.Document {
+	t.Helper()
+	require.Equal(t, problem.ContentType, w.Header().Get("Content-Type"))
+	var d problem.Document
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &d))
+	require.Equal(t, w.Code, d.Status)
+	require.Len(t, d.TraceID, 32)
+	return d
+}
+
+func TestHandler_answersEveryFailureWithAProblem(t *testing.T) {
+	t.Parallel()
+	work := operation(func(w http.ResponseWriter, r *http.Request) error {
+		switch r.PathValue("what") {
+		case "panic":
+			panic("secret")
+		case "error":
+			return errors.New("secret")
+		case "slow":
+			<-r.Context().Done()
+			return r.Context().Err()
+		case "store":
+			return &pgconn.PgError{Code: "57P01"}
+		case "conflict":
+			return problem.New(problem.Conflict, "busy")
+		case "body":
+			_, err := function.Body(r)
+			return err
+		case "id":
+			_, err := function.PathID(r, "what")
+			return err
+		}
+		_, err := w.Write([]byte("fine"))
+		return err
+	})
+	h, log := serve(t, nil, function.Spec{
+		Routes: []string{"GET /things/{what}", "PUT /things/{what}"}, MaxBody: 10, Timeout: 50 * time.Millisecond,
+	}, work)
+
+	for name, row := range map[string]struct {
+		method, path, body string
+		status             int
+		header             [2]string
+		detail             string
+	}{
+		"an unknown path":       {"GET", "/elsewhere", "", 404, [2]string{}, "/elsewhere"},
+		"a wrong method":        {"POST", "/things/x", "", 405, [2]string{"Allow", "GET, HEAD, PUT"}, "PUT"},
+		"a panic":               {"GET", "/things/panic", "", 500, [2]string{}, "trace id"},
+		"an error without kind": {"GET", "/things/error", "", 500, [2]string{}, "trace id"},
+		"a call out of time":    {"GET", "/things/slow", "", 503, [2]string{"Retry-After", "2"}, "too long"},
+		"a store that is away":  {"GET", "/things/store", "", 503, [2]string{"Retry-After", "2"}, "store"},
+		"an error with a kind":  {"GET", "/things/conflict", "", 409, [2]string{}, "busy"},
+		"too large a body":      {"PUT", "/things/body", "12345678901", 413, [2]string{}, "10 bytes"},
+		"an empty body":         {"PUT", "/things/body", "", 400, [2]string{}, "empty"},
+		"a malformed id":        {"GET", "/things/id", "", 400, [2]string{}, "UUID"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := call(h, row.method, row.path, row.body)
+			require.Equal(t, row.status, w.Code, w.Body.String())
+			d := document(t, w)
+			require.Contains(t, d.Detail, row.detail)
+			require.NotContains(t, w.Body.String(), "secret")
+			if row.header[0] != "" {
+				require.Equal(t, row.header[1], w.Header().Get(row.header[0]))
+			}
+			if row.status == 500 {
+				require.Contains(t, log.String(), d.TraceID, "the answer leads to the log line")
+			}
+		})
+	}
+	require.Contains(t, log.String(), "panic: secret", "the cause stays in the log")
+	require.Equal(t, "fine", call(h, "GET", "/things/x", "").Body.String())
+}
+
+func TestHandler_asksForTheRole(t *testing.T) {
+	t.Parallel()
+	h, _ := serve(t, nil, function.Spec{Routes: []string{"GET /x"}, Role: auth.Viewer},
+		operation(func(http.ResponseWriter, *http.Request) error { return errors.New("must not be reached") }))
+	w := call(h, "GET", "/x", "")
+	require.Equal(t, http.StatusUnauthorized, w.Code)
+	require.Contains(t, w.Header().Get("WWW-Authenticate"), "Bearer")
+	document(t, w)
+}
+
+func TestHandler_keepsTheTrace(t *testing.T) {
+	t.Parallel()
+	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	var id string
+	h, _ := serve(t, nil, function.Spec{Routes: []string{"GET /x"}},
+		operation(func(_ http.ResponseWriter, r *http.Request) error {
+			id = trace.ID(r.Context())
+			return nil
+		}))
+	r := httptest.NewRequest(http.MethodGet, "/x", nil)
+	r.Header.Set("Traceparent", parent)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	require.Equal(t, "4bf92f3577b34da6a3ce929d0e0e4736", id)
+	require.Contains(t, w.Header().Get("Traceparent"), id)
+}
+
+// deliver posts an event as the Broker does.
+func deliver(t *testing.T, h http.Handler, e cloudevents.Event) *httptest.ResponseRecorder {
+	t.Helper()
+	body, err := json.Marshal(e)
+	require.NoError(t, err)
+	r := httptest.NewRequest(http.MethodPost, function.EventPath, bytes.NewReader(body))
+	r.Header.Set("Content-Type", cloudevents.ApplicationCloudEventsJSON)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+func event(t *testing.T, typ, signedWith string) cloudevents.Event {
+	t.Helper()
+	e, err := events.New(trace.Start(t.Context(), ""), "/test", typ, "s", events.Topology{})
+	require.NoError(t, err)
+	events.Sign(&e, signedWith)
+	return e
+}
+
+func TestDelivery_refusesStrangers(t *testing.T) {
+	t.Parallel()
+	h, _ := serve(t, nil, function.Spec{Consumes: []string{events.TopologyChanged}},
+		reaction(func(context.Context, *store.Tx, cloudevents.Event) error { return errors.New("must not be reached") }))
+	for name, row := range map[string]struct{ typ, key string }{
+		"an unsigned event":        {events.TopologyChanged, ""},
+		"a signature of a foreign": {events.TopologyChanged, "other"},
+		"a type not declared":      {events.JobReady, key},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := deliver(t, h, event(t, row.typ, row.key))
+			require.Equal(t, http.StatusForbidden, w.Code)
+			document(t, w)
+		})
+	}
+	require.Equal(t, http.StatusBadRequest, call(h, "POST", "/", "no event").Code)
+	require.Equal(t, http.StatusMethodNotAllowed, call(h, "GET", "/", "").Code)
+}
+
+func TestDelivery_reactsOnceAndInTheTraceOfTheEvent(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	e := event(t, events.TopologyChanged, key)
+	var causes []string
+	h, _ := serve(t, db, function.Spec{Consumes: []string{events.TopologyChanged}},
+		reaction(func(ctx context.Context, tx *store.Tx, got cloudevents.Event) error {
+			require.Equal(t, e.ID(), got.ID())
+			causes = append(causes, trace.Cause(ctx))
+			return tx.Emit(ctx, events.ApplicationDisplaced, "a", events.Application{})
+		}))
+	for range 3 {
+		require.Equal(t, http.StatusNoContent, deliver(t, h, e).Code)
+	}
+	require.Equal(t, []string{"event " + e.ID()}, causes)
+	published := storetest.Published(db)
+	require.Len(t, published, 1)
+	require.Equal(t, "/functions/test-function", published[0].Source())
+	require.Equal(t, events.TraceParent(e)[:35], events.TraceParent(published[0])[:35], "one trace from end to end")
+}
+
+func TestDelivery_tellsTheBrokerWhetherARepeatCanHelp(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	var answer error
+	h, _ := serve(t, db, function.Spec{Consumes: []string{events.TopologyChanged}},
+		reaction(func(context.Context, *store.Tx, cloudevents.Event) error { return answer }))
+	e := event(t, events.TopologyChanged, key)
+	for _, row := range []struct {
+		err    error
+		status int
+	}{
+		{problem.New(problem.Unavailable, "not visible yet"), 503},
+		{errors.New("bug"), 500},
+		{problem.New(problem.Invalid, "no repeat mends this"), 422},
+		{nil, 204},
+	} {
+		answer = row.err
+		require.Equal(t, row.status, deliver(t, h, e).Code, "%v", row.err)
+	}
+}
+
+func TestDelivery_ofATickNeedsNoSignature(t *testing.T) {
+	t.Parallel()
+	runs := 0
+	h, _ := serve(t, nil, function.Spec{Consumes: []string{events.Tick}}, task(func(context.Context) error {
+		runs++
+		return nil
+	}))
+	require.Equal(t, http.StatusNoContent, deliver(t, h, event(t, events.Tick, "")).Code)
+	require.Equal(t, 1, runs)
+}
+
+func TestHandler_needsTheMethodThatItsSpecPromises(t *testing.T) {
+	t.Parallel()
+	for _, spec := range []function.Spec{{Routes: []string{"GET /x"}}, {Consumes: []string{events.Tick}}} {
+		entry := function.NewEntry("empty", spec, func(*function.Env) (struct{}, error) { return struct{}{}, nil })
+		_, err := entry.Handler(&function.Env{})
+		require.ErrorContains(t, err, "empty")
+	}
+	failing := function.NewEntry("failing", function.Spec{}, func(*function.Env) (struct{}, error) {
+		return struct{}{}, errors.New("settings")
+	})
+	_, err := failing.Handler(&function.Env{})
+	require.ErrorContains(t, err, "failing: settings")
+}

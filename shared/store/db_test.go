@@ -1,0 +1,260 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/store/localpg"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+const count = `select count(*) from outbox`
+
+func outboxSize(t *testing.T, db *store.DB) (n int) {
+	t.Helper()
+	require.NoError(t, db.QueryRow(t.Context(), count).Scan(&n))
+	return n
+}
+
+// emit announces one event per subject from one transaction.
+func emit(ctx context.Context, db *store.DB, subjects ...string) error {
+	return db.Tx(store.WithSource(ctx, "/test"), func(ctx context.Context, tx *store.Tx) error {
+		for _, s := range subjects {
+			if err := tx.Emit(ctx, events.TopologyChanged, s, events.Topology{}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func subjects(list []cloudevents.Event) []string {
+	var out []string
+	for _, e := range list {
+		out = append(out, e.Subject())
+	}
+	return out
+}
+
+func TestTx_publishesAfterTheCommitInOrder(t *testing.T) {
+	t.Parallel()
+	var db *store.DB
+	var seen []int // what another connection sees in the outbox while the event is being published
+	db = storetest.NewWithPublisher(t, publisherFunc(func(ctx context.Context, _ cloudevents.Event) error {
+		var n int
+		err := db.QueryRow(ctx, count).Scan(&n)
+		seen = append(seen, n)
+		return err
+	}))
+	require.NoError(t, emit(t.Context(), db, "a", "b"))
+	require.Equal(t, []int{2, 2}, seen, "both are committed before the first is published")
+	require.Zero(t, outboxSize(t, db), "accepted events leave the outbox")
+}
+
+type publisherFunc func(context.Context, cloudevents.Event) error
+
+func (f publisherFunc) Publish(ctx context.Context, e cloudevents.Event) error { return f(ctx, e) }
+
+func TestTx_emitsNothingWhenItFails(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	failure := errors.New("changed my mind")
+	err := db.Tx(store.WithSource(t.Context(), "/test"), func(ctx context.Context, tx *store.Tx) error {
+		if err := tx.Emit(ctx, events.TopologyChanged, "a", events.Topology{}); err != nil {
+			return err
+		}
+		return failure
+	})
+	require.ErrorIs(t, err, failure)
+	require.Empty(t, storetest.Published(db))
+	require.Zero(t, outboxSize(t, db))
+}
+
+func TestTx_leavesToTheSweepWhatTheBrokerRefused(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	broker := storetest.RecorderOf(db)
+	broker.Fail(errors.New("away"))
+	require.NoError(t, emit(t.Context(), db, "a", "b", "c"), "the change is committed either way")
+	require.Equal(t, 3, outboxSize(t, db))
+
+	_, err := db.Sweep(t.Context(), 0, 10)
+	require.Equal(t, problem.Unavailable, problem.KindOf(err))
+
+	broker.Fail(nil)
+	n, err := db.Sweep(t.Context(), time.Hour, 10)
+	require.NoError(t, err)
+	require.Zero(t, n, "young events are left to the call that made them")
+	n, err = db.Sweep(t.Context(), 0, 2)
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	require.Equal(t, []string{"a", "b"}, subjects(storetest.Published(db)), "oldest first")
+	_, err = db.Sweep(t.Context(), 0, 2)
+	require.NoError(t, err)
+	require.Zero(t, outboxSize(t, db))
+}
+
+func TestTx_runsAgainAfterADeadlock(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	_, err := db.Exec(t.Context(), `create table pairs (n int primary key, v int); insert into pairs values (1, 0), (2, 0)`)
+	require.NoError(t, err)
+	var both, running sync.WaitGroup
+	both.Add(2)
+	var runs atomic.Int64
+	for _, order := range [][2]int{{1, 2}, {2, 1}} {
+		var first sync.Once
+		running.Go(func() {
+			err := db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+				runs.Add(1)
+				for i, n := range order {
+					if _, err := tx.Exec(ctx, `update pairs set v = v + 1 where n = $1`, n); err != nil {
+						return err
+					}
+					if i == 0 {
+						first.Do(func() { both.Done(); both.Wait() }) // each holds one row before it wants the other
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Errorf("deadlock was not repeated: %v", err)
+			}
+		})
+	}
+	running.Wait()
+	require.Equal(t, int64(3), runs.Load(), "the victim ran twice")
+	var v int
+	require.NoError(t, db.QueryRow(t.Context(), `select sum(v) from pairs`).Scan(&v))
+	require.Equal(t, 4, v)
+}
+
+func TestReact_happensOnceUnderConcurrentDuplicates(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	e, err := events.New(t.Context(), "/test", events.TopologyChanged, "s", events.Topology{})
+	require.NoError(t, err)
+	var work, fresh atomic.Int64
+	var running sync.WaitGroup
+	for range 20 {
+		running.Go(func() {
+			isFresh, err := db.React(store.WithSource(t.Context(), "/test"), "consumer", e, func(ctx context.Context, tx *store.Tx) error {
+				work.Add(1)
+				return tx.Emit(ctx, events.ApplicationPlaced, "a", events.Application{})
+			})
+			if err != nil {
+				t.Errorf("react: %v", err)
+			}
+			if isFresh {
+				fresh.Add(1)
+			}
+		})
+	}
+	running.Wait()
+	require.Equal(t, int64(1), work.Load())
+	require.Equal(t, int64(1), fresh.Load())
+	require.Len(t, storetest.Published(db), 1)
+
+	isFresh, err := db.React(t.Context(), "another", e, func(context.Context, *store.Tx) error { return nil })
+	require.NoError(t, err)
+	require.True(t, isFresh, "each consumer has its own memory")
+}
+
+func TestReact_thatFailsMayHappenAgain(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	e, err := events.New(t.Context(), "/test", events.TopologyChanged, "s", events.Topology{})
+	require.NoError(t, err)
+	_, err = db.React(t.Context(), "c", e, func(context.Context, *store.Tx) error { return errors.New("not yet") })
+	require.Error(t, err)
+	fresh, err := db.React(t.Context(), "c", e, func(context.Context, *store.Tx) error { return nil })
+	require.NoError(t, err)
+	require.True(t, fresh)
+}
+
+func TestClassify(t *testing.T) {
+	t.Parallel()
+	conflict := problem.New(problem.Conflict, "busy")
+	for name, row := range map[string]struct {
+		err  error
+		kind problem.Kind
+	}{
+		"a kind already set is kept":             {fmt.Errorf("x: %w", conflict), problem.Conflict},
+		"Postgres shuts down":                    {fmt.Errorf("x: %w", &pgconn.PgError{Code: "57P01"}), problem.Unavailable},
+		"Postgres starts up":                     {&pgconn.PgError{Code: "57P03"}, problem.Unavailable},
+		"no connection is left":                  {&pgconn.PgError{Code: "53300"}, problem.Unavailable},
+		"a deadlock":                             {&pgconn.PgError{Code: "40P01"}, problem.Unavailable},
+		"the network fails":                      {&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, problem.Unavailable},
+		"a statement that is wrong is our fault": {&pgconn.PgError{Code: "42601"}, problem.Internal},
+		"anything else is our fault":             {errors.New("x"), problem.Internal},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, row.kind, problem.KindOf(store.Classify(row.err)))
+		})
+	}
+	require.NoError(t, store.Classify(nil))
+}
+
+func TestClassify_ofAStoppedPostgresAndItsReturn(t *testing.T) {
+	t.Parallel()
+	dir, err := os.MkdirTemp("", "littoral-store-")
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(dir, 0o755))
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	server, err := localpg.Start(t.Context(), localpg.Options{Dir: filepath.Join(dir, "pg")})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, server.Stop()) })
+	db, err := store.Open(t.Context(), store.Config{DatabaseURL: server.URL("postgres")}, nil, nil)
+	require.NoError(t, err)
+	defer db.Close()
+	ask := func() error {
+		return db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Exec(ctx, `select 1`)
+			return err
+		})
+	}
+	require.NoError(t, ask())
+	server.Kill()
+	for range 3 { // the first meets a dead connection, the others none at all
+		require.Equal(t, problem.Unavailable, problem.KindOf(store.Classify(ask())))
+	}
+	require.NoError(t, server.Restart(t.Context()))
+	require.Eventually(t, func() bool { return ask() == nil }, 10*time.Second, 10*time.Millisecond)
+}
+
+func TestIsUniqueViolation(t *testing.T) {
+	t.Parallel()
+	err := fmt.Errorf("insert: %w", &pgconn.PgError{Code: "23505", ConstraintName: "jobs_component_idx"})
+	require.True(t, store.IsUniqueViolation(err, "jobs_component_idx"))
+	require.False(t, store.IsUniqueViolation(err, "other"))
+	require.False(t, store.IsUniqueViolation(errors.New("x"), "jobs_component_idx"))
+}
+
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	_, err := store.Open(t.Context(), store.Config{DatabaseURL: "mysql://x"}, nil, nil)
+	require.ErrorContains(t, err, "DATABASE_URL")
+
+	db, err := store.Open(t.Context(), store.Config{DatabaseURL: "postgres://127.0.0.1:1/x"}, events.HTTPPublisher{Client: http.DefaultClient}, nil)
+	require.NoError(t, err, "opening dials nobody")
+	db.Close()
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -29,6 +30,17 @@ type change struct {
 // where they are. On a small problem each change is then left out in turn and the whole problem solved again: what
 // proves needless, since the others can make room, is dropped.
 func (m *model) relax(s *state, c int32, placed int) *Relaxation {
+	changes, out := m.relaxation(s, c, placed)
+	if out == nil {
+		return nil
+	}
+	for _, ch := range changes {
+		out.Changes = append(out.Changes, ch.Change)
+	}
+	return out
+}
+
+func (m *model) relaxation(s *state, c int32, placed int) ([]change, *Relaxation) {
 	var best []change
 	bestNode, bestCost := int32(-1), 0.0
 	for n := range m.nodes {
@@ -45,16 +57,13 @@ func (m *model) relax(s *state, c int32, placed int) *Relaxation {
 		}
 	}
 	if bestNode < 0 {
-		return nil
+		return nil, nil
 	}
 	out := &Relaxation{Target: m.nodes[bestNode].Target()}
 	if len(m.comps)*len(m.nodes) <= maxVerified {
 		best, out.Verified = m.thin(c, placed, best, out)
 	}
-	for _, ch := range best {
-		out.Changes = append(out.Changes, ch.Change)
-	}
-	return out
+	return best, out
 }
 
 // thin drops changes that the solved problem does not need and says whether the rest is proven to work.
@@ -180,6 +189,8 @@ func reduce(what string, from, to int64, text func(int64) string, do func(*Compo
 	return out
 }
 
+func plain(v int64) string { return strconv.FormatInt(v, 10) }
+
 func (m *model) lowerAmount(s *state, c, n int32, f Failure) change {
 	want := m.classes[m.comps[c].class].want
 	d := slices.Index(m.dims, dim{f.Rule, f.Key})
@@ -190,7 +201,7 @@ func (m *model) lowerAmount(s *state, c, n int32, f Failure) change {
 	case RuleMemory:
 		return reduce("memory", want.Memory, left.free, size, func(x *Component, v int64) { x.Memory = v })
 	case RuleDevice:
-		return reduce("devices", left.need, left.free, left.text, func(x *Component, v int64) {
+		return reduce("device "+f.Key, left.need, left.free, plain, func(x *Component, v int64) {
 			kept := int64(0)
 			x.Devices = slices.DeleteFunc(slices.Clone(x.Devices), func(path string) bool {
 				if path == f.Key {
@@ -200,7 +211,7 @@ func (m *model) lowerAmount(s *state, c, n int32, f Failure) change {
 			})
 		})
 	default:
-		return reduce("resources", left.need, left.free, left.text, func(x *Component, v int64) {
+		return reduce(f.Key, left.need, left.free, plain, func(x *Component, v int64) {
 			rest := without(x.Resources, f.Key)
 			rest[f.Key] = v
 			x.Resources = rest
@@ -213,8 +224,8 @@ func (m *model) lowerSecurity(want *request, h *have) change {
 		return drop("the security score", fmt.Sprintf("at least %d", want.MinSecurity), 1,
 			func(x *Component) { x.MinSecurity = 0 })
 	}
-	return reduce("the security score", int64(want.MinSecurity), int64(*h.SCA),
-		func(v int64) string { return fmt.Sprint(v) }, func(x *Component, v int64) { x.MinSecurity = int(v) })
+	return reduce("the security score", int64(want.MinSecurity), int64(*h.SCA), plain,
+		func(x *Component, v int64) { x.MinSecurity = int(v) })
 }
 
 func raiseUsage(what string, from, to float64, do func(*Component, float64)) change {

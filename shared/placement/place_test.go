@@ -1,0 +1,409 @@
+package placement_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/placement"
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+func pointer(f float64) *float64 { return &f }
+
+// edge returns an ocm node of the cluster with 8 cores and 8 GiB.
+func edge(cluster, name string, change ...func(*placement.Node)) placement.Node {
+	n := placement.Node{
+		Orchestrator: "ocm", Cluster: cluster, Name: name, Engine: "Kubernetes", Architecture: "x86_64",
+		CPU: 8000, Memory: 8 << 30,
+	}
+	for _, f := range change {
+		f(&n)
+	}
+	return n
+}
+
+func at(cluster, name string) *placement.Target {
+	return &placement.Target{Orchestrator: "ocm", Cluster: cluster, Node: name}
+}
+
+// TestFilters gives one component and one node that fails it, and reads the failure.
+func TestFilters(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		component placement.Component
+		node      func(*placement.Node)
+		want      placement.Failure
+	}{
+		"cpu names who holds the rest": {
+			placement.Component{CPU: 4000},
+			func(n *placement.Node) {
+				n.OtherCPU = 2500
+				n.Reserved = []placement.Reservation{{Holder: "shop/web", CPU: 3000}}
+			},
+			placement.Failure{
+				Rule: "cpu", Detail: "needs 4 cores, 2.5 free of 8, 2.5 used by others, 3 reserved by shop/web",
+				Needed: "4 cores", Available: "2.5 cores",
+			},
+		},
+		"memory is counted in bytes": {
+			placement.Component{Memory: 9 << 30}, nil,
+			placement.Failure{
+				Rule: "memory", Detail: "needs 9 GiB, 8 GiB free of 8 GiB", Needed: "9 GiB", Available: "8 GiB",
+			},
+		},
+		"cpu cannot be proven to fit on a node that does not report cores": {
+			placement.Component{CPU: 1}, func(n *placement.Node) { n.CPU = 0 },
+			placement.Failure{
+				Rule: "cpu", Detail: "needs 0.001 cores, the node does not report how much cpu it has",
+				Needed: "0.001 cores", Available: "unknown",
+			},
+		},
+		"each device takes one": {
+			placement.Component{Devices: []string{"squat.ai/video", "squat.ai/video"}},
+			func(n *placement.Node) {
+				n.Devices = map[string]int{"squat.ai/video": 1}
+				n.Reserved = []placement.Reservation{{Holder: "cctv/eye", Devices: []string{"squat.ai/video"}}}
+			},
+			placement.Failure{
+				Rule: "device", Key: "squat.ai/video",
+				Detail: "needs 2 devices squat.ai/video, 1 free, 1 reserved by cctv/eye",
+				Needed: "2 devices squat.ai/video", Available: "1 device squat.ai/video",
+			},
+		},
+		"an architecture is compared by its canonical name": {
+			placement.Component{Architecture: "aarch64"}, nil,
+			placement.Failure{
+				Rule: "architecture", Detail: "needs architecture arm64, the node has amd64", Needed: "arm64",
+				Available: "amd64",
+			},
+		},
+		"an unknown security score fails a bound": {
+			placement.Component{MinSecurity: 80}, nil,
+			placement.Failure{
+				Rule: "security", Detail: "needs a security score of at least 80, the node's is unknown",
+				Needed: "at least 80", Available: "unknown",
+			},
+		},
+		"present usage may not pass its limit": {
+			placement.Component{MaxCPUUsage: 0.7}, func(n *placement.Node) { n.CPUUsage = 0.833 },
+			placement.Failure{
+				Rule: "cpu-usage", Detail: "cpu usage may be 70 %, it is 83.3 %", Needed: "at most 70 %", Available: "83.3 %",
+			},
+		},
+		"a label must have one of the values": {
+			placement.Component{Labels: map[string][]string{"color": {"green", "blue"}}}, nil,
+			placement.Failure{
+				Rule: "label", Key: "color", Detail: "needs label color=green|blue, the node has no such label",
+				Needed: "color=green|blue", Available: "no such label",
+			},
+		},
+		"an engine is compared in any case": {
+			placement.Component{Engines: []string{"DOCKER"}}, nil,
+			placement.Failure{
+				Rule: "engine", Detail: "needs engine DOCKER, the node has Kubernetes", Needed: "DOCKER",
+				Available: "Kubernetes",
+			},
+		},
+		"an excluded place is out": {
+			placement.Component{Excluded: []placement.Target{{Cluster: "a"}}}, nil,
+			placement.Failure{
+				Rule: "excluded", Detail: "excluded as */a/*", Needed: "not */a/*", Available: "ocm/a/n1",
+			},
+		},
+		"old telemetry is stale from its limit on": {
+			placement.Component{}, func(n *placement.Node) { n.Age = time.Minute },
+			placement.Failure{
+				Rule: "freshness", Detail: "its telemetry is 1m0s old, stale from 1m0s", Needed: "less than 1m0s",
+				Available: "1m0s",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			row.component.ID = "web"
+			n := edge("a", "n1")
+			if row.node != nil {
+				row.node(&n)
+			}
+			p := placement.Problem{
+				Components: []placement.Component{row.component}, Nodes: []placement.Node{n}, StaleAfter: time.Minute,
+			}
+			plan := checked(t, p)
+			require.False(t, plan.Assignments[0].Placed)
+			require.Equal(t, map[placement.Rule]int{row.want.Rule: 1}, plan.Assignments[0].Rejections)
+			require.Equal(t, []placement.Failure{row.want}, placement.Explain(p, plan).Components[0].Nodes[0].Failures)
+		})
+	}
+}
+
+func TestPlace(t *testing.T) {
+	t.Parallel()
+	type components = []placement.Component
+	type nodes = []placement.Node
+	for name, row := range map[string]struct {
+		problem placement.Problem
+		want    []string // node per component, "" for none
+		moved   int
+		reason  string // of the first component
+	}{
+		"nothing to place is a plan": {problem: placement.Problem{}, want: []string{}},
+		"without nodes nothing is placed": {
+			problem: placement.Problem{Components: components{{ID: "web"}}},
+			want:    []string{""}, reason: "there are no nodes",
+		},
+		"ties go to the smaller name": {
+			problem: placement.Problem{Components: components{{ID: "web"}}, Nodes: nodes{edge("a", "n2"), edge("a", "n1")}},
+			want:    []string{"n1"},
+		},
+		"a component that asks nothing may go to a node that reports nothing": {
+			problem: placement.Problem{
+				Components: components{{ID: "web"}},
+				Nodes:      nodes{{Orchestrator: "nuvla", Cluster: "b", Name: "n1", Engine: "Docker"}},
+			},
+			want: []string{"n1"},
+		},
+		"capacity is shared by all components": {
+			problem: placement.Problem{
+				Components: components{{ID: "a", CPU: 5000}, {ID: "b", CPU: 5000}, {ID: "c", CPU: 5000}},
+				Nodes:      nodes{edge("a", "n1"), edge("a", "n2")},
+			},
+			want: []string{"n1", "n2", ""},
+		},
+		"placing more wins over placing better": {
+			problem: placement.Problem{
+				Components: components{{ID: "a", CPU: 1000}, {ID: "b", CPU: 8000}},
+				Nodes: nodes{
+					edge("a", "n1", func(n *placement.Node) { n.SCA = pointer(100) }),
+					edge("a", "n2", func(n *placement.Node) { n.CPU = 1000 }),
+				},
+			},
+			want: []string{"n2", "n1"},
+		},
+		"components that communicate share a node rather than not": {
+			problem: placement.Problem{
+				Components: components{{ID: "a", CPU: 1000}, {ID: "b", CPU: 1000}},
+				Nodes:      nodes{edge("a", "n1"), edge("b", "n1")},
+				Affinities: []placement.Affinity{{A: "a", B: "b", Weight: placement.DefaultAffinityWeight}},
+			},
+			want: []string{"n1", "n1"},
+		},
+		"replicas that are kept apart do not meet": {
+			problem: placement.Problem{
+				Components: components{{ID: "web/1", AntiAffinity: []string{"web/2"}}, {ID: "web/2"}},
+				Nodes:      nodes{edge("a", "n1"), edge("a", "n2")},
+				Affinities: []placement.Affinity{{A: "web/1", B: "web/2", Weight: 1000}},
+			},
+			want: []string{"n1", "n2"},
+		},
+		"a spread holds its share per cluster": {
+			problem: placement.Problem{
+				Components: components{{ID: "a"}, {ID: "b"}, {ID: "c"}},
+				Nodes:      nodes{edge("a", "n1"), edge("b", "n2"), edge("a", "n3")},
+				Spreads:    []placement.Spread{{Components: []string{"a", "b", "c"}, By: "cluster", MaxShare: 0.5}},
+			},
+			want: []string{"n1", "n2", ""},
+		},
+		"one orchestrator takes all, even where another has the better node": {
+			problem: placement.Problem{
+				Components: components{{ID: "a", CPU: 1000}, {ID: "b", CPU: 8000}},
+				Nodes: nodes{
+					edge("a", "n1"), edge("a", "n2"),
+					{Orchestrator: "nuvla", Cluster: "z", Name: "n9", CPU: 64_000, Memory: 64 << 30, SCA: pointer(100)},
+				},
+				OneOrchestrator: true,
+			},
+			want: []string{"n9", "n9"},
+		},
+		"a component stays where it may although another node is better": {
+			problem: placement.Problem{
+				Components: components{{ID: "a", Current: at("a", "n2")}},
+				Nodes: nodes{
+					edge("a", "n1", func(n *placement.Node) { n.SCA = pointer(100); n.EnergyWatts = pointer(1) }),
+					edge("a", "n2", func(n *placement.Node) { n.EnergyWatts = pointer(500) }),
+				},
+			},
+			want: []string{"n2"},
+		},
+		"a violated place is left, and only by the component that must": {
+			problem: placement.Problem{
+				Components: components{
+					{ID: "a", Current: at("a", "n1"), Excluded: []placement.Target{*at("a", "n1")}},
+					{ID: "b", Current: at("a", "n1")},
+				},
+				Nodes:      nodes{edge("a", "n1"), edge("a", "n2")},
+				Affinities: []placement.Affinity{{A: "a", B: "b", Weight: placement.DefaultAffinityWeight}},
+			},
+			want: []string{"n2", "n1"}, moved: 1, reason: "cannot stay at ocm/a/n1: excluded as ocm/a/n1",
+		},
+		"a lost node is left": {
+			problem: placement.Problem{
+				Components: components{{ID: "a", Current: at("a", "n1")}},
+				Nodes:      nodes{edge("a", "n1", func(n *placement.Node) { n.Stale = true }), edge("a", "n2")},
+			},
+			want: []string{"n2"}, moved: 1, reason: "cannot stay at ocm/a/n1: its telemetry is stale",
+		},
+		"a node that is gone is left": {
+			problem: placement.Problem{
+				Components: components{{ID: "a", Current: at("a", "n0")}}, Nodes: nodes{edge("a", "n2")},
+			},
+			want: []string{"n2"}, moved: 1, reason: "its place ocm/a/n0 is not among the nodes",
+		},
+		"a running component makes room when another has no place otherwise": {
+			problem: placement.Problem{
+				Components: components{{ID: "a", CPU: 1000, Current: at("a", "n1")}, {ID: "b", CPU: 8000}},
+				Nodes:      nodes{edge("a", "n1"), edge("a", "n2", func(n *placement.Node) { n.CPU = 2000 })},
+			},
+			want: []string{"n2", "n1"}, moved: 1,
+			reason: "cannot stay at ocm/a/n1: needs 1 core, 0 free of 8, 8 taken by b",
+		},
+		"a running component keeps its place when only one can have it": {
+			problem: placement.Problem{
+				Components: components{{ID: "a", CPU: 8000}, {ID: "b", CPU: 8000, Current: at("a", "n1")}},
+				Nodes:      nodes{edge("a", "n1")},
+			},
+			want:   []string{"", "n1"},
+			reason: "1 node of 1 could take it alone, but not beside the other components: cpu 1",
+		},
+		"a move that gains enough is made": {
+			problem: placement.Problem{
+				Components: components{{ID: "a", Current: at("a", "n2")}},
+				Nodes:      nodes{edge("a", "n1", func(n *placement.Node) { n.SCA = pointer(100) }), edge("a", "n2")},
+				MoveCost:   1,
+			},
+			want: []string{"n1"}, moved: 1, reason: "leaving ocm/a/n2 gains 32.3 points after the move cost of 1",
+		},
+		"a self affinity changes nothing": {
+			problem: placement.Problem{
+				Components: components{{ID: "a"}}, Nodes: nodes{edge("a", "n1")},
+				Affinities: []placement.Affinity{{A: "a", B: "a", Weight: 50}},
+			},
+			want: []string{"n1"},
+		},
+		"capacities near the end of the numbers do not wrap": {
+			problem: placement.Problem{
+				Components: components{{ID: "a", CPU: 1 << 62}, {ID: "b", CPU: 1 << 62}, {ID: "c", CPU: 1 << 62}},
+				Nodes: nodes{edge("a", "n1", func(n *placement.Node) {
+					n.CPU = math.MaxInt64
+					n.Memory, n.OtherMemory = 1<<62, math.MaxInt64
+				})},
+			},
+			want: []string{"n1", "", ""}, // two of 2^62 are one more than there is
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			plan := checked(t, row.problem)
+			require.True(t, plan.Exact)
+			got, moved := []string{}, 0
+			for _, a := range plan.Assignments {
+				got = append(got, a.Target.Node)
+				if a.Moved {
+					moved++
+				}
+			}
+			require.Equal(t, row.want, got)
+			require.Equal(t, row.moved, moved)
+			if row.reason != "" {
+				require.Equal(t, row.reason, plan.Assignments[0].Reason)
+			}
+		})
+	}
+}
+
+func TestMalformedProblemsAreRefused(t *testing.T) {
+	t.Parallel()
+	good := func() placement.Problem {
+		return placement.Problem{
+			Components: []placement.Component{{ID: "a"}, {ID: "b"}}, Nodes: []placement.Node{edge("a", "n1"), edge("a", "n2")},
+		}
+	}
+	for name, row := range map[string]struct {
+		spoil func(*placement.Problem)
+		path  string
+	}{
+		"a component twice":          {func(p *placement.Problem) { p.Components[1].ID = "a" }, "components[1].id"},
+		"a component without id":     {func(p *placement.Problem) { p.Components[0].ID = "" }, "components[0].id"},
+		"a node twice, in any case":  {func(p *placement.Problem) { p.Nodes[1].Name, p.Nodes[1].Orchestrator = "n1", "OCM" }, "nodes[1]"},
+		"a node without name":        {func(p *placement.Problem) { p.Nodes[0].Name = "" }, "nodes[0].name"},
+		"negative capacity":          {func(p *placement.Problem) { p.Nodes[0].Memory = -1 }, "nodes[0].memory"},
+		"negative demand":            {func(p *placement.Problem) { p.Components[0].CPU = -1 }, "components[0].cpu"},
+		"a score that is no number":  {func(p *placement.Problem) { p.Nodes[0].SCA = pointer(math.NaN()) }, "nodes[0].sca"},
+		"endless energy":             {func(p *placement.Problem) { p.Nodes[0].EnergyWatts = pointer(math.Inf(1)) }, "nodes[0].energyWatts"},
+		"a usage that is no number":  {func(p *placement.Problem) { p.Nodes[0].CPUUsage = math.NaN() }, "nodes[0].cpuUsage"},
+		"a weight that is no number": {func(p *placement.Problem) { p.Weights.Energy = math.NaN() }, "weights.energy"},
+		"a negative affinity":        {func(p *placement.Problem) { p.Affinities = []placement.Affinity{{A: "a", B: "b", Weight: -1}} }, "affinities[0].weight"},
+		"an affinity with nobody":    {func(p *placement.Problem) { p.Affinities = []placement.Affinity{{A: "a", B: "x"}} }, "affinities[0].b"},
+		"anti-affinity with itself":  {func(p *placement.Problem) { p.Components[0].AntiAffinity = []string{"a"} }, "components[0].antiAffinity[0]"},
+		"a spread without limit":     {func(p *placement.Problem) { p.Spreads = []placement.Spread{{By: "node"}} }, "spreads[0]"},
+		"a spread that names one twice": {func(p *placement.Problem) {
+			p.Spreads = []placement.Spread{{By: "node", Max: 1, Components: []string{"a", "a"}}}
+		}, "spreads[0].components[1]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := good()
+			_, err := placement.Place(p)
+			require.NoError(t, err)
+			row.spoil(&p)
+			_, err = placement.Place(p)
+			require.Equal(t, problem.Invalid, problem.KindOf(err))
+			var e *problem.Error
+			require.ErrorAs(t, err, &e)
+			require.Len(t, e.Fields, 1)
+			require.Equal(t, row.path, e.Fields[0].Path)
+			require.Zero(t, placement.Explain(p, placement.Plan{}))
+		})
+	}
+}
+
+func TestCanonicalArchitecture(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"x86_64": "amd64", "Intel": "amd64", "amd64": "amd64", "AArch64": "arm64", "arm64": "arm64", "armv7l": "arm",
+		"i686": "386", "riscv64": "riscv64", " ": "",
+	} {
+		require.Equal(t, want, placement.CanonicalArchitecture(in), in)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	p := placement.Problem{
+		Components: []placement.Component{
+			{ID: "db", CPU: 6000, Memory: 1 << 30}, {ID: "web", CPU: 4000}, {ID: "big", CPU: 32_000},
+		},
+		Nodes: []placement.Node{
+			edge("a", "n1", func(n *placement.Node) { n.SCA = pointer(90) }), edge("a", "n2"),
+			edge("b", "n3", func(n *placement.Node) { n.Unschedulable = true }),
+		},
+		Affinities: []placement.Affinity{{A: "db", B: "web", Weight: 50}},
+	}
+	plan := checked(t, p)
+	e := placement.Explain(p, plan)
+	require.Equal(t, plan.Objective, e.Objective)
+	require.Equal(t, 2, e.Placed)
+	require.True(t, e.Exact)
+
+	web := e.Components[1]
+	require.True(t, web.Nodes[0].Chosen)
+	require.Equal(t, plan.Assignments[1].Target, web.Nodes[0].Target)
+	require.Equal(t, plan.Assignments[1].Score, web.Nodes[0].Score)
+	require.Equal(t, []placement.AffinityTerm{{With: "db", Closeness: "same-cluster", Weight: 50, Points: 35}},
+		web.Nodes[0].Affinity)
+	require.InDelta(t, web.Nodes[0].Score.Weighted+35, web.Nodes[0].Total, 1e-9)
+	require.Contains(t, web.Summary, "is the only one of 3 nodes that can take it")
+	require.Equal(t, "needs 4 cores, 2 free of 8, 6 taken by db", web.Nodes[1].Failures[0].Detail)
+	require.Equal(t, map[placement.Rule]int{"cpu": 1, "unschedulable": 1}, web.Rejections)
+
+	big := e.Components[2]
+	require.False(t, big.Placed)
+	require.Equal(t, "none of 3 nodes meets its requirements: cpu 3, unschedulable 1", big.Summary)
+	require.Len(t, big.Nodes, 3)
+	require.Len(t, big.Relaxation.Changes, 1)
+	require.Equal(t, placement.RuleCPU, big.Relaxation.Changes[0].Rule)
+	require.Equal(t, "lower cpu from 32 cores to 4 cores", big.Relaxation.Changes[0].Detail)
+	require.True(t, big.Relaxation.Verified)
+}

@@ -2,6 +2,7 @@ package application
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -130,11 +131,27 @@ func many(ctx context.Context, q store.Querier, sql string, args ...any) ([]*App
 
 // announce writes what happened to the application into history and tells the others.
 func (a *Application) announce(ctx context.Context, tx *store.Tx, typ, what, message string, components ...string) error {
-	err := history.Record(ctx, tx, history.Entry{ApplicationID: &a.ID, Event: "application." + what, Message: message})
+	return a.announceWith(ctx, tx, typ, what, message, nil, components...)
+}
+
+func (a *Application) announceWith(
+	ctx context.Context, tx *store.Tx, typ, what, message string, data json.RawMessage, components ...string,
+) error {
+	err := history.Record(ctx, tx, history.Entry{ApplicationID: &a.ID, Event: "application." + what, Message: message, Data: data})
 	if err != nil {
 		return err
 	}
 	return tx.Emit(ctx, typ, a.ID.String(), events.Application{
 		ID: a.ID, Name: a.Name, Version: a.Version, Components: components, Reason: message,
 	})
+}
+
+// Placed records and announces a placement decision; plan is kept with it as JSON.
+func (a *Application) Placed(ctx context.Context, tx *store.Tx, message string, plan json.RawMessage) error {
+	return a.announceWith(ctx, tx, events.ApplicationPlaced, "placed", message, plan)
+}
+
+// Unplaced records and announces that the components fit nowhere at present.
+func (a *Application) Unplaced(ctx context.Context, tx *store.Tx, message string, components []string) error {
+	return a.announce(ctx, tx, events.ApplicationUnplaced, "unplaced", message, components...)
 }

@@ -94,12 +94,12 @@ func (j *Job) leave(ctx context.Context, tx *store.Tx, m Move, reason string, ex
 	return j.save(ctx, tx, m, before, reason)
 }
 
-// cleanup returns the job that removes the copy which j leaves behind, addressed to the owner of that copy.
+// cleanup returns the job that removes the copy which j leaves behind, addressed to the owner of that copy. It holds the
+// capacity until the copy is gone.
 func (j *Job) cleanup() *Job {
 	c := *j
 	c.ID, c.Cleans = uuid.Must(uuid.NewV7()), &j.ID
 	c.Type, c.SubType, c.State, c.LeaseUntil = Delete, string(Reallocate), Created, nil
-	c.CPUMilli, c.MemoryBytes, c.Devices = 0, 0, nil
 	c.Remediations = nil
 	return &c
 }
@@ -219,4 +219,17 @@ func (j *Job) keep(ctx context.Context, tx *store.Tx, m Move, message string) er
 		j.lease = &left
 	}
 	return j.save(ctx, tx, m, j.State, message)
+}
+
+// Wait notes why the job has no place. news says whether the reason differs from the last one.
+func (j *Job) Wait(ctx context.Context, tx *store.Tx, reason string) (news bool, err error) {
+	for i := range j.Conditions {
+		c := &j.Conditions[i]
+		if c.Reason != "AwaitingForTarget" || c.Message == reason {
+			continue
+		}
+		c.Message = reason
+		return true, j.save(ctx, tx, "waiting", j.State, reason)
+	}
+	return false, nil
 }

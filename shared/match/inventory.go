@@ -1,0 +1,177 @@
+// Package match turns stored state into placement problems and placement plans into stored decisions.
+//
+// It is the only caller of the pure engine in shared/placement: the reactions, the matchmaker's operations, plan and
+// explain all go through it. Decisions are made one at a time under an advisory lock, so two applications placed at the
+// same moment cannot both take the last core.
+package match
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/littoral-project/littoral/shared/placement"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/topology"
+)
+
+// Settings bound what counts as a usable node.
+type Settings struct {
+	StaleAfter time.Duration `envconfig:"STALE_AFTER" default:"60s"` // age of telemetry from which a node is not used
+}
+
+// reservation is what one job holds at a place.
+type reservation struct {
+	Job       uuid.UUID
+	Cluster   string
+	Node      string
+	Holder    string
+	CPUMilli  int64
+	Memory    int64
+	Devices   []string
+	Resources map[string]int64
+}
+
+// selectReservations lists what every job of ours holds, clean-ups included, since what they remove still runs.
+const selectReservations = `select j.id, j.cluster, j.node, a.name || '/' || j.component, j.cpu_milli, j.memory_bytes, j.devices,
+coalesce(j.instruction -> 'requirements' -> 'resources', '{}')
+from jobs j join applications a on a.id = j.application_id
+where j.cluster <> '' and not (j.state = 'Finished' and (j.type = 'DeleteDeployment' or j.owner_id = ''))
+order by j.cluster, j.node, j.id`
+
+// inventory is the infrastructure with what is held of it.
+type inventory struct {
+	places       []topology.Place
+	reservations map[[2]string][]reservation // by cluster and node
+	now          time.Time
+	staleAfter   time.Duration
+}
+
+func readInventory(ctx context.Context, q store.Querier, s Settings) (*inventory, error) {
+	taxonomy, _, err := topology.Current(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	inv := &inventory{places: taxonomy.Places(), reservations: map[[2]string][]reservation{}, staleAfter: s.StaleAfter}
+	if err := q.QueryRow(ctx, `select now()`).Scan(&inv.now); err != nil {
+		return nil, fmt.Errorf("read clock: %w", err)
+	}
+	rows, err := q.Query(ctx, selectReservations)
+	if err != nil {
+		return nil, fmt.Errorf("read reservations: %w", err)
+	}
+	held, err := pgx.CollectRows(rows, pgx.RowToStructByPos[reservation])
+	if err != nil {
+		return nil, fmt.Errorf("read reservations: %w", err)
+	}
+	for _, r := range held {
+		at := [2]string{r.Cluster, r.Node}
+		inv.reservations[at] = append(inv.reservations[at], r)
+	}
+	return inv, nil
+}
+
+// nodes returns the nodes as the engine sees them when the given jobs are being placed: what those hold is free to them.
+func (inv *inventory) nodes(placing map[uuid.UUID]bool) []placement.Node {
+	nodes := make([]placement.Node, 0, len(inv.places))
+	for _, p := range inv.places {
+		nodes = append(nodes, inv.node(p, placing))
+	}
+	return nodes
+}
+
+func (inv *inventory) node(p topology.Place, placing map[uuid.UUID]bool) placement.Node {
+	n := p.At
+	engine := n.Engine
+	if engine == "" {
+		engine = p.In.Engine
+	}
+	out := placement.Node{
+		Orchestrator: strings.ToLower(p.In.Type), Cluster: p.Cluster, Name: p.Node, Engine: engine,
+		Architecture: placement.CanonicalArchitecture(n.StaticMetrics.CPUArchitecture),
+		Labels:       n.Labels, Devices: map[string]int{},
+		CPUUsage:      fraction(n.DynamicMetrics.CPUUsagePercent),
+		MemoryUsage:   fraction(n.DynamicMetrics.MemoryUsagePercent),
+		Stale:         n.Lost(inv.now, inv.staleAfter),
+		Unschedulable: !n.CanSchedule(),
+	}
+	out.CPU, _ = n.CPUMilli()
+	out.Memory, _ = n.MemoryBytes()
+	out.OtherCPU, out.OtherMemory = n.OthersUsage()
+	if sca, ok := n.ScaScore.Get(); ok {
+		out.SCA = &sca
+	}
+	if watts, ok := n.DynamicMetrics.CPUPowerWatts.Get(); ok {
+		out.EnergyWatts = &watts
+	}
+	if seen, ok := n.SeenAt(); ok {
+		out.Age = max(inv.now.Sub(seen), 0)
+	}
+	held := inv.reservations[[2]string{p.Cluster, p.Node}]
+	inv.devices(out.Devices, n, held, placing)
+	out.Resources = resources(n, held, placing)
+	for _, r := range held {
+		if !placing[r.Job] {
+			out.Reserved = append(out.Reserved, placement.Reservation{
+				Holder: r.Holder, CPU: r.CPUMilli, Memory: r.Memory, Devices: r.Devices,
+			})
+		}
+	}
+	return out
+}
+
+// devices counts the free devices by path: all that work, less those others keep busy, less those other jobs of ours
+// have reserved. A device kept busy by a job that is being placed is free to that job.
+func (inv *inventory) devices(free map[string]int, n *topology.Node, held []reservation, placing map[uuid.UUID]bool) {
+	busy := map[string]int{}
+	for _, d := range n.Devices {
+		switch d.Status {
+		case topology.DeviceAvailable:
+			free[d.Path]++
+		case topology.DeviceBusy:
+			free[d.Path]++
+			busy[d.Path]++
+		}
+	}
+	for _, r := range held {
+		for _, path := range r.Devices {
+			busy[path]-- // this much of the bustle is ours
+			if !placing[r.Job] {
+				free[path]--
+			}
+		}
+	}
+	for path, foreign := range busy {
+		if foreign > 0 {
+			free[path] -= foreign
+		}
+	}
+	for path, count := range free {
+		free[path] = max(count, 0)
+	}
+}
+
+// resources returns the further amounts that a node has free: GPUs and storage in bytes.
+func resources(n *topology.Node, held []reservation, placing map[uuid.UUID]bool) map[string]int64 {
+	free := map[string]int64{}
+	if gpus, ok := n.StaticMetrics.GPUCores.Get(); ok {
+		free["gpu"] = int64(gpus)
+	}
+	if bytes, ok := n.DynamicMetrics.AvailableStorage.Free.Get(); ok {
+		free["storage"] = int64(bytes)
+	}
+	for _, r := range held {
+		for name, amount := range r.Resources {
+			if _, known := free[name]; known && !placing[r.Job] {
+				free[name] = max(free[name]-amount, 0)
+			}
+		}
+	}
+	return free
+}
+
+func fraction(percent topology.Measure) float64 { return min(max(percent.Or(0)/100, 0), 1) }

@@ -1,0 +1,149 @@
+package match
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/placement"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// lockPlacement serialises decisions until the end of the transaction.
+const lockPlacement = `select pg_advisory_xact_lock(4208716350)`
+
+const selectUnplaced = `select distinct j.application_id from jobs j join applications a on a.id = j.application_id
+where j.state = 'Created' and j.type = 'CreateDeployment' and j.cluster = '' and j.cleans is null
+and a.desired = 'running' and a.deleted_at is null order by 1`
+
+// Unplaced returns the applications with a component that waits for a place.
+func Unplaced(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
+	rows, err := q.Query(ctx, selectUnplaced)
+	if err != nil {
+		return nil, fmt.Errorf("find what is unplaced: %w", err)
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+}
+
+// Place decides where the unplaced components of the application run, reserves those places and hands the jobs over, in
+// this transaction. Components that have a place keep it; with mayMove one that no longer fits its place moves. What fits
+// nowhere keeps waiting, with the reason. An application that is gone or not meant to run is left alone.
+func Place(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, mayMove bool) error {
+	if _, err := tx.Exec(ctx, lockPlacement); err != nil {
+		return fmt.Errorf("lock placement: %w", err)
+	}
+	a, err := application.Lock(ctx, tx, id)
+	if problem.KindOf(err) == problem.NotFound {
+		return nil
+	}
+	if err != nil || a.Desired != application.Running {
+		return err
+	}
+	app, err := descriptor.Parse([]byte(a.Descriptor))
+	if err != nil {
+		return fmt.Errorf("stored descriptor: %w", err)
+	}
+	list := parts(app, a.Jobs, mayMove)
+	if !mayMove && !anyUnplaced(list) {
+		return nil
+	}
+	inv, err := readInventory(ctx, tx, s)
+	if problem.KindOf(err) == problem.NotFound {
+		return waitAll(ctx, tx, a, list, "no telemetry has been seen yet")
+	}
+	if err != nil {
+		return err
+	}
+	p := problemOf(app, list, inv)
+	plan, err := placement.Place(p)
+	if err != nil {
+		return fmt.Errorf("place %s: %w", a.Name, err)
+	}
+	return carryOut(ctx, tx, a, list, plan, placement.Explain(p, plan))
+}
+
+func anyUnplaced(list []part) bool {
+	for _, p := range list {
+		if p.job != nil && !p.job.Placed() {
+			return true
+		}
+	}
+	return false
+}
+
+func waitAll(ctx context.Context, tx *store.Tx, a *application.Application, list []part, reason string) error {
+	var waiting []string
+	for _, p := range list {
+		if p.job == nil || p.job.Placed() {
+			continue
+		}
+		news, err := p.job.Wait(ctx, tx, reason)
+		if err != nil {
+			return err
+		}
+		if news {
+			waiting = append(waiting, p.id)
+		}
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	return a.Unplaced(ctx, tx, reason, waiting)
+}
+
+// carryOut writes the plan: a place for each job that has none, a move for one that had to leave, a reason for what fits
+// nowhere.
+func carryOut(ctx context.Context, tx *store.Tx, a *application.Application, list []part, plan placement.Plan, ex placement.Explanation) error {
+	var placed, waiting, told []string
+	for i, p := range list {
+		if p.job == nil || p.fixed {
+			continue
+		}
+		as := plan.Assignments[i]
+		switch {
+		case !as.Placed && p.job.Placed():
+			continue // it fits nowhere better; what runs is left running
+		case !as.Placed:
+			news, err := p.job.Wait(ctx, tx, ex.Components[i].Summary)
+			if err != nil {
+				return err
+			}
+			if news {
+				waiting, told = append(waiting, p.id), append(told, ex.Components[i].Summary)
+			}
+			continue
+		case p.job.Placed() && !as.Moved:
+			continue
+		case p.job.Placed():
+			if err := p.job.Displace(ctx, tx, "its place does not fit it any more: "+as.Reason, false); err != nil {
+				return err
+			}
+		}
+		to := job.Target{Orchestrator: as.Target.Orchestrator, Cluster: as.Target.Cluster, Node: as.Target.Node}
+		if err := p.job.Place(ctx, tx, to, why(&ex.Components[i], as)); err != nil {
+			return err
+		}
+		placed = append(placed, p.id+" on "+to.String())
+	}
+	if len(placed) > 0 {
+		data, err := json.Marshal(plan)
+		if err != nil {
+			return fmt.Errorf("encode plan: %w", err)
+		}
+		if err := a.Placed(ctx, tx, strings.Join(placed, ", "), data); err != nil {
+			return err
+		}
+	}
+	if len(waiting) > 0 {
+		return a.Unplaced(ctx, tx, strings.Join(told, "; "), waiting)
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+package match
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/placement"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Step is one thing that a submission or update would do to a component.
+type Step struct {
+	Component string      `json:"component"`
+	Replica   int         `json:"replica"`
+	Action    string      `json:"action"` // create, replace, change, move, remove, wait, none
+	From      *job.Target `json:"from,omitempty"`
+	To        *job.Target `json:"to,omitempty"`
+	Why       string      `json:"why,omitempty"`
+}
+
+// Preview is what a descriptor would do, as "littoral plan" shows it.
+type Preview struct {
+	Application *uuid.UUID `json:"application,omitempty"` // the one that would be updated; nil = a new one
+	Name        string     `json:"name"`
+	Changes     int        `json:"changes"` // steps that are not "none"
+	Steps       []Step     `json:"steps"`
+}
+
+var errRollBack = errors.New("preview only")
+
+// Look runs the submission or update of the document, and the placement after it, in a transaction that is rolled back:
+// what it shows is what the same code would do. app is the application to update; nil looks for the only one of that name
+// and otherwise plans a new one.
+func Look(ctx context.Context, db *store.DB, document []byte, app *uuid.UUID, s Settings, lostAfter time.Duration) (*Preview, error) {
+	parsed, err := descriptor.Parse(document)
+	if err != nil {
+		return nil, err
+	}
+	var p *Preview
+	err = db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		id, before, err := look(ctx, tx, parsed.Name, app)
+		if err != nil {
+			return err
+		}
+		p = &Preview{Application: id, Name: parsed.Name}
+		var after *application.Application
+		if id == nil {
+			after, _, err = application.Submit(ctx, tx, application.Submission{Document: document, LostAfter: lostAfter})
+		} else {
+			after, err = application.Update(ctx, tx, *id, document, lostAfter)
+		}
+		if err != nil {
+			return err
+		}
+		if err := Place(ctx, tx, after.ID, s, true); err != nil {
+			return err
+		}
+		if after, err = application.Get(ctx, tx, after.ID); err != nil {
+			return err
+		}
+		p.compare(before, after.Jobs)
+		return errRollBack
+	})
+	if !errors.Is(err, errRollBack) {
+		return nil, err
+	}
+	return p, nil
+}
+
+func look(ctx context.Context, tx *store.Tx, name string, app *uuid.UUID) (*uuid.UUID, map[uuid.UUID]*job.Job, error) {
+	if app == nil && name != "" {
+		id, err := application.Named(ctx, tx, name)
+		if err != nil && problem.KindOf(err) != problem.NotFound {
+			return nil, nil, err
+		}
+		if err == nil {
+			app = &id
+		}
+	}
+	before := map[uuid.UUID]*job.Job{}
+	if app == nil {
+		return nil, before, nil
+	}
+	a, err := application.Get(ctx, tx, *app)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, j := range a.Jobs {
+		before[j.ID] = j
+	}
+	return app, before, nil
+}
+
+func (p *Preview) compare(before map[uuid.UUID]*job.Job, after []*job.Job) {
+	for _, j := range after {
+		if j.Cleans != nil {
+			continue
+		}
+		s := step(before[j.ID], j)
+		if s.Action != "none" {
+			p.Changes++
+		}
+		p.Steps = append(p.Steps, s)
+	}
+}
+
+func step(old, now *job.Job) Step {
+	s := Step{Component: now.Component, Replica: now.Replica, Action: "none"}
+	if old != nil && old.Placed() {
+		s.From = &old.Target
+	}
+	if now.Placed() {
+		s.To = &now.Target
+	}
+	for _, c := range now.Conditions {
+		if c.Message != "" {
+			s.Why = c.Message
+			break
+		}
+	}
+	switch {
+	case !now.Placed() && now.Type == job.Create && now.State == job.Created:
+		s.Action = "wait"
+		if old != nil && !old.Placed() {
+			s.Action = "none" // it waited before
+		}
+	case old == nil || !old.Placed():
+		s.Action = "create"
+	case now.Type == job.Delete && old.Type != job.Delete:
+		s.Action = "remove"
+	case now.Target != old.Target:
+		s.Action = "move"
+	case now.Type == job.Replace && now.State == job.Created && now.UpdatedAt != old.UpdatedAt:
+		s.Action = "replace"
+	case now.UpdatedAt != old.UpdatedAt:
+		s.Action = "change"
+	}
+	return s
+}
+
+// Explain explains where the components of a stored application are: each is asked for anew with the others where they
+// run, so the answer says why its place is right now, or what would be better.
+func Explain(ctx context.Context, q store.Querier, id uuid.UUID, s Settings) (*Answer, error) {
+	a, err := application.Get(ctx, q, id)
+	if err != nil {
+		return nil, err
+	}
+	app, err := descriptor.Parse([]byte(a.Descriptor))
+	if err != nil {
+		return nil, err
+	}
+	inv, err := readInventory(ctx, q, s)
+	if problem.KindOf(err) == problem.NotFound {
+		return nil, problem.Wrap(problem.Unavailable, err, "no telemetry has been seen yet")
+	}
+	if err != nil {
+		return nil, err
+	}
+	list := parts(app, a.Jobs, true)
+	p := problemOf(app, list, inv)
+	plan, err := placement.Place(p)
+	if err != nil {
+		return nil, err
+	}
+	return &Answer{Application: app, Plan: plan, Explanation: placement.Explain(p, plan), list: list}, nil
+}

@@ -1,0 +1,136 @@
+package match
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/placement"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Request is a question to the matchmaker: a descriptor, and for rescheduling where its components run now and which
+// of these places violate a policy.
+type Request struct {
+	Descriptor string      `json:"descriptor"`
+	Current    []Placement `json:"current_setup"`
+	Violations []Placement `json:"violations"`
+}
+
+// Placement is a component with a place.
+type Placement struct {
+	Component    string `json:"component"`
+	Cluster      string `json:"cluster_name"`
+	Node         string `json:"node_name"`
+	Orchestrator string `json:"orchestrator"`
+	Policy       string `json:"policy,omitempty"`
+	Remediation  string `json:"remediation,omitempty"`
+}
+
+// ParseRequest reads the plain YAML form that ICOS sends, or the JSON form with the present placement.
+func ParseRequest(body []byte) (Request, error) {
+	if trimmed := bytes.TrimSpace(body); len(trimmed) == 0 || trimmed[0] != '{' {
+		return Request{Descriptor: string(body)}, nil
+	}
+	var r Request
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(body, &keys); err != nil {
+		return r, problem.Wrap(problem.Malformed, err, "the body is not valid JSON: %v", err)
+	}
+	if _, wrapped := keys["descriptor"]; !wrapped {
+		return Request{Descriptor: string(body)}, nil // a descriptor written as JSON
+	}
+	if err := json.Unmarshal(body, &r); err != nil {
+		return r, problem.Wrap(problem.Invalid, err, "the request is not valid: %v", err)
+	}
+	return r, nil
+}
+
+// Answer is a plan for a request with its explanation.
+type Answer struct {
+	Application *descriptor.Application `json:"-"`
+	Plan        placement.Plan          `json:"plan"`
+	Explanation placement.Explanation   `json:"explanation"`
+
+	list []part
+}
+
+// Solve plans the request against the infrastructure as it is now; nothing is stored or reserved. The error is that of
+// descriptor.ParseHeader, Invalid for a component that the descriptor does not have, or Unavailable without telemetry.
+func Solve(ctx context.Context, q store.Querier, r Request, s Settings) (*Answer, error) {
+	app, err := descriptor.ParseHeader([]byte(r.Descriptor))
+	if err != nil {
+		return nil, err
+	}
+	list := parts(app, nil, true)
+	if err := r.apply(list); err != nil {
+		return nil, err
+	}
+	inv, err := readInventory(ctx, q, s)
+	if problem.KindOf(err) == problem.NotFound {
+		return nil, problem.Wrap(problem.Unavailable, err, "no telemetry has been seen yet")
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := problemOf(app, list, inv)
+	plan, err := placement.Place(p)
+	if err != nil {
+		return nil, err
+	}
+	return &Answer{Application: app, Plan: plan, Explanation: placement.Explain(p, plan), list: list}, nil
+}
+
+// apply puts the present places and the violated ones to the parts they belong to.
+func (r Request) apply(list []part) error {
+	var faults problem.Faults
+	each := func(path string, given []Placement, set func(*part, placement.Target)) {
+		for i, g := range given {
+			at := slices.IndexFunc(list, func(p part) bool { return p.id == g.Component })
+			if at < 0 {
+				faults.Add(path, 0, "entry %d names %q, which is no component of the descriptor", i, g.Component)
+				continue
+			}
+			set(&list[at], placement.Target{Orchestrator: g.Orchestrator, Cluster: g.Cluster, Node: g.Node})
+		}
+	}
+	each("current_setup", r.Current, func(p *part, t placement.Target) { p.current = &t })
+	each("violations", r.Violations, func(p *part, t placement.Target) { p.excluded = append(p.excluded, t) })
+	return faults.Err("the request is not valid")
+}
+
+// Components returns the components as they were handed in, each with its targets: one object, a list where replicas go
+// to several places, or an empty list where nothing fits (contracts/icos.md §2.2).
+func (a *Answer) Components(doc string) ([]map[string]any, error) {
+	var raw struct {
+		Components []map[string]any `yaml:"components"`
+	}
+	if err := yaml.Unmarshal([]byte(doc), &raw); err != nil { // only the first document, as the reference reads it
+		return nil, problem.Wrap(problem.Malformed, err, "the descriptor cannot be read: %v", err)
+	}
+	targets := map[string][]map[string]string{}
+	for i, p := range a.list {
+		if as := a.Plan.Assignments[i]; as.Placed {
+			targets[p.component.Name] = append(targets[p.component.Name], map[string]string{
+				"cluster_name": as.Target.Cluster, "node_name": as.Target.Node, "orchestrator": as.Target.Orchestrator,
+			})
+		}
+	}
+	for _, c := range raw.Components {
+		name, _ := c["name"].(string)
+		switch found := targets[name]; len(found) {
+		case 0:
+			c["targets"] = []any{}
+		case 1:
+			c["targets"] = found[0]
+		default:
+			c["targets"] = found
+		}
+	}
+	return raw.Components, nil
+}

@@ -48,8 +48,8 @@ func (n *Node) OwnUsage() (cpuMilli, memoryBytes int64) {
 	return whole(cores * 1000), whole(bytes)
 }
 
-// OthersUsage returns what everything but our applications uses: max(0, used - own). Placement deducts it beside its own
-// reservations, so that what ours use now and have reserved is not counted twice. Unmeasured usage counts as none.
+// OthersUsage returns what everything but our applications uses: max(0, used - own). Placement deducts it beside its
+// own reservations, so that what ours use and have reserved is not counted twice. Unmeasured usage counts as none.
 func (n *Node) OthersUsage() (cpuMilli, memoryBytes int64) {
 	ownCPU, ownMemory := n.OwnUsage()
 	cpu, _ := n.UsedCPUMilli()

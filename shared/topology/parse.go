@@ -163,6 +163,7 @@ func (p *parser) device(path string, raw []byte) Device {
 
 func (p *parser) pod(path string, raw []byte) Pod {
 	pod := decoded[Pod](p)(path, raw)
+	p.name(path+".name", pod.Name)
 	for name, c := range pod.Container {
 		p.atMost(fmt.Sprintf("%s.container[%s].cpuUsage", path, name), c.CPUUsage, 1<<20)
 		p.atMost(fmt.Sprintf("%s.container[%s].containerMemory", path, name), c.ContainerMemory, 1<<60)

@@ -80,14 +80,17 @@ func TestParse_newerShapeWithNamesOnly(t *testing.T) {
 
 const newest = `{"timestamp":{"oldestTimestamp":1739362000,"timeSinceOldest":14},"controller":{},"cluster":{"agent-ocm-1":{
 "type":"ocm","uuid":"u","name":"edge-cluster-b","engine":"Kubernetes","icosAgentID":"agent-ocm-1","clusterLink":true,
-"serviceLevelAgreement":{"name":""},"API":{"commProtocol":""},"node":{"edge-node-1":{"type":"","uuid":"h","name":"edge-node-1",
-"engine":"Kubernetes","location":{"latitude":37.98,"longitude":23.73},"vulnerabilities":{"critical":0,"high":3},"ScaScore":72,
-"lastSeen":1739362014.5,"schedulable":false,
-"staticMetrics":{"cpuArchitecture":"aarch64","cpuCores":4,"gpuMaxFrequency":"","RAMMemory":8189607936,"storage":[{"name":"mmcblk0p2","capacity":31268536320}]},
-"dynamicMetrics":{"upTime":"","cpuFrequency":"1500000000","freeRAM":4123456789,"usedRAM":4066151147,"cpuUsagePercent":50},
+"serviceLevelAgreement":{"name":""},"API":{"commProtocol":""},
+"node":{"edge-node-1":{"type":"","uuid":"h","name":"edge-node-1","engine":"Kubernetes","location":{"latitude":37.98,"longitude":23.73},"vulnerabilities":{"critical":0,"high":3},
+"ScaScore":72,"lastSeen":1739362014.5,"schedulable":false,
+"staticMetrics":{"cpuArchitecture":"aarch64","cpuCores":4,"gpuMaxFrequency":"","RAMMemory":8189607936,
+"storage":[{"name":"mmcblk0p2","capacity":31268536320}]},
+"dynamicMetrics":{"upTime":"","cpuFrequency":"1500000000","freeRAM":4123456789,"usedRAM":4066151147,
+"cpuUsagePercent":50},
 "networkInterfaces":{"eth0":{"name":"eth0","speed":125000000,"ip":"192.0.2.44","ingressUssage":0}},
 "devices":{"video_0":{"name":"video_0","type":"video","status":"available","path":"squat.ai/video"}},
-"pod":{"p1":{"name":"ns__mjpeg","numberOfContainers":1,"container":{"c":{"name":"c","containerMemory":1048576,"cpuUsage":0.5}},
+"pod":{"p1":{"name":"ns__mjpeg","numberOfContainers":1,
+"container":{"c":{"name":"c","containerMemory":1048576,"cpuUsage":0.5}},
 "workload":{"i1":{"icos_app_name":"a","icos_app_instance":"i1","icos_app_component":"mjpeg"}}},
 "p2":{"name":"ns__other","container":{"c":{"name":"c","containerMemory":7,"cpuUsage":0.25}}}},
 "labels":{"color":"green"}}},"any":null}}}`
@@ -102,7 +105,10 @@ func TestParse_newestShapeSurvivesARoundTrip(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, first, second)
 
-	for _, literal := range []string{`"ScaScore":72`, `"ingressUssage":0`, `"icosAgentID":"agent-ocm-1"`, `"any":null`, `"lastSeen":1739362014.5`, `"schedulable":false`} {
+	for _, literal := range []string{
+		`"ScaScore":72`, `"ingressUssage":0`, `"icosAgentID":"agent-ocm-1"`, `"any":null`, `"lastSeen":1739362014.5`,
+		`"schedulable":false`,
+	} {
 		require.Contains(t, string(body), literal)
 	}
 	require.NotContains(t, string(body), "upTime", "an empty text is an unknown measure and is left out")
@@ -128,41 +134,49 @@ func TestUsage(t *testing.T) {
 
 func TestParse_refuses(t *testing.T) {
 	t.Parallel()
+	const at = "cluster[a].node[b]"
 	node := func(inner string) string { return `{"cluster":{"a":{"node":{"b":{` + inner + `}}}}}` }
 	for name, row := range map[string]struct {
 		body string
 		kind problem.Kind
 		path string
 	}{
-		"nothing at all":                        {``, problem.Malformed, ""},
-		"half a document":                       {`{"cluster":`, problem.Malformed, ""},
-		"two documents":                         {`{"cluster":{}}{"cluster":{}}`, problem.Malformed, ""},
-		"a list":                                {`[]`, problem.Invalid, ""},
-		"no clusters key":                       {`{}`, problem.Invalid, "cluster"},
-		"clusters as a list":                    {`{"cluster":[]}`, problem.Invalid, "cluster"},
-		"a cluster that is a number":            {`{"cluster":{"a":1}}`, problem.Invalid, "cluster[a]"},
-		"a cluster given twice":                 {`{"cluster":{"a":{},"a":{}}}`, problem.Invalid, "cluster[a]"},
-		"a node given twice":                    {`{"cluster":{"a":{"node":{"b":{},"b":{}}}}}`, problem.Invalid, "cluster[a].node[b]"},
-		"an empty key":                          {`{"cluster":{"":{}}}`, problem.Invalid, "cluster"},
-		"an unknown cluster type":               {`{"cluster":{"a":{"type":"mainframe"}}}`, problem.Invalid, "cluster[a].type"},
-		"a cluster name that is a number":       {`{"cluster":{"a":{"name":7}}}`, problem.Invalid, "cluster[a].name"},
-		"cores as words":                        {node(`"staticMetrics":{"cpuCores":"four"}`), problem.Invalid, "cluster[a].node[b].staticMetrics.cpuCores"},
-		"cores as an object":                    {node(`"staticMetrics":{"cpuCores":{}}`), problem.Invalid, "cluster[a].node[b].staticMetrics.cpuCores"},
-		"negative memory":                       {node(`"staticMetrics":{"RAMMemory":-1}`), problem.Invalid, "cluster[a].node[b].staticMetrics.RAMMemory"},
-		"a billion-ish count of cores":          {node(`"staticMetrics":{"cpuCores":1e9}`), problem.Invalid, "cluster[a].node[b].staticMetrics.cpuCores"},
-		"a number beyond float64":               {node(`"ScaScore":1e999`), problem.Invalid, "cluster[a].node[b].ScaScore"},
-		"not a number as text":                  {node(`"ScaScore":"NaN"`), problem.Invalid, "cluster[a].node[b].ScaScore"},
-		"a score above 100":                     {node(`"ScaScore":101`), problem.Invalid, "cluster[a].node[b].ScaScore"},
-		"a time after every calendar":           {node(`"lastSeen":1e18`), problem.Invalid, "cluster[a].node[b].lastSeen"},
-		"schedulable as text":                   {node(`"schedulable":"yes"`), problem.Invalid, "cluster[a].node[b].schedulable"},
-		"a device in an unknown state":          {node(`"devices":{"d":{"status":"lost"}}`), problem.Invalid, "cluster[a].node[b].devices[d].status"},
-		"a negative usage of a container":       {node(`"pod":{"p":{"container":{"c":{"cpuUsage":-1}}}}`), problem.Invalid, "cluster[a].node[b].pod[p].container[c].cpuUsage"},
-		"a NUL in a name":                       {node(`"name":"x\u0000"`), problem.Invalid, ""},
-		"a line break in a label":               {node(`"labels":{"k":"a\nb"}`), problem.Invalid, "cluster[a].node[b].labels[k]"},
-		"text that is not UTF-8":                {"{\"cluster\":{\"\xff\":{}}}", problem.Malformed, ""},
-		"depth beyond any taxonomy":             {`{"cluster":{},"x":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + `}`, problem.Malformed, ""},
-		"depth that is never closed":            {strings.Repeat(`{"cluster":`, 100_000), problem.Malformed, ""},
-		"one key of a megabyte":                 {`{"cluster":{"` + strings.Repeat("k", 1<<20) + `":{}}}`, problem.Invalid, "cluster[" + strings.Repeat("k", 80) + "...]"},
+		"nothing at all":                  {``, problem.Malformed, ""},
+		"half a document":                 {`{"cluster":`, problem.Malformed, ""},
+		"two documents":                   {`{"cluster":{}}{"cluster":{}}`, problem.Malformed, ""},
+		"a list":                          {`[]`, problem.Invalid, ""},
+		"no clusters key":                 {`{}`, problem.Invalid, "cluster"},
+		"clusters as a list":              {`{"cluster":[]}`, problem.Invalid, "cluster"},
+		"a cluster that is a number":      {`{"cluster":{"a":1}}`, problem.Invalid, "cluster[a]"},
+		"a cluster given twice":           {`{"cluster":{"a":{},"a":{}}}`, problem.Invalid, "cluster[a]"},
+		"a node given twice":              {`{"cluster":{"a":{"node":{"b":{},"b":{}}}}}`, problem.Invalid, "cluster[a].node[b]"},
+		"an empty key":                    {`{"cluster":{"":{}}}`, problem.Invalid, "cluster"},
+		"an unknown cluster type":         {`{"cluster":{"a":{"type":"mainframe"}}}`, problem.Invalid, "cluster[a].type"},
+		"a cluster name that is a number": {`{"cluster":{"a":{"name":7}}}`, problem.Invalid, "cluster[a].name"},
+		"cores as words":                  {node(`"staticMetrics":{"cpuCores":"four"}`), problem.Invalid, at + ".staticMetrics.cpuCores"},
+		"cores as an object":              {node(`"staticMetrics":{"cpuCores":{}}`), problem.Invalid, at + ".staticMetrics.cpuCores"},
+		"negative memory":                 {node(`"staticMetrics":{"RAMMemory":-1}`), problem.Invalid, at + ".staticMetrics.RAMMemory"},
+		"a billion-ish count of cores":    {node(`"staticMetrics":{"cpuCores":1e9}`), problem.Invalid, at + ".staticMetrics.cpuCores"},
+		"a number beyond float64":         {node(`"ScaScore":1e999`), problem.Invalid, at + ".ScaScore"},
+		"not a number as text":            {node(`"ScaScore":"NaN"`), problem.Invalid, at + ".ScaScore"},
+		"a score above 100":               {node(`"ScaScore":101`), problem.Invalid, at + ".ScaScore"},
+		"a time after every calendar":     {node(`"lastSeen":1e18`), problem.Invalid, at + ".lastSeen"},
+		"schedulable as text":             {node(`"schedulable":"yes"`), problem.Invalid, at + ".schedulable"},
+		"a device in an unknown state":    {node(`"devices":{"d":{"status":"lost"}}`), problem.Invalid, at + ".devices[d].status"},
+		"a negative usage of a container": {
+			node(`"pod":{"p":{"container":{"c":{"cpuUsage":-1}}}}`), problem.Invalid, at + ".pod[p].container[c].cpuUsage",
+		},
+		"a NUL in a name":         {node(`"name":"x\u0000"`), problem.Invalid, ""},
+		"a line break in a label": {node(`"labels":{"k":"a\nb"}`), problem.Invalid, at + ".labels[k]"},
+		"text that is not UTF-8":  {"{\"cluster\":{\"\xff\":{}}}", problem.Malformed, ""},
+		"depth beyond any taxonomy": {
+			`{"cluster":{},"x":` + strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000) + `}`, problem.Malformed, "",
+		},
+		"depth that is never closed": {strings.Repeat(`{"cluster":`, 100_000), problem.Malformed, ""},
+		"one key of a megabyte": {
+			`{"cluster":{"` + strings.Repeat("k", 1<<20) + `":{}}}`, problem.Invalid,
+			"cluster[" + strings.Repeat("k", 80) + "...]",
+		},
 		"one byte more than the limit":          {strings.Repeat(" ", topology.MaxBytes+1), problem.TooLarge, ""},
 		"a backslash at the very end of a text": {`{"cluster":{"a\`, problem.Malformed, ""},
 	} {

@@ -1,0 +1,204 @@
+package topology
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+const (
+	// One writer at a time, also while the row does not exist yet. The number only has to differ from other locks.
+	lockTopology = `select pg_advisory_xact_lock(7461126)`
+
+	selectCurrent = `select taxonomy, at from topology`
+
+	// The picture that was announced last; differences are counted from it, so that many small ones add up.
+	selectAnnounced = `select t.at, s.taxonomy, s.at from topology t left join topology_snapshots s on s.id = t.snapshot`
+
+	upsertCurrent = `insert into topology (snapshot, taxonomy, at) values ($1, $2, $3)
+on conflict (singleton) do update set
+	snapshot = excluded.snapshot, taxonomy = excluded.taxonomy, at = excluded.at`
+	updateCurrent = `update topology set taxonomy = $1, at = $2`
+
+	insertSnapshot = `insert into topology_snapshots (id, at, changes, taxonomy) values ($1, $2, $3, $4)`
+
+	// UUIDv7 sorts by age.
+	pruneSnapshots = `delete from topology_snapshots
+where id in (select id from topology_snapshots order by id desc offset $1)`
+
+	upsertNodes = `insert into nodes (cluster, node, last_seen, schedulable)
+select * from unnest($1::text[], $2::text[], $3::timestamptz[], $4::bool[])
+on conflict (cluster, node) do update set
+	last_seen = greatest(nodes.last_seen, excluded.last_seen), schedulable = excluded.schedulable
+returning cluster, node, last_seen`
+)
+
+const (
+	keptSnapshots    = 500
+	announcedChanges = 2000 // in one event, which is bounded; the snapshot row has all
+	historyChanges   = 10   // named in the message
+)
+
+// Current returns the taxonomy saved last and its time. The error is Unavailable before the first tick.
+func Current(ctx context.Context, q store.Querier) (*Taxonomy, time.Time, error) {
+	var body []byte
+	var at time.Time
+	err := q.QueryRow(ctx, selectCurrent).Scan(&body, &at)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil, time.Time{}, problem.New(problem.Unavailable, "the infrastructure is not known yet; try again")
+	case err != nil:
+		return nil, time.Time{}, fmt.Errorf("read the topology: %w", err)
+	}
+	t, err := decodeStored(body)
+	return t, at, err
+}
+
+// decodeStored trusts what Save wrote.
+func decodeStored(body []byte) (*Taxonomy, error) {
+	t := &Taxonomy{}
+	if err := json.Unmarshal(body, t); err != nil {
+		return nil, fmt.Errorf("decode the stored topology: %w", err)
+	}
+	return t, nil
+}
+
+// Save stores t as the picture of the moment at. When it differs from the one announced last in what matters to
+// placement, it also keeps a snapshot, writes a history row and emits events.TopologyChanged, all in tx. A picture that
+// is not newer than the stored one changes nothing. Nodes silent for longer than staleAfter are lost; lastSeen never
+// goes back: it is raised in t where the nodes table knows better.
+func Save(
+	ctx context.Context, tx *store.Tx, t *Taxonomy, at time.Time, staleAfter time.Duration,
+) (changed bool, err error) {
+	if _, err := tx.Exec(ctx, lockTopology); err != nil {
+		return false, fmt.Errorf("lock the topology: %w", err)
+	}
+	at = at.UTC().Truncate(time.Microsecond) // what Postgres keeps
+	before, storedAt, err := announced(ctx, tx)
+	if err != nil || !at.After(storedAt) {
+		return false, err
+	}
+	if err := saveNodes(ctx, tx, t, at); err != nil {
+		return false, err
+	}
+	before.staleAfter = staleAfter
+	found := changes(before, moment{t, at, staleAfter})
+	body, err := json.Marshal(t)
+	if err != nil {
+		return false, fmt.Errorf("encode the topology: %w", err)
+	}
+	first := storedAt.IsZero()
+	if len(found) == 0 && !first {
+		if _, err := tx.Exec(ctx, updateCurrent, body, at); err != nil {
+			return false, fmt.Errorf("store the topology: %w", err)
+		}
+		return false, nil
+	}
+	return len(found) > 0, announce(ctx, tx, body, at, found)
+}
+
+// announced returns the picture of the last snapshot, the zero moment before the first, and when the latest was stored.
+func announced(ctx context.Context, tx *store.Tx) (before moment, storedAt time.Time, err error) {
+	var body []byte
+	var at *time.Time
+	err = tx.QueryRow(ctx, selectAnnounced).Scan(&storedAt, &body, &at)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return moment{}, time.Time{}, nil
+	case err != nil:
+		return moment{}, time.Time{}, fmt.Errorf("read the topology: %w", err)
+	case at == nil: // somebody emptied the snapshots: announce all again
+		return moment{}, storedAt, nil
+	}
+	before.at = *at
+	before.taxonomy, err = decodeStored(body)
+	return before, storedAt, err
+}
+
+func saveNodes(ctx context.Context, tx *store.Tx, t *Taxonomy, at time.Time) error {
+	places := t.Places()
+	byName := make(map[[2]string]Place, len(places))
+	clusters, nodes := make([]string, len(places)), make([]string, len(places))
+	seen, schedulable := make([]time.Time, len(places)), make([]bool, len(places))
+	for i, p := range places {
+		byName[[2]string{p.Cluster, p.Node}] = p
+		clusters[i], nodes[i], schedulable[i] = p.Cluster, p.Node, p.At.CanSchedule()
+		// A source that does not say when it saw the node saw it now; one whose clock is ahead saw it now, too.
+		seen[i] = at
+		if s, known := p.At.SeenAt(); known && s.Before(at) {
+			seen[i] = s
+		}
+	}
+	rows, err := tx.Query(ctx, upsertNodes, clusters, nodes, seen, schedulable)
+	if err != nil {
+		return fmt.Errorf("store nodes: %w", err)
+	}
+	var cluster, node string
+	var last time.Time
+	_, err = pgx.ForEachRow(rows, []any{&cluster, &node, &last}, func() error {
+		p := byName[[2]string{cluster, node}]
+		n := t.Cluster[p.ClusterKey].Node[p.NodeKey]
+		n.LastSeen = Known(toSeconds(last))
+		t.Cluster[p.ClusterKey].Node[p.NodeKey] = n
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("store nodes: %w", err)
+	}
+	return nil
+}
+
+func announce(ctx context.Context, tx *store.Tx, body []byte, at time.Time, found []events.TopologyChange) error {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return err
+	}
+	if found == nil {
+		found = []events.TopologyChange{}
+	}
+	list, err := json.Marshal(found)
+	if err != nil {
+		return fmt.Errorf("encode changes: %w", err)
+	}
+	if _, err := tx.Exec(ctx, insertSnapshot, id, at, list, body); err != nil {
+		return fmt.Errorf("store a snapshot: %w", err)
+	}
+	if _, err := tx.Exec(ctx, upsertCurrent, id, body, at); err != nil {
+		return fmt.Errorf("store the topology: %w", err)
+	}
+	if _, err := tx.Exec(ctx, pruneSnapshots, keptSnapshots); err != nil {
+		return fmt.Errorf("prune snapshots: %w", err)
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	told := found[:min(len(found), announcedChanges)]
+	entry := history.Entry{Event: "topology.changed", Message: sentence(found), Data: list}
+	if err := history.Record(ctx, tx, entry); err != nil {
+		return err
+	}
+	return tx.Emit(ctx, events.TopologyChanged, id.String(), events.Topology{Snapshot: id, Changes: told})
+}
+
+// sentence tells the first changes to people.
+func sentence(found []events.TopologyChange) string {
+	var parts []string
+	for _, c := range found[:min(len(found), historyChanges)] {
+		parts = append(parts, fmt.Sprintf("%s/%s %s (%s)", c.Cluster, c.Node, c.Change, c.Detail))
+	}
+	if more := len(found) - len(parts); more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,163 @@
+package telemetry_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/telemetry"
+)
+
+var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func client(t *testing.T, c telemetry.Config, h http.Handler) *telemetry.Client {
+	t.Helper()
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	c.Address = server.URL + c.Address
+	asking, err := telemetry.New(c, server.Client())
+	require.NoError(t, err)
+	return asking
+}
+
+func TestAsk_aRealPrometheus(t *testing.T) {
+	t.Parallel()
+	p, err := prometheus.Open(prometheus.Options{Dir: t.TempDir()})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	require.NoError(t, p.Append(context.Background(), []prometheus.Sample{
+		{Name: "m", Labels: map[string]string{"host": "a"}, Value: 1.5, At: now},
+		{Name: "m", Labels: map[string]string{"host": "b"}, Value: 7, At: now.Add(-10 * time.Minute)},
+	}))
+	answers := client(t, telemetry.Config{}, p.Handler()).Ask(context.Background(), map[string]string{
+		"one":    `m`,
+		"none":   `nothing`,
+		"past":   `last_over_time(m{host="b"}[30m])`,
+		"nan":    `m * NaN`,
+		"broken": `m{`,
+		"scalar": `1`,
+	}, now, 10*time.Second)
+
+	require.Len(t, answers, 6)
+	require.NoError(t, answers["one"].Err)
+	require.Equal(t, []telemetry.Sample{
+		{Labels: map[string]string{"__name__": "m", "host": "a"}, Value: 1.5},
+	}, answers["one"].Samples)
+	require.NoError(t, answers["none"].Err)
+	require.Empty(t, answers["none"].Samples, "no such metric is an answer, not a failure")
+	require.InDelta(t, 7, answers["past"].Samples[0].Value, 0)
+	require.NoError(t, answers["nan"].Err)
+	require.ErrorContains(t, answers["broken"].Err, "refused the query")
+	require.Equal(t, problem.Unavailable, problem.KindOf(answers["broken"].Err))
+	require.ErrorContains(t, answers["scalar"].Err, "gives a scalar")
+}
+
+func TestAsk_oneDeadlineForAll(t *testing.T) {
+	t.Parallel()
+	asking := client(t, telemetry.Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("query") == "slow" {
+			<-r.Context().Done()
+			return
+		}
+		_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
+	}))
+	queries := map[string]string{"fast": "fast"}
+	for i := range 20 {
+		queries[fmt.Sprintf("slow%d", i)] = "slow"
+	}
+	answers := asking.Ask(context.Background(), queries, now, 200*time.Millisecond)
+	require.Len(t, answers, 21)
+	require.ErrorContains(t, answers["slow7"].Err, "did not answer in time")
+	require.Equal(t, problem.Unavailable, problem.KindOf(answers["slow7"].Err))
+}
+
+func TestQuery_sendsWhoItIs(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		config telemetry.Config
+		want   string
+	}{
+		"nothing":                   {telemetry.Config{}, ""},
+		"a token":                   {telemetry.Config{Token: "t"}, "Bearer t"},
+		"a user":                    {telemetry.Config{User: "u", Password: "p"}, "Basic dTpw"},
+		"the token before the user": {telemetry.Config{Token: "t", User: "u"}, "Bearer t"},
+		"a path before the API":     {telemetry.Config{Address: "/prometheus/"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := strings.TrimSuffix(row.config.Address, "/") + "/api/v1/query"
+			asking := client(t, row.config, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked := r.Header.Get("Authorization") == row.want && r.URL.Path == want
+				if !asked || r.FormValue("time") != "1772366400.000" {
+					w.WriteHeader(http.StatusForbidden)
+					return
+				}
+				_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
+			}))
+			_, err := asking.Query(context.Background(), "up", now)
+			require.NoError(t, err)
+		})
+	}
+}
+
+func TestQuery_answersThatAreNone(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		status int
+		body   string
+		want   string
+	}{
+		"a proxy's error page":         {502, "<html>", "answered 502 Bad Gateway"},
+		"a refusal of Prometheus":      {422, `{"status":"error","error":"too many samples"}`, "too many samples"},
+		"a page of something else":     {200, "<html>", "no query result"},
+		"an empty object":              {200, "{}", "no query result"},
+		"half an answer":               {200, `{"status":"success","data":{"resultType":"vec`, "no query result"},
+		"a matrix":                     {200, `{"status":"success","data":{"resultType":"matrix","result":[]}}`, "gives a matrix"},
+		"a value that is no number":    {200, vector(`[1,"x"]`), "no number"},
+		"a value that is missing":      {200, vector(`[1]`), "without value"},
+		"a value that is not text":     {200, vector(`[1,{}]`), "without value"},
+		"more bytes than anyone reads": {200, strings.Repeat(" ", 64<<20+1), "more than 67108864 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asking := client(t, telemetry.Config{}, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(row.status)
+				_, _ = io.WriteString(w, row.body)
+			}))
+			_, err := asking.Query(context.Background(), "up", now)
+			require.ErrorContains(t, err, row.want)
+			require.Equal(t, problem.Unavailable, problem.KindOf(err))
+		})
+	}
+}
+
+func vector(value string) string {
+	return `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":` + value + `}]}}`
+}
+
+func TestQuery_nobodyListens(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	asking, err := telemetry.New(telemetry.Config{Address: server.URL}, http.DefaultClient)
+	require.NoError(t, err)
+	_, err = asking.Query(context.Background(), "up", now)
+	require.ErrorContains(t, err, "cannot be reached")
+}
+
+func TestNew_refusesWhatIsNoAddress(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"", "prometheus:9090", "ftp://x", "http://", "%"} {
+		_, err := telemetry.New(telemetry.Config{Address: address}, http.DefaultClient)
+		require.ErrorContains(t, err, "PROMETHEUS_ADDRESS", "%q", address)
+	}
+}

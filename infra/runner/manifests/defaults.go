@@ -1,0 +1,31 @@
+package manifests
+
+import (
+	"context"
+
+	"knative.dev/eventing/pkg/apis/config"
+	eventingduckv1 "knative.dev/eventing/pkg/apis/duck/v1"
+	duckv1 "knative.dev/pkg/apis/duck/v1"
+)
+
+// Delivery defaults that Knative installs in its ConfigMap config-br-defaults for Brokers that say nothing.
+const (
+	defaultRetry        = 10
+	defaultBackoffDelay = "PT0.2S"
+)
+
+// withInstallDefaults gives the types the settings of a freshly installed Knative, which they read from the context.
+func withInstallDefaults(ctx context.Context) context.Context {
+	retry, delay, policy := int32(defaultRetry), defaultBackoffDelay, eventingduckv1.BackoffPolicyExponential
+	return config.ToContext(ctx, &config.Config{Defaults: &config.Defaults{
+		ClusterDefaultConfig: &config.DefaultConfig{
+			DefaultBrokerClass: "MTChannelBasedBroker",
+			BrokerConfig: &config.BrokerConfig{
+				KReference: &duckv1.KReference{
+					APIVersion: "v1", Kind: "ConfigMap", Name: "config-br-default-channel", Namespace: "knative-eventing",
+				},
+				Delivery: &eventingduckv1.DeliverySpec{Retry: &retry, BackoffPolicy: &policy, BackoffDelay: &delay},
+			},
+		},
+	}})
+}

@@ -60,6 +60,10 @@ func (r *reader) object(n *yaml.Node, path string) (*fields, bool) {
 		r.fault(path, n, "must be an object, not %s", kindOf(n))
 		return nil, false
 	}
+	if len(n.Content)/2 > maxKeys {
+		r.fault(path, n, "has %d keys; %d are allowed", len(n.Content)/2, maxKeys)
+		return nil, false
+	}
 	return &fields{node: n, path: path, used: map[string]bool{}}, true
 }
 

@@ -13,7 +13,7 @@ const MaxBytes = 1 << 20
 
 // The other bounds on a document. They keep the cost of a hostile one near that of an honest one.
 const (
-	maxNodes      = 1 << 17 // keys, values, lists and objects, with every alias written out
+	maxNodes      = 100_000 // keys, values, lists and objects, with every alias written out
 	maxText       = 2 << 20 // bytes of text, with every alias written out
 	maxDepth      = 64
 	maxDocuments  = 256
@@ -21,6 +21,7 @@ const (
 	maxComponents = 1000
 	maxPolicies   = 2000    // of all components and the top level
 	maxEntries    = 4096    // of any other list
+	maxKeys       = 1000    // of an object the reader looks into
 	maxRendered   = 4 << 20 // bytes of manifest text over all components
 	maxWarnings   = 100
 )

@@ -40,7 +40,7 @@ func (x *manifestIndex) collect(r *reader, head *fields, roots []*yaml.Node, at 
 		x.inline(r, section, path)
 	}
 	for i, root := range roots {
-		if i != at {
+		if i != at && root != nil {
 			x.document(r, root, documentPath(i))
 		}
 	}

@@ -13,8 +13,8 @@ import (
 func Parse(doc []byte) (*Application, error) { return read(doc, false) }
 
 // ParseHeader reads a descriptor for matchmaking, where only the components count. Manifests that are there are
-// resolved as in Parse; one that is missing is left with its name alone. What is wrong with manifests, and names that no
-// cluster would take, are warnings.
+// resolved as in Parse; one that is missing is left with its name alone. What is wrong with manifests is a warning, and
+// so is a name that no cluster would take.
 func ParseHeader(doc []byte) (*Application, error) { return read(doc, true) }
 
 func read(doc []byte, header bool) (*Application, error) {
@@ -49,6 +49,7 @@ func (r *reader) application(roots []*yaml.Node) {
 		}
 		if head >= 0 {
 			r.fault(documentPath(i), root, "is a second descriptor; the first begins on line %d", roots[head].Line)
+			roots[i] = nil
 			continue
 		}
 		head = i
@@ -61,7 +62,10 @@ func (r *reader) application(roots []*yaml.Node) {
 		r.faults.Add("components", line, "is missing: no document of the descriptor has any component")
 		return
 	}
-	f, _ := r.object(roots[head], "")
+	f, ok := r.object(roots[head], "")
+	if !ok {
+		return
+	}
 	name, path := f.get("name")
 	if name != nil {
 		r.app.Name = r.label(name, path, maxApplicationName)

@@ -91,6 +91,9 @@ var knownTags = map[string]bool{
 	"!!map": true, "!!seq": true, "!!timestamp": true, "!!binary": true, "!": true, "": true,
 }
 
+// enoughFaults is how many faults of the tree get a path; an answer lists no more.
+const enoughFaults = 100
+
 // extent is what a node costs when it is written out.
 type extent struct{ nodes, text, depth int }
 
@@ -105,6 +108,7 @@ type flattener struct {
 	faults   *problem.Faults
 	anchored map[*yaml.Node]extent
 	path     []segment
+	reported int
 	total    extent // of all documents
 }
 
@@ -200,27 +204,37 @@ func (f *flattener) key(k *yaml.Node) bool {
 	return k.Tag == tagMerge
 }
 
+// unique reports every key that stands twice in an object.
 func (f *flattener) unique(n *yaml.Node) {
-	slip := false
-	first := make(map[string]int, len(n.Content)/2)
 	for i := 0; i < len(n.Content); i += 2 {
-		slip = slip || isSlip(n.Content[i])
+		if isSlip(n.Content[i]) {
+			return // the reader explains the missing blank; the duplicates only follow from it
+		}
 	}
-	if slip {
-		return // the reader explains the missing blank; the duplicates only follow from it
+	const few = 16 // most objects are smaller, and a map for each of them would cost more than all the rest
+	var seen map[string]*yaml.Node
+	if len(n.Content)/2 > few {
+		seen = make(map[string]*yaml.Node, len(n.Content)/2)
 	}
 	for i := 0; i < len(n.Content); i += 2 {
 		k := n.Content[i]
 		if k.Kind != yaml.ScalarNode {
 			continue
 		}
-		if line, seen := first[k.Value]; seen {
-			f.path = append(f.path, segment{key: k.Value})
-			f.fault(k, "the key %q is here a second time; the first is on line %d", shorten(k.Value), line)
-			f.path = f.path[:len(f.path)-1]
-			continue
+		first := seen[k.Value]
+		for j := 0; seen == nil && first == nil && j < i; j += 2 {
+			if other := n.Content[j]; other.Kind == yaml.ScalarNode && other.Value == k.Value {
+				first = other
+			}
 		}
-		first[k.Value] = k.Line
+		switch {
+		case first != nil:
+			f.path = append(f.path, segment{key: k.Value})
+			f.fault(k, "the key %q is here a second time; the first is on line %d", shorten(k.Value), first.Line)
+			f.path = f.path[:len(f.path)-1]
+		case seen != nil:
+			seen[k.Value] = k
+		}
 	}
 }
 
@@ -278,6 +292,10 @@ func blockSafe(text string) bool {
 }
 
 func (f *flattener) fault(n *yaml.Node, format string, args ...any) {
+	if f.reported++; f.reported > enoughFaults {
+		f.faults.Add("", 0, "") // only counted by now, so its path need not be built
+		return
+	}
 	f.faults.Add(pathText(f.path), n.Line, format, args...)
 }
 

@@ -207,6 +207,8 @@ func indicators(b []byte) int {
 			if i+1 == len(b) || b[i+1] == ' ' || b[i+1] == '\t' || b[i+1] == '\r' || b[i+1] >= 0x80 {
 				n++
 			}
+		case '&':
+			n += 2 // an anchor is an entry in two maps
 		case '#':
 			if i == 0 || b[i-1] == ' ' || b[i-1] == '\t' || b[i-1] == '\r' || b[i-1] >= 0x80 {
 				n += 3 // comments are kept beside the nodes and cost more than one

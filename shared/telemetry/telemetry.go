@@ -131,17 +131,20 @@ func unreachable(ctx context.Context, err error) string {
 	return "cannot be reached"
 }
 
-// response is the envelope of the API. A value is [epoch seconds, "number as text"].
+// response is the envelope of the API; the form of the result depends on its type.
 type response struct {
 	Status string `json:"status"`
 	Error  string `json:"error"`
 	Data   struct {
-		ResultType string `json:"resultType"`
-		Result     []struct {
-			Metric map[string]string  `json:"metric"`
-			Value  [2]json.RawMessage `json:"value"`
-		} `json:"result"`
+		ResultType string          `json:"resultType"`
+		Result     json.RawMessage `json:"result"`
 	} `json:"data"`
+}
+
+// element is one sample of a vector; the value is [epoch seconds, "number as text"].
+type element struct {
+	Metric map[string]string  `json:"metric"`
+	Value  [2]json.RawMessage `json:"value"`
 }
 
 func decode(resp *http.Response) ([]Sample, error) {
@@ -165,17 +168,25 @@ func decode(resp *http.Response) ([]Sample, error) {
 	case r.Data.ResultType != "vector":
 		return nil, problem.New(problem.Unavailable, "the query gives a %s, not a vector", brief(r.Data.ResultType))
 	}
-	samples := make([]Sample, len(r.Data.Result))
-	for i, element := range r.Data.Result {
+	return vector(r.Data.Result)
+}
+
+func vector(raw json.RawMessage) ([]Sample, error) {
+	var elements []element
+	if err := json.Unmarshal(raw, &elements); err != nil {
+		return nil, problem.Wrap(problem.Unavailable, err, "the telemetry store answered what is no vector")
+	}
+	samples := make([]Sample, len(elements))
+	for i, e := range elements {
 		var text string
-		if err := json.Unmarshal(element.Value[1], &text); err != nil {
+		if err := json.Unmarshal(e.Value[1], &text); err != nil {
 			return nil, problem.Wrap(problem.Unavailable, err, "the telemetry store answered a sample without value")
 		}
 		v, err := strconv.ParseFloat(text, 64)
 		if err != nil {
 			return nil, problem.Wrap(problem.Unavailable, err, "the telemetry store answered a value that is no number")
 		}
-		samples[i] = Sample{Labels: element.Metric, Value: v}
+		samples[i] = Sample{Labels: e.Metric, Value: v}
 	}
 	return samples, nil
 }

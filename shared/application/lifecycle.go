@@ -229,8 +229,8 @@ func (a *Application) forget(ctx context.Context, tx *store.Tx) error {
 	return a.announce(ctx, tx, events.ApplicationDeleted, "deleted", "gone")
 }
 
-// Settle ends a deletion whose last removal was just reported.
-func Settle(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
+// settleAfter ends a deletion whose last removal was just reported.
+func settleAfter(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
 	a, err := Lock(ctx, tx, id)
 	if problem.KindOf(err) == problem.NotFound {
 		return nil
@@ -246,4 +246,14 @@ func (a *Application) settle(ctx context.Context, tx *store.Tx) error {
 		return nil
 	}
 	return a.forget(ctx, tx)
+}
+
+// Report takes an agent's report on a job (job.Work) and draws the consequence for its application: a deletion ends with
+// the last removal.
+func Report(ctx context.Context, tx *store.Tx, r job.Report, lease time.Duration) (*job.Job, error) {
+	j, err := job.Work(ctx, tx, r, lease)
+	if err != nil || j.Type != job.Delete || j.State != job.Finished || j.Cleans != nil {
+		return j, err
+	}
+	return j, settleAfter(ctx, tx, j.ApplicationID)
 }

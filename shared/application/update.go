@@ -37,8 +37,7 @@ func Update(ctx context.Context, tx *store.Tx, id uuid.UUID, document []byte, lo
 		return nil, problem.New(problem.Conflict, "application %s is being deleted", id)
 	}
 	if app.Name != "" && app.Name != a.Name {
-		f := problem.Field{Path: "name", Detail: fmt.Sprintf("is %q, but the application is %q: a name cannot change", app.Name, a.Name)}
-		return nil, &problem.Error{Kind: problem.Invalid, Detail: "this is another application", Fields: []problem.Field{f}}
+		return nil, nameChanged("name", app.Name, a.Name)
 	}
 	if string(document) == a.Descriptor {
 		return Get(ctx, tx, id)
@@ -124,4 +123,9 @@ func normal(in job.Instruction) job.Instruction {
 		in.Requirements.Resources = nil
 	}
 	return in
+}
+
+func nameChanged(path, given, name string) error {
+	f := problem.Field{Path: path, Detail: fmt.Sprintf("is %q, but the application is %q: a name cannot change", given, name)}
+	return &problem.Error{Kind: problem.Invalid, Detail: "this is another application", Fields: []problem.Field{f}}
 }

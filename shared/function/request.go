@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -216,4 +217,29 @@ func LinkNext(w http.ResponseWriter, r *http.Request, last Cursor) {
 	query.Set("cursor", base64.RawURLEncoding.EncodeToString(raw))
 	next.RawQuery = query.Encode()
 	w.Header().Set("Link", fmt.Sprintf("<%s>; rel=\"next\"", next.RequestURI()))
+}
+
+// Document reads a body that holds a descriptor: YAML or JSON under any of the media types that clients send it with.
+func Document(r *http.Request) ([]byte, error) {
+	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if r.Header.Get("Content-Type") != "" && err != nil {
+		return nil, problem.New(problem.Malformed, "Content-Type %q cannot be read", r.Header.Get("Content-Type"))
+	}
+	switch media {
+	case "", "text/plain", "application/json", "application/yaml", "application/x-yaml", "text/yaml", "text/x-yaml",
+		"application/octet-stream", "application/x-www-form-urlencoded": // the last is what curl sends unasked
+		return Body(r)
+	}
+	return nil, problem.New(problem.UnsupportedMedia, "send the descriptor as application/yaml, application/json or text/plain, not %s", media)
+}
+
+// WritePage answers a list, with a Link to the next page when this one is full.
+func WritePage[T any](w http.ResponseWriter, r *http.Request, p Page, list []T, cursor func(T) Cursor) error {
+	if len(list) == p.Limit && len(list) > 0 {
+		LinkNext(w, r, cursor(list[len(list)-1]))
+	}
+	if list == nil {
+		list = []T{}
+	}
+	return WriteJSON(w, http.StatusOK, list)
 }

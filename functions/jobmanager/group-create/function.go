@@ -1,0 +1,66 @@
+// Package groupcreate takes an application descriptor, stores the application and announces it.
+package groupcreate
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes: []string{"POST /jobmanager/groups"},
+	Role:   auth.Operator,
+	Emits:  []string{events.ApplicationSubmitted},
+}
+
+// Function is the operation with its settings and store.
+type Function struct {
+	db     *store.DB
+	config config
+}
+
+type config struct {
+	LostAfter time.Duration `envconfig:"LOST_TELEMETRY_AFTER" default:"5m"` // where the descriptor does not say
+}
+
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	f := &Function{db: env.DB}
+	return f, env.Config(&f.config)
+}
+
+// Handle answers 201 with the JobGroup at once; its components are placed by the reaction to the event.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	document, err := function.Document(r)
+	if err != nil {
+		return err
+	}
+	key := r.Header.Get("Idempotency-Key")
+	if len(key) > 255 {
+		return problem.New(problem.Malformed, "the Idempotency-Key has more than 255 characters")
+	}
+	var app *application.Application
+	var fresh bool
+	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+		app, fresh, err = application.Submit(ctx, tx, application.Submission{
+			Document: document, Caller: auth.From(ctx).Subject, IdempotencyKey: key, LostAfter: f.config.LostAfter,
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", "/jobmanager/groups/"+app.ID.String())
+	if !fresh {
+		w.Header().Set("Idempotent-Replay", "true")
+	}
+	return function.WriteJSON(w, http.StatusCreated, app)
+}

@@ -1,0 +1,67 @@
+// Package groupupdate gives an application a new descriptor; only what differs is touched.
+package groupupdate
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes: []string{"PUT /jobmanager/groups", "PUT /jobmanager/groups/{group_uuid}"},
+	Role:   auth.Operator,
+	Emits:  []string{events.ApplicationUpdated, events.JobReady},
+}
+
+// Function is the operation with its settings and store.
+type Function struct {
+	db     *store.DB
+	config config
+}
+
+type config struct {
+	LostAfter time.Duration `envconfig:"LOST_TELEMETRY_AFTER" default:"5m"` // where the descriptor does not say
+}
+
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	f := &Function{db: env.DB}
+	return f, env.Config(&f.config)
+}
+
+// Handle takes a descriptor, of the application in the path, in the query (?id=) or else the only one of its name; or a
+// JobGroup as GET answers it, with changed objects in its jobs.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	body, err := function.Document(r)
+	if err != nil {
+		return err
+	}
+	query := function.NewQuery(r, "id")
+	id := query.ID("id")
+	if err := query.Err(); err != nil {
+		return err
+	}
+	if r.PathValue("group_uuid") != "" {
+		given, err := function.PathID(r, "group_uuid")
+		if err != nil {
+			return err
+		}
+		id = &given
+	}
+	var app *application.Application
+	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+		app, err = application.Put(ctx, tx, id, body, f.config.LostAfter)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return function.WriteJSON(w, http.StatusOK, app)
+}

@@ -1,0 +1,47 @@
+// Package historylist lists what happened, with causes.
+package historylist
+
+import (
+	"math"
+	"net/http"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes: []string{"GET /jobmanager/history"},
+	Role:   auth.Viewer,
+}
+
+// Function is the operation with its store.
+type Function struct{ db *store.DB }
+
+// New returns the function.
+func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
+
+// Handle answers entries after the id ?after=, oldest first, or without it the newest ones; ?app= narrows to one
+// application.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	query := function.NewQuery(r, "app", "after", "limit")
+	app := query.ID("app")
+	after := query.Int("after", -1, 0, math.MaxInt64)
+	limit := int(query.Int("limit", function.DefaultLimit, 1, function.MaxLimit))
+	if err := query.Err(); err != nil {
+		return err
+	}
+	var entries []history.Entry
+	var err error
+	if after < 0 {
+		entries, err = history.Tail(r.Context(), f.db, app, limit)
+	} else {
+		entries, err = history.After(r.Context(), f.db, app, after, limit)
+	}
+	if err != nil {
+		return err
+	}
+	return function.WriteJSON(w, http.StatusOK, entries)
+}

@@ -1,0 +1,39 @@
+// Package incompliancecreate takes a policy violation and carries out its remediation.
+package incompliancecreate
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/policy"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes: []string{"POST /jobmanager/policies/incompliance", "POST /jobmanager/policies/incompliance/create"},
+	Role:   auth.Operator,
+	Emits:  []string{events.ApplicationDisplaced, events.JobReady},
+}
+
+// Function is the operation with its store.
+type Function struct{ db *store.DB }
+
+// New returns the function.
+func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
+
+// Handle answers the incompliance once its remediation is on its way; one that was sent before changes nothing more.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	var in policy.Incompliance
+	if err := function.DecodeJSON(r, &in); err != nil {
+		return err
+	}
+	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error { return policy.Remediate(ctx, tx, &in) })
+	if err != nil {
+		return err
+	}
+	return function.WriteJSON(w, http.StatusOK, in)
+}

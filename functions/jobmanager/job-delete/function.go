@@ -1,0 +1,37 @@
+// Package jobdelete forgets a job of which nothing runs.
+package jobdelete
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes: []string{"DELETE /jobmanager/jobs/{job_uuid}"},
+	Role:   auth.Operator,
+}
+
+// Function is the operation with its store.
+type Function struct{ db *store.DB }
+
+// New returns the function.
+func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
+
+// Handle answers the number of jobs that are gone, as the contract has it: 1.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	id, err := function.PathID(r, "job_uuid")
+	if err != nil {
+		return err
+	}
+	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error { return job.Remove(ctx, tx, id) })
+	if err != nil {
+		return err
+	}
+	return function.WriteJSON(w, http.StatusOK, 1)
+}

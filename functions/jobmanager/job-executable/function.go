@@ -1,0 +1,53 @@
+// Package jobexecutable tells an agent what it may take now.
+package jobexecutable
+
+import (
+	"net/http"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes: []string{
+		"GET /jobmanager/jobs/executable/{orchestrator}/{agent_id}",
+		"GET /jobmanager/jobs/executable/{orchestrator}",
+		"GET /jobmanager/jobs/executable/orchestrator/{orchestrator}",
+	},
+	Role: auth.Agent,
+}
+
+// Function is the operation with its store.
+type Function struct{ db *store.DB }
+
+// New returns the function.
+func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
+
+// Handle answers a list of jobs, which may be empty. The agent is named in the path, or as ?icos_agent_id=.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	orchestrator, err := job.ParseOrchestrator(r.PathValue("orchestrator"))
+	if err != nil {
+		return err
+	}
+	query := function.NewQuery(r, "icos_agent_id")
+	agent := query.Text("icos_agent_id")
+	if err := query.Err(); err != nil {
+		return err
+	}
+	if named := r.PathValue("agent_id"); named != "" {
+		agent = named
+	}
+	if agent != "" {
+		if err := auth.ActAs(r.Context(), agent); err != nil {
+			return err
+		}
+	}
+	jobs, err := job.Executable(r.Context(), f.db, orchestrator, agent)
+	if err != nil {
+		return err
+	}
+	return function.WriteJSON(w, http.StatusOK, jobs)
+}

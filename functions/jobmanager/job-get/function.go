@@ -1,0 +1,36 @@
+// Package jobget answers one job.
+package jobget
+
+import (
+	"net/http"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes: []string{"GET /jobmanager/jobs/{job_uuid}"},
+	Role:   auth.Viewer,
+}
+
+// Function is the operation with its store.
+type Function struct{ db *store.DB }
+
+// New returns the function.
+func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
+
+// Handle answers the job.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	id, err := function.PathID(r, "job_uuid")
+	if err != nil {
+		return err
+	}
+	j, err := job.Get(r.Context(), f.db, id)
+	if err != nil {
+		return err
+	}
+	return function.WriteJSON(w, http.StatusOK, j)
+}

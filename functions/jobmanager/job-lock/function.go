@@ -1,0 +1,97 @@
+// Package joblock serves the oldest locking contract, in which an agent puts a lock on a job.
+package joblock
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes: []string{"PUT /jobmanager/jobs/{job_uuid}"},
+	Role:   auth.Agent,
+	Emits:  []string{events.JobFinished, events.JobReady, events.ApplicationDeleted},
+}
+
+// Function is the operation with its settings and store.
+type Function struct {
+	db     *store.DB
+	config config
+}
+
+type config struct {
+	Lease time.Duration `envconfig:"JOB_LEASE" default:"300s"` // how long an agent owns a job without a sign of life
+}
+
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	f := &Function{db: env.DB}
+	return f, env.Config(&f.config)
+}
+
+// The states of the oldest contract (contracts/icos.md §1.8).
+const (
+	unlock   = 1
+	lock     = 2
+	complete = 3
+)
+
+type request struct {
+	State   int    `json:"state"`
+	OwnerID string `json:"owner_id"` // the oldest agents do not send it: the token says who they are
+}
+
+// Handle locks (2), completes (3) or unlocks (1) the job for the caller.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	id, err := function.PathID(r, "job_uuid")
+	if err != nil {
+		return err
+	}
+	var in request
+	if err := function.DecodeJSON(r, &in); err != nil {
+		return err
+	}
+	agent := cmp.Or(in.OwnerID, auth.From(r.Context()).AgentID, auth.From(r.Context()).Subject)
+	if err := auth.ActAs(r.Context(), agent); err != nil {
+		return err
+	}
+	var j *job.Job
+	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+		if err := f.apply(ctx, tx, id, in.State, agent); err != nil {
+			return err
+		}
+		j, err = job.Get(ctx, tx, id)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return function.WriteJSON(w, http.StatusOK, j)
+}
+
+func (f *Function) apply(ctx context.Context, tx *store.Tx, id uuid.UUID, state int, agent string) error {
+	switch state {
+	case lock:
+		return job.Take(ctx, tx, id, agent, f.config.Lease)
+	case complete:
+		_, err := application.Report(ctx, tx, job.Report{ID: id, OwnerID: agent, State: job.Finished}, f.config.Lease)
+		return err
+	case unlock:
+		return job.Release(ctx, tx, id, agent)
+	}
+	var faults problem.Faults
+	faults.Add("state", 0, "is %d; 1 unlocks, 2 locks, 3 completes", state)
+	return faults.Err("the request is not valid")
+}

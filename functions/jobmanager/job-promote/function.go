@@ -1,0 +1,68 @@
+// Package jobpromote gives an agent a job to work on, to one agent only.
+package jobpromote
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes: []string{"PATCH /jobmanager/jobs/promote/{job_uuid}"},
+	Role:   auth.Agent,
+}
+
+// Function is the operation with its settings and store.
+type Function struct {
+	db     *store.DB
+	config config
+}
+
+type config struct {
+	Lease time.Duration `envconfig:"JOB_LEASE" default:"300s"` // how long an agent owns a job without a sign of life
+}
+
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	f := &Function{db: env.DB}
+	return f, env.Config(&f.config)
+}
+
+type request struct {
+	OwnerID string `json:"owner_id"`
+}
+
+// Handle answers 204 to the winner, and to the winner again, whose lease it renews; 409 to everyone else.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	id, err := function.PathID(r, "job_uuid")
+	if err != nil {
+		return err
+	}
+	var in request
+	if err := function.DecodeJSON(r, &in); err != nil {
+		return err
+	}
+	if in.OwnerID == "" {
+		var faults problem.Faults
+		faults.Add("owner_id", 0, "is required: it names the agent")
+		return faults.Err("the request is not valid")
+	}
+	if err := auth.ActAs(r.Context(), in.OwnerID); err != nil {
+		return err
+	}
+	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+		return job.Take(ctx, tx, id, in.OwnerID, f.config.Lease)
+	})
+	if err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

@@ -1,0 +1,73 @@
+// Package jobupdate takes an agent's report on its job.
+package jobupdate
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes: []string{"PUT /jobmanager/jobs"},
+	Role:   auth.Agent,
+	Emits:  []string{events.JobFinished, events.JobDegraded, events.ResourceChanged, events.ApplicationDeleted},
+}
+
+// Function is the operation with its settings and store.
+type Function struct {
+	db     *store.DB
+	config config
+}
+
+type config struct {
+	Lease time.Duration `envconfig:"JOB_LEASE" default:"300s"` // how long an agent owns a job without a sign of life
+}
+
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	f := &Function{db: env.DB}
+	return f, env.Config(&f.config)
+}
+
+// Handle takes the job as the agent knows it, with its new state and resource, and answers the job as it is then. A
+// report of an agent that does not own the job any more is answered 409 and changes nothing.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	query := function.NewQuery(r, "id", "orchestrator") // newer agents name the job here as well
+	id := query.ID("id")
+	query.Text("orchestrator")
+	if err := query.Err(); err != nil {
+		return err
+	}
+	var report job.Report
+	if err := function.DecodeJSON(r, &report); err != nil {
+		return err
+	}
+	if id != nil && report.ID == uuid.Nil {
+		report.ID = *id
+	}
+	if report.OwnerID != "" {
+		if err := auth.ActAs(r.Context(), report.OwnerID); err != nil {
+			return err
+		}
+	}
+	var j *job.Job
+	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+		var err error
+		j, err = application.Report(ctx, tx, report, f.config.Lease)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return function.WriteJSON(w, http.StatusOK, j)
+}

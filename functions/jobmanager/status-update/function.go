@@ -1,0 +1,79 @@
+// Package statusupdate takes the conditions that an orchestrator shows for a job.
+package statusupdate
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes: []string{
+		"PUT /jobmanager/status",
+		"PUT /jobmanager/status/{$}",
+		"PUT /jobmanager/resources/status",
+		"PUT /jobmanager/resources/status/{id}",
+	},
+	Role:  auth.Agent,
+	Emits: []string{events.ResourceChanged, events.JobFinished, events.JobDegraded},
+}
+
+// Function is the operation with its settings and store.
+type Function struct {
+	db     *store.DB
+	config config
+}
+
+type config struct {
+	Lease time.Duration `envconfig:"JOB_LEASE" default:"300s"` // how long an agent owns a job without a sign of life
+}
+
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	f := &Function{db: env.DB}
+	return f, env.Config(&f.config)
+}
+
+// Handle takes a Resource that names the copy it is about by epoch, owner_id or resource_uuid, and answers the resource
+// as it is then. A copy that the job has left is answered 409 and changes nothing. The short form
+// {"job_id", "status": "Available"} sets one condition.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	var in job.Status
+	if err := function.DecodeJSON(r, &in); err != nil {
+		return err
+	}
+	if in.JobID == uuid.Nil {
+		in.JobID = in.ID
+	}
+	if r.PathValue("id") != "" && in.JobID == uuid.Nil {
+		id, err := function.PathID(r, "id")
+		if err != nil {
+			return err
+		}
+		in.JobID = id
+	}
+	if in.OwnerID != "" {
+		if err := auth.ActAs(r.Context(), in.OwnerID); err != nil {
+			return err
+		}
+	}
+	var j *job.Job
+	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+		var err error
+		j, err = job.Observe(ctx, tx, in, f.config.Lease)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return function.WriteJSON(w, http.StatusOK, j.Resource())
+}

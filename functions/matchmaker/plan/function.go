@@ -1,0 +1,54 @@
+// Package plan shows what submitting a descriptor would change, without changing it.
+package plan
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/match"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes: []string{"POST /matchmaker/plan", "POST /plan"},
+	Role:   auth.Viewer,
+}
+
+// Function is the operation with its settings and store.
+type Function struct {
+	db     *store.DB
+	config config
+}
+
+type config struct {
+	match.Settings
+	LostAfter time.Duration `envconfig:"LOST_TELEMETRY_AFTER" default:"5m"` // where the descriptor does not say
+}
+
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	f := &Function{db: env.DB}
+	return f, env.Config(&f.config)
+}
+
+// Handle takes a descriptor and answers the steps; ?app=ID names the application to update, else the only one of that
+// name is meant, else a new one.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	query := function.NewQuery(r, "app")
+	app := query.ID("app")
+	if err := query.Err(); err != nil {
+		return err
+	}
+	document, err := function.Document(r)
+	if err != nil {
+		return err
+	}
+	preview, err := match.Look(r.Context(), f.db, document, app, f.config.Settings, f.config.LostAfter)
+	if err != nil {
+		return err
+	}
+	return function.WriteJSON(w, http.StatusOK, preview)
+}

@@ -1,0 +1,143 @@
+package application
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Put takes what PUT groups may carry: a descriptor, or a JobGroup as the API answered it with changes in it. id names
+// the application; nil takes it from the JobGroup, or else means the only application of the descriptor's name.
+func Put(ctx context.Context, tx *store.Tx, id *uuid.UUID, body []byte, lostAfter time.Duration) (*Application, error) {
+	if group, ok, err := parseGroup(body); err != nil {
+		return nil, err
+	} else if ok {
+		return group.put(ctx, tx, id, lostAfter)
+	}
+	if id == nil {
+		app, err := descriptor.Parse(body)
+		if err != nil {
+			return nil, err
+		}
+		named, err := Named(ctx, tx, app.Name)
+		if err != nil {
+			return nil, err
+		}
+		id = &named
+	}
+	return Update(ctx, tx, *id, body, lostAfter)
+}
+
+// group is the JobGroup form of an update.
+type group struct {
+	ID    uuid.UUID  `json:"id"`
+	OldID uuid.UUID  `json:"ID"`
+	Name  string     `json:"appName"`
+	Jobs  []groupJob `json:"jobs"`
+}
+
+type groupJob struct {
+	ID        uuid.UUID `json:"id"`
+	OldID     uuid.UUID `json:"ID"`
+	Manifests []struct {
+		YAML string `json:"yamlString"`
+	} `json:"manifests"`
+	Instruction *struct {
+		Contents []job.Content `json:"contents"`
+	} `json:"instruction"`
+}
+
+// parseGroup reads the JobGroup form; ok is false for a descriptor, which has no list of jobs.
+func parseGroup(body []byte) (g group, ok bool, err error) {
+	if trimmed := bytes.TrimSpace(body); len(trimmed) == 0 || trimmed[0] != '{' {
+		return g, false, nil
+	}
+	var keys map[string]json.RawMessage
+	if json.Unmarshal(body, &keys) != nil || keys["jobs"] == nil {
+		return g, false, nil
+	}
+	if err := function.Unmarshal(body, &g); err != nil {
+		return g, true, err
+	}
+	if g.ID == uuid.Nil {
+		g.ID = g.OldID
+	}
+	return g, true, nil
+}
+
+// put writes the objects that differ from the stored ones into the descriptor and updates the application by it, so that
+// an update has one way to happen.
+func (g *group) put(ctx context.Context, tx *store.Tx, id *uuid.UUID, lostAfter time.Duration) (*Application, error) {
+	if id == nil {
+		id = &g.ID
+	}
+	if g.ID != uuid.Nil && *id != g.ID {
+		return nil, problem.New(problem.Conflict, "the JobGroup is %s, the request names %s", g.ID, id)
+	}
+	a, err := Get(ctx, tx, *id)
+	if err != nil {
+		return nil, err
+	}
+	if g.Name != "" && g.Name != a.Name {
+		return nil, nameChanged("appName", g.Name, a.Name)
+	}
+	document := []byte(a.Descriptor)
+	for i, in := range g.Jobs {
+		id := in.ID
+		if id == uuid.Nil {
+			id = in.OldID
+		}
+		at := slices.IndexFunc(a.Jobs, func(j *job.Job) bool { return j.ID == id && j.Cleans == nil })
+		if at < 0 {
+			continue // a clean-up, perhaps one that has ended since the JobGroup was read
+		}
+		stored := a.Jobs[at].Instruction.Contents
+		contents := in.contents(stored)
+		if slices.Equal(contents, stored) {
+			continue
+		}
+		if document, err = descriptor.WithManifests(document, a.Jobs[at].Component, manifests(contents)); err != nil {
+			f := problem.Field{Path: fmt.Sprintf("jobs[%d]", i), Detail: err.Error()}
+			return nil, &problem.Error{Kind: problem.Invalid, Detail: "the JobGroup is not valid", Fields: []problem.Field{f}}
+		}
+	}
+	return Update(ctx, tx, *id, document, lostAfter)
+}
+
+// contents returns the objects that the client wants: the model of v1.4.1 and that of D3.2 both stand in an answer, and
+// the one that was changed counts.
+func (in *groupJob) contents(stored []job.Content) []job.Content {
+	if in.Instruction != nil && in.Instruction.Contents != nil && !slices.Equal(in.Instruction.Contents, stored) {
+		return in.Instruction.Contents
+	}
+	if in.Manifests == nil {
+		return stored
+	}
+	contents := make([]job.Content, len(in.Manifests))
+	for i, m := range in.Manifests {
+		contents[i].YAML = m.YAML
+		if i < len(stored) {
+			contents[i].Name = stored[i].Name
+		}
+	}
+	return contents
+}
+
+func manifests(contents []job.Content) []descriptor.Manifest {
+	list := make([]descriptor.Manifest, len(contents))
+	for i, c := range contents {
+		list[i] = descriptor.Manifest{Name: c.Name, YAML: c.YAML}
+	}
+	return list
+}

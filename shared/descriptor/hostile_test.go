@@ -105,7 +105,12 @@ func hostile() map[string]refused {
 		"structure in a block by another line break":  {"a: |\n  x\u2028b: [" + fill("1,") + "1]", large},
 		"structure below a quote in plain text":       {"a: b\n  \"c\nd: [" + fill("1,") + "1]", large},
 		"ten thousand components":                     {"components:\n" + numbered(10_000, "- name: c%d\n"), invalid},
-		"twenty thousand policies":                    {valid + "policies:\n" + strings.Repeat("- type: x\n", 20_000), invalid},
+		"twenty thousand policies": {
+			valid + "policies:\n" + strings.Repeat("- security: low\n", 20_000), invalid,
+		},
+		"a thousand components that share a large manifest": {"components:\n" +
+			numbered(999, "- {name: c%d, manifests: [m]}\n") + "manifests:\n- name: m\n  manifest: {kind: " +
+			strings.Repeat("x", 100_000) + "}\n", large},
 		"twenty thousand services": {"components:\n- name: c\n  communication:\n" +
 			strings.Repeat("  - incoming: a\n", 20_000), invalid},
 		"twenty thousand manifests":    {valid + "manifests:\n" + strings.Repeat("- {}\n", 20_000), invalid},

@@ -269,6 +269,13 @@ func TestForms(t *testing.T) {
 				require.Equal(t, []string{"web Deployment", "web Service"}, kinds(&a.Components[0]))
 			},
 		},
+		"a component's own objects may share a name too": {
+			doc: "components:\n- name: c\n  type: kubernetes\n  manifests:\n  - {name: web, manifest: {kind: Deployment}}\n" +
+				"  - {name: web, manifest: {kind: Service}}\n  - manifest: {kind: Pod, metadata: {name: own}}\n",
+			check: func(t *testing.T, a *application) {
+				require.Equal(t, []string{"web Deployment", "web Service", "own Pod"}, kinds(&a.Components[0]))
+			},
+		},
 		"a kind nobody knows is kept": {
 			doc: "components:\n- {name: c, type: kubernetes, manifests: [q]}\nmanifests:\n- name: q\n  manifest:\n" +
 				"    apiVersion: example.org/v9\n    kind: Quux\n    spec: {on: yes, mode: 0o644, at: 2020-01-01, s: \"12\"}\n",
@@ -707,6 +714,10 @@ policies:
 		"a manifest defined twice": {
 			top("manifests:\n- {name: x, manifest: {kind: Pod}}\n- {name: x, manifest: {kind: Pod}}"),
 			[]string{`manifests[1].manifest (line 9): "x" is defined a second time; the first is on line 8`},
+		},
+		"a component that has the same object twice": {
+			"components:\n- name: c\n  manifests:\n  - {name: m, manifest: {kind: Pod}}\n  - {name: m, manifest: {kind: Pod}}\n",
+			[]string{`components[0].manifests[1].manifest (line 5): this component has the Pod "m" already`},
 		},
 		"a manifest without its object": {
 			top("manifests:\n- {name: x}\n- {manifest: {kind: Pod}}\n- {name: y, manifest: text}"),

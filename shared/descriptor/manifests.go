@@ -166,17 +166,22 @@ func (r *reader) manifestEntry(entry *yaml.Node, path string, seen map[string]bo
 		r.fault(join(path, "name"), entry, "is missing")
 		return nil
 	}
-	if seen[name] {
+	kind := scalar(object, "kind")
+	if key := name + "\x00" + kind; !seen[key] {
+		seen[key] = true
+	} else if object != nil {
+		r.complain(objectPath, object, "this component has the %s %q already", shorten(kind), shorten(name))
+		return nil
+	} else {
 		r.warn(path, entry, "%q is named twice by this component", shorten(name))
 		return nil
 	}
-	seen[name] = true
 	if object != nil {
 		if object.Kind != yaml.MappingNode || len(object.Content) == 0 {
 			r.complain(objectPath, object, "must be an object, not %s", kindOf(object))
 			return nil
 		}
-		d := &definition{name: name, path: objectPath, node: object, kind: scalar(object, "kind"), used: true}
+		d := &definition{name: name, path: objectPath, node: object, kind: kind, used: true}
 		return plan{{name: name, def: d}}
 	}
 	defs := r.index.byName[name]

@@ -71,7 +71,7 @@ func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fr
 
 func submitted(ctx context.Context, tx *store.Tx, s Submission) (*Application, error) {
 	// Two requests with one key wait for each other here, so the second finds what the first stored.
-	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 1))`, s.Caller+"\x00"+s.IdempotencyKey); err != nil {
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 1))`, s.Caller+"\n"+s.IdempotencyKey); err != nil {
 		return nil, fmt.Errorf("lock idempotency key: %w", err)
 	}
 	found, err := many(ctx, tx, selectByKey, s.Caller, s.IdempotencyKey)

@@ -131,7 +131,8 @@ func repeatable(err error) bool {
 	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")
 }
 
-// Classify gives an error of Postgres that the caller can wait out the kind Unavailable; others pass unchanged.
+// Classify gives an error of Postgres that the caller can wait out the kind Unavailable, and one about text that Postgres
+// cannot hold the kind Invalid; others pass unchanged.
 func Classify(err error) error {
 	if err == nil || problem.KindOf(err) != problem.Internal {
 		return err
@@ -140,6 +141,8 @@ func Classify(err error) error {
 	var connect *pgconn.ConnectError
 	var network net.Error
 	switch {
+	case errors.As(err, &pg) && (pg.Code == "22021" || pg.Code == "22P05"):
+		return problem.Wrap(problem.Invalid, err, "a text holds a NUL character or is not UTF-8")
 	case errors.As(err, &pg):
 		// 08 connection, 53 resources (too many connections), 57 operator intervention (restart, shutdown), 40 conflicts.
 		if strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "53") || strings.HasPrefix(pg.Code, "57P") || repeatable(err) {

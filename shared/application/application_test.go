@@ -1,0 +1,513 @@
+package application_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// shop has two components; image is what an update changes.
+func shop(image string) []byte {
+	return fmt.Appendf(nil, `
+name: shop
+description: a shop
+components:
+  - name: web
+    type: kubernetes
+    requirements: {cpu: 500m, memory: 64Mi}
+    manifests:
+      - name: web
+        manifest: {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: {image: %s}}
+  - name: db
+    type: kubernetes
+    manifests:
+      - name: db
+        manifest: {apiVersion: v1, kind: Pod, metadata: {name: db}}
+`, image)
+}
+
+var edge = job.Target{Orchestrator: "ocm", Cluster: "edge", Node: "n1"}
+
+// world is one database with the steps a test takes in it.
+type world struct {
+	*testing.T
+	db *store.DB
+}
+
+func (w world) tx(fn func(ctx context.Context, tx *store.Tx) error) error {
+	return w.db.Tx(store.WithSource(context.Background(), "/test"), fn)
+}
+
+func (w world) submit(document []byte, key string) (*application.Application, bool) {
+	w.Helper()
+	var app *application.Application
+	var fresh bool
+	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) (err error) {
+		app, fresh, err = application.Submit(ctx, tx, application.Submission{
+			Document: document, Caller: "alice", IdempotencyKey: key, LostAfter: time.Minute,
+		})
+		return err
+	}))
+	return app, fresh
+}
+
+// run brings every job of the application to Finished and Available at the edge, owned by agent.
+func (w world) run(app *application.Application, agent string) *application.Application {
+	w.Helper()
+	app = w.get(app.ID)
+	for _, j := range app.Jobs {
+		require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error { return j.Place(ctx, tx, edge, "test") }))
+		require.NoError(w, w.take(j.ID, agent))
+		require.NoError(w, w.finish(w.job(j.ID)))
+	}
+	return w.get(app.ID)
+}
+
+func (w world) get(id uuid.UUID) *application.Application {
+	w.Helper()
+	app, err := application.Get(context.Background(), w.db, id)
+	require.NoError(w, err)
+	return app
+}
+
+func (w world) job(id uuid.UUID) *job.Job {
+	w.Helper()
+	j, err := job.Get(context.Background(), w.db, id)
+	require.NoError(w, err)
+	return j
+}
+
+func (w world) take(id uuid.UUID, agent string) error {
+	return w.tx(func(ctx context.Context, tx *store.Tx) error { return job.Take(ctx, tx, id, agent, time.Minute) })
+}
+
+func (w world) report(r job.Report) error {
+	return w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := application.Report(ctx, tx, r, time.Minute)
+		return err
+	})
+}
+
+// finish reports the job done, as its owner sees it.
+func (w world) finish(j *job.Job) error {
+	r := job.Report{ID: j.ID, OwnerID: j.OwnerID, Type: j.Type, State: job.Finished, Epoch: j.Epoch}
+	r.Resource = job.Resource{UUID: "res-" + j.ID.String(), Name: j.Component, Conditions: []job.Condition{
+		{Type: job.ConditionApplied, Status: "True"}, {Type: job.ConditionAvailable, Status: "True"},
+	}}
+	return w.report(r)
+}
+
+func (w world) executable(agent string) []*job.Job {
+	w.Helper()
+	jobs, err := job.Executable(context.Background(), w.db, "ocm", agent)
+	require.NoError(w, err)
+	return jobs
+}
+
+func (w world) published(typ string) int {
+	n := 0
+	for _, e := range storetest.Published(w.db) {
+		if e.Type() == typ {
+			n++
+		}
+	}
+	return n
+}
+
+func TestSubmit_theSameKeyGivesTheSameApplication(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	var wg sync.WaitGroup
+	var fresh atomic.Int32
+	ids := make([]uuid.UUID, 8)
+	for i := range ids {
+		wg.Go(func() {
+			app, isNew := w.submit(shop("a"), "key-1")
+			ids[i] = app.ID
+			if isNew {
+				fresh.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, 1, fresh.Load())
+	for _, id := range ids {
+		require.Equal(t, ids[0], id)
+	}
+	require.Equal(t, 1, w.published(events.ApplicationSubmitted))
+
+	err := w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, _, err := application.Submit(ctx, tx, application.Submission{Document: shop("b"), Caller: "alice", IdempotencyKey: "key-1"})
+		return err
+	})
+	require.Equal(t, problem.Conflict, problem.KindOf(err), "one key cannot name two documents")
+}
+
+func TestSubmit_whatIsInvalidLeavesNothing(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	err := w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, _, err := application.Submit(ctx, tx, application.Submission{Document: []byte("name: Bad Name\ncomponents: []\n")})
+		return err
+	})
+	require.Equal(t, problem.Invalid, problem.KindOf(err))
+	var rows int
+	require.NoError(t, w.db.QueryRow(context.Background(),
+		`select (select count(*) from applications) + (select count(*) from jobs) + (select count(*) from history) + (select count(*) from outbox)`).Scan(&rows))
+	require.Zero(t, rows)
+}
+
+func TestLife_fromSubmissionToDeletion(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	status, _ := app.Status()
+	require.Equal(t, application.Pending, status)
+	require.Equal(t, "shop-"+app.ID.String()[:8], app.Namespace)
+	require.Empty(t, w.executable("agent-1"), "nothing is executable without a place")
+
+	app = w.run(app, "agent-1")
+	status, _ = app.Status()
+	require.Equal(t, application.Available, status)
+
+	err := w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, _, err := application.Delete(ctx, tx, app.ID, false)
+		return err
+	})
+	require.Equal(t, problem.Conflict, problem.KindOf(err), "what runs cannot be deleted")
+
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, gone, err := application.Delete(ctx, tx, app.ID, true)
+		require.False(t, gone)
+		return err
+	}))
+	require.Empty(t, w.executable("agent-2"), "a removal is its owner's work")
+	removals := w.executable("agent-1")
+	require.Len(t, removals, 2)
+	for i, j := range removals {
+		require.Equal(t, job.Delete, j.Type)
+		require.NoError(t, w.take(j.ID, "agent-1"))
+		require.NoError(t, w.finish(w.job(j.ID)))
+		if i == 0 {
+			status, _ = w.get(app.ID).Status()
+			require.Equal(t, application.Deleting, status)
+		}
+	}
+	_, err = application.Get(context.Background(), w.db, app.ID)
+	require.Equal(t, problem.NotFound, problem.KindOf(err))
+	require.Equal(t, 1, w.published(events.ApplicationDeleted))
+	require.NoError(t, w.finish(&job.Job{ID: removals[0].ID, OwnerID: "agent-1", Type: job.Delete, Epoch: removals[0].Epoch}),
+		"a repeated report of a removal is no fault")
+}
+
+func TestStop_beforeAnyoneTookIt(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		stopped, err := application.Stop(ctx, tx, app.ID)
+		require.NoError(t, err)
+		status, _ := stopped.Status()
+		require.Equal(t, application.Finished, status)
+		return nil
+	}))
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, gone, err := application.Delete(ctx, tx, app.ID, false)
+		require.True(t, gone)
+		return err
+	}))
+}
+
+func TestStart_afterStopRunsAnewAndStillRemovesTheOldCopy(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	app = w.run(app, "agent-1")
+	for _, step := range []func(context.Context, *store.Tx, uuid.UUID) (*application.Application, error){application.Stop, application.Start} {
+		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+			_, err := step(ctx, tx, app.ID)
+			return err
+		}))
+	}
+	app = w.get(app.ID)
+	require.Len(t, app.Jobs, 4, "two components that wait for a place, two clean-ups")
+	cleanups := 0
+	for _, j := range app.Jobs {
+		if j.Cleans != nil {
+			cleanups++
+			require.Equal(t, "agent-1", j.OwnerID)
+			require.Equal(t, edge, j.Target)
+			continue
+		}
+		require.False(t, j.Placed())
+		require.Empty(t, j.OwnerID)
+		require.Equal(t, job.Create, j.Type)
+	}
+	require.Equal(t, 2, cleanups)
+	require.Equal(t, 1, w.published(events.ApplicationStarted))
+}
+
+func TestUpdate_touchesOnlyWhatDiffers(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	app = w.run(app, "agent-1")
+	before := map[string]time.Time{}
+	for _, j := range app.Jobs {
+		before[j.Component] = j.UpdatedAt
+	}
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		updated, err := application.Update(ctx, tx, app.ID, shop("b"), time.Minute)
+		require.NoError(t, err)
+		require.EqualValues(t, 2, updated.Version)
+		return nil
+	}))
+	for _, j := range w.get(app.ID).Jobs {
+		if j.Component == "db" {
+			require.Equal(t, before["db"], j.UpdatedAt, "db was not touched")
+			continue
+		}
+		require.Equal(t, job.Replace, j.Type)
+		require.Equal(t, job.Created, j.State)
+		require.Equal(t, "agent-1", j.OwnerID)
+		require.Contains(t, j.Instruction.Contents[0].YAML, "image: b")
+	}
+	work := w.executable("agent-1")
+	require.Len(t, work, 1, "the replacement reaches its agent")
+	require.NoError(t, w.take(work[0].ID, "agent-1"))
+	require.NoError(t, w.finish(w.job(work[0].ID)))
+	status, _ := w.get(app.ID).Status()
+	require.Equal(t, application.Available, status)
+}
+
+func TestUpdate_addsAndRemovesComponents(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	app = w.run(app, "agent-1")
+	without := []byte(`
+name: shop
+components:
+  - name: cache
+    type: kubernetes
+    manifests: [{name: c, manifest: {apiVersion: v1, kind: Pod, metadata: {name: c}}}]
+  - name: db
+    type: kubernetes
+    manifests:
+      - name: db
+        manifest: {apiVersion: v1, kind: Pod, metadata: {name: db}}
+`)
+	update := func(document []byte) *application.Application {
+		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+			_, err := application.Update(ctx, tx, app.ID, document, time.Minute)
+			return err
+		}))
+		return w.get(app.ID)
+	}
+	types := func(a *application.Application) map[string]job.Type {
+		m := map[string]job.Type{}
+		for _, j := range a.Jobs {
+			if j.Cleans == nil {
+				m[j.Component] = j.Type
+			}
+		}
+		return m
+	}
+	require.Equal(t, map[string]job.Type{"cache": job.Create, "db": job.Create, "web": job.Delete}, types(update(without)))
+	require.Equal(t, map[string]job.Type{"cache": job.Create, "db": job.Create, "web": job.Create}, types(update(shop("a"))),
+		"what comes back runs again, what was never taken is cancelled")
+}
+
+func TestPut_takesAJobGroupWithChangedObjects(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	app = w.run(app, "agent-1")
+	web := app.Jobs[1]
+	require.Equal(t, "web", web.Component)
+	body := fmt.Appendf(nil, `{"ID": %q, "jobs": [{"id": %q, "manifests": [{"yamlString": "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n"}]}]}`, app.ID, web.ID)
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := application.Put(ctx, tx, nil, body, time.Minute)
+		return err
+	}))
+	web = w.job(web.ID)
+	require.Equal(t, job.Replace, web.Type)
+	require.Contains(t, web.Instruction.Contents[0].YAML, "kind: Pod")
+	require.Contains(t, w.get(app.ID).Descriptor, "kind: Pod", "the descriptor follows, so that a later start runs the same")
+}
+
+func TestTake_oneOfManyAgentsWins(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	j := app.Jobs[0]
+	require.Equal(t, problem.Conflict, problem.KindOf(w.take(j.ID, "early")), "nothing can be taken before it has a place")
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return j.Place(ctx, tx, edge, "test") }))
+
+	var wg sync.WaitGroup
+	var won atomic.Int32
+	for i := range 16 {
+		wg.Go(func() {
+			if err := w.take(j.ID, fmt.Sprintf("agent-%d", i)); err == nil {
+				won.Add(1)
+			} else {
+				require.Equal(t, problem.Conflict, problem.KindOf(err))
+			}
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, 1, won.Load())
+	owner := w.job(j.ID).OwnerID
+	require.NoError(t, w.take(j.ID, owner), "the winner may repeat it")
+	require.Equal(t, problem.NotFound, problem.KindOf(w.take(uuid.New(), owner)))
+}
+
+func TestTakeOver_afterTheLeaseFencesTheFormerOwner(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	j := app.Jobs[0]
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return j.Place(ctx, tx, edge, "test") }))
+	require.NoError(t, w.take(j.ID, "slow"))
+	old := w.job(j.ID)
+	require.Empty(t, w.executable("quick"), "the lease holds")
+	require.Equal(t, problem.Conflict, problem.KindOf(w.take(j.ID, "quick")))
+
+	_, err := w.db.Exec(context.Background(), `update jobs set lease_until = now() - interval '1 second' where id = $1`, j.ID)
+	require.NoError(t, err)
+	require.Len(t, w.executable("quick"), 1)
+	require.NoError(t, w.take(j.ID, "quick"))
+	now := w.job(j.ID)
+	require.Equal(t, "quick", now.OwnerID)
+	require.Equal(t, old.Epoch+1, now.Epoch)
+
+	require.Equal(t, problem.Conflict, problem.KindOf(w.finish(old)), "a late report of the fenced owner is refused")
+	require.Equal(t, now, w.job(j.ID), "and changes nothing")
+	require.NoError(t, w.finish(now))
+}
+
+func TestReport(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	app = w.run(app, "agent-1")
+	j := app.Jobs[0]
+	good := job.Report{ID: j.ID, OwnerID: "agent-1", Type: job.Create, State: job.Finished, Epoch: j.Epoch}
+	for name, row := range map[string]struct {
+		change func(*job.Report)
+		kind   problem.Kind
+	}{
+		"another owner":               {func(r *job.Report) { r.OwnerID = "agent-2" }, problem.Conflict},
+		"nobody":                      {func(r *job.Report) { r.OwnerID = "" }, problem.Conflict},
+		"an older epoch":              {func(r *job.Report) { r.Epoch = 99 }, problem.Conflict},
+		"other work":                  {func(r *job.Report) { r.Type = job.Delete }, problem.Conflict},
+		"no such job":                 {func(r *job.Report) { r.ID = uuid.New() }, problem.NotFound},
+		"no progress":                 {func(r *job.Report) { r.State = job.Created }, problem.Invalid},
+		"back from the end":           {func(r *job.Report) { r.State = job.Progressing }, problem.Conflict},
+		"a condition without a type":  {func(r *job.Report) { r.Resource.Conditions = []job.Condition{{Status: "True"}} }, problem.Invalid},
+		"a condition that is perhaps": {func(r *job.Report) { r.Resource.Conditions = []job.Condition{{Type: "X", Status: "Perhaps"}} }, problem.Invalid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := good
+			row.change(&r)
+			err := w.report(r)
+			require.Error(t, err)
+			require.Equal(t, row.kind, problem.KindOf(err), err)
+			require.Equal(t, j, w.job(j.ID), "nothing has changed")
+		})
+	}
+	finished := w.published(events.JobFinished)
+	require.NoError(t, w.report(good))
+	require.Equal(t, finished, w.published(events.JobFinished), "a repeat is announced once")
+}
+
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	app = w.run(app, "agent-1")
+	j := app.Jobs[0]
+	observe := func(s job.Status) error {
+		s.JobID = j.ID
+		return w.tx(func(ctx context.Context, tx *store.Tx) error {
+			_, err := job.Observe(ctx, tx, s, time.Minute)
+			return err
+		})
+	}
+	conditions := func(status string) job.Resource {
+		return job.Resource{Conditions: []job.Condition{{Type: job.ConditionAvailable, Status: status}}}
+	}
+	require.Equal(t, problem.Conflict, problem.KindOf(observe(job.Status{Resource: conditions("False")})), "it must say which copy")
+	require.Equal(t, problem.Conflict, problem.KindOf(observe(job.Status{Resource: conditions("False"), Epoch: j.Epoch + 1})))
+	stray := conditions("False")
+	stray.UUID = "res-of-another-copy"
+	require.Equal(t, problem.Conflict, problem.KindOf(observe(job.Status{Resource: stray})))
+
+	require.NoError(t, observe(job.Status{Resource: conditions("False"), Epoch: j.Epoch}))
+	require.Equal(t, job.Degraded, w.job(j.ID).State)
+	status, _ := w.get(app.ID).Status()
+	require.Equal(t, application.Degraded, status)
+	require.NoError(t, observe(job.Status{Resource: conditions("True"), Epoch: j.Epoch}))
+	require.Equal(t, job.Finished, w.job(j.ID).State)
+	require.Equal(t, 1, w.published(events.JobDegraded))
+}
+
+func TestDisplaceLost_movesOnlyWhatItsOwnTimeoutSays(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	app = w.run(app, "agent-1")
+	heard := func(seconds int, schedulable bool) {
+		_, err := w.db.Exec(context.Background(), `insert into nodes (cluster, node, last_seen, schedulable)
+values ('edge', 'n1', now() - make_interval(secs => $1), $2) on conflict (cluster, node) do update set last_seen = excluded.last_seen, schedulable = excluded.schedulable`, seconds, schedulable)
+		require.NoError(t, err)
+	}
+	lost := func() []uuid.UUID {
+		ids, err := application.Lost(context.Background(), w.db)
+		require.NoError(t, err)
+		return ids
+	}
+	heard(30, true)
+	require.Empty(t, lost(), "half a minute is less than the minute it bears")
+	heard(61, true)
+	require.Equal(t, []uuid.UUID{app.ID}, lost())
+	heard(0, false)
+	require.Equal(t, []uuid.UUID{app.ID}, lost(), "a drained node is left at once")
+
+	displace := func() {
+		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return application.DisplaceLost(ctx, tx, app.ID) }))
+	}
+	displace()
+	require.Empty(t, lost(), "what has left is not found again")
+	displace()
+	require.Equal(t, 1, w.published(events.ApplicationDisplaced))
+	after := w.get(app.ID)
+	status, _ := after.Status()
+	require.Equal(t, application.Pending, status)
+	for _, j := range app.Jobs {
+		require.Equal(t, problem.Conflict, problem.KindOf(w.finish(j)), "the former owner is fenced")
+	}
+	clean := w.executable("agent-1")
+	require.Len(t, clean, 2, "it is told to remove what it still runs")
+	for _, c := range clean {
+		require.NotNil(t, c.Cleans)
+		require.NoError(t, w.take(c.ID, "agent-1"))
+		require.NoError(t, w.finish(w.job(c.ID)))
+	}
+	require.Len(t, w.get(app.ID).Jobs, 2)
+}

@@ -1,0 +1,256 @@
+package inprocess
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/google/uuid"
+	"sigs.k8s.io/yaml"
+
+	"github.com/littoral-project/littoral/shared/events"
+)
+
+// Broker accepts events and hands each to the functions whose Triggers match its type. It keeps what it accepted until
+// it was delivered, in the order it came. Made by NewBroker; it delivers nothing before Connect.
+type Broker struct {
+	triggers []trigger
+
+	mu        sync.Mutex
+	consumers map[string]http.Handler // by function name
+	immediate bool
+	busy      bool
+	queue     []cloudevents.Event
+	accepted  []cloudevents.Event
+	failure   error
+	failed    []error // of deliveries that Publish made
+}
+
+// trigger is the part of a Knative Trigger that this Broker knows.
+type trigger struct {
+	Kind     string `json:"kind"`
+	Metadata struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Spec struct {
+		Filter struct {
+			Attributes map[string]string `json:"attributes"`
+		} `json:"filter"`
+		Filters    []any `json:"filters"`
+		Subscriber ref   `json:"subscriber"`
+		Sink       ref   `json:"sink"`
+	} `json:"spec"`
+}
+
+type ref struct {
+	Ref struct {
+		Name string `json:"name"`
+	} `json:"ref"`
+}
+
+// NewBroker reads the Triggers and PingSources of every YAML file at the root of files.
+func NewBroker(files fs.FS) (*Broker, error) {
+	names, err := fs.Glob(files, "*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	b := &Broker{}
+	for _, name := range names {
+		text, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, err
+		}
+		for _, doc := range bytes.Split(text, []byte("\n---\n")) {
+			var t trigger
+			if err := yaml.Unmarshal(doc, &t); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+			if len(t.Spec.Filters) > 0 {
+				return nil, fmt.Errorf("%s: %s uses filters; this Broker knows filter.attributes only", name, t.Metadata.Name)
+			}
+			b.triggers = append(b.triggers, t)
+		}
+	}
+	return b, nil
+}
+
+// Connect names the functions that events go to. immediate makes Publish deliver what it accepts before it returns, and
+// what that causes after it; else events wait for Drain or Take.
+func (b *Broker) Connect(consumers map[string]http.Handler, immediate bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.consumers, b.immediate = consumers, immediate
+}
+
+// Fail makes every later Publish return err, as a Broker that is away would; nil ends that.
+func (b *Broker) Fail(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.failure = err
+}
+
+// Publish accepts the event.
+func (b *Broker) Publish(ctx context.Context, e cloudevents.Event) error {
+	b.mu.Lock()
+	if b.failure != nil {
+		defer b.mu.Unlock()
+		return b.failure
+	}
+	b.queue = append(b.queue, e.Clone())
+	b.accepted = append(b.accepted, e.Clone())
+	// One delivery at a time: an event that a delivery causes waits in the queue until that delivery has ended.
+	drain := b.immediate && !b.busy
+	b.mu.Unlock()
+	if drain {
+		if err := b.Drain(context.WithoutCancel(ctx)); err != nil {
+			b.mu.Lock()
+			b.failed = append(b.failed, err)
+			b.mu.Unlock()
+		}
+	}
+	return nil // it was accepted; how its delivery went is no concern of who published it
+}
+
+// Drain delivers until nothing is left, what deliveries cause included. It goes on after a failed delivery, which is not
+// repeated, and returns all failures.
+func (b *Broker) Drain(ctx context.Context) error {
+	b.mu.Lock()
+	if b.busy {
+		b.mu.Unlock()
+		return nil // whoever drains now takes the rest as well
+	}
+	b.busy = true
+	b.mu.Unlock()
+	var failures []error
+	for {
+		b.mu.Lock()
+		if len(b.queue) == 0 {
+			b.busy = false
+			b.mu.Unlock()
+			return errors.Join(failures...)
+		}
+		e := b.queue[0]
+		b.queue = b.queue[1:]
+		b.mu.Unlock()
+		failures = append(failures, b.Deliver(ctx, e))
+	}
+}
+
+// Take removes and returns what was accepted and not delivered, for a test that delivers in an order of its own.
+func (b *Broker) Take() []cloudevents.Event {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	taken := b.queue
+	b.queue = nil
+	return taken
+}
+
+// Accepted returns every event that was ever accepted, in order.
+func (b *Broker) Accepted() []cloudevents.Event {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.accepted)
+}
+
+// Failures returns the failed deliveries that Publish made.
+func (b *Broker) Failures() []error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.failed)
+}
+
+// Consumers returns the names of the functions that an event goes to, in the order of the Triggers.
+func (b *Broker) Consumers(e cloudevents.Event) []string {
+	var names []string
+	for _, t := range b.triggers {
+		if t.Kind == "Trigger" && t.matches(e) {
+			names = append(names, t.Spec.Subscriber.Ref.Name)
+		}
+	}
+	return names
+}
+
+func (t *trigger) matches(e cloudevents.Event) bool {
+	for name, want := range t.Spec.Filter.Attributes {
+		var have string
+		switch name {
+		case "type":
+			have = e.Type()
+		case "source":
+			have = e.Source()
+		case "subject":
+			have = e.Subject()
+		default:
+			have, _ = e.Extensions()[name].(string)
+		}
+		if want != "" && have != want {
+			return false
+		}
+	}
+	return true
+}
+
+// Deliver hands the event to every function that its Triggers name and returns the failures.
+func (b *Broker) Deliver(ctx context.Context, e cloudevents.Event) error {
+	var failures []error
+	for _, name := range b.Consumers(e) {
+		failures = append(failures, b.DeliverTo(ctx, name, e))
+	}
+	return errors.Join(failures...)
+}
+
+// DeliverTo hands the event to one function. A consumer that is not connected is no failure: the Triggers name functions
+// that a test may have left out.
+func (b *Broker) DeliverTo(ctx context.Context, name string, e cloudevents.Event) error {
+	b.mu.Lock()
+	h, ok := b.consumers[name]
+	b.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	body, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", bytes.NewReader(body))
+	r.Header.Set("Content-Type", cloudevents.ApplicationCloudEventsJSON)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if w.Code/100 != 2 {
+		answer, _ := io.ReadAll(w.Body)
+		return fmt.Errorf("%s answered %d to %s %s: %s", name, w.Code, e.Type(), e.ID(), bytes.TrimSpace(answer))
+	}
+	return nil
+}
+
+// Tick does what the PingSources would do next: it sends a tick to each connected function that has one, in order of
+// their files, and then drains.
+func (b *Broker) Tick(ctx context.Context) error {
+	var failures []error
+	for _, t := range b.triggers {
+		if t.Kind == "PingSource" {
+			failures = append(failures, b.TickOne(ctx, t.Spec.Sink.Ref.Name))
+		}
+	}
+	return errors.Join(append(failures, b.Drain(ctx))...)
+}
+
+// TickOne sends one tick to the named function.
+func (b *Broker) TickOne(ctx context.Context, name string) error {
+	e := cloudevents.New()
+	e.SetID(uuid.NewString())
+	e.SetSource("/apis/v1/namespaces/default/pingsources/" + name)
+	e.SetType(events.Tick)
+	e.SetTime(time.Now().UTC())
+	return b.DeliverTo(ctx, name, e)
+}

@@ -1,0 +1,159 @@
+// Package inprocess runs the functions of the registry inside a test: their routes behind one base URL, their events
+// through a Broker that reads the Triggers of triggers/, and on request a small infrastructure and an agent.
+//
+//	func TestMain(m *testing.M) { storetest.Main(m) }
+//
+//	sys := inprocess.Start(t)          // real Postgres, real tokens, all functions
+//	sys.SaveTopology(inprocess.Topology(time.Now()))
+//	... call sys.URL with sys.Token(auth.Operator) ...
+//	sys.Agent("ocm", "agent-1").Work() // takes what is there and makes it available
+//
+// Start delivers each event before the call that caused it returns, so a test sees a settled system without waiting. A
+// harness that wants to hold, double, reorder or lose events makes its own with NewBroker and Mount.
+package inprocess
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/functions"
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+	"github.com/littoral-project/littoral/shared/topology"
+	"github.com/littoral-project/littoral/triggers"
+)
+
+// System is everything that runs.
+type System struct {
+	URL    string // base of all routes
+	DB     *store.DB
+	Broker *Broker
+	Issuer *Issuer
+
+	t testing.TB
+}
+
+// Start runs every function of the registry until the test ends, with the store of t and events delivered at once.
+func Start(t testing.TB) *System {
+	t.Helper()
+	broker, err := NewBroker(triggers.Files)
+	require.NoError(t, err)
+	s := &System{Broker: broker, Issuer: NewIssuer(t), DB: storetest.NewWithPublisher(t, broker), t: t}
+	verifier := s.Issuer.Verifier()
+	routes, consumers, err := Mount(functions.Registry, func(name string) *function.Env {
+		return &function.Env{
+			Name: name, DB: s.DB, Auth: verifier, HTTP: http.DefaultClient,
+			Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		}
+	})
+	require.NoError(t, err)
+	broker.Connect(consumers, true)
+	server := httptest.NewServer(routes)
+	t.Cleanup(server.Close)
+	s.URL = server.URL
+	return s
+}
+
+// Mount makes the functions of the registry with what env gives each. routes serves all their operations; consumers are
+// the functions themselves, by name, each taking events at "/".
+func Mount(
+	registry map[string]function.Entry, env func(name string) *function.Env,
+) (routes http.Handler, consumers map[string]http.Handler, err error) {
+	router := function.NewRouter()
+	consumers = make(map[string]http.Handler, len(registry))
+	for _, entry := range registry {
+		h, err := entry.Handler(env(entry.Name))
+		if err != nil {
+			return nil, nil, err
+		}
+		consumers[entry.Name] = h
+		for _, route := range entry.Spec.Routes {
+			router.Handle(route, h)
+		}
+	}
+	return router, consumers, nil
+}
+
+// Token returns an access token with the role.
+func (s *System) Token(role auth.Role) string {
+	s.t.Helper()
+	return s.Issuer.Token(s.t, role)
+}
+
+// staleAfter is when a silent node counts as lost in these tests.
+const staleAfter = time.Minute
+
+// SaveTopology stores the taxonomy as the picture of now, as the aggregator would, and lets everyone react.
+func (s *System) SaveTopology(taxonomy *topology.Taxonomy) {
+	s.t.Helper()
+	err := s.DB.Tx(s.t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		_, err := topology.Save(ctx, tx, taxonomy, time.Now(), staleAfter)
+		return err
+	})
+	require.NoError(s.t, err)
+}
+
+// Topology returns two clusters seen at the given time: hub (ocm; hub-1 and hub-2, amd64, 8 cores) and edge (nuvla;
+// edge-1 and edge-2, arm64, 4 cores; edge-1 has a camera).
+func Topology(at time.Time) *topology.Taxonomy {
+	node := func(name, arch string, cores, gib, sca, watts float64) topology.Node {
+		return topology.Node{
+			Name: name, Type: topology.Kubernetes, Engine: topology.Kubernetes,
+			LastSeen: topology.Known(float64(at.UnixMilli()) / 1000), ScaScore: topology.Known(sca),
+			StaticMetrics: topology.StaticMetrics{
+				CPUArchitecture: arch, CPUCores: topology.Known(cores), RAMMemory: topology.Known(gib * (1 << 30)),
+			},
+			DynamicMetrics: topology.DynamicMetrics{
+				CPUUsagePercent: topology.Known(10), MemoryUsagePercent: topology.Known(20),
+				FreeRAM: topology.Known(0.8 * gib * (1 << 30)), UsedRAM: topology.Known(0.2 * gib * (1 << 30)),
+				CPUPowerWatts: topology.Known(watts),
+			},
+		}
+	}
+	camera := node("edge-1", "aarch64", 4, 8, 70, 12)
+	camera.Devices = map[string]topology.Device{
+		"camera": {Name: "camera", Type: "video", Status: topology.DeviceAvailable, Path: "/dev/video0"},
+	}
+	return &topology.Taxonomy{Cluster: map[string]topology.Cluster{
+		"hub": {
+			Type: topology.OCM, UUID: "hub-uuid", Name: "hub", Engine: topology.Kubernetes, AgentID: "agent-hub",
+			Node: map[string]topology.Node{
+				"hub-1": node("hub-1", "x86_64", 8, 32, 90, 60), "hub-2": node("hub-2", "x86_64", 8, 32, 85, 80),
+			},
+		},
+		"edge": {
+			Type: topology.Nuvla, UUID: "edge-uuid", Name: "edge", Engine: topology.Kubernetes, AgentID: "agent-edge",
+			Node: map[string]topology.Node{"edge-1": camera, "edge-2": node("edge-2", "aarch64", 4, 8, 55, 10)},
+		},
+	}}
+}
+
+// Drain marks nodes of the taxonomy, named "cluster/node", as drained and returns it.
+func Drain(taxonomy *topology.Taxonomy, names ...string) *topology.Taxonomy {
+	for _, name := range names {
+		found := false
+		for _, p := range taxonomy.Places() {
+			if p.Cluster+"/"+p.Node != name {
+				continue
+			}
+			n, no := *p.At, false
+			n.Schedulable = &no
+			taxonomy.Cluster[p.ClusterKey].Node[p.NodeKey] = n
+			found = true
+		}
+		if !found {
+			panic(fmt.Sprintf("inprocess: there is no node %s", name))
+		}
+	}
+	return taxonomy
+}

@@ -1,0 +1,90 @@
+package inprocess_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+	"github.com/littoral-project/littoral/test/inprocess"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+const descriptor = `name: shop
+components:
+  - name: web
+    type: kubernetes
+    requirements: {cpu: 500m, memory: 256Mi}
+    manifests: [{name: web, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: web}}}]
+`
+
+type group struct {
+	ID     string `json:"id"`
+	Status string `json:"status"`
+	Jobs   []struct {
+		Targets struct {
+			Cluster string `json:"cluster_name"`
+			Node    string `json:"node_name"`
+		} `json:"targets"`
+	} `json:"jobs"`
+}
+
+func ask(t *testing.T, sys *inprocess.System, method, path, body string) group {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, sys.URL+path, strings.NewReader(body))
+	require.NoError(t, err)
+	r.Header.Set("Authorization", "Bearer "+sys.Token(auth.Operator))
+	resp, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, 2, resp.StatusCode/100, "%s", answer)
+	var g group
+	require.NoError(t, json.Unmarshal(answer, &g))
+	return g
+}
+
+func TestASubmissionRunsItsWholeWay(t *testing.T) {
+	t.Parallel()
+	sys := inprocess.Start(t)
+	sys.SaveTopology(inprocess.Topology(time.Now()))
+
+	g := ask(t, sys, http.MethodPost, "/jobmanager/groups", descriptor)
+	require.Equal(t, "Deploying", ask(t, sys, http.MethodGet, "/jobmanager/groups/"+g.ID, "").Status)
+	require.Equal(t, 1, sys.Agent("ocm", "agent-hub").Work()+sys.Agent("nuvla", "agent-edge").Work())
+	require.Equal(t, "Available", ask(t, sys, http.MethodGet, "/jobmanager/groups/"+g.ID, "").Status)
+	require.Empty(t, sys.Broker.Failures())
+
+	var types []string
+	for _, e := range sys.Broker.Accepted() {
+		types = append(types, e.Type())
+	}
+	require.Subset(t, types, []string{
+		events.TopologyChanged, events.ApplicationSubmitted, events.ApplicationPlaced, events.JobReady, events.JobFinished,
+	})
+}
+
+func TestADrainedNodeIsLeft(t *testing.T) {
+	t.Parallel()
+	sys := inprocess.Start(t)
+	sys.SaveTopology(inprocess.Topology(time.Now()))
+	g := ask(t, sys, http.MethodPost, "/jobmanager/groups", descriptor)
+	hub, edge := sys.Agent("ocm", "agent-hub"), sys.Agent("nuvla", "agent-edge")
+	require.Equal(t, 1, hub.Work()+edge.Work())
+
+	left := ask(t, sys, http.MethodGet, "/jobmanager/groups/"+g.ID, "").Jobs[0].Targets
+	sys.SaveTopology(inprocess.Drain(inprocess.Topology(time.Now()), left.Cluster+"/"+left.Node))
+	require.Equal(t, 2, hub.Work()+edge.Work(), "the new place is deployed and the old one cleaned")
+	now := ask(t, sys, http.MethodGet, "/jobmanager/groups/"+g.ID, "")
+	require.Equal(t, "Available", now.Status)
+	require.NotEqual(t, left, now.Jobs[0].Targets)
+}

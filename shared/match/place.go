@@ -3,6 +3,7 @@ package match
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/topology"
 )
 
 // lockPlacement serialises decisions until the end of the transaction.
@@ -56,7 +58,7 @@ func Place(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, mayMove 
 		return nil
 	}
 	inv, err := readInventory(ctx, tx, s)
-	if problem.KindOf(err) == problem.NotFound {
+	if errors.Is(err, topology.ErrUnknown) {
 		return waitAll(ctx, tx, a, list, "no telemetry has been seen yet")
 	}
 	if err != nil {

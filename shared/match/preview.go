@@ -157,9 +157,6 @@ func Explain(ctx context.Context, q store.Querier, id uuid.UUID, s Settings) (*A
 		return nil, err
 	}
 	inv, err := readInventory(ctx, q, s)
-	if problem.KindOf(err) == problem.NotFound {
-		return nil, problem.Wrap(problem.Unavailable, err, "no telemetry has been seen yet")
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -72,9 +72,6 @@ func Solve(ctx context.Context, q store.Querier, r Request, s Settings) (*Answer
 		return nil, err
 	}
 	inv, err := readInventory(ctx, q, s)
-	if problem.KindOf(err) == problem.NotFound {
-		return nil, problem.Wrap(problem.Unavailable, err, "no telemetry has been seen yet")
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -101,7 +101,10 @@ func (db *DB) once(ctx context.Context, fn func(context.Context, *Tx) error) (*T
 	if err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
-	source, _ := ctx.Value(sourceKey{}).(string)
+	source, ok := ctx.Value(sourceKey{}).(string)
+	if !ok {
+		source = "/littoral"
+	}
 	tx := &Tx{Tx: inner, source: source}
 	// The rollback must reach Postgres even when the caller has given up.
 	defer func() { _ = inner.Rollback(context.WithoutCancel(ctx)) }()

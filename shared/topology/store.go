@@ -50,6 +50,9 @@ const (
 	historyChanges   = 10   // named in the message
 )
 
+// ErrUnknown is the cause of Current's error before the first snapshot.
+var ErrUnknown = errors.New("no snapshot yet")
+
 // Current returns the taxonomy saved last and its time. The error is Unavailable before the first tick.
 func Current(ctx context.Context, q store.Querier) (*Taxonomy, time.Time, error) {
 	var body []byte
@@ -57,7 +60,7 @@ func Current(ctx context.Context, q store.Querier) (*Taxonomy, time.Time, error)
 	err := q.QueryRow(ctx, selectCurrent).Scan(&body, &at)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return nil, time.Time{}, problem.New(problem.Unavailable, "the infrastructure is not known yet; try again")
+		return nil, time.Time{}, problem.Wrap(problem.Unavailable, ErrUnknown, "no telemetry of the infrastructure has been seen yet; try again")
 	case err != nil:
 		return nil, time.Time{}, fmt.Errorf("read the topology: %w", err)
 	}

@@ -1,0 +1,335 @@
+package match_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/match"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+	"github.com/littoral-project/littoral/shared/topology"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+var settings = match.Settings{StaleAfter: time.Minute}
+
+// node is one node of a test taxonomy.
+type node struct {
+	name    string
+	cores   float64
+	sca     float64
+	silent  time.Duration
+	used    float64 // percent of cpu
+	devices []string
+}
+
+// taxonomy has one ocm cluster "edge" with the nodes.
+func taxonomy(nodes ...node) *topology.Taxonomy {
+	c := topology.Cluster{Type: "ocm", Name: "edge", Engine: "Kubernetes", AgentID: "agent-edge", Node: map[string]topology.Node{}}
+	for _, n := range nodes {
+		t := topology.Node{
+			Name: n.name, Engine: "Kubernetes", ScaScore: topology.Known(n.sca),
+			LastSeen:       topology.Known(float64(time.Now().Add(-n.silent).Unix())),
+			StaticMetrics:  topology.StaticMetrics{CPUArchitecture: "x86_64", CPUCores: topology.Known(n.cores), RAMMemory: topology.Known(8 << 30)},
+			DynamicMetrics: topology.DynamicMetrics{CPUUsagePercent: topology.Known(n.used), FreeRAM: topology.Known(7 << 30)},
+			Devices:        map[string]topology.Device{},
+		}
+		for i, d := range n.devices {
+			t.Devices[fmt.Sprint(i)] = topology.Device{Path: d, Status: topology.DeviceAvailable}
+		}
+		c.Node[n.name] = t
+	}
+	return &topology.Taxonomy{Cluster: map[string]topology.Cluster{"edge": c}}
+}
+
+type world struct {
+	*testing.T
+	db *store.DB
+}
+
+func newWorld(t *testing.T, nodes ...node) world {
+	w := world{t, storetest.New(t)}
+	if len(nodes) > 0 {
+		w.see(nodes...)
+	}
+	return w
+}
+
+func (w world) tx(fn func(ctx context.Context, tx *store.Tx) error) error {
+	return w.db.Tx(store.WithSource(context.Background(), "/test"), fn)
+}
+
+func (w world) see(nodes ...node) {
+	w.Helper()
+	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := topology.Save(ctx, tx, taxonomy(nodes...), time.Now(), time.Minute)
+		return err
+	}))
+}
+
+// app returns a descriptor with one component per entry, "name: requirements".
+func app(name string, components ...string) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "name: %s\ncomponents:\n", name)
+	for _, c := range components {
+		id, need, _ := strings.Cut(c, ":")
+		fmt.Fprintf(&b, "  - name: %s\n    type: kubernetes\n    requirements: {%s}\n    manifests: [{name: %s, manifest: {apiVersion: v1, kind: Pod, metadata: {name: %s}}}]\n", id, need, id, id)
+	}
+	return []byte(b.String())
+}
+
+func (w world) submit(document []byte) uuid.UUID {
+	w.Helper()
+	var id uuid.UUID
+	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		a, _, err := application.Submit(ctx, tx, application.Submission{Document: document, LostAfter: time.Minute})
+		if err == nil {
+			id = a.ID
+		}
+		return err
+	}))
+	return id
+}
+
+func (w world) place(id uuid.UUID, mayMove bool) {
+	w.Helper()
+	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error { return match.Place(ctx, tx, id, settings, mayMove) }))
+}
+
+// where returns the node of each component, "" for none.
+func (w world) where(id uuid.UUID) map[string]string {
+	w.Helper()
+	a, err := application.Get(context.Background(), w.db, id)
+	require.NoError(w, err)
+	at := map[string]string{}
+	for _, j := range a.Jobs {
+		if j.Cleans == nil {
+			at[j.Component] = j.Node
+		}
+	}
+	return at
+}
+
+// run executes what is placed, as an agent does.
+func (w world) run(id uuid.UUID) {
+	w.Helper()
+	a, err := application.Get(context.Background(), w.db, id)
+	require.NoError(w, err)
+	for _, j := range a.Jobs {
+		require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
+			if err := job.Take(ctx, tx, j.ID, "agent-edge", time.Minute); err != nil {
+				return err
+			}
+			_, err := job.Work(ctx, tx, job.Report{ID: j.ID, OwnerID: "agent-edge", State: job.Finished}, time.Minute)
+			return err
+		}))
+	}
+}
+
+func (w world) count(typ string) int {
+	n := 0
+	for _, e := range storetest.Published(w.db) {
+		if e.Type() == typ {
+			n++
+		}
+	}
+	return n
+}
+
+func TestPlace_sharesCapacityBetweenComponentsAndApplications(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node{name: "a", cores: 4}, node{name: "b", cores: 2})
+	first := w.submit(app("first", "x:cpu: 3", "y:cpu: 2"))
+	w.place(first, false)
+	require.Equal(t, map[string]string{"x": "a", "y": "b"}, w.where(first))
+	require.Equal(t, 2, w.count(events.JobReady))
+	second := w.submit(app("second", "z:cpu: 2"))
+	w.place(second, false)
+	require.Equal(t, map[string]string{"z": ""}, w.where(second), "what the first reserved is not free")
+	require.Equal(t, 1, w.count(events.ApplicationUnplaced))
+	w.place(second, false)
+	require.Equal(t, 1, w.count(events.ApplicationUnplaced), "the same reason is told once")
+
+	w.see(node{name: "a", cores: 4}, node{name: "b", cores: 2}, node{name: "c", cores: 2})
+	waiting, err := match.Unplaced(context.Background(), w.db)
+	require.NoError(t, err)
+	require.Equal(t, []uuid.UUID{second}, waiting)
+	w.place(second, false)
+	require.Equal(t, map[string]string{"z": "c"}, w.where(second))
+}
+
+func TestPlace_twoAtOnceCannotBothTakeTheLastCore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node{name: "a", cores: 4, used: 25})
+	apps := make([]uuid.UUID, 6)
+	for i := range apps {
+		apps[i] = w.submit(app(fmt.Sprintf("app-%d", i), "x:cpu: 1"))
+	}
+	var wg sync.WaitGroup
+	for _, id := range apps {
+		wg.Go(func() { w.place(id, false) })
+	}
+	wg.Wait()
+	placed := 0
+	for _, id := range apps {
+		if w.where(id)["x"] != "" {
+			placed++
+		}
+	}
+	require.Equal(t, 3, placed, "four cores, one of them used by others")
+}
+
+func TestPlace_keepsWhatMayStay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node{name: "a", cores: 4, sca: 90}, node{name: "b", cores: 4, sca: 10})
+	id := w.submit(app("shop", "x:cpu: 1", "y:cpu: 1"))
+	w.place(id, false)
+	before := w.where(id)
+	w.run(id)
+	a, err := application.Get(context.Background(), w.db, id)
+	require.NoError(t, err)
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		locked, err := application.Lock(ctx, tx, id)
+		require.NoError(t, err)
+		return locked.Displace(ctx, tx, locked.Jobs[:1], "test")
+	}))
+	moved := a.Jobs[0].Component
+	w.place(id, false)
+	after := w.where(id)
+	require.NotEqual(t, before[moved], after[moved], "the place that violated is not taken again")
+	require.NotEmpty(t, after[moved])
+	for c, n := range before {
+		if c != moved {
+			require.Equal(t, n, after[c])
+		}
+	}
+}
+
+func TestPlace_anUpdateMovesOnlyWhatNoLongerFits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node{name: "a", cores: 2, sca: 90}, node{name: "b", cores: 8, sca: 10})
+	id := w.submit(app("shop", "x:cpu: 1, architecture: amd64", "y:cpu: 1"))
+	w.place(id, false)
+	w.run(id)
+	before := w.where(id)
+	update := func(document []byte) {
+		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+			_, err := application.Update(ctx, tx, id, document, time.Minute)
+			return err
+		}))
+		w.place(id, true)
+	}
+	update(app("shop", "x:cpu: 1100m, architecture: amd64", "y:cpu: 1"))
+	require.Equal(t, before["y"], w.where(id)["y"])
+	update(app("shop", "x:cpu: 6, architecture: amd64", "y:cpu: 1"))
+	require.Equal(t, "b", w.where(id)["x"])
+}
+
+func TestPlace_ignoresWhatIsStaleOrUnknown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.submit(app("shop", "x:cpu: 1"))
+	w.place(id, false)
+	require.Equal(t, map[string]string{"x": ""}, w.where(id), "there is no telemetry yet")
+	w.see(node{name: "a", cores: 4, silent: 2 * time.Minute})
+	w.place(id, false)
+	require.Equal(t, map[string]string{"x": ""}, w.where(id))
+	a, err := application.Get(context.Background(), w.db, id)
+	require.NoError(t, err)
+	require.Contains(t, a.Jobs[0].Conditions[0].Message, "1 node", "the reason is kept with the job")
+	w.place(uuid.New(), false) // an application that is gone is no fault
+}
+
+func TestPlace_countsDevices(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node{name: "a", cores: 4, devices: []string{"squat.ai/video"}}, node{name: "b", cores: 4})
+	id := w.submit(app("cams", "x:devices: squat.ai/video", "y:devices: squat.ai/video"))
+	w.place(id, false)
+	placed := w.where(id)
+	require.ElementsMatch(t, []string{"a", ""}, []string{placed["x"], placed["y"]}, "one camera serves one component")
+}
+
+func TestLook_changesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node{name: "a", cores: 4})
+	ctx := context.Background()
+	preview, err := match.Look(ctx, w.db, app("shop", "x:cpu: 1"), nil, settings, time.Minute)
+	require.NoError(t, err)
+	require.Nil(t, preview.Application)
+	require.Equal(t, 1, preview.Changes)
+	require.Equal(t, "create", preview.Steps[0].Action)
+	require.Equal(t, "a", preview.Steps[0].To.Node)
+	apps, err := application.List(ctx, w.db, job.Filter{}, function.Page{Limit: 10})
+	require.NoError(t, err)
+	require.Empty(t, apps)
+	require.Empty(t, storetest.Published(w.db)[1:], "only the topology was announced")
+
+	id := w.submit(app("shop", "x:cpu: 1"))
+	w.place(id, false)
+	w.run(id)
+	for name, row := range map[string]struct {
+		document []byte
+		action   string
+	}{
+		"the same document does nothing":    {app("shop", "x:cpu: 1"), "none"},
+		"more cpu where it fits":            {app("shop", "x:cpu: 2"), "change"},
+		"a component that is not there":     {app("shop", "z:cpu: 1"), "create"},
+		"a component that is there no more": {app("shop", "z:cpu: 1"), "remove"},
+	} {
+		preview, err := match.Look(ctx, w.db, row.document, nil, settings, time.Minute)
+		require.NoError(t, err, name)
+		require.Equal(t, id, *preview.Application, name)
+		var actions []string
+		for _, s := range preview.Steps {
+			actions = append(actions, s.Action)
+		}
+		require.Contains(t, actions, row.action, name)
+	}
+}
+
+func TestSolve(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node{name: "a", cores: 4, sca: 90}, node{name: "b", cores: 4, sca: 60})
+	ctx := context.Background()
+	ask := func(r match.Request) map[string]any {
+		answer, err := match.Solve(ctx, w.db, r, settings)
+		require.NoError(t, err)
+		components, err := answer.Components(r.Descriptor)
+		require.NoError(t, err)
+		body, err := json.Marshal(components)
+		require.NoError(t, err)
+		var list []map[string]any
+		require.NoError(t, json.Unmarshal(body, &list))
+		return list[0]
+	}
+	document := string(app("shop", "x:cpu: 1"))
+	require.Equal(t, map[string]any{"cluster_name": "edge", "node_name": "a", "orchestrator": "ocm"}, ask(match.Request{Descriptor: document})["targets"])
+	here := match.Placement{Component: "x", Cluster: "edge", Node: "b", Orchestrator: "ocm"}
+	require.Equal(t, "b", ask(match.Request{Descriptor: document, Current: []match.Placement{here}})["targets"].(map[string]any)["node_name"],
+		"what may stay stays")
+	there := match.Placement{Component: "x", Cluster: "edge", Node: "a", Orchestrator: "ocm"}
+	require.Equal(t, "b", ask(match.Request{
+		Descriptor: document, Current: []match.Placement{there}, Violations: []match.Placement{there},
+	})["targets"].(map[string]any)["node_name"], "what violated is left")
+	require.Equal(t, []any{}, ask(match.Request{Descriptor: string(app("shop", "x:cpu: 64"))})["targets"])
+
+	_, err := match.Solve(ctx, w.db, match.Request{Descriptor: document, Current: []match.Placement{{Component: "q"}}}, settings)
+	require.Equal(t, problem.Invalid, problem.KindOf(err))
+	empty := newWorld(t)
+	_, err = match.Solve(ctx, empty.db, match.Request{Descriptor: document}, settings)
+	require.Equal(t, problem.Unavailable, problem.KindOf(err))
+}

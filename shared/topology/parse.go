@@ -289,7 +289,7 @@ func shorten(s string) string {
 // Kubernetes. A node without an engine has its cluster's.
 func (c *Cluster) completeEngine() {
 	if c.Engine == "" {
-		c.Engine = engineOf(c.Type)
+		c.Engine = EngineOf(c.Type)
 	}
 	for key, n := range c.Node {
 		if n.Engine == "" {
@@ -299,7 +299,8 @@ func (c *Cluster) completeEngine() {
 	}
 }
 
-func engineOf(clusterType string) string {
+// EngineOf infers the engine from the type of the cluster.
+func EngineOf(clusterType string) string {
 	switch clusterType {
 	case OCM, "kubernetes":
 		return Kubernetes

@@ -1,0 +1,365 @@
+package collect
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/littoral-project/littoral/shared/telemetry"
+	"github.com/littoral-project/littoral/shared/topology"
+)
+
+// self is the agent id of the controller's own telemetry, which is no place for applications.
+const self = "self"
+
+// builder turns answers into a taxonomy. The order of its steps matters: clusters, hosts, then what belongs to them.
+type builder struct {
+	now        time.Time
+	staleAfter time.Duration
+	answers    map[string]telemetry.Answer
+
+	clusters []*cluster // by key
+	hosts    []*host
+	warnings []string
+	doubts   map[string]int // sentence -> how often
+
+	clusterBy index[cluster] // uuid and agent, uuid alone, agent alone
+	hostBy    index[host]    // see hostOf
+	nodeBy    index[host]    // cluster or agent, and node name
+}
+
+// index finds things by up to three labels. A key that several things share finds none of them.
+type index[T any] map[[3]string]*T
+
+func (x index[T]) put(v *T, kind, a, b string) {
+	key := [3]string{kind, a, b}
+	if other, taken := x[key]; taken && other != v {
+		v = nil
+	}
+	x[key] = v
+}
+
+func (x index[T]) get(kind, a, b string) *T { return x[[3]string{kind, a, b}] }
+
+// cluster is a cluster in the making.
+type cluster struct {
+	key, uuid, agent, agentHost string
+	topology.Cluster
+}
+
+// host is a node in the making, with what its series are found by.
+type host struct {
+	in                 *cluster
+	id, name           string // icos_host_id, icos_host_name
+	controller, ip     string
+	hostname, nodeName string
+	seen               topology.Measure
+	topology.Node
+}
+
+func newBuilder(now time.Time, staleAfter time.Duration, answers map[string]telemetry.Answer) *builder {
+	return &builder{
+		now: now, staleAfter: staleAfter, answers: answers,
+		doubts: map[string]int{}, clusterBy: index[cluster]{}, hostBy: index[host]{}, nodeBy: index[host]{},
+	}
+}
+
+func (b *builder) warn(format string, args ...any) {
+	b.warnings = append(b.warnings, fmt.Sprintf(format, args...))
+}
+
+// doubt is a warning that may concern thousands; it is told once, with their number.
+func (b *builder) doubt(sentence string) { b.doubts[sentence]++ }
+
+func (b *builder) build() *topology.Taxonomy {
+	b.makeClusters()
+	b.makeHosts()
+	b.addFacts()
+	b.addReadings()
+	b.addNetwork()
+	b.addPods()
+	t := &topology.Taxonomy{Cluster: b.assemble()}
+	b.addTimestamp(t)
+	if len(b.clusters) == 0 {
+		b.warn("telemetry answers, but no agent has reported to it")
+	}
+	for sentence, times := range b.doubts {
+		b.warn("%s (%d times)", sentence, times)
+	}
+	slices.Sort(b.warnings)
+	t.Warnings = b.warnings
+	return t
+}
+
+// samples returns the samples of a query in a fixed order, without those of the controller itself, labels cleaned.
+func (b *builder) samples(name string) []telemetry.Sample {
+	all := map[string]telemetry.Sample{}
+	for _, s := range b.answers[name].Samples {
+		// The scanner runs beside the controller and speaks of other hosts.
+		if s.Labels["icos_agent_id"] == self && s.Labels["agent_hostname"] == "" {
+			continue
+		}
+		for key, value := range s.Labels {
+			s.Labels[key] = clean(value)
+		}
+		all[fmt.Sprint(s.Labels, s.Value)] = s // fmt sorts the keys of a map
+	}
+	ordered := make([]telemetry.Sample, 0, len(all))
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		ordered = append(ordered, all[key])
+	}
+	return ordered
+}
+
+// clean removes control characters, which the store refuses, and bounds the length.
+func clean(s string) string {
+	const most = 512
+	if strings.ContainsFunc(s, unicode.IsControl) {
+		s = strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) {
+				return -1
+			}
+			return r
+		}, s)
+	}
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "")
+	}
+	return s
+}
+
+func (b *builder) makeClusters() {
+	names := map[[2]string]string{} // controller, agent id -> name of the managed cluster
+	for _, s := range b.samples(qAgent) {
+		names[[2]string{s.Labels["icos_controller_id"], s.Labels["id"]}] = s.Labels["name"]
+	}
+	for _, s := range b.samples(qOrch) {
+		l := s.Labels
+		key := cmp.Or(l["agent_name"], l["agent_id"], l["icos_agent_id"])
+		kind := strings.ToLower(l["type"])
+		switch {
+		case key == "":
+			b.doubt("an agent without a name was left out")
+			continue
+		case kind != topology.OCM && kind != topology.Nuvla:
+			b.doubt("an agent was left out that is neither of ocm nor of nuvla")
+			continue
+		case b.clusterBy.get("key", key, "") != nil:
+			continue // one series per host is allowed
+		}
+		c := &cluster{key: key, uuid: l["icos_cluster_id"], agentHost: l["icos_host_id"]}
+		c.agent = cmp.Or(l["icos_agent_id"], l["agent_id"])
+		c.Cluster = topology.Cluster{
+			Type: kind, UUID: c.uuid, AgentID: c.agent, Node: map[string]topology.Node{},
+			Name: cmp.Or(names[[2]string{l["icos_controller_id"], l["agent_id"]}], key),
+		}
+		b.clusters = append(b.clusters, c)
+		b.clusterBy.put(c, "key", key, "")
+		b.clusterBy.put(c, "both", c.uuid, c.agent)
+		b.clusterBy.put(c, "uuid", c.uuid, "")
+		b.clusterBy.put(c, "agent", c.agent, "")
+	}
+	slices.SortFunc(b.clusters, func(a, b *cluster) int { return cmp.Compare(a.key, b.key) })
+	for _, s := range b.samples(qVnet) {
+		if c := b.clusterOf(s.Labels); c != nil {
+			c.ClusterLink = true
+		}
+	}
+}
+
+// clusterOf finds the cluster of a series: by cluster and agent, else by the one of the two that names one cluster.
+func (b *builder) clusterOf(l map[string]string) *cluster {
+	uuid, agent := l["icos_cluster_id"], l["icos_agent_id"]
+	c := b.clusterBy.get("both", uuid, agent)
+	if c == nil && uuid != "" {
+		c = b.clusterBy.get("uuid", uuid, "")
+	}
+	if c == nil && agent != "" {
+		c = b.clusterBy.get("agent", agent, "")
+	}
+	return c
+}
+
+func (b *builder) makeHosts() {
+	for _, s := range b.samples(qHost) {
+		h := b.hostFor(s.Labels)
+		if h == nil {
+			continue
+		}
+		l := s.Labels
+		h.hostname, h.ip = l["hostname"], l["ip"]
+		h.StaticMetrics.CPUArchitecture = l["arch"]
+		h.Location.Latitude, h.Location.Longitude = degrees(l["latitude"]), degrees(l["longitude"])
+	}
+	for _, s := range b.samples(qUname) {
+		if h := b.hostFor(s.Labels); h != nil {
+			h.hostname = cmp.Or(h.hostname, s.Labels["nodename"])
+			h.StaticMetrics.CPUArchitecture = cmp.Or(h.StaticMetrics.CPUArchitecture, s.Labels["machine"])
+		}
+	}
+	for _, s := range b.samples(qRuntime) {
+		if h := b.hostOf(s.Labels); h != nil {
+			h.nodeName = cmp.Or(s.Labels["node_name"], h.nodeName)
+			h.Engine = engine(s.Labels["type"])
+		}
+	}
+	for _, s := range b.samples(qSeen) {
+		if h := b.hostOf(s.Labels); h != nil && s.Value > h.seen.Or(0) {
+			// A host whose clock is ahead was seen now, not in the future.
+			h.seen = topology.Known(min(s.Value, float64(b.now.UnixMilli())/1000))
+		}
+	}
+	for _, h := range b.hosts {
+		h.LastSeen, h.UUID = h.seen, h.id
+		h.Name = cmp.Or(h.nodeName, h.hostname, h.id, h.name)
+		b.nodeBy.put(h, "cluster", h.in.uuid, h.Name)
+		b.nodeBy.put(h, "agent", h.in.agent, h.Name)
+	}
+}
+
+// hostFor finds or makes the host of a series.
+func (b *builder) hostFor(l map[string]string) *host {
+	if h := b.hostOf(l); h != nil {
+		return h
+	}
+	c := b.clusterOf(l)
+	if c == nil {
+		b.doubt("a host was left out whose agent is not known")
+		return nil
+	}
+	if l["icos_host_id"] == "" && l["icos_host_name"] == "" {
+		b.doubt("a host was left out that has neither id nor name")
+		return nil
+	}
+	h := &host{in: c, id: l["icos_host_id"], name: l["icos_host_name"], controller: l["icos_controller_id"]}
+	b.hosts = append(b.hosts, h)
+	b.hostBy.put(h, "both", l["icos_cluster_id"], h.id)
+	b.hostBy.put(h, "id", h.id, "")
+	b.hostBy.put(h, "name", l["icos_cluster_id"], h.name)
+	return h
+}
+
+// hostOf finds the host of a series: by machine identifier within the cluster (cloned machines share it across
+// clusters), by the identifier alone, or, only where there is none, by cluster and host name.
+func (b *builder) hostOf(l map[string]string) *host {
+	cluster, id, name := l["icos_cluster_id"], l["icos_host_id"], l["icos_host_name"]
+	switch {
+	case id != "" && cluster != "":
+		return b.hostBy.get("both", cluster, id)
+	case id != "":
+		return b.hostBy.get("id", id, "")
+	case name != "":
+		return b.hostBy.get("name", cluster, name)
+	}
+	return nil
+}
+
+// nodeOf finds the host of a series of kube-state-metrics, whose host labels are the exporter's own: by node name
+// within the cluster, else within the agent.
+func (b *builder) nodeOf(l map[string]string) *host {
+	if h := b.nodeBy.get("cluster", l["icos_cluster_id"], l["node"]); h != nil {
+		return h
+	}
+	return b.nodeBy.get("agent", l["icos_agent_id"], l["node"])
+}
+
+func engine(runtime string) string {
+	switch strings.ToLower(runtime) {
+	case "kubernetes":
+		return topology.Kubernetes
+	case "docker":
+		return topology.Docker
+	}
+	return topology.EngineUnknown
+}
+
+func degrees(text string) topology.Measure {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || v < -180 || v > 180 {
+		return topology.Measure{}
+	}
+	return topology.Known(v)
+}
+
+// assemble gives each host its key. Of several under one name the one seen last has it; the others are a machine's
+// former installations and are left out once they are lost, or else are told apart by their identifiers.
+func (b *builder) assemble() map[string]topology.Cluster {
+	slices.SortFunc(b.hosts, func(x, y *host) int {
+		return cmp.Or(-cmp.Compare(x.seen.Or(0), y.seen.Or(0)), cmp.Compare(x.id, y.id), cmp.Compare(x.name, y.name))
+	})
+	for _, h := range b.hosts {
+		key := h.key()
+		if _, taken := h.in.Node[key]; taken {
+			if h.Lost(b.now, b.staleAfter) {
+				continue
+			}
+			b.doubt("two live hosts of one cluster have the same name; the second is listed by its identifier")
+			key = cmp.Or(h.id, h.name)
+		}
+		h.in.Node[key] = h.Node
+	}
+	clusters := make(map[string]topology.Cluster, len(b.clusters))
+	for _, c := range b.clusters {
+		c.completeEngine()
+		clusters[c.key] = c.Cluster
+	}
+	return clusters
+}
+
+// key is the name, except for the host of a Nuvla agent, which ICOS lists by the agent's id.
+func (h *host) key() string {
+	if strings.HasPrefix(h.in.key, "nuvlabox/") && h.in.agentHost == h.id && h.in.agent != "" {
+		return h.in.agent
+	}
+	return h.Name
+}
+
+// completeEngine gives the cluster the engine of its nodes, or of its type when they do not say; Kubernetes where they
+// differ, since only it spans nodes. Nodes that do not say have the cluster's.
+func (c *cluster) completeEngine() {
+	found := map[string]bool{}
+	for _, n := range c.Node {
+		found[n.Engine] = true
+	}
+	switch {
+	case found[topology.Kubernetes]:
+		c.Engine = topology.Kubernetes
+	case found[topology.Docker]:
+		c.Engine = topology.Docker
+	default:
+		c.Engine = topology.EngineOf(c.Type)
+	}
+	for key, n := range c.Node {
+		if n.Engine == "" {
+			n.Engine = c.Engine
+			c.Node[key] = n
+		}
+	}
+}
+
+// addTimestamp dates the picture by its least recent node. Lost nodes do not count while others live: their own
+// lastSeen tells, and one dead machine should not age the whole document.
+func (b *builder) addTimestamp(t *topology.Taxonomy) {
+	var live, all topology.Measure
+	for _, p := range t.Places() {
+		seen, known := p.At.LastSeen.Get()
+		if !known {
+			continue
+		}
+		all = topology.Known(min(seen, all.Or(seen)))
+		if !p.At.Lost(b.now, b.staleAfter) {
+			live = topology.Known(min(seen, live.Or(seen)))
+		}
+	}
+	oldest, known := cmp.Or(live, all).Get()
+	if !known {
+		return
+	}
+	t.Timestamp.OldestTimestamp = topology.Known(oldest)
+	t.Timestamp.TimeSinceOldest = topology.Known(float64(b.now.UnixMilli())/1000 - oldest)
+}

@@ -1,0 +1,147 @@
+// Package collect asks telemetry what there is and makes the taxonomy of it. ../METRICS.md is its contract: which metric
+// and label feeds which key.
+//
+// All queries run side by side and are evaluated at one instant. A query that fails costs its own keys and is named in
+// the warnings. Without the essential ones, which say what clusters and nodes exist, there is no taxonomy at all: an
+// empty one would claim that everything is gone.
+package collect
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/telemetry"
+	"github.com/littoral-project/littoral/shared/topology"
+)
+
+// Config is read from the environment by envconfig.
+type Config struct {
+	telemetry.Config
+	QueryTimeout time.Duration `envconfig:"QUERY_TIMEOUT" default:"5s"`       // of all queries together
+	StaleAfter   time.Duration `envconfig:"STALE_AFTER" default:"60s"`        // silence from which a node is lost
+	Lookback     time.Duration `envconfig:"TELEMETRY_LOOKBACK" default:"30m"` // how long a silent node is shown
+}
+
+// Collector makes taxonomies.
+type Collector struct {
+	config Config
+	client *telemetry.Client
+}
+
+// New returns a Collector that has not dialled yet.
+func New(c Config, h *http.Client) (*Collector, error) {
+	switch {
+	case c.QueryTimeout <= 0:
+		return nil, errors.New("QUERY_TIMEOUT must be positive")
+	case c.StaleAfter <= 0:
+		return nil, errors.New("STALE_AFTER must be positive")
+	case c.Lookback < c.StaleAfter:
+		return nil, errors.New("TELEMETRY_LOOKBACK must be at least STALE_AFTER, or lost nodes would never be seen")
+	}
+	client, err := telemetry.New(c.Config, h)
+	if err != nil {
+		return nil, err
+	}
+	return &Collector{config: c, client: client}, nil
+}
+
+// Picture is what telemetry tells of one moment.
+type Picture struct {
+	Taxonomy *topology.Taxonomy
+	At       time.Time
+
+	failed   []query // those whose keys are missing for that reason alone
+	lookback time.Duration
+}
+
+// Collect returns the picture as of now. The error is Unavailable when telemetry cannot say what clusters and nodes
+// exist.
+func (c *Collector) Collect(ctx context.Context, now time.Time) (*Picture, error) {
+	asked := queries(c.config.Lookback)
+	expressions := make(map[string]string, len(asked))
+	for _, q := range asked {
+		expressions[q.name] = q.expression
+	}
+	answers := c.client.Ask(ctx, expressions, now, c.config.QueryTimeout)
+
+	b := newBuilder(now, c.config.StaleAfter, answers)
+	p := &Picture{At: now, lookback: c.config.Lookback}
+	var missing []string
+	var cause error
+	for _, q := range asked {
+		err := answers[q.name].Err
+		if err == nil {
+			continue
+		}
+		if q.essential {
+			missing, cause = append(missing, q.name), errors.Join(cause, err)
+		}
+		p.failed = append(p.failed, q)
+		b.warn("the query for %s failed: %s", q.name, detail(err))
+	}
+	if missing != nil {
+		return nil, problem.Wrap(problem.Unavailable, cause, "telemetry cannot say what there is; without an answer: %s",
+			strings.Join(missing, ", "))
+	}
+	p.Taxonomy = b.build()
+	return p, nil
+}
+
+// detail is what a warning may show: the sentence, not the cause with its addresses.
+func detail(err error) string {
+	var e *problem.Error
+	if errors.As(err, &e) {
+		return e.Detail
+	}
+	return "for an unknown reason"
+}
+
+// Complete takes from the picture before what this one cannot know: the keys of failed queries, and nodes that
+// telemetry forgot (it may have been restarted empty) although they were seen within the lookback. Without it a failing
+// query would look like nodes that lost their capacity or were put back into service.
+func (p *Picture) Complete(before *topology.Taxonomy) {
+	for key, was := range before.Cluster {
+		now, known := p.Taxonomy.Cluster[key]
+		if !known {
+			now = was
+			now.Node, now.Pod = nil, nil
+		}
+		now.Node = p.completeNodes(now.Node, was.Node)
+		for _, q := range p.failed {
+			if q.name == qVnet {
+				now.ClusterLink = was.ClusterLink
+			}
+		}
+		if known || len(now.Node) > 0 {
+			p.Taxonomy.Cluster[key] = now
+		}
+	}
+}
+
+func (p *Picture) completeNodes(now, before map[string]topology.Node) map[string]topology.Node {
+	all := map[string]topology.Node{}
+	taken := map[string]bool{}
+	for key, n := range now {
+		if old, known := before[key]; known {
+			for _, q := range p.failed {
+				if q.keep != nil {
+					q.keep(&n, &old)
+				}
+			}
+		}
+		all[key] = n
+		taken[key], taken[n.Name], taken[n.UUID] = true, true, true
+	}
+	for key, old := range before {
+		seen, dated := old.SeenAt()
+		// One that is listed under another key is not forgotten.
+		if dated && p.At.Sub(seen) <= p.lookback && !taken[key] && !taken[old.Name] && (old.UUID == "" || !taken[old.UUID]) {
+			all[key] = old
+		}
+	}
+	return all
+}

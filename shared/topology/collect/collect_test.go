@@ -1,0 +1,353 @@
+package collect_test
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/topology"
+	"github.com/littoral-project/littoral/shared/topology/collect"
+)
+
+func picture(t *testing.T, c *collect.Collector, at time.Time) *collect.Picture {
+	t.Helper()
+	p, err := c.Collect(context.Background(), at)
+	require.NoError(t, err)
+	// What we emit, we accept.
+	body, err := json.Marshal(p.Taxonomy)
+	require.NoError(t, err)
+	_, err = topology.Parse(body)
+	require.NoError(t, err)
+	return p
+}
+
+func known(t *testing.T, m topology.Measure) float64 {
+	t.Helper()
+	v, ok := m.Get()
+	require.True(t, ok, "measured")
+	return v
+}
+
+func nodes(t *topology.Taxonomy) (all []string) {
+	for _, p := range t.Places() {
+		all = append(all, p.Cluster+"/"+p.Node)
+	}
+	return all
+}
+
+func TestCollect_everyKeyFromItsMetric(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	for _, m := range []machine{master, worker, box} {
+		f.until(now, m)
+	}
+	f.scanner(now, "worker", "192.0.2.2", 72)
+	f.pod(now, worker, "p1", "web-1", "instance-1")
+	f.pod(now, worker, "p2", "other", "")
+	f.workload(now, box, "d1", "web", "instance-1")
+	f.emit(now, "container_cpu_utilization_ratio", with(box.host(), labels{"container_id": "d1"}), 0.25)
+	f.emit(now, "tlum_vnet_info", with(worker.host(), labels{"type": "ClusterLink"}), 1)
+	f.emit(now, "tlum_orch_info", labels{"type": "ocm", "agent_name": "own", "icos_agent_id": "self", "icos_cluster_id": "c0"}, 1)
+
+	taxonomy := picture(t, f.collector(nil), now).Taxonomy
+	require.Equal(t, []string{"edge-cluster-b/master", "edge-cluster-b/worker", "nuvlabox/0f/box"}, nodes(taxonomy))
+	require.Empty(t, taxonomy.Warnings)
+	require.InDelta(t, 0, known(t, taxonomy.Timestamp.TimeSinceOldest), 0.001)
+
+	c := taxonomy.Cluster["agent-ocm-1"]
+	require.Equal(t, []any{"ocm", "c1", "edge-cluster-b", "Kubernetes", "agent-ocm-1", true},
+		[]any{c.Type, c.UUID, c.Name, c.Engine, c.AgentID, c.ClusterLink})
+
+	n := c.Node["worker"]
+	require.Equal(t, []any{"h2", "worker", "Kubernetes", "arm64"}, []any{n.UUID, n.Name, n.Engine, n.StaticMetrics.CPUArchitecture})
+	require.InDelta(t, 37.98, known(t, n.Location.Latitude), 0)
+	require.InDelta(t, float64(now.Unix()), known(t, n.LastSeen), 0.001)
+	require.True(t, n.CanSchedule())
+	require.InDelta(t, 72, known(t, n.ScaScore), 0)
+	require.EqualValues(t, 6, n.Vulnerabilities["critical"])
+	require.Equal(t, map[string]string{"color": "green"}, n.Labels)
+	require.Equal(t, topology.Device{Name: "video_0", Type: "video", Status: "available", Path: "squat.ai/video"}, n.Devices["video_0"])
+
+	for _, row := range []struct {
+		key  string
+		got  topology.Measure
+		want float64
+	}{
+		{"cpuCores from kube-state-metrics", n.StaticMetrics.CPUCores, 3},
+		{"RAMMemory from kube-state-metrics", n.StaticMetrics.RAMMemory, 7e9},
+		{"cpuMaxFrequency in Hz", n.StaticMetrics.CPUMaxFrequency, 1.8e9},
+		{"cpuFrequency in Hz", n.DynamicMetrics.CPUFrequency, 1.5e9},
+		{"cpuTemperature", n.DynamicMetrics.CPUTemperature, 48.3},
+		{"cpuEnergyConsumption in J", n.DynamicMetrics.CPUEnergyConsumption, 1000},
+		{"cpuPowerWatts", n.DynamicMetrics.CPUPowerWatts, 4},
+		{"freeRAM is what is available", n.DynamicMetrics.FreeRAM, 6e9},
+		{"usedRAM is the rest of the kernel's total", n.DynamicMetrics.UsedRAM, 2e9},
+		{"memoryUsagePercent", n.DynamicMetrics.MemoryUsagePercent, 25},
+		{"cpuUsagePercent is usage, not frequency", n.DynamicMetrics.CPUUsagePercent, 20},
+		{"cpuUtilizationPrediction", n.ForecastedMetrics.CPUUtilizationPrediction, 41.2},
+	} {
+		require.InDelta(t, row.want, known(t, row.got), 1e-6, row.key)
+	}
+	require.Equal(t, map[string]topology.NetworkInterface{"eth0": {
+		Name: "eth0", Type: "full", Speed: topology.Known(125e6), IP: "192.0.2.2", Status: "up", SubnetMask: "24",
+	}}, n.NetworkInterfaces)
+
+	pod := n.Pod["p1"]
+	require.Equal(t, []any{"ns__web-1", "10.42.0.12", "Running", 1, 1},
+		[]any{pod.Name, pod.IP, pod.Status, pod.NumberOfContainers, pod.NumberOfApps})
+	require.Equal(t, "web", pod.Workload["instance-1"].AppComponent)
+	require.False(t, ours(n.Pod["p2"]))
+	cpu, memory := n.OwnUsage()
+	require.EqualValues(t, []int64{500, 1e6}, []int64{cpu, memory})
+	require.Empty(t, c.Node["master"].Pod)
+
+	docker := taxonomy.Cluster["nuvlabox/0f"].Node["agent-nuvla-1"]
+	require.Equal(t, []any{"box", "Docker", "h1"}, []any{docker.Name, docker.Engine, docker.UUID})
+	require.InDelta(t, 4, known(t, docker.StaticMetrics.CPUCores), 0, "counted from node_cpu_seconds_total")
+	require.InDelta(t, 8e9, known(t, docker.StaticMetrics.RAMMemory), 0)
+	require.True(t, docker.ScaScore.IsZero(), "the scanned worker has the same address, which joins nothing")
+	require.True(t, docker.CanSchedule())
+	cpu, _ = docker.OwnUsage()
+	require.EqualValues(t, 250, cpu)
+	require.Equal(t, "Running", docker.Pod["d1"].Status)
+}
+
+func ours(p topology.Pod) bool { return p.Ours() }
+
+func TestCollect_aSilentNodeStaysWithItsLastSeen(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	silent := now.Add(-12 * time.Minute)
+	f.until(silent, worker)
+	f.scanner(silent, "worker", "192.0.2.2", 72)
+	f.pod(silent, worker, "p1", "web-1", "instance-1")
+	f.until(now, master)
+
+	taxonomy := picture(t, f.collector(nil), now).Taxonomy
+	n := taxonomy.Cluster["agent-ocm-1"].Node["worker"]
+	require.InDelta(t, float64(silent.Unix()), known(t, n.LastSeen), 0.001)
+	require.True(t, n.Lost(now, time.Minute))
+	require.InDelta(t, 3, known(t, n.StaticMetrics.CPUCores), 0, "facts are remembered")
+	require.InDelta(t, 72, known(t, n.ScaScore), 0)
+	require.Equal(t, "green", n.Labels["color"])
+	require.True(t, n.DynamicMetrics.CPUUsagePercent.IsZero(), "readings are not")
+	require.Empty(t, n.Pod)
+	m := taxonomy.Cluster["agent-ocm-1"].Node["master"]
+	require.False(t, m.Lost(now, time.Minute))
+	require.InDelta(t, 0, known(t, taxonomy.Timestamp.TimeSinceOldest), 0.001, "one dead node does not age the document")
+
+	require.Equal(t, []string{"edge-cluster-b/master"}, nodes(picture(t, f.collector(nil), now.Add(20*time.Minute)).Taxonomy),
+		"after the lookback it is gone")
+}
+
+func TestCollect_aDrainedNodeSaysSo(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.until(now.Add(-time.Minute), worker)
+	f.emit(now, "kube_node_spec_unschedulable", worker.kube(), 1)
+	// The series of a stopped exporter end at once instead of after Prometheus' five minutes.
+	f.emit(now, "tlum_host_info", with(worker.host(), labels{
+		"os": "linux", "arch": "arm64", "ip": worker.ip, "hostname": worker.name, "latitude": "37.98", "longitude": "23.73",
+	}), prometheus.Stale)
+	f.emit(now, "node_uname_info", with(worker.host(), labels{"machine": "aarch64", "nodename": worker.name}), prometheus.Stale)
+
+	at := now.Add(30 * time.Second)
+	n := picture(t, f.collector(nil), at).Taxonomy.Cluster["agent-ocm-1"].Node["worker"]
+	require.False(t, n.CanSchedule())
+	require.True(t, n.Lost(at, time.Minute))
+}
+
+func TestCollect_labelsThatChangedAreNotMixed(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.until(now.Add(-10*time.Minute), worker)
+	f.emit(now.Add(-10*time.Minute), "tlum_host_labels", with(worker.host(), labels{"label_old": "1"}), 1)
+	f.until(now, worker)
+	n := picture(t, f.collector(nil), now).Taxonomy.Cluster["agent-ocm-1"].Node["worker"]
+	require.Equal(t, map[string]string{"color": "green"}, n.Labels)
+}
+
+func TestCollect_scoresFindTheirHost(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		hostname, ip string
+		want         map[string]bool
+	}{
+		"by name and address":                      {"worker", "192.0.2.2", map[string]bool{"worker": true}},
+		"by name where the address is translated":  {"worker", "198.51.100.7", map[string]bool{"worker": true}},
+		"not by address alone":                     {"stranger", "192.0.2.2", map[string]bool{}},
+		"not by a name that two hosts have":        {"twin", "198.51.100.7", map[string]bool{}},
+		"by name and address where two have it":    {"twin", "192.0.2.11", map[string]bool{"twin": true}},
+		"not by a name and address that both have": {"clone", "192.0.2.20", map[string]bool{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			f.until(now, worker)
+			f.until(now, box)
+			f.until(now, machine{agent: "agent-ocm-1", cluster: "c1", id: "t1", name: "twin", ip: "192.0.2.11"})
+			f.until(now, machine{agent: "agent-nuvla-1", cluster: "c2", id: "t2", name: "twin", ip: "192.0.2.12", docker: true})
+			f.until(now, machine{agent: "agent-ocm-1", cluster: "c1", id: "k1", name: "clone", ip: "192.0.2.20"})
+			f.until(now, machine{agent: "agent-nuvla-1", cluster: "c2", id: "k2", name: "clone", ip: "192.0.2.20", docker: true})
+			f.scanner(now, row.hostname, row.ip, 55)
+			scored := map[string]bool{}
+			taxonomy := picture(t, f.collector(nil), now).Taxonomy
+			for _, p := range taxonomy.Places() {
+				if !p.At.ScaScore.IsZero() {
+					scored[p.Node] = true
+				}
+			}
+			require.Equal(t, row.want, scored)
+			require.Equal(t, len(row.want) == 0, len(taxonomy.Warnings) > 0, "a score for nobody is told")
+		})
+	}
+}
+
+func TestCollect_whatIsMissingIsUnknown(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	h := worker.host()
+	f.emit(now, "tlum_orch_info", with(h, labels{"type": "ocm", "agent_id": "agent-ocm-1", "agent_name": "agent-ocm-1"}), 1)
+	f.emit(now, "node_uname_info", with(h, labels{"nodename": "worker", "machine": "x86_64"}), 1)
+	f.emit(now, "node_cpu_seconds_total", with(h, labels{"cpu": "0", "mode": "idle"}), 7)
+	f.emit(now, "node_memory_MemAvailable_bytes", h, 5)
+	f.emit(now, "SCA_score", labels{"agent_hostname": "worker", "icos_controller_id": "controller-a"}, 400)
+
+	taxonomy := picture(t, f.collector(nil), now).Taxonomy
+	c := taxonomy.Cluster["agent-ocm-1"]
+	require.Equal(t, []any{"agent-ocm-1", "Kubernetes"}, []any{c.Name, c.Engine}, "name and engine have a fallback")
+	n := c.Node["worker"]
+	require.Equal(t, "Kubernetes", n.Engine)
+	require.Equal(t, "x86_64", n.StaticMetrics.CPUArchitecture)
+	for key, m := range map[string]topology.Measure{
+		"ScaScore out of range":              n.ScaScore,
+		"RAMMemory":                          n.StaticMetrics.RAMMemory,
+		"cpuUsagePercent of a single sample": n.DynamicMetrics.CPUUsagePercent,
+		"usedRAM without a total":            n.DynamicMetrics.UsedRAM,
+		"cpuPowerWatts":                      n.DynamicMetrics.CPUPowerWatts,
+	} {
+		require.True(t, m.IsZero(), key)
+	}
+	require.InDelta(t, 1, known(t, n.StaticMetrics.CPUCores), 0)
+	require.True(t, n.CanSchedule())
+}
+
+func TestCollect_hostsOfUnknownAgentsAreTold(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.until(now, worker)
+	stranger := machine{agent: "agent-9", cluster: "c9", id: "h2", name: "worker", ip: "192.0.2.2"}
+	f.emit(now, "tlum_host_info", with(stranger.host(), labels{"hostname": "worker"}), 1)
+	f.emit(now, "node_memory_MemTotal_bytes", stranger.host(), 1)
+	taxonomy := picture(t, f.collector(nil), now).Taxonomy
+	require.Equal(t, []string{"edge-cluster-b/worker"}, nodes(taxonomy))
+	require.Equal(t, []string{"a host was left out whose agent is not known (1 times)"}, taxonomy.Warnings)
+}
+
+func TestCollect_hostileLabelsReachNoStore(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.until(now, worker)
+	f.emit(now, "tlum_host_labels", with(worker.host(), labels{"label_evil": "a\x00b\nc"}), 1)
+	n := picture(t, f.collector(nil), now).Taxonomy.Cluster["agent-ocm-1"].Node["worker"]
+	require.Equal(t, "abc", n.Labels["evil"])
+}
+
+func TestCollect_anEmptyStoreIsSaidToBeEmpty(t *testing.T) {
+	t.Parallel()
+	taxonomy := picture(t, newFleet(t).collector(nil), now).Taxonomy
+	require.NotNil(t, taxonomy.Cluster)
+	require.Empty(t, taxonomy.Cluster)
+	require.Equal(t, []string{"telemetry answers, but no agent has reported to it"}, taxonomy.Warnings)
+}
+
+func TestCollect_oneQueryFailing(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.until(now, worker)
+	taxonomy := picture(t, f.collector(failing("SCA_score", "kube_node_status_capacity")), now).Taxonomy
+	require.Len(t, taxonomy.Warnings, 2)
+	require.Contains(t, taxonomy.Warnings[0], "SCA_score failed: the telemetry store answered 503")
+	require.Contains(t, taxonomy.Warnings[1], "kube_node_status_capacity failed")
+	n := taxonomy.Cluster["agent-ocm-1"].Node["worker"]
+	require.InDelta(t, 4, known(t, n.StaticMetrics.CPUCores), 0, "the node exporter stands in")
+}
+
+func TestCollect_withoutTheEssentialThereIsNoTaxonomy(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.until(now, worker)
+	for name, metric := range map[string]string{
+		"clusters": "tlum_orch_info", "their names": "tlum_ocm_agent_info", "hosts": "tlum_host_info", "all": "",
+	} {
+		_, err := f.collector(failing(metric)).Collect(context.Background(), now)
+		require.Equal(t, problem.Unavailable, problem.KindOf(err), name)
+		require.ErrorContains(t, err, metric)
+	}
+}
+
+func TestComplete_takesFromBeforeWhatFailed(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.until(now.Add(-time.Second), worker)
+	f.scanner(now, "worker", "192.0.2.2", 72)
+	f.emit(now, "kube_node_spec_unschedulable", worker.kube(), 1)
+	before := picture(t, f.collector(nil), now)
+
+	spoilt := failing("SCA_score", "unschedulable", "kube_node_status_capacity", "mounted", "host_labels")
+	p := picture(t, f.collector(spoilt), now.Add(15*time.Second))
+	p.Complete(before.Taxonomy)
+	n, was := p.Taxonomy.Cluster["agent-ocm-1"].Node["worker"], before.Taxonomy.Cluster["agent-ocm-1"].Node["worker"]
+	require.False(t, n.CanSchedule(), "a failed query puts no drained node back into service")
+	require.Equal(t, was.ScaScore, n.ScaScore)
+	require.Equal(t, was.StaticMetrics, n.StaticMetrics)
+	require.Equal(t, was.Devices, n.Devices)
+	require.Equal(t, was.Labels, n.Labels)
+}
+
+func TestComplete_remembersWhatTelemetryForgot(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.until(now, worker)
+	f.until(now, box)
+	before := picture(t, f.collector(nil), now).Taxonomy
+	for name, row := range map[string]struct {
+		after time.Duration
+		want  []string
+	}{
+		"within the lookback": {29 * time.Minute, []string{"edge-cluster-b/worker", "nuvlabox/0f/box"}},
+		"after it":            {31 * time.Minute, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := picture(t, newFleet(t).collector(nil), now.Add(row.after))
+			p.Complete(before)
+			require.Equal(t, row.want, nodes(p.Taxonomy))
+		})
+	}
+	require.Equal(t, []string{"agent-ocm-1", "nuvlabox/0f"}, slices.Sorted(maps.Keys(before.Cluster)), "before is left alone")
+}
+
+func TestNew_refusesSettingsThatCannotWork(t *testing.T) {
+	t.Parallel()
+	good := collect.Config{QueryTimeout: 1, StaleAfter: time.Minute, Lookback: time.Hour}
+	good.Address = "http://prometheus:9090"
+	for setting, spoil := range map[string]func(*collect.Config){
+		"QUERY_TIMEOUT":      func(c *collect.Config) { c.QueryTimeout = 0 },
+		"STALE_AFTER":        func(c *collect.Config) { c.StaleAfter = -1 },
+		"TELEMETRY_LOOKBACK": func(c *collect.Config) { c.Lookback = time.Second },
+		"PROMETHEUS_ADDRESS": func(c *collect.Config) { c.Address = "prometheus" },
+	} {
+		c := good
+		spoil(&c)
+		_, err := collect.New(c, nil)
+		require.ErrorContains(t, err, setting)
+	}
+}

@@ -1,0 +1,173 @@
+package collect
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/topology"
+)
+
+// query is one question to telemetry. Its name is what people read in warnings: the metric it needs.
+type query struct {
+	name       string
+	expression string
+	essential  bool
+	// keep takes the keys that this query feeds from what was known before, when it has failed.
+	keep func(now, before *topology.Node)
+}
+
+// Names of the queries.
+const (
+	qOrch          = "tlum_orch_info"
+	qAgent         = "tlum_ocm_agent_info"
+	qRuntime       = "tlum_runtime_info"
+	qHost          = "tlum_host_info"
+	qUname         = "node_uname_info"
+	qSeen          = "tlum_host_info (time of the newest sample)"
+	qVnet          = "tlum_vnet_info"
+	qLabels        = "tlum_host_labels"
+	qScore         = "SCA_score"
+	qVulnerable    = "vulnerabilities"
+	qCapacity      = "kube_node_status_capacity"
+	qUnschedulable = "kube_node_spec_unschedulable"
+	qMounted       = "node_mounted"
+	qMaxFrequency  = "tlum_cpu_max_freq"
+	qFrequency     = "tlum_cpu_freq"
+	qCPUs          = "node_cpu_seconds_total (number of cpus)"
+	qCPUUsage      = "node_cpu_seconds_total (usage)"
+	qMemTotal      = "node_memory_MemTotal_bytes"
+	qMemAvailable  = "node_memory_MemAvailable_bytes"
+	qTemperature   = "node_thermal_zone_temp"
+	qEnergy        = "scaph_host_energy_microjoules_total"
+	qPower         = "scaph_host_energy_microjoules_total (rate)"
+	qForecastCPU   = "intelligence_node_cpu_utilization_prediction"
+	qForecastMem   = "intelligence_node_memory_utilization_prediction"
+	qNetInfo       = "node_network_info"
+	qNetUp         = "node_network_up"
+	qNetAddress    = "node_network_address_info"
+	qNetSpeed      = "node_network_speed_bytes"
+	qPod           = "kube_pod_info"
+	qPhase         = "kube_pod_status_phase"
+	qContainer     = "kube_pod_container_info"
+	qContainerCPU  = "container_cpu_utilization_ratio"
+	qContainerMem  = "container_memory_working_set_bytes"
+	qWorkload      = "tlum_workload_info"
+)
+
+// Labels that name the owner of a series.
+const (
+	byCluster = "icos_controller_id, icos_agent_id, icos_cluster_id"
+	byHost    = byCluster + ", icos_host_id, icos_host_name"
+	byAgent   = "icos_controller_id, agent_hostname, agent_ip" // of the security scanner
+)
+
+// kept selects the metric, and for an owner without any series now what it had within the lookback. An owner that does
+// have series keeps no old ones: they may say what was true before.
+func kept(selector, owner string, lookback time.Duration) string {
+	return fmt.Sprintf("%s or (last_over_time(%s[%ds]) unless on (%s) %s)",
+		selector, selector, seconds(lookback), owner, selector)
+}
+
+// keptPerHost aggregates the metric to one value a host, old values where the host has none now.
+func keptPerHost(aggregate, selector string, lookback time.Duration) string {
+	return fmt.Sprintf("%[1]s by (%[2]s) (%[3]s) or %[1]s by (%[2]s) (last_over_time(%[3]s[%[4]ds]))",
+		aggregate, byHost, selector, seconds(lookback))
+}
+
+// perHost aggregates the expression to one value a host, of now only.
+func perHost(aggregate, expression string) string {
+	return fmt.Sprintf("%s by (%s) (%s)", aggregate, byHost, expression)
+}
+
+// newest is when each host was heard of last. The sub-query finds those that are silent: it looks back in steps, and
+// timestamp() at a step gives the time of the sample itself, so the step only matters when a series ended at once.
+func newest(lookback time.Duration) string {
+	const times = "timestamp(%s)"
+	live := fmt.Sprintf(times+" or "+times, qHost, qUname)
+	past := fmt.Sprintf("max_over_time("+times+"[%[3]ds:15s]) or max_over_time(timestamp(%[2]s)[%[3]ds:15s])",
+		qHost, qUname, seconds(lookback))
+	return perHost("max", live) + " or " + perHost("max", past)
+}
+
+func seconds(d time.Duration) int { return int(d.Seconds()) }
+
+// rateWindow is how far irate looks for the two newest samples: enough for two scrapes a minute or two apart.
+const rateWindow = "[5m]"
+
+// ofMachines leaves out the loopback and the virtual devices of containers.
+const ofMachines = `{device!~"lo|veth.*|cali.*|lxc.*"}`
+
+func queries(lookback time.Duration) []query {
+	keptOf := func(metric, owner string) string { return kept(metric, owner, lookback) }
+	const idle = `node_cpu_seconds_total{mode="idle"}`
+	return []query{
+		{qOrch, keptOf(qOrch, byCluster+", agent_name"), true, nil},
+		{qAgent, keptOf(qAgent, "icos_controller_id, id"), true, nil},
+		{qRuntime, keptOf(qRuntime, byHost), true, nil},
+		{qHost, keptOf(qHost, byHost), true, nil},
+		{qUname, keptOf(qUname, byHost), true, nil},
+		{qSeen, newest(lookback), true, nil},
+
+		{qVnet, fmt.Sprintf(`group by (%s) (tlum_vnet_info{type="ClusterLink"})`, byCluster), false, nil},
+		{qLabels, keptOf(qLabels, byHost), false, func(n, was *topology.Node) { n.Labels = was.Labels }},
+		{qScore, keptOf(qScore, byAgent), false, func(n, was *topology.Node) { n.ScaScore = was.ScaScore }},
+		{qVulnerable, keptOf(qVulnerable, byAgent), false, keepVulnerabilities},
+		{qCapacity, keptOf(qCapacity+`{resource=~"cpu|memory"}`, byCluster+", node, resource"), false, keepCapacity},
+		{qUnschedulable, keptOf(qUnschedulable, byCluster+", node"), false, keepSchedulable},
+		{qMounted, keptOf(qMounted, byHost), false, func(n, was *topology.Node) { n.Devices = was.Devices }},
+		{qMaxFrequency, keptPerHost("avg", qMaxFrequency, lookback), false, nil},
+		{qCPUs, keptPerHost("count", idle, lookback), false, keepCapacity},
+		{qMemTotal, keptPerHost("max", qMemTotal, lookback), false, keepCapacity},
+
+		// irate, not rate: the last two samples, so that a spike shows at once however often is scraped.
+		{qCPUUsage, "100 * (1 - " + perHost("avg", "irate("+idle+rateWindow+")") + ")", false, keepCPUUsage},
+		{qMemAvailable, perHost("min", qMemAvailable), false, keepMemoryUsage},
+		{qFrequency, perHost("avg", qFrequency), false, nil},
+		{qTemperature, perHost("max", qTemperature), false, nil},
+		{qEnergy, perHost("sum", qEnergy), false, nil},
+		{qPower, perHost("sum", "irate("+qEnergy+rateWindow+")"), false, keepPower},
+		{qForecastCPU, perHost("max", qForecastCPU), false, nil},
+		{qForecastMem, perHost("max", qForecastMem), false, nil},
+		{qNetInfo, qNetInfo + ofMachines, false, nil},
+		{qNetUp, qNetUp + ofMachines, false, nil},
+		{qNetAddress, qNetAddress + ofMachines, false, nil},
+		{qNetSpeed, qNetSpeed + ofMachines, false, nil},
+
+		{qPod, qPod, false, func(n, was *topology.Node) { n.Pod = was.Pod }},
+		{qPhase, qPhase + " == 1", false, nil},
+		{qContainer, qContainer, false, nil},
+		{qContainerCPU, qContainerCPU, false, nil},
+		{qContainerMem, qContainerMem, false, nil},
+		{qWorkload, qWorkload, false, func(n, was *topology.Node) { n.Pod = was.Pod }},
+	}
+}
+
+func keepVulnerabilities(n, was *topology.Node) { n.Vulnerabilities = was.Vulnerabilities }
+
+func keepSchedulable(n, was *topology.Node) { n.Schedulable = was.Schedulable }
+
+// keepCapacity prefers the former value even to one that another metric gave: the two need not agree to the byte.
+func keepCapacity(n, was *topology.Node) {
+	keep(&n.StaticMetrics.CPUCores, was.StaticMetrics.CPUCores)
+	keep(&n.StaticMetrics.RAMMemory, was.StaticMetrics.RAMMemory)
+}
+
+func keepCPUUsage(n, was *topology.Node) {
+	keep(&n.DynamicMetrics.CPUUsagePercent, was.DynamicMetrics.CPUUsagePercent)
+}
+
+func keepMemoryUsage(n, was *topology.Node) {
+	keep(&n.DynamicMetrics.FreeRAM, was.DynamicMetrics.FreeRAM)
+	keep(&n.DynamicMetrics.UsedRAM, was.DynamicMetrics.UsedRAM)
+	keep(&n.DynamicMetrics.MemoryUsagePercent, was.DynamicMetrics.MemoryUsagePercent)
+}
+
+func keepPower(n, was *topology.Node) {
+	keep(&n.DynamicMetrics.CPUPowerWatts, was.DynamicMetrics.CPUPowerWatts)
+}
+
+func keep(now *topology.Measure, before topology.Measure) {
+	if _, known := before.Get(); known {
+		*now = before
+	}
+}

@@ -16,7 +16,6 @@ type edge struct {
 
 // closeness returns the factor between two nodes: 1, SameCluster, SameOrchestrator or 0.
 func (m *model) closeness(a, b int32) float64 {
-
 	switch na, nb := &m.nodes[a], &m.nodes[b]; {
 	case a == b:
 		return 1

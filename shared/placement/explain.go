@@ -24,13 +24,9 @@ func Explain(p Problem, plan Plan) Explanation {
 		Components: make([]ComponentExplanation, len(m.comps)),
 		Objective:  plan.Objective, Bound: plan.Bound, Gap: plan.Gap, Exact: plan.Exact,
 	}
+	out.Placed = s.placed()
 	for c := range m.comps {
-		if s.at[c] >= 0 {
-			out.Placed++
-		}
-	}
-	for c := range m.comps {
-		out.Components[m.comps[c].index] = m.explain(s, int32(c), out.Placed)
+		out.Components[m.comps[c].index] = m.explain(s, int32(c))
 	}
 	return out
 }
@@ -54,7 +50,7 @@ func (m *model) places(plan Plan) []int32 {
 }
 
 // explain views one component with the others where they are.
-func (m *model) explain(s *state, c int32, placed int) ComponentExplanation {
+func (m *model) explain(s *state, c int32) ComponentExplanation {
 	comp := &m.comps[c]
 	out := ComponentExplanation{Component: comp.ID, Placed: s.at[c] >= 0}
 	at := s.at[c]
@@ -65,18 +61,19 @@ func (m *model) explain(s *state, c int32, placed int) ComponentExplanation {
 	}
 	show := max(1, MaxExplained/len(m.comps))
 	out.Omitted = max(0, len(m.nodes)-show)
-	all := make([]view, len(m.nodes))
-	for n := range all {
-		all[n] = m.view(s, c, int32(n))
-		all[n].chosen = int32(n) == at
+	nodes := m.promising(c, at, max(show, maxLooked/len(m.comps)))
+	all := make([]view, len(nodes))
+	for i, n := range nodes {
+		all[i] = m.view(s, c, n)
+		all[i].chosen = n == at
 	}
-	slices.SortStableFunc(all, view.compare)
+	slices.SortFunc(all, view.compare)
 	for _, v := range all[:min(show, len(all))] {
 		out.Nodes = append(out.Nodes, m.detail(s, c, v))
 	}
 	if at < 0 {
 		out.Summary, out.Rejections = m.whyUnplaced(s, c)
-		out.Relaxation = m.relax(s, c, placed)
+		out.Relaxation = m.relax(s, c)
 		return out
 	}
 	out.Rejections = make(map[Rule]int)
@@ -127,9 +124,36 @@ func (v view) compare(w view) int {
 		}
 	}
 	if c := cmp.Compare(rank(v), rank(w)); c != 0 || v.fails {
-		return c
+		return cmp.Or(c, cmp.Compare(v.node, w.node))
 	}
-	return cmp.Compare(w.total, v.total)
+	return cmp.Or(cmp.Compare(w.total, v.total), cmp.Compare(v.node, w.node))
+}
+
+// maxLooked bounds how many nodes are looked at, over all components, to find those worth showing.
+const maxLooked = 5_000_000
+
+// promising returns the nodes to look at: all of them or, when that passes the limit, the chosen one, the candidates by
+// falling points, and then others in order.
+func (m *model) promising(c, at int32, limit int) []int32 {
+	cl := &m.classes[m.comps[c].class]
+	out := make([]int32, 0, min(limit, len(m.nodes))+1)
+	if at >= 0 {
+		out = append(out, at)
+	}
+	for _, n := range cl.nodes[:min(limit, len(cl.nodes))] {
+		if n != at {
+			out = append(out, n)
+		}
+	}
+	for n := range int32(len(m.nodes)) {
+		if len(out) >= limit {
+			break
+		}
+		if n != at && cl.index(n) < 0 {
+			out = append(out, n)
+		}
+	}
+	return out[:min(len(out), limit)]
 }
 
 func (m *model) view(s *state, c, n int32) view {

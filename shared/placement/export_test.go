@@ -12,7 +12,7 @@ func Relaxed(p Problem, plan Plan, component int) (all Problem, short []Problem,
 		if m.comps[c].index != component {
 			continue
 		}
-		changes, r := m.relaxation(s, int32(c), plan.Placed)
+		changes, r := m.relaxation(s, int32(c))
 		if r == nil || !r.Verified {
 			return Problem{}, nil, false
 		}

@@ -118,24 +118,29 @@ func deform(p *placement.Problem, kind byte, which int) {
 // TestConstraintsNeverAddCandidates adds each kind of constraint to a component and compares the nodes it may use.
 func TestConstraintsNeverAddCandidates(t *testing.T) {
 	t.Parallel()
-	constraints := map[string]func(*placement.Problem, *placement.Component){
-		"more cpu":             func(_ *placement.Problem, c *placement.Component) { c.CPU += 700 },
-		"more memory":          func(_ *placement.Problem, c *placement.Component) { c.Memory += 1 << 30 },
-		"a device":             func(_ *placement.Problem, c *placement.Component) { c.Devices = append(c.Devices, "cam") },
-		"a resource":           func(_ *placement.Problem, c *placement.Component) { c.Resources = map[string]int64{"gpu": 3} },
-		"an architecture":      func(_ *placement.Problem, c *placement.Component) { c.Architecture = "arm64" },
-		"an engine":            func(_ *placement.Problem, c *placement.Component) { c.Engines = []string{"docker"} },
-		"an orchestrator":      func(_ *placement.Problem, c *placement.Component) { c.Orchestrators = []string{"OCM"} },
-		"a label":              func(_ *placement.Problem, c *placement.Component) { c.Labels = map[string][]string{"zone": {"a"}} },
-		"a security score":     func(_ *placement.Problem, c *placement.Component) { c.MinSecurity += 20 },
-		"a cpu usage limit":    func(_ *placement.Problem, c *placement.Component) { c.MaxCPUUsage = 0.5 },
-		"a memory usage limit": func(_ *placement.Problem, c *placement.Component) { c.MaxMemoryUsage = 0.5 },
-		"free memory":          func(_ *placement.Problem, c *placement.Component) { c.MinFreeMemory = 2 << 30 },
-		"a fixed target":       func(_ *placement.Problem, c *placement.Component) { c.Targets = []placement.Target{{Cluster: "north"}} },
-		"an exclusion": func(_ *placement.Problem, c *placement.Component) {
-			c.Excluded = []placement.Target{{Cluster: "north"}}
+	type (
+		P = *placement.Problem
+		C = *placement.Component
+	)
+	north := []placement.Target{{Cluster: "north"}}
+	constraints := map[string]func(P, C){
+		"more cpu":             func(_ P, c C) { c.CPU += 700 },
+		"more memory":          func(_ P, c C) { c.Memory += 1 << 30 },
+		"a device":             func(_ P, c C) { c.Devices = append(c.Devices, "cam") },
+		"a resource":           func(_ P, c C) { c.Resources = map[string]int64{"gpu": 3} },
+		"an architecture":      func(_ P, c C) { c.Architecture = "arm64" },
+		"an engine":            func(_ P, c C) { c.Engines = []string{"docker"} },
+		"an orchestrator":      func(_ P, c C) { c.Orchestrators = []string{"OCM"} },
+		"a label":              func(_ P, c C) { c.Labels = map[string][]string{"zone": {"a"}} },
+		"a security score":     func(_ P, c C) { c.MinSecurity += 20 },
+		"a cpu usage limit":    func(_ P, c C) { c.MaxCPUUsage = 0.5 },
+		"a memory usage limit": func(_ P, c C) { c.MaxMemoryUsage = 0.5 },
+		"free memory":          func(_ P, c C) { c.MinFreeMemory = 2 << 30 },
+		"a fixed target":       func(_ P, c C) { c.Targets = north },
+		"an exclusion": func(_ P, c C) {
+			c.Excluded = north
 		},
-		"freshness for the whole plan": func(p *placement.Problem, _ *placement.Component) { p.StaleAfter = time.Minute },
+		"freshness for the whole plan": func(p P, _ C) { p.StaleAfter = time.Minute },
 	}
 	candidates := func(p placement.Problem) map[placement.Target]bool {
 		out := map[placement.Target]bool{}

@@ -25,7 +25,8 @@ type model struct {
 	orchs   []string
 	// clusters[k] is the first node of cluster k and clusters[k+1] the one after its last.
 	clusters []int32
-	work     int64 // units spent on filtering and scoring
+	work     int64            // units spent on filtering and scoring
+	current  map[Target]int32 // first node that matches a current place, see stood
 }
 
 // member is one component.

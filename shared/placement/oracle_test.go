@@ -185,7 +185,7 @@ func worth(p placement.Problem, at []int) (int, float64) {
 			return 0, false
 		}
 		f, _ := new(big.Float).SetInt(cpu).Float64()
-		return *n.EnergyWatts * 1000 / f, true
+		return min(*n.EnergyWatts, 1e12) * 1000 / f, true
 	}
 	left := func(free *big.Int, take, whole int64) float64 {
 		if whole == 0 {

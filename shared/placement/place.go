@@ -3,6 +3,7 @@ package placement
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Place finds a place for every component it can, the best plan it can prove or find within the budget. The error is
@@ -135,13 +136,7 @@ const maxBeside = 1_000_000
 func (m *model) whyMoved(s *state, c int32) string {
 	comp := &m.comps[c]
 	at := place(*comp.Current)
-	var seen *have
-	for n := range m.nodes {
-		if comp.Current.matches(m.nodes[n].Node) {
-			seen = &m.nodes[n]
-			break
-		}
-	}
+	seen := m.stood(*comp.Current)
 	if seen == nil {
 		return fmt.Sprintf("its place %s is not among the nodes", at)
 	}
@@ -154,6 +149,25 @@ func (m *model) whyMoved(s *state, c int32) string {
 	}
 	gain := s.value(c, s.at[c]) - s.value(c, comp.home[0])
 	return fmt.Sprintf("leaving %s gains %s points after the move cost of %s", at, number(gain), number(m.move))
+}
+
+// stood returns the first node that matches a current place, or nil.
+func (m *model) stood(t Target) *have {
+	n, known := m.current[t]
+	switch {
+	case t.whole():
+		n = m.find(t)
+	case !known:
+		n = int32(slices.IndexFunc(m.nodes, func(h have) bool { return t.matches(h.Node) }))
+		if m.current == nil {
+			m.current = make(map[Target]int32)
+		}
+		m.current[t] = n
+	}
+	if n < 0 {
+		return nil
+	}
+	return &m.nodes[n]
 }
 
 func details(fs []Failure) string {

@@ -49,13 +49,15 @@ func TestFilters(t *testing.T) {
 			},
 		},
 		"memory is counted in bytes": {
-			placement.Component{Memory: 9 << 30}, nil,
+			placement.Component{Memory: 9 << 30},
+			nil,
 			placement.Failure{
 				Rule: "memory", Detail: "needs 9 GiB, 8 GiB free of 8 GiB", Needed: "9 GiB", Available: "8 GiB",
 			},
 		},
 		"cpu cannot be proven to fit on a node that does not report cores": {
-			placement.Component{CPU: 1}, func(n *placement.Node) { n.CPU = 0 },
+			placement.Component{CPU: 1},
+			func(n *placement.Node) { n.CPU = 0 },
 			placement.Failure{
 				Rule: "cpu", Detail: "needs 0.001 cores, the node does not report how much cpu it has",
 				Needed: "0.001 cores", Available: "unknown",
@@ -74,47 +76,54 @@ func TestFilters(t *testing.T) {
 			},
 		},
 		"an architecture is compared by its canonical name": {
-			placement.Component{Architecture: "aarch64"}, nil,
+			placement.Component{Architecture: "aarch64"},
+			nil,
 			placement.Failure{
 				Rule: "architecture", Detail: "needs architecture arm64, the node has amd64", Needed: "arm64",
 				Available: "amd64",
 			},
 		},
 		"an unknown security score fails a bound": {
-			placement.Component{MinSecurity: 80}, nil,
+			placement.Component{MinSecurity: 80},
+			nil,
 			placement.Failure{
 				Rule: "security", Detail: "needs a security score of at least 80, the node's is unknown",
 				Needed: "at least 80", Available: "unknown",
 			},
 		},
 		"present usage may not pass its limit": {
-			placement.Component{MaxCPUUsage: 0.7}, func(n *placement.Node) { n.CPUUsage = 0.833 },
+			placement.Component{MaxCPUUsage: 0.7},
+			func(n *placement.Node) { n.CPUUsage = 0.833 },
 			placement.Failure{
 				Rule: "cpu-usage", Detail: "cpu usage may be 70 %, it is 83.3 %", Needed: "at most 70 %", Available: "83.3 %",
 			},
 		},
 		"a label must have one of the values": {
-			placement.Component{Labels: map[string][]string{"color": {"green", "blue"}}}, nil,
+			placement.Component{Labels: map[string][]string{"color": {"green", "blue"}}},
+			nil,
 			placement.Failure{
 				Rule: "label", Key: "color", Detail: "needs label color=green|blue, the node has no such label",
 				Needed: "color=green|blue", Available: "no such label",
 			},
 		},
 		"an engine is compared in any case": {
-			placement.Component{Engines: []string{"DOCKER"}}, nil,
+			placement.Component{Engines: []string{"DOCKER"}},
+			nil,
 			placement.Failure{
 				Rule: "engine", Detail: "needs engine DOCKER, the node has Kubernetes", Needed: "DOCKER",
 				Available: "Kubernetes",
 			},
 		},
 		"an excluded place is out": {
-			placement.Component{Excluded: []placement.Target{{Cluster: "a"}}}, nil,
+			placement.Component{Excluded: []placement.Target{{Cluster: "a"}}},
+			nil,
 			placement.Failure{
 				Rule: "excluded", Detail: "excluded as */a/*", Needed: "not */a/*", Available: "ocm/a/n1",
 			},
 		},
 		"old telemetry is stale from its limit on": {
-			placement.Component{}, func(n *placement.Node) { n.Age = time.Minute },
+			placement.Component{},
+			func(n *placement.Node) { n.Age = time.Minute },
 			placement.Failure{
 				Rule: "freshness", Detail: "its telemetry is 1m0s old, stale from 1m0s", Needed: "less than 1m0s",
 				Available: "1m0s",
@@ -315,6 +324,7 @@ func TestPlace(t *testing.T) {
 
 func TestMalformedProblemsAreRefused(t *testing.T) {
 	t.Parallel()
+	type P = *placement.Problem
 	good := func() placement.Problem {
 		return placement.Problem{
 			Components: []placement.Component{{ID: "a"}, {ID: "b"}}, Nodes: []placement.Node{edge("a", "n1"), edge("a", "n2")},
@@ -324,20 +334,50 @@ func TestMalformedProblemsAreRefused(t *testing.T) {
 		spoil func(*placement.Problem)
 		path  string
 	}{
-		"a component twice":          {func(p *placement.Problem) { p.Components[1].ID = "a" }, "components[1].id"},
-		"a component without id":     {func(p *placement.Problem) { p.Components[0].ID = "" }, "components[0].id"},
-		"a node twice, in any case":  {func(p *placement.Problem) { p.Nodes[1].Name, p.Nodes[1].Orchestrator = "n1", "OCM" }, "nodes[1]"},
-		"a node without name":        {func(p *placement.Problem) { p.Nodes[0].Name = "" }, "nodes[0].name"},
-		"negative capacity":          {func(p *placement.Problem) { p.Nodes[0].Memory = -1 }, "nodes[0].memory"},
-		"negative demand":            {func(p *placement.Problem) { p.Components[0].CPU = -1 }, "components[0].cpu"},
-		"a score that is no number":  {func(p *placement.Problem) { p.Nodes[0].SCA = pointer(math.NaN()) }, "nodes[0].sca"},
-		"endless energy":             {func(p *placement.Problem) { p.Nodes[0].EnergyWatts = pointer(math.Inf(1)) }, "nodes[0].energyWatts"},
-		"a usage that is no number":  {func(p *placement.Problem) { p.Nodes[0].CPUUsage = math.NaN() }, "nodes[0].cpuUsage"},
-		"a weight that is no number": {func(p *placement.Problem) { p.Weights.Energy = math.NaN() }, "weights.energy"},
-		"a negative affinity":        {func(p *placement.Problem) { p.Affinities = []placement.Affinity{{A: "a", B: "b", Weight: -1}} }, "affinities[0].weight"},
-		"an affinity with nobody":    {func(p *placement.Problem) { p.Affinities = []placement.Affinity{{A: "a", B: "x"}} }, "affinities[0].b"},
-		"anti-affinity with itself":  {func(p *placement.Problem) { p.Components[0].AntiAffinity = []string{"a"} }, "components[0].antiAffinity[0]"},
-		"a spread without limit":     {func(p *placement.Problem) { p.Spreads = []placement.Spread{{By: "node"}} }, "spreads[0]"},
+		"a component twice": {func(p P) { p.Components[1].ID = "a" }, "components[1].id"},
+		"a component without id": {
+			func(p P) { p.Components[0].ID = "" },
+			"components[0].id",
+		},
+		"a node twice, in any case": {
+			func(p P) { p.Nodes[1].Name, p.Nodes[1].Orchestrator = "n1", "OCM" },
+			"nodes[1]",
+		},
+		"a node without name": {func(p P) { p.Nodes[0].Name = "" }, "nodes[0].name"},
+		"negative capacity":   {func(p P) { p.Nodes[0].Memory = -1 }, "nodes[0].memory"},
+		"negative demand":     {func(p P) { p.Components[0].CPU = -1 }, "components[0].cpu"},
+		"a score that is no number": {
+			func(p P) { p.Nodes[0].SCA = pointer(math.NaN()) },
+			"nodes[0].sca",
+		},
+		"endless energy": {
+			func(p P) { p.Nodes[0].EnergyWatts = pointer(math.Inf(1)) },
+			"nodes[0].energyWatts",
+		},
+		"a usage that is no number": {
+			func(p P) { p.Nodes[0].CPUUsage = math.NaN() },
+			"nodes[0].cpuUsage",
+		},
+		"a weight that is no number": {
+			func(p P) { p.Weights.Energy = math.NaN() },
+			"weights.energy",
+		},
+		"a negative affinity": {
+			func(p P) { p.Affinities = []placement.Affinity{{A: "a", B: "b", Weight: -1}} },
+			"affinities[0].weight",
+		},
+		"an affinity with nobody": {
+			func(p P) { p.Affinities = []placement.Affinity{{A: "a", B: "x"}} },
+			"affinities[0].b",
+		},
+		"anti-affinity with itself": {
+			func(p P) { p.Components[0].AntiAffinity = []string{"a"} },
+			"components[0].antiAffinity[0]",
+		},
+		"a spread without limit": {
+			func(p P) { p.Spreads = []placement.Spread{{By: "node"}} },
+			"spreads[0]",
+		},
 		"a spread that names one twice": {func(p *placement.Problem) {
 			p.Spreads = []placement.Spread{{By: "node", Max: 1, Components: []string{"a", "a"}}}
 		}, "spreads[0].components[1]"},

@@ -9,10 +9,12 @@ import (
 	"strings"
 )
 
-// Limits of proving a relaxation by solving the problem again: above them it holds for the plan as it is.
+// Limits that keep relaxations of large problems affordable.
 const (
-	maxVerified    = 2_000   // components times nodes
+	maxVerified    = 2_000   // components times nodes up to which a relaxation is proved by solving the problem again
+	maxUnplaced    = 32      // components without a place up to which it is
 	verifiedBudget = 200_000 // work units of each repetition
+	maxRelaxed     = 200_000 // nodes looked at, over all components without a place
 )
 
 // change is one requirement to lower or drop, with how it is done and how much it hurts.
@@ -26,11 +28,12 @@ type change struct {
 // requirements can, since every node is stale or takes no work.
 //
 // On one node, exactly the failed requirements must change, each down to what the node has. The node with the fewest is
-// taken, then the one that gives up least, then the smaller target. No smaller set serves with the other components
-// where they are. On a small problem each change is then left out in turn and the whole problem solved again: what
-// proves needless, since the others can make room, is dropped.
-func (m *model) relax(s *state, c int32, placed int) *Relaxation {
-	changes, out := m.relaxation(s, c, placed)
+// taken, then the one that gives up least, then the smaller target; of some nodes only, when a large problem leaves
+// many components without a place. No smaller set serves with the other components where they are. On a small problem
+// each change is then left out in turn and the whole problem solved again: what proves needless, since the others can
+// make room, is dropped.
+func (m *model) relax(s *state, c int32) *Relaxation {
+	changes, out := m.relaxation(s, c)
 	if out == nil {
 		return nil
 	}
@@ -40,11 +43,13 @@ func (m *model) relax(s *state, c int32, placed int) *Relaxation {
 	return out
 }
 
-func (m *model) relaxation(s *state, c int32, placed int) ([]change, *Relaxation) {
+func (m *model) relaxation(s *state, c int32) ([]change, *Relaxation) {
 	var best []change
 	bestNode, bestCost := int32(-1), 0.0
-	for n := range m.nodes {
-		changes, ok := m.changes(s, c, int32(n), len(best))
+	placed := s.placed()
+	unplaced := len(m.comps) - placed
+	for _, n := range m.promising(c, -1, max(4, maxRelaxed/unplaced)) {
+		changes, ok := m.changes(s, c, n, len(best))
 		if !ok || len(changes) == 0 {
 			continue
 		}
@@ -52,15 +57,16 @@ func (m *model) relaxation(s *state, c int32, placed int) ([]change, *Relaxation
 		for _, ch := range changes {
 			cost += ch.cost
 		}
-		if bestNode < 0 || cmp.Or(cmp.Compare(len(changes), len(best)), cmp.Compare(cost, bestCost)) < 0 {
-			best, bestNode, bestCost = changes, int32(n), cost
+		if bestNode < 0 || cmp.Or(cmp.Compare(len(changes), len(best)), cmp.Compare(cost, bestCost),
+			cmp.Compare(n, bestNode)) < 0 {
+			best, bestNode, bestCost = changes, n, cost
 		}
 	}
 	if bestNode < 0 {
 		return nil, nil
 	}
 	out := &Relaxation{Target: m.nodes[bestNode].Target()}
-	if len(m.comps)*len(m.nodes) <= maxVerified {
+	if len(m.comps)*len(m.nodes) <= maxVerified && unplaced <= maxUnplaced {
 		best, out.Verified = m.thin(c, placed, best, out)
 	}
 	return best, out

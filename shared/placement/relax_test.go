@@ -73,18 +73,42 @@ func TestRelaxationWording(t *testing.T) {
 		component placement.Component
 		changes   []string
 	}{
-		"cpu is lowered to what is free":     {placement.Component{CPU: 16_000}, []string{"lower cpu from 16 cores to 8 cores"}},
-		"memory is lowered to what is free":  {placement.Component{Memory: 9 << 30}, []string{"lower memory from 9 GiB to 8 GiB"}},
-		"a device that is not there is left": {placement.Component{Devices: []string{"gps"}}, []string{"ask for no device gps instead of 1"}},
+		"cpu is lowered to what is free": {
+			placement.Component{CPU: 16_000},
+			[]string{"lower cpu from 16 cores to 8 cores"},
+		},
+		"memory is lowered to what is free": {
+			placement.Component{Memory: 9 << 30},
+			[]string{"lower memory from 9 GiB to 8 GiB"},
+		},
+		"a device that is not there is left": {
+			placement.Component{Devices: []string{"gps"}},
+			[]string{"ask for no device gps instead of 1"},
+		},
 		"devices are lowered to the number there is": {
 			placement.Component{Devices: []string{"cam", "cam"}},
 			[]string{"lower device cam from 2 to 1"},
 		},
-		"a resource is lowered":         {placement.Component{Resources: map[string]int64{"gpu": 4}}, []string{"lower gpu from 4 to 1"}},
-		"the security score is lowered": {placement.Component{MinSecurity: 80}, []string{"lower the security score from 80 to 72"}},
-		"a usage limit is raised":       {placement.Component{MaxCPUUsage: 0.5}, []string{"raise the cpu usage limit from 50 % to 60 %"}},
-		"a label is dropped":            {placement.Component{Labels: map[string][]string{"zone": {"b"}}}, []string{"drop the label (zone=b)"}},
-		"a fixed place is dropped":      {placement.Component{Targets: []placement.Target{{Cluster: "far"}}}, []string{"drop the fixed place (*/far/*)"}},
+		"a resource is lowered": {
+			placement.Component{Resources: map[string]int64{"gpu": 4}},
+			[]string{"lower gpu from 4 to 1"},
+		},
+		"the security score is lowered": {
+			placement.Component{MinSecurity: 80},
+			[]string{"lower the security score from 80 to 72"},
+		},
+		"a usage limit is raised": {
+			placement.Component{MaxCPUUsage: 0.5},
+			[]string{"raise the cpu usage limit from 50 % to 60 %"},
+		},
+		"a label is dropped": {
+			placement.Component{Labels: map[string][]string{"zone": {"b"}}},
+			[]string{"drop the label (zone=b)"},
+		},
+		"a fixed place is dropped": {
+			placement.Component{Targets: []placement.Target{{Cluster: "far"}}},
+			[]string{"drop the fixed place (*/far/*)"},
+		},
 		"all that fails must change": {
 			placement.Component{CPU: 9000, Architecture: "x86_64", MinFreeMemory: 16 << 30},
 			[]string{

@@ -118,6 +118,15 @@ func (s *state) value(c, n int32) float64 {
 	return v
 }
 
+// placed returns how many components have a place.
+func (s *state) placed() int {
+	sum := 0
+	for _, n := range s.inOrch {
+		sum += n
+	}
+	return sum
+}
+
 // total returns how many components are placed and the objective.
 func (s *state) total() (int, float64) {
 	placed, sum := 0, 0.0
@@ -143,11 +152,11 @@ const tired = 256
 
 // best returns the node where an unplaced component earns most beside what is placed, and what it earns; -1 when it
 // fits nowhere.
-func (s *state) best(c int32) (int32, float64) { return s.bestFrom(c, 0) }
+func (s *state) best(c int32) (int32, float64) { return s.bestOf(c, nil) }
 
-// bestFrom is best without the first candidates, which the caller knows to be full. Candidates come by falling points,
-// so the look ends where points plus all affinity in reach cannot win any more.
-func (s *state) bestFrom(c int32, from int) (int32, float64) {
+// bestOf is best without the candidates known to be full, where the caller keeps account of these. Candidates come by
+// falling points, so the look ends where points plus all affinity in reach cannot win any more.
+func (s *state) bestOf(c int32, open *open) (int32, float64) {
 	m, comp := s.m, &s.m.comps[c]
 	cl := &m.classes[comp.class]
 	node, value := int32(-1), math.Inf(-1)
@@ -158,7 +167,10 @@ func (s *state) bestFrom(c int32, from int) (int32, float64) {
 			}
 		}
 	}
-	for _, n := range comp.home { // worth more than their points say
+	for k, n := range comp.home { // worth more than their points say
+		if k >= tired && s.spent() {
+			break
+		}
 		try(n)
 	}
 	var reach float64
@@ -167,14 +179,45 @@ func (s *state) bestFrom(c int32, from int) (int32, float64) {
 			reach += e.weight
 		}
 	}
-	for k := from; k < len(cl.nodes); k++ {
-		if node >= 0 && cl.points[k]+reach <= value || k-from >= tired && s.spent() {
+	for k, looked := open.next(0), 0; k < len(cl.nodes); k, looked = open.next(k+1), looked+1 {
+		if node >= 0 && cl.points[k]+reach <= value || looked >= tired && s.spent() {
 			break
+		}
+		if open != nil && !s.roomy(cl, cl.nodes[k]) {
+			s.work++
+			open.close(k)
+			continue
 		}
 		try(cl.nodes[k])
 	}
 	return node, value
 }
+
+// open keeps account of the candidates of a class that have room left, while nothing is taken out: after[k] leads from
+// candidate k towards the first open one from there on.
+type open struct{ after []int32 }
+
+func newOpen(n int) *open {
+	o := &open{make([]int32, n+1)}
+	for k := range o.after {
+		o.after[k] = int32(k)
+	}
+	return o
+}
+
+// next returns the first open candidate from k on; without an account that is k.
+func (o *open) next(k int) int {
+	if o == nil {
+		return k
+	}
+	for int(o.after[k]) != k {
+		o.after[k] = o.after[o.after[k]] // halve the path for the next time
+		k = int(o.after[k])
+	}
+	return k
+}
+
+func (o *open) close(k int) { o.after[k] = int32(k + 1) }
 
 // bestIn is best within one cluster.
 func (s *state) bestIn(c, cluster int32) (int32, float64) {
@@ -231,20 +274,52 @@ func (m *model) solve() solution {
 	var out solution
 	work := m.work
 	exact, placedBound, bound := true, 0, 0.0
-	for o := range m.orchs {
-		sol := m.solveWithin(int32(o), budget/int64(len(m.orchs)))
+	tried := m.likeliest()
+	if left := len(tried) - maxOrchestrators; left > 0 { // the bounds without the rule hold for those left out too
+		tried = tried[:maxOrchestrators]
+		s := m.newState(-1, budget/4)
+		exact, placedBound, bound = false, s.placedBound(), s.bound()
+		work += s.work
+	}
+	for i, o := range tried {
+		sol := m.solveWithin(o, budget/int64(len(tried)))
 		work += sol.work
 		exact = exact && sol.exact
 		placedBound, bound = max(placedBound, sol.placedBound), max(bound, sol.bound)
-		if o == 0 || better(sol.placed, sol.value, out.placed, out.value) {
+		if i == 0 || better(sol.placed, sol.value, out.placed, out.value) {
 			out = sol
 		}
 	}
 	out.work, out.exact, out.placedBound, out.bound = work, exact, placedBound, bound
-	if !exact && out.placed == placedBound && bound <= out.value+slack(out.value) {
+	if out.placed == placedBound && bound <= out.value+slack(out.value) {
 		out.exact = true
 	}
+	if out.exact {
+		out.placedBound, out.bound = out.placed, out.value
+	}
 	return out
+}
+
+// maxOrchestrators is how many types are tried when all components must share one; there are three in practice.
+const maxOrchestrators = 16
+
+// likeliest orders the orchestrators by how many components have a candidate there, ties by name.
+func (m *model) likeliest() []int32 {
+	members := make([]int, len(m.classes))
+	for i := range m.comps {
+		members[m.comps[i].class]++
+	}
+	able, order := make([]int, len(m.orchs)), make([]int32, len(m.orchs))
+	for o := range m.orchs {
+		order[o] = int32(o)
+		for i := range m.classes {
+			if m.classes[i].inOrch[o] > 0 {
+				able[o] += members[i]
+			}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(able[b], able[a]) })
+	return order
 }
 
 // solveWithin runs the stages: bounds, greedy starts, local search, and branch and bound when the problem is small.
@@ -253,8 +328,14 @@ func (m *model) solveWithin(orch int32, budget int64) solution {
 	sol := solution{orch: orch}
 	sol.placedBound = s.placedBound()
 	sol.bound = s.bound()
+	hardest := s.hardest()
 	connected, _ := s.connected()
-	for i, order := range [][]int32{s.hardest(), connected} {
+	smallest := slices.Clone(hardest) // fits the most when there is not room for all
+	slices.Reverse(smallest)
+	for i, order := range [][]int32{hardest, connected, smallest} {
+		if i == 2 && sol.placed == sol.placedBound {
+			break
+		}
 		s.clear()
 		s.keep()
 		s.greedy(order)
@@ -308,7 +389,10 @@ func (s *state) reset(at []int32) {
 func (s *state) keep() {
 	for c := range s.m.comps {
 		node, value := int32(-1), 0.0
-		for _, n := range s.m.comps[c].home {
+		for k, n := range s.m.comps[c].home {
+			if k >= tired && s.spent() {
+				break
+			}
 			if s.fits(int32(c), n) {
 				if v := s.value(int32(c), n); node < 0 || v > value {
 					node, value = n, v
@@ -323,18 +407,16 @@ func (s *state) keep() {
 
 // greedy places the components that have no place yet, each at its best node.
 func (s *state) greedy(order []int32) {
-	full := make([]int, len(s.m.classes)) // leading candidates of each class that have no room left
+	rooms := make([]*open, len(s.m.classes))
 	for _, c := range order {
 		if s.at[c] >= 0 {
 			continue
 		}
 		k := s.m.comps[c].class
-		cl := s.m.classes[k]
-		for full[k] < len(cl.nodes) && !s.roomy(&cl, cl.nodes[full[k]]) {
-			full[k]++
-			s.work++
+		if rooms[k] == nil {
+			rooms[k] = newOpen(len(s.m.classes[k].nodes))
 		}
-		if n, _ := s.bestFrom(c, full[k]); n >= 0 {
+		if n, _ := s.bestOf(c, rooms[k]); n >= 0 {
 			s.put(c, n)
 		}
 	}
@@ -467,6 +549,10 @@ func (s *state) bound() float64 {
 			best = max(best, v)
 		}
 		for _, n := range m.comps[c].home {
+			if s.spent() {
+				best = max(best, cl.points[0]+m.move+all)
+				break
+			}
 			look(n)
 		}
 		for k, n := range cl.nodes {

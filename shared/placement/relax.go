@@ -75,6 +75,7 @@ func (m *model) relaxation(s *state, c int32) ([]change, *Relaxation) {
 // thin drops changes that the solved problem does not need and says whether the rest is proven to work.
 func (m *model) thin(c int32, placed int, changes []change, out *Relaxation) ([]change, bool) {
 	index := m.comps[c].index
+	sure := true // no answer of the solver was a mere failure to find
 	works := func(cs []change) bool {
 		p := *m.p
 		p.Components = slices.Clone(p.Components)
@@ -85,6 +86,7 @@ func (m *model) thin(c int32, placed int, changes []change, out *Relaxation) ([]
 		}
 		plan, err := Place(p)
 		if err != nil || plan.Placed <= placed || !plan.Assignments[index].Placed {
+			sure = sure && err == nil && plan.PlacedBound <= placed
 			return false
 		}
 		out.Target = plan.Assignments[index].Target
@@ -103,7 +105,7 @@ func (m *model) thin(c int32, placed int, changes []change, out *Relaxation) ([]
 			i++
 		}
 	}
-	return changes, true
+	return changes, sure
 }
 
 // changes returns what would have to change for the component to fit on the node, one entry per failure; false when no

@@ -60,7 +60,8 @@ func Current(ctx context.Context, q store.Querier) (*Taxonomy, time.Time, error)
 	err := q.QueryRow(ctx, selectCurrent).Scan(&body, &at)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return nil, time.Time{}, problem.Wrap(problem.Unavailable, ErrUnknown, "no telemetry of the infrastructure has been seen yet; try again")
+		return nil, time.Time{}, problem.Wrap(problem.Unavailable, ErrUnknown,
+			"no telemetry of the infrastructure has been seen yet; try again")
 	case err != nil:
 		return nil, time.Time{}, fmt.Errorf("read the topology: %w", err)
 	}

@@ -15,6 +15,7 @@ type V1 struct {
 	Timestamp  Timestamp            `json:"timestamp"`
 	Controller struct{}             `json:"controller"`
 	Cluster    map[string]V1Cluster `json:"cluster"`
+	Warnings   []string             `json:"warnings,omitempty"` // ours, as in Taxonomy
 }
 
 // V1Cluster is a cluster of V1.
@@ -101,7 +102,7 @@ type V1Container struct {
 
 // V1 renders the taxonomy in the older shape.
 func (t *Taxonomy) V1() V1 {
-	v := V1{Timestamp: t.Timestamp, Cluster: make(map[string]V1Cluster, len(t.Cluster))}
+	v := V1{Timestamp: t.Timestamp, Cluster: make(map[string]V1Cluster, len(t.Cluster)), Warnings: t.Warnings}
 	clusterNames := names(t.Cluster, func(c Cluster) string { return c.Name })
 	for key, c := range t.Cluster {
 		name := clusterNames[key]

@@ -39,7 +39,7 @@ func New(env *function.Env) (*Function, error) {
 // there is the answer is 503, never an empty taxonomy.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	q := function.NewQuery(r, "shape")
-	shape := q.OneOf("shape", "v1", "v2")
+	shape := q.OneOf("shape", "v1")
 	if err := q.Err(); err != nil {
 		return err
 	}

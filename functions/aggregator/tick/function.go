@@ -6,11 +6,11 @@ package tick
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
-	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/topology"
 	"github.com/littoral-project/littoral/shared/topology/collect"
@@ -52,7 +52,7 @@ func (f *Function) Run(ctx context.Context) error {
 	switch {
 	case err == nil:
 		picture.Complete(before)
-	case problem.KindOf(err) != problem.Unavailable: // none yet is no failure
+	case !errors.Is(err, topology.ErrUnknown):
 		return err
 	}
 	return f.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {

@@ -1,0 +1,215 @@
+package fleet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/topology"
+)
+
+// Drain takes the work off a node, as kubectl drain does: its pods are gone and it reports nothing any more, while the
+// rest of its cluster says that it is unschedulable. A node is named "node" where that is unique, else "cluster/node".
+func (f *Fleet) Drain(node string) error { return f.setDrained(node, true) }
+
+// Restore undoes Drain. What has not been removed from the node in the meantime runs again.
+func (f *Fleet) Restore(node string) error { return f.setDrained(node, false) }
+
+func (f *Fleet) setDrained(node string, drained bool) error {
+	c, n, err := f.findNode(node)
+	if err != nil {
+		return err
+	}
+	f.log.Info("fleet changed", "cluster", c.Name, "node", n.Name, "drained", drained)
+	return f.change(func() { f.state.Nodes[c.Name+"/"+n.Name].Drained = drained })
+}
+
+// Cut separates a cluster from everyone: no telemetry arrives, its agent neither polls nor reports. What runs goes on.
+func (f *Fleet) Cut(cluster string) error { return f.setCut(cluster, true) }
+
+// Heal undoes Cut. The cluster comes back with what it was running and learns from its next reports what has moved on.
+func (f *Fleet) Heal(cluster string) error { return f.setCut(cluster, false) }
+
+func (f *Fleet) setCut(cluster string, cut bool) error {
+	c, err := f.findCluster(cluster)
+	if err != nil {
+		return err
+	}
+	f.log.Info("fleet changed", "cluster", c.Name, "cut", cut)
+	return f.change(func() { f.state.Clusters[c.Name].Cut = cut })
+}
+
+// Set changes what is true of a node; all of it or, with an error that names each fault, nothing. An empty value goes
+// back to what the fleet's file says. The keys are
+//
+//	cpu, mem         share of the whole that others use, 0..1
+//	sca              security score, 0..100
+//	energy           draw in watts
+//	cores            number of cpus
+//	ram              memory as a Kubernetes quantity
+//	device:PATH      available, busy or detached
+//	label:KEY        text; empty takes the label off
+func (f *Fleet) Set(node string, values map[string]string) error {
+	c, n, err := f.findNode(node)
+	if err != nil {
+		return err
+	}
+	var faults problem.Faults
+	var changes []func(*nodeState)
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		change, fault := setting(key, values[key])
+		if fault != "" {
+			faults.Add("set."+key, 0, "%s", fault)
+			continue
+		}
+		changes = append(changes, change)
+	}
+	if err := faults.Err("the settings are not valid"); err != nil {
+		return err
+	}
+	f.log.Info("fleet changed", "cluster", c.Name, "node", n.Name, "set", values)
+	return f.change(func() {
+		for _, change := range changes {
+			change(f.state.Nodes[c.Name+"/"+n.Name])
+		}
+	})
+}
+
+const knownSettings = "cpu, mem, sca, energy, cores, ram, device:PATH, label:KEY"
+
+// setting reads one setting; fault says what is wrong with it.
+func setting(key, value string) (change func(*nodeState), fault string) {
+	kind, of, _ := strings.Cut(key, ":")
+	switch {
+	case kind == "device" && of != "":
+		return deviceSetting(of, value)
+	case kind == "label" && of != "":
+		return labelSetting(of, value)
+	case key == "cpu":
+		return bounded(value, 1, func(s *nodeState, v *float64) { s.CPU = v })
+	case key == "mem":
+		return bounded(value, 1, func(s *nodeState, v *float64) { s.Memory = v })
+	case key == "sca":
+		return bounded(value, 100, func(s *nodeState, v *float64) { s.Score = v })
+	case key == "energy":
+		return bounded(value, 1e6, func(s *nodeState, v *float64) { s.Watts = v })
+	case key == "cores":
+		return coresSetting(value)
+	case key == "ram":
+		return ramSetting(value)
+	}
+	return nil, "is not known; known are " + knownSettings
+}
+
+func bounded(value string, most float64, put func(*nodeState, *float64)) (func(*nodeState), string) {
+	if value == "" {
+		return func(s *nodeState) { put(s, nil) }, ""
+	}
+	v, err := strconv.ParseFloat(value, 64)
+	if err != nil || !(v >= 0 && v <= most) { // NaN is neither
+		return nil, fmt.Sprintf("%q is not a number from 0 to %g", value, most)
+	}
+	return func(s *nodeState) { put(s, &v) }, ""
+}
+
+func coresSetting(value string) (func(*nodeState), string) {
+	if value == "" {
+		return func(s *nodeState) { s.Cores = nil }, ""
+	}
+	v, err := strconv.Atoi(value)
+	if err != nil || v < 1 || v > maxCores {
+		return nil, fmt.Sprintf("%q is not a whole number from 1 to %d", value, maxCores)
+	}
+	return func(s *nodeState) { s.Cores = &v }, ""
+}
+
+const (
+	leastRAM = 1 << 20 // bytes
+	mostRAM  = 1 << 50
+)
+
+func ramSetting(value string) (func(*nodeState), string) {
+	if value == "" {
+		return func(s *nodeState) { s.RAM = nil }, ""
+	}
+	q, err := resource.ParseQuantity(value)
+	v := q.Value()
+	if err != nil || v < leastRAM || v > mostRAM {
+		return nil, fmt.Sprintf("%q is not a quantity of memory from 1Mi to 1Pi, such as 8Gi", value)
+	}
+	return func(s *nodeState) { s.RAM = &v }, ""
+}
+
+func deviceSetting(path, value string) (func(*nodeState), string) {
+	known := []string{topology.DeviceAvailable, topology.DeviceBusy, topology.DeviceDetached}
+	if value != "" && !slices.Contains(known, value) {
+		return nil, fmt.Sprintf("%q is not one of %s", value, strings.Join(known, ", "))
+	}
+	return func(s *nodeState) {
+		if value == "" {
+			delete(s.Devices, path)
+			return
+		}
+		if s.Devices == nil {
+			s.Devices = map[string]string{}
+		}
+		s.Devices[path] = value
+	}, ""
+}
+
+const maxLabel = 317 // bytes of a Kubernetes label key with its prefix
+
+func labelSetting(key, value string) (func(*nodeState), string) {
+	if len(key) > maxLabel || len(value) > maxLabel || strings.ContainsFunc(key+value, func(r rune) bool { return r < ' ' }) {
+		return nil, fmt.Sprintf("a label has at most %d bytes and no control characters", maxLabel)
+	}
+	return func(s *nodeState) {
+		if s.Labels == nil {
+			s.Labels = map[string]*string{}
+		}
+		s.Labels[key] = &value
+		if value == "" {
+			s.Labels[key] = nil
+		}
+	}, ""
+}
+
+func (f *Fleet) findCluster(name string) (*Cluster, error) {
+	if c := f.plan.cluster(name); c != nil {
+		return c, nil
+	}
+	names := make([]string, len(f.plan.Clusters))
+	for i, c := range f.plan.Clusters {
+		names[i] = c.Name
+	}
+	return nil, problem.New(problem.NotFound, "there is no cluster %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// findNode returns the node of the name; the error lists what there is.
+func (f *Fleet) findNode(name string) (*Cluster, *Node, error) {
+	holders := map[string]int{}
+	for _, c := range f.plan.Clusters {
+		for _, n := range c.Nodes {
+			holders[n.Name]++
+		}
+	}
+	var names []string
+	for _, c := range f.plan.Clusters {
+		for _, n := range c.Nodes {
+			full := c.Name + "/" + n.Name
+			if name == full || (name == n.Name && holders[name] == 1) {
+				return c, n, nil
+			}
+			if holders[n.Name] == 1 {
+				full = n.Name
+			}
+			names = append(names, full)
+		}
+	}
+	return nil, nil, problem.New(problem.NotFound, "there is no node %q; there are %s", name, strings.Join(names, ", "))
+}

@@ -1,0 +1,133 @@
+package fleet
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Copy is what of a job runs on a cluster, or the memory that it was removed there. Its names derive from the job id,
+// so carrying the job out again changes it and never makes a second one.
+type Copy struct {
+	Job         string     `json:"job"`
+	Epoch       int64      `json:"epoch"` // of the decision that it carries out
+	Removed     bool       `json:"removed,omitempty"`
+	Application string     `json:"application"`
+	Instance    string     `json:"instance"` // application id
+	Component   string     `json:"component"`
+	Namespace   string     `json:"namespace"`
+	Node        string     `json:"node"`
+	Workloads   []Workload `json:"workloads,omitempty"`
+	Generation  int64      `json:"generation"` // how often it was changed
+	Since       time.Time  `json:"since"`      // of this place, or of the removal
+	Changed     time.Time  `json:"changed"`
+	Told        string     `json:"told,omitempty"` // the condition that the job manager knows of
+}
+
+// Steps of the remediations that change what containers ask for (contracts/icos.md §6.3).
+const (
+	stepCPUMilli    = 1000
+	stepMemoryBytes = 1000 << 20
+)
+
+// ResourceName is what the cluster calls the copy.
+func (c *Copy) ResourceName() string {
+	id := strings.ReplaceAll(c.Job, "-", "")
+	return c.Component + "-" + id[max(0, len(id)-12):] // the end of a UUIDv7 is random, its beginning the time
+}
+
+// ResourceUUID is the same for as long as the copy stays at its place under one decision.
+func (c *Copy) ResourceUUID(cluster string) string {
+	return stableUUID("resource", cluster, c.Job, formatNumber(c.Epoch))
+}
+
+// admits reports whether a job of the epoch may change what is there: an older decision never may.
+func (c *clusterState) admits(j *Job) bool {
+	have := c.Copies[j.subject()]
+	return have == nil || j.Epoch >= have.Epoch
+}
+
+// apply carries the job out. The caller has seen that the cluster admits it.
+func (c *clusterState) apply(j *Job, now time.Time) {
+	if j.Type == typeDelete || (j.Type == typeUpdate && j.SubType == reallocate) {
+		c.remove(j, now)
+		return
+	}
+	have := c.Copies[j.ID]
+	fresh := have == nil || have.Removed || have.Epoch != j.Epoch || have.Node != j.Targets.Node
+	next := &Copy{
+		Job: j.ID, Epoch: j.Epoch, Application: j.GroupName, Instance: j.GroupID,
+		Component: j.Instruction.ComponentName, Namespace: j.Namespace, Node: j.Targets.Node,
+		Generation: 1, Since: now, Changed: now,
+	}
+	if next.Component == "" {
+		next.Component = j.Resource.Name // as v1.4.1 names it
+	}
+	if !fresh {
+		next.Generation, next.Since = have.Generation+1, have.Since
+	}
+	if j.Type == typeUpdate && have != nil && !have.Removed {
+		next.Workloads = have.Workloads
+	}
+	if next.Workloads == nil || !scales(j.SubType) {
+		next.Workloads = workloads(next.Component, j.contents(), j.Instruction.Requirements)
+	}
+	if j.Type == typeUpdate {
+		next.Workloads = scaled(next.Workloads, j.SubType)
+	}
+	c.Copies[j.ID] = next
+}
+
+func (c *clusterState) remove(j *Job, now time.Time) {
+	id := j.subject()
+	c.Copies[id] = &Copy{Job: id, Epoch: j.Epoch, Removed: true, Since: now}
+}
+
+// fence forgets the copy of the job if it is the one that a decision has overtaken; a newer one stays.
+func (c *clusterState) fence(job string, epoch int64) (dropped bool) {
+	have := c.Copies[job]
+	if have == nil || have.Removed || have.Epoch != epoch {
+		return false
+	}
+	delete(c.Copies, job)
+	return true
+}
+
+func scales(remediation enum) bool {
+	return slices.Contains([]enum{scaleUp, scaleDown, scaleOut, scaleIn}, remediation)
+}
+
+// scaled returns the workloads after the remediation: up and down change replicas, out and in what the first container
+// asks for, as both code lines of the reference do. Nothing shrinks below one replica or grows without end.
+func scaled(all []Workload, remediation enum) []Workload {
+	out := slices.Clone(all)
+	for i := range out {
+		w := &out[i]
+		w.Containers = slices.Clone(w.Containers)
+		switch remediation {
+		case scaleUp:
+			w.Replicas = min(maxReplicas, w.Replicas+1)
+		case scaleDown:
+			w.Replicas = max(min(w.Replicas, 1), w.Replicas-1)
+		case scaleOut, scaleIn:
+			if len(w.Containers) > 0 {
+				w.Containers[0].resize(remediation == scaleOut)
+			}
+		}
+	}
+	return out
+}
+
+func (c *Container) resize(grow bool) {
+	if grow {
+		c.CPUMilli += stepCPUMilli
+		c.MemoryBytes += stepMemoryBytes
+		return
+	}
+	if c.CPUMilli > stepCPUMilli { // what asks for less than a step keeps what it has
+		c.CPUMilli -= stepCPUMilli
+	}
+	if c.MemoryBytes > stepMemoryBytes {
+		c.MemoryBytes -= stepMemoryBytes
+	}
+}

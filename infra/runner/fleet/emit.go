@@ -1,0 +1,109 @@
+package fleet
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/littoral-project/littoral/infra/runner/prometheus"
+)
+
+// Emit sends one round of telemetry: everything that can be measured now on the nodes that report.
+//
+// A series that its cluster reported before and does not report now is ended at once, as the cluster's collector does
+// for a pod that is gone or a node that does not answer. A cluster that is cut off has nobody to say so: its series just
+// grow old.
+func (f *Fleet) Emit(ctx context.Context) error {
+	f.rounds.Lock()
+	defer f.rounds.Unlock()
+	now := f.options.Now()
+	var round []prometheus.Sample
+	for name, current := range f.measure(now) {
+		for key, before := range f.series[name] {
+			if _, still := current[key]; !still {
+				before.Value, before.At = prometheus.Stale, now
+				round = append(round, before)
+			}
+		}
+		for _, sample := range current {
+			round = append(round, sample)
+		}
+		f.series[name] = current
+	}
+	return f.options.Append(ctx, round)
+}
+
+// measure returns the samples of every cluster that reports, by the identity of their series.
+func (f *Fleet) measure(now time.Time) map[string]map[string]prometheus.Sample {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := map[string]map[string]prometheus.Sample{}
+	for _, c := range f.plan.Clusters {
+		awake := f.awake(c)
+		if len(awake) == 0 {
+			continue
+		}
+		pods := f.schedule(c).pods
+		r := &recorder{now: now, samples: map[string]prometheus.Sample{}, fleet: f, cluster: c}
+		r.agent(awake[0])
+		for _, n := range c.Nodes {
+			r.clusterView(n)
+		}
+		for _, n := range awake {
+			s := f.settings(c, n)
+			l := s.usage(n, pods[n.Name])
+			r.identity(n, s)
+			r.security(n, s)
+			r.readings(n, s, l, f.state.Nodes[c.Name+"/"+n.Name].Meter.at(now, l))
+			r.network(n)
+			r.pods(n, pods[n.Name], l)
+		}
+		all[c.Name] = r.samples
+	}
+	return all
+}
+
+// recorder collects the samples of one cluster in one round.
+type recorder struct {
+	now     time.Time
+	samples map[string]prometheus.Sample
+	fleet   *Fleet
+	cluster *Cluster
+}
+
+// set is a set of labels; alternating names and values make one.
+type set map[string]string
+
+func with(base set, pairs ...string) set {
+	all := maps.Clone(base)
+	for i := 0; i+1 < len(pairs); i += 2 {
+		all[pairs[i]] = pairs[i+1]
+	}
+	return all
+}
+
+// add records a sample.
+func (r *recorder) add(name string, value float64, labels set) {
+	var key strings.Builder
+	key.WriteString(name)
+	for _, label := range slices.Sorted(maps.Keys(labels)) {
+		key.WriteString("\x00" + label + "\x00" + labels[label])
+	}
+	r.samples[key.String()] = prometheus.Sample{Name: name, Labels: labels, Value: value, At: r.now}
+}
+
+// of returns the labels that say whose a series is: of the cluster alone (C), or with the host (H). See
+// shared/topology/METRICS.md.
+func (r *recorder) of(n *Node) set {
+	c := set{
+		"icos_controller_id": r.fleet.options.Controller,
+		"icos_agent_id":      r.cluster.AgentID,
+		"icos_cluster_id":    r.cluster.UUID,
+	}
+	if n == nil {
+		return c
+	}
+	return with(c, "icos_host_id", n.HostID, "icos_host_name", r.cluster.hostName(n))
+}

@@ -1,0 +1,203 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/shared/topology"
+)
+
+// Options of a Fleet. Plan, File and Append must be given; without an API no agent works.
+type Options struct {
+	Plan       *Plan
+	File       string // where the state is kept, e.g. HOME/fleet.json
+	Controller string // icos_controller_id of all telemetry; "" = DefaultController
+
+	// Append takes what the nodes measure; prometheus.Server has it.
+	Append func(context.Context, []prometheus.Sample) error
+
+	API    string                            // base URL of Littoral's public API
+	Client func(agentID string) *http.Client // sends each request with the agent's token
+
+	Every time.Duration // between two rounds of telemetry; 0 = DefaultEvery
+	Poll  time.Duration // between two questions of an agent for work; 0 = DefaultPoll
+	Sync  time.Duration // between two reports on what runs, which also renew leases; 0 = DefaultSync
+	Delay time.Duration // from taking a job to its being available; 0 = none
+
+	Log *slog.Logger     // nil = slog.Default()
+	Now func() time.Time // nil = time.Now
+}
+
+// Defaults of Options, for a laptop. In the field it is 60 s, 15 s and 15 s (contracts/icos.md §14).
+const (
+	DefaultEvery      = 2 * time.Second
+	DefaultPoll       = time.Second
+	DefaultSync       = 15 * time.Second
+	DefaultDelay      = 700 * time.Millisecond
+	DefaultController = "littoral"
+)
+
+// Fleet is a running simulation.
+type Fleet struct {
+	options Options
+	plan    *Plan
+	log     *slog.Logger
+	agents  map[string]*agent // by cluster name
+
+	mu        sync.Mutex // guards what follows
+	state     *state
+	schedules map[string]*schedule // by cluster name; empty after a change
+
+	rounds sync.Mutex // one round of telemetry at a time
+	series map[string]map[string]prometheus.Sample
+}
+
+// New reads the state that the fleet was left in. Nothing runs before Run.
+func New(o Options) (*Fleet, error) {
+	if o.Plan == nil || o.File == "" || o.Append == nil {
+		return nil, errors.New("fleet: a plan, a file and somewhere to append samples are needed")
+	}
+	fallback(&o.Every, DefaultEvery)
+	fallback(&o.Poll, DefaultPoll)
+	fallback(&o.Sync, DefaultSync)
+	if o.Controller == "" {
+		o.Controller = DefaultController
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s, err := loadState(o.File)
+	if err != nil {
+		return nil, err
+	}
+	s.complete(o.Plan, o.Now())
+	f := &Fleet{
+		options: o, plan: o.Plan, log: o.Log, state: s, schedules: map[string]*schedule{},
+		agents: map[string]*agent{}, series: map[string]map[string]prometheus.Sample{},
+	}
+	for _, c := range f.plan.Clusters {
+		if o.API != "" {
+			f.agents[c.Name] = newAgent(f, c)
+		}
+	}
+	return f, nil
+}
+
+func fallback(d *time.Duration, value time.Duration) {
+	if *d == 0 {
+		*d = value
+	}
+}
+
+// Run emits telemetry at once and then every Options.Every, and lets the agents work, until ctx ends. It returns when
+// everything has stopped.
+func (f *Fleet) Run(ctx context.Context) error {
+	var all sync.WaitGroup
+	all.Go(func() {
+		each(ctx, f.options.Every, func() {
+			if err := f.Emit(ctx); err != nil && ctx.Err() == nil {
+				f.log.ErrorContext(ctx, "fleet telemetry failed", "error", err.Error())
+			}
+		})
+	})
+	for _, a := range f.agents {
+		all.Go(func() { a.run(ctx) })
+	}
+	all.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.settleAndSave()
+}
+
+// each calls work now and then in every period, until ctx ends.
+func each(ctx context.Context, period time.Duration, work func()) {
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		work()
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+// change alters the state and stores it before anyone sees it. The counters of every node are settled first, since what
+// they gain depends on what is about to change. When storing fails, the change is still true until the process ends.
+func (f *Fleet) change(alter func()) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.settle()
+	alter()
+	clear(f.schedules)
+	return f.state.save(f.options.File, f.options.Now())
+}
+
+func (f *Fleet) settleAndSave() error {
+	f.settle()
+	return f.state.save(f.options.File, f.options.Now())
+}
+
+func (f *Fleet) settle() {
+	now := f.options.Now()
+	for _, c := range f.plan.Clusters {
+		pods := f.schedule(c).pods
+		for _, n := range c.Nodes {
+			at := f.state.Nodes[c.Name+"/"+n.Name]
+			at.Meter = at.Meter.at(now, f.settings(c, n).usage(n, pods[n.Name]))
+		}
+	}
+}
+
+// awake returns the nodes of a cluster that report; none when it is cut off. The first one runs the agent.
+func (f *Fleet) awake(c *Cluster) []*Node {
+	if f.state.Clusters[c.Name].Cut {
+		return nil
+	}
+	var nodes []*Node
+	for _, n := range c.Nodes {
+		if !f.state.Nodes[c.Name+"/"+n.Name].Drained {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+// cluster returns the cluster of the name, the key or the agent id, since targets carry one or the other; nil if none.
+func (p *Plan) cluster(name string) *Cluster {
+	for _, c := range p.Clusters {
+		if c.is(name) {
+			return c
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) is(name string) bool {
+	return name != "" && (name == c.Name || name == c.Key || name == c.AgentID)
+}
+
+// node returns the node of the name, nil if there is none.
+func (c *Cluster) node(name string) *Node {
+	for _, n := range c.Nodes {
+		if n.Name == name {
+			return n
+		}
+	}
+	return nil
+}
+
+func (n *Node) docker() bool { return n.Engine == topology.Docker }
+
+// hostName is how ICOS collectors name a host.
+func (c *Cluster) hostName(n *Node) string {
+	return c.UUID[:min(8, len(c.UUID))] + ":" + n.Name
+}

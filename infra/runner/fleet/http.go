@@ -1,0 +1,135 @@
+package fleet
+
+import (
+	"log/slog"
+	"net/http"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+// Command is the body of a POST. Drain, restore and set name a node, cut and heal a cluster.
+type Command struct {
+	Node    string            `json:"node,omitempty"`
+	Cluster string            `json:"cluster,omitempty"`
+	Set     map[string]string `json:"set,omitempty"`
+}
+
+// Handler serves the fleet's state and its switches:
+//
+//	GET  /fleet           viewer    the fleet as it is
+//	POST /fleet/drain     operator  {"node": "edge-1"}
+//	POST /fleet/restore   operator  {"node": "edge-1"}
+//	POST /fleet/set       operator  {"node": "edge-1", "set": {"cpu": "0.95", "device:squat.ai/video": "busy"}}
+//	POST /fleet/cut       operator  {"cluster": "edge"}
+//	POST /fleet/heal      operator  {"cluster": "edge"}
+//
+// A POST answers with the state of the cluster after it.
+func (f *Fleet) Handler(v *auth.Verifier, log *slog.Logger) (http.Handler, error) {
+	look := function.Spec{Routes: []string{"GET /fleet"}, Role: auth.Viewer}
+	change := function.Spec{Routes: []string{"POST /fleet/{command}"}, Role: auth.Operator}
+	mux := http.NewServeMux()
+	for pattern, entry := range map[string]function.Entry{
+		"/fleet":  function.NewEntry("fleet-get", look, provide(&watcher{f})),
+		"/fleet/": function.NewEntry("fleet-change", change, provide(&commander{f})),
+	} {
+		h, err := entry.Handler(&function.Env{Name: entry.Name, Auth: v, Log: log})
+		if err != nil {
+			return nil, err
+		}
+		mux.Handle(pattern, h)
+	}
+	return mux, nil
+}
+
+func provide[F any](made F) func(*function.Env) (F, error) {
+	return func(*function.Env) (F, error) { return made, nil }
+}
+
+type watcher struct{ fleet *Fleet }
+
+func (w *watcher) Handle(out http.ResponseWriter, r *http.Request) error {
+	if err := function.NewQuery(r).Err(); err != nil {
+		return err
+	}
+	return function.WriteJSON(out, http.StatusOK, w.fleet.View())
+}
+
+type commander struct{ fleet *Fleet }
+
+func (c *commander) Handle(out http.ResponseWriter, r *http.Request) error {
+	run, needs := c.command(r.PathValue("command"))
+	if run == nil {
+		return problem.New(problem.NotFound, "there is no command %q; there are drain, restore, set, cut, heal",
+			r.PathValue("command"))
+	}
+	var in Command
+	if err := function.DecodeJSON(r, &in); err != nil {
+		return err
+	}
+	if err := needs(in).Err("the command is not complete"); err != nil {
+		return err
+	}
+	if err := run(in); err != nil {
+		return err
+	}
+	for _, cluster := range c.fleet.View().Clusters {
+		if c.fleet.concerns(in, cluster.Name) {
+			return function.WriteJSON(out, http.StatusOK, cluster)
+		}
+	}
+	return function.WriteJSON(out, http.StatusOK, c.fleet.View())
+}
+
+// command returns what carries the command out, and what checks that its body is complete.
+func (c *commander) command(name string) (run func(Command) error, needs func(Command) *problem.Faults) {
+	f := c.fleet
+	switch name {
+	case "drain":
+		return func(in Command) error { return f.Drain(in.Node) }, needsNode
+	case "restore":
+		return func(in Command) error { return f.Restore(in.Node) }, needsNode
+	case "set":
+		return func(in Command) error { return f.Set(in.Node, in.Set) }, needsSettings
+	case "cut":
+		return func(in Command) error { return f.Cut(in.Cluster) }, needsCluster
+	case "heal":
+		return func(in Command) error { return f.Heal(in.Cluster) }, needsCluster
+	}
+	return nil, nil
+}
+
+func needsNode(in Command) *problem.Faults {
+	var faults problem.Faults
+	if in.Node == "" {
+		faults.Add("node", 0, "is missing")
+	}
+	return &faults
+}
+
+func needsSettings(in Command) *problem.Faults {
+	faults := needsNode(in)
+	if len(in.Set) == 0 {
+		faults.Add("set", 0, "is missing; known settings are %s", knownSettings)
+	}
+	return faults
+}
+
+func needsCluster(in Command) *problem.Faults {
+	var faults problem.Faults
+	if in.Cluster == "" {
+		faults.Add("cluster", 0, "is missing")
+	}
+	return &faults
+}
+
+// concerns reports whether the command was about the cluster or a node of it.
+func (f *Fleet) concerns(in Command, cluster string) bool {
+	if in.Node != "" {
+		c, _, err := f.findNode(in.Node)
+		return err == nil && c.Name == cluster
+	}
+	c, err := f.findCluster(in.Cluster)
+	return err == nil && c.Name == cluster
+}

@@ -1,0 +1,163 @@
+package fleet
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// Workload is something in a job's manifests that has pods.
+type Workload struct {
+	Name       string      `json:"name"`
+	Replicas   int         `json:"replicas"`
+	Containers []Container `json:"containers"`
+}
+
+// Container asks for cpu in millicores and memory in bytes.
+type Container struct {
+	Name        string `json:"name"`
+	CPUMilli    int64  `json:"cpuMilli"`
+	MemoryBytes int64  `json:"memoryBytes"`
+}
+
+const (
+	maxReplicas   = 200 // of one workload: each pod has series of its own
+	maxContainers = 20  // of one pod
+)
+
+// podKinds are the kinds of Kubernetes objects that have pods.
+var podKinds = []string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "Pod"}
+
+// object is what of a manifest decides about pods: Kubernetes objects, or the services of a compose file.
+type object struct {
+	Kind     string `json:"kind"`
+	Metadata struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
+	Spec struct {
+		Replicas *int `json:"replicas"`
+		Template struct {
+			Spec podSpec `json:"spec"`
+		} `json:"template"`
+		podSpec
+	} `json:"spec"`
+	Services map[string]any `json:"services"`
+}
+
+type podSpec struct {
+	Containers []struct {
+		Name      string `json:"name"`
+		Resources struct {
+			Requests map[string]any `json:"requests"`
+		} `json:"resources"`
+	} `json:"containers"`
+}
+
+// workloads reads what the contents of a job run. A document that nobody can read is passed over, as the orchestrator
+// has others to judge it; when there is no Kubernetes object at all, the component is taken to be one container.
+func workloads(component string, contents []Content, needs Requirements) []Workload {
+	var found []Workload
+	objects := 0
+	for _, c := range contents {
+		documents := yaml.NewYAMLOrJSONDecoder(strings.NewReader(c.YAML), 4096)
+		for {
+			var o object
+			err := documents.Decode(&o)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				var syntax yaml.YAMLSyntaxError
+				var form yaml.JSONSyntaxError
+				if errors.As(err, &syntax) || errors.As(err, &form) {
+					break // there is no finding the next document after this
+				}
+				continue
+			}
+			if o.Kind != "" || len(o.Services) > 0 {
+				objects++
+			}
+			found = append(found, o.workloads()...)
+		}
+	}
+	if objects == 0 {
+		found = []Workload{{Name: component, Replicas: 1, Containers: []Container{{Name: component}}}}
+	}
+	assume(found, needs)
+	return found
+}
+
+func (o *object) workloads() []Workload {
+	if slices.Contains(podKinds, o.Kind) {
+		pod := o.Spec.Template.Spec
+		if o.Kind == "Pod" {
+			pod = o.Spec.podSpec
+		}
+		w := Workload{Name: o.Metadata.Name, Replicas: 1}
+		if o.Spec.Replicas != nil {
+			w.Replicas = min(maxReplicas, max(0, *o.Spec.Replicas))
+		}
+		for _, c := range pod.Containers[:min(maxContainers, len(pod.Containers))] {
+			w.Containers = append(w.Containers, Container{
+				Name:        c.Name,
+				CPUMilli:    quantity(c.Resources.Requests["cpu"], true),
+				MemoryBytes: quantity(c.Resources.Requests["memory"], false),
+			})
+		}
+		return []Workload{w}
+	}
+	var services []Workload
+	for name := range o.Services {
+		services = append(services, Workload{Name: name, Replicas: 1, Containers: []Container{{Name: name}}})
+	}
+	slices.SortFunc(services, func(a, b Workload) int { return strings.Compare(a.Name, b.Name) })
+	return services
+}
+
+// assume gives the first container the component's requirements where no manifest asks for anything.
+func assume(all []Workload, needs Requirements) {
+	var cpu, memory int64
+	for _, w := range all {
+		for _, c := range w.Containers {
+			cpu, memory = cpu+c.CPUMilli, memory+c.MemoryBytes
+		}
+	}
+	for i := range all {
+		if len(all[i].Containers) == 0 {
+			continue
+		}
+		first := &all[i].Containers[0]
+		if cpu == 0 {
+			first.CPUMilli = quantity(string(needs.CPU), true)
+		}
+		if memory == 0 {
+			first.MemoryBytes = quantity(string(needs.Memory), false)
+		}
+		return
+	}
+}
+
+// quantity reads a Kubernetes quantity, as a number or as text; 0 when it is none.
+func quantity(v any, milli bool) int64 {
+	var text string
+	switch v := v.(type) {
+	case string:
+		text = v
+	case int64, float64:
+		text = strings.TrimSpace(formatNumber(v))
+	default:
+		return 0
+	}
+	q, err := resource.ParseQuantity(text)
+	if err != nil || q.Sign() <= 0 {
+		return 0
+	}
+	if milli {
+		return q.MilliValue()
+	}
+	return q.Value()
+}

@@ -1,0 +1,116 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// pod is one replica of a workload that has found room on its node.
+type pod struct {
+	copy       *Copy
+	uid        string // of a Docker host: the container id
+	name       string
+	ip         string
+	containers []Container
+}
+
+// verdict says how a copy is doing.
+type verdict struct {
+	running bool
+	reason  string // one word, as Kubernetes writes reasons
+	message string
+}
+
+// schedule is what follows from the state of a cluster: it is never stored, only kept until the next change.
+type schedule struct {
+	pods     map[string][]pod   // by node
+	verdicts map[string]verdict // by job id
+}
+
+// schedule finds room for the copies of a cluster, the oldest first, and says how each one is doing.
+func (f *Fleet) schedule(c *Cluster) *schedule {
+	if f.schedules[c.Name] == nil {
+		f.schedules[c.Name] = f.newSchedule(c)
+	}
+	return f.schedules[c.Name]
+}
+
+func (f *Fleet) newSchedule(c *Cluster) *schedule {
+	at := f.state.Clusters[c.Name]
+	copies := make([]*Copy, 0, len(at.Copies))
+	for _, have := range at.Copies {
+		if !have.Removed {
+			copies = append(copies, have)
+		}
+	}
+	slices.SortFunc(copies, func(a, b *Copy) int {
+		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Job, b.Job))
+	})
+	pods, verdicts := map[string][]pod{}, map[string]verdict{}
+	left := map[string]*room{}
+	for _, n := range c.Nodes {
+		s := f.settings(c, n)
+		left[n.Name] = &room{cpuMilli: int64(s.cores) * 1000, memory: s.ram}
+	}
+	for _, have := range copies {
+		n := c.node(have.Node)
+		switch {
+		case n == nil:
+			verdicts[have.Job] = verdict{false, "NodeNotFound", fmt.Sprintf("%s has no node %q", c.Name, have.Node)}
+		case f.state.Nodes[c.Name+"/"+n.Name].Drained:
+			verdicts[have.Job] = verdict{false, "NodeDrained", n.Name + " takes no work: it was drained"}
+		default:
+			started, want := have.start(c, n, left[n.Name])
+			pods[n.Name] = append(pods[n.Name], started...)
+			verdicts[have.Job] = verdictOf(len(started), want, n.Name)
+		}
+	}
+	return &schedule{pods, verdicts}
+}
+
+func verdictOf(started, want int, node string) verdict {
+	if started < want {
+		return verdict{false, "InsufficientResources", fmt.Sprintf("%d of %d pods find room on %s", started, want, node)}
+	}
+	return verdict{true, "AsExpected", fmt.Sprintf("%d of %d pods run on %s", started, want, node)}
+}
+
+// room is what nothing of ours has asked for yet on a node.
+type room struct{ cpuMilli, memory int64 }
+
+func (r *room) take(containers []Container) bool {
+	var cpu, memory int64
+	for _, c := range containers {
+		cpu, memory = cpu+c.CPUMilli, memory+c.MemoryBytes
+	}
+	if cpu > r.cpuMilli || memory > r.memory {
+		return false
+	}
+	r.cpuMilli, r.memory = r.cpuMilli-cpu, r.memory-memory
+	return true
+}
+
+// start returns the pods of the copy that find room, and how many there should be.
+func (c *Copy) start(on *Cluster, n *Node, left *room) (started []pod, want int) {
+	for _, w := range c.Workloads {
+		for i := range w.Replicas {
+			want++
+			if !left.take(w.Containers) {
+				continue
+			}
+			seed := stableHex("pod", on.Name, n.Name, c.Job, formatNumber(c.Epoch), w.Name, formatNumber(i))
+			p := pod{
+				copy: c, containers: w.Containers, uid: stableUUID(seed),
+				name: fmt.Sprintf("%s-%s-%s", w.Name, c.ResourceName()[len(c.Component)+1:], seed[:5]),
+				ip:   fmt.Sprintf("10.244.%d.%d", seed[6], seed[7]),
+			}
+			if n.docker() {
+				p.uid = seed + stableHex(seed) // container ids have 64 hex digits
+			}
+			started = append(started, p)
+		}
+	}
+	return started, want
+}

@@ -36,7 +36,7 @@ func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fr
 			return a, false, err
 		}
 	}
-	id := uuid.Must(uuid.NewV7())
+	id := uuid.New() // random, not by time: the first eight digits keep namespaces apart
 	name := app.Name
 	if name == "" {
 		name = "app-" + id.String()[24:] // the contract gives a nameless application a random one

@@ -51,11 +51,13 @@ func NewIssuer(t testing.TB) *Issuer {
 	return i
 }
 
-// Verifier returns a verifier of this issuer's tokens.
-func (i *Issuer) Verifier() *auth.Verifier {
-	c := auth.Config{Issuer: i.server.URL, Audience: Audience, JWKSURL: i.server.URL + "/keys"}
-	return auth.NewVerifier(c, i.server.Client())
+// Config is how a verifier finds this issuer.
+func (i *Issuer) Config() auth.Config {
+	return auth.Config{Issuer: i.server.URL, Audience: Audience, JWKSURL: i.server.URL + "/keys"}
 }
+
+// Verifier returns a verifier of this issuer's tokens.
+func (i *Issuer) Verifier() *auth.Verifier { return auth.NewVerifier(i.Config(), i.server.Client()) }
 
 // Token returns a token of a caller called as its role, valid for an hour.
 func (i *Issuer) Token(t testing.TB, role auth.Role) string {

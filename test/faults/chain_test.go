@@ -1,0 +1,165 @@
+package faults_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/topology"
+)
+
+const (
+	agentID = "agent-edge"
+	rivalID = "agent-rival"
+)
+
+// shop is the application of the chain; image is what the replacement changes.
+func shop(image string) string {
+	return fmt.Sprintf(`
+name: shop
+components:
+  - name: web
+    type: kubernetes
+    requirements: {cpu: 500m}
+    manifests: [{name: web, manifest: {apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {image: %s}}}]
+  - name: db
+    type: kubernetes
+    requirements: {cpu: 200m}
+    manifests: [{name: db, manifest: {apiVersion: v1, kind: Pod, metadata: {name: db}}}]
+`, image)
+}
+
+// chain is the whole life of an application. Each step is one that a restart in the middle may not change the end of.
+func (w *world) chain(between func(step string)) {
+	w.t.Helper()
+	var group struct {
+		ID string `json:"id"`
+	}
+	step := func(name string, do func()) {
+		do()
+		w.settle()
+		between(name)
+	}
+	user := func(method, path, body string, want ...int) answer {
+		header := http.Header{"Idempotency-Key": {"one"}}
+		a := w.call("user", method, path, header, body)
+		require.Contains(w.t, want, a.status, "%s %s: %s", method, path, compact(a.body))
+		return a
+	}
+	step("see the topology", func() { w.see() })
+	step("submit", func() {
+		a := user(http.MethodPost, "/jobmanager/groups", shop("a"), http.StatusCreated)
+		require.NoError(w.t, json.Unmarshal(a.body, &group))
+	})
+	step("execute", w.work)
+	step("drain", func() { w.see("n1") })
+	step("execute elsewhere", w.work)
+	step("replace", func() { user(http.MethodPut, "/jobmanager/groups/"+group.ID, shop("b"), http.StatusOK) })
+	step("execute the replacement", w.work)
+	step("remediate", func() {
+		user(http.MethodPost, "/jobmanager/policies/incompliance", fmt.Sprintf(
+			`{"id": "violation-1", "policyName": "p", "remediation": "scale-up", "subject": {"appInstance": %q, "appComponent": "web"}}`, group.ID), http.StatusOK)
+	})
+	step("execute the remediation", w.work)
+	step("stop", func() { user(http.MethodPut, "/jobmanager/groups/stop/"+group.ID, "", http.StatusOK) })
+	step("execute the removal", w.work)
+	step("start", func() { user(http.MethodPut, "/jobmanager/groups/start/"+group.ID, "", http.StatusOK) })
+	step("execute again", w.work)
+	step("delete", func() {
+		// 404 is how a deletion ends whose first answer was lost.
+		user(http.MethodDelete, "/jobmanager/groups/"+group.ID+"?stop=true", "", http.StatusAccepted, http.StatusNotFound)
+	})
+	step("execute the last removal", w.work)
+	a := user(http.MethodGet, "/jobmanager/groups/"+group.ID, "", http.StatusNotFound)
+	require.Equal(w.t, http.StatusNotFound, a.status)
+}
+
+// see stores what the aggregator would: one cluster of three nodes, of which the drained ones take nothing.
+func (w *world) see(drained ...string) {
+	w.t.Helper()
+	cluster := topology.Cluster{Type: "ocm", Name: "edge", Engine: "Kubernetes", AgentID: agentID, Node: map[string]topology.Node{}}
+	now := time.Now()
+	for i, name := range []string{"n1", "n2", "n3"} {
+		schedulable := true
+		for _, d := range drained {
+			schedulable = schedulable && d != name
+		}
+		cluster.Node[name] = topology.Node{
+			Name: name, Schedulable: &schedulable, LastSeen: topology.Known(float64(now.Unix())), ScaScore: topology.Known(float64(90 - 10*i)),
+			StaticMetrics: topology.StaticMetrics{CPUArchitecture: "amd64", CPUCores: topology.Known(4), RAMMemory: topology.Known(8 << 30)},
+		}
+	}
+	taxonomy := &topology.Taxonomy{Cluster: map[string]topology.Cluster{"edge": cluster}}
+	save := func() error {
+		return store.Classify(w.db.Tx(w.t.Context(), func(ctx context.Context, tx *store.Tx) error {
+			_, err := topology.Save(ctx, tx, taxonomy, now, time.Hour)
+			return err
+		}))
+	}
+	err := save()
+	for problem.KindOf(err) == problem.Unavailable { // Postgres was restarted under it
+		err = save()
+	}
+	require.NoError(w.t, err)
+}
+
+// job is what an agent reads of one.
+type job struct {
+	ID      string `json:"id"`
+	Type    string `json:"type"`
+	Epoch   int64  `json:"epoch"`
+	Owner   string `json:"owner_id"`
+	Cleans  string `json:"cleans"`
+	Content struct {
+		Component string `json:"componentName"`
+	} `json:"instruction"`
+}
+
+// work does all that the agent may do, while a rival tries to take each job as well.
+func (w *world) work() {
+	w.t.Helper()
+	for _, j := range w.executable() {
+		owner := fmt.Sprintf(`{"owner_id": %q}`, agentID)
+		a := w.call(agentID, http.MethodPatch, "/jobmanager/jobs/promote/"+j.ID, nil, owner)
+		require.Equal(w.t, http.StatusNoContent, a.status, compact(a.body))
+		w.claim(j, agentID)
+		a = w.call(rivalID, http.MethodPatch, "/jobmanager/jobs/promote/"+j.ID, nil, fmt.Sprintf(`{"owner_id": %q}`, rivalID))
+		require.Equal(w.t, http.StatusConflict, a.status, "a second agent was told it owns the job")
+
+		for _, state := range []string{"Progressing", "Finished"} {
+			report := fmt.Sprintf(`{"id": %q, "owner_id": %q, "type": %q, "epoch": %d, "state": %q,
+"resource": {"resource_uuid": "res-%s-%d", "conditions": [{"type": "Available", "status": %q, "reason": "Test"}]}}`,
+				j.ID, agentID, j.Type, j.Epoch, state, j.Content.Component, j.Epoch, map[bool]string{true: "True", false: "False"}[state == "Finished"])
+			a = w.call(agentID, http.MethodPut, "/jobmanager/jobs", nil, report)
+			if a.status == http.StatusConflict && a.repeats > 0 && state == "Progressing" {
+				continue
+			}
+			require.Equal(w.t, http.StatusOK, a.status, compact(a.body))
+		}
+	}
+}
+
+func (w *world) executable() []job {
+	w.t.Helper()
+	a := w.call(agentID, http.MethodGet, "/jobmanager/jobs/executable/ocm/"+agentID, nil, "")
+	require.Equal(w.t, http.StatusOK, a.status, compact(a.body))
+	var jobs []job
+	require.NoError(w.t, json.Unmarshal(a.body, &jobs))
+	return jobs
+}
+
+// claim notes who was told that it owns the job at an epoch: there may be one.
+func (w *world) claim(j job, agent string) {
+	w.t.Helper()
+	key := fmt.Sprintf("%s/%d/%s", j.ID, j.Epoch, j.Type)
+	if other, taken := w.promoted[key]; taken {
+		require.Equal(w.t, other, agent, "job %s has two owners", key)
+	}
+	w.promoted[key] = agent
+}

@@ -1,0 +1,124 @@
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/jackc/pgx/v5"
+	"github.com/kelseyhightower/envconfig"
+
+	"github.com/littoral-project/littoral/functions"
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/boot"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+const (
+	envChild  = "LITTORAL_FAULTS_CHILD"   // set in the process that hosts the functions
+	envKillAt = "LITTORAL_FAULTS_KILL_AT" // the boundary at which it kills itself; 0 = never
+)
+
+// boundaries counts the places between two effects and ends the process at one of them, as kill -9 does: no deferred
+// function runs, no buffer is flushed, no transaction is rolled back by us.
+type boundaries struct {
+	mu     sync.Mutex
+	passed int
+	killAt int
+}
+
+func (b *boundaries) pass() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.passed++
+	if b.passed == b.killAt {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {} // the signal is on its way; nothing may happen after it
+	}
+}
+
+// TraceQueryStart is the boundary before an SQL statement: begin and commit among them.
+func (b *boundaries) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	b.pass()
+	return ctx
+}
+
+// TraceQueryEnd is the boundary after an SQL statement.
+func (b *boundaries) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) { b.pass() }
+
+// publisher has a boundary on either side of each publish.
+type publisher struct {
+	next events.Publisher
+	*boundaries
+}
+
+func (p publisher) Publish(ctx context.Context, e cloudevents.Event) error {
+	p.pass()
+	err := p.next.Publish(ctx, e)
+	p.pass()
+	return err
+}
+
+// host serves every function in this process: routes as they are, events at /events/<function>.
+func host() error {
+	ctx := context.Background()
+	var c boot.Config
+	if err := envconfig.Process("", &c); err != nil {
+		return err
+	}
+	killAt, err := strconv.Atoi(os.Getenv(envKillAt))
+	if err != nil {
+		return err
+	}
+	b := &boundaries{killAt: killAt}
+	client := &http.Client{}
+	db, err := store.Open(ctx, c.Store, publisher{events.HTTPPublisher{URL: c.Broker, Client: client}, b}, b)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.DiscardHandler)
+	slog.SetDefault(log)
+	router := function.NewRouter()
+	router.Handle("GET /boundaries", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		_, _ = fmt.Fprint(w, b.passed)
+	}))
+	verifier := auth.NewVerifier(c.Auth, client)
+	for _, entry := range functions.Registry {
+		h, err := entry.Handler(&function.Env{Name: entry.Name, DB: db, Auth: verifier, HTTP: client, Log: log})
+		if err != nil {
+			return err
+		}
+		for _, route := range entry.Spec.Routes {
+			router.Handle(route, h)
+		}
+		if len(entry.Spec.Consumes) > 0 {
+			path := "/events/" + entry.Name
+			router.Handle("POST "+path, http.StripPrefix(path, rooted(h)))
+		}
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println(l.Addr())
+	return (&http.Server{Handler: router}).Serve(l) //nolint:gosec // a test's own loopback server needs no timeouts
+}
+
+// rooted turns the empty path that StripPrefix leaves into the root.
+func rooted(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.URL.Path = function.EventPath
+		h.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,135 @@
+// Package faults_test kills the functions at every boundary between two effects and shows that nothing changes.
+//
+// The chain is the whole life of an application: submitted, placed, executed, drained, replaced, remediated, stopped,
+// started, deleted. A boundary stands before and after each SQL statement and each publish; the harness counts them in a
+// run without faults and then kills the process, as kill -9 does, at each in turn. After the kill the user and the agent
+// repeat what was not answered, the Broker delivers again, and in the end every event is delivered three times more in
+// reversed order. The state must then equal that of the run without faults.
+//
+// "go test" covers a sample of the boundaries; LITTORAL_FAULTS=all (make faults) covers each.
+package faults_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/store/storetest"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envChild) != "" {
+		if err := host(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	storetest.Main(m)
+}
+
+// sampled is how many boundaries the short form covers.
+const sampled = 40
+
+// workers is how many runs go on at once; each has a database of its own.
+const workers = 2
+
+func TestKilledAtEveryBoundary(t *testing.T) {
+	reference := newWorld(t, 0)
+	reference.chain(func(string) {})
+	total := reference.passed()
+	want := reference.dump()
+	require.NotEmpty(t, want)
+	require.NotContains(t, want, "\noutbox ", "no event may be left")
+	reference.repeatAll()
+	same(t, want, reference.dump(), "delivering everything again changed the state")
+
+	stride := max(total/sampled, 1)
+	if os.Getenv("LITTORAL_FAULTS") == "all" {
+		stride = 1
+	}
+	var covered int
+	t.Run("killed", func(t *testing.T) {
+		slots := make(chan struct{}, workers)
+		for k := 1; k <= total; k += stride {
+			covered++
+			t.Run(fmt.Sprintf("at boundary %d", k), func(t *testing.T) {
+				t.Parallel()
+				slots <- struct{}{}
+				defer func() { <-slots }()
+				w := newWorld(t, k)
+				w.chain(func(string) {})
+				require.Equal(t, 1, w.deaths, "the process was to die once")
+				same(t, want, w.dump(), "the fault changed the state")
+				w.repeatAll()
+				same(t, want, w.dump(), "delivering everything again changed the state")
+			})
+		}
+	})
+	fmt.Printf("fault sweep: %d of %d boundaries covered\n", covered, total)
+}
+
+func TestBrokerAwayForFiveMinutes(t *testing.T) {
+	reference := newWorld(t, 0)
+	reference.chain(func(string) {})
+	want := reference.dump()
+
+	w := newWorld(t, 0)
+	w.chain(func(step string) {
+		switch step {
+		case "see the topology":
+			w.away(true)
+		case "submit":
+			require.Empty(t, w.executable(), "nothing can go on while the Broker is away")
+			// Five minutes pass for whatever waits in the outbox.
+			_, err := w.db.Exec(context.Background(), `update outbox set created_at = created_at - interval '5 minutes'`)
+			require.NoError(t, err)
+			w.away(false)
+			w.settle()
+		}
+	})
+	same(t, want, w.dump(), "the fault changed the state")
+}
+
+func (w *world) away(away bool) {
+	w.broker.mu.Lock()
+	defer w.broker.mu.Unlock()
+	w.broker.away = away
+}
+
+// TestPostgresRestarted ends every connection between two steps, as a restart of Postgres does to a function, and in the
+// middle of steps by a process that keeps ending them.
+func TestPostgresRestarted(t *testing.T) {
+	reference := newWorld(t, 0)
+	reference.chain(func(string) {})
+	want := reference.dump()
+
+	w := newWorld(t, 0)
+	stop := make(chan struct{})
+	done := make(chan struct{})
+	restarts := 0
+	go func() {
+		defer close(done)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(15 * time.Millisecond):
+			}
+			_, err := reference.db.Exec(context.Background(), `select pg_terminate_backend(pid) from pg_stat_activity
+where datname = (select regexp_replace($1, '^.*/([^/?]+)(\?.*)?$', '\1')) and application_name = 'littoral'`, w.url)
+			if err == nil {
+				restarts++
+			}
+		}
+	}()
+	w.chain(func(string) {})
+	close(stop)
+	<-done
+	require.Positive(t, restarts)
+	same(t, want, w.dump(), "the fault changed the state")
+}

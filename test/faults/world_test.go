@@ -1,0 +1,358 @@
+package faults_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/functions"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+	"github.com/littoral-project/littoral/test/inprocess"
+)
+
+// world is everything around the functions: the database, the Broker, the issuer, the agents and the user. It lives in
+// this process; the functions live in a child that dies and is started again.
+type world struct {
+	t      *testing.T
+	url    string // of the database
+	db     *store.DB
+	issuer *inprocess.Issuer
+	broker *broker
+	sink   *httptest.Server
+
+	child    *exec.Cmd
+	address  string
+	deaths   int
+	killAt   int // of the child that is started next
+	tokens   map[string]string
+	promoted map[string]string // job and epoch -> the agent that was told it owns the job
+}
+
+// broker accepts events and keeps them until they were delivered.
+type broker struct {
+	mu       sync.Mutex
+	away     bool
+	queue    []cloudevents.Event
+	accepted []cloudevents.Event
+}
+
+// Publish lets this process announce as the functions do.
+func (b *broker) Publish(_ context.Context, e cloudevents.Event) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.away {
+		return errors.New("away")
+	}
+	b.queue = append(b.queue, e)
+	b.accepted = append(b.accepted, e)
+	return nil
+}
+
+func (b *broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	e, err := events.FromRequest(r)
+	if err == nil {
+		err = b.Publish(r.Context(), e)
+	}
+	if err != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	w.WriteHeader(http.StatusAccepted)
+}
+
+func (b *broker) next() (cloudevents.Event, bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.queue) == 0 {
+		return cloudevents.Event{}, false
+	}
+	e := b.queue[0]
+	b.queue = b.queue[1:]
+	return e, true
+}
+
+func newWorld(t *testing.T, killAt int) *world {
+	t.Helper()
+	w := &world{t: t, killAt: killAt, broker: &broker{}, url: storetest.URL(t), promoted: map[string]string{}, tokens: map[string]string{}}
+	var err error
+	w.db, err = store.Open(t.Context(), store.Config{DatabaseURL: w.url, MaxConns: 2}, w.broker, nil)
+	require.NoError(t, err)
+	w.issuer = inprocess.NewIssuer(t)
+	w.sink = httptest.NewServer(w.broker)
+	for subject, role := range map[string]string{"user": "operator", agentID: "agent", rivalID: "agent"} {
+		w.tokens[subject] = w.issuer.TokenWith(t, inprocess.Claims{"sub": subject, "roles": []string{role}})
+	}
+	t.Cleanup(func() {
+		if w.child != nil {
+			_ = w.child.Process.Kill()
+			_ = w.child.Wait()
+		}
+		w.sink.Close()
+		w.db.Close()
+	})
+	w.start()
+	return w
+}
+
+// start runs the functions in a child process of this test binary.
+func (w *world) start() {
+	w.t.Helper()
+	w.child = exec.CommandContext(w.t.Context(), os.Args[0], "-test.run=^$")
+	config := w.issuer.Config()
+	w.child.Env = append(os.Environ(), envChild+"=1", envKillAt+"="+strconv.Itoa(w.killAt),
+		"DATABASE_URL="+w.url, "K_SINK="+w.sink.URL, "OUTBOX_AGE=0s",
+		"OIDC_ISSUER="+config.Issuer, "OIDC_AUDIENCE="+config.Audience, "OIDC_JWKS_URL="+config.JWKSURL,
+		"PROMETHEUS_ADDRESS=http://127.0.0.1:1")
+	w.child.Stderr = os.Stderr
+	out, err := w.child.StdoutPipe()
+	require.NoError(w.t, err)
+	require.NoError(w.t, w.child.Start())
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(w.t, err, "the functions did not start")
+	w.address = "http://" + strings.TrimSpace(line)
+}
+
+// revive starts the functions again after they were killed; the new process is not killed.
+func (w *world) revive() {
+	w.t.Helper()
+	err := w.child.Wait()
+	var exit *exec.ExitError
+	require.ErrorAs(w.t, err, &exit)
+	require.Equal(w.t, "signal: killed", exit.Error(), "the functions may end by the kill only")
+	w.deaths++
+	w.killAt = 0
+	w.start()
+}
+
+// answer is what a request ended in.
+type answer struct {
+	status  int
+	body    []byte
+	repeats int
+}
+
+// call sends the request until it is answered, as a user, an agent or a Broker does whose connection broke: a process
+// that died is started again, and 503 is waited out.
+func (w *world) call(subject, method, path string, header http.Header, body string) answer {
+	w.t.Helper()
+	for repeats := range 100 {
+		r, err := http.NewRequestWithContext(w.t.Context(), method, w.address+path, strings.NewReader(body))
+		require.NoError(w.t, err)
+		for k, v := range header {
+			r.Header[k] = v
+		}
+		if subject != "" {
+			r.Header.Set("Authorization", "Bearer "+w.tokens[subject])
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			w.revive()
+			continue
+		}
+		answered, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil {
+			w.revive()
+			continue
+		}
+		if resp.StatusCode == http.StatusServiceUnavailable {
+			time.Sleep(20 * time.Millisecond) // what Retry-After asks of a caller, in this test's time
+			continue
+		}
+		return answer{resp.StatusCode, answered, repeats}
+	}
+	w.t.Fatalf("%s %s was never answered", method, path)
+	return answer{}
+}
+
+// deliver hands an event to everyone who consumes it, until each has taken it.
+func (w *world) deliver(e cloudevents.Event) {
+	w.t.Helper()
+	body, err := json.Marshal(e)
+	require.NoError(w.t, err)
+	for _, entry := range functions.Registry {
+		if slices.Contains(entry.Spec.Consumes, e.Type()) {
+			w.post(entry.Name, body)
+		}
+	}
+}
+
+func (w *world) post(consumer string, event []byte) {
+	w.t.Helper()
+	header := http.Header{"Content-Type": {cloudevents.ApplicationCloudEventsJSON}}
+	a := w.call("", http.MethodPost, "/events/"+consumer, header, string(event))
+	require.Equal(w.t, http.StatusNoContent, a.status, "%s refused %s: %s", consumer, event, a.body)
+}
+
+// tick wakes a scheduled function.
+func (w *world) tick(name string) {
+	w.t.Helper()
+	e, err := events.New(w.t.Context(), "/test/ping", events.Tick, "", map[string]string{})
+	require.NoError(w.t, err)
+	body, err := json.Marshal(e)
+	require.NoError(w.t, err)
+	w.post(name, body)
+}
+
+// settle delivers until the Broker and the outbox are empty. It does nothing while the Broker is away.
+func (w *world) settle() {
+	w.t.Helper()
+	if w.broker.away {
+		return
+	}
+	for {
+		for e, ok := w.broker.next(); ok; e, ok = w.broker.next() {
+			w.deliver(e)
+		}
+		w.tick("outbox-sweep")
+		if len(w.broker.queue) == 0 {
+			return
+		}
+	}
+}
+
+// passed asks the present child how many boundaries it has seen.
+func (w *world) passed() int {
+	a := w.call("", http.MethodGet, "/boundaries", nil, "")
+	n, err := strconv.Atoi(string(a.body))
+	require.NoError(w.t, err)
+	return n
+}
+
+var uuids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+
+// dump is the whole state in a form that two runs share: ids become the names of what they identify, times go.
+func (w *world) dump() string {
+	w.t.Helper()
+	names := map[string]string{}
+	w.query(`select id::text, 'app-' || name from applications
+union all select id::text, 'job-' || component || '-' || replica || case when cleans is null then '' else '-cleanup-' || epoch end from jobs`,
+		func(row pgx.CollectableRow) error {
+			var id, name string
+			if err := row.Scan(&id, &name); err != nil {
+				return err
+			}
+			names[id] = name
+			if strings.HasPrefix(name, "app-") {
+				names["-"+id[:8]] = "-" + name // as namespaces have it
+			}
+			return nil
+		})
+	var lines []string
+	for _, sql := range []string{
+		`select 'application ' || jsonb_build_array(id, name, namespace, desired, version, owner, deleted_at is not null, descriptor)::text from applications`,
+		`select 'job ' || jsonb_build_array(id, application_id, component, cleans, type, sub_type, state, cluster, node, owner_id, epoch, lease_until is null,
+resource_uuid, resource_name, (select jsonb_agg(c - 'lastTransitionTime') from jsonb_array_elements(conditions) c),
+(select jsonb_agg(r - 'id') from jsonb_array_elements(remediations) r), excluded)::text from jobs`,
+		`select 'history ' || jsonb_build_array(application_id, job_id, component, event, from_state, to_state, message)::text from history`,
+		`select 'inbox ' || jsonb_build_array(consumer, count(*))::text from inbox group by consumer`,
+		`select 'outbox ' || event::text from outbox`,
+	} {
+		w.query(sql, func(row pgx.CollectableRow) error {
+			var line string
+			if err := row.Scan(&line); err != nil {
+				return err
+			}
+			lines = append(lines, line)
+			return nil
+		})
+	}
+	for typ, n := range w.eventCounts() {
+		lines = append(lines, fmt.Sprintf("events %s %d", typ, n))
+	}
+	for i, line := range lines {
+		line = uuids.ReplaceAllStringFunc(line, func(id string) string { return names[id] })
+		for short, name := range names {
+			if strings.HasPrefix(short, "-") {
+				line = strings.ReplaceAll(line, short, name)
+			}
+		}
+		lines[i] = line
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+func (w *world) query(sql string, each func(pgx.CollectableRow) error) {
+	w.t.Helper()
+	rows := func() error {
+		found, err := w.db.Query(w.t.Context(), sql)
+		if err != nil {
+			return err
+		}
+		_, err = pgx.CollectRows(found, func(row pgx.CollectableRow) (struct{}, error) { return struct{}{}, each(row) })
+		return err
+	}
+	err := rows()
+	for problem.KindOf(store.Classify(err)) == problem.Unavailable { // a connection of before a restart
+		err = rows()
+	}
+	require.NoError(w.t, err)
+}
+
+// eventCounts counts the distinct events that the Broker was given, by type: none may be missing, whatever was killed.
+func (w *world) eventCounts() map[string]int {
+	seen, counts := map[string]bool{}, map[string]int{}
+	for _, e := range w.broker.accepted {
+		if !seen[e.ID()] {
+			seen[e.ID()] = true
+			counts[e.Type()]++
+		}
+	}
+	return counts
+}
+
+// repeatAll delivers every event there ever was three times over, the newest first.
+func (w *world) repeatAll() {
+	w.t.Helper()
+	all := slices.Clone(w.broker.accepted)
+	slices.Reverse(all)
+	for range 3 {
+		for _, e := range all {
+			w.deliver(e)
+		}
+	}
+	w.settle()
+}
+
+func compact(body []byte) string { return string(bytes.TrimSpace(body)) }
+
+// same compares two dumps and shows the lines that only one of them has.
+func same(t *testing.T, want, got, message string) {
+	t.Helper()
+	if want == got {
+		return
+	}
+	difference := func(a, b string) string {
+		left := strings.Split(a, "\n")
+		for _, line := range strings.Split(b, "\n") {
+			if i := slices.Index(left, line); i >= 0 {
+				left = slices.Delete(left, i, i+1)
+			}
+		}
+		return strings.Join(left, "\n")
+	}
+	t.Errorf("%s\nmissing:\n%s\ntoo many:\n%s", message, difference(want, got), difference(got, want))
+}

@@ -4,6 +4,9 @@
 package functions
 
 import (
+	aggregatorhome "github.com/littoral-project/littoral/functions/aggregator/home"
+	aggregatortaxonomy "github.com/littoral-project/littoral/functions/aggregator/taxonomy"
+	aggregatortick "github.com/littoral-project/littoral/functions/aggregator/tick"
 	jobmanagerdisplace "github.com/littoral-project/littoral/functions/jobmanager/displace"
 	jobmanagergroupcreate "github.com/littoral-project/littoral/functions/jobmanager/group-create"
 	jobmanagergroupdelete "github.com/littoral-project/littoral/functions/jobmanager/group-delete"
@@ -35,6 +38,9 @@ import (
 
 // Registry is every function there is.
 var Registry = map[string]function.Entry{
+	"github.com/littoral-project/littoral/functions/cmd/aggregator-home":                function.NewEntry("aggregator-home", aggregatorhome.Spec, aggregatorhome.New),
+	"github.com/littoral-project/littoral/functions/cmd/aggregator-taxonomy":            function.NewEntry("aggregator-taxonomy", aggregatortaxonomy.Spec, aggregatortaxonomy.New),
+	"github.com/littoral-project/littoral/functions/cmd/aggregator-tick":                function.NewEntry("aggregator-tick", aggregatortick.Spec, aggregatortick.New),
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-displace":            function.NewEntry("jobmanager-displace", jobmanagerdisplace.Spec, jobmanagerdisplace.New),
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-group-create":        function.NewEntry("jobmanager-group-create", jobmanagergroupcreate.Spec, jobmanagergroupcreate.New),
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-group-delete":        function.NewEntry("jobmanager-group-delete", jobmanagergroupdelete.Spec, jobmanagergroupdelete.New),

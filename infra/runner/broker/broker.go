@@ -1,0 +1,242 @@
+// Package broker is the Broker of the laptop host: it keeps what it accepts in Postgres and delivers it as Knative does.
+//
+// Accepting an event stores one row per matching Trigger before the sender is answered, so a kill -9 loses nothing; a row
+// goes when its delivery is done. Deliveries start at once in this process, nothing polls. It is at-least-once, like any
+// Broker: a crash between a delivery and the removal of its row delivers again.
+package broker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"k8s.io/apimachinery/pkg/types"
+	knbroker "knative.dev/eventing/pkg/broker"
+
+	"github.com/littoral-project/littoral/infra/runner/manifests"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Options of a Broker.
+type Options struct {
+	DatabaseURL string         // the schema "broker" in it is made and used by this package alone
+	Set         *manifests.Set // the Brokers and Triggers to act for
+	Client      *http.Client   // delivers; resolves cluster-local addresses (package mesh)
+	Parallel    int            // deliveries of one Trigger at a time; 0 = DefaultParallel
+	Log         *slog.Logger   // nil = slog.Default
+}
+
+// DefaultParallel is below what a function takes at once, so that its own callers still get in.
+const DefaultParallel = 8
+
+// connections of each of the two pools: one for what must be on disk, one for what may be lost and repeated.
+const connections = 6
+
+// Broker accepts, keeps and delivers events.
+type Broker struct {
+	options  Options
+	log      *slog.Logger
+	durable  *pgxpool.Pool
+	relaxed  *pgxpool.Pool // its commits do not wait for the disk
+	brokers  map[types.NamespacedName][]*trigger
+	triggers map[string]*trigger
+
+	mu       sync.Mutex
+	stopping bool
+	inFlight sync.WaitGroup
+	halt     context.CancelFunc // ends deliveries that outlast the drain
+	ctx      context.Context    //nolint:containedctx // of deliveries, which belong to no request
+}
+
+// Open prepares the store and takes up what the process before left undelivered.
+func Open(ctx context.Context, o Options) (*Broker, error) {
+	b := &Broker{
+		options: o, log: cmp.Or(o.Log, slog.Default()),
+		brokers: map[types.NamespacedName][]*trigger{}, triggers: map[string]*trigger{},
+	}
+	for _, key := range manifests.Sorted(o.Set.Brokers) {
+		b.brokers[key] = nil
+	}
+	for _, key := range manifests.Sorted(o.Set.Triggers) {
+		t, err := newTrigger(o, key)
+		if err != nil {
+			return nil, fmt.Errorf("Trigger %s: %w", key, err)
+		}
+		b.triggers[t.name] = t
+		b.brokers[t.broker] = append(b.brokers[t.broker], t)
+	}
+	var err error
+	if b.durable, err = pool(ctx, o.DatabaseURL, "on"); err != nil {
+		return nil, err
+	}
+	if b.relaxed, err = pool(ctx, o.DatabaseURL, "off"); err != nil {
+		return nil, err
+	}
+	if err := createSchema(ctx, b.durable); err != nil {
+		b.close()
+		return nil, fmt.Errorf("broker schema: %w", err)
+	}
+	b.ctx, b.halt = context.WithCancel(context.WithoutCancel(ctx))
+	if err := b.resume(ctx); err != nil {
+		b.close()
+		return nil, fmt.Errorf("undelivered events: %w", err)
+	}
+	return b, nil
+}
+
+func pool(ctx context.Context, databaseURL, synchronousCommit string) (*pgxpool.Pool, error) {
+	c, err := pgxpool.ParseConfig(databaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("broker database: %w", err)
+	}
+	c.MaxConns = connections
+	c.ConnConfig.RuntimeParams["application_name"] = "littoral-broker"
+	c.ConnConfig.RuntimeParams["synchronous_commit"] = synchronousCommit
+	return pgxpool.NewWithConfig(ctx, c)
+}
+
+// maxHops is how often replies may answer replies before the chain is cut, as in Knative.
+const maxHops = 255
+
+// Ingest stores the event for every Trigger of the Broker that wants it; when it returns nil the event will be
+// delivered. The error is NotFound for an unknown Broker and Unavailable when Postgres is away.
+func (b *Broker) Ingest(ctx context.Context, broker types.NamespacedName, e cloudevents.Event) error {
+	rows, err := b.accept(ctx, b.durable, broker, e)
+	if err != nil {
+		return store.Classify(err)
+	}
+	b.enqueue(rows...)
+	return nil
+}
+
+// accept stores the deliveries of an event without starting them.
+func (b *Broker) accept(
+	ctx context.Context, q store.Querier, broker types.NamespacedName, e cloudevents.Event,
+) ([]*delivery, error) {
+	triggers, ok := b.brokers[broker]
+	if !ok {
+		return nil, problem.New(problem.NotFound, "there is no Broker %s", broker)
+	}
+	if err := e.Validate(); err != nil {
+		return nil, problem.Wrap(problem.Malformed, err, "this is not a CloudEvent: %v", err)
+	}
+	e = e.Clone()
+	hops, err := knbroker.GetTTL(e.Context)
+	if err != nil {
+		hops = maxHops
+	}
+	if hops <= 0 {
+		b.log.WarnContext(ctx, "event dropped: too many replies to replies", "event_type", e.Type(), "event_id", e.ID())
+		return nil, nil
+	}
+	if err := knbroker.SetTTL(e.Context, hops); err != nil {
+		return nil, err
+	}
+	var rows []*delivery
+	for _, t := range triggers {
+		if t.wants(ctx, e) {
+			rows = append(rows, &delivery{trigger: t, event: e})
+		} else {
+			t.stats.filtered.Add(1)
+		}
+	}
+	return rows, insertDeliveries(ctx, q, rows)
+}
+
+// Publisher returns what functions publish to the Broker with, without a network in between.
+func (b *Broker) Publisher(broker types.NamespacedName) Publisher { return Publisher{b, broker} }
+
+// Publisher implements events.Publisher.
+type Publisher struct {
+	to   *Broker
+	name types.NamespacedName
+}
+
+// Publish returns when the Broker has stored the event.
+func (p Publisher) Publish(ctx context.Context, e cloudevents.Event) error {
+	return p.to.Ingest(ctx, p.name, e)
+}
+
+// resume takes up every stored delivery. Those of a Trigger that is gone become dead letters: a cluster would drop them,
+// here somebody can still look at them.
+func (b *Broker) resume(ctx context.Context) error {
+	rows, err := b.durable.Query(ctx, selectDeliveries)
+	if err != nil {
+		return err
+	}
+	type stored struct {
+		delivery
+
+		name string
+		body []byte
+	}
+	left, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s stored, err error) {
+		err = row.Scan(&s.id, &s.name, &s.body, &s.attempt, &s.due, &s.deadLetter)
+		if err == nil {
+			s.event, err = decode(s.body)
+		}
+		return s, err
+	})
+	if err != nil {
+		return err
+	}
+	for i := range left {
+		d := &left[i].delivery
+		if d.trigger = b.triggers[left[i].name]; d.trigger == nil {
+			d.trigger = &trigger{name: left[i].name}
+			if err := b.bury(ctx, d, result{code: noResponse, body: []byte("the Trigger is gone")}); err != nil {
+				return err
+			}
+			continue
+		}
+		b.enqueue(d)
+	}
+	if len(left) > 0 {
+		b.log.InfoContext(ctx, "undelivered events taken up", "count", len(left))
+	}
+	return nil
+}
+
+// Stop begins no more deliveries and waits until those under way have ended; when ctx ends first, they are cut off. What
+// was not delivered is on disk. Events are accepted and kept until the very end.
+func (b *Broker) Stop(ctx context.Context) error {
+	b.mu.Lock()
+	b.stopping = true
+	b.mu.Unlock()
+	idle := make(chan struct{})
+	go func() {
+		b.inFlight.Wait()
+		close(idle)
+	}()
+	var err error
+	select {
+	case <-idle:
+	case <-ctx.Done():
+		err = fmt.Errorf("deliveries cut off: %w", context.Cause(ctx))
+		b.halt()
+		select {
+		case <-idle:
+		case <-time.After(time.Second):
+			err = errors.Join(err, errors.New("some do not react"))
+		}
+	}
+	b.close()
+	return err
+}
+
+func (b *Broker) close() {
+	if b.halt != nil {
+		b.halt()
+	}
+	b.durable.Close()
+	b.relaxed.Close()
+}

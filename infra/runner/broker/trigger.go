@@ -1,0 +1,89 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/types"
+	eventingduckv1 "knative.dev/eventing/pkg/apis/duck/v1"
+	eventingv1 "knative.dev/eventing/pkg/apis/eventing/v1"
+	"knative.dev/eventing/pkg/eventfilter"
+	"knative.dev/eventing/pkg/eventfilter/attributes"
+	"knative.dev/eventing/pkg/eventfilter/subscriptionsapi"
+
+	"github.com/littoral-project/littoral/infra/runner/manifests"
+	"github.com/littoral-project/littoral/infra/runner/mesh"
+)
+
+// trigger is a Trigger ready to act on.
+type trigger struct {
+	name       string // namespace/name, what rows carry
+	broker     types.NamespacedName
+	filter     eventfilter.Filter
+	subscriber string // URL
+	sink       string // URL of the dead letter sink, "" for none
+	policy     policy
+	parallel   int
+	stats      counters
+
+	mu      sync.Mutex
+	waiting []*delivery
+	running int
+}
+
+func newTrigger(o Options, key types.NamespacedName) (*trigger, error) {
+	spec := o.Set.Triggers[key].Spec
+	t := &trigger{
+		name: key.String(), broker: manifests.BrokerOf(key, spec.Broker), filter: newFilter(spec),
+		parallel: o.Parallel,
+	}
+	if t.parallel == 0 {
+		t.parallel = DefaultParallel
+	}
+	at, err := mesh.Resolve(&spec.Subscriber)
+	if err != nil {
+		return nil, err
+	}
+	t.subscriber = at.String()
+
+	// The Trigger's delivery replaces the Broker's as a whole, only the dead letter sink is looked for in both.
+	var ofBroker eventingduckv1.DeliverySpec
+	if br := o.Set.Brokers[t.broker]; br != nil && br.Spec.Delivery != nil {
+		ofBroker = *br.Spec.Delivery
+	}
+	delivery := ofBroker
+	if spec.Delivery != nil {
+		delivery = *spec.Delivery
+	}
+	if delivery.DeadLetterSink == nil {
+		delivery.DeadLetterSink = ofBroker.DeadLetterSink
+	}
+	if delivery.DeadLetterSink != nil {
+		at, err := mesh.Resolve(delivery.DeadLetterSink)
+		if err != nil {
+			return nil, fmt.Errorf("dead letter sink: %w", err)
+		}
+		t.sink = at.String()
+	}
+	t.policy, err = newPolicy(delivery)
+	return t, err
+}
+
+// newFilter makes the filter from Knative's own packages. Where both kinds are given, "filters" wins, as there.
+func newFilter(spec eventingv1.TriggerSpec) eventfilter.Filter {
+	switch {
+	case len(spec.Filters) > 0:
+		return subscriptionsapi.CreateSubscriptionsAPIFilters(zap.NewNop(), spec.Filters)
+	case spec.Filter != nil:
+		return attributes.NewAttributesFilter(spec.Filter.Attributes)
+	default:
+		return subscriptionsapi.NewNoFilter()
+	}
+}
+
+func (t *trigger) wants(ctx context.Context, e cloudevents.Event) bool {
+	return t.filter.Filter(ctx, e) != eventfilter.FailFilter
+}

@@ -1,0 +1,148 @@
+// Package mesh gives Services and Brokers the addresses that a cluster gives them, and answers those addresses inside this
+// process.
+//
+// Code that sends events speaks plain HTTP to http://<name>.<namespace>.svc.cluster.local and need not know which of the
+// two it is on.
+package mesh
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"knative.dev/pkg/apis"
+	duckv1 "knative.dev/pkg/apis/duck/v1"
+)
+
+// IngressHost is where every Broker takes events, at /<namespace>/<name>.
+const IngressHost = "broker-ingress.knative-eventing.svc.cluster.local"
+
+// ServiceHost is the address of a Service.
+func ServiceHost(name types.NamespacedName) string {
+	return name.Name + "." + name.Namespace + ".svc.cluster.local"
+}
+
+// Resolve returns the URL behind a destination whose reference is known to exist.
+func Resolve(d *duckv1.Destination) (*apis.URL, error) {
+	if d.Ref == nil {
+		return d.URI, nil
+	}
+	name := types.NamespacedName{Namespace: d.Ref.Namespace, Name: d.Ref.Name}
+	var base *apis.URL
+	switch d.Ref.Kind {
+	case "Service":
+		base = &apis.URL{Scheme: "http", Host: ServiceHost(name)}
+	case "Broker":
+		base = &apis.URL{Scheme: "http", Host: IngressHost, Path: "/" + name.String()}
+	default:
+		return nil, fmt.Errorf("no address for %s %s", d.Ref.Kind, name)
+	}
+	if d.URI == nil {
+		return base, nil
+	}
+	return base.ResolveReference(d.URI), nil
+}
+
+// Mesh is a RoundTripper that serves the hosts it knows and passes on all others.
+type Mesh struct {
+	mu       sync.RWMutex
+	handlers map[string]http.Handler
+	outside  http.RoundTripper
+}
+
+// New returns a Mesh that knows nobody; outside answers for everybody else.
+func New(outside http.RoundTripper) *Mesh {
+	return &Mesh{handlers: map[string]http.Handler{}, outside: outside}
+}
+
+// Handle lets h answer for host.
+func (m *Mesh) Handle(host string, h http.Handler) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.handlers[host] = h
+}
+
+// RoundTrip implements http.RoundTripper. When the request is given up, it returns at once, as a broken connection would
+// make it, and the handler sees its context end.
+func (m *Mesh) RoundTrip(r *http.Request) (*http.Response, error) {
+	m.mu.RLock()
+	h := m.handlers[r.URL.Host]
+	m.mu.RUnlock()
+	if h == nil {
+		return m.outside.RoundTrip(r)
+	}
+	inner := r.Clone(r.Context())
+	inner.Host, inner.RequestURI, inner.RemoteAddr = r.URL.Host, r.URL.RequestURI(), "in-process"
+	if inner.URL.Path == "" {
+		inner.URL.Path = "/"
+	}
+	if inner.Body == nil {
+		inner.Body = http.NoBody
+	}
+	w := &recorder{header: http.Header{}}
+	done := make(chan error, 1)
+	go func() {
+		defer func() { _ = inner.Body.Close() }()
+		done <- serve(h, w, inner)
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			return nil, err
+		}
+		return w.response(r), nil
+	case <-r.Context().Done():
+		return nil, context.Cause(r.Context())
+	}
+}
+
+// serve turns a panic into the error that a client of a crashed server sees.
+func serve(h http.Handler, w http.ResponseWriter, r *http.Request) (err error) {
+	defer func() {
+		switch p := recover(); {
+		case p == nil:
+		case p == http.ErrAbortHandler: //nolint:errorlint // a panic value
+			err = errors.New("connection reset by the handler")
+		default:
+			err = fmt.Errorf("the handler panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	h.ServeHTTP(w, r)
+	return nil
+}
+
+// recorder is an http.ResponseWriter that keeps the answer.
+type recorder struct {
+	header http.Header
+	sent   http.Header // as it was when the answer began
+	code   int
+	body   bytes.Buffer
+}
+
+func (w *recorder) Header() http.Header { return w.header }
+
+func (w *recorder) WriteHeader(code int) {
+	if w.sent == nil {
+		w.code, w.sent = code, w.header.Clone()
+	}
+}
+
+func (w *recorder) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return w.body.Write(b)
+}
+
+func (w *recorder) response(r *http.Request) *http.Response {
+	w.WriteHeader(http.StatusOK)
+	return &http.Response{
+		Status: fmt.Sprintf("%d %s", w.code, http.StatusText(w.code)), StatusCode: w.code,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: w.sent, Request: r,
+		Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()),
+	}
+}

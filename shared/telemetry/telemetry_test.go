@@ -121,7 +121,7 @@ func TestQuery_answersThatAreNone(t *testing.T) {
 		"a page of something else":     {200, "<html>", "no query result"},
 		"an empty object":              {200, "{}", "no query result"},
 		"half an answer":               {200, `{"status":"success","data":{"resultType":"vec`, "no query result"},
-		"a matrix":                     {200, `{"status":"success","data":{"resultType":"matrix","result":[]}}`, "gives a matrix"},
+		"a matrix":                     {200, strings.Replace(vector("[]"), "vector", "matrix", 1), "gives a matrix"},
 		"a value that is no number":    {200, vector(`[1,"x"]`), "no number"},
 		"a value that is missing":      {200, vector(`[1]`), "without value"},
 		"a value that is not text":     {200, vector(`[1,{}]`), "without value"},

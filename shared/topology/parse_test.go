@@ -78,10 +78,12 @@ func TestParse_newerShapeWithNamesOnly(t *testing.T) {
 	require.Equal(t, topology.EngineUnknown, taxonomy.Cluster["-1"].Engine)
 }
 
-const newest = `{"timestamp":{"oldestTimestamp":1739362000,"timeSinceOldest":14},"controller":{},"cluster":{"agent-ocm-1":{
+const newest = `{"timestamp":{"oldestTimestamp":1739362000,"timeSinceOldest":14},"controller":{},
+"cluster":{"agent-ocm-1":{
 "type":"ocm","uuid":"u","name":"edge-cluster-b","engine":"Kubernetes","icosAgentID":"agent-ocm-1","clusterLink":true,
 "serviceLevelAgreement":{"name":""},"API":{"commProtocol":""},
-"node":{"edge-node-1":{"type":"","uuid":"h","name":"edge-node-1","engine":"Kubernetes","location":{"latitude":37.98,"longitude":23.73},"vulnerabilities":{"critical":0,"high":3},
+"node":{"edge-node-1":{"type":"","uuid":"h","name":"edge-node-1","engine":"Kubernetes",
+"location":{"latitude":37.98,"longitude":23.73},"vulnerabilities":{"critical":0,"high":3},
 "ScaScore":72,"lastSeen":1739362014.5,"schedulable":false,
 "staticMetrics":{"cpuArchitecture":"aarch64","cpuCores":4,"gpuMaxFrequency":"","RAMMemory":8189607936,
 "storage":[{"name":"mmcblk0p2","capacity":31268536320}]},
@@ -134,7 +136,12 @@ func TestUsage(t *testing.T) {
 
 func TestParse_refuses(t *testing.T) {
 	t.Parallel()
-	const at = "cluster[a].node[b]"
+	const (
+		at     = "cluster[a].node[b]"
+		cores  = at + ".staticMetrics.cpuCores"
+		ram    = at + ".staticMetrics.RAMMemory"
+		device = at + ".devices[d].status"
+	)
 	node := func(inner string) string { return `{"cluster":{"a":{"node":{"b":{` + inner + `}}}}}` }
 	for name, row := range map[string]struct {
 		body string
@@ -149,20 +156,20 @@ func TestParse_refuses(t *testing.T) {
 		"clusters as a list":              {`{"cluster":[]}`, problem.Invalid, "cluster"},
 		"a cluster that is a number":      {`{"cluster":{"a":1}}`, problem.Invalid, "cluster[a]"},
 		"a cluster given twice":           {`{"cluster":{"a":{},"a":{}}}`, problem.Invalid, "cluster[a]"},
-		"a node given twice":              {`{"cluster":{"a":{"node":{"b":{},"b":{}}}}}`, problem.Invalid, "cluster[a].node[b]"},
+		"a node given twice":              {`{"cluster":{"a":{"node":{"b":{},"b":{}}}}}`, problem.Invalid, at},
 		"an empty key":                    {`{"cluster":{"":{}}}`, problem.Invalid, "cluster"},
 		"an unknown cluster type":         {`{"cluster":{"a":{"type":"mainframe"}}}`, problem.Invalid, "cluster[a].type"},
 		"a cluster name that is a number": {`{"cluster":{"a":{"name":7}}}`, problem.Invalid, "cluster[a].name"},
-		"cores as words":                  {node(`"staticMetrics":{"cpuCores":"four"}`), problem.Invalid, at + ".staticMetrics.cpuCores"},
-		"cores as an object":              {node(`"staticMetrics":{"cpuCores":{}}`), problem.Invalid, at + ".staticMetrics.cpuCores"},
-		"negative memory":                 {node(`"staticMetrics":{"RAMMemory":-1}`), problem.Invalid, at + ".staticMetrics.RAMMemory"},
-		"a billion-ish count of cores":    {node(`"staticMetrics":{"cpuCores":1e9}`), problem.Invalid, at + ".staticMetrics.cpuCores"},
+		"cores as words":                  {node(`"staticMetrics":{"cpuCores":"four"}`), problem.Invalid, cores},
+		"cores as an object":              {node(`"staticMetrics":{"cpuCores":{}}`), problem.Invalid, cores},
+		"negative memory":                 {node(`"staticMetrics":{"RAMMemory":-1}`), problem.Invalid, ram},
+		"a billion-ish count of cores":    {node(`"staticMetrics":{"cpuCores":1e9}`), problem.Invalid, cores},
 		"a number beyond float64":         {node(`"ScaScore":1e999`), problem.Invalid, at + ".ScaScore"},
 		"not a number as text":            {node(`"ScaScore":"NaN"`), problem.Invalid, at + ".ScaScore"},
 		"a score above 100":               {node(`"ScaScore":101`), problem.Invalid, at + ".ScaScore"},
 		"a time after every calendar":     {node(`"lastSeen":1e18`), problem.Invalid, at + ".lastSeen"},
 		"schedulable as text":             {node(`"schedulable":"yes"`), problem.Invalid, at + ".schedulable"},
-		"a device in an unknown state":    {node(`"devices":{"d":{"status":"lost"}}`), problem.Invalid, at + ".devices[d].status"},
+		"a device in an unknown state":    {node(`"devices":{"d":{"status":"x"}}`), problem.Invalid, device},
 		"a negative usage of a container": {
 			node(`"pod":{"p":{"container":{"c":{"cpuUsage":-1}}}}`), problem.Invalid, at + ".pod[p].container[c].cpuUsage",
 		},

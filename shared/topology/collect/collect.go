@@ -1,5 +1,5 @@
-// Package collect asks telemetry what there is and makes the taxonomy of it. ../METRICS.md is its contract: which metric
-// and label feeds which key.
+// Package collect asks telemetry what there is and makes the taxonomy of it. ../METRICS.md is its contract: which
+// metric and label feeds which key.
 //
 // All queries run side by side and are evaluated at one instant. A query that fails costs its own keys and is named in
 // the warnings. Without the essential ones, which say what clusters and nodes exist, there is no taxonomy at all: an

@@ -3,8 +3,6 @@ package collect_test
 import (
 	"context"
 	"encoding/json"
-	"maps"
-	"slices"
 	"testing"
 	"time"
 
@@ -54,7 +52,7 @@ func TestCollect_everyKeyFromItsMetric(t *testing.T) {
 	f.workload(now, box, "d1", "web", "instance-1")
 	f.emit(now, "container_cpu_utilization_ratio", with(box.host(), labels{"container_id": "d1"}), 0.25)
 	f.emit(now, "tlum_vnet_info", with(worker.host(), labels{"type": "ClusterLink"}), 1)
-	f.emit(now, "tlum_orch_info", labels{"type": "ocm", "agent_name": "own", "icos_agent_id": "self", "icos_cluster_id": "c0"}, 1)
+	f.emit(now, "tlum_orch_info", labels{"type": "ocm", "agent_name": "own", "icos_agent_id": "self"}, 1)
 
 	taxonomy := picture(t, f.collector(nil), now).Taxonomy
 	require.Equal(t, []string{"edge-cluster-b/master", "edge-cluster-b/worker", "nuvlabox/0f/box"}, nodes(taxonomy))
@@ -66,14 +64,17 @@ func TestCollect_everyKeyFromItsMetric(t *testing.T) {
 		[]any{c.Type, c.UUID, c.Name, c.Engine, c.AgentID, c.ClusterLink})
 
 	n := c.Node["worker"]
-	require.Equal(t, []any{"h2", "worker", "Kubernetes", "arm64"}, []any{n.UUID, n.Name, n.Engine, n.StaticMetrics.CPUArchitecture})
+	require.Equal(t, []any{"h2", "worker", "Kubernetes", "arm64"},
+		[]any{n.UUID, n.Name, n.Engine, n.StaticMetrics.CPUArchitecture})
 	require.InDelta(t, 37.98, known(t, n.Location.Latitude), 0)
 	require.InDelta(t, float64(now.Unix()), known(t, n.LastSeen), 0.001)
 	require.True(t, n.CanSchedule())
 	require.InDelta(t, 72, known(t, n.ScaScore), 0)
 	require.EqualValues(t, 6, n.Vulnerabilities["critical"])
 	require.Equal(t, map[string]string{"color": "green"}, n.Labels)
-	require.Equal(t, topology.Device{Name: "video_0", Type: "video", Status: "available", Path: "squat.ai/video"}, n.Devices["video_0"])
+	require.Equal(t, map[string]topology.Device{
+		"video_0": {Name: "video_0", Type: "video", Status: "available", Path: "squat.ai/video"},
+	}, n.Devices)
 
 	for _, row := range []struct {
 		key  string
@@ -143,8 +144,8 @@ func TestCollect_aSilentNodeStaysWithItsLastSeen(t *testing.T) {
 	require.False(t, m.Lost(now, time.Minute))
 	require.InDelta(t, 0, known(t, taxonomy.Timestamp.TimeSinceOldest), 0.001, "one dead node does not age the document")
 
-	require.Equal(t, []string{"edge-cluster-b/master"}, nodes(picture(t, f.collector(nil), now.Add(20*time.Minute)).Taxonomy),
-		"after the lookback it is gone")
+	later := picture(t, f.collector(nil), now.Add(20*time.Minute)).Taxonomy
+	require.Equal(t, []string{"edge-cluster-b/master"}, nodes(later), "after the lookback it is gone")
 }
 
 func TestCollect_aDrainedNodeSaysSo(t *testing.T) {
@@ -156,7 +157,9 @@ func TestCollect_aDrainedNodeSaysSo(t *testing.T) {
 	f.emit(now, "tlum_host_info", with(worker.host(), labels{
 		"os": "linux", "arch": "arm64", "ip": worker.ip, "hostname": worker.name, "latitude": "37.98", "longitude": "23.73",
 	}), prometheus.Stale)
-	f.emit(now, "node_uname_info", with(worker.host(), labels{"machine": "aarch64", "nodename": worker.name}), prometheus.Stale)
+	f.emit(now, "node_uname_info", with(worker.host(), labels{
+		"machine": "aarch64", "nodename": worker.name,
+	}), prometheus.Stale)
 
 	at := now.Add(30 * time.Second)
 	n := picture(t, f.collector(nil), at).Taxonomy.Cluster["agent-ocm-1"].Node["worker"]
@@ -214,7 +217,9 @@ func TestCollect_whatIsMissingIsUnknown(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	h := worker.host()
-	f.emit(now, "tlum_orch_info", with(h, labels{"type": "ocm", "agent_id": "agent-ocm-1", "agent_name": "agent-ocm-1"}), 1)
+	f.emit(now, "tlum_orch_info", with(h, labels{
+		"type": "ocm", "agent_id": "agent-ocm-1", "agent_name": "agent-ocm-1",
+	}), 1)
 	f.emit(now, "node_uname_info", with(h, labels{"nodename": "worker", "machine": "x86_64"}), 1)
 	f.emit(now, "node_cpu_seconds_total", with(h, labels{"cpu": "0", "mode": "idle"}), 7)
 	f.emit(now, "node_memory_MemAvailable_bytes", h, 5)
@@ -332,7 +337,7 @@ func TestComplete_remembersWhatTelemetryForgot(t *testing.T) {
 			require.Equal(t, row.want, nodes(p.Taxonomy))
 		})
 	}
-	require.Equal(t, []string{"agent-ocm-1", "nuvlabox/0f"}, slices.Sorted(maps.Keys(before.Cluster)), "before is left alone")
+	require.Len(t, before.Cluster, 2, "what was before is left alone")
 }
 
 func TestNew_refusesSettingsThatCannotWork(t *testing.T) {

@@ -43,8 +43,8 @@ func (m machine) ofCluster() labels {
 
 func (m machine) kube() labels { return with(m.ofCluster(), labels{"node": m.name}) }
 
-// The machines of the tests: an OCM cluster of two nodes and a Docker host under Nuvla, which share names, addresses and,
-// being clones, a machine identifier wherever that can do harm.
+// The machines of the tests: an OCM cluster of two nodes and a Docker host under Nuvla. Some share addresses and, being
+// clones, a machine identifier.
 var (
 	master = machine{agent: "agent-ocm-1", cluster: "c1", id: "h1", name: "master", ip: "192.0.2.1"}
 	worker = machine{agent: "agent-ocm-1", cluster: "c1", id: "h2", name: "worker", ip: "192.0.2.2"}
@@ -67,7 +67,8 @@ func newFleet(t *testing.T) *fleet {
 
 func (f *fleet) emit(at time.Time, name string, l labels, value float64) {
 	f.t.Helper()
-	require.NoError(f.t, f.server.Append(context.Background(), []prometheus.Sample{{Name: name, Labels: l, Value: value, At: at}}))
+	sample := prometheus.Sample{Name: name, Labels: l, Value: value, At: at}
+	require.NoError(f.t, f.server.Append(context.Background(), []prometheus.Sample{sample}))
 }
 
 // until emits everything a machine tells, twice within 15 s, the last time at the given one.
@@ -75,7 +76,9 @@ func (f *fleet) until(at time.Time, m machine) {
 	f.t.Helper()
 	h := m.host()
 	emit := func(name string, l labels, value float64) { f.emit(at, name, with(h, l), value) }
-	emit("tlum_host_info", labels{"os": "linux", "arch": "arm64", "ip": m.ip, "hostname": m.name, "latitude": "37.98", "longitude": "23.73"}, 1)
+	emit("tlum_host_info", labels{
+		"os": "linux", "arch": "arm64", "ip": m.ip, "hostname": m.name, "latitude": "37.98", "longitude": "23.73",
+	}, 1)
 	emit("node_uname_info", labels{"machine": "aarch64", "nodename": m.name}, 1)
 	emit("tlum_host_labels", labels{"label_color": "green"}, 1)
 	emit("tlum_cpu_max_freq", labels{"cpu": "0"}, 1800)
@@ -125,13 +128,14 @@ func (f *fleet) scanner(at time.Time, name, ip string, score float64) {
 
 // pod emits a Kubernetes pod with one container that uses half a core; instance "" makes it a stranger's.
 func (f *fleet) pod(at time.Time, m machine, uid, name, instance string) {
-	c := m.ofCluster()
-	f.emit(at, "kube_pod_info", with(m.kube(), labels{"namespace": "ns", "pod": name, "uid": uid, "pod_ip": "10.42.0.12"}), 1)
-	f.emit(at, "kube_pod_status_phase", with(c, labels{"namespace": "ns", "pod": name, "uid": uid, "phase": "Running"}), 1)
-	f.emit(at, "kube_pod_status_phase", with(c, labels{"namespace": "ns", "pod": name, "uid": uid, "phase": "Failed"}), 0)
-	f.emit(at, "kube_pod_container_info", with(c, labels{"namespace": "ns", "pod": name, "uid": uid, "container": "app"}), 1)
-	f.emit(at, "container_cpu_utilization_ratio", with(c, labels{"k8s_pod_uid": uid, "k8s_container_name": "app"}), 0.5)
-	f.emit(at, "container_memory_working_set_bytes", with(c, labels{"k8s_pod_uid": uid, "k8s_container_name": "app"}), 1e6)
+	named := with(m.ofCluster(), labels{"namespace": "ns", "pod": name, "uid": uid})
+	f.emit(at, "kube_pod_info", with(named, labels{"node": m.name, "pod_ip": "10.42.0.12"}), 1)
+	f.emit(at, "kube_pod_status_phase", with(named, labels{"phase": "Running"}), 1)
+	f.emit(at, "kube_pod_status_phase", with(named, labels{"phase": "Failed"}), 0)
+	f.emit(at, "kube_pod_container_info", with(named, labels{"container": "app"}), 1)
+	used := with(m.ofCluster(), labels{"k8s_pod_uid": uid, "k8s_container_name": "app"})
+	f.emit(at, "container_cpu_utilization_ratio", used, 0.5)
+	f.emit(at, "container_memory_working_set_bytes", used, 1e6)
 	if instance != "" {
 		f.workload(at, m, uid, name, instance)
 	}

@@ -473,7 +473,10 @@ func TestDisplaceLost_movesOnlyWhatItsOwnTimeoutSays(t *testing.T) {
 	app, _ := w.submit(shop("a"), "")
 	app = w.run(app, "agent-1")
 	heard := func(seconds int, schedulable bool) {
-		_, err := w.db.Exec(context.Background(), `insert into nodes (cluster, node, last_seen, schedulable)
+		_, err := w.db.Exec(context.Background(), `insert into topology (snapshot, taxonomy, at) values (gen_random_uuid(), '{}', now())
+on conflict (singleton) do update set at = now()`)
+		require.NoError(t, err)
+		_, err = w.db.Exec(context.Background(), `insert into nodes (cluster, node, last_seen, schedulable)
 values ('edge', 'n1', now() - make_interval(secs => $1), $2) on conflict (cluster, node) do update set last_seen = excluded.last_seen, schedulable = excluded.schedulable`, seconds, schedulable)
 		require.NoError(t, err)
 	}
@@ -486,6 +489,9 @@ values ('edge', 'n1', now() - make_interval(secs => $1), $2) on conflict (cluste
 	require.Empty(t, lost(), "half a minute is less than the minute it bears")
 	heard(61, true)
 	require.Equal(t, []uuid.UUID{app.ID}, lost())
+	_, err := w.db.Exec(context.Background(), `update topology set at = now() - interval '1 minute'`)
+	require.NoError(t, err)
+	require.Empty(t, lost(), "while telemetry as a whole is away, no node is lost")
 	heard(0, false)
 	require.Equal(t, []uuid.UUID{app.ID}, lost(), "a drained node is left at once")
 

@@ -64,7 +64,10 @@ func parseGroup(body []byte) (g group, ok bool, err error) {
 		return g, false, nil
 	}
 	var keys map[string]json.RawMessage
-	if json.Unmarshal(body, &keys) != nil || keys["jobs"] == nil {
+	if err := json.Unmarshal(body, &keys); err != nil {
+		return g, true, problem.Wrap(problem.Malformed, err, "the body is not valid JSON: %v", err)
+	}
+	if keys["jobs"] == nil {
 		return g, false, nil
 	}
 	if err := function.Unmarshal(body, &g); err != nil {

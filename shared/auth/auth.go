@@ -73,7 +73,7 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Principal, error) 
 	if err != nil {
 		return Principal{}, refused("it cannot be read", err)
 	}
-	if v.config.Issuer == "" || oidc.CheckIssuer(&c, v.config.Issuer) != nil {
+	if v.config.Issuer == "" || oidc.CheckIssuerWithISSVerifier(&c, v.config.Issuer, nil) != nil {
 		return Principal{}, refused("it comes from another issuer", nil)
 	}
 	if oidc.CheckAudience(&c, v.config.Audience) != nil {

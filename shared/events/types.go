@@ -61,6 +61,6 @@ type Topology struct {
 type TopologyChange struct {
 	Cluster string `json:"cluster"`
 	Node    string `json:"node,omitempty"`
-	Change  string `json:"change"` // added, removed, lost, returned, drained, restored, capacity, devices, labels, score
+	Change  string `json:"change"` // added, removed, lost, returned, drained, restored, capacity, load, devices, labels, score
 	Detail  string `json:"detail,omitempty"`
 }

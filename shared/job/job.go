@@ -176,6 +176,3 @@ func (j *Job) Available() bool {
 func (j *Job) Gone() bool {
 	return j.State == Finished && (j.Type == Delete || j.OwnerID == "")
 }
-
-// holder is how people know what holds capacity: "shop/web".
-func (j *Job) holder() string { return j.ApplicationName + "/" + j.Component }

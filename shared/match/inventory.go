@@ -47,19 +47,16 @@ order by j.cluster, j.node, j.id`
 type inventory struct {
 	places       []topology.Place
 	reservations map[[2]string][]reservation // by cluster and node
-	now          time.Time
+	at           time.Time // of the picture: while telemetry as a whole is away, no node grows stale
 	staleAfter   time.Duration
 }
 
 func readInventory(ctx context.Context, q store.Querier, s Settings) (*inventory, error) {
-	taxonomy, _, err := topology.Current(ctx, q)
+	taxonomy, at, err := topology.Current(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	inv := &inventory{places: taxonomy.Places(), reservations: map[[2]string][]reservation{}, staleAfter: s.StaleAfter}
-	if err := q.QueryRow(ctx, `select now()`).Scan(&inv.now); err != nil {
-		return nil, fmt.Errorf("read clock: %w", err)
-	}
+	inv := &inventory{places: taxonomy.Places(), reservations: map[[2]string][]reservation{}, at: at, staleAfter: s.StaleAfter}
 	rows, err := q.Query(ctx, selectReservations)
 	if err != nil {
 		return nil, fmt.Errorf("read reservations: %w", err)
@@ -96,7 +93,7 @@ func (inv *inventory) node(p topology.Place, placing map[uuid.UUID]bool) placeme
 		Labels:       n.Labels, Devices: map[string]int{},
 		CPUUsage:      fraction(n.DynamicMetrics.CPUUsagePercent),
 		MemoryUsage:   fraction(n.DynamicMetrics.MemoryUsagePercent),
-		Stale:         n.Lost(inv.now, inv.staleAfter),
+		Stale:         n.Lost(inv.at, inv.staleAfter),
 		Unschedulable: !n.CanSchedule(),
 	}
 	out.CPU, _ = n.CPUMilli()
@@ -109,7 +106,7 @@ func (inv *inventory) node(p topology.Place, placing map[uuid.UUID]bool) placeme
 		out.EnergyWatts = &watts
 	}
 	if seen, ok := n.SeenAt(); ok {
-		out.Age = max(inv.now.Sub(seen), 0)
+		out.Age = max(inv.at.Sub(seen), 0)
 	}
 	held := inv.reservations[[2]string{p.Cluster, p.Node}]
 	inv.devices(out.Devices, n, held, placing)

@@ -1,0 +1,63 @@
+# Littoral. "make help" lists what there is.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+export CGO_ENABLED ?= 0
+GO ?= go
+LDFLAGS := -s -w
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
+
+.PHONY: build
+build: ## bin/littoral (the command line) and bin/littoral-up (the laptop host)
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/littoral ./scripts/littoral
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/littoral-up ./infra/runner/littoral-up
+
+.PHONY: run
+run: build ## start everything on this machine and run test/examples/hello.yaml; Ctrl-C ends it
+	bin/littoral up --apply test/examples/hello.yaml
+
+.PHONY: test
+test: generate-check lint ## every check and test, against a real Postgres that it starts itself
+	$(GO) run ./scripts/with-postgres -- $(GO) test ./...
+
+.PHONY: faults
+faults: ## kill the functions at every boundary (the test run samples them)
+	LITTORAL_FAULTS=all $(GO) test -timeout 80m -count=1 -run TestKilledAtEveryBoundary ./test/faults
+
+.PHONY: bench
+bench: ## measure; prints ratios within one run
+	$(GO) run ./test/bench
+
+.PHONY: generate
+generate: ## mains, registry and Services from the functions' declarations
+	$(GO) run ./scripts/gen/registry
+	$(GO) run ./scripts/gen/services
+
+.PHONY: generate-check
+generate-check: generate ## fails when generated files are not what the declarations say
+	@test -z "$$(git status --porcelain -- functions/cmd functions/functions_gen.go knative/base)" || \
+		{ git status --short -- functions/cmd functions/functions_gen.go knative/base; echo 'generated files differ: commit what "make generate" writes'; exit 1; }
+
+TOOLS := $(CURDIR)/bin/tools
+
+$(TOOLS)/golangci-lint: scripts/tools/go.mod
+	cd scripts/tools && $(GO) build -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: lint
+lint: $(TOOLS)/golangci-lint ## vet, format and lint
+	$(GO) vet ./...
+	$(TOOLS)/golangci-lint run ./...
+
+.PHONY: fmt
+fmt: $(TOOLS)/golangci-lint ## format
+	$(TOOLS)/golangci-lint fmt ./...
+
+.PHONY: new-function
+new-function: ## a new function folder: make new-function NAME=policymanager/policy-list
+	$(GO) run ./scripts/new-function $(NAME)
+
+.PHONY: clean
+clean: ## remove what was built; .littoral, the state of "make run", stays
+	rm -rf bin

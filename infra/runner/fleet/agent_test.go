@@ -456,11 +456,7 @@ func TestRunTakesItsTimeAndStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, s := newManager(), &store{}
 		f := newFleet(t, m, func(o *Options) {
-			o.Delay, o.Now = DefaultDelay, time.Now
-			o.Append = func(_ context.Context, samples []prometheus.Sample) error {
-				s.append(samples)
-				return nil
-			}
+			o.Delay, o.Now, o.Append = DefaultDelay, time.Now, s.append
 		})
 		j := m.put(typeCreate, "edge", "edge-1", 1)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -468,19 +464,19 @@ func TestRunTakesItsTimeAndStops(t *testing.T) {
 		go func() { ended <- f.Run(ctx) }()
 
 		synctest.Wait()
-		require.Len(t, s.rounds, 1, "telemetry flows from the first moment")
-		require.Empty(t, m.reports)
+		require.Len(t, s.all(), 1, "telemetry flows from the first moment")
+		require.Empty(t, m.heard())
 		time.Sleep(301 * time.Millisecond)
 		synctest.Wait()
-		require.Len(t, m.reports, 1)
-		require.Equal(t, stateProgressing, m.reports[0].State)
+		require.Len(t, m.heard(), 1)
+		require.Equal(t, stateProgressing, m.heard()[0].State)
 		time.Sleep(400 * time.Millisecond)
 		synctest.Wait()
 		require.Equal(t, enum(stateFinished), m.state(j))
 		time.Sleep(DefaultSync + DefaultPoll)
 		synctest.Wait()
-		require.NotEmpty(t, m.stati, "the lease is renewed")
-		require.Len(t, s.rounds, 1+int((DefaultSync+DefaultPoll+DefaultDelay)/DefaultEvery))
+		require.NotEmpty(t, m.told(), "the lease is renewed")
+		require.Len(t, s.all(), 1+int((DefaultSync+DefaultPoll+DefaultDelay)/DefaultEvery))
 
 		cancel()
 		require.NoError(t, <-ended)

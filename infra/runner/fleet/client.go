@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/littoral-project/littoral/shared/trace"
 )
@@ -30,7 +31,10 @@ const (
 	unknown         // 404: there is no such job
 )
 
-const maxAnswer = 64 << 20 // bytes of a list of jobs
+const (
+	maxAnswer   = 64 << 20 // bytes of a list of jobs
+	callTimeout = 15 * time.Second
+)
 
 // executable lists the jobs that the agent may take or has been given.
 func (c *client) executable(ctx context.Context) ([]Job, error) {
@@ -93,6 +97,8 @@ func (c *client) observed(ctx context.Context, epoch int64, r Resource) (answer,
 
 // call sends one request. The error is for everything that may be better next time.
 func (c *client) call(ctx context.Context, method, path string, body, into any) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	var payload io.Reader
 	if body != nil {
 		text, err := json.Marshal(body)

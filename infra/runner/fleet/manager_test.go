@@ -1,11 +1,14 @@
 package fleet
 
 import (
+	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -194,6 +197,19 @@ func (m *manager) state(j *Job) enum {
 	return j.State
 }
 
+// heard returns the accepted reports on jobs, told those on what runs.
+func (m *manager) heard() []report {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.reports)
+}
+
+func (m *manager) told() []status {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.stati)
+}
+
 // refuse answers every call that begins so with the code; 0 ends it.
 func (m *manager) refuse(prefix string, code int) {
 	m.mu.Lock()
@@ -211,10 +227,24 @@ type store struct {
 	rounds [][]prometheus.Sample
 }
 
-func (s *store) append(samples []prometheus.Sample) {
+func (s *store) append(_ context.Context, samples []prometheus.Sample) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rounds = append(s.rounds, samples)
+	return nil
+}
+
+// all returns what was emitted in each round.
+func (s *store) all() [][]prometheus.Sample {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.rounds)
+}
+
+// last returns the last round.
+func (s *store) last() []prometheus.Sample {
+	all := s.all()
+	return all[len(all)-1]
 }
 
 // newFleet returns the default fleet with its agents at the manager, without delays. Its clock stands still unless the
@@ -235,3 +265,5 @@ func newFleet(t *testing.T, m *manager, change ...func(*Options)) *Fleet {
 }
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func textLog(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }

@@ -27,6 +27,7 @@ type Container struct {
 const (
 	maxReplicas   = 200 // of one workload: each pod has series of its own
 	maxContainers = 20  // of one pod
+	maxQuantity   = 1 << 50
 )
 
 // podKinds are the kinds of Kubernetes objects that have pods.
@@ -141,7 +142,8 @@ func assume(all []Workload, needs Requirements) {
 	}
 }
 
-// quantity reads a Kubernetes quantity, as a number or as text; 0 when it is none.
+// quantity reads a Kubernetes quantity, as a number or as text; 0 when it is none. It is bounded so that sums of what
+// manifests claim do not overflow.
 func quantity(v any, milli bool) int64 {
 	var text string
 	switch v := v.(type) {
@@ -157,7 +159,7 @@ func quantity(v any, milli bool) int64 {
 		return 0
 	}
 	if milli {
-		return q.MilliValue()
+		return min(maxQuantity, q.MilliValue())
 	}
-	return q.Value()
+	return min(maxQuantity, q.Value())
 }

@@ -1,0 +1,142 @@
+package contracts_test
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/test/inprocess"
+)
+
+// TestTokens: on every route a token that proves nothing is refused, and so is one whose role is not enough.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.submit(t, hubShop)
+	with := func(change inprocess.Claims) func(auth.Role) string {
+		return func(role auth.Role) string {
+			claims := inprocess.Claims{"roles": []string{string(role)}}
+			for k, v := range change {
+				claims[k] = v
+			}
+			return w.Issuer.TokenWith(t, claims)
+		}
+	}
+	foreign := forged(t, w.Issuer.Config().Issuer, auth.Admin)
+	unproven := map[string]func(auth.Role) string{
+		"no token":                      func(auth.Role) string { return "" },
+		"a token that is no JWT":        func(auth.Role) string { return "abc.def" },
+		"an expired token":              with(inprocess.Claims{"exp": time.Now().Add(-time.Hour).Unix()}),
+		"a token that never expires":    with(inprocess.Claims{"exp": nil}),
+		"a token for another service":   with(inprocess.Claims{"aud": []string{"elsewhere"}}),
+		"a token for nobody":            with(inprocess.Claims{"aud": nil}),
+		"another issuer's token":        with(inprocess.Claims{"iss": "https://elsewhere.example"}),
+		"a token signed by another key": func(auth.Role) string { return foreign },
+	}
+	for _, r := range routes(t) {
+		t.Run(r.String(), func(t *testing.T) {
+			path, need := r.anywhere(), r.entry.Spec.Role
+			if need == auth.Open {
+				w.nobody.call(t, r.method, path, "").is(t, http.StatusOK)
+				return
+			}
+			w.unchanged(t, func() {
+				for name, token := range unproven {
+					a := client{w.URL, token(need)}.call(t, r.method, path, "{}")
+					require.Equal(t, http.StatusUnauthorized, a.status, "%s: %s", name, a.body)
+					a.refused(t, http.StatusUnauthorized)
+				}
+				basic := w.nobody.call(t, r.method, path, "{}", "Authorization", "Basic YTpi")
+				basic.refused(t, http.StatusUnauthorized)
+				for _, role := range append(auth.Roles(), "root", "") {
+					a := client{w.URL, w.Token(role)}.call(t, r.method, path, "")
+					if role.Grants(need) {
+						require.NotContains(t, []int{401, 403, 405, 500, 503}, a.status, "%q: %s", role, a.body)
+						continue
+					}
+					require.Equal(t, http.StatusForbidden, a.status, "%q: %s", role, a.body)
+					require.Contains(t, a.refused(t, http.StatusForbidden).Detail, string(need))
+				}
+			})
+		})
+	}
+}
+
+// forged returns a token that says all the right things under a key of its own.
+func forged(t testing.TB, issuer string, role auth.Role) string {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: key, KeyID: "k1"}}, nil)
+	require.NoError(t, err)
+	payload, err := json.Marshal(inprocess.Claims{
+		"iss": issuer, "sub": "mallory", "aud": []string{inprocess.Audience}, "roles": []string{string(role)},
+		"exp": time.Now().Add(time.Hour).Unix(),
+	})
+	require.NoError(t, err)
+	signed, err := signer.Sign(payload)
+	require.NoError(t, err)
+	token, err := signed.CompactSerialize()
+	require.NoError(t, err)
+	return token
+}
+
+// TestOnlyHomeAndHealthAreOpen keeps a route from becoming open unnoticed.
+func TestOnlyHomeAndHealthAreOpen(t *testing.T) {
+	t.Parallel()
+	var open []string
+	for _, r := range routes(t) {
+		if r.entry.Spec.Role == auth.Open {
+			open = append(open, r.String())
+			continue
+		}
+		require.Contains(t, auth.Roles(), r.entry.Spec.Role, r)
+		require.True(t, r.method == http.MethodGet || r.entry.Spec.Role != auth.Viewer || slices.Contains(questions, r.String()),
+			"%s changes something and a viewer may call it", r)
+	}
+	require.ElementsMatch(t, []string{
+		"GET /aggregator/healthz",
+		"GET /jobmanager", "GET /jobmanager/{$}", "GET /jobmanager/healthz",
+		"GET /matchmaker", "GET /matchmaker/{$}", "GET /matchmaker/healthz",
+	}, open)
+}
+
+// questions are the routes that are asked with POST, since a descriptor is their body, and store nothing.
+var questions = []string{
+	"POST /matchmake", "POST /matchmaker/matchmake", "POST /matchmaker/plan", "POST /plan", "POST /matchmaker/explain",
+	"POST /explain",
+}
+
+// TestAnAgentActsOnlyAsItself: a token bound to one agent id is refused wherever it names another.
+func TestAnAgentActsOnlyAsItself(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	j := w.submit(t, hubShop).Jobs[0]
+	w.take(t, w.hub, hubAgent, j)
+	for name, row := range map[string]struct{ method, path, body string }{
+		"promotes":                     {"PATCH", "/jobmanager/jobs/promote/" + j.ID, `{"owner_id":"agent-hub"}`},
+		"reports":                      {"PUT", "/jobmanager/jobs", `{"id":"` + j.ID + `","owner_id":"agent-hub","state":"Finished"}`},
+		"observes":                     {"PUT", "/jobmanager/status", `{"job_id":"` + j.ID + `","owner_id":"agent-hub","status":"Available"}`},
+		"observes by the older path":   {"PUT", "/jobmanager/resources/status/" + j.ID, `{"owner_id":"agent-hub"}`},
+		"locks":                        {"PUT", "/jobmanager/jobs/" + j.ID, `{"state":2,"owner_id":"agent-hub"}`},
+		"polls":                        {"GET", "/jobmanager/jobs/executable/ocm/agent-hub", ""},
+		"polls with itself in a query": {"GET", "/jobmanager/jobs/executable/ocm?icos_agent_id=agent-hub", ""},
+		"polls in the oldest form":     {"GET", "/jobmanager/jobs/executable/orchestrator/ocm?icos_agent_id=agent-hub", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.unchanged(t, func() {
+				d := w.edge.call(t, row.method, row.path, row.body).refused(t, http.StatusForbidden)
+				require.Contains(t, d.Detail, edgeAgent)
+			})
+			require.NotEqual(t, http.StatusForbidden, w.anyAgent.call(t, row.method, row.path, row.body).status)
+		})
+	}
+}

@@ -1,0 +1,124 @@
+package contracts_test
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/functions"
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/function"
+)
+
+// route is one route of one function.
+type route struct {
+	entry   function.Entry
+	method  string
+	pattern string // /jobmanager/jobs/{job_uuid}
+}
+
+// routes lists every route there is, in a stable order.
+func routes(t testing.TB) []route {
+	t.Helper()
+	var all []route
+	for _, main := range slices.Sorted(maps.Keys(functions.Registry)) {
+		entry := functions.Registry[main]
+		for _, declared := range entry.Spec.Routes {
+			method, pattern, ok := strings.Cut(declared, " ")
+			require.True(t, ok, "%s declares %q", entry.Name, declared)
+			all = append(all, route{entry, method, pattern})
+		}
+	}
+	require.NotEmpty(t, all)
+	return all
+}
+
+func (r route) String() string { return r.method + " " + r.pattern }
+
+// path returns the route's path with every id as given, every other parameter as a valid one.
+func (r route) path(id string) string {
+	parts := strings.Split(strings.ReplaceAll(r.pattern, "{$}", ""), "/")
+	for i, part := range parts {
+		switch {
+		case !strings.HasPrefix(part, "{"):
+		case part == "{orchestrator}":
+			parts[i] = "ocm"
+		case part == "{agent_id}":
+			parts[i] = hubAgent
+		default:
+			parts[i] = id
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+// anywhere is the path with an id that means nothing.
+func (r route) anywhere() string { return r.path(uuid.NewString()) }
+
+// hasID reports whether the path names a thing.
+func (r route) hasID() bool { return r.path("a") != r.path("b") }
+
+// takes says what body a route reads.
+type takes int
+
+const (
+	nothing takes = iota
+	jsonBody
+	document // a descriptor
+)
+
+// bodies names the routes that read a body; a route that is not here must not.
+var bodies = map[string]takes{
+	"POST /jobmanager/groups":                       document,
+	"PUT /jobmanager/groups":                        document,
+	"PUT /jobmanager/groups/{group_uuid}":           document,
+	"PUT /jobmanager/jobs":                          jsonBody,
+	"PUT /jobmanager/jobs/{job_uuid}":               jsonBody,
+	"PATCH /jobmanager/jobs/promote/{job_uuid}":     jsonBody,
+	"PUT /jobmanager/status":                        jsonBody,
+	"PUT /jobmanager/status/{$}":                    jsonBody,
+	"PUT /jobmanager/resources/status":              jsonBody,
+	"PUT /jobmanager/resources/status/{id}":         jsonBody,
+	"POST /jobmanager/policies/incompliance":        jsonBody,
+	"POST /jobmanager/policies/incompliance/create": jsonBody,
+	"POST /matchmake":                               document,
+	"POST /matchmaker/matchmake":                    document,
+	"POST /matchmaker/plan":                         document,
+	"POST /plan":                                    document,
+	"POST /matchmaker/explain":                      document,
+	"POST /explain":                                 document,
+	"PUT /jobmanager/groups/start/{group_uuid}":     nothing,
+	"PUT /jobmanager/groups/stop/{group_uuid}":      nothing,
+	"PUT /jobmanager/groups/undeploy/{group_uuid}":  nothing,
+}
+
+func (r route) takes() takes { return bodies[r.String()] }
+
+func TestEveryRouteThatMayHaveABodySaysWhetherItReadsOne(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	for _, r := range routes(t) {
+		known[r.String()] = true
+		if r.method == http.MethodGet || r.method == http.MethodDelete {
+			continue
+		}
+		_, said := bodies[r.String()]
+		require.True(t, said, "%s: say in bodies what it reads", r)
+	}
+	for said := range bodies {
+		require.True(t, known[said], "%s is gone", said)
+	}
+}
+
+// client returns a client with a token of the role that the route needs.
+func (w *world) allowed(r route) client {
+	if r.entry.Spec.Role == auth.Open {
+		return w.nobody
+	}
+	return w.as(r.entry.Spec.Role)
+}

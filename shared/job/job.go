@@ -166,10 +166,11 @@ func (j *Job) Condition(typ string) *Condition {
 	return nil
 }
 
-// Available reports whether the component runs and its orchestrator says so.
+// Available reports whether the component runs. An orchestrator that reports no such condition is taken at its word that
+// the job is finished.
 func (j *Job) Available() bool {
 	c := j.Condition(ConditionAvailable)
-	return j.State == Finished && j.Type != Delete && c != nil && c.Status == "True"
+	return j.State == Finished && j.Type != Delete && j.OwnerID != "" && (c == nil || c.Status == "True")
 }
 
 // Gone reports whether nothing of the job runs or is being started: it was removed, or stopped before anyone took it.

@@ -126,9 +126,18 @@ type Report struct {
 type Status struct {
 	Resource
 	ID      uuid.UUID `json:"id"`
+	GroupID uuid.UUID `json:"job_group_id"` // instead of a job: all jobs of the group that the agent owns
 	OwnerID string    `json:"owner_id"`
 	Epoch   int64     `json:"epoch"`
 	State   string    `json:"status"` // short form: the name of a condition that is now True
+}
+
+// conditions returns those that were sent, or the one that the short form names.
+func (s *Status) conditions() []Condition {
+	if s.State == "" || len(s.Conditions) > 0 {
+		return s.Conditions
+	}
+	return []Condition{{Type: s.State, Status: "True", Reason: "Reported"}}
 }
 
 // clean checks the conditions that an agent sent and drops what is doubled.

@@ -252,7 +252,7 @@ func sameConditions(a, b []Condition) bool {
 // names the copy that the job is about: by owner or epoch, or else by the uuid of the resource. The error is NotFound,
 // Invalid, or Conflict for a copy that the job has left.
 func Observe(ctx context.Context, tx *store.Tx, s Status, lease time.Duration) (*Job, error) {
-	conditions, err := clean("conditions", s.Conditions, time.Now().UTC())
+	conditions, err := clean("conditions", s.conditions(), time.Now().UTC())
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
@@ -45,7 +46,8 @@ func New(env *function.Env) (*Function, error) {
 
 // Handle takes a Resource that names the copy it is about by epoch, owner_id or resource_uuid, and answers the resource
 // as it is then. A copy that the job has left is answered 409 and changes nothing. The short form
-// {"job_id", "status": "Available"} sets one condition.
+// {"job_id", "owner_id", "status": "Available"} sets one condition; with "job_group_id" in place of "job_id" it does so
+// for all jobs of the group that the agent owns, and the answer is their list.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	var in job.Status
 	if err := function.DecodeJSON(r, &in); err != nil {
@@ -66,14 +68,17 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	var j *job.Job
+	var seen []job.Resource
 	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
 		var err error
-		j, err = job.Observe(ctx, tx, in, f.config.Lease)
+		seen, err = application.Observe(ctx, tx, in, f.config.Lease)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return function.WriteJSON(w, http.StatusOK, j.Resource())
+	if in.JobID == uuid.Nil {
+		return function.WriteJSON(w, http.StatusOK, seen)
+	}
+	return function.WriteJSON(w, http.StatusOK, seen[0])
 }

@@ -254,6 +254,17 @@ func TestPlace_ignoresWhatIsStaleOrUnknown(t *testing.T) {
 	w.place(uuid.New(), false) // an application that is gone is no fault
 }
 
+func TestPlace_goesToNoNodeAsSilentAsTheOneItLeft(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node{name: "a", cores: 4, silent: 30 * time.Second})
+	id := w.submit([]byte(string(app("shop", "x:cpu: 1")) + "policies: [{redeployOnLostTelemetry: 15s}]\n"))
+	w.place(id, false)
+	require.Equal(t, map[string]string{"x": ""}, w.where(id), "half a minute is more than it bears")
+	patient := w.submit(app("patient", "x:cpu: 1"))
+	w.place(patient, false)
+	require.Equal(t, map[string]string{"x": "a"}, w.where(patient))
+}
+
 func TestPlace_countsDevices(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{name: "a", cores: 4, devices: []string{"squat.ai/video"}}, node{name: "b", cores: 4})

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -71,6 +72,7 @@ func problemOf(app *descriptor.Application, list []part, inv *inventory) placeme
 			placing[p.job.ID] = true
 		}
 	}
+	inv.staleAfter = freshness(app, list, inv.staleAfter)
 	performance, energy, security, _ := app.ScoreWeights()
 	problem := placement.Problem{
 		Nodes:           inv.nodes(placing),
@@ -82,6 +84,17 @@ func problemOf(app *descriptor.Application, list []part, inv *inventory) placeme
 	}
 	problem.Affinities = affinities(app, list)
 	return problem
+}
+
+// freshness is how silent a node may be: never longer than what a component to be placed bears, or it would be moved to a
+// node that is as lost as the one it left.
+func freshness(app *descriptor.Application, list []part, staleAfter time.Duration) time.Duration {
+	for _, p := range list {
+		if bears, ok := app.LostTelemetry(p.component.Name); ok && !p.fixed {
+			staleAfter = min(staleAfter, bears)
+		}
+	}
+	return staleAfter
 }
 
 func component(app *descriptor.Application, p part) placement.Component {

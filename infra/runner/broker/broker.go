@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
@@ -50,6 +51,7 @@ type Broker struct {
 	brokers  map[types.NamespacedName][]*trigger
 	triggers map[string]*trigger
 
+	started  atomic.Bool
 	mu       sync.Mutex
 	stopping bool
 	inFlight sync.WaitGroup
@@ -57,7 +59,7 @@ type Broker struct {
 	ctx      context.Context    //nolint:containedctx // of deliveries, which belong to no request
 }
 
-// Open prepares the store and takes up what the process before left undelivered.
+// Open prepares the store. Nothing is accepted or delivered before Start.
 func Open(ctx context.Context, o Options) (*Broker, error) {
 	b := &Broker{
 		options: o, log: cmp.Or(o.Log, slog.Default()),
@@ -86,11 +88,16 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		return nil, fmt.Errorf("broker schema: %w", err)
 	}
 	b.ctx, b.halt = context.WithCancel(context.WithoutCancel(ctx))
-	if err := b.resume(ctx); err != nil {
-		b.close()
-		return nil, fmt.Errorf("undelivered events: %w", err)
-	}
 	return b, nil
+}
+
+// Start takes up what the process before left undelivered. Every subscriber must be there by now.
+func (b *Broker) Start(ctx context.Context) error {
+	if err := b.resume(ctx); err != nil {
+		return fmt.Errorf("undelivered events: %w", err)
+	}
+	b.started.Store(true)
+	return nil
 }
 
 func pool(ctx context.Context, databaseURL, synchronousCommit string) (*pgxpool.Pool, error) {
@@ -110,6 +117,9 @@ const maxHops = 255
 // Ingest stores the event for every Trigger of the Broker that wants it; when it returns nil the event will be
 // delivered. The error is NotFound for an unknown Broker and Unavailable when Postgres is away.
 func (b *Broker) Ingest(ctx context.Context, broker types.NamespacedName, e cloudevents.Event) error {
+	if !b.started.Load() { // its rows would be taken up by Start a second time
+		return problem.New(problem.Unavailable, "the Broker has not started")
+	}
 	rows, err := b.accept(ctx, b.durable, broker, e)
 	if err != nil {
 		return store.Classify(err)

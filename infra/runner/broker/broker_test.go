@@ -105,6 +105,8 @@ func open(t testing.TB, url string, set *manifests.Set, subscribers map[string]h
 		DatabaseURL: url, Set: set, Client: &http.Client{Transport: m}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	require.NoError(t, err)
+	require.Equal(t, problem.Unavailable, problem.KindOf(b.Ingest(t.Context(), defaultBroker, event(t, "early"))))
+	require.NoError(t, b.Start(t.Context()))
 	return b
 }
 
@@ -456,6 +458,9 @@ func acceptAndHang(url string) {
 	}
 	ctx := context.Background()
 	b, err := broker.Open(ctx, broker.Options{DatabaseURL: url, Set: childSet(t), Client: &http.Client{Transport: m}})
+	if err == nil {
+		err = b.Start(ctx)
+	}
 	if err != nil {
 		panic(err)
 	}

@@ -122,11 +122,11 @@ func lockInstall() (unlock func(), err error) {
 	path := filepath.Join(os.TempDir(), fmt.Sprintf("littoral-postgres-%d.lock", os.Geteuid()))
 	deadline := time.Now().Add(10 * time.Minute)
 	for {
-		f, err := lockFile(path)
+		f, err := Lock(path)
 		if err == nil {
 			return func() { _ = f.Close() }, nil
 		}
-		if !errors.Is(err, errLocked) || time.Now().After(deadline) {
+		if !errors.Is(err, ErrLocked) || time.Now().After(deadline) {
 			return nil, err
 		}
 		time.Sleep(200 * time.Millisecond)

@@ -74,7 +74,7 @@ func (s *Server) prepare(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
 		return err
 	}
-	if s.lock, err = lockFile(link + ".lock"); err != nil {
+	if s.lock, err = Lock(link + ".lock"); err != nil {
 		return err
 	}
 	if s.as, err = runAs(link); err != nil {

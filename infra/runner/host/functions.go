@@ -1,0 +1,138 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/kelseyhightower/envconfig"
+	"k8s.io/apimachinery/pkg/types"
+	servingv1 "knative.dev/serving/pkg/apis/serving/v1"
+
+	"github.com/littoral-project/littoral/infra/runner/manifests"
+	"github.com/littoral-project/littoral/infra/runner/mesh"
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/function"
+)
+
+// outbound bounds a call that a function makes to another service, as package boot does.
+const outbound = 10 * time.Second
+
+// prometheusHost is where functions find the host's Prometheus without leaving the process.
+const prometheusHost = "prometheus.littoral.svc.cluster.local"
+
+// service is a Service with the function that its image is made of.
+type service struct {
+	name    types.NamespacedName
+	entry   function.Entry
+	private bool
+	env     map[string]string
+}
+
+// resolve finds the function of every Service.
+func (h *Host) resolve(set *manifests.Set) ([]service, error) {
+	var services []service
+	var faults []error
+	for _, name := range manifests.Sorted(set.Services) {
+		s := set.Services[name]
+		path, ok := strings.CutPrefix(manifests.Image(s), "ko://")
+		if !ok {
+			faults = append(faults, fmt.Errorf("Service %s: image %q: the laptop host runs ko:// images only",
+				name.Name, manifests.Image(s)))
+			continue
+		}
+		entry, ok := h.options.Registry[path]
+		if !ok {
+			faults = append(faults, fmt.Errorf("Service %s: this program holds no function %s; after adding one: make generate",
+				name.Name, path))
+			continue
+		}
+		services = append(services, service{name, entry, isPrivate(s), manifests.Environment(s)})
+	}
+	return services, errors.Join(faults...)
+}
+
+// isPrivate reports whether a Service is reachable inside the cluster only, and so is not on the base URL here.
+func isPrivate(s *servingv1.Service) bool {
+	return s.Labels["networking.knative.dev/visibility"] == "cluster-local"
+}
+
+// readSettings reads the environment over what the host knows by itself.
+func (h *Host) readSettings() (settings, error) {
+	s := settings{Auth: auth.Config{Issuer: h.url + issuerPath, Audience: audience}}
+	if err := envconfig.Process("", &s); err != nil {
+		return s, fmt.Errorf("settings: %w", err)
+	}
+	if s.EventKey == "" {
+		key, err := h.home.secret("event-key")
+		if err != nil {
+			return s, fmt.Errorf("event key: %w", err)
+		}
+		s.EventKey = key
+	}
+	return s, nil
+}
+
+// environ gives functions their own settings where they look for them, in the process's environment: the plain values of
+// their Services under each function's prefix, and the host's Prometheus. What the user has set stays.
+func environ(services []service) error {
+	values := map[string]string{"PROMETHEUS_ADDRESS": "http://" + prometheusHost}
+	for _, s := range services {
+		prefix := strings.ToUpper(strings.ReplaceAll(s.entry.Name, "-", "_"))
+		for name, value := range s.env {
+			if _, set := os.LookupEnv(name); !set { // else the bare name, which the user set for all, would lose
+				values[prefix+"_"+name] = value
+			}
+		}
+	}
+	for name, value := range values {
+		if _, set := os.LookupEnv(name); set {
+			continue
+		}
+		if err := os.Setenv(name, value); err != nil {
+			return fmt.Errorf("settings: %w", err)
+		}
+	}
+	return nil
+}
+
+// mount makes every function and puts it where requests and events find it.
+func (h *Host) mount(router *function.Router, services []service) error {
+	if err := environ(services); err != nil {
+		return err
+	}
+	client := &http.Client{Transport: h.mesh, Timeout: outbound}
+	verifier := auth.NewVerifier(h.settings.Auth, client)
+	for _, s := range services {
+		handler, err := s.entry.Handler(&function.Env{
+			Name: s.entry.Name, DB: h.db, HTTP: client, Log: h.log, Auth: verifier, EventKey: h.settings.EventKey,
+		})
+		if err != nil {
+			return err
+		}
+		h.mesh.Handle(mesh.ServiceHost(s.name), handler)
+		if s.private {
+			continue
+		}
+		for _, route := range s.entry.Spec.Routes {
+			if err := handle(router, route, handler); err != nil {
+				return fmt.Errorf("%s: %w", s.entry.Name, err)
+			}
+		}
+	}
+	return h.mountOwn(router, verifier)
+}
+
+// handle turns the panic of a route that contradicts another into an error.
+func handle(router *function.Router, route string, h http.Handler) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("route %q: %v", route, p)
+		}
+	}()
+	router.Handle(route, h)
+	return nil
+}

@@ -1,0 +1,333 @@
+// Package host runs all of Littoral in one process on a laptop, from the YAML that a cluster would be given.
+//
+// It brings what a cluster has in place: a Postgres, a Prometheus, an OpenID Connect issuer, a Broker, cron, and a simulated
+// fleet. Functions run as they are, behind one base URL. State lives in one directory, the home; a kill -9 of the host
+// loses nothing that was answered.
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/littoral-project/littoral/infra/runner/broker"
+	"github.com/littoral-project/littoral/infra/runner/cron"
+	"github.com/littoral-project/littoral/infra/runner/fleet"
+	"github.com/littoral-project/littoral/infra/runner/issuer"
+	"github.com/littoral-project/littoral/infra/runner/manifests"
+	"github.com/littoral-project/littoral/infra/runner/mesh"
+	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/migrate"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Options of a Host.
+type Options struct {
+	Addr     string // host:port to listen on
+	Home     string // directory of all state; made when missing
+	Fleet    string // FleetDefault, FleetNone, or a taxonomy file
+	Database string // URL of a Postgres to use instead of one in the home; "" = one in the home
+
+	Registry map[string]function.Entry // by what stands after ko:// in an image
+	Files    map[string]fs.FS          // the YAML by its path in the source tree, "/knative" and "/triggers"
+	Overlay  string                    // what of it to build; "" = DefaultOverlay
+
+	Log    *slog.Logger      // nil = slog.Default
+	Notice func(text string) // told to a person while the start takes long; may be nil
+}
+
+// Special values and defaults of Options.
+const (
+	FleetDefault   = "default"
+	FleetNone      = "none"
+	DefaultOverlay = "/knative/overlays/laptop"
+)
+
+// audience is what tokens of the laptop are for, unless OIDC_AUDIENCE says otherwise.
+const audience = "littoral"
+
+// Host is a running host.
+type Host struct {
+	options  Options
+	log      *slog.Logger
+	url      string
+	home     *home
+	listener net.Listener
+	settings settings
+
+	postgres   *postgres
+	prometheus *prometheus.Server
+	issuer     *issuer.Issuer
+	db         *store.DB
+	broker     *broker.Broker
+	cron       *cron.Cron
+	fleet      *fleet.Fleet
+	mesh       *mesh.Mesh
+	server     *http.Server
+
+	failed chan error
+	undo   []func(context.Context) error // what Stop does, last first
+}
+
+// Start brings everything up and returns when requests are answered. After an error nothing of it is left running.
+func Start(ctx context.Context, o Options) (*Host, error) {
+	h := &Host{options: o, log: cmp.Or(o.Log, slog.Default()), failed: make(chan error, 1)}
+	if h.options.Notice == nil {
+		h.options.Notice = func(string) {}
+	}
+	h.options.Overlay = cmp.Or(o.Overlay, DefaultOverlay)
+	if err := h.start(ctx); err != nil {
+		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+		defer cancel()
+		return nil, errors.Join(err, h.Stop(stopping))
+	}
+	return h, nil
+}
+
+// start does the quick checks first: YAML, home and port are settled before anything heavy runs.
+func (h *Host) start(ctx context.Context) error {
+	set, err := manifests.Load(h.options.Files, h.options.Overlay)
+	if err != nil {
+		return err
+	}
+	services, err := h.resolve(set)
+	if err != nil {
+		return err
+	}
+	plan, err := fleetPlan(h.options.Fleet)
+	if err != nil {
+		return err
+	}
+	if h.home, err = openHome(h.options.Home); err != nil {
+		return err
+	}
+	h.onStop(func(context.Context) error { return h.home.close() })
+	if err := h.listen(ctx); err != nil {
+		return err
+	}
+	if h.settings, err = h.readSettings(); err != nil {
+		return err
+	}
+	for _, step := range []func(context.Context) error{
+		h.startPostgres,
+		func(context.Context) error { return h.startPrometheus() },
+		func(context.Context) error { return h.makeIssuer(plan) },
+		func(context.Context) error { return h.makeFleet(plan) },
+		func(ctx context.Context) error { return h.openBroker(ctx, set) },
+		func(ctx context.Context) error { return h.serve(ctx, services) },
+		h.writeTokens,
+		func(ctx context.Context) error { return h.startCron(ctx, set) },
+		func(context.Context) error { return h.startFleet(plan) },
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// onStop adds something that Stop undoes before all that was added earlier.
+func (h *Host) onStop(undo func(context.Context) error) { h.undo = append(h.undo, undo) }
+
+// Stop drains and ends everything: the fleet, cron, HTTP, deliveries, Prometheus, Postgres. When ctx ends first, what is
+// under way is cut off; it is on disk and goes on after the next start.
+func (h *Host) Stop(ctx context.Context) error {
+	var errs []error
+	for i := len(h.undo) - 1; i >= 0; i-- {
+		errs = append(errs, h.undo[i](ctx))
+	}
+	h.undo = nil
+	return errors.Join(errs...)
+}
+
+// URL is the base of all routes.
+func (h *Host) URL() string { return h.url }
+
+// Failed yields an error when the host can no longer do its work; stop it then.
+func (h *Host) Failed() <-chan error { return h.failed }
+
+func (h *Host) fail(err error) {
+	select {
+	case h.failed <- err:
+	default: // one reason is enough
+	}
+}
+
+// listen takes the port before anything else is started, so that a port in use costs nothing.
+func (h *Host) listen(ctx context.Context) error {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", h.options.Addr)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("%s is in use, perhaps by another littoral-up; stop that, or choose another address: "+
+			"--addr 127.0.0.1:8081", h.options.Addr)
+	case err != nil:
+		return fmt.Errorf("listen on %s: %w", h.options.Addr, err)
+	}
+	h.listener = l
+	h.onStop(func(context.Context) error {
+		_ = l.Close() // the server closes it as well
+		return nil
+	})
+	host, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		return err
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1" // listening everywhere, reachable here
+	}
+	h.url = "http://" + net.JoinHostPort(host, port)
+	return nil
+}
+
+func fleetPlan(fleetOption string) (*fleet.Plan, error) {
+	switch fleetOption {
+	case FleetNone:
+		return nil, nil //nolint:nilnil // no fleet is a choice
+	case FleetDefault, "":
+		return fleet.Default(), nil
+	}
+	return fleet.Load(fleetOption)
+}
+
+// connections to Postgres that all functions share; the Broker has its own.
+const connections = 24
+
+func (h *Host) startPostgres(ctx context.Context) error {
+	url := h.options.Database
+	if url == "" {
+		p, err := startPostgres(ctx, h.home, h.options.Notice, h.log, h.fail)
+		if err != nil {
+			return err
+		}
+		h.onStop(func(context.Context) error { return p.stop() })
+		url = p.url
+		h.postgres = p
+	}
+	if err := migrate.Up(ctx, url); err != nil {
+		return err
+	}
+	h.settings.databaseURL = url
+	return nil
+}
+
+func (h *Host) startPrometheus() (err error) {
+	h.prometheus, err = prometheus.Open(prometheus.Options{Dir: filepath.Join(h.home.dir, "prometheus"), Log: h.log})
+	if err != nil {
+		return err
+	}
+	h.onStop(func(context.Context) error { return h.prometheus.Close() })
+	return nil
+}
+
+func (h *Host) makeIssuer(plan *fleet.Plan) (err error) {
+	clients := issuer.People()
+	if plan != nil {
+		for _, id := range plan.AgentIDs() {
+			clients = append(clients, issuer.AgentClient(id))
+		}
+	}
+	h.issuer, err = issuer.New(issuer.Options{
+		URL: h.url + issuerPath, Dir: filepath.Join(h.home.dir, "oidc"), Audience: h.settings.Auth.Audience,
+		Clients: clients,
+	})
+	if h.settings.Auth.Issuer != h.url+issuerPath {
+		h.log.Warn("OIDC_ISSUER names another issuer: the tokens in the home and those of the fleet will be refused",
+			"issuer", h.settings.Auth.Issuer)
+	}
+	return err
+}
+
+func (h *Host) openBroker(ctx context.Context, set *manifests.Set) (err error) {
+	name, err := theBroker(set)
+	if err != nil {
+		return err
+	}
+	h.onStop(func(context.Context) error { // after the Broker's deliveries, which need it
+		if h.db != nil {
+			h.db.Close()
+		}
+		return nil
+	})
+	h.mesh = mesh.New(http.DefaultTransport)
+	h.broker, err = broker.Open(ctx, broker.Options{
+		DatabaseURL: h.settings.databaseURL, Set: set, Client: &http.Client{Transport: h.mesh}, Log: h.log,
+	})
+	if err != nil {
+		return err
+	}
+	h.onStop(h.broker.Stop)
+	h.db, err = store.Open(ctx, store.Config{
+		DatabaseURL: h.settings.databaseURL, MaxConns: connections, EventKey: h.settings.EventKey,
+	}, h.broker.Publisher(name), nil)
+	return err
+}
+
+// theBroker returns the one that functions publish to, as a SinkBinding says on a cluster.
+func theBroker(set *manifests.Set) (types.NamespacedName, error) {
+	names := manifests.Sorted(set.Brokers)
+	if len(names) != 1 {
+		return types.NamespacedName{}, fmt.Errorf("one Broker is needed for functions to publish to, there are %v", names)
+	}
+	return names[0], nil
+}
+
+func (h *Host) startCron(ctx context.Context, set *manifests.Set) (err error) {
+	h.cron, err = cron.Start(ctx, cron.Options{Set: set, Client: &http.Client{Transport: h.mesh}, Log: h.log})
+	if err != nil {
+		return err
+	}
+	h.onStop(h.cron.Stop)
+	return nil
+}
+
+func (h *Host) startFleet(plan *fleet.Plan) error {
+	if plan == nil {
+		return nil
+	}
+	b := newBackground()
+	h.onStop(b.stop)
+	b.run(func(ctx context.Context) {
+		if err := h.fleet.Run(ctx); err != nil {
+			h.fail(err)
+		}
+	})
+	return nil
+}
+
+// agentClient sends an agent's requests with its own token, which it asks the issuer for as any OAuth client does.
+func (h *Host) agentClient(agentID string) *http.Client {
+	c := h.issuer.Credentials(issuer.AgentClient(agentID).ID).Client(context.Background())
+	c.Timeout = outbound
+	return c
+}
+
+func (h *Host) makeFleet(plan *fleet.Plan) (err error) {
+	if plan == nil {
+		return nil
+	}
+	h.fleet, err = fleet.New(fleet.Options{
+		Plan: plan, File: filepath.Join(h.home.dir, "fleet.json"), Append: h.prometheus.Append,
+		API: h.url, Client: h.agentClient, Delay: fleet.DefaultDelay, Log: h.log,
+	})
+	return err
+}
+
+// settings come from the environment, with what the host itself knows as defaults.
+type settings struct {
+	Auth     auth.Config
+	EventKey string `envconfig:"EVENT_KEY"`
+
+	databaseURL string
+}

@@ -15,8 +15,8 @@ import (
 	"github.com/littoral-project/littoral/shared/trace"
 )
 
-// agent is the deployment manager of one cluster, as contracts/icos.md §6 has it, less its faults: it heeds the answer to
-// promote, and what it makes is named for the job.
+// agent is the deployment manager of one cluster, as contracts/icos.md §6 has it, less its faults: it heeds the answer
+// to promote, and what it makes is named for the job.
 type agent struct {
 	fleet   *Fleet
 	cluster *Cluster

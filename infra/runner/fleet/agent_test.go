@@ -247,7 +247,8 @@ func TestCutInTheMiddleOfAJob(t *testing.T) {
 	}
 }
 
-// TestRestart stops the agent at each of its requests in turn, as a kill does, and starts it anew from its file.
+// TestRestartGoesOnWhereItStopped stops the agent at each of its requests in turn, as a kill does, and starts it anew
+// from its file.
 func TestRestartGoesOnWhereItStopped(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -282,8 +283,8 @@ func TestRestartGoesOnWhereItStopped(t *testing.T) {
 	}
 }
 
-// dying fails one call and all that follow, as they look to a process that is killed there; heard says whether that call
-// still reached the manager.
+// dying fails one call and all that follow, as they look to a process that is killed there; heard says whether that
+// call still reached the manager.
 type dying struct {
 	manager *manager
 	call    string
@@ -350,7 +351,9 @@ func TestWhatCannotRunIsDegraded(t *testing.T) {
 		prepare func(*testing.T, *Fleet)
 		reason  string
 	}{
-		"on a drained node":           {"edge-1", func(t *testing.T, f *Fleet) { require.NoError(t, f.Drain("edge-1")) }, "NodeDrained"},
+		"on a drained node": {"edge-1", func(t *testing.T, f *Fleet) {
+			require.NoError(t, f.Drain("edge-1"))
+		}, "NodeDrained"},
 		"on a node that is not there": {"edge-9", func(*testing.T, *Fleet) {}, "NodeNotFound"},
 		"on a node that has become too small": {"edge-1", func(t *testing.T, f *Fleet) {
 			require.NoError(t, f.Set("edge-1", map[string]string{"ram": "300Mi"}))

@@ -146,6 +146,9 @@ func ramSetting(value string) (func(*nodeState), string) {
 }
 
 func deviceSetting(path, value string) (func(*nodeState), string) {
+	if len(path) > maxLabel || hasControl(path) {
+		return nil, fmt.Sprintf("a path has at most %d bytes and no control characters", maxLabel)
+	}
 	known := []string{topology.DeviceAvailable, topology.DeviceBusy, topology.DeviceDetached}
 	if value != "" && !slices.Contains(known, value) {
 		return nil, fmt.Sprintf("%q is not one of %s", value, strings.Join(known, ", "))
@@ -165,7 +168,7 @@ func deviceSetting(path, value string) (func(*nodeState), string) {
 const maxLabel = 317 // bytes of a Kubernetes label key with its prefix
 
 func labelSetting(key, value string) (func(*nodeState), string) {
-	if len(key) > maxLabel || len(value) > maxLabel || strings.ContainsFunc(key+value, func(r rune) bool { return r < ' ' }) {
+	if len(key) > maxLabel || len(value) > maxLabel || hasControl(key+value) {
 		return nil, fmt.Sprintf("a label has at most %d bytes and no control characters", maxLabel)
 	}
 	return func(s *nodeState) {
@@ -177,6 +180,10 @@ func labelSetting(key, value string) (func(*nodeState), string) {
 			s.Labels[key] = nil
 		}
 	}, ""
+}
+
+func hasControl(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r == 0x7f })
 }
 
 func (f *Fleet) findCluster(name string) (*Cluster, error) {

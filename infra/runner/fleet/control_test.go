@@ -59,33 +59,87 @@ func TestControl(t *testing.T) {
 		status                   int
 		says                     string
 	}{
-		"the state, for a viewer":            {"GET", "/fleet", "viewer", "", 200, `"name":"edge-1"`},
-		"the state, for nobody":              {"GET", "/fleet", "", "", 401, "access token"},
-		"a change by a viewer":               {"POST", "/fleet/drain", "viewer", `{"node":"edge-1"}`, 403, "operator"},
-		"a change by an agent":               {"POST", "/fleet/cut", "agent", `{"cluster":"edge"}`, 403, "operator"},
-		"a change without a token":           {"POST", "/fleet/drain", "", `{"node":"edge-1"}`, 401, "access token"},
-		"drain":                              {"POST", "/fleet/drain", "operator", `{"node":"edge-3"}`, 200, `"drained":true`},
-		"restore, by its full name":          {"POST", "/fleet/restore", "admin", `{"node":"edge/edge-4"}`, 200, `"edge-4"`},
-		"cut, by the agent's id":             {"POST", "/fleet/cut", "operator", `{"cluster":"agent-ocm-1"}`, 200, `"cut":true`},
-		"heal":                               {"POST", "/fleet/heal", "operator", `{"cluster":"harbour"}`, 200, `"cut":false`},
-		"set":                                {"POST", "/fleet/set", "operator", `{"node":"quay-1","set":{"sca":"30"}}`, 200, `"sca":30`},
-		"a node that is not there":           {"POST", "/fleet/drain", "operator", `{"node":"edge-9"}`, 404, "there are cloud-1, cloud-2"},
-		"a cluster that is not there":        {"POST", "/fleet/heal", "operator", `{"cluster":"x"}`, 404, "there are cloud, edge, harbour"},
-		"a command that is not there":        {"POST", "/fleet/burn", "operator", `{"node":"edge-1"}`, 404, "drain, restore"},
-		"no node":                            {"POST", "/fleet/drain", "operator", `{}`, 422, `"path":"node"`},
-		"no cluster":                         {"POST", "/fleet/cut", "operator", `{"node":"edge-1"}`, 422, `"path":"cluster"`},
-		"nothing to set":                     {"POST", "/fleet/set", "operator", `{"node":"edge-1"}`, 422, `"path":"set"`},
-		"a body that cannot be read":         {"POST", "/fleet/drain", "operator", `{`, 400, "not valid JSON"},
-		"a body of another form":             {"POST", "/fleet/drain", "operator", `{"node":7}`, 422, `"path":"node"`},
-		"no body":                            {"POST", "/fleet/drain", "operator", ``, 400, "empty"},
-		"a query nobody understands":         {"GET", "/fleet?x=1", "viewer", "", 400, "query.x"},
-		"the wrong method for the state":     {"DELETE", "/fleet", "admin", "", 405, "GET"},
-		"the wrong method for a command":     {"GET", "/fleet/drain", "admin", "", 405, "POST"},
-		"a path below a command":             {"POST", "/fleet/drain/now", "admin", "{}", 404, "nothing at"},
-		"too much":                           {"POST", "/fleet/set", "operator", `{"node":"` + strings.Repeat("x", 2<<20), 413, "bytes"},
-		"a setting that is out of bounds":    {"POST", "/fleet/set", "operator", `{"node":"edge-1","set":{"cpu":"1.5"}}`, 422, `"path":"set.cpu"`},
-		"a setting that nobody knows":        {"POST", "/fleet/set", "operator", `{"node":"edge-1","set":{"heat":"1"}}`, 422, "label:KEY"},
-		"a device that is in no known state": {"POST", "/fleet/set", "operator", `{"node":"edge-1","set":{"device:a/b":"lost"}}`, 422, "busy"},
+		"the state, for a viewer": {
+			"GET", "/fleet", "viewer", "", 200, `"name":"edge-1"`,
+		},
+		"the state, for nobody": {
+			"GET", "/fleet", "", "", 401, "access token",
+		},
+		"a change by a viewer": {
+			"POST", "/fleet/drain", "viewer", `{"node":"edge-1"}`, 403, "operator",
+		},
+		"a change by an agent": {
+			"POST", "/fleet/cut", "agent", `{"cluster":"edge"}`, 403, "operator",
+		},
+		"a change without a token": {
+			"POST", "/fleet/drain", "", `{"node":"edge-1"}`, 401, "access token",
+		},
+		"drain": {
+			"POST", "/fleet/drain", "operator", `{"node":"edge-3"}`, 200, `"drained":true`,
+		},
+		"restore, by its full name": {
+			"POST", "/fleet/restore", "admin", `{"node":"edge/edge-4"}`, 200, `"edge-4"`,
+		},
+		"cut, by the agent's id": {
+			"POST", "/fleet/cut", "operator", `{"cluster":"agent-ocm-1"}`, 200, `"cut":true`,
+		},
+		"heal": {
+			"POST", "/fleet/heal", "operator", `{"cluster":"harbour"}`, 200, `"cut":false`,
+		},
+		"set": {
+			"POST", "/fleet/set", "operator", `{"node":"quay-1","set":{"sca":"30"}}`, 200, `"sca":30`,
+		},
+		"a node that is not there": {
+			"POST", "/fleet/drain", "operator", `{"node":"edge-9"}`, 404, "there are cloud-1, cloud-2",
+		},
+		"a cluster that is not there": {
+			"POST", "/fleet/heal", "operator", `{"cluster":"x"}`, 404, "there are cloud, edge, harbour",
+		},
+		"a command that is not there": {
+			"POST", "/fleet/burn", "operator", `{"node":"edge-1"}`, 404, "drain, restore",
+		},
+		"no node": {
+			"POST", "/fleet/drain", "operator", `{}`, 422, `"path":"node"`,
+		},
+		"no cluster": {
+			"POST", "/fleet/cut", "operator", `{"node":"edge-1"}`, 422, `"path":"cluster"`,
+		},
+		"nothing to set": {
+			"POST", "/fleet/set", "operator", `{"node":"edge-1"}`, 422, `"path":"set"`,
+		},
+		"a body that cannot be read": {
+			"POST", "/fleet/drain", "operator", `{`, 400, "not valid JSON",
+		},
+		"a body of another form": {
+			"POST", "/fleet/drain", "operator", `{"node":7}`, 422, `"path":"node"`,
+		},
+		"no body": {
+			"POST", "/fleet/drain", "operator", ``, 400, "empty",
+		},
+		"a query nobody understands": {
+			"GET", "/fleet?x=1", "viewer", "", 400, "query.x",
+		},
+		"the wrong method for the state": {
+			"DELETE", "/fleet", "admin", "", 405, "GET",
+		},
+		"the wrong method for a command": {
+			"GET", "/fleet/drain", "admin", "", 405, "POST",
+		},
+		"a path below a command": {
+			"POST", "/fleet/drain/now", "admin", "{}", 404, "nothing at",
+		},
+		"too much": {
+			"POST", "/fleet/set", "operator", `{"node":"` + strings.Repeat("x", 2<<20), 413, "bytes",
+		},
+		"a setting that is out of bounds": {
+			"POST", "/fleet/set", "operator", `{"node":"edge-1","set":{"cpu":"1.5"}}`, 422, `"path":"set.cpu"`,
+		},
+		"a setting that nobody knows": {
+			"POST", "/fleet/set", "operator", `{"node":"edge-1","set":{"heat":"1"}}`, 422, "label:KEY",
+		},
+		"a device that is in no known state": {
+			"POST", "/fleet/set", "operator", `{"node":"edge-1","set":{"device:a/b":"lost"}}`, 422, "busy",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

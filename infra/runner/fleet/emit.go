@@ -13,8 +13,8 @@ import (
 // Emit sends one round of telemetry: everything that can be measured now on the nodes that report.
 //
 // A series that its cluster reported before and does not report now is ended at once, as the cluster's collector does
-// for a pod that is gone or a node that does not answer. A cluster that is cut off has nobody to say so: its series just
-// grow old.
+// for a pod that is gone or a node that does not answer. A cluster that is cut off has nobody to say so: its series
+// just grow old.
 func (f *Fleet) Emit(ctx context.Context) error {
 	f.rounds.Lock()
 	defer f.rounds.Unlock()

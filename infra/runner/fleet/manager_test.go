@@ -20,8 +20,8 @@ import (
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
 )
 
-// manager speaks the agents' side of the job manager's contract with as much of its rules as their behaviour depends on:
-// a job is taken once, and only its owner at its epoch is heard.
+// manager speaks the agents' side of the job manager's contract with as much of its rules as their behaviour depends
+// on: a job is taken once, and only its owner at its epoch is heard.
 type manager struct {
 	mu      sync.Mutex
 	jobs    map[string]*Job

@@ -1,13 +1,13 @@
 package fleet
 
 import (
-	"errors"
-	"io"
+	"bufio"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/yaml"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
 )
 
 // Workload is something in a job's manifests that has pods.
@@ -27,6 +27,7 @@ type Container struct {
 const (
 	maxReplicas   = 200 // of one workload: each pod has series of its own
 	maxContainers = 20  // of one pod
+	maxWorkloads  = 100 // of one job
 	maxQuantity   = 1 << 50
 )
 
@@ -64,19 +65,14 @@ func workloads(component string, contents []Content, needs Requirements) []Workl
 	var found []Workload
 	objects := 0
 	for _, c := range contents {
-		documents := yaml.NewYAMLOrJSONDecoder(strings.NewReader(c.YAML), 4096)
-		for {
-			var o object
-			err := documents.Decode(&o)
-			if errors.Is(err, io.EOF) {
-				break
-			}
+		documents := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(c.YAML)))
+		for len(found) < maxWorkloads {
+			text, err := documents.Read()
 			if err != nil {
-				var syntax yaml.YAMLSyntaxError
-				var form yaml.JSONSyntaxError
-				if errors.As(err, &syntax) || errors.As(err, &form) {
-					break // there is no finding the next document after this
-				}
+				break // the end
+			}
+			var o object
+			if yaml.Unmarshal(text, &o) != nil {
 				continue
 			}
 			if o.Kind != "" || len(o.Services) > 0 {
@@ -85,6 +81,7 @@ func workloads(component string, contents []Content, needs Requirements) []Workl
 			found = append(found, o.workloads()...)
 		}
 	}
+	found = found[:min(maxWorkloads, len(found))]
 	if objects == 0 {
 		found = []Workload{{Name: component, Replicas: 1, Containers: []Container{{Name: component}}}}
 	}

@@ -41,6 +41,9 @@ func TestWorkloads(t *testing.T) {
 			"image: nginx", Requirements{CPU: "100m"}, one("thing", 1, Container{"thing", 100, 0}),
 		},
 		"what cannot be read too": {"{{ not yaml", Requirements{}, one("thing", 1, Container{Name: "thing"})},
+		"a document that cannot be read is passed over": {
+			"just text\n---\nkind: Pod\nmetadata: {name: p}", Requirements{}, one("p", 1),
+		},
 		"nobody gets a million replicas": {
 			"kind: Deployment\nmetadata: {name: d}\nspec: {replicas: 1000000}", Requirements{}, one("d", maxReplicas),
 		},
@@ -50,6 +53,12 @@ func TestWorkloads(t *testing.T) {
 			require.Equal(t, row.want, workloads("thing", []Content{{YAML: row.yaml}}, row.needs))
 		})
 	}
+}
+
+func TestWorkloadsAreBounded(t *testing.T) {
+	t.Parallel()
+	many := workloads("c", []Content{{YAML: strings.Repeat("kind: Pod\n---\n", 1000)}}, Requirements{})
+	require.Len(t, many, maxWorkloads)
 }
 
 func FuzzWorkloads(f *testing.F) {

@@ -71,9 +71,9 @@ func override[T any](value *T, set *T) {
 	}
 }
 
-// load is what a node does between two changes of the fleet. It swings by a sine, so what its counters have gained after
-// any time is a formula: they depend on the clock alone, not on how often anybody looked, and go on after a restart
-// where they would be had there been none.
+// load is what a node does between two changes of the fleet. It swings by a sine, so what its counters have gained
+// after any time is a formula: they depend on the clock alone, not on how often anybody looked, and go on after a
+// restart where they would be had there been none.
 type load struct {
 	cores   float64
 	mean    float64 // used share of all cores, 0..1

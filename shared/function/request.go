@@ -47,33 +47,6 @@ func Body(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// DecodeJSON reads the body as one JSON value into v. Unreadable JSON is Malformed; a value of the wrong type, or a
-// problem made by v's own UnmarshalJSON, is Invalid.
-func DecodeJSON(r *http.Request, v any) error {
-	body, err := Body(r)
-	if err != nil {
-		return err
-	}
-	return Unmarshal(body, v)
-}
-
-// Unmarshal is DecodeJSON for a body that has already been read.
-func Unmarshal(body []byte, v any) error {
-	err := json.Unmarshal(body, v)
-	var typ *json.UnmarshalTypeError
-	var known *problem.Error
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &known):
-		return known
-	case errors.As(err, &typ):
-		f := problem.Field{Path: typ.Field, Detail: fmt.Sprintf("is a JSON %s, want %s", typ.Value, typ.Type)}
-		return &problem.Error{Kind: problem.Invalid, Detail: "the body has a value of the wrong type", Fields: []problem.Field{f}}
-	}
-	return problem.Wrap(problem.Malformed, err, "the body is not valid JSON: %v", err)
-}
-
 // WriteJSON answers v with the status.
 func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	body, err := json.Marshal(v)

@@ -2,6 +2,7 @@ package job
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -147,10 +148,10 @@ func clean(path string, conditions []Condition, now time.Time) ([]Condition, err
 	at := map[string]int{}
 	for i, c := range conditions {
 		if c.Type == "" || len(c.Type) > 316 {
-			faults.Add(path+".type", 0, "condition %d has no type, or one that is too long", i)
+			faults.Add(fmt.Sprintf("%s[%d].type", path, i), 0, "is missing or too long")
 		}
 		if c.Status != "True" && c.Status != "False" && c.Status != "Unknown" {
-			faults.Add(path+".status", 0, "%q is not True, False or Unknown", c.Status)
+			faults.Add(fmt.Sprintf("%s[%d].status", path, i), 0, "%q is not True, False or Unknown", c.Status)
 		}
 		if c.LastTransitionTime.IsZero() {
 			c.LastTransitionTime = now

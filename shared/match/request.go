@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -39,16 +40,10 @@ func ParseRequest(body []byte) (Request, error) {
 	}
 	var r Request
 	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(body, &keys); err != nil {
-		return r, problem.Wrap(problem.Malformed, err, "the body is not valid JSON: %v", err)
+	if err := json.Unmarshal(body, &keys); err != nil || keys["descriptor"] == nil {
+		return Request{Descriptor: string(body)}, nil // a descriptor written as JSON, or as YAML that looks like it
 	}
-	if _, wrapped := keys["descriptor"]; !wrapped {
-		return Request{Descriptor: string(body)}, nil // a descriptor written as JSON
-	}
-	if err := json.Unmarshal(body, &r); err != nil {
-		return r, problem.Wrap(problem.Invalid, err, "the request is not valid: %v", err)
-	}
-	return r, nil
+	return r, function.Unmarshal(body, &r)
 }
 
 // Answer is a plan for a request with its explanation.

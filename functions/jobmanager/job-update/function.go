@@ -13,6 +13,7 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -52,8 +53,14 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err := function.DecodeJSON(r, &report); err != nil {
 		return err
 	}
+	if report.ID == uuid.Nil {
+		report.ID = report.OldID
+	}
 	if id != nil && report.ID == uuid.Nil {
 		report.ID = *id
+	}
+	if id != nil && *id != report.ID {
+		return problem.New(problem.Conflict, "the query names job %s, the report is about %s", id, report.ID)
 	}
 	if report.OwnerID != "" {
 		if err := auth.ActAs(r.Context(), report.OwnerID); err != nil {

@@ -56,12 +56,14 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if in.JobID == uuid.Nil {
 		in.JobID = in.ID
 	}
-	if r.PathValue("id") != "" && in.JobID == uuid.Nil {
+	if r.PathValue("id") != "" {
 		id, err := function.PathID(r, "id")
 		if err != nil {
 			return err
 		}
-		in.JobID = id
+		if in.JobID == uuid.Nil {
+			in.JobID = id
+		}
 	}
 	if in.OwnerID != "" {
 		if err := auth.ActAs(r.Context(), in.OwnerID); err != nil {

@@ -1,0 +1,182 @@
+package function
+
+import (
+	"encoding"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+// DecodeJSON reads the body as one JSON value into v. Unreadable JSON is Malformed. Values that do not fit v, or that
+// its own UnmarshalJSON or UnmarshalText refuses, are Invalid: all of them, each with its path.
+func DecodeJSON(r *http.Request, v any) error {
+	body, err := Body(r)
+	if err != nil {
+		return err
+	}
+	return Unmarshal(body, v)
+}
+
+// Unmarshal is DecodeJSON for a body that has already been read.
+func Unmarshal(body []byte, v any) error {
+	err := json.Unmarshal(body, v)
+	if err == nil {
+		return nil
+	}
+	if !json.Valid(body) {
+		return problem.Wrap(problem.Malformed, err, "the body is not valid JSON: %v", err)
+	}
+	// encoding/json stops at the first fault; the second look finds every one.
+	var faults problem.Faults
+	misfits(body, reflect.TypeOf(v).Elem(), "", &faults)
+	if faults.Empty() { // it refuses the whole, not a value in it
+		faults.Add("", 0, "%v", err)
+	}
+	return faults.Err("the body does not have the form that is expected")
+}
+
+// misfits adds a fault for each value in raw that does not fit type t.
+func misfits(raw json.RawMessage, t reflect.Type, path string, faults *problem.Faults) {
+	if isNull(raw) {
+		return
+	}
+	pointer := reflect.PointerTo(t)
+	if pointer.Implements(reflect.TypeFor[json.Unmarshaler]()) || pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
+		misfit(raw, t, path, faults)
+		return
+	}
+	switch t.Kind() { //nolint:exhaustive // the rest are single values
+	case reflect.Pointer:
+		misfits(raw, t.Elem(), path, faults)
+	case reflect.Struct:
+		var members map[string]json.RawMessage
+		if json.Unmarshal(raw, &members) != nil {
+			misfit(raw, t, path, faults)
+			return
+		}
+		fields := fieldsOf(t)
+		for _, name := range sortedKeys(members) {
+			if f := fieldOf(fields, name); f != nil {
+				misfits(members[name], f.typ, join(path, name), faults)
+			}
+		}
+	case reflect.Slice, reflect.Array:
+		var entries []json.RawMessage
+		if json.Unmarshal(raw, &entries) != nil {
+			misfit(raw, t, path, faults)
+			return
+		}
+		for i, entry := range entries {
+			misfits(entry, t.Elem(), fmt.Sprintf("%s[%d]", path, i), faults)
+		}
+	case reflect.Map:
+		var members map[string]json.RawMessage
+		if json.Unmarshal(raw, &members) != nil {
+			misfit(raw, t, path, faults)
+			return
+		}
+		for _, name := range sortedKeys(members) {
+			misfits(members[name], t.Elem(), join(path, name), faults)
+		}
+	default:
+		misfit(raw, t, path, faults)
+	}
+}
+
+// misfit adds the fault of a value that is looked at as a whole, when it has one.
+func misfit(raw json.RawMessage, t reflect.Type, path string, faults *problem.Faults) {
+	err := json.Unmarshal(raw, reflect.New(t).Interface())
+	var typ *json.UnmarshalTypeError
+	var known *problem.Error
+	switch {
+	case err == nil:
+	case errors.As(err, &known) && len(known.Fields) > 0:
+		for _, f := range known.Fields {
+			faults.Add(path, f.Line, "%s", f.Detail)
+		}
+	case errors.As(err, &typ):
+		faults.Add(path, 0, "is a JSON %s, want %s", typ.Value, jsonName(typ.Type))
+	default:
+		faults.Add(path, 0, "%v", err)
+	}
+}
+
+// jsonName says in the words of JSON what a type is written as.
+func jsonName(t reflect.Type) string {
+	switch t.Kind() { //nolint:exhaustive // the rest does not stand in a body
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return "a whole number"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	}
+	return t.String()
+}
+
+// jsonField is a field under the name that JSON knows it by.
+type jsonField struct {
+	name string
+	typ  reflect.Type
+}
+
+// fieldsOf lists the fields of a struct, those of embedded structs as its own.
+func fieldsOf(t reflect.Type) []jsonField {
+	var list []jsonField
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Anonymous && name == "" && f.Type.Kind() == reflect.Struct:
+			list = append(list, fieldsOf(f.Type)...)
+		case name != "-" && f.IsExported():
+			if name == "" {
+				name = f.Name
+			}
+			list = append(list, jsonField{name, f.Type})
+		}
+	}
+	return list
+}
+
+// fieldOf finds the field that encoding/json puts a member into: that of its very name, else one that differs in case.
+func fieldOf(fields []jsonField, name string) *jsonField {
+	at := slices.IndexFunc(fields, func(f jsonField) bool { return f.name == name })
+	if at < 0 {
+		at = slices.IndexFunc(fields, func(f jsonField) bool { return strings.EqualFold(f.name, name) })
+	}
+	if at < 0 {
+		return nil
+	}
+	return &fields[at]
+}
+
+func sortedKeys(m map[string]json.RawMessage) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func isNull(raw json.RawMessage) bool { return strings.TrimSpace(string(raw)) == "null" }

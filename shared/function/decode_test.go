@@ -1,0 +1,69 @@
+package function_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+func TestUnmarshal_namesEveryMisfit(t *testing.T) {
+	t.Parallel()
+	type inner struct {
+		At time.Time `json:"at"`
+	}
+	type Embedded struct {
+		Name string `json:"name"`
+	}
+	type whole struct {
+		Embedded
+		ID     uuid.UUID         `json:"id"`
+		Count  int               `json:"count"`
+		Share  float64           `json:"share"`
+		On     bool              `json:"on"`
+		Labels map[string]string `json:"labels"`
+		List   []inner           `json:"list"`
+		Maybe  *inner            `json:"maybe"`
+		Hidden string            `json:"-"`
+		Plain  string
+	}
+	for name, row := range map[string]struct {
+		body string
+		want map[string]string
+	}{
+		"what fits":                  {`{"name": "a", "count": 1, "list": [{}], "maybe": null, "Hidden": 1, "further": []}`, nil},
+		"values of single fields":    {`{"name": 1, "count": "1", "share": "x", "on": 0}`, map[string]string{"name": "want a string", "count": "want a whole number", "share": "want a number", "on": "want true or false"}},
+		"a fraction for a count":     {`{"count": 1.5}`, map[string]string{"count": "want a whole number"}},
+		"a text that is no UUID":     {`{"id": "x"}`, map[string]string{"id": "invalid UUID"}},
+		"values of a map":            {`{"labels": {"a": 1, "b": "2", "c": []}}`, map[string]string{"labels.a": "want a string", "labels.c": "want a string"}},
+		"values in a list":           {`{"list": [{"at": "noon"}, {}, 5]}`, map[string]string{"list[0].at": "cannot parse", "list[2]": "want an object"}},
+		"something for a list":       {`{"list": {}}`, map[string]string{"list": "want a list"}},
+		"something behind a pointer": {`{"maybe": {"at": 5}}`, map[string]string{"maybe.at": "want"}},
+		"names in another case":      {`{"COUNT": "x", "plain": 1}`, map[string]string{"COUNT": "want a whole number", "plain": "want a string"}},
+		"the whole":                  {`[]`, map[string]string{"": "want an object"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := function.Unmarshal([]byte(row.body), &whole{})
+			if row.want == nil {
+				require.NoError(t, err)
+				return
+			}
+			var e *problem.Error
+			require.ErrorAs(t, err, &e)
+			require.Equal(t, problem.Invalid, e.Kind)
+			require.Len(t, e.Fields, len(row.want), "%v", e.Fields)
+			for _, f := range e.Fields {
+				if f.Path != "list[0].at" && f.Path != "maybe.at" { // said in the words of package time
+					require.Contains(t, f.Detail, row.want[f.Path], f.Path)
+				}
+				require.Contains(t, row.want, f.Path)
+			}
+		})
+	}
+	require.Equal(t, problem.Malformed, problem.KindOf(function.Unmarshal([]byte(`{"a"`), &whole{})))
+}

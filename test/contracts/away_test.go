@@ -1,0 +1,107 @@
+package contracts_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/functions"
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/test/inprocess"
+)
+
+// closedPort returns an address at which nobody listens.
+func closedPort(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	return l.Addr().String()
+}
+
+// withoutStore mounts every function on a store that is away.
+func withoutStore(t testing.TB) (w *world, consumers map[string]http.Handler) {
+	t.Helper()
+	db, err := store.Open(t.Context(), store.Config{DatabaseURL: "postgres://nobody@" + closedPort(t) + "/none"}, nil, nil)
+	require.NoError(t, err)
+	t.Cleanup(db.Close)
+	issuer := inprocess.NewIssuer(t)
+	handler, consumers, err := inprocess.Mount(functions.Registry, func(name string) *function.Env {
+		return &function.Env{
+			Name: name, DB: db, Auth: issuer.Verifier(), HTTP: http.DefaultClient, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		}
+	})
+	require.NoError(t, err)
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return &world{System: &inprocess.System{URL: server.URL, Issuer: issuer}, nobody: client{base: server.URL}}, consumers
+}
+
+func TestWithoutTheStore(t *testing.T) {
+	t.Parallel()
+	w, consumers := withoutStore(t)
+	admin := client{w.URL, w.Issuer.Token(t, auth.Admin)}
+	for _, r := range routes(t) {
+		t.Run(r.String(), func(t *testing.T) {
+			a := admin.call(t, r.method, r.anywhere(), r.fitting(uuid.NewString()))
+			if r.entry.Spec.Role == auth.Open || r.entry.Name == "aggregator-taxonomy" {
+				a.is(t, http.StatusOK) // these do not need it
+				return
+			}
+			d := a.refused(t, http.StatusServiceUnavailable)
+			require.NotContains(t, d.Detail, "127.0.0.1", "its address is nobody's business")
+			if r.takes() == jsonBody { // what is wrong in itself is said even now
+				admin.call(t, r.method, r.anywhere(), unreadable).refused(t, http.StatusBadRequest)
+			}
+		})
+	}
+	for _, entry := range functions.Registry {
+		for _, typ := range entry.Spec.Consumes {
+			t.Run(entry.Name+" on "+typ, func(t *testing.T) {
+				status, _ := deliver(t, consumers[entry.Name], newEvent(t, typ))
+				require.Equal(t, http.StatusServiceUnavailable, status, "the Broker is to deliver it again")
+			})
+		}
+	}
+}
+
+// newEvent returns an event of the type with data that its reaction can read.
+func newEvent(t testing.TB, typ string) cloudevents.Event {
+	t.Helper()
+	var data any = events.Application{ID: uuid.New(), Name: "shop"}
+	switch {
+	case strings.Contains(typ, ".job.") || strings.Contains(typ, ".resource."):
+		data = events.Job{ID: uuid.New()}
+	case strings.Contains(typ, ".topology."):
+		data = events.Topology{Snapshot: uuid.New()}
+	case typ == events.Tick:
+		data = map[string]any{}
+	}
+	e, err := events.New(context.Background(), "/test", typ, uuid.NewString(), data)
+	require.NoError(t, err)
+	return e
+}
+
+// deliver posts the event in structured mode and returns the answer's status and body.
+func deliver(t testing.TB, h http.Handler, e cloudevents.Event) (int, string) {
+	t.Helper()
+	text, err := e.MarshalJSON()
+	require.NoError(t, err)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(string(text)))
+	r.Header.Set("Content-Type", cloudevents.ApplicationCloudEventsJSON)
+	recorder := httptest.NewRecorder()
+	h.ServeHTTP(recorder, r)
+	return recorder.Code, recorder.Body.String()
+}

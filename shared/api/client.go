@@ -1,0 +1,207 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Client calls Littoral. Errors are *Error for what a server refused, which unwraps to *problem.Error, *Unreachable when
+// there is none, or those of the context. It is safe for use by several goroutines.
+type Client struct {
+	Base  string                 // base URL of all routes, e.g. http://127.0.0.1:8080
+	Token func() (string, error) // gives the access token of each request; nil, or an empty token, sends none
+	HTTP  *http.Client           // nil = http.DefaultClient
+}
+
+// StaticToken returns a token source that always gives token.
+func StaticToken(token string) func() (string, error) {
+	return func() (string, error) { return token, nil }
+}
+
+// TokenFile returns a token source that reads the file each time, since whoever wrote it renews it before it expires.
+func TokenFile(path string) func() (string, error) {
+	return func() (string, error) {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return "", err
+		}
+		return strings.TrimSpace(string(text)), nil
+	}
+}
+
+// NewKey returns a fresh Idempotency-Key.
+func NewKey() string { return rand.Text() }
+
+const (
+	attempts = 5                // of one idempotent call while the server says that it is unavailable
+	maxPause = 10 * time.Second // between two of them, whatever Retry-After says
+	maxBody  = 64 << 20         // of an answer: a listing of thousands of applications with their objects
+)
+
+// request is one call. Only an idempotent one is repeated.
+type request struct {
+	method     string
+	path       string
+	query      url.Values
+	media      string
+	body       []byte
+	key        string // Idempotency-Key
+	idempotent bool
+}
+
+// do sends the request, again while the server asks to come back, and decodes the answer into into unless that is nil.
+func (c *Client) do(ctx context.Context, r request, into any) (*http.Response, error) {
+	for attempt := 1; ; attempt++ {
+		resp, err := c.send(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		if resp.StatusCode/100 == 2 {
+			return resp, decode(resp, into)
+		}
+		refusal := readError(resp)
+		if resp.StatusCode != http.StatusServiceUnavailable || !r.idempotent || attempt == attempts {
+			return resp, refusal
+		}
+		if pause(ctx, retryAfter(resp)) != nil {
+			return resp, refusal // says more than that the caller gave up
+		}
+	}
+}
+
+func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
+	address := strings.TrimSuffix(c.Base, "/") + r.path
+	if len(r.query) > 0 {
+		address += "?" + r.query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, address, bytes.NewReader(r.body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept", "application/json")
+	if r.media != "" {
+		req.Header.Set("Content-Type", r.media)
+	}
+	if r.key != "" {
+		req.Header.Set("Idempotency-Key", r.key)
+	}
+	if c.Token != nil {
+		token, err := c.Token()
+		if err != nil {
+			return nil, fmt.Errorf("access token: %w", err)
+		}
+		if token != "" {
+			req.Header.Set("Authorization", "Bearer "+token)
+		}
+	}
+	client := c.HTTP
+	if client == nil {
+		client = http.DefaultClient
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, &Unreachable{Base: c.Base, Err: err}
+	}
+	return resp, nil
+}
+
+func decode(resp *http.Response, into any) error {
+	defer drain(resp)
+	if into == nil {
+		return nil
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("read the answer of %s: %w", resp.Request.URL.Path, err)
+	case len(body) > maxBody:
+		return fmt.Errorf("the answer of %s has more than %d bytes", resp.Request.URL.Path, maxBody)
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("the answer of %s is not what Littoral gives: %w", resp.Request.URL, err)
+	}
+	return nil
+}
+
+// drain lets the connection be used again.
+func drain(resp *http.Response) {
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16))
+	_ = resp.Body.Close()
+}
+
+func retryAfter(resp *http.Response) time.Duration {
+	seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
+	if err != nil || seconds < 0 {
+		return time.Second
+	}
+	return min(time.Duration(seconds)*time.Second, maxPause)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// list reads every page of a listing, following the links to the next one.
+func list[T any](ctx context.Context, c *Client, r request) ([]T, error) {
+	all := []T{}
+	for {
+		var page []T
+		resp, err := c.do(ctx, r, &page)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+		cursor := nextCursor(resp.Header.Values("Link"))
+		if cursor == "" || cursor == r.query.Get("cursor") {
+			return all, nil
+		}
+		r.query.Set("cursor", cursor)
+	}
+}
+
+// nextCursor finds the cursor in the Link to the next page (RFC 8288). Only the cursor is taken from the link: the path
+// stays ours, also behind a gateway that adds a prefix.
+func nextCursor(headers []string) string {
+	for _, header := range headers {
+		for link := range strings.SplitSeq(header, ",") {
+			target, params, ok := strings.Cut(strings.TrimSpace(link), ">")
+			if !ok || !strings.HasPrefix(target, "<") || !isNext(params) {
+				continue
+			}
+			if u, err := url.Parse(target[1:]); err == nil {
+				return u.Query().Get("cursor")
+			}
+		}
+	}
+	return ""
+}
+
+func isNext(params string) bool {
+	for param := range strings.SplitSeq(params, ";") {
+		name, value, _ := strings.Cut(strings.TrimSpace(param), "=")
+		if strings.EqualFold(name, "rel") && strings.EqualFold(strings.Trim(value, `"`), "next") {
+			return true
+		}
+	}
+	return false
+}

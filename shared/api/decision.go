@@ -1,0 +1,59 @@
+package api
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/placement"
+)
+
+// Entry is one thing that happened. IDs grow with time.
+type Entry struct {
+	ID            int64           `json:"id"`
+	At            time.Time       `json:"at"`
+	ApplicationID string          `json:"applicationId,omitempty"`
+	JobID         string          `json:"jobId,omitempty"`
+	Component     string          `json:"component,omitempty"`
+	Event         string          `json:"event"` // "job.placed", "application.submitted", ...
+	FromState     string          `json:"fromState,omitempty"`
+	ToState       string          `json:"toState,omitempty"`
+	Message       string          `json:"message,omitempty"`
+	Cause         string          `json:"cause,omitempty"` // the caller or event behind it
+	TraceID       string          `json:"traceId,omitempty"`
+	Data          json.RawMessage `json:"data,omitempty"`
+}
+
+// Preview is what handing in a descriptor would do.
+type Preview struct {
+	Application string `json:"application,omitempty"` // the one that would be updated; empty = a new one
+	Name        string `json:"name"`
+	Changes     int    `json:"changes"` // steps that are not "none"
+	Steps       []Step `json:"steps"`
+}
+
+// Step is what would happen to one component.
+type Step struct {
+	Component string  `json:"component"`
+	Replica   int     `json:"replica"`
+	Action    string  `json:"action"` // create, replace, change, move, remove, wait, none
+	From      *Target `json:"from,omitempty"`
+	To        *Target `json:"to,omitempty"`
+	Why       string  `json:"why,omitempty"`
+}
+
+// Name returns the name of the component, with the number of the replica where it is not the first.
+func (s *Step) Name() string { return replica(s.Component, s.Replica) }
+
+// Answer is a placement with its explanation.
+type Answer struct {
+	Plan        placement.Plan        `json:"plan"`
+	Explanation placement.Explanation `json:"explanation"`
+}
+
+func replica(component string, n int) string {
+	if n == 0 {
+		return component
+	}
+	return component + "/" + strconv.Itoa(n)
+}

@@ -1,0 +1,79 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+// Error is what a server refused or failed to do.
+type Error struct {
+	Problem *problem.Error
+	Status  int
+	TraceID string // finds the request in the server's logs
+}
+
+func (e *Error) Error() string { return e.Problem.Error() }
+func (e *Error) Unwrap() error { return e.Problem }
+
+// Unreachable says that no server answered at all.
+type Unreachable struct {
+	Base string
+	Err  error
+}
+
+func (e *Unreachable) Error() string {
+	cause := e.Err
+	var request *url.Error
+	if errors.As(cause, &request) {
+		cause = request.Err // without the method and the whole address
+	}
+	return fmt.Sprintf("no server answers at %s: %v", e.Base, cause)
+}
+
+func (e *Unreachable) Unwrap() error { return e.Err }
+
+// readError decodes the problem document of an answer. Whatever else stands there (a proxy may have answered) becomes a
+// problem of the kind that the status means.
+func readError(resp *http.Response) *Error {
+	defer drain(resp)
+	e := &Error{Status: resp.StatusCode, Problem: &problem.Error{Kind: kindOf(resp.StatusCode)}}
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	var d problem.Document
+	if media != problem.ContentType || json.Unmarshal(body, &d) != nil {
+		e.Problem.Detail = "the server answered " + resp.Status
+		return e
+	}
+	e.TraceID = d.TraceID
+	e.Problem.Detail, e.Problem.Fields = d.Detail, d.Errors
+	if e.Problem.Detail == "" {
+		e.Problem.Detail = d.Title
+	}
+	if kind, ours := strings.CutPrefix(d.Type, problemTypes); ours {
+		e.Problem.Kind = problem.Kind(kind)
+	}
+	return e
+}
+
+const problemTypes = "https://littoral.dev/problems/"
+
+// kindOf returns the kind whose status it is, Internal when there is none.
+func kindOf(status int) problem.Kind {
+	for _, k := range []problem.Kind{
+		problem.Malformed, problem.Unauthenticated, problem.Forbidden, problem.NotFound, problem.MethodNotAllowed,
+		problem.Conflict, problem.TooLarge, problem.UnsupportedMedia, problem.Invalid, problem.Unavailable,
+	} {
+		if k.Status() == status {
+			return k
+		}
+	}
+	return problem.Internal
+}

@@ -1,0 +1,53 @@
+package api
+
+// Fleet is the simulated infrastructure of a laptop host.
+type Fleet struct {
+	Clusters []FleetCluster `json:"clusters"`
+}
+
+// FleetCluster is one simulated cluster.
+type FleetCluster struct {
+	Name         string      `json:"name"`
+	Agent        string      `json:"agent"`
+	Orchestrator string      `json:"orchestrator"`
+	Cut          bool        `json:"cut"`
+	Nodes        []FleetNode `json:"nodes"`
+	Tasks        int         `json:"tasks"` // jobs taken and not yet reported
+}
+
+// FleetNode is one simulated node. Shares are 0..1, energy is in watts, memory in bytes.
+type FleetNode struct {
+	Name    string            `json:"name"`
+	Engine  string            `json:"engine"`
+	Arch    string            `json:"arch"`
+	Drained bool              `json:"drained"`
+	Silent  bool              `json:"silent"` // it reports nothing
+	Cores   int               `json:"cores"`
+	RAM     int64             `json:"ram"`
+	CPU     float64           `json:"cpu"`
+	Memory  float64           `json:"mem"`
+	Score   *float64          `json:"sca,omitempty"`
+	Watts   float64           `json:"energy"`
+	Devices map[string]string `json:"devices,omitempty"` // state by path
+	Labels  map[string]string `json:"labels,omitempty"`
+	Copies  []FleetCopy       `json:"copies,omitempty"`
+}
+
+// FleetCopy is what of a job is on a node.
+type FleetCopy struct {
+	Job         string `json:"job"`
+	Name        string `json:"name"`
+	Application string `json:"application"`
+	Component   string `json:"component"`
+	Epoch       int64  `json:"epoch"`
+	Pods        int    `json:"pods"`
+	Running     bool   `json:"running"`
+	Message     string `json:"message"`
+}
+
+// FleetCommand changes the fleet: drain, restore and set name a node, cut and heal a cluster.
+type FleetCommand struct {
+	Node    string            `json:"node,omitempty"`
+	Cluster string            `json:"cluster,omitempty"`
+	Set     map[string]string `json:"set,omitempty"`
+}

@@ -1,0 +1,9 @@
+package api_test
+
+import (
+	"testing"
+
+	"github.com/littoral-project/littoral/shared/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }

@@ -1,0 +1,153 @@
+package api_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/littoral-project/littoral/functions"
+	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/auth"
+)
+
+type object = map[string]any
+
+// page is openapi.yaml as plain data.
+func page(t *testing.T) object {
+	t.Helper()
+	var doc object
+	require.NoError(t, yaml.UnmarshalStrict(api.OpenAPI, &doc))
+	return doc
+}
+
+// operations lists every operation of the page by "METHOD /path/{}": a parameter's name is no part of a route.
+func operations(t *testing.T) map[string]object {
+	t.Helper()
+	found := map[string]object{}
+	for path, item := range page(t)["paths"].(object) {
+		for method, operation := range item.(object) {
+			if method == "parameters" {
+				continue
+			}
+			found[strings.ToUpper(method)+" "+unnamed(path)] = operation.(object)
+		}
+	}
+	return found
+}
+
+// unnamed drops the names of parameters and the mark of an exact path from a route.
+func unnamed(route string) string {
+	parts := strings.Split(route, "/")
+	for i, part := range parts {
+		switch {
+		case part == "{$}":
+			parts[i] = ""
+		case strings.HasPrefix(part, "{"):
+			parts[i] = "{}"
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+// laptop lists the routes that only a laptop host serves, with their roles; no function of the registry has them.
+var laptop = map[string]auth.Role{"GET /fleet": auth.Viewer, "POST /fleet/{}": auth.Operator}
+
+func TestEveryRouteStandsInThePageAndNothingElse(t *testing.T) {
+	t.Parallel()
+	served := map[string]auth.Role{}
+	for route, role := range laptop {
+		served[route] = role
+	}
+	for _, entry := range functions.Registry {
+		for _, route := range entry.Spec.Routes {
+			served[unnamed(route)] = entry.Spec.Role
+		}
+	}
+	listed := operations(t)
+	for route, role := range served {
+		operation, ok := listed[route]
+		if !ok {
+			t.Errorf("%s is served, and openapi.yaml does not know it", route)
+			continue
+		}
+		require.Equal(t, role, roleOf(t, route, operation), "role of %s", route)
+	}
+	for route := range listed {
+		if _, ok := served[route]; !ok {
+			t.Errorf("%s stands in openapi.yaml, and nothing serves it", route)
+		}
+	}
+}
+
+func roleOf(t *testing.T, route string, operation object) auth.Role {
+	t.Helper()
+	security, said := operation["security"].([]any)
+	require.True(t, said, "%s does not say who may call it", route)
+	if len(security) == 0 {
+		return auth.Open
+	}
+	scopes := security[0].(object)["oidc"].([]any)
+	require.Len(t, scopes, 1, "%s", route)
+	return auth.Role(scopes[0].(string))
+}
+
+func TestThePageHoldsTogether(t *testing.T) {
+	t.Parallel()
+	doc := page(t)
+	each(doc, func(key string, value any) {
+		if ref, ok := value.(string); ok && key == "$ref" {
+			require.NotNil(t, resolve(doc, ref), "%s leads nowhere", ref)
+		}
+	})
+	ids := map[string]string{}
+	var tags []string
+	for _, tag := range doc["tags"].([]any) {
+		tags = append(tags, tag.(object)["name"].(string))
+	}
+	for route, operation := range operations(t) {
+		id, _ := operation["operationId"].(string)
+		require.NotEmpty(t, id, route)
+		require.NotContains(t, ids, id, "%s and %s", route, ids[id])
+		ids[id] = route
+		require.NotEmpty(t, operation["summary"], route)
+		require.Contains(t, tags, operation["tags"].([]any)[0], route)
+		if len(operation["security"].([]any)) > 0 {
+			require.Contains(t, operation["responses"].(object), "default", route)
+		}
+		if method, _, _ := strings.Cut(route, " "); slices.Contains([]string{http.MethodPost, http.MethodPatch}, method) {
+			require.Contains(t, operation, "requestBody", route)
+		}
+	}
+}
+
+// each calls visit for every key at any depth.
+func each(v any, visit func(key string, value any)) {
+	switch v := v.(type) {
+	case object:
+		for key, value := range v {
+			visit(key, value)
+			each(value, visit)
+		}
+	case []any:
+		for _, value := range v {
+			each(value, visit)
+		}
+	}
+}
+
+// resolve follows "#/components/schemas/Job"; nil when it leads nowhere.
+func resolve(doc object, ref string) object {
+	at := doc
+	for _, name := range strings.Split(strings.TrimPrefix(ref, "#/"), "/") {
+		next, ok := at[name].(object)
+		if !ok {
+			return nil
+		}
+		at = next
+	}
+	return at
+}

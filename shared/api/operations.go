@@ -1,0 +1,174 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+// Filter narrows a listing of applications or jobs; empty fields do not.
+type Filter struct {
+	State        string // of a job
+	Orchestrator string
+	Owner        string // agent
+	App          string // name or whole id of an application
+}
+
+func (f Filter) query() url.Values {
+	q := url.Values{}
+	for name, value := range map[string]string{
+		"state": f.State, "orchestrator": f.Orchestrator, "owner": f.Owner, "app": f.App,
+	} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return q
+}
+
+const (
+	groups    = "/jobmanager/groups"
+	mediaYAML = "application/yaml"
+	mediaJSON = "application/json"
+)
+
+func get(path string, query url.Values) request {
+	return request{method: http.MethodGet, path: path, query: query, idempotent: true}
+}
+
+// Applications lists the applications, oldest first; a state, orchestrator or owner selects those of which some job
+// matches.
+func (c *Client) Applications(ctx context.Context, f Filter) ([]Application, error) {
+	return list[Application](ctx, c, get(groups, f.query()))
+}
+
+// Application returns one application.
+func (c *Client) Application(ctx context.Context, id string) (*Application, error) {
+	return one[Application](ctx, c, get(groups+"/"+url.PathEscape(id), nil))
+}
+
+// CreateApplication hands in a descriptor. A repeat with the same key gives the application of the first time, so the
+// call may be repeated when its answer was lost.
+func (c *Client) CreateApplication(ctx context.Context, document []byte, key string) (*Application, error) {
+	r := request{method: http.MethodPost, path: groups, media: mediaYAML, body: document, key: key, idempotent: key != ""}
+	return one[Application](ctx, c, r)
+}
+
+// UpdateApplication gives an application a new descriptor.
+func (c *Client) UpdateApplication(ctx context.Context, id string, document []byte) (*Application, error) {
+	path := groups + "/" + url.PathEscape(id)
+	return one[Application](ctx, c, request{method: http.MethodPut, path: path, media: mediaYAML, body: document, idempotent: true})
+}
+
+// StartApplication asks a stopped application to run again.
+func (c *Client) StartApplication(ctx context.Context, id string) (*Application, error) {
+	path := groups + "/start/" + url.PathEscape(id)
+	return one[Application](ctx, c, request{method: http.MethodPut, path: path, idempotent: true})
+}
+
+// StopApplication removes what runs of an application and keeps the application.
+func (c *Client) StopApplication(ctx context.Context, id string) (*Application, error) {
+	path := groups + "/stop/" + url.PathEscape(id)
+	return one[Application](ctx, c, request{method: http.MethodPut, path: path, idempotent: true})
+}
+
+// DeleteApplication forgets an application. One that runs is refused, unless stop is set: then it is stopped first and
+// goes when its last part is gone. gone says whether it is gone already.
+func (c *Client) DeleteApplication(ctx context.Context, id string, stop bool) (a *Application, gone bool, err error) {
+	// A second DELETE would answer 404 for what the first one did, so it is not repeated.
+	r := request{method: http.MethodDelete, path: groups + "/" + url.PathEscape(id)}
+	if stop {
+		r.query = url.Values{"stop": {"true"}}
+	}
+	a = &Application{}
+	resp, err := c.do(ctx, r, a)
+	if err != nil {
+		return nil, false, err
+	}
+	return a, resp.StatusCode == http.StatusOK, nil
+}
+
+// Jobs lists the jobs, oldest first.
+func (c *Client) Jobs(ctx context.Context, f Filter) ([]Job, error) {
+	return list[Job](ctx, c, get("/jobmanager/jobs", f.query()))
+}
+
+// HistoryQuery selects entries. App "" means all applications; a negative After means the newest ones.
+type HistoryQuery struct {
+	App   string // whole id
+	After int64  // entries with a higher id, oldest first
+	Limit int    // 0 = the server's default
+}
+
+// History lists what happened, oldest first; one answer is bounded by the limit, so a caller that wants all asks again
+// after the last id.
+func (c *Client) History(ctx context.Context, h HistoryQuery) ([]Entry, error) {
+	q := url.Values{}
+	if h.App != "" {
+		q.Set("app", h.App)
+	}
+	if h.After >= 0 {
+		q.Set("after", strconv.FormatInt(h.After, 10))
+	}
+	if h.Limit > 0 {
+		q.Set("limit", strconv.Itoa(h.Limit))
+	}
+	entries := []Entry{}
+	_, err := c.do(ctx, get("/jobmanager/history", q), &entries)
+	return entries, err
+}
+
+// Plan shows what handing in the descriptor would change. app is the application to update; "" means the only one of its
+// name, else a new one.
+func (c *Client) Plan(ctx context.Context, document []byte, app string) (*Preview, error) {
+	return one[Preview](ctx, c, ask("/matchmaker/plan", document, app))
+}
+
+// Explain says where the components of a descriptor would run, why, and why nowhere else.
+func (c *Client) Explain(ctx context.Context, document []byte) (*Answer, error) {
+	return one[Answer](ctx, c, ask("/matchmaker/explain", document, ""))
+}
+
+// ExplainApplication says why the components of an application are where they are.
+func (c *Client) ExplainApplication(ctx context.Context, id string) (*Answer, error) {
+	return one[Answer](ctx, c, ask("/matchmaker/explain", nil, id))
+}
+
+// ask makes a question that changes nothing.
+func ask(path string, document []byte, app string) request {
+	r := request{method: http.MethodPost, path: path, media: mediaYAML, body: document, idempotent: true}
+	if app != "" {
+		r.query = url.Values{"app": {app}}
+	}
+	return r
+}
+
+// Taxonomy returns the infrastructure as it is now.
+func (c *Client) Taxonomy(ctx context.Context) (*Taxonomy, error) {
+	return one[Taxonomy](ctx, c, get("/aggregator/", nil))
+}
+
+// Fleet returns the simulated infrastructure of a laptop host.
+func (c *Client) Fleet(ctx context.Context) (*Fleet, error) {
+	return one[Fleet](ctx, c, get("/fleet", nil))
+}
+
+// ChangeFleet carries out drain, restore, set, cut or heal and returns the cluster as it is then.
+func (c *Client) ChangeFleet(ctx context.Context, command string, in FleetCommand) (*FleetCluster, error) {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return nil, err
+	}
+	path := "/fleet/" + url.PathEscape(command)
+	return one[FleetCluster](ctx, c, request{method: http.MethodPost, path: path, media: mediaJSON, body: body, idempotent: true})
+}
+
+func one[T any](ctx context.Context, c *Client, r request) (*T, error) {
+	v := new(T)
+	if _, err := c.do(ctx, r, v); err != nil {
+		return nil, err
+	}
+	return v, nil
+}

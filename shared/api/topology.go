@@ -1,0 +1,182 @@
+package api
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// Taxonomy is the whole infrastructure, as far as a client looks at it; the page lists all of it. Clusters and nodes are
+// written as they were read, whatever fields they have.
+type Taxonomy struct {
+	Cluster  map[string]Cluster `json:"cluster"`            // by agent name
+	Warnings []string           `json:"warnings,omitempty"` // what is missing or doubtful, in sentences
+}
+
+// Cluster is a set of nodes under one agent.
+type Cluster struct {
+	Type        string          `json:"type"`
+	UUID        string          `json:"uuid"`
+	Name        string          `json:"name"`
+	Engine      string          `json:"engine"`
+	AgentID     string          `json:"icosAgentID"`
+	ClusterLink bool            `json:"clusterLink"`
+	Node        map[string]Node `json:"node"`
+
+	raw json.RawMessage
+}
+
+// Node is one machine. A number that nobody measured is nil.
+type Node struct {
+	Type            string              `json:"type"`
+	Name            string              `json:"name"`
+	Engine          string              `json:"engine"`
+	Location        Location            `json:"location"`
+	LastSeen        *float64            `json:"lastSeen"`    // epoch seconds
+	Schedulable     *bool               `json:"schedulable"` // false for a drained node
+	ScaScore        *float64            `json:"ScaScore"`    // 0..100
+	Vulnerabilities map[string]int64    `json:"vulnerabilities"`
+	Static          Static              `json:"staticMetrics"`
+	Dynamic         Dynamic             `json:"dynamicMetrics"`
+	Devices         map[string]Device   `json:"devices"`
+	Labels          map[string]string   `json:"labels"`
+	Pod             map[string]struct{} `json:"pod"` // counted only
+
+	raw json.RawMessage
+}
+
+// Location says where a node stands.
+type Location struct {
+	Name    string `json:"name"`
+	Country string `json:"country"`
+	City    string `json:"city"`
+}
+
+// Static is what a node has; bytes.
+type Static struct {
+	Architecture string   `json:"cpuArchitecture"`
+	Cores        *float64 `json:"cpuCores"`
+	Memory       *float64 `json:"RAMMemory"`
+}
+
+// Dynamic is how a node is doing; percent, watts.
+type Dynamic struct {
+	CPU    *float64 `json:"cpuUsagePercent"`
+	Memory *float64 `json:"memoryUsagePercent"`
+	Power  *float64 `json:"cpuPowerWatts"`
+}
+
+// Device is something attached to a node.
+type Device struct {
+	Name   string `json:"name"`
+	Type   string `json:"type"`
+	Status string `json:"status"` // available, busy, detached, unknown
+	Path   string `json:"path"`
+}
+
+// UnmarshalJSON keeps what it was given, for MarshalJSON.
+func (c *Cluster) UnmarshalJSON(b []byte) error {
+	type plain Cluster
+	if err := json.Unmarshal(b, (*plain)(c)); err != nil {
+		return err
+	}
+	c.raw = bytes.Clone(b)
+	return nil
+}
+
+// MarshalJSON writes what was read.
+func (c Cluster) MarshalJSON() ([]byte, error) {
+	if c.raw != nil {
+		return c.raw, nil
+	}
+	type plain Cluster
+	return json.Marshal(plain(c))
+}
+
+// UnmarshalJSON keeps what it was given, for MarshalJSON.
+func (n *Node) UnmarshalJSON(b []byte) error {
+	type plain Node
+	if err := json.Unmarshal(b, (*plain)(n)); err != nil {
+		return err
+	}
+	n.raw = bytes.Clone(b)
+	return nil
+}
+
+// MarshalJSON writes what was read.
+func (n Node) MarshalJSON() ([]byte, error) {
+	if n.raw != nil {
+		return n.raw, nil
+	}
+	type plain Node
+	return json.Marshal(plain(n))
+}
+
+// SeenAt returns the time of the newest telemetry; ok is false when the source did not say.
+func (n *Node) SeenAt() (at time.Time, ok bool) {
+	if n.LastSeen == nil {
+		return time.Time{}, false
+	}
+	return time.UnixMilli(int64(*n.LastSeen * 1000)).UTC(), true
+}
+
+// Place is one node under the names that targets use.
+type Place struct {
+	Cluster string
+	Node    string
+	In      *Cluster
+	At      *Node
+}
+
+// Places lists every node by cluster and node name.
+func (t *Taxonomy) Places() []Place {
+	clusterNames := names(t.Cluster, func(c Cluster) string { return c.Name })
+	var places []Place
+	for ck, c := range t.Cluster {
+		nodeNames := names(c.Node, func(n Node) string { return n.Name })
+		for nk, n := range c.Node {
+			places = append(places, Place{clusterNames[ck], nodeNames[nk], &c, &n})
+		}
+	}
+	slices.SortFunc(places, func(a, b Place) int {
+		return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Node, b.Node))
+	})
+	return places
+}
+
+// NamedCluster is a cluster under the name that targets use.
+type NamedCluster struct {
+	Name string
+	*Cluster
+}
+
+// Clusters lists the clusters by name.
+func (t *Taxonomy) Clusters() []NamedCluster {
+	given := names(t.Cluster, func(c Cluster) string { return c.Name })
+	list := make([]NamedCluster, 0, len(t.Cluster))
+	for key, c := range t.Cluster {
+		list = append(list, NamedCluster{given[key], &c})
+	}
+	slices.SortFunc(list, func(a, b NamedCluster) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+// names gives each key its element's name where nothing else claims that name, else the key itself: the rule by which
+// the aggregator names places, so that no two are called alike.
+func names[E any](elements map[string]E, name func(E) string) map[string]string {
+	holders := make(map[string]int, len(elements))
+	for _, e := range elements {
+		holders[name(e)]++
+	}
+	given := make(map[string]string, len(elements))
+	for key, e := range elements {
+		own := name(e)
+		if _, isKey := elements[own]; own == "" || holders[own] > 1 || (isKey && own != key) {
+			own = key
+		}
+		given[key] = own
+	}
+	return given
+}

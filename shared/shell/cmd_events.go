@@ -1,0 +1,142 @@
+package shell
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/api"
+)
+
+type eventsCommand struct {
+	App    string `placeholder:"ID" help:"Only of this application: id, beginning of its id, or name."`
+	Tail   int    `default:"100" help:"How many of the last to show, at most 1000."`
+	Output format `short:"o" enum:"table,wide,json,yaml" default:"table" help:"How to show it: table, wide, json or yaml."`
+	Watch  bool   `short:"w" help:"Go on showing what happens, until interrupted."`
+}
+
+// events shows history; names are those of applications by id.
+type events struct {
+	*session
+	app    string
+	format format
+	table  *table
+	names  map[string]string
+}
+
+// Run shows what happened, and with -w what happens.
+func (c *eventsCommand) Run(s *session) error {
+	if c.Tail < 1 || c.Tail > 1000 {
+		return usagef("--tail must be from 1 to 1000, not %d", c.Tail)
+	}
+	e := &events{session: s, format: c.Output, names: map[string]string{}}
+	if c.App != "" {
+		a, err := s.application(s.ctx, c.App)
+		if err != nil {
+			return err
+		}
+		e.app, e.names[a.ID] = a.ID, a.Name
+	}
+	list, err := s.client.History(s.ctx, api.HistoryQuery{App: e.app, After: -1, Limit: c.Tail})
+	if err != nil {
+		return err
+	}
+	e.table = newTable(s.out, "TIME", "EVENT", "APP", "COMPONENT", "MESSAGE")
+	if c.Output == asWide {
+		e.table = newTable(s.out, "TIME", "EVENT", "APP", "COMPONENT", "STATE", "CAUSE", "TRACE", "MESSAGE")
+	}
+	switch {
+	case c.Watch:
+		return e.watch(list)
+	case c.Output.structured():
+		return s.print(c.Output, list)
+	case len(list) == 0:
+		_, err := fmt.Fprintln(s.err, "No events.")
+		return err
+	}
+	return e.show(list)
+}
+
+// watch shows the list and then whatever comes, until the user has seen enough.
+func (e *events) watch(list []api.Entry) error {
+	var after int64
+	for {
+		if err := e.show(list); err != nil {
+			return err
+		}
+		if len(list) > 0 {
+			after = list[len(list)-1].ID
+		}
+		if e.wait(e.ctx) != nil {
+			return nil
+		}
+		var err error
+		list, err = e.client.History(e.ctx, api.HistoryQuery{App: e.app, After: after})
+		switch {
+		case e.ctx.Err() != nil:
+			return nil
+		case err != nil && passing(err):
+			fmt.Fprintf(e.err, "littoral: %s; trying again\n", printable(err.Error()))
+		case err != nil:
+			return err
+		}
+	}
+}
+
+func (e *events) show(list []api.Entry) error {
+	if len(list) == 0 {
+		return nil
+	}
+	var rows [][]string
+	for i := range list {
+		if e.format.structured() {
+			if err := e.printOne(e.format, &list[i]); err != nil {
+				return err
+			}
+			continue
+		}
+		row, err := e.row(&list[i])
+		if err != nil {
+			return err
+		}
+		rows = append(rows, row)
+	}
+	if rows == nil {
+		return nil
+	}
+	return e.table.write(rows...)
+}
+
+func (e *events) row(entry *api.Entry) ([]string, error) {
+	name, err := e.name(entry.ApplicationID)
+	if err != nil {
+		return nil, err
+	}
+	row := []string{entry.At.Local().Format(time.DateTime), entry.Event, or(name), or(entry.Component)}
+	if e.format == asWide {
+		state := entry.ToState
+		if entry.FromState != "" && entry.FromState != entry.ToState {
+			state = entry.FromState + " > " + entry.ToState
+		}
+		row = append(row, or(state), or(entry.Cause), or(entry.TraceID))
+	}
+	return append(row, entry.Message), nil
+}
+
+// name returns the name of an application, or the beginning of its id when it is gone.
+func (e *events) name(id string) (string, error) {
+	if id == "" {
+		return "", nil
+	}
+	if name, known := e.names[id]; known {
+		return name, nil
+	}
+	apps, err := e.client.Applications(e.ctx, api.Filter{})
+	if err != nil && e.ctx.Err() == nil && !passing(err) {
+		return "", err
+	}
+	e.names[id] = shortID(id) // asked once, found or not
+	for i := range apps {
+		e.names[apps[i].ID] = apps[i].Name
+	}
+	return e.names[id], nil
+}

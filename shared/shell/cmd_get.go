@@ -1,0 +1,178 @@
+package shell
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/api"
+)
+
+type getCommand struct {
+	Apps     getApps     `cmd:"" aliases:"app" help:"List applications."`
+	Jobs     getJobs     `cmd:"" aliases:"job" help:"List jobs: the work on each component."`
+	Nodes    getNodes    `cmd:"" aliases:"node" help:"List nodes."`
+	Clusters getClusters `cmd:"" aliases:"cluster" help:"List clusters."`
+}
+
+// listFlags are common to all listings.
+type listFlags struct {
+	Output format `short:"o" enum:"table,wide,json,yaml" default:"table" help:"How to show it: table, wide, json or yaml."`
+	Watch  bool   `short:"w" help:"Show changes as they happen, until interrupted."`
+}
+
+// jobFlags narrow listings of jobs and of applications.
+type jobFlags struct {
+	State        string `enum:",Created,Progressing,Finished,Degraded" default:"" placeholder:"STATE" help:"Of jobs: Created, Progressing, Finished or Degraded."`
+	Orchestrator string `enum:",ocm,nuvla,kubernetes" default:"" placeholder:"TYPE" help:"Of their places: ocm, nuvla or kubernetes."`
+	Owner        string `placeholder:"AGENT" help:"Agent that has taken the job."`
+	App          string `placeholder:"ID" help:"Application: id, beginning of its id, or name."`
+}
+
+// filter makes a filter of the flags. The server knows names and whole ids; a beginning of an id is looked up.
+func (f *jobFlags) filter(s *session) (api.Filter, error) {
+	filter := api.Filter{State: f.State, Orchestrator: f.Orchestrator, Owner: f.Owner, App: f.App}
+	if f.App != "" && len(f.App) < idLength && isIDPrefix(f.App) {
+		a, err := s.application(s.ctx, f.App)
+		switch {
+		case err == nil:
+			filter.App = a.ID
+		case !missing(err):
+			return filter, err
+		}
+	}
+	return filter, nil
+}
+
+// gone is the state of what a watch does not find any more.
+const gone = "Gone"
+
+type getApps struct {
+	listFlags
+	jobFlags
+}
+
+// Run lists applications.
+func (c *getApps) Run(s *session) error {
+	filter, err := c.filter(s)
+	if err != nil {
+		return err
+	}
+	l := listing[api.Application]{
+		format: c.Output, watch: c.Watch, what: "applications",
+		fetch:  func(ctx context.Context) ([]api.Application, error) { return s.client.Applications(ctx, filter) },
+		key:    func(a api.Application) string { return a.ID },
+		header: []string{"NAME", "ID", "STATUS", "READY", "AGE"},
+		row: func(a api.Application) []string {
+			return []string{a.Name, shortID(a.ID), a.Status, ready(&a), s.age(a.CreatedAt)}
+		},
+		steady: []int{2, 3},
+		gone:   func(a *api.Application) { a.Status, a.Message = gone, "" },
+	}
+	if c.Output == asWide {
+		l.header = []string{"NAME", "ID", "STATUS", "READY", "AGE", "WANTED", "VERSION", "OWNER", "NAMESPACE", "PLACES", "MESSAGE"}
+		l.steady = []int{2, 3, 5, 6, 9, 10}
+		l.row = func(a api.Application) []string {
+			return []string{
+				a.Name, a.ID, a.Status, ready(&a), s.age(a.CreatedAt), a.Desired, strconv.FormatInt(a.Version, 10), or(a.Owner),
+				a.Namespace, or(places(&a)), or(a.Message),
+			}
+		}
+	}
+	return l.run(s)
+}
+
+// ready says how many components run, of how many.
+func ready(a *api.Application) string {
+	list := a.Components()
+	running := 0
+	for i := range list {
+		if list[i].Available() {
+			running++
+		}
+	}
+	return fmt.Sprintf("%d/%d", running, len(list))
+}
+
+// places lists where the components are, each place once.
+func places(a *api.Application) string {
+	var list []string
+	for _, j := range a.Components() {
+		if at := j.Targets.String(); at != "" && !slices.Contains(list, at) {
+			list = append(list, at)
+		}
+	}
+	return strings.Join(list, ",")
+}
+
+type getJobs struct {
+	listFlags
+	jobFlags
+}
+
+// Run lists jobs.
+func (c *getJobs) Run(s *session) error {
+	filter, err := c.filter(s)
+	if err != nil {
+		return err
+	}
+	l := listing[api.Job]{
+		format: c.Output, watch: c.Watch, what: "jobs",
+		fetch:  func(ctx context.Context) ([]api.Job, error) { return s.client.Jobs(ctx, filter) },
+		key:    func(j api.Job) string { return j.ID },
+		header: []string{"ID", "APP", "COMPONENT", "TYPE", "STATE", "TARGET", "AGENT", "AGE"},
+		row: func(j api.Job) []string {
+			return []string{
+				j.ID, j.GroupName, j.Component(), kind(&j), j.State, or(j.Targets.String()), or(j.OwnerID), s.age(j.CreatedAt),
+			}
+		},
+		steady: []int{3, 4, 5, 6},
+		gone:   func(j *api.Job) { j.State = gone },
+	}
+	if c.Output == asWide {
+		l.header = append(l.header, "ORCHESTRATOR", "EPOCH", "LEASE", "CONDITION", "RESOURCE")
+		l.steady = append(l.steady, 8, 9, 11, 12)
+		narrow := l.row
+		l.row = func(j api.Job) []string {
+			return append(narrow(j), or(j.Orchestrator), strconv.FormatInt(j.Epoch, 10), s.lease(&j), or(condition(&j)),
+				or(j.Resource.UUID))
+		}
+	}
+	return l.run(s)
+}
+
+// kind is the type of a job in one word, with its sub type: create, delete, update scale-up, replace.
+func kind(j *api.Job) string {
+	word := strings.ToLower(strings.TrimSuffix(j.Type, "Deployment"))
+	if j.SubType != "" {
+		word += " " + j.SubType
+	}
+	return word
+}
+
+func (s *session) lease(j *api.Job) string {
+	if j.LeaseUntil == nil {
+		return "-"
+	}
+	if left := j.LeaseUntil.Sub(s.now()); left > 0 {
+		return span(left)
+	}
+	return "lapsed"
+}
+
+// condition is the newest condition that is true, with its message.
+func condition(j *api.Job) string {
+	text, newest := "", time.Time{}
+	for _, c := range j.Resource.Conditions {
+		if c.Status == "True" && !c.LastTransitionTime.Before(newest) {
+			text, newest = c.Type, c.LastTransitionTime
+			if c.Reason == "AwaitingForTarget" || c.Reason == "AwaitingForExecution" {
+				text = c.Reason
+			}
+		}
+	}
+	return text
+}

@@ -1,0 +1,240 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+// Follow prints what happens to an application, from its submission on, until all of it is available: submitted, placed
+// on which node and why, taken, deployed, available. On a terminal a progress bar stands below. It returns when the
+// application is available, is not meant to run any more, or ctx ends.
+func Follow(ctx context.Context, client *api.Client, out io.Writer, appID string) error {
+	f := follower{client: client, screen: newScreen(out, isTerminal(out)), poll: DefaultPoll, now: time.Now, id: appID}
+	return f.until(ctx, available)
+}
+
+// goal is what a follower waits for.
+type goal struct {
+	name string
+	// reached looks at the application, nil when it is gone; the error says that it will never be so.
+	reached func(*api.Application) (bool, error)
+}
+
+var available = goal{"available", func(a *api.Application) (bool, error) {
+	switch {
+	case a == nil:
+		return false, errors.New("it was deleted meanwhile")
+	case a.Desired == "stopped":
+		return false, advise(errors.New("it is asked to stop, so it will not be available"), "Start it with: littoral start app %s", a.ID)
+	case a.Desired == "deleted":
+		return false, errors.New("it is being deleted, so it will not be available")
+	}
+	return a.Status == api.StatusAvailable, nil
+}}
+
+var finished = goal{"finished", func(a *api.Application) (bool, error) {
+	if a == nil {
+		return false, errors.New("it was deleted meanwhile")
+	}
+	for _, j := range a.Jobs {
+		if j.State != "Finished" {
+			return false, nil
+		}
+	}
+	return true, nil
+}}
+
+var stopped = goal{"stopped", func(a *api.Application) (bool, error) {
+	switch {
+	case a == nil:
+		return false, errors.New("it was deleted meanwhile")
+	case a.Desired == "running":
+		return false, advise(errors.New("it is meant to run, so it will not be stopped"), "Stop it with: littoral stop app %s", a.ID)
+	}
+	return a.Status == api.StatusStopped, nil
+}}
+
+var deleted = goal{"deleted", func(a *api.Application) (bool, error) {
+	if a != nil && a.Desired != "deleted" {
+		return false, advise(errors.New("nobody has asked to delete it"), "Delete it with: littoral delete app %s", a.ID)
+	}
+	return a == nil, nil
+}}
+
+// follower shows the way of one application to a goal.
+type follower struct {
+	client *api.Client
+	screen *screen
+	poll   time.Duration
+	now    func() time.Time
+	id     string
+	after  int64 // id of the last entry that was shown
+
+	name     string
+	removing map[string]bool // jobs whose next end is a removal
+}
+
+// follow follows the application for a command, showing what happens after the entry with the id after.
+func (s *session) follow(ctx context.Context, id string, after int64, g goal) error {
+	f := follower{client: s.client, screen: s.screen, poll: s.poll, now: s.now, id: id, after: after}
+	return f.until(ctx, g)
+}
+
+// until shows what happens until the goal is reached.
+func (f *follower) until(ctx context.Context, g goal) error {
+	defer f.screen.clear()
+	f.removing = map[string]bool{}
+	begun := f.now()
+	var last *api.Application
+	for {
+		a, err := f.look(ctx)
+		switch {
+		case err == nil:
+			if done, err := g.reached(a); done || err != nil {
+				return f.end(g, a, f.now().Sub(begun), err)
+			}
+			last = a
+			f.screen.status(progress(a, f.now().Sub(begun)))
+		case ctx.Err() != nil:
+			return f.late(ctx, g, last)
+		case last == nil || !passing(err):
+			return err // it never worked, or will not again
+		default:
+			f.screen.status("the server is away; trying again")
+		}
+		if (&session{poll: f.poll}).wait(ctx) != nil {
+			return f.late(ctx, g, last)
+		}
+	}
+}
+
+// look returns the application, nil when it is gone, and shows what has happened. The application is read first: all that
+// made it what it is then stands in the history that is read after it.
+func (f *follower) look(ctx context.Context) (*api.Application, error) {
+	a, err := f.client.Application(ctx, f.id)
+	if problem.KindOf(err) == problem.NotFound {
+		a, err = nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if a != nil {
+		f.name = a.Name
+	}
+	for {
+		entries, err := f.client.History(ctx, api.HistoryQuery{App: f.id, After: f.after})
+		if err != nil {
+			return nil, err
+		}
+		for i := range entries {
+			f.after = entries[i].ID
+			f.show(&entries[i])
+		}
+		if len(entries) == 0 {
+			return a, nil
+		}
+	}
+}
+
+func (f *follower) end(g goal, a *api.Application, took time.Duration, err error) error {
+	if err != nil {
+		return err
+	}
+	text := "gone"
+	if a != nil {
+		text = a.Message
+	}
+	if text == "" {
+		text = "nothing of it runs"
+	}
+	f.say(g.name, f.name, fmt.Sprintf("%s (after %s)", text, span(took)))
+	return nil
+}
+
+// late says what is still missing when the time is up, or passes an interruption on.
+func (f *follower) late(ctx context.Context, g goal, a *api.Application) error {
+	if a == nil || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return ctx.Err()
+	}
+	err := fmt.Errorf("%s is not %s in time: it is %s, %s", a.Name, g.name, a.Status, a.Message)
+	return advise(err, "See why with: littoral describe app %s, or littoral explain app %s", a.ID, a.ID)
+}
+
+// passing reports whether the failure may be over at the next try.
+func passing(err error) bool {
+	var away *api.Unreachable
+	return errors.As(err, &away) || problem.KindOf(err) == problem.Unavailable
+}
+
+func progress(a *api.Application, since time.Duration) string {
+	if a == nil {
+		return bar(1, 1, "gone", since)
+	}
+	var done int
+	list := a.Components()
+	for _, j := range list {
+		if j.Available() == (a.Desired == "running") && (j.State == "Finished" || a.Desired == "running") {
+			done++
+		}
+	}
+	return bar(done, len(list), strings.TrimSuffix(a.Status+" "+a.Message, " "), since)
+}
+
+// say writes one step: what happened to whom, and the rest.
+func (f *follower) say(what, whom, rest string) {
+	if whom != "" && rest != "" {
+		whom += ": "
+	}
+	f.screen.line("%-11s %s%s", what, whom, rest)
+}
+
+// show writes an entry as a step, when it is one for people.
+func (f *follower) show(e *api.Entry) {
+	switch e.Event {
+	case "application.submitted":
+		f.say("submitted", f.name, e.Message)
+	case "application.placed", "application.displaced":
+		// the entries of the jobs say it
+	case "application.unplaced":
+		f.say("waiting", f.name, e.Message)
+	case "application.stopped", "application.started", "application.updated", "application.deleted":
+		f.say(strings.TrimPrefix(e.Event, "application."), f.name, e.Message)
+	case "job.submitted":
+		if strings.HasPrefix(e.Message, "removes") { // a copy left behind; that a component waits goes without saying
+			f.removing[e.JobID] = true
+			f.say("cleaning", e.Component, e.Message)
+		}
+	case "job.stopped":
+		f.removing[e.JobID] = true
+		f.say("stopping", e.Component, e.Message)
+	case "job.placed":
+		f.say("placed", e.Component+" "+e.Message, "")
+	case "job.promoted", "job.takenover":
+		f.say("taken", e.Component, e.Message)
+	case "job.progressing":
+		f.say("deploying", e.Component, e.Message)
+	case "job.finished":
+		f.finished(e)
+	case "job.waiting":
+		// application.unplaced says it once for all
+	default:
+		_, what, _ := strings.Cut(e.Event, ".")
+		f.say(what, e.Component, e.Message)
+	}
+}
+
+func (f *follower) finished(e *api.Entry) {
+	if f.removing[e.JobID] {
+		delete(f.removing, e.JobID)
+		f.say("removed", e.Component+" "+e.Message, "")
+		return
+	}
+	f.say("deployed", e.Component, e.Message)
+}

@@ -1,0 +1,117 @@
+package shell
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/api"
+)
+
+// DefaultServer is where "littoral up" serves.
+const DefaultServer = "http://127.0.0.1:8080"
+
+// session prepares what a command works with; nothing is dialled.
+func (sh *Shell) session(ctx context.Context, server, tokenFile string) *session {
+	s := &session{
+		ctx: ctx, in: sh.Stdin, out: sh.Stdout, err: sh.Stderr, now: sh.Now, poll: sh.Poll, getenv: sh.Getenv,
+		exec: sh.Exec,
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.poll == 0 {
+		s.poll = DefaultPoll
+	}
+	if s.exec == nil {
+		s.exec = syscall.Exec
+	}
+	s.screen = newScreen(sh.Stdout, isTerminal(sh.Stdout) && sh.Getenv("NO_COLOR") == "" && sh.Getenv("TERM") != "dumb")
+	s.client = &api.Client{Base: cmp.Or(server, sh.Getenv("LITTORAL_SERVER"), DefaultServer), HTTP: sh.HTTP}
+	if s.client.HTTP == nil {
+		s.client.HTTP = &http.Client{}
+	}
+	s.client.Token, s.token = s.tokenSource(tokenFile)
+	return s
+}
+
+// tokenSource finds the access token by the rule that the help states. The laptop's own token goes to a server on this
+// machine only: it must not leak to whatever --server names.
+func (s *session) tokenSource(file string) (source func() (string, error), from string) {
+	if file != "" {
+		return api.TokenFile(file), "the file " + file
+	}
+	if token := s.getenv("LITTORAL_TOKEN"); token != "" {
+		return api.StaticToken(token), "LITTORAL_TOKEN"
+	}
+	if file := s.getenv("LITTORAL_TOKEN_FILE"); file != "" {
+		return api.TokenFile(file), "the file " + file
+	}
+	if own := filepath.Join(cmp.Or(s.getenv("LITTORAL_HOME"), ".littoral"), "token-admin"); local(s.client.Base) {
+		if _, err := os.Stat(own); err == nil {
+			return api.TokenFile(own), "the file " + own
+		}
+	}
+	return nil, ""
+}
+
+// local reports whether the server is on this machine.
+func local(base string) bool {
+	u, err := url.Parse(base)
+	if err != nil {
+		return false
+	}
+	if u.Hostname() == "localhost" {
+		return true
+	}
+	ip := net.ParseIP(u.Hostname())
+	return ip != nil && ip.IsLoopback()
+}
+
+// isTerminal reports whether a person watches w.
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// maxDocument bounds what is read of a descriptor; the server takes 1 MiB and says so itself.
+const maxDocument = 8 << 20
+
+// document reads a descriptor from a file, or from standard input for "-".
+func (s *session) document(file string) ([]byte, error) {
+	var text []byte
+	var err error
+	if file == "-" {
+		text, err = io.ReadAll(io.LimitReader(s.in, maxDocument))
+	} else {
+		text, err = os.ReadFile(file)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the descriptor cannot be read: %w", err)
+	}
+	return text, nil
+}
+
+// wait pauses for one poll.
+func (s *session) wait(ctx context.Context) error {
+	timer := time.NewTimer(s.poll)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

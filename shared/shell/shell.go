@@ -1,0 +1,204 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/littoral-project/littoral/shared/api"
+)
+
+// Exit codes. plan has its own: 0 nothing to do, 1 changes, 255 error.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+	exitPlanFailed  = 255
+)
+
+// commands is the command line; kong reads it.
+type commands struct {
+	Server    string `help:"Base URL of the server (LITTORAL_SERVER; default ${server})." placeholder:"URL"`
+	TokenFile string `help:"File with the access token (LITTORAL_TOKEN_FILE)." placeholder:"FILE"`
+
+	Apply    applyCommand    `cmd:"" group:"Applications:" help:"Hand in a descriptor: create an application, or update the only one of its name."`
+	Submit   submitCommand   `cmd:"" group:"Applications:" help:"Hand in a descriptor as a new application (apply --new)."`
+	Plan     planCommand     `cmd:"" group:"Applications:" help:"Show what apply would change. Exits 0 for nothing, 1 for changes, 255 for an error."`
+	Explain  explainCommand  `cmd:"" group:"Applications:" help:"Say why each component runs, or would run, where it does, and why nowhere else."`
+	Start    startCommand    `cmd:"" group:"Applications:" help:"Ask a stopped application to run again."`
+	Stop     stopCommand     `cmd:"" group:"Applications:" help:"Remove what runs of an application and keep the application."`
+	Delete   deleteCommand   `cmd:"" group:"Applications:" help:"Stop an application and forget it."`
+	Wait     waitCommand     `cmd:"" group:"Applications:" help:"Wait until an application is as you want it."`
+	Get      getCommand      `cmd:"" group:"Looking:" help:"List applications, jobs, nodes or clusters."`
+	Describe describeCommand `cmd:"" group:"Looking:" help:"Show one application: components, places and why, conditions, history."`
+	Events   eventsCommand   `cmd:"" group:"Looking:" help:"Show what happened."`
+	Fleet    fleetCommand    `cmd:"" group:"Laptop:" help:"Look at the simulated fleet of a laptop host, and make it fail."`
+	Up       upCommand       `cmd:"" group:"Laptop:" passthrough:"" help:"Run Littoral on this machine (littoral-up); all arguments are passed on."`
+
+	Completion completionCommand `cmd:"" group:"Other:" help:"Print a completion script for bash."`
+	Version    versionCommand    `cmd:"" group:"Other:" help:"Print the version."`
+}
+
+const about = `Littoral places applications on a continuum of clusters and devices and keeps them there.
+
+An ID names an application by its id, by an unambiguous beginning of it (4 digits or more) or by its name, when only one
+has it.
+
+The access token is that of --token-file, else LITTORAL_TOKEN, else the file LITTORAL_TOKEN_FILE, else, for a server on
+this machine, what "littoral up" wrote: token-admin in LITTORAL_HOME (default ./.littoral).
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted; plan: 0 nothing to do, 1 changes, 255 error.`
+
+// Shell is where commands run.
+type Shell struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Getenv         func(string) string
+	HTTP           *http.Client     // nil = a client without a time limit: the user's Ctrl-C is the limit
+	Now            func() time.Time // nil = time.Now
+	Poll           time.Duration    // between two looks at the server; 0 = DefaultPoll
+
+	// Exec replaces the process; nil = syscall.Exec.
+	Exec func(path string, args, env []string) error
+}
+
+// DefaultPoll is the time between two looks at the server while waiting or watching.
+const DefaultPoll = 300 * time.Millisecond
+
+// Main runs the command of this process and returns its exit code.
+func Main() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	sh := Shell{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv}
+	return sh.Run(ctx, os.Args[1:])
+}
+
+// exited is thrown by kong's own exits, which come after --help.
+type exited int
+
+// Run parses the arguments, runs the command and returns the exit code. It writes every error to Stderr, with what to do
+// about it.
+func (sh *Shell) Run(ctx context.Context, args []string) (code int) {
+	defer func() {
+		if p := recover(); p != nil {
+			e, ok := p.(exited)
+			if !ok {
+				panic(p)
+			}
+			code = int(e)
+		}
+	}()
+	var cli commands
+	parser, err := kong.New(&cli, kong.Name("littoral"), kong.Description(about),
+		kong.Writers(sh.Stdout, sh.Stderr), kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.Vars{"server": DefaultServer}, kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}))
+	if err != nil {
+		panic(err) // the struct above is wrong, which any test finds
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		return sh.misused(err)
+	}
+	s := sh.session(ctx, cli.Server, cli.TokenFile)
+	s.parser = parser
+	err = parsed.Run(s)
+	if strings.HasPrefix(parsed.Command(), "plan") {
+		return s.planExit(err)
+	}
+	return s.exit(err)
+}
+
+// misused answers what kong could not parse.
+func (sh *Shell) misused(err error) int {
+	fmt.Fprintf(sh.Stderr, "littoral: %v\n", err)
+	var parse *kong.ParseError
+	name := "littoral"
+	if errors.As(err, &parse) && parse.Context.Command() != "" {
+		name += " " + words(parse.Context.Command())
+	}
+	fmt.Fprintf(sh.Stderr, "See: %s --help\n", name)
+	return exitUsage
+}
+
+// words keeps the words of a command and drops its arguments: "start app <id>" becomes "start app".
+func words(command string) string {
+	var kept []string
+	for word := range strings.FieldsSeq(command) {
+		if !strings.HasPrefix(word, "<") {
+			kept = append(kept, word)
+		}
+	}
+	return strings.Join(kept, " ")
+}
+
+// exit reports the error, if any, and returns the code that it means.
+func (s *session) exit(err error) int {
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errQuiet):
+		return exitFailed
+	case errors.As(err, &usage):
+		fmt.Fprintf(s.err, "littoral: %s\n", usage)
+		return exitUsage
+	case errors.Is(err, context.Canceled) && s.ctx.Err() != nil:
+		fmt.Fprintln(s.err, "littoral: interrupted; what was asked for goes on")
+		return exitInterrupted
+	}
+	fmt.Fprintf(s.err, "littoral: %s\n", s.explain(err))
+	return exitFailed
+}
+
+// errChanges makes plan exit with 1.
+var errChanges = errors.New("there are changes")
+
+// errQuiet fails without a word, since everything was said.
+var errQuiet = errors.New("failed")
+
+func (s *session) planExit(err error) int {
+	if errors.Is(err, errChanges) {
+		return exitFailed
+	}
+	if code := s.exit(err); code == exitFailed || code == exitInterrupted {
+		return exitPlanFailed
+	} else { //nolint:revive // both codes of one call
+		return code
+	}
+}
+
+// usageError is a fault in the arguments that kong cannot see.
+type usageError string
+
+func (e usageError) Error() string { return string(e) }
+
+func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(format, args...)) }
+
+// session is what a command works with.
+type session struct {
+	ctx    context.Context
+	client *api.Client
+	in     io.Reader
+	out    io.Writer
+	err    io.Writer
+	screen *screen // progress on out
+	now    func() time.Time
+	poll   time.Duration
+	getenv func(string) string
+	exec   func(path string, args, env []string) error
+	parser *kong.Kong
+	token  string // where the access token comes from, for people
+}

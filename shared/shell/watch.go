@@ -1,0 +1,135 @@
+package shell
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// listing shows a list of things and, on request, how it changes.
+type listing[T any] struct {
+	format format
+	watch  bool
+	what   string // plural, for "No applications."
+	fetch  func(context.Context) ([]T, error)
+	key    func(T) string
+	header []string
+	row    func(T) []string
+	steady []int // columns whose change is worth a line; nil = all
+	gone   func(*T)
+}
+
+// run prints the list, and with watch each thing again whenever it has changed, until the user has seen enough.
+func (l *listing[T]) run(s *session) error {
+	list, err := l.fetch(s.ctx)
+	if err != nil {
+		return err
+	}
+	if !l.watch {
+		return l.printAll(s, list)
+	}
+	t := newTable(s.out, l.header...)
+	if err := l.printEach(s, t, list); err != nil {
+		return err
+	}
+	known := l.index(list)
+	for s.wait(s.ctx) == nil {
+		list, err := l.fetch(s.ctx)
+		switch {
+		case s.ctx.Err() != nil:
+			return nil
+		case err != nil && passing(err):
+			fmt.Fprintf(s.err, "littoral: %s; trying again\n", printable(err.Error()))
+			continue
+		case err != nil:
+			return err
+		}
+		now := l.index(list)
+		if err := l.printEach(s, t, l.changes(known, now, list)); err != nil {
+			return err
+		}
+		known = now
+	}
+	return nil
+}
+
+func (l *listing[T]) printAll(s *session, list []T) error {
+	if l.format.structured() {
+		return s.print(l.format, list)
+	}
+	if len(list) == 0 {
+		_, err := fmt.Fprintf(s.err, "No %s.\n", l.what)
+		return err
+	}
+	rows := make([][]string, len(list))
+	for i, v := range list {
+		rows[i] = l.row(v)
+	}
+	return newTable(s.out, l.header...).write(rows...)
+}
+
+func (l *listing[T]) printEach(s *session, t *table, list []T) error {
+	for _, v := range list {
+		if l.format.structured() {
+			if err := s.printOne(l.format, v); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := t.write(l.row(v)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seen is a thing with what of it is compared.
+type seen[T any] struct {
+	value T
+	mark  string
+}
+
+func (l *listing[T]) index(list []T) map[string]seen[T] {
+	m := make(map[string]seen[T], len(list))
+	for _, v := range list {
+		m[l.key(v)] = seen[T]{v, l.mark(v)}
+	}
+	return m
+}
+
+// mark is the part of a row that is compared: without ages and usages, which change all the time.
+func (l *listing[T]) mark(v T) string {
+	row := l.row(v)
+	kept := row
+	if l.steady != nil {
+		kept = nil
+		for _, i := range l.steady {
+			kept = append(kept, row[i])
+		}
+	}
+	text, _ := json.Marshal(kept) // strings always encode
+	return string(text)
+}
+
+func (l *listing[T]) changes(before, now map[string]seen[T], list []T) []T {
+	var changed []T
+	for _, v := range list {
+		if old, known := before[l.key(v)]; !known || old.mark != now[l.key(v)].mark {
+			changed = append(changed, v)
+		}
+	}
+	var left []string
+	for key := range before {
+		if _, still := now[key]; !still {
+			left = append(left, key)
+		}
+	}
+	slices.Sort(left)
+	for _, key := range left {
+		v := before[key].value
+		l.gone(&v)
+		changed = append(changed, v)
+	}
+	return changed
+}

@@ -1,0 +1,240 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+// transport answers requests without a network, so that time can be simulated around it.
+type transport func(*http.Request) *http.Response
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	resp := f(r)
+	resp.Request = r
+	return resp, nil
+}
+
+func answer(status int, media, body string, header ...string) *http.Response {
+	h := http.Header{"Content-Type": {media}}
+	for i := 0; i < len(header); i += 2 {
+		h.Set(header[i], header[i+1])
+	}
+	return &http.Response{
+		StatusCode: status, Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), Header: h,
+		Body: io.NopCloser(strings.NewReader(body)),
+	}
+}
+
+func client(f transport) *api.Client {
+	return &api.Client{Base: "http://littoral.test/", HTTP: &http.Client{Transport: f}}
+}
+
+const unavailable = `{"type":"https://littoral.dev/problems/unavailable","title":"x","status":503,"detail":"the store is away"}`
+
+func TestIdempotentCallsAreRepeatedWhileTheServerAsksForIt(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		call   func(context.Context, *api.Client) error
+		refuse int // times
+		sent   int
+		took   time.Duration
+		fails  bool
+	}{
+		"a GET comes back after the time that the server names": {
+			func(ctx context.Context, c *api.Client) error { _, err := c.Application(ctx, "x"); return err }, 2, 3, 6 * time.Second, false,
+		},
+		"it gives up in the end": {
+			func(ctx context.Context, c *api.Client) error { _, err := c.Application(ctx, "x"); return err }, 99, 5, 12 * time.Second, true,
+		},
+		"a POST with an Idempotency-Key may be repeated": {
+			func(ctx context.Context, c *api.Client) error {
+				_, err := c.CreateApplication(ctx, nil, "k")
+				return err
+			}, 1, 2, 3 * time.Second, false,
+		},
+		"a POST without one may not": {
+			func(ctx context.Context, c *api.Client) error {
+				_, err := c.CreateApplication(ctx, nil, "")
+				return err
+			}, 1, 1, 0, true,
+		},
+		"nor may a DELETE, whose repeat means another thing": {
+			func(ctx context.Context, c *api.Client) error {
+				_, _, err := c.DeleteApplication(ctx, "x", true)
+				return err
+			}, 1, 1, 0, true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				sent := 0
+				c := client(func(*http.Request) *http.Response {
+					if sent++; sent <= row.refuse {
+						return answer(503, problem.ContentType, unavailable, "Retry-After", "3")
+					}
+					return answer(200, "application/json", `{}`)
+				})
+				begun := time.Now()
+				err := row.call(t.Context(), c)
+				require.Equal(t, row.fails, err != nil, "%v", err)
+				require.Equal(t, row.sent, sent)
+				require.Equal(t, row.took, time.Since(begun))
+			})
+		})
+	}
+}
+
+func TestACallerWhoGivesUpIsToldWhatTheServerSaid(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		c := client(func(*http.Request) *http.Response {
+			return answer(503, problem.ContentType, unavailable, "Retry-After", "3600")
+		})
+		_, err := c.Application(ctx, "x")
+		require.ErrorContains(t, err, "the store is away")
+	})
+}
+
+func TestEveryPageIsRead(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	c := client(func(r *http.Request) *http.Response {
+		asked = append(asked, r.URL.RequestURI())
+		switch r.URL.Query().Get("cursor") {
+		case "":
+			return answer(200, "application/json", `[{"id":"1"},{"id":"2"}]`, "Link", `</other?x=1>; rel="prev", </jobmanager/jobs?cursor=a%2Bb>; rel="next"`)
+		case "a+b":
+			return answer(200, "application/json", `[{"id":"3"}]`, "Link", `<http://elsewhere.test/jobs?cursor=c>; rel=next`)
+		}
+		return answer(200, "application/json", `[]`)
+	})
+	jobs, err := c.Jobs(t.Context(), api.Filter{State: "Created"})
+	require.NoError(t, err)
+	require.Len(t, jobs, 3)
+	require.Equal(t, []string{
+		"/jobmanager/jobs?state=Created", "/jobmanager/jobs?cursor=a%2Bb&state=Created", "/jobmanager/jobs?cursor=c&state=Created",
+	}, asked, "the token never goes where a link points, only where the base is")
+}
+
+func TestRefusalsBecomeProblems(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		response *http.Response
+		kind     problem.Kind
+		text     string
+		trace    string
+	}{
+		"a problem keeps its fields and its trace": {
+			answer(422, problem.ContentType, `{"type":"https://littoral.dev/problems/invalid","status":422,"detail":"bad","traceId":"t1","errors":[{"path":"name","line":3,"detail":"is missing"}]}`),
+			problem.Invalid, "bad: name (line 3): is missing", "t1",
+		},
+		"a proxy's page is known by its status": {answer(502, "text/html", "<html>"), problem.Internal, "the server answered 502 Bad Gateway", ""},
+		"a bare 404 is not found":               {answer(404, "text/plain", "404 page not found"), problem.NotFound, "the server answered 404 Not Found", ""},
+		"a broken problem document too":         {answer(409, problem.ContentType, "{"), problem.Conflict, "the server answered 409 Conflict", ""},
+		"a problem of another type":             {answer(403, problem.ContentType, `{"type":"about:blank","title":"No","status":403}`), problem.Forbidden, "No", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := client(func(*http.Request) *http.Response { return row.response }).Application(t.Context(), "x")
+			var refused *api.Error
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, row.kind, problem.KindOf(err))
+			require.EqualError(t, err, row.text)
+			require.Equal(t, row.trace, refused.TraceID)
+		})
+	}
+}
+
+func TestAnAnswerThatIsNotOursIsAnError(t *testing.T) {
+	t.Parallel()
+	_, err := client(func(*http.Request) *http.Response { return answer(200, "text/html", "<html>") }).Application(t.Context(), "x")
+	require.ErrorContains(t, err, "is not what Littoral gives")
+}
+
+func TestNoServer(t *testing.T) {
+	t.Parallel()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	base := "http://" + l.Addr().String()
+	require.NoError(t, l.Close())
+	_, err = (&api.Client{Base: base}).Application(t.Context(), "x")
+	var away *api.Unreachable
+	require.ErrorAs(t, err, &away)
+	require.ErrorContains(t, err, "no server answers at "+base)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = (&api.Client{Base: base}).Application(ctx, "x")
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	var sent string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent = r.Header.Get("Authorization")
+		_, _ = w.Write([]byte("{}"))
+	}))
+	t.Cleanup(server.Close)
+	file := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(file, []byte("first\n"), 0o600))
+	c := &api.Client{Base: server.URL, Token: api.TokenFile(file)}
+	_, err := c.Application(t.Context(), "x")
+	require.NoError(t, err)
+	require.Equal(t, "Bearer first", sent)
+
+	require.NoError(t, os.WriteFile(file, []byte("second\n"), 0o600))
+	_, err = c.Application(t.Context(), "x")
+	require.NoError(t, err)
+	require.Equal(t, "Bearer second", sent, "a renewed token is used at once")
+
+	require.NoError(t, os.Remove(file))
+	_, err = c.Application(t.Context(), "x")
+	require.True(t, errors.Is(err, os.ErrNotExist), "%v", err)
+
+	c.Token = nil
+	_, err = c.Application(t.Context(), "x")
+	require.NoError(t, err)
+	require.Empty(t, sent)
+}
+
+func FuzzLinks(f *testing.F) {
+	f.Add(`</a?cursor=b>; rel="next"`)
+	f.Add(`<`)
+	f.Add(`>;rel=next,<%zz>;rel=next`)
+	f.Fuzz(func(t *testing.T, link string) {
+		calls := 0
+		c := client(func(*http.Request) *http.Response {
+			if calls++; calls > 1 {
+				return answer(200, "application/json", `[]`)
+			}
+			resp := answer(200, "application/json", `[]`)
+			resp.Header["Link"] = []string{link}
+			return resp
+		})
+		_, err := c.Jobs(t.Context(), api.Filter{})
+		require.NoError(t, err)
+	})
+}

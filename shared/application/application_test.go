@@ -401,6 +401,22 @@ func TestTakeOver_afterTheLeaseFencesTheFormerOwner(t *testing.T) {
 	require.NoError(t, w.finish(now))
 }
 
+func TestExecutable_aKnownAgentSeesItsOwnPlacesOnly(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	_, err := w.db.Exec(context.Background(), `insert into nodes (cluster, node, last_seen, agent) values ('edge', 'n1', now(), 'mine'), ('far', 'n1', now(), 'other')`)
+	require.NoError(t, err)
+	app, _ := w.submit(shop("a"), "")
+	for _, j := range app.Jobs {
+		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return j.Place(ctx, tx, edge, "test") }))
+	}
+	require.Len(t, w.executable("mine"), 2)
+	require.Empty(t, w.executable("other"))
+	require.Len(t, w.executable("hub-uid-that-telemetry-does-not-know"), 2)
+	require.Equal(t, problem.Conflict, problem.KindOf(w.take(app.Jobs[0].ID, "other")))
+	require.NoError(t, w.take(app.Jobs[0].ID, "mine"))
+}
+
 func TestReport(t *testing.T) {
 	t.Parallel()
 	w := world{t, storetest.New(t)}

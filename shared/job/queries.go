@@ -48,7 +48,12 @@ order by j.created_at, j.id limit $7`
   union all
   select id from jobs where orchestrator = $1 and state in ('Progressing', 'Degraded') and lease_until < now()
     and (type = 'CreateDeployment' or owner_id = $2)
-) order by j.created_at, j.id limit $3`
+) and not ` + othersPlace + ` order by j.created_at, j.id limit $3`
+
+	// A place whose agent is known is that agent's; a caller that is no known agent (an older one that names itself
+	// otherwise) is not kept from any.
+	othersPlace = `(exists (select 1 from nodes n where n.cluster = j.cluster and n.node = j.node and n.agent not in ('', $2))
+  and exists (select 1 from nodes n where n.agent = $2))`
 
 	insertJob = `insert into jobs (id, application_id, component, replica, cleans, type, sub_type, state, orchestrator,
 cluster, node, owner_id, epoch, lease_until, instruction, cpu_milli, memory_bytes, devices, lost_after, excluded,

@@ -24,7 +24,7 @@ const DefaultLease = 300 * time.Second
 const takeJob = `with old as (select id, state, owner_id, lease_until from jobs where id = $1 for update)
 update jobs j set state = 'Progressing', owner_id = $2, lease_until = now() + $3::interval, updated_at = now(),
   epoch = j.epoch + case when old.owner_id in ('', $2) then 0 else 1 end
-from old where j.id = old.id and j.cluster <> '' and (
+from old where j.id = old.id and j.cluster <> '' and not ` + othersPlace + ` and (
   (old.state = 'Created' and (old.owner_id = $2 or (old.owner_id = '' and j.type = 'CreateDeployment')))
   or (old.state in ('Progressing', 'Degraded') and old.owner_id = $2)
   or (old.state in ('Progressing', 'Degraded') and j.type = 'CreateDeployment' and old.lease_until < now()))
@@ -66,6 +66,9 @@ func refuseTake(j *Job) error {
 		return problem.New(problem.Conflict, "job %s has no place yet", j.ID)
 	case j.OwnerID != "":
 		return problem.New(problem.Conflict, "job %s is %s and belongs to %s", j.ID, j.State, j.OwnerID)
+	}
+	if j.State == Created {
+		return problem.New(problem.Conflict, "job %s is for %s, which is another agent's", j.ID, j.Target)
 	}
 	return problem.New(problem.Conflict, "job %s is %s; only a job in state %s can be promoted", j.ID, j.State, Created)
 }
@@ -252,8 +255,11 @@ func sameConditions(a, b []Condition) bool {
 // names the copy that the job is about: by owner or epoch, or else by the uuid of the resource. The error is NotFound,
 // Invalid, or Conflict for a copy that the job has left.
 func Observe(ctx context.Context, tx *store.Tx, s Status, lease time.Duration) (*Job, error) {
-	conditions, err := clean("conditions", s.conditions(), time.Now().UTC())
+	conditions, err := s.conditions()
 	if err != nil {
+		return nil, err
+	}
+	if conditions, err = clean("conditions", conditions, time.Now().UTC()); err != nil {
 		return nil, err
 	}
 	j, err := lock(ctx, tx, s.JobID)
@@ -291,8 +297,8 @@ func Observe(ctx context.Context, tx *store.Tx, s Status, lease time.Duration) (
 
 // seen stores new conditions of a finished job, when they differ.
 func (j *Job) seen(ctx context.Context, tx *store.Tx, r Resource, conditions []Condition) error {
-	if sameConditions(j.Conditions, conditions) {
-		return nil
+	if len(conditions) == 0 || sameConditions(j.Conditions, conditions) {
+		return nil // none sent says nothing about those there are
 	}
 	j.Conditions = conditions
 	if r.Name != "" {

@@ -37,10 +37,11 @@ on conflict (singleton) do update set
 	pruneSnapshots = `delete from topology_snapshots
 where id in (select id from topology_snapshots order by id desc offset $1)`
 
-	upsertNodes = `insert into nodes (cluster, node, last_seen, schedulable)
-select * from unnest($1::text[], $2::text[], $3::timestamptz[], $4::bool[])
+	upsertNodes = `insert into nodes (cluster, node, last_seen, schedulable, agent)
+select * from unnest($1::text[], $2::text[], $3::timestamptz[], $4::bool[], $5::text[])
 on conflict (cluster, node) do update set
-	last_seen = greatest(nodes.last_seen, excluded.last_seen), schedulable = excluded.schedulable
+	last_seen = greatest(nodes.last_seen, excluded.last_seen), schedulable = excluded.schedulable,
+	agent = excluded.agent
 returning cluster, node, last_seen`
 )
 
@@ -133,18 +134,18 @@ func announced(ctx context.Context, tx *store.Tx) (before moment, storedAt time.
 func saveNodes(ctx context.Context, tx *store.Tx, t *Taxonomy, at time.Time) error {
 	places := t.Places()
 	byName := make(map[[2]string]Place, len(places))
-	clusters, nodes := make([]string, len(places)), make([]string, len(places))
+	clusters, nodes, agents := make([]string, len(places)), make([]string, len(places)), make([]string, len(places))
 	seen, schedulable := make([]time.Time, len(places)), make([]bool, len(places))
 	for i, p := range places {
 		byName[[2]string{p.Cluster, p.Node}] = p
-		clusters[i], nodes[i], schedulable[i] = p.Cluster, p.Node, p.At.CanSchedule()
+		clusters[i], nodes[i], schedulable[i], agents[i] = p.Cluster, p.Node, p.At.CanSchedule(), p.In.AgentID
 		// A source that does not say when it saw the node saw it now; one whose clock is ahead saw it now, too.
 		seen[i] = at
 		if s, known := p.At.SeenAt(); known && s.Before(at) {
 			seen[i] = s
 		}
 	}
-	rows, err := tx.Query(ctx, upsertNodes, clusters, nodes, seen, schedulable)
+	rows, err := tx.Query(ctx, upsertNodes, clusters, nodes, seen, schedulable, agents)
 	if err != nil {
 		return fmt.Errorf("store nodes: %w", err)
 	}

@@ -107,14 +107,16 @@ create table topology_snapshots (
     taxonomy jsonb       not null
 );
 
--- When each node was last heard of, kept after it has gone so that what ran there can be moved.
+-- When each node was last heard of and whose it is, kept after it has gone so that what ran there can be moved.
 create table nodes (
     cluster     text        not null,
     node        text        not null,
     last_seen   timestamptz not null,
     schedulable bool        not null default true,
+    agent       text        not null default '',
     primary key (cluster, node)
 );
+create index nodes_agent_idx on nodes (agent);
 
 -- +goose Down
 drop table nodes, topology_snapshots, topology, inbox, outbox, history, jobs, applications;

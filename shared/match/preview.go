@@ -120,9 +120,8 @@ func step(old, now *job.Job) Step {
 		s.To = &now.Target
 	}
 	for _, c := range now.Conditions {
-		if c.Message != "" {
+		if c.Type == job.ConditionCreated && c.Message != "" { // what the matchmaker said; an agent's words are no reason
 			s.Why = c.Message
-			break
 		}
 	}
 	switch {

@@ -1,0 +1,201 @@
+package flow
+
+import (
+	"fmt"
+	"slices"
+)
+
+// slot is an arc that can carry flow, turned the way in which it may still take some: an arc at its upper bound stands
+// here backwards with its cost negated. So an arc can enter the basis exactly if cost + pi[tail] - pi[head] < 0, and no
+// state has to be read while looking for one; a tree arc has 0 there and is never chosen.
+type slot struct {
+	cost       int64
+	tail, head int32
+}
+
+// simplex pivots until no arc can enter. It stops early at a cycle of unlimited capacity, at a flow that leaves int64,
+// or at the pivot limit. O(block + depth + moved subtree) per pivot.
+func (s *Solver) simplex() error {
+	for {
+		e := s.rule(s)
+		if e < 0 {
+			return nil
+		}
+		if s.PivotLimit > 0 && s.pivots >= s.PivotLimit {
+			return ErrLimit
+		}
+		if err := s.pivot(e); err != nil {
+			return err
+		}
+		s.pivots++
+	}
+}
+
+// blockSearch returns the slot with the most negative reduced cost in the first block, from where the last search
+// ended, that has any; -1 if there is none at all.
+//
+// The rule is Grigoriadis' (An efficient implementation of the network simplex method, 1986) with blocks of the square
+// root of the number of slots, as Kovács found best (Minimum-cost flow algorithms: an experimental evaluation, 2015).
+// See TestRules for the others that were tried.
+func blockSearch(s *Solver) int32 {
+	pi, at, left := s.pi, s.at, len(s.arcs)
+	for left > 0 {
+		if at == len(s.arcs) {
+			at = 0
+		}
+		block := s.arcs[at:min(at+s.block, len(s.arcs))]
+		best, found := int64(0), -1
+		for i := range block {
+			a := &block[i]
+			if c := a.cost + pi[a.tail] - pi[a.head]; c < best {
+				best, found = c, i
+			}
+		}
+		if found >= 0 {
+			s.at = at + len(block)
+			return int32(at + found)
+		}
+		at += len(block)
+		left -= len(block)
+	}
+	s.at = at
+	return -1
+}
+
+// pivot brings slot e into the basis, pushing as much as possible around its cycle.
+//
+// The cycle runs from the join of the two tree paths down to the tail of e, through e, and up from its head. Of the
+// arcs that block, the last in this order leaves: the tree stays strongly feasible (from every node some flow can be
+// sent to the root), so that the method ends even though pivots without progress are common.
+func (s *Solver) pivot(e int32) error {
+	nodes, a := s.nodes, s.arcs[e]
+	u, v := a.tail, a.head
+	down, up := s.caps[e], int64(noLimit)
+	downAt, upAt := int32(-1), int32(-1)
+	for u != v {
+		if nu, nv := &nodes[u], &nodes[v]; nu.size < nv.size {
+			if nu.down < down {
+				down, downAt = nu.down, u
+			}
+			u = nu.parent
+		} else {
+			if nv.up <= up {
+				up, upAt = nv.up, v
+			}
+			v = nv.parent
+		}
+	}
+	join, delta := u, down
+	q, in, out := downAt, a.tail, a.head
+	if upAt >= 0 && up <= down {
+		delta, q, in, out = up, upAt, a.head, a.tail
+	}
+	if s.unlimited(e, q, in == a.tail) {
+		return s.endless(e, join)
+	}
+
+	if delta > 0 {
+		for u := a.tail; u != join; u = nodes[u].parent {
+			nodes[u].down -= delta
+			nodes[u].up += delta
+		}
+		for v := a.head; v != join; v = nodes[v].parent {
+			nodes[v].up -= delta
+			nodes[v].down += delta
+		}
+	}
+	if q < 0 { // e itself blocks: it goes from one bound to the other
+		s.turn(e)
+		return nil
+	}
+
+	// The leaving arc keeps the direction in which it can take flow back.
+	if l := nodes[q].arc; l >= 0 && (s.arcs[l].tail == q) != (in == a.tail) {
+		s.turn(l)
+	}
+	c := a.cost + s.pi[a.tail] - s.pi[a.head]
+	size := nodes[q].size
+	s.addSize(nodes[q].parent, join, -size)
+	s.addSize(out, join, size)
+	if in == a.tail {
+		s.regraft(in, q, out, e, s.caps[e]-delta, delta)
+		c = -c
+	} else {
+		s.regraft(in, q, out, e, delta, s.caps[e]-delta)
+	}
+	// Only differences of potentials count: it is enough to shift the smaller part. They wrap around in the long run,
+	// and the differences with them.
+	first, last := in, nodes[in].last
+	if rest := int32(len(nodes)) - size; rest < size {
+		first, last, c, size = s.next[last], s.prev[first], -c, rest
+	}
+	s.shift(first, last, size, c)
+	return nil
+}
+
+// shift adds c to the potentials of size nodes, first to last in preorder. Each step waits for the one before, so it
+// goes from both ends at once.
+func (s *Solver) shift(first, last, size int32, c int64) {
+	pi, next, prev := s.pi, s.next, s.prev
+	for range size / 2 {
+		pi[first] += c
+		pi[last] += c
+		first, last = next[first], prev[last]
+	}
+	if size%2 != 0 {
+		pi[first] += c
+	}
+}
+
+// turn reverses the direction of a slot.
+func (s *Solver) turn(e int32) {
+	a := &s.arcs[e]
+	a.tail, a.head, a.cost = a.head, a.tail, -a.cost
+	s.turned[e] = !s.turned[e]
+}
+
+// unlimited tells whether the arc that blocks (the one of q, or e itself) is one without a capacity limit, pushed
+// forwards: then either nothing limits the cycle, or a flow would not fit into 64 bits.
+func (s *Solver) unlimited(e, q int32, tailSide bool) bool {
+	if q < 0 {
+		return s.caps[e] == noLimit
+	}
+	l := s.nodes[q].arc
+	switch {
+	case l == artUp:
+		return !tailSide
+	case l == artDown:
+		return tailSide
+	case s.caps[l] != noLimit:
+		return false
+	}
+	return s.forwards(l, q) != tailSide
+}
+
+// forwards tells whether the tree arc l of v, as its owner drew it, leads from v to its parent.
+func (s *Solver) forwards(l, v int32) bool { return (s.arcs[l].tail == v) != s.turned[l] }
+
+// endless returns the error for a cycle that only arcs without capacity limit block.
+func (s *Solver) endless(e, join int32) error {
+	cycle := []int32{}
+	free := s.caps[e] == noLimit
+	visit := func(v int32, tailSide bool) {
+		for ; v != join; v = s.nodes[v].parent {
+			l := s.nodes[v].arc
+			free = free && l >= 0 && s.caps[l] == noLimit && s.forwards(l, v) != tailSide
+			cycle = append(cycle, l)
+		}
+	}
+	visit(s.arcs[e].tail, true)
+	slices.Reverse(cycle)
+	cycle = append(cycle, e)
+	visit(s.arcs[e].head, false)
+	if !free {
+		return fmt.Errorf("%w: a flow exceeds them", ErrOverflow)
+	}
+	err := &UnboundedError{}
+	for _, l := range cycle {
+		err.Cycle = append(err.Cycle, s.path(s.ids[l])...)
+	}
+	return err
+}

@@ -43,13 +43,17 @@ func binaries(ctx context.Context, major string, notice func(string)) (string, e
 }
 
 func missing(major string, cause error) error {
+	say := "Postgres 14 or newer is needed and is not on this machine; install it " +
+		"(Debian, Ubuntu: sudo apt-get install postgresql; Fedora: sudo dnf install postgresql-server; " +
+		"macOS: brew install postgresql) or put its bin directory into PATH"
 	if major != "" {
-		return fmt.Errorf("the data directory was written by Postgres %[1]s, which is not on this machine; install it "+
-			"(apt-get install postgresql-%[1]s), or move the directory away to start afresh\n%[2]w", major, cause)
+		say = fmt.Sprintf("the data directory was written by Postgres %[1]s, which is not on this machine; install it "+
+			"(apt-get install postgresql-%[1]s), or move the directory away to start afresh", major)
 	}
-	return fmt.Errorf("Postgres 14 or newer is needed and is not on this machine; install it "+
-		"(Debian, Ubuntu: sudo apt-get install postgresql; Fedora: sudo dnf install postgresql-server; "+
-		"macOS: brew install postgresql) or put its bin directory into PATH\n%w", cause)
+	if cause == nil {
+		return errors.New(say)
+	}
+	return fmt.Errorf("%s\n%w", say, cause)
 }
 
 // find looks in the PATH, then in Debian's directories newest first, then at what was downloaded before.

@@ -65,6 +65,9 @@ func lastLines(out []byte) []byte {
 // downloaded is the version that is fetched when the machine has none.
 const downloaded = embedded.V16
 
+// repository is where it is fetched from, in the layout of Maven.
+const repository = "https://repo1.maven.org/maven2"
+
 // downloadDir is where a downloaded Postgres is kept; root's is outside its home, which other accounts cannot read.
 func downloadDir() string {
 	base := "/var/cache"
@@ -82,6 +85,10 @@ func downloadDir() string {
 // one; as root that start fails after the programs are in place, which is all that is wanted.
 func download(ctx context.Context, notice func(string)) error {
 	notice("downloading Postgres " + string(downloaded) + " (once)")
+	return downloadFrom(ctx, repository, downloadDir())
+}
+
+func downloadFrom(ctx context.Context, repository, into string) error {
 	port, err := freePort(ctx)
 	if err != nil {
 		return err
@@ -92,13 +99,13 @@ func download(ctx context.Context, notice func(string)) error {
 	}
 	defer func() { _ = os.RemoveAll(scratch) }()
 	server := embedded.NewDatabase(embedded.DefaultConfig().Version(downloaded).Port(port).Logger(io.Discard).
-		BinariesPath(downloadDir()).CachePath(filepath.Join(scratch, "cache")).
+		BinaryRepositoryURL(repository).BinariesPath(into).CachePath(filepath.Join(scratch, "cache")).
 		RuntimePath(filepath.Join(scratch, "run")).DataPath(filepath.Join(scratch, "data")))
 	err = server.Start()
 	if err == nil {
 		err = server.Stop()
 	}
-	if complete(filepath.Join(downloadDir(), "bin")) {
+	if complete(filepath.Join(into, "bin")) {
 		return nil
 	}
 	return fmt.Errorf("download Postgres: %w", err)

@@ -77,13 +77,14 @@ func (s *Server) prepare(ctx context.Context) error {
 	if s.lock, err = Lock(link + ".lock"); err != nil {
 		return err
 	}
+	// Before the account is chosen: installing Postgres may bring the one that is made for it.
+	if s.bin, err = binaries(ctx, majorOf(link), s.options.Notice); err != nil {
+		return err
+	}
 	if s.as, err = runAs(link); err != nil {
 		return err
 	}
 	if s.dir, err = s.as.settle(link); err != nil {
-		return err
-	}
-	if s.bin, err = binaries(ctx, majorOf(s.dir), s.options.Notice); err != nil {
 		return err
 	}
 	if s.socket, err = s.as.socketDir(s.dir); err != nil {

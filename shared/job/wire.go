@@ -133,12 +133,14 @@ type Status struct {
 	State   string    `json:"status"` // short form: the name of a condition that is now True
 }
 
-// conditions returns those that were sent, or the one that the short form names.
-func (s *Status) conditions() []Condition {
+// conditions returns those that were sent, or the one that the short form names. The error is Invalid.
+func (s *Status) conditions() ([]Condition, error) {
 	if s.State == "" || len(s.Conditions) > 0 {
-		return s.Conditions
+		return s.Conditions, nil
 	}
-	return []Condition{{Type: s.State, Status: "True", Reason: "Reported"}}
+	name, err := parse[string](s.State, "status", nil,
+		ConditionCreated, ConditionProgressing, ConditionApplied, ConditionAvailable, ConditionDegraded)
+	return []Condition{{Type: name, Status: "True", Reason: "Reported"}}, err
 }
 
 // clean checks the conditions that an agent sent and drops what is doubled.

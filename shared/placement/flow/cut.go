@@ -19,13 +19,9 @@ func (s *Solver) infeasible() error {
 	if in[s.root] {
 		e.Demand, inside = true, false
 	}
-	short, ok := surplus.int64()
+	e.Short = surplus.capped()
 	if e.Demand {
-		short, ok = missing.int64()
-	}
-	e.Short = short
-	if !ok {
-		e.Short = Inf
+		e.Short = missing.capped()
 	}
 	for v, c := range s.core {
 		if c != idle && in[s.end[v]] == inside {

@@ -17,7 +17,7 @@ var (
 // InfeasibleError says why no flow exists: the nodes in Cut have Short units more supply than the arcs that leave them
 // can carry away (or Short units more demand than the arcs that enter can bring, if Demand). VerifyCut checks it.
 type InfeasibleError struct {
-	Short  int64 // units, > 0
+	Short  int64 // units, > 0; Inf also stands for more
 	Demand bool  // the nodes lack inflow, else they lack outflow
 	Cut    []int // nodes, ascending
 }

@@ -159,11 +159,10 @@ func (e *InfeasibleError) VerifyCut(p *Problem, partial bool) error {
 			rest.add(units)
 		}
 	}
-	short, ok := rest.int64()
 	if e.Demand {
-		short = -short
+		rest = rest.negated()
 	}
-	if !ok || short <= 0 || short != e.Short {
+	if short := rest.capped(); rest.sign() <= 0 || short != e.Short {
 		return unproved("the cut is short of %d, not %d", short, e.Short)
 	}
 	return nil
@@ -236,6 +235,20 @@ func (w *wide) sign() int {
 		return 1
 	}
 	return 0
+}
+
+func (w wide) negated() wide {
+	lo, borrow := bits.Sub64(0, w.lo, 0)
+	hi, _ := bits.Sub64(0, w.hi, borrow)
+	return wide{hi: hi, lo: lo}
+}
+
+// capped returns a sum that is not negative, Inf if it is more.
+func (w *wide) capped() int64 {
+	if x, ok := w.int64(); ok {
+		return x
+	}
+	return Inf
 }
 
 func (w *wide) int64() (int64, bool) {

@@ -130,14 +130,15 @@ func decode[T any](t testing.TB, a *answer) T {
 type world struct {
 	*inprocess.System
 	nobody, viewer, operator client
-	hub, edge                client // agents with tokens bound to hubAgent and edgeAgent
+	hub, edge, spare         client // agents with tokens bound to hubAgent, edgeAgent and spareAgent
 	anyAgent                 client // its token is bound to no agent id
 }
 
-// The agents of the world's two clusters.
+// The agents of the world's two clusters, and one that has none.
 const (
-	hubAgent  = "agent-hub"
-	edgeAgent = "agent-edge"
+	hubAgent   = "agent-hub"
+	edgeAgent  = "agent-edge"
+	spareAgent = "agent-spare"
 )
 
 // newWorld starts a system on the infrastructure of inprocess.Topology.
@@ -148,6 +149,7 @@ func newWorld(t testing.TB) *world {
 	w := &world{System: s, nobody: client{base: s.URL}}
 	w.viewer, w.operator, w.anyAgent = w.as(auth.Viewer), w.as(auth.Operator), w.as(auth.Agent)
 	w.hub, w.edge = w.agent(t, hubAgent), w.agent(t, edgeAgent)
+	w.spare = w.agent(t, spareAgent)
 	return w
 }
 

@@ -1,0 +1,275 @@
+package contracts_test
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestExecutable: every form of the poll gives the same answer to the same question (contracts/icos.md §1.2, §1.6).
+func TestExecutable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	free := w.submit(t, hubShop).Jobs[0]
+	_, mine := w.running(t, hubShop)
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/stop/"+mine.GroupID, "").is(t, http.StatusOK)
+	for name, row := range map[string]struct {
+		as   client
+		path string
+		want []string
+	}{
+		"the newest form, to the owner":           {w.hub, "/ocm/agent-hub", []string{free.ID, mine.ID}},
+		"the newest form, to the agent of others": {w.edge, "/ocm/agent-edge", []string{}},
+		"the newest form, to an unknown agent":    {w.spare, "/ocm/agent-spare", []string{free.ID}},
+		"the form of D3.2":                        {w.hub, "/ocm?icos_agent_id=agent-hub", []string{free.ID, mine.ID}},
+		"the oldest form":                         {w.hub, "/orchestrator/ocm?icos_agent_id=agent-hub", []string{free.ID, mine.ID}},
+		"the oldest form, without saying who":     {w.anyAgent, "/orchestrator/ocm", []string{free.ID}},
+		"a form that names nobody":                {w.anyAgent, "/ocm", []string{free.ID}},
+		"another orchestrator's jobs":             {w.edge, "/nuvla/agent-edge", []string{}},
+		"an orchestrator that nobody has":         {w.anyAgent, "/kubernetes/a", []string{}},
+		"an orchestrator in capitals":             {w.hub, "/OCM/agent-hub", []string{free.ID, mine.ID}},
+		"an agent called like the oldest form's ": {w.anyAgent, "/ocm/orchestrator", []string{free.ID}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := row.as.get(t, "/jobmanager/jobs/executable"+row.path)
+			ids := []string{}
+			for _, j := range decode[[]job](t, a) {
+				ids = append(ids, j.ID)
+			}
+			require.Equal(t, row.want, ids)
+		})
+	}
+	w.anyAgent.call(t, http.MethodGet, "/jobmanager/jobs/executable/slurm/a", "").refused(t, http.StatusBadRequest)
+}
+
+// TestPromoteHasOneWinner: of a hundred agents at once.
+func TestPromoteHasOneWinner(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	j := w.submit(t, hubShop).Jobs[0]
+	var won, lost atomic.Int64
+	var all sync.WaitGroup
+	for i := range 100 {
+		all.Go(func() {
+			a := w.anyAgent.send(t, http.MethodPatch, "/jobmanager/jobs/promote/"+j.ID, body{"owner_id": fmt.Sprint("agent-", i)})
+			switch a.status {
+			case http.StatusNoContent:
+				won.Add(1)
+			case http.StatusConflict:
+				lost.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, int64(1), won.Load())
+	require.Equal(t, int64(99), lost.Load())
+	now := w.job(t, j.ID)
+	require.Equal(t, "Progressing", now.State)
+	require.Empty(t, w.anyAgent.send(t, http.MethodPatch, "/jobmanager/jobs/promote/"+j.ID, body{"owner_id": now.OwnerID}).
+		is(t, http.StatusNoContent).body, "the winner may repeat it")
+	w.legal(t)
+}
+
+// TestTakeover: after the lease another agent gets the job, and the former owner is fenced. The other agent is one that
+// no cluster is known to have: a known one is offered its own places only.
+func TestTakeover(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	mine := w.take(t, w.hub, hubAgent, w.submit(t, hubShop).Jobs[0])
+	require.Empty(t, w.executable(t, w.spare, spareAgent, "ocm"), "its lease runs")
+	w.unchanged(t, func() {
+		w.spare.send(t, http.MethodPatch, "/jobmanager/jobs/promote/"+mine.ID, body{"owner_id": spareAgent}).refused(t, http.StatusConflict)
+	})
+	w.lapse(t, mine.ID)
+	require.Len(t, w.executable(t, w.spare, spareAgent, "ocm"), 1)
+	theirs := w.take(t, w.spare, spareAgent, mine)
+	require.Equal(t, standing{create, "", "Progressing", spareAgent}, theirs.stands())
+	require.Equal(t, mine.Epoch+1, theirs.Epoch)
+	w.unchanged(t, func() {
+		w.hub.send(t, http.MethodPut, "/jobmanager/jobs", report(hubAgent, mine, "Finished", "Available")).refused(t, http.StatusConflict)
+		w.hub.send(t, http.MethodPatch, "/jobmanager/jobs/promote/"+mine.ID, body{"owner_id": hubAgent}).refused(t, http.StatusConflict)
+	})
+	w.spare.send(t, http.MethodPut, "/jobmanager/jobs", report(spareAgent, theirs, "Finished", "Available")).is(t, http.StatusOK)
+
+	renewed := w.take(t, w.hub, hubAgent, w.submit(t, hubShop).Jobs[0])
+	w.lapse(t, renewed.ID)
+	w.take(t, w.hub, hubAgent, renewed)
+	require.Equal(t, renewed.Epoch, w.job(t, renewed.ID).Epoch, "the owner renews its own, lapsed or not")
+	require.Empty(t, w.executable(t, w.spare, spareAgent, "ocm"))
+	w.legal(t)
+}
+
+// TestReports: the forms in which agents of each generation report.
+func TestReports(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		path string
+		body func(job) body
+	}{
+		"ours": {"/jobmanager/jobs", func(j job) body { return report(hubAgent, j, "Finished", "Available") }},
+		"numbers, of v1.4.1": {"/jobmanager/jobs", func(j job) body {
+			b := report(hubAgent, j, "", "Available")
+			b["type"], b["state"] = 5, 3
+			delete(b, "epoch")
+			return b
+		}},
+		"numbers as text": {"/jobmanager/jobs", func(j job) body {
+			b := report(hubAgent, j, "3", "Available")
+			b["type"] = "5"
+			return b
+		}},
+		"names of v1.4.1": {"/jobmanager/jobs", func(j job) body { return report(hubAgent, j, "JobFinished", "Available") }},
+		"ID in capitals": {"/jobmanager/jobs", func(j job) body {
+			b := report(hubAgent, j, "Finished", "Available")
+			b["ID"] = b["id"]
+			delete(b, "id")
+			return b
+		}},
+		"the id in the query too, as newer agents do": {"/jobmanager/jobs?id=%s&orchestrator=ocm", func(j job) body {
+			return report(hubAgent, j, "Finished", "Available")
+		}},
+		"the id in the query only": {"/jobmanager/jobs?id=%s", func(j job) body {
+			b := report(hubAgent, j, "Finished", "Available")
+			delete(b, "id")
+			return b
+		}},
+		"targets as a list": {"/jobmanager/jobs", func(j job) body {
+			b := report(hubAgent, j, "Finished", "Available")
+			b["targets"] = []body{{"cluster_name": "hub", "orchestrator": "ocm"}}
+			return b
+		}},
+		"targets as an empty list": {"/jobmanager/jobs", func(j job) body {
+			b := report(hubAgent, j, "Finished", "Available")
+			b["targets"] = []body{}
+			return b
+		}},
+		"no owner: the token says who": {"/jobmanager/jobs", func(j job) body {
+			b := report(hubAgent, j, "Finished", "Available")
+			delete(b, "owner_id")
+			return b
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			j := w.take(t, w.hub, hubAgent, w.submit(t, hubShop).Jobs[0])
+			path := row.path
+			if path != "/jobmanager/jobs" {
+				path = fmt.Sprintf(path, j.ID)
+			}
+			a := w.hub.send(t, http.MethodPut, path, row.body(j)).is(t, http.StatusOK)
+			require.Equal(t, standing{create, "", "Finished", hubAgent}, decode[job](t, a).stands(), "names are emitted")
+			require.Equal(t, "Available", w.job(t, j.ID).Resource.Conditions[0].Type)
+			var raw map[string]any = decode[body](t, a)
+			require.Equal(t, j.ID, raw["id"])
+			require.NotContains(t, raw, "ID")
+			w.unchanged(t, func() { w.hub.send(t, http.MethodPut, path, row.body(j)).is(t, http.StatusOK) })
+		})
+	}
+}
+
+// TestOldestLocks: PUT jobs/{id} of the first Nuvla agents (contracts/icos.md §1.8).
+func TestOldestLocks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	j := w.submit(t, hubShop).Jobs[0]
+	put := func(c client, state int) *answer {
+		return c.send(t, http.MethodPut, "/jobmanager/jobs/"+j.ID, body{
+			"ID": j.ID, "uuid": "00000000-0000-0000-0000-000000000000", "locker": state == 2, "state": state,
+		})
+	}
+	for _, step := range []struct {
+		what   string
+		as     client
+		state  int
+		status int
+		want   standing
+	}{
+		{"nobody has it to unlock", w.hub, 1, 409, standing{create, "", "Created", ""}},
+		{"the agent locks it", w.hub, 2, 200, standing{create, "", "Progressing", hubAgent}},
+		{"and again", w.hub, 2, 200, standing{create, "", "Progressing", hubAgent}},
+		{"another cannot", w.spare, 2, 409, standing{create, "", "Progressing", hubAgent}},
+		{"nor unlock it", w.spare, 1, 409, standing{create, "", "Progressing", hubAgent}},
+		{"nor complete it", w.spare, 3, 409, standing{create, "", "Progressing", hubAgent}},
+		{"the agent unlocks it", w.hub, 1, 200, standing{create, "", "Created", ""}},
+		{"the other locks it", w.spare, 2, 200, standing{create, "", "Progressing", spareAgent}},
+		{"and completes it", w.spare, 3, 200, standing{create, "", "Finished", spareAgent}},
+		{"and again", w.spare, 3, 200, standing{create, "", "Finished", spareAgent}},
+		{"it cannot be locked any more", w.hub, 2, 409, standing{create, "", "Finished", spareAgent}},
+	} {
+		require.Equal(t, step.status, put(step.as, step.state).status, step.what)
+		require.Equal(t, step.want, w.job(t, j.ID).stands(), step.what)
+	}
+	w.legal(t)
+}
+
+// TestStatus: what an orchestrator shows between reports, in every spelling of the route.
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{
+		"/jobmanager/status", "/jobmanager/status/", "/jobmanager/resources/status", "/jobmanager/resources/status/%s",
+	} {
+		t.Run(path, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			g, j := w.running(t, hubShop)
+			if path == "/jobmanager/resources/status/%s" {
+				path = fmt.Sprintf(path, j.ID)
+			}
+			show := func(b body) job {
+				b["job_id"] = j.ID
+				a := w.hub.send(t, http.MethodPut, path, b).is(t, http.StatusOK)
+				require.Equal(t, j.ID, decode[body](t, a)["job_id"], "the answer is the resource")
+				return w.job(t, j.ID)
+			}
+			failing := []body{{"type": "Available", "status": "False", "reason": "CrashLoop"}, {"type": "Degraded", "status": "True"}}
+			now := show(body{"epoch": j.Epoch, "conditions": failing})
+			require.Equal(t, "Degraded", now.State)
+			require.Equal(t, "Degraded", w.group(t, g.ID).Status)
+			w.unchangedButLease(t, func() { show(body{"epoch": j.Epoch, "conditions": failing}) })
+			now = show(body{"resource_uuid": j.Resource.UUID, "conditions": []body{{"type": "Available", "status": "True"}}})
+			require.Equal(t, "Finished", now.State)
+
+			w.unchanged(t, func() { show(body{"epoch": j.Epoch}) }) // a sign of life says nothing about the conditions
+
+			full := decode[body](t, w.viewer.get(t, "/jobmanager/status/"+j.ID))
+			require.Equal(t, j.ID, full["job_id"])
+			require.Equal(t, j.Resource.UUID, full["resource_uuid"])
+			older := decode[[]condition](t, w.viewer.get(t, "/jobmanager/resources/status/"+j.ID))
+			require.Equal(t, now.Resource.Conditions, older, "the older path answers the conditions alone")
+			w.legal(t)
+		})
+	}
+}
+
+// TestShortStatus is the form that D3.3 names: a job and the new status.
+func TestShortStatus(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, j := w.running(t, hubShop)
+	for _, row := range []struct{ status, state string }{{"Degraded", "Degraded"}, {"Available", "Finished"}} {
+		w.hub.send(t, http.MethodPut, "/jobmanager/status/", body{"job_id": j.ID, "owner_id": hubAgent, "status": row.status}).
+			is(t, http.StatusOK)
+		now := w.job(t, j.ID)
+		require.Equal(t, row.state, now.State)
+		require.Equal(t, row.status, now.Resource.Conditions[0].Type)
+	}
+	w.hub.send(t, http.MethodPut, "/jobmanager/status/", body{"job_id": j.ID, "owner_id": hubAgent, "status": "Splendid"}).fields(t)
+}
+
+// unchangedButLease is unchanged for calls that renew a lease.
+func (w *world) unchangedButLease(t testing.TB, calls func()) {
+	t.Helper()
+	still := func() map[string]string {
+		_, err := w.DB.Exec(t.Context(), `update jobs set lease_until = null`)
+		require.NoError(t, err)
+		return w.stored(t)
+	}
+	before := still()
+	calls()
+	require.Equal(t, before, still())
+}

@@ -1,0 +1,214 @@
+package contracts_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/auth"
+)
+
+func TestSubmissionTakesADescriptorUnderAnyOfItsMediaTypes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	asJSON := `{"name": "shop", "components": [{"name": "web", "type": "kubernetes",
+		"manifests": [{"name": "web", "manifest": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}}}]}]}`
+	for name, row := range map[string]struct{ media, body string }{
+		"none":                           {"", hubShop},
+		"YAML":                           {"application/yaml", hubShop},
+		"YAML before it was registered":  {"application/x-yaml", hubShop},
+		"YAML as text":                   {"text/yaml", hubShop},
+		"plain text":                     {"text/plain; charset=utf-8", hubShop},
+		"JSON":                           {"application/json", asJSON},
+		"YAML that is called JSON":       {"application/json", hubShop},
+		"JSON that is called YAML":       {"application/x-yaml", asJSON},
+		"what curl says when not told":   {"application/x-www-form-urlencoded", hubShop},
+		"what a browser says of a file":  {"application/octet-stream", hubShop},
+		"several documents, the old way": {"text/plain", "name: shop\ncomponents:\n- name: web\n  type: manifest\n  manifests: [{name: web}]\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := w.operator.call(t, http.MethodPost, "/jobmanager/groups", row.body, "Content-Type", row.media).is(t, http.StatusCreated)
+			g := decode[group](t, a)
+			require.Equal(t, "/jobmanager/groups/"+g.ID, a.header.Get("Location"))
+			require.Equal(t, "shop", g.Name)
+			require.Len(t, g.Jobs, 1)
+			require.Contains(t, g.Jobs[0].Manifests[0].YAML, "ConfigMap")
+			require.Equal(t, g.ID, decode[group](t, w.viewer.get(t, a.header.Get("Location"))).ID)
+		})
+	}
+}
+
+// TestSubmissionAnswersBeforePlacement: contracts/icos.md §1.7, first row.
+func TestSubmissionAnswersBeforePlacement(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g := decode[group](t, w.operator.call(t, http.MethodPost, "/jobmanager/groups", freeShop).is(t, http.StatusCreated))
+	require.Len(t, g.Jobs, 1)
+	j := g.Jobs[0]
+	require.Equal(t, []string{"CreateDeployment", "", "Created", ""}, []string{j.Type, j.SubType, j.State, j.OwnerID})
+	require.Equal(t, target{}, j.Targets)
+	require.Equal(t, "web", j.Resource.Name)
+	require.Equal(t, []condition{
+		{Type: "Created", Status: "True", Reason: "AwaitingForTarget", Generation: 1},
+		{Type: "Created", Status: "True", Reason: "AwaitingForExecution", Generation: 1},
+	}, j.Resource.Conditions)
+	require.NotEmpty(t, w.group(t, g.ID).Jobs[0].Targets.Node, "and the reaction has placed it")
+}
+
+func TestANamelessApplicationGetsAName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nameless := strings.Replace(hubShop, "name: shop\n", "", 1)
+	a, b := w.submit(t, nameless), w.submit(t, nameless)
+	require.NotEmpty(t, a.Name)
+	require.NotEqual(t, a.Name, b.Name)
+}
+
+func TestIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	post := func(c client, key, text string) *answer {
+		return c.call(t, http.MethodPost, "/jobmanager/groups", text, "Idempotency-Key", key)
+	}
+	first := decode[group](t, post(w.operator, "k1", hubShop).is(t, http.StatusCreated))
+	w.unchanged(t, func() {
+		again := post(w.operator, "k1", hubShop).is(t, http.StatusCreated)
+		require.Equal(t, first.ID, decode[group](t, again).ID)
+		require.Equal(t, "true", again.header.Get("Idempotent-Replay"))
+		require.Equal(t, "/jobmanager/groups/"+first.ID, again.header.Get("Location"))
+		post(w.operator, strings.Repeat("k", 256), hubShop).refused(t, http.StatusBadRequest)
+	})
+	require.NotEqual(t, first.ID, decode[group](t, post(w.operator, "k2", hubShop).is(t, http.StatusCreated)).ID)
+	require.NotEqual(t, first.ID, decode[group](t, post(w.as(auth.Admin), "k1", hubShop).is(t, http.StatusCreated)).ID,
+		"a key belongs to its caller")
+	require.NotEqual(t, w.submit(t, hubShop).ID, w.submit(t, hubShop).ID, "without a key each submission is its own")
+
+	ids := make([]string, 20)
+	var all sync.WaitGroup
+	for i := range ids {
+		all.Go(func() {
+			a := post(w.operator, "at once", hubShop)
+			if a.status == http.StatusCreated {
+				var g group
+				_ = json.Unmarshal(a.body, &g)
+				ids[i] = g.ID
+			}
+		})
+	}
+	all.Wait()
+	for _, id := range ids {
+		require.Equal(t, ids[0], id)
+	}
+	require.NotEmpty(t, ids[0])
+}
+
+// TestUpdateTouchesOnlyWhatDiffers, in each form of PUT groups.
+func TestUpdateTouchesOnlyWhatDiffers(t *testing.T) {
+	t.Parallel()
+	const twoParts = `name: shop
+components:
+  - name: api
+    type: kubernetes
+    targets: {cluster_name: hub, node_name: hub-2, orchestrator: ocm}
+    manifests: [{name: api, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: api}, data: {color: red}}}]
+  - name: web
+    type: kubernetes
+    targets: {cluster_name: hub, node_name: hub-1, orchestrator: ocm}
+    manifests: [{name: web, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {color: red}}}]
+`
+	changed := strings.Replace(twoParts, "metadata: {name: web}, data: {color: red}", "metadata: {name: web}, data: {color: blue}", 1)
+	for name, put := range map[string]func(*testing.T, *world, group) *answer{
+		"a descriptor, by name": func(t *testing.T, w *world, _ group) *answer {
+			return w.operator.call(t, http.MethodPut, "/jobmanager/groups", changed)
+		},
+		"a descriptor, by id in the path": func(t *testing.T, w *world, g group) *answer {
+			return w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+g.ID, changed)
+		},
+		"a descriptor, by id in the query": func(t *testing.T, w *world, g group) *answer {
+			return w.operator.call(t, http.MethodPut, "/jobmanager/groups?id="+g.ID, changed)
+		},
+		"a JobGroup with another manifest": func(t *testing.T, w *world, g group) *answer {
+			return w.operator.send(t, http.MethodPut, "/jobmanager/groups", w.recoloured(t, g, func(j body) {
+				j["manifests"].([]any)[0].(body)["yamlString"] = blueWeb
+			}))
+		},
+		"a JobGroup with another instruction": func(t *testing.T, w *world, g group) *answer {
+			return w.operator.send(t, http.MethodPut, "/jobmanager/groups", w.recoloured(t, g, func(j body) {
+				j["instruction"].(body)["contents"].([]any)[0].(body)["yaml"] = blueWeb
+			}))
+		},
+		"a JobGroup under ID, as v1.4.1 writes it": func(t *testing.T, w *world, g group) *answer {
+			old := w.recoloured(t, g, func(j body) { j["manifests"].([]any)[0].(body)["yamlString"] = blueWeb })
+			old["ID"] = old["id"]
+			delete(old, "id")
+			for _, j := range old["jobs"].([]any) {
+				j.(body)["ID"] = j.(body)["id"]
+				delete(j.(body), "id")
+			}
+			return w.operator.send(t, http.MethodPut, "/jobmanager/groups", old)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			g := w.submit(t, twoParts)
+			for _, j := range g.Jobs {
+				w.finish(t, w.hub, hubAgent, j)
+			}
+			before := w.group(t, g.ID)
+			require.Equal(t, g.ID, decode[group](t, put(t, w, before).is(t, http.StatusOK)).ID)
+			after := w.group(t, g.ID)
+			require.Equal(t, before.Jobs[0], after.Jobs[0], "api is as it was")
+			web := after.Jobs[1]
+			require.Equal(t, []string{"ReplaceDeployment", "Created", hubAgent}, []string{web.Type, web.State, web.OwnerID})
+			require.Contains(t, web.Manifests[0].YAML, "blue")
+			offered := w.executable(t, w.hub, hubAgent, "ocm")
+			require.Len(t, offered, 1, "a Replace reaches its agent, which v1.4.1 never did")
+			require.Equal(t, web.ID, offered[0].ID)
+			w.finish(t, w.hub, hubAgent, web)
+			require.Equal(t, "Available", w.group(t, g.ID).Status)
+			w.unchanged(t, func() { put(t, w, before).is(t, http.StatusOK) })
+		})
+	}
+}
+
+const blueWeb = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web\ndata:\n  color: blue\n"
+
+// recoloured reads the group as JSON and lets change its job web.
+func (w *world) recoloured(t *testing.T, g group, change func(body)) body {
+	t.Helper()
+	text := decode[body](t, w.viewer.get(t, "/jobmanager/groups/"+g.ID))
+	for _, j := range text["jobs"].([]any) {
+		if j.(body)["instruction"].(body)["componentName"] == "web" {
+			change(j.(body))
+		}
+	}
+	return text
+}
+
+func TestDelete(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, _ := w.running(t, hubShop)
+	w.operator.call(t, http.MethodDelete, "/jobmanager/groups/"+g.ID, "").refused(t, http.StatusConflict)
+	w.operator.call(t, http.MethodDelete, "/jobmanager/groups/"+g.ID+"?stop=true", "").is(t, http.StatusAccepted)
+	require.Equal(t, "Deleting", w.group(t, g.ID).Status)
+	removal := w.executable(t, w.hub, hubAgent, "ocm")
+	require.Len(t, removal, 1)
+	require.Equal(t, "DeleteDeployment", removal[0].Type)
+	w.finish(t, w.hub, hubAgent, removal[0])
+	w.viewer.call(t, http.MethodGet, "/jobmanager/groups/"+g.ID, "").refused(t, http.StatusNotFound)
+	w.operator.call(t, http.MethodDelete, "/jobmanager/groups/"+g.ID, "").refused(t, http.StatusNotFound)
+
+	stopped, j := w.running(t, hubShop)
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/stop/"+stopped.ID, "").is(t, http.StatusOK)
+	w.finish(t, w.hub, hubAgent, j)
+	w.operator.call(t, http.MethodDelete, "/jobmanager/jobs/"+j.ID, "").is(t, http.StatusOK)
+	w.viewer.call(t, http.MethodGet, "/jobmanager/jobs/"+j.ID, "").refused(t, http.StatusNotFound)
+	w.operator.call(t, http.MethodDelete, "/jobmanager/groups/"+stopped.ID, "").is(t, http.StatusOK)
+}

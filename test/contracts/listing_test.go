@@ -1,0 +1,150 @@
+package contracts_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var linkNext = regexp.MustCompile(`^<([^>]+)>; rel="next"$`)
+
+// pages follows the Link headers from path and returns the ids page by page.
+func (w *world) pages(t testing.TB, path string) [][]string {
+	t.Helper()
+	var pages [][]string
+	for path != "" {
+		a := w.viewer.get(t, path)
+		var ids []string
+		for _, item := range decode[[]struct{ ID string }](t, a) {
+			ids = append(ids, item.ID)
+		}
+		pages = append(pages, ids)
+		path = ""
+		if link := a.header.Get("Link"); link != "" {
+			m := linkNext.FindStringSubmatch(link)
+			require.NotNil(t, m, link)
+			path = m[1]
+		}
+		require.Less(t, len(pages), 50, "the pages do not end")
+	}
+	return pages
+}
+
+func flat(pages [][]string) []string {
+	var all []string
+	for _, p := range pages {
+		all = append(all, p...)
+	}
+	return all
+}
+
+// TestPages: every page in the order of creation, none twice, none left out, however long a page is.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var groups, jobs []string
+	for i := range 7 {
+		g := w.submit(t, strings.Replace(hubShop, "name: shop", fmt.Sprintf("name: shop-%d", i%2), 1))
+		groups, jobs = append(groups, g.ID), append(jobs, g.Jobs[0].ID)
+	}
+	// As many in one transaction share a time: the id then decides.
+	_, err := w.DB.Exec(t.Context(), `update applications set created_at = date_trunc('minute', created_at);
+update jobs set created_at = date_trunc('minute', created_at)`)
+	require.NoError(t, err)
+	for path, ids := range map[string][]string{"/jobmanager/groups": groups, "/jobmanager/jobs": jobs} {
+		order := flat(w.pages(t, path))
+		require.ElementsMatch(t, ids, order)
+		for limit := 1; limit <= 8; limit++ {
+			pages := w.pages(t, fmt.Sprintf("%s?limit=%d", path, limit))
+			require.Equal(t, order, flat(pages), "limit %d", limit)
+			for _, p := range pages {
+				require.LessOrEqual(t, len(p), limit)
+			}
+		}
+		filtered := w.pages(t, path+"?app=shop-1&limit=2&state=Created&orchestrator=ocm")
+		require.Len(t, flat(filtered), 3, "the next page keeps the filters")
+	}
+}
+
+// TestAPageStaysWhereItIsWhileThingsAreAdded: a cursor names the last row, not a number of rows.
+func TestAPageStaysWhereItIsWhileThingsAreAdded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first, second := w.submit(t, hubShop), w.submit(t, hubShop)
+	a := w.viewer.get(t, "/jobmanager/groups?limit=1")
+	next := linkNext.FindStringSubmatch(a.header.Get("Link"))[1]
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/stop/"+first.ID, "").is(t, http.StatusOK)
+	w.operator.call(t, http.MethodDelete, "/jobmanager/groups/"+first.ID, "").is(t, http.StatusOK)
+	third := w.submit(t, hubShop)
+	require.Equal(t, []string{second.ID, third.ID}, flat(w.pages(t, next)))
+}
+
+func TestFilters(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, run := w.running(t, hubShop)
+	waiting := w.submit(t, strings.NewReplacer("name: shop", "name: far", "hub-1", "hub-9").Replace(hubShop)).Jobs[0]
+	edge := w.submit(t, strings.NewReplacer("name: shop", "name: rim", "cluster_name: hub", "cluster_name: edge", "hub-1", "edge-1",
+		"ocm", "nuvla").Replace(hubShop)).Jobs[0]
+	w.take(t, w.edge, edgeAgent, edge)
+	for query, want := range map[string][]string{
+		"":                                      {run.ID, waiting.ID, edge.ID},
+		"state=Finished":                        {run.ID},
+		"state=Created":                         {waiting.ID},
+		"state=Progressing":                     {edge.ID},
+		"state=Degraded":                        nil,
+		"orchestrator=ocm":                      {run.ID},
+		"orchestrator=nuvla":                    {edge.ID},
+		"owner=agent-hub":                       {run.ID},
+		"owner=nobody":                          nil,
+		"app=shop":                              {run.ID},
+		"app=" + g.ID:                           {run.ID},
+		"app=no-such-app":                       nil,
+		"state=Finished&orchestrator=nuvla":     nil,
+		"state=Progressing&owner=agent-edge":    {edge.ID},
+		"app=" + url.QueryEscape("' or 1=1 --"): nil,
+		"owner=%25":                             nil,
+	} {
+		t.Run(query, func(t *testing.T) {
+			require.Equal(t, want, flat(w.pages(t, "/jobmanager/jobs?"+query)))
+			ofGroup := map[string]string{run.ID: g.ID, waiting.ID: waiting.GroupID, edge.ID: edge.GroupID}
+			var groups []string
+			for _, id := range want {
+				groups = append(groups, ofGroup[id])
+			}
+			require.Equal(t, groups, flat(w.pages(t, "/jobmanager/groups?"+query)))
+		})
+	}
+	require.Equal(t, "[]\n", string(w.viewer.get(t, "/jobmanager/jobs?app=none").body), "an empty list is a list")
+	require.Equal(t, "[]\n", string(w.viewer.get(t, "/jobmanager/groups?app=none").body))
+	require.Equal(t, "[]\n", string(w.viewer.get(t, "/jobmanager/history?after=999999").body))
+}
+
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, _ := w.running(t, hubShop)
+	w.running(t, hubShop)
+	type entry struct {
+		ID            int64
+		ApplicationID string
+		Event         string
+	}
+	all := decode[[]entry](t, w.viewer.get(t, "/jobmanager/history?app="+g.ID))
+	var events []string
+	for i, e := range all {
+		require.Equal(t, g.ID, e.ApplicationID)
+		require.True(t, i == 0 || all[i-1].ID < e.ID)
+		events = append(events, e.Event)
+	}
+	require.Subset(t, events, []string{"application.submitted", "job.submitted", "application.placed", "job.placed", "job.promoted", "job.finished"})
+	tail := decode[[]entry](t, w.viewer.get(t, "/jobmanager/history?limit=2&app="+g.ID))
+	require.Equal(t, all[len(all)-2:], tail, "without a beginning the newest are meant")
+	after := decode[[]entry](t, w.viewer.get(t, fmt.Sprintf("/jobmanager/history?after=%d&limit=3&app=%s", all[0].ID, g.ID)))
+	require.Equal(t, all[1:4], after)
+}

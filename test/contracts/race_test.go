@@ -1,0 +1,140 @@
+package contracts_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestOperatorsAndAgentsAtOnce: two operators change, stop and start one application, a policy manager reallocates it and
+// two agents take its jobs and report on them, all at once. Whoever is too late is refused; nothing breaks.
+func TestOperatorsAndAgentsAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g := w.submit(t, freeShop)
+	const rounds = 25
+	var all sync.WaitGroup
+	var failures sync.Map
+	allowed := func(a *answer, statuses ...int) {
+		for _, s := range statuses {
+			if a.status == s {
+				return
+			}
+		}
+		failures.Store(fmt.Sprintf("%s: %d %s", a.what, a.status, a.body), true)
+	}
+	for n := range 2 {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(1, uint64(n)))
+			for i := range rounds {
+				switch random.IntN(4) {
+				case 0:
+					allowed(w.operator.call(t, http.MethodPut, "/jobmanager/groups/stop/"+g.ID, ""), 200)
+				case 1:
+					allowed(w.operator.call(t, http.MethodPut, "/jobmanager/groups/start/"+g.ID, ""), 200)
+				case 2:
+					changed := strings.Replace(freeShop, "red", fmt.Sprint("colour-", n, "-", i), 1)
+					allowed(w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+g.ID, changed), 200)
+				default:
+					allowed(w.operator.send(t, http.MethodPost, "/jobmanager/policies/incompliance", body{
+						"policyName": "p", "remediation": []string{"reallocate", "scale-up"}[i%2], "subject": body{"appInstance": g.ID},
+					}), 200, 404, 409)
+				}
+			}
+		})
+	}
+	for n := range 2 {
+		all.Go(func() {
+			agent := fmt.Sprint("late-", n) // no cluster is known to have it, so both are offered all there is
+			for range rounds * 2 {
+				a := w.anyAgent.call(t, http.MethodGet, "/jobmanager/jobs/executable/ocm/"+agent, "")
+				allowed(a, 200)
+				for _, j := range decode[[]job](t, a) {
+					a := w.anyAgent.send(t, http.MethodPatch, "/jobmanager/jobs/promote/"+j.ID, body{"owner_id": agent})
+					allowed(a, 204, 404, 409)
+					if a.status != http.StatusNoContent {
+						continue
+					}
+					now := w.job(t, j.ID)
+					for _, state := range []string{"Progressing", "Finished"} {
+						allowed(w.anyAgent.send(t, http.MethodPut, "/jobmanager/jobs", report(agent, now, state, "Available")), 200, 409)
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	failures.Range(func(what, _ any) bool { t.Error(what); return true })
+	require.Empty(t, w.Broker.Failures())
+	w.legal(t)
+	w.oneOwner(t)
+
+	// It settles: when the operators rest, the agents bring it to run.
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/start/"+g.ID, "").is(t, http.StatusOK)
+	for range 5 {
+		for _, agent := range []string{"late-0", "late-1"} {
+			for _, j := range w.executable(t, w.anyAgent, agent, "ocm") {
+				w.finish(t, w.anyAgent, agent, j)
+			}
+		}
+	}
+	require.Equal(t, "Available", w.group(t, g.ID).Status)
+	w.oneOwner(t)
+}
+
+// oneOwner requires of every epoch of every job that one agent at most promoted it.
+func (w *world) oneOwner(t testing.TB) {
+	t.Helper()
+	rows, err := w.DB.Query(t.Context(), `select id::text, component, count(*) from jobs where cleans is null group by 1, 2
+having count(*) > 1`)
+	require.NoError(t, err)
+	require.False(t, rows.Next(), "a component has two jobs")
+	rows.Close()
+	// Between two promotions of a job by different agents stands a move that set it free or fenced the former owner.
+	last := map[string]string{}
+	for _, e := range w.moves(t) {
+		switch e.event {
+		case "job.promoted":
+			agent, _, _ := strings.Cut(e.message, " took it")
+			if owner := last[e.job]; owner != "" && owner != agent {
+				t.Errorf("job %s was promoted by %s while %s had it", e.job, agent, owner)
+			}
+			last[e.job] = agent
+		case "job.takenover", "job.displaced", "job.restarted", "job.cancelled":
+			last[e.job] = ""
+		case "job.finished":
+			if e.removal {
+				last[e.job] = ""
+			}
+		}
+	}
+}
+
+type move struct {
+	job, event, message string
+	removal             bool
+}
+
+// moves lists the moves of all jobs in their order.
+func (w *world) moves(t testing.TB) []move {
+	t.Helper()
+	rows, err := w.DB.Query(t.Context(), `select h.job_id::text, h.event, h.message, h.message like 'at nowhere%' or exists (
+  select from history s where s.job_id = h.job_id and s.id < h.id and s.event = 'job.stopped'
+  and not exists (select from history r where r.job_id = h.job_id and r.id > s.id and r.id < h.id and r.event in ('job.restarted', 'job.finished')))
+from history h where h.job_id is not null order by h.id`)
+	require.NoError(t, err)
+	defer rows.Close()
+	var list []move
+	for rows.Next() {
+		var m move
+		require.NoError(t, rows.Scan(&m.job, &m.event, &m.message, &m.removal))
+		list = append(list, m)
+	}
+	require.NoError(t, rows.Err())
+	return list
+}

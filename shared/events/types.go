@@ -49,7 +49,9 @@ type Job struct {
 }
 
 // Attributes are the extensions that triggers filter on.
-func (j Job) Attributes() map[string]string { return map[string]string{"orchestrator": j.Orchestrator} }
+func (j Job) Attributes() map[string]string {
+	return map[string]string{"orchestrator": j.Orchestrator, "jobtype": j.Type}
+}
 
 // Topology is the data of TopologyChanged.
 type Topology struct {

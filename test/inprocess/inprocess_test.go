@@ -88,3 +88,38 @@ func TestADrainedNodeIsLeft(t *testing.T) {
 	require.Equal(t, "Available", now.Status)
 	require.NotEqual(t, left, now.Jobs[0].Targets)
 }
+
+func TestRoomThatIsMadeIsUsed(t *testing.T) {
+	t.Parallel()
+	const big = `name: %s
+components:
+  - name: web
+    type: kubernetes
+    requirements: {cpu: 3500m, architecture: arm64}
+    manifests: [{name: web, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: web}}}]
+`
+	submit := func(sys *inprocess.System, name string) group {
+		return ask(t, sys, http.MethodPost, "/jobmanager/groups", strings.Replace(big, "%s", name, 1))
+	}
+	for name, work := range map[string]bool{
+		"by the end of a removal":                      true,
+		"by stopping what nobody has begun to execute": false,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sys := inprocess.Start(t)
+			sys.SaveTopology(inprocess.Topology(time.Now()))
+			edge := sys.Agent("nuvla", "agent-edge")
+			first, _, third := submit(sys, "first"), submit(sys, "second"), submit(sys, "third")
+			require.Equal(t, "Pending", ask(t, sys, http.MethodGet, "/jobmanager/groups/"+third.ID, "").Status)
+			if work {
+				require.Equal(t, 2, edge.Work())
+			}
+			ask(t, sys, http.MethodPut, "/jobmanager/groups/stop/"+first.ID, "")
+			if work {
+				require.Equal(t, 1, edge.Work())
+			}
+			require.Equal(t, "Deploying", ask(t, sys, http.MethodGet, "/jobmanager/groups/"+third.ID, "").Status)
+		})
+	}
+}

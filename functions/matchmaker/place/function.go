@@ -9,6 +9,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/match"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -18,7 +19,7 @@ import (
 var Spec = function.Spec{
 	Consumes: []string{
 		events.ApplicationSubmitted, events.ApplicationUpdated, events.ApplicationStarted, events.ApplicationDisplaced,
-		events.TopologyChanged,
+		events.TopologyChanged, events.JobFinished, events.ApplicationStopped,
 	},
 	Emits:   []string{events.ApplicationPlaced, events.ApplicationUnplaced, events.JobReady},
 	Timeout: 30 * time.Second,
@@ -40,24 +41,40 @@ func New(env *function.Env) (*Function, error) {
 	return f, env.Config(&f.config)
 }
 
-// React places the application that the event is about; a changed topology tries again whatever fitted nowhere. Only an
-// update may move a component that has a place.
+// React places the application that the event is about. A changed topology, a removal that has ended and an application
+// that was stopped may have made room: then whatever fitted nowhere is tried again. Only an update may move a component
+// that has a place.
 func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
-	if e.Type() == events.TopologyChanged {
-		waiting, err := match.Unplaced(ctx, tx)
+	switch e.Type() {
+	case events.TopologyChanged, events.ApplicationStopped:
+		return f.again(ctx, tx)
+	case events.JobFinished:
+		about, err := events.Data[events.Job](e)
 		if err != nil {
-			return err
+			return problem.Wrap(problem.Malformed, err, "the event cannot be read")
 		}
-		for _, id := range waiting {
-			if err := match.Place(ctx, tx, id, f.config.Settings, false); err != nil {
-				return err
-			}
+		if about.Type != string(job.Delete) {
+			return nil // what was put up took room, it made none
 		}
-		return nil
+		return f.again(ctx, tx)
 	}
 	about, err := events.Data[events.Application](e)
 	if err != nil {
 		return problem.Wrap(problem.Malformed, err, "the event cannot be read")
 	}
 	return match.Place(ctx, tx, about.ID, f.config.Settings, e.Type() == events.ApplicationUpdated)
+}
+
+// again tries whatever fitted nowhere.
+func (f *Function) again(ctx context.Context, tx *store.Tx) error {
+	waiting, err := match.Unplaced(ctx, tx)
+	if err != nil {
+		return err
+	}
+	for _, id := range waiting {
+		if err := match.Place(ctx, tx, id, f.config.Settings, false); err != nil {
+			return err
+		}
+	}
+	return nil
 }

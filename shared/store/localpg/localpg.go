@@ -2,7 +2,7 @@
 //
 // The server is found on the machine, else installed, else downloaded (see find.go). It listens on a Unix socket in its
 // private data directory only, so file permissions are its access control and no port is taken. It never runs as root
-// and never outlives its parent: the kernel stops it when the parent dies, even of kill -9.
+// and never outlives its parent on Linux: the kernel stops it when the parent dies, even of kill -9.
 package localpg
 
 import (

@@ -99,8 +99,8 @@ func (s *Server) launch(ctx context.Context) error {
 	}
 }
 
-// spawn starts the program so that it ends with us: the kernel sends it SIGINT (a fast, clean shutdown) when the thread
-// that started it dies, which is why that thread is held until the program has ended.
+// spawn starts the program so that it ends with us: on Linux the kernel sends it SIGINT (a fast, clean shutdown) when the
+// thread that started it dies, which is why that thread is held until the program has ended.
 func spawn(program string, args []string, as account, log io.Writer) (*process, error) {
 	p := &process{done: make(chan struct{}), tail: &tail{}}
 	p.cmd = exec.Command(program, args...)
@@ -111,8 +111,8 @@ func spawn(program string, args []string, as account, log io.Writer) (*process, 
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{
 		Credential: as.credential(),
 		Setpgid:    true, // a Ctrl-C in the terminal is ours to handle first
-		Pdeathsig:  syscall.SIGINT,
 	}
+	endWithParent(p.cmd.SysProcAttr, syscall.SIGINT)
 	started := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
@@ -174,16 +174,6 @@ func stopLeftover(ctx context.Context, dir string) error {
 		}
 	}
 	return fmt.Errorf("a Postgres (pid %d) still runs on %s and does not stop; end it: kill -INT %d", pid, dir, pid)
-}
-
-// serves reports whether the process is a Postgres that works in dir, as every server does in its data directory.
-func serves(pid int, dir string) bool {
-	cwd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
-	if err != nil {
-		return false
-	}
-	real, err := filepath.EvalSymlinks(dir)
-	return err == nil && cwd == real
 }
 
 // tail keeps the last few kilobytes written to it.

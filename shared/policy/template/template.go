@@ -1,0 +1,94 @@
+// Package template is the catalogue of policy templates: their PromQL with placeholders, and what each wants to know.
+//
+// It is data only, so that whoever must merely check a policy does not carry a PromQL parser; shared/policy/render turns
+// a template into an expression. The texts of compss-under-allocation, cpu-usage-host and device-available are published;
+// the others are named by the policies page of ICOS without a text and are ours, against the metrics and labels of
+// shared/topology/METRICS.md. Each says beside it what was changed and why.
+//
+// Every expression of an application's template yields one series per component and, where it is about a node, per
+// node, with the labels of the subject and of the host. So an alert keeps its fingerprint while pods come and go, and
+// names the node that violates.
+package template
+
+import (
+	"maps"
+	"slices"
+)
+
+// Kind is what a variable must be.
+type Kind string
+
+// The kinds.
+const (
+	Number   Kind = "number"
+	Duration Kind = "duration" // as Prometheus writes it: 30s, 5m, 1h30m
+	Text     Kind = "text"     // matched as it is
+	Pattern  Kind = "pattern"  // a regular expression, anchored, as in =~
+)
+
+// Variable is one thing a template wants to know.
+type Variable struct {
+	Name        string   `json:"name"`
+	Aliases     []string `json:"aliases,omitempty"` // other names under which it may be given
+	Kind        Kind     `json:"kind"`
+	Default     any      `json:"default,omitempty"` // nil: it must be given
+	Min         float64  `json:"min"`               // of numbers, and of durations in seconds; both included
+	Max         float64  `json:"max"`
+	Description string   `json:"description"`
+}
+
+// Template is a named expression. A policy is violated for as long as it yields samples.
+type Template struct {
+	Name        string             `json:"name"`
+	Aliases     []string           `json:"aliases,omitempty"`
+	Description string             `json:"description"`
+	Expr        string             `json:"expr"`               // for an application; empty: it has none
+	HostExpr    string             `json:"hostExpr,omitempty"` // for a host; empty: it has none
+	Variables   []Variable         `json:"variables"`
+	Thresholds  map[string]float64 `json:"thresholds,omitempty"` // names for how bad it is, see the violation payload
+	Published   bool               `json:"published"`            // the text is ICOS's own
+}
+
+// The names other packages choose templates by.
+const (
+	CompssUnderAllocation = "compss-under-allocation"
+	CPUUsageHost          = "cpu-usage-host"
+	CPUUsage              = "app-host-cpu-usage-perc"
+	CPUUsageExcl          = "app-host-cpu-usage-perc-excl"
+	MemoryUsage           = "app-host-memory-usage-perc"
+	MemoryUsageExcl       = "app-host-memory-usage-perc-excl"
+	MemoryAvailable       = "app-host-memory-avail-bytes"
+	MemoryAvailableExcl   = "app-host-memory-avail-bytes-excl"
+	SCAScore              = "app-sca-score"
+	DeviceAvailable       = "device-available"
+	LostTelemetry         = "redeploy-on-lost-telemetry"
+	SecurityEvents        = "app-security-events"
+)
+
+var catalogue = []*Template{
+	compssUnderAllocation, cpuUsageHost, cpuUsage, cpuUsageExcl, memoryUsage, memoryUsageExcl, memoryAvailable,
+	memoryAvailableExcl, scaScore, deviceAvailable, lostTelemetry, securityEvents,
+}
+
+var byName = func() map[string]*Template {
+	names := map[string]*Template{}
+	for _, t := range catalogue {
+		names[t.Name] = t
+		for _, alias := range t.Aliases {
+			names[alias] = t
+		}
+	}
+	return names
+}()
+
+// All returns the templates in the order of the policies page.
+func All() []*Template { return slices.Clone(catalogue) }
+
+// Lookup finds a template by its name or an older one.
+func Lookup(name string) (*Template, bool) {
+	t, ok := byName[name]
+	return t, ok
+}
+
+// Names returns every name Lookup knows, sorted.
+func Names() []string { return slices.Sorted(maps.Keys(byName)) }

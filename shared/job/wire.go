@@ -3,6 +3,7 @@ package job
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -133,19 +134,21 @@ type Status struct {
 	State   string    `json:"status"` // short form: the name of a condition that is now True
 }
 
-// conditions returns those that were sent, or the one that the short form names. The error is Invalid.
-func (s *Status) conditions() ([]Condition, error) {
+// conditions returns those that were sent, or the one that the short form names.
+func (s *Status) conditions(faults *problem.Faults) []Condition {
 	if s.State == "" || len(s.Conditions) > 0 {
-		return s.Conditions, nil
+		return s.Conditions
 	}
-	name, err := parse[string](s.State, "status", nil,
-		ConditionCreated, ConditionProgressing, ConditionApplied, ConditionAvailable, ConditionDegraded)
-	return []Condition{{Type: name, Status: "True", Reason: "Reported"}}, err
+	names := []string{ConditionCreated, ConditionProgressing, ConditionApplied, ConditionAvailable, ConditionDegraded}
+	if !slices.Contains(names, s.State) {
+		faults.Add("status", 0, "%q is not one of %s", s.State, strings.Join(names, ", "))
+		return nil
+	}
+	return []Condition{{Type: s.State, Status: "True", Reason: "Reported"}}
 }
 
 // clean checks the conditions that an agent sent and drops what is doubled.
-func clean(path string, conditions []Condition, now time.Time) ([]Condition, error) {
-	var faults problem.Faults
+func clean(faults *problem.Faults, path string, conditions []Condition, now time.Time) []Condition {
 	kept := make([]Condition, 0, len(conditions))
 	at := map[string]int{}
 	for i, c := range conditions {
@@ -165,5 +168,5 @@ func clean(path string, conditions []Condition, now time.Time) ([]Condition, err
 		at[c.Type+"/"+c.Reason] = len(kept)
 		kept = append(kept, c)
 	}
-	return kept, faults.Err("the conditions are not valid")
+	return kept
 }

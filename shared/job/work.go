@@ -111,8 +111,10 @@ func Work(ctx context.Context, tx *store.Tx, r Report, lease time.Duration) (*Jo
 	if r.ID == uuid.Nil {
 		r.ID = r.OldID
 	}
-	conditions, err := clean("resource.conditions", r.Resource.Conditions, time.Now().UTC())
-	if err != nil {
+	var faults problem.Faults
+	conditions := clean(&faults, "resource.conditions", r.Resource.Conditions, time.Now().UTC())
+	move := moveOf(&faults, r.State)
+	if err := faults.Err("the report is not valid"); err != nil {
 		return nil, err
 	}
 	j, err := lock(ctx, tx, r.ID)
@@ -136,10 +138,6 @@ func Work(ctx context.Context, tx *store.Tx, r Report, lease time.Duration) (*Jo
 		return nil, problem.New(problem.Conflict, "job %s is a %s now; the report is about a %s", j.ID, j.Type, r.Type)
 	}
 	before, typ := j.State, j.Type
-	move, err := moveOf(r.State)
-	if err != nil {
-		return nil, err
-	}
 	if err := j.move(move); err != nil {
 		return nil, err
 	}
@@ -151,17 +149,17 @@ func (j *Job) removedBy(r Report) bool {
 	return j.State == Finished && j.Type == Delete && j.OwnerID == "" && r.Type == Delete && r.State == Finished && r.Epoch == j.Epoch
 }
 
-func moveOf(s State) (Move, error) {
+func moveOf(faults *problem.Faults, s State) Move {
 	switch s {
 	case Progressing:
-		return Progress, nil
+		return Progress
 	case Finished:
-		return Finish, nil
+		return Finish
 	case Degraded:
-		return Degrade, nil
+		return Degrade
 	}
-	f := problem.Field{Path: "state", Detail: "an agent reports Progressing, Finished or Degraded"}
-	return "", &problem.Error{Kind: problem.Invalid, Detail: "the report names no progress", Fields: []problem.Field{f}}
+	faults.Add("state", 0, "an agent reports Progressing, Finished or Degraded")
+	return ""
 }
 
 // report applies what was reported and announces it once.
@@ -255,11 +253,9 @@ func sameConditions(a, b []Condition) bool {
 // names the copy that the job is about: by owner or epoch, or else by the uuid of the resource. The error is NotFound,
 // Invalid, or Conflict for a copy that the job has left.
 func Observe(ctx context.Context, tx *store.Tx, s Status, lease time.Duration) (*Job, error) {
-	conditions, err := s.conditions()
-	if err != nil {
-		return nil, err
-	}
-	if conditions, err = clean("conditions", conditions, time.Now().UTC()); err != nil {
+	var faults problem.Faults
+	conditions := clean(&faults, "conditions", s.conditions(&faults), time.Now().UTC())
+	if err := faults.Err("the status is not valid"); err != nil {
 		return nil, err
 	}
 	j, err := lock(ctx, tx, s.JobID)

@@ -253,6 +253,10 @@ components:
 				{"type": "Available", "status": "True"}, {"type": "", "status": "True"}, {"type": "Applied", "status": "true"}]}}`,
 			[]string{"resource.conditions[1].type", "resource.conditions[2].status"},
 		},
+		"a report with a bad state and a bad condition": {
+			"PUT", "/jobmanager/jobs", `{"id": "` + j.ID + `", "state": 1, "resource": {"conditions": [{"type": "Applied", "status": ""}]}}`,
+			[]string{"resource.conditions[0].status", "state"},
+		},
 		"a status with bad conditions": {
 			"PUT", "/jobmanager/status", `{"job_id": "` + j.ID + `", "epoch": 1, "conditions": [{"type": "", "status": ""}]}`,
 			[]string{"conditions[0].type", "conditions[0].status"},

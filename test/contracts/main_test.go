@@ -7,6 +7,7 @@ package contracts_test
 
 import (
 	"context"
+	"fmt"
 	"log"
 	"net/http/httptest"
 	"os"
@@ -30,7 +31,8 @@ func TestMain(m *testing.M) {
 	storetest.Main(m) // exits, and the telemetry with it
 }
 
-// telemetry serves what the infrastructure of a published taxonomy emits in one round.
+// telemetry serves what two infrastructures emit in one round: that of a published taxonomy, and our default one, which
+// knows more about itself.
 func telemetry() (*httptest.Server, error) {
 	dir, err := os.MkdirTemp("", "littoral-contracts-")
 	if err != nil {
@@ -40,16 +42,19 @@ func telemetry() (*httptest.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan, err := fleet.Load("topology/topology.json")
+	published, err := fleet.Load("topology/topology.json")
 	if err != nil {
 		return nil, err
 	}
-	f, err := fleet.New(fleet.Options{Plan: plan, File: filepath.Join(dir, "fleet.json"), Append: store.Append})
-	if err != nil {
-		return nil, err
-	}
-	if err := f.Emit(context.Background()); err != nil {
-		return nil, err
+	for i, plan := range []*fleet.Plan{published, fleet.Default()} {
+		state := filepath.Join(dir, fmt.Sprintf("fleet-%d.json", i))
+		f, err := fleet.New(fleet.Options{Plan: plan, File: state, Append: store.Append})
+		if err != nil {
+			return nil, err
+		}
+		if err := f.Emit(context.Background()); err != nil {
+			return nil, err
+		}
 	}
 	// An instant query reads what is in memory; the files are not needed any more.
 	return httptest.NewServer(store.Handler()), os.RemoveAll(dir)

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/littoral-project/littoral/shared/api"
@@ -135,7 +136,13 @@ func why(j *api.Job, entries []api.Entry) string {
 
 func needs(r *api.Requirements) string {
 	var list []string
-	for _, n := range [][2]string{{"cpu", r.CPU}, {"memory", r.Memory}, {"architecture", r.Architecture}, {"devices", r.Devices}} {
+	memory := r.Memory
+	if n, err := strconv.ParseFloat(memory, 64); err == nil {
+		memory = bytesText(&n) // the API writes plain bytes
+	}
+	for _, n := range [][2]string{
+		{"cpu", r.CPU}, {"memory", memory}, {"architecture", r.Architecture}, {"devices", r.Devices},
+	} {
 		if n[1] != "" {
 			list = append(list, n[0]+" "+n[1])
 		}

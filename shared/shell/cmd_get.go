@@ -35,12 +35,16 @@ type jobFlags struct {
 // filter makes a filter of the flags. The server knows names and whole ids; a beginning of an id is looked up.
 func (f *jobFlags) filter(s *session) (api.Filter, error) {
 	filter := api.Filter{State: f.State, Orchestrator: f.Orchestrator, Owner: f.Owner, App: f.App}
-	if f.App != "" && len(f.App) < idLength && isIDPrefix(f.App) {
+	id := strings.ToLower(f.App)
+	switch {
+	case !isIDPrefix(id):
+	case len(id) == idLength:
+		filter.App = id
+	default:
 		a, err := s.application(s.ctx, f.App)
-		switch {
-		case err == nil:
+		if err == nil {
 			filter.App = a.ID
-		case !missing(err):
+		} else if !missing(err) {
 			return filter, err
 		}
 	}

@@ -126,7 +126,7 @@ func (f *follower) look(ctx context.Context) (*api.Application, error) {
 		return nil, err
 	}
 	if a != nil {
-		f.name = a.Name
+		f.know(a)
 	}
 	for {
 		entries, err := f.client.History(ctx, api.HistoryQuery{App: f.id, After: f.after})
@@ -139,6 +139,16 @@ func (f *follower) look(ctx context.Context) (*api.Application, error) {
 		}
 		if len(entries) == 0 {
 			return a, nil
+		}
+	}
+}
+
+// know remembers what the entries do not say: the name, and which jobs are removals that began before we looked.
+func (f *follower) know(a *api.Application) {
+	f.name = a.Name
+	for i := range a.Jobs {
+		if j := &a.Jobs[i]; j.Cleans != "" || (j.Type == "DeleteDeployment" && j.State != "Finished") {
+			f.removing[j.ID] = true
 		}
 	}
 }
@@ -216,12 +226,8 @@ func (f *follower) show(e *api.Entry) {
 		f.say("stopping", e.Component, e.Message)
 	case "job.placed":
 		f.say("placed", e.Component+" "+e.Message, "")
-	case "job.promoted", "job.takenover":
-		f.say("taken", e.Component, e.Message)
-	case "job.progressing":
-		f.say("deploying", e.Component, e.Message)
-	case "job.finished":
-		f.finished(e)
+	case "job.promoted", "job.takenover", "job.progressing", "job.finished":
+		f.worked(e)
 	case "job.waiting":
 		// application.unplaced says it once for all
 	default:
@@ -230,11 +236,19 @@ func (f *follower) show(e *api.Entry) {
 	}
 }
 
-func (f *follower) finished(e *api.Entry) {
-	if f.removing[e.JobID] {
+// worked writes what an agent did; of a removal only its end.
+func (f *follower) worked(e *api.Entry) {
+	removal := f.removing[e.JobID]
+	switch {
+	case removal && e.Event == "job.finished":
 		delete(f.removing, e.JobID)
 		f.say("removed", e.Component+" "+e.Message, "")
-		return
+	case removal:
+	case e.Event == "job.finished":
+		f.say("deployed", e.Component, e.Message)
+	case e.Event == "job.progressing":
+		f.say("deploying", e.Component, e.Message)
+	default:
+		f.say("taken", e.Component, e.Message)
 	}
-	f.say("deployed", e.Component, e.Message)
 }

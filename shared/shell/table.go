@@ -109,8 +109,8 @@ func two(a int, unit string, b int, smaller string) string {
 	return fmt.Sprintf("%d%s%d%s", a, unit, b, smaller)
 }
 
-// shortID is the beginning of an id that lists show: ids made in different milliseconds differ in it.
-func shortID(id string) string { return id[:min(len(id), 13)] }
+// shortID is the beginning of an application's id that lists show; its namespace ends in it, too.
+func shortID(id string) string { return id[:min(len(id), 8)] }
 
 // or returns text, or "-" for nothing.
 func or(text string) string {

@@ -1,0 +1,172 @@
+package shell_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/test/inprocess"
+)
+
+// TestATour does what a new user would, one command after the other; its golden file shows every output.
+func TestATour(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	var tr transcript
+	do := func(line string) result {
+		args := strings.Fields(line)
+		r := h.run(args...)
+		tr.add(r, args...)
+		return r
+	}
+	do("get apps")
+	do("get clusters -o wide")
+	do("get nodes")
+	do("get nodes -o wide --cluster edge")
+	do("plan -f testdata/shop.yaml")
+	do("explain -f testdata/shop.yaml")
+
+	// The agents set to work once the placement has been seen.
+	h.at(2, func() { require.Equal(t, 2, h.work()) })
+	do("apply -f testdata/shop.yaml --wait")
+	do("get apps")
+	do("get apps -o wide")
+	do("get jobs")
+	do("get jobs -o wide --orchestrator nuvla --state Finished")
+	do("describe app shop")
+	do("explain app shop")
+	do("plan -f testdata/shop.yaml")
+	do("apply -f testdata/shop.yaml")
+	do("plan -f testdata/shop-green.yaml")
+	h.at(3, func() { require.Equal(t, 1, h.work()) })
+	do("apply -f testdata/shop-green.yaml --wait")
+	do("wait app shop --for=finished")
+
+	do("fleet")
+	do("fleet drain edge-1")
+	h.sys.SaveTopology(inprocess.Drain(inprocess.Topology(time.Now()), "edge/edge-1"))
+	do("get apps -o wide")
+	do("explain app shop")
+	h.sys.SaveTopology(inprocess.Topology(time.Now().Add(time.Millisecond)))
+	for n := range 6 {
+		h.at(3+n, func() { h.work() }) // first what the drained node is left with; that makes room for the camera
+	}
+	do("wait app shop")
+
+	do("events --app shop --tail 4")
+	do("events --app shop --tail 2 -o wide")
+	h.at(3, func() { h.work() })
+	do("stop app shop --wait")
+	do("apply -f testdata/shop.yaml")
+	h.at(3, func() { h.work() })
+	do("start app shop -w")
+	h.at(3, func() { h.work() })
+	do("delete app shop")
+	do("wait app shop --for=deleted")
+	do("submit -f testdata/huge.yaml")
+	do("describe app huge --history 2")
+	do("explain app huge")
+	do("delete app huge --no-wait")
+	require.Empty(t, h.sys.Broker.Failures())
+	golden(t, "tour.golden", hideTraces(tr.String()))
+}
+
+// hideTraces makes trace ids, causes and event ids steady.
+func hideTraces(text string) string {
+	return traces.ReplaceAllString(text, strings.Repeat("0", 32))
+}
+
+func TestASecondLookAtAnApplicationThatFails(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.ok("apply", "-f", "testdata/shop.yaml")
+	agent := h.sys.Agent("nuvla", "agent-edge")
+	for _, j := range agent.Take() {
+		agent.Report(j, "Degraded", "Degraded", "the image\x1b[31m cannot be pulled\n!")
+	}
+	out := h.ok("describe", "app", "shop")
+	require.Contains(t, out, "Degraded")
+	require.Contains(t, out, "the image [31m cannot be pulled !", "what others write cannot steer the terminal")
+	require.NotContains(t, out, "\x1b")
+}
+
+func TestWaitingEnds(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		before []string // commands
+		args   string
+		code   int
+		says   []string
+	}{
+		"when the time is up": {
+			[]string{"apply -f testdata/huge.yaml"},
+			"wait app huge --timeout 20ms", 1,
+			[]string{"huge is not available in time: it is Pending", "littoral explain app"},
+		},
+		"at once when it will never be available": {
+			[]string{"apply -f testdata/huge.yaml", "stop app huge"}, "wait app huge", 1, []string{"asked to stop", "littoral start app"},
+		},
+		"at once when nobody asked for its deletion": {
+			[]string{"apply -f testdata/huge.yaml"}, "wait app huge --for=deleted", 1, []string{"nobody has asked", "littoral delete app"},
+		},
+		"at once when nobody asked for its stop": {
+			[]string{"apply -f testdata/huge.yaml"}, "wait app huge --for=stopped", 1, []string{"is meant to run", "littoral stop app"},
+		},
+		"with a usage error for a time of nothing": {
+			[]string{"apply -f testdata/huge.yaml"}, "wait app huge --timeout 0s", 2, []string{"--timeout"},
+		},
+		"at once when it is stopped already": {
+			[]string{"apply -f testdata/huge.yaml", "stop app huge"}, "wait app huge --for=stopped", 0, nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHost(t)
+			for _, line := range row.before {
+				h.ok(strings.Fields(line)...)
+			}
+			r := h.run(strings.Fields(row.args)...)
+			require.Equal(t, row.code, r.code, "%s%s", r.out, r.err)
+			for _, text := range row.says {
+				require.Contains(t, r.err, text)
+			}
+		})
+	}
+}
+
+func TestWaitingOutlivesAServerThatIsAwayForAWhile(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.ok("apply", "-f", "testdata/shop.yaml")
+	gets := 0
+	h.onPath = func(r *http.Request) int {
+		if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/jobmanager/groups/") {
+			if gets++; gets > 1 && gets < 9 { // longer than the client is patient with one call
+				return http.StatusServiceUnavailable
+			}
+			if gets == 9 {
+				h.work()
+			}
+		}
+		return 0
+	}
+	out := h.ok("wait", "app", "shop")
+	require.Contains(t, out, "available")
+	require.GreaterOrEqual(t, gets, 9)
+}
+
+func TestARoleThatMayOnlyLook(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	for line, code := range map[string]int{
+		"get apps": 0, "get jobs": 0, "get nodes": 0, "events": 0, "plan -f testdata/shop.yaml": 1, "explain -f testdata/shop.yaml": 0,
+		"apply -f testdata/shop.yaml": 1,
+	} {
+		r := h.as(t.Context(), auth.Viewer, strings.Fields(line)...)
+		require.Equal(t, code, r.code, "%s: %s", line, r.err)
+	}
+}

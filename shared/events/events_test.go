@@ -104,7 +104,7 @@ func TestPublish_saysWhatWentWrong(t *testing.T) {
 	t.Parallel()
 	e, err := events.New(t.Context(), "/x", events.JobReady, "j1", job())
 	require.NoError(t, err)
-	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }))
+	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
 	defer busy.Close()
 	for address, want := range map[string]string{"": "K_SINK", busy.URL: "503", "http://127.0.0.1:1": "refused"} {
 		err := events.HTTPPublisher{URL: address, Client: busy.Client()}.Publish(t.Context(), e)

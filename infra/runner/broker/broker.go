@@ -1,8 +1,9 @@
-// Package broker is the Broker of the laptop host: it keeps what it accepts in Postgres and delivers it as Knative does.
+// Package broker is the Broker of the laptop host: it keeps what it accepts in Postgres and delivers it as Knative
+// does.
 //
-// Accepting an event stores one row per matching Trigger before the sender is answered, so a kill -9 loses nothing; a row
-// goes when its delivery is done. Deliveries start at once in this process, nothing polls. It is at-least-once, like any
-// Broker: a crash between a delivery and the removal of its row delivers again.
+// Accepting an event stores one row per matching Trigger before the sender is answered, so a kill -9 loses nothing; a
+// row goes when its delivery is done. Deliveries start at once in this process, nothing polls. It is at-least-once,
+// like any Broker: a crash between a delivery and the removal of its row delivers again.
 package broker
 
 import (
@@ -176,8 +177,8 @@ func (p Publisher) Publish(ctx context.Context, e cloudevents.Event) error {
 	return p.to.Ingest(ctx, p.name, e)
 }
 
-// resume takes up every stored delivery. Those of a Trigger that is gone become dead letters: a cluster would drop them,
-// here somebody can still look at them.
+// resume takes up every stored delivery. Those of a Trigger that is gone become dead letters: a cluster would drop
+// them, here somebody can still look at them.
 func (b *Broker) resume(ctx context.Context) error {
 	rows, err := b.durable.Query(ctx, selectDeliveries)
 	if err != nil {
@@ -216,8 +217,8 @@ func (b *Broker) resume(ctx context.Context) error {
 	return nil
 }
 
-// Stop begins no more deliveries and waits until those under way have ended; when ctx ends first, they are cut off. What
-// was not delivered is on disk. Events are accepted and kept until the very end.
+// Stop begins no more deliveries and waits until those under way have ended; when ctx ends first, they are cut off.
+// What was not delivered is on disk. Events are accepted and kept until the very end.
 func (b *Broker) Stop(ctx context.Context) error {
 	b.mu.Lock()
 	b.stopping = true

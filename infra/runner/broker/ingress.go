@@ -12,13 +12,15 @@ import (
 	"github.com/littoral-project/littoral/shared/trace"
 )
 
-// Ingress takes events at POST /<namespace>/<broker>, in binary or structured mode, and answers 202 when they are stored.
+// Ingress takes events at POST /<namespace>/<broker>, in binary or structured mode, and answers 202 when they are
+// stored.
 func (b *Broker) Ingress() http.Handler {
 	router := function.NewRouter()
 	router.Handle("POST /{namespace}/{broker}", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		e, err := events.FromRequest(r)
 		if err == nil {
-			err = b.Ingest(r.Context(), types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("broker")}, e)
+			to := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("broker")}
+			err = b.Ingest(r.Context(), to, e)
 		}
 		if err != nil {
 			refuse(w, r, err)

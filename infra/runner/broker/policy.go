@@ -11,7 +11,8 @@ import (
 	eventingduckv1 "knative.dev/eventing/pkg/apis/duck/v1"
 )
 
-// policy is a delivery spec with its periods read: when a delivery is tried again, and for how long one attempt may take.
+// policy is a delivery spec with its periods read: when a delivery is tried again, and for how long one attempt may
+// take.
 //
 // The rules are those of Knative's dispatcher (eventing, pkg/kncloudevents/retries.go), its precision of a tenth of a
 // second included.

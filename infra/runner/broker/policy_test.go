@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The expected values are those of Knative's own dispatcher, kncloudevents.RetryConfigFromDeliverySpec and SelectiveRetry
-// of eventing v0.50.0; importing it to compare would bring in half a control plane.
+// The expected values are those of Knative's own dispatcher, kncloudevents.RetryConfigFromDeliverySpec and
+// SelectiveRetry of eventing v0.50.0; importing it to compare would bring in half a control plane.
 func TestPolicy(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// schema holds two tables: what is still to be delivered, and what could not be. The lock keeps two hosts from making it
-// at once. A delivery with dead_letter set goes to the dead letter sink instead of the subscriber.
+// schema holds two tables: what is still to be delivered, and what could not be. The lock keeps two hosts from making
+// it at once. A delivery with dead_letter set goes to the dead letter sink instead of the subscriber.
 const schema = `
 select pg_advisory_xact_lock(hashtext('littoral broker schema'));
 create schema if not exists broker;
@@ -44,8 +44,8 @@ select trigger, $2::json, $3::bigint from unnest($1::text[]) with ordinality as 
 	selectDeliveries = `select id, trigger, event, attempt, due, dead_letter from broker.deliveries order by id`
 	deleteDelivery   = `delete from broker.deliveries where id = $1`
 	postponeDelivery = `update broker.deliveries set attempt = $2, due = $3 where id = $1`
-	insertDeadLetter = `insert into broker.dead_letters (trigger, event, attempts, destination, code, answer, sink, sink_state)
-values ($1, $2, $3, $4, $5, $6, $7, $8) returning id`
+	insertDeadLetter = `insert into broker.dead_letters
+(trigger, event, attempts, destination, code, answer, sink, sink_state) values ($1, $2, $3, $4, $5, $6, $7, $8) returning id`
 	updateDeadLetter  = `update broker.dead_letters set sink_state = $2 where id = $1`
 	selectDeadLetters = `select id, at, trigger, event, attempts, destination, code, answer, sink, sink_state
 from broker.dead_letters order by id desc limit $1`

@@ -76,8 +76,8 @@ func (h *Host) readSettings() (settings, error) {
 	return s, nil
 }
 
-// environ gives functions their own settings where they look for them, in the process's environment: the plain values of
-// their Services under each function's prefix, and the host's Prometheus. What the user has set stays.
+// environ gives functions their own settings where they look for them, in the process's environment: the plain values
+// of their Services under each function's prefix, and the host's Prometheus. What the user has set stays.
 func environ(services []service) error {
 	values := map[string]string{"PROMETHEUS_ADDRESS": "http://" + prometheusHost}
 	for _, s := range services {

@@ -1,8 +1,8 @@
 // Package host runs all of Littoral in one process on a laptop, from the YAML that a cluster would be given.
 //
-// It brings what a cluster has in place: a Postgres, a Prometheus, an OpenID Connect issuer, a Broker, cron, and a simulated
-// fleet. Functions run as they are, behind one base URL. State lives in one directory, the home; a kill -9 of the host
-// loses nothing that was answered.
+// It brings what a cluster has in place: a Postgres, a Prometheus, an OpenID Connect issuer, a Broker, cron, and a
+// simulated fleet. Functions run as they are, behind one base URL. State lives in one directory, the home; a kill -9 of
+// the host loses nothing that was answered.
 package host
 
 import (
@@ -141,8 +141,8 @@ func (h *Host) start(ctx context.Context) error {
 // onStop adds something that Stop undoes before all that was added earlier.
 func (h *Host) onStop(undo func(context.Context) error) { h.undo = append(h.undo, undo) }
 
-// Stop drains and ends everything: the fleet, cron, HTTP, deliveries, Prometheus, Postgres. When ctx ends first, what is
-// under way is cut off; it is on disk and goes on after the next start.
+// Stop drains and ends everything: the fleet, cron, HTTP, deliveries, Prometheus, Postgres. When ctx ends first, what
+// is under way is cut off; it is on disk and goes on after the next start.
 func (h *Host) Stop(ctx context.Context) error {
 	var errs []error
 	for i := len(h.undo) - 1; i >= 0; i-- {

@@ -2,7 +2,7 @@ package host
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -52,7 +52,7 @@ func startPostgres(
 		return nil, err
 	}
 	if err := p.server.EnsureDatabase(ctx, database); err != nil {
-		return nil, fmt.Errorf("%w (%v)", err, p.stop())
+		return nil, errors.Join(err, p.stop())
 	}
 	p.url = p.server.URL(database)
 	go p.keepAlive(context.WithoutCancel(ctx), log, fail)

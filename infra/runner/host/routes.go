@@ -23,8 +23,8 @@ const (
 	brokerPath     = "/broker"
 )
 
-const page = `Littoral, on this machine: functions, Postgres, Prometheus, OpenID Connect and a simulated fleet in one process.
-It is for laptops, tests and demos; on a cluster the same functions run under Knative.
+const page = `Littoral, on this machine: functions, Postgres, Prometheus, OpenID Connect and a simulated fleet in one
+process. It is for laptops, tests and demos; on a cluster the same functions run under Knative.
 
   /jobmanager/  /matchmaker/  /aggregator/   the API (each has a home route)
   /fleet                                     the simulated clusters, and how to make them fail

@@ -8,8 +8,8 @@ import (
 	"github.com/littoral-project/littoral/shared/shell"
 )
 
-// apply does what "littoral apply --wait" does, over the public API. A failure is shown and the host serves on: the file
-// may be mended and applied again.
+// apply does what "littoral apply --wait" does, over the public API. A failure is shown and the host serves on: the
+// file may be mended and applied again.
 func apply(ctx context.Context, h *host.Host, file string) {
 	sh := shell.Shell{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,

@@ -31,8 +31,8 @@ type flags struct {
 	LogLevel slog.Level `default:"INFO" env:"LOG_LEVEL" placeholder:"LEVEL" help:"Least level in HOME/log: DEBUG, INFO, WARN or ERROR."`
 }
 
-const description = `Runs Littoral on this machine: all functions with a Postgres, a Prometheus, an OpenID Connect issuer and a simulated
-fleet of clusters in one process. It is for laptops, tests and demos.
+const description = `Runs Littoral on this machine: all functions with a Postgres, a Prometheus, an OpenID Connect issuer
+and a simulated fleet of clusters in one process. It is for laptops, tests and demos.
 
 It writes access tokens to HOME/token-admin, token-operator, token-viewer and token-agent and keeps them fresh.
 Ctrl-C stops everything; state stays in the home. A second Ctrl-C does not wait.`
@@ -163,5 +163,6 @@ Access tokens are in %[2]s; try, in another terminal:
   curl -H "Authorization: Bearer $(cat %[5]s)" %[1]s/jobmanager/groups
 
 Ctrl-C stops it; state stays in %[6]s.
-`, h.URL(), filepath.Join(f.Home, "token-{admin,operator,viewer,agent}"), env, first, filepath.Join(f.Home, "token-viewer"), f.Home)
+`, h.URL(), filepath.Join(f.Home, "token-{admin,operator,viewer,agent}"), env, first,
+		filepath.Join(f.Home, "token-viewer"), f.Home)
 }

@@ -1,8 +1,8 @@
 // Package manifests reads the YAML that a cluster would be given, for the laptop host to act on.
 //
 // It builds a kustomize overlay, decodes every object strictly and runs the defaults and checks of the Knative types
-// themselves, so what starts here is what a cluster accepts. All faults are reported at once, each with its file, object
-// and field.
+// themselves, so what starts here is what a cluster accepts. All faults are reported at once, each with its file,
+// object and field.
 package manifests
 
 import (

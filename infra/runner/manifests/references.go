@@ -57,7 +57,7 @@ func (s *Set) exists(d *duckv1.Destination) error {
 	}
 	key := types.NamespacedName{Namespace: d.Ref.Namespace, Name: d.Ref.Name}
 	group, _, _ := strings.Cut(d.Ref.APIVersion, "/")
-	known := false
+	var known bool
 	switch group + " " + d.Ref.Kind {
 	case "serving.knative.dev Service":
 		_, known = s.Services[key]

@@ -1,8 +1,8 @@
-// Package mesh gives Services and Brokers the addresses that a cluster gives them, and answers those addresses inside this
-// process.
+// Package mesh gives Services and Brokers the addresses that a cluster gives them, and answers those addresses inside
+// this process.
 //
-// Code that sends events speaks plain HTTP to http://<name>.<namespace>.svc.cluster.local and need not know which of the
-// two it is on.
+// Code that sends events speaks plain HTTP to http://<name>.<namespace>.svc.cluster.local and need not know which of
+// the two it is on.
 package mesh
 
 import (
@@ -68,8 +68,8 @@ func (m *Mesh) Handle(host string, h http.Handler) {
 	m.handlers[host] = h
 }
 
-// RoundTrip implements http.RoundTripper. When the request is given up, it returns at once, as a broken connection would
-// make it, and the handler sees its context end.
+// RoundTrip implements http.RoundTripper. When the request is given up, it returns at once, as a broken connection
+// would make it, and the handler sees its context end.
 func (m *Mesh) RoundTrip(r *http.Request) (*http.Response, error) {
 	m.mu.RLock()
 	h := m.handlers[r.URL.Host]
@@ -105,9 +105,9 @@ func (m *Mesh) RoundTrip(r *http.Request) (*http.Response, error) {
 // serve turns a panic into the error that a client of a crashed server sees.
 func serve(h http.Handler, w http.ResponseWriter, r *http.Request) (err error) {
 	defer func() {
-		switch p := recover(); {
-		case p == nil:
-		case p == http.ErrAbortHandler: //nolint:errorlint // a panic value
+		switch p := recover(); p {
+		case nil:
+		case http.ErrAbortHandler:
 			err = errors.New("connection reset by the handler")
 		default:
 			err = fmt.Errorf("the handler panicked: %v\n%s", p, debug.Stack())

@@ -51,8 +51,8 @@ func runAs(dir string) (account, error) {
 // outside is where root keeps the data of a directory that the account cannot reach.
 const outside = "/var/lib/littoral"
 
-// settle makes the data directory and returns where it really is. Below a directory that only root may enter (a clone in
-// /root, say) no other account can work, so there the data goes to /var/lib/littoral and dir becomes a link to it.
+// settle makes the data directory and returns where it really is. Below a directory that only root may enter (a clone
+// in /root, say) no other account can work, so there the data goes to /var/lib/littoral and dir becomes a link to it.
 func (a account) settle(dir string) (string, error) {
 	if target, err := os.Readlink(dir); err == nil {
 		if err := os.MkdirAll(target, 0o700); err != nil {
@@ -130,7 +130,8 @@ func (a account) reaches(dir string) bool {
 // maxSocketDir keeps the socket's path within the 107 bytes that Linux allows (103 on macOS), ".s.PGSQL.5432" included.
 const maxSocketDir = 85
 
-// socketDir returns the data directory, which is private, or a private short one when its path is too long for a socket.
+// socketDir returns the data directory, which is private, or a private short one when its path is too long for a
+// socket.
 func (a account) socketDir(dir string) (string, error) {
 	if len(dir) <= maxSocketDir {
 		return dir, nil

@@ -15,8 +15,8 @@ import (
 // debianBin is where Debian keeps the server's programs of each major version, outside the PATH.
 const debianBin = "/usr/lib/postgresql"
 
-// binaries returns the directory of initdb and postgres: from the machine, else from Debian's packages when we are root,
-// else downloaded. major, when not "", is the version that a data directory asks for.
+// binaries returns the directory of initdb and postgres: from the machine, else from Debian's packages when we are
+// root, else downloaded. major, when not "", is the version that a data directory asks for.
 func binaries(ctx context.Context, major string, notice func(string)) (string, error) {
 	if dir, ok := find(major); ok {
 		return dir, nil

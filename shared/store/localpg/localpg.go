@@ -110,8 +110,9 @@ func (s *Server) EnsureDatabase(ctx context.Context, name string) error {
 		return fmt.Errorf("local Postgres: %w", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
+	const isThere = `select exists (select from pg_database where datname = $1)`
 	var exists bool
-	if err := conn.QueryRow(ctx, `select exists (select from pg_database where datname = $1)`, name).Scan(&exists); err != nil {
+	if err := conn.QueryRow(ctx, isThere, name).Scan(&exists); err != nil {
 		return fmt.Errorf("local Postgres: %w", err)
 	}
 	if exists {

@@ -99,8 +99,8 @@ func (s *Server) launch(ctx context.Context) error {
 	}
 }
 
-// spawn starts the program so that it ends with us: on Linux the kernel sends it SIGINT (a fast, clean shutdown) when the
-// thread that started it dies, which is why that thread is held until the program has ended.
+// spawn starts the program so that it ends with us: on Linux the kernel sends it SIGINT (a fast, clean shutdown) when
+// the thread that started it dies, which is why that thread is held until the program has ended.
 func spawn(program string, args []string, as account, log io.Writer) (*process, error) {
 	p := &process{done: make(chan struct{}), tail: &tail{}}
 	p.cmd = exec.Command(program, args...)
@@ -151,8 +151,8 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// stopLeftover ends a server that a process before us left running on dir, and removes a postmaster.pid whose number now
-// belongs to something else, which Postgres would take for a living server.
+// stopLeftover ends a server that a process before us left running on dir, and removes a postmaster.pid whose number
+// now belongs to something else, which Postgres would take for a living server.
 func stopLeftover(ctx context.Context, dir string) error {
 	file := filepath.Join(dir, "postmaster.pid")
 	text, err := os.ReadFile(file)

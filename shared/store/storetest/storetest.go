@@ -1,4 +1,5 @@
-// Package storetest gives each test a migrated Postgres database of its own, cloned from a template in a few milliseconds.
+// Package storetest gives each test a migrated Postgres database of its own, cloned from a template in a few
+// milliseconds.
 //
 // A package that uses it needs
 //

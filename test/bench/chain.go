@@ -1,0 +1,249 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/littoral-project/littoral/infra/runner/fleet"
+)
+
+const (
+	chainUsual  = 100
+	chainWarmUp = 5
+	chainFile   = "test/examples/hello.yaml"
+)
+
+// chainResult is how long it takes from handing in a descriptor until it is Available.
+type chainResult struct {
+	Applications int        `json:"applications"`
+	P50          float64    `json:"p50Ms"`
+	P99          float64    `json:"p99Ms"`
+	Stages       []stageRow `json:"stages"` // by function, in the order of their first call
+}
+
+type stageRow struct {
+	Function string  `json:"function"`
+	Calls    float64 `json:"callsPerApplication"`
+	P50      float64 `json:"p50Ms"` // per application: of all its calls, what they caused not included
+	SQL      float64 `json:"sqlP50Ms"`
+	Share    float64 `json:"share"` // of the median of the whole
+}
+
+func runChain(ctx context.Context, w *world) (result, error) {
+	descriptor, err := os.ReadFile(chainFile)
+	if err != nil {
+		return nil, fmt.Errorf("run it from the root of the source: %w", err)
+	}
+	watch := &stopwatch{}
+	s, err := w.newSystem(ctx, "chain", wiring{around: watch.around, tracer: watch})
+	if err != nil {
+		return nil, err
+	}
+	n := times(chainUsual)
+	var total sample
+	watch.reset()
+	for i := range n + chainWarmUp {
+		if err := s.look(ctx); err != nil {
+			return nil, err
+		}
+		watch.begin()
+		begin := time.Now()
+		id, err := s.bringUp(ctx, descriptor)
+		if err != nil {
+			return nil, err
+		}
+		took := time.Since(begin)
+		watch.end(i >= chainWarmUp)
+		if i >= chainWarmUp {
+			total.add(took)
+		}
+		if err := s.takeDown(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	return chainResult{Applications: n, P50: total.p50(), P99: total.p99(), Stages: watch.rows(n, total.p50())}, nil
+}
+
+// bringUp hands the descriptor in, lets every agent work once and sees it Available.
+func (s *system) bringUp(ctx context.Context, descriptor []byte) (id string, err error) {
+	var g group
+	if err := s.call(ctx, "operator", http.MethodPost, "/jobmanager/groups", descriptor, &g); err != nil {
+		return "", err
+	}
+	if err := s.finish(ctx); err != nil {
+		return "", err
+	}
+	if err := s.call(ctx, "viewer", http.MethodGet, "/jobmanager/groups/"+g.ID, nil, &g); err != nil {
+		return "", err
+	}
+	if g.Status != "Available" {
+		return "", fmt.Errorf("the application is %s, not Available", g.Status)
+	}
+	return g.ID, nil
+}
+
+// takeDown leaves the infrastructure as it was.
+func (s *system) takeDown(ctx context.Context, id string) error {
+	if err := s.call(ctx, "operator", http.MethodPut, "/jobmanager/groups/stop/"+id, nil, nil); err != nil {
+		return err
+	}
+	if err := s.finish(ctx); err != nil {
+		return err
+	}
+	return s.call(ctx, "operator", http.MethodDelete, "/jobmanager/groups/"+id, nil, nil)
+}
+
+// stopwatch tells how long each function worked. Calls come one after the other; one that is delivered an event while
+// another still answers interrupts that one's time.
+type stopwatch struct {
+	mu      sync.Mutex
+	running []string
+	since   time.Time
+	asked   time.Time // start of the statement under way
+	order   []string
+	now     map[string]*spent // of the application under way
+	all     map[string]*stage
+}
+
+type spent struct {
+	calls     int
+	time, sql time.Duration
+}
+
+type stage struct {
+	calls     int
+	time, sql sample
+}
+
+func (w *stopwatch) reset() { w.all = map[string]*stage{} }
+
+func (w *stopwatch) begin() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = map[string]*spent{}
+}
+
+func (w *stopwatch) end(counts bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, s := range w.now {
+		if !counts {
+			continue
+		}
+		if w.all[name] == nil {
+			w.all[name] = &stage{}
+		}
+		w.all[name].calls += s.calls
+		w.all[name].time.add(s.time)
+		w.all[name].sql.add(s.sql)
+	}
+	w.now = nil
+}
+
+func (w *stopwatch) around(name string, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		w.enter(name)
+		defer w.leave()
+		h.ServeHTTP(out, r)
+	})
+}
+
+func (w *stopwatch) enter(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.charge()
+	w.running = append(w.running, name)
+	if w.now == nil {
+		return
+	}
+	if w.now[name] == nil {
+		w.now[name] = &spent{}
+	}
+	w.now[name].calls++
+	if !slices.Contains(w.order, name) {
+		w.order = append(w.order, name)
+	}
+}
+
+func (w *stopwatch) leave() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.charge()
+	w.running = w.running[:len(w.running)-1]
+}
+
+// charge books the time since the last change on whoever worked.
+func (w *stopwatch) charge() {
+	now := time.Now()
+	if s := w.current(); s != nil {
+		s.time += now.Sub(w.since)
+	}
+	w.since = now
+}
+
+func (w *stopwatch) current() *spent {
+	if len(w.running) == 0 {
+		return nil
+	}
+	return w.now[w.running[len(w.running)-1]]
+}
+
+// TraceQueryStart makes it a tracer of pgx.
+func (w *stopwatch) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked = time.Now()
+	return ctx
+}
+
+// TraceQueryEnd books the time that Postgres took.
+func (w *stopwatch) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s := w.current(); s != nil {
+		s.sql += time.Since(w.asked)
+	}
+}
+
+func (w *stopwatch) rows(applications int, whole float64) []stageRow {
+	var rows []stageRow
+	for _, name := range w.order {
+		s := w.all[name]
+		if s == nil {
+			continue
+		}
+		rows = append(rows, stageRow{
+			Function: name, Calls: float64(s.calls) / float64(applications), P50: s.time.p50(), SQL: s.sql.p50(),
+			Share: s.time.p50() / whole,
+		})
+	}
+	return rows
+}
+
+func (r chainResult) print(w io.Writer) {
+	rows := [][]string{{"function", "calls", "p50 ms", "of it SQL", "share"}}
+	rest := r.P50
+	for _, s := range r.Stages {
+		rest -= s.P50
+		rows = append(rows, []string{
+			s.Function, strconv.FormatFloat(s.Calls, 'f', 1, 64), say(s.P50), say(s.SQL), fmt.Sprintf("%.0f%%", 100*s.Share),
+		})
+	}
+	rows = append(rows,
+		[]string{"HTTP, routing, agents", "", say(rest), "", fmt.Sprintf("%.0f%%", 100*rest/r.P50)},
+		[]string{"submit to Available", "", say(r.P50), "", "p99 " + say(r.P99)},
+	)
+	table(w, rows)
+	_, _ = fmt.Fprintf(w, "\n%d applications of %s (2 components), one after the other; %d agents poll once each and report "+
+		"without delay.\nAll functions in one process over HTTP, events delivered at once, Postgres with fsync on.\n",
+		r.Applications, chainFile, len(fleet.Default().Clusters))
+}

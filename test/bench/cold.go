@@ -1,0 +1,263 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/littoral-project/littoral/functions"
+)
+
+// The budgets of a function.
+const (
+	budgetP50 = 10.0 // ms
+	budgetP99 = 50.0 // ms
+	budgetRSS = 16.0 // MiB
+	budgetZip = 6.0  // MB
+)
+
+const (
+	module    = "github.com/littoral-project/littoral"
+	hello     = "hello"
+	coldUsual = 100 // processes of each function
+)
+
+// coldResult is process start to first answer.
+type coldResult struct {
+	Rounds    int       `json:"rounds"`
+	Functions []coldRow `json:"functions"` // the first is hello, which the others are compared with
+}
+
+type coldRow struct {
+	Name   string  `json:"name"`
+	Listen float64 `json:"listenMs"` // median of exec to the first accepted connection
+	P50    float64 `json:"p50Ms"`    // of exec to the whole answer
+	P99    float64 `json:"p99Ms"`
+	Ratio  float64 `json:"ratioToHello"` // of the medians
+	CPU    float64 `json:"cpuMs"`        // median of user and system time of the process
+	RSS    float64 `json:"rssMiB"`       // median, just after the answer
+	Size   float64 `json:"sizeMB"`       // stripped binary
+	Zip    float64 `json:"gzipMB"`
+	Misses string  `json:"misses,omitempty"`
+}
+
+func runCold(ctx context.Context, w *world) (result, error) {
+	programs, err := build(ctx, w.dir)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newScene(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(cases))
+	for _, entry := range functions.Registry {
+		if cases[entry.Name] == nil {
+			return nil, fmt.Errorf("%s has no request in cold_cases.go", entry.Name)
+		}
+		names = append(names, entry.Name)
+	}
+	slices.Sort(names)
+	names = append([]string{hello}, names...)
+
+	n := times(coldUsual)
+	found := map[string]*starts{}
+	// All functions take turns, so that a neighbour's noise hits them alike.
+	for range n {
+		if err := s.system.look(ctx); err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			if found[name] == nil {
+				found[name] = &starts{}
+			}
+			if err := s.start(ctx, name, programs[name], found[name]); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	r := coldResult{Rounds: n}
+	for _, name := range names {
+		row, err := found[name].row(name, programs[name], found[hello])
+		if err != nil {
+			return nil, err
+		}
+		r.Functions = append(r.Functions, row)
+	}
+	return r, nil
+}
+
+// build makes every function and hello as an image would hold them, and returns their files by name.
+func build(ctx context.Context, dir string) (map[string]string, error) {
+	at := filepath.Join(dir, "bin")
+	args := []string{"build", "-trimpath", "-ldflags", "-s -w", "-o", at + "/", module + "/test/bench/" + hello}
+	programs := map[string]string{hello: filepath.Join(at, hello)}
+	for main, entry := range functions.Registry {
+		args = append(args, main)
+		programs[entry.Name] = filepath.Join(at, path.Base(main))
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return programs, nil
+}
+
+// starts are the measurements of one function.
+type starts struct{ listen, answer, cpu, rss sample }
+
+func (m *starts) row(name, program string, base *starts) (coldRow, error) {
+	size, zipped, err := weigh(program)
+	if err != nil {
+		return coldRow{}, err
+	}
+	row := coldRow{
+		Name: name, Listen: m.listen.p50(), P50: m.answer.p50(), P99: m.answer.p99(), CPU: m.cpu.p50(), RSS: m.rss.p50(),
+		Ratio: m.answer.p50() / base.answer.p50(), Size: size, Zip: zipped,
+	}
+	var misses []string
+	for _, b := range []struct {
+		what          string
+		value, budget float64
+	}{{"p50", row.P50, budgetP50}, {"p99", row.P99, budgetP99}, {"RSS", row.RSS, budgetRSS}, {"image", row.Zip, budgetZip}} {
+		if b.value > b.budget {
+			misses = append(misses, b.what)
+		}
+	}
+	row.Misses = strings.Join(misses, " ")
+	return row, nil
+}
+
+// weigh returns the size of a file in MB, as it is and compressed as a layer of an image is.
+func weigh(file string) (plain, zipped float64, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0, 0, err
+	}
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	if _, err := z.Write(text); err != nil {
+		return 0, 0, err
+	}
+	if err := z.Close(); err != nil {
+		return 0, 0, err
+	}
+	return float64(len(text)) / 1e6, float64(out.Len()) / 1e6, nil
+}
+
+// start runs a process until it has answered one request.
+func (s *scene) start(ctx context.Context, name, program string, into *starts) error {
+	request, err := s.request(ctx, name)
+	if err != nil {
+		return fmt.Errorf("prepare: %w", err)
+	}
+	port, err := freePort(ctx)
+	if err != nil {
+		return err
+	}
+	var log bytes.Buffer
+	cmd := exec.CommandContext(ctx, program)
+	cmd.Env = append(s.environment(), "PORT="+port)
+	cmd.Stdout, cmd.Stderr = &log, &log
+
+	begin := time.Now()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	conn, err := dial("127.0.0.1:" + port)
+	listening := time.Since(begin)
+	var answer *http.Response
+	var body []byte
+	if err == nil {
+		answer, body, err = exchange(conn, request)
+	}
+	answered := time.Since(begin)
+	rss := resident(cmd.Process.Pid)
+	_ = cmd.Process.Signal(syscall.SIGKILL)
+	_ = cmd.Wait() // it was killed
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, log.Bytes())
+	}
+	if answer.StatusCode/100 != 2 {
+		return fmt.Errorf("answered %s: %s\n%s", answer.Status, body, log.Bytes())
+	}
+	into.listen.add(listening)
+	into.answer.add(answered)
+	into.cpu.add(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime())
+	into.rss = append(into.rss, rss)
+	return nil
+}
+
+// dial knocks every few microseconds until someone opens.
+func dial(address string) (net.Conn, error) {
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		conn, err := net.Dial("tcp", address)
+		if err == nil || time.Now().After(deadline) {
+			return conn, err
+		}
+		time.Sleep(20 * time.Microsecond)
+	}
+}
+
+func exchange(conn net.Conn, request []byte) (*http.Response, []byte, error) {
+	defer func() { _ = conn.Close() }()
+	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		return nil, nil, err
+	}
+	if _, err := conn.Write(request); err != nil {
+		return nil, nil, err
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	return answer, body, err
+}
+
+// resident returns the memory of a process in MiB, pages of its binary included.
+func resident(pid int) float64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, after, _ := strings.Cut(string(text), "VmRSS:")
+	fields := strings.Fields(after)
+	if len(fields) == 0 {
+		return 0
+	}
+	kib, _ := strconv.ParseFloat(fields[0], 64)
+	return kib / 1024
+}
+
+func (r coldResult) print(w io.Writer) {
+	rows := [][]string{{
+		"function", "listens ms", "p50 ms", "p99 ms", "p50/hello", "cpu ms", "RSS MiB", "size MB", "gzip MB", "misses",
+	}}
+	for _, f := range r.Functions {
+		rows = append(rows, []string{
+			f.Name, say(f.Listen), say(f.P50), say(f.P99), say(f.Ratio), say(f.CPU), say(f.RSS), say(f.Size), say(f.Zip),
+			cmp.Or(f.Misses, "-"),
+		})
+	}
+	table(w, rows)
+	_, _ = fmt.Fprintf(w, "\n%d processes of each, in turn. Budgets: p50 %.0f ms, p99 %.0f ms, RSS %.0f MiB, image %.0f MB "+
+		"(gzip of the binary; its base adds under 1 MB).\n", r.Rounds, budgetP50, budgetP99, budgetRSS, budgetZip)
+}

@@ -1,0 +1,26 @@
+// Command hello is the least that a function could be: net/http, one pgx pool, one query. "bench cold" measures every
+// function against it.
+package main
+
+import (
+	"context"
+	"log"
+	"net/http"
+	"os"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+func main() {
+	pool, err := pgxpool.New(context.Background(), os.Getenv("DATABASE_URL"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	http.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
+		var n int
+		if err := pool.QueryRow(r.Context(), `select count(*) from jobs`).Scan(&n); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+	})
+	log.Fatal(http.ListenAndServe(":"+os.Getenv("PORT"), nil)) //nolint:gosec // lives for one request
+}

@@ -1,0 +1,379 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/trace"
+)
+
+const (
+	budgetJobs   = 0.70
+	jobClients   = 8
+	jobCycles    = 750 // of each client in a round
+	jobsUsual    = 7   // rounds
+	jobAgent     = "agent-bench"
+	clientStride = 10_000_000 // between the ids of two clients' jobs
+)
+
+// jobsResult compares the store code with pgbench. A cycle is one job promoted and reported Finished: two transactions
+// and the removal of the published event from the outbox.
+type jobsResult struct {
+	Clients    int        `json:"clients"`
+	Cycles     int        `json:"cyclesPerRound"`
+	Rounds     []jobRound `json:"rounds"`
+	Ours       float64    `json:"cyclesPerSecond"` // medians
+	Raw        float64    `json:"pgbenchCyclesPerSecond"`
+	Ratio      float64    `json:"ratio"`
+	OursCPU    float64    `json:"clientCPUMicrosPerCycle"`
+	RawCPU     float64    `json:"pgbenchCPUMicrosPerCycle"`
+	Statements int        `json:"statementsPerCycle"`
+	Writes     int        `json:"pgbenchStatementsPerCycle"`
+}
+
+type jobRound struct {
+	Ours  float64 `json:"cyclesPerSecond"`
+	Raw   float64 `json:"pgbenchCyclesPerSecond"`
+	Ratio float64 `json:"ratio"`
+}
+
+func runJobs(ctx context.Context, w *world) (result, error) {
+	pgbench, err := findPgbench()
+	if err != nil {
+		return nil, err
+	}
+	address, _, err := w.database(ctx, "jobs")
+	if err != nil {
+		return nil, err
+	}
+	b := &jobBench{address: address, pgbench: pgbench, dir: w.dir}
+	if b.db, err = store.Open(ctx, store.Config{DatabaseURL: address, MaxConns: jobClients}, accepts{}, nil); err != nil {
+		return nil, err
+	}
+	defer b.db.Close()
+	if err := b.record(ctx); err != nil {
+		return nil, err
+	}
+	r := jobsResult{Clients: jobClients, Cycles: jobClients * jobCycles, Statements: b.statements, Writes: b.writes}
+	var ours, raw, ratios, oursCPU, rawCPU sample
+	for range times(jobsUsual) {
+		o, oc, err := b.ours(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p, pc, err := b.raw(ctx)
+		if err != nil {
+			return nil, err
+		}
+		r.Rounds = append(r.Rounds, jobRound{o, p, o / p})
+		ours, raw, ratios = append(ours, o), append(raw, p), append(ratios, o/p)
+		oursCPU, rawCPU = append(oursCPU, oc), append(rawCPU, pc)
+	}
+	r.Ours, r.Raw, r.Ratio, r.OursCPU, r.RawCPU = ours.p50(), raw.p50(), ratios.p50(), oursCPU.p50(), rawCPU.p50()
+	return r, nil
+}
+
+// accepts is a Broker that takes everything at once.
+type accepts struct{}
+
+func (accepts) Publish(context.Context, cloudevents.Event) error { return nil }
+
+// findPgbench looks in the PATH and where Debian keeps it.
+func findPgbench() (string, error) {
+	if program, err := exec.LookPath("pgbench"); err == nil {
+		return program, nil
+	}
+	if found, err := filepath.Glob("/usr/lib/postgresql/*/bin/pgbench"); err == nil && len(found) > 0 {
+		return found[len(found)-1], nil
+	}
+	return "", errors.New("pgbench is not on this machine; Debian has it in the package postgresql")
+}
+
+type jobBench struct {
+	address, pgbench, dir string
+	db                    *store.DB
+	script                string
+	variables             []string // -D arguments of pgbench
+	statements, writes    int
+}
+
+var benchApplication = uuid.MustParse("11111111-1111-7111-8111-111111111111")
+
+// jobID is the id of a client's job number n, as the SQL below makes it.
+func jobID(client, n int) (id uuid.UUID) {
+	binary.BigEndian.PutUint64(id[8:], uint64(client*clientStride+n)) //nolint:gosec // both are small and positive
+	return id
+}
+
+const (
+	sqlApplication = `insert into applications (id, name, namespace, descriptor) values ($1, 'bench', 'bench-11111111', '')`
+
+	// Jobs as the matchmaker leaves them: placed, nobody's.
+	sqlJobs = `insert into jobs (id, application_id, component, replica, type, state, orchestrator, cluster, node, epoch,
+  instruction, cpu_milli, memory_bytes, lost_after, resource_name, conditions)
+select lpad(to_hex(client * $2::bigint + n), 32, '0')::uuid, $1, 'web', client * $2 + n, 'CreateDeployment', 'Created',
+  'ocm', 'cloud', 'cloud-1', 1, $4, 500, 134217728, '5 minutes', 'web', $5
+from generate_series(0, $6 - 1) client, generate_series(1, $3) n`
+)
+
+// seed leaves exactly the jobs of one round.
+func (b *jobBench) seed(ctx context.Context) error {
+	instruction := job.Instruction{ComponentName: "web", Type: "kubernetes", Contents: []job.Content{{
+		Name: "web", YAML: strings.Repeat("# as long as a small Deployment is\n", 25),
+	}}}
+	conditions := []job.Condition{{
+		Type: job.ConditionCreated, Status: "True", ObservedGeneration: 1, LastTransitionTime: time.Now().UTC(),
+		Reason: "AwaitingForExecution", Message: "best of 12 nodes",
+	}}
+	if _, err := b.db.Exec(ctx, `truncate applications, jobs, history, outbox`); err != nil {
+		return err
+	}
+	if _, err := b.db.Exec(ctx, sqlApplication, benchApplication); err != nil {
+		return err
+	}
+	_, err := b.db.Exec(ctx, sqlJobs, benchApplication, clientStride, jobCycles+1, instruction, conditions, jobClients)
+	if err != nil {
+		return err
+	}
+	for _, statement := range []string{`vacuum analyze applications, jobs, history, outbox`, `checkpoint`} {
+		if _, err := b.db.Exec(ctx, statement); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cycle promotes a job and reports it Finished, as the functions do.
+func cycle(ctx context.Context, db *store.DB, id uuid.UUID) error {
+	ctx = trace.WithCause(store.WithSource(trace.Start(ctx, ""), "/functions/bench"), "caller "+jobAgent)
+	err := db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return job.Take(ctx, tx, id, jobAgent, job.DefaultLease)
+	})
+	if err != nil {
+		return err
+	}
+	return db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		_, err := job.Work(ctx, tx, job.Report{
+			ID: id, OwnerID: jobAgent, Type: job.Create, State: job.Finished, Epoch: 1,
+			Resource: job.Resource{UUID: "resource", Name: "web", Conditions: []job.Condition{{
+				Type: job.ConditionAvailable, Status: "True", LastTransitionTime: time.Now().UTC(), Reason: "Reported",
+			}}},
+		}, job.DefaultLease)
+		return err
+	})
+}
+
+// ours runs a round with the store code and returns cycles per second and microseconds of CPU per cycle.
+func (b *jobBench) ours(ctx context.Context) (rate, cpu float64, err error) {
+	if err := b.seed(ctx); err != nil {
+		return 0, 0, err
+	}
+	for client := range jobClients { // every connection has dialled and knows its statements
+		if err := cycle(ctx, b.db, jobID(client, jobCycles+1)); err != nil {
+			return 0, 0, err
+		}
+	}
+	runtime.GC()
+	var running sync.WaitGroup
+	failures := make([]error, jobClients)
+	before, begin := ownCPU(), time.Now()
+	for client := range jobClients {
+		running.Go(func() {
+			for n := 1; n <= jobCycles && failures[client] == nil; n++ {
+				failures[client] = cycle(ctx, b.db, jobID(client, n))
+			}
+		})
+	}
+	running.Wait()
+	took := time.Since(begin)
+	const all = jobClients * jobCycles
+	return all / took.Seconds(), float64((ownCPU() - before).Microseconds()) / all, errors.Join(failures...)
+}
+
+// raw runs a round with pgbench.
+func (b *jobBench) raw(ctx context.Context) (rate, cpu float64, err error) {
+	if err := b.seed(ctx); err != nil {
+		return 0, 0, err
+	}
+	script := filepath.Join(b.dir, "cycle.sql")
+	if err := os.WriteFile(script, []byte(b.script), 0o600); err != nil {
+		return 0, 0, err
+	}
+	args := append([]string{
+		"-n", "-M", "prepared", "-c", strconv.Itoa(jobClients), "-j", strconv.Itoa(runtime.NumCPU()),
+		"-t", strconv.Itoa(jobCycles), "-f", script,
+	}, b.variables...)
+	cmd := exec.CommandContext(ctx, b.pgbench, append(args, b.address)...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return 0, 0, fmt.Errorf("pgbench: %w\n%s", err, out)
+	}
+	found := regexp.MustCompile(`tps = ([0-9.]+) \(without initial connection time\)`).FindSubmatch(out)
+	if found == nil || !bytes.Contains(out, fmt.Appendf(nil, "processed: %d/%d", jobClients*jobCycles, jobClients*jobCycles)) {
+		return 0, 0, fmt.Errorf("pgbench did not say what is expected:\n%s", out)
+	}
+	var done int
+	const finished = `select count(*) from jobs where state = 'Finished'`
+	if err := b.db.QueryRow(ctx, finished).Scan(&done); err != nil || done != jobClients*jobCycles {
+		return 0, 0, errors.Join(err, fmt.Errorf("pgbench finished %d jobs", done))
+	}
+	rate, err = strconv.ParseFloat(string(found[1]), 64)
+	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	return rate, float64(used.Microseconds()) / (jobClients * jobCycles), err
+}
+
+func ownCPU() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// record runs one cycle and makes pgbench's script of the statements that it sent: the same text with the same values,
+// reads left out, ids counted up.
+func (b *jobBench) record(ctx context.Context) error {
+	if err := b.seed(ctx); err != nil {
+		return err
+	}
+	t := &recorder{}
+	db, err := store.Open(ctx, store.Config{DatabaseURL: b.address, MaxConns: 1}, accepts{}, t)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	id := jobID(0, jobCycles+1)
+	if err := cycle(ctx, db, id); err != nil {
+		return err
+	}
+	b.statements = len(t.sent)
+	lines := []string{`\set n :n + 1`, fmt.Sprintf(`\set job :client_id * %d + :n`, clientStride)}
+	b.variables = []string{"-D", "n=0"}
+	for i, s := range t.sent {
+		if strings.HasPrefix(s.sql, "select") {
+			continue
+		}
+		b.writes++
+		text := placeholder.ReplaceAllStringFunc(s.sql, func(p string) string {
+			n, _ := strconv.Atoi(p[1:])
+			return b.operand(fmt.Sprintf("v%d_%d", i, n), s.args[n-1], id)
+		})
+		lines = append(lines, strings.ReplaceAll(text, "\n", " ")+";")
+	}
+	b.script = strings.Join(lines, "\n") + "\n"
+	return nil
+}
+
+var placeholder = regexp.MustCompile(`\$\d+`)
+
+// operand writes an argument as pgbench has it: an expression for the ids that differ from cycle to cycle, else a
+// variable with the value.
+func (b *jobBench) operand(name string, arg any, job uuid.UUID) string {
+	const expression = `lpad(to_hex(:job::bigint), 32, '0')::uuid`
+	switch v := arg.(type) {
+	case uuid.UUID:
+		if v == job {
+			return expression
+		}
+	case *uuid.UUID:
+		if v != nil && *v == job {
+			return expression
+		}
+	case []uuid.UUID: // events, each of one job
+		return "array[" + expression + "]"
+	}
+	value, null := plain(arg)
+	switch {
+	case null:
+		return "null"
+	case value == "": // pgbench has no empty variables
+		return "''"
+	}
+	if _, err := uuid.Parse(value); err == nil && value != benchApplication.String() {
+		return expression // the event's own id
+	}
+	b.variables = append(b.variables, "-D", name+"="+value)
+	return ":" + name
+}
+
+// plain writes a value as Postgres reads it from text.
+func plain(arg any) (text string, null bool) {
+	v := reflect.ValueOf(arg)
+	if !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Slice) && v.IsNil() {
+		return "", true
+	}
+	if v.Kind() == reflect.Pointer {
+		return plain(v.Elem().Interface())
+	}
+	switch a := arg.(type) {
+	case time.Duration:
+		return fmt.Sprintf("%d microseconds", a.Microseconds()), false
+	case time.Time:
+		return a.Format(time.RFC3339Nano), false
+	case uuid.UUID:
+		return a.String(), false
+	case []byte:
+		return string(a), false
+	case json.RawMessage:
+		return string(a), false
+	case []string:
+		return "{" + strings.Join(a, ",") + "}", false
+	}
+	switch v.Kind() {
+	case reflect.String:
+		return v.String(), false
+	case reflect.Struct, reflect.Slice, reflect.Map:
+		text, err := json.Marshal(arg)
+		return string(text), err != nil
+	}
+	return fmt.Sprint(arg), false
+}
+
+// recorder keeps every statement with its arguments.
+type recorder struct{ sent []statement }
+
+type statement struct {
+	sql  string
+	args []any
+}
+
+func (r *recorder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
+	r.sent = append(r.sent, statement{d.SQL, slices.Clone(d.Args)})
+	return ctx
+}
+
+func (r *recorder) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (r jobsResult) print(w io.Writer) {
+	rows := [][]string{{"round", "store cycles/s", "pgbench cycles/s", "ratio"}}
+	for i, x := range r.Rounds {
+		rows = append(rows, []string{strconv.Itoa(i + 1), say(x.Ours), say(x.Raw), say(x.Ratio)})
+	}
+	rows = append(rows, []string{"median", say(r.Ours), say(r.Raw), say(r.Ratio)})
+	table(w, rows)
+	_, _ = fmt.Fprintf(w, "\n%d connections, %d cycles a round, fsync on; a cycle is promote, report Finished and clear the "+
+		"outbox: 3 commits.\nStatements of a cycle: %d, of which pgbench sends the %d that write or end a transaction. "+
+		"Client CPU of a cycle: %.0f us, pgbench's %.0f us.\nGoal: ratio >= %.2f.\n",
+		r.Clients, r.Cycles, r.Statements, r.Writes, r.OursCPU, r.RawCPU, budgetJobs)
+}

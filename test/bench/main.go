@@ -1,0 +1,126 @@
+// Command bench measures Littoral against its budgets and prints ratios taken within one run, since absolute times of a
+// shared machine mean little:
+//
+//	go run ./test/bench                # everything
+//	go run ./test/bench cold           # process start to first answer, of every function
+//	go run ./test/bench jobs           # durable job transactions against raw pgbench
+//	go run ./test/bench poll           # an agent's poll over ever more finished jobs
+//	go run ./test/bench chain          # submit to Available
+//	go run ./test/bench -json poll     # for a program to read
+//
+// It starts what it needs: a durable Postgres, an OpenID Connect issuer, a Prometheus with the telemetry of the default
+// fleet. Nothing here is a test: no number fails the build.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// result is what a part measured: marshalled for programs, printed for people.
+type result interface {
+	print(w io.Writer)
+}
+
+type part struct {
+	name string
+	run  func(context.Context, *world) (result, error)
+}
+
+var parts = []part{{"cold", runCold}, {"jobs", runJobs}, {"poll", runPoll}, {"chain", runChain}}
+
+var rounds = flag.Int("rounds", 0, "repeat a part's measurement this often; 0 = its own default")
+
+func main() {
+	asJSON := flag.Bool("json", false, "print JSON")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: bench [-json] [-rounds N] [cold] [jobs] [poll] [chain]")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // a part that fails says so itself
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, flag.Args(), *asJSON); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1) //nolint:gocritic // everything was stopped by run
+	}
+}
+
+func run(ctx context.Context, names []string, asJSON bool) error {
+	chosen, err := choose(names)
+	if err != nil {
+		return err
+	}
+	w, err := newWorld(ctx)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	results := map[string]any{"machine": machine()}
+	if !asJSON {
+		fmt.Printf("%s\n", machine())
+	}
+	for _, p := range chosen {
+		fmt.Fprintf(os.Stderr, "bench: %s ...\n", p.name)
+		r, err := p.run(ctx, w)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
+		}
+		if asJSON {
+			results[p.name] = r
+			continue
+		}
+		fmt.Printf("\n== %s ==\n\n", p.name)
+		r.print(os.Stdout)
+	}
+	if asJSON {
+		out := json.NewEncoder(os.Stdout)
+		out.SetIndent("", "  ")
+		return out.Encode(results)
+	}
+	return nil
+}
+
+func choose(names []string) ([]part, error) {
+	if len(names) == 0 {
+		return parts, nil
+	}
+	var chosen []part
+	for _, name := range names {
+		i := slices.IndexFunc(parts, func(p part) bool { return p.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no part %q", name)
+		}
+		chosen = append(chosen, parts[i])
+	}
+	return chosen, nil
+}
+
+// machine says where it was measured and how busy that was.
+func machine() string {
+	load := "unknown"
+	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
+		load, _, _ = strings.Cut(string(text), " ")
+	}
+	return fmt.Sprintf("%s/%s, %d cores, %s, load %s before the start",
+		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), load)
+}
+
+// times returns the -rounds flag, or the default of a part.
+func times(usual int) int {
+	if *rounds > 0 {
+		return *rounds
+	}
+	return usual
+}

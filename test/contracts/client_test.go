@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/functions"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/test/inprocess"
@@ -150,6 +151,7 @@ func newWorld(t testing.TB) *world {
 	w.viewer, w.operator, w.anyAgent = w.as(auth.Viewer), w.as(auth.Operator), w.as(auth.Agent)
 	w.hub, w.edge = w.agent(t, hubAgent), w.agent(t, edgeAgent)
 	w.spare = w.agent(t, spareAgent)
+	t.Cleanup(func() { w.emitOnlyWhatIsDeclared(t) })
 	return w
 }
 
@@ -161,4 +163,18 @@ func (w *world) agent(t testing.TB, id string) client {
 	return client{base: w.URL, token: w.Issuer.TokenWith(t, inprocess.Claims{
 		"sub": id, "roles": []string{string(auth.Agent)}, "icos_agent_id": id,
 	})}
+}
+
+// emitOnlyWhatIsDeclared requires of every event of the test that its producer declares its type.
+func (w *world) emitOnlyWhatIsDeclared(t testing.TB) {
+	t.Helper()
+	declared := map[string][]string{}
+	for _, entry := range functions.Registry {
+		declared["/functions/"+entry.Name] = entry.Spec.Emits
+	}
+	for _, e := range w.Broker.Accepted() {
+		if types, ours := declared[e.Source()]; ours || e.Source() != "/littoral" { // which is the test itself
+			require.Contains(t, types, e.Type(), "%s emits what it does not declare", e.Source())
+		}
+	}
 }

@@ -1,0 +1,163 @@
+package tree_test
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/littoral-project/littoral/functions"
+	"github.com/littoral-project/littoral/shared/function"
+)
+
+// folders returns the function folders by the function's name: jobmanager-job-get -> functions/jobmanager/job-get.
+func folders(t testing.TB) map[string]string {
+	t.Helper()
+	found, err := filepath.Glob(root + "/functions/*/*/function.go")
+	require.NoError(t, err)
+	byName := map[string]string{}
+	for _, file := range found {
+		dir := filepath.Dir(file)
+		byName[filepath.Base(filepath.Dir(dir))+"-"+filepath.Base(dir)] = filepath.ToSlash(strings.TrimPrefix(dir, root+"/"))
+	}
+	require.NotEmpty(t, byName)
+	return byName
+}
+
+// entries returns the registry by the function's name.
+func entries(t testing.TB) map[string]function.Entry {
+	t.Helper()
+	byName := map[string]function.Entry{}
+	for main, entry := range functions.Registry {
+		require.Equal(t, module+"/functions/cmd/"+entry.Name, main)
+		byName[entry.Name] = entry
+	}
+	return byName
+}
+
+// service is the part of a Knative Service that the checks read.
+type service struct {
+	Kind     string
+	Metadata struct {
+		Name        string
+		Labels      map[string]string
+		Annotations map[string]string
+	}
+	Spec struct {
+		Template struct {
+			Spec struct {
+				TimeoutSeconds       int64
+				ContainerConcurrency int64
+				Containers           []struct{ Image string }
+			}
+		}
+	}
+}
+
+// TestEveryFunctionIsWhole: its folder, its main, its registry entry and its Service; and nothing without a folder. What it
+// does is under test at least by test/contracts, which is generated over the same registry.
+func TestEveryFunctionIsWhole(t *testing.T) {
+	t.Parallel()
+	names := slices.Sorted(maps.Keys(folders(t)))
+	require.Equal(t, names, slices.Sorted(maps.Keys(entries(t))), "the registry is not that of the folders: make generate")
+	for what, pattern := range map[string]string{"mains": "functions/cmd/*/main.go", "Services": "knative/base/*-*.yaml"} {
+		files, err := filepath.Glob(root + "/" + pattern)
+		require.NoError(t, err)
+		var have []string
+		for _, file := range files {
+			name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+			if name == "main.go" {
+				name = filepath.Base(filepath.Dir(file))
+			}
+			have = append(have, name)
+		}
+		require.ElementsMatch(t, names, have, "the %s are not those of the folders: make generate", what)
+	}
+	kustomization, err := os.ReadFile(root + "/knative/base/kustomization.yaml")
+	require.NoError(t, err)
+	for name, entry := range entries(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(root + "/knative/base/" + name + ".yaml")
+			require.NoError(t, err)
+			var s service
+			require.NoError(t, yaml.Unmarshal(text, &s))
+			require.Equal(t, "Service", s.Kind)
+			require.Equal(t, name, s.Metadata.Name)
+			require.Equal(t, "ko://"+module+"/functions/cmd/"+name, s.Spec.Template.Spec.Containers[0].Image)
+			require.Equal(t, int64(entry.Spec.Timeout.Seconds()), s.Spec.Template.Spec.TimeoutSeconds)
+			require.Equal(t, entry.Spec.Concurrency, s.Spec.Template.Spec.ContainerConcurrency)
+			require.Equal(t, strings.Join(entry.Spec.Routes, "\n"), s.Metadata.Annotations["littoral.dev/routes"])
+			if len(entry.Spec.Routes) == 0 {
+				require.Equal(t, "cluster-local", s.Metadata.Labels["networking.knative.dev/visibility"], "only routes are public")
+			}
+			require.Contains(t, string(kustomization), "- "+name+".yaml\n")
+			require.LessOrEqual(t, len(name), 40)
+			require.True(t, len(entry.Spec.Routes) > 0 || len(entry.Spec.Consumes) > 0, "nothing can wake it")
+		})
+	}
+}
+
+// TestNoRouteIsServedTwice: one base URL leads to all of them.
+func TestNoRouteIsServedTwice(t *testing.T) {
+	t.Parallel()
+	owner := map[string]string{}
+	for name, entry := range entries(t) {
+		for _, route := range entry.Spec.Routes {
+			require.Empty(t, owner[route], "%s: %s serves it too", route, name)
+			owner[route] = name
+		}
+	}
+}
+
+// TestGeneratedFilesAreCurrent runs the generators on a copy of what they read.
+func TestGeneratedFilesAreCurrent(t *testing.T) {
+	t.Parallel()
+	bin, work := t.TempDir(), t.TempDir()
+	for _, dir := range append(slices.Collect(maps.Values(folders(t))), "knative/base") {
+		require.NoError(t, os.MkdirAll(filepath.Join(work, dir), 0o755))
+	}
+	for _, dir := range folders(t) {
+		text, err := os.ReadFile(filepath.Join(root, dir, "function.go"))
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(work, dir, "function.go"), text, 0o600))
+	}
+	_, err := run("go", "build", "-o", bin, "./scripts/gen/registry", "./scripts/gen/services")
+	require.NoError(t, err)
+	for _, generator := range []string{"registry", "services"} {
+		command := exec.Command(filepath.Join(bin, generator))
+		command.Dir = work
+		out, err := command.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+	}
+	for _, pattern := range []string{"functions/functions_gen.go", "functions/cmd/*/main.go", "knative/base/*.yaml"} {
+		want, have := contents(t, work, pattern), contents(t, root, pattern)
+		require.Equal(t, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(have)), "make generate")
+		for name := range want {
+			require.Equal(t, want[name], have[name], "%s is not what its function declares: make generate", name)
+		}
+	}
+}
+
+// contents reads the files of dir that match the pattern.
+func contents(t testing.TB, dir, pattern string) map[string]string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(dir, pattern))
+	require.NoError(t, err)
+	require.NotEmpty(t, found, pattern)
+	read := map[string]string{}
+	for _, file := range found {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		name, err := filepath.Rel(dir, file)
+		require.NoError(t, err)
+		read[name] = string(text)
+	}
+	return read
+}

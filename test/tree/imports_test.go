@@ -1,0 +1,166 @@
+package tree_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// heavy names the functions that may carry client-go (dynamic client only), with the reason. None needs it yet.
+var heavy = map[string]string{}
+
+// TestImportsRunOneWay: functions -> shared/<domain> -> shared/{store, events, ...}; a function stands alone.
+func TestImportsRunOneWay(t *testing.T) {
+	t.Parallel()
+	for _, p := range ours(t, "functions", "shared", "knative", "triggers") {
+		from := p.folder()
+		for _, path := range p.Imports {
+			to, own := strings.CutPrefix(path, module+"/")
+			if !own {
+				continue
+			}
+			isMain, isRegistry := below(from, "functions/cmd"), from == "functions"
+			switch {
+			case below(from, "functions") && !isMain && !isRegistry:
+				require.True(t, below(to, "shared"), "%s imports %s: a function imports shared packages only", from, to)
+			case isMain:
+				require.True(t, to == "shared/boot" || to == folders(t)[p.Dir[strings.LastIndex(p.Dir, "/")+1:]], "%s imports %s", from, to)
+			case below(from, "shared"):
+				require.True(t, below(to, "shared") || allowedUp[from] == to, "%s imports %s", from, to)
+			}
+		}
+	}
+}
+
+// allowedUp are imports of shared packages from outside shared, with the reason.
+var allowedUp = map[string]string{}
+
+// pure are packages that compute and do nothing else: their answers depend on their arguments alone.
+var pure = []string{"shared/placement", "shared/descriptor", "shared/policy/template"}
+
+func TestPurePackagesDoNoIO(t *testing.T) {
+	t.Parallel()
+	for _, p := range ours(t, pure...) {
+		for _, path := range p.Imports {
+			for _, bad := range []string{
+				"net", "os", "database", "syscall", "log", "io/ioutil", "crypto/rand",
+				"github.com/jackc/pgx/v5", module + "/shared/store", module + "/shared/function",
+			} {
+				require.False(t, below(path, bad), "%s imports %s", p.folder(), path)
+			}
+		}
+		require.NotContains(t, p.Deps, "github.com/jackc/pgx/v5", p.folder())
+	}
+}
+
+// TestNoClientset: the generated clientset doubles size and memory (one import of it is +15 MB).
+func TestNoClientset(t *testing.T) {
+	t.Parallel()
+	for _, p := range ours(t) {
+		for _, path := range p.Imports {
+			require.False(t, below(path, "k8s.io/client-go/kubernetes"), "%s imports %s: use the dynamic client", p.folder(), path)
+		}
+	}
+	for _, p := range ours(t, "functions") {
+		if p.folder() == "functions" || heavy[strings.TrimPrefix(p.folder(), "functions/cmd/")] != "" {
+			continue
+		}
+		for _, dep := range p.Deps {
+			require.False(t, below(dep, "k8s.io/client-go"), "%s depends on %s", p.folder(), dep)
+		}
+	}
+}
+
+// direct is what shared packages may import of others. A package that is not here may import nothing but the standard
+// library, the tree and google/uuid; below names a folder with all in it.
+var direct = map[string][]string{
+	"shared/application":     {"github.com/jackc/pgx/v5"},
+	"shared/auth":            {"github.com/zitadel/oidc/v3"},
+	"shared/boot":            {"github.com/kelseyhightower/envconfig", "knative.dev/pkg/network"},
+	"shared/descriptor":      {"go.yaml.in/yaml/v3"},
+	"shared/events":          {"github.com/cloudevents/sdk-go/v2/event"},
+	"shared/function":        {"github.com/cloudevents/sdk-go/v2/event", "github.com/kelseyhightower/envconfig"},
+	"shared/history":         {"github.com/jackc/pgx/v5"},
+	"shared/job":             {"github.com/jackc/pgx/v5"},
+	"shared/match":           {"github.com/jackc/pgx/v5", "go.yaml.in/yaml/v3"},
+	"shared/migrate":         {"github.com/jackc/pgx/v5", "github.com/pressly/goose/v3"}, // of the host and of one Job
+	"shared/policy":          {"github.com/jackc/pgx/v5"},
+	"shared/policy/render":   {"github.com/prometheus/prometheus/promql/parser"},
+	"shared/shell":           {"github.com/alecthomas/kong", "sigs.k8s.io/yaml"}, // of the command line
+	"shared/store":           {"github.com/cloudevents/sdk-go/v2/event", "github.com/jackc/pgx/v5"},
+	"shared/store/localpg":   {"github.com/fergusstrange/embedded-postgres", "github.com/jackc/pgx/v5"}, // of the host and tests
+	"shared/store/storetest": {"github.com/cloudevents/sdk-go/v2/event", "github.com/jackc/pgx/v5", "github.com/stretchr/testify"},
+	"shared/topology":        {"github.com/jackc/pgx/v5"},
+}
+
+func TestSharedPackagesImportLittle(t *testing.T) {
+	t.Parallel()
+	for _, p := range ours(t, "shared") {
+		for _, path := range p.Imports {
+			if first, _, _ := strings.Cut(path, "/"); !strings.Contains(first, ".") || below(path, module) || path == "github.com/google/uuid" {
+				continue
+			}
+			require.True(t, slices.ContainsFunc(direct[p.folder()], func(allowed string) bool { return below(path, allowed) }),
+				"%s imports %s; if every function that uses it shall carry that, add it to direct", p.folder(), path)
+		}
+	}
+}
+
+// carried is every module that a function may link, by what brings it. A function starts in milliseconds and fits 16 MiB
+// because this list is short.
+var carried = map[string][]string{
+	"ours": {module, "github.com/google/uuid"},
+	"the store": {
+		"github.com/jackc/pgx/v5", "github.com/jackc/pgpassfile", "github.com/jackc/pgservicefile", "github.com/jackc/puddle/v2",
+		"golang.org/x/sync", "golang.org/x/text",
+	},
+	"events": {
+		"github.com/cloudevents/sdk-go/v2", "github.com/json-iterator/go", "github.com/modern-go/concurrent",
+		"github.com/modern-go/reflect2", "go.uber.org/multierr", "go.uber.org/zap",
+	},
+	"tokens": {
+		"github.com/zitadel/oidc/v3", "github.com/zitadel/schema", "github.com/go-jose/go-jose/v4", "github.com/gorilla/securecookie",
+		"github.com/muhlemmer/gu", "golang.org/x/oauth2", "github.com/go-logr/logr", "github.com/go-logr/stdr", "github.com/cespare/xxhash/v2",
+		"go.opentelemetry.io/auto/sdk", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace",
+	},
+	"settings":    {"github.com/kelseyhightower/envconfig"},
+	"the drain":   {"knative.dev/pkg", "golang.org/x/net", "k8s.io/apimachinery", "k8s.io/klog/v2", "k8s.io/utils"},
+	"descriptors": {"go.yaml.in/yaml/v3"},
+}
+
+func TestFunctionsCarryLittle(t *testing.T) {
+	t.Parallel()
+	allowed := map[string]bool{}
+	for _, modules := range carried {
+		for _, m := range modules {
+			allowed[m] = true
+		}
+	}
+	all := packages(t)
+	for _, main := range ours(t, "functions/cmd") {
+		for _, dep := range main.Deps {
+			if p := all[dep]; !p.Standard && p.Module != nil {
+				require.True(t, allowed[p.Module.Path], "%s links %s of %s", main.folder(), dep, p.Module.Path)
+			}
+		}
+	}
+}
+
+// TestTheCommandLineIsLight: it talks HTTP and needs none of what it talks to.
+func TestTheCommandLineIsLight(t *testing.T) {
+	t.Parallel()
+	all := packages(t)
+	for _, dep := range ours(t, "scripts/littoral")[0].Deps {
+		if p := all[dep]; p.Module == nil {
+			continue
+		}
+		for _, bad := range []string{
+			"github.com/jackc", "knative.dev", "k8s.io", "github.com/prometheus", "github.com/zitadel", "github.com/cloudevents",
+			module + "/shared/store", module + "/functions", module + "/infra",
+		} {
+			require.False(t, below(dep, bad), "the command line links %s", dep)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package tree_test
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/littoral-project/littoral/shared/events"
+)
+
+// outside are the event types that come from elsewhere, with who sends them.
+var outside = map[string]string{
+	events.Tick: "PingSources",
+}
+
+// wire is a Trigger or PingSource as written in triggers/.
+type wire struct {
+	file     string
+	Kind     string
+	Metadata struct{ Name string }
+	Spec     struct {
+		Broker   string
+		Schedule string
+		Filter   struct{ Attributes map[string]string }
+		Filters  []map[string]map[string]string
+		Subscriber,
+		Sink struct {
+			Ref struct{ APIVersion, Kind, Name string }
+		}
+	}
+}
+
+// wires reads everything in triggers/.
+func wires(t testing.TB) []wire {
+	t.Helper()
+	names, err := filepath.Glob(root + "/triggers/*.yaml")
+	require.NoError(t, err)
+	var all []wire
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		for _, document := range strings.Split(string(text), "\n---\n") {
+			w := wire{file: filepath.Base(name)}
+			require.NoError(t, yaml.Unmarshal([]byte(document), &w), name)
+			all = append(all, w)
+		}
+	}
+	require.NotEmpty(t, all)
+	return all
+}
+
+// wakes returns the function that a Trigger or PingSource wakes and with which event type; "" for other objects.
+func (w *wire) wakes() (function, typ string) {
+	switch w.Kind {
+	case "Trigger":
+		typ = w.Spec.Filter.Attributes["type"]
+		for _, f := range w.Spec.Filters {
+			if exact := f["exact"]["type"]; exact != "" {
+				typ = exact
+			}
+		}
+		return w.Spec.Subscriber.Ref.Name, typ
+	case "PingSource":
+		return w.Spec.Sink.Ref.Name, events.Tick
+	}
+	return "", ""
+}
+
+// TestTriggersAndDeclarationsAgree: who is woken by what, as triggers/ says and as the functions declare.
+func TestTriggersAndDeclarationsAgree(t *testing.T) {
+	t.Parallel()
+	woken, declared := map[string][]string{}, map[string][]string{}
+	for _, w := range wires(t) {
+		name, typ := w.wakes()
+		if name == "" {
+			continue
+		}
+		require.NotEmpty(t, typ, "%s: %s names no type", w.file, w.Metadata.Name)
+		require.Equal(t, name+".yaml", w.file, "what wakes a function is in the file of its name")
+		require.NotContains(t, woken[name], typ, "%s would get each %s twice", name, typ)
+		woken[name] = append(woken[name], typ)
+		short := strings.TrimPrefix(strings.TrimSuffix(typ, ".v1"), "dev.littoral.")
+		if w.Kind == "Trigger" {
+			require.Equal(t, "default", w.Spec.Broker)
+			require.True(t, strings.HasPrefix(w.Metadata.Name, name+"-on-"), w.Metadata.Name)
+			if len(w.Spec.Filter.Attributes) == 1 { // one that asks for more may be called by what that means
+				require.Equal(t, name+"-on-"+strings.ReplaceAll(short, ".", "-"), w.Metadata.Name)
+			}
+			require.Equal(t, "Service", w.Spec.Subscriber.Ref.Kind)
+		} else {
+			require.NotEmpty(t, w.Spec.Schedule)
+		}
+	}
+	for name, entry := range entries(t) {
+		if len(entry.Spec.Consumes) > 0 {
+			declared[name] = entry.Spec.Consumes
+		}
+	}
+	require.Equal(t, slices.Sorted(maps.Keys(declared)), slices.Sorted(maps.Keys(woken)))
+	for name := range declared {
+		require.ElementsMatch(t, declared[name], woken[name], "%s: Consumes and triggers/%s.yaml differ", name, name)
+	}
+}
+
+// TestEveryTypeThatIsConsumedIsEmitted by some function, or comes from outside.
+func TestEveryTypeThatIsConsumedIsEmitted(t *testing.T) {
+	t.Parallel()
+	emitted := map[string]bool{}
+	for name, entry := range entries(t) {
+		for _, typ := range entry.Spec.Emits {
+			require.Regexp(t, `^dev\.littoral(\.[a-z]+){2}\.v[0-9]+$`, typ, name)
+			emitted[typ] = true
+		}
+	}
+	for name, entry := range entries(t) {
+		for _, typ := range entry.Spec.Consumes {
+			require.True(t, emitted[typ] || outside[typ] != "", "%s waits for %s, which nobody emits", name, typ)
+		}
+	}
+}
+
+// TestEveryTriggerFileIsApplied: kustomize applies what the kustomization lists, and nothing else.
+func TestEveryTriggerFileIsApplied(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(root + "/triggers/kustomization.yaml")
+	require.NoError(t, err)
+	var k struct{ Resources []string }
+	require.NoError(t, yaml.Unmarshal(text, &k))
+	files, err := filepath.Glob(root + "/triggers/*.yaml")
+	require.NoError(t, err)
+	var have []string
+	for _, file := range files {
+		if name := filepath.Base(file); name != "kustomization.yaml" {
+			have = append(have, name)
+		}
+	}
+	require.ElementsMatch(t, have, k.Resources)
+}

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Client calls Littoral. Errors are *Error for what a server refused, which unwraps to *problem.Error, *Unreachable when
-// there is none, or those of the context. It is safe for use by several goroutines.
+// Client calls Littoral. Errors are *Error for what a server refused, which unwraps to *problem.Error, *Unreachable
+// when there is none, or those of the context. It is safe for use by several goroutines.
 type Client struct {
 	Base  string                 // base URL of all routes, e.g. http://127.0.0.1:8080
 	Token func() (string, error) // gives the access token of each request; nil, or an empty token, sends none

@@ -48,10 +48,11 @@ func client(f transport) *api.Client {
 	return &api.Client{Base: "http://littoral.test/", HTTP: &http.Client{Transport: f}}
 }
 
-const unavailable = `{"type":"https://littoral.dev/problems/unavailable","title":"x","status":503,"detail":"the store is away"}`
+const unavailable = `{"type":"https://littoral.dev/problems/unavailable","status":503,"detail":"the store is away"}`
 
 func TestIdempotentCallsAreRepeatedWhileTheServerAsksForIt(t *testing.T) {
 	t.Parallel()
+	get := func(ctx context.Context, c *api.Client) error { _, err := c.Application(ctx, "x"); return err }
 	for name, row := range map[string]struct {
 		call   func(context.Context, *api.Client) error
 		refuse int // times
@@ -60,10 +61,10 @@ func TestIdempotentCallsAreRepeatedWhileTheServerAsksForIt(t *testing.T) {
 		fails  bool
 	}{
 		"a GET comes back after the time that the server names": {
-			func(ctx context.Context, c *api.Client) error { _, err := c.Application(ctx, "x"); return err }, 2, 3, 6 * time.Second, false,
+			get, 2, 3, 6 * time.Second, false,
 		},
 		"it gives up in the end": {
-			func(ctx context.Context, c *api.Client) error { _, err := c.Application(ctx, "x"); return err }, 99, 5, 12 * time.Second, true,
+			get, 99, 5, 12 * time.Second, true,
 		},
 		"a POST with an Idempotency-Key may be repeated": {
 			func(ctx context.Context, c *api.Client) error {
@@ -124,7 +125,8 @@ func TestEveryPageIsRead(t *testing.T) {
 		asked = append(asked, r.URL.RequestURI())
 		switch r.URL.Query().Get("cursor") {
 		case "":
-			return answer(200, "application/json", `[{"id":"1"},{"id":"2"}]`, "Link", `</other?x=1>; rel="prev", </jobmanager/jobs?cursor=a%2Bb>; rel="next"`)
+			return answer(200, "application/json", `[{"id":"1"},{"id":"2"}]`,
+				"Link", `</other?x=1>; rel="prev", </jobmanager/jobs?cursor=a%2Bb>; rel="next"`)
 		case "a+b":
 			return answer(200, "application/json", `[{"id":"3"}]`, "Link", `<http://elsewhere.test/jobs?cursor=c>; rel=next`)
 		}
@@ -134,7 +136,8 @@ func TestEveryPageIsRead(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, jobs, 3)
 	require.Equal(t, []string{
-		"/jobmanager/jobs?state=Created", "/jobmanager/jobs?cursor=a%2Bb&state=Created", "/jobmanager/jobs?cursor=c&state=Created",
+		"/jobmanager/jobs?state=Created", "/jobmanager/jobs?cursor=a%2Bb&state=Created",
+		"/jobmanager/jobs?cursor=c&state=Created",
 	}, asked, "the token never goes where a link points, only where the base is")
 }
 
@@ -147,13 +150,22 @@ func TestRefusalsBecomeProblems(t *testing.T) {
 		trace    string
 	}{
 		"a problem keeps its fields and its trace": {
-			answer(422, problem.ContentType, `{"type":"https://littoral.dev/problems/invalid","status":422,"detail":"bad","traceId":"t1","errors":[{"path":"name","line":3,"detail":"is missing"}]}`),
+			answer(422, problem.ContentType, `{"type":"https://littoral.dev/problems/invalid","status":422,"detail":"bad",`+
+				`"traceId":"t1","errors":[{"path":"name","line":3,"detail":"is missing"}]}`),
 			problem.Invalid, "bad: name (line 3): is missing", "t1",
 		},
-		"a proxy's page is known by its status": {answer(502, "text/html", "<html>"), problem.Internal, "the server answered 502 Bad Gateway", ""},
-		"a bare 404 is not found":               {answer(404, "text/plain", "404 page not found"), problem.NotFound, "the server answered 404 Not Found", ""},
-		"a broken problem document too":         {answer(409, problem.ContentType, "{"), problem.Conflict, "the server answered 409 Conflict", ""},
-		"a problem of another type":             {answer(403, problem.ContentType, `{"type":"about:blank","title":"No","status":403}`), problem.Forbidden, "No", ""},
+		"a proxy's page is known by its status": {
+			answer(502, "text/html", "<html>"), problem.Internal, "the server answered 502 Bad Gateway", "",
+		},
+		"a bare 404 is not found": {
+			answer(404, "text/plain", "404 page not found"), problem.NotFound, "the server answered 404 Not Found", "",
+		},
+		"a broken problem document too": {
+			answer(409, problem.ContentType, "{"), problem.Conflict, "the server answered 409 Conflict", "",
+		},
+		"a problem of another type": {
+			answer(403, problem.ContentType, `{"type":"about:blank","title":"No","status":403}`), problem.Forbidden, "No", "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -169,7 +181,8 @@ func TestRefusalsBecomeProblems(t *testing.T) {
 
 func TestAnAnswerThatIsNotOursIsAnError(t *testing.T) {
 	t.Parallel()
-	_, err := client(func(*http.Request) *http.Response { return answer(200, "text/html", "<html>") }).Application(t.Context(), "x")
+	c := client(func(*http.Request) *http.Response { return answer(200, "text/html", "<html>") })
+	_, err := c.Application(t.Context(), "x")
 	require.ErrorContains(t, err, "is not what Littoral gives")
 }
 

@@ -33,9 +33,11 @@ var (
 // fullJob has a value in every field.
 func fullJob() *job.Job {
 	return &job.Job{
-		ID: someID, ApplicationID: someID, ApplicationName: "shop", ApplicationDescription: "a shop", Namespace: "shop-0198c2ab",
+		ID: someID, ApplicationID: someID, ApplicationName: "shop", ApplicationDescription: "a shop",
+		Namespace: "shop-0198c2ab",
 		Component: "web", Replica: 2, Cleans: &someID, Type: job.Update, SubType: "scale-up", State: job.Progressing,
-		Target: job.Target{Orchestrator: "ocm", Cluster: "hub", Node: "hub-1"}, OwnerID: "agent-hub", Epoch: 3, LeaseUntil: &noon,
+		Target: job.Target{Orchestrator: "ocm", Cluster: "hub", Node: "hub-1"}, OwnerID: "agent-hub", Epoch: 3,
+		LeaseUntil: &noon,
 		Instruction: job.Instruction{
 			ComponentName: "web", Type: "kubernetes", Contents: []job.Content{{Name: "web", YAML: "kind: ConfigMap"}},
 			Requirements: descriptor.Requirements{Architecture: "amd64"},
@@ -104,7 +106,8 @@ func fullAnswer() match.Answer {
 				}},
 				Rejections: map[placement.Rule]int{placement.RuleCPU: 1},
 				Relaxation: &placement.Relaxation{
-					Changes: []placement.Change{{Rule: placement.RuleCPU, Key: "k", From: "4", To: "2", Detail: "lower"}}, Target: place, Verified: true,
+					Changes: []placement.Change{{Rule: placement.RuleCPU, Key: "k", From: "4", To: "2", Detail: "lower"}},
+					Target:  place, Verified: true,
 				},
 			}},
 			Placed: 1, Objective: 2, Bound: 2, Exact: true,
@@ -138,7 +141,9 @@ func TestTheClientLosesNothingThatFunctionsAnswer(t *testing.T) {
 		"a preview":               {fullPreview(), &api.Preview{}, "Preview"},
 		"an explanation":          {fullAnswer(), &api.Answer{}, "Answer"},
 		"a taxonomy":              {taxonomy(t), &api.Taxonomy{}, "Taxonomy"},
-		"a problem":               {problem.Of(&problem.Error{Kind: problem.Invalid, Detail: "d", Fields: []problem.Field{{Path: "a", Line: 3, Detail: "b"}}}, "trace"), &problem.Document{}, "Problem"},
+		"a problem": {
+			fullProblem(), &problem.Document{}, "Problem",
+		},
 		"an incompliance": {
 			policy.Incompliance{ID: "1", Remediation: job.Reallocate, Subject: policy.Subject{Manifest: "m"}},
 			&policy.Incompliance{}, "Incompliance",

@@ -59,7 +59,8 @@ func (c *Client) CreateApplication(ctx context.Context, document []byte, key str
 // UpdateApplication gives an application a new descriptor.
 func (c *Client) UpdateApplication(ctx context.Context, id string, document []byte) (*Application, error) {
 	path := groups + "/" + url.PathEscape(id)
-	return one[Application](ctx, c, request{method: http.MethodPut, path: path, media: mediaYAML, body: document, idempotent: true})
+	r := request{method: http.MethodPut, path: path, media: mediaYAML, body: document, idempotent: true}
+	return one[Application](ctx, c, r)
 }
 
 // StartApplication asks a stopped application to run again.
@@ -120,8 +121,8 @@ func (c *Client) History(ctx context.Context, h HistoryQuery) ([]Entry, error) {
 	return entries, err
 }
 
-// Plan shows what handing in the descriptor would change. app is the application to update; "" means the only one of its
-// name, else a new one.
+// Plan shows what handing in the descriptor would change. app is the application to update; "" means the only one of
+// its name, else a new one.
 func (c *Client) Plan(ctx context.Context, document []byte, app string) (*Preview, error) {
 	return one[Preview](ctx, c, ask("/matchmaker/plan", document, app))
 }
@@ -162,7 +163,8 @@ func (c *Client) ChangeFleet(ctx context.Context, command string, in FleetComman
 		return nil, err
 	}
 	path := "/fleet/" + url.PathEscape(command)
-	return one[FleetCluster](ctx, c, request{method: http.MethodPost, path: path, media: mediaJSON, body: body, idempotent: true})
+	r := request{method: http.MethodPost, path: path, media: mediaJSON, body: body, idempotent: true}
+	return one[FleetCluster](ctx, c, r)
 }
 
 func one[T any](ctx context.Context, c *Client, r request) (*T, error) {

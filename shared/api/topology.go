@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Taxonomy is the whole infrastructure, as far as a client looks at it; the page lists all of it. Clusters and nodes are
-// written as they were read, whatever fields they have.
+// Taxonomy is the whole infrastructure, as far as a client looks at it. Clusters and nodes are written as they were
+// read, whatever fields they have.
 type Taxonomy struct {
 	Cluster  map[string]Cluster `json:"cluster"`            // by agent name
 	Warnings []string           `json:"warnings,omitempty"` // what is missing or doubtful, in sentences

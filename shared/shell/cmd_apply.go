@@ -11,7 +11,7 @@ import (
 )
 
 type applyCommand struct {
-	File    []string      `short:"f" required:"" placeholder:"FILE" help:"Descriptor; - reads it from standard input. May be given again."`
+	File    []string      `short:"f" required:"" placeholder:"FILE" help:"Descriptor; - is standard input. Repeatable."`
 	New     bool          `help:"Always make a new application, also when one has the name."`
 	Wait    bool          `short:"w" help:"Show what happens until it is available."`
 	Timeout time.Duration `default:"5m" help:"How long --wait waits."`
@@ -106,7 +106,7 @@ func (c *applyCommand) existing(s *session, document []byte) (*api.Application, 
 
 // submitCommand is apply --new.
 type submitCommand struct {
-	File    []string      `short:"f" required:"" placeholder:"FILE" help:"Descriptor; - reads it from standard input. May be given again."`
+	File    []string      `short:"f" required:"" placeholder:"FILE" help:"Descriptor; - is standard input. Repeatable."`
 	Wait    bool          `short:"w" help:"Show what happens until it is available."`
 	Timeout time.Duration `default:"5m" help:"How long --wait waits."`
 }

@@ -114,7 +114,8 @@ func nodeRow(n *placement.NodeExplanation) []string {
 	for _, a := range n.Affinity {
 		near += a.Points
 	}
-	for _, v := range []float64{n.Score.Performance, n.Score.Energy, n.Score.Security, n.Score.Weighted, near, -n.Move, n.Total} {
+	won := n.Score
+	for _, v := range []float64{won.Performance, won.Energy, won.Security, won.Weighted, near, -n.Move, n.Total} {
 		text := fmt.Sprintf("%.1f", v)
 		if text == "-0.0" {
 			text = "0.0"

@@ -14,7 +14,7 @@ type fleetCommand struct {
 	List    fleetList    `cmd:"" default:"withargs" help:"Show the fleet (what \"littoral fleet\" does)."`
 	Drain   fleetDrain   `cmd:"" help:"Take the work off a node; it reports nothing any more."`
 	Restore fleetRestore `cmd:"" help:"Undo drain."`
-	Set     fleetSet     `cmd:"" help:"Change what is true of a node: cpu, mem (shares 0..1), sca (0..100), energy (watts), cores, ram, device:PATH, label:KEY. An empty value goes back to the fleet's file."`
+	Set     fleetSet     `cmd:"" help:"Change what is true of a node."`
 	Cut     fleetCut     `cmd:"" help:"Cut a cluster off: no telemetry, no agent."`
 	Heal    fleetHeal    `cmd:"" help:"Undo cut."`
 }
@@ -69,11 +69,12 @@ func fleetRow(c *api.FleetCluster, n *api.FleetNode, wide bool) []string {
 	}
 	cpu, memory, ram := n.CPU*100, n.Memory*100, float64(n.RAM)
 	row := []string{
-		c.Name, n.Name, state, n.Arch, strconv.Itoa(n.Cores), percent(&cpu), percent(&memory), number(n.Score), number(&n.Watts),
-		or(strings.Join(runs, ",")),
+		c.Name, n.Name, state, n.Arch, strconv.Itoa(n.Cores), percent(&cpu), percent(&memory), number(n.Score),
+		watts(&n.Watts), or(strings.Join(runs, ",")),
 	}
 	if wide {
-		row = append(row, c.Orchestrator, c.Agent, n.Engine, bytesText(&ram), or(pairs(n.Devices)), or(pairs(n.Labels)))
+		row = append(row, c.Orchestrator, c.Agent, n.Engine, bytesText(&ram), or(pairs(n.Devices)),
+			or(pairs(n.Labels)))
 	}
 	return row
 }
@@ -92,9 +93,15 @@ func (c *fleetRestore) Run(s *session) error {
 	return s.changeFleet("restore", api.FleetCommand{Node: c.Node}, "node "+c.Node+" restored")
 }
 
+// Help is what "fleet set --help" says further.
+func (fleetSet) Help() string {
+	return "Keys are cpu and mem (shares that others use, 0..1), sca (0..100), energy (watts), cores, ram (such as " +
+		"8Gi), device:PATH (available, busy, detached) and label:KEY. An empty value goes back to the fleet's file."
+}
+
 type fleetSet struct {
 	nodeArgument
-	Settings []string `arg:"" placeholder:"KEY=VALUE" name:"key=value" help:"Such as cpu=0.95, sca=30, device:/dev/video0=busy."`
+	Settings []string `arg:"" placeholder:"KEY=VALUE" name:"key=value" help:"Such as cpu=0.95 or device:/dev/video0=busy."`
 }
 
 // Run changes the node.
@@ -103,7 +110,8 @@ func (c *fleetSet) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.changeFleet("set", api.FleetCommand{Node: c.Node, Set: settings}, "node "+c.Node+" set: "+strings.Join(c.Settings, " "))
+	done := "node " + c.Node + " set: " + strings.Join(c.Settings, " ")
+	return s.changeFleet("set", api.FleetCommand{Node: c.Node, Set: settings}, done)
 }
 
 // parseSettings reads KEY=VALUE; a value may hold more equals signs and may be empty. All faults are reported at once.

@@ -26,8 +26,8 @@ type listFlags struct {
 
 // jobFlags narrow listings of jobs and of applications.
 type jobFlags struct {
-	State        string `enum:",Created,Progressing,Finished,Degraded" default:"" placeholder:"STATE" help:"Of jobs: Created, Progressing, Finished or Degraded."`
-	Orchestrator string `enum:",ocm,nuvla,kubernetes" default:"" placeholder:"TYPE" help:"Of their places: ocm, nuvla or kubernetes."`
+	State        string `enum:",${states}" default:"" placeholder:"STATE" help:"State of jobs: ${states}."`
+	Orchestrator string `enum:",${orchestrators}" default:"" placeholder:"TYPE" help:"Of their places: ${orchestrators}."`
 	Owner        string `placeholder:"AGENT" help:"Agent that has taken the job."`
 	App          string `placeholder:"ID" help:"Application: id, beginning of its id, or name."`
 }
@@ -77,12 +77,12 @@ func (c *getApps) Run(s *session) error {
 		gone:   func(a *api.Application) { a.Status, a.Message = gone, "" },
 	}
 	if c.Output == asWide {
-		l.header = []string{"NAME", "ID", "STATUS", "READY", "AGE", "WANTED", "VERSION", "OWNER", "NAMESPACE", "PLACES", "MESSAGE"}
+		l.header = append(l.header, "WANTED", "VERSION", "OWNER", "NAMESPACE", "PLACES", "MESSAGE")
 		l.steady = []int{2, 3, 5, 6, 9, 10}
 		l.row = func(a api.Application) []string {
 			return []string{
-				a.Name, a.ID, a.Status, ready(&a), s.age(a.CreatedAt), a.Desired, strconv.FormatInt(a.Version, 10), or(a.Owner),
-				a.Namespace, or(places(&a)), or(a.Message),
+				a.Name, a.ID, a.Status, ready(&a), s.age(a.CreatedAt), a.Desired, strconv.FormatInt(a.Version, 10),
+				or(a.Owner), a.Namespace, or(places(&a)), or(a.Message),
 			}
 		}
 	}

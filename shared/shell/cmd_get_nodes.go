@@ -23,12 +23,12 @@ type nodeItem struct {
 }
 
 type placeFlags struct {
-	Orchestrator string `enum:",ocm,nuvla,kubernetes" default:"" placeholder:"TYPE" help:"Only those of: ocm, nuvla or kubernetes."`
+	Orchestrator string `enum:",${orchestrators}" default:"" placeholder:"TYPE" help:"Only of: ${orchestrators}."`
 	Cluster      string `placeholder:"NAME" help:"Only that cluster."`
 }
 
 func (f *placeFlags) wants(cluster, orchestrator string) bool {
-	return (f.Cluster == "" || f.Cluster == cluster) && (f.Orchestrator == "" || strings.EqualFold(f.Orchestrator, orchestrator))
+	return (f.Cluster == "" || f.Cluster == cluster) && (f.Orchestrator == "" || f.Orchestrator == orchestrator)
 }
 
 type getNodes struct {
@@ -47,7 +47,7 @@ func (c *getNodes) Run(s *session) error {
 			return []string{
 				n.Cluster, n.Name, n.Orchestrator, n.State, or(n.Node.Static.Architecture), number(n.Node.Static.Cores),
 				percent(n.Node.Dynamic.CPU), percent(n.Node.Dynamic.Memory), number(n.Node.ScaScore),
-				number(n.Node.Dynamic.Power), s.seen(&n.Node),
+				watts(n.Node.Dynamic.Power), s.seen(&n.Node),
 			}
 		},
 		steady: []int{2, 3, 4, 5, 8},
@@ -166,7 +166,8 @@ func (c *getClusters) fetch(ctx context.Context, s *session) ([]clusterItem, err
 	list := []clusterItem{}
 	for _, named := range taxonomy.Clusters() {
 		i := clusterItem{
-			Name: named.Name, Orchestrator: strings.ToLower(named.Type), Nodes: len(named.Node), State: "Ready", Cluster: *named.Cluster,
+			Name: named.Name, Orchestrator: strings.ToLower(named.Type), Nodes: len(named.Node), State: "Ready",
+			Cluster: *named.Cluster,
 		}
 		for _, n := range named.Node {
 			if s.stateOf(&n) == "Ready" {

@@ -81,7 +81,9 @@ func (c *deleteApp) Run(s *session) error {
 }
 
 // change makes a change to the named application, says so and on request waits for its end.
-func (s *session) change(named, done string, g goal, wait bool, timeout time.Duration, apply func(id string) error) error {
+func (s *session) change(
+	named, done string, g goal, wait bool, timeout time.Duration, apply func(id string) error,
+) error {
 	a, after, err := s.before(named)
 	if err != nil {
 		return err
@@ -123,7 +125,7 @@ type waitCommand struct {
 
 type waitApp struct {
 	appArgument
-	For     string        `default:"available" enum:"available,finished,stopped,deleted" help:"What to wait for: available, finished, stopped or deleted."`
+	For     string        `default:"available" enum:"${goals}" help:"What to wait for: ${goals}."`
 	Timeout time.Duration `default:"5m" help:"How long to wait."`
 }
 

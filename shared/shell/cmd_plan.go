@@ -66,7 +66,8 @@ func (c *planCommand) show(s *session, p *api.Preview) error {
 		_, err := fmt.Fprintln(s.out, "Nothing to do.")
 		return err
 	}
-	_, err := fmt.Fprintf(s.out, "%d to change; nothing was changed yet. Do it with: littoral apply -f %s\n", p.Changes, c.File)
+	_, err := fmt.Fprintf(s.out, "%d to change; nothing was changed yet. Do it with: littoral apply -f %s\n",
+		p.Changes, c.File)
 	return err
 }
 

@@ -71,13 +71,14 @@ func (s *session) adviceFor(e *api.Error) string {
 	switch e.Problem.Kind {
 	case problem.Unauthenticated:
 		if s.token == "" {
-			return `No access token was sent. Name one with --token-file, LITTORAL_TOKEN or LITTORAL_TOKEN_FILE; "littoral up" writes ` +
-				"them to ./.littoral, so run this where it was started or set LITTORAL_HOME"
+			return "No access token was sent. Name one with --token-file, LITTORAL_TOKEN or LITTORAL_TOKEN_FILE; " +
+				`"littoral up" writes them to ./.littoral, so run this where it was started or set LITTORAL_HOME`
 		}
-		return fmt.Sprintf(`The token came from %s. "littoral up" renews its tokens while it runs; name another with --token-file`, s.token)
+		return fmt.Sprintf(
+			`The token came from %s. "littoral up" renews its tokens while it runs; name another with --token-file`, s.token)
 	case problem.Forbidden:
-		return fmt.Sprintf("The token came from %s. Use one whose holder has that role, such as ./.littoral/token-admin, with --token-file",
-			s.token)
+		return fmt.Sprintf("The token came from %s. With --token-file use one whose holder has that role, such as "+
+			"./.littoral/token-admin", s.token)
 	case problem.NotFound:
 		return "See what there is with: littoral get apps"
 	case problem.Conflict:

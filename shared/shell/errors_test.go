@@ -30,12 +30,17 @@ func TestEveryErrorSaysWhatToDo(t *testing.T) {
 	}{
 		"a descriptor with faults has them all, with path and line": {
 			auth.Operator, "apply -f testdata/broken.yaml", 1,
-			[]string{"name (line 1)", "components[0].requirements.cpu (line 5)", "components[0].requirements.memory (line 5)", "Nothing was changed"},
+			[]string{
+				"name (line 1)", "components[0].requirements.cpu (line 5)", "components[0].requirements.memory (line 5)",
+				"Nothing was changed",
+			},
 		},
 		"so has plan, which has an exit code of its own": {
 			auth.Operator, "plan -f testdata/broken.yaml", 255, []string{"components[0].requirements.cpu (line 5)"},
 		},
-		"so has explain": {auth.Operator, "explain -f testdata/broken.yaml", 1, []string{"components[0].requirements.cpu (line 5)"}},
+		"so has explain": {
+			auth.Operator, "explain -f testdata/broken.yaml", 1, []string{"components[0].requirements.cpu (line 5)"},
+		},
 		"a file that is not there": {
 			auth.Operator, "apply -f testdata/none.yaml", 1, []string{"testdata/none.yaml", "no such file"},
 		},
@@ -43,11 +48,16 @@ func TestEveryErrorSaysWhatToDo(t *testing.T) {
 		"a role that is too low": {
 			auth.Viewer, "stop app huge", 1, []string{`needs the role "operator"`, "LITTORAL_TOKEN", "--token-file"},
 		},
-		"no such application": {auth.Operator, "describe app nowhere", 1, []string{`no application "nowhere"`, "littoral get apps"}},
-		"no such id": {
-			auth.Operator, "describe app 01234567-89ab-4def-8123-456789abcdef", 1, []string{"no application 0123", "littoral get apps"},
+		"no such application": {
+			auth.Operator, "describe app nowhere", 1, []string{`no application "nowhere"`, "littoral get apps"},
 		},
-		"a name that several have": {auth.Operator, "describe app shop", 1, []string{`"shop" means 2 applications`, "Name one by its id"}},
+		"no such id": {
+			auth.Operator, "describe app 01234567-89ab-4def-8123-456789abcdef", 1,
+			[]string{"no application 0123", "littoral get apps"},
+		},
+		"a name that several have": {
+			auth.Operator, "describe app shop", 1, []string{`"shop" means 2 applications`, "Name one by its id"},
+		},
 		"an apply that could mean several": {
 			auth.Operator, "apply -f testdata/shop.yaml", 1, []string{`2 applications named "shop"`, "littoral submit"},
 		},
@@ -55,18 +65,26 @@ func TestEveryErrorSaysWhatToDo(t *testing.T) {
 			auth.Operator, "fleet drain edge-9", 1, []string{`no node "edge-9"; there are edge-1, edge-2`, "littoral fleet"},
 		},
 		"a setting without a value sign": {auth.Operator, "fleet set edge-1 cpu", 2, []string{`"cpu" is not KEY=VALUE`}},
-		"a setting twice":                {auth.Operator, "fleet set edge-1 cpu=1 cpu=2 =3", 2, []string{`"cpu" is given twice; "=3"`}},
-		"an unknown command":             {auth.Operator, "frobnicate", 2, []string{"frobnicate", "littoral --help"}},
-		"an unknown thing to get":        {auth.Operator, "get pods", 2, []string{"pods", "littoral get --help"}},
-		"an unknown flag":                {auth.Operator, "get apps --frob", 2, []string{"--frob", "littoral get apps --help"}},
-		"an unknown output":              {auth.Operator, "get apps -o xml", 2, []string{"table", "wide", "json", "yaml"}},
-		"an unknown state":               {auth.Operator, "get jobs --state Done", 2, []string{"Progressing"}},
-		"a missing argument":             {auth.Operator, "start app", 2, []string{"<id>", "littoral start app --help"}},
-		"a missing file":                 {auth.Operator, "apply", 2, []string{"--file", "littoral apply --help"}},
-		"plan without a file":            {auth.Operator, "plan", 2, []string{"--file", "littoral plan --help"}},
-		"explain without anything":       {auth.Operator, "explain", 2, []string{"-f FILE", "app ID"}},
-		"explain of too much":            {auth.Operator, "explain -f testdata/shop.yaml app shop", 2, []string{"-f FILE", "app ID"}},
-		"too many events":                {auth.Operator, "events --tail 5000", 2, []string{"--tail", "1000"}},
+		"a setting twice": {
+			auth.Operator, "fleet set edge-1 cpu=1 cpu=2 =3", 2, []string{`"cpu" is given twice; "=3"`},
+		},
+		"an unknown command":      {auth.Operator, "frobnicate", 2, []string{"frobnicate", "littoral --help"}},
+		"an unknown thing to get": {auth.Operator, "get pods", 2, []string{"pods", "littoral get --help"}},
+		"an unknown flag": {
+			auth.Operator, "get apps --frob", 2, []string{"--frob", "littoral get apps --help"},
+		},
+		"an unknown output": {
+			auth.Operator, "get apps -o xml", 2, []string{"table", "wide", "json", "yaml"},
+		},
+		"an unknown state":         {auth.Operator, "get jobs --state Done", 2, []string{"Progressing"}},
+		"a missing argument":       {auth.Operator, "start app", 2, []string{"<id>", "littoral start app --help"}},
+		"a missing file":           {auth.Operator, "apply", 2, []string{"--file", "littoral apply --help"}},
+		"plan without a file":      {auth.Operator, "plan", 2, []string{"--file", "littoral plan --help"}},
+		"explain without anything": {auth.Operator, "explain", 2, []string{"-f FILE", "app ID"}},
+		"explain of too much": {
+			auth.Operator, "explain -f testdata/shop.yaml app shop", 2, []string{"-f FILE", "app ID"},
+		},
+		"too many events": {auth.Operator, "events --tail 5000", 2, []string{"--tail", "1000"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -138,14 +156,18 @@ func TestWhereTheTokenComesFrom(t *testing.T) {
 		code int
 		says string
 	}{
-		"the laptop's own, in LITTORAL_HOME":      {map[string]string{"LITTORAL_HOME": home}, "", 0, ""},
-		"a file that the environment names":       {map[string]string{"LITTORAL_TOKEN_FILE": good}, "", 0, ""},
-		"the environment itself before that file": {map[string]string{"LITTORAL_TOKEN": viewer, "LITTORAL_TOKEN_FILE": expired}, "", 0, ""},
+		"the laptop's own, in LITTORAL_HOME": {map[string]string{"LITTORAL_HOME": home}, "", 0, ""},
+		"a file that the environment names":  {map[string]string{"LITTORAL_TOKEN_FILE": good}, "", 0, ""},
+		"the environment itself before that file": {
+			map[string]string{"LITTORAL_TOKEN": viewer, "LITTORAL_TOKEN_FILE": expired}, "", 0, "",
+		},
 		"the flag before all": {
 			map[string]string{"LITTORAL_TOKEN": viewer}, "--token-file " + expired, 1, "The token came from the file " + expired,
 		},
 		"a file that is not there is named": {nil, "--token-file " + home + "/none", 1, "Name a file that exists"},
-		"none at all":                       {map[string]string{"LITTORAL_HOME": home + "/none"}, "", 1, "No access token was sent"},
+		"none at all": {
+			map[string]string{"LITTORAL_HOME": home + "/none"}, "", 1, "No access token was sent",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -32,7 +32,8 @@ var available = goal{"available", func(a *api.Application) (bool, error) {
 	case a == nil:
 		return false, errors.New("it was deleted meanwhile")
 	case a.Desired == "stopped":
-		return false, advise(errors.New("it is asked to stop, so it will not be available"), "Start it with: littoral start app %s", a.ID)
+		return false, advise(errors.New("it is asked to stop, so it will not be available"),
+			"Start it with: littoral start app %s", a.ID)
 	case a.Desired == "deleted":
 		return false, errors.New("it is being deleted, so it will not be available")
 	}
@@ -56,7 +57,8 @@ var stopped = goal{"stopped", func(a *api.Application) (bool, error) {
 	case a == nil:
 		return false, errors.New("it was deleted meanwhile")
 	case a.Desired == "running":
-		return false, advise(errors.New("it is meant to run, so it will not be stopped"), "Stop it with: littoral stop app %s", a.ID)
+		return false, advise(errors.New("it is meant to run, so it will not be stopped"),
+			"Stop it with: littoral stop app %s", a.ID)
 	}
 	return a.Status == api.StatusStopped, nil
 }}
@@ -115,8 +117,8 @@ func (f *follower) until(ctx context.Context, g goal) error {
 	}
 }
 
-// look returns the application, nil when it is gone, and shows what has happened. The application is read first: all that
-// made it what it is then stands in the history that is read after it.
+// look returns the application, nil when it is gone, and shows what has happened. The application is read first: all
+// that made it what it is then stands in the history that is read after it.
 func (f *follower) look(ctx context.Context) (*api.Application, error) {
 	a, err := f.client.Application(ctx, f.id)
 	if problem.KindOf(err) == problem.NotFound {
@@ -210,11 +212,13 @@ func (f *follower) show(e *api.Entry) {
 	switch e.Event {
 	case "application.submitted":
 		f.say("submitted", f.name, e.Message)
-	case "application.placed", "application.displaced":
-		// the entries of the jobs say it
+	case "application.placed", "application.displaced", "application.deleted":
+		// the entries of the jobs say it, or the end does
 	case "application.unplaced":
 		f.say("waiting", f.name, e.Message)
-	case "application.stopped", "application.started", "application.updated", "application.deleted":
+	case "application.stopped":
+		f.say("stopping", f.name, e.Message)
+	case "application.started", "application.updated":
 		f.say(strings.TrimPrefix(e.Event, "application."), f.name, e.Message)
 	case "job.submitted":
 		if strings.HasPrefix(e.Message, "removes") { // a copy left behind; that a component waits goes without saying

@@ -33,8 +33,8 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// host is a server as a laptop has it: all functions on a real store, and in front of them an aggregator and a fleet that
-// answer from memory, since both need telemetry.
+// host is a server as a laptop has it: all functions on a real store, and in front of them an aggregator and a fleet
+// that answer from memory, since both need telemetry.
 type host struct {
 	t   *testing.T
 	sys *inprocess.System
@@ -50,7 +50,8 @@ type host struct {
 
 func newHost(t *testing.T) *host {
 	t.Helper()
-	h := &host{t: t, sys: inprocess.Start(t), now: time.Now().Add(10*time.Hour + 30*time.Minute), onAsked: map[int]func(){}}
+	later := time.Now().Add(10*time.Hour + 30*time.Minute)
+	h := &host{t: t, sys: inprocess.Start(t), now: later, onAsked: map[int]func(){}}
 	h.sys.SaveTopology(inprocess.Topology(time.Now()))
 	target, err := url.Parse(h.sys.URL)
 	require.NoError(t, err)
@@ -96,7 +97,8 @@ func fleetCluster() api.FleetCluster {
 	sca := 70.0
 	return api.FleetCluster{Name: "edge", Agent: "agent-edge", Orchestrator: "nuvla", Nodes: []api.FleetNode{
 		{
-			Name: "edge-1", Engine: "Kubernetes", Arch: "arm64", Cores: 4, RAM: 8 << 30, CPU: 0.25, Memory: 0.5, Score: &sca, Watts: 12.5,
+			Name: "edge-1", Engine: "Kubernetes", Arch: "arm64", Cores: 4, RAM: 8 << 30, CPU: 0.25, Memory: 0.5,
+			Score: &sca, Watts: 12.5,
 			Devices: map[string]string{"/dev/video0": "busy"}, Labels: map[string]string{"zone": "shore"},
 			Copies: []api.FleetCopy{{Application: "shop", Component: "camera"}},
 		},
@@ -114,7 +116,8 @@ func (h *host) fleet(w http.ResponseWriter, r *http.Request) {
 	if in.Node == "edge-9" {
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(http.StatusNotFound)
-		_, _ = w.Write([]byte(`{"type":"https://littoral.dev/problems/not-found","status":404,"detail":"there is no node \"edge-9\"; there are edge-1, edge-2"}`))
+		_, _ = w.Write([]byte(`{"type":"https://littoral.dev/problems/not-found","status":404,` +
+			`"detail":"there is no node \"edge-9\"; there are edge-1, edge-2"}`))
 		return
 	}
 	_ = json.NewEncoder(w).Encode(fleetCluster())

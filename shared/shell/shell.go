@@ -31,19 +31,19 @@ type commands struct {
 	Server    string `help:"Base URL of the server (LITTORAL_SERVER; default ${server})." placeholder:"URL"`
 	TokenFile string `help:"File with the access token (LITTORAL_TOKEN_FILE)." placeholder:"FILE"`
 
-	Apply    applyCommand    `cmd:"" group:"Applications:" help:"Hand in a descriptor: create an application, or update the only one of its name."`
-	Submit   submitCommand   `cmd:"" group:"Applications:" help:"Hand in a descriptor as a new application (apply --new)."`
-	Plan     planCommand     `cmd:"" group:"Applications:" help:"Show what apply would change. Exits 0 for nothing, 1 for changes, 255 for an error."`
-	Explain  explainCommand  `cmd:"" group:"Applications:" help:"Say why each component runs, or would run, where it does, and why nowhere else."`
+	Apply    applyCommand    `cmd:"" group:"Applications:" help:"Create an application, or update that of the name."`
+	Submit   submitCommand   `cmd:"" group:"Applications:" help:"Create another application (apply --new)."`
+	Plan     planCommand     `cmd:"" group:"Applications:" help:"Show what apply would change."`
+	Explain  explainCommand  `cmd:"" group:"Applications:" help:"Say why components go where they do."`
 	Start    startCommand    `cmd:"" group:"Applications:" help:"Ask a stopped application to run again."`
-	Stop     stopCommand     `cmd:"" group:"Applications:" help:"Remove what runs of an application and keep the application."`
+	Stop     stopCommand     `cmd:"" group:"Applications:" help:"Remove what runs of an application, but keep it."`
 	Delete   deleteCommand   `cmd:"" group:"Applications:" help:"Stop an application and forget it."`
 	Wait     waitCommand     `cmd:"" group:"Applications:" help:"Wait until an application is as you want it."`
 	Get      getCommand      `cmd:"" group:"Looking:" help:"List applications, jobs, nodes or clusters."`
-	Describe describeCommand `cmd:"" group:"Looking:" help:"Show one application: components, places and why, conditions, history."`
+	Describe describeCommand `cmd:"" group:"Looking:" help:"Show all of one application."`
 	Events   eventsCommand   `cmd:"" group:"Looking:" help:"Show what happened."`
-	Fleet    fleetCommand    `cmd:"" group:"Laptop:" help:"Look at the simulated fleet of a laptop host, and make it fail."`
-	Up       upCommand       `cmd:"" group:"Laptop:" passthrough:"" help:"Run Littoral on this machine (littoral-up); all arguments are passed on."`
+	Fleet    fleetCommand    `cmd:"" group:"Laptop:" help:"Look at a laptop host's simulated fleet; make it fail."`
+	Up       upCommand       `cmd:"" group:"Laptop:" passthrough:"" help:"Run Littoral on this machine."`
 
 	Completion completionCommand `cmd:"" group:"Other:" help:"Print a completion script for bash."`
 	Version    versionCommand    `cmd:"" group:"Other:" help:"Print the version."`
@@ -86,8 +86,8 @@ func Main() int {
 // exited is thrown by kong's own exits, which come after --help.
 type exited int
 
-// Run parses the arguments, runs the command and returns the exit code. It writes every error to Stderr, with what to do
-// about it.
+// Run parses the arguments, runs the command and returns the exit code. It writes every error to Stderr, with what to
+// do about it.
 func (sh *Shell) Run(ctx context.Context, args []string) (code int) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -101,7 +101,10 @@ func (sh *Shell) Run(ctx context.Context, args []string) (code int) {
 	var cli commands
 	parser, err := kong.New(&cli, kong.Name("littoral"), kong.Description(about),
 		kong.Writers(sh.Stdout, sh.Stderr), kong.Exit(func(code int) { panic(exited(code)) }),
-		kong.Vars{"server": DefaultServer}, kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}))
+		kong.Vars{
+			"server": DefaultServer, "states": "Created,Progressing,Finished,Degraded",
+			"orchestrators": "ocm,nuvla,kubernetes", "goals": "available,finished,stopped,deleted",
+		}, kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}))
 	if err != nil {
 		panic(err) // the struct above is wrong, which any test finds
 	}
@@ -173,11 +176,11 @@ func (s *session) planExit(err error) int {
 	if errors.Is(err, errChanges) {
 		return exitFailed
 	}
-	if code := s.exit(err); code == exitFailed || code == exitInterrupted {
+	code := s.exit(err)
+	if code == exitFailed || code == exitInterrupted {
 		return exitPlanFailed
-	} else { //nolint:revive // both codes of one call
-		return code
 	}
+	return code
 }
 
 // usageError is a fault in the arguments that kong cannot see.

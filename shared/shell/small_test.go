@@ -16,9 +16,11 @@ import (
 func TestAges(t *testing.T) {
 	t.Parallel()
 	for want, d := range map[string]time.Duration{
-		"0s": -time.Hour, "119s": 119 * time.Second, "2m": 2 * time.Minute, "9m59s": 10*time.Minute - time.Second, "179m": 179 * time.Minute,
-		"3h": 3 * time.Hour, "7h59m": 8*time.Hour - time.Minute, "47h": 47 * time.Hour, "2d": 48 * time.Hour, "7d23h": 191 * time.Hour,
-		"8d": 8 * 24 * time.Hour, "400d": 400 * 24 * time.Hour,
+		"0s": -time.Hour, "119s": 119 * time.Second, "2m": 2 * time.Minute, "9m59s": 10*time.Minute - time.Second,
+		"179m": 179 * time.Minute,
+		"3h":   3 * time.Hour, "7h59m": 8*time.Hour - time.Minute, "47h": 47 * time.Hour, "2d": 48 * time.Hour,
+		"7d23h": 191 * time.Hour,
+		"8d":    8 * 24 * time.Hour, "400d": 400 * 24 * time.Hour,
 	} {
 		require.Equal(t, want, span(d))
 	}
@@ -134,7 +136,8 @@ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _littoral; echo "${COMPREPLY[*]}"`, "
 // TestTheCommandLineIsLight: it talks to a server, so nothing that only a server needs may come with it.
 func TestTheCommandLineIsLight(t *testing.T) {
 	t.Parallel()
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "../../scripts/littoral")
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}",
+		"../../scripts/littoral")
 	out, err := cmd.Output()
 	require.NoError(t, err)
 	allowed := []string{

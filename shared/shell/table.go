@@ -134,6 +134,13 @@ func number(v *float64) string {
 	return fmt.Sprintf("%.4g", *v)
 }
 
+func watts(v *float64) string {
+	if v == nil {
+		return "?"
+	}
+	return fmt.Sprintf("%.1f", *v)
+}
+
 // bytesText writes bytes in the largest binary unit that leaves at most one digit after the point.
 func bytesText(v *float64) string {
 	if v == nil {

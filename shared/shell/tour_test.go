@@ -1,14 +1,19 @@
 package shell_test
 
 import (
+	"bytes"
+	"context"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/api"
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/shell"
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
@@ -108,13 +113,19 @@ func TestWaitingEnds(t *testing.T) {
 			[]string{"huge is not available in time: it is Pending", "littoral explain app"},
 		},
 		"at once when it will never be available": {
-			[]string{"apply -f testdata/huge.yaml", "stop app huge"}, "wait app huge", 1, []string{"asked to stop", "littoral start app"},
+			[]string{"apply -f testdata/huge.yaml", "stop app huge"},
+			"wait app huge", 1,
+			[]string{"asked to stop", "littoral start app"},
 		},
 		"at once when nobody asked for its deletion": {
-			[]string{"apply -f testdata/huge.yaml"}, "wait app huge --for=deleted", 1, []string{"nobody has asked", "littoral delete app"},
+			[]string{"apply -f testdata/huge.yaml"},
+			"wait app huge --for=deleted", 1,
+			[]string{"nobody has asked", "littoral delete app"},
 		},
 		"at once when nobody asked for its stop": {
-			[]string{"apply -f testdata/huge.yaml"}, "wait app huge --for=stopped", 1, []string{"is meant to run", "littoral stop app"},
+			[]string{"apply -f testdata/huge.yaml"},
+			"wait app huge --for=stopped", 1,
+			[]string{"is meant to run", "littoral stop app"},
 		},
 		"with a usage error for a time of nothing": {
 			[]string{"apply -f testdata/huge.yaml"}, "wait app huge --timeout 0s", 2, []string{"--timeout"},
@@ -163,10 +174,38 @@ func TestARoleThatMayOnlyLook(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	for line, code := range map[string]int{
-		"get apps": 0, "get jobs": 0, "get nodes": 0, "events": 0, "plan -f testdata/shop.yaml": 1, "explain -f testdata/shop.yaml": 0,
-		"apply -f testdata/shop.yaml": 1,
+		"get apps": 0, "get jobs": 0, "get nodes": 0, "events": 0, "plan -f testdata/shop.yaml": 1,
+		"explain -f testdata/shop.yaml": 0,
+		"apply -f testdata/shop.yaml":   1,
 	} {
 		r := h.as(t.Context(), auth.Viewer, strings.Fields(line)...)
 		require.Equal(t, code, r.code, "%s: %s", line, r.err)
 	}
+}
+
+// TestFollow is for whoever hands in an application by another way and wants to show what becomes of it.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	document, err := os.ReadFile("testdata/shop.yaml")
+	require.NoError(t, err)
+	client := &api.Client{Base: h.url, Token: api.StaticToken(h.sys.Token(auth.Operator))}
+	a, err := client.CreateApplication(t.Context(), document, api.NewKey())
+	require.NoError(t, err)
+	h.at(2, func() { h.work() })
+	var out bytes.Buffer
+	require.NoError(t, shell.Follow(t.Context(), client, &out, a.ID))
+	var steps []string
+	for line := range strings.Lines(out.String()) {
+		steps = append(steps, strings.Fields(line)[0])
+	}
+	require.Equal(t, []string{
+		"submitted", "placed", "placed", "taken", "taken", "deploying", "deployed", "deploying", "deployed", "available",
+	}, steps, "%s", out.String())
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.ErrorIs(t, shell.Follow(ctx, client, &out, a.ID), context.Canceled)
+	err = shell.Follow(t.Context(), client, &out, "0198c2ab-1234-7000-8000-000000000001")
+	require.ErrorContains(t, err, "deleted meanwhile")
 }

@@ -142,7 +142,7 @@ func TestOutputsForPrograms(t *testing.T) {
 		"get nodes": &[]struct {
 			Cluster, Name, Orchestrator, State string
 			Node                               api.Node
-		}{}, //nolint:gofumpt // one line a row
+		}{},
 		"get clusters": &[]struct {
 			Name, State  string
 			Nodes, Ready int
@@ -204,7 +204,8 @@ func TestFleetCommandsAreSentAsTheHostReadsThem(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	for _, line := range []string{
-		"fleet drain edge-1", "fleet restore edge/edge-1", "fleet set edge-1 cpu=0.95 device:/dev/video0=busy label:a=b=c sca=",
+		"fleet drain edge-1", "fleet restore edge/edge-1",
+		"fleet set edge-1 cpu=0.95 device:/dev/video0=busy label:a=b=c sca=",
 		"fleet cut edge", "fleet heal edge",
 	} {
 		h.ok(strings.Fields(line)...)
@@ -220,7 +221,12 @@ func TestADescriptorFromStandardInput(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	env := map[string]string{"LITTORAL_SERVER": h.url, "LITTORAL_TOKEN": h.sys.Token(auth.Operator)}
-	document := "name: tiny\ncomponents: [{name: a, type: kubernetes, manifests: [{name: a, manifest: {kind: ConfigMap, apiVersion: v1, metadata: {name: a}}}]}]\n"
+	const document = `name: tiny
+components:
+  - name: a
+    type: kubernetes
+    manifests: [{name: a, manifest: {kind: ConfigMap, apiVersion: v1, metadata: {name: a}}}]
+`
 	r := run(t.Context(), time.Now, env, document, "apply", "-f", "-")
 	require.Zero(t, r.code, r.err)
 	require.Contains(t, r.out, "application tiny created")

@@ -54,7 +54,8 @@ func (a *Agent) Take() []Job {
 	var jobs, taken []Job
 	a.call(http.MethodGet, "/jobmanager/jobs/executable/"+a.orchestrator+"/"+a.id, nil, http.StatusOK, &jobs)
 	for _, j := range jobs {
-		a.call(http.MethodPatch, "/jobmanager/jobs/promote/"+j.ID, map[string]string{"owner_id": a.id}, http.StatusNoContent, nil)
+		me := map[string]string{"owner_id": a.id}
+		a.call(http.MethodPatch, "/jobmanager/jobs/promote/"+j.ID, me, http.StatusNoContent, nil)
 		var now Job
 		a.call(http.MethodGet, "/jobmanager/jobs/"+j.ID, nil, http.StatusOK, &now)
 		taken = append(taken, now)
@@ -70,7 +71,8 @@ func (a *Agent) Report(j Job, state, condition, message string) {
 		"resource": map[string]any{
 			"resource_uuid": "resource-" + j.ID,
 			"conditions": []map[string]any{{
-				"type": condition, "status": "True", "lastTransitionTime": time.Now().UTC(), "reason": "Reported", "message": message,
+				"type": condition, "status": "True", "lastTransitionTime": time.Now().UTC(), "reason": "Reported",
+				"message": message,
 			}},
 		},
 	}, http.StatusOK, nil)

@@ -121,8 +121,8 @@ func (b *Broker) Publish(ctx context.Context, e cloudevents.Event) error {
 	return nil // it was accepted; how its delivery went is no concern of who published it
 }
 
-// Drain delivers until nothing is left, what deliveries cause included. It goes on after a failed delivery, which is not
-// repeated, and returns all failures.
+// Drain delivers until nothing is left, what deliveries cause included. It goes on after a failed delivery, which is
+// not repeated, and returns all failures.
 func (b *Broker) Drain(ctx context.Context) error {
 	b.mu.Lock()
 	if b.busy {
@@ -209,8 +209,8 @@ func (b *Broker) Deliver(ctx context.Context, e cloudevents.Event) error {
 	return errors.Join(failures...)
 }
 
-// DeliverTo hands the event to one function. A consumer that is not connected is no failure: the Triggers name functions
-// that a test may have left out.
+// DeliverTo hands the event to one function. A consumer that is not connected is no failure: the Triggers name
+// functions that a test may have left out.
 func (b *Broker) DeliverTo(ctx context.Context, name string, e cloudevents.Event) error {
 	b.mu.Lock()
 	h, ok := b.consumers[name]

@@ -59,22 +59,29 @@ type request struct {
 	idempotent bool
 }
 
+// head is what an answer says beside its body.
+type head struct {
+	status int
+	header http.Header
+}
+
 // do sends the request, again while the server asks to come back, and decodes the answer into into unless that is nil.
-func (c *Client) do(ctx context.Context, r request, into any) (*http.Response, error) {
+func (c *Client) do(ctx context.Context, r request, into any) (head, error) {
 	for attempt := 1; ; attempt++ {
 		resp, err := c.send(ctx, r)
 		if err != nil {
-			return nil, err
+			return head{}, err
 		}
-		if resp.StatusCode/100 == 2 {
-			return resp, decode(resp, into)
+		h := head{resp.StatusCode, resp.Header}
+		if h.status/100 == 2 {
+			return h, decode(resp, into)
 		}
 		refusal := readError(resp)
-		if resp.StatusCode != http.StatusServiceUnavailable || !r.idempotent || attempt == attempts {
-			return resp, refusal
+		if h.status != http.StatusServiceUnavailable || !r.idempotent || attempt == attempts {
+			return h, refusal
 		}
-		if pause(ctx, retryAfter(resp)) != nil {
-			return resp, refusal // says more than that the caller gave up
+		if pause(ctx, retryAfter(h.header)) != nil {
+			return h, refusal // says more than that the caller gave up
 		}
 	}
 }
@@ -142,8 +149,8 @@ func drain(resp *http.Response) {
 	_ = resp.Body.Close()
 }
 
-func retryAfter(resp *http.Response) time.Duration {
-	seconds, err := strconv.Atoi(resp.Header.Get("Retry-After"))
+func retryAfter(h http.Header) time.Duration {
+	seconds, err := strconv.Atoi(h.Get("Retry-After"))
 	if err != nil || seconds < 0 {
 		return time.Second
 	}
@@ -166,12 +173,12 @@ func list[T any](ctx context.Context, c *Client, r request) ([]T, error) {
 	all := []T{}
 	for {
 		var page []T
-		resp, err := c.do(ctx, r, &page)
+		h, err := c.do(ctx, r, &page)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, page...)
-		cursor := nextCursor(resp.Header.Values("Link"))
+		cursor := nextCursor(h.header.Values("Link"))
 		if cursor == "" || cursor == r.query.Get("cursor") {
 			return all, nil
 		}

@@ -84,11 +84,11 @@ func (c *Client) DeleteApplication(ctx context.Context, id string, stop bool) (a
 		r.query = url.Values{"stop": {"true"}}
 	}
 	a = &Application{}
-	resp, err := c.do(ctx, r, a)
+	h, err := c.do(ctx, r, a)
 	if err != nil {
 		return nil, false, err
 	}
-	return a, resp.StatusCode == http.StatusOK, nil
+	return a, h.status == http.StatusOK, nil
 }
 
 // Jobs lists the jobs, oldest first.

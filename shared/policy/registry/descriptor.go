@@ -1,0 +1,304 @@
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/policy/template"
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+// FromDescriptor returns the policies that a descriptor asks for, as contracts/icos.md §3.5 orders and names them: those
+// of the top level first, then each component's own, then what its requirements imply. name is the application's, which
+// the document may lack. Nothing is rendered, and the actions have no URL yet.
+//
+// A policy's id derives from instance and name: the same descriptor gives the same policies, so creating them twice is
+// creating them once. The error lists every fault with its path in the descriptor.
+func FromDescriptor(app *descriptor.Application, instance, name string) ([]Policy, error) {
+	m := maker{app: app, instance: instance, name: name, taken: map[string]bool{}}
+	for i := range app.Policies {
+		m.add(&app.Policies[i], fmt.Sprintf("policies[%d]", i))
+	}
+	for i := range app.Components {
+		c := &app.Components[i]
+		for j := range c.Policies {
+			m.add(&c.Policies[j], fmt.Sprintf("components[%d].policies[%d]", i, j))
+		}
+		m.devices(c, fmt.Sprintf("components[%d].requirements.devices", i))
+	}
+	if err := m.faults.Err("the policies of the descriptor are not valid"); err != nil {
+		return nil, err
+	}
+	return m.made, nil
+}
+
+// maker collects the policies of one descriptor.
+type maker struct {
+	app            *descriptor.Application
+	instance, name string
+	made           []Policy
+	taken          map[string]bool // names
+	faults         problem.Faults
+}
+
+// draft is a policy before it has a name.
+type draft struct {
+	component   string // the value of the subject's field
+	remediation string
+	path        string
+	name        string // as written
+	suffix      string // tells the policies apart that one entry gives
+}
+
+func (m *maker) add(d *descriptor.Policy, path string) {
+	w := draft{component: m.scope(d, path), remediation: d.Remediation, path: path, name: d.Name}
+	switch d.Kind {
+	case descriptor.KindSecurity:
+		m.template(w, d, template.SCAScore, Variables{"threshold": int64(d.Score)})
+	case descriptor.KindNodeUsage:
+		m.usage(w, d)
+	case descriptor.KindLostTelemetry:
+		m.template(w, d, template.LostTelemetry, silence(d.Timeout))
+	case descriptor.KindCustom:
+		m.custom(w, d)
+	case descriptor.KindScheduler, descriptor.KindOther: // for placement, or for nobody
+	}
+}
+
+// scope gives the component field of the subject: the component whose section it is, or those it applies to.
+func (m *maker) scope(d *descriptor.Policy, path string) string {
+	names := d.ApplyTo
+	if d.Component != "" {
+		names = []string{d.Component}
+	}
+	for _, name := range names {
+		if m.app.Component(name) == nil {
+			m.faults.Add(path+".apply-to", 0, "%q is not a component of the application", short(name))
+		}
+	}
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	switch len(names) {
+	case 0:
+		return Wildcard
+	case 1:
+		return names[0]
+	}
+	return "/" + strings.Join(names, "|") + "/" // component names are RFC 1123 labels: nothing to escape
+}
+
+// usage gives a policy for each limit. memory_threshold and requirements.memory are the same wish and the larger one
+// counts, but only with the application's own share left out: otherwise it would have to be free a second time.
+func (m *maker) usage(w draft, d *descriptor.Policy) {
+	if d.Usage == nil {
+		return
+	}
+	cpu, memory, free := template.CPUUsage, template.MemoryUsage, template.MemoryAvailable
+	if d.Usage.ExcludeApp {
+		cpu, memory, free = template.CPUUsageExcl, template.MemoryUsageExcl, template.MemoryAvailableExcl
+	}
+	least := d.Usage.MemoryFree
+	if c := m.app.Component(w.component); c != nil && d.Usage.ExcludeApp && least > 0 {
+		least = max(least, c.Requirements.MemoryBytes)
+	}
+	limits := []struct {
+		suffix, template string
+		value            any
+		given            bool
+	}{
+		{"cpu", cpu, d.Usage.CPUMax, d.Usage.CPUMax > 0},
+		{"memory", memory, d.Usage.MemoryMax, d.Usage.MemoryMax > 0},
+		{"memory-free", free, least, least > 0},
+	}
+	for _, l := range limits {
+		if l.given {
+			w.suffix = l.suffix
+			m.template(w, d, l.template, Variables{"threshold": l.value})
+		}
+	}
+}
+
+// silence makes a lost component be remembered for at least twice the time it takes to miss it.
+func silence(timeout time.Duration) Variables {
+	v := Variables{"timeout": template.FormatDuration(timeout)}
+	if timeout > 3*time.Hour {
+		v["lookback"] = template.FormatDuration(2 * timeout)
+	}
+	return v
+}
+
+func (m *maker) custom(w draft, d *descriptor.Policy) {
+	variables := own(d.Variables)
+	switch {
+	case d.FromTemplate != "":
+		if d.Raw != nil && d.Raw["remediation"] == nil && d.Raw["remediation_action"] == nil {
+			m.faults.Add(w.path+".remediation", 0, "is required with fromTemplate: what shall be done, or none")
+		}
+		m.template(w, d, d.FromTemplate, nil)
+	case d.Spec == nil:
+		m.faults.Add(w.path, 0, "needs fromTemplate or spec")
+	case d.Spec.Expr != "":
+		m.finish(w, d, Spec{
+			Type: TelemetrySpec, Description: d.Spec.Description, Expr: d.Spec.Expr, ViolatedIf: d.Spec.ViolatedIf,
+			Thresholds: maps.Clone(d.Spec.Thresholds),
+		}, variables)
+	default:
+		constraints := make(map[string]string, len(d.Spec.Constraints))
+		for name, value := range d.Spec.Constraints {
+			text, ok := template.ToText(value)
+			if !ok {
+				m.faults.Add(w.path+".spec.constraints."+short(name), 0, "must be a text or a number")
+			}
+			constraints[name] = text
+		}
+		m.finish(w, d, Spec{Type: ConstraintsSpec, Description: d.Spec.Description, Constraints: constraints}, variables)
+	}
+}
+
+// template adds a policy from a template. What the kind of policy itself says goes before the written variables.
+func (m *maker) template(w draft, d *descriptor.Policy, name string, said Variables) {
+	t, known := template.Lookup(name)
+	if !known {
+		m.faults.Add(w.path+".fromTemplate", 0, "%q is not a template: %s", short(name),
+			strings.Join(template.Names(), ", "))
+		return
+	}
+	variables := own(d.Variables)
+	maps.Copy(variables, said)
+	t.Complete(variables, w.path+".variables", &m.faults)
+	m.finish(w, d, Spec{Type: TemplateSpec, TemplateName: name, Description: t.Description}, variables)
+}
+
+// own copies written variables; truth values become text, since a policy has only numbers and texts.
+func own(written map[string]any) Variables {
+	v := Variables{}
+	for name, value := range written {
+		if truth, ok := value.(bool); ok {
+			value = strconv.FormatBool(truth)
+		}
+		v[name] = value
+	}
+	return v
+}
+
+// devices adds what requirements.devices imply: the device stays available on the node. The name is quoted, since the
+// template takes a regular expression.
+func (m *maker) devices(c *descriptor.Component, path string) {
+	for i, device := range c.Requirements.Devices {
+		w := draft{
+			component: c.Name, remediation: descriptor.RemediationReallocate, path: fmt.Sprintf("%s[%d]", path, i),
+		}
+		m.template(w, &descriptor.Policy{}, template.DeviceAvailable, Variables{"device": regexp.QuoteMeta(device)})
+	}
+}
+
+// finish names the policy and checks it as a whole.
+func (m *maker) finish(w draft, d *descriptor.Policy, spec Spec, variables Variables) {
+	p := Policy{
+		Path: w.path,
+		Subject: Subject{
+			Type: AppSubject, AppName: m.name, AppInstance: m.instance, AppComponent: w.component,
+		},
+		Spec:       spec,
+		Action:     Action{ExtraParams: map[string]string{RemediationParam: w.remediation}},
+		Variables:  variables,
+		Properties: m.properties(d, w.path),
+	}
+	p.Defaults()
+	p.Name = m.unique(w)
+	p.ID = ID(m.instance, p.Name)
+	if err := p.Check(); err != nil {
+		m.take(w.path, err)
+		return
+	}
+	m.made = append(m.made, p)
+}
+
+// unique is {application}-{instance}-{name as written, else the running number}. A name that is taken gets a number too:
+// rule groups are found by name.
+func (m *maker) unique(w draft) string {
+	base := w.name
+	if base == "" {
+		base = strconv.Itoa(len(m.made))
+	} else if w.suffix != "" {
+		base += "-" + w.suffix
+	}
+	base = m.name + "-" + m.instance + "-" + base
+	name := base
+	for i := 2; m.taken[name]; i++ {
+		name = base + "-" + strconv.Itoa(i)
+	}
+	m.taken[name] = true
+	return name
+}
+
+func (m *maker) properties(d *descriptor.Policy, path string) Properties {
+	p := Properties{}
+	if d.Pending > 0 {
+		p.PendingInterval = template.FormatDuration(max(d.Pending, time.Millisecond))
+	}
+	if oneoff, ok := d.Properties["oneoff"]; ok {
+		if p.Oneoff, ok = oneoff.(bool); !ok {
+			m.faults.Add(path+".properties.oneoff", 0, "must be true or false")
+		}
+	}
+	if interval, ok := d.Properties["interval"]; ok {
+		if p.Interval, ok = interval.(string); !ok {
+			m.faults.Add(path+".properties.interval", 0, "must be a duration such as 30s")
+		}
+	}
+	return p
+}
+
+// take adds the faults of a policy under its path in the descriptor.
+func (m *maker) take(path string, err error) {
+	var e *problem.Error
+	if !errors.As(err, &e) || len(e.Fields) == 0 {
+		m.faults.Add(path, 0, "%v", err)
+		return
+	}
+	for _, f := range e.Fields {
+		m.faults.Add(path+"."+f.Path, 0, "%s", f.Detail)
+	}
+}
+
+// namespace separates the ids of policies from all other derived ids.
+var namespace = uuid.MustParse("5b3f1c1e-7a7e-5d0c-9a55-4c1d0a9e7f21")
+
+// ID is the id of the policy of that name that belongs to an application.
+func ID(instance, name string) string {
+	return uuid.NewSHA1(namespace, []byte(instance+"\x00"+name)).String()
+}
+
+// Defaults fills in what may be left out on the wire.
+func (p *Policy) Defaults() {
+	if p.Action.Type == "" {
+		p.Action.Type = ActionWebhook
+	}
+	if p.Action.HTTPMethod = strings.ToUpper(p.Action.HTTPMethod); p.Action.HTTPMethod == "" {
+		p.Action.HTTPMethod = "POST"
+	}
+	if p.Action.ExtraParams == nil {
+		p.Action.ExtraParams = map[string]string{}
+	}
+	if p.Variables == nil {
+		p.Variables = Variables{}
+	}
+	if p.Status.Phase == "" {
+		p.Status.Phase = Unknown
+	}
+	if p.Status.MeasurementBackends == nil {
+		p.Status.MeasurementBackends = map[string]Backend{}
+	}
+	if p.Status.Events == nil {
+		p.Status.Events = []Event{}
+	}
+}

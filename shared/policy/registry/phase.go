@@ -1,0 +1,216 @@
+package registry
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// State is what is remembered of a policy to tell a new violation from a repeated, late or reordered notice. It is kept
+// with the policy and changed in the same transaction as the effects.
+//
+// An episode is one violation: the policy, the fingerprint of the alert (which of the things it watches), and the instant
+// it started firing. Every notice is about one episode, so counting episodes is all it takes: repeats change nothing, and
+// the order in which two Alertmanagers send does not matter.
+type State struct {
+	Phase  Phase   `json:"phase"`
+	Fired  bool    `json:"fired,omitempty"` // a violation has been given; a one-off policy gives no other
+	Tracks []Track `json:"tracks,omitempty"`
+}
+
+// Track is the story of one fingerprint.
+type Track struct {
+	Fingerprint string    `json:"fingerprint"`
+	Episodes    []Episode `json:"episodes"`         // oldest first
+	Horizon     time.Time `json:"horizon,omitzero"` // episodes up to here were forgotten: all notices of them are old
+}
+
+// Episode is one violation of one alert.
+type Episode struct {
+	Start time.Time `json:"start"`
+	Fired bool      `json:"fired,omitempty"` // counted as violated
+	Over  bool      `json:"over,omitempty"`  // resolved, or a later one has started
+}
+
+// Notice is what one alert of a webhook says.
+type Notice struct {
+	Fingerprint string
+	StartsAt    time.Time
+	Firing      bool // else resolved
+}
+
+// Verdict is what a notice means.
+type Verdict string
+
+// The verdicts.
+const (
+	NoChange    Verdict = "none"     // known already, or nothing is watched
+	NewEpisode  Verdict = "violated" // to be acted on, exactly once
+	AllResolved Verdict = "resolved" // nothing violates the policy any more
+)
+
+// Outcome is the verdict on a notice.
+type Outcome struct {
+	Verdict Verdict
+	Episode Episode
+	// Over says of a violation that it is past already: its end overtook it. It happened and counts once; whether
+	// there is still something to remedy is for the caller to decide.
+	Over bool
+}
+
+// The bounds of what is remembered. A fingerprint that fires anew every minute is covered for more than half an hour of
+// late notices; what is older is taken for old.
+const (
+	maxEpisodes = 32
+	maxTracks   = 1024
+)
+
+// Activate makes the policy enforced. Episodes of before are closed: their alerts belong to a rule that is gone.
+func (s State) Activate() State {
+	s.Phase, s.Fired, s.Tracks = Enforced, false, closed(s.Tracks)
+	return s
+}
+
+// Deactivate makes the policy inactive.
+func (s State) Deactivate() State {
+	s.Phase, s.Tracks = Inactive, closed(s.Tracks)
+	return s
+}
+
+func closed(tracks []Track) []Track {
+	out := make([]Track, len(tracks))
+	for i, t := range tracks {
+		out[i] = t
+		out[i].Episodes = slices.Clone(t.Episodes)
+		for j := range out[i].Episodes {
+			out[i].Episodes[j].Over = true
+		}
+	}
+	return out
+}
+
+// Judge returns the state after a notice and what the notice means. s is not changed.
+//
+// Of the same fingerprint, an episode ends when a later one starts, since an alert cannot fire twice at a time; so a
+// lost notice of its end does no harm. While the policy is inactive, notices are remembered and mean nothing: repeats
+// of them after the next activation are old. oneoff lets the policy be violated once per activation.
+func (s State) Judge(n Notice, oneoff bool) (State, Outcome) {
+	start := n.StartsAt.UTC().Round(0)
+	i, tracks := track(s.Tracks, n.Fingerprint)
+	t := &tracks[i]
+	if !t.Horizon.IsZero() && !start.After(t.Horizon) {
+		return s, Outcome{Verdict: NoChange}
+	}
+	e := t.episode(start)
+	before := *e
+	switch {
+	case !n.Firing:
+		e.Over = true
+	case s.Phase == Inactive:
+		e.Fired, e.Over = true, true
+	default:
+		e.Fired = true
+	}
+	t.supersede()
+	after := *t.episode(start)
+	t.forget()
+	out := Outcome{Verdict: NoChange, Episode: after}
+	s.Tracks = tracks
+	if s.Phase == Inactive {
+		return s, out
+	}
+	if after.Fired && !before.Fired && !(oneoff && s.Fired) {
+		out.Verdict, out.Over, s.Fired = NewEpisode, after.Over, true
+	}
+	violated := s.open()
+	if s.Phase == Violated && !violated && out.Verdict == NoChange {
+		out.Verdict = AllResolved
+	}
+	s.Phase = Enforced
+	if violated {
+		s.Phase = Violated
+	}
+	return s, out
+}
+
+// open reports whether an episode goes on. One of which only the end was seen never did.
+func (s State) open() bool {
+	for _, t := range s.Tracks {
+		for _, e := range t.Episodes {
+			if e.Fired && !e.Over {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// track returns a copy of the tracks, with one for the fingerprint, and where it is. Tracks are sorted by fingerprint.
+func track(tracks []Track, fingerprint string) (int, []Track) {
+	tracks = slices.Clone(tracks)
+	i, found := slices.BinarySearchFunc(tracks, fingerprint, func(t Track, f string) int {
+		return strings.Compare(t.Fingerprint, f)
+	})
+	if found {
+		tracks[i].Episodes = slices.Clone(tracks[i].Episodes)
+		return i, tracks
+	}
+	if len(tracks) >= maxTracks {
+		oldest := stalest(tracks)
+		tracks = slices.Delete(tracks, oldest, oldest+1)
+		if oldest < i {
+			i--
+		}
+	}
+	return i, slices.Insert(tracks, i, Track{Fingerprint: fingerprint})
+}
+
+// stalest is the track whose last episode started first; one that is over goes before one that is open.
+func stalest(tracks []Track) int {
+	best := 0
+	for i := range tracks {
+		a, b := tracks[i].last(), tracks[best].last()
+		if a.Over != b.Over {
+			if a.Over {
+				best = i
+			}
+			continue
+		}
+		if a.Start.Before(b.Start) {
+			best = i
+		}
+	}
+	return best
+}
+
+func (t *Track) last() Episode {
+	if len(t.Episodes) == 0 {
+		return Episode{Over: true}
+	}
+	return t.Episodes[len(t.Episodes)-1]
+}
+
+// episode returns the one that started then, a new one if there is none.
+func (t *Track) episode(start time.Time) *Episode {
+	i, found := slices.BinarySearchFunc(t.Episodes, start, func(e Episode, start time.Time) int {
+		return e.Start.Compare(start)
+	})
+	if !found {
+		t.Episodes = slices.Insert(t.Episodes, i, Episode{Start: start})
+	}
+	return &t.Episodes[i]
+}
+
+// supersede ends every episode but the last.
+func (t *Track) supersede() {
+	for i := range t.Episodes[:len(t.Episodes)-1] {
+		t.Episodes[i].Over = true
+	}
+}
+
+func (t *Track) forget() {
+	if extra := len(t.Episodes) - maxEpisodes; extra > 0 {
+		t.Horizon = t.Episodes[extra-1].Start
+		t.Episodes = slices.Delete(t.Episodes, 0, extra)
+	}
+}

@@ -1,0 +1,140 @@
+// Package registry is what a policy is: its model on the wire (contracts/icos.md §3.3), the policies that a descriptor
+// asks for, the phases it goes through as alerts come and go, what is said when it is violated, and its alert rule.
+//
+// Everything here is pure: no I/O, no clock, no randomness; instants and ids come from the caller. PromQL is text here;
+// shared/policy/render makes it from a policy and needs Prometheus' parser, which this package must not import, since
+// functions that only read policies would carry it.
+package registry
+
+import (
+	"time"
+
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+// Policy is a rule about a subject, and what to do when it is violated.
+type Policy struct {
+	ID         string     `json:"id,omitempty"`
+	Name       string     `json:"name"`
+	Subject    Subject    `json:"subject"`
+	Spec       Spec       `json:"spec"`
+	Action     Action     `json:"action"`
+	Variables  Variables  `json:"variables"`
+	Properties Properties `json:"properties"`
+	Status     Status     `json:"status"`
+
+	// Path is where a descriptor has it, such as components[0].policies[1], for whoever finds a fault later.
+	Path string `json:"-"`
+}
+
+// Properties tune how a policy is watched. Durations are as Prometheus writes them.
+type Properties struct {
+	Oneoff          bool   `json:"oneoff,omitempty"`          // acted upon once, then never again
+	Interval        string `json:"interval,omitempty"`        // between evaluations; empty: the backend's
+	PendingInterval string `json:"pendingInterval,omitempty"` // how long it must be violated before it counts
+}
+
+// ActionWebhook is the only type of action in a policy; a callback by service name becomes one.
+const ActionWebhook = "webhook"
+
+// Action is the call that a violation makes. An empty URL means the job manager.
+type Action struct {
+	Type               string            `json:"type"`
+	URL                string            `json:"url"`
+	HTTPMethod         string            `json:"httpMethod"`
+	ExtraParams        map[string]string `json:"extraParams"` // merged into the payload at top level
+	IncludeAccessToken bool              `json:"includeAccessToken"`
+}
+
+// RemediationParam is the extra parameter that says what shall be done.
+const RemediationParam = "remediation"
+
+// Remediation is what the action asks for, empty when it asks for nothing.
+func (a *Action) Remediation() string { return a.ExtraParams[RemediationParam] }
+
+// Phase is how a policy stands.
+type Phase string
+
+// The phases.
+const (
+	Enforced Phase = "enforced"
+	Violated Phase = "violated"
+	Inactive Phase = "inactive"
+	Unknown  Phase = "unknown"
+)
+
+// Status is what the policy manager knows of a policy.
+type Status struct {
+	RenderedSpec        *Spec              `json:"renderedSpec"`
+	MeasurementBackends map[string]Backend `json:"measurementBackends"`
+	Events              []Event            `json:"events"`
+	Phase               Phase              `json:"phase"`
+}
+
+// Backend is where the rule of a policy lives.
+type Backend struct {
+	Service  string `json:"service"`
+	URL      string `json:"url"`
+	RuleFile string `json:"rule_file"`
+}
+
+// DefaultBackend names the Prometheus among the measurement backends.
+const DefaultBackend = "prom-1"
+
+// EventType is what happened to a policy.
+type EventType string
+
+// The event types. RenderingError is spelled as in the published API; "renderingError" is read as well.
+const (
+	EventCreated        EventType = "created"
+	EventActivated      EventType = "activated"
+	EventDeactivated    EventType = "deactivated"
+	EventViolated       EventType = "violated"
+	EventResolved       EventType = "resolved"
+	EventDeleted        EventType = "deleted"
+	EventRendered       EventType = "rendered"
+	EventRenderingError EventType = "renderedError"
+	EventVariableSet    EventType = "variableSet"
+)
+
+// UnmarshalText reads an event type in any of its spellings.
+func (t *EventType) UnmarshalText(text []byte) error {
+	if *t = EventType(text); *t == "renderingError" {
+		*t = EventRenderingError
+	}
+	return nil
+}
+
+// Event is one line of a policy's life.
+type Event struct {
+	Type      EventType      `json:"type"`
+	Timestamp time.Time      `json:"timestamp"`
+	Details   map[string]any `json:"details"`
+}
+
+// The bounds of a policy. They are far above what anyone writes by hand.
+const (
+	maxName       = 512
+	maxVariables  = 64
+	maxThresholds = 32
+	maxParams     = 64
+	maxText       = 1024
+	maxExpr       = 16 << 10
+)
+
+// Check finds everything that is wrong with the policy as given, all at once.
+func (p *Policy) Check() error {
+	var faults problem.Faults
+	switch {
+	case p.Name == "":
+		faults.Add("name", 0, "is required")
+	case !plain(p.Name, maxName):
+		faults.Add("name", 0, "must be a text of at most %d bytes without control characters", maxName)
+	}
+	p.Subject.check(&faults)
+	p.Spec.check(&faults)
+	p.Action.check(&faults)
+	p.Properties.check(&faults)
+	p.Variables.check(&faults)
+	return faults.Err("the policy is not valid")
+}

@@ -1,0 +1,118 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/littoral-project/littoral/shared/policy/registry"
+)
+
+// Selector is a selector that reaches beyond the subject.
+type Selector struct {
+	Text   string `json:"text"`
+	Reason string `json:"reason"`
+}
+
+// Foreign returns the selectors of an expression, rendered before, that may give series of other tenants than the
+// subject's. What a tenant's own are is said by icos_app_instance, which belongs to one of them: such a selector has a
+// matcher that lets no other instance through. Series about nodes (infrastructure) are nobody's: every tenant's own
+// policies need them. A subject that is not one instance owns nothing, so that all other selectors are foreign then.
+//
+// The caller refuses what comes back unless a role allows it.
+func Foreign(expr string, subject registry.Subject) ([]Selector, error) {
+	tree, err := parse(expr)
+	if err != nil {
+		return nil, invalidAt("spec.expr", err)
+	}
+	instance := ""
+	if _, wild := registry.Regexp(subject.AppInstance); subject.Type == registry.AppSubject && !wild {
+		instance = subject.AppInstance
+	}
+	var foreign []Selector
+	for _, n := range selectors(tree) {
+		if reason := stray(n, instance); reason != "" {
+			foreign = append(foreign, Selector{Text: n.String(), Reason: reason})
+		}
+	}
+	return foreign, nil
+}
+
+// parse reads an expression without placeholders, within bounds.
+func parse(expr string) (parser.Expr, error) {
+	if len(expr) > maxRendered {
+		return nil, fmt.Errorf("is longer than %d bytes", maxRendered)
+	}
+	// Scanning finds nesting that is too deep before the parser meets it.
+	if err := nesting(expr); err != nil {
+		return nil, err
+	}
+	tree, err := promql.ParseExpr(expr)
+	if err != nil {
+		return nil, errors.New(readable(err, "", nil))
+	}
+	return tree, measure(tree)
+}
+
+// stray says why a selector reaches beyond the instance; empty when it does not.
+func stray(n *parser.VectorSelector, instance string) string {
+	if ofNodes(n) {
+		return ""
+	}
+	reason := "has no matcher for " + registry.InstanceLabel
+	for _, m := range n.LabelMatchers {
+		if m.Name != registry.InstanceLabel {
+			continue
+		}
+		if instance != "" && only(m, instance) {
+			return ""
+		}
+		reason = "lets series of other application instances through"
+	}
+	return reason
+}
+
+// only reports whether nothing but the value passes the matcher.
+func only(m *labels.Matcher, value string) bool {
+	switch m.Type {
+	case labels.MatchEqual:
+		return m.Value == value
+	case labels.MatchRegexp:
+		set := m.SetMatches()
+		for _, v := range set {
+			if v != value {
+				return false
+			}
+		}
+		return len(set) > 0
+	case labels.MatchNotEqual, labels.MatchNotRegexp:
+	}
+	return false
+}
+
+// ofNodes reports whether a selector names one metric, and that is about nodes.
+func ofNodes(n *parser.VectorSelector) bool {
+	for _, m := range n.LabelMatchers {
+		if m.Name == labels.MetricName && m.Type == labels.MatchEqual && infrastructure[m.Value] {
+			return true
+		}
+	}
+	return false
+}
+
+// infrastructure are the metrics of shared/topology/METRICS.md about agents, clusters and hosts. Those about pods and
+// containers are not among them: their series tell what other tenants run.
+var infrastructure = map[string]bool{
+	"tlum_orch_info": true, "tlum_ocm_agent_info": true, "tlum_runtime_info": true, "tlum_host_info": true,
+	"tlum_host_labels": true, "tlum_vnet_info": true, "tlum_info": true, "node_uname_info": true, "up": true,
+	"SCA_score": true, "vulnerabilities": true, "node_mounted": true,
+	"kube_node_status_capacity": true, "kube_node_spec_unschedulable": true,
+	"tlum_cpu_max_freq": true, "tlum_cpu_freq": true, "node_cpu_seconds_total": true,
+	"node_memory_MemTotal_bytes": true, "node_memory_MemAvailable_bytes": true, "node_memory_MemFree_bytes": true,
+	"node_thermal_zone_temp": true, "scaph_host_energy_microjoules_total": true,
+	"intelligence_node_cpu_utilization_prediction": true, "intelligence_node_memory_utilization_prediction": true,
+	"node_network_info": true, "node_network_up": true, "node_network_address_info": true,
+	"node_network_speed_bytes": true,
+}

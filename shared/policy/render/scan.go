@@ -1,0 +1,273 @@
+package render
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/littoral-project/littoral/shared/policy/registry"
+)
+
+// where a placeholder stands decides what may be put there.
+type where int
+
+const (
+	inText     where = iota // inside a string: a label value, or the argument of a function
+	inMatchers              // among the matchers of a selector
+	inLabels                // in the list of by, without, on, ignoring, group_left, group_right
+	inDuration              // a range, a step or an offset
+	inNumber                // anywhere else an expression may stand
+)
+
+func (w where) String() string {
+	return [...]string{"a text", "matchers", "label names", "a duration", "a number"}[w]
+}
+
+// hole is a placeholder and the sentinel that stands for it: something the parser takes at that place and that occurs
+// nowhere else. After parsing, the sentinel is found in the tree and the value put in its stead, so that no value is
+// ever read as PromQL.
+type hole struct {
+	name  string
+	where where
+	index int
+}
+
+// Sentinels of numbers and durations are rare values; that a text holds one by itself is found out, since each must be
+// in the tree exactly once. Those of numbers stay within what float64 holds exactly.
+const (
+	firstNumber = 1<<52 + 7_340_033
+	firstMillis = 199_999_999_937 // six years: far beyond any range that is allowed
+	maxHoles    = 256
+)
+
+func (h hole) sentinel(nonce string) string {
+	switch h.where {
+	case inNumber:
+		return " " + strconv.FormatInt(firstNumber+int64(h.index), 10) + " "
+	case inDuration:
+		return " " + strconv.FormatInt(firstMillis+int64(h.index), 10) + "ms "
+	case inMatchers:
+		return " " + h.word(nonce) + `="z" ` // not empty: a selector of nothing but empty matchers is refused
+	case inLabels:
+		return " " + h.word(nonce) + " "
+	case inText:
+	}
+	return h.word(nonce)
+}
+
+// word is the sentinel as an identifier. It ends in a letter so that none is the beginning of another.
+func (h hole) word(nonce string) string { return nonce + strconv.Itoa(h.index) + "z" }
+
+// nonce returns a beginning for sentinels that the text does not contain.
+func nonce(text string) string {
+	for i := 0; ; i++ {
+		if n := fmt.Sprintf("zzhole%dx", i); !strings.Contains(text, n) {
+			return n
+		}
+	}
+}
+
+// scanner goes over PromQL with placeholders once. It knows of the language what it takes to tell where a placeholder
+// stands: strings, comments, braces, brackets, and parentheses with label names. All else is left to the parser.
+type scanner struct {
+	text  string
+	at    int
+	nonce string
+	plain bool // nothing is a placeholder: the text is rendered already
+	out   strings.Builder
+	holes []hole
+
+	braces   bool   // inside the matchers of a selector
+	brackets bool   // inside a range
+	lists    []bool // open parentheses: does a list of label names stand in them
+	word     string // the word before, in lower case, with nothing but blanks (and a sign) after it
+	last     byte   // the last byte that is no blank
+}
+
+// maxNesting bounds parentheses, before anything recursive sees the text.
+const maxNesting = 64
+
+// scan returns the text with sentinels for its placeholders, and what they stand for.
+func scan(text, nonce string) (string, []hole, error) {
+	s := scanner{text: text, nonce: nonce}
+	err := s.run()
+	return s.out.String(), s.holes, err
+}
+
+// nesting refuses a rendered text whose parentheses go too deep. Braces in its strings are nothing special.
+func nesting(text string) error {
+	s := scanner{text: text, plain: true}
+	return s.run()
+}
+
+func (s *scanner) run() error {
+	for s.at < len(s.text) {
+		if err := s.step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var (
+	// The language never has two braces in a row, so that two are a placeholder's, and of three the first is a
+	// selector's. Policies in the wild have blanks between them.
+	twoBraces   = regexp.MustCompile(`^\{\s*\{`)
+	threeBraces = regexp.MustCompile(`^\{\s*\{\s*\{`)
+	// placeholder is one outside of strings; inside, braces are text too and none may be apart.
+	placeholder = regexp.MustCompile(`^\{\s*\{\s*([a-zA-Z_][a-zA-Z0-9_-]{0,127})\s*\}\s*\}`)
+	textual     = regexp.MustCompile(`^\{\{\s*([a-zA-Z_][a-zA-Z0-9_-]{0,127})\s*\}\}`)
+	word        = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*`)
+	digits      = regexp.MustCompile(`^[0-9.][0-9a-zA-Z_.]*`)
+)
+
+// takesLabels are the words whose parentheses hold label names.
+var takesLabels = map[string]bool{
+	"by": true, "without": true, "on": true, "ignoring": true, "group_left": true, "group_right": true,
+}
+
+func (s *scanner) step() error {
+	rest := s.text[s.at:]
+	switch c := rest[0]; {
+	case c == '#':
+		s.comment()
+		return nil
+	case c == '"', c == '\'', c == '`':
+		return s.quoted(c)
+	case c == '{':
+		return s.brace()
+	case word.MatchString(rest):
+		w := word.FindString(rest)
+		s.copy(len(w))
+		s.word, s.last = strings.ToLower(w), 'a'
+		return nil
+	case digits.MatchString(rest):
+		s.copy(len(digits.FindString(rest)))
+		s.word, s.last = "", '0'
+		return nil
+	}
+	return s.symbol(rest[0])
+}
+
+func (s *scanner) symbol(c byte) error {
+	switch c {
+	case '}':
+		s.braces = false
+	case '[':
+		s.brackets = true
+	case ']':
+		s.brackets = false
+	case '(':
+		if s.lists = append(s.lists, takesLabels[s.word]); len(s.lists) > maxNesting {
+			return fmt.Errorf("has more than %d parentheses inside each other", maxNesting)
+		}
+	case ')':
+		if len(s.lists) > 0 {
+			s.lists = s.lists[:len(s.lists)-1]
+		}
+	}
+	s.copy(1)
+	if blank := c == ' ' || c == '\t' || c == '\n' || c == '\r'; !blank {
+		if s.last = c; c != '-' && c != '+' {
+			s.word = ""
+		}
+	}
+	return nil
+}
+
+func (s *scanner) copy(n int) {
+	s.out.WriteString(s.text[s.at : s.at+n])
+	s.at += n
+}
+
+// comment leaves a comment out: a condition that is appended later must not end up in it.
+func (s *scanner) comment() {
+	if i := strings.IndexByte(s.text[s.at:], '\n'); i >= 0 {
+		s.at += i
+	} else {
+		s.at = len(s.text)
+	}
+}
+
+func (s *scanner) quoted(quote byte) error {
+	s.copy(1)
+	for s.at < len(s.text) {
+		switch c := s.text[s.at]; {
+		case c == quote:
+			s.copy(1)
+			s.word, s.last = "", '"'
+			return nil
+		case c == '\\' && quote != '`' && s.at+1 < len(s.text):
+			s.copy(2)
+		case s.plain, strings.HasPrefix(s.text[s.at:], "{{{"):
+			s.copy(1)
+		case strings.HasPrefix(s.text[s.at:], "{{"):
+			m := textual.FindStringSubmatch(s.text[s.at:])
+			if m == nil {
+				return s.malformed()
+			}
+			s.at += len(m[0])
+			if err := s.put(m[1], inText); err != nil {
+				return err
+			}
+		default:
+			s.copy(1)
+		}
+	}
+	return fmt.Errorf("has a string that does not end")
+}
+
+// brace is the beginning of a placeholder or of the matchers of a selector.
+func (s *scanner) brace() error {
+	rest := s.text[s.at:]
+	if s.plain || !twoBraces.MatchString(rest) || (!s.braces && threeBraces.MatchString(rest)) {
+		s.braces, s.word, s.last = true, "", '{'
+		s.copy(1)
+		return nil
+	}
+	m := placeholder.FindStringSubmatch(rest)
+	if m == nil {
+		return s.malformed()
+	}
+	s.at += len(m[0])
+	switch {
+	case s.braces && (s.last == '=' || s.last == '~'):
+		// A value without quotes around it: the value is the whole text.
+		s.out.WriteByte('"')
+		err := s.put(m[1], inText)
+		s.out.WriteByte('"')
+		return err
+	case s.braces:
+		return s.put(m[1], inMatchers)
+	case s.brackets, s.word == "offset":
+		return s.put(m[1], inDuration)
+	case len(s.lists) > 0 && s.lists[len(s.lists)-1]:
+		return s.put(m[1], inLabels)
+	}
+	return s.put(m[1], inNumber)
+}
+
+func (s *scanner) malformed() error {
+	rest := s.text[s.at:]
+	return fmt.Errorf("has a placeholder that is not of the form {{name}}: %.40q", rest[:min(len(rest), 64)])
+}
+
+func (s *scanner) put(name string, at where) error {
+	switch {
+	case (name == registry.SelectorPlaceholder) != (at == inMatchers):
+		if at == inMatchers {
+			return fmt.Errorf("has {{%s}} among matchers, where only {{%s}} can stand", name, registry.SelectorPlaceholder)
+		}
+		return fmt.Errorf("has {{%s}} where %s is wanted; it stands among the matchers of a selector", name, at)
+	case name == registry.ListPlaceholder && at != inLabels:
+		return fmt.Errorf("has {{%s}} where %s is wanted; it stands among label names", name, at)
+	case len(s.holes) >= maxHoles:
+		return fmt.Errorf("has more than %d placeholders", maxHoles)
+	}
+	h := hole{name: name, where: at, index: len(s.holes)}
+	s.holes = append(s.holes, h)
+	s.out.WriteString(h.sentinel(s.nonce))
+	s.word, s.last = "", 'a'
+	return nil
+}

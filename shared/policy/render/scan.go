@@ -118,8 +118,6 @@ var (
 	// placeholder is one outside of strings; inside, braces are text too and none may be apart.
 	placeholder = regexp.MustCompile(`^\{\s*\{\s*([a-zA-Z_][a-zA-Z0-9_-]{0,127})\s*\}\s*\}`)
 	textual     = regexp.MustCompile(`^\{\{\s*([a-zA-Z_][a-zA-Z0-9_-]{0,127})\s*\}\}`)
-	word        = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*`)
-	digits      = regexp.MustCompile(`^[0-9.][0-9a-zA-Z_.]*`)
 )
 
 // takesLabels are the words whose parentheses hold label names.
@@ -137,18 +135,31 @@ func (s *scanner) step() error {
 		return s.quoted(c)
 	case c == '{':
 		return s.brace()
-	case word.MatchString(rest):
-		w := word.FindString(rest)
-		s.copy(len(w))
-		s.word, s.last = strings.ToLower(w), 'a'
+	case letter(c):
+		n := run(rest, func(c byte) bool { return letter(c) || digit(c) })
+		s.copy(n)
+		s.word, s.last = strings.ToLower(rest[:n]), 'a'
 		return nil
-	case digits.MatchString(rest):
-		s.copy(len(digits.FindString(rest)))
+	case digit(c), c == '.':
+		s.copy(run(rest, func(c byte) bool { return letter(c) || digit(c) || c == '.' }))
 		s.word, s.last = "", '0'
 		return nil
 	}
 	return s.symbol(rest[0])
 }
+
+// run is how many bytes at the beginning of a text are in a class; the first one is.
+func run(text string, in func(byte) bool) int {
+	n := 1
+	for n < len(text) && in(text[n]) {
+		n++
+	}
+	return n
+}
+
+func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '_' || c == ':' }
+
+func digit(c byte) bool { return c >= '0' && c <= '9' }
 
 func (s *scanner) symbol(c byte) error {
 	switch c {

@@ -1,74 +1,209 @@
 package placement
 
-// How much of an affinity's weight two components earn by where they are. On the same node it is all of it, apart none.
-// Latency and cost between clusters will refine SameOrchestrator and apart; until then a shared orchestrator stands in
-// for being near.
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// How much of a graded affinity's weight two components earn by where they are. On the same node it is all of it, apart
+// none.
 const (
 	SameCluster      = 0.7
 	SameOrchestrator = 0.2
+
+	// NearLatency is the latency of a link that halves what a graded affinity earns across it.
+	NearLatency = 10 * time.Millisecond
 )
+
+// scope holds the factors of an affinity on the same node, in the same cluster and under the same orchestrator. Each
+// includes the next, so node >= cluster >= orch.
+type scope struct {
+	name                string
+	node, cluster, orch float64
+}
+
+var graded = &scope{"", 1, SameCluster, SameOrchestrator}
+
+var scopes = map[string]*scope{
+	"":             graded,
+	"node":         {"node", 1, 0, 0},
+	"cluster":      {"cluster", 1, 1, 0},
+	"orchestrator": {"orchestrator", 1, 1, 1},
+}
 
 // edge is one affinity seen from one of its components.
 type edge struct {
 	to     int32
+	back   int32 // index of the same affinity among the edges of to
 	weight float64
+	scope  *scope
+	// maxLatency and bandwidth are hard, 0 for none.
+	maxLatency time.Duration
+	bandwidth  int64
 }
 
-// closeness returns the factor between two nodes: 1, SameCluster, SameOrchestrator or 0.
-func (m *model) closeness(a, b int32) float64 {
-	switch na, nb := &m.nodes[a], &m.nodes[b]; {
-	case a == b:
-		return 1
-	case na.cluster == nb.cluster:
-		return SameCluster
-	case na.orch == nb.orch:
-		return SameOrchestrator
-	default:
-		return 0
+func (e *edge) limited() bool { return e.maxLatency > 0 || e.bandwidth > 0 }
+
+// join reads the affinities: several of one pair and scope are one with the sum of weights and the strictest limits.
+func (m *model) join(number map[string]int32) {
+	m.edges = make([][]edge, len(m.comps))
+	for _, a := range m.p.Affinities {
+		x, y := number[a.A], number[a.B]
+		e := edge{weight: a.Weight, scope: scopes[a.Scope], maxLatency: a.MaxLatency, bandwidth: a.Bandwidth}
+		if x == y || (e.weight == 0 && !e.limited()) {
+			continue
+		}
+		e.to = y
+		m.edges[x] = append(m.edges[x], e)
+		e.to = x
+		m.edges[y] = append(m.edges[y], e)
+	}
+	for c, es := range m.edges {
+		slices.SortFunc(es, func(a, b edge) int {
+			return cmp.Or(cmp.Compare(a.to, b.to), cmp.Compare(a.scope.name, b.scope.name),
+				cmp.Compare(a.weight, b.weight))
+		})
+		out := es[:0]
+		for _, e := range es {
+			if k := len(out) - 1; k >= 0 && out[k].to == e.to && out[k].scope == e.scope {
+				out[k].add(&e)
+			} else {
+				out = append(out, e)
+			}
+		}
+		m.edges[c] = out
+	}
+	next := make([]int32, len(m.comps)) // edges of d that lead to components below c, all of which come first
+	for c := range m.edges {
+		for i := range m.edges[c] {
+			e := &m.edges[c][i]
+			m.comps[c].limited = m.comps[c].limited || e.limited()
+			e.back = next[e.to]
+			next[e.to]++
+		}
 	}
 }
 
-func closenessName(factor float64) string {
-	switch factor {
-	case 1:
+func (e *edge) add(other *edge) {
+	e.weight += other.weight
+	e.bandwidth = addUp(e.bandwidth, other.bandwidth)
+	if other.maxLatency > 0 && (e.maxLatency == 0 || other.maxLatency < e.maxLatency) {
+		e.maxLatency = other.maxLatency
+	}
+}
+
+// wire is a link between two numbered clusters.
+type wire struct {
+	*Link
+	factor float64
+}
+
+// between is the key of a pair of clusters, whichever comes first.
+func between(k, l int32) int64 { return int64(min(k, l))<<32 | int64(max(k, l)) }
+
+// lay reads the links. One to a cluster without nodes joins nothing.
+func (m *model) lay() {
+	if len(m.p.Links) == 0 {
+		return
+	}
+	number := make(map[Target]int32, len(m.clusters))
+	for k, n := range m.clusters[:len(m.clusters)-1] {
+		number[Target{Orchestrator: m.nodes[n].orchestrator, Cluster: m.nodes[n].Cluster}] = int32(k)
+	}
+	m.wires = make(map[int64]wire, len(m.p.Links))
+	for i := range m.p.Links {
+		l := &m.p.Links[i]
+		a, knownA := number[l.A.lower()]
+		b, knownB := number[l.B.lower()]
+		if knownA && knownB {
+			f := SameCluster / (1 + float64(l.Latency)/float64(NearLatency)) / (1 + l.Cost)
+			m.wires[between(a, b)] = wire{l, f}
+		}
+	}
+}
+
+// closeness returns the factor of the affinity between two nodes.
+func (m *model) closeness(e *edge, a, b int32) float64 {
+	na, nb := &m.nodes[a], &m.nodes[b]
+	switch {
+	case a == b:
+		return e.scope.node
+	case na.cluster == nb.cluster:
+		return e.scope.cluster
+	default:
+		return m.across(e, na.cluster, nb.cluster)
+	}
+}
+
+// across returns the factor between two different clusters.
+func (m *model) across(e *edge, k, l int32) float64 {
+	if m.wires != nil && e.scope == graded {
+		if w, ok := m.wires[between(k, l)]; ok {
+			return w.factor
+		}
+	}
+	if m.orchOf(k) == m.orchOf(l) {
+		return e.scope.orch
+	}
+	return 0
+}
+
+// orchOf returns the orchestrator of a cluster.
+func (m *model) orchOf(cluster int32) int32 { return m.nodes[m.clusters[cluster]].orch }
+
+func (m *model) closenessName(e *edge, a, b int32) string {
+	na, nb := &m.nodes[a], &m.nodes[b]
+	_, linked := m.wires[between(na.cluster, nb.cluster)]
+	switch {
+	case a == b:
 		return "same-node"
-	case SameCluster:
+	case na.cluster == nb.cluster:
 		return "same-cluster"
-	case SameOrchestrator:
+	case linked && e.scope == graded:
+		return "linked"
+	case na.orch == nb.orch:
 		return "same-orchestrator"
 	default:
 		return "apart"
 	}
 }
 
-// reach returns the largest factor that component c on node n can still reach with component d, given the nodes d may
-// use alone: the same node when both fit there together, else d's other candidates in the cluster, else under the
-// orchestrator. It never understates, so bounds may rest on it.
-func (m *model) reach(c, d, n int32) float64 {
-	cl := &m.classes[m.comps[d].class]
-	inCluster, inOrch := cl.inCluster[m.nodes[n].cluster], cl.inOrch[m.nodes[n].orch]
+// reach returns the largest factor that component c on node n can still reach over its affinity e, given the nodes the
+// partner may use alone: the same node when both fit there together, else its other candidates in the cluster, else
+// beyond. It never understates, so bounds may rest on it.
+func (m *model) reach(c int32, e *edge, n int32) float64 {
+	cl := &m.classes[m.comps[e.to].class]
+	k, o := m.nodes[n].cluster, m.nodes[n].orch
+	inCluster, inOrch := cl.inCluster[k], cl.inOrch[o]
 	if cl.index(n) >= 0 {
-		if m.together(c, d, n) {
-			return 1
+		if m.together(c, e.to, n) {
+			return e.scope.node
 		}
 		inCluster, inOrch = inCluster-1, inOrch-1
 	}
+	var most float64
 	switch {
 	case inCluster > 0:
-		return SameCluster
+		return e.scope.cluster
 	case inOrch > 0:
-		return SameOrchestrator
-	default:
-		return 0
+		most = e.scope.orch
 	}
+	if m.wires != nil && e.scope == graded {
+		for l, candidates := range cl.inCluster {
+			if candidates > 0 && int32(l) != k {
+				most = max(most, m.across(e, k, int32(l)))
+			}
+		}
+	}
+	return most
 }
 
 // together says whether c and d could share the node n if nothing else of the problem were there.
 func (m *model) together(c, d, n int32) bool {
-	for _, x := range m.comps[c].apart {
-		if x == d {
-			return false
-		}
+	if _, apart := slices.BinarySearch(m.comps[c].apart, d); apart {
+		return false
 	}
 	free := m.free[int(n)*len(m.dims):]
 	for _, q := range m.classes[m.comps[c].class].demand {
@@ -80,4 +215,91 @@ func (m *model) together(c, d, n int32) bool {
 		}
 	}
 	return true
+}
+
+// wired says whether what the component sends to its placed partners has a way from the node: fast enough, and with
+// bandwidth left for all of it together.
+func (s *state) wired(c, n int32) bool {
+	m := s.m
+	k := m.nodes[n].cluster
+	es := m.edges[c]
+	for i := range es {
+		at := s.at[es[i].to]
+		if at < 0 || !es[i].limited() || m.nodes[at].cluster == k {
+			continue
+		}
+		way := between(k, m.nodes[at].cluster)
+		w, ok := m.wires[way]
+		if !ok || (es[i].maxLatency > 0 && w.Latency > es[i].maxLatency) {
+			return false
+		}
+		sent := s.sent[way]
+		for j := range es {
+			if other := s.at[es[j].to]; other >= 0 && between(k, m.nodes[other].cluster) == way {
+				sent = addUp(sent, es[j].bandwidth)
+			}
+		}
+		if sent > w.Bandwidth && es[i].bandwidth > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// send books the bandwidth between the component at the node and its placed partners, or gives it back.
+func (s *state) send(c, n int32, sign int64) {
+	m := s.m
+	k := m.nodes[n].cluster
+	for i := range m.edges[c] {
+		e := &m.edges[c][i]
+		if at := s.at[e.to]; at >= 0 && e.bandwidth > 0 && m.nodes[at].cluster != k {
+			s.sent[between(k, m.nodes[at].cluster)] += sign * e.bandwidth
+		}
+	}
+}
+
+// unwired returns what the links lack for the component to talk from the node to its placed partners.
+func (s *state) unwired(c, n int32) []Failure {
+	m := s.m
+	k := m.nodes[n].cluster
+	var out []Failure
+	for i := range m.edges[c] {
+		e := &m.edges[c][i]
+		at := s.at[e.to]
+		if at < 0 || !e.limited() || m.nodes[at].cluster == k {
+			continue
+		}
+		id, way := m.comps[e.to].ID, between(k, m.nodes[at].cluster)
+		w, known := m.wires[way]
+		has := "no known link"
+		if e.maxLatency > 0 && (!known || w.Latency > e.maxLatency) {
+			if known {
+				has = w.Latency.String()
+			}
+			out = append(out, Failure{
+				Rule: RuleLatency, Key: id, Needed: "at most " + e.maxLatency.String(), Available: has,
+				Detail: fmt.Sprintf("needs at most %s to %s, there is %s", e.maxLatency, id, has),
+			})
+		}
+		if e.bandwidth == 0 {
+			continue
+		}
+		sent := s.sent[way]
+		for j := range m.edges[c] {
+			if other := s.at[m.edges[c][j].to]; other >= 0 && between(k, m.nodes[other].cluster) == way {
+				sent = addUp(sent, m.edges[c][j].bandwidth)
+			}
+		}
+		if !known || sent > w.Bandwidth {
+			if known {
+				has = fmt.Sprintf("%d in all", w.Bandwidth)
+			}
+			out = append(out, Failure{
+				Rule: RuleBandwidth, Key: id, Needed: fmt.Sprint(e.bandwidth), Available: has,
+				Detail: fmt.Sprintf("needs bandwidth %d to %s, %d with all else on the way, there is %s", e.bandwidth, id,
+					sent, has),
+			})
+		}
+	}
+	return out
 }

@@ -33,8 +33,9 @@ func (s *state) exact(sol *solution) bool {
 		}
 		for k, n := range cl.nodes {
 			v := s.m.points(int32(c), n)
-			for i, ed := range s.m.edges[c] {
-				r := s.m.reach(int32(c), ed.to, n)
+			for i := range s.m.edges[c] {
+				ed := &s.m.edges[c][i]
+				r := s.m.reach(int32(c), ed, n)
 				e.reach[c][i][k] = r
 				v += ed.weight / 2 * r
 			}
@@ -193,17 +194,17 @@ func (e *search) settle(depth int, c, n int32) {
 			e.s.work += int64(len(e.values[depth][d])) / 8
 		}
 	}
-	for _, ed := range m.edges[c] {
-		d := ed.to
+	for j := range m.edges[c] {
+		ed := &m.edges[c][j]
+		d, i := ed.to, ed.back
 		if e.closed[d] {
 			continue
 		}
-		i, _ := slices.BinarySearchFunc(m.edges[d], c, func(x edge, to int32) int { return int(x.to - to) })
 		row := e.values[depth+1][d]
 		for k, at := range m.classes[m.comps[d].class].nodes {
 			row[k] -= ed.weight / 2 * e.reach[d][i][k]
 			if n >= 0 {
-				row[k] += ed.weight * m.closeness(at, n)
+				row[k] += ed.weight * m.closeness(ed, at, n)
 			}
 		}
 		e.s.work += int64(len(row))

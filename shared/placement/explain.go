@@ -24,7 +24,7 @@ func Explain(p Problem, plan Plan) Explanation {
 		Components: make([]ComponentExplanation, len(m.comps)),
 		Objective:  plan.Objective, Bound: plan.Bound, Gap: plan.Gap, Exact: plan.Exact,
 	}
-	out.Placed = s.placed()
+	out.Placed = s.placed
 	for c := range m.comps {
 		out.Components[m.comps[c].index] = m.explain(s, int32(c))
 	}
@@ -157,7 +157,7 @@ func (m *model) promising(c, at int32, limit int) []int32 {
 }
 
 func (m *model) view(s *state, c, n int32) view {
-	v := view{node: n, fails: !s.fits(c, n) || s.foreign(n)}
+	v := view{node: n, fails: !s.fits(c, n)}
 	if m.classes[m.comps[c].class].index(n) >= 0 {
 		v.total = s.value(c, n) - m.stake(c)
 	}
@@ -187,30 +187,15 @@ func (m *model) detail(s *state, c int32, v view) NodeExplanation {
 	if !m.isHome(c, n) {
 		out.Move = m.stake(c)
 	}
-	for _, e := range m.edges[c] {
+	for i := range m.edges[c] {
+		e := &m.edges[c][i]
 		term := AffinityTerm{With: m.comps[e.to].ID, Closeness: "unplaced", Weight: e.weight}
 		if at := s.at[e.to]; at >= 0 {
-			factor := m.closeness(n, at)
-			term.Closeness, term.Points = closenessName(factor), e.weight*factor
+			term.Closeness, term.Points = m.closenessName(e, n, at), e.weight*m.closeness(e, n, at)
 		}
 		out.Affinity = append(out.Affinity, term)
 	}
 	return out
-}
-
-// foreign says whether the node is under another orchestrator than the one all placed components share.
-func (s *state) foreign(n int32) bool { return s.shared() >= 0 && s.m.nodes[n].orch != s.shared() }
-
-// shared returns the orchestrator that binds the placed components, or -1.
-func (s *state) shared() int32 {
-	if s.m.p.OneOrchestrator {
-		for o, n := range s.inOrch {
-			if n > 0 {
-				return int32(o)
-			}
-		}
-	}
-	return -1
 }
 
 // obstacles returns the rules that keep an unplaced component off a candidate because of where others are.
@@ -238,8 +223,11 @@ func (s *state) obstacles(c, n int32) []Rule {
 			add(RuleSpread)
 		}
 	}
-	if s.foreign(n) {
+	if s.foreign(c, n) {
 		add(RuleOneOrchestrator)
+	}
+	for _, f := range s.unwired(c, n) {
+		add(f.Rule)
 	}
 	return out
 }
@@ -288,8 +276,9 @@ func (s *state) failuresBeside(c, n int32) []Failure {
 			})
 		}
 	}
-	if s.foreign(n) {
-		all := m.orchs[s.shared()]
+	out = append(out, s.unwired(c, n)...)
+	if s.foreign(c, n) {
+		all := m.orchs[s.bound[comp.group].orch]
 		out = append(out, Failure{
 			Rule:   RuleOneOrchestrator,
 			Detail: fmt.Sprintf("all components go to one orchestrator, the others are on %s", all),

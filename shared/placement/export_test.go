@@ -20,6 +20,8 @@ func Relaxed(p Problem, plan Plan, component int) (all Problem, short []Problem,
 			q := p
 			q.Components = append([]Component(nil), p.Components...)
 			q.Spreads = append([]Spread(nil), p.Spreads...)
+			q.Affinities = append([]Affinity(nil), p.Affinities...)
+			q.Groups = append([]Group(nil), p.Groups...)
 			for i, ch := range changes {
 				if i != but {
 					ch.apply(&q, component)

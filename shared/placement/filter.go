@@ -104,6 +104,7 @@ func newRequest(c *Component, staleAfter time.Duration) *request {
 // have is what a node offers, made ready to compare.
 type have struct {
 	*Node
+	index                int    // in Problem.Nodes
 	orchestrator, engine string // lower case
 	arch                 string // canonical
 	orch, cluster        int32  // numbers of its orchestrator and cluster
@@ -149,6 +150,12 @@ func lower(in []string) []string {
 }
 
 func allows(allowed []string, s string) bool { return len(allowed) == 0 || slices.Contains(allowed, s) }
+
+// lower returns the target with the orchestrator in lower case, to compare targets.
+func (t Target) lower() Target {
+	t.Orchestrator = strings.ToLower(t.Orchestrator)
+	return t
+}
 
 // matches says whether the pattern covers the node.
 func (t Target) matches(n *Node) bool {

@@ -19,9 +19,10 @@ type model struct {
 	dims    []dim
 	free    []int64 // of each node and dim: free[node*len(dims)+dim]
 	edges   [][]edge
+	wires   map[int64]wire // by between(cluster, cluster)
 	spreads []spread
+	groups  []group
 	move    float64
-	weights Weights // sum 1
 	orchs   []string
 	// clusters[k] is the first node of cluster k and clusters[k+1] the one after its last.
 	clusters []int32
@@ -39,11 +40,22 @@ type member struct {
 	home    []int32
 	apart   []int32 // components that must be on other nodes
 	spreads []int32 // spreads it belongs to
+	group   int32   // in model.groups
+	limited bool    // some affinity of its has hard limits
+}
+
+// group is one application: a Group, or as the first one what is in none.
+type group struct {
+	Group
+	weights Weights // sum 1
+	members []int32
 }
 
 // class is a set of components with equal requirements; they share candidates and scores.
 type class struct {
 	want      *request
+	weights   Weights   // sum 1
+	given     []float64 // Problem.Scores of its first member, by index in Problem.Nodes; nil to compute scores
 	demand    []amount
 	nodes     []int32   // candidates by falling points, ties by node
 	points    []float64 // weighted score of nodes[k]
@@ -79,11 +91,12 @@ type spread struct {
 }
 
 func newModel(p *Problem) (*model, error) {
-	m := &model{p: p, move: p.MoveCost, weights: p.Weights.normalised()}
+	m := &model{p: p, move: p.MoveCost}
 	if m.move == 0 {
 		m.move = DefaultMoveCost
 	}
 	m.number()
+	m.enlist()
 	number := make(map[string]int32, len(m.comps))
 	for i := range m.comps {
 		number[m.comps[i].ID] = int32(i)
@@ -124,6 +137,7 @@ func (m *model) number() {
 	m.nodes = make([]have, len(m.p.Nodes))
 	for i := range m.p.Nodes {
 		m.nodes[i] = newHave(&m.p.Nodes[i])
+		m.nodes[i].index = i
 	}
 	slices.SortFunc(m.nodes, func(a, b have) int {
 		return cmp.Or(cmp.Compare(a.orchestrator, b.orchestrator), cmp.Compare(a.Cluster, b.Cluster),
@@ -143,17 +157,55 @@ func (m *model) number() {
 	m.clusters = append(m.clusters, int32(len(m.nodes)))
 }
 
-// classify groups components by their requirements.
+// enlist puts every component into its group.
+func (m *model) enlist() {
+	m.groups = make([]group, 1, len(m.p.Groups)+1)
+	m.groups[0].Group = Group{
+		Weights: m.p.Weights, OneOrchestrator: m.p.OneOrchestrator, StaleAfter: m.p.StaleAfter,
+	}
+	for _, g := range m.p.Groups {
+		m.groups = append(m.groups, group{Group: g})
+	}
+	number := map[string]int32{}
+	for i := range m.groups {
+		m.groups[i].weights = m.groups[i].Weights.normalised()
+		number[m.groups[i].ID] = int32(i)
+	}
+	for i := range m.comps {
+		g := number[m.comps[i].Group]
+		m.comps[i].group = g
+		m.groups[g].members = append(m.groups[g].members, int32(i))
+	}
+}
+
+// classify puts components with the same requirements into classes.
 func (m *model) classify() {
 	known := make(map[string]int32, len(m.comps))
+	rows := make(map[*float64]int)
 	for i := range m.comps {
 		c := &m.comps[i]
+		g := &m.groups[c.group]
 		key := requirements(c.Component)
+		key += fmt.Sprint(g.weights, g.StaleAfter)
+		var given []float64
+		if m.p.Scores != nil {
+			given = m.p.Scores[c.index]
+			if len(given) > 0 {
+				row, seen := rows[&given[0]]
+				if !seen {
+					row = len(rows)
+					rows[&given[0]] = row
+				}
+				key += fmt.Sprintf(" row %d", row)
+			}
+		}
 		k, ok := known[key]
 		if !ok {
 			k = int32(len(m.classes))
 			known[key] = k
-			m.classes = append(m.classes, class{want: newRequest(c.Component, m.p.StaleAfter)})
+			m.classes = append(m.classes, class{
+				want: newRequest(c.Component, g.StaleAfter), weights: g.weights, given: given,
+			})
 		}
 		c.class = k
 	}
@@ -252,30 +304,6 @@ func (m *model) candidates() {
 
 // connect fills in what joins components: affinities, anti-affinities, spreads, and their present places.
 func (m *model) connect(number map[string]int32) {
-	m.edges = make([][]edge, len(m.comps))
-	add := func(a, b int32, w float64) {
-		m.edges[a] = append(m.edges[a], edge{b, w})
-	}
-	for _, a := range m.p.Affinities {
-		if x, y := number[a.A], number[a.B]; x != y && a.Weight > 0 {
-			add(x, y, a.Weight)
-			add(y, x, a.Weight)
-		}
-	}
-	for c, es := range m.edges {
-		slices.SortFunc(es, func(a, b edge) int {
-			return cmp.Or(cmp.Compare(a.to, b.to), cmp.Compare(a.weight, b.weight))
-		})
-		out := es[:0]
-		for _, e := range es {
-			if k := len(out) - 1; k >= 0 && out[k].to == e.to {
-				out[k].weight += e.weight
-			} else {
-				out = append(out, e)
-			}
-		}
-		m.edges[c] = out
-	}
 	for i := range m.comps {
 		c := &m.comps[i]
 		for _, id := range c.AntiAffinity {
@@ -290,6 +318,8 @@ func (m *model) connect(number map[string]int32) {
 		c.apart = slices.Compact(c.apart)
 		c.home = m.homes(c)
 	}
+	m.join(number)
+	m.lay()
 	for i := range m.p.Spreads {
 		s := &m.p.Spreads[i]
 		if len(s.Components) == 0 {

@@ -36,9 +36,10 @@ func (m *model) plan(sol solution) Plan {
 		if m.comps[c].Current != nil && !a.Stayed {
 			out.MoveTotal += m.move
 		}
-		for _, e := range m.edges[c] {
+		for i := range m.edges[c] {
+			e := &m.edges[c][i]
 			if d := int(e.to); d > c && s.at[c] >= 0 && s.at[d] >= 0 {
-				out.AffinityTotal += e.weight * m.closeness(s.at[c], s.at[d])
+				out.AffinityTotal += e.weight * m.closeness(e, s.at[c], s.at[d])
 			}
 		}
 	}
@@ -75,9 +76,10 @@ func (m *model) assignment(s *state, c int32) Assignment {
 	}
 	a.Placed, a.Target = true, m.nodes[n].Target()
 	a.Score = m.scoreAt(&m.classes[comp.class], n)
-	for _, e := range m.edges[c] {
+	for i := range m.edges[c] {
+		e := &m.edges[c][i]
 		if at := s.at[e.to]; at >= 0 {
-			a.Affinity += e.weight * m.closeness(n, at)
+			a.Affinity += e.weight * m.closeness(e, n, at)
 		}
 	}
 	if comp.Current != nil {

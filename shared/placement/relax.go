@@ -46,7 +46,7 @@ func (m *model) relax(s *state, c int32) *Relaxation {
 func (m *model) relaxation(s *state, c int32) ([]change, *Relaxation) {
 	var best []change
 	bestNode, bestCost := int32(-1), 0.0
-	placed := s.placed()
+	placed := s.placed
 	unplaced := len(m.comps) - placed
 	for _, n := range m.promising(c, -1, max(4, maxRelaxed/unplaced)) {
 		changes, ok := m.changes(s, c, n, len(best))
@@ -80,6 +80,8 @@ func (m *model) thin(c int32, placed int, changes []change, out *Relaxation) ([]
 		p := *m.p
 		p.Components = slices.Clone(p.Components)
 		p.Spreads = slices.Clone(p.Spreads)
+		p.Affinities = slices.Clone(p.Affinities)
+		p.Groups = slices.Clone(p.Groups)
 		p.Budget = verifiedBudget
 		for _, ch := range cs {
 			ch.apply(&p, index)
@@ -167,10 +169,21 @@ func (m *model) change(s *state, c, n int32, f Failure) change {
 		return m.dropApart(f.Key)
 	case RuleSpread:
 		return m.widen(s, c, n, f.Key)
+	case RuleLatency:
+		return m.unlimit("latency", f, func(a *Affinity) { a.MaxLatency = 0 })
+	case RuleBandwidth:
+		return m.unlimit("bandwidth", f, func(a *Affinity) { a.Bandwidth = 0 })
 	default: // RuleOneOrchestrator
+		g := m.comps[c].group
 		return change{
 			Change: Change{From: "one orchestrator", To: "none", Detail: "allow several orchestrators"},
-			cost:   1, apply: func(p *Problem, _ int) { p.OneOrchestrator = false },
+			cost:   1, apply: func(p *Problem, _ int) {
+				if g == 0 {
+					p.OneOrchestrator = false
+				} else {
+					p.Groups[g-1].OneOrchestrator = false
+				}
+			},
 		}
 	}
 }
@@ -261,6 +274,21 @@ func (m *model) dropApart(id string) change {
 				x.AntiAffinity = slices.DeleteFunc(slices.Clone(x.AntiAffinity), func(other string) bool {
 					return (k == i && other == id) || (x.ID == id && other == self)
 				})
+			}
+		},
+	}
+}
+
+// unlimit drops a limit on the way to a partner.
+func (m *model) unlimit(what string, f Failure, do func(*Affinity)) change {
+	return change{
+		Change: Change{From: f.Needed, To: "none", Detail: fmt.Sprintf("drop the %s limit to %s", what, f.Key)}, cost: 1,
+		apply: func(p *Problem, i int) {
+			self := p.Components[i].ID
+			for k := range p.Affinities {
+				if a := &p.Affinities[k]; (a.A == self && a.B == f.Key) || (a.B == self && a.A == f.Key) {
+					do(a)
+				}
 			}
 		},
 	}

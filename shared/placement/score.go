@@ -15,7 +15,7 @@ const unknownEnergy = 25.0
 //	energy      = 100 * (1 + least) / (1 + w), w = watts * 1000 / freeCPU, least = min w over the candidates;
 //	              25 when the draw or the free cpu is unknown or zero
 //	security    = SCA score, cut to 0..100; 0 when unknown
-//	weighted    = (wp*performance + we*energy + ws*security) / (wp + we + ws)
+//	weighted    = (wp*performance + we*energy + ws*security) / (wp + we + ws), or what Problem.Scores gives
 //
 // The one watt per core in energy keeps a node that reports 0 W from making all others worthless. Scores look at a
 // component alone: what else the plan puts on the node limits where it fits, not what it scores.
@@ -60,7 +60,12 @@ func (m *model) scoreAt(cl *class, n int32) Score {
 	if h.SCA != nil {
 		s.Security = min(*h.SCA, 100)
 	}
-	s.Weighted = m.weights.Performance*s.Performance + m.weights.Energy*s.Energy + m.weights.Security*s.Security
+	if cl.given != nil {
+		s.Weighted = cl.given[h.index]
+	} else {
+		w := cl.weights
+		s.Weighted = w.Performance*s.Performance + w.Energy*s.Energy + w.Security*s.Security
+	}
 	return s
 }
 

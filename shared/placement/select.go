@@ -14,8 +14,10 @@ type state struct {
 	at     []int32 // component -> node, or -1
 	on     [][]int32
 	free   []int64
-	inOrch []int     // components placed under each orchestrator
-	spread [][]int32 // members of each spread in each domain
+	placed int
+	bound  []binding       // of each group
+	sent   map[int64]int64 // bandwidth taken, by link
+	spread [][]int32       // members of each spread in each domain
 	work   int64
 	budget int64
 }
@@ -24,7 +26,7 @@ func (m *model) newState(orch int32, budget int64) *state {
 	s := &state{
 		m: m, orch: orch, budget: budget,
 		at: make([]int32, len(m.comps)), on: make([][]int32, len(m.nodes)), free: slices.Clone(m.free),
-		inOrch: make([]int, len(m.orchs)), spread: make([][]int32, len(m.spreads)),
+		bound: make([]binding, len(m.groups)), sent: make(map[int64]int64), spread: make([][]int32, len(m.spreads)),
 	}
 	for c := range s.at {
 		s.at[c] = -1
@@ -33,6 +35,18 @@ func (m *model) newState(orch int32, budget int64) *state {
 		s.spread[i] = make([]int32, len(m.spreads[i].names))
 	}
 	return s
+}
+
+// binding is the orchestrator that the placed components of a group have in common, if the group demands one.
+type binding struct {
+	orch   int32
+	placed int
+}
+
+// foreign says whether the group of the component is bound to another orchestrator than the node's.
+func (s *state) foreign(c, n int32) bool {
+	g := s.m.comps[c].group
+	return s.m.groups[g].OneOrchestrator && s.bound[g].placed > 0 && s.bound[g].orch != s.m.nodes[n].orch
 }
 
 // restore returns the state of a known placement; a component that does not fit where at has it is left out.
@@ -51,7 +65,8 @@ func (s *state) fits(c, n int32) bool {
 	s.work++
 	m, comp := s.m, &s.m.comps[c]
 	cl := &m.classes[comp.class]
-	if cl.at[n] < 0 || (s.orch >= 0 && m.nodes[n].orch != s.orch) || !s.roomy(cl, n) {
+	if cl.at[n] < 0 || (s.orch >= 0 && m.nodes[n].orch != s.orch) || !s.roomy(cl, n) ||
+		s.foreign(c, n) || (comp.limited && !s.wired(c, n)) {
 		return false
 	}
 	for _, x := range comp.apart {
@@ -100,7 +115,12 @@ func (s *state) charge(c, n int32, sign int64) {
 	for _, d := range m.classes[comp.class].demand {
 		free[d.dim] += sign * d.amount
 	}
-	s.inOrch[m.nodes[n].orch] -= int(sign)
+	s.placed -= int(sign)
+	s.bound[comp.group].orch = m.nodes[n].orch
+	s.bound[comp.group].placed -= int(sign)
+	if comp.limited {
+		s.send(c, n, -sign)
+	}
 	for _, i := range comp.spreads {
 		s.spread[i][m.spreads[i].domain[n]] -= int32(sign)
 	}
@@ -109,22 +129,14 @@ func (s *state) charge(c, n int32, sign int64) {
 // value returns what the component earns at the candidate node with the partners that are placed.
 func (s *state) value(c, n int32) float64 {
 	v := s.m.points(c, n)
-	for _, e := range s.m.edges[c] {
+	for i := range s.m.edges[c] {
+		e := &s.m.edges[c][i]
 		if at := s.at[e.to]; at >= 0 {
-			v += e.weight * s.m.closeness(n, at)
+			v += e.weight * s.m.closeness(e, n, at)
 		}
 	}
 	s.work += int64(len(s.m.edges[c]))
 	return v
-}
-
-// placed returns how many components have a place.
-func (s *state) placed() int {
-	sum := 0
-	for _, n := range s.inOrch {
-		sum += n
-	}
-	return sum
 }
 
 // total returns how many components are placed and the objective.
@@ -136,9 +148,10 @@ func (s *state) total() (int, float64) {
 		}
 		placed++
 		sum += s.m.points(int32(c), n)
-		for _, e := range s.m.edges[c] {
+		for i := range s.m.edges[c] {
+			e := &s.m.edges[c][i]
 			if at := s.at[e.to]; int(e.to) > c && at >= 0 {
-				sum += e.weight * s.m.closeness(n, at)
+				sum += e.weight * s.m.closeness(e, n, at)
 			}
 		}
 		s.work += int64(1 + len(s.m.edges[c]))
@@ -263,7 +276,7 @@ func (m *model) solve() solution {
 	if budget == 0 {
 		budget = DefaultBudget
 	}
-	if !m.p.OneOrchestrator || len(m.orchs) <= 1 {
+	if len(m.p.Groups) > 0 || !m.p.OneOrchestrator || len(m.orchs) <= 1 {
 		sol := m.solveWithin(-1, budget)
 		if len(m.orchs) == 1 {
 			sol.orch = 0
@@ -278,7 +291,7 @@ func (m *model) solve() solution {
 	if left := len(tried) - maxOrchestrators; left > 0 { // the bounds without the rule hold for those left out too
 		tried = tried[:maxOrchestrators]
 		s := m.newState(-1, budget/4)
-		exact, placedBound, bound = false, s.placedBound(), s.bound()
+		exact, placedBound, bound = false, s.placedBound(), s.looseBound()
 		work += s.work
 	}
 	for i, o := range tried {
@@ -322,12 +335,47 @@ func (m *model) likeliest() []int32 {
 	return order
 }
 
-// solveWithin runs the stages: bounds, greedy starts, local search, and branch and bound when the problem is small.
+// solveWithin runs the stages: greedy starts, the Lagrangian bound with the starts that it suggests, local search, and
+// branch and bound when the problem is small.
 func (m *model) solveWithin(orch int32, budget int64) solution {
 	s := m.newState(orch, budget/2)
-	sol := solution{orch: orch}
-	sol.placedBound = s.placedBound()
-	sol.bound = s.bound()
+	sol := solution{orch: orch, placedBound: s.placedBound(), bound: math.Inf(1)}
+	s.starts(&sol)
+	s.relax(&sol, budget/4)
+	s.reset(sol.at)
+	if !sol.proven() {
+		s.improve()
+		sol.take(s)
+	}
+	sol.exact = sol.proven()
+	if !sol.exact && s.small() {
+		s.budget = budget
+		sol.exact = s.exact(&sol)
+	}
+	if sol.exact {
+		sol.placedBound, sol.bound = sol.placed, sol.value
+	}
+	sol.work = s.work
+	return sol
+}
+
+// proven says whether the bounds leave nothing to win.
+func (sol *solution) proven() bool {
+	return sol.placed == sol.placedBound && sol.bound <= sol.value+slack(sol.value)
+}
+
+// take keeps the state as the solution if it is better.
+func (sol *solution) take(s *state) bool {
+	placed, value := s.total()
+	if sol.at != nil && !better(placed, value, sol.placed, sol.value) {
+		return false
+	}
+	sol.at, sol.placed, sol.value = append(sol.at[:0], s.at...), placed, value
+	return true
+}
+
+// starts finds a first solution: what may stay stays, the rest goes to its best node, in several orders.
+func (s *state) starts(sol *solution) {
 	hardest := s.hardest()
 	connected, _ := s.connected()
 	smallest := slices.Clone(hardest) // fits the most when there is not room for all
@@ -339,32 +387,61 @@ func (m *model) solveWithin(orch int32, budget int64) solution {
 		s.clear()
 		s.keep()
 		s.greedy(order)
-		if placed, value := s.total(); i == 0 || better(placed, value, sol.placed, sol.value) {
-			sol.at, sol.placed, sol.value = slices.Clone(s.at), placed, value
-		}
+		sol.take(s)
 		if s.spent() {
 			break
 		}
 	}
-	s.reset(sol.at)
-	proven := func() bool {
-		return sol.placed == sol.placedBound && sol.bound <= sol.value+slack(sol.value)
+}
+
+// relax finds the bound of the solution, and better solutions near those of the relaxed problem.
+func (s *state) relax(sol *solution, budget int64) {
+	whole := s.budget
+	s.budget = min(whole, s.work+budget)
+	defer func() { s.budget = whole }()
+	sol.bound = s.looseBound()
+	if sol.proven() || s.spent() {
+		return
 	}
-	if !proven() {
-		s.improve()
-		sol.at = slices.Clone(s.at)
-		sol.placed, sol.value = s.total()
+	d := s.m.newDual(s.orch, sol.at, shortlist)
+	if d == nil {
+		return
 	}
-	sol.exact = proven()
-	if !sol.exact && s.small() {
-		s.budget = budget
-		sol.exact = s.exact(&sol)
+	d.must = sol.placed == s.m.placeable(s.orch)
+	x := d.newDescent()
+	order := s.hardest()
+	x.run(sol.value, func() bool { return s.work+d.work > s.budget }, func() float64 {
+		s.repair(d, order)
+		sol.take(s)
+		return sol.value
+	})
+	s.work += d.work
+	sol.bound = min(sol.bound, x.bound+slack(x.bound))
+}
+
+// shortlist is how many nodes of each cluster, per class, the relaxation looks at one by one.
+const shortlist = 64
+
+// placeable returns how many components have a candidate.
+func (m *model) placeable(orch int32) int {
+	able := 0
+	for c := range m.comps {
+		if cl := &m.classes[m.comps[c].class]; (orch < 0 && len(cl.nodes) > 0) || (orch >= 0 && cl.inOrch[orch] > 0) {
+			able++
+		}
 	}
-	if sol.exact {
-		sol.placedBound, sol.bound = sol.placed, sol.value
+	return able
+}
+
+// repair makes a legal placement of where the relaxation put the components: as many as fit stay, in order.
+func (s *state) repair(d *dual, order []int32) {
+	s.clear()
+	for _, c := range order {
+		if l := d.at[c]; l >= 0 && d.node[l] >= 0 && s.fits(c, d.node[l]) {
+			s.put(c, d.node[l])
+		}
 	}
-	sol.work = s.work
-	return sol
+	s.greedy(order)
 }
 
 // clear takes every component out; reset brings the state to a known placement.
@@ -522,7 +599,7 @@ func addUp(a, b int64) int64 {
 // counted on either side at the largest factor that the partner's candidates allow.
 //
 //	bound = sum over c of max over n of (points(c,n) + 1/2 sum over partners d of w(c,d) * reach(c,d,n))
-func (s *state) bound() float64 {
+func (s *state) looseBound() float64 {
 	m := s.m
 	var sum float64
 	for c := range m.comps {
@@ -541,8 +618,9 @@ func (s *state) bound() float64 {
 			if s.spent() {
 				v += all
 			} else {
-				for _, e := range m.edges[c] {
-					v += e.weight / 2 * m.reach(c, e.to, n)
+				for i := range m.edges[c] {
+					e := &m.edges[c][i]
+					v += e.weight / 2 * m.reach(c, e, n)
 				}
 				s.work += int64(1 + len(m.edges[c]))
 			}

@@ -42,8 +42,15 @@ type Problem struct {
 	Affinities []Affinity `json:"affinities,omitempty"`
 	// Spreads bound how many members of a set share a node, cluster, orchestrator or label value.
 	Spreads []Spread `json:"spreads,omitempty"`
-	Weights Weights  `json:"weights"`
-	// OneOrchestrator demands one orchestrator type for all components.
+	// Links say how far clusters are from each other; see Link.
+	Links   []Link  `json:"links,omitempty"`
+	Weights Weights `json:"weights"`
+	// Scores, when set, replace the weighted score: Scores[i][j] is what Components[i] earns on Nodes[j], in points.
+	// Components with the very same row count as equals, which saves work.
+	Scores [][]float64 `json:"scores,omitempty"`
+	// Groups are applications with settings of their own, placed together; see Group.
+	Groups []Group `json:"groups,omitempty"`
+	// OneOrchestrator demands one orchestrator type for all components that are in no group.
 	OneOrchestrator bool `json:"oneOrchestrator,omitempty"`
 	// MoveCost is charged, in points, for each component that leaves its Current place, be it for another or for
 	// none; 0 means DefaultMoveCost.
@@ -58,6 +65,8 @@ type Problem struct {
 // Component is one thing to place. A replica is a component of its own ("web/1"), kept apart by AntiAffinity or Spread.
 type Component struct {
 	ID string `json:"id"`
+	// Group names the Group it belongs to; empty is none.
+	Group string `json:"group,omitempty"`
 	// Engines and Orchestrators list what is allowed, in any case; empty allows all.
 	Engines       []string `json:"engines,omitempty"`
 	Orchestrators []string `json:"orchestrators,omitempty"`
@@ -138,13 +147,38 @@ type Reservation struct {
 	Devices []string `json:"devices,omitempty"`
 }
 
-// Affinity rewards two components for being close: Weight points, times 1 on the same node, SameCluster in the same
-// cluster, SameOrchestrator under the same orchestrator type, 0 apart. One of a component with itself changes nothing
-// between plans and is ignored.
+// Affinity rewards two components for being close. Graded, it earns Weight points times 1 on the same node, SameCluster
+// in the same cluster, what Link says between linked clusters, else SameOrchestrator under the same orchestrator type,
+// and 0 apart. One of a component with itself changes nothing between plans and is ignored.
 type Affinity struct {
 	A      string  `json:"a"`
 	B      string  `json:"b"`
 	Weight float64 `json:"weight"` // points, at least 0
+	// Scope, when set, replaces the grades: the whole weight within the same "node", "cluster" or "orchestrator", and
+	// nothing beyond.
+	Scope string `json:"scope,omitempty"`
+	// MaxLatency and Bandwidth are hard limits on the way between the two, 0 none. Within a cluster both hold; between
+	// clusters a Link must prove them, and what all affinities send over a link must fit its bandwidth together.
+	MaxLatency time.Duration `json:"maxLatency,omitempty"`
+	Bandwidth  int64         `json:"bandwidth,omitempty"` // in the unit of Link.Bandwidth
+}
+
+// Link is the way between two clusters, the same in both directions; Target.Node is empty. It makes graded affinities
+// earn SameCluster / (1 + Latency/NearLatency) / (1 + Cost) of their weight across it.
+type Link struct {
+	A         Target        `json:"a"`
+	B         Target        `json:"b"`
+	Latency   time.Duration `json:"latency,omitempty"`
+	Cost      float64       `json:"cost,omitempty"`      // of traffic, 1 halves the affinity
+	Bandwidth int64         `json:"bandwidth,omitempty"` // what is free, in any unit; 0 is none
+}
+
+// Group is an application with its own settings, which replace those of the problem for its components.
+type Group struct {
+	ID              string        `json:"id"`
+	Weights         Weights       `json:"weights"`
+	OneOrchestrator bool          `json:"oneOrchestrator,omitempty"`
+	StaleAfter      time.Duration `json:"staleAfter,omitempty"`
 }
 
 // Spread bounds how many of its members may share one domain. Exactly one of Max and MaxShare is set.
@@ -187,6 +221,18 @@ type Plan struct {
 	// Orchestrator is the type all components went to when Problem.OneOrchestrator asked for one.
 	Orchestrator string `json:"orchestrator,omitempty"`
 	Work         int64  `json:"work"` // units spent, see DefaultBudget
+	// Prices tell what scarce capacity is worth, dearest first: what one more unit of it would add to Bound.
+	Prices []Price `json:"prices,omitempty"`
+}
+
+// Price is the dual value of capacity: what a component pays for the amount it takes, for its place to be worth it.
+type Price struct {
+	Target Target `json:"target"` // Node is empty where a spread is what is scarce
+	Rule   Rule   `json:"rule"`
+	Key    string `json:"key,omitempty"` // the device path, resource, or what a spread is by
+	// Points is the price of Unit: of a core, of a GiB, or of one device, unit of a resource or place in a spread.
+	Points float64 `json:"points"`
+	Unit   string  `json:"unit"`
 }
 
 // Assignment is the place of one component.
@@ -243,6 +289,8 @@ const (
 	RuleAntiAffinity    Rule = "anti-affinity"
 	RuleSpread          Rule = "spread"
 	RuleOneOrchestrator Rule = "one-orchestrator"
+	RuleLatency         Rule = "latency"
+	RuleBandwidth       Rule = "bandwidth"
 )
 
 // Failure is one constraint that one node does not meet.
@@ -263,6 +311,7 @@ type Explanation struct {
 	Bound      float64                `json:"bound"`
 	Gap        float64                `json:"gap"`
 	Exact      bool                   `json:"exact"`
+	Prices     []Price                `json:"prices,omitempty"` // see Plan.Prices
 }
 
 // ComponentExplanation is the view of one component.
@@ -303,7 +352,7 @@ type NodeExplanation struct {
 // AffinityTerm is what a component earns with one partner.
 type AffinityTerm struct {
 	With      string  `json:"with"`
-	Closeness string  `json:"closeness"` // same-node, same-cluster, same-orchestrator, apart, or unplaced
+	Closeness string  `json:"closeness"` // same-node, same-cluster, linked, same-orchestrator, apart, or unplaced
 	Weight    float64 `json:"weight"`
 	Points    float64 `json:"points"` // weight times the factor of the closeness
 }

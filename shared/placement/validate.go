@@ -3,7 +3,6 @@ package placement
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/littoral-project/littoral/shared/problem"
 )
@@ -24,6 +23,7 @@ func validate(p *Problem) error {
 		return f.Err("the placement problem is too large")
 	}
 	check := faults{&f}
+	groups := check.groups(p.Groups)
 	ids := make(map[string]int, len(p.Components))
 	for i := range p.Components {
 		id := p.Components[i].ID
@@ -37,7 +37,11 @@ func validate(p *Problem) error {
 		ids[id] = i
 	}
 	for i := range p.Components {
-		check.component(fmt.Sprintf("components[%d]", i), &p.Components[i], ids)
+		path := fmt.Sprintf("components[%d]", i)
+		check.component(path, &p.Components[i], ids)
+		if g := p.Components[i].Group; g != "" && !groups[g] {
+			f.Add(path+".group", 0, "no group %q", g)
+		}
 	}
 	places := make(map[Target]int, len(p.Nodes))
 	for i := range p.Nodes {
@@ -46,8 +50,7 @@ func validate(p *Problem) error {
 		if n.Name == "" {
 			f.Add(path+".name", 0, "must not be empty")
 		}
-		t := n.Target()
-		t.Orchestrator = strings.ToLower(t.Orchestrator)
+		t := n.Target().lower()
 		if first, twice := places[t]; twice {
 			f.Add(path, 0, "%s is also nodes[%d]", place(t), first)
 		} else {
@@ -60,13 +63,18 @@ func validate(p *Problem) error {
 		check.known(path+".a", a.A, ids)
 		check.known(path+".b", a.B, ids)
 		check.points(path+".weight", a.Weight)
+		check.amount(path+".maxLatency", int64(a.MaxLatency))
+		check.amount(path+".bandwidth", a.Bandwidth)
+		if _, known := scopes[a.Scope]; !known {
+			f.Add(path+".scope", 0, "%q is not node, cluster or orchestrator", a.Scope)
+		}
 	}
+	check.links(p.Links)
+	check.scores(p)
 	for i := range p.Spreads {
 		check.spread(fmt.Sprintf("spreads[%d]", i), &p.Spreads[i], ids)
 	}
-	check.points("weights.performance", p.Weights.Performance)
-	check.points("weights.energy", p.Weights.Energy)
-	check.points("weights.security", p.Weights.Security)
+	check.weights("weights", p.Weights)
 	check.points("moveCost", p.MoveCost)
 	check.amount("staleAfter", int64(p.StaleAfter))
 	check.amount("budget", p.Budget)
@@ -95,6 +103,71 @@ func (f faults) component(path string, c *Component, ids map[string]int) {
 		f.known(at, other, ids)
 		if other == c.ID {
 			f.Add(at, 0, "a component cannot be kept apart from itself")
+		}
+	}
+}
+
+// groups checks the groups and returns their ids.
+func (f faults) groups(groups []Group) map[string]bool {
+	ids := make(map[string]bool, len(groups))
+	for i := range groups {
+		g, path := &groups[i], fmt.Sprintf("groups[%d]", i)
+		if g.ID == "" {
+			f.Add(path+".id", 0, "must not be empty")
+		} else if ids[g.ID] {
+			f.Add(path+".id", 0, "%q is listed twice", g.ID)
+		}
+		ids[g.ID] = true
+		f.weights(path+".weights", g.Weights)
+		f.amount(path+".staleAfter", int64(g.StaleAfter))
+	}
+	return ids
+}
+
+func (f faults) weights(path string, w Weights) {
+	f.points(path+".performance", w.Performance)
+	f.points(path+".energy", w.Energy)
+	f.points(path+".security", w.Security)
+}
+
+func (f faults) links(links []Link) {
+	type pair [2]Target
+	seen := make(map[pair]int, 2*len(links))
+	for i := range links {
+		l, path := &links[i], fmt.Sprintf("links[%d]", i)
+		f.amount(path+".latency", int64(l.Latency))
+		f.amount(path+".bandwidth", l.Bandwidth)
+		f.points(path+".cost", l.Cost)
+		a, b := l.A.lower(), l.B.lower()
+		if l.A.Node != "" || l.B.Node != "" || a == b {
+			f.Add(path, 0, "must join two clusters")
+		} else if first, twice := seen[pair{a, b}]; twice {
+			f.Add(path, 0, "%s and %s are also joined by links[%d]", place(a), place(b), first)
+		}
+		seen[pair{a, b}], seen[pair{b, a}] = i, i
+	}
+}
+
+func (f faults) scores(p *Problem) {
+	if p.Scores == nil {
+		return
+	}
+	if len(p.Scores) != len(p.Components) {
+		f.Add("scores", 0, "%d rows for %d components", len(p.Scores), len(p.Components))
+	}
+	seen := make(map[*float64]bool)
+	for i, row := range p.Scores {
+		if len(row) != len(p.Nodes) {
+			f.Add(fmt.Sprintf("scores[%d]", i), 0, "%d scores for %d nodes", len(row), len(p.Nodes))
+		}
+		if len(row) == 0 || seen[&row[0]] {
+			continue
+		}
+		seen[&row[0]] = true
+		for k, v := range row {
+			if math.IsNaN(v) || v < 0 || v > maxPoints {
+				f.points(fmt.Sprintf("scores[%d][%d]", i, k), v)
+			}
 		}
 	}
 }

@@ -1,0 +1,493 @@
+package placement
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// dual is the Lagrangian relaxation of a problem: what components share (capacity of a node, places in a spread, the
+// one node of several that must keep apart) is priced instead of forbidden, and what is left falls apart into trees of
+// joined components, each of which dynamic programming solves exactly. For prices y >= 0 of rows a x <= b,
+//
+//	q(y) = y b + sum over trees of max over x of (points + affinities - y a x)
+//
+// is never less than what any plan is worth, since a plan pays nothing for what it leaves free (Geoffrion, Lagrangean
+// relaxation for integer programming, 1974). Affinities outside a spanning forest are cut: with the factor of a pair
+// written as a sum over levels (same orchestrator, same cluster, same node), the weight of each level and place is
+// split between both ends, and the split is a price too (Komodakis, Paragios and Tziritas, MRF energy minimization via
+// dual decomposition, 2011).
+//
+// The trees place components on labels: nodes, or on all other nodes of a cluster at once, which then have no limit and
+// the points of the best of them. That is a relaxation as well.
+type dual struct {
+	m    *model
+	orch int32 // as in state
+	must bool  // the best plan places every component that has a candidate
+
+	node    []int32     // of each label, -1 for the rest of a cluster
+	cluster []int32     // of each label
+	first   []int32     // label where each cluster begins; one more at the end
+	label   []int32     // of each node, -1 for one in the rest
+	base    [][]float64 // points of each class on each label, -Inf where it has no candidate
+	need    [][]claim   // of each class
+	units   []float64   // what components ask of each dim on average
+	whole   []float64   // what each label has, by dim, in these units; Inf for the rest of a cluster
+
+	order  []int32 // components, each after the one it hangs on
+	parent []int32 // the component each hangs on, -1 for a root
+	up     []int32 // index of the edge to the parent
+	shape  []int32 // of each component
+	shapes []shape // each after those that hang on it
+	cuts   []cut
+	rows   []row
+	of     [][]int32 // rows of each component
+	cutsAt [][]int32 // cuts of each component, ^i where it is the second end
+
+	net   [][]float64 // of each class and label: points less prices
+	at    []int32     // label of each component in the last evaluation, -1 none
+	bound []int32     // orchestrator of each group that demands one
+	work  int64
+	y     layout
+}
+
+// claim is what one member of a class takes of a dim, in units of what components ask of it on average.
+type claim struct {
+	dim    int
+	amount float64
+}
+
+// layout says where the prices are in a vector: amounts by label and dim, then rows by domain, then cuts by level.
+type layout struct{ rows, cuts, end int }
+
+// row holds at most limit of its members in each domain.
+type row struct {
+	domain []int32 // of each label, -1 where its nodes differ
+	limit  float64
+	at     int     // of its first price
+	spread *spread // nil for components kept apart
+	names  int
+}
+
+// cut is an affinity that the trees leave out. Prices are what its first end gets for being at a label, in a cluster and
+// under an orchestrator; the second end gets the rest.
+type cut struct {
+	c, d     int32
+	edge     *edge // from c to d
+	at       int
+	together []bool // by label
+	flat     bool   // no levels, since links count: half for either end
+	c2d, d2c []float64
+}
+
+// shape is a kind of subtree: components with equal subtrees, places and ways to their parents share one.
+type shape struct {
+	comp              int32
+	kids              []int32
+	edge              *edge  // from its parent, nil for a root
+	together          []bool // by label: it can share the node with its parent
+	free              bool   // its group is not bound to one orchestrator
+	value             []float64
+	message           []float64 // what it adds to its parent, by the parent's label
+	inCluster, inOrch []int32   // best label of each, -1 none
+	best              int32
+	none              []float64 // value of having no place, by orchestrator of its group; one entry when free
+}
+
+const maxDual = 6_000_000 // shapes times labels
+
+var none = math.Inf(-1)
+
+// newDual lays the relaxation out, with at most perCluster nodes of a cluster as labels besides those of keep. It
+// returns nil when it would be too large.
+func (m *model) newDual(orch int32, keep []int32, perCluster int) *dual {
+	d := &dual{m: m, orch: orch}
+	d.number(keep, perCluster)
+	d.hang()
+	d.families()
+	if !d.group() {
+		return nil
+	}
+	d.price()
+	return d
+}
+
+// number chooses the labels.
+func (d *dual) number(keep []int32, perCluster int) {
+	m := d.m
+	chosen := make([]bool, len(m.nodes))
+	for _, n := range keep {
+		if n >= 0 {
+			chosen[n] = true
+		}
+	}
+	for i := range m.comps {
+		if h := m.comps[i].home; len(h) == 1 {
+			chosen[h[0]] = true
+		}
+	}
+	for i := range m.classes {
+		taken := make([]int, len(m.clusters)-1)
+		for _, n := range m.classes[i].nodes {
+			if k := m.nodes[n].cluster; taken[k] < perCluster {
+				chosen[n] = true
+				taken[k]++
+			}
+		}
+	}
+	d.label = make([]int32, len(m.nodes))
+	for k := range int32(len(m.clusters) - 1) {
+		d.first = append(d.first, int32(len(d.node)))
+		rest := false
+		for n := m.clusters[k]; n < m.clusters[k+1]; n++ {
+			d.label[n] = -1
+			if d.orch >= 0 && m.nodes[n].orch != d.orch {
+				continue
+			}
+			if chosen[n] {
+				d.label[n] = int32(len(d.node))
+				d.node, d.cluster = append(d.node, n), append(d.cluster, k)
+			} else {
+				rest = true
+			}
+		}
+		if rest {
+			d.node, d.cluster = append(d.node, -1), append(d.cluster, k)
+		}
+	}
+	d.first = append(d.first, int32(len(d.node)))
+	d.base = make([][]float64, len(m.classes))
+	for i := range m.classes {
+		cl := &m.classes[i]
+		row := make([]float64, len(d.node))
+		for l, n := range d.node {
+			if row[l] = none; n >= 0 && cl.at[n] >= 0 {
+				row[l] = cl.points[cl.at[n]]
+			}
+		}
+		for j, n := range cl.nodes { // best first, so the first of the rest is the best of it
+			if d.label[n] < 0 && (d.orch < 0 || m.nodes[n].orch == d.orch) {
+				if l := d.first[m.nodes[n].cluster+1] - 1; row[l] == none {
+					row[l] = cl.points[j]
+				}
+			}
+		}
+		d.base[i] = row
+	}
+}
+
+// hang builds a spanning forest of the affinities, the heaviest first (Kruskal). What is left over is cut, and so is
+// what joins two groups of which one is bound to an orchestrator.
+func (d *dual) hang() {
+	m := d.m
+	type pair struct {
+		c int32
+		i int
+		e *edge
+	}
+	var pairs []pair
+	for c := range m.edges {
+		for i := range m.edges[c] {
+			if e := &m.edges[c][i]; int(e.to) > c && e.weight > 0 {
+				pairs = append(pairs, pair{int32(c), i, e})
+			}
+		}
+	}
+	slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Compare(b.e.weight, a.e.weight) })
+	set := make([]int32, len(m.comps))
+	for c := range set {
+		set[c] = int32(c)
+	}
+	find := func(c int32) int32 {
+		for set[c] != c {
+			set[c] = set[set[c]]
+			c = set[c]
+		}
+		return c
+	}
+	near := make([][]int32, len(m.comps)) // indices of the forest's edges
+	for _, p := range pairs {
+		a, b := find(p.c), find(p.e.to)
+		if a == b || (m.comps[p.c].group != m.comps[p.e.to].group && (!m.unbound(p.c) || !m.unbound(p.e.to))) {
+			d.cuts = append(d.cuts, cut{c: p.c, d: p.e.to, edge: p.e})
+			continue
+		}
+		set[max(a, b)] = min(a, b)
+		near[p.c] = append(near[p.c], int32(p.i))
+		near[p.e.to] = append(near[p.e.to], p.e.back)
+	}
+	d.parent, d.up = make([]int32, len(m.comps)), make([]int32, len(m.comps))
+	seen := make([]bool, len(m.comps))
+	for root := range m.comps {
+		if seen[root] {
+			continue
+		}
+		seen[root] = true
+		d.parent[root] = -1
+		d.order = append(d.order, int32(root))
+		for next := len(d.order) - 1; next < len(d.order); next++ {
+			c := d.order[next]
+			slices.Sort(near[c])
+			for _, i := range near[c] {
+				if e := &m.edges[c][i]; !seen[e.to] {
+					seen[e.to] = true
+					d.parent[e.to], d.up[e.to] = c, e.back
+					d.order = append(d.order, e.to)
+				}
+			}
+		}
+	}
+}
+
+// unbound says whether the component's group may use several orchestrators.
+func (m *model) unbound(c int32) bool { return !m.groups[m.comps[c].group].OneOrchestrator }
+
+// families collects the rows: spreads, and sets of components that all keep apart from each other.
+func (d *dual) families() {
+	m := d.m
+	d.of = make([][]int32, len(m.comps))
+	for i := range m.spreads {
+		sp := &m.spreads[i]
+		r := row{domain: make([]int32, len(d.node)), limit: float64(sp.limit), spread: sp, names: len(sp.names)}
+		for l, n := range d.node {
+			if n >= 0 {
+				r.domain[l] = sp.domain[n]
+				continue
+			}
+			k := d.cluster[l]
+			r.domain[l] = -2
+			for n := m.clusters[k]; n < m.clusters[k+1]; n++ {
+				if d.label[n] < 0 && r.domain[l] != sp.domain[n] {
+					if r.domain[l] != -2 {
+						r.domain[l] = -1
+						break
+					}
+					r.domain[l] = sp.domain[n]
+				}
+			}
+		}
+		d.rows = append(d.rows, r)
+	}
+	for c := range m.comps {
+		for _, i := range m.comps[c].spreads {
+			d.of[c] = append(d.of[c], i)
+		}
+	}
+	cliques := make(map[string]int32)
+	self := make([]int32, len(d.node))
+	for l, n := range d.node {
+		if self[l] = int32(l); n < 0 {
+			self[l] = -1
+		}
+	}
+	for c := range m.comps {
+		apart := m.comps[c].apart
+		if len(apart) == 0 {
+			continue
+		}
+		i, _ := slices.BinarySearch(apart, int32(c))
+		var key []byte
+		for _, x := range slices.Insert(slices.Clone(apart), i, int32(c)) {
+			key = strconv.AppendInt(append(key, ' '), int64(x), 10)
+		}
+		r, known := cliques[string(key)]
+		if !known {
+			r = int32(len(d.rows))
+			cliques[string(key)] = r
+			d.rows = append(d.rows, row{domain: self, limit: 1, names: len(d.node)})
+		}
+		d.of[c] = append(d.of[c], r)
+	}
+}
+
+// group finds the shapes, leaves first.
+func (d *dual) group() bool {
+	m := d.m
+	d.cutsAt = make([][]int32, len(m.comps))
+	for i := range d.cuts {
+		d.cutsAt[d.cuts[i].c] = append(d.cutsAt[d.cuts[i].c], int32(i))
+		d.cutsAt[d.cuts[i].d] = append(d.cutsAt[d.cuts[i].d], ^int32(i))
+	}
+	kids := make([][]int32, len(m.comps))
+	d.shape = make([]int32, len(m.comps))
+	known := make(map[string]int32)
+	var key []byte
+	number := func(v int64) { key = strconv.AppendInt(append(key, ' '), v, 10) }
+	for i := len(d.order) - 1; i >= 0; i-- {
+		c := d.order[i]
+		comp := &m.comps[c]
+		key = key[:0]
+		number(int64(comp.class))
+		if m.unbound(c) {
+			number(-1)
+		} else {
+			number(int64(comp.group)) // a group decides as one, so its trees are its own
+		}
+		for _, n := range comp.home {
+			number(int64(n))
+		}
+		key = append(key, '/')
+		for _, r := range d.of[c] {
+			number(int64(r))
+		}
+		key = append(key, '/')
+		if len(d.cutsAt[c]) > 0 {
+			number(int64(c))
+		}
+		key = append(key, '/')
+		slices.Sort(kids[c])
+		for _, k := range kids[c] {
+			number(int64(k))
+		}
+		s := shape{comp: c, kids: kids[c], free: m.unbound(c)}
+		p := d.parent[c]
+		if p >= 0 {
+			s.edge = &m.edges[p][m.edges[c][d.up[c]].back]
+			key = append(append(key, '/'), s.edge.scope.name...)
+			number(int64(math.Float64bits(s.edge.weight)))
+			number(int64(m.comps[p].class))
+			if _, apart := slices.BinarySearch(comp.apart, p); apart {
+				key = append(key, '!')
+			}
+		}
+		k, ok := known[string(key)]
+		if !ok {
+			k = int32(len(d.shapes))
+			known[string(key)] = k
+			d.shapes = append(d.shapes, s)
+			if len(d.shapes)*len(d.node) > maxDual {
+				return false
+			}
+		}
+		d.shape[c] = k
+		if p >= 0 {
+			kids[p] = append(kids[p], k)
+		}
+	}
+	for i := range d.shapes {
+		s := &d.shapes[i]
+		s.value = make([]float64, len(d.node))
+		s.inCluster, s.inOrch = make([]int32, len(d.first)-1), make([]int32, len(m.orchs))
+		s.none = make([]float64, 1)
+		if !s.free {
+			s.none = make([]float64, len(m.orchs))
+		}
+		if s.edge != nil {
+			s.message = make([]float64, len(d.node))
+			s.together = d.together(d.parent[s.comp], s.comp)
+		}
+	}
+	return true
+}
+
+// together tells for each label whether both components fit there at once.
+func (d *dual) together(a, b int32) []bool {
+	out := make([]bool, len(d.node))
+	for l, n := range d.node {
+		out[l] = n < 0 || d.m.together(a, b, n)
+	}
+	return out
+}
+
+// price lays out the capacity rows and numbers the prices.
+func (d *dual) price() {
+	m := d.m
+	dims := len(m.dims)
+	d.units = make([]float64, dims)
+	asked := make([]float64, dims)
+	for c := range m.comps {
+		for _, a := range m.classes[m.comps[c].class].demand {
+			d.units[a.dim] += float64(a.amount)
+			asked[a.dim]++
+		}
+	}
+	for i := range d.units {
+		d.units[i] /= max(1, asked[i])
+	}
+	d.need, d.net = make([][]claim, len(m.classes)), make([][]float64, len(m.classes))
+	for i := range m.classes {
+		for _, a := range m.classes[i].demand {
+			d.need[i] = append(d.need[i], claim{a.dim, float64(a.amount) / d.units[a.dim]})
+		}
+		d.net[i] = make([]float64, len(d.node))
+	}
+	d.whole = make([]float64, len(d.node)*dims)
+	for l, n := range d.node {
+		for i := range dims {
+			if d.whole[l*dims+i] = math.Inf(1); n >= 0 {
+				d.whole[l*dims+i] = float64(m.free[int(n)*dims+i]) / d.units[i]
+			}
+		}
+	}
+	at := len(d.whole)
+	d.y.rows = at
+	for i := range d.rows {
+		d.rows[i].at = at
+		at += d.rows[i].names
+	}
+	d.y.cuts = at
+	for i := range d.cuts {
+		at = d.split(&d.cuts[i], at)
+	}
+	d.y.end = at
+	d.at = make([]int32, len(m.comps))
+	d.bound = make([]int32, len(m.groups))
+}
+
+// split lays a cut out: a price for every label, cluster and orchestrator.
+func (d *dual) split(k *cut, at int) int {
+	m := d.m
+	k.at = at
+	k.flat = m.wires != nil && k.edge.scope == graded
+	if k.flat {
+		back := &m.edges[k.d][k.edge.back]
+		k.c2d, k.d2c = d.halves(k.c, k.edge), d.halves(k.d, back)
+		return at
+	}
+	k.together = d.together(k.c, k.d)
+	return at + len(d.node) + len(d.first) - 1 + len(m.orchs)
+}
+
+// halves gives one end half of the weight at the largest factor in reach.
+func (d *dual) halves(c int32, e *edge) []float64 {
+	out := make([]float64, len(d.node))
+	for l, n := range d.node {
+		f := e.scope.node
+		if n >= 0 && d.m.classes[d.m.comps[c].class].index(n) >= 0 {
+			f = d.m.reach(c, e, n)
+		}
+		out[l] = e.weight / 2 * f
+	}
+	return out
+}
+
+// levels returns the weight of a cut at each level: on the same node, in the same cluster, under the same orchestrator.
+func (k *cut) levels() (node, cluster, orch float64) {
+	w, s := k.edge.weight, k.edge.scope
+	return w * (s.node - s.cluster), w * (s.cluster - s.orch), w * s.orch
+}
+
+// start returns prices of zero, with cut affinities split in halves.
+func (d *dual) start() []float64 {
+	y := make([]float64, d.y.end)
+	for i := range d.cuts {
+		k := &d.cuts[i]
+		if k.flat {
+			continue
+		}
+		node, cluster, orch := k.levels()
+		labels, clusters := len(d.node), len(d.first)-1
+		for j := range labels + clusters + len(d.m.orchs) {
+			switch {
+			case j < labels:
+				y[k.at+j] = node / 2
+			case j < labels+clusters:
+				y[k.at+j] = cluster / 2
+			default:
+				y[k.at+j] = orch / 2
+			}
+		}
+	}
+	return y
+}

@@ -1,0 +1,317 @@
+package placement
+
+// evaluate returns q(y) and leaves in d.at where the trees put the components. If slope is not nil, it gets a
+// subgradient of q at y.
+func (d *dual) evaluate(y, slope []float64) float64 {
+	m := d.m
+	dims := len(m.dims)
+	for i, net := range d.net {
+		copy(net, d.base[i])
+		for _, a := range d.need[i] {
+			for l, j := 0, a.dim; l < len(net); l, j = l+1, j+dims {
+				net[l] -= y[j] * a.amount
+			}
+		}
+	}
+	for i := range d.shapes {
+		d.solve(&d.shapes[i], y)
+	}
+	d.work += int64(len(d.node)) * int64(len(d.net)+2*len(d.shapes)) / 8
+	q := d.choose()
+	for i, b := range d.whole {
+		if y[i] > 0 {
+			q += y[i] * b
+		}
+	}
+	for i := range d.rows {
+		for j := range d.rows[i].names {
+			q += y[d.rows[i].at+j] * d.rows[i].limit
+		}
+	}
+	if slope != nil {
+		d.slope(slope)
+	}
+	return q
+}
+
+// solve computes the value of a subtree at every label of its top, and what that adds to the parent at every label.
+func (d *dual) solve(s *shape, y []float64) {
+	m, c := d.m, s.comp
+	comp := &m.comps[c]
+	copy(s.value, d.net[comp.class])
+	d.extras(s, y)
+	for _, k := range s.kids {
+		for l, v := range d.shapes[k].message {
+			s.value[l] += v
+		}
+	}
+	d.peaks(s)
+	able := s.best >= 0
+	for o := range s.none {
+		s.none[o] = none
+		if able && d.must && s.free {
+			continue
+		}
+		s.none[o] = 0
+		for _, k := range s.kids {
+			v, _ := d.alone(&d.shapes[k], int32(o))
+			s.none[o] += v
+		}
+	}
+	if s.edge != nil {
+		d.tell(s)
+	}
+}
+
+// extras adds to the values what belongs to the component rather than to its class.
+func (d *dual) extras(s *shape, y []float64) {
+	m, c := d.m, s.comp
+	if home := m.comps[c].home; len(home) > 0 {
+		last := int32(-1)
+		for _, n := range home {
+			l := d.label[n]
+			if l < 0 {
+				l = d.first[m.nodes[n].cluster+1] - 1
+			}
+			if l != last && (d.orch < 0 || m.nodes[n].orch == d.orch) {
+				s.value[l] += m.move
+				last = l
+			}
+		}
+	}
+	for _, i := range d.of[c] {
+		r := &d.rows[i]
+		for l, g := range r.domain {
+			if g >= 0 {
+				s.value[l] -= y[r.at+int(g)]
+			}
+		}
+	}
+	labels, clusters := len(d.node), len(d.first)-1
+	for _, i := range d.cutsAt[c] {
+		k, second := &d.cuts[max(i, ^i)], i < 0
+		if k.flat {
+			half := k.c2d
+			if second {
+				half = k.d2c
+			}
+			for l, v := range half {
+				s.value[l] += v
+			}
+			continue
+		}
+		node, cluster, orch := k.levels()
+		for l, g := range d.cluster {
+			byNode, byCluster := y[k.at+l], y[k.at+labels+int(g)]
+			byOrch := y[k.at+labels+clusters+int(m.orchOf(g))]
+			if second {
+				byNode, byCluster, byOrch = node-byNode, cluster-byCluster, orch-byOrch
+			}
+			if k.together[l] {
+				s.value[l] += byNode
+			}
+			s.value[l] += byCluster + byOrch
+		}
+	}
+}
+
+// peaks finds the best label of each cluster, of each orchestrator and of all, the first of equals.
+func (d *dual) peaks(s *shape) {
+	s.best = -1
+	for o := range s.inOrch {
+		s.inOrch[o] = -1
+	}
+	for k := range s.inCluster {
+		best := int32(-1)
+		v := none
+		for l := d.first[k]; l < d.first[k+1]; l++ {
+			if s.value[l] > v {
+				best, v = l, s.value[l]
+			}
+		}
+		s.inCluster[k] = best
+		if best < 0 {
+			continue
+		}
+		if o := d.m.orchOf(int32(k)); s.inOrch[o] < 0 || v > s.value[s.inOrch[o]] {
+			s.inOrch[o] = best
+		}
+		if s.best < 0 || v > s.value[s.best] {
+			s.best = best
+		}
+	}
+}
+
+// at returns the value at a label; -1 is no label.
+func (s *shape) at(l int32) float64 {
+	if l < 0 {
+		return none
+	}
+	return s.value[l]
+}
+
+// alone returns the best value of a subtree without its parent, and where its top is: -1 for nowhere. A group that is
+// bound uses orchestrator o.
+func (d *dual) alone(s *shape, o int32) (float64, int32) {
+	best, nowhere := s.best, s.none[0]
+	if !s.free {
+		best, nowhere = s.inOrch[o], s.none[o]
+		if d.must && best >= 0 {
+			nowhere = none
+		}
+	}
+	if v := s.at(best); v >= nowhere && best >= 0 {
+		return v, best
+	}
+	return nowhere, -1
+}
+
+// tell fills the message of a subtree to its parent.
+func (d *dual) tell(s *shape) {
+	w, sc := s.edge.weight, s.edge.scope
+	for k := range s.inCluster {
+		if d.first[k] == d.first[k+1] {
+			continue
+		}
+		far, _ := d.beyond(s, int32(k))
+		if v := s.at(s.inCluster[k]) + w*sc.cluster; v > far {
+			far = v
+		}
+		if sc.node == sc.cluster {
+			for l := d.first[k]; l < d.first[k+1]; l++ {
+				s.message[l] = far
+			}
+			continue
+		}
+		same := w * sc.node
+		for l := d.first[k]; l < d.first[k+1]; l++ {
+			s.message[l] = far
+			if v := s.value[l] + same; v > far && s.together[l] {
+				s.message[l] = v
+			}
+		}
+	}
+}
+
+// beyond returns the best of a subtree outside the cluster that its parent is in, or nowhere. It may return a label
+// inside, which only says that inside is better.
+func (d *dual) beyond(s *shape, k int32) (float64, int32) {
+	m := d.m
+	o := m.orchOf(k)
+	v, l := d.alone(s, o)
+	if w := s.at(s.inOrch[o]) + s.edge.weight*s.edge.scope.orch; w > v {
+		v, l = w, s.inOrch[o]
+	}
+	if m.wires != nil && s.edge.scope == graded {
+		for other, best := range s.inCluster {
+			if best < 0 || int32(other) == k || (!s.free && m.orchOf(int32(other)) != o) {
+				continue
+			}
+			if w := s.value[best] + s.edge.weight*m.across(s.edge, k, int32(other)); w > v {
+				v, l = w, best
+			}
+		}
+		d.work += int64(len(s.inCluster)) / 4
+	}
+	return v, l
+}
+
+// choose settles where everything goes, roots first, and returns what the trees are worth.
+func (d *dual) choose() float64 {
+	m := d.m
+	worth := make(map[int32][]float64) // of bound groups, by orchestrator
+	for _, c := range d.order {
+		if s := &d.shapes[d.shape[c]]; d.parent[c] < 0 && !s.free {
+			g := m.comps[c].group
+			if worth[g] == nil {
+				worth[g] = make([]float64, len(m.orchs))
+			}
+			for o := range m.orchs {
+				v, _ := d.alone(s, int32(o))
+				worth[g][o] += v
+			}
+		}
+	}
+	for g, sums := range worth {
+		best := int32(0)
+		for o := range sums {
+			if sums[o] > sums[best] && (d.orch < 0 || int32(o) == d.orch) || int32(best) != d.orch && int32(o) == d.orch {
+				best = int32(o)
+			}
+		}
+		d.bound[g] = best
+	}
+	var q float64
+	for _, c := range d.order {
+		s := &d.shapes[d.shape[c]]
+		o := d.bound[m.comps[c].group]
+		if d.parent[c] < 0 {
+			var v float64
+			v, d.at[c] = d.alone(s, o)
+			q += v
+			continue
+		}
+		p := d.at[d.parent[c]]
+		if p < 0 {
+			_, d.at[c] = d.alone(s, o)
+			continue
+		}
+		k := d.cluster[p]
+		v, l := d.beyond(s, k)
+		if in := s.inCluster[k]; s.at(in)+s.edge.weight*s.edge.scope.cluster >= v && in >= 0 {
+			v, l = s.at(in)+s.edge.weight*s.edge.scope.cluster, in
+		}
+		if s.together[p] && s.value[p]+s.edge.weight*s.edge.scope.node >= v && s.value[p] > none {
+			l = p
+		}
+		d.at[c] = l
+	}
+	return q
+}
+
+// slope writes the subgradient: what is free of every row, and which end of a cut is where it is paid for.
+func (d *dual) slope(g []float64) {
+	m := d.m
+	dims := len(m.dims)
+	for i, b := range d.whole {
+		g[i] = b
+	}
+	for i := range d.rows {
+		for j := range d.rows[i].names {
+			g[d.rows[i].at+j] = d.rows[i].limit
+		}
+	}
+	clear(g[d.y.cuts:])
+	for c, l := range d.at {
+		if l < 0 {
+			continue
+		}
+		for _, a := range d.need[m.comps[c].class] {
+			g[int(l)*dims+a.dim] -= a.amount
+		}
+		for _, i := range d.of[c] {
+			if r := &d.rows[i]; r.domain[l] >= 0 {
+				g[r.at+int(r.domain[l])]--
+			}
+		}
+	}
+	labels, clusters := len(d.node), len(d.first)-1
+	for i := range d.cuts {
+		k := &d.cuts[i]
+		if k.flat {
+			continue
+		}
+		for end, c := range []int32{k.c, k.d} {
+			l := d.at[c]
+			if l < 0 {
+				continue
+			}
+			sign := 1 - 2*float64(end)
+			if k.together[l] {
+				g[k.at+int(l)] += sign
+			}
+			g[k.at+labels+int(d.cluster[l])] += sign
+			g[k.at+labels+clusters+int(m.orchOf(d.cluster[l]))] += sign
+		}
+	}
+}

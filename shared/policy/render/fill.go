@@ -86,7 +86,8 @@ func (f *filler) expr(e parser.Expr) parser.Expr {
 // number replaces a literal. A negative one stands in parentheses: -3 ^ 2 is not (-3) ^ 2.
 func (f *filler) number(n *parser.NumberLiteral) parser.Expr {
 	index := math.Abs(n.Val) - firstNumber
-	if index < 0 || index >= float64(len(f.holes)) || f.holes[int(index)].where != inNumber {
+	// Asked this way round, since the text may have a NaN.
+	if !(index >= 0 && index < float64(len(f.holes))) || f.holes[int(index)].where != inNumber {
 		return n
 	}
 	value, err := f.values.number(f.meet(int(index)).name)

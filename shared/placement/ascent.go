@@ -22,20 +22,19 @@ type descent struct {
 	direction []float64
 }
 
-func (d *dual) newDescent() *descent {
-	y := d.start()
+func (d *dual) newDescent(y []float64) *descent {
 	return &descent{
-		d: d, y: y, best: append([]float64(nil), y...), bound: math.Inf(1),
+		d: d, y: append([]float64(nil), y...), best: append([]float64(nil), y...), bound: math.Inf(1),
 		slope: make([]float64, len(y)), direction: make([]float64, len(y)),
 	}
 }
 
 // run goes on until the bound meets what a plan is known to be worth, progress ends, or stop says so. see is called
-// after each evaluation that was the best yet, while d.at says where its trees go, and returns what is known by then.
-func (x *descent) run(known float64, stop func() bool, see func() float64) {
+// after each evaluation, while d.at says where its trees go, and returns what is known by then.
+func (x *descent) run(known float64, rounds int, stop func() bool, see func() float64) {
 	d := x.d
 	part, idle := 1.0, 0
-	for round := 0; round < maxRounds && !stop(); round++ {
+	for round := 0; round < rounds && !stop(); round++ {
 		q := d.evaluate(x.y, x.slope)
 		idle++
 		if q < x.bound {
@@ -44,8 +43,8 @@ func (x *descent) run(known float64, stop func() bool, see func() float64) {
 			}
 			x.bound = q
 			copy(x.best, x.y)
-			known = see()
 		}
+		known = see()
 		if x.bound <= known+slack(known) {
 			return
 		}

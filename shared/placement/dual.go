@@ -48,6 +48,8 @@ type dual struct {
 	net   [][]float64 // of each class and label: points less prices
 	at    []int32     // label of each component in the last evaluation, -1 none
 	bound []int32     // orchestrator of each group that demands one
+	mask  [][]bool    // of each component and label: it may be there; nil for all
+	left  []int32     // of each component: labels it may have
 	work  int64
 	y     layout
 }
@@ -100,13 +102,13 @@ const maxDual = 6_000_000 // shapes times labels
 var none = math.Inf(-1)
 
 // newDual lays the relaxation out, with at most perCluster nodes of a cluster as labels besides those of keep. It
-// returns nil when it would be too large.
-func (m *model) newDual(orch int32, keep []int32, perCluster int) *dual {
+// returns nil when it would be too large. With each set, every component has a shape of its own.
+func (m *model) newDual(orch int32, keep []int32, perCluster int, each bool) *dual {
 	d := &dual{m: m, orch: orch}
 	d.number(keep, perCluster)
 	d.hang()
 	d.families()
-	if !d.group() {
+	if !d.group(each) {
 		return nil
 	}
 	d.price()
@@ -302,7 +304,7 @@ func (d *dual) families() {
 }
 
 // group finds the shapes, leaves first.
-func (d *dual) group() bool {
+func (d *dual) group(each bool) bool {
 	m := d.m
 	d.cutsAt = make([][]int32, len(m.comps))
 	for i := range d.cuts {
@@ -332,7 +334,7 @@ func (d *dual) group() bool {
 			number(int64(r))
 		}
 		key = append(key, '/')
-		if len(d.cutsAt[c]) > 0 {
+		if each || len(d.cutsAt[c]) > 0 {
 			number(int64(c))
 		}
 		key = append(key, '/')

@@ -45,8 +45,15 @@ func (d *dual) solve(s *shape, y []float64) {
 			s.value[l] += v
 		}
 	}
+	if d.mask != nil {
+		for l, ok := range d.mask[c] {
+			if !ok {
+				s.value[l] = none
+			}
+		}
+	}
 	d.peaks(s)
-	able := s.best >= 0
+	able := s.best >= 0 || (d.mask != nil && d.left[c] == 0 && d.able(c))
 	for o := range s.none {
 		s.none[o] = none
 		if able && d.must && s.free {

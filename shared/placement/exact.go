@@ -7,7 +7,7 @@ import (
 )
 
 // maxExact is the number of components times nodes up to which branch and bound is tried.
-const maxExact = 20_000
+const maxExact = 400
 
 func (s *state) small() bool {
 	return len(s.m.comps)*len(s.m.nodes) <= maxExact && len(s.m.comps) <= 200

@@ -26,6 +26,7 @@ type model struct {
 	orchs   []string
 	// clusters[k] is the first node of cluster k and clusters[k+1] the one after its last.
 	clusters []int32
+	isWhole  int              // 1 when all points are whole numbers, -1 when not, 0 when nobody has asked
 	work     int64            // units spent on filtering and scoring
 	current  map[Target]int32 // first node that matches a current place, see stood
 }
@@ -60,6 +61,8 @@ type class struct {
 	nodes     []int32   // candidates by falling points, ties by node
 	points    []float64 // weighted score of nodes[k]
 	at        []int32   // node -> k, or -1
+	byCluster []int32   // candidates by cluster, each by falling points
+	from      []int32   // where those of each cluster begin; one more at the end
 	inCluster []int32   // number of candidates in each cluster
 	inOrch    []int32
 	least     float64 // least watts per core among the candidates
@@ -298,8 +301,24 @@ func (m *model) candidates() {
 			cl.inCluster[m.nodes[n].cluster]++
 			cl.inOrch[m.nodes[n].orch]++
 		}
+		m.sort(cl)
 	}
 	m.work = int64(len(m.classes)) * int64(len(m.nodes))
+}
+
+// sort lists the candidates by cluster.
+func (m *model) sort(cl *class) {
+	cl.from = make([]int32, len(m.clusters))
+	for k, n := range cl.inCluster {
+		cl.from[k+1] = cl.from[k] + n
+	}
+	cl.byCluster = make([]int32, len(cl.nodes))
+	next := slices.Clone(cl.from)
+	for _, n := range cl.nodes {
+		k := m.nodes[n].cluster
+		cl.byCluster[next[k]] = n
+		next[k]++
+	}
 }
 
 // connect fills in what joins components: affinities, anti-affinities, spreads, and their present places.

@@ -1,9 +1,6 @@
 package placement
 
-import (
-	"math/rand/v2"
-	"slices"
-)
+import "slices"
 
 // improve makes the placement better until nothing of the list below helps or the budget is spent: finding room for
 // what has no place, moving a component, moving one that stands in the way as well (a swap, when it takes the first
@@ -31,7 +28,6 @@ func (s *state) improve() {
 			}
 		}
 	}
-	s.perturb()
 }
 
 // Limits of the moves, so that each stays local.
@@ -39,7 +35,7 @@ const (
 	maxTries    = 64 // nodes on which room is made for one component
 	maxEvicted  = 8  // components that stand in the way on one node
 	maxGathered = 40 // components of a group
-	maxRuined   = 12 // components placed anew together
+	maxPartners = 12 // of a component that is gathered with them
 )
 
 // move brings a placed component where it earns more, with or without making another one give way.
@@ -192,7 +188,7 @@ func (s *state) groups() [][]int32 {
 		}
 	}
 	for c, es := range s.m.edges {
-		if n := len(es) + 1; n > 1 && n <= maxRuined {
+		if n := len(es) + 1; n > 1 && n <= maxPartners {
 			g := []int32{int32(c)}
 			for _, e := range es {
 				g = append(g, e.to)
@@ -254,49 +250,4 @@ func (s *state) replace(group []int32, find func(int32) (int32, float64)) bool {
 		}
 	}
 	return false
-}
-
-// perturb takes a few related components out and places them again in another order, over and over. The choices come
-// from a generator with a fixed seed, so they are the same every time.
-func (s *state) perturb() {
-	if len(s.at) < 2 {
-		return
-	}
-	rng := rand.New(rand.NewPCG(1, 2))
-	patience := 100 + 10*len(s.at)
-	for idle := 0; idle < patience && !s.spent(); idle++ {
-		c := int32(rng.IntN(len(s.at)))
-		group := []int32{c}
-		add := func(d int32) {
-			if len(group) < maxRuined && !slices.Contains(group, d) {
-				group = append(group, d)
-			}
-		}
-		for _, e := range s.m.edges[c] {
-			add(e.to)
-		}
-		if s.at[c] >= 0 {
-			for _, d := range s.inTheWay(s.at[c]) {
-				add(d)
-			}
-		}
-		cl := &s.m.classes[s.m.comps[c].class]
-		if len(cl.nodes) > 0 { // and what is on a node it might want
-			for _, d := range s.inTheWay(cl.nodes[rng.IntN(min(len(cl.nodes), 2*len(s.at)))]) {
-				add(d)
-			}
-		}
-		for range 1 + rng.IntN(3) {
-			add(int32(rng.IntN(len(s.at))))
-		}
-		rng.Shuffle(len(group), func(i, j int) { group[i], group[j] = group[j], group[i] })
-		if s.replace(group, s.best) {
-			idle = 0
-			for _, d := range group {
-				if s.at[d] >= 0 {
-					s.move(d)
-				}
-			}
-		}
-	}
 }

@@ -352,6 +352,10 @@ func (m *model) solveWithin(orch int32, budget int64) solution {
 		s.budget = budget
 		sol.exact = s.exact(&sol)
 	}
+	if !sol.exact && sol.placed == m.placeable(orch) && len(m.comps)*len(m.nodes) <= maxBranched {
+		s.budget = budget
+		sol.exact = s.branch(&sol)
+	}
 	if sol.exact {
 		sol.placedBound, sol.bound = sol.placed, sol.value
 	}
@@ -403,20 +407,24 @@ func (s *state) relax(sol *solution, budget int64) {
 	if sol.proven() || s.spent() {
 		return
 	}
-	d := s.m.newDual(s.orch, sol.at, shortlist)
+	d := s.m.newDual(s.orch, sol.at, shortlist, false)
 	if d == nil {
 		return
 	}
 	d.must = sol.placed == s.m.placeable(s.orch)
-	x := d.newDescent()
+	x := d.newDescent(d.start())
 	order := s.hardest()
-	x.run(sol.value, func() bool { return s.work+d.work > s.budget }, func() float64 {
-		s.repair(d, order)
-		sol.take(s)
+	last := math.Inf(1)
+	x.run(sol.value, maxRounds, func() bool { return s.work+d.work > s.budget }, func() float64 {
+		if x.bound < last {
+			last = x.bound
+			s.repair(d, order)
+			sol.take(s)
+		}
 		return sol.value
 	})
 	s.work += d.work
-	sol.bound = min(sol.bound, x.bound+slack(x.bound))
+	sol.bound = min(sol.bound, s.m.rounded(x.bound+slack(x.bound)))
 }
 
 // shortlist is how many nodes of each cluster, per class, the relaxation looks at one by one.

@@ -17,9 +17,9 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// FromDescriptor returns the policies that a descriptor asks for, as contracts/icos.md §3.5 orders and names them: those
-// of the top level first, then each component's own, then what its requirements imply. name is the application's, which
-// the document may lack. Nothing is rendered, and the actions have no URL yet.
+// FromDescriptor returns the policies that a descriptor asks for, as contracts/icos.md §3.5 orders and names them:
+// those of the top level first, then each component's own, then what its requirements imply. name is the
+// application's, which the document may lack. Nothing is rendered, and the actions have no URL yet.
 //
 // A policy's id derives from instance and name: the same descriptor gives the same policies, so creating them twice is
 // creating them once. The error lists every fault with its path in the descriptor.
@@ -222,8 +222,8 @@ func (m *maker) finish(w draft, d *descriptor.Policy, spec Spec, variables Varia
 	m.made = append(m.made, p)
 }
 
-// unique is {application}-{instance}-{name as written, else the running number}. A name that is taken gets a number too:
-// rule groups are found by name.
+// unique is {application}-{instance}-{name as written, else the running number}. A name that is taken gets a number
+// too: rule groups are found by name.
 func (m *maker) unique(w draft) string {
 	base := w.name
 	if base == "" {

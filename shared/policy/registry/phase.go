@@ -9,9 +9,9 @@ import (
 // State is what is remembered of a policy to tell a new violation from a repeated, late or reordered notice. It is kept
 // with the policy and changed in the same transaction as the effects.
 //
-// An episode is one violation: the policy, the fingerprint of the alert (which of the things it watches), and the instant
-// it started firing. Every notice is about one episode, so counting episodes is all it takes: repeats change nothing, and
-// the order in which two Alertmanagers send does not matter.
+// An episode is one violation: the policy, the fingerprint of the alert (which of the things it watches), and the
+// instant it started firing. Every notice is about one episode, so counting episodes is all it takes: repeats change
+// nothing, and the order in which two Alertmanagers send does not matter.
 type State struct {
 	Phase  Phase   `json:"phase"`
 	Fired  bool    `json:"fired,omitempty"` // a violation has been given; a one-off policy gives no other

@@ -34,8 +34,8 @@ type Violation struct {
 	Subject            Subject           `json:"subject"`
 }
 
-// Violation tells what an alert with these labels and annotations means for the policy. The subject is the policy's, with
-// the real names of the alert in place of wildcards.
+// Violation tells what an alert with these labels and annotations means for the policy. The subject is the policy's,
+// with the real names of the alert in place of wildcards.
 //
 // An alert names its subject only as far as the expression keeps the labels: where the policy has a plain name, that
 // name stands; where it has a wildcard, a missing label is an error. So is a label that the policy does not mean: an

@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// equal reports whether two trees are the same expression: node for node, with the same literals. Where in the text they
-// stood, and in which order a selector has its matchers, does not count.
+// equal reports whether two trees are the same expression: node for node, with the same literals. Where in the text
+// they stood, and in which order a selector has its matchers, does not count.
 func equal(a, b parser.Node) bool {
 	if reflect.TypeOf(a) != reflect.TypeOf(b) || !sameNode(a, b) {
 		return false

@@ -21,7 +21,8 @@ type Selector struct {
 // matcher that lets no other instance through. Series about nodes (infrastructure) are nobody's: every tenant's own
 // policies need them. A subject that is not one instance owns nothing, so that all other selectors are foreign then.
 //
-// The caller refuses what comes back unless a role allows it.
+// The caller refuses what comes back unless a role allows it. It asks about expressions that users wrote: some of our
+// templates look at all containers of a host to add up those of the subject, and show nobody the others.
 func Foreign(expr string, subject registry.Subject) ([]Selector, error) {
 	tree, err := parse(expr)
 	if err != nil {

@@ -23,9 +23,11 @@ var sets = flag.Int("sets", 5_000, "how many variable sets TestRendering_neverCh
 
 // everywhere has a placeholder at each place that takes one.
 const everywhere = `sum by ({{subject_label_list}}, {{l}}) (
-  label_replace(rate(m{a="{{t}}", b=~"{{p}}", c!~"x{{p}}|{{t}}", d!="{{appComponent}}", {{subject_label_selector}}}[{{d}}]),
+  label_replace(rate(m{a="{{t}}", b=~"{{p}}", c!~"x{{p}}|{{t}}", d!="{{appComponent}}", {{subject_label_selector}}
+    }[{{d}}]),
     "x", "$1-{{t}}", "y", "(.*)")
-) * on ({{l}}) group_left ({{subject_label_list}}) max_over_time(n{{{subject_label_selector}}}[{{d}}:{{d}}] offset -{{d}})
+) * on ({{l}}) group_left ({{subject_label_list}})
+  max_over_time(n{{{subject_label_selector}}}[{{d}}:{{d}}] offset -{{d}})
   - topk({{n}}, o{{{subject_label_selector}}} offset {{d}}) ^ -{{n}} > {{n}}`
 
 // texts returns the expression of each template, and one of our own, by name.
@@ -83,20 +85,20 @@ func shapeOf(t testing.TB, expr string) (string, []*parser.VectorSelector) {
 	return b.String(), selectors
 }
 
-// model is what a text must always render to: its shape, and which of its selectors are the subject's.
-type model struct {
+// outline is what a text must always render to: its shape, and which of its selectors are the subject's.
+type outline struct {
 	shape string
 	bound []bool
 	plain []int // matchers of each selector that are not the subject's
 }
 
-func models(t testing.TB) map[string]model {
-	out := map[string]model{}
+func outlines(t testing.TB) map[string]outline {
+	out := map[string]outline{}
 	for name, text := range texts() {
 		r, err := render.Query(text, "", web(), ordinary)
 		require.NoError(t, err, name)
 		shape, selectors := shapeOf(t, r.Expr)
-		m := model{shape: shape}
+		m := outline{shape: shape}
 		for _, s := range selectors {
 			bound := carriesAll(s, web())
 			m.bound = append(m.bound, bound)
@@ -118,7 +120,8 @@ var ordinary = map[string]any{
 // gives. It reads the subject by itself.
 func carriesAll(s *parser.VectorSelector, subject registry.Subject) bool {
 	for label, value := range map[string]string{
-		"icos_app_name": subject.AppName, "icos_app_instance": subject.AppInstance, "icos_app_component": subject.AppComponent,
+		"icos_app_name": subject.AppName, "icos_app_instance": subject.AppInstance,
+		"icos_app_component": subject.AppComponent,
 	} {
 		kind := labels.MatchEqual
 		if value == "*" {
@@ -137,8 +140,8 @@ func carriesAll(s *parser.VectorSelector, subject registry.Subject) bool {
 	return true
 }
 
-// requireSame checks that a rendering is either refused as Invalid or what the model says.
-func requireSame(t testing.TB, want model, text string, subject registry.Subject, variables map[string]any) bool {
+// requireSame checks that a rendering is either refused as Invalid or what the outline says.
+func requireSame(t testing.TB, want outline, text string, subject registry.Subject, variables map[string]any) bool {
 	r, err := render.Query(text, "", subject, variables)
 	if err != nil {
 		require.Equal(t, problem.Invalid, problem.KindOf(err), "%v", err)
@@ -159,9 +162,11 @@ func requireSame(t testing.TB, want model, text string, subject registry.Subject
 // hostile are pieces of what someone would write who wants out of a literal.
 var hostile = []string{
 	`"`, `'`, "`", `\`, `\"`, `}`, `{`, `}}`, `{{`, `{{n}}`, `{{subject_label_selector}}`, `)`, `(`, `[`, `]`, `,`, ` or `,
-	` unless `, `up`, `=`, `=~`, `!=`, `.+`, `.*`, `|`, `#`, "\n", "\r", "\x00", "\t", `$1`, `(?i)`, `(?:`, `*`, `/`, `/.*/`,
+	` unless `, `up`, `=`, `=~`, `!=`, `.+`, `.*`, `|`, `#`, "\n", "\r", "\x00", "\t", `$1`, `(?i)`, `(?:`, `*`, `/`,
+	`/.*/`,
 	`icos_app_instance`, `"} or up{a="`, `x"}[1h]) or vector(1) #`, `0x1F`, `1e9`, `-1`, `+`, `5m`, `1d2h`, `Inf`, `NaN`,
-	`zzhole0x0z`, `zzhole0x`, `4503599634710529`, `199999999937ms`, `é`, `\u00e9`, "\u2028", "\u00ad", "\U0001F600", "\xff",
+	`zzhole0x0z`, `zzhole0x`, `4503599634710529`, `199999999937ms`, `é`, `\u00e9`, "\u2028", "\u00ad",
+	"\U0001F600", "\xff",
 	`offset`, `@`, `bool`, `a`, `b_c`, `__name__`, ``, ` `,
 }
 
@@ -219,7 +224,7 @@ func subject(r *rand.Rand) registry.Subject {
 // rendered has the shape of the template and all of the subject's matchers. -sets=1000000 takes some minutes.
 func TestRendering_neverChangesTheShape(t *testing.T) {
 	t.Parallel()
-	all, want := texts(), models(t)
+	all, want := texts(), outlines(t)
 	var names []string
 	for name := range ordinary {
 		names = append(names, name)
@@ -248,7 +253,7 @@ func FuzzRendering(f *testing.F) {
 		f.Add(h, "1m", "0.5", "x, y", "app", "i1", "web")
 		f.Add("a", h, h, h, h, "*", "/a|b/")
 	}
-	all, want := texts(), models(f)
+	all, want := texts(), outlines(f)
 	f.Fuzz(func(t *testing.T, text, duration, number, list, app, instance, component string) {
 		s := registry.Subject{Type: registry.AppSubject, AppName: app, AppInstance: instance, AppComponent: component}
 		if app == "" || instance == "" || component == "" {

@@ -16,9 +16,9 @@ import (
 // promql is the parser with the language as Prometheus has it by default: what a rule file may hold everywhere.
 var promql = parser.NewParser(parser.Options{})
 
-// Policy returns the spec of a policy with every placeholder filled in: what its status keeps and its alert rule watches.
-// A query's violatedIf is part of the expression then, and repeated beside it to tell in which direction thresholds lie.
-// A spec of constraints has nothing to fill in.
+// Policy returns the spec of a policy with every placeholder filled in: what its status keeps and its alert rule
+// watches. A query's violatedIf is part of the expression then, and repeated beside it to tell in which direction
+// thresholds lie. A spec of constraints has nothing to fill in.
 //
 // The error is Invalid and names the fields at fault as the policy has them: spec.expr, variables.threshold.
 func Policy(p *registry.Policy) (registry.Spec, error) {

@@ -107,32 +107,48 @@ func TestQuery(t *testing.T) {
 			expr: `m{a=~"x{2}{{{n}}}"} > 0`, variables: vars{"n": int64(3)}, want: `m{a=~"x{2}{(?:3)}"} > 0`, condition: "> 0",
 		},
 
-		"not a number":         {expr: `m > {{n}}`, variables: vars{"n": "1 or up"}, fault: "variables.n: must be a number"},
-		"infinite":             {expr: `m > {{n}}`, variables: vars{"n": "Inf"}, fault: "variables.n: must be a number"},
-		"not a duration":       {expr: `rate(m[{{d}}])`, variables: vars{"d": int64(5)}, fault: "variables.d: must be a duration"},
-		"not labels":           {expr: `sum by ({{l}}) (m)`, variables: vars{"l": "a) (up"}, fault: "variables.l: must be label names"},
-		"not a pattern":        {expr: `m{a=~"{{p}}"}`, variables: vars{"p": "("}, fault: "variables.p: is not a regular expression"},
-		"not a pattern either": {expr: `m{a=~"({{p}})"}`, variables: vars{"p": "a)(b"}, fault: "variables.p: is not a regular"},
-		"not UTF-8":            {expr: `m{a="{{t}}"}`, variables: vars{"t": "\xff"}, fault: "variables.t: must be a text"},
-		"too long":             {expr: `m{a="{{t}}"}`, variables: vars{"t": strings.Repeat("x", 1025)}, fault: "variables.t: must be"},
-		"a truth value":        {expr: `m > {{n}}`, variables: vars{"n": true}, fault: "variables.n: must be a number"},
-		"unknown":              {expr: `m > {{n}}`, fault: "variables.n: is not given"},
-		"unknown in a text":    {expr: `m{a="{{n}}"}`, fault: "variables.n: is not given"},
-		"code":                 {expr: `m{a="{{ 7 * 7 }}"}`, fault: "spec.expr: has a placeholder that is not of the form"},
-		"a filter":             {expr: `m > {{ n | safe }}`, fault: "spec.expr: has a placeholder that is not of the form"},
-		"a metric":             {expr: `{{m}}{a="b"}`, variables: vars{"m": "up"}, fault: "spec.expr: is no PromQL: 1:"},
-		"a function":           {expr: `{{f}}(m)`, variables: vars{"f": "rate"}, fault: "spec.expr: is no PromQL"},
+		"not a number": {expr: `m > {{n}}`, variables: vars{"n": "1 or up"}, fault: "variables.n: must be a number"},
+		"infinite":     {expr: `m > {{n}}`, variables: vars{"n": "Inf"}, fault: "variables.n: must be a number"},
+		"not a duration": {
+			expr: `rate(m[{{d}}])`, variables: vars{"d": int64(5)}, fault: "variables.d: must be a duration",
+		},
+		"not labels": {
+			expr: `sum by ({{l}}) (m)`, variables: vars{"l": "a) (up"}, fault: "variables.l: must be label names",
+		},
+		"not a pattern": {
+			expr: `m{a=~"{{p}}"}`, variables: vars{"p": "("}, fault: "variables.p: is not a regular expression",
+		},
+		"not a pattern either": {
+			expr: `m{a=~"({{p}})"}`, variables: vars{"p": "a)(b"}, fault: "variables.p: is not a regular",
+		},
+		"not UTF-8": {expr: `m{a="{{t}}"}`, variables: vars{"t": "\xff"}, fault: "variables.t: must be a text"},
+		"too long": {
+			expr: `m{a="{{t}}"}`, variables: vars{"t": strings.Repeat("x", 1025)}, fault: "variables.t: must be",
+		},
+		"a truth value":     {expr: `m > {{n}}`, variables: vars{"n": true}, fault: "variables.n: must be a number"},
+		"unknown":           {expr: `m > {{n}}`, fault: "variables.n: is not given"},
+		"unknown in a text": {expr: `m{a="{{n}}"}`, fault: "variables.n: is not given"},
+		"code":              {expr: `m{a="{{ 7 * 7 }}"}`, fault: "spec.expr: has a placeholder that is not of the form"},
+		"a filter":          {expr: `m > {{ n | safe }}`, fault: "spec.expr: has a placeholder that is not of the form"},
+		"a metric":          {expr: `{{m}}{a="b"}`, variables: vars{"m": "up"}, fault: "spec.expr: is no PromQL: 1:"},
+		"a function":        {expr: `{{f}}(m)`, variables: vars{"f": "rate"}, fault: "spec.expr: is no PromQL"},
 		"a label name": {
 			expr: `m{"{{l}}"="x"}`, variables: vars{"l": "a"}, fault: "spec.expr: has {{l}} where nothing can be put",
 		},
 		"an instant": {
 			expr: `m @ {{t}}`, variables: vars{"t": int64(1)}, fault: "spec.expr: has {{t}} where nothing can be put",
 		},
-		"glued to a digit":          {expr: `m > 1{{n}}`, variables: vars{"n": int64(1)}, fault: "spec.expr: is no PromQL"},
-		"a variable among matchers": {expr: `m{ {{n}} }`, variables: vars{"n": "a"}, fault: "only {{subject_label_selector}} can stand"},
-		"the subject as a number":   {expr: `m > {{subject_label_selector}}`, fault: "stands among the matchers of a selector"},
-		"the subject in a text":     {expr: `m{a="{{subject_label_selector}}"}`, fault: "stands among the matchers of a selector"},
-		"the list as a number":      {expr: `m > {{subject_label_list}}`, fault: "it stands among label names"},
+		"glued to a digit": {expr: `m > 1{{n}}`, variables: vars{"n": int64(1)}, fault: "spec.expr: is no PromQL"},
+		"a variable among matchers": {
+			expr: `m{ {{n}} }`, variables: vars{"n": "a"}, fault: "only {{subject_label_selector}} can stand",
+		},
+		"the subject as a number": {
+			expr: `m > {{subject_label_selector}}`, fault: "stands among the matchers of a selector",
+		},
+		"the subject in a text": {
+			expr: `m{a="{{subject_label_selector}}"}`, fault: "stands among the matchers of a selector",
+		},
+		"the list as a number": {expr: `m > {{subject_label_list}}`, fault: "it stands among label names"},
 		"a sentinel of one's own": {
 			expr: `m{a="{{t}}"} > {{n}} + 4503599634710530`, variables: vars{"t": "x", "n": int64(1)},
 			fault: "spec.expr: has {{n}} where nothing can be put",
@@ -149,15 +165,21 @@ func TestQuery(t *testing.T) {
 		"no string end":             {expr: `m{a="b`, fault: "spec.expr: has a string that does not end"},
 		"nothing":                   {expr: ``, fault: "spec.expr: is no PromQL"},
 		"an experimental function":  {expr: `info(m)`, fault: "spec.expr: is no PromQL"},
-		"enormous":                  {expr: strings.Repeat("m+", 10_000) + "m", fault: "spec.expr: is longer than 16384 bytes"},
-		"many parts":                {expr: strings.Repeat("1+", 5_000) + "m", fault: "spec.expr: is too large"},
-		"many selectors":            {expr: strings.Repeat("m+", 100) + "m", fault: "spec.expr: is too large"},
-		"deep":                      {expr: strings.Repeat("(", 100) + "m" + strings.Repeat(")", 100), fault: "spec.expr: has more than 64 paren"},
-		"deep by signs":             {expr: strings.Repeat("-", 16_000) + "m", fault: "spec.expr: is too large"},
-		"far back":                  {expr: `rate(m[32d])`, fault: "spec.expr: is too costly"},
-		"far back by a variable":    {expr: `rate(m[{{d}}])`, variables: vars{"d": "1y"}, fault: "spec.expr: is too costly"},
-		"far back in sum":           {expr: `max_over_time(rate(m[20d])[20d:1d])`, fault: "spec.expr: is too costly"},
-		"many steps":                {expr: `max_over_time(max_over_time(m[1d:1m])[1d:1m])`, fault: "spec.expr: is too costly"},
+		"enormous": {
+			expr: strings.Repeat("m+", 10_000) + "m", fault: "spec.expr: is longer than 16384 bytes",
+		},
+		"many parts":     {expr: strings.Repeat("1+", 5_000) + "m", fault: "spec.expr: is too large"},
+		"many selectors": {expr: strings.Repeat("m+", 100) + "m", fault: "spec.expr: is too large"},
+		"deep": {
+			expr: strings.Repeat("(", 100) + "m" + strings.Repeat(")", 100), fault: "spec.expr: has more than 64 paren",
+		},
+		"deep by signs":          {expr: strings.Repeat("-", 16_000) + "m", fault: "spec.expr: is too large"},
+		"far back":               {expr: `rate(m[32d])`, fault: "spec.expr: is too costly"},
+		"far back by a variable": {expr: `rate(m[{{d}}])`, variables: vars{"d": "1y"}, fault: "spec.expr: is too costly"},
+		"far back in sum":        {expr: `max_over_time(rate(m[20d])[20d:1d])`, fault: "spec.expr: is too costly"},
+		"many steps": {
+			expr: `max_over_time(max_over_time(m[1d:1m])[1d:1m])`, fault: "spec.expr: is too costly",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -81,10 +81,10 @@ var deviceAvailable = &Template{
 }
 
 // lostTelemetry gives the seconds of silence. What the first proposal lacked: an application that was stopped and
-// started, or whose component an update took away, has telemetry of before; only what was seen after since counts, which
-// the caller sets to the time of the last start. One series per component, without a host: a component that moved is
-// known on two hosts, and losing it is one violation. The history is read in steps of ten seconds, the silence itself
-// from the samples. A timeout must be longer than the scrape interval.
+// started, or whose component an update took away, has telemetry of before; only what was seen after since counts,
+// which the caller sets to the time of the last start. One series per component, without a host: a component that
+// moved is known on two hosts, and losing it is one violation. The history is read in steps of ten seconds, the
+// silence itself from the samples. A timeout must be longer than the scrape interval.
 var lostTelemetry = &Template{
 	Name:        LostTelemetry,
 	Description: "The component has sent no telemetry for longer than the timeout",

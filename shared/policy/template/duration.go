@@ -22,7 +22,10 @@ var (
 	units = []struct {
 		size time.Duration
 		name string
-	}{{year, "y"}, {week, "w"}, {day, "d"}, {time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}, {time.Millisecond, "ms"}}
+	}{
+		{year, "y"}, {week, "w"}, {day, "d"}, {time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"},
+		{time.Millisecond, "ms"},
+	}
 )
 
 // longest keeps every sum of durations far from overflow.

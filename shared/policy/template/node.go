@@ -3,15 +3,15 @@ package template
 // hostLabels name a node in the results, for whoever must leave it out when placing again.
 const hostLabels = `icos_agent_id, icos_cluster_id, icos_host_id, icos_host_name`
 
-// placed is where the subject runs now: 1 per component and host. ICOS joins tlum_workload_info as it is, which gives an
-// alert for each pod and a new one for each restart; and a pod that has ended has no host to complain about.
+// placed is where the subject runs now: 1 per component and host. ICOS joins tlum_workload_info as it is, which gives
+// an alert for each pod and a new one for each restart; and a pod that has ended has no host to complain about.
 const placed = `max by ({{subject_label_list}}, ` + hostLabels + `) (
   tlum_workload_info{status!~"exited|failed", {{subject_label_selector}}}
 )`
 
-// The readings of a host, one series per icos_host_id whatever scraped it, so that no join meets two of them. The cpu is
-// read as the topology reads it (the last two samples within five minutes): placement and policies see the same node.
-// ICOS has rate over two minutes, which is empty as soon as one scrape of a minute is missed.
+// The readings of a host, one series per icos_host_id whatever scraped it, so that no join meets two of them. The cpu
+// is read as the topology reads it (the last two samples within five minutes): placement and policies see the same
+// node. ICOS has rate over two minutes, which is empty as soon as one scrape of a minute is missed.
 const (
 	hostCPU         = `(1 - avg by (icos_host_id) (irate(node_cpu_seconds_total{mode="idle"}[5m])))`
 	hostCores       = `count by (icos_host_id) (count by (icos_host_id, cpu) (node_cpu_seconds_total{mode="idle"}))`

@@ -1,0 +1,198 @@
+package registry_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/policy/registry"
+)
+
+func firing(start int) registry.Notice {
+	return registry.Notice{Fingerprint: "f", StartsAt: at(start), Firing: true}
+}
+
+func resolved(start int) registry.Notice {
+	return registry.Notice{Fingerprint: "f", StartsAt: at(start)}
+}
+
+func of(fingerprint string, n registry.Notice) registry.Notice {
+	n.Fingerprint = fingerprint
+	return n
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	const none, violated, over = registry.NoChange, registry.NewEpisode, registry.AllResolved
+	for name, test := range map[string]struct {
+		notices  []registry.Notice
+		verdicts []registry.Verdict
+		phase    registry.Phase
+		oneoff   bool
+	}{
+		"fires, and is resolved": {
+			notices:  []registry.Notice{firing(1), resolved(1)},
+			verdicts: []registry.Verdict{violated, over}, phase: registry.Enforced,
+		},
+		"repeats change nothing": {
+			notices:  []registry.Notice{firing(1), firing(1), firing(1), resolved(1), resolved(1), firing(1)},
+			verdicts: []registry.Verdict{violated, none, none, over, none, none}, phase: registry.Enforced,
+		},
+		"the end overtakes the beginning": {
+			notices:  []registry.Notice{resolved(1), firing(1), firing(1)},
+			verdicts: []registry.Verdict{none, violated, none}, phase: registry.Enforced,
+		},
+		"two episodes": {
+			notices:  []registry.Notice{firing(1), resolved(1), firing(9), resolved(9)},
+			verdicts: []registry.Verdict{violated, over, violated, over}, phase: registry.Enforced,
+		},
+		"the end of the first was lost": {
+			notices:  []registry.Notice{firing(1), firing(9), resolved(9), firing(1)},
+			verdicts: []registry.Verdict{violated, violated, over, none}, phase: registry.Enforced,
+		},
+		"the second episode arrives first": {
+			notices:  []registry.Notice{firing(9), firing(1), resolved(1), resolved(9)},
+			verdicts: []registry.Verdict{violated, violated, none, over}, phase: registry.Enforced,
+		},
+		"violated for as long as anything violates it": {
+			notices:  []registry.Notice{of("a", firing(1)), of("b", firing(2)), of("a", resolved(1)), of("b", resolved(2))},
+			verdicts: []registry.Verdict{violated, violated, none, over}, phase: registry.Enforced,
+		},
+		"still firing": {
+			notices:  []registry.Notice{of("a", firing(1)), of("b", resolved(1))},
+			verdicts: []registry.Verdict{violated, none}, phase: registry.Violated,
+		},
+		"one-off": {
+			notices:  []registry.Notice{firing(1), resolved(1), firing(9), resolved(9)},
+			verdicts: []registry.Verdict{violated, over, none, over}, phase: registry.Enforced, oneoff: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := registry.State{}.Activate()
+			for i, n := range test.notices {
+				var out registry.Outcome
+				s, out = s.Judge(n, test.oneoff)
+				require.Equal(t, test.verdicts[i], out.Verdict, "notice %d", i)
+			}
+			require.Equal(t, test.phase, s.Phase)
+		})
+	}
+}
+
+func TestJudge_saysWhenAViolationIsPast(t *testing.T) {
+	t.Parallel()
+	s := registry.State{}.Activate()
+	_, out := s.Judge(firing(1), false)
+	require.False(t, out.Over)
+	s, _ = s.Judge(resolved(1), false)
+	_, out = s.Judge(firing(1), false)
+	require.True(t, out.Over)
+}
+
+func TestJudge_inactive(t *testing.T) {
+	t.Parallel()
+	s, out := registry.State{}.Activate().Judge(firing(1), false)
+	require.Equal(t, registry.NewEpisode, out.Verdict)
+	s = s.Deactivate()
+	require.Equal(t, registry.Inactive, s.Phase)
+	s, out = s.Judge(firing(5), false)
+	require.Equal(t, registry.NoChange, out.Verdict, "nobody watches")
+	require.Equal(t, registry.Inactive, s.Phase)
+	s = s.Activate()
+	require.Equal(t, registry.Enforced, s.Phase, "activation always enforces")
+	for _, n := range []registry.Notice{firing(5), firing(1), resolved(1)} {
+		s, out = s.Judge(n, false)
+		require.Equal(t, registry.NoChange, out.Verdict, "notices of the rule that is gone are old")
+		require.Equal(t, registry.Enforced, s.Phase)
+	}
+	_, out = s.Judge(firing(9), false)
+	require.Equal(t, registry.NewEpisode, out.Verdict)
+}
+
+// TestJudge_oncePerEpisode has two Alertmanagers send the notices of some episodes two hundred times in any order.
+func TestJudge_oncePerEpisode(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 500 {
+		fingerprints, episodes := 1+r.IntN(3), 1+r.IntN(5)
+		var all []registry.Notice
+		for len(all) < 200 {
+			for f := range fingerprints {
+				for e := range episodes {
+					n := of(fmt.Sprint("f", f), firing(100*e))
+					all = append(all, n, n)
+					n.Firing = false
+					all = append(all, n)
+				}
+			}
+		}
+		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		s, violations := registry.State{}.Activate(), map[string]int{}
+		for _, n := range all {
+			before := s
+			var out registry.Outcome
+			s, out = s.Judge(n, false)
+			if out.Verdict == registry.NewEpisode {
+				violations[n.Fingerprint+out.Episode.Start.String()]++
+			}
+			again, repeated := s.Judge(n, false)
+			require.Equal(t, registry.NoChange, repeated.Verdict)
+			require.Equal(t, s, again)
+			require.NotEqual(t, registry.Unknown, before.Phase)
+		}
+		require.Len(t, violations, fingerprints*episodes)
+		for key, count := range violations {
+			require.Equal(t, 1, count, key)
+		}
+		require.Equal(t, registry.Enforced, s.Phase, "every episode was resolved")
+	}
+}
+
+func TestJudge_remembersWithinBounds(t *testing.T) {
+	t.Parallel()
+	s := registry.State{}.Activate()
+	count := 0
+	for i := range 5000 {
+		for range 2 {
+			var out registry.Outcome
+			s, out = s.Judge(of(fmt.Sprint(i%1500), firing(i)), false)
+			if out.Verdict == registry.NewEpisode {
+				count++
+			}
+		}
+	}
+	require.Equal(t, 5000, count)
+	require.Len(t, s.Tracks, 1024)
+	s = registry.State{}.Activate()
+	for i := range 100 {
+		s, _ = s.Judge(firing(i), false)
+	}
+	require.Len(t, s.Tracks[0].Episodes, 32)
+	_, out := s.Judge(firing(3), false)
+	require.Equal(t, registry.NoChange, out.Verdict, "forgotten episodes are old")
+}
+
+func TestJudge_doesNotChangeTheStateItWasGiven(t *testing.T) {
+	t.Parallel()
+	s, _ := registry.State{}.Activate().Judge(firing(1), false)
+	before := fmt.Sprintf("%+v", s)
+	for _, n := range []registry.Notice{resolved(1), firing(5), of("a", firing(1))} {
+		s.Judge(n, false)
+		require.Equal(t, before, fmt.Sprintf("%+v", s))
+	}
+	s.Deactivate()
+	require.Equal(t, before, fmt.Sprintf("%+v", s))
+}
+
+func BenchmarkJudge(b *testing.B) {
+	s := registry.State{}.Activate()
+	for i := 0; b.Loop(); i++ {
+		s, _ = s.Judge(registry.Notice{
+			Fingerprint: "f", StartsAt: time.Unix(int64(i/4), 0), Firing: i%4 != 3,
+		}, false)
+	}
+}

@@ -22,7 +22,7 @@ func Explain(p Problem, plan Plan) Explanation {
 	s := m.restore(m.places(plan))
 	out := Explanation{
 		Components: make([]ComponentExplanation, len(m.comps)),
-		Objective:  plan.Objective, Bound: plan.Bound, Gap: plan.Gap, Exact: plan.Exact,
+		Objective:  plan.Objective, Bound: plan.Bound, Gap: plan.Gap, Exact: plan.Exact, Prices: plan.Prices,
 	}
 	out.Placed = s.placed
 	for c := range m.comps {

@@ -26,6 +26,7 @@ type model struct {
 	orchs   []string
 	// clusters[k] is the first node of cluster k and clusters[k+1] the one after its last.
 	clusters []int32
+	unit     *unit            // the flow, see there
 	isWhole  int              // 1 when all points are whole numbers, -1 when not, 0 when nobody has asked
 	work     int64            // units spent on filtering and scoring
 	current  map[Target]int32 // first node that matches a current place, see stood
@@ -94,7 +95,7 @@ type spread struct {
 }
 
 func newModel(p *Problem) (*model, error) {
-	m := &model{p: p, move: p.MoveCost}
+	m := &model{p: p, move: p.MoveCost, unit: newUnit()}
 	if m.move == 0 {
 		m.move = DefaultMoveCost
 	}

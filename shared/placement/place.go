@@ -25,6 +25,7 @@ func (m *model) plan(sol solution) Plan {
 	s := m.restore(sol.at)
 	out := Plan{
 		Assignments: make([]Assignment, len(m.comps)), PlacedBound: sol.placedBound, Exact: sol.exact, Work: sol.work,
+		Prices: dearest(sol.prices),
 	}
 	for c := range m.comps {
 		a := m.assignment(s, int32(c))

@@ -257,6 +257,7 @@ type solution struct {
 	exact       bool
 	orch        int32
 	work        int64
+	prices      []Price
 }
 
 // better compares by placed, then by value; differences below rounding are none.
@@ -339,6 +340,9 @@ func (m *model) likeliest() []int32 {
 // branch and bound when the problem is small.
 func (m *model) solveWithin(orch int32, budget int64) solution {
 	s := m.newState(orch, budget/2)
+	if sol, ok := m.unit.solve(s); ok {
+		return sol
+	}
 	sol := solution{orch: orch, placedBound: s.placedBound(), bound: math.Inf(1)}
 	s.starts(&sol)
 	s.relax(&sol, budget/4)
@@ -425,6 +429,7 @@ func (s *state) relax(sol *solution, budget int64) {
 	})
 	s.work += d.work
 	sol.bound = min(sol.bound, s.m.rounded(x.bound+slack(x.bound)))
+	sol.prices = d.priced(x.best)
 }
 
 // shortlist is how many nodes of each cluster, per class, the relaxation looks at one by one.

@@ -22,7 +22,7 @@ const (
 
 	// DefaultBudget bounds the search, in work units, when Problem.Budget is 0. A unit is one look at one node or at
 	// one affinity, some ten nanoseconds.
-	DefaultBudget = 20_000_000
+	DefaultBudget = 8_000_000
 
 	// MaxComponents, MaxNodes and MaxPairs bound a problem; a larger one is refused. Pairs are sets of equal
 	// requirements times nodes, and kinds of resources times nodes: replicas of one component count once.

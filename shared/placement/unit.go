@@ -1,0 +1,260 @@
+package placement
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/littoral-project/littoral/shared/placement/flow"
+)
+
+// maxUnitArcs is how many pairs of a kind and a node a flow may have; a larger problem is left to the general search.
+const maxUnitArcs = 2_000_000
+
+// unit solves problems in which every component takes one slot: all ask for the same amounts and nothing joins them or
+// keeps them apart. Kinds of components (equal requirements and places to stay) send one unit each to nodes, nodes send
+// as many as they have slots to a sink, and the cost of an arc is the points not to be had. The most that can be placed
+// at the highest sum of points is then a min-cost flow, which is whole by itself (Ahuja, Magnanti and Orlin, Network
+// Flows, 1993, section 1.3: the transportation problem).
+//
+// The flow stays between solves: a problem that is much like the last one is solved from where that one ended.
+type unit struct {
+	problem *flow.Problem
+	solver  *flow.Solver
+	sol     flow.Solution
+	sink    int
+	kinds   map[string]int // flow node of a kind
+	nodes   map[Target]int // flow node of a node
+	drain   []flow.ArcID   // by flow node of a node: its arc to the sink
+	arcs    [][]arcTo      // by flow node of a kind: its arcs, by flow node
+}
+
+// arcTo is an arc from a kind to a node's flow node.
+type arcTo struct {
+	node int
+	id   flow.ArcID
+}
+
+// kind is a set of components that the flow does not tell apart.
+type kind struct {
+	class   int32
+	members []int32
+	flow    int // its node in the flow
+}
+
+func newUnit() *unit {
+	u := &unit{problem: flow.NewProblem(1), kinds: map[string]int{}, nodes: map[Target]int{}}
+	u.solver = flow.NewSolver(u.problem)
+	u.solver.Partial = true
+	return u
+}
+
+// slots returns how many components each node holds, or false when the problem is not about slots.
+func (m *model) slots(orch int32) ([]int64, bool) {
+	if len(m.spreads) > 0 || len(m.comps) == 0 || len(m.classes)*len(m.nodes) > maxUnitArcs {
+		return nil, false
+	}
+	if orch < 0 && len(m.orchs) > 1 && slices.ContainsFunc(m.groups, func(g group) bool {
+		return g.OneOrchestrator && len(g.members) > 1
+	}) {
+		return nil, false
+	}
+	for c := range m.comps {
+		if len(m.edges[c]) > 0 || len(m.comps[c].apart) > 0 {
+			return nil, false
+		}
+	}
+	demand := m.classes[0].demand
+	for i := range m.classes {
+		if !slices.Equal(m.classes[i].demand, demand) {
+			return nil, false
+		}
+	}
+	out := make([]int64, len(m.nodes))
+	for n := range out {
+		if orch >= 0 && m.nodes[n].orch != orch {
+			continue
+		}
+		out[n] = int64(len(m.comps))
+		for _, a := range demand {
+			out[n] = min(out[n], m.free[n*len(m.dims)+a.dim]/a.amount)
+		}
+	}
+	return out, true
+}
+
+// solve finds the best plan, or false if the problem is not of this sort.
+func (u *unit) solve(s *state) (solution, bool) {
+	m := s.m
+	slots, ok := m.slots(s.orch)
+	if !ok {
+		return solution{}, false
+	}
+	kinds := m.kinds()
+	scale := m.scale()
+	at := u.load(m, kinds, slots, scale)
+	if err := u.solver.SolveInto(&u.sol); err != nil {
+		return solution{}, false
+	}
+	s.clear()
+	for _, k := range kinds {
+		next := 0
+		for _, a := range u.arcs[k.flow] {
+			for range u.sol.Flow(a.id) {
+				s.put(k.members[next], at[a.node])
+				next++
+			}
+		}
+		s.work += int64(len(u.arcs[k.flow]))
+	}
+	sol := solution{orch: s.orch, exact: true, work: s.work + u.sol.Pivots}
+	sol.take(s)
+	sol.placedBound, sol.bound = sol.placed, sol.value
+	for n := range m.nodes {
+		if v := u.sol.Potential(u.sink) - u.sol.Potential(u.nodes[m.nodes[n].key()]); v > 0 && slots[n] > 0 {
+			sol.prices = append(sol.prices, m.slotPrice(int32(n), float64(v)/scale))
+		}
+	}
+	return sol, true
+}
+
+// kinds sorts the components into kinds, in order of their first members.
+func (m *model) kinds() []kind {
+	var out []kind
+	known := make(map[string]int)
+	var key []byte
+	for c := range m.comps {
+		comp := &m.comps[c]
+		key = strconv.AppendInt(key[:0], int64(comp.class), 10)
+		for _, n := range comp.home {
+			key = strconv.AppendInt(append(key, ' '), int64(n), 10)
+		}
+		i, ok := known[string(key)]
+		if !ok {
+			i = len(out)
+			known[string(key)] = i
+			out = append(out, kind{class: comp.class})
+		}
+		out[i].members = append(out[i].members, int32(c))
+	}
+	return out
+}
+
+// scale is the power of two that makes whole costs of points, exact to about 2^-40 of the largest.
+func (m *model) scale() float64 {
+	most := m.move
+	for i := range m.classes {
+		if pts := m.classes[i].points; len(pts) > 0 {
+			most = max(most, m.move+pts[0])
+		}
+	}
+	_, exponent := math.Frexp(most)
+	return math.Ldexp(1, 40-exponent)
+}
+
+// load edits the kept flow into that of the problem, and returns the problem's node for each flow node.
+func (u *unit) load(m *model, kinds []kind, slots []int64, scale float64) []int32 {
+	p := u.problem
+	for v := 1; v < p.Nodes(); v++ {
+		p.SetSupply(v, 0)
+	}
+	seen := make([]bool, p.Nodes())
+	flowOf := make([]int, len(m.nodes))
+	for n := range m.nodes {
+		v, known := u.nodes[m.nodes[n].key()]
+		if !known {
+			v = u.add()
+			u.nodes[m.nodes[n].key()] = v
+			u.drain[v] = p.AddArc(v, u.sink, 0, slots[n], 0)
+		} else {
+			seen[v] = true
+			u.hold(v, slots[n])
+		}
+		flowOf[n] = v
+	}
+	for key, v := range u.nodes { // a node that is gone keeps its arcs, without a way on
+		if v < len(seen) && !seen[v] && m.find(key) < 0 {
+			u.hold(v, 0)
+		}
+	}
+	for i := range kinds {
+		k := &kinds[i]
+		cl := &m.classes[k.class]
+		comp := m.comps[k.members[0]]
+		key := requirements(comp.Component)
+		if comp.Current != nil {
+			key += place(*comp.Current)
+		}
+		key += comp.Group
+		v, known := u.kinds[key]
+		if !known {
+			v = u.add()
+			u.kinds[key] = v
+		}
+		k.flow = v
+		p.SetSupply(v, p.Supply(v)+int64(len(k.members)))
+		u.connect(m, k, cl, flowOf, scale)
+	}
+	var all int64
+	for v := 1; v < p.Nodes(); v++ {
+		all += p.Supply(v)
+	}
+	p.SetSupply(u.sink, -all)
+	at := make([]int32, p.Nodes())
+	for n, v := range flowOf {
+		at[v] = int32(n)
+	}
+	return at
+}
+
+// connect gives a kind an arc to each candidate and none else.
+func (u *unit) connect(m *model, k *kind, cl *class, flowOf []int, scale float64) {
+	p := u.problem
+	wanted := make([]arcTo, 0, len(cl.nodes))
+	for _, n := range slices.Sorted(slices.Values(cl.nodes)) {
+		wanted = append(wanted, arcTo{flowOf[n], flow.ArcID(n)}) // the node for now
+	}
+	slices.SortFunc(wanted, func(a, b arcTo) int { return a.node - b.node })
+	old := u.arcs[k.flow]
+	for i := range wanted {
+		w := &wanted[i]
+		cost := -int64(math.Round(m.points(k.members[0], int32(w.id)) * scale))
+		for len(old) > 0 && old[0].node < w.node {
+			p.RemoveArc(old[0].id)
+			old = old[1:]
+		}
+		if len(old) > 0 && old[0].node == w.node {
+			w.id = old[0].id
+			p.SetCost(w.id, cost)
+			old = old[1:]
+		} else {
+			w.id = p.AddArc(k.flow, w.node, 0, flow.Inf, cost)
+		}
+	}
+	for _, a := range old {
+		p.RemoveArc(a.id)
+	}
+	u.arcs[k.flow] = wanted
+}
+
+// hold sets how many slots a node has.
+func (u *unit) hold(v int, slots int64) {
+	if _, _, _, had, _, _ := u.problem.Arc(u.drain[v]); had != slots {
+		u.problem.SetBounds(u.drain[v], 0, slots)
+	}
+}
+
+// add adds a node to the flow.
+func (u *unit) add() int {
+	v := u.problem.AddNode(0)
+	for len(u.arcs) <= v {
+		u.arcs = append(u.arcs, nil)
+		u.drain = append(u.drain, flow.NoArc)
+	}
+	return v
+}
+
+// key returns the target that identifies the node.
+func (h *have) key() Target {
+	return Target{Orchestrator: h.orchestrator, Cluster: h.Cluster, Node: h.Name}
+}

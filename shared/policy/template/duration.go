@@ -23,7 +23,12 @@ var (
 		size time.Duration
 		name string
 	}{
-		{year, "y"}, {week, "w"}, {day, "d"}, {time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"},
+		{year, "y"},
+		{week, "w"},
+		{day, "d"},
+		{time.Hour, "h"},
+		{time.Minute, "m"},
+		{time.Second, "s"},
 		{time.Millisecond, "ms"},
 	}
 )

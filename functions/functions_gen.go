@@ -33,6 +33,10 @@ import (
 	matchmakerplace "github.com/littoral-project/littoral/functions/matchmaker/place"
 	matchmakerplan "github.com/littoral-project/littoral/functions/matchmaker/plan"
 	outboxsweep "github.com/littoral-project/littoral/functions/outbox/sweep"
+	telemetryhome "github.com/littoral-project/littoral/functions/telemetry/home"
+	telemetryrulecreate "github.com/littoral-project/littoral/functions/telemetry/rule-create"
+	telemetryruledelete "github.com/littoral-project/littoral/functions/telemetry/rule-delete"
+	telemetryrulelist "github.com/littoral-project/littoral/functions/telemetry/rule-list"
 	"github.com/littoral-project/littoral/shared/function"
 )
 
@@ -67,4 +71,8 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-place":               function.NewEntry("matchmaker-place", matchmakerplace.Spec, matchmakerplace.New),
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-plan":                function.NewEntry("matchmaker-plan", matchmakerplan.Spec, matchmakerplan.New),
 	"github.com/littoral-project/littoral/functions/cmd/outbox-sweep":                   function.NewEntry("outbox-sweep", outboxsweep.Spec, outboxsweep.New),
+	"github.com/littoral-project/littoral/functions/cmd/telemetry-home":                 function.NewEntry("telemetry-home", telemetryhome.Spec, telemetryhome.New),
+	"github.com/littoral-project/littoral/functions/cmd/telemetry-rule-create":          function.NewEntry("telemetry-rule-create", telemetryrulecreate.Spec, telemetryrulecreate.New),
+	"github.com/littoral-project/littoral/functions/cmd/telemetry-rule-delete":          function.NewEntry("telemetry-rule-delete", telemetryruledelete.Spec, telemetryruledelete.New),
+	"github.com/littoral-project/littoral/functions/cmd/telemetry-rule-list":            function.NewEntry("telemetry-rule-list", telemetryrulelist.Spec, telemetryrulelist.New),
 }

@@ -106,6 +106,7 @@ func TestOnlyHomeAndHealthAreOpen(t *testing.T) {
 		"GET /aggregator/healthz",
 		"GET /jobmanager", "GET /jobmanager/{$}", "GET /jobmanager/healthz",
 		"GET /matchmaker", "GET /matchmaker/{$}", "GET /matchmaker/healthz",
+		"GET /telemetry", "GET /telemetry/{$}", "GET /telemetry/healthz",
 	}, open)
 }
 

@@ -28,6 +28,16 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("PROMETHEUS_ADDRESS", server.URL); err != nil {
 		log.Fatal(err)
 	}
+	// Rules are kept in files that nobody reads.
+	dir, err := os.MkdirTemp("", "littoral-rules-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for name, value := range map[string]string{"RULES_BACKEND": "files", "RULES_DIR": dir} {
+		if err := os.Setenv(name, value); err != nil {
+			log.Fatal(err)
+		}
+	}
 	storetest.Main(m) // exits, and the telemetry with it
 }
 

@@ -50,6 +50,8 @@ func (r route) path(id string) string {
 			parts[i] = "ocm"
 		case part == "{agent_id}":
 			parts[i] = hubAgent
+		case part == "{file}": // an id of a rule group is no UUID
+			parts[i] = "nothing-0000000000"
 		default:
 			parts[i] = id
 		}
@@ -84,6 +86,10 @@ var bodies = map[string]takes{
 	"PUT /jobmanager/status/{$}":                    jsonBody,
 	"PUT /jobmanager/resources/status":              jsonBody,
 	"PUT /jobmanager/resources/status/{id}":         jsonBody,
+	"POST /rules":                                   jsonBody,
+	"POST /rules/{$}":                               jsonBody,
+	"POST /api/v1/rules":                            jsonBody,
+	"POST /api/v1/rules/{$}":                        jsonBody,
 	"POST /jobmanager/policies/incompliance":        jsonBody,
 	"POST /jobmanager/policies/incompliance/create": jsonBody,
 	"POST /matchmake":                               document,

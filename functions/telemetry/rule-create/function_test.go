@@ -1,0 +1,46 @@
+package rulecreate_test
+
+import (
+	"log/slog"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	rulecreate "github.com/littoral-project/littoral/functions/telemetry/rule-create"
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/function"
+)
+
+// TestNew: what is wrong with the settings is said at the start, not with the first rule; without a back end the function
+// starts, as it does in a place that watches nothing. What it does is in test/contracts/rules_test.go.
+func TestNew(t *testing.T) {
+	for name, row := range map[string]struct {
+		env  map[string]string
+		want string
+	}{
+		"no back end":                   {nil, ""},
+		"files":                         {map[string]string{"RULES_BACKEND": "files", "RULES_DIR": t.TempDir()}, ""},
+		"files without a directory":     {map[string]string{"RULES_BACKEND": "files"}, "RULES_DIR"},
+		"a ruler":                       {map[string]string{"RULES_BACKEND": "mimir", "RULES_URL": "http://mimir/prometheus"}, ""},
+		"a ruler without an address":    {map[string]string{"RULES_BACKEND": "mimir"}, "RULES_URL"},
+		"objects outside of a cluster":  {map[string]string{"RULES_BACKEND": "prometheusrule"}, "prometheusrule"},
+		"the service without a scheme":  {map[string]string{"RULES_BACKEND": "icos", "RULES_URL": "rules:9099"}, "RULES_URL"},
+		"a back end that nobody knows":  {map[string]string{"RULES_BACKEND": "paper"}, "files, prometheusrule, mimir, icos"},
+		"a setting for this one itself": {map[string]string{"TELEMETRY_RULE_CREATE_RULES_BACKEND": "paper"}, "paper"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for key, value := range row.env {
+				t.Setenv(key, value)
+			}
+			_, err := function.NewEntry("telemetry-rule-create", rulecreate.Spec, rulecreate.New).Handler(&function.Env{
+				Name: "telemetry-rule-create", HTTP: http.DefaultClient, Auth: &auth.Verifier{}, Log: slog.New(slog.DiscardHandler),
+			})
+			if row.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, row.want)
+		})
+	}
+}

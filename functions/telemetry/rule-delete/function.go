@@ -1,0 +1,42 @@
+// Package ruledelete removes a rule group.
+package ruledelete
+
+import (
+	"net/http"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/telemetry/rules"
+	"github.com/littoral-project/littoral/shared/telemetry/rules/backend"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes: []string{"DELETE /rules/{file}", "DELETE /api/v1/rules/{file}"},
+	Role:   auth.Operator,
+}
+
+// Function is the operation with its store.
+type Function struct{ store rules.Store }
+
+// New opens the store that the settings name.
+func New(env *function.Env) (*Function, error) {
+	var c backend.Config
+	if err := env.Config(&c); err != nil {
+		return nil, err
+	}
+	s, err := backend.Open(c, env.HTTP, env.DB)
+	return &Function{s}, err
+}
+
+// Handle removes the group whose id was answered when it was put.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	if err := function.NewQuery(r).Err(); err != nil {
+		return err
+	}
+	if err := f.store.Delete(r.Context(), r.PathValue("file")); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

@@ -1,0 +1,52 @@
+// Package rulelist lists the rule groups that were put.
+package rulelist
+
+import (
+	"net/http"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/telemetry/rules"
+	"github.com/littoral-project/littoral/shared/telemetry/rules/backend"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes: []string{"GET /rules", "GET /rules/{$}", "GET /api/v1/rules", "GET /api/v1/rules/{$}"},
+	Role:   auth.Viewer,
+}
+
+// Function is the operation with its store.
+type Function struct{ store rules.Store }
+
+// New opens the store that the settings name.
+func New(env *function.Env) (*Function, error) {
+	var c backend.Config
+	if err := env.Config(&c); err != nil {
+		return nil, err
+	}
+	s, err := backend.Open(c, env.HTTP, env.DB)
+	return &Function{s}, err
+}
+
+// file is a group with the id that it was put under.
+type file struct {
+	File  string      `json:"file"`
+	Group rules.Group `json:"group"`
+}
+
+// Handle lists all groups by id. Rules that others keep in the same back end are not in it.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	if err := function.NewQuery(r).Err(); err != nil {
+		return err
+	}
+	groups, err := f.store.List(r.Context())
+	if err != nil {
+		return err
+	}
+	list := make([]file, len(groups))
+	for i, g := range groups {
+		list[i] = file{rules.ID(g.Name), g}
+	}
+	return function.WriteJSON(w, http.StatusOK, list)
+}

@@ -1,0 +1,91 @@
+// Package backend opens the store of rule groups that the settings name.
+package backend
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/telemetry/rules"
+	"github.com/littoral-project/littoral/shared/telemetry/rules/files"
+	"github.com/littoral-project/littoral/shared/telemetry/rules/icos"
+	"github.com/littoral-project/littoral/shared/telemetry/rules/mimir"
+	"github.com/littoral-project/littoral/shared/telemetry/rules/prometheusrule"
+)
+
+// Config is read from the environment by envconfig.
+type Config struct {
+	Backend string `envconfig:"RULES_BACKEND"` // files, prometheusrule, mimir or icos
+
+	Dir       string `envconfig:"RULES_DIR"`        // files: where Prometheus reads rule files
+	ReloadURL string `envconfig:"RULES_RELOAD_URL"` // files: POST makes Prometheus read them; empty = it looks by itself
+
+	Namespace string            `envconfig:"RULES_NAMESPACE" default:"littoral"` // prometheusrule: of the objects
+	Labels    map[string]string `envconfig:"RULES_LABELS"`                       // prometheusrule: as release:prometheus
+
+	URL           string `envconfig:"RULES_URL"`           // mimir: up to /config/v1/rules; icos: the whole
+	Tenant        string `envconfig:"RULES_TENANT"`        // mimir: X-Scope-OrgID
+	Authorization string `envconfig:"RULES_AUTHORIZATION"` // mimir, icos: the header, as "Bearer x"
+}
+
+// Names lists the back ends.
+func Names() []string { return []string{"files", "prometheusrule", "mimir", "icos"} }
+
+// Open returns the store without dialling anyone. Without a back end it returns one that says so on every call: a place
+// that has no rules can still run the other functions.
+func Open(c Config, client *http.Client, db *store.DB) (rules.Store, error) {
+	switch c.Backend {
+	case "":
+		return none{}, nil
+	case "files":
+		return files.New(c.Dir, c.ReloadURL, client)
+	case "prometheusrule":
+		// A function runs in the cluster whose rules it keeps.
+		where, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("RULES_BACKEND prometheusrule: %w", err)
+		}
+		objects, err := dynamic.NewForConfig(where)
+		if err != nil {
+			return nil, fmt.Errorf("RULES_BACKEND prometheusrule: %w", err)
+		}
+		return prometheusrule.New(objects, c.Namespace, c.Labels), nil
+	case "mimir", "icos":
+		remote, err := rules.NewRemote(c.URL, c.header(), client)
+		if err != nil {
+			return nil, err
+		}
+		if c.Backend == "mimir" {
+			return mimir.New(remote), nil
+		}
+		return icos.New(remote, db), nil
+	}
+	return nil, fmt.Errorf("RULES_BACKEND %q is not one of %s", c.Backend, strings.Join(Names(), ", "))
+}
+
+func (c Config) header() http.Header {
+	h := http.Header{}
+	if c.Authorization != "" {
+		h.Set("Authorization", c.Authorization)
+	}
+	if c.Tenant != "" {
+		h.Set("X-Scope-Orgid", c.Tenant)
+	}
+	return h
+}
+
+// none is the store of a place where no back end is set.
+type none struct{}
+
+var errNone = problem.New(problem.Unavailable, "no place for rules is set: RULES_BACKEND is one of %s",
+	strings.Join(Names(), ", "))
+
+func (none) Put(context.Context, rules.Group) error      { return errNone }
+func (none) Delete(context.Context, string) error        { return errNone }
+func (none) List(context.Context) ([]rules.Group, error) { return nil, errNone }

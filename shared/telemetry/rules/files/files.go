@@ -1,0 +1,155 @@
+// Package files keeps each rule group as a file of its own in a directory that Prometheus reads rule files from.
+//
+// Files that others put there stay as they are. A file is replaced in one step, so a reader never sees half of one.
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/telemetry/rules"
+)
+
+// Store is a directory of rule files.
+type Store struct {
+	dir    string
+	reload string
+	http   *http.Client
+}
+
+var _ rules.Store = (*Store)(nil)
+
+const extension = ".yaml"
+
+// New returns the store of dir, which it makes when it is missing. After each change it sends POST to reload, unless
+// that is empty: Prometheus reads rule files only when told (its path is /-/reload).
+func New(dir, reload string, client *http.Client) (*Store, error) {
+	if dir == "" {
+		return nil, errors.New("RULES_DIR is not set")
+	}
+	if _, err := url.Parse(reload); err != nil {
+		return nil, fmt.Errorf("RULES_RELOAD_URL: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // Prometheus, perhaps under another account, reads it
+		return nil, fmt.Errorf("RULES_DIR: %w", err)
+	}
+	return &Store{dir: dir, reload: reload, http: client}, nil
+}
+
+// Put writes the group's file. A file that says the same already is left alone, but Prometheus is told all the same: the
+// time before, that may have failed.
+func (s *Store) Put(ctx context.Context, g rules.Group) error {
+	body, err := yaml.Marshal(rules.Groups{Groups: []rules.Group{g}})
+	if err != nil {
+		return fmt.Errorf("encode group %s: %w", g.Name, err)
+	}
+	path := s.path(rules.ID(g.Name))
+	if have, err := os.ReadFile(path); err != nil || string(have) != string(body) {
+		if err := replace(path, body); err != nil {
+			return away(err)
+		}
+	}
+	return s.tell(ctx)
+}
+
+// Delete removes the group's file.
+func (s *Store) Delete(ctx context.Context, id string) error {
+	if !rules.IsID(id) {
+		return rules.ErrUnknown(id)
+	}
+	switch err := os.Remove(s.path(id)); {
+	case errors.Is(err, fs.ErrNotExist):
+		return rules.ErrUnknown(id)
+	case err != nil:
+		return away(err)
+	}
+	return s.tell(ctx)
+}
+
+// List reads the files whose name is the id of the group in them.
+func (s *Store) List(context.Context) ([]rules.Group, error) {
+	entries, err := os.ReadDir(s.dir) // by name, so by id
+	if err != nil {
+		return nil, away(err)
+	}
+	var list []rules.Group
+	for _, entry := range entries {
+		id, ok := strings.CutSuffix(entry.Name(), extension)
+		if !ok || !rules.IsID(id) {
+			continue
+		}
+		body, err := os.ReadFile(filepath.Join(s.dir, entry.Name()))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // just deleted
+		}
+		if err != nil {
+			return nil, away(err)
+		}
+		var content rules.Groups
+		if yaml.Unmarshal(body, &content) == nil && len(content.Groups) == 1 && rules.ID(content.Groups[0].Name) == id {
+			list = append(list, content.Groups[0])
+		}
+	}
+	slices.SortFunc(list, func(a, b rules.Group) int { return strings.Compare(rules.ID(a.Name), rules.ID(b.Name)) })
+	return list, nil
+}
+
+func (s *Store) path(id string) string { return filepath.Join(s.dir, id+extension) }
+
+// replace writes a file under a name that Prometheus does not look for, and then gives it the right one.
+func replace(path string, body []byte) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(path), ".writing-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(file.Name())
+		}
+	}()
+	_, err = file.Write(body)
+	err = errors.Join(err, file.Chmod(0o644), file.Sync(), file.Close())
+	if err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}
+
+// tell makes Prometheus read its rule files again.
+func (s *Store) tell(ctx context.Context) error {
+	if s.reload == "" {
+		return nil
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.reload, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := s.http.Do(req)
+	if err != nil {
+		return problem.Wrap(problem.Unavailable, err, "the rule files are written, but Prometheus does not hear of them; try again")
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode/100 == 2 {
+		return nil
+	}
+	answer, _ := io.ReadAll(io.LimitReader(resp.Body, 500))
+	cause := fmt.Errorf("POST %s: %s: %s", s.reload, resp.Status, strings.TrimSpace(string(answer)))
+	return problem.Wrap(problem.Unavailable, cause,
+		"the rule files are written, but Prometheus does not read them (%d); try again", resp.StatusCode)
+}
+
+func away(err error) error {
+	return problem.Wrap(problem.Unavailable, err, "the directory of rule files cannot be used; try again")
+}

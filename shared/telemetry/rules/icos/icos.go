@@ -1,0 +1,145 @@
+// Package icos keeps rule groups with the prometheus-api service of ICOS: POST of {"data": {"groups": [...]}} answers the
+// name of the file that it made, DELETE of that name removes it.
+//
+// The service neither lists its files nor promises the same name for the same group, so which file belongs to which group
+// is kept in Postgres (table rule_files). A group that has not changed is not sent again; for one that has, the new file
+// is there before the old one goes. A crash between the answer and our note of it leaves a file that nobody knows: the
+// service gives no way to find it.
+package icos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/telemetry/rules"
+)
+
+const (
+	lock   = `select pg_advisory_xact_lock(hashtextextended('rule_files ' || $1, 0))`
+	find   = `select file, content from rule_files where id = $1`
+	upsert = `insert into rule_files (id, file, content) values ($1, $2, $3)
+on conflict (id) do update set file = excluded.file, content = excluded.content, updated_at = now()`
+	forget     = `delete from rule_files where id = $1`
+	list       = `select content from rule_files order by id collate "C"`
+	media      = "application/json"
+	emptyFault = "the rules service did not say which file it made"
+)
+
+// Store is the service, and what we remember of it.
+type Store struct {
+	remote *rules.Remote
+	db     *store.DB
+}
+
+var _ rules.Store = (*Store)(nil)
+
+// New returns the service at the remote, whose base is the whole address of its rules, as http://host:9099/api/v1/rules.
+func New(remote *rules.Remote, db *store.DB) *Store { return &Store{remote, db} }
+
+// Put sends a group that the service does not have yet. One caller at a time deals with a group.
+func (s *Store) Put(ctx context.Context, g rules.Group) error {
+	id := rules.ID(g.Name)
+	content, err := json.Marshal(g)
+	if err != nil {
+		return fmt.Errorf("encode group %s: %w", g.Name, err)
+	}
+	var former string
+	err = s.locked(ctx, id, func(ctx context.Context, tx *store.Tx, file string, have []byte) error {
+		if file != "" && string(have) == string(content) {
+			return nil
+		}
+		made, err := s.send(ctx, content)
+		if err != nil {
+			return err
+		}
+		if made != file {
+			former = file
+		}
+		_, err = tx.Exec(ctx, upsert, id, made, content)
+		return err
+	})
+	if err != nil || former == "" {
+		return err
+	}
+	return s.remove(ctx, former)
+}
+
+// Delete removes the group's file.
+func (s *Store) Delete(ctx context.Context, id string) error {
+	if !rules.IsID(id) {
+		return rules.ErrUnknown(id)
+	}
+	return s.locked(ctx, id, func(ctx context.Context, tx *store.Tx, file string, _ []byte) error {
+		if file == "" {
+			return rules.ErrUnknown(id)
+		}
+		if err := s.remove(ctx, file); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, forget, id)
+		return err
+	})
+}
+
+// List returns what we have sent.
+func (s *Store) List(ctx context.Context) ([]rules.Group, error) {
+	rows, err := s.db.Query(ctx, list)
+	if err != nil {
+		return nil, fmt.Errorf("read rule files: %w", err)
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (g rules.Group, err error) {
+		var content []byte
+		if err := row.Scan(&content); err != nil {
+			return g, err
+		}
+		return g, json.Unmarshal(content, &g)
+	})
+}
+
+// locked runs fn alone among all that deal with the group, with what is known of its file ("" for none).
+func (s *Store) locked(
+	ctx context.Context, id string, fn func(ctx context.Context, tx *store.Tx, file string, content []byte) error,
+) error {
+	return s.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if _, err := tx.Exec(ctx, lock, id); err != nil {
+			return fmt.Errorf("lock rule file: %w", err)
+		}
+		var file string
+		var content []byte
+		err := tx.QueryRow(ctx, find, id).Scan(&file, &content)
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("read rule file: %w", err)
+		}
+		return fn(ctx, tx, file, content)
+	})
+}
+
+// send hands the group in and returns the file that the service made of it.
+func (s *Store) send(ctx context.Context, group []byte) (string, error) {
+	body := append(append([]byte(`{"data":{"groups":[`), group...), `]}}`...)
+	answer, err := s.remote.Do(ctx, http.MethodPost, media, body)
+	if err != nil {
+		return "", err
+	}
+	var made struct{ File string }
+	if err := json.Unmarshal(answer, &made); err != nil || made.File == "" {
+		return "", problem.Wrap(problem.Unavailable, err, emptyFault)
+	}
+	return made.File, nil
+}
+
+// remove deletes a file; one that is gone already is as good.
+func (s *Store) remove(ctx context.Context, file string) error {
+	_, err := s.remote.Do(ctx, http.MethodDelete, "", nil, file)
+	if problem.KindOf(err) == problem.NotFound {
+		return nil
+	}
+	return err
+}

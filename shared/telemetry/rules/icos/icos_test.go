@@ -1,0 +1,96 @@
+package icos_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/store/storetest"
+	"github.com/littoral-project/littoral/shared/telemetry/rules"
+	"github.com/littoral-project/littoral/shared/telemetry/rules/icos"
+	"github.com/littoral-project/littoral/shared/telemetry/rules/rulestest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// service answers as the rules service of ICOS: every POST makes a file with a name of its own choice, even when the
+// same group was posted before.
+type service struct {
+	mu    sync.Mutex
+	posts int
+	files map[string]rules.Group
+}
+
+func (s *service) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /api/v1/rules", func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		var in struct{ Data rules.Groups }
+		if json.NewDecoder(r.Body).Decode(&in) != nil || len(in.Data.Groups) != 1 {
+			http.Error(w, `{"error": "bad request"}`, http.StatusBadRequest)
+			return
+		}
+		s.posts++
+		file := fmt.Sprintf("rule file %d.yml", s.posts)
+		s.files[file] = in.Data.Groups[0]
+		_ = json.NewEncoder(w).Encode(map[string]string{"file": file, "status": "success"})
+	})
+	mux.HandleFunc("DELETE /api/v1/rules/{file}", func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if _, ok := s.files[r.PathValue("file")]; !ok {
+			http.Error(w, "no such file", http.StatusNotFound)
+			return
+		}
+		delete(s.files, r.PathValue("file"))
+	})
+	return mux
+}
+
+func open(t *testing.T) (*icos.Store, *service, *httptest.Server) {
+	t.Helper()
+	s := &service{files: map[string]rules.Group{}}
+	server := httptest.NewServer(s.handler())
+	t.Cleanup(server.Close)
+	remote, err := rules.NewRemote(server.URL+"/api/v1/rules", nil, server.Client())
+	require.NoError(t, err)
+	return icos.New(remote, storetest.New(t)), s, server
+}
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	rulestest.Run(t, func(t *testing.T) rulestest.Place {
+		store, s, server := open(t)
+		return rulestest.Place{Store: store, Count: func() int { return len(s.files) }, Stop: server.Close}
+	})
+}
+
+func TestWhatTheServiceHasIsNotSentAgain(t *testing.T) {
+	t.Parallel()
+	store, s, _ := open(t)
+	for range 3 {
+		require.NoError(t, store.Put(t.Context(), rulestest.Group("shop", "up")))
+	}
+	require.Equal(t, 1, s.posts)
+	require.NoError(t, store.Put(t.Context(), rulestest.Group("shop", "up > 1")))
+	require.Equal(t, []string{"rule file 2.yml"}, slices.Collect(maps.Keys(s.files)), "the former file went after the new one came")
+}
+
+func TestAFileThatIsGoneAlreadyIsAsGood(t *testing.T) {
+	t.Parallel()
+	store, s, _ := open(t)
+	require.NoError(t, store.Put(t.Context(), rulestest.Group("shop", "up")))
+	clear(s.files)
+	require.NoError(t, store.Delete(t.Context(), rules.ID("shop")))
+	list, err := store.List(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, list)
+}

@@ -1,0 +1,78 @@
+package rules
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+// Remote is how back ends that are reached by HTTP ask.
+type Remote struct {
+	base   *url.URL
+	header http.Header
+	http   *http.Client
+}
+
+// NewRemote returns a Remote that has not dialled yet; headers go with every request. The error tells what is wrong with
+// the address.
+func NewRemote(base string, header http.Header, client *http.Client) (*Remote, error) {
+	u, err := url.Parse(base)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return nil, fmt.Errorf("RULES_URL must be a URL as http://mimir:8080/prometheus")
+	}
+	return &Remote{base: u, header: header, http: client}, nil
+}
+
+// maxAnswer bounds what is read of an answer, in bytes.
+const maxAnswer = 64 << 20
+
+// Do sends a request to the path below the base, whose parts are escaped here, and returns the body of a 2xx. Other
+// answers are errors: NotFound for 404, Invalid for what the back end says is wrong with the rules, else Unavailable.
+func (r *Remote) Do(ctx context.Context, method, media string, body []byte, path ...string) ([]byte, error) {
+	escaped := make([]string, len(path))
+	for i, part := range path {
+		escaped[i] = url.PathEscape(part)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, r.base.JoinPath(escaped...).String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range r.header {
+		req.Header[name] = values
+	}
+	if media != "" {
+		req.Header.Set("Content-Type", media)
+	}
+	resp, err := r.http.Do(req)
+	if err != nil {
+		return nil, problem.Wrap(problem.Unavailable, err, "the rules back end is away; try again")
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, problem.Wrap(problem.Unavailable, err, "the rules back end broke off; try again")
+	}
+	if resp.StatusCode/100 == 2 {
+		return answer, nil
+	}
+	return nil, refusal(resp.StatusCode, answer)
+}
+
+func refusal(status int, answer []byte) error {
+	text := strings.TrimSpace(strings.ToValidUTF8(string(answer[:min(len(answer), 500)]), "?"))
+	switch status {
+	case http.StatusNotFound:
+		return problem.New(problem.NotFound, "the rules back end knows nothing of it: %s", text)
+	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge:
+		return problem.New(problem.Invalid, "the rules back end refuses the rules: %s", text)
+	default: // ours to set right (401, 403) or the back end's (5xx): either way it may be well later
+		cause := fmt.Errorf("the rules back end answered %d: %s", status, text)
+		return problem.Wrap(problem.Unavailable, cause, "the rules back end answered %d; try again", status)
+	}
+}

@@ -47,7 +47,8 @@ func misfits(raw json.RawMessage, t reflect.Type, path string, faults *problem.F
 		return
 	}
 	pointer := reflect.PointerTo(t)
-	if pointer.Implements(reflect.TypeFor[json.Unmarshaler]()) || pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
+	if pointer.Implements(reflect.TypeFor[json.Unmarshaler]()) ||
+		pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
 		misfit(raw, t, path, faults)
 		return
 	}

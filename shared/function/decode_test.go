@@ -35,16 +35,28 @@ func TestUnmarshal_namesEveryMisfit(t *testing.T) {
 		body string
 		want map[string]string
 	}{
-		"what fits":                  {`{"name": "a", "count": 1, "list": [{}], "maybe": null, "Hidden": 1, "further": []}`, nil},
-		"values of single fields":    {`{"name": 1, "count": "1", "share": "x", "on": 0}`, map[string]string{"name": "want a string", "count": "want a whole number", "share": "want a number", "on": "want true or false"}},
-		"a fraction for a count":     {`{"count": 1.5}`, map[string]string{"count": "want a whole number"}},
-		"a text that is no UUID":     {`{"id": "x"}`, map[string]string{"id": "invalid UUID"}},
-		"values of a map":            {`{"labels": {"a": 1, "b": "2", "c": []}}`, map[string]string{"labels.a": "want a string", "labels.c": "want a string"}},
-		"values in a list":           {`{"list": [{"at": "noon"}, {}, 5]}`, map[string]string{"list[0].at": "cannot parse", "list[2]": "want an object"}},
+		"what fits": {
+			`{"name": "a", "count": 1, "list": [{}], "maybe": null, "Hidden": 1, "further": []}`, nil,
+		},
+		"values of single fields": {
+			`{"name": 1, "count": "1", "share": "x", "on": 0}`,
+			map[string]string{"name": "want a string", "count": "want a whole number", "share": "want a number", "on": "want true or false"},
+		},
+		"a fraction for a count": {`{"count": 1.5}`, map[string]string{"count": "want a whole number"}},
+		"a text that is no UUID": {`{"id": "x"}`, map[string]string{"id": "invalid UUID"}},
+		"values of a map": {
+			`{"labels": {"a": 1, "b": "2", "c": []}}`,
+			map[string]string{"labels.a": "want a string", "labels.c": "want a string"},
+		},
+		"values in a list": {
+			`{"list": [{"at": "noon"}, {}, 5]}`, map[string]string{"list[0].at": "cannot parse", "list[2]": "want an object"},
+		},
 		"something for a list":       {`{"list": {}}`, map[string]string{"list": "want a list"}},
 		"something behind a pointer": {`{"maybe": {"at": 5}}`, map[string]string{"maybe.at": "want"}},
-		"names in another case":      {`{"COUNT": "x", "plain": 1}`, map[string]string{"COUNT": "want a whole number", "plain": "want a string"}},
-		"the whole":                  {`[]`, map[string]string{"": "want an object"}},
+		"names in another case": {
+			`{"COUNT": "x", "plain": 1}`, map[string]string{"COUNT": "want a whole number", "plain": "want a string"},
+		},
+		"the whole": {`[]`, map[string]string{"": "want an object"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -26,7 +26,9 @@ func TestExecutable(t *testing.T) {
 		"the newest form, to the agent of others": {w.edge, "/ocm/agent-edge", []string{}},
 		"the newest form, to an unknown agent":    {w.spare, "/ocm/agent-spare", []string{free.ID}},
 		"the form of D3.2":                        {w.hub, "/ocm?icos_agent_id=agent-hub", []string{free.ID, mine.ID}},
-		"the oldest form":                         {w.hub, "/orchestrator/ocm?icos_agent_id=agent-hub", []string{free.ID, mine.ID}},
+		"the oldest form": {
+			w.hub, "/orchestrator/ocm?icos_agent_id=agent-hub", []string{free.ID, mine.ID},
+		},
 		"the oldest form, without saying who":     {w.anyAgent, "/orchestrator/ocm", []string{free.ID}},
 		"a form that names nobody":                {w.anyAgent, "/ocm", []string{free.ID}},
 		"another orchestrator's jobs":             {w.edge, "/nuvla/agent-edge", []string{}},
@@ -55,7 +57,12 @@ func TestPromoteHasOneWinner(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 100 {
 		all.Go(func() {
-			a := w.anyAgent.send(t, http.MethodPatch, "/jobmanager/jobs/promote/"+j.ID, body{"owner_id": fmt.Sprint("agent-", i)})
+			a := w.anyAgent.send(
+				t,
+				http.MethodPatch,
+				"/jobmanager/jobs/promote/"+j.ID,
+				body{"owner_id": fmt.Sprint("agent-", i)},
+			)
 			switch a.status {
 			case http.StatusNoContent:
 				won.Add(1)
@@ -82,7 +89,8 @@ func TestTakeover(t *testing.T) {
 	mine := w.take(t, w.hub, hubAgent, w.submit(t, hubShop).Jobs[0])
 	require.Empty(t, w.executable(t, w.spare, spareAgent, "ocm"), "its lease runs")
 	w.unchanged(t, func() {
-		w.spare.send(t, http.MethodPatch, "/jobmanager/jobs/promote/"+mine.ID, body{"owner_id": spareAgent}).refused(t, http.StatusConflict)
+		w.spare.send(t, http.MethodPatch, "/jobmanager/jobs/promote/"+mine.ID, body{"owner_id": spareAgent}).
+			refused(t, http.StatusConflict)
 	})
 	w.lapse(t, mine.ID)
 	require.Len(t, w.executable(t, w.spare, spareAgent, "ocm"), 1)
@@ -90,10 +98,13 @@ func TestTakeover(t *testing.T) {
 	require.Equal(t, standing{create, "", "Progressing", spareAgent}, theirs.stands())
 	require.Equal(t, mine.Epoch+1, theirs.Epoch)
 	w.unchanged(t, func() {
-		w.hub.send(t, http.MethodPut, "/jobmanager/jobs", report(hubAgent, mine, "Finished", "Available")).refused(t, http.StatusConflict)
-		w.hub.send(t, http.MethodPatch, "/jobmanager/jobs/promote/"+mine.ID, body{"owner_id": hubAgent}).refused(t, http.StatusConflict)
+		w.hub.send(t, http.MethodPut, "/jobmanager/jobs", report(hubAgent, mine, "Finished", "Available")).
+			refused(t, http.StatusConflict)
+		w.hub.send(t, http.MethodPatch, "/jobmanager/jobs/promote/"+mine.ID, body{"owner_id": hubAgent}).
+			refused(t, http.StatusConflict)
 	})
-	w.spare.send(t, http.MethodPut, "/jobmanager/jobs", report(spareAgent, theirs, "Finished", "Available")).is(t, http.StatusOK)
+	w.spare.send(t, http.MethodPut, "/jobmanager/jobs", report(spareAgent, theirs, "Finished", "Available")).
+		is(t, http.StatusOK)
 
 	renewed := w.take(t, w.hub, hubAgent, w.submit(t, hubShop).Jobs[0])
 	w.lapse(t, renewed.ID)
@@ -164,7 +175,7 @@ func TestReports(t *testing.T) {
 			a := w.hub.send(t, http.MethodPut, path, row.body(j)).is(t, http.StatusOK)
 			require.Equal(t, standing{create, "", "Finished", hubAgent}, decode[job](t, a).stands(), "names are emitted")
 			require.Equal(t, "Available", w.job(t, j.ID).Resource.Conditions[0].Type)
-			var raw map[string]any = decode[body](t, a)
+			raw := decode[body](t, a)
 			require.Equal(t, j.ID, raw["id"])
 			require.NotContains(t, raw, "ID")
 			w.unchanged(t, func() { w.hub.send(t, http.MethodPut, path, row.body(j)).is(t, http.StatusOK) })
@@ -226,7 +237,10 @@ func TestStatus(t *testing.T) {
 				require.Equal(t, j.ID, decode[body](t, a)["job_id"], "the answer is the resource")
 				return w.job(t, j.ID)
 			}
-			failing := []body{{"type": "Available", "status": "False", "reason": "CrashLoop"}, {"type": "Degraded", "status": "True"}}
+			failing := []body{
+				{"type": "Available", "status": "False", "reason": "CrashLoop"},
+				{"type": "Degraded", "status": "True"},
+			}
 			now := show(body{"epoch": j.Epoch, "conditions": failing})
 			require.Equal(t, "Degraded", now.State)
 			require.Equal(t, "Degraded", w.group(t, g.ID).Status)
@@ -258,7 +272,8 @@ func TestShortStatus(t *testing.T) {
 		require.Equal(t, row.state, now.State)
 		require.Equal(t, row.status, now.Resource.Conditions[0].Type)
 	}
-	w.hub.send(t, http.MethodPut, "/jobmanager/status/", body{"job_id": j.ID, "owner_id": hubAgent, "status": "Splendid"}).fields(t)
+	w.hub.send(t, http.MethodPut, "/jobmanager/status/", body{"job_id": j.ID, "owner_id": hubAgent, "status": "Splendid"}).
+		fields(t)
 }
 
 // unchangedButLease is unchanged for calls that renew a lease.

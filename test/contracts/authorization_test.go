@@ -99,14 +99,17 @@ func TestOnlyHomeAndHealthAreOpen(t *testing.T) {
 			continue
 		}
 		require.Contains(t, auth.Roles(), r.entry.Spec.Role, r)
-		require.True(t, r.method == http.MethodGet || r.entry.Spec.Role != auth.Viewer || slices.Contains(questions, r.String()),
-			"%s changes something and a viewer may call it", r)
+		require.True(
+			t,
+			r.method == http.MethodGet || r.entry.Spec.Role != auth.Viewer || slices.Contains(questions, r.String()),
+			"%s changes something and a viewer may call it",
+			r,
+		)
 	}
 	require.ElementsMatch(t, []string{
 		"GET /aggregator/healthz",
 		"GET /jobmanager", "GET /jobmanager/{$}", "GET /jobmanager/healthz",
 		"GET /matchmaker", "GET /matchmaker/{$}", "GET /matchmaker/healthz",
-		"GET /telemetry", "GET /telemetry/{$}", "GET /telemetry/healthz",
 	}, open)
 }
 
@@ -123,9 +126,13 @@ func TestAnAgentActsOnlyAsItself(t *testing.T) {
 	j := w.submit(t, hubShop).Jobs[0]
 	w.take(t, w.hub, hubAgent, j)
 	for name, row := range map[string]struct{ method, path, body string }{
-		"promotes":                     {"PATCH", "/jobmanager/jobs/promote/" + j.ID, `{"owner_id":"agent-hub"}`},
-		"reports":                      {"PUT", "/jobmanager/jobs", `{"id":"` + j.ID + `","owner_id":"agent-hub","state":"Finished"}`},
-		"observes":                     {"PUT", "/jobmanager/status", `{"job_id":"` + j.ID + `","owner_id":"agent-hub","status":"Available"}`},
+		"promotes": {"PATCH", "/jobmanager/jobs/promote/" + j.ID, `{"owner_id":"agent-hub"}`},
+		"reports": {
+			"PUT", "/jobmanager/jobs", `{"id":"` + j.ID + `","owner_id":"agent-hub","state":"Finished"}`,
+		},
+		"observes": {
+			"PUT", "/jobmanager/status", `{"job_id":"` + j.ID + `","owner_id":"agent-hub","status":"Available"}`,
+		},
 		"observes by the older path":   {"PUT", "/jobmanager/resources/status/" + j.ID, `{"owner_id":"agent-hub"}`},
 		"locks":                        {"PUT", "/jobmanager/jobs/" + j.ID, `{"state":2,"owner_id":"agent-hub"}`},
 		"polls":                        {"GET", "/jobmanager/jobs/executable/ocm/agent-hub", ""},

@@ -40,7 +40,11 @@ func withoutStore(t testing.TB) (w *world, consumers map[string]http.Handler) {
 	issuer := inprocess.NewIssuer(t)
 	handler, consumers, err := inprocess.Mount(functions.Registry, func(name string) *function.Env {
 		return &function.Env{
-			Name: name, DB: db, Auth: issuer.Verifier(), HTTP: http.DefaultClient, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Name: name,
+			DB:   db,
+			Auth: issuer.Verifier(),
+			HTTP: http.DefaultClient,
+			Log:  slog.New(slog.NewTextHandler(io.Discard, nil)),
 		}
 	})
 	require.NoError(t, err)

@@ -36,9 +36,21 @@ func consumers(t testing.TB, key string) (w *world, handlers map[string]http.Han
 
 // everyType lists each event type that is known and one that is not.
 var everyType = []string{
-	events.ApplicationSubmitted, events.ApplicationUpdated, events.ApplicationStarted, events.ApplicationStopped,
-	events.ApplicationDeleted, events.ApplicationDisplaced, events.ApplicationPlaced, events.ApplicationUnplaced, events.JobReady,
-	events.JobFinished, events.JobDegraded, events.ResourceChanged, events.TopologyChanged, events.Tick, "com.example.unknown",
+	events.ApplicationSubmitted,
+	events.ApplicationUpdated,
+	events.ApplicationStarted,
+	events.ApplicationStopped,
+	events.ApplicationDeleted,
+	events.ApplicationDisplaced,
+	events.ApplicationPlaced,
+	events.ApplicationUnplaced,
+	events.JobReady,
+	events.JobFinished,
+	events.JobDegraded,
+	events.ResourceChanged,
+	events.TopologyChanged,
+	events.Tick,
+	"com.example.unknown",
 }
 
 // TestDeliveries: a function takes the events that it declares, signed when there is a key, and no other.
@@ -110,19 +122,33 @@ func TestADeliveryThatIsNoEventIsRefused(t *testing.T) {
 		header      []string
 		status      int
 	}{
-		"nothing":                  {"", "", nil, 400},
-		"no JSON":                  {structured, "{", nil, 400},
-		"an empty object":          {structured, "{}", nil, 400},
-		"an event without id":      {structured, `{"specversion":"1.0","source":"/s","type":"t"}`, nil, 400},
-		"an older version":         {structured, `{"specversion":"0.2","id":"1","source":"/s","type":"t"}`, nil, 400},
-		"a time that is none":      {structured, `{"specversion":"1.0","id":"1","source":"/s","type":"t","time":"noon"}`, nil, 400},
-		"headers without type":     {"", "{}", []string{"Ce-Specversion", "1.0", "Ce-Id", "1", "Ce-Source", "/s"}, 400},
-		"headers with a bad time":  {"", "{}", []string{"Ce-Specversion", "1.0", "Ce-Id", "1", "Ce-Source", "/s", "Ce-Type", "t", "Ce-Time", "noon"}, 400},
-		"too much":                 {structured, strings.Repeat(" ", events.MaxBytes+1), nil, 413},
-		"an unknown type":          {structured, `{"specversion":"1.0","id":"1","source":"/s","type":"t"}`, nil, 403},
-		"an unknown type, binary":  {"", "{}", []string{"Ce-Specversion", "1.0", "Ce-Id", "1", "Ce-Source", "/s", "Ce-Type", "t"}, 403},
-		"data of the wrong form":   {structured, `{"specversion":"1.0","id":"1","source":"/s","type":"dev.littoral.application.submitted.v1","data":[]}`, nil, 400},
-		"data that names no thing": {structured, `{"specversion":"1.0","id":"2","source":"/s","type":"dev.littoral.application.submitted.v1","data":{}}`, nil, 204},
+		"nothing":             {"", "", nil, 400},
+		"no JSON":             {structured, "{", nil, 400},
+		"an empty object":     {structured, "{}", nil, 400},
+		"an event without id": {structured, `{"specversion":"1.0","source":"/s","type":"t"}`, nil, 400},
+		"an older version":    {structured, `{"specversion":"0.2","id":"1","source":"/s","type":"t"}`, nil, 400},
+		"a time that is none": {
+			structured, `{"specversion":"1.0","id":"1","source":"/s","type":"t","time":"noon"}`, nil, 400,
+		},
+		"headers without type": {"", "{}", []string{"Ce-Specversion", "1.0", "Ce-Id", "1", "Ce-Source", "/s"}, 400},
+		"headers with a bad time": {
+			"", "{}",
+			[]string{"Ce-Specversion", "1.0", "Ce-Id", "1", "Ce-Source", "/s", "Ce-Type", "t", "Ce-Time", "noon"},
+			400,
+		},
+		"too much":        {structured, strings.Repeat(" ", events.MaxBytes+1), nil, 413},
+		"an unknown type": {structured, `{"specversion":"1.0","id":"1","source":"/s","type":"t"}`, nil, 403},
+		"an unknown type, binary": {
+			"", "{}", []string{"Ce-Specversion", "1.0", "Ce-Id", "1", "Ce-Source", "/s", "Ce-Type", "t"}, 403,
+		},
+		"data of the wrong form": {
+			structured,
+			`{"specversion":"1.0","id":"1","source":"/s","type":"dev.littoral.application.submitted.v1","data":[]}`, nil, 400,
+		},
+		"data that names no thing": {
+			structured,
+			`{"specversion":"1.0","id":"2","source":"/s","type":"dev.littoral.application.submitted.v1","data":{}}`, nil, 204,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(row.body))

@@ -73,7 +73,8 @@ func (w *world) wrongMethods(t *testing.T, c client, r route, all []route) {
 	}
 	require.Contains(t, taken, r.method)
 	for _, method := range []string{
-		http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodOptions, http.MethodTrace,
+		http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+		http.MethodOptions, http.MethodTrace,
 		"BREW",
 	} {
 		if slices.Contains(taken, method) {
@@ -141,7 +142,8 @@ func TestUnknownPaths(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, path := range []string{
-		"/", "/x", "/jobmanager/x", "/jobmanager/jobs/", "/jobmanager/jobs/a/b/c/d", "/jobmanager/groups/start", "/matchmake/x",
+		"/", "/x", "/jobmanager/x", "/jobmanager/jobs/", "/jobmanager/jobs/a/b/c/d", "/jobmanager/groups/start",
+		"/matchmake/x",
 		"/aggregator/x", "/outbox", "/polman/registry/api/v1/policies/", "/jobmanager/swagger/index.html",
 	} {
 		for _, c := range []client{w.nobody, w.operator} {
@@ -170,7 +172,11 @@ func TestQueries(t *testing.T) {
 		"GET /jobmanager/history": {
 			"app=shop", "after=-1", "after=x", "after=9223372036854775808", "limit=0", "state=Created", "after=1&after=2",
 		},
-		"GET /jobmanager/jobs/executable/ocm":              {"agent=a", "icos_agent_id=%00", "icos_agent_id=a&icos_agent_id=b"},
+		"GET /jobmanager/jobs/executable/ocm": {
+			"agent=a",
+			"icos_agent_id=%00",
+			"icos_agent_id=a&icos_agent_id=b",
+		},
 		"GET /jobmanager/jobs/executable/ocm/a":            {"agent=a"},
 		"GET /jobmanager/jobs/executable/orchestrator/ocm": {"icos=a"},
 		"PUT /jobmanager/groups":                           {"id=x", "app=x", "id=" + g.ID + "&id=" + g.ID},
@@ -228,7 +234,9 @@ components:
 			"PUT", "/jobmanager/groups/" + g.ID, "name: shop\ncomponents:\n  - type: x\n    requirements: {cpu: a}\n",
 			[]string{"components[0].name", "components[0].type", "components[0].requirements.cpu", "components[0].manifests"},
 		},
-		"an update that renames": {"PUT", "/jobmanager/groups/" + g.ID, strings.Replace(hubShop, "shop", "store", 1), []string{"name"}},
+		"an update that renames": {
+			"PUT", "/jobmanager/groups/" + g.ID, strings.Replace(hubShop, "shop", "store", 1), []string{"name"},
+		},
 		"a JobGroup that renames": {
 			"PUT", "/jobmanager/groups", `{"id": "` + g.ID + `", "appName": "store", "jobs": []}`, []string{"appName"},
 		},
@@ -236,25 +244,40 @@ components:
 			"PUT", "/jobmanager/groups", `{"id": 5, "appName": [], "jobs": [{"id": "x", "manifests": [{"yamlString": 1}]}]}`,
 			[]string{"id", "appName", "jobs[0].id", "jobs[0].manifests[0].yamlString"},
 		},
-		"a promotion by nobody":             {"PATCH", "/jobmanager/jobs/promote/" + other.Jobs[0].ID, `{}`, []string{"owner_id"}},
-		"a promotion by a number":           {"PATCH", "/jobmanager/jobs/promote/" + other.Jobs[0].ID, `{"owner_id": 7}`, []string{"owner_id"}},
-		"a lock of an unknown kind":         {"PUT", "/jobmanager/jobs/" + other.Jobs[0].ID, `{"state": 4}`, []string{"state"}},
-		"a lock of a wrong type":            {"PUT", "/jobmanager/jobs/" + other.Jobs[0].ID, `{"state": "2", "owner_id": 1}`, []string{"state", "owner_id"}},
-		"a report without a state":          {"PUT", "/jobmanager/jobs", `{"id": "` + j.ID + `", "owner_id": "agent-hub"}`, []string{"state"}},
-		"a report of a state Created":       {"PUT", "/jobmanager/jobs", `{"id": "` + j.ID + `", "owner_id": "agent-hub", "state": 1}`, []string{"state"}},
+		"a promotion by nobody": {
+			"PATCH", "/jobmanager/jobs/promote/" + other.Jobs[0].ID, `{}`, []string{"owner_id"},
+		},
+		"a promotion by a number": {
+			"PATCH", "/jobmanager/jobs/promote/" + other.Jobs[0].ID, `{"owner_id": 7}`, []string{"owner_id"},
+		},
+		"a lock of an unknown kind": {
+			"PUT", "/jobmanager/jobs/" + other.Jobs[0].ID, `{"state": 4}`, []string{"state"},
+		},
+		"a lock of a wrong type": {
+			"PUT", "/jobmanager/jobs/" + other.Jobs[0].ID, `{"state": "2", "owner_id": 1}`, []string{"state", "owner_id"},
+		},
+		"a report without a state": {
+			"PUT", "/jobmanager/jobs", `{"id": "` + j.ID + `", "owner_id": "agent-hub"}`, []string{"state"},
+		},
+		"a report of a state Created": {
+			"PUT", "/jobmanager/jobs", `{"id": "` + j.ID + `", "owner_id": "agent-hub", "state": 1}`, []string{"state"},
+		},
 		"a report about an id that is none": {"PUT", "/jobmanager/jobs", `{"id": "x", "state": "Finished"}`, []string{"id"}},
 		"a report with five faults": {
-			"PUT", "/jobmanager/jobs", `{"id": "` + j.ID + `", "owner_id": 1, "state": "Done", "type": 9, "epoch": "two", "resource": {
+			"PUT", "/jobmanager/jobs",
+			`{"id": "` + j.ID + `", "owner_id": 1, "state": "Done", "type": 9, "epoch": "two", "resource": {
 				"conditions": [{"type": "", "status": "Maybe"}]}}`,
 			[]string{"owner_id", "state", "type", "epoch"},
 		},
 		"a report with two bad conditions": {
-			"PUT", "/jobmanager/jobs", `{"id": "` + j.ID + `", "owner_id": "agent-hub", "state": "Finished", "resource": {"conditions": [
+			"PUT", "/jobmanager/jobs",
+			`{"id": "` + j.ID + `", "owner_id": "agent-hub", "state": "Finished", "resource": {"conditions": [
 				{"type": "Available", "status": "True"}, {"type": "", "status": "True"}, {"type": "Applied", "status": "true"}]}}`,
 			[]string{"resource.conditions[1].type", "resource.conditions[2].status"},
 		},
 		"a report with a bad state and a bad condition": {
-			"PUT", "/jobmanager/jobs", `{"id": "` + j.ID + `", "state": 1, "resource": {"conditions": [{"type": "Applied", "status": ""}]}}`,
+			"PUT", "/jobmanager/jobs",
+			`{"id": "` + j.ID + `", "state": 1, "resource": {"conditions": [{"type": "Applied", "status": ""}]}}`,
 			[]string{"resource.conditions[0].status", "state"},
 		},
 		"a status with bad conditions": {
@@ -262,16 +285,21 @@ components:
 			[]string{"conditions[0].type", "conditions[0].status"},
 		},
 		"a status of wrong types": {
-			"PUT", "/jobmanager/resources/status", `{"job_id": 1, "epoch": "1", "conditions": [{"type": 1, "lastTransitionTime": "noon"}]}`,
+			"PUT", "/jobmanager/resources/status",
+			`{"job_id": 1, "epoch": "1", "conditions": [{"type": 1, "lastTransitionTime": "noon"}]}`,
 			[]string{"job_id", "epoch", "conditions[0].type", "conditions[0].lastTransitionTime"},
 		},
-		"an incompliance that says nothing": {"POST", "/jobmanager/policies/incompliance", `{}`, []string{"policyName", "remediation", "subject"}},
+		"an incompliance that says nothing": {
+			"POST", "/jobmanager/policies/incompliance", `{}`, []string{"policyName", "remediation", "subject"},
+		},
 		"an incompliance of wrong types": {
-			"POST", "/jobmanager/policies/incompliance", `{"policyName": 1, "remediation": "pray", "subject": {"appInstance": {}}, "extraLabels": [1]}`,
+			"POST", "/jobmanager/policies/incompliance",
+			`{"policyName": 1, "remediation": "pray", "subject": {"appInstance": {}}, "extraLabels": [1]}`,
 			[]string{"policyName", "remediation", "subject.appInstance", "extraLabels"},
 		},
 		"a question about what is not there": {
-			"POST", "/matchmake", `{"descriptor": "name: a\ncomponents: [{name: web, type: kubernetes}]", "current_setup": [{"component": "x"}],
+			"POST", "/matchmake", `{"descriptor": "name: a\ncomponents: [{name: web, type: kubernetes}]",
+				"current_setup": [{"component": "x"}],
 				"violations": [{"component": "y"}]}`, []string{"current_setup", "violations"},
 		},
 		"a question of wrong types": {
@@ -305,26 +333,56 @@ func TestConflicts(t *testing.T) {
 	w.operator.call(t, http.MethodPost, "/jobmanager/groups", twin, "Idempotency-Key", "k").is(t, http.StatusCreated)
 	admin := w.as(auth.Admin)
 	for name, row := range map[string]struct{ method, path, body string }{
-		"to promote what another owns":       {"PATCH", "/jobmanager/jobs/promote/" + held.Jobs[0].ID, `{"owner_id": "agent-edge"}`},
-		"to promote what is finished":        {"PATCH", "/jobmanager/jobs/promote/" + j.ID, `{"owner_id": "agent-hub"}`},
-		"to promote what has no place":       {"PATCH", "/jobmanager/jobs/promote/" + waiting.Jobs[0].ID, `{"owner_id": "agent-hub"}`},
-		"to lock what another owns":          {"PUT", "/jobmanager/jobs/" + held.Jobs[0].ID, `{"state": 2, "owner_id": "agent-edge"}`},
-		"to unlock what another owns":        {"PUT", "/jobmanager/jobs/" + held.Jobs[0].ID, `{"state": 1, "owner_id": "agent-edge"}`},
-		"to complete what another owns":      {"PUT", "/jobmanager/jobs/" + held.Jobs[0].ID, `{"state": 3, "owner_id": "agent-edge"}`},
-		"to unlock what is finished":         {"PUT", "/jobmanager/jobs/" + j.ID, `{"state": 1, "owner_id": "agent-hub"}`},
-		"to report what nobody has taken":    {"PUT", "/jobmanager/jobs", `{"id": "` + waiting.Jobs[0].ID + `", "owner_id": "agent-hub", "state": 3}`},
-		"to report what another owns":        {"PUT", "/jobmanager/jobs", `{"id": "` + j.ID + `", "owner_id": "agent-edge", "state": 3}`},
-		"to report by an older decision":     {"PUT", "/jobmanager/jobs", `{"id": "` + j.ID + `", "owner_id": "agent-hub", "state": 3, "epoch": 99}`},
-		"to report other work":               {"PUT", "/jobmanager/jobs", `{"id": "` + j.ID + `", "owner_id": "agent-hub", "state": 3, "type": 6}`},
-		"to report one job and name two":     {"PUT", "/jobmanager/jobs?id=" + held.Jobs[0].ID, `{"id": "` + j.ID + `", "owner_id": "agent-hub", "state": 3}`},
-		"to show a copy that was left":       {"PUT", "/jobmanager/status", `{"job_id": "` + j.ID + `", "epoch": 99, "status": "Available"}`},
-		"to show a copy of another's":        {"PUT", "/jobmanager/status", `{"job_id": "` + j.ID + `", "owner_id": "agent-edge", "status": "Available"}`},
-		"to show a copy without naming it":   {"PUT", "/jobmanager/status", `{"job_id": "` + j.ID + `", "status": "Available"}`},
-		"to show what does not run yet":      {"PUT", "/jobmanager/status", `{"job_id": "` + waiting.Jobs[0].ID + `", "epoch": 1, "status": "Available"}`},
+		"to promote what another owns": {
+			"PATCH", "/jobmanager/jobs/promote/" + held.Jobs[0].ID, `{"owner_id": "agent-edge"}`,
+		},
+		"to promote what is finished": {"PATCH", "/jobmanager/jobs/promote/" + j.ID, `{"owner_id": "agent-hub"}`},
+		"to promote what has no place": {
+			"PATCH", "/jobmanager/jobs/promote/" + waiting.Jobs[0].ID, `{"owner_id": "agent-hub"}`,
+		},
+		"to lock what another owns": {
+			"PUT", "/jobmanager/jobs/" + held.Jobs[0].ID, `{"state": 2, "owner_id": "agent-edge"}`,
+		},
+		"to unlock what another owns": {
+			"PUT", "/jobmanager/jobs/" + held.Jobs[0].ID, `{"state": 1, "owner_id": "agent-edge"}`,
+		},
+		"to complete what another owns": {
+			"PUT", "/jobmanager/jobs/" + held.Jobs[0].ID, `{"state": 3, "owner_id": "agent-edge"}`,
+		},
+		"to unlock what is finished": {"PUT", "/jobmanager/jobs/" + j.ID, `{"state": 1, "owner_id": "agent-hub"}`},
+		"to report what nobody has taken": {
+			"PUT", "/jobmanager/jobs", `{"id": "` + waiting.Jobs[0].ID + `", "owner_id": "agent-hub", "state": 3}`,
+		},
+		"to report what another owns": {
+			"PUT", "/jobmanager/jobs", `{"id": "` + j.ID + `", "owner_id": "agent-edge", "state": 3}`,
+		},
+		"to report by an older decision": {
+			"PUT", "/jobmanager/jobs", `{"id": "` + j.ID + `", "owner_id": "agent-hub", "state": 3, "epoch": 99}`,
+		},
+		"to report other work": {
+			"PUT", "/jobmanager/jobs", `{"id": "` + j.ID + `", "owner_id": "agent-hub", "state": 3, "type": 6}`,
+		},
+		"to report one job and name two": {
+			"PUT", "/jobmanager/jobs?id=" + held.Jobs[0].ID, `{"id": "` + j.ID + `", "owner_id": "agent-hub", "state": 3}`,
+		},
+		"to show a copy that was left": {
+			"PUT", "/jobmanager/status", `{"job_id": "` + j.ID + `", "epoch": 99, "status": "Available"}`,
+		},
+		"to show a copy of another's": {
+			"PUT", "/jobmanager/status", `{"job_id": "` + j.ID + `", "owner_id": "agent-edge", "status": "Available"}`,
+		},
+		"to show a copy without naming it": {
+			"PUT", "/jobmanager/status", `{"job_id": "` + j.ID + `", "status": "Available"}`,
+		},
+		"to show what does not run yet": {
+			"PUT", "/jobmanager/status", `{"job_id": "` + waiting.Jobs[0].ID + `", "epoch": 1, "status": "Available"}`,
+		},
 		"to delete an application that runs": {"DELETE", "/jobmanager/groups/" + g.ID, ``},
 		"to forget a job that runs":          {"DELETE", "/jobmanager/jobs/" + j.ID, ``},
 		"to start what is being deleted":     {"PUT", "/jobmanager/groups/start/" + going.ID, ``},
-		"to update what is being deleted":    {"PUT", "/jobmanager/groups/" + going.ID, strings.Replace(hubShop, "name: shop", "name: going", 1)},
+		"to update what is being deleted": {
+			"PUT", "/jobmanager/groups/" + going.ID, strings.Replace(hubShop, "name: shop", "name: going", 1),
+		},
 		"to update one of several of a name": {"PUT", "/jobmanager/groups", twin},
 		"to update one and name another":     {"PUT", "/jobmanager/groups/" + held.ID, `{"id": "` + g.ID + `", "jobs": []}`},
 		"to scale what is in progress": {
@@ -341,7 +399,8 @@ func TestConflicts(t *testing.T) {
 		})
 	}
 	w.unchanged(t, func() {
-		w.operator.call(t, http.MethodPost, "/jobmanager/groups", hubShop, "Idempotency-Key", "k").refused(t, http.StatusConflict)
+		w.operator.call(t, http.MethodPost, "/jobmanager/groups", hubShop, "Idempotency-Key", "k").
+			refused(t, http.StatusConflict)
 	})
 }
 
@@ -359,8 +418,14 @@ func TestUnknownThings(t *testing.T) {
 			"an update of an unknown name":   {"PUT", "/jobmanager/groups", hubShop},
 			"an explanation of nothing":      {"POST", "/matchmaker/explain?app=" + none, ""},
 			"a plan of an update of nothing": {"POST", "/matchmaker/plan?app=" + none, hubShop},
-			"a violation by no job":          {"POST", "/jobmanager/policies/incompliance", `{"policyName": "p", "remediation": "none", "subject": {"resourceId": "` + none + `"}}`},
-			"a violation by an odd instance": {"POST", "/jobmanager/policies/incompliance", `{"policyName": "p", "remediation": "none", "subject": {"appInstance": "compss-example-app-002"}}`},
+			"a violation by no job": {
+				"POST", "/jobmanager/policies/incompliance",
+				`{"policyName": "p", "remediation": "none", "subject": {"resourceId": "` + none + `"}}`,
+			},
+			"a violation by an odd instance": {
+				"POST", "/jobmanager/policies/incompliance",
+				`{"policyName": "p", "remediation": "none", "subject": {"appInstance": "compss-example-app-002"}}`,
+			},
 		} {
 			a := admin.call(t, row.method, row.path, row.body)
 			require.Equal(t, http.StatusNotFound, a.status, "%s: %s", what, a.body)

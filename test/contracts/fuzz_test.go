@@ -32,7 +32,11 @@ func fuzzTarget(f *testing.F) (w *world, send func(t *testing.T, r *http.Request
 	w = newWorld(f)
 	handler, _, err := inprocess.Mount(functions.Registry, func(name string) *function.Env {
 		return &function.Env{
-			Name: name, DB: w.DB, Auth: w.Issuer.Verifier(), HTTP: http.DefaultClient, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+			Name: name,
+			DB:   w.DB,
+			Auth: w.Issuer.Verifier(),
+			HTTP: http.DefaultClient,
+			Log:  slog.New(slog.NewTextHandler(io.Discard, nil)),
 		}
 	})
 	if err != nil {
@@ -73,8 +77,10 @@ func FuzzQueries(f *testing.F) {
 		f.Fatal(err)
 	}
 	for _, query := range []string{
-		"", next.RawQuery, "limit=1&state=Finished&orchestrator=ocm&owner=agent-hub&app=" + g.ID, "cursor=bnVsbA", "cursor=eyJhdCI6Ijk5OTktMTItMzFUMjM6NTk6NTlaIn0",
-		"cursor=eyJhdCI6IjAwMDAtMDEtMDFUMDA6MDA6MDBaIn0", "app=%00", "owner=%ff%fe", "a=%zz", "limit=99999999999999999999", "after=-1", "&&&==&", "app=" + strings.Repeat("x", 5000),
+		"", next.RawQuery, "limit=1&state=Finished&orchestrator=ocm&owner=agent-hub&app=" + g.ID,
+		"cursor=bnVsbA", "cursor=eyJhdCI6Ijk5OTktMTItMzFUMjM6NTk6NTlaIn0",
+		"cursor=eyJhdCI6IjAwMDAtMDEtMDFUMDA6MDA6MDBaIn0", "app=%00", "owner=%ff%fe", "a=%zz",
+		"limit=99999999999999999999", "after=-1", "&&&==&", "app=" + strings.Repeat("x", 5000),
 		"shape=v1", "icos_agent_id=x", "id=" + g.ID, "stop=true",
 	} {
 		f.Add(query)
@@ -100,7 +106,8 @@ func FuzzReports(f *testing.F) {
 	_, j := w.running(f, hubShop)
 	taken := w.take(f, w.hub, hubAgent, w.submit(f, hubShop).Jobs[0])
 	for _, v := range []any{
-		report(hubAgent, j, "Finished", "Available"), report(hubAgent, taken, "Progressing", "Applied"), report(hubAgent, taken, "4", "Degraded"),
+		report(hubAgent, j, "Finished", "Available"), report(hubAgent, taken, "Progressing", "Applied"),
+		report(hubAgent, taken, "4", "Degraded"),
 		body{"ID": j.ID, "state": 3, "type": 5, "targets": []body{}},
 		body{"job_id": j.ID, "epoch": 1, "status": "Available"},
 		body{"job_id": j.ID, "epoch": -1, "conditions": []body{{"type": "Available", "status": "False"}}},
@@ -116,10 +123,21 @@ func FuzzReports(f *testing.F) {
 		f.Add(text)
 	}
 	f.Add([]byte(`{"id": "` + j.ID + `", "owner_id": "agent-hub", "state": 3, "epoch": 9223372036854775808}`))
-	f.Add([]byte(`{"id": "` + j.ID + `", "owner_id": "agent-hub", "state": 3, "resource": {"resource_uuid": "\u0000", "conditions": null}}`))
-	f.Add([]byte(`{"id": "` + j.ID + `", "owner_id": "agent-hub", "state": 3, "resource": {"resource_name": "\ud800", "conditions": [{"type":"A","status":"True","lastTransitionTime":"9999-12-31T23:59:59Z","message":"\u0000"}]}}`))
+	f.Add(
+		[]byte(
+			`{"id": "` + j.ID + `", "owner_id": "agent-hub", "state": 3, "resource": {"resource_uuid": "\u0000", "conditions": null}}`,
+		),
+	)
+	f.Add(
+		[]byte(
+			`{"id": "` + j.ID + `", "owner_id": "agent-hub", "state": 3, "resource": {"resource_name": "\ud800", "conditions": [{"type":"A","status":"True","lastTransitionTime":"9999-12-31T23:59:59Z","message":"\u0000"}]}}`,
+		),
+	)
 	calls := []string{
-		"PUT /jobmanager/jobs", "PUT /jobmanager/jobs/" + j.ID, "PATCH /jobmanager/jobs/promote/" + taken.ID, "PUT /jobmanager/status",
+		"PUT /jobmanager/jobs",
+		"PUT /jobmanager/jobs/" + j.ID,
+		"PATCH /jobmanager/jobs/promote/" + taken.ID,
+		"PUT /jobmanager/status",
 		"PUT /jobmanager/resources/status/" + taken.ID,
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -141,12 +159,22 @@ func FuzzIncompliances(f *testing.F) {
 		f.Add(string(text))
 	}
 	for _, remediation := range []string{"redeploy", "scale-up", "secure", "none", "6"} {
-		f.Add(`{"policyName": "p", "remediation": "` + remediation + `", "subject": {"appInstance": "` + g.ID + `", "resourceId": "` + j.ID + `"}}`)
+		f.Add(
+			`{"policyName": "p", "remediation": "` + remediation + `", "subject": {"appInstance": "` + g.ID + `", "resourceId": "` + j.ID + `"}}`,
+		)
 	}
 	f.Add(`{"id": "\u0000", "policyName": "p", "remediation": "none", "subject": {"resourceId": "\u0000"}}`)
 	f.Add(`{"policyName": "p", "remediation": null, "threshold": null, "extraLabels": null, "subject": null}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		send(t, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/jobmanager/policies/incompliance", strings.NewReader(text)))
+		send(
+			t,
+			httptest.NewRequestWithContext(
+				t.Context(),
+				http.MethodPost,
+				"/jobmanager/policies/incompliance",
+				strings.NewReader(text),
+			),
+		)
 	})
 }
 
@@ -156,12 +184,21 @@ func FuzzUpdates(f *testing.F) {
 	f.Add([]byte(hubShop))
 	f.Add([]byte(strings.Replace(hubShop, "red", "blue", 1)))
 	f.Add(w.viewer.get(f, "/jobmanager/groups/"+g.ID).body)
-	f.Add([]byte(`{"id": "` + g.ID + `", "jobs": [{"id": "` + g.Jobs[0].ID + `", "manifests": [{"yamlString": "a: [b"}]}]}`))
-	f.Add([]byte(`{"id": "` + g.ID + `", "jobs": [{"id": "` + g.Jobs[0].ID + `", "instruction": {"contents": [{"name": "\u0000", "yaml": "a: b\n---\nc: d"}]}}]}`))
+	f.Add(
+		[]byte(`{"id": "` + g.ID + `", "jobs": [{"id": "` + g.Jobs[0].ID + `", "manifests": [{"yamlString": "a: [b"}]}]}`),
+	)
+	f.Add(
+		[]byte(
+			`{"id": "` + g.ID + `", "jobs": [{"id": "` + g.Jobs[0].ID + `", "instruction": {"contents": [{"name": "\u0000", "yaml": "a: b\n---\nc: d"}]}}]}`,
+		),
+	)
 	f.Add([]byte(`{"jobs": null}`))
 	f.Add([]byte(`{"jobs": [null, {}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		send(t, httptest.NewRequestWithContext(t.Context(), http.MethodPut, "/jobmanager/groups/"+g.ID, bytes.NewReader(text)))
+		send(
+			t,
+			httptest.NewRequestWithContext(t.Context(), http.MethodPut, "/jobmanager/groups/"+g.ID, bytes.NewReader(text)),
+		)
 		send(t, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/matchmake", bytes.NewReader(text)))
 		send(t, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/plan", bytes.NewReader(text)))
 	})
@@ -178,15 +215,39 @@ func FuzzEvents(f *testing.F) {
 		}
 		f.Add("application/cloudevents+json", string(text), "", "", "")
 	}
-	f.Add("application/json", `{"id": "`+g.ID+`"}`, uuid.NewString(), events.ApplicationDisplaced, time.Now().Format(time.RFC3339))
+	f.Add(
+		"application/json",
+		`{"id": "`+g.ID+`"}`,
+		uuid.NewString(),
+		events.ApplicationDisplaced,
+		time.Now().Format(time.RFC3339),
+	)
 	f.Add("", "", "1", events.ApplicationSubmitted, "")
 	f.Add("application/json", "\x00", "\x00", events.TopologyChanged, "noon")
-	f.Add("application/cloudevents+json", `{"specversion":"1.0","id":"\u0000","source":"\u0000","type":"dev.littoral.topology.changed.v1"}`, "", "", "")
-	f.Add("application/cloudevents+json; charset=x", `{"specversion":"1.0","id":"1","source":"/","type":"dev.littoral.application.updated.v1","data_base64":"!"}`, "", "", "")
+	f.Add(
+		"application/cloudevents+json",
+		`{"specversion":"1.0","id":"\u0000","source":"\u0000","type":"dev.littoral.topology.changed.v1"}`,
+		"",
+		"",
+		"",
+	)
+	f.Add(
+		"application/cloudevents+json; charset=x",
+		`{"specversion":"1.0","id":"1","source":"/","type":"dev.littoral.application.updated.v1","data_base64":"!"}`,
+		"",
+		"",
+		"",
+	)
 	f.Fuzz(func(t *testing.T, media, text, id, typ, at string) {
 		for _, name := range []string{"matchmaker-place", "jobmanager-displace"} {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(text))
-			r.Header = http.Header{"Content-Type": {media}, "Ce-Specversion": {"1.0"}, "Ce-Source": {"/fuzz"}, "Ce-Id": {id}, "Ce-Type": {typ}}
+			r.Header = http.Header{
+				"Content-Type":   {media},
+				"Ce-Specversion": {"1.0"},
+				"Ce-Source":      {"/fuzz"},
+				"Ce-Id":          {id},
+				"Ce-Type":        {typ},
+			}
 			if at != "" {
 				r.Header["Ce-Time"] = []string{at}
 			}

@@ -18,21 +18,25 @@ func TestSubmissionTakesADescriptorUnderAnyOfItsMediaTypes(t *testing.T) {
 	asJSON := `{"name": "shop", "components": [{"name": "web", "type": "kubernetes",
 		"manifests": [{"name": "web", "manifest": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "web"}}}]}]}`
 	for name, row := range map[string]struct{ media, body string }{
-		"none":                           {"", hubShop},
-		"YAML":                           {"application/yaml", hubShop},
-		"YAML before it was registered":  {"application/x-yaml", hubShop},
-		"YAML as text":                   {"text/yaml", hubShop},
-		"plain text":                     {"text/plain; charset=utf-8", hubShop},
-		"JSON":                           {"application/json", asJSON},
-		"YAML that is called JSON":       {"application/json", hubShop},
-		"JSON that is called YAML":       {"application/x-yaml", asJSON},
-		"what curl says when not told":   {"application/x-www-form-urlencoded", hubShop},
-		"what a browser says of a file":  {"application/octet-stream", hubShop},
-		"several documents, the old way": {"text/plain", "name: shop\ncomponents:\n- name: web\n  type: manifest\n  manifests: [{name: web}]\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n"},
+		"none":                          {"", hubShop},
+		"YAML":                          {"application/yaml", hubShop},
+		"YAML before it was registered": {"application/x-yaml", hubShop},
+		"YAML as text":                  {"text/yaml", hubShop},
+		"plain text":                    {"text/plain; charset=utf-8", hubShop},
+		"JSON":                          {"application/json", asJSON},
+		"YAML that is called JSON":      {"application/json", hubShop},
+		"JSON that is called YAML":      {"application/x-yaml", asJSON},
+		"what curl says when not told":  {"application/x-www-form-urlencoded", hubShop},
+		"what a browser says of a file": {"application/octet-stream", hubShop},
+		"several documents, the old way": {
+			"text/plain",
+			"name: shop\ncomponents:\n- name: web\n  type: manifest\n  manifests: [{name: web}]\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			a := w.operator.call(t, http.MethodPost, "/jobmanager/groups", row.body, "Content-Type", row.media).is(t, http.StatusCreated)
+			a := w.operator.call(t, http.MethodPost, "/jobmanager/groups", row.body, "Content-Type", row.media).
+				is(t, http.StatusCreated)
 			g := decode[group](t, a)
 			require.Equal(t, "/jobmanager/groups/"+g.ID, a.header.Get("Location"))
 			require.Equal(t, "shop", g.Name)
@@ -121,7 +125,12 @@ components:
     targets: {cluster_name: hub, node_name: hub-1, orchestrator: ocm}
     manifests: [{name: web, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {color: red}}}]
 `
-	changed := strings.Replace(twoParts, "metadata: {name: web}, data: {color: red}", "metadata: {name: web}, data: {color: blue}", 1)
+	changed := strings.Replace(
+		twoParts,
+		"metadata: {name: web}, data: {color: red}",
+		"metadata: {name: web}, data: {color: blue}",
+		1,
+	)
 	for name, put := range map[string]func(*testing.T, *world, group) *answer{
 		"a descriptor, by name": func(t *testing.T, w *world, _ group) *answer {
 			return w.operator.call(t, http.MethodPut, "/jobmanager/groups", changed)

@@ -22,9 +22,14 @@ func TestEveryPublishedPathIsServed(t *testing.T) {
 	calls := map[string][]string{
 		// What the shell's backend calls (contracts/icos.md §11): PUT groups/{id} was never served before.
 		"the shell": {
-			"GET /jobmanager/groups", "POST /jobmanager/groups", "GET /jobmanager/groups/{group_uuid}", "PUT /jobmanager/groups/{group_uuid}",
-			"DELETE /jobmanager/groups/{group_uuid}", "PUT /jobmanager/groups/undeploy/{group_uuid}",
-			"PUT /jobmanager/groups/start/{group_uuid}", "GET /aggregator/",
+			"GET /jobmanager/groups",
+			"POST /jobmanager/groups",
+			"GET /jobmanager/groups/{group_uuid}",
+			"PUT /jobmanager/groups/{group_uuid}",
+			"DELETE /jobmanager/groups/{group_uuid}",
+			"PUT /jobmanager/groups/undeploy/{group_uuid}",
+			"PUT /jobmanager/groups/start/{group_uuid}",
+			"GET /aggregator/",
 		},
 		"the job manager itself": {"POST /matchmake"},
 		"the policy manager":     {"POST /jobmanager/policies/incompliance", "POST /jobmanager/policies/incompliance/create"},
@@ -56,8 +61,14 @@ func (w *world) answers(t *testing.T, c *coverage, prefix string) {
 	t.Helper()
 	g, j := w.running(t, freeShop)
 	sent := body{
-		"currentValue": "1", "threshold": "2", "policyName": "p", "policyId": "i", "measurementBackend": "b", "extraLabels": body{"command": "x"},
-		"remediation": "secure", "subject": body{"type": "app", "appName": "shop", "appInstance": g.ID, "appComponent": "web"},
+		"currentValue":       "1",
+		"threshold":          "2",
+		"policyName":         "p",
+		"policyId":           "i",
+		"measurementBackend": "b",
+		"extraLabels":        body{"command": "x"},
+		"remediation":        "secure",
+		"subject":            body{"type": "app", "appName": "shop", "appInstance": g.ID, "appComponent": "web"},
 	}
 	a := w.operator.send(t, http.MethodPost, "/jobmanager/policies/incompliance", sent).is(t, http.StatusOK)
 	if _, ok := c.Definitions[prefix+"Incompliance"]; ok {
@@ -77,8 +88,8 @@ func (w *world) answers(t *testing.T, c *coverage, prefix string) {
 	}
 }
 
-// TestAnswersShowTheModelOfV1: every property that the published description names, but those of its database that never
-// meant anything to a client.
+// TestAnswersShowTheModelOfV1: every property that the published description names, but those of its database that
+// never meant anything to a client.
 func TestAnswersShowTheModelOfV1(t *testing.T) {
 	t.Parallel()
 	c := newCoverage(loadSwagger(t, jobManagerV1),
@@ -104,8 +115,9 @@ func TestAnswersShowTheModelOfTheNewerLineage(t *testing.T) {
 	c := newCoverage(loadSwagger(t, jobManagerNewer))
 	newWorld(t).answers(t, c, "")
 	require.Equal(t, []string{
-		"Instruction.policies",                                     // told to the policy manager, by events; an agent has no use for them
-		"RemediationTarget.id", "RemediationTarget.remediation_id", // keys of the reference's database
+		"Instruction.policies", // told to the policy manager, by events; an agent has no use for them
+		"RemediationTarget.id",
+		"RemediationTarget.remediation_id", // keys of the reference's database
 	}, c.missing())
 }
 
@@ -118,12 +130,24 @@ func TestAggregatorShowsTheModelOfV1(t *testing.T) {
 	require.Contains(t, c.shown, "models_icos.Node")
 	require.Equal(t, []string{
 		// Nothing ever filled these (contracts/icos.md §4.3); the published taxonomy shows empty objects in their place.
-		"models_icos.API.authentication", "models_icos.API.authorization", "models_icos.API.commProtocol",
-		"models_icos.API.dataFormat", "models_icos.API.protocolVersion", "models_icos.AvailableStorage.free",
-		"models_icos.Cluster.any", "models_icos.DynamicMetrics.gpuEnergyConsumption", "models_icos.DynamicMetrics.gpuFrequency",
-		"models_icos.DynamicMetrics.gpuTemperature", "models_icos.DynamicMetrics.upTime", "models_icos.Interface.engressUssage",
-		"models_icos.Interface.ingressUssage", "models_icos.ServiceLevelAgreement.name", "models_icos.StaticMetrics.gpuCores",
-		"models_icos.StaticMetrics.gpuMaxFrequency", "models_icos.StaticMetrics.gpuRAMMemory", "models_icos.StaticMetrics.storage",
+		"models_icos.API.authentication",
+		"models_icos.API.authorization",
+		"models_icos.API.commProtocol",
+		"models_icos.API.dataFormat",
+		"models_icos.API.protocolVersion",
+		"models_icos.AvailableStorage.free",
+		"models_icos.Cluster.any",
+		"models_icos.DynamicMetrics.gpuEnergyConsumption",
+		"models_icos.DynamicMetrics.gpuFrequency",
+		"models_icos.DynamicMetrics.gpuTemperature",
+		"models_icos.DynamicMetrics.upTime",
+		"models_icos.Interface.engressUssage",
+		"models_icos.Interface.ingressUssage",
+		"models_icos.ServiceLevelAgreement.name",
+		"models_icos.StaticMetrics.gpuCores",
+		"models_icos.StaticMetrics.gpuMaxFrequency",
+		"models_icos.StaticMetrics.gpuRAMMemory",
+		"models_icos.StaticMetrics.storage",
 	}, c.missing())
 }
 
@@ -138,7 +162,10 @@ func TestPublishedIncompliance(t *testing.T) {
 	})
 	subject := sent["subject"].(body)
 	subject["resourceId"], subject["appInstance"] = j.Resource.UUID, g.ID
-	got := decode[body](t, w.operator.send(t, http.MethodPost, "/jobmanager/policies/incompliance", sent).is(t, http.StatusOK))
+	got := decode[body](
+		t,
+		w.operator.send(t, http.MethodPost, "/jobmanager/policies/incompliance", sent).is(t, http.StatusOK),
+	)
 	require.Equal(t, "reallocate", got["remediation"])
 	now := w.job(t, j.ID)
 	require.Equal(t, standing{create, "", "Created", ""}, now.stands())
@@ -202,7 +229,10 @@ func TestMatchmakeHasThePublishedShape(t *testing.T) {
 	require.NoError(t, err)
 	for _, path := range []string{"/matchmake", "/matchmaker/matchmake"} {
 		w.unchanged(t, func() {
-			got := decode[struct{ Components []body }](t, w.viewer.call(t, http.MethodPost, path, string(text)).is(t, http.StatusOK))
+			got := decode[struct{ Components []body }](
+				t,
+				w.viewer.call(t, http.MethodPost, path, string(text)).is(t, http.StatusOK),
+			)
 			require.Len(t, got.Components, len(published.Components))
 			for i, want := range published.Components {
 				have := got.Components[i]
@@ -215,13 +245,21 @@ func TestMatchmakeHasThePublishedShape(t *testing.T) {
 			}
 		})
 	}
-	nowhere := w.viewer.call(t, http.MethodPost, "/matchmake", strings.Replace(freeShop, "500m", "500", 1)).is(t, http.StatusOK)
-	require.Equal(t, []any{}, decode[struct{ Components []body }](t, nowhere).Components[0]["targets"], "no candidate is an empty list")
+	nowhere := w.viewer.call(t, http.MethodPost, "/matchmake", strings.Replace(freeShop, "500m", "500", 1)).
+		is(t, http.StatusOK)
+	require.Equal(
+		t,
+		[]any{},
+		decode[struct{ Components []body }](t, nowhere).Components[0]["targets"],
+		"no candidate is an empty list",
+	)
 
 	again := w.viewer.send(t, http.MethodPost, "/matchmake", body{
 		"descriptor":    freeShop,
 		"current_setup": []body{{"component": "web", "cluster_name": "hub", "node_name": "hub-1", "orchestrator": "ocm"}},
-		"violations":    []body{{"component": "web", "cluster_name": "hub", "node_name": "hub-1", "policy": "p", "remediation": "redeploy"}},
+		"violations": []body{
+			{"component": "web", "cluster_name": "hub", "node_name": "hub-1", "policy": "p", "remediation": "redeploy"},
+		},
 	}).is(t, http.StatusOK)
 	place := decode[struct{ Components []struct{ Targets target } }](t, again).Components[0].Targets
 	require.Equal(t, target{"hub", "hub-2", "ocm"}, place, "the violated node is left")
@@ -242,9 +280,12 @@ func TestPublishedDescriptors(t *testing.T) {
 		"dynamic-policy-manager/app_descriptor_compss_1.yaml": {201, 200, []string{"compss-app"}},
 		"dynamic-policy-manager/app_descriptor_compss_2.yaml": {422, 200, nil}, // its object is not in it
 		"job-manager/descriptor_with_fixed_targets.yaml":      {422, 200, nil}, // a head without objects
-		"match-making/application.yaml":                       {422, 200, nil}, // "-name:" without its blank, among the objects
-		"shell/app_descriptor_example.yaml":                   {400, 400, nil}, // a sketch that is no YAML
-		"topology-exporter/descriptor_registered.yaml":        {422, 200, nil}, // names only
+		// "-name:" without its blank, among the objects
+		"match-making/application.yaml": {
+			422, 200, nil,
+		},
+		"shell/app_descriptor_example.yaml":            {400, 400, nil}, // a sketch that is no YAML
+		"topology-exporter/descriptor_registered.yaml": {422, 200, nil}, // names only
 	} {
 		t.Run(file, func(t *testing.T) {
 			text, err := os.ReadFile("descriptors/" + file)

@@ -90,7 +90,12 @@ func TestSubjects(t *testing.T) {
 				"policyName": "p", "remediation": "patch", "subject": subject(g, j),
 			}).is(t, http.StatusOK)
 			require.Equal(t, standing{update, "patch", "Created", hubAgent}, w.job(t, j.ID).stands())
-			require.Equal(t, other.stands(), w.job(t, other.ID).stands(), "another instance of the same application is left alone")
+			require.Equal(
+				t,
+				other.stands(),
+				w.job(t, other.ID).stands(),
+				"another instance of the same application is left alone",
+			)
 		})
 	}
 }
@@ -109,6 +114,9 @@ func TestSecure(t *testing.T) {
 	raw := decode[body](t, w.viewer.get(t, "/jobmanager/jobs/"+j.ID))
 	remedy := raw["resource"].(body)["remediations"].([]any)[0].(body)
 	require.Equal(t, j.Resource.UUID, remedy["resource_id"])
-	require.Equal(t, body{"container": "c", "pod": "p", "pod_uid": "u", "node": "n", "namespace": "s", "command": "isolate"},
-		remedy["remediationTarget"])
+	require.Equal(
+		t,
+		body{"container": "c", "pod": "p", "pod_uid": "u", "node": "n", "namespace": "s", "command": "isolate"},
+		remedy["remediationTarget"],
+	)
 }

@@ -20,8 +20,8 @@ const (
 	remove  = "DeleteDeployment"
 )
 
-// TestStateMachine is contracts/icos.md §1.7 row by row, over HTTP: where a job comes from, what happens to it, and how it
-// stands then.
+// TestStateMachine is contracts/icos.md §1.7 row by row, over HTTP: where a job comes from, what happens to it, and
+// how it stands then.
 func TestStateMachine(t *testing.T) {
 	t.Parallel()
 	type step func(t *testing.T, w *world, g group, j job)
@@ -46,44 +46,107 @@ func TestStateMachine(t *testing.T) {
 		}
 	}
 	changes := func(t *testing.T, w *world, g group, _ job) {
-		w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+g.ID, strings.Replace(hubShop, "red", "blue", 1)).is(t, http.StatusOK)
+		w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+g.ID, strings.Replace(hubShop, "red", "blue", 1)).
+			is(t, http.StatusOK)
 	}
 	for name, row := range map[string]struct {
 		steps []step
 		want  standing
 		desc  string
 	}{
-		"placed, it waits for its agent":           {nil, standing{create, "", "Created", ""}, "Deploying"},
-		"promoted, it is its agent's":              {[]step{taken}, standing{create, "", "Progressing", hubAgent}, "Deploying"},
-		"promoted twice, nothing more":             {[]step{taken, taken}, standing{create, "", "Progressing", hubAgent}, "Deploying"},
-		"reported in progress":                     {[]step{taken, reports("Progressing", "Applied")}, standing{create, "", "Progressing", hubAgent}, "Deploying"},
-		"reported finished":                        {[]step{finished}, standing{create, "", "Finished", hubAgent}, "Available"},
-		"reported degraded":                        {[]step{taken, reports("Degraded", "Degraded")}, standing{create, "", "Degraded", hubAgent}, "Degraded"},
-		"recovered":                                {[]step{taken, reports("Degraded", "Degraded"), reports("Finished", "Available")}, standing{create, "", "Finished", hubAgent}, "Available"},
-		"failed after it ran":                      {[]step{finished, reports("Degraded", "Degraded")}, standing{create, "", "Degraded", hubAgent}, "Degraded"},
-		"to be scaled, it is its owner's update":   {[]step{finished, violates("scale-up")}, standing{update, "scale-up", "Created", hubAgent}, "Deploying"},
-		"scaled":                                   {[]step{finished, violates("scale-in"), finished}, standing{update, "scale-in", "Finished", hubAgent}, "Available"},
-		"to be patched":                            {[]step{finished, violates("patch")}, standing{update, "patch", "Created", hubAgent}, "Deploying"},
-		"to be secured":                            {[]step{finished, violates("secure")}, standing{update, "secure", "Created", hubAgent}, "Deploying"},
-		"to be replaced by a policy":               {[]step{finished, violates("replace")}, standing{replace, "replace", "Created", hubAgent}, "Deploying"},
-		"violated without remediation":             {[]step{finished, violates("none")}, standing{create, "", "Finished", hubAgent}, "Available"},
-		"scaled twice, one after the other":        {[]step{finished, violates("scale-up"), finished, violates("scale-down")}, standing{update, "scale-down", "Created", hubAgent}, "Deploying"},
-		"its content changed while it runs":        {[]step{finished, changes}, standing{replace, "", "Created", hubAgent}, "Deploying"},
-		"replaced":                                 {[]step{finished, changes, finished}, standing{replace, "", "Finished", hubAgent}, "Available"},
-		"its content changed before it is taken":   {[]step{changes}, standing{create, "", "Created", ""}, "Deploying"},
-		"its content changed before it was made":   {[]step{taken, changes}, standing{create, "", "Created", hubAgent}, "Deploying"},
-		"stopped before it was taken":              {[]step{asks("stop")}, standing{create, "", "Finished", ""}, "Stopped"},
-		"undeployed, the older name of stopped":    {[]step{asks("undeploy")}, standing{create, "", "Finished", ""}, "Stopped"},
-		"stopped while it runs, its agent removes": {[]step{finished, asks("stop")}, standing{remove, "", "Created", hubAgent}, "Stopping"},
-		"stopped in progress":                      {[]step{taken, asks("stop")}, standing{remove, "", "Created", hubAgent}, "Stopping"},
-		"stopped twice":                            {[]step{finished, asks("stop"), asks("undeploy")}, standing{remove, "", "Created", hubAgent}, "Stopping"},
-		"stopped in the middle of a remediation":   {[]step{finished, violates("scale-up"), asks("stop")}, standing{remove, "", "Created", hubAgent}, "Stopping"},
-		"removed, it is nobody's":                  {[]step{finished, asks("stop"), finished}, standing{remove, "", "Finished", ""}, "Stopped"},
-		"started again, it is placed anew":         {[]step{finished, asks("stop"), finished, asks("start")}, standing{create, "", "Created", ""}, "Deploying"},
-		"started again and running":                {[]step{finished, asks("stop"), finished, asks("start"), finished}, standing{create, "", "Finished", hubAgent}, "Available"},
-		"started though it runs":                   {[]step{finished, asks("start")}, standing{create, "", "Finished", hubAgent}, "Available"},
-		"started after it was never taken":         {[]step{asks("stop"), asks("start")}, standing{create, "", "Created", ""}, "Deploying"},
-		"started before its removal is done":       {[]step{finished, asks("stop"), asks("start")}, standing{create, "", "Created", ""}, "Deploying"},
+		"placed, it waits for its agent": {nil, standing{create, "", "Created", ""}, "Deploying"},
+		"promoted, it is its agent's": {
+			[]step{taken}, standing{create, "", "Progressing", hubAgent}, "Deploying",
+		},
+		"promoted twice, nothing more": {
+			[]step{taken, taken}, standing{create, "", "Progressing", hubAgent}, "Deploying",
+		},
+		"reported in progress": {
+			[]step{taken, reports("Progressing", "Applied")}, standing{create, "", "Progressing", hubAgent}, "Deploying",
+		},
+		"reported finished": {
+			[]step{finished}, standing{create, "", "Finished", hubAgent}, "Available",
+		},
+		"reported degraded": {
+			[]step{taken, reports("Degraded", "Degraded")}, standing{create, "", "Degraded", hubAgent}, "Degraded",
+		},
+		"recovered": {
+			[]step{taken, reports("Degraded", "Degraded"), reports("Finished", "Available")},
+			standing{create, "", "Finished", hubAgent},
+			"Available",
+		},
+		"failed after it ran": {
+			[]step{finished, reports("Degraded", "Degraded")}, standing{create, "", "Degraded", hubAgent}, "Degraded",
+		},
+		"to be scaled, it is its owner's update": {
+			[]step{finished, violates("scale-up")}, standing{update, "scale-up", "Created", hubAgent}, "Deploying",
+		},
+		"scaled": {
+			[]step{finished, violates("scale-in"), finished}, standing{update, "scale-in", "Finished", hubAgent}, "Available",
+		},
+		"to be patched": {
+			[]step{finished, violates("patch")}, standing{update, "patch", "Created", hubAgent}, "Deploying",
+		},
+		"to be secured": {
+			[]step{finished, violates("secure")}, standing{update, "secure", "Created", hubAgent}, "Deploying",
+		},
+		"to be replaced by a policy": {
+			[]step{finished, violates("replace")}, standing{replace, "replace", "Created", hubAgent}, "Deploying",
+		},
+		"violated without remediation": {
+			[]step{finished, violates("none")}, standing{create, "", "Finished", hubAgent}, "Available",
+		},
+		"scaled twice, one after the other": {
+			[]step{finished, violates("scale-up"), finished, violates("scale-down")},
+			standing{update, "scale-down", "Created", hubAgent},
+			"Deploying",
+		},
+		"its content changed while it runs": {
+			[]step{finished, changes}, standing{replace, "", "Created", hubAgent}, "Deploying",
+		},
+		"replaced": {
+			[]step{finished, changes, finished}, standing{replace, "", "Finished", hubAgent}, "Available",
+		},
+		"its content changed before it is taken": {[]step{changes}, standing{create, "", "Created", ""}, "Deploying"},
+		"its content changed before it was made": {
+			[]step{taken, changes}, standing{create, "", "Created", hubAgent}, "Deploying",
+		},
+		"stopped before it was taken": {[]step{asks("stop")}, standing{create, "", "Finished", ""}, "Stopped"},
+		"undeployed, the older name of stopped": {
+			[]step{asks("undeploy")}, standing{create, "", "Finished", ""}, "Stopped",
+		},
+		"stopped while it runs, its agent removes": {
+			[]step{finished, asks("stop")}, standing{remove, "", "Created", hubAgent}, "Stopping",
+		},
+		"stopped in progress": {
+			[]step{taken, asks("stop")}, standing{remove, "", "Created", hubAgent}, "Stopping",
+		},
+		"stopped twice": {
+			[]step{finished, asks("stop"), asks("undeploy")}, standing{remove, "", "Created", hubAgent}, "Stopping",
+		},
+		"stopped in the middle of a remediation": {
+			[]step{finished, violates("scale-up"), asks("stop")}, standing{remove, "", "Created", hubAgent}, "Stopping",
+		},
+		"removed, it is nobody's": {
+			[]step{finished, asks("stop"), finished}, standing{remove, "", "Finished", ""}, "Stopped",
+		},
+		"started again, it is placed anew": {
+			[]step{finished, asks("stop"), finished, asks("start")}, standing{create, "", "Created", ""}, "Deploying",
+		},
+		"started again and running": {
+			[]step{finished, asks("stop"), finished, asks("start"), finished},
+			standing{create, "", "Finished", hubAgent},
+			"Available",
+		},
+		"started though it runs": {
+			[]step{finished, asks("start")}, standing{create, "", "Finished", hubAgent}, "Available",
+		},
+		"started after it was never taken": {
+			[]step{asks("stop"), asks("start")}, standing{create, "", "Created", ""}, "Deploying",
+		},
+		"started before its removal is done": {
+			[]step{finished, asks("stop"), asks("start")}, standing{create, "", "Created", ""}, "Deploying",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -100,20 +163,24 @@ func TestStateMachine(t *testing.T) {
 	}
 }
 
-// legal requires that every change of a state in the history is one that the contract knows (contracts/icos.md §1.7), and
-// that each row says what caused it.
+// legal requires that every change of a state in the history is one that the contract knows (contracts/icos.md §1.7),
+// and that each row says what caused it.
 func (w *world) legal(t testing.TB) {
 	t.Helper()
 	known := map[string]bool{}
 	for _, move := range []string{
 		"submitted: >Created", "placed:Created>Created", "waiting:Created>Created", "promoted:Created>Progressing",
 		"takenover:Progressing>Progressing", "takenover:Degraded>Progressing", "promoted:Degraded>Progressing",
-		"progressing:Progressing>Progressing", "finished:Progressing>Finished", "finished:Degraded>Finished", "finished:Finished>Finished",
-		"degraded:Progressing>Degraded", "degraded:Finished>Degraded", "degraded:Degraded>Degraded", "remediated:Finished>Created",
+		"progressing:Progressing>Progressing", "finished:Progressing>Finished",
+		"finished:Degraded>Finished", "finished:Finished>Finished",
+		"degraded:Progressing>Degraded", "degraded:Finished>Degraded",
+		"degraded:Degraded>Degraded", "remediated:Finished>Created",
 		"replaced:Created>Created", "replaced:Progressing>Created", "replaced:Finished>Created", "replaced:Degraded>Created",
-		"displaced:Created>Created", "displaced:Progressing>Created", "displaced:Finished>Created", "displaced:Degraded>Created",
+		"displaced:Created>Created", "displaced:Progressing>Created",
+		"displaced:Finished>Created", "displaced:Degraded>Created",
 		"stopped:Created>Created", "stopped:Progressing>Created", "stopped:Finished>Created", "stopped:Degraded>Created",
-		"cancelled:Created>Finished", "restarted:Created>Created", "restarted:Progressing>Created", "restarted:Finished>Created",
+		"cancelled:Created>Finished", "restarted:Created>Created",
+		"restarted:Progressing>Created", "restarted:Finished>Created",
 		"restarted:Degraded>Created", "observed:Finished>Finished",
 	} {
 		known[strings.ReplaceAll(move, " ", "")] = true
@@ -151,7 +218,8 @@ func TestReallocation(t *testing.T) {
 	require.Empty(t, moved.Resource.UUID)
 
 	w.unchanged(t, func() {
-		w.hub.send(t, http.MethodPut, "/jobmanager/jobs", report(hubAgent, j, "Degraded", "Degraded")).refused(t, http.StatusConflict)
+		w.hub.send(t, http.MethodPut, "/jobmanager/jobs", report(hubAgent, j, "Degraded", "Degraded")).
+			refused(t, http.StatusConflict)
 		w.hub.send(t, http.MethodPut, "/jobmanager/status", body{"job_id": j.ID, "resource_uuid": j.Resource.UUID, "epoch": j.Epoch}).
 			refused(t, http.StatusConflict)
 	})

@@ -89,7 +89,8 @@ func TestFilters(t *testing.T) {
 	w := newWorld(t)
 	g, run := w.running(t, hubShop)
 	waiting := w.submit(t, strings.NewReplacer("name: shop", "name: far", "hub-1", "hub-9").Replace(hubShop)).Jobs[0]
-	edge := w.submit(t, strings.NewReplacer("name: shop", "name: rim", "cluster_name: hub", "cluster_name: edge", "hub-1", "edge-1",
+	edge := w.submit(t, strings.NewReplacer("name: shop", "name: rim", "cluster_name: hub", "cluster_name: edge",
+		"hub-1", "edge-1",
 		"ocm", "nuvla").Replace(hubShop)).Jobs[0]
 	w.take(t, w.edge, edgeAgent, edge)
 	for query, want := range map[string][]string{
@@ -142,9 +143,23 @@ func TestHistory(t *testing.T) {
 		require.True(t, i == 0 || all[i-1].ID < e.ID)
 		events = append(events, e.Event)
 	}
-	require.Subset(t, events, []string{"application.submitted", "job.submitted", "application.placed", "job.placed", "job.promoted", "job.finished"})
+	require.Subset(
+		t,
+		events,
+		[]string{
+			"application.submitted",
+			"job.submitted",
+			"application.placed",
+			"job.placed",
+			"job.promoted",
+			"job.finished",
+		},
+	)
 	tail := decode[[]entry](t, w.viewer.get(t, "/jobmanager/history?limit=2&app="+g.ID))
 	require.Equal(t, all[len(all)-2:], tail, "without a beginning the newest are meant")
-	after := decode[[]entry](t, w.viewer.get(t, fmt.Sprintf("/jobmanager/history?after=%d&limit=3&app=%s", all[0].ID, g.ID)))
+	after := decode[[]entry](
+		t,
+		w.viewer.get(t, fmt.Sprintf("/jobmanager/history?after=%d&limit=3&app=%s", all[0].ID, g.ID)),
+	)
 	require.Equal(t, all[1:4], after)
 }

@@ -1,8 +1,8 @@
 // Package contracts_test holds the API to its contract at the level of HTTP: every route of the registry, on a real
 // Postgres, as agents, people and the Broker meet it.
 //
-// What concerns every route is generated from the registry (authorization_test.go, errors_test.go), so a new function is
-// under test before anyone thinks of it. Data of the ICOS project, and what each of it must give, is in icos/.
+// What concerns every route is generated from the registry (authorization_test.go, errors_test.go), so a new function
+// is under test before anyone thinks of it. Data of the ICOS project, and what each of it must give, is in icos/.
 package contracts_test
 
 import (

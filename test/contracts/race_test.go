@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOperatorsAndAgentsAtOnce: two operators change, stop and start one application, a policy manager reallocates it and
-// two agents take its jobs and report on them, all at once. Whoever is too late is refused; nothing breaks.
+// TestOperatorsAndAgentsAtOnce: two operators change, stop and start one application, a policy manager reallocates it
+// and two agents take its jobs and report on them, all at once. Whoever is too late is refused; nothing breaks.
 func TestOperatorsAndAgentsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -123,10 +123,13 @@ type move struct {
 // moves lists the moves of all jobs in their order.
 func (w *world) moves(t testing.TB) []move {
 	t.Helper()
-	rows, err := w.DB.Query(t.Context(), `select h.job_id::text, h.event, h.message, h.message like 'at nowhere%' or exists (
+	rows, err := w.DB.Query(
+		t.Context(),
+		`select h.job_id::text, h.event, h.message, h.message like 'at nowhere%' or exists (
   select from history s where s.job_id = h.job_id and s.id < h.id and s.event = 'job.stopped'
   and not exists (select from history r where r.job_id = h.job_id and r.id > s.id and r.id < h.id and r.event in ('job.restarted', 'job.finished')))
-from history h where h.job_id is not null order by h.id`)
+from history h where h.job_id is not null order by h.id`,
+	)
 	require.NoError(t, err)
 	defer rows.Close()
 	var list []move

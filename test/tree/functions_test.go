@@ -60,8 +60,8 @@ type service struct {
 	}
 }
 
-// TestEveryFunctionIsWhole: its folder, its main, its registry entry and its Service; and nothing without a folder. What it
-// does is under test at least by test/contracts, which is generated over the same registry.
+// TestEveryFunctionIsWhole: its folder, its main, its registry entry and its Service; and nothing without a folder.
+// What it does is under test at least by test/contracts, which is generated over the same registry.
 func TestEveryFunctionIsWhole(t *testing.T) {
 	t.Parallel()
 	names := slices.Sorted(maps.Keys(folders(t)))

@@ -30,7 +30,13 @@ func TestImportsRunOneWay(t *testing.T) {
 			case below(from, "functions") && !isMain && !isRegistry:
 				require.True(t, below(to, "shared"), "%s imports %s: a function imports shared packages only", from, to)
 			case isMain:
-				require.True(t, to == "shared/boot" || to == folders(t)[p.Dir[strings.LastIndex(p.Dir, "/")+1:]], "%s imports %s", from, to)
+				require.True(
+					t,
+					to == "shared/boot" || to == folders(t)[p.Dir[strings.LastIndex(p.Dir, "/")+1:]],
+					"%s imports %s",
+					from,
+					to,
+				)
 			case below(from, "shared"):
 				require.True(t, below(to, "shared") || allowedUp[from] == to, "%s imports %s", from, to)
 			}
@@ -64,7 +70,13 @@ func TestNoClientset(t *testing.T) {
 	t.Parallel()
 	for _, p := range ours(t) {
 		for _, path := range p.Imports {
-			require.False(t, below(path, "k8s.io/client-go/kubernetes"), "%s imports %s: use the dynamic client", p.folder(), path)
+			require.False(
+				t,
+				below(path, "k8s.io/client-go/kubernetes"),
+				"%s imports %s: use the dynamic client",
+				p.folder(),
+				path,
+			)
 		}
 	}
 	for _, p := range ours(t, "functions") {
@@ -90,30 +102,43 @@ var direct = map[string][]string{
 	"shared/telemetry/rules/mimir":          {"go.yaml.in/yaml/v3"},
 	"shared/telemetry/rules/prometheusrule": {"k8s.io/apimachinery", "k8s.io/client-go/dynamic"},
 	"shared/telemetry/rules/rulestest":      {"github.com/stretchr/testify"},
-	"shared/application":     {"github.com/jackc/pgx/v5"},
-	"shared/auth":            {"github.com/zitadel/oidc/v3"},
-	"shared/boot":            {"github.com/kelseyhightower/envconfig", "knative.dev/pkg/network"},
-	"shared/descriptor":      {"go.yaml.in/yaml/v3"},
-	"shared/events":          {"github.com/cloudevents/sdk-go/v2/event"},
-	"shared/function":        {"github.com/cloudevents/sdk-go/v2/event", "github.com/kelseyhightower/envconfig"},
-	"shared/history":         {"github.com/jackc/pgx/v5"},
-	"shared/job":             {"github.com/jackc/pgx/v5"},
-	"shared/match":           {"github.com/jackc/pgx/v5", "go.yaml.in/yaml/v3"},
-	"shared/migrate":         {"github.com/jackc/pgx/v5", "github.com/pressly/goose/v3"}, // of the host and of one Job
-	"shared/policy":          {"github.com/jackc/pgx/v5"},
-	"shared/policy/render":   {"github.com/prometheus/prometheus/promql/parser"},
-	"shared/shell":           {"github.com/alecthomas/kong", "sigs.k8s.io/yaml"}, // of the command line
-	"shared/store":           {"github.com/cloudevents/sdk-go/v2/event", "github.com/jackc/pgx/v5"},
-	"shared/store/localpg":   {"github.com/fergusstrange/embedded-postgres", "github.com/jackc/pgx/v5"}, // of the host and tests
-	"shared/store/storetest": {"github.com/cloudevents/sdk-go/v2/event", "github.com/jackc/pgx/v5", "github.com/stretchr/testify"},
-	"shared/topology":        {"github.com/jackc/pgx/v5"},
+	"shared/application":                    {"github.com/jackc/pgx/v5"},
+	"shared/auth":                           {"github.com/zitadel/oidc/v3"},
+	"shared/boot":                           {"github.com/kelseyhightower/envconfig", "knative.dev/pkg/network"},
+	"shared/descriptor":                     {"go.yaml.in/yaml/v3"},
+	"shared/events":                         {"github.com/cloudevents/sdk-go/v2/event"},
+	"shared/function":                       {"github.com/cloudevents/sdk-go/v2/event", "github.com/kelseyhightower/envconfig"},
+	"shared/history":                        {"github.com/jackc/pgx/v5"},
+	"shared/job":                            {"github.com/jackc/pgx/v5"},
+	"shared/match":                          {"github.com/jackc/pgx/v5", "go.yaml.in/yaml/v3"},
+	"shared/migrate":                        {"github.com/jackc/pgx/v5", "github.com/pressly/goose/v3"}, // of the host and of one Job
+	"shared/policy":                         {"github.com/jackc/pgx/v5"},
+	"shared/policy/render": {
+		"github.com/prometheus/prometheus/promql/parser", "github.com/prometheus/prometheus/model/labels",
+	},
+	"shared/shell": {"github.com/alecthomas/kong", "sigs.k8s.io/yaml"}, // of the command line
+	"shared/store": {"github.com/cloudevents/sdk-go/v2/event", "github.com/jackc/pgx/v5"},
+	"shared/store/localpg": {
+		"github.com/fergusstrange/embedded-postgres",
+		"github.com/jackc/pgx/v5",
+	}, // of the host and tests
+	"shared/store/storetest": {
+		"github.com/cloudevents/sdk-go/v2/event",
+		"github.com/jackc/pgx/v5",
+		"github.com/stretchr/testify",
+	},
+	"shared/topology": {"github.com/jackc/pgx/v5"},
 }
 
 func TestSharedPackagesImportLittle(t *testing.T) {
 	t.Parallel()
 	for _, p := range ours(t, "shared") {
 		for _, path := range p.Imports {
-			if first, _, _ := strings.Cut(path, "/"); !strings.Contains(first, ".") || below(path, module) || path == "github.com/google/uuid" {
+			if first, _, _ := strings.Cut(
+				path,
+				"/",
+			); !strings.Contains(first, ".") || below(path, module) ||
+				path == "github.com/google/uuid" {
 				continue
 			}
 			require.True(t, slices.ContainsFunc(direct[p.folder()], func(allowed string) bool { return below(path, allowed) }),
@@ -122,22 +147,36 @@ func TestSharedPackagesImportLittle(t *testing.T) {
 	}
 }
 
-// carried is every module that a function may link, by what brings it. A function starts in milliseconds and fits 16 MiB
-// because this list is short.
+// carried is every module that a function may link, by what brings it. A function starts in milliseconds and fits 16
+// MiB because this list is short.
 var carried = map[string][]string{
 	"ours": {module, "github.com/google/uuid"},
 	"the store": {
-		"github.com/jackc/pgx/v5", "github.com/jackc/pgpassfile", "github.com/jackc/pgservicefile", "github.com/jackc/puddle/v2",
-		"golang.org/x/sync", "golang.org/x/text",
+		"github.com/jackc/pgx/v5",
+		"github.com/jackc/pgpassfile",
+		"github.com/jackc/pgservicefile",
+		"github.com/jackc/puddle/v2",
+		"golang.org/x/sync",
+		"golang.org/x/text",
 	},
 	"events": {
 		"github.com/cloudevents/sdk-go/v2", "github.com/json-iterator/go", "github.com/modern-go/concurrent",
 		"github.com/modern-go/reflect2", "go.uber.org/multierr", "go.uber.org/zap",
 	},
 	"tokens": {
-		"github.com/zitadel/oidc/v3", "github.com/zitadel/schema", "github.com/go-jose/go-jose/v4", "github.com/gorilla/securecookie",
-		"github.com/muhlemmer/gu", "golang.org/x/oauth2", "github.com/go-logr/logr", "github.com/go-logr/stdr", "github.com/cespare/xxhash/v2",
-		"go.opentelemetry.io/auto/sdk", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace",
+		"github.com/zitadel/oidc/v3",
+		"github.com/zitadel/schema",
+		"github.com/go-jose/go-jose/v4",
+		"github.com/gorilla/securecookie",
+		"github.com/muhlemmer/gu",
+		"golang.org/x/oauth2",
+		"github.com/go-logr/logr",
+		"github.com/go-logr/stdr",
+		"github.com/cespare/xxhash/v2",
+		"go.opentelemetry.io/auto/sdk",
+		"go.opentelemetry.io/otel",
+		"go.opentelemetry.io/otel/metric",
+		"go.opentelemetry.io/otel/trace",
 	},
 	"settings":    {"github.com/kelseyhightower/envconfig"},
 	"the drain":   {"knative.dev/pkg", "golang.org/x/net", "k8s.io/apimachinery", "k8s.io/klog/v2", "k8s.io/utils"},

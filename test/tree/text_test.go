@@ -29,7 +29,13 @@ func TestEveryPackageHasADocComment(t *testing.T) {
 			require.NotEmpty(t, doc, "%s has no doc comment", p.folder())
 			continue
 		}
-		require.Regexp(t, `^Package `+strings.TrimSuffix(p.Name, "_test")+`(_test)?\b`, doc, "%s has no doc comment", p.folder())
+		require.Regexp(
+			t,
+			`^Package `+strings.TrimSuffix(p.Name, "_test")+`(_test)?\b`,
+			doc,
+			"%s has no doc comment",
+			p.folder(),
+		)
 	}
 }
 
@@ -37,7 +43,12 @@ func TestEveryPackageHasADocComment(t *testing.T) {
 func docOf(t testing.TB, p *pkg) string {
 	t.Helper()
 	for _, name := range append(p.XTestGoFiles, p.TestGoFiles...) {
-		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.PackageClauseOnly|parser.ParseComments)
+		file, err := parser.ParseFile(
+			token.NewFileSet(),
+			filepath.Join(p.Dir, name),
+			nil,
+			parser.PackageClauseOnly|parser.ParseComments,
+		)
 		require.NoError(t, err)
 		if text := file.Doc.Text(); text != "" {
 			return text
@@ -46,8 +57,8 @@ func docOf(t testing.TB, p *pkg) string {
 	return ""
 }
 
-// TestNothingLocalIsInTheTree: no path of the machine it was written on, and no address of a proxy or registry that only
-// that machine can reach.
+// TestNothingLocalIsInTheTree: no path of the machine it was written on, and no address of a proxy or registry that
+// only that machine can reach.
 func TestNothingLocalIsInTheTree(t *testing.T) {
 	t.Parallel()
 	local := localNames(t)
@@ -75,7 +86,9 @@ func localNames(t testing.TB) map[string]*regexp.Regexp {
 	out, err := run("go", "env", "GOPROXY", "GOSUMDB", "GONOPROXY")
 	require.NoError(t, err)
 	addresses := string(out)
-	for _, name := range []string{"PIP_INDEX_URL", "NPM_CONFIG_REGISTRY", "HTTP_PROXY", "HTTPS_PROXY", "https_proxy", "http_proxy"} {
+	for _, name := range []string{
+		"PIP_INDEX_URL", "NPM_CONFIG_REGISTRY", "HTTP_PROXY", "HTTPS_PROXY", "https_proxy", "http_proxy",
+	} {
 		addresses += "\n" + os.Getenv(name)
 	}
 	for _, address := range regexp.MustCompile(`[\s,|]+`).Split(addresses, -1) {

@@ -1,5 +1,5 @@
-// Package tree_test looks at the whole tree at once: that every function is wired as a cluster would wire it, that imports
-// run the one way that the design says, and that nothing heavy, unlicensed or local has crept in.
+// Package tree_test looks at the whole tree at once: that every function is wired as a cluster would wire it, that
+// imports run the one way that the design says, and that nothing heavy, unlicensed or local has crept in.
 //
 // It reads what "go list" says once for all tests, so it costs seconds. What a check allows stands beside it with the
 // reason; to need more, add it there.

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"cmp"
 	"container/heap"
 	"math"
 	"slices"
@@ -14,6 +15,7 @@ const maxBranched = 40_000
 const (
 	branchRounds = 25
 	branchSearch = 32
+	maxBall      = 10 // components placed anew together
 )
 
 // branch splits the problem in two over and over, on a component and a place: it is there, or it is not. Each part has
@@ -27,6 +29,7 @@ type branch struct {
 	sol   *solution
 	open  parts
 	order []int32
+	rank  []int32 // of each component in d.order
 	count int
 	seen  [][]int32 // of each component and label: rounds that had it there
 	total int32
@@ -71,6 +74,10 @@ func (s *state) branch(sol *solution) bool {
 	}
 	d.must = true
 	b := &branch{s: s, d: d, sol: sol, order: s.hardest(), seen: make([][]int32, len(s.m.comps))}
+	b.rank = make([]int32, len(b.seen))
+	for i, c := range d.order {
+		b.rank[c] = int32(i)
+	}
 	for c := range b.seen {
 		b.seen[c] = make([]int32, len(d.node))
 	}
@@ -152,7 +159,75 @@ func (b *branch) search() {
 	s.repair(b.d, b.order)
 	s.improve()
 	s.budget = whole
+	if b.sol.take(s) {
+		b.replant()
+	}
+}
+
+// replant places anew every component with those around it in its tree, as one: with the rest where it is, dynamic
+// programming finds their best places but for what they take from each other.
+func (b *branch) replant() {
+	s, d := b.s, b.d
+	s.reset(b.sol.at)
+	d.inside = make([]bool, len(s.at))
+	mask := d.mask
+	d.mask = nil
+	d.charge(make([]float64, d.y.end))
+	for again := true; again && !b.tired(); {
+		again = false
+		for c := range s.at {
+			ball := b.ball(int32(c))
+			ready := false
+			again = s.replace(ball, func(c int32) (int32, float64) {
+				if !ready {
+					ready = true
+					b.regrow(ball)
+				}
+				if l := d.at[c]; l >= 0 && s.fits(c, d.node[l]) {
+					return d.node[l], s.value(c, d.node[l])
+				}
+				return s.best(c)
+			}) || again
+		}
+	}
+	d.inside, d.mask = nil, mask
 	b.sol.take(s)
+}
+
+// regrow finds labels for the components of a ball, parents first, beside what is placed.
+func (b *branch) regrow(ball []int32) {
+	d := b.d
+	d.beside = b.s
+	for _, c := range ball {
+		d.inside[c] = true
+	}
+	y := make([]float64, d.y.end)
+	for i := len(ball) - 1; i >= 0; i-- {
+		d.solve(&d.shapes[d.shape[ball[i]]], ball[i], y)
+	}
+	for _, c := range ball {
+		d.settle(c)
+	}
+	for _, c := range ball {
+		d.inside[c] = false
+	}
+	d.beside = nil
+	d.work += int64(len(ball)*len(d.node)) / 3
+}
+
+// ball returns the components within a few steps of one in its tree, parents first.
+func (b *branch) ball(c int32) []int32 {
+	out := []int32{c}
+	for next := 0; next < len(out) && len(out) < maxBall; next++ {
+		for i := range b.s.m.edges[out[next]] {
+			e := b.s.m.edges[out[next]][i].to
+			if (b.d.parent[e] == out[next] || b.d.parent[out[next]] == e) && !slices.Contains(out, e) && len(out) < maxBall {
+				out = append(out, e)
+			}
+		}
+	}
+	slices.SortFunc(out, func(x, y int32) int { return cmp.Compare(b.rank[x], b.rank[y]) })
+	return out
 }
 
 func (b *branch) forget() {

@@ -50,8 +50,12 @@ type dual struct {
 	bound []int32     // orchestrator of each group that demands one
 	mask  [][]bool    // of each component and label: it may be there; nil for all
 	left  []int32     // of each component: labels it may have
-	work  int64
-	y     layout
+	// beside, when set, bars what does not fit beside its placement, and the rest of every cluster.
+	beside *state
+	// inside, when set, leaves all other components where beside has them, and cuts whole.
+	inside []bool
+	work   int64
+	y      layout
 }
 
 // claim is what one member of a class takes of a dim, in units of what components ask of it on average.

@@ -3,20 +3,11 @@ package placement
 // evaluate returns q(y) and leaves in d.at where the trees put the components. If slope is not nil, it gets a
 // subgradient of q at y.
 func (d *dual) evaluate(y, slope []float64) float64 {
-	m := d.m
-	dims := len(m.dims)
-	for i, net := range d.net {
-		copy(net, d.base[i])
-		for _, a := range d.need[i] {
-			for l, j := 0, a.dim; l < len(net); l, j = l+1, j+dims {
-				net[l] -= y[j] * a.amount
-			}
-		}
-	}
+	d.charge(y)
 	for i := range d.shapes {
-		d.solve(&d.shapes[i], y)
+		d.solve(&d.shapes[i], d.shapes[i].comp, y)
 	}
-	d.work += int64(len(d.node)) * int64(len(d.net)+2*len(d.shapes)) / 8
+	d.work += int64(len(d.node)) * int64(len(d.net)+4*len(d.shapes)) / 12
 	q := d.choose()
 	for i, b := range d.whole {
 		if y[i] > 0 {
@@ -34,24 +25,33 @@ func (d *dual) evaluate(y, slope []float64) float64 {
 	return q
 }
 
-// solve computes the value of a subtree at every label of its top, and what that adds to the parent at every label.
-func (d *dual) solve(s *shape, y []float64) {
-	m, c := d.m, s.comp
-	comp := &m.comps[c]
-	copy(s.value, d.net[comp.class])
-	d.extras(s, y)
+// charge computes what the classes earn on the labels after prices.
+func (d *dual) charge(y []float64) {
+	dims := len(d.m.dims)
+	for i, net := range d.net {
+		copy(net, d.base[i])
+		for _, a := range d.need[i] {
+			for l, j := 0, a.dim; l < len(net); l, j = l+1, j+dims {
+				net[l] -= y[j] * a.amount
+			}
+		}
+	}
+}
+
+// solve computes the value of a subtree with component c on top at every label, and what that adds to the parent at
+// every label.
+func (d *dual) solve(s *shape, c int32, y []float64) {
+	copy(s.value, d.net[d.m.comps[c].class])
+	d.extras(s, c, y)
 	for _, k := range s.kids {
+		if d.inside != nil && !d.inside[d.shapes[k].comp] {
+			continue
+		}
 		for l, v := range d.shapes[k].message {
 			s.value[l] += v
 		}
 	}
-	if d.mask != nil {
-		for l, ok := range d.mask[c] {
-			if !ok {
-				s.value[l] = none
-			}
-		}
-	}
+	d.restrictTo(s, c)
 	d.peaks(s)
 	able := s.best >= 0 || (d.mask != nil && d.left[c] == 0 && d.able(c))
 	for o := range s.none {
@@ -61,18 +61,38 @@ func (d *dual) solve(s *shape, y []float64) {
 		}
 		s.none[o] = 0
 		for _, k := range s.kids {
-			v, _ := d.alone(&d.shapes[k], int32(o))
-			s.none[o] += v
+			if d.inside == nil || d.inside[d.shapes[k].comp] {
+				v, _ := d.alone(&d.shapes[k], int32(o))
+				s.none[o] += v
+			}
 		}
 	}
-	if s.edge != nil {
+	if s.edge != nil && (d.inside == nil || d.inside[d.parent[c]]) {
 		d.tell(s)
 	}
 }
 
+// restrictTo bars labels by the mask and by the placement beside.
+func (d *dual) restrictTo(s *shape, c int32) {
+	if d.mask != nil {
+		for l, ok := range d.mask[c] {
+			if !ok {
+				s.value[l] = none
+			}
+		}
+	}
+	if d.beside != nil {
+		for l, n := range d.node {
+			if s.value[l] > none && (n < 0 || !d.beside.fits(c, n)) {
+				s.value[l] = none
+			}
+		}
+	}
+}
+
 // extras adds to the values what belongs to the component rather than to its class.
-func (d *dual) extras(s *shape, y []float64) {
-	m, c := d.m, s.comp
+func (d *dual) extras(s *shape, c int32, y []float64) {
+	m := d.m
 	if home := m.comps[c].home; len(home) > 0 {
 		last := int32(-1)
 		for _, n := range home {
@@ -93,6 +113,10 @@ func (d *dual) extras(s *shape, y []float64) {
 				s.value[l] -= y[r.at+int(g)]
 			}
 		}
+	}
+	if d.inside != nil {
+		d.near(s, c)
+		return
 	}
 	labels, clusters := len(d.node), len(d.first)-1
 	for _, i := range d.cutsAt[c] {
@@ -118,6 +142,30 @@ func (d *dual) extras(s *shape, y []float64) {
 				s.value[l] += byNode
 			}
 			s.value[l] += byCluster + byOrch
+		}
+	}
+}
+
+// near adds what the component earns with the partners that the placement beside has placed.
+func (d *dual) near(s *shape, c int32) {
+	m := d.m
+	for i := range m.edges[c] {
+		e := &m.edges[c][i]
+		at := d.beside.at[e.to]
+		if at < 0 {
+			continue
+		}
+		for k := range int32(len(d.first) - 1) {
+			v := e.weight * e.scope.cluster
+			if k != m.nodes[at].cluster {
+				v = e.weight * m.across(e, k, m.nodes[at].cluster)
+			}
+			for l := d.first[k]; l < d.first[k+1]; l++ {
+				s.value[l] += v
+			}
+		}
+		if l := d.label[at]; l >= 0 {
+			s.value[l] += e.weight * (e.scope.node - e.scope.cluster)
 		}
 	}
 }
@@ -250,30 +298,36 @@ func (d *dual) choose() float64 {
 	}
 	var q float64
 	for _, c := range d.order {
-		s := &d.shapes[d.shape[c]]
-		o := d.bound[m.comps[c].group]
+		v := d.settle(c)
 		if d.parent[c] < 0 {
-			var v float64
-			v, d.at[c] = d.alone(s, o)
 			q += v
-			continue
 		}
-		p := d.at[d.parent[c]]
-		if p < 0 {
-			_, d.at[c] = d.alone(s, o)
-			continue
-		}
-		k := d.cluster[p]
-		v, l := d.beyond(s, k)
-		if in := s.inCluster[k]; s.at(in)+s.edge.weight*s.edge.scope.cluster >= v && in >= 0 {
-			v, l = s.at(in)+s.edge.weight*s.edge.scope.cluster, in
-		}
-		if s.together[p] && s.value[p]+s.edge.weight*s.edge.scope.node >= v && s.value[p] > none {
-			l = p
-		}
-		d.at[c] = l
 	}
 	return q
+}
+
+// settle chooses the label of a component whose parent is settled, and returns what its subtree is worth there.
+func (d *dual) settle(c int32) float64 {
+	s := &d.shapes[d.shape[c]]
+	o := d.bound[d.m.comps[c].group]
+	p := d.parent[c]
+	if p < 0 || d.at[p] < 0 || (d.inside != nil && !d.inside[p]) {
+		v, l := d.alone(s, o)
+		d.at[c] = l
+		return v
+	}
+	at := d.at[p]
+	k := d.cluster[at]
+	w, sc := s.edge.weight, s.edge.scope
+	v, l := d.beyond(s, k)
+	if in := s.inCluster[k]; in >= 0 && s.at(in)+w*sc.cluster >= v {
+		v, l = s.at(in)+w*sc.cluster, in
+	}
+	if s.together[at] && s.value[at] > none && s.value[at]+w*sc.node >= v {
+		v, l = s.value[at]+w*sc.node, at
+	}
+	d.at[c] = l
+	return v
 }
 
 // slope writes the subgradient: what is free of every row, and which end of a cut is where it is paid for.

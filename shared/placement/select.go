@@ -18,6 +18,7 @@ type state struct {
 	bound  []binding       // of each group
 	sent   map[int64]int64 // bandwidth taken, by link
 	spread [][]int32       // members of each spread in each domain
+	tolls  []float64       // what a unit of each dim costs on each node while a start is guided by prices; else nil
 	work   int64
 	budget int64
 }
@@ -275,7 +276,7 @@ func slack(v float64) float64 { return 1e-9 * max(1, math.Abs(v)) }
 func (m *model) solve() solution {
 	budget := m.p.Budget
 	if budget == 0 {
-		budget = DefaultBudget
+		budget = min(MaxBudget, DefaultBudget+BudgetPerComponent*int64(len(m.comps))+BudgetPerNode*int64(len(m.nodes)))
 	}
 	if len(m.p.Groups) > 0 || !m.p.OneOrchestrator || len(m.orchs) <= 1 {
 		sol := m.solveWithin(-1, budget)
@@ -339,13 +340,17 @@ func (m *model) likeliest() []int32 {
 // solveWithin runs the stages: greedy starts, the Lagrangian bound with the starts that it suggests, local search, and
 // branch and bound when the problem is small.
 func (m *model) solveWithin(orch int32, budget int64) solution {
-	s := m.newState(orch, budget/2)
+	split := len(m.comps)*len(m.nodes) <= maxBranched
+	s := m.newState(orch, budget)
+	if split {
+		s.budget = budget * 5 / 8
+	}
 	if sol, ok := m.unit.solve(s); ok {
 		return sol
 	}
 	sol := solution{orch: orch, placedBound: s.placedBound(), bound: math.Inf(1)}
 	s.starts(&sol)
-	s.relax(&sol, budget/4)
+	s.relax(&sol, budget*3/8)
 	s.reset(sol.at)
 	if !sol.proven() {
 		s.improve()
@@ -356,7 +361,7 @@ func (m *model) solveWithin(orch int32, budget int64) solution {
 		s.budget = budget
 		sol.exact = s.exact(&sol)
 	}
-	if !sol.exact && sol.placed == m.placeable(orch) && len(m.comps)*len(m.nodes) <= maxBranched {
+	if !sol.exact && split && sol.placed == m.placeable(orch) {
 		s.budget = budget
 		sol.exact = s.branch(&sol)
 	}
@@ -418,15 +423,20 @@ func (s *state) relax(sol *solution, budget int64) {
 	d.must = sol.placed == s.m.placeable(s.orch)
 	x := d.newDescent(d.start())
 	order := s.hardest()
-	last := math.Inf(1)
+	lowest, spent := math.Inf(1), int64(len(d.node)*len(order)) // bound at the last start, and what it cost
+	try := func() {
+		lowest, spent = x.bound, s.work
+		s.plant(d, x.best, order)
+		sol.take(s)
+		spent = d.work + s.work - spent // no more on starts than on bounds
+	}
 	x.run(sol.value, maxRounds, func() bool { return s.work+d.work > s.budget }, func() float64 {
-		if x.bound < last {
-			last = x.bound
-			s.repair(d, order)
-			sol.take(s)
+		if x.bound < lowest && d.work >= spent {
+			try()
 		}
 		return sol.value
 	})
+	try()
 	s.work += d.work
 	sol.bound = min(sol.bound, s.m.rounded(x.bound+slack(x.bound)))
 	sol.prices = d.priced(x.best)
@@ -446,7 +456,8 @@ func (m *model) placeable(orch int32) int {
 	return able
 }
 
-// repair makes a legal placement of where the relaxation put the components: as many as fit stay, in order.
+// repair makes a placement of where the relaxation put the components last: as many as fit stay, the rest goes one by one
+// where it is best.
 func (s *state) repair(d *dual, order []int32) {
 	s.clear()
 	for _, c := range order {
@@ -454,6 +465,36 @@ func (s *state) repair(d *dual, order []int32) {
 			s.put(c, d.node[l])
 		}
 	}
+	s.greedy(order)
+}
+
+// plant makes a placement from prices: tree after tree goes where it is worth most after them, on what the trees before
+// left free. What does not fit together then goes one by one where it is best.
+func (s *state) plant(d *dual, y []float64, order []int32) {
+	s.clear()
+	d.evaluate(y, nil) // settles the orchestrators of groups
+	d.beside = s
+	for i := 0; i < len(d.order); {
+		end := i + 1
+		for end < len(d.order) && d.parent[d.order[end]] >= 0 {
+			end++
+		}
+		tree := d.order[i:end]
+		i = end
+		for k := len(tree) - 1; k >= 0; k-- {
+			d.solve(&d.shapes[d.shape[tree[k]]], tree[k], y)
+		}
+		for _, c := range tree {
+			d.settle(c)
+		}
+		for _, c := range tree {
+			if l := d.at[c]; l >= 0 && s.fits(c, d.node[l]) {
+				s.put(c, d.node[l])
+			}
+		}
+		d.work += int64(len(tree)*len(d.node)) / 2
+	}
+	d.beside = nil
 	s.greedy(order)
 }
 

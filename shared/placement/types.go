@@ -20,9 +20,13 @@ const (
 	// cluster is then worth 25 points of node score more than merely sharing an orchestrator.
 	DefaultAffinityWeight = 50.0
 
-	// DefaultBudget bounds the search, in work units, when Problem.Budget is 0. A unit is one look at one node or at
-	// one affinity, some ten nanoseconds.
-	DefaultBudget = 8_000_000
+	// DefaultBudget bounds the search, in work units, when Problem.Budget is 0; every component adds BudgetPerComponent
+	// and every node BudgetPerNode, up to MaxBudget. A unit is one look at one node or at one affinity, some ten
+	// nanoseconds.
+	DefaultBudget      = 8_000_000
+	BudgetPerComponent = 4_000
+	BudgetPerNode      = 1_000
+	MaxBudget          = 50_000_000
 
 	// MaxComponents, MaxNodes and MaxPairs bound a problem; a larger one is refused. Pairs are sets of equal
 	// requirements times nodes, and kinds of resources times nodes: replicas of one component count once.
@@ -57,8 +61,8 @@ type Problem struct {
 	MoveCost float64 `json:"moveCost,omitempty"`
 	// StaleAfter is the age of telemetry from which a node is not used; 0 leaves the decision to Node.Stale.
 	StaleAfter time.Duration `json:"staleAfter,omitempty"`
-	// Budget is how many work units the search may spend; 0 means DefaultBudget. Filtering and scoring every pair
-	// and one greedy pass are always done.
+	// Budget is how many work units the search may spend; 0 means DefaultBudget and what the size adds. Filtering and
+	// scoring every pair and one greedy pass are always done.
 	Budget int64 `json:"budget,omitempty"`
 }
 

@@ -33,6 +33,27 @@ import (
 	matchmakerplace "github.com/littoral-project/littoral/functions/matchmaker/place"
 	matchmakerplan "github.com/littoral-project/littoral/functions/matchmaker/plan"
 	outboxsweep "github.com/littoral-project/littoral/functions/outbox/sweep"
+	policymanageract "github.com/littoral-project/littoral/functions/policymanager/act"
+	policymanageralertmanager "github.com/littoral-project/littoral/functions/policymanager/alertmanager"
+	policymanagerappevent "github.com/littoral-project/littoral/functions/policymanager/app-event"
+	policymanagerapppolicies "github.com/littoral-project/littoral/functions/policymanager/app-policies"
+	policymanagerfollow "github.com/littoral-project/littoral/functions/policymanager/follow"
+	policymanagerhome "github.com/littoral-project/littoral/functions/policymanager/home"
+	policymanagerjudge "github.com/littoral-project/littoral/functions/policymanager/judge"
+	policymanagerpolicyactivate "github.com/littoral-project/littoral/functions/policymanager/policy-activate"
+	policymanagerpolicycreate "github.com/littoral-project/littoral/functions/policymanager/policy-create"
+	policymanagerpolicydeactivate "github.com/littoral-project/littoral/functions/policymanager/policy-deactivate"
+	policymanagerpolicydelete "github.com/littoral-project/littoral/functions/policymanager/policy-delete"
+	policymanagerpolicyget "github.com/littoral-project/littoral/functions/policymanager/policy-get"
+	policymanagerpolicylist "github.com/littoral-project/littoral/functions/policymanager/policy-list"
+	policymanagerpolicyupdate "github.com/littoral-project/littoral/functions/policymanager/policy-update"
+	policymanagerreconcile "github.com/littoral-project/littoral/functions/policymanager/reconcile"
+	policymanagerrule "github.com/littoral-project/littoral/functions/policymanager/rule"
+	policymanagerstats "github.com/littoral-project/littoral/functions/policymanager/stats"
+	policymanagertemplatelist "github.com/littoral-project/littoral/functions/policymanager/template-list"
+	policymanagervariabledelete "github.com/littoral-project/littoral/functions/policymanager/variable-delete"
+	policymanagervariablelist "github.com/littoral-project/littoral/functions/policymanager/variable-list"
+	policymanagervariableset "github.com/littoral-project/littoral/functions/policymanager/variable-set"
 	telemetryhome "github.com/littoral-project/littoral/functions/telemetry/home"
 	telemetryrulecreate "github.com/littoral-project/littoral/functions/telemetry/rule-create"
 	telemetryruledelete "github.com/littoral-project/littoral/functions/telemetry/rule-delete"
@@ -42,37 +63,58 @@ import (
 
 // Registry is every function there is.
 var Registry = map[string]function.Entry{
-	"github.com/littoral-project/littoral/functions/cmd/aggregator-home":                function.NewEntry("aggregator-home", aggregatorhome.Spec, aggregatorhome.New),
-	"github.com/littoral-project/littoral/functions/cmd/aggregator-taxonomy":            function.NewEntry("aggregator-taxonomy", aggregatortaxonomy.Spec, aggregatortaxonomy.New),
-	"github.com/littoral-project/littoral/functions/cmd/aggregator-tick":                function.NewEntry("aggregator-tick", aggregatortick.Spec, aggregatortick.New),
-	"github.com/littoral-project/littoral/functions/cmd/jobmanager-displace":            function.NewEntry("jobmanager-displace", jobmanagerdisplace.Spec, jobmanagerdisplace.New),
-	"github.com/littoral-project/littoral/functions/cmd/jobmanager-group-create":        function.NewEntry("jobmanager-group-create", jobmanagergroupcreate.Spec, jobmanagergroupcreate.New),
-	"github.com/littoral-project/littoral/functions/cmd/jobmanager-group-delete":        function.NewEntry("jobmanager-group-delete", jobmanagergroupdelete.Spec, jobmanagergroupdelete.New),
-	"github.com/littoral-project/littoral/functions/cmd/jobmanager-group-get":           function.NewEntry("jobmanager-group-get", jobmanagergroupget.Spec, jobmanagergroupget.New),
-	"github.com/littoral-project/littoral/functions/cmd/jobmanager-group-list":          function.NewEntry("jobmanager-group-list", jobmanagergrouplist.Spec, jobmanagergrouplist.New),
-	"github.com/littoral-project/littoral/functions/cmd/jobmanager-group-start":         function.NewEntry("jobmanager-group-start", jobmanagergroupstart.Spec, jobmanagergroupstart.New),
-	"github.com/littoral-project/littoral/functions/cmd/jobmanager-group-stop":          function.NewEntry("jobmanager-group-stop", jobmanagergroupstop.Spec, jobmanagergroupstop.New),
-	"github.com/littoral-project/littoral/functions/cmd/jobmanager-group-update":        function.NewEntry("jobmanager-group-update", jobmanagergroupupdate.Spec, jobmanagergroupupdate.New),
-	"github.com/littoral-project/littoral/functions/cmd/jobmanager-history-list":        function.NewEntry("jobmanager-history-list", jobmanagerhistorylist.Spec, jobmanagerhistorylist.New),
-	"github.com/littoral-project/littoral/functions/cmd/jobmanager-home":                function.NewEntry("jobmanager-home", jobmanagerhome.Spec, jobmanagerhome.New),
-	"github.com/littoral-project/littoral/functions/cmd/jobmanager-incompliance-create": function.NewEntry("jobmanager-incompliance-create", jobmanagerincompliancecreate.Spec, jobmanagerincompliancecreate.New),
-	"github.com/littoral-project/littoral/functions/cmd/jobmanager-job-delete":          function.NewEntry("jobmanager-job-delete", jobmanagerjobdelete.Spec, jobmanagerjobdelete.New),
-	"github.com/littoral-project/littoral/functions/cmd/jobmanager-job-executable":      function.NewEntry("jobmanager-job-executable", jobmanagerjobexecutable.Spec, jobmanagerjobexecutable.New),
-	"github.com/littoral-project/littoral/functions/cmd/jobmanager-job-get":             function.NewEntry("jobmanager-job-get", jobmanagerjobget.Spec, jobmanagerjobget.New),
-	"github.com/littoral-project/littoral/functions/cmd/jobmanager-job-list":            function.NewEntry("jobmanager-job-list", jobmanagerjoblist.Spec, jobmanagerjoblist.New),
-	"github.com/littoral-project/littoral/functions/cmd/jobmanager-job-lock":            function.NewEntry("jobmanager-job-lock", jobmanagerjoblock.Spec, jobmanagerjoblock.New),
-	"github.com/littoral-project/littoral/functions/cmd/jobmanager-job-promote":         function.NewEntry("jobmanager-job-promote", jobmanagerjobpromote.Spec, jobmanagerjobpromote.New),
-	"github.com/littoral-project/littoral/functions/cmd/jobmanager-job-update":          function.NewEntry("jobmanager-job-update", jobmanagerjobupdate.Spec, jobmanagerjobupdate.New),
-	"github.com/littoral-project/littoral/functions/cmd/jobmanager-status-get":          function.NewEntry("jobmanager-status-get", jobmanagerstatusget.Spec, jobmanagerstatusget.New),
-	"github.com/littoral-project/littoral/functions/cmd/jobmanager-status-update":       function.NewEntry("jobmanager-status-update", jobmanagerstatusupdate.Spec, jobmanagerstatusupdate.New),
-	"github.com/littoral-project/littoral/functions/cmd/matchmaker-explain":             function.NewEntry("matchmaker-explain", matchmakerexplain.Spec, matchmakerexplain.New),
-	"github.com/littoral-project/littoral/functions/cmd/matchmaker-home":                function.NewEntry("matchmaker-home", matchmakerhome.Spec, matchmakerhome.New),
-	"github.com/littoral-project/littoral/functions/cmd/matchmaker-matchmake":           function.NewEntry("matchmaker-matchmake", matchmakermatchmake.Spec, matchmakermatchmake.New),
-	"github.com/littoral-project/littoral/functions/cmd/matchmaker-place":               function.NewEntry("matchmaker-place", matchmakerplace.Spec, matchmakerplace.New),
-	"github.com/littoral-project/littoral/functions/cmd/matchmaker-plan":                function.NewEntry("matchmaker-plan", matchmakerplan.Spec, matchmakerplan.New),
-	"github.com/littoral-project/littoral/functions/cmd/outbox-sweep":                   function.NewEntry("outbox-sweep", outboxsweep.Spec, outboxsweep.New),
-	"github.com/littoral-project/littoral/functions/cmd/telemetry-home":                 function.NewEntry("telemetry-home", telemetryhome.Spec, telemetryhome.New),
-	"github.com/littoral-project/littoral/functions/cmd/telemetry-rule-create":          function.NewEntry("telemetry-rule-create", telemetryrulecreate.Spec, telemetryrulecreate.New),
-	"github.com/littoral-project/littoral/functions/cmd/telemetry-rule-delete":          function.NewEntry("telemetry-rule-delete", telemetryruledelete.Spec, telemetryruledelete.New),
-	"github.com/littoral-project/littoral/functions/cmd/telemetry-rule-list":            function.NewEntry("telemetry-rule-list", telemetryrulelist.Spec, telemetryrulelist.New),
+	"github.com/littoral-project/littoral/functions/cmd/aggregator-home":                 function.NewEntry("aggregator-home", aggregatorhome.Spec, aggregatorhome.New),
+	"github.com/littoral-project/littoral/functions/cmd/aggregator-taxonomy":             function.NewEntry("aggregator-taxonomy", aggregatortaxonomy.Spec, aggregatortaxonomy.New),
+	"github.com/littoral-project/littoral/functions/cmd/aggregator-tick":                 function.NewEntry("aggregator-tick", aggregatortick.Spec, aggregatortick.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-displace":             function.NewEntry("jobmanager-displace", jobmanagerdisplace.Spec, jobmanagerdisplace.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-group-create":         function.NewEntry("jobmanager-group-create", jobmanagergroupcreate.Spec, jobmanagergroupcreate.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-group-delete":         function.NewEntry("jobmanager-group-delete", jobmanagergroupdelete.Spec, jobmanagergroupdelete.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-group-get":            function.NewEntry("jobmanager-group-get", jobmanagergroupget.Spec, jobmanagergroupget.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-group-list":           function.NewEntry("jobmanager-group-list", jobmanagergrouplist.Spec, jobmanagergrouplist.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-group-start":          function.NewEntry("jobmanager-group-start", jobmanagergroupstart.Spec, jobmanagergroupstart.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-group-stop":           function.NewEntry("jobmanager-group-stop", jobmanagergroupstop.Spec, jobmanagergroupstop.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-group-update":         function.NewEntry("jobmanager-group-update", jobmanagergroupupdate.Spec, jobmanagergroupupdate.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-history-list":         function.NewEntry("jobmanager-history-list", jobmanagerhistorylist.Spec, jobmanagerhistorylist.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-home":                 function.NewEntry("jobmanager-home", jobmanagerhome.Spec, jobmanagerhome.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-incompliance-create":  function.NewEntry("jobmanager-incompliance-create", jobmanagerincompliancecreate.Spec, jobmanagerincompliancecreate.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-job-delete":           function.NewEntry("jobmanager-job-delete", jobmanagerjobdelete.Spec, jobmanagerjobdelete.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-job-executable":       function.NewEntry("jobmanager-job-executable", jobmanagerjobexecutable.Spec, jobmanagerjobexecutable.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-job-get":              function.NewEntry("jobmanager-job-get", jobmanagerjobget.Spec, jobmanagerjobget.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-job-list":             function.NewEntry("jobmanager-job-list", jobmanagerjoblist.Spec, jobmanagerjoblist.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-job-lock":             function.NewEntry("jobmanager-job-lock", jobmanagerjoblock.Spec, jobmanagerjoblock.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-job-promote":          function.NewEntry("jobmanager-job-promote", jobmanagerjobpromote.Spec, jobmanagerjobpromote.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-job-update":           function.NewEntry("jobmanager-job-update", jobmanagerjobupdate.Spec, jobmanagerjobupdate.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-status-get":           function.NewEntry("jobmanager-status-get", jobmanagerstatusget.Spec, jobmanagerstatusget.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-status-update":        function.NewEntry("jobmanager-status-update", jobmanagerstatusupdate.Spec, jobmanagerstatusupdate.New),
+	"github.com/littoral-project/littoral/functions/cmd/matchmaker-explain":              function.NewEntry("matchmaker-explain", matchmakerexplain.Spec, matchmakerexplain.New),
+	"github.com/littoral-project/littoral/functions/cmd/matchmaker-home":                 function.NewEntry("matchmaker-home", matchmakerhome.Spec, matchmakerhome.New),
+	"github.com/littoral-project/littoral/functions/cmd/matchmaker-matchmake":            function.NewEntry("matchmaker-matchmake", matchmakermatchmake.Spec, matchmakermatchmake.New),
+	"github.com/littoral-project/littoral/functions/cmd/matchmaker-place":                function.NewEntry("matchmaker-place", matchmakerplace.Spec, matchmakerplace.New),
+	"github.com/littoral-project/littoral/functions/cmd/matchmaker-plan":                 function.NewEntry("matchmaker-plan", matchmakerplan.Spec, matchmakerplan.New),
+	"github.com/littoral-project/littoral/functions/cmd/outbox-sweep":                    function.NewEntry("outbox-sweep", outboxsweep.Spec, outboxsweep.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-act":               function.NewEntry("policymanager-act", policymanageract.Spec, policymanageract.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-alertmanager":      function.NewEntry("policymanager-alertmanager", policymanageralertmanager.Spec, policymanageralertmanager.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-app-event":         function.NewEntry("policymanager-app-event", policymanagerappevent.Spec, policymanagerappevent.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-app-policies":      function.NewEntry("policymanager-app-policies", policymanagerapppolicies.Spec, policymanagerapppolicies.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-follow":            function.NewEntry("policymanager-follow", policymanagerfollow.Spec, policymanagerfollow.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-home":              function.NewEntry("policymanager-home", policymanagerhome.Spec, policymanagerhome.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-judge":             function.NewEntry("policymanager-judge", policymanagerjudge.Spec, policymanagerjudge.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-policy-activate":   function.NewEntry("policymanager-policy-activate", policymanagerpolicyactivate.Spec, policymanagerpolicyactivate.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-policy-create":     function.NewEntry("policymanager-policy-create", policymanagerpolicycreate.Spec, policymanagerpolicycreate.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-policy-deactivate": function.NewEntry("policymanager-policy-deactivate", policymanagerpolicydeactivate.Spec, policymanagerpolicydeactivate.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-policy-delete":     function.NewEntry("policymanager-policy-delete", policymanagerpolicydelete.Spec, policymanagerpolicydelete.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-policy-get":        function.NewEntry("policymanager-policy-get", policymanagerpolicyget.Spec, policymanagerpolicyget.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-policy-list":       function.NewEntry("policymanager-policy-list", policymanagerpolicylist.Spec, policymanagerpolicylist.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-policy-update":     function.NewEntry("policymanager-policy-update", policymanagerpolicyupdate.Spec, policymanagerpolicyupdate.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-reconcile":         function.NewEntry("policymanager-reconcile", policymanagerreconcile.Spec, policymanagerreconcile.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-rule":              function.NewEntry("policymanager-rule", policymanagerrule.Spec, policymanagerrule.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-stats":             function.NewEntry("policymanager-stats", policymanagerstats.Spec, policymanagerstats.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-template-list":     function.NewEntry("policymanager-template-list", policymanagertemplatelist.Spec, policymanagertemplatelist.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-variable-delete":   function.NewEntry("policymanager-variable-delete", policymanagervariabledelete.Spec, policymanagervariabledelete.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-variable-list":     function.NewEntry("policymanager-variable-list", policymanagervariablelist.Spec, policymanagervariablelist.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-variable-set":      function.NewEntry("policymanager-variable-set", policymanagervariableset.Spec, policymanagervariableset.New),
+	"github.com/littoral-project/littoral/functions/cmd/telemetry-home":                  function.NewEntry("telemetry-home", telemetryhome.Spec, telemetryhome.New),
+	"github.com/littoral-project/littoral/functions/cmd/telemetry-rule-create":           function.NewEntry("telemetry-rule-create", telemetryrulecreate.Spec, telemetryrulecreate.New),
+	"github.com/littoral-project/littoral/functions/cmd/telemetry-rule-delete":           function.NewEntry("telemetry-rule-delete", telemetryruledelete.Spec, telemetryruledelete.New),
+	"github.com/littoral-project/littoral/functions/cmd/telemetry-rule-list":             function.NewEntry("telemetry-rule-list", telemetryrulelist.Spec, telemetryrulelist.New),
 }

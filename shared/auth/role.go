@@ -11,17 +11,21 @@ const (
 	Operator Role = "operator" // hands in, changes and removes applications
 	Agent    Role = "agent"    // takes jobs and reports on them
 	Admin    Role = "admin"
+
+	Alertmanager Role = "alertmanager" // tells which alerts fire; may do nothing else
 )
 
 var implied = map[Role][]Role{
 	Viewer:   {Viewer},
 	Operator: {Operator, Viewer},
 	Agent:    {Agent, Viewer},
-	Admin:    {Admin, Operator, Agent, Viewer},
+	Admin:    {Admin, Operator, Agent, Viewer, Alertmanager},
+
+	Alertmanager: {Alertmanager},
 }
 
 // Roles lists the roles that a token can carry.
-func Roles() []Role { return []Role{Viewer, Operator, Agent, Admin} }
+func Roles() []Role { return []Role{Viewer, Operator, Agent, Alertmanager, Admin} }
 
 // Grants reports whether a holder of r may do what needs required.
 func (r Role) Grants(required Role) bool {

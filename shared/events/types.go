@@ -4,7 +4,11 @@
 // transaction that made it true (package store) and published from there; nothing else talks to the Broker.
 package events
 
-import "github.com/google/uuid"
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
 
 // Event types. The subject is the id of the application, job or snapshot that the event is about.
 const (
@@ -21,6 +25,10 @@ const (
 	JobDegraded          = "dev.littoral.job.degraded.v1"
 	ResourceChanged      = "dev.littoral.resource.changed.v1" // conditions reported by an orchestrator
 	TopologyChanged      = "dev.littoral.topology.changed.v1"
+	AlertReceived        = "dev.littoral.alert.received.v1"  // about a policy, new to us
+	PolicyChanged        = "dev.littoral.policy.changed.v1"  // the rule store has to follow
+	PolicyViolated       = "dev.littoral.policy.violated.v1" // an episode began; something is to be done
+	PolicyResolved       = "dev.littoral.policy.resolved.v1" // nothing violates it any more
 
 	// Tick is what a PingSource sends.
 	Tick = "dev.knative.sources.ping"
@@ -65,4 +73,24 @@ type TopologyChange struct {
 	Node    string `json:"node,omitempty"`
 	Change  string `json:"change"` // added, removed, lost, returned, drained, restored, capacity, load, devices, labels, score
 	Detail  string `json:"detail,omitempty"`
+}
+
+// Alert is the data of AlertReceived: one alert of a webhook.
+type Alert struct {
+	Policy      uuid.UUID         `json:"policy"`
+	Fingerprint string            `json:"fingerprint"` // of the labels: which of the things the policy watches
+	Firing      bool              `json:"firing"`      // else resolved
+	StartsAt    time.Time         `json:"startsAt"`    // names the episode
+	ReceivedAt  time.Time         `json:"receivedAt"`
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+}
+
+// Policy is the data of every policy event.
+type Policy struct {
+	ID        uuid.UUID  `json:"id"`
+	Name      string     `json:"name"`
+	Instance  string     `json:"instance,omitempty"`  // of the application that it is about
+	Component string     `json:"component,omitempty"` // of the violation's subject
+	Violation *uuid.UUID `json:"violation,omitempty"` // of PolicyViolated
 }

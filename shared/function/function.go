@@ -64,6 +64,12 @@ type Operation interface {
 	Handle(w http.ResponseWriter, r *http.Request) error
 }
 
+// Recognizer is an Operation that knows callers of its own who carry no access token. Whoever it does not recognize is
+// asked for one; whoever it does still needs the role of the routes.
+type Recognizer interface {
+	Recognize(r *http.Request) (caller auth.Principal, ok bool)
+}
+
 // Reaction works off one event inside the transaction that also records the event as seen, so its effects happen once
 // however often the event is delivered. An error of kind Unavailable (or none) asks the Broker to deliver again; any other
 // kind cannot be mended by a repeat and is recorded.

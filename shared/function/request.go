@@ -129,6 +129,18 @@ func (q *Query) OneOf(name string, allowed ...string) string {
 	return v
 }
 
+// Bool returns the parameter, which may be written in any of the ways that ICOS reads; false when it is not given.
+func (q *Query) Bool(name string) bool {
+	switch v := q.Text(name); strings.ToLower(v) {
+	case "true", "1", "yes", "on", "t", "y":
+		return true
+	case "", "false", "0", "no", "off", "f", "n":
+	default:
+		q.faults.Add("query."+name, 0, "%q is neither true nor false", v)
+	}
+	return false
+}
+
 // ID returns the parameter as a UUID, nil when it is not given.
 func (q *Query) ID(name string) *uuid.UUID {
 	v := q.Text(name)

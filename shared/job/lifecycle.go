@@ -214,11 +214,16 @@ func (j *Job) Require(ctx context.Context, tx *store.Tx, in Instruction) error {
 
 // keep saves the job without touching its state or lease.
 func (j *Job) keep(ctx context.Context, tx *store.Tx, m Move, message string) error {
+	return j.keepFrom(ctx, tx, m, j.State, message)
+}
+
+// keepFrom saves the job without touching its lease.
+func (j *Job) keepFrom(ctx context.Context, tx *store.Tx, m Move, before State, message string) error {
 	if j.LeaseUntil != nil {
 		left := max(time.Until(*j.LeaseUntil), 0)
 		j.lease = &left
 	}
-	return j.save(ctx, tx, m, j.State, message)
+	return j.save(ctx, tx, m, before, message)
 }
 
 // Wait notes why the job has no place. news says whether the reason differs from the last one.

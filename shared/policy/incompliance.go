@@ -9,8 +9,10 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/history"
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/match"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -65,8 +67,8 @@ and application_id = $1 and ($2 = '' or component = $2) order by id`
 
 // Remediate applies the remediation to every job that the subject means. An incompliance whose id was worked off before
 // changes nothing. The error is NotFound when the subject means no job, or Conflict when a job is not in a state to be
-// changed (it must be owned and Finished, unless it is to be reallocated).
-func Remediate(ctx context.Context, tx *store.Tx, i *Incompliance) error {
+// changed (it must be owned and Finished, unless it is to be reallocated), or when the descriptor does not allow it.
+func Remediate(ctx context.Context, tx *store.Tx, i *Incompliance, s Settings) error {
 	if err := i.Check(); err != nil {
 		return err
 	}
@@ -80,6 +82,11 @@ func Remediate(ctx context.Context, tx *store.Tx, i *Incompliance) error {
 	if tag.RowsAffected() == 0 {
 		return nil
 	}
+	if i.Remediation == job.Reallocate {
+		if err := match.Lock(ctx, tx); err != nil {
+			return err
+		}
+	}
 	app, jobs, err := i.resolve(ctx, tx)
 	if err != nil {
 		return err
@@ -92,10 +99,29 @@ func Remediate(ctx context.Context, tx *store.Tx, i *Incompliance) error {
 	case job.NoRemediation:
 		return nil
 	case job.Reallocate:
-		return app.Displace(ctx, tx, jobs, reason)
+		return match.Move(ctx, tx, app, jobs, reason, s.Settings)
+	}
+	return i.ask(ctx, tx, app, jobs, s.meant(i.Remediation), reason)
+}
+
+// ask asks the owners of the jobs for the remediation, within the bounds of the descriptor.
+func (i *Incompliance) ask(
+	ctx context.Context, tx *store.Tx, app *application.Application, jobs []*job.Job, r job.Remediation, reason string,
+) error {
+	header, err := descriptor.ParseHeader([]byte(app.Descriptor))
+	if err != nil {
+		return fmt.Errorf("stored descriptor: %w", err)
 	}
 	for _, j := range jobs {
-		if err := j.Remediate(ctx, tx, i.Remediation, i.target(), reason); err != nil {
+		why := reason
+		if r == job.ScaleUp || r == job.ScaleDown {
+			n, err := replicas(header, j, r)
+			if err != nil {
+				return err
+			}
+			why = describe(reason, n)
+		}
+		if err := j.Remediate(ctx, tx, r, i.target(), why); err != nil {
 			return err
 		}
 	}

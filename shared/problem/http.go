@@ -20,6 +20,7 @@ var statuses = map[Kind]int{
 	Forbidden:        http.StatusForbidden,
 	NotFound:         http.StatusNotFound,
 	MethodNotAllowed: http.StatusMethodNotAllowed,
+	NotAcceptable:    http.StatusNotAcceptable,
 	Conflict:         http.StatusConflict,
 	TooLarge:         http.StatusRequestEntityTooLarge,
 	UnsupportedMedia: http.StatusUnsupportedMediaType,
@@ -36,24 +37,27 @@ func (k Kind) Status() int {
 	return http.StatusInternalServerError
 }
 
-// Document is the RFC 9457 body. TraceID names the request in the logs.
+// Document is the RFC 9457 body. TraceID names the request in the logs. StatusCode is the status again, under the name
+// that clients of ICOS's policy manager read.
 type Document struct {
-	Type    string  `json:"type"`
-	Title   string  `json:"title"`
-	Status  int     `json:"status"`
-	Detail  string  `json:"detail,omitempty"`
-	TraceID string  `json:"traceId,omitempty"`
-	Errors  []Field `json:"errors,omitempty"`
+	Type       string  `json:"type"`
+	Title      string  `json:"title"`
+	Status     int     `json:"status"`
+	StatusCode int     `json:"status_code"`
+	Detail     string  `json:"detail,omitempty"`
+	TraceID    string  `json:"traceId,omitempty"`
+	Errors     []Field `json:"errors,omitempty"`
 }
 
 // Of returns the document that answers err.
 func Of(err error, traceID string) Document {
 	kind := KindOf(err)
 	d := Document{
-		Type:    "https://littoral.dev/problems/" + string(kind),
-		Title:   http.StatusText(kind.Status()),
-		Status:  kind.Status(),
-		TraceID: traceID,
+		Type:       "https://littoral.dev/problems/" + string(kind),
+		Title:      http.StatusText(kind.Status()),
+		Status:     kind.Status(),
+		StatusCode: kind.Status(),
+		TraceID:    traceID,
 	}
 	var e *Error
 	if errors.As(err, &e) && kind != Internal {

@@ -21,6 +21,7 @@ const (
 	Forbidden        Kind = "forbidden"          // 403: the token lacks the role
 	NotFound         Kind = "not-found"          // 404
 	MethodNotAllowed Kind = "method-not-allowed" // 405
+	NotAcceptable    Kind = "not-acceptable"     // 406: what would be left of it could not be used
 	Conflict         Kind = "conflict"           // 409: the state does not permit it
 	TooLarge         Kind = "too-large"          // 413
 	UnsupportedMedia Kind = "unsupported-media"  // 415

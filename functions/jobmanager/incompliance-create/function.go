@@ -16,14 +16,20 @@ import (
 var Spec = function.Spec{
 	Routes: []string{"POST /jobmanager/policies/incompliance", "POST /jobmanager/policies/incompliance/create"},
 	Role:   auth.Operator,
-	Emits:  []string{events.ApplicationDisplaced, events.JobReady},
+	Emits:  []string{events.ApplicationPlaced, events.ApplicationUnplaced, events.JobReady},
 }
 
-// Function is the operation with its store.
-type Function struct{ db *store.DB }
+// Function is the operation with its settings and store.
+type Function struct {
+	db     *store.DB
+	config policy.Settings
+}
 
-// New returns the function.
-func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	f := &Function{db: env.DB}
+	return f, env.Config(&f.config)
+}
 
 // Handle answers the incompliance once its remediation is on its way; one that was sent before changes nothing more.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
@@ -31,7 +37,9 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err := function.DecodeJSON(r, &in); err != nil {
 		return err
 	}
-	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error { return policy.Remediate(ctx, tx, &in) })
+	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+		return policy.Remediate(ctx, tx, &in, f.config)
+	})
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event)
 	return match.Place(ctx, tx, about.ID, f.config.Settings, e.Type() == events.ApplicationUpdated)
 }
 
-// again tries whatever fitted nowhere.
+// again tries whatever fitted nowhere, and whatever had to stay where a policy is violated.
 func (f *Function) again(ctx context.Context, tx *store.Tx) error {
 	waiting, err := match.Unplaced(ctx, tx)
 	if err != nil {
@@ -73,6 +73,15 @@ func (f *Function) again(ctx context.Context, tx *store.Tx) error {
 	}
 	for _, id := range waiting {
 		if err := match.Place(ctx, tx, id, f.config.Settings, false); err != nil {
+			return err
+		}
+	}
+	strained, err := match.Strained(ctx, tx)
+	if err != nil {
+		return err
+	}
+	for _, id := range strained {
+		if err := match.Retry(ctx, tx, id, f.config.Settings); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,142 @@
+// Package act does what a violated policy asks for: a remediation of its application, or a call to whom the policy names.
+package act
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/policy"
+	"github.com/littoral-project/littoral/shared/policy/policies"
+	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/webhook"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Consumes: []string{events.PolicyViolated},
+	Emits:    []string{events.ApplicationPlaced, events.ApplicationUnplaced, events.JobReady},
+	Timeout:  30 * time.Second,
+}
+
+// Function is the reaction with its settings.
+type Function struct {
+	config config
+	calls  *webhook.Client
+}
+
+type config struct {
+	policies.Brakes
+	Remedies policy.Settings
+	Webhook  webhook.Config
+}
+
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	f := &Function{}
+	if err := env.Config(&f.config); err != nil {
+		return nil, err
+	}
+	var err error
+	f.calls, err = webhook.New(f.config.Webhook, env.HTTP)
+	return f, err
+}
+
+// React acts once on each violation. What fails for now is an error, so that the Broker delivers again, with backoff, and
+// keeps the event as a dead letter in the end.
+func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
+	about, err := events.Data[events.Policy](e)
+	if err != nil {
+		return problem.Wrap(problem.Malformed, err, "the event cannot be read")
+	}
+	if about.Violation == nil {
+		return nil
+	}
+	a, err := policies.LockAction(ctx, tx, *about.Violation)
+	if err != nil || a == nil || a.Over() {
+		return err
+	}
+	p, err := policies.Get(ctx, tx, a.PolicyID)
+	switch {
+	case problem.KindOf(err) == problem.NotFound:
+		return a.Finish(ctx, tx, policies.Skipped, "the policy was deleted")
+	case err != nil:
+		return err
+	case !p.Active():
+		return a.Finish(ctx, tx, policies.Skipped, "the policy is not watched any more")
+	case a.Status == policies.Held && p.State.Phase != registry.Violated:
+		return a.Finish(ctx, tx, policies.Skipped, "the policy was kept again meanwhile")
+	case p.Action.URL != "":
+		return f.call(ctx, tx, p, a)
+	}
+	return f.remediate(ctx, tx, p, a)
+}
+
+// call makes the outgoing call. Whoever is called sees the same id again when the call is repeated after a crash.
+func (f *Function) call(ctx context.Context, tx *store.Tx, p *policies.Policy, a *policies.Action) error {
+	body, err := a.Violation.Body(p.Action.ExtraParams)
+	if err != nil {
+		return err
+	}
+	err = f.calls.Do(ctx, webhook.Call{
+		Method: p.Action.HTTPMethod, URL: p.Action.URL, ID: a.ID.String(), Body: body, Query: registry.Flatten(body),
+		Token: p.Action.IncludeAccessToken,
+	})
+	if err != nil {
+		return err
+	}
+	return a.Finish(ctx, tx, policies.Done, "called "+p.Action.HTTPMethod+" "+p.Action.URL)
+}
+
+// remediate has the job manager's part done in this transaction.
+func (f *Function) remediate(ctx context.Context, tx *store.Tx, p *policies.Policy, a *policies.Action) error {
+	asked := p.Action.Remediation()
+	if asked == "" {
+		asked = string(job.NoRemediation)
+	}
+	remediation, err := job.ParseRemediation(asked)
+	if err != nil {
+		return a.Finish(ctx, tx, policies.Skipped, "remediation "+asked+" is not known")
+	}
+	if p.Subject.Type != registry.AppSubject {
+		return a.Finish(ctx, tx, policies.Skipped, "it is about no application, and the policy names nobody to call")
+	}
+	a.Remediation = string(remediation)
+	if remediation != job.NoRemediation {
+		if held, err := a.Brake(ctx, tx, f.config.Brakes); err != nil || held {
+			return err
+		}
+	}
+	err = policy.Remediate(ctx, tx, incompliance(p, a, remediation), f.config.Remedies)
+	switch {
+	case problem.KindOf(err) == problem.NotFound, errors.Is(err, policy.ErrLimit):
+		return a.Finish(ctx, tx, policies.Skipped, err.Error())
+	case err != nil:
+		return err
+	}
+	return a.Finish(ctx, tx, policies.Done, string(remediation))
+}
+
+// incompliance is the violation in the words of the job manager.
+func incompliance(p *policies.Policy, a *policies.Action, r job.Remediation) *policy.Incompliance {
+	v := a.Violation
+	i := &policy.Incompliance{
+		ID: a.ID.String(), CurrentValue: v.CurrentValue, PolicyName: p.Name, PolicyID: p.ID,
+		MeasurementBackend: v.MeasurementBackend, ExtraLabels: v.ExtraLabels, Remediation: r,
+		Subject: policy.Subject{
+			Type: string(v.Subject.Type), AppName: v.Subject.AppName, AppComponent: v.Subject.AppComponent,
+			AppInstance: v.Subject.AppInstance,
+		},
+	}
+	if v.Threshold != nil {
+		i.Threshold = *v.Threshold
+	}
+	return i
+}

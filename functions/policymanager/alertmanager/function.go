@@ -1,0 +1,105 @@
+// Package alertmanager takes what an Alertmanager says about the policies' alerts.
+package alertmanager
+
+import (
+	"context"
+	"crypto/subtle"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/policy/policies"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function. One webhook may bring hundreds of alerts with long labels.
+var Spec = function.Spec{
+	Routes: []string{
+		"POST /polman/watcher/api/v1/webhooks/alertmanager",
+		"POST /watcher/api/v1/webhooks/alertmanager",
+	},
+	Role:    auth.Alertmanager,
+	Emits:   []string{events.AlertReceived},
+	MaxBody: 4 << 20,
+	Memory:  "128Mi",
+	Timeout: 30 * time.Second,
+}
+
+// Function is the operation with its settings and store.
+type Function struct {
+	db     *store.DB
+	config config
+}
+
+type config struct {
+	// Secret lets an Alertmanager in that cannot get access tokens: it sends it as a bearer token from a file, or as the
+	// password of basic auth. Empty lets nobody in that way.
+	Secret string `envconfig:"ALERTMANAGER_SECRET"`
+}
+
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	f := &Function{db: env.DB}
+	return f, env.Config(&f.config)
+}
+
+// Recognize knows the Alertmanager by the shared secret.
+func (f *Function) Recognize(r *http.Request) (auth.Principal, bool) {
+	sent := ""
+	if _, password, ok := r.BasicAuth(); ok {
+		sent = password
+	} else if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
+		sent = strings.TrimSpace(token)
+	}
+	if f.config.Secret == "" || subtle.ConstantTimeCompare([]byte(sent), []byte(f.config.Secret)) != 1 {
+		return auth.Principal{}, false
+	}
+	return auth.Principal{Subject: "alertmanager", Roles: []auth.Role{auth.Alertmanager}}, true
+}
+
+// message is the part of Alertmanager's webhook body, version 4, that counts here. It is Alertmanager's template.Data
+// field by field; that package itself would bring its template engine along.
+type message struct {
+	Version string           `json:"version"`
+	Alerts  []policies.Alert `json:"alerts"`
+}
+
+// Handle records the alerts and answers 200 with what was new in them. Alerts that concern no policy of ours are no
+// fault: an Alertmanager may send everything here.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	var m message
+	if err := function.DecodeJSON(r, &m); err != nil {
+		return err
+	}
+	if err := m.check(); err != nil {
+		return err
+	}
+	var received policies.Received
+	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
+		received, err = policies.Receive(ctx, tx, m.Alerts)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return function.WriteJSON(w, http.StatusOK, received)
+}
+
+// check finds everything that is wrong with the message.
+func (m *message) check() error {
+	var faults problem.Faults
+	if m.Version != "" && m.Version != "4" {
+		faults.Add("version", 0, "is %.20q, want 4", m.Version)
+	}
+	if m.Alerts == nil {
+		faults.Add("alerts", 0, "is required")
+	}
+	for i := range m.Alerts {
+		m.Alerts[i].Check(i, &faults)
+	}
+	return faults.Err("the message is not one of Alertmanager's")
+}

@@ -1,0 +1,41 @@
+// Package follow keeps the policies of an application as its descriptor asks for them.
+package follow
+
+import (
+	"context"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/policy/admit"
+	"github.com/littoral-project/littoral/shared/policy/policies"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Consumes: []string{
+		events.ApplicationPlaced, events.ApplicationStarted, events.ApplicationStopped, events.ApplicationUpdated,
+		events.ApplicationDeleted,
+	},
+	Emits:  []string{events.PolicyChanged},
+	Memory: "128Mi", // it carries the parser of PromQL
+}
+
+// Function is the reaction.
+type Function struct{}
+
+// New returns the function.
+func New(*function.Env) (*Function, error) { return &Function{}, nil }
+
+// React looks at the application as it is now, whatever the event says of then: policies are made with it, watched while
+// it is meant to run, and go with it.
+func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
+	about, err := events.Data[events.Application](e)
+	if err != nil {
+		return problem.Wrap(problem.Malformed, err, "the event cannot be read")
+	}
+	return policies.Follow(ctx, tx, about.ID, admit.Descriptor)
+}

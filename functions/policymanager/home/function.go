@@ -1,0 +1,26 @@
+// Package home says that the policy manager is there.
+package home
+
+import (
+	"net/http"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/function"
+)
+
+// Spec declares the function. It is open: it tells nothing.
+var Spec = function.Spec{
+	Routes: []string{"GET /polman", "GET /polman/{$}", "GET /polman/healthz"},
+	Role:   auth.Open,
+}
+
+// Function is the operation.
+type Function struct{}
+
+// New returns the function.
+func New(*function.Env) (*Function, error) { return &Function{}, nil }
+
+// Handle answers without asking anyone, so that it also works while the store is away.
+func (f *Function) Handle(w http.ResponseWriter, _ *http.Request) error {
+	return function.WriteJSON(w, http.StatusOK, map[string]string{"component": "policymanager", "status": "ok"})
+}

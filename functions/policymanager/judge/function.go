@@ -1,0 +1,39 @@
+// Package judge decides what an alert means for its policy.
+package judge
+
+import (
+	"context"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/policy/policies"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Consumes: []string{events.AlertReceived},
+	Emits:    []string{events.PolicyViolated, events.PolicyResolved},
+}
+
+// Function is the reaction.
+type Function struct{}
+
+// New returns the function.
+func New(*function.Env) (*Function, error) { return &Function{}, nil }
+
+// React announces each violation once. Components that had nowhere else to go may stay when the policy is kept again.
+func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
+	about, err := events.Data[events.Alert](e)
+	if err != nil {
+		return problem.Wrap(problem.Malformed, err, "the event cannot be read")
+	}
+	resolved, err := policies.Judge(ctx, tx, about)
+	if err != nil || resolved == nil {
+		return err
+	}
+	return policies.Excuse(ctx, tx, resolved)
+}

@@ -1,0 +1,49 @@
+// Package policyactivate has a policy watched.
+package policyactivate
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/policy/policies"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes: []string{
+		"POST /polman/registry/api/v1/policies/{pid}/activate",
+		"POST /registry/api/v1/policies/{pid}/activate",
+	},
+	Role:  auth.Operator,
+	Emits: []string{events.PolicyChanged},
+}
+
+// Function is the operation with its store.
+type Function struct{ db *store.DB }
+
+// New returns the function.
+func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
+
+// Handle answers 204, also when the policy is watched already.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	id, err := function.PathID(r, "pid")
+	if err != nil {
+		return err
+	}
+	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+		p, err := policies.Lock(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		return p.Activate(ctx, tx)
+	})
+	if err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

@@ -1,0 +1,53 @@
+// Package policydelete takes a policy away, and its rule after it.
+package policydelete
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/policy/policies"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes: []string{
+		"DELETE /polman/registry/api/v1/policies/{pid}",
+		"DELETE /registry/api/v1/policies/{pid}",
+	},
+	Role:  auth.Operator,
+	Emits: []string{events.PolicyChanged},
+}
+
+// Function is the operation with its store.
+type Function struct{ db *store.DB }
+
+// New returns the function.
+func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
+
+// Handle answers 204; with a version, that must be the one that the caller has seen.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	id, err := function.PathID(r, "pid")
+	if err != nil {
+		return err
+	}
+	seen, err := policies.SeenVersion(r)
+	if err != nil {
+		return err
+	}
+	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+		p, err := policies.LockSeen(ctx, tx, id, seen)
+		if err != nil {
+			return err
+		}
+		return p.Delete(ctx, tx)
+	})
+	if err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

@@ -1,0 +1,71 @@
+// Package policyupdate gives a policy another content.
+package policyupdate
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/policy/admit"
+	"github.com/littoral-project/littoral/shared/policy/policies"
+	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes: []string{
+		"PUT /polman/registry/api/v1/policies/{pid}",
+		"PUT /registry/api/v1/policies/{pid}",
+	},
+	Role:   auth.Operator,
+	Emits:  []string{events.PolicyChanged},
+	Memory: "128Mi", // it carries the parser of PromQL
+}
+
+// Function is the operation with its store.
+type Function struct{ db *store.DB }
+
+// New returns the function.
+func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
+
+// Handle answers the policy as it is then. With a version, that must be the one that the caller has seen.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	id, err := function.PathID(r, "pid")
+	if err != nil {
+		return err
+	}
+	seen, err := policies.SeenVersion(r)
+	if err != nil {
+		return err
+	}
+	var next registry.Policy
+	if err := function.DecodeJSON(r, &next); err != nil {
+		return err
+	}
+	if _, err := policies.Get(r.Context(), f.db, id); err != nil {
+		return err
+	}
+	spec, err := admit.Policy(r.Context(), f.db, &next)
+	if err != nil {
+		return err
+	}
+	var now *policies.Policy
+	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+		p, err := policies.LockSeen(ctx, tx, id, seen)
+		if err != nil {
+			return err
+		}
+		if err := p.Update(ctx, tx, next, spec); err != nil {
+			return err
+		}
+		now, err = policies.Get(ctx, tx, id)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return function.WriteJSON(w, http.StatusOK, now)
+}

@@ -1,0 +1,44 @@
+// Package rule makes the rule store follow a policy.
+package rule
+
+import (
+	"context"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/policy/policies"
+	"github.com/littoral-project/littoral/shared/policy/ruleclient"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Consumes: []string{events.PolicyChanged},
+	Timeout:  30 * time.Second,
+}
+
+// Function is the reaction with its rule store.
+type Function struct{ rules policies.Rules }
+
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	var c ruleclient.Config
+	if err := env.Config(&c); err != nil {
+		return nil, err
+	}
+	rules, err := ruleclient.New(c, env.HTTP)
+	return &Function{rules: rules}, err
+}
+
+// React carries the rule over while it holds the policy's row. A crash after it did, and before the commit, repeats it.
+func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
+	about, err := events.Data[events.Policy](e)
+	if err != nil {
+		return problem.Wrap(problem.Malformed, err, "the event cannot be read")
+	}
+	return policies.Sync(ctx, tx, f.rules, about.ID)
+}

@@ -1,0 +1,67 @@
+// Package variabledelete takes a variable from a policy.
+package variabledelete
+
+import (
+	"context"
+	"maps"
+	"net/http"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/policy/admit"
+	"github.com/littoral-project/littoral/shared/policy/policies"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes: []string{
+		"DELETE /polman/registry/api/v1/policies/{pid}/variables/{name}",
+		"DELETE /registry/api/v1/policies/{pid}/variables/{name}",
+	},
+	Role:   auth.Operator,
+	Emits:  []string{events.PolicyChanged},
+	Memory: "128Mi", // it carries the parser of PromQL
+}
+
+// Function is the operation with its store.
+type Function struct{ db *store.DB }
+
+// New returns the function.
+func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
+
+// Handle answers 204; 406 when the policy cannot be rendered without the variable, and nothing is changed then.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	id, err := function.PathID(r, "pid")
+	if err != nil {
+		return err
+	}
+	name := r.PathValue("name")
+	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+		p, err := policies.Lock(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if _, has := p.Variables[name]; !has {
+			return problem.New(problem.NotFound, "policy %q has no variable %q", p.Name, name)
+		}
+		next := p.Policy
+		next.Variables = maps.Clone(p.Variables)
+		delete(next.Variables, name)
+		spec, err := admit.Render(ctx, &next)
+		if problem.KindOf(err) == problem.Invalid {
+			return problem.Wrap(problem.NotAcceptable, err, "policy %q cannot be rendered without variable %q", p.Name, name)
+		}
+		if err != nil {
+			return err
+		}
+		return p.SetVariables(ctx, tx, next.Variables, spec, map[string]any{"name": name, "value": nil})
+	})
+	if err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

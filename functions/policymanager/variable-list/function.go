@@ -1,0 +1,41 @@
+// Package variablelist shows the variables of a policy.
+package variablelist
+
+import (
+	"net/http"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/policy/policies"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes: []string{
+		"GET /polman/registry/api/v1/policies/{pid}/variables",
+		"GET /registry/api/v1/policies/{pid}/variables",
+		"GET /polman/registry/api/v1/policies/{pid}/variables/{$}",
+		"GET /registry/api/v1/policies/{pid}/variables/{$}",
+	},
+	Role: auth.Viewer,
+}
+
+// Function is the operation with its store.
+type Function struct{ db *store.DB }
+
+// New returns the function.
+func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
+
+// Handle answers the variables by name.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	id, err := function.PathID(r, "pid")
+	if err != nil {
+		return err
+	}
+	p, err := policies.Get(r.Context(), f.db, id)
+	if err != nil {
+		return err
+	}
+	return function.WriteJSON(w, http.StatusOK, p.Variables)
+}

@@ -1,0 +1,62 @@
+// Package variableset gives a variable of a policy another value.
+package variableset
+
+import (
+	"context"
+	"maps"
+	"net/http"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/policy/admit"
+	"github.com/littoral-project/littoral/shared/policy/policies"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes: []string{
+		"POST /polman/registry/api/v1/policies/{pid}/variables/{name}/{value}",
+		"POST /registry/api/v1/policies/{pid}/variables/{name}/{value}",
+	},
+	Role:   auth.Operator,
+	Emits:  []string{events.PolicyChanged},
+	Memory: "128Mi", // it carries the parser of PromQL
+}
+
+// Function is the operation with its store.
+type Function struct{ db *store.DB }
+
+// New returns the function.
+func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
+
+// Handle answers 204. A value with which the policy cannot be rendered is refused and changes nothing.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	id, err := function.PathID(r, "pid")
+	if err != nil {
+		return err
+	}
+	name, value := r.PathValue("name"), r.PathValue("value")
+	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+		p, err := policies.Lock(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		next := p.Policy
+		next.Variables = maps.Clone(p.Variables)
+		if err := next.Variables.Set(name, value); err != nil {
+			return err
+		}
+		spec, err := admit.Render(ctx, &next)
+		if err != nil {
+			return err
+		}
+		return p.SetVariables(ctx, tx, next.Variables, spec, map[string]any{"name": name, "value": next.Variables[name]})
+	})
+	if err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}

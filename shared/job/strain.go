@@ -1,0 +1,51 @@
+package job
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// reasonStrained marks the condition of a job that should leave its place and cannot.
+const reasonStrained = "PolicyViolated"
+
+// Strained reports whether the job should have left its place, since a policy is violated there, and found no other.
+func (j *Job) Strained() bool { return j.Placed() && slices.Contains(j.Excluded, j.Target) }
+
+// Strain notes that the job must leave its place and fits nowhere else: it stays, degraded, until there is room. news
+// says whether that, or its reason, is new.
+func (j *Job) Strain(ctx context.Context, tx *store.Tx, reason string) (news bool, err error) {
+	c := j.Condition(ConditionDegraded)
+	if j.Strained() && c != nil && c.Reason == reasonStrained && c.Message == reason {
+		return false, nil
+	}
+	before := j.State
+	if j.State == Finished {
+		if err := j.move(Degrade); err != nil {
+			return false, err
+		}
+	}
+	j.Excluded = []Target{j.Target}
+	j.Conditions = append(slices.DeleteFunc(j.Conditions, func(c Condition) bool { return c.Type == ConditionDegraded }), Condition{
+		Type: ConditionDegraded, Status: "True", ObservedGeneration: j.Epoch, LastTransitionTime: time.Now().UTC(),
+		Reason: reasonStrained, Message: reason,
+	})
+	return true, j.keepFrom(ctx, tx, Degrade, before, reason)
+}
+
+// Relieve lets the job stay where it is.
+func (j *Job) Relieve(ctx context.Context, tx *store.Tx, reason string) error {
+	before := j.State
+	j.Excluded = nil
+	c := j.Condition(ConditionDegraded)
+	ours := c != nil && c.Reason == reasonStrained
+	j.Conditions = slices.DeleteFunc(j.Conditions, func(c Condition) bool { return c.Reason == reasonStrained })
+	if ours && j.State == Degraded {
+		if err := j.move(Finish); err != nil {
+			return err
+		}
+	}
+	return j.keepFrom(ctx, tx, Finish, before, reason)
+}

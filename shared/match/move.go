@@ -1,0 +1,166 @@
+package match
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/placement"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/topology"
+)
+
+// Lock makes the other decisions wait for the end of this transaction. Move needs it, taken before any application is
+// locked: placements take the two in that order.
+func Lock(ctx context.Context, tx *store.Tx) error {
+	if _, err := tx.Exec(ctx, lockPlacement); err != nil {
+		return fmt.Errorf("lock placement: %w", err)
+	}
+	return nil
+}
+
+// Move takes jobs of the application, as application.Lock returned it, to other nodes because a policy is violated where
+// they are; the other components keep their places. What fits nowhere else stays where it is, degraded, with the reason,
+// and is tried again when there is room (Retry). The error is Conflict for an application that is not meant to run.
+//
+// Unlike a drained or lost node, one that violates a policy is better than none: so the place is found first, and only
+// what has one leaves.
+func Move(ctx context.Context, tx *store.Tx, a *application.Application, jobs []*job.Job, reason string, s Settings) error {
+	if a.Desired != application.Running {
+		return problem.New(problem.Conflict, "application %s is not meant to run", a.ID)
+	}
+	app, err := descriptor.Parse([]byte(a.Descriptor))
+	if err != nil {
+		return fmt.Errorf("stored descriptor: %w", err)
+	}
+	m := move{tx: tx, app: a, reason: reason, list: parts(app, a.Jobs, false)}
+	for i := range m.list {
+		p := &m.list[i]
+		if p.job != nil && p.job.Placed() && slices.Contains(jobs, p.job) {
+			p.fixed, p.excluded = false, append(p.excluded, *p.current)
+			m.leaving = append(m.leaving, i)
+		}
+	}
+	if len(m.leaving) == 0 {
+		return nil // it waits for a place already, or is being removed
+	}
+	inv, err := readInventory(ctx, tx, s)
+	if errors.Is(err, topology.ErrUnknown) {
+		return m.carryOut(ctx, nil, nil)
+	}
+	if err != nil {
+		return err
+	}
+	p := problemOf(app, m.list, inv)
+	plan, err := placement.Place(p)
+	if err != nil {
+		return fmt.Errorf("place %s: %w", a.Name, err)
+	}
+	explanation := placement.Explain(p, plan)
+	return m.carryOut(ctx, &plan, &explanation)
+}
+
+// move is one move on its way.
+type move struct {
+	tx      *store.Tx
+	app     *application.Application
+	reason  string
+	list    []part
+	leaving []int // of list
+}
+
+// carryOut moves what has a place; plan is nil while nothing is known of the infrastructure.
+func (m *move) carryOut(ctx context.Context, plan *placement.Plan, ex *placement.Explanation) error {
+	var moved, stuck, told []string
+	for _, i := range m.leaving {
+		p := m.list[i]
+		if plan != nil && plan.Assignments[i].Placed {
+			to, err := m.leave(ctx, p, plan.Assignments[i], &ex.Components[i])
+			if err != nil {
+				return err
+			}
+			moved = append(moved, p.id+" on "+to.String())
+			continue
+		}
+		why := "no telemetry has been seen yet"
+		if ex != nil {
+			why = ex.Components[i].Summary
+		}
+		why = fmt.Sprintf("%s stays on %s, though %s: %s", p.id, p.job.Target, m.reason, why)
+		news, err := p.job.Strain(ctx, m.tx, why)
+		if err != nil {
+			return err
+		}
+		if news {
+			stuck, told = append(stuck, p.id), append(told, why)
+		}
+	}
+	if len(moved) > 0 {
+		data, err := json.Marshal(plan)
+		if err != nil {
+			return fmt.Errorf("encode plan: %w", err)
+		}
+		if err := m.app.Placed(ctx, m.tx, strings.Join(moved, ", "), data); err != nil {
+			return err
+		}
+	}
+	if len(stuck) > 0 {
+		return m.app.Unplaced(ctx, m.tx, strings.Join(told, "; "), stuck)
+	}
+	return nil
+}
+
+// leave takes one job from its place to the next.
+func (m *move) leave(ctx context.Context, p part, as placement.Assignment, ex *placement.ComponentExplanation) (job.Target, error) {
+	to := job.Target{Orchestrator: as.Target.Orchestrator, Cluster: as.Target.Cluster, Node: as.Target.Node}
+	message := fmt.Sprintf("%s left %s: %s", p.job.Component, p.job.Target, m.reason)
+	if err := p.job.Displace(ctx, m.tx, message, true); err != nil {
+		return to, err
+	}
+	return to, p.job.Place(ctx, m.tx, to, why(ex, as))
+}
+
+const selectStrained = `select distinct j.application_id from jobs j join applications a on a.id = j.application_id
+where j.cluster <> '' and j.cleans is null and j.type <> 'DeleteDeployment' and j.excluded <> '[]'
+and j.excluded @> jsonb_build_array(jsonb_build_object('cluster_name', j.cluster, 'node_name', j.node))
+and a.desired = 'running' and a.deleted_at is null order by 1`
+
+// Strained returns the applications with a component that should have left its place and fitted nowhere else.
+func Strained(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
+	rows, err := q.Query(ctx, selectStrained)
+	if err != nil {
+		return nil, fmt.Errorf("find what cannot leave: %w", err)
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+}
+
+// Retry moves what could not leave its place, now that there may be room.
+func Retry(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings) error {
+	if err := Lock(ctx, tx); err != nil {
+		return err
+	}
+	a, err := application.Lock(ctx, tx, id)
+	if problem.KindOf(err) == problem.NotFound {
+		return nil
+	}
+	if err != nil || a.Desired != application.Running {
+		return err
+	}
+	var jobs []*job.Job
+	for _, j := range a.Jobs {
+		if j.Strained() {
+			jobs = append(jobs, j)
+		}
+	}
+	return Move(ctx, tx, a, jobs, "a policy is violated there", s)
+}

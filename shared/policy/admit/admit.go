@@ -1,0 +1,108 @@
+// Package admit decides whether a policy that somebody hands in may be kept: its form, the component it is about, the
+// expression it renders to, and whose series that reads.
+//
+// It carries Prometheus' parser; functions that only read or remove policies do without it.
+package admit
+
+import (
+	"context"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/policy/render"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/webhook"
+)
+
+// Policy checks a policy as its writer gave it and returns what it renders to. The errors are Invalid with every fault,
+// or Forbidden when the expression reads other tenants' series and the caller's role does not allow that.
+func Policy(ctx context.Context, q store.Querier, p *registry.Policy) (registry.Spec, error) {
+	p.Defaults()
+	if err := p.Check(); err != nil {
+		return registry.Spec{}, err
+	}
+	if p.Action.URL != "" {
+		if err := webhook.CheckURL(p.Action.URL); err != nil {
+			var faults problem.Faults
+			faults.Add("action.url", 0, "%v", err)
+			return registry.Spec{}, faults.Err("the policy is not valid")
+		}
+	}
+	if err := subject(ctx, q, &p.Subject); err != nil {
+		return registry.Spec{}, err
+	}
+	return Render(ctx, p)
+}
+
+// Render returns what the policy renders to, for this caller.
+func Render(ctx context.Context, p *registry.Policy) (registry.Spec, error) {
+	spec, err := render.Policy(p)
+	if err != nil || spec.Type != registry.TelemetrySpec {
+		return spec, err
+	}
+	return spec, own(p, spec, auth.From(ctx).Can(auth.Admin))
+}
+
+// Descriptor renders the policies of a descriptor, which may be anyone's: they read no other tenant's series.
+func Descriptor(p *registry.Policy) (registry.Spec, error) {
+	spec, err := render.Policy(p)
+	if err != nil || spec.Type != registry.TelemetrySpec {
+		return spec, err
+	}
+	err = own(p, spec, false)
+	if problem.KindOf(err) == problem.Forbidden {
+		return registry.Spec{}, problem.New(problem.Invalid, "%v", err)
+	}
+	return spec, err
+}
+
+// own refuses an expression that reads what belongs to others. The templates are ours and bound to their subject.
+func own(p *registry.Policy, spec registry.Spec, all bool) error {
+	if all || p.Spec.Type == registry.TemplateSpec {
+		return nil
+	}
+	foreign, err := render.Foreign(spec.Expr, p.Subject)
+	if err != nil || len(foreign) == 0 {
+		return err
+	}
+	listed := make([]string, 0, len(foreign))
+	for _, s := range foreign[:min(len(foreign), 3)] {
+		listed = append(listed, s.Text+" ("+s.Reason+")")
+	}
+	return problem.New(problem.Forbidden, "spec.expr reads series that may be other tenants', which needs the role %q: %s",
+		auth.Admin, strings.Join(listed, "; "))
+}
+
+// subject checks that the component is one of the application's, where that is an application of ours. Others may be
+// known elsewhere.
+func subject(ctx context.Context, q store.Querier, s *registry.Subject) error {
+	id, err := uuid.Parse(s.AppInstance)
+	if s.Type != registry.AppSubject || err != nil {
+		return nil
+	}
+	app, err := application.Get(ctx, q, id)
+	if problem.KindOf(err) == problem.NotFound {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	parsed, err := descriptor.ParseHeader([]byte(app.Descriptor))
+	if err != nil {
+		return err
+	}
+	for i := range parsed.Components {
+		if registry.Matches(s.AppComponent, parsed.Components[i].Name) {
+			return nil
+		}
+	}
+	var faults problem.Faults
+	faults.Add("subject.appComponent", 0, "%q is no component of application %s", s.AppComponent, app.Name)
+	return faults.Err("the policy is not valid")
+}

@@ -1,0 +1,205 @@
+// Package lifecycle takes what a job manager says about its applications (contracts/icos.md §3.4) and keeps their policies
+// by it. Our own job manager needs none of this: its events say the same.
+package lifecycle
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/policy/policies"
+	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Config is read from the environment by envconfig.
+type Config struct {
+	// JobManager is the base URL of the job manager that callbacks go to. Without one, callbacks to the job manager's own
+	// path are carried out here.
+	JobManager string `envconfig:"ICOS_JOB_MANAGER_BASE_URL"`
+}
+
+// Event is a lifecycle event.
+type Event struct {
+	Instance   string             `json:"app_instance"`
+	Event      string             `json:"event"`
+	Service    string             `json:"service"`
+	Descriptor Document           `json:"app_descriptor"`
+	Callback   *registry.Callback `json:"callback"`
+}
+
+// Document is a descriptor as YAML text, or as the object itself.
+type Document []byte
+
+// UnmarshalJSON reads either form.
+func (d *Document) UnmarshalJSON(raw []byte) error {
+	raw = bytes.TrimSpace(raw)
+	if bytes.Equal(raw, []byte("null")) {
+		return nil
+	}
+	if len(raw) > 0 && raw[0] == '"' {
+		var text string
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return err
+		}
+		*d = Document(text)
+		return nil
+	}
+	if len(raw) == 0 || raw[0] != '{' {
+		return problem.New(problem.Invalid, "must be a text or an object")
+	}
+	*d = Document(bytes.Clone(raw)) // JSON is YAML
+	return nil
+}
+
+// The events.
+const (
+	created = "created"
+	started = "started"
+	stopped = "stopped"
+	deleted = "deleted"
+)
+
+// Check finds everything that is missing.
+func (e *Event) Check() error {
+	var faults problem.Faults
+	instance(&faults, e.Instance)
+	if e.Service == "" {
+		faults.Add("service", 0, "is required")
+	}
+	if e.Event == "" {
+		e.Event = created // as the contract has it
+	}
+	if !slices.Contains([]string{created, started, stopped, deleted}, e.Event) {
+		faults.Add("event", 0, "must be created, started, stopped or deleted")
+	}
+	if e.Event == created && len(e.Descriptor) == 0 {
+		faults.Add("app_descriptor", 0, "is required when an application is created")
+	}
+	callback(&faults, "callback", e.Callback)
+	return faults.Err("the event is not valid")
+}
+
+func instance(faults *problem.Faults, text string) {
+	switch {
+	case text == "":
+		faults.Add("app_instance", 0, "is required")
+	case len(text) > 255 || strings.ContainsRune(text, 0):
+		faults.Add("app_instance", 0, "is no name of an instance")
+	}
+}
+
+func callback(faults *problem.Faults, path string, c *registry.Callback) {
+	if c == nil {
+		return
+	}
+	if c.URI == "" {
+		faults.Add(path+".uri", 0, "is required")
+	}
+	if !slices.Contains([]string{"GET", "POST", "PUT", "DELETE"}, strings.ToUpper(c.HTTPMethod)) {
+		faults.Add(path+".http_method", 0, "must be GET, POST, PUT or DELETE")
+	}
+}
+
+// Apply carries the event out. Twice is as good as once.
+func (e *Event) Apply(ctx context.Context, tx *store.Tx, c Config, render policies.Renderer) error {
+	switch e.Event {
+	case created:
+		return makeAll(ctx, tx, c, e.Descriptor, e.Instance, e.Callback, render)
+	case started:
+		return policies.Resume(ctx, tx, e.Instance, true)
+	case stopped:
+		return policies.Pause(ctx, tx, e.Instance)
+	}
+	return policies.Remove(ctx, tx, e.Instance)
+}
+
+// Deployed is the older call.
+type Deployed struct {
+	Descriptor Document           `json:"app_descriptor"`
+	Instance   string             `json:"app_instance"`
+	Action     *registry.Callback `json:"common_action"`
+	Service    string             `json:"service"`
+}
+
+// Check finds everything that is missing.
+func (d *Deployed) Check() error {
+	var faults problem.Faults
+	instance(&faults, d.Instance)
+	if len(d.Descriptor) == 0 {
+		faults.Add("app_descriptor", 0, "is required")
+	}
+	if d.Action == nil {
+		faults.Add("common_action", 0, "is required")
+	}
+	if d.Service == "" {
+		faults.Add("service", 0, "is required")
+	}
+	callback(&faults, "common_action", d.Action)
+	return faults.Err("the request is not valid")
+}
+
+// Apply makes the policies, and has them watched if activate.
+func (d *Deployed) Apply(ctx context.Context, tx *store.Tx, c Config, render policies.Renderer, activate bool) error {
+	if err := makeAll(ctx, tx, c, d.Descriptor, d.Instance, d.Action, render); err != nil || !activate {
+		return err
+	}
+	return policies.Resume(ctx, tx, d.Instance, false)
+}
+
+func makeAll(
+	ctx context.Context, tx *store.Tx, c Config, document []byte, instance string, callback *registry.Callback,
+	render policies.Renderer,
+) error {
+	parsed, err := descriptor.ParseHeader(document)
+	if err != nil {
+		return err
+	}
+	ours, err := isOurs(ctx, tx, instance)
+	if err != nil {
+		return err
+	}
+	if ours { // its own events have made them, or are about to
+		return policies.Follow(ctx, tx, uuid.MustParse(instance), render)
+	}
+	wanted, err := registry.FromDescriptor(parsed, instance, parsed.Name)
+	if err != nil {
+		return err
+	}
+	for i := range wanted {
+		if callback != nil {
+			c.direct(callback, &wanted[i])
+		}
+		if err := policies.Make(ctx, tx, wanted[i], policies.FromService, 0, render); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func isOurs(ctx context.Context, tx *store.Tx, instance string) (bool, error) {
+	id, err := uuid.Parse(instance)
+	if err != nil {
+		return false, nil //nolint:nilerr // other job managers name instances otherwise
+	}
+	_, err = application.Get(ctx, tx, id)
+	if problem.KindOf(err) == problem.NotFound {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// direct makes the action of the policy call who was named.
+func (c Config) direct(callback *registry.Callback, p *registry.Policy) {
+	callback.Apply(p, c.JobManager)
+	if c.JobManager == "" {
+		p.Action.URL = "" // nobody else is known
+	}
+}

@@ -1,0 +1,175 @@
+package policies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// ActionStatus is what became of an action.
+type ActionStatus string
+
+// The statuses. A held action is tried again; done and skipped ones are over.
+const (
+	Pending ActionStatus = "pending"
+	Held    ActionStatus = "held"
+	Done    ActionStatus = "done"
+	Skipped ActionStatus = "skipped"
+)
+
+// Action is what is to be done about one violation.
+type Action struct {
+	ID          uuid.UUID          `db:"id"`
+	PolicyID    uuid.UUID          `db:"policy_id"`
+	Instance    string             `db:"instance"`
+	Component   string             `db:"component"`
+	Remediation string             `db:"remediation"`
+	Status      ActionStatus       `db:"status"`
+	Detail      string             `db:"detail"`
+	Violation   registry.Violation `db:"violation"`
+	StartedAt   time.Time          `db:"started_at"`
+	ReceivedAt  time.Time          `db:"received_at"`
+	JudgedAt    time.Time          `db:"judged_at"`
+}
+
+const selectAction = `select id, policy_id, instance, component, remediation, status, detail, violation, started_at,
+received_at, judged_at from policy_actions where id = $1 for update`
+
+// LockAction returns the action of a violation and keeps it for this transaction; nil when there is none.
+func LockAction(ctx context.Context, tx *store.Tx, violation uuid.UUID) (*Action, error) {
+	rows, err := tx.Query(ctx, selectAction, violation)
+	if err != nil {
+		return nil, fmt.Errorf("read action: %w", err)
+	}
+	a, err := pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[Action])
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read action: %w", err)
+	}
+	return a, nil
+}
+
+// Over reports whether nothing is left to do.
+func (a *Action) Over() bool { return a.Status == Done || a.Status == Skipped }
+
+// Finish ends the action.
+func (a *Action) Finish(ctx context.Context, tx *store.Tx, status ActionStatus, detail string) error {
+	a.Status, a.Detail = status, brief(detail)
+	_, err := tx.Exec(ctx, `update policy_actions set status = $2, detail = $3, acted_at = clock_timestamp(),
+held_until = null where id = $1`, a.ID, status, a.Detail)
+	if err != nil {
+		return fmt.Errorf("finish action: %w", err)
+	}
+	if status != Skipped {
+		return nil
+	}
+	return a.tell(ctx, tx, "policy.skipped", "policy "+a.Violation.PolicyName+": nothing was done: "+a.Detail)
+}
+
+// hold puts the action off; history says why, once for each reason.
+func (a *Action) hold(ctx context.Context, tx *store.Tx, until time.Time, detail string) error {
+	again := a.Status == Held && a.Detail == detail
+	a.Status, a.Detail = Held, detail
+	_, err := tx.Exec(ctx, `update policy_actions set status = 'held', detail = $2, held_until = $3 where id = $1`, a.ID,
+		detail, until)
+	if err != nil {
+		return fmt.Errorf("hold action: %w", err)
+	}
+	if again {
+		return nil
+	}
+	message := fmt.Sprintf("policy %s: %s is held back: %s; tried again after %s", a.Violation.PolicyName, a.Remediation,
+		detail, until.UTC().Format(time.TimeOnly))
+	return a.tell(ctx, tx, "policy.held", message)
+}
+
+func (a *Action) tell(ctx context.Context, tx *store.Tx, event, message string) error {
+	return history.Record(ctx, tx, history.Entry{
+		ApplicationID: instanceID(a.Instance), Component: a.Component, Event: event, Message: message,
+	})
+}
+
+// Brakes keep remediations from chasing each other.
+type Brakes struct {
+	// Cooldown is how long a component is left alone after a remediation.
+	Cooldown time.Duration `envconfig:"POLICY_COOLDOWN" default:"60s"`
+	// MovesPerHour is how often the components of one application may be moved.
+	MovesPerHour int `envconfig:"POLICY_MOVES_PER_HOUR" default:"10"`
+}
+
+const (
+	lastAction = `select max(acted_at) from policy_actions where status = 'done' and instance = $1 and component = $2
+and remediation not in ('', 'none') and id <> $3`
+
+	recentMoves = `select count(*), min(acted_at) from policy_actions where status = 'done' and instance = $1
+and remediation = $2 and acted_at > now() - interval '1 hour'`
+)
+
+// Brake holds the action back when its component was just changed, or its application was moved too often. Two actions
+// of one application wait for each other here.
+func (a *Action) Brake(ctx context.Context, tx *store.Tx, b Brakes) (held bool, err error) {
+	if a.Instance == "" {
+		return false, nil
+	}
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 3))`, a.Instance); err != nil {
+		return false, fmt.Errorf("lock actions: %w", err)
+	}
+	var last *time.Time
+	if err := tx.QueryRow(ctx, lastAction, a.Instance, a.Component, a.ID).Scan(&last); err != nil {
+		return false, fmt.Errorf("read actions: %w", err)
+	}
+	if last != nil && time.Since(*last) < b.Cooldown {
+		return true, a.hold(ctx, tx, last.Add(b.Cooldown), fmt.Sprintf("%s was changed less than %s ago", a.Component, b.Cooldown))
+	}
+	if a.Remediation != reallocate || b.MovesPerHour <= 0 {
+		return false, nil
+	}
+	var moves int
+	var first *time.Time
+	if err := tx.QueryRow(ctx, recentMoves, a.Instance, reallocate).Scan(&moves, &first); err != nil {
+		return false, fmt.Errorf("read actions: %w", err)
+	}
+	if moves < b.MovesPerHour || first == nil {
+		return false, nil
+	}
+	return true, a.hold(ctx, tx, first.Add(time.Hour), fmt.Sprintf("the application was moved %d times within an hour", moves))
+}
+
+// reallocate is the remediation that moves.
+const reallocate = "reallocate"
+
+const selectDue = `select a.id, a.policy_id from policy_actions a where a.status = 'held' and a.held_until <= now()
+order by a.held_until limit 1000`
+
+// Release announces anew every held action whose time has come.
+func Release(ctx context.Context, db *store.DB) (int, error) {
+	rows, err := db.Query(ctx, selectDue)
+	if err != nil {
+		return 0, fmt.Errorf("find held actions: %w", err)
+	}
+	type due struct{ Violation, Policy uuid.UUID }
+	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[due])
+	if err != nil {
+		return 0, fmt.Errorf("find held actions: %w", err)
+	}
+	for _, d := range found {
+		err := db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Emit(ctx, events.PolicyViolated, d.Policy.String(), events.Policy{ID: d.Policy, Violation: &d.Violation})
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return len(found), nil
+}

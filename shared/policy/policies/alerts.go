@@ -1,0 +1,171 @@
+package policies
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Alert is one alert of a webhook, in the words of Alertmanager.
+type Alert struct {
+	Status      string            `json:"status"` // firing or resolved
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+	StartsAt    time.Time         `json:"startsAt"`
+	EndsAt      time.Time         `json:"endsAt"`
+	Fingerprint string            `json:"fingerprint"`
+}
+
+// The states of an alert.
+const (
+	Firing   = "firing"
+	Resolved = "resolved"
+)
+
+// Received counts what a webhook brought.
+type Received struct {
+	New      int `json:"new"`      // announced
+	Repeated int `json:"repeated"` // heard of before
+	Ignored  int `json:"ignored"`  // about no policy of ours
+}
+
+const (
+	insertAlert = `insert into policy_alerts (policy_id, fingerprint, starts_at, status, known, labels)
+values ($1, $2, $3, $4, $5, $6) on conflict do nothing`
+	isKnown = `select exists (select 1 from policies where id = $1 and deleted_at is null)`
+)
+
+// Receive records the alerts and announces those that were not heard of before. Alerts that name no policy of ours are
+// recorded too, once, and mean nothing.
+func Receive(ctx context.Context, tx *store.Tx, alerts []Alert) (Received, error) {
+	var r Received
+	at := now()
+	for _, a := range ordered(alerts) {
+		id, known := uuid.Nil, false
+		if parsed, err := uuid.Parse(a.Annotations[registry.AnnotationID]); err == nil {
+			id = parsed
+			if err := tx.QueryRow(ctx, isKnown, id).Scan(&known); err != nil {
+				return r, fmt.Errorf("find policy: %w", err)
+			}
+		}
+		tag, err := tx.Exec(ctx, insertAlert, policyKey(a), a.Fingerprint, a.StartsAt, a.Status, known, a.Labels)
+		if err != nil {
+			return r, fmt.Errorf("record alert: %w", err)
+		}
+		switch {
+		case !known:
+			r.Ignored++
+		case tag.RowsAffected() == 0:
+			r.Repeated++
+		default:
+			r.New++
+			err := tx.Emit(ctx, events.AlertReceived, id.String(), events.Alert{
+				Policy: id, Fingerprint: a.Fingerprint, Firing: a.Status == Firing, StartsAt: a.StartsAt, ReceivedAt: at,
+				Labels: a.Labels, Annotations: a.Annotations,
+			})
+			if err != nil {
+				return r, err
+			}
+		}
+	}
+	return r, nil
+}
+
+// ordered puts the alerts in the order of their keys, which two webhooks at the same time must share, and gives each a
+// fingerprint: older senders leave it out.
+func ordered(alerts []Alert) []Alert {
+	alerts = slices.Clone(alerts)
+	for i := range alerts {
+		if alerts[i].Fingerprint == "" {
+			alerts[i].Fingerprint = fingerprint(alerts[i].Labels)
+		}
+		alerts[i].StartsAt = alerts[i].StartsAt.UTC().Truncate(time.Microsecond)
+	}
+	slices.SortStableFunc(alerts, func(a, b Alert) int {
+		return slices.Compare(
+			[]string{policyKey(a), a.Fingerprint, a.StartsAt.Format(time.RFC3339Nano), a.Status},
+			[]string{policyKey(b), b.Fingerprint, b.StartsAt.Format(time.RFC3339Nano), b.Status})
+	})
+	return alerts
+}
+
+// policyKey is what the alert says about its policy, in bounds.
+func policyKey(a Alert) string {
+	return brief(a.Annotations[registry.AnnotationID])
+}
+
+func fingerprint(labels map[string]string) string {
+	sum := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		fmt.Fprintf(sum, "%d:%s=%d:%s;", len(name), name, len(labels[name]), labels[name])
+	}
+	return hex.EncodeToString(sum.Sum(nil))[:16]
+}
+
+// keepAlerts is how long a repeat of an alert is recognised. Alertmanager repeats an alert that still fires every few
+// hours, and those are renewed.
+const keepAlerts = 30 * 24 * time.Hour
+
+// Prune forgets alerts that nobody sends any more.
+func Prune(ctx context.Context, q store.Querier) error {
+	if _, err := q.Exec(ctx, `delete from policy_alerts where received_at < now() - $1::interval`, keepAlerts); err != nil {
+		return fmt.Errorf("prune alerts: %w", err)
+	}
+	return nil
+}
+
+// The bounds of an alert. Prometheus' own limits on labels are below them by default.
+const (
+	maxLabels  = 128
+	maxText    = 8 << 10
+	farAhead   = 24 * time.Hour
+	maxMessage = 10_000
+)
+
+// Check adds what is wrong with the alert, the i-th of its message. Clocks differ, so an instant in the near future is
+// none of it; one far ahead would make every later episode look old.
+func (a *Alert) Check(i int, faults *problem.Faults) {
+	at := fmt.Sprintf("alerts[%d]", i)
+	if i == maxMessage {
+		faults.Add("alerts", 0, "has more than %d entries", maxMessage)
+	}
+	if a.Status != Firing && a.Status != Resolved {
+		faults.Add(at+".status", 0, "must be firing or resolved")
+	}
+	switch {
+	case a.StartsAt.IsZero():
+		faults.Add(at+".startsAt", 0, "is required")
+	case time.Until(a.StartsAt) > farAhead || a.StartsAt.Year() < 2000:
+		faults.Add(at+".startsAt", 0, "is %s, which no clock shows", a.StartsAt.Format(time.RFC3339))
+	}
+	if len(a.Fingerprint) > 128 || !clean(a.Fingerprint) {
+		faults.Add(at+".fingerprint", 0, "is longer than 128 bytes or no text")
+	}
+	for name, texts := range map[string]map[string]string{"labels": a.Labels, "annotations": a.Annotations} {
+		if len(texts) > maxLabels {
+			faults.Add(at+"."+name, 0, "has more than %d entries", maxLabels)
+		}
+		for key, value := range texts {
+			if len(key)+len(value) > maxText || !clean(key) || !clean(value) {
+				faults.Add(at+"."+name, 0, "has an entry that is longer than %d bytes or no text", maxText)
+				break
+			}
+		}
+	}
+}
+
+// clean reports whether a text can be stored.
+func clean(s string) bool { return utf8.ValidString(s) && !strings.ContainsRune(s, 0) }

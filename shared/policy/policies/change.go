@@ -1,0 +1,151 @@
+package policies
+
+import (
+	"context"
+
+	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Create stores a policy, which must have been rendered, and activates it if asked to. fresh is false when the same one
+// is there already; another one of that name is Conflict.
+func Create(ctx context.Context, tx *store.Tx, p *Policy, activate bool) (stored *Policy, fresh bool, err error) {
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 2))`, p.ID); err != nil {
+		return nil, false, err
+	}
+	before, err := lockAny(ctx, tx, p.UUID())
+	switch {
+	case problem.KindOf(err) == problem.NotFound:
+	case err != nil:
+		return nil, false, err
+	case before.DeletedAt == nil && same(&before.Policy, &p.Policy):
+		return before, false, nil
+	case before.DeletedAt == nil:
+		return nil, false, problem.New(problem.Conflict, "there is another policy named %q of this application", p.Name)
+	default: // brought back: alerts of its former life stay old
+		p.State = before.State.Deactivate()
+	}
+	inserted, err := p.insert(ctx, tx)
+	if err != nil {
+		return nil, false, err
+	}
+	if !inserted {
+		return nil, false, problem.New(problem.Conflict, "there is another policy named %q of this application", p.Name)
+	}
+	if err := p.note(ctx, tx, registry.EventCreated, nil); err != nil {
+		return nil, false, err
+	}
+	if p.Status.RenderedSpec != nil {
+		if err := p.note(ctx, tx, registry.EventRendered, nil); err != nil {
+			return nil, false, err
+		}
+	}
+	if activate {
+		err = p.Activate(ctx, tx)
+	}
+	return p, true, err
+}
+
+// Activate has the policy watched. Twice is no fault: an enforced or violated policy stays as it is.
+func (p *Policy) Activate(ctx context.Context, tx *store.Tx) error {
+	if p.Active() && !p.Paused {
+		return nil
+	}
+	if !p.watched() {
+		return problem.New(problem.Conflict, "policy %q has no expression that could be watched", p.Name)
+	}
+	p.State, p.Paused = p.State.Activate(), false
+	if err := p.follow(ctx, tx); err != nil {
+		return err
+	}
+	return p.note(ctx, tx, registry.EventActivated, nil)
+}
+
+// Deactivate ends the watch. paused says that a person wants it so, and what the application does changes nothing then.
+func (p *Policy) Deactivate(ctx context.Context, tx *store.Tx, paused bool) error {
+	if !p.Active() {
+		if p.Paused == paused {
+			return nil
+		}
+		p.Paused = p.Paused || paused
+		return p.save(ctx, tx)
+	}
+	p.State, p.Paused = p.State.Deactivate(), paused
+	if err := p.follow(ctx, tx); err != nil {
+		return err
+	}
+	return p.note(ctx, tx, registry.EventDeactivated, nil)
+}
+
+// Update gives the policy another content, which must have been rendered; name and instance stay. A policy that is
+// watched is watched by its new rule.
+func (p *Policy) Update(ctx context.Context, tx *store.Tx, next registry.Policy, spec registry.Spec) error {
+	if p.Name != next.Name || p.Instance != next.Subject.AppInstance {
+		var faults problem.Faults
+		if p.Name != next.Name {
+			faults.Add("name", 0, "cannot be changed from %q", p.Name)
+		}
+		if p.Instance != next.Subject.AppInstance {
+			faults.Add("subject.appInstance", 0, "cannot be changed from %q", p.Instance)
+		}
+		return faults.Err("the policy is not valid")
+	}
+	if same(&p.Policy, &next) && p.Status.RenderedSpec != nil {
+		return nil
+	}
+	p.Subject, p.Spec, p.Action = next.Subject, next.Spec, next.Action
+	p.Variables, p.Properties = next.Variables, next.Properties
+	return p.renew(ctx, tx, spec, registry.EventRendered, nil)
+}
+
+// SetVariables gives the policy other variables, with the spec that they render to.
+func (p *Policy) SetVariables(
+	ctx context.Context, tx *store.Tx, variables registry.Variables, spec registry.Spec, details map[string]any,
+) error {
+	p.Variables = variables
+	return p.renew(ctx, tx, spec, registry.EventVariableSet, details)
+}
+
+// renew stores a new rendering. Alerts of the former rule are old then.
+func (p *Policy) renew(
+	ctx context.Context, tx *store.Tx, spec registry.Spec, typ registry.EventType, details map[string]any,
+) error {
+	p.Status.RenderedSpec = &spec
+	switch {
+	case !p.Active() && p.State.Phase == registry.Unknown:
+		p.State.Phase = registry.Inactive
+	case p.Active() && !p.watched():
+		p.State = p.State.Deactivate()
+	case p.Active():
+		p.State = p.State.Activate()
+	}
+	if err := p.follow(ctx, tx); err != nil {
+		return err
+	}
+	return p.note(ctx, tx, typ, details)
+}
+
+// unrenderable notes that the policy has no expression. It is unknown then, and nothing watches it.
+func (p *Policy) unrenderable(ctx context.Context, tx *store.Tx, cause error) error {
+	p.Status.RenderedSpec = nil
+	p.State = p.State.Deactivate()
+	p.State.Phase = registry.Unknown
+	if err := p.follow(ctx, tx); err != nil {
+		return err
+	}
+	return p.note(ctx, tx, registry.EventRenderingError, map[string]any{"error": brief(cause.Error())})
+}
+
+// Delete takes the policy away. Its row goes when its rule has gone.
+func (p *Policy) Delete(ctx context.Context, tx *store.Tx) error {
+	if p.DeletedAt != nil {
+		return nil
+	}
+	at := now()
+	p.State, p.DeletedAt = p.State.Deactivate(), &at
+	if err := p.follow(ctx, tx); err != nil {
+		return err
+	}
+	return p.note(ctx, tx, registry.EventDeleted, nil)
+}

@@ -1,0 +1,190 @@
+package policies
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Follow makes the policies of an application what its descriptor asks for, watched while the application is meant to
+// run. It looks at the application as it is now, so that late, doubled and reordered events come to the same.
+//
+// Between two versions of the descriptor it leaves alone what people changed: variables they set, policies they
+// deactivated or deleted.
+func Follow(ctx context.Context, tx *store.Tx, id uuid.UUID, render Renderer) error {
+	app, err := application.Lock(ctx, tx, id)
+	if problem.KindOf(err) == problem.NotFound {
+		return Remove(ctx, tx, id.String())
+	}
+	if err != nil {
+		return err
+	}
+	if app.Desired != application.Running {
+		return Pause(ctx, tx, id.String())
+	}
+	return ensure(ctx, tx, app, render)
+}
+
+// Remove takes away every policy about the application.
+func Remove(ctx context.Context, tx *store.Tx, instance string) error {
+	list, err := LockOfInstance(ctx, tx, instance)
+	if err != nil {
+		return err
+	}
+	for _, p := range list {
+		gone := p.DeletedAt != nil && p.RuleDone >= p.RuleWanted
+		p.Origin = FromService // no descriptor keeps a mark any more
+		switch {
+		case gone:
+			err = p.forget(ctx, tx)
+		case p.DeletedAt != nil:
+			err = p.follow(ctx, tx)
+		default:
+			err = p.Delete(ctx, tx)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Pause ends the watch of every policy about the application until it runs again.
+func Pause(ctx context.Context, tx *store.Tx, instance string) error {
+	list, err := LockOfInstance(ctx, tx, instance)
+	if err != nil {
+		return err
+	}
+	for _, p := range list {
+		if !p.Active() {
+			continue
+		}
+		if err := p.Deactivate(ctx, tx, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Resume has every policy about the application watched, also those a person deactivated if all.
+func Resume(ctx context.Context, tx *store.Tx, instance string, all bool) error {
+	list, err := LockOfInstance(ctx, tx, instance)
+	if err != nil {
+		return err
+	}
+	for _, p := range list {
+		if p.DeletedAt != nil || !p.watched() || (p.Paused && !all) {
+			continue
+		}
+		if err := p.Activate(ctx, tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func ensure(ctx context.Context, tx *store.Tx, app *application.Application, render Renderer) error {
+	parsed, err := descriptor.Parse([]byte(app.Descriptor))
+	if err != nil {
+		return fmt.Errorf("stored descriptor: %w", err)
+	}
+	list, err := LockOfInstance(ctx, tx, app.ID.String())
+	if err != nil {
+		return err
+	}
+	have := map[string]*Policy{}
+	for _, p := range list {
+		have[p.ID] = p
+	}
+	wanted, err := registry.FromDescriptor(parsed, app.ID.String(), app.Name)
+	if problem.KindOf(err) == problem.Invalid {
+		return refused(ctx, tx, app, list, err)
+	}
+	if err != nil {
+		return err
+	}
+	for i := range wanted {
+		if err := ensureOne(ctx, tx, have[wanted[i].ID], wanted[i], app.Version, render); err != nil {
+			return err
+		}
+		delete(have, wanted[i].ID)
+	}
+	for _, p := range list {
+		if have[p.ID] == nil || p.Origin != FromDescriptor || p.OriginVersion >= app.Version {
+			continue
+		}
+		p.Origin = FromAPI // the descriptor does not name it any more, so its row need not stay
+		if err := p.Delete(ctx, tx); err != nil {
+			return err
+		}
+	}
+	return Resume(ctx, tx, app.ID.String(), false)
+}
+
+// refused tells once for each version that the policies of a descriptor cannot be made.
+func refused(ctx context.Context, tx *store.Tx, app *application.Application, list []*Policy, cause error) error {
+	for _, p := range list { // of an older version: what they ask for is not wanted any more
+		if p.Origin == FromDescriptor && p.OriginVersion < app.Version {
+			if err := p.Delete(ctx, tx); err != nil {
+				return err
+			}
+		}
+	}
+	message := "its policies are not watched: " + brief(cause.Error())
+	const told = `select exists (select 1 from history where application_id = $1 and event = 'policy.refused' and message = $2)`
+	var before bool
+	if err := tx.QueryRow(ctx, told, app.ID, message).Scan(&before); err != nil || before {
+		return err
+	}
+	return history.Record(ctx, tx, history.Entry{ApplicationID: &app.ID, Event: "policy.refused", Message: message})
+}
+
+func ensureOne(
+	ctx context.Context, tx *store.Tx, p *Policy, want registry.Policy, version int64, render Renderer,
+) error {
+	switch {
+	case p == nil || (p.DeletedAt != nil && p.OriginVersion < version):
+		return Make(ctx, tx, want, FromDescriptor, version, render)
+	case p.DeletedAt != nil || p.OriginVersion >= version:
+		return nil
+	}
+	p.Origin, p.OriginVersion = FromDescriptor, version
+	if same(&p.Policy, &want) && p.State.Phase != registry.Unknown {
+		return p.save(ctx, tx)
+	}
+	spec, err := render(&want)
+	if problem.KindOf(err) == problem.Invalid {
+		p.Spec, p.Variables = want.Spec, want.Variables
+		return p.unrenderable(ctx, tx, err)
+	}
+	if err != nil {
+		return err
+	}
+	return p.Update(ctx, tx, want, spec)
+}
+
+// Make stores the policy that a descriptor asks for, not yet watched. One that cannot be rendered is kept too, with the
+// reason: whoever looks for it finds out.
+func Make(
+	ctx context.Context, tx *store.Tx, want registry.Policy, origin Origin, version int64, render Renderer,
+) error {
+	p := New(want, origin)
+	p.OriginVersion = version
+	unclear := p.Render(render)
+	if unclear != nil && problem.KindOf(unclear) != problem.Invalid {
+		return unclear
+	}
+	_, fresh, err := Create(ctx, tx, p, false)
+	if err != nil || !fresh || unclear == nil {
+		return err
+	}
+	return p.unrenderable(ctx, tx, unclear)
+}

@@ -1,0 +1,115 @@
+package policies
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Judge changes the policy by what an alert says. The first notice of an episode announces a violation, whatever its
+// number and order; the end of the last open one announces that the policy is kept again. It reports the policy that was
+// resolved, for whoever has to undo something; nil otherwise.
+func Judge(ctx context.Context, tx *store.Tx, a events.Alert) (resolved *Policy, err error) {
+	p, err := Lock(ctx, tx, a.Policy)
+	if problem.KindOf(err) == problem.NotFound {
+		return nil, nil // deleted while it was firing
+	}
+	if err != nil {
+		return nil, err
+	}
+	before := p.State.Phase
+	if before == registry.Unknown {
+		return nil, nil // it has no rule: the alert is of one that is gone
+	}
+	notice := registry.Notice{Fingerprint: a.Fingerprint, StartsAt: a.StartsAt, Firing: a.Firing}
+	state, outcome := p.State.Judge(notice, p.Properties.Oneoff)
+	p.State = state
+	if err := p.save(ctx, tx); err != nil {
+		return nil, err
+	}
+	switch outcome.Verdict {
+	case registry.NewEpisode:
+		return nil, p.violated(ctx, tx, a)
+	case registry.AllResolved:
+		return p, p.resolved(ctx, tx, a)
+	case registry.NoChange:
+	}
+	return nil, nil
+}
+
+// violations separates the ids of violations from all other derived ids.
+var violations = uuid.MustParse("0d6f9f0e-3a7b-5c55-8d53-6f1f7d1c2ab4")
+
+// ViolationID is the id of an episode: the same for each notice of it.
+func ViolationID(policy uuid.UUID, fingerprint string, start time.Time) uuid.UUID {
+	return uuid.NewSHA1(violations, []byte(policy.String()+"\x00"+fingerprint+"\x00"+start.UTC().Format(time.RFC3339Nano)))
+}
+
+const insertAction = `insert into policy_actions (id, policy_id, instance, component, remediation, violation, started_at,
+received_at) values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing`
+
+func (p *Policy) violated(ctx context.Context, tx *store.Tx, a events.Alert) error {
+	id := ViolationID(p.UUID(), a.Fingerprint, a.StartsAt)
+	v, err := p.Violation(id.String(), a.Labels, a.Annotations)
+	if err != nil { // nobody can say what it is about, so nothing is done
+		details := map[string]any{"error": brief(err.Error())}
+		if err := p.note(ctx, tx, registry.EventRenderingError, details); err != nil {
+			return err
+		}
+		return p.tell(ctx, tx, "", "policy.unclear", "an alert of policy "+p.Name+" is not acted upon: "+brief(err.Error()))
+	}
+	details := map[string]any{"currentValue": brief(v.CurrentValue), "violation": id.String()}
+	if v.Threshold != nil {
+		details["threshold"] = *v.Threshold
+	}
+	if err := p.note(ctx, tx, registry.EventViolated, details); err != nil {
+		return err
+	}
+	component := v.Subject.AppComponent
+	message := fmt.Sprintf("policy %s is violated (value %s)", p.Name, brief(v.CurrentValue))
+	if err := p.tell(ctx, tx, component, "policy.fired", message); err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, insertAction, id, p.UUID(), v.Subject.AppInstance, component, p.Action.Remediation(), v, a.StartsAt,
+		a.ReceivedAt)
+	if err != nil {
+		return fmt.Errorf("store action: %w", err)
+	}
+	return p.announce(ctx, tx, events.PolicyViolated, component, &id)
+}
+
+func (p *Policy) resolved(ctx context.Context, tx *store.Tx, a events.Alert) error {
+	if err := p.note(ctx, tx, registry.EventResolved, nil); err != nil {
+		return err
+	}
+	if err := p.tell(ctx, tx, "", "policy.resolved", "policy "+p.Name+" is kept again"); err != nil {
+		return err
+	}
+	return p.announce(ctx, tx, events.PolicyResolved, a.Labels["icos_app_component"], nil)
+}
+
+// tell writes into the history of the application that the policy is about.
+func (p *Policy) tell(ctx context.Context, tx *store.Tx, component, event, message string) error {
+	return history.Record(ctx, tx, history.Entry{
+		ApplicationID: p.application(), Component: component, Event: event, Message: message,
+	})
+}
+
+// application is the application of ours that the policy is about; nil when it is about anything else.
+func (p *Policy) application() *uuid.UUID { return instanceID(p.Instance) }
+
+func instanceID(instance string) *uuid.UUID {
+	id, err := uuid.Parse(instance)
+	if err != nil || len(instance) != 36 {
+		return nil
+	}
+	return &id
+}

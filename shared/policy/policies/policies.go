@@ -1,0 +1,155 @@
+// Package policies keeps policies: their rows, what happened to them, the alerts that were heard of and what was done
+// about each violation.
+//
+// Whatever changes a policy goes through a transaction of the store that also notes it among the policy's events and
+// announces it. The alert rule of a policy lives outside Postgres. A transaction only raises the number of changes that
+// the rule store has to follow and announces PolicyChanged; the reaction to that carries the rule over (Sync), named by
+// the policy, while it holds the row. So a crash anywhere leaves either a repeat of the same rule or nothing to do.
+//
+// PromQL is made by the caller (a Renderer), since its parser is heavy and most functions need none.
+package policies
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Renderer makes the spec that is watched of a policy. The error is Invalid.
+type Renderer func(*registry.Policy) (registry.Spec, error)
+
+// Origin is who asked for a policy.
+type Origin string
+
+// The origins.
+const (
+	FromAPI        Origin = "api"
+	FromDescriptor Origin = "descriptor" // of an application of ours; kept as the descriptor has it
+	FromService    Origin = "service"    // a job manager told us about its application
+)
+
+// Policy is a policy with what only the store knows.
+type Policy struct {
+	registry.Policy
+	Instance      string // whose application it is about; empty for hosts and for all
+	Origin        Origin
+	OriginVersion int64 // of the descriptor
+	State         registry.State
+	Paused        bool // deactivated by hand: what its application does changes nothing then
+	RuleWanted    int64
+	RuleDone      int64
+	RuleFile      string
+	Version       int64
+	CreatedAt     time.Time
+	UpdatedAt     time.Time
+	DeletedAt     *time.Time
+}
+
+// definition is what a user says of a policy beside its name.
+type definition struct {
+	Subject    registry.Subject    `json:"subject"`
+	Spec       registry.Spec       `json:"spec"`
+	Action     registry.Action     `json:"action"`
+	Variables  registry.Variables  `json:"variables"`
+	Properties registry.Properties `json:"properties"`
+}
+
+func defined(p *registry.Policy) definition {
+	return definition{p.Subject, p.Spec, p.Action, p.Variables, p.Properties}
+}
+
+// same reports whether two policies say the same.
+func same(a, b *registry.Policy) bool {
+	left, errLeft := json.Marshal(defined(a))
+	right, errRight := json.Marshal(defined(b))
+	return errLeft == nil && errRight == nil && a.Name == b.Name && string(left) == string(right)
+}
+
+// New returns the policy as it will be stored. The id is derived from instance and name, so that the same policy made
+// twice is one.
+func New(p registry.Policy, origin Origin) *Policy {
+	p.Defaults()
+	instance := p.Subject.AppInstance
+	p.ID = registry.ID(instance, p.Name)
+	return &Policy{
+		Policy: p, Instance: instance, Origin: origin, State: registry.State{Phase: registry.Inactive},
+	}
+}
+
+// UUID is the policy's id.
+func (p *Policy) UUID() uuid.UUID { return uuid.MustParse(p.ID) }
+
+// Active reports whether it is watched, or should be.
+func (p *Policy) Active() bool {
+	return p.DeletedAt == nil && (p.State.Phase == registry.Enforced || p.State.Phase == registry.Violated)
+}
+
+// Render fills in the rendered spec. What cannot be rendered is told by the error and leaves the policy as it was.
+func (p *Policy) Render(render Renderer) error {
+	spec, err := render(&p.Policy)
+	if err != nil {
+		return err
+	}
+	p.Status.RenderedSpec = &spec
+	return nil
+}
+
+// watched reports whether there is something that a rule can watch.
+func (p *Policy) watched() bool {
+	spec := p.Status.RenderedSpec
+	return spec != nil && spec.Type == registry.TelemetrySpec
+}
+
+// MarshalJSON writes the contract's PolicyRead with version, origin and the instants added.
+func (p *Policy) MarshalJSON() ([]byte, error) {
+	out := p.Policy
+	out.Status.Phase = p.State.Phase
+	return json.Marshal(struct {
+		registry.Policy
+		Origin    Origin    `json:"origin"`
+		Version   int64     `json:"version"`
+		Paused    bool      `json:"paused"`
+		CreatedAt time.Time `json:"createdAt"`
+		UpdatedAt time.Time `json:"updatedAt"`
+	}{out, p.Origin, p.Version, p.Paused, p.CreatedAt, p.UpdatedAt})
+}
+
+// note adds a line to the policy's events.
+func (p *Policy) note(ctx context.Context, tx *store.Tx, typ registry.EventType, details map[string]any) error {
+	if details == nil {
+		details = map[string]any{}
+	}
+	_, err := tx.Exec(ctx, `insert into policy_events (policy_id, type, details) values ($1, $2, $3)`, p.UUID(), typ, details)
+	if err != nil {
+		return fmt.Errorf("note %s: %w", typ, err)
+	}
+	return nil
+}
+
+// announce tells the others about the policy.
+func (p *Policy) announce(ctx context.Context, tx *store.Tx, typ, component string, violation *uuid.UUID) error {
+	return tx.Emit(ctx, typ, p.ID, events.Policy{
+		ID: p.UUID(), Name: p.Name, Instance: p.Instance, Component: component, Violation: violation,
+	})
+}
+
+// follow makes the rule store follow the policy.
+func (p *Policy) follow(ctx context.Context, tx *store.Tx) error {
+	p.RuleWanted++
+	if err := p.save(ctx, tx); err != nil {
+		return err
+	}
+	return p.announce(ctx, tx, events.PolicyChanged, "", nil)
+}
+
+func unknown(id string) error {
+	return problem.New(problem.NotFound, "there is no policy %s", id)
+}

@@ -1,0 +1,310 @@
+package policies
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+const columns = `id, name, instance, origin, origin_version, definition, rendered, phase, paused, state, rule_wanted,
+rule_done, rule_file, version, created_at, updated_at, deleted_at`
+
+const (
+	selectOne = `select ` + columns + ` from policies where id = $1`
+
+	selectList = `select ` + columns + ` from policies where deleted_at is null and (created_at, id) > ($1, $2)
+and ($3 = '' or instance = $3 or definition -> 'subject' ->> 'appName' = $3)
+and ($4 = '' or definition -> 'subject' ->> 'type' = $4 or definition -> 'subject' ->> 'appComponent' = $4
+  or definition -> 'subject' ->> 'hostId' = $4)
+and ($5 = '' or phase = $5) and ($6 = '' or name = $6) and ($7 = '' or strpos(lower(name), lower($7)) > 0)
+order by created_at, id limit $8`
+
+	selectOfInstance = `select ` + columns + ` from policies where instance = $1 order by created_at, id for update`
+
+	selectEvents = `select policy_id, type, at, details from (
+  select *, row_number() over (partition by policy_id order by id desc) as nth from policy_events where policy_id = any($1)
+) newest where nth <= $2 order by id`
+
+	upsert = `insert into policies (id, name, instance, origin, origin_version, definition, rendered, phase, paused, state,
+rule_wanted, rule_done, rule_file) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+on conflict (id) do update set origin = $4, origin_version = $5, definition = $6, rendered = $7, phase = $8, paused = $9,
+  state = $10, rule_wanted = policies.rule_wanted + 1, version = policies.version + 1, created_at = now(),
+  updated_at = now(), deleted_at = null where policies.deleted_at is not null
+returning rule_wanted, rule_done, rule_file, version, created_at, updated_at`
+
+	update = `update policies set origin = $2, origin_version = $3, definition = $4, rendered = $5, phase = $6,
+paused = $7, state = $8, rule_wanted = $9, rule_done = $10, rule_file = $11, deleted_at = $12, version = version + 1,
+updated_at = now() where id = $1 returning version, updated_at`
+
+	countPhases = `select phase, count(*) from policies where deleted_at is null group by phase`
+)
+
+// newestEvents is how many lines of its life a policy shows.
+const newestEvents = 50
+
+// Get returns the policy with its newest events. The error is NotFound, also for one that was deleted.
+func Get(ctx context.Context, q store.Querier, id uuid.UUID) (*Policy, error) {
+	p, err := one(ctx, q, selectOne, id)
+	if err != nil {
+		return nil, err
+	}
+	if p.DeletedAt != nil {
+		return nil, unknown(id.String())
+	}
+	return p, p.readEvents(ctx, q)
+}
+
+// Lock returns the policy without its events and keeps it for this transaction. The error is NotFound.
+func Lock(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Policy, error) {
+	p, err := lockAny(ctx, tx, id)
+	if err != nil {
+		return nil, err
+	}
+	if p.DeletedAt != nil {
+		return nil, unknown(id.String())
+	}
+	return p, nil
+}
+
+// lockAny is Lock that also finds what was deleted.
+func lockAny(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Policy, error) {
+	return one(ctx, tx, selectOne+` for update`, id)
+}
+
+// Filter selects policies; an empty field selects all.
+type Filter struct {
+	App     string // name or instance
+	Subject string // type, component or host
+	Phase   string
+	Name    string
+	Search  string // part of a name, in any case
+}
+
+// List returns a page of policies with their newest events, oldest first.
+func List(ctx context.Context, q store.Querier, f Filter, page function.Page) ([]*Policy, error) {
+	list, err := many(ctx, q, selectList, page.After.At, page.After.ID, f.App, f.Subject, f.Phase, f.Name, f.Search,
+		page.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return list, readEvents(ctx, q, list)
+}
+
+// LockOfInstance returns the policies about one application, also those deleted by hand, and keeps them.
+func LockOfInstance(ctx context.Context, tx *store.Tx, instance string) ([]*Policy, error) {
+	return many(ctx, tx, selectOfInstance, instance)
+}
+
+// OfInstance returns the policies about one application with their events.
+func OfInstance(ctx context.Context, q store.Querier, instance string) ([]*Policy, error) {
+	list, err := many(ctx, q, `select `+columns+` from policies where instance = $1 and deleted_at is null
+order by created_at, id`, instance)
+	if err != nil {
+		return nil, err
+	}
+	return list, readEvents(ctx, q, list)
+}
+
+// Stats counts policies by phase.
+type Stats struct {
+	Total    int64 `json:"total"`
+	Active   int64 `json:"active"`
+	Inactive int64 `json:"inactive"`
+	Enforced int64 `json:"enforced"`
+	Violated int64 `json:"violated"`
+	Unknown  int64 `json:"unknown"`
+}
+
+// Count returns the stats.
+func Count(ctx context.Context, q store.Querier) (Stats, error) {
+	rows, err := q.Query(ctx, countPhases)
+	if err != nil {
+		return Stats{}, fmt.Errorf("count policies: %w", err)
+	}
+	var s Stats
+	var phase registry.Phase
+	var n int64
+	_, err = pgx.ForEachRow(rows, []any{&phase, &n}, func() error {
+		s.Total += n
+		switch phase {
+		case registry.Enforced:
+			s.Enforced = n
+		case registry.Violated:
+			s.Violated = n
+		case registry.Inactive:
+			s.Inactive = n
+		case registry.Unknown:
+			s.Unknown = n
+		}
+		return nil
+	})
+	s.Active = s.Enforced + s.Violated
+	if err != nil {
+		return Stats{}, fmt.Errorf("count policies: %w", err)
+	}
+	return s, nil
+}
+
+func one(ctx context.Context, q store.Querier, sql string, id uuid.UUID) (*Policy, error) {
+	rows, err := q.Query(ctx, sql, id)
+	if err != nil {
+		return nil, fmt.Errorf("read policy: %w", err)
+	}
+	p, err := pgx.CollectExactlyOneRow(rows, scan)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, unknown(id.String())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read policy: %w", err)
+	}
+	return p, nil
+}
+
+func many(ctx context.Context, q store.Querier, sql string, args ...any) ([]*Policy, error) {
+	rows, err := q.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, fmt.Errorf("read policies: %w", err)
+	}
+	list, err := pgx.CollectRows(rows, scan)
+	if err != nil {
+		return nil, fmt.Errorf("read policies: %w", err)
+	}
+	return list, nil
+}
+
+func scan(row pgx.CollectableRow) (*Policy, error) {
+	var p Policy
+	var id uuid.UUID
+	var d definition
+	var rendered []byte
+	var phase registry.Phase
+	err := row.Scan(&id, &p.Name, &p.Instance, &p.Origin, &p.OriginVersion, &d, &rendered, &phase, &p.Paused, &p.State,
+		&p.RuleWanted, &p.RuleDone, &p.RuleFile, &p.Version, &p.CreatedAt, &p.UpdatedAt, &p.DeletedAt)
+	if err != nil {
+		return nil, err
+	}
+	p.ID, p.State.Phase = id.String(), phase
+	p.Subject, p.Spec, p.Action, p.Variables, p.Properties = d.Subject, d.Spec, d.Action, d.Variables, d.Properties
+	p.Defaults()
+	p.Status.Phase = phase
+	if len(rendered) > 0 {
+		p.Status.RenderedSpec = new(registry.Spec)
+		if err := json.Unmarshal(rendered, p.Status.RenderedSpec); err != nil {
+			return nil, err
+		}
+	}
+	if p.RuleFile != "" {
+		p.Status.MeasurementBackends[registry.DefaultBackend] = registry.Backend{Service: "prometheus", RuleFile: p.RuleFile}
+	}
+	return &p, nil
+}
+
+func (p *Policy) readEvents(ctx context.Context, q store.Querier) error {
+	return readEvents(ctx, q, []*Policy{p})
+}
+
+func readEvents(ctx context.Context, q store.Querier, list []*Policy) error {
+	if len(list) == 0 {
+		return nil
+	}
+	ids := make([]uuid.UUID, len(list))
+	byID := map[uuid.UUID]*Policy{}
+	for i, p := range list {
+		ids[i], byID[p.UUID()] = p.UUID(), p
+	}
+	rows, err := q.Query(ctx, selectEvents, ids, newestEvents)
+	if err != nil {
+		return fmt.Errorf("read policy events: %w", err)
+	}
+	var id uuid.UUID
+	var e registry.Event
+	_, err = pgx.ForEachRow(rows, []any{&id, (*string)(&e.Type), &e.Timestamp, &e.Details}, func() error {
+		p := byID[id]
+		p.Status.Events = append(p.Status.Events, e)
+		e = registry.Event{}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read policy events: %w", err)
+	}
+	return nil
+}
+
+// insert stores a new policy, or brings one back that was deleted. fresh is false when there is one already.
+func (p *Policy) insert(ctx context.Context, tx *store.Tx) (fresh bool, err error) {
+	err = tx.QueryRow(ctx, upsert, p.UUID(), p.Name, p.Instance, p.Origin, p.OriginVersion, defined(&p.Policy), p.rendered(),
+		p.State.Phase, p.Paused, p.State, p.RuleWanted, p.RuleDone, p.RuleFile).
+		Scan(&p.RuleWanted, &p.RuleDone, &p.RuleFile, &p.Version, &p.CreatedAt, &p.UpdatedAt)
+	if errors.Is(err, pgx.ErrNoRows) || store.IsUniqueViolation(err, "policies_name_idx") {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("store policy: %w", err)
+	}
+	return true, nil
+}
+
+func (p *Policy) save(ctx context.Context, tx *store.Tx) error {
+	err := tx.QueryRow(ctx, update, p.UUID(), p.Origin, p.OriginVersion, defined(&p.Policy), p.rendered(), p.State.Phase,
+		p.Paused, p.State, p.RuleWanted, p.RuleDone, p.RuleFile, p.DeletedAt).Scan(&p.Version, &p.UpdatedAt)
+	if err != nil {
+		return fmt.Errorf("store policy: %w", err)
+	}
+	return nil
+}
+
+// rendered returns the rendered spec as it is stored: a null where there is none.
+func (p *Policy) rendered() any {
+	if p.Status.RenderedSpec == nil {
+		return nil
+	}
+	return p.Status.RenderedSpec
+}
+
+// Phases lists what a policy can be, for those who ask for one.
+func Phases() []string {
+	return []string{
+		string(registry.Enforced), string(registry.Violated), string(registry.Inactive), string(registry.Unknown),
+	}
+}
+
+// now is the instant of a change, in the precision of the store.
+func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+
+// brief keeps a long text out of history.
+func brief(text string) string {
+	const most = 300
+	if len(text) > most {
+		text = text[:most] + "..."
+	}
+	return strings.ToValidUTF8(text, "?")
+}
+
+// SeenVersion reads which version of a policy the caller has seen: ?version=N; 0 when it does not say.
+func SeenVersion(r *http.Request) (int64, error) {
+	q := function.NewQuery(r, "version")
+	version := q.Int("version", 0, 1, math.MaxInt64)
+	return version, q.Err()
+}
+
+// LockSeen is Lock for a caller that has seen a version; another one is Conflict.
+func LockSeen(ctx context.Context, tx *store.Tx, id uuid.UUID, version int64) (*Policy, error) {
+	p, err := Lock(ctx, tx, id)
+	if err == nil && version != 0 && version != p.Version {
+		return nil, problem.New(problem.Conflict, "policy %q is at version %d now, not %d", p.Name, p.Version, version)
+	}
+	return p, err
+}

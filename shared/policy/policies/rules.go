@@ -1,0 +1,257 @@
+package policies
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Rules is where alert rules live.
+type Rules interface {
+	// Put makes or replaces the rule group of a policy and returns what the store calls it.
+	Put(ctx context.Context, group registry.RuleGroup) (file string, err error)
+	// Delete takes a rule group away; one that is not there is no error.
+	Delete(ctx context.Context, file string) error
+	// List returns every rule group by its file.
+	List(ctx context.Context) (map[string]registry.RuleGroup, error)
+}
+
+// Sync makes the rule store follow the policy, as it is now and not as it was when someone asked. The row is held
+// meanwhile, so an older state never overwrites a newer one; a crash after the effect repeats it.
+func Sync(ctx context.Context, tx *store.Tx, rules Rules, id uuid.UUID) error {
+	p, err := lockAny(ctx, tx, id)
+	if problem.KindOf(err) == problem.NotFound {
+		return nil
+	}
+	if err != nil || p.RuleDone >= p.RuleWanted {
+		return err
+	}
+	former := p.RuleFile
+	p.RuleFile = ""
+	if p.Active() && p.watched() {
+		group, err := p.group()
+		if err != nil {
+			return err
+		}
+		if p.RuleFile, err = rules.Put(ctx, group); err != nil {
+			return err
+		}
+	}
+	if former != "" && former != p.RuleFile {
+		if err := rules.Delete(ctx, former); err != nil {
+			return err
+		}
+	}
+	return p.synced(ctx, tx)
+}
+
+// group is the rule group of the policy. A rules API knows a group by its name, and a name is taken once per application
+// only: where it does not hold the instance, the policy's id tells alike names apart.
+func (p *Policy) group() (registry.RuleGroup, error) {
+	g, err := p.RuleGroup()
+	if p.Instance == "" || !strings.Contains(p.Name, p.Instance) {
+		g.Name += " " + p.ID
+	}
+	return g, err
+}
+
+// synced notes how far the rule store has followed, and forgets a policy of which nothing is left. One that a person took
+// out of an application stays as a mark, or the next look at the descriptor would bring it back.
+func (p *Policy) synced(ctx context.Context, tx *store.Tx) error {
+	if p.DeletedAt != nil && p.Origin != FromDescriptor {
+		return p.forget(ctx, tx)
+	}
+	_, err := tx.Exec(ctx, `update policies set rule_done = $2, rule_file = $3 where id = $1`, p.UUID(), p.RuleWanted,
+		p.RuleFile)
+	if err != nil {
+		return fmt.Errorf("note the rule: %w", err)
+	}
+	return nil
+}
+
+func (p *Policy) forget(ctx context.Context, tx *store.Tx) error {
+	if _, err := tx.Exec(ctx, `delete from policies where id = $1`, p.UUID()); err != nil {
+		return fmt.Errorf("forget policy: %w", err)
+	}
+	return nil
+}
+
+// Repaired is what Reconcile found wrong.
+type Repaired struct{ Missing, Orphans, Late int }
+
+// Reconcile compares the rule store with the policies: a rule that is missing or differs is asked for again, one that
+// belongs to no active policy is taken away. Rules that name no policy are somebody else's.
+//
+// The rules are listed before the policies are read. A rule is made only after its policy was stored, so one whose policy
+// is not there then is an orphan for good.
+func Reconcile(ctx context.Context, db *store.DB, rules Rules) (Repaired, error) {
+	var r Repaired
+	listed, err := rules.List(ctx)
+	if err != nil {
+		return r, err
+	}
+	found := map[string]bool{} // by policy
+	for file, group := range listed {
+		id := owner(group)
+		if id == "" {
+			continue
+		}
+		fits, err := checkRule(ctx, db, rules, id, file, group)
+		if err != nil {
+			return r, err
+		}
+		if fits {
+			found[id] = true
+		} else {
+			r.Orphans++
+		}
+	}
+	r.Missing, err = askAgain(ctx, db, found)
+	if err != nil {
+		return r, err
+	}
+	r.Late, err = askLate(ctx, db)
+	return r, err
+}
+
+// owner is the policy that a group names; empty when it names none.
+func owner(group registry.RuleGroup) string {
+	for _, rule := range group.Rules {
+		if id := rule.Annotations[registry.AnnotationID]; id != "" {
+			return id
+		}
+	}
+	return ""
+}
+
+// checkRule takes an orphan away. fits is true for a rule that is, or is about to become, what its policy wants.
+func checkRule(
+	ctx context.Context, db *store.DB, rules Rules, id, file string, group registry.RuleGroup,
+) (fits bool, err error) {
+	err = db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		known, err := uuid.Parse(id)
+		if err != nil {
+			return rules.Delete(ctx, file)
+		}
+		p, err := lockAny(ctx, tx, known)
+		if problem.KindOf(err) == problem.NotFound {
+			return rules.Delete(ctx, file)
+		}
+		if err != nil {
+			return err
+		}
+		switch {
+		case p.RuleDone < p.RuleWanted: // it is being followed right now
+			fits = true
+		case p.Active() && p.RuleFile == file:
+			want, err := p.group()
+			if fits = err != nil || alike(want, group); fits {
+				return err
+			}
+			fits = true // asked for below, once
+			return p.follow(ctx, tx)
+		default:
+			return rules.Delete(ctx, file)
+		}
+		return nil
+	})
+	return fits, err
+}
+
+// alike compares what makes a rule fire, not how it is written down.
+func alike(a, b registry.RuleGroup) bool {
+	if len(a.Rules) != len(b.Rules) {
+		return false
+	}
+	for i := range a.Rules {
+		if a.Rules[i].Expr != b.Rules[i].Expr || !sameFor(a.Rules[i].For, b.Rules[i].For) {
+			return false
+		}
+	}
+	return true
+}
+
+// sameFor compares waiting times: none at all may be written in several ways.
+func sameFor(a, b string) bool {
+	none := func(s string) string {
+		if s == "" || s == "0" {
+			return "0s"
+		}
+		return s
+	}
+	return none(a) == none(b)
+}
+
+const selectFollowed = `select id from policies where deleted_at is null and phase in ('enforced', 'violated')
+and rule_done >= rule_wanted and rule_file <> '' order by id`
+
+// askAgain asks for every rule that should be in the store and was not found there.
+func askAgain(ctx context.Context, db *store.DB, found map[string]bool) (int, error) {
+	ids, err := collectIDs(ctx, db, selectFollowed)
+	if err != nil {
+		return 0, err
+	}
+	missing := 0
+	for _, id := range ids {
+		if found[id.String()] {
+			continue
+		}
+		missing++
+		err := db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+			p, err := lockAny(ctx, tx, id)
+			if problem.KindOf(err) == problem.NotFound {
+				return nil
+			}
+			if err != nil || !p.Active() {
+				return err
+			}
+			return p.follow(ctx, tx)
+		})
+		if err != nil {
+			return missing, err
+		}
+	}
+	return missing, nil
+}
+
+const selectLate = `select id from policies where rule_done < rule_wanted and updated_at < now() - $1::interval order by id`
+
+// late is when a change that the rule store has not followed counts as forgotten: the Broker has given up by then.
+const late = 5 * time.Minute
+
+func askLate(ctx context.Context, db *store.DB) (int, error) {
+	ids, err := collectIDs(ctx, db, selectLate, late)
+	if err != nil {
+		return 0, err
+	}
+	for _, id := range ids {
+		err := db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+			return tx.Emit(ctx, events.PolicyChanged, id.String(), events.Policy{ID: id})
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	return len(ids), nil
+}
+
+func collectIDs(ctx context.Context, q store.Querier, sql string, args ...any) ([]uuid.UUID, error) {
+	rows, err := q.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, fmt.Errorf("find policies: %w", err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	if err != nil {
+		return nil, fmt.Errorf("find policies: %w", err)
+	}
+	return ids, nil
+}

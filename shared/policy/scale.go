@@ -1,0 +1,95 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/match"
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+// ErrLimit is wrapped by the error of a remediation that the descriptor does not allow; a repeat does not help.
+var ErrLimit = errors.New("scaling limit")
+
+// defaultScaling holds where the descriptor says nothing: a violation may add a few copies, never remove the last.
+var defaultScaling = descriptor.Scaling{MinReplicas: 1, MaxReplicas: 5, Step: 1}
+
+// replicas returns how many copies the job has after the remediation. The error is Conflict, and wraps ErrLimit, when
+// that is out of the bounds of the descriptor.
+func replicas(app *descriptor.Application, j *job.Job, r job.Remediation) (int, error) {
+	bounds := defaultScaling
+	base := written(j)
+	bounds.MaxReplicas = max(bounds.MaxReplicas, base)
+	if c := app.Component(j.Component); c != nil && c.Scaling != nil {
+		bounds = *c.Scaling
+	}
+	step := max(bounds.Step, 1)
+	now := base
+	for _, done := range j.Remediations {
+		switch {
+		case done.Status == "Failed":
+		case done.Type == job.ScaleUp:
+			now = min(now+step, max(bounds.MaxReplicas, base))
+		case done.Type == job.ScaleDown:
+			now = max(now-step, min(bounds.MinReplicas, base))
+		}
+	}
+	next := min(now+step, bounds.MaxReplicas)
+	if r == job.ScaleDown {
+		next = max(now-step, bounds.MinReplicas)
+	}
+	if (r == job.ScaleUp && next <= now) || (r == job.ScaleDown && next >= now) {
+		return now, problem.Wrap(problem.Conflict, ErrLimit, "%s has %d replicas already; its descriptor allows %d to %d",
+			j.Component, now, bounds.MinReplicas, bounds.MaxReplicas)
+	}
+	return next, nil
+}
+
+// written is the number of copies that the objects of the job ask for.
+func written(j *job.Job) int {
+	most := 1
+	for _, c := range j.Instruction.Contents {
+		var object struct {
+			Spec struct {
+				Replicas *int `yaml:"replicas"`
+			} `yaml:"spec"`
+		}
+		if yaml.Unmarshal([]byte(c.YAML), &object) == nil && object.Spec.Replicas != nil {
+			most = max(most, *object.Spec.Replicas)
+		}
+	}
+	return most
+}
+
+// Settings is how remediations are carried out.
+type Settings struct {
+	match.Settings
+	// Conventional has scale-out and scale-in change replicas, and scale-up and scale-down the requests of containers, as
+	// the words are used elsewhere. The policies page of ICOS has it the other way round.
+	Conventional bool `envconfig:"SCALING_CONVENTIONAL"`
+}
+
+// meant returns the remediation in the words of ICOS.
+func (s Settings) meant(r job.Remediation) job.Remediation {
+	if !s.Conventional {
+		return r
+	}
+	switch r {
+	case job.ScaleOut:
+		return job.ScaleUp
+	case job.ScaleIn:
+		return job.ScaleDown
+	case job.ScaleUp:
+		return job.ScaleOut
+	case job.ScaleDown:
+		return job.ScaleIn
+	}
+	return r
+}
+
+// describe says what a scaling comes to.
+func describe(reason string, n int) string { return fmt.Sprintf("%s; %d replicas", reason, n) }

@@ -1,0 +1,157 @@
+// Package webhook calls addresses that users wrote down, and nothing behind our own walls.
+//
+// A name may resolve to anything, and to something else a moment later. So the check is on the address that is about to
+// be connected to: private, loopback, link-local, metadata and other special networks are refused there, unless a setting
+// allows them. Proxies are not used, redirects are not followed, and time and sizes are bounded.
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/credentials"
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+// Config is read from the environment by envconfig.
+type Config struct {
+	// Allow lists addresses, networks and host names that may be called although they are not public.
+	Allow   []string      `envconfig:"WEBHOOK_ALLOW"`
+	Timeout time.Duration `envconfig:"WEBHOOK_TIMEOUT" default:"8s"`
+	credentials.Config
+}
+
+// maxAnswer bounds what is read of an answer, which nobody looks at; maxHeader its header.
+const (
+	maxAnswer = 64 << 10
+	maxHeader = 32 << 10
+)
+
+var errRefused = errors.New("calls to this address are refused")
+
+// Client makes calls.
+type Client struct {
+	config  Config
+	allowed Allowed
+	http    *http.Client
+	trusted *http.Client // for host names that a setting allows
+	tokens  *credentials.Source
+}
+
+// New returns a client that has not dialled yet. Tokens are got through tokens, which is our own client; allowed host
+// names are called through it too, since a host may resolve them in its own way.
+func New(c Config, own *http.Client) (*Client, error) {
+	allowed, err := newAllowed(c.Allow)
+	if err != nil {
+		return nil, err
+	}
+	dialer := &net.Dialer{Timeout: c.Timeout, Control: allowed.control}
+	guarded := &http.Transport{
+		DialContext: dialer.DialContext, TLSHandshakeTimeout: c.Timeout, ResponseHeaderTimeout: c.Timeout,
+		MaxResponseHeaderBytes: maxHeader, DisableKeepAlives: true, DisableCompression: true,
+	}
+	return &Client{
+		config: c, allowed: allowed, tokens: credentials.New(c.Config, own),
+		http:    &http.Client{Transport: guarded, Timeout: c.Timeout, CheckRedirect: stay},
+		trusted: &http.Client{Transport: own.Transport, Timeout: c.Timeout, CheckRedirect: stay},
+	}, nil
+}
+
+// stay keeps a target from sending us elsewhere.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// Call is one call.
+type Call struct {
+	Method string
+	URL    string
+	ID     string            // names the call, so that its target can tell a repeat
+	Body   map[string]any    // of POST, PUT and DELETE, as JSON
+	Query  map[string]string // of GET
+	Token  bool              // send an access token for the target's audience
+}
+
+// Do makes the call. The error is Forbidden for a target that must not be called, else Unavailable: it may be well later.
+func (c *Client) Do(ctx context.Context, call Call) error {
+	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
+	defer cancel()
+	req, err := c.request(ctx, call)
+	if err != nil {
+		return err
+	}
+	client := c.http
+	if c.allowed.host(req.URL.Hostname()) {
+		client = c.trusted
+	}
+	resp, err := client.Do(req)
+	switch {
+	case errors.Is(err, errRefused):
+		return problem.Wrap(problem.Forbidden, err, "%s is not called: its address is private or special", req.URL.Host)
+	case err != nil:
+		return problem.Wrap(problem.Unavailable, err, "%s cannot be reached", req.URL.Host)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, maxAnswer))
+	if resp.StatusCode/100 != 2 {
+		return problem.New(problem.Unavailable, "%s answered %d", req.URL.Host, resp.StatusCode)
+	}
+	return nil
+}
+
+// Methods are those a call may have.
+var Methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete}
+
+func (c *Client) request(ctx context.Context, call Call) (*http.Request, error) {
+	u, err := parse(call.URL)
+	if err != nil {
+		return nil, problem.New(problem.Forbidden, "the URL of the action %v", err)
+	}
+	if !slices.Contains(Methods, call.Method) {
+		return nil, problem.New(problem.Forbidden, "an action is never called with %s", call.Method)
+	}
+	var body io.Reader
+	if call.Method == http.MethodGet {
+		query := u.Query()
+		for name, value := range call.Query {
+			query.Set(name, value)
+		}
+		u.RawQuery = query.Encode()
+	} else {
+		text, err := json.Marshal(call.Body)
+		if err != nil {
+			return nil, fmt.Errorf("encode call: %w", err)
+		}
+		body = bytes.NewReader(text)
+	}
+	u.Fragment = ""
+	req, err := http.NewRequestWithContext(ctx, call.Method, u.String(), body)
+	if err != nil {
+		return nil, problem.Wrap(problem.Forbidden, err, "the URL of the action cannot be called")
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	req.Header.Set("User-Agent", "littoral-policymanager")
+	if call.ID != "" {
+		req.Header.Set("Idempotency-Key", call.ID)
+	}
+	if call.Token {
+		token, err := c.tokens.Token(ctx, audience(u))
+		if err != nil {
+			return nil, err
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
+	}
+	return req, nil
+}
+
+// audience names a target to the token issuer: its origin.
+func audience(u *url.URL) string { return u.Scheme + "://" + u.Host }

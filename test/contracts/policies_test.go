@@ -1,0 +1,280 @@
+package contracts_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+)
+
+const polman = "/polman/registry/api/v1"
+
+// policy is what the tests read of a policy.
+type policy struct {
+	ID        string         `json:"id"`
+	Name      string         `json:"name"`
+	Subject   body           `json:"subject"`
+	Variables map[string]any `json:"variables"`
+	Version   int64          `json:"version"`
+	Status    struct {
+		Rendered body            `json:"renderedSpec"`
+		Backends map[string]body `json:"measurementBackends"`
+		Events   []struct {
+			Type    string `json:"type"`
+			Details body   `json:"details"`
+		} `json:"events"`
+		Phase string `json:"phase"`
+	} `json:"status"`
+}
+
+// happened lists the types of the policy's events.
+func (p policy) happened() []string {
+	var types []string
+	for _, e := range p.Status.Events {
+		types = append(types, e.Type)
+	}
+	return types
+}
+
+// usage is a policy about the web component of an instance.
+func usage(instance string) body {
+	return body{
+		"name": "cpu", "subject": body{"type": "app", "appName": "shop", "appInstance": instance, "appComponent": "web"},
+		"spec":      body{"type": "telemetryQuery", "expr": "container_cpu_usage{ {{subject_label_selector}} }", "violatedIf": "> {{limit}}"},
+		"variables": body{"limit": 0.5},
+		"action":    body{"url": "", "httpMethod": "POST", "extraParams": body{"remediation": "redeploy"}},
+	}
+}
+
+func (w *world) policy(t testing.TB, given body) policy {
+	t.Helper()
+	return decode[policy](t, w.operator.send(t, http.MethodPost, polman+"/policies/", given).is(t, http.StatusOK))
+}
+
+func (w *world) seePolicy(t testing.TB, id string) policy {
+	t.Helper()
+	return decode[policy](t, w.viewer.get(t, polman+"/policies/"+id))
+}
+
+func TestPolicy_livesFromItsCreationToItsDeletion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.policy(t, usage("elsewhere-1"))
+	require.Equal(t, "enforced", p.Status.Phase)
+	require.Equal(t, []string{"created", "rendered", "activated"}, p.happened())
+	require.Contains(t, p.Status.Rendered["expr"], `icos_app_instance="elsewhere-1"`)
+	require.Equal(t, p.ID, w.policy(t, usage("elsewhere-1")).ID, "the same policy twice is one")
+	other := usage("elsewhere-1")
+	other["variables"] = body{"limit": 0.9}
+	w.operator.send(t, http.MethodPost, polman+"/policies/", other).refused(t, http.StatusConflict)
+
+	for range 2 {
+		w.operator.call(t, http.MethodPost, polman+"/policies/"+p.ID+"/deactivate", "").is(t, http.StatusNoContent)
+		require.Equal(t, "inactive", w.seePolicy(t, p.ID).Status.Phase)
+	}
+	for range 2 {
+		w.operator.call(t, http.MethodPost, "/registry/api/v1/policies/"+p.ID+"/activate", "").is(t, http.StatusNoContent)
+		require.Equal(t, "enforced", w.seePolicy(t, p.ID).Status.Phase)
+	}
+	require.Equal(t, []string{"created", "rendered", "activated", "deactivated", "activated"}, w.seePolicy(t, p.ID).happened(),
+		"a second time is no event")
+
+	changed := decode[policy](t, w.operator.send(t, http.MethodPut, polman+"/policies/"+p.ID, other).is(t, http.StatusOK))
+	require.Contains(t, changed.Status.Rendered["expr"], "> 0.9")
+	w.operator.send(t, http.MethodPut, polman+"/policies/"+p.ID+"?version=1", usage("elsewhere-1")).refused(t, http.StatusConflict)
+	other["name"] = "memory"
+	require.Equal(t, []string{"name"}, w.operator.send(t, http.MethodPut, polman+"/policies/"+p.ID, other).fields(t))
+
+	w.operator.call(t, http.MethodDelete, polman+"/policies/"+p.ID, "").is(t, http.StatusNoContent)
+	d := w.viewer.call(t, http.MethodGet, polman+"/policies/"+p.ID, "").refused(t, http.StatusNotFound)
+	require.Equal(t, http.StatusNotFound, d.StatusCode, "as clients of ICOS read it")
+	again := w.policy(t, usage("elsewhere-1"))
+	require.Equal(t, "enforced", again.Status.Phase, "what was deleted can be made again")
+}
+
+func TestPolicies_areListedByWhatTheyAreAbout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, instance := range []string{"one", "two"} {
+		w.policy(t, usage(instance))
+	}
+	host := body{
+		"name": "Host", "subject": body{"hostId": "h1", "agentId": "*"}, "variables": body{"maxCpuUsagePercent": 0.9},
+		"spec": body{"templateName": "cpu-usage-host"}, "action": body{"url": "https://receiver.example/", "httpMethod": "GET"},
+	}
+	sleeping := decode[policy](t, w.operator.send(t, http.MethodPost, polman+"/policies/?do_not_activate=true", host).is(t, 200))
+	require.Equal(t, "inactive", sleeping.Status.Phase)
+	for query, want := range map[string]int{
+		"": 3, "app=one": 1, "app=shop": 2, "subject=host": 1, "subject=web": 2, "phase=enforced": 2, "phase=inactive": 1,
+		"name=cpu": 2, "name=c": 0, "search=HOS": 1, "app=two&phase=enforced": 1, "phase=violated": 0,
+	} {
+		require.Len(t, decode[[]policy](t, w.viewer.get(t, polman+"/policies?"+query)), want, query)
+	}
+	first := w.viewer.get(t, polman+"/policies/?limit=2")
+	require.Contains(t, first.header.Get("Link"), `rel="next"`)
+	require.Equal(t, body{
+		"total": 3.0, "active": 2.0, "inactive": 1.0, "enforced": 2.0, "violated": 0.0, "unknown": 0.0,
+	}, decode[body](t, w.nobody.get(t, polman+"/stats/")))
+}
+
+func TestPolicy_refusesWhatCannotBeKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, _ := w.running(t, hubShop)
+	with := func(change func(body)) body {
+		b := usage("x")
+		change(b)
+		return b
+	}
+	for name, row := range map[string]struct {
+		given  body
+		fields []string
+	}{
+		"nothing":                  {body{}, []string{"name", "subject.type", "spec.type"}},
+		"an unknown placeholder":   {with(func(b body) { b["variables"] = body{} }), []string{"variables.limit"}},
+		"a text for a number":      {with(func(b body) { b["variables"] = body{"limit": "0 or vector(1)"} }), nil},
+		"a template of none":       {with(func(b body) { b["spec"] = body{"templateName": "x"} }), []string{"spec.templateName"}},
+		"a method of none":         {with(func(b body) { b["action"] = body{"url": "", "httpMethod": "TRACE"} }), []string{"action.httpMethod"}},
+		"a URL that is none":       {with(func(b body) { b["action"] = body{"url": "file:///etc/passwd", "httpMethod": "GET"} }), []string{"action.url"}},
+		"a component of another":   {with(func(b body) { b["subject"] = body{"appName": "shop", "appInstance": g.ID, "appComponent": "db"} }), []string{"subject.appComponent"}},
+		"a waiting time of nobody": {with(func(b body) { b["properties"] = body{"pendingInterval": "soon"} }), []string{"properties.pendingInterval"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.unchanged(t, func() {
+				got := w.operator.send(t, http.MethodPost, polman+"/policies/", row.given).fields(t)
+				if row.fields != nil {
+					require.Subset(t, got, row.fields)
+				}
+			})
+		})
+	}
+	foreign := with(func(b body) { b["spec"] = body{"expr": `container_cpu_usage > 0.8`} })
+	w.unchanged(t, func() { w.operator.send(t, http.MethodPost, polman+"/policies/", foreign).refused(t, http.StatusForbidden) })
+	w.as("admin").send(t, http.MethodPost, polman+"/policies/", foreign).is(t, http.StatusOK)
+}
+
+func TestVariables(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.policy(t, usage("x"))
+	at := polman + "/policies/" + p.ID + "/variables/"
+	require.Equal(t, body{"limit": 0.5}, decode[body](t, w.viewer.get(t, at)))
+	w.operator.call(t, http.MethodPost, at+"limit/2", "").is(t, http.StatusNoContent)
+	require.Contains(t, w.seePolicy(t, p.ID).Status.Rendered["expr"], "> 2")
+	w.operator.call(t, http.MethodPost, at+"limit/0", "").is(t, http.StatusNoContent)
+	require.Contains(t, w.seePolicy(t, p.ID).Status.Rendered["expr"], "> 0", "zero is a value too")
+	w.unchanged(t, func() {
+		w.operator.call(t, http.MethodDelete, at+"limit", "").refused(t, http.StatusNotAcceptable)
+		w.operator.call(t, http.MethodDelete, at+"other", "").refused(t, http.StatusNotFound)
+		for _, hostile := range []string{
+			"%22%7D%20or%20up%7B", "1%29%20or%20vector%281", "a%0Ab", "%F0%9F%8C%8A", "%7B%7Bx%7D%7D", "NaN", "+Inf",
+		} {
+			require.NotEmpty(t, w.operator.call(t, http.MethodPost, at+"limit/"+hostile, "").fields(t), hostile)
+		}
+	})
+	w.operator.call(t, http.MethodPost, at+"note/%22quoted%22%0A%7B%7D%20%E2%9C%93", "").is(t, http.StatusNoContent)
+	require.Equal(t, "\"quoted\"\n{} ✓", w.seePolicy(t, p.ID).Variables["note"])
+	w.operator.call(t, http.MethodDelete, at+"note", "").is(t, http.StatusNoContent)
+	require.Contains(t, w.seePolicy(t, p.ID).happened(), "variableSet")
+}
+
+// watched is freeShop with two policies.
+const watched = freeShop + `policies:
+  - security: high
+  - {name: load, type: custom, fromTemplate: app-host-cpu-usage-perc, remediation: scale-up, variables: {threshold: 0.8}}
+`
+
+func (w *world) policiesOf(t testing.TB, instance string) map[string]policy {
+	t.Helper()
+	found := map[string]policy{}
+	for _, p := range decode[[]policy](t, w.viewer.get(t, polman+"/policies/?app="+instance)) {
+		found[p.Name[strings.LastIndex(p.Name, "-")+1:]] = p
+	}
+	return found
+}
+
+func TestFollow_keepsThePoliciesOfAnApplication(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, _ := w.running(t, watched)
+	made := w.policiesOf(t, g.ID)
+	require.Len(t, made, 2)
+	for _, p := range made {
+		require.Equal(t, "enforced", p.Status.Phase)
+	}
+	phases := func() []string {
+		var all []string
+		for _, p := range w.policiesOf(t, g.ID) {
+			all = append(all, p.Status.Phase)
+		}
+		return all
+	}
+	w.operator.call(t, http.MethodDelete, polman+"/policies/"+made["0"].ID, "").is(t, http.StatusNoContent)
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/stop/"+g.ID, "").is(t, http.StatusOK)
+	require.Equal(t, []string{"inactive"}, phases(), "what a person deleted stays away")
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/start/"+g.ID, "").is(t, http.StatusOK)
+	require.Equal(t, []string{"enforced"}, phases())
+
+	next := strings.Replace(watched, "threshold: 0.8", "threshold: 0.7", 1)
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+g.ID, next).is(t, http.StatusOK)
+	now := w.policiesOf(t, g.ID)
+	require.Len(t, now, 2, "another descriptor is asked anew")
+	require.Equal(t, made["load"].ID, now["load"].ID)
+	require.Contains(t, now["load"].Status.Rendered["expr"], "0.7")
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+g.ID, freeShop).is(t, http.StatusOK)
+	require.Empty(t, phases())
+
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+g.ID, next).is(t, http.StatusOK)
+	require.Len(t, phases(), 2)
+	w.operator.call(t, http.MethodDelete, "/jobmanager/groups/"+g.ID+"?stop=true", "").is(t, http.StatusAccepted)
+	for _, j := range w.executable(t, w.hub, hubAgent, "ocm") {
+		w.finish(t, w.hub, hubAgent, j)
+	}
+	require.Empty(t, phases())
+	var rows int
+	require.NoError(t, w.DB.QueryRow(t.Context(), `select count(*) from policies`).Scan(&rows))
+	require.Zero(t, rows, "nothing is left of a deleted application's policies")
+}
+
+func TestLifecycleEvents_ofAnotherJobManager(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tell := func(event string, more body) []policy {
+		sent := body{"app_instance": "demo-app-999", "event": event, "service": "job-manager"}
+		for k, v := range more {
+			sent[k] = v
+		}
+		return decode[[]policy](t, w.operator.send(t, http.MethodPost, polman+"/icos/app", sent).is(t, http.StatusOK))
+	}
+	created := body{
+		"app_descriptor": watched,
+		"callback":       body{"uri": "/jobmanager/policies/incompliance/create", "http_method": "POST", "extra_params": body{"k": "v"}},
+	}
+	for range 2 {
+		made := tell("created", created)
+		require.Len(t, made, 2)
+		require.Equal(t, "inactive", made[0].Status.Phase)
+	}
+	for _, row := range []struct{ event, phase string }{{"started", "enforced"}, {"stopped", "inactive"}, {"started", "enforced"}} {
+		for _, p := range tell(row.event, nil) {
+			require.Equal(t, row.phase, p.Status.Phase)
+		}
+	}
+	require.Empty(t, tell("deleted", nil))
+	require.Empty(t, tell("started", nil), "an application that nobody knows has no policies")
+	fields := w.operator.send(t, http.MethodPost, polman+"/icos/app", body{"event": "moved"}).fields(t)
+	require.ElementsMatch(t, []string{"app_instance", "service", "event"}, fields)
+	fields = w.operator.send(t, http.MethodPost, polman+"/icos/", body{}).fields(t)
+	require.ElementsMatch(t, []string{"app_instance", "service", "app_descriptor", "common_action"}, fields)
+	asked := body{
+		"app_descriptor": watched, "app_instance": uuid.NewString(), "service": "job-manager", "common_action": created["callback"],
+	}
+	for _, p := range decode[[]policy](t, w.operator.send(t, http.MethodPost, polman+"/icos/", asked).is(t, http.StatusOK)) {
+		require.Equal(t, "enforced", p.Status.Phase)
+	}
+	bad := strings.Replace(watched, "app-host-cpu-usage-perc", "no-such", 1)
+	asked["app_instance"], asked["app_descriptor"] = uuid.NewString(), bad
+	require.Equal(t, []string{"policies[1].fromTemplate"}, w.operator.send(t, http.MethodPost, polman+"/icos/", asked).fields(t))
+}

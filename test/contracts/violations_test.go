@@ -1,0 +1,348 @@
+package contracts_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/test/inprocess"
+)
+
+const webhook = "/polman/watcher/api/v1/webhooks/alertmanager"
+
+// alert is one alert of Alertmanager about a policy's component.
+func alert(p policy, instance, status string, start time.Time) body {
+	return body{
+		"status": status, "startsAt": start.UTC().Format(time.RFC3339Nano), "endsAt": "0001-01-01T00:00:00Z",
+		"generatorURL": "http://prometheus/graph", "fingerprint": "c04fd2082a9b94e9",
+		"labels": body{
+			"alertname": p.Name + ":rule-0", "icos_app_name": "shop", "icos_app_instance": instance,
+			"icos_app_component": "web", "icos_host_id": "h1",
+		},
+		"annotations": body{"plm_id": p.ID, "plm_expr_value": "0.92", "plm_measurement_backend": "prom-1"},
+	}
+}
+
+// notice is a webhook body of version 4.
+func notice(alerts ...body) body {
+	if alerts == nil {
+		alerts = []body{}
+	}
+	return body{
+		"version": "4", "groupKey": "{}:{}", "truncatedAlerts": 0, "status": "firing", "receiver": "dpm-webhook",
+		"groupLabels": body{}, "commonLabels": body{}, "commonAnnotations": body{}, "externalURL": "http://am:9093", "alerts": alerts,
+	}
+}
+
+func (w *world) alertmanager() client { return w.as(auth.Alertmanager) }
+
+// loaded is freeShop with one policy of which the remediation is given.
+func (w *world) loaded(t testing.TB, remediation string) (group, job, policy) {
+	t.Helper()
+	g, j := w.running(t, freeShop+`policies:
+  - {name: load, type: custom, fromTemplate: app-host-cpu-usage-perc, remediation: `+remediation+`, variables: {threshold: 0.8}}
+`)
+	return g, j, w.policiesOf(t, g.ID)["load"]
+}
+
+// events lists what history says of the application under the given name.
+func (w *world) told(t testing.TB, app, event string) []string {
+	t.Helper()
+	var messages []string
+	for _, e := range decode[[]body](t, w.viewer.get(t, "/jobmanager/history?app="+app)) {
+		if e["event"] == event {
+			messages = append(messages, e["message"].(string))
+		}
+	}
+	return messages
+}
+
+func TestViolation_movesWhatItIsAbout(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, j, p := w.loaded(t, "redeploy")
+	start := time.Now().Add(-time.Minute)
+	w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", start))).is(t, http.StatusOK)
+	require.Equal(t, "violated", w.seePolicy(t, p.ID).Status.Phase)
+	moved := w.job(t, j.ID)
+	require.Equal(t, standing{create, "", "Created", ""}, moved.stands())
+	require.Equal(t, "hub", moved.Targets.Cluster)
+	require.NotEqual(t, j.Targets, moved.Targets)
+	w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "resolved", start))).is(t, http.StatusOK)
+	require.Equal(t, "enforced", w.seePolicy(t, p.ID).Status.Phase)
+	require.Subset(t, w.seePolicy(t, p.ID).happened(), []string{"violated", "resolved"})
+	require.Len(t, w.told(t, g.ID, "policy.resolved"), 1)
+	w.legal(t)
+}
+
+// TestViolation_isActedUponOncePerEpisode: two peers send the same hundred times, in any order, with ends between.
+func TestViolation_isActedUponOncePerEpisode(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, _, p := w.loaded(t, "none")
+	const episodes = 4
+	start := time.Now().Add(-time.Hour)
+	var sent []body
+	for range 2 { // peers
+		for i := range 100 {
+			at := start.Add(time.Duration(i%episodes) * time.Minute)
+			sent = append(sent, alert(p, g.ID, "firing", at), alert(p, g.ID, "resolved", at))
+		}
+	}
+	rand.Shuffle(len(sent), func(i, j int) { sent[i], sent[j] = sent[j], sent[i] })
+	var wg sync.WaitGroup
+	for peer := range slices.Chunk(sent, len(sent)/2) {
+		am := w.alertmanager()
+		wg.Go(func() {
+			for batch := range slices.Chunk(peer, 5) {
+				am.send(t, http.MethodPost, webhook, notice(batch...)).is(t, http.StatusOK)
+			}
+		})
+	}
+	wg.Wait()
+	require.NoError(t, w.Broker.Drain(t.Context()))
+	require.Len(t, w.told(t, g.ID, "policy.fired"), episodes)
+	require.Len(t, w.told(t, g.ID, "policy.violated"), episodes, "each is carried out once")
+	require.Equal(t, "enforced", w.seePolicy(t, p.ID).Status.Phase, "all are over")
+	var done int
+	require.NoError(t, w.DB.QueryRow(t.Context(), `select count(*) from policy_actions where status = 'done'`).Scan(&done))
+	require.Equal(t, episodes, done)
+}
+
+// TestViolation_isHeldBack: by the cool-down, and by the cap on moves.
+func TestViolation_isHeldBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, j, p := w.loaded(t, "scale-up")
+	am, start := w.alertmanager(), time.Now().Add(-time.Hour)
+	fire := func(i int) {
+		am.send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", start.Add(time.Duration(i)*time.Minute)))).is(t, 200)
+	}
+	fire(0)
+	require.Equal(t, standing{update, "scale-up", "Created", hubAgent}, w.job(t, j.ID).stands())
+	w.finish(t, w.hub, hubAgent, w.job(t, j.ID))
+	fire(1)
+	held := w.told(t, g.ID, "policy.held")
+	require.Len(t, held, 1)
+	require.Contains(t, held[0], "less than 1m0s ago")
+	require.Equal(t, "Finished", w.job(t, j.ID).State)
+
+	_, err := w.DB.Exec(t.Context(), `update policy_actions set acted_at = acted_at - interval '5 min', held_until = now()`)
+	require.NoError(t, err)
+	require.NoError(t, w.Broker.TickOne(t.Context(), "policymanager-reconcile"))
+	require.NoError(t, w.Broker.Drain(t.Context()))
+	require.Equal(t, standing{update, "scale-up", "Created", hubAgent}, w.job(t, j.ID).stands(), "later it is done")
+	w.legal(t)
+}
+
+func TestViolation_movesAtMostSoOften(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, j, p := w.loaded(t, "redeploy")
+	_, err := w.DB.Exec(t.Context(), `insert into policy_actions (id, policy_id, instance, component, remediation, status, violation,
+started_at, received_at, acted_at) select gen_random_uuid(), $1, $2, 'web', 'reallocate', 'done', '{}', now(), now(),
+now() - make_interval(mins => 20 + n) from generate_series(1, 10) n`, p.ID, g.ID)
+	require.NoError(t, err)
+	w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", time.Now()))).is(t, http.StatusOK)
+	held := w.told(t, g.ID, "policy.held")
+	require.Len(t, held, 1)
+	require.Contains(t, held[0], "10 times within an hour")
+	require.Equal(t, j.Targets, w.job(t, j.ID).Targets)
+}
+
+// TestViolation_withNowhereElseToGo: what fits no other node stays, degraded, says why, and goes when there is room.
+func TestViolation_withNowhereElseToGo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	pinned := strings.Replace(freeShop, "architecture: x86_64", "architecture: x86_64, nodelabel: {key: disk, values: [ssd]}", 1)
+	topology := func(labelled ...string) { w.saveLabelled(t, "disk", "ssd", labelled...) }
+	topology("hub-1")
+	g, j := w.running(t, pinned+"policies:\n  - security: high\n")
+	p := w.policiesOf(t, g.ID)["0"]
+	start := time.Now()
+	w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", start))).is(t, http.StatusOK)
+	stuck := w.job(t, j.ID)
+	require.Equal(t, j.Targets, stuck.Targets)
+	require.Equal(t, "Degraded", stuck.State)
+	require.Equal(t, "Degraded", w.group(t, g.ID).Status)
+	require.Contains(t, w.told(t, g.ID, "application.unplaced")[0], "web stays on hub/hub-1")
+
+	t.Run("and goes when there is room", func(t *testing.T) {
+		topology("hub-1", "hub-2")
+		require.Equal(t, "hub-2", w.job(t, j.ID).Targets.Node)
+		require.Equal(t, "Created", w.job(t, j.ID).State)
+		w.legal(t)
+	})
+}
+
+func TestViolation_thatEndsWhereItIs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, j := w.running(t, hubShop+"policies:\n  - security: high\n")
+	p, start := w.policiesOf(t, g.ID)["0"], time.Now()
+	w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", start))).is(t, http.StatusOK)
+	require.Equal(t, "Degraded", w.group(t, g.ID).Status)
+	w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "resolved", start))).is(t, http.StatusOK)
+	require.Equal(t, "Finished", w.job(t, j.ID).State)
+	require.Equal(t, "Available", w.group(t, g.ID).Status)
+}
+
+func TestScaling_staysWithinTheDescriptor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, j := w.running(t, strings.Replace(freeShop, "    requirements:", "    scaling: {maxReplicas: 2}\n    requirements:", 1))
+	scale := func() *answer {
+		return w.operator.send(t, http.MethodPost, "/jobmanager/policies/incompliance", body{
+			"policyName": "p", "remediation": "scale-up", "subject": body{"appInstance": g.ID, "appComponent": "web"},
+		})
+	}
+	scale().is(t, http.StatusOK)
+	w.finish(t, w.hub, hubAgent, w.job(t, j.ID))
+	require.Contains(t, scale().refused(t, http.StatusConflict).Detail, "1 to 2")
+}
+
+func TestWebhook_takesWhatIsNoViolation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	am := w.alertmanager()
+	stranger := alert(policy{ID: uuid.NewString(), Name: "x"}, "i", "firing", time.Now())
+	for range 3 {
+		got := decode[body](t, am.send(t, http.MethodPost, webhook, notice(stranger)).is(t, http.StatusOK))
+		require.Equal(t, body{"new": 0.0, "repeated": 0.0, "ignored": 1.0}, got)
+	}
+	stranger["annotations"] = body{"plm_id": "65f5a3ced6ea3f831414a387"}
+	am.send(t, http.MethodPost, webhook, notice(stranger, body{
+		"status": "firing", "startsAt": time.Now(), "labels": body{"alertname": "Watchdog"},
+	})).is(t, http.StatusOK)
+	am.send(t, http.MethodPost, webhook, notice()).is(t, http.StatusOK)
+	var rows int
+	require.NoError(t, w.DB.QueryRow(t.Context(), `select count(*) from policy_alerts`).Scan(&rows))
+	require.Equal(t, 3, rows, "recorded once each")
+}
+
+func TestWebhook_refusesWhatIsNoMessage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	am := w.alertmanager()
+	good := func() body { return alert(policy{ID: uuid.NewString()}, "i", "firing", time.Now()) }
+	with := func(key string, value any) body {
+		a := good()
+		a[key] = value
+		return notice(good(), a)
+	}
+	w.unchanged(t, func() {
+		for field, sent := range map[string]body{
+			"alerts":                {"version": "4"},
+			"version":               {"version": "3", "alerts": []body{}},
+			"alerts[1].status":      with("status", "pending"),
+			"alerts[1].startsAt":    with("startsAt", "0001-01-01T00:00:00Z"),
+			"alerts[1].fingerprint": with("fingerprint", strings.Repeat("f", 200)),
+			"alerts[1].labels":      with("labels", body{"a": "b\x00c"}),
+			"alerts[1].annotations": with("annotations", []string{"x"}),
+		} {
+			require.Contains(t, am.send(t, http.MethodPost, webhook, sent).fields(t), field)
+		}
+		far := with("startsAt", time.Now().AddDate(1, 0, 0))
+		require.Equal(t, []string{"alerts[1].startsAt"}, am.send(t, http.MethodPost, webhook, far).fields(t))
+		am.call(t, http.MethodPost, webhook, strings.Repeat("x", 10<<20)).refused(t, http.StatusRequestEntityTooLarge)
+	})
+}
+
+// TestWebhook_bearsClocksThatDiffer: an episode is named by when it began, by whichever clock.
+func TestWebhook_bearsClocksThatDiffer(t *testing.T) {
+	t.Parallel()
+	for name, skew := range map[string]time.Duration{"ahead": 3 * time.Hour, "behind": -72 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			g, _, p := w.loaded(t, "none")
+			at := time.Now().Add(skew)
+			for _, status := range []string{"firing", "firing", "resolved", "firing"} {
+				w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, status, at))).is(t, http.StatusOK)
+			}
+			require.Equal(t, "enforced", w.seePolicy(t, p.ID).Status.Phase)
+			w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", at.Add(time.Minute)))).is(t, 200)
+			require.Equal(t, "violated", w.seePolicy(t, p.ID).Status.Phase)
+			require.Len(t, w.told(t, g.ID, "policy.violated"), 2)
+		})
+	}
+}
+
+func TestViolation_ofAPolicyThatIsDeletedWhileItFires(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, _, p := w.loaded(t, "redeploy")
+	w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", time.Now()))).is(t, http.StatusOK)
+	w.operator.call(t, http.MethodDelete, polman+"/policies/"+p.ID, "").is(t, http.StatusNoContent)
+	ended := alert(p, g.ID, "resolved", time.Now())
+	got := decode[body](t, w.alertmanager().send(t, http.MethodPost, webhook, notice(ended)).is(t, http.StatusOK))
+	require.Equal(t, 1.0, got["ignored"])
+}
+
+func TestViolation_ofAnApplicationThatIsGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, j, p := w.loaded(t, "redeploy")
+	_, err := w.DB.Exec(t.Context(), `update applications set deleted_at = now() where id = $1`, g.ID)
+	require.NoError(t, err)
+	before := w.seeRaw(t, j.ID)
+	w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", time.Now()))).is(t, http.StatusOK)
+	require.Equal(t, before, w.seeRaw(t, j.ID))
+	var status string
+	require.NoError(t, w.DB.QueryRow(t.Context(), `select status from policy_actions where policy_id = $1`, p.ID).Scan(&status))
+	require.Equal(t, "skipped", status)
+}
+
+// seeRaw is the job's row, also of an application that is gone.
+func (w *world) seeRaw(t testing.TB, id string) string {
+	t.Helper()
+	var row string
+	require.NoError(t, w.DB.QueryRow(t.Context(), `select to_jsonb(j)::text from jobs j where id = $1`, id).Scan(&row))
+	return row
+}
+
+// TestViolation_ofAJobThatIsBusy is delivered again until the job can be changed.
+func TestViolation_ofAJobThatIsBusy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, j, p := w.loaded(t, "scale-up")
+	w.operator.send(t, http.MethodPost, "/jobmanager/policies/incompliance", body{
+		"policyName": "p", "remediation": "patch", "subject": body{"appInstance": g.ID},
+	}).is(t, http.StatusOK)
+	w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", time.Now()))).is(t, http.StatusOK)
+	failures := w.Broker.Failures()
+	require.Len(t, failures, 1)
+	require.Contains(t, fmt.Sprint(failures[0]), "answered 409")
+	w.finish(t, w.hub, hubAgent, w.job(t, j.ID))
+	for _, e := range w.Broker.Accepted() {
+		if strings.Contains(e.Type(), "policy.violated") {
+			require.NoError(t, w.Broker.Deliver(t.Context(), e))
+			require.NoError(t, w.Broker.Deliver(t.Context(), e), "and a second time changes nothing")
+		}
+	}
+	require.Equal(t, standing{update, "scale-up", "Created", hubAgent}, w.job(t, j.ID).stands())
+}
+
+// saveLabelled stores the infrastructure with a label on the named nodes.
+func (w *world) saveLabelled(t testing.TB, key, value string, nodes ...string) {
+	t.Helper()
+	taxonomy := inprocess.Topology(time.Now())
+	for _, cluster := range taxonomy.Cluster {
+		for name, node := range cluster.Node {
+			if slices.Contains(nodes, name) {
+				node.Labels = map[string]string{key: value}
+				cluster.Node[name] = node
+			}
+		}
+	}
+	w.SaveTopology(taxonomy)
+}

@@ -32,7 +32,7 @@ func TestRules(t *testing.T) {
 		require.Equal(t, answer{id, []string{id}}, got)
 		require.FileExists(t, path)
 		list := w.viewer.call(t, http.MethodGet, base, "").is(t, http.StatusOK)
-		require.Contains(t, list.body, `"file":"`+id+`"`)
+		require.Contains(t, string(list.body), `"file":"`+id+`"`)
 	}
 	w.viewer.call(t, http.MethodDelete, "/rules/"+id, "").refused(t, http.StatusForbidden)
 	w.operator.call(t, http.MethodDelete, "/api/v1/rules/"+id, "").is(t, http.StatusNoContent)

@@ -10,9 +10,9 @@ import (
 
 // heavy names the functions that may carry client-go (dynamic client only), with the reason.
 var heavy = map[string]string{
-	"telemetry-rule-create": "rules are kept as PrometheusRule objects", "telemetry/rule-create": "the same",
-	"telemetry-rule-delete": "rules are kept as PrometheusRule objects", "telemetry/rule-delete": "the same",
-	"telemetry-rule-list": "rules are kept as PrometheusRule objects", "telemetry/rule-list": "the same",
+	"telemetry-rule-create": "rules are kept as PrometheusRule objects", "functions/telemetry/rule-create": "the same",
+	"telemetry-rule-delete": "rules are kept as PrometheusRule objects", "functions/telemetry/rule-delete": "the same",
+	"telemetry-rule-list": "rules are kept as PrometheusRule objects", "functions/telemetry/rule-list": "the same",
 }
 
 // TestImportsRunOneWay: functions -> shared/<domain> -> shared/{store, events, ...}; a function stands alone.

@@ -3,6 +3,7 @@ package placement
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -281,17 +282,29 @@ func (m *model) fill() {
 	}
 }
 
-// candidates filters and scores the nodes for every class.
+// candidates filters and scores the nodes for every class. Nodes are the outer loop, since a node is more to read than a
+// class.
 func (m *model) candidates() {
 	for i := range m.classes {
-		cl := &m.classes[i]
-		for n := range m.nodes {
-			if passes(cl.want, &m.nodes[n]) {
-				cl.nodes = append(cl.nodes, int32(n))
+		m.classes[i].least = math.Inf(1)
+	}
+	for n := range m.nodes {
+		h := &m.nodes[n]
+		watts, known := h.wattsPerCore()
+		for i := range m.classes {
+			cl := &m.classes[i]
+			if !passes(cl.want, h) {
+				continue
+			}
+			cl.nodes = append(cl.nodes, int32(n))
+			if known {
+				cl.least = min(cl.least, watts)
 			}
 		}
-		cl.home = m.matching(cl)
-		m.score(cl)
+	}
+	m.score()
+	for i := range m.classes {
+		cl := &m.classes[i]
 		cl.at = make([]int32, len(m.nodes))
 		for n := range cl.at {
 			cl.at[n] = -1
@@ -303,6 +316,7 @@ func (m *model) candidates() {
 			cl.inOrch[m.nodes[n].orch]++
 		}
 		m.sort(cl)
+		cl.home = m.matching(cl)
 	}
 	m.work = int64(len(m.classes)) * int64(len(m.nodes))
 }
@@ -381,7 +395,7 @@ func (m *model) find(t Target) int32 {
 	return int32(n)
 }
 
-// matching returns the candidates, still in order of node, that match a current place with empty fields.
+// matching returns the candidates, in order of node, that match a current place with empty fields.
 func (m *model) matching(cl *class) []int32 {
 	if cl.want.Current == nil || cl.want.Current.whole() {
 		return nil
@@ -392,6 +406,7 @@ func (m *model) matching(cl *class) []int32 {
 			out = append(out, n)
 		}
 	}
+	slices.Sort(out)
 	return out
 }
 

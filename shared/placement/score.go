@@ -1,15 +1,12 @@
 package placement
 
-import (
-	"math"
-	"slices"
-)
+import "slices"
 
 // unknownEnergy is the energy score of a node that does not report its draw: low, as if it drew several times what the
 // best node does, but not below every node that does report.
 const unknownEnergy = 25.0
 
-// score fills the scores of the class's candidates and sorts them, best first, ties by node.
+// score fills the scores of all classes' candidates and sorts these, best first, ties by node.
 //
 //	performance = 100 * ((freeCPU - cpu)/CPU + (freeMemory - memory)/Memory) / 2     an unknown capacity adds 0
 //	energy      = 100 * (1 + least) / (1 + w), w = watts * 1000 / freeCPU, least = min w over the candidates;
@@ -19,31 +16,38 @@ const unknownEnergy = 25.0
 //
 // The one watt per core in energy keeps a node that reports 0 W from making all others worthless. Scores look at a
 // component alone: what else the plan puts on the node limits where it fits, not what it scores.
-func (m *model) score(cl *class) {
-	least := math.Inf(1)
-	for _, n := range cl.nodes {
-		if w, ok := m.nodes[n].wattsPerCore(); ok {
-			least = min(least, w)
+func (m *model) score() {
+	type ranked struct {
+		points float64
+		node   int32
+	}
+	rank := make([][]ranked, len(m.classes))
+	for i := range m.classes {
+		rank[i] = make([]ranked, 0, len(m.classes[i].nodes))
+	}
+	for n := range int32(len(m.nodes)) {
+		for i := range m.classes {
+			if cl, k := &m.classes[i], len(rank[i]); k < len(cl.nodes) && cl.nodes[k] == n {
+				rank[i] = append(rank[i], ranked{m.scoreAt(cl, n).Weighted, n})
+			}
 		}
 	}
-	cl.least = least
-	points := make([]float64, len(m.nodes))
-	for _, n := range cl.nodes {
-		points[n] = m.scoreAt(cl, n).Weighted
-	}
-	slices.SortFunc(cl.nodes, func(a, b int32) int {
-		switch {
-		case points[a] > points[b]:
-			return -1
-		case points[a] < points[b]:
-			return 1
-		default:
-			return int(a - b)
+	for i := range m.classes {
+		slices.SortFunc(rank[i], func(a, b ranked) int {
+			switch {
+			case a.points > b.points:
+				return -1
+			case a.points < b.points:
+				return 1
+			default:
+				return int(a.node - b.node)
+			}
+		})
+		cl := &m.classes[i]
+		cl.points = make([]float64, len(cl.nodes))
+		for k, r := range rank[i] {
+			cl.nodes[k], cl.points[k] = r.node, r.points
 		}
-	})
-	cl.points = make([]float64, len(cl.nodes))
-	for k, n := range cl.nodes {
-		cl.points[k] = points[n]
 	}
 }
 

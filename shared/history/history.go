@@ -39,13 +39,11 @@ from history where id > $1 and ($2::uuid is null or application_id = $2) order b
 from history where ($1::uuid is null or application_id = $1) order by id desc limit $2) newest order by id`
 )
 
-// Record writes the entry in the transaction that made it true; cause and trace come from ctx.
+// Record writes the entry with the commit of the transaction that makes it true; cause and trace come from ctx. If
+// Postgres refuses it, the commit says so.
 func Record(ctx context.Context, tx *store.Tx, e Entry) error {
-	_, err := tx.Exec(ctx, insert, e.ApplicationID, e.JobID, e.Component, e.Event, e.FromState, e.ToState, e.Message,
+	tx.Append(insert, e.ApplicationID, e.JobID, e.Component, e.Event, e.FromState, e.ToState, e.Message,
 		trace.Cause(ctx), trace.ID(ctx), e.Data)
-	if err != nil {
-		return fmt.Errorf("record %s: %w", e.Event, err)
-	}
 	return nil
 }
 

@@ -28,14 +28,16 @@ from old where j.id = old.id and j.cluster <> '' and not ` + othersPlace + ` and
   (old.state = 'Created' and (old.owner_id = $2 or (old.owner_id = '' and j.type = 'CreateDeployment')))
   or (old.state in ('Progressing', 'Degraded') and old.owner_id = $2)
   or (old.state in ('Progressing', 'Degraded') and j.type = 'CreateDeployment' and old.lease_until < now()))
-returning old.state, old.owner_id`
+returning j.id, j.application_id, j.component, j.state, old.state, old.owner_id`
 
 // Take makes the agent the owner of the job under a lease. Repeating it renews the lease. The error is NotFound, or
 // Conflict for everyone but the winner.
 func Take(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string, lease time.Duration) error {
+	var taken Job // what history needs of it
 	var before State
 	var formerly string
-	err := tx.QueryRow(ctx, takeJob, id, agent, lease).Scan(&before, &formerly)
+	err := tx.QueryRow(ctx, takeJob, id, agent, lease).Scan(
+		&taken.ID, &taken.ApplicationID, &taken.Component, &taken.State, &before, &formerly)
 	if errors.Is(err, pgx.ErrNoRows) {
 		j, err := Get(ctx, tx, id)
 		if err != nil {
@@ -49,15 +51,11 @@ func Take(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string, lease t
 	if formerly == agent && before == Progressing {
 		return nil // only the lease has moved
 	}
-	j, err := Get(ctx, tx, id)
-	if err != nil {
-		return err
-	}
 	move, message := Promote, fmt.Sprintf("%s took it for %s", agent, lease)
 	if formerly != "" && formerly != agent {
 		move, message = TakeOver, fmt.Sprintf("%s took it over: the lease of %s had run out", agent, formerly)
 	}
-	return j.record(ctx, tx, move, before, message)
+	return taken.record(ctx, tx, move, before, message)
 }
 
 func refuseTake(j *Job) error {

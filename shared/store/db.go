@@ -63,10 +63,15 @@ func Open(ctx context.Context, c Config, p events.Publisher, tracer pgx.QueryTra
 
 // Tx is a transaction that can announce what it changes.
 type Tx struct {
-	pgx.Tx
+	Querier
 	source  string
 	emitted []cloudevents.Event
+	last    pgx.Batch
 }
+
+// Append adds a row that nothing in this transaction reads, such as one of history. It travels with the commit, in one
+// round trip for all of them, and so does its error.
+func (tx *Tx) Append(sql string, args ...any) { tx.last.Queue(sql, args...) }
 
 type sourceKey struct{}
 
@@ -97,24 +102,43 @@ func (db *DB) Tx(ctx context.Context, fn func(ctx context.Context, tx *Tx) error
 }
 
 func (db *DB) once(ctx context.Context, fn func(context.Context, *Tx) error) (*Tx, error) {
-	inner, err := db.Begin(ctx)
+	conn, err := db.Acquire(ctx)
 	if err != nil {
+		return nil, fmt.Errorf("begin: %w", err)
+	}
+	defer conn.Release() // which closes one that is still within a transaction
+	if _, err := conn.Exec(ctx, "begin"); err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
 	source, ok := ctx.Value(sourceKey{}).(string)
 	if !ok {
 		source = "/littoral"
 	}
-	tx := &Tx{Tx: inner, source: source}
-	// The rollback must reach Postgres even when the caller has given up.
-	defer func() { _ = inner.Rollback(context.WithoutCancel(ctx)) }()
+	tx := &Tx{Querier: conn, source: source}
+	defer func() {
+		if conn.Conn().PgConn().TxStatus() != 'I' {
+			// The rollback must reach Postgres even when the caller has given up.
+			_, _ = conn.Exec(context.WithoutCancel(ctx), "rollback")
+		}
+	}()
 	if err := fn(ctx, tx); err != nil {
 		return nil, err
 	}
-	if err := inner.Commit(ctx); err != nil {
+	if err := tx.commit(ctx, conn); err != nil {
 		return nil, fmt.Errorf("commit: %w", err)
 	}
 	return tx, nil
+}
+
+// commit sends what was appended and the commit together. Postgres skips the rest, the commit with it, when a row fails.
+func (tx *Tx) commit(ctx context.Context, conn *pgxpool.Conn) error {
+	tx.last.Queue("commit").Exec(func(tag pgconn.CommandTag) error {
+		if tag.String() == "ROLLBACK" { // an earlier statement had failed and fn kept that to itself
+			return pgx.ErrTxCommitRollback
+		}
+		return nil
+	})
+	return conn.SendBatch(ctx, &tx.last).Close()
 }
 
 func (db *DB) publish(ctx context.Context, emitted []cloudevents.Event) {

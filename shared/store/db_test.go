@@ -14,6 +14,7 @@ import (
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
@@ -86,6 +87,31 @@ func TestTx_emitsNothingWhenItFails(t *testing.T) {
 	require.ErrorIs(t, err, failure)
 	require.Empty(t, storetest.Published(db))
 	require.Zero(t, outboxSize(t, db))
+}
+
+func TestTx_commitsNothingWhenWhatWasAppendedIsRefused(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	err := db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		tx.Append(`insert into history (event) values ('appended')`)
+		tx.Append(`insert into history (event) values ($1)`, "a\x00b")
+		_, err := tx.Exec(ctx, `insert into history (event) values ('sent')`)
+		return err
+	})
+	require.Equal(t, problem.Invalid, problem.KindOf(store.Classify(err)))
+	var n int
+	require.NoError(t, db.QueryRow(t.Context(), `select count(*) from history`).Scan(&n))
+	require.Zero(t, n)
+}
+
+func TestTx_failsWhenAFailureWasIgnored(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	err := db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		_, _ = tx.Exec(ctx, `select 1/0`)
+		return nil
+	})
+	require.ErrorIs(t, err, pgx.ErrTxCommitRollback)
 }
 
 func TestTx_leavesToTheSweepWhatTheBrokerRefused(t *testing.T) {

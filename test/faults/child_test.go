@@ -55,6 +55,18 @@ func (b *boundaries) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.Tra
 // TraceQueryEnd is the boundary after an SQL statement.
 func (b *boundaries) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) { b.pass() }
 
+// TraceBatchStart is the boundary before statements that travel together, such as the commit with what was appended.
+func (b *boundaries) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	b.pass()
+	return ctx
+}
+
+// TraceBatchQuery is the boundary after the answer to each of them: Postgres may have done the rest by then.
+func (b *boundaries) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) { b.pass() }
+
+// TraceBatchEnd is the boundary after all of them.
+func (b *boundaries) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) { b.pass() }
+
 // publisher has a boundary on either side of each publish.
 type publisher struct {
 	next events.Publisher

@@ -197,6 +197,9 @@ func Delete(ctx context.Context, tx *store.Tx, id uuid.UUID, stop bool) (a *Appl
 	if a, err = Lock(ctx, tx, id); err != nil {
 		return nil, false, err
 	}
+	if stop && a.Desired == Deleted {
+		return a, false, nil // the request that began it is repeated, perhaps since its answer was lost
+	}
 	if a.deletable() {
 		return a, true, a.forget(ctx, tx)
 	}

@@ -214,6 +214,17 @@ func (w *stopwatch) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndD
 	}
 }
 
+// TraceBatchStart and TraceBatchEnd do the same for statements that travel together.
+func (w *stopwatch) TraceBatchStart(ctx context.Context, c *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return w.TraceQueryStart(ctx, c, pgx.TraceQueryStartData{})
+}
+
+func (w *stopwatch) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+
+func (w *stopwatch) TraceBatchEnd(ctx context.Context, c *pgx.Conn, _ pgx.TraceBatchEndData) {
+	w.TraceQueryEnd(ctx, c, pgx.TraceQueryEndData{})
+}
+
 func (w *stopwatch) rows(applications int, whole float64) []stageRow {
 	var rows []stageRow
 	for _, name := range w.order {

@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -77,12 +78,13 @@ func runCold(ctx context.Context, w *world) (result, error) {
 
 	n := times(coldUsual)
 	found := map[string]*starts{}
-	// All functions take turns, so that a neighbour's noise hits them alike.
+	// All functions take turns in a random order, so that a neighbour's noise hits them alike.
 	for range n {
 		if err := s.system.look(ctx); err != nil {
 			return nil, err
 		}
-		for _, name := range names {
+		for _, i := range rand.Perm(len(names)) {
+			name := names[i]
 			if found[name] == nil {
 				found[name] = &starts{}
 			}

@@ -1,5 +1,7 @@
 package placement
 
+import "math"
+
 // Relaxed returns, for a component that the plan leaves without a place, the problem with all changes of its relaxation
 // and the problems with one of them left out; ok is false when it has no relaxation that is verified.
 func Relaxed(p Problem, plan Plan, component int) (all Problem, short []Problem, ok bool) {
@@ -35,4 +37,36 @@ func Relaxed(p Problem, plan Plan, component int) (all Problem, short []Problem,
 		return apply(-1), short, true
 	}
 	return Problem{}, nil, false
+}
+
+// DualBound returns the bound of the Lagrangian relaxation alone, in the objective of plans, with so many nodes of each
+// cluster looked at one by one. It holds for plans that place as many as placed.
+func DualBound(p Problem, perCluster, placed int, each bool) float64 {
+	m, err := newModel(&p)
+	if err != nil {
+		panic(err)
+	}
+	d := m.newDual(-1, nil, perCluster, each)
+	d.must = placed == m.placeable(-1)
+	x := d.newDescent(d.start())
+	x.run(0, 50, func() bool { return false }, func() float64 { return 0 })
+	return x.bound - m.baseline()
+}
+
+// Branched runs branch alone on a first solution, and returns objective and bound in the terms of plans; ok is false
+// where branch does not apply.
+func Branched(p Problem, budget int64) (objective, bound float64, exact, ok bool) {
+	m, err := newModel(&p)
+	if err != nil {
+		panic(err)
+	}
+	s := m.newState(-1, math.MaxInt64)
+	sol := solution{orch: -1, placedBound: s.placedBound(), bound: math.Inf(1)}
+	s.starts(&sol)
+	if sol.placed != m.placeable(-1) {
+		return 0, 0, false, false
+	}
+	s.budget = s.work + budget
+	exact = s.branch(&sol)
+	return sol.value - m.baseline(), sol.bound - m.baseline(), exact, true
 }

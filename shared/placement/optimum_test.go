@@ -48,6 +48,58 @@ func TestBoundsHoldWithoutProof(t *testing.T) {
 	require.Greater(t, open, 20, "the test is about plans without proof")
 }
 
+// TestDualBoundsHold compares the relaxation alone, with few prices tried, with the best of all placements.
+func TestDualBoundsHold(t *testing.T) {
+	t.Parallel()
+	tight := 0
+	for seed := range uint64(600) {
+		r := rand.New(rand.NewPCG(seed, 20))
+		p := randomProblem(r, 1+r.IntN(4), 1+r.IntN(5))
+		placed, best := optimum(p)
+		for _, perCluster := range []int{0, 1, 5} {
+			bound := placement.DualBound(p, perCluster, placed, seed%2 == 0)
+			require.GreaterOrEqual(t, bound, best-1e-7*max(1, math.Abs(best)), "seed %d, %d per cluster", seed, perCluster)
+			if bound < best+1e-3*max(1, math.Abs(best)) {
+				tight++
+			}
+		}
+	}
+	require.Greater(t, tight, 400, "most bounds are close")
+}
+
+// TestBranchingFindsTheOptimum runs the branch and bound of middling problems on small ones, some without the budget to
+// end.
+func TestBranchingFindsTheOptimum(t *testing.T) {
+	t.Parallel()
+	ended, open := 0, 0
+	for seed := range uint64(600) {
+		r := rand.New(rand.NewPCG(seed, 21))
+		p := randomProblem(r, 2+r.IntN(3), 2+r.IntN(4))
+		budget := int64(1_000_000)
+		if seed%3 == 0 {
+			budget = int64(r.IntN(3_000))
+		}
+		objective, bound, exact, ok := placement.Branched(p, budget)
+		if !ok {
+			continue
+		}
+		placed, best := optimum(p)
+		if placed < len(p.Components) {
+			continue
+		}
+		require.LessOrEqual(t, objective, best+1e-6, "seed %d", seed)
+		if exact {
+			ended++
+			require.InDelta(t, best, objective, 1e-6, "seed %d", seed)
+			continue
+		}
+		open++
+		require.GreaterOrEqual(t, bound, best-1e-6, "seed %d", seed)
+	}
+	require.Greater(t, ended, 80)
+	require.Greater(t, open, 20)
+}
+
 // TestOrderOfInputDoesNotMatter shuffles what has no order.
 func TestOrderOfInputDoesNotMatter(t *testing.T) {
 	t.Parallel()
@@ -55,6 +107,7 @@ func TestOrderOfInputDoesNotMatter(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		p := randomProblem(r, 12, 15)
 		p.Budget = 200_000
+		p.Scores = nil // which goes by position
 		plan := checked(t, p)
 		q := p
 		q.Components, q.Nodes = slices.Clone(p.Components), slices.Clone(p.Nodes)

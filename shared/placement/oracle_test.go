@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -86,7 +87,7 @@ func legal(p placement.Problem, at []int) bool {
 		resources   map[string]*big.Int
 	}
 	nodes := map[int]used{}
-	orchestrators := map[string]bool{}
+	orchestrators := map[string]map[string]bool{} // by group
 	number := map[string]int{}
 	for i, c := range p.Components {
 		number[c.ID] = i
@@ -97,7 +98,10 @@ func legal(p placement.Problem, at []int) bool {
 		if !allowed(p, c, n) {
 			return false
 		}
-		orchestrators[strings.ToLower(n.Orchestrator)] = true
+		if orchestrators[c.Group] == nil {
+			orchestrators[c.Group] = map[string]bool{}
+		}
+		orchestrators[c.Group][strings.ToLower(n.Orchestrator)] = true
 		u, ok := nodes[at[i]]
 		if !ok {
 			u = used{new(big.Int), new(big.Int), map[string]int{}, map[string]*big.Int{}}
@@ -132,7 +136,18 @@ func legal(p placement.Problem, at []int) bool {
 			}
 		}
 	}
-	if p.OneOrchestrator && len(orchestrators) > 1 {
+	for name, seen := range orchestrators {
+		one := p.OneOrchestrator
+		for _, g := range p.Groups {
+			if g.ID == name {
+				one = g.OneOrchestrator
+			}
+		}
+		if one && len(seen) > 1 {
+			return false
+		}
+	}
+	if !wired(p, at, number) {
 		return false
 	}
 	for i, c := range p.Components {
@@ -169,12 +184,41 @@ func legal(p placement.Problem, at []int) bool {
 	return true
 }
 
+// link returns the link between the clusters of two nodes.
+func link(p placement.Problem, x, y placement.Node) (placement.Link, bool) {
+	for _, l := range p.Links {
+		if covers(l.A, x) && covers(l.B, y) || covers(l.A, y) && covers(l.B, x) {
+			return l, true
+		}
+	}
+	return placement.Link{}, false
+}
+
+func sameCluster(x, y placement.Node) bool {
+	return strings.EqualFold(x.Orchestrator, y.Orchestrator) && x.Cluster == y.Cluster
+}
+
+// wired says whether the hard limits of affinities hold.
+func wired(p placement.Problem, at []int, number map[string]int) bool {
+	sent := map[placement.Link]int64{}
+	for _, a := range p.Affinities {
+		i, j := at[number[a.A]], at[number[a.B]]
+		if i == nowhere || j == nowhere || sameCluster(p.Nodes[i], p.Nodes[j]) || a.MaxLatency+time.Duration(a.Bandwidth) == 0 {
+			continue
+		}
+		l, ok := link(p, p.Nodes[i], p.Nodes[j])
+		if !ok || a.MaxLatency > 0 && l.Latency > a.MaxLatency {
+			return false
+		}
+		if sent[l] += a.Bandwidth; sent[l] > l.Bandwidth && a.Bandwidth > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // worth returns the number of placed components and the objective of a placement.
 func worth(p placement.Problem, at []int) (int, float64) {
-	wp, we, ws := p.Weights.Performance, p.Weights.Energy, p.Weights.Security
-	if wp+we+ws == 0 {
-		wp, we, ws = 1, 1, 1
-	}
 	move := p.MoveCost
 	if move == 0 {
 		move = placement.DefaultMoveCost
@@ -219,6 +263,20 @@ func worth(p placement.Problem, at []int) (int, float64) {
 		if n.SCA != nil {
 			security = min(100, *n.SCA)
 		}
+		weights := p.Weights
+		for _, g := range p.Groups {
+			if g.ID == c.Group {
+				weights = g.Weights
+			}
+		}
+		wp, we, ws := weights.Performance, weights.Energy, weights.Security
+		if wp+we+ws == 0 {
+			wp, we, ws = 1, 1, 1
+		}
+		if p.Scores != nil {
+			sum += p.Scores[i][at[i]]
+			continue
+		}
 		cpu, memory := freeOf(n)
 		performance := 50 * (left(cpu, c.CPU, n.CPU) + left(memory, c.Memory, n.Memory))
 		sum += (wp*performance + we*energy + ws*security) / (wp + we + ws)
@@ -229,13 +287,22 @@ func worth(p placement.Problem, at []int) (int, float64) {
 			continue
 		}
 		nx, ny := p.Nodes[x], p.Nodes[y]
+		l, linked := link(p, nx, ny)
+		graded := a.Scope == ""
 		switch {
 		case x == y:
 			sum += a.Weight
-		case strings.EqualFold(nx.Orchestrator, ny.Orchestrator) && nx.Cluster == ny.Cluster:
+		case a.Scope == "node":
+		case sameCluster(nx, ny) && graded:
 			sum += 0.7 * a.Weight
-		case strings.EqualFold(nx.Orchestrator, ny.Orchestrator):
+		case sameCluster(nx, ny):
+			sum += a.Weight
+		case linked && graded:
+			sum += a.Weight * 0.7 / (1 + float64(l.Latency)/float64(10*time.Millisecond)) / (1 + l.Cost)
+		case strings.EqualFold(nx.Orchestrator, ny.Orchestrator) && graded:
 			sum += 0.2 * a.Weight
+		case strings.EqualFold(nx.Orchestrator, ny.Orchestrator) && a.Scope == "orchestrator":
+			sum += a.Weight
 		}
 	}
 	return placed, sum
@@ -402,5 +469,55 @@ func randomProblem(r *rand.Rand, components, nodes int) placement.Problem {
 		p.MoveCost = r.Float64() * 100
 	}
 	p.OneOrchestrator = chance(30)
+	if chance(50) {
+		extend(&p, r)
+	}
 	return p
+}
+
+// extend adds what few problems have: given scores, links between clusters with limits on them, groups.
+func extend(p *placement.Problem, r *rand.Rand) {
+	chance := func(percent int) bool { return r.IntN(100) < percent }
+	if chance(40) {
+		for range p.Components {
+			row := make([]float64, len(p.Nodes))
+			for k := range row {
+				row[k] = float64(r.IntN(101))
+			}
+			p.Scores = append(p.Scores, row)
+		}
+	}
+	for i := range p.Affinities {
+		a := &p.Affinities[i]
+		a.Scope = []string{"", "", "node", "cluster", "orchestrator"}[r.IntN(5)]
+		if chance(20) {
+			a.MaxLatency = time.Duration(1+r.IntN(30)) * time.Millisecond
+		}
+		if chance(20) {
+			a.Bandwidth = int64(r.IntN(10))
+		}
+	}
+	ends := []placement.Target{
+		{Orchestrator: "ocm", Cluster: "north"},
+		{Orchestrator: "OCM", Cluster: "south"},
+		{Orchestrator: "nuvla", Cluster: "north"},
+	}
+	for i := range ends {
+		if chance(50) {
+			p.Links = append(p.Links, placement.Link{
+				A: ends[i], B: ends[(i+1)%3], Latency: time.Duration(r.IntN(40)) * time.Millisecond, Cost: r.Float64(),
+				Bandwidth: int64(r.IntN(15)),
+			})
+		}
+	}
+	if chance(50) {
+		for _, id := range []string{"shop", "cctv"} {
+			p.Groups = append(p.Groups, placement.Group{
+				ID: id, OneOrchestrator: chance(70), Weights: placement.Weights{Performance: r.Float64(), Security: r.Float64()},
+			})
+		}
+		for i := range p.Components {
+			p.Components[i].Group = []string{"", "shop", "cctv"}[r.IntN(3)]
+		}
+	}
 }

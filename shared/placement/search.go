@@ -193,7 +193,7 @@ func (s *state) groups() [][]int32 {
 			for _, e := range es {
 				g = append(g, e.to)
 			}
-			out = append(out, g)
+			out = append(out, slices.Compact(g)) // several affinities of one pair stand side by side
 		}
 	}
 	return out

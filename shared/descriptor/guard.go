@@ -41,7 +41,7 @@ func guard(doc []byte) ([]byte, error) {
 	if i := invalidUTF8(doc); i >= 0 {
 		return nil, malformed(lineAt(doc, i), "the descriptor is not UTF-8 text")
 	}
-	weight := 0
+	var weight int
 	if trimmed := bytes.TrimLeft(doc, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(trimmed) {
 		weight = weighJSON(trimmed)
 		doc = joinSurrogates(doc)

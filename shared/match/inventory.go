@@ -47,7 +47,7 @@ order by j.cluster, j.node, j.id`
 type inventory struct {
 	places       []topology.Place
 	reservations map[[2]string][]reservation // by cluster and node
-	at           time.Time // of the picture: while telemetry as a whole is away, no node grows stale
+	at           time.Time                   // of the picture: while telemetry as a whole is away, no node grows stale
 	staleAfter   time.Duration
 }
 

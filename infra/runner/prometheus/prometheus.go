@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/value"
@@ -107,7 +108,7 @@ func (s *Server) Append(ctx context.Context, samples []Sample) error {
 		for name, text := range sample.Labels {
 			series[name] = text
 		}
-		series[labels.MetricName] = sample.Name
+		series[model.MetricNameLabel] = sample.Name
 		_, err := a.Append(0, labels.FromMap(series), sample.At.UnixMilli(), sample.Value)
 		if err == nil || errors.Is(err, storage.ErrTooOldSample) || errors.Is(err, storage.ErrOutOfBounds) {
 			continue

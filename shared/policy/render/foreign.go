@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
@@ -96,7 +97,7 @@ func only(m *labels.Matcher, value string) bool {
 // ofNodes reports whether a selector names one metric, and that is about nodes.
 func ofNodes(n *parser.VectorSelector) bool {
 	for _, m := range n.LabelMatchers {
-		if m.Name == labels.MetricName && m.Type == labels.MatchEqual && infrastructure[m.Value] {
+		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual && infrastructure[m.Value] {
 			return true
 		}
 	}

@@ -225,7 +225,7 @@ func (v *values) prove(tree parser.Expr, bound map[*parser.VectorSelector]bool) 
 	}
 	again, err := promql.ParseExpr(text)
 	if err != nil {
-		return "", fmt.Errorf("is no PromQL with these variables: %.200s", err)
+		return "", fmt.Errorf("is no PromQL with these variables: %w", err)
 	}
 	if !equal(tree, again) {
 		return "", errors.New("does not mean the same with these variables as without")

@@ -254,7 +254,8 @@ func (r chainResult) print(w io.Writer) {
 		[]string{"submit to Available", "", say(r.P50), "", "p99 " + say(r.P99)},
 	)
 	table(w, rows)
-	_, _ = fmt.Fprintf(w, "\n%d applications of %s (2 components), one after the other; %d agents poll once each and report "+
-		"without delay.\nAll functions in one process over HTTP, events delivered at once, Postgres with fsync on.\n",
+	_, _ = fmt.Fprintf(w, "\n%d applications of %s (2 components), one after the other; "+
+		"%d agents poll once each and report without delay.\n"+
+		"All functions in one process over HTTP, events delivered at once, Postgres with fsync on.\n",
 		r.Applications, chainFile, len(fleet.Default().Clusters))
 }

@@ -41,7 +41,8 @@ const (
 // coldResult is process start to first answer.
 type coldResult struct {
 	Rounds    int       `json:"rounds"`
-	Functions []coldRow `json:"functions"` // the first is hello, which the others are compared with
+	Functions []coldRow `json:"functions"`         // the first is hello, which the others are compared with
+	Missing   []string  `json:"missing,omitempty"` // functions that cold_cases.go has no request for
 }
 
 type coldRow struct {
@@ -66,20 +67,22 @@ func runCold(ctx context.Context, w *world) (result, error) {
 	if err != nil {
 		return nil, err
 	}
+	r := coldResult{Rounds: times(coldUsual)}
 	names := make([]string, 0, len(cases))
 	for _, entry := range functions.Registry {
 		if cases[entry.Name] == nil {
-			return nil, fmt.Errorf("%s has no request in cold_cases.go", entry.Name)
+			r.Missing = append(r.Missing, entry.Name)
+			continue
 		}
 		names = append(names, entry.Name)
 	}
 	slices.Sort(names)
+	slices.Sort(r.Missing)
 	names = append([]string{hello}, names...)
 
-	n := times(coldUsual)
 	found := map[string]*starts{}
 	// All functions take turns in a random order, so that a neighbour's noise hits them alike.
-	for range n {
+	for range r.Rounds {
 		if err := s.system.look(ctx); err != nil {
 			return nil, err
 		}
@@ -93,7 +96,6 @@ func runCold(ctx context.Context, w *world) (result, error) {
 			}
 		}
 	}
-	r := coldResult{Rounds: n}
 	for _, name := range names {
 		row, err := found[name].row(name, programs[name], found[hello])
 		if err != nil {
@@ -137,7 +139,12 @@ func (m *starts) row(name, program string, base *starts) (coldRow, error) {
 	for _, b := range []struct {
 		what          string
 		value, budget float64
-	}{{"p50", row.P50, budgetP50}, {"p99", row.P99, budgetP99}, {"RSS", row.RSS, budgetRSS}, {"image", row.Zip, budgetZip}} {
+	}{
+		{"p50", row.P50, budgetP50},
+		{"p99", row.P99, budgetP99},
+		{"RSS", row.RSS, budgetRSS},
+		{"image", row.Zip, budgetZip},
+	} {
 		if b.value > b.budget {
 			misses = append(misses, b.what)
 		}
@@ -260,6 +267,11 @@ func (r coldResult) print(w io.Writer) {
 		})
 	}
 	table(w, rows)
-	_, _ = fmt.Fprintf(w, "\n%d processes of each, in turn. Budgets: p50 %.0f ms, p99 %.0f ms, RSS %.0f MiB, image %.0f MB "+
-		"(gzip of the binary; its base adds under 1 MB).\n", r.Rounds, budgetP50, budgetP99, budgetRSS, budgetZip)
+	_, _ = fmt.Fprintf(w, "\n%d processes of each, in turn. "+
+		"Budgets: p50 %.0f ms, p99 %.0f ms, RSS %.0f MiB, image %.0f MB (gzip of the binary alone).\n",
+		r.Rounds, budgetP50, budgetP99, budgetRSS, budgetZip)
+	if len(r.Missing) > 0 {
+		_, _ = fmt.Fprintf(w, "Not measured, since cold_cases.go has no request for them: %s.\n",
+			strings.Join(r.Missing, ", "))
+	}
 }

@@ -87,7 +87,9 @@ func (s *scene) environment() []string {
 
 func text(name string) []byte { return fmt.Appendf(nil, descriptor, name) }
 
-func (s *scene) submit(ctx context.Context) (group, error) { return s.system.submit(ctx, text("bench")) }
+func (s *scene) submit(ctx context.Context) (group, error) {
+	return s.system.submit(ctx, text("bench"))
+}
 
 func (s *scene) get(ctx context.Context, id string) (g group, err error) {
 	return g, s.system.call(ctx, "viewer", http.MethodGet, "/jobmanager/groups/"+id, nil, &g)

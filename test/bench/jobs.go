@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
@@ -42,16 +41,16 @@ const (
 // jobsResult compares the store code with pgbench. A cycle is one job promoted and reported Finished: two transactions
 // and the removal of the published event from the outbox.
 type jobsResult struct {
-	Clients    int        `json:"clients"`
-	Cycles     int        `json:"cyclesPerRound"`
-	Rounds     []jobRound `json:"rounds"`
-	Ours       float64    `json:"cyclesPerSecond"` // medians
-	Raw        float64    `json:"pgbenchCyclesPerSecond"`
-	Ratio      float64    `json:"ratio"`
-	OursCPU    float64    `json:"clientCPUMicrosPerCycle"`
-	RawCPU     float64    `json:"pgbenchCPUMicrosPerCycle"`
-	Trips      int        `json:"roundTripsPerCycle"`
-	Writes     int        `json:"pgbenchRoundTripsPerCycle"`
+	Clients int        `json:"clients"`
+	Cycles  int        `json:"cyclesPerRound"`
+	Rounds  []jobRound `json:"rounds"`
+	Ours    float64    `json:"cyclesPerSecond"` // medians
+	Raw     float64    `json:"pgbenchCyclesPerSecond"`
+	Ratio   float64    `json:"ratio"`
+	OursCPU float64    `json:"clientCPUMicrosPerCycle"`
+	RawCPU  float64    `json:"pgbenchCPUMicrosPerCycle"`
+	Trips   int        `json:"roundTripsPerCycle"`
+	Writes  int        `json:"pgbenchRoundTripsPerCycle"`
 }
 
 type jobRound struct {
@@ -129,7 +128,8 @@ func jobID(client, n int) (id uuid.UUID) {
 }
 
 const (
-	sqlApplication = `insert into applications (id, name, namespace, descriptor) values ($1, 'bench', 'bench-11111111', '')`
+	sqlApplication = `insert into applications (id, name, namespace, descriptor)
+values ($1, 'bench', 'bench-11111111', '')`
 
 	// Jobs as the matchmaker leaves them: placed, nobody's.
 	sqlJobs = `insert into jobs (id, application_id, component, replica, type, state, orchestrator, cluster, node, epoch,
@@ -232,7 +232,7 @@ func (b *jobBench) raw(ctx context.Context) (rate, cpu float64, err error) {
 		return 0, 0, fmt.Errorf("pgbench: %w\n%s", err, out)
 	}
 	found := regexp.MustCompile(`tps = ([0-9.]+) \(without initial connection time\)`).FindSubmatch(out)
-	if found == nil || !bytes.Contains(out, fmt.Appendf(nil, "processed: %d/%d", jobClients*jobCycles, jobClients*jobCycles)) {
+	if found == nil {
 		return 0, 0, fmt.Errorf("pgbench did not say what is expected:\n%s", out)
 	}
 	var done int
@@ -387,8 +387,9 @@ func (r jobsResult) print(w io.Writer) {
 	}
 	rows = append(rows, []string{"median", say(r.Ours), say(r.Raw), say(r.Ratio)})
 	table(w, rows)
-	_, _ = fmt.Fprintf(w, "\n%d connections, %d cycles a round, fsync on; a cycle is promote, report Finished and clear the "+
-		"outbox: 3 commits.\nRound trips of a cycle: %d, reads included; pgbench, which reads nothing: %d. "+
+	_, _ = fmt.Fprintf(w, "\n%d connections, %d cycles a round, fsync on. "+
+		"A cycle is promote, report Finished and clear the outbox: 3 commits, 2 of which wait for the disk.\n"+
+		"Round trips of a cycle: %d, reads included; pgbench, which reads nothing: %d. "+
 		"Client CPU of a cycle: %.0f us, pgbench's %.0f us.\nGoal: ratio >= %.2f.\n",
 		r.Clients, r.Cycles, r.Trips, r.Writes, r.OursCPU, r.RawCPU, budgetJobs)
 }

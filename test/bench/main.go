@@ -5,7 +5,8 @@
 //	go run ./test/bench cold           # process start to first answer, of every function
 //	go run ./test/bench jobs           # durable job transactions against raw pgbench
 //	go run ./test/bench poll           # an agent's poll over ever more finished jobs
-//	go run ./test/bench chain          # submit to Available
+//	go run ./test/bench chain          # submit to Available, split by function
+//	go run ./test/bench laptop         # the same on the laptop host
 //	go run ./test/bench -json poll     # for a program to read
 //
 // It starts what it needs: a durable Postgres, an OpenID Connect issuer, a Prometheus with the telemetry of the default
@@ -37,14 +38,16 @@ type part struct {
 	run  func(context.Context, *world) (result, error)
 }
 
-var parts = []part{{"cold", runCold}, {"jobs", runJobs}, {"poll", runPoll}, {"chain", runChain}}
+var parts = []part{
+	{"cold", runCold}, {"jobs", runJobs}, {"poll", runPoll}, {"chain", runChain}, {"laptop", runLaptop},
+}
 
 var rounds = flag.Int("rounds", 0, "repeat a part's measurement this often; 0 = its own default")
 
 func main() {
 	asJSON := flag.Bool("json", false, "print JSON")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: bench [-json] [-rounds N] [cold] [jobs] [poll] [chain]")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: bench [-json] [-rounds N] [cold] [jobs] [poll] [chain] [laptop]")
 		flag.PrintDefaults()
 	}
 	flag.Parse()

@@ -159,6 +159,6 @@ func (r pollResult) print(w io.Writer) {
 		})
 	}
 	table(w, rows)
-	_, _ = fmt.Fprintf(w, "\nGET executable over HTTP, token checked, %d jobs executable; %d polls of each size, in turn. "+
-		"Goal: ratio <= %.1f, by an index.\n", pollExecutable, r.Polls, budgetPoll)
+	_, _ = fmt.Fprintf(w, "\nGET executable over HTTP, token checked, %d jobs executable; "+
+		"%d polls of each size, in turn. Goal: ratio <= %.1f, by an index.\n", pollExecutable, r.Polls, budgetPoll)
 }

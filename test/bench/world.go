@@ -38,13 +38,13 @@ const dbPassword = "bench"
 
 // world is what the functions need around them.
 type world struct {
-	dir      string
-	server   *localpg.Server
-	port     string // of Postgres
-	issuer   *issuer.Issuer
-	oidc     string // URL of the issuer
-	fleet    *fleet.Fleet
-	metrics  string // URL of Prometheus
+	dir     string
+	server  *localpg.Server
+	port    string // of Postgres
+	issuer  *issuer.Issuer
+	oidc    string // URL of the issuer
+	fleet   *fleet.Fleet
+	metrics string // URL of Prometheus
 
 	undo []func()
 }

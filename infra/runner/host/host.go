@@ -319,7 +319,7 @@ func (h *Host) makeFleet(plan *fleet.Plan) (err error) {
 	}
 	h.fleet, err = fleet.New(fleet.Options{
 		Plan: plan, File: filepath.Join(h.home.dir, "fleet.json"), Append: h.prometheus.Append,
-		API: h.url, Client: h.agentClient, Delay: fleet.DefaultDelay, Log: h.log,
+		API: h.url, Client: h.agentClient, Delay: h.settings.FleetDelay, Poll: h.settings.FleetPoll, Log: h.log,
 	})
 	return err
 }
@@ -328,6 +328,9 @@ func (h *Host) makeFleet(plan *fleet.Plan) (err error) {
 type settings struct {
 	Auth     auth.Config
 	EventKey string `envconfig:"EVENT_KEY"`
+
+	FleetDelay time.Duration `envconfig:"FLEET_DELAY" default:"700ms"` // from taking a job to its being available
+	FleetPoll  time.Duration `envconfig:"FLEET_POLL" default:"1s"`     // between two questions of an agent for work
 
 	databaseURL string
 }

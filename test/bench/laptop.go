@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/littoral-project/littoral/functions"
+	"github.com/littoral-project/littoral/infra/runner/host"
+	"github.com/littoral-project/littoral/knative"
+	"github.com/littoral-project/littoral/triggers"
+)
+
+const (
+	laptopUsual  = 50
+	laptopWarmUp = 3
+	laptopPoll   = 5 * time.Millisecond
+)
+
+// laptopResult is submit to Available on the real host: its Broker, its mesh, the agents of its fleet.
+type laptopResult struct {
+	Applications int     `json:"applications"`
+	Submit       float64 `json:"submitP50Ms"` // the answer to POST groups
+	P50          float64 `json:"p50Ms"`
+	P99          float64 `json:"p99Ms"`
+}
+
+func runLaptop(ctx context.Context, w *world) (_ result, err error) {
+	descriptor, err := os.ReadFile(chainFile)
+	if err != nil {
+		return nil, fmt.Errorf("run it from the root of the source: %w", err)
+	}
+	database, _, err := w.database(ctx, "laptop")
+	if err != nil {
+		return nil, err
+	}
+	// The host looks at its own Prometheus unless it is told otherwise.
+	if err := os.Unsetenv("PROMETHEUS_ADDRESS"); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.Setenv("PROMETHEUS_ADDRESS", w.metrics)) }()
+	for name, value := range map[string]string{"FLEET_DELAY": "0s", "FLEET_POLL": laptopPoll.String()} {
+		if err := os.Setenv(name, value); err != nil {
+			return nil, err
+		}
+	}
+	h, err := host.Start(ctx, host.Options{
+		Addr: "127.0.0.1:0", Home: filepath.Join(w.dir, "laptop"), Database: database, Registry: functions.Registry,
+		Files: map[string]fs.FS{"/knative": knative.Files, "/triggers": triggers.Files},
+		Log:   slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, h.Stop(context.WithoutCancel(ctx))) }()
+	token, err := os.ReadFile(h.TokenFile("operator"))
+	if err != nil {
+		return nil, err
+	}
+	c := caller{base: h.URL(), token: strings.TrimSpace(string(token))}
+
+	n := times(laptopUsual)
+	var submit, total sample
+	for i := range n + laptopWarmUp {
+		begin := time.Now()
+		g, err := c.call(ctx, http.MethodPost, "/jobmanager/groups", descriptor)
+		if err != nil {
+			return nil, err
+		}
+		answered := time.Since(begin)
+		if err := c.await(ctx, g.ID, "Available"); err != nil {
+			return nil, err
+		}
+		if i >= laptopWarmUp {
+			submit.add(answered)
+			total.add(time.Since(begin))
+		}
+		if _, err := c.call(ctx, http.MethodPut, "/jobmanager/groups/stop/"+g.ID, nil); err != nil {
+			return nil, err
+		}
+		if err := c.await(ctx, g.ID, "Stopped"); err != nil {
+			return nil, err
+		}
+		if _, err := c.call(ctx, http.MethodDelete, "/jobmanager/groups/"+g.ID, nil); err != nil {
+			return nil, err
+		}
+	}
+	return laptopResult{Applications: n, Submit: submit.p50(), P50: total.p50(), P99: total.p99()}, nil
+}
+
+// caller is a person with a token.
+type caller struct{ base, token string }
+
+func (c caller) call(ctx context.Context, method, path string, body []byte) (g group, err error) {
+	r, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
+	if err != nil {
+		return g, err
+	}
+	r.Header.Set("Authorization", "Bearer "+c.token)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return g, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return g, err
+	}
+	if resp.StatusCode/100 != 2 {
+		return g, fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, bytes.TrimSpace(answer))
+	}
+	return g, json.Unmarshal(answer, &g)
+}
+
+// await asks until the application has the status.
+func (c caller) await(ctx context.Context, id, status string) error {
+	for deadline := time.Now().Add(time.Minute); ; {
+		g, err := c.call(ctx, http.MethodGet, "/jobmanager/groups/"+id, nil)
+		if err != nil || g.Status == status {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("application %s is %s, not %s, after a minute", id, g.Status, status)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func (r laptopResult) print(w io.Writer) {
+	table(w, [][]string{
+		{"", "p50 ms", "p99 ms"},
+		{"POST groups answered", say(r.Submit), ""},
+		{"submit to Available", say(r.P50), say(r.P99)},
+	})
+	_, _ = fmt.Fprintf(w, "\n%d applications of %s, one after the other, on the laptop host with its Broker on disk;\n"+
+		"agents of the fleet poll every %s and add no delay of their own.\n", r.Applications, chainFile, laptopPoll)
+}

@@ -65,8 +65,8 @@ func (x *descent) run(known float64, rounds int, stop func() bool, see func() fl
 func (x *descent) step(gain float64) {
 	var turn, length float64
 	for i, v := range x.slope {
-		if i < x.d.y.cuts && x.y[i] == 0 && v > 0 {
-			v, x.slope[i] = 0, 0 // a price cannot fall below zero
+		if (i < x.d.y.cuts && x.y[i] == 0 && v > 0) || math.Abs(v) < 1e-9 {
+			v, x.slope[i] = 0, 0 // a price cannot fall below zero, and rounding is no reason to move
 		}
 		turn += v * x.direction[i]
 		length += x.direction[i] * x.direction[i]
@@ -87,8 +87,8 @@ func (x *descent) step(gain float64) {
 	for i, v := range x.direction {
 		if v != 0 {
 			x.y[i] -= gain / length * v
-			if i < x.d.y.cuts && x.y[i] < 0 {
-				x.y[i] = 0
+			if i < x.d.y.cuts {
+				x.y[i] = min(max(x.y[i], 0), x.d.dearest)
 			}
 		}
 	}

@@ -53,9 +53,10 @@ type dual struct {
 	// beside, when set, bars what does not fit beside its placement, and the rest of every cluster.
 	beside *state
 	// inside, when set, leaves all other components where beside has them, and cuts whole.
-	inside []bool
-	work   int64
-	y      layout
+	inside  []bool
+	dearest float64 // no price needs to be higher
+	work    int64
+	y       layout
 }
 
 // claim is what one member of a class takes of a dim, in units of what components ask of it on average.
@@ -426,6 +427,7 @@ func (d *dual) price() {
 			}
 		}
 	}
+	d.dearest = m.dearest()
 	at := len(d.whole)
 	d.y.rows = at
 	for i := range d.rows {
@@ -439,6 +441,21 @@ func (d *dual) price() {
 	d.y.end = at
 	d.at = make([]int32, len(m.comps))
 	d.bound = make([]int32, len(m.groups))
+}
+
+// dearest returns many times what all components together can earn on average, to keep prices within sums that are
+// exact enough.
+func (m *model) dearest() float64 {
+	sum := m.move
+	for c := range m.comps {
+		if pts := m.classes[m.comps[c].class].points; len(pts) > 0 {
+			sum += pts[0]
+		}
+		for i := range m.edges[c] {
+			sum += m.edges[c][i].weight
+		}
+	}
+	return 1000 * (1 + sum/float64(max(1, len(m.comps))))
 }
 
 // split lays a cut out: a price for every label, cluster and orchestrator.

@@ -1,24 +1,28 @@
 package placement
 
-// evaluate returns q(y) and leaves in d.at where the trees put the components. If slope is not nil, it gets a
-// subgradient of q at y.
+import "math"
+
+// evaluate returns q(y), rounded up by what the sums in it may have lost, and leaves in d.at where the trees put the
+// components. If slope is not nil, it gets a subgradient of q at y.
 func (d *dual) evaluate(y, slope []float64) float64 {
 	d.charge(y)
 	for i := range d.shapes {
 		d.solve(&d.shapes[i], d.shapes[i].comp, y)
 	}
 	d.work += int64(len(d.node)) * int64(len(d.net)+4*len(d.shapes)) / 12
-	q := d.choose()
+	q, size := d.choose()
+	var paid float64
 	for i, b := range d.whole {
 		if y[i] > 0 {
-			q += y[i] * b
+			paid += y[i] * b
 		}
 	}
 	for i := range d.rows {
 		for j := range d.rows[i].names {
-			q += y[d.rows[i].at+j] * d.rows[i].limit
+			paid += y[d.rows[i].at+j] * d.rows[i].limit
 		}
 	}
+	q += paid + 1e-15*float64(len(d.at)+len(y))*(size+paid)
 	if slope != nil {
 		d.slope(slope)
 	}
@@ -271,8 +275,8 @@ func (d *dual) beyond(s *shape, k int32) (float64, int32) {
 	return v, l
 }
 
-// choose settles where everything goes, roots first, and returns what the trees are worth.
-func (d *dual) choose() float64 {
+// choose settles where everything goes, roots first, and returns what the trees are worth, and that sum without signs.
+func (d *dual) choose() (q, size float64) {
 	m := d.m
 	worth := make(map[int32][]float64) // of bound groups, by orchestrator
 	for _, c := range d.order {
@@ -296,14 +300,14 @@ func (d *dual) choose() float64 {
 		}
 		d.bound[g] = best
 	}
-	var q float64
 	for _, c := range d.order {
 		v := d.settle(c)
 		if d.parent[c] < 0 {
 			q += v
+			size += math.Abs(v)
 		}
 	}
-	return q
+	return q, size
 }
 
 // settle chooses the label of a component whose parent is settled, and returns what its subtree is worth there.

@@ -27,7 +27,7 @@ type model struct {
 	orchs   []string
 	// clusters[k] is the first node of cluster k and clusters[k+1] the one after its last.
 	clusters []int32
-	unit     *unit            // the flow, see there
+	last     *Solver          // what is known of the problem before
 	isWhole  int              // 1 when all points are whole numbers, -1 when not, 0 when nobody has asked
 	work     int64            // units spent on filtering and scoring
 	current  map[Target]int32 // first node that matches a current place, see stood
@@ -56,6 +56,7 @@ type group struct {
 
 // class is a set of components with equal requirements; they share candidates and scores.
 type class struct {
+	key       string // equal for equal classes
 	want      *request
 	weights   Weights   // sum 1
 	given     []float64 // Problem.Scores of its first member, by index in Problem.Nodes; nil to compute scores
@@ -96,7 +97,7 @@ type spread struct {
 }
 
 func newModel(p *Problem) (*model, error) {
-	m := &model{p: p, move: p.MoveCost, unit: newUnit()}
+	m := &model{p: p, move: p.MoveCost, last: &Solver{unit: newUnit()}}
 	if m.move == 0 {
 		m.move = DefaultMoveCost
 	}
@@ -209,7 +210,7 @@ func (m *model) classify() {
 			k = int32(len(m.classes))
 			known[key] = k
 			m.classes = append(m.classes, class{
-				want: newRequest(c.Component, g.StaleAfter), weights: g.weights, given: given,
+				key: key, want: newRequest(c.Component, g.StaleAfter), weights: g.weights, given: given,
 			})
 		}
 		c.class = k

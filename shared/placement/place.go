@@ -9,16 +9,7 @@ import (
 // Place finds a place for every component it can, the best plan it can prove or find within the budget. The error is
 // for a malformed problem only: an *problem.Error of kind Invalid with every fault; a component that fits nowhere is
 // part of a plan, with its reason.
-func Place(p Problem) (Plan, error) {
-	if err := validate(&p); err != nil {
-		return Plan{}, err
-	}
-	m, err := newModel(&p)
-	if err != nil {
-		return Plan{}, err
-	}
-	return m.plan(m.solve()), nil
-}
+func Place(p Problem) (Plan, error) { return new(Solver).Place(p) }
 
 // plan words a solution.
 func (m *model) plan(sol solution) Plan {

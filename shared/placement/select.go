@@ -259,6 +259,7 @@ type solution struct {
 	orch        int32
 	work        int64
 	prices      []Price
+	capacity    map[scarce]float64 // for the next problem
 }
 
 // better compares by placed, then by value; differences below rounding are none.
@@ -345,7 +346,7 @@ func (m *model) solveWithin(orch int32, budget int64) solution {
 	if split {
 		s.budget = budget * 5 / 8
 	}
-	if sol, ok := m.unit.solve(s); ok {
+	if sol, ok := m.last.unit.solve(s); ok {
 		return sol
 	}
 	sol := solution{orch: orch, placedBound: s.placedBound(), bound: math.Inf(1)}
@@ -393,6 +394,11 @@ func (s *state) starts(sol *solution) {
 	connected, _ := s.connected()
 	smallest := slices.Clone(hardest) // fits the most when there is not room for all
 	slices.Reverse(smallest)
+	if len(s.m.last.at) > 0 {
+		s.recall()
+		s.greedy(hardest)
+		sol.take(s)
+	}
 	for i, order := range [][]int32{hardest, connected, smallest} {
 		if i == 2 && sol.placed == sol.placedBound {
 			break
@@ -421,7 +427,9 @@ func (s *state) relax(sol *solution, budget int64) {
 		return
 	}
 	d.must = sol.placed == s.m.placeable(s.orch)
-	x := d.newDescent(d.start())
+	y := d.start()
+	d.recall(y)
+	x := d.newDescent(y)
 	order := s.hardest()
 	lowest, spent := math.Inf(1), int64(len(d.node)*len(order)) // bound at the last start, and what it cost
 	try := func() {
@@ -439,7 +447,7 @@ func (s *state) relax(sol *solution, budget int64) {
 	try()
 	s.work += d.work
 	sol.bound = min(sol.bound, s.m.rounded(x.bound+slack(x.bound)))
-	sol.prices = d.priced(x.best)
+	sol.prices, sol.capacity = d.priced(x.best), d.capacity(x.best)
 }
 
 // shortlist is how many nodes of each cluster, per class, the relaxation looks at one by one.

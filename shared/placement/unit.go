@@ -154,10 +154,11 @@ func (m *model) scale() float64 {
 
 // load edits the kept flow into that of the problem, and returns the problem's node for each flow node.
 func (u *unit) load(m *model, kinds []kind, slots []int64, scale float64) []int32 {
-	p := u.problem
-	for v := 1; v < p.Nodes(); v++ {
-		p.SetSupply(v, 0)
+	if u.problem.Nodes() > 2*(len(kinds)+len(m.nodes))+64 { // mostly of problems long gone
+		*u = *newUnit()
 	}
+	p := u.problem
+	supply := make(map[int]int64, len(kinds))
 	seen := make([]bool, p.Nodes())
 	flowOf := make([]int, len(m.nodes))
 	for n := range m.nodes {
@@ -181,25 +182,23 @@ func (u *unit) load(m *model, kinds []kind, slots []int64, scale float64) []int3
 		k := &kinds[i]
 		cl := &m.classes[k.class]
 		comp := m.comps[k.members[0]]
-		key := requirements(comp.Component)
+		key := cl.key
 		if comp.Current != nil {
 			key += place(*comp.Current)
 		}
-		key += comp.Group
 		v, known := u.kinds[key]
 		if !known {
 			v = u.add()
 			u.kinds[key] = v
 		}
 		k.flow = v
-		p.SetSupply(v, p.Supply(v)+int64(len(k.members)))
+		supply[v] = int64(len(k.members))
 		u.connect(m, k, cl, flowOf, scale)
 	}
-	var all int64
 	for v := 1; v < p.Nodes(); v++ {
-		all += p.Supply(v)
+		p.SetSupply(v, supply[v])
 	}
-	p.SetSupply(u.sink, -all)
+	p.SetSupply(u.sink, -int64(len(m.comps)))
 	at := make([]int32, p.Nodes())
 	for n, v := range flowOf {
 		at[v] = int32(n)

@@ -16,6 +16,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -118,14 +119,19 @@ func run(only []string, runs int, asJSON bool) error {
 }
 
 func measure(name string, p placement.Problem, runs int) (*result, error) {
-	return timed(name, p, runs, func() (placement.Plan, error) { return placement.Place(p) })
+	return timed(name, p, runs, func() error { return nil }, func() (placement.Plan, error) { return placement.Place(p) })
 }
 
-// timed solves some times over and checks each plan.
-func timed(name string, p placement.Problem, runs int, solve func() (placement.Plan, error)) (*result, error) {
+// timed solves some times over, after what prepare does untimed, and checks each plan.
+func timed(name string, p placement.Problem, runs int, prepare func() error, solve func() (placement.Plan, error)) (
+	*result, error,
+) {
 	r := &result{Case: name, Components: len(p.Components), Nodes: len(p.Nodes)}
 	var times []float64
 	for range runs {
+		if err := prepare(); err != nil {
+			return nil, err
+		}
 		runtime.GC() // what the run before left
 		begin := time.Now()
 		plan, err := solve()
@@ -140,6 +146,36 @@ func timed(name string, p placement.Problem, runs int, solve func() (placement.P
 	slices.Sort(times)
 	r.MS, r.LeastMS = (times[(runs-1)/2]+times[runs/2])/2, times[0]
 	return r, nil
+}
+
+// storm solves case c at once, and again after one node in a hundred is lost: anew, and from where the first ended. Both
+// must be worth the same.
+func storm(runs int, show func(*result, error) error) error {
+	p := displaced()
+	if err := show(measure("c", p, runs)); err != nil {
+		return err
+	}
+	q := p
+	q.Nodes = slices.Clone(p.Nodes)
+	lose(&q)
+	cold, err := measure("c after a loss, cold", q, runs)
+	if err := show(cold, err); err != nil {
+		return err
+	}
+	var solver placement.Solver
+	warm, err := timed("c after a loss, warm", q, runs, func() error {
+		_, err := solver.Place(p)
+		return err
+	}, func() (placement.Plan, error) {
+		return solver.Place(q)
+	})
+	if err := show(warm, err); err != nil {
+		return err
+	}
+	if math.Abs(warm.Objective-cold.Objective) > 1e-6*cold.Objective {
+		return fmt.Errorf("warm %v, cold %v", warm.Objective, cold.Objective)
+	}
+	return nil
 }
 
 // memory compares what solving allocates at two sizes.

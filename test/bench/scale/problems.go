@@ -93,10 +93,12 @@ func displaced() placement.Problem {
 	return p
 }
 
-// storm solves case c at once, and again from there after one node in a hundred is lost.
-func storm(runs int, show func(*result, error) error) error {
-	p := displaced()
-	return show(measure("c", p, runs))
+// lose marks one node in a hundred as lost.
+func lose(p *placement.Problem) {
+	r := rand.New(rand.NewPCG(4, 4))
+	for range len(p.Nodes) / 100 {
+		p.Nodes[r.IntN(len(p.Nodes))].Unschedulable = true
+	}
 }
 
 // violations counts the broken rules of a plan, from the problem alone.

@@ -32,6 +32,9 @@ import (
 	matchmakermatchmake "github.com/littoral-project/littoral/functions/matchmaker/matchmake"
 	matchmakerplace "github.com/littoral-project/littoral/functions/matchmaker/place"
 	matchmakerplan "github.com/littoral-project/littoral/functions/matchmaker/plan"
+	outboxdeadletter "github.com/littoral-project/littoral/functions/outbox/dead-letter"
+	outboxdeadlist "github.com/littoral-project/littoral/functions/outbox/dead-list"
+	outboxreplay "github.com/littoral-project/littoral/functions/outbox/replay"
 	outboxsweep "github.com/littoral-project/littoral/functions/outbox/sweep"
 	policymanageract "github.com/littoral-project/littoral/functions/policymanager/act"
 	policymanageralertmanager "github.com/littoral-project/littoral/functions/policymanager/alertmanager"
@@ -91,6 +94,9 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-matchmake":            function.NewEntry("matchmaker-matchmake", matchmakermatchmake.Spec, matchmakermatchmake.New),
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-place":                function.NewEntry("matchmaker-place", matchmakerplace.Spec, matchmakerplace.New),
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-plan":                 function.NewEntry("matchmaker-plan", matchmakerplan.Spec, matchmakerplan.New),
+	"github.com/littoral-project/littoral/functions/cmd/outbox-dead-letter":              function.NewEntry("outbox-dead-letter", outboxdeadletter.Spec, outboxdeadletter.New),
+	"github.com/littoral-project/littoral/functions/cmd/outbox-dead-list":                function.NewEntry("outbox-dead-list", outboxdeadlist.Spec, outboxdeadlist.New),
+	"github.com/littoral-project/littoral/functions/cmd/outbox-replay":                   function.NewEntry("outbox-replay", outboxreplay.Spec, outboxreplay.New),
 	"github.com/littoral-project/littoral/functions/cmd/outbox-sweep":                    function.NewEntry("outbox-sweep", outboxsweep.Spec, outboxsweep.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-act":               function.NewEntry("policymanager-act", policymanageract.Spec, policymanageract.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-alertmanager":      function.NewEntry("policymanager-alertmanager", policymanageralertmanager.Spec, policymanageralertmanager.New),

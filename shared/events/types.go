@@ -32,6 +32,9 @@ const (
 
 	// Tick is what a PingSource sends.
 	Tick = "dev.knative.sources.ping"
+
+	// Any stands for every type in what a dead letter sink consumes.
+	Any = "*"
 )
 
 // Application is the data of every application event.

@@ -77,6 +77,12 @@ type Reaction interface {
 	React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error
 }
 
+// Sink keeps events that others did not take. It is no Reaction: one event may come from several consumers, and again
+// after a replay, so it tells by itself what it has.
+type Sink interface {
+	Keep(ctx context.Context, e cloudevents.Event) error
+}
+
 // Task does scheduled work with transactions of its own; doing it twice must be harmless.
 type Task interface {
 	Run(ctx context.Context) error

@@ -44,9 +44,11 @@ func (e Entry) Handler(env *Env) (http.Handler, error) {
 		}))
 	case Task:
 		router.Handle("POST "+EventPath+"{$}", e.delivery(env, func(ctx context.Context, _ cloudevents.Event) error { return f.Run(ctx) }))
+	case Sink:
+		router.Handle("POST "+EventPath+"{$}", e.delivery(env, f.Keep))
 	default:
 		if len(e.Spec.Consumes) > 0 {
-			return nil, fmt.Errorf("%s consumes events but has neither React nor Run", e.Name)
+			return nil, fmt.Errorf("%s consumes events but has none of React, Run and Keep", e.Name)
 		}
 	}
 	return router, nil
@@ -104,7 +106,7 @@ func (e Entry) delivery(env *Env, work func(context.Context, cloudevents.Event) 
 // accepts reports whether the event is of a declared type and, unless it is a tick (which carries nothing), signed by us.
 func (e Entry) accepts(env *Env, ev cloudevents.Event) bool {
 	for _, typ := range e.Spec.Consumes {
-		if typ == ev.Type() {
+		if typ == ev.Type() || typ == events.Any {
 			return typ == events.Tick || events.Signed(ev, env.EventKey)
 		}
 	}

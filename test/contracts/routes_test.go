@@ -86,6 +86,7 @@ var bodies = map[string]takes{
 	"PUT /jobmanager/status/{$}":                    jsonBody,
 	"PUT /jobmanager/resources/status":              jsonBody,
 	"PUT /jobmanager/resources/status/{id}":         jsonBody,
+	"POST /events/{id}/replay":                      nothing,
 	"POST /rules":                                   jsonBody,
 	"POST /rules/{$}":                               jsonBody,
 	"POST /api/v1/rules":                            jsonBody,

@@ -92,6 +92,7 @@ func TestNoClientset(t *testing.T) {
 // direct is what shared packages may import of others. A package that is not here may import nothing but the standard
 // library, the tree and google/uuid; below names a folder with all in it.
 var direct = map[string][]string{
+	"shared/deadletter":              {"github.com/cloudevents/sdk-go/v2/event", "github.com/jackc/pgx/v5"},
 	"shared/telemetry/rules/backend": {"k8s.io/client-go/dynamic", "k8s.io/client-go/rest"},
 	"shared/telemetry/rules/check": {
 		"github.com/prometheus/common", "github.com/prometheus/prometheus/model/rulefmt",

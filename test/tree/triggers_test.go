@@ -17,6 +17,7 @@ import (
 // outside are the event types that come from elsewhere, with who sends them.
 var outside = map[string]string{
 	events.Tick: "PingSources",
+	events.Any:  "the Broker, for what a consumer did not take",
 }
 
 // wire is a Trigger or PingSource as written in triggers/.
@@ -27,8 +28,11 @@ type wire struct {
 	Spec     struct {
 		Broker   string
 		Schedule string
-		Filter   struct{ Attributes map[string]string }
-		Filters  []map[string]map[string]string
+		Delivery struct {
+			DeadLetterSink struct{ Ref struct{ Name string } }
+		}
+		Filter  struct{ Attributes map[string]string }
+		Filters []map[string]map[string]string
 		Subscriber,
 		Sink struct {
 			Ref struct{ APIVersion, Kind, Name string }
@@ -68,6 +72,8 @@ func (w *wire) wakes() (function, typ string) {
 		return w.Spec.Subscriber.Ref.Name, typ
 	case "PingSource":
 		return w.Spec.Sink.Ref.Name, events.Tick
+	case "Broker":
+		return w.Spec.Delivery.DeadLetterSink.Ref.Name, events.Any
 	}
 	return "", ""
 }
@@ -82,6 +88,10 @@ func TestTriggersAndDeclarationsAgree(t *testing.T) {
 			continue
 		}
 		require.NotEmpty(t, typ, "%s: %s names no type", w.file, w.Metadata.Name)
+		if w.Kind == "Broker" {
+			woken[name] = append(woken[name], typ)
+			continue
+		}
 		require.Equal(t, name+".yaml", w.file, "what wakes a function is in the file of its name")
 		require.NotContains(t, woken[name], typ, "%s would get each %s twice", name, typ)
 		woken[name] = append(woken[name], typ)

@@ -1,0 +1,28 @@
+// Package deadletter keeps the events that the Broker gave up, and says so in history. The Broker names it as its dead
+// letter sink (triggers/broker.yaml).
+package deadletter
+
+import (
+	"context"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+
+	"github.com/littoral-project/littoral/shared/deadletter"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{Consumes: []string{events.Any}}
+
+// Function is the sink with its store.
+type Function struct{ db *store.DB }
+
+// New returns the function.
+func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
+
+// Keep stores the event together with who did not take it and why.
+func (f *Function) Keep(ctx context.Context, e cloudevents.Event) error {
+	return deadletter.Keep(ctx, f.db, e)
+}

@@ -1,0 +1,54 @@
+package deadletter_test
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	deadletter "github.com/littoral-project/littoral/functions/outbox/dead-letter"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// TestOnlyWhatWeSignedIsKept: a replay signs an event anew, so the sink must not take one of somebody else.
+func TestOnlyWhatWeSignedIsKept(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	h, err := function.NewEntry("outbox-dead-letter", deadletter.Spec, deadletter.New).Handler(&function.Env{
+		Name: "outbox-dead-letter", DB: db, EventKey: "key", Log: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	for name, row := range map[string]struct {
+		typ, key string
+		status   int
+	}{
+		"an event of ours":            {events.JobReady, "key", http.StatusNoContent},
+		"one of a type yet to come":   {"dev.littoral.tide.turned.v1", "key", http.StatusNoContent},
+		"one that nobody signed":      {events.JobReady, "", http.StatusForbidden},
+		"one that another key signed": {events.JobReady, "other", http.StatusForbidden},
+	} {
+		e, err := events.New(t.Context(), "/test", row.typ, "s", events.Job{ID: uuid.New()})
+		require.NoError(t, err)
+		events.Sign(&e, row.key)
+		e.SetExtension("knativeerrorcode", "500")
+		body, err := e.MarshalJSON()
+		require.NoError(t, err)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(string(body)))
+		r.Header.Set("Content-Type", cloudevents.ApplicationCloudEventsJSON)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		require.Equal(t, row.status, w.Code, name)
+	}
+	var kept int
+	require.NoError(t, db.QueryRow(t.Context(), `select count(*) from dead_letters`).Scan(&kept))
+	require.Equal(t, 2, kept)
+}

@@ -1,0 +1,40 @@
+// Package deadlist lists the events that were given up.
+package deadlist
+
+import (
+	"net/http"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/deadletter"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes: []string{"GET /events/dead"},
+	Role:   auth.Viewer,
+}
+
+// Function is the operation with its store.
+type Function struct{ db *store.DB }
+
+// New returns the function.
+func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
+
+// Handle answers those that wait to be replayed, oldest first; with ?all=true the replayed ones too.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	query := function.NewQuery(r, "all", "limit", "cursor")
+	all := query.OneOf("all", "true", "false") == "true"
+	page := query.Page()
+	if err := query.Err(); err != nil {
+		return err
+	}
+	letters, err := deadletter.List(r.Context(), f.db, all, page.After.At, page.After.ID, page.Limit)
+	if err != nil {
+		return err
+	}
+	return function.WritePage(w, r, page, letters, func(l deadletter.Letter) function.Cursor {
+		return function.Cursor{At: l.At, ID: l.ID}
+	})
+}

@@ -1,0 +1,123 @@
+package deadletter
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+const (
+	// A letter that is there and was not replayed has come twice: nothing changes, and nothing is returned.
+	keep = `insert into dead_letters (id, consumer, source, event_id, type, event, code, answer)
+values ($1, $2, $3, $4, $5, $6, $7, $8)
+on conflict (event_id, consumer, source) do update
+set code = excluded.code, answer = excluded.answer, at = now(), deaths = dead_letters.deaths + 1, replayed_at = null
+where dead_letters.replayed_at is not null
+returning deaths`
+
+	columns = `id, consumer, event_id, type, source, code, answer, deaths, at, replayed_at, event`
+	list    = `select ` + columns + ` from dead_letters
+where ($1 or replayed_at is null) and (at, id) > ($2, $3) order by at, id limit $4`
+	ofEvent  = `select ` + columns + ` from dead_letters where event_id = $1 order by consumer, source for update`
+	replayed = `update dead_letters set replayed_at = now() where event_id = $1 and replayed_at is null`
+)
+
+// Keep stores an event that came to the dead letter sink. It says so in history once for each time that the consumer
+// failed, however often the Broker delivers it here.
+func Keep(ctx context.Context, db *store.DB, e cloudevents.Event) error {
+	l, err := read(e)
+	if err != nil {
+		return problem.Wrap(problem.Invalid, err, "the event cannot be kept: %v", err)
+	}
+	return db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		err := tx.QueryRow(ctx, keep, l.ID, l.Consumer, l.Source, l.EventID, l.Type, []byte(l.Event), l.Code, l.Answer).
+			Scan(&l.Deaths)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("keep dead letter: %w", err)
+		}
+		return record(ctx, tx, "event.dead", e, fmt.Sprintf("%s gave up %s (%d): %s", l.Consumer, short(l.Type), l.Code, l.detail()))
+	})
+}
+
+// List returns a page of the letters, oldest first; those that were replayed only with all.
+func List(ctx context.Context, q store.Querier, all bool, after time.Time, afterID uuid.UUID, limit int) ([]Letter, error) {
+	return collect(q.Query(ctx, list, all, after, afterID, limit))
+}
+
+// Replay publishes the event again and returns its letters. The error is NotFound when the event is no dead letter and
+// Conflict when it was replayed and has not failed since.
+func Replay(ctx context.Context, tx *store.Tx, eventID uuid.UUID) ([]Letter, error) {
+	letters, err := collect(tx.Query(ctx, ofEvent, eventID.String()))
+	if err != nil {
+		return nil, err
+	}
+	if len(letters) == 0 {
+		return nil, problem.New(problem.NotFound, "event %s is no dead letter", eventID)
+	}
+	var open []string
+	for i := range letters {
+		if letters[i].ReplayedAt == nil {
+			open = append(open, letters[i].Consumer)
+		}
+	}
+	if len(open) == 0 {
+		return nil, problem.New(problem.Conflict, "event %s was replayed at %s and has not failed since", eventID,
+			letters[0].ReplayedAt.UTC().Format(time.RFC3339))
+	}
+	e := cloudevents.New()
+	if err := json.Unmarshal(letters[0].Event, &e); err != nil {
+		return nil, fmt.Errorf("dead letter %s: %w", letters[0].ID, err)
+	}
+	if err := tx.Replay(ctx, e); err != nil {
+		return nil, err
+	}
+	if _, err := tx.Exec(ctx, replayed, eventID.String()); err != nil {
+		return nil, fmt.Errorf("mark replayed: %w", err)
+	}
+	message := fmt.Sprintf("%s goes to %s again", short(e.Type()), strings.Join(open, ", "))
+	if err := record(ctx, tx, "event.replayed", e, message); err != nil {
+		return nil, err
+	}
+	return collect(tx.Query(ctx, ofEvent, eventID.String()))
+}
+
+func record(ctx context.Context, tx *store.Tx, event string, e cloudevents.Event, message string) error {
+	application, component := about(e)
+	data, err := json.Marshal(map[string]string{"eventId": e.ID(), "type": e.Type()})
+	if err != nil {
+		return err
+	}
+	return history.Record(ctx, tx, history.Entry{
+		ApplicationID: application, Component: component, Event: event, Message: message, Data: data,
+	})
+}
+
+// short drops what all our event types have in common.
+func short(typ string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(typ, "dev.littoral."), ".v1")
+}
+
+func collect(rows pgx.Rows, err error) ([]Letter, error) {
+	if err != nil {
+		return nil, fmt.Errorf("read dead letters: %w", err)
+	}
+	letters, err := pgx.CollectRows(rows, pgx.RowToStructByName[Letter])
+	if err != nil {
+		return nil, fmt.Errorf("read dead letters: %w", err)
+	}
+	return letters, nil
+}

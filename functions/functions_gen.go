@@ -40,9 +40,11 @@ import (
 	policymanageralertmanager "github.com/littoral-project/littoral/functions/policymanager/alertmanager"
 	policymanagerappevent "github.com/littoral-project/littoral/functions/policymanager/app-event"
 	policymanagerapppolicies "github.com/littoral-project/littoral/functions/policymanager/app-policies"
+	policymanagerbacktest "github.com/littoral-project/littoral/functions/policymanager/backtest"
 	policymanagerfollow "github.com/littoral-project/littoral/functions/policymanager/follow"
 	policymanagerhome "github.com/littoral-project/littoral/functions/policymanager/home"
 	policymanagerjudge "github.com/littoral-project/littoral/functions/policymanager/judge"
+	policymanagermetrics "github.com/littoral-project/littoral/functions/policymanager/metrics"
 	policymanagerpolicyactivate "github.com/littoral-project/littoral/functions/policymanager/policy-activate"
 	policymanagerpolicycreate "github.com/littoral-project/littoral/functions/policymanager/policy-create"
 	policymanagerpolicydeactivate "github.com/littoral-project/littoral/functions/policymanager/policy-deactivate"
@@ -51,8 +53,10 @@ import (
 	policymanagerpolicylist "github.com/littoral-project/littoral/functions/policymanager/policy-list"
 	policymanagerpolicyupdate "github.com/littoral-project/littoral/functions/policymanager/policy-update"
 	policymanagerreconcile "github.com/littoral-project/littoral/functions/policymanager/reconcile"
+	policymanagerrender "github.com/littoral-project/littoral/functions/policymanager/render"
 	policymanagerrule "github.com/littoral-project/littoral/functions/policymanager/rule"
 	policymanagerstats "github.com/littoral-project/littoral/functions/policymanager/stats"
+	policymanagerstatus "github.com/littoral-project/littoral/functions/policymanager/status"
 	policymanagertemplatelist "github.com/littoral-project/littoral/functions/policymanager/template-list"
 	policymanagervariabledelete "github.com/littoral-project/littoral/functions/policymanager/variable-delete"
 	policymanagervariablelist "github.com/littoral-project/littoral/functions/policymanager/variable-list"
@@ -102,9 +106,11 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-alertmanager":      function.NewEntry("policymanager-alertmanager", policymanageralertmanager.Spec, policymanageralertmanager.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-app-event":         function.NewEntry("policymanager-app-event", policymanagerappevent.Spec, policymanagerappevent.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-app-policies":      function.NewEntry("policymanager-app-policies", policymanagerapppolicies.Spec, policymanagerapppolicies.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-backtest":          function.NewEntry("policymanager-backtest", policymanagerbacktest.Spec, policymanagerbacktest.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-follow":            function.NewEntry("policymanager-follow", policymanagerfollow.Spec, policymanagerfollow.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-home":              function.NewEntry("policymanager-home", policymanagerhome.Spec, policymanagerhome.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-judge":             function.NewEntry("policymanager-judge", policymanagerjudge.Spec, policymanagerjudge.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-metrics":           function.NewEntry("policymanager-metrics", policymanagermetrics.Spec, policymanagermetrics.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-policy-activate":   function.NewEntry("policymanager-policy-activate", policymanagerpolicyactivate.Spec, policymanagerpolicyactivate.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-policy-create":     function.NewEntry("policymanager-policy-create", policymanagerpolicycreate.Spec, policymanagerpolicycreate.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-policy-deactivate": function.NewEntry("policymanager-policy-deactivate", policymanagerpolicydeactivate.Spec, policymanagerpolicydeactivate.New),
@@ -113,8 +119,10 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-policy-list":       function.NewEntry("policymanager-policy-list", policymanagerpolicylist.Spec, policymanagerpolicylist.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-policy-update":     function.NewEntry("policymanager-policy-update", policymanagerpolicyupdate.Spec, policymanagerpolicyupdate.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-reconcile":         function.NewEntry("policymanager-reconcile", policymanagerreconcile.Spec, policymanagerreconcile.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-render":            function.NewEntry("policymanager-render", policymanagerrender.Spec, policymanagerrender.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-rule":              function.NewEntry("policymanager-rule", policymanagerrule.Spec, policymanagerrule.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-stats":             function.NewEntry("policymanager-stats", policymanagerstats.Spec, policymanagerstats.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-status":            function.NewEntry("policymanager-status", policymanagerstatus.Spec, policymanagerstatus.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-template-list":     function.NewEntry("policymanager-template-list", policymanagertemplatelist.Spec, policymanagertemplatelist.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-variable-delete":   function.NewEntry("policymanager-variable-delete", policymanagervariabledelete.Spec, policymanagervariabledelete.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-variable-list":     function.NewEntry("policymanager-variable-list", policymanagervariablelist.Spec, policymanagervariablelist.New),

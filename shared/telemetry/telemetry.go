@@ -1,6 +1,6 @@
 // Package telemetry asks a Prometheus HTTP API: Prometheus, Thanos, Mimir and what else answers /api/v1/query.
 //
-// It knows instant queries with vector answers and nothing else, so that a function carries none of Prometheus' own
+// It knows instant queries with vector answers, and ranges of them, and nothing else, so that a function carries none of Prometheus' own
 // packages. The API is described at https://prometheus.io/docs/prometheus/latest/querying/api/.
 package telemetry
 
@@ -48,9 +48,10 @@ type Answer struct {
 
 // Client asks one Prometheus.
 type Client struct {
-	config Config
-	query  string
-	http   *http.Client
+	config     Config
+	query      string
+	queryRange string
+	http       *http.Client
 }
 
 // New returns a client that has not dialled yet. The error tells what is wrong with the address.
@@ -59,7 +60,9 @@ func New(c Config, h *http.Client) (*Client, error) {
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return nil, fmt.Errorf("PROMETHEUS_ADDRESS must be a URL as http://prometheus:9090")
 	}
-	return &Client{config: c, query: u.JoinPath("api/v1/query").String(), http: h}, nil
+	return &Client{
+		config: c, query: u.JoinPath("api/v1/query").String(), queryRange: u.JoinPath("api/v1/query_range").String(), http: h,
+	}, nil
 }
 
 // Ask evaluates all named queries as of the instant at, side by side, and answers each under its name. Those that have
@@ -92,14 +95,24 @@ func (c *Client) Ask(
 // Query evaluates one query as of the instant at. The error is of kind Unavailable: whatever the reason, the numbers
 // cannot be had now.
 func (c *Client) Query(ctx context.Context, query string, at time.Time) ([]Sample, error) {
-	form := url.Values{"query": {query}, "time": {strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', 3, 64)}}
+	raw, err := c.ask(ctx, c.query, "vector", url.Values{
+		"query": {query}, "time": {strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', 3, 64)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return vector(raw)
+}
+
+// ask posts a form to one of the API's addresses and returns its result, which must be of the type.
+func (c *Client) ask(ctx context.Context, address, resultType string, form url.Values) (json.RawMessage, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		// Tells Prometheus when nobody waits any longer; seconds, since it reads no "9.9s".
 		left := max(time.Until(deadline), time.Millisecond)
 		form.Set("timeout", strconv.FormatFloat(left.Seconds(), 'f', 3, 64))
 	}
 	// POST, since a query may be longer than what a proxy lets pass in a URL.
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.query, strings.NewReader(form.Encode()))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(form.Encode()))
 	if err != nil {
 		return nil, problem.Wrap(problem.Unavailable, err, "the telemetry store cannot be asked")
 	}
@@ -116,11 +129,11 @@ func (c *Client) Query(ctx context.Context, query string, at time.Time) ([]Sampl
 		return nil, problem.Wrap(problem.Unavailable, err, "the telemetry store %s", unreachable(ctx, err))
 	}
 	defer func() { _ = resp.Body.Close() }()
-	samples, err := decode(resp)
+	result, err := decode(resp, resultType)
 	if err != nil && ctx.Err() != nil {
 		return nil, problem.Wrap(problem.Unavailable, err, "the telemetry store %s", unreachable(ctx, err))
 	}
-	return samples, err
+	return result, err
 }
 
 func unreachable(ctx context.Context, err error) string {
@@ -147,7 +160,7 @@ type element struct {
 	Value  [2]json.RawMessage `json:"value"`
 }
 
-func decode(resp *http.Response) ([]Sample, error) {
+func decode(resp *http.Response, resultType string) (json.RawMessage, error) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
@@ -165,10 +178,10 @@ func decode(resp *http.Response) ([]Sample, error) {
 		return nil, problem.New(problem.Unavailable, "the telemetry store answered %s", resp.Status)
 	case err != nil || r.Status != "success":
 		return nil, problem.Wrap(problem.Unavailable, err, "the telemetry store answered what is no query result")
-	case r.Data.ResultType != "vector":
-		return nil, problem.New(problem.Unavailable, "the query gives a %s, not a vector", brief(r.Data.ResultType))
+	case r.Data.ResultType != resultType:
+		return nil, problem.New(problem.Unavailable, "the query gives a %s, not a %s", brief(r.Data.ResultType), resultType)
 	}
-	return vector(r.Data.Result)
+	return r.Data.Result, nil
 }
 
 func vector(raw json.RawMessage) ([]Sample, error) {
@@ -178,17 +191,26 @@ func vector(raw json.RawMessage) ([]Sample, error) {
 	}
 	samples := make([]Sample, len(elements))
 	for i, e := range elements {
-		var text string
-		if err := json.Unmarshal(e.Value[1], &text); err != nil {
-			return nil, problem.Wrap(problem.Unavailable, err, "the telemetry store answered a sample without value")
-		}
-		v, err := strconv.ParseFloat(text, 64)
+		v, err := number(e.Value[1])
 		if err != nil {
-			return nil, problem.Wrap(problem.Unavailable, err, "the telemetry store answered a value that is no number")
+			return nil, err
 		}
 		samples[i] = Sample{Labels: e.Metric, Value: v}
 	}
 	return samples, nil
+}
+
+// number reads a value, which is a number as text.
+func number(raw json.RawMessage) (float64, error) {
+	var text string
+	if err := json.Unmarshal(raw, &text); err != nil {
+		return 0, problem.Wrap(problem.Unavailable, err, "the telemetry store answered a sample without value")
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, problem.Wrap(problem.Unavailable, err, "the telemetry store answered a value that is no number")
+	}
+	return v, nil
 }
 
 // brief keeps a long or hostile text from filling logs and answers.

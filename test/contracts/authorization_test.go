@@ -110,6 +110,10 @@ func TestOnlyHomeAndHealthAreOpen(t *testing.T) {
 		"GET /aggregator/healthz",
 		"GET /jobmanager", "GET /jobmanager/{$}", "GET /jobmanager/healthz",
 		"GET /matchmaker", "GET /matchmaker/{$}", "GET /matchmaker/healthz",
+		"GET /polman", "GET /polman/{$}", "GET /polman/healthz",
+		"GET /polman/registry/api/v1/stats", "GET /polman/registry/api/v1/stats/{$}",
+		"GET /registry/api/v1/stats", "GET /registry/api/v1/stats/{$}",
+		"GET /telemetry", "GET /telemetry/{$}", "GET /telemetry/healthz",
 	}, open)
 }
 

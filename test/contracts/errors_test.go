@@ -17,6 +17,9 @@ const unreadable = "{\"a\": [\x01"
 
 // fitting returns a body that the route would take; about names a job or an application.
 func (r route) fitting(about string) string {
+	if text, ok := policyFitting(r, about); ok {
+		return text
+	}
 	switch r.String() {
 	case "PATCH /jobmanager/jobs/promote/{job_uuid}":
 		return `{"owner_id": "agent-hub"}`
@@ -144,7 +147,7 @@ func TestUnknownPaths(t *testing.T) {
 	for _, path := range []string{
 		"/", "/x", "/jobmanager/x", "/jobmanager/jobs/", "/jobmanager/jobs/a/b/c/d", "/jobmanager/groups/start",
 		"/matchmake/x",
-		"/aggregator/x", "/outbox", "/polman/registry/api/v1/policies/", "/jobmanager/swagger/index.html",
+		"/aggregator/x", "/outbox", "/polman/x", "/polman/registry/api/v1/", "/jobmanager/swagger/index.html",
 	} {
 		for _, c := range []client{w.nobody, w.operator} {
 			a := c.call(t, http.MethodGet, path, "")

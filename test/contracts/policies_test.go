@@ -151,7 +151,9 @@ func TestPolicy_refusesWhatCannotBeKept(t *testing.T) {
 		})
 	}
 	foreign := with(func(b body) { b["spec"] = body{"expr": `container_cpu_usage > 0.8`} })
-	w.unchanged(t, func() { w.operator.send(t, http.MethodPost, polman+"/policies/", foreign).refused(t, http.StatusForbidden) })
+	w.unchanged(t, func() {
+		w.operator.send(t, http.MethodPost, polman+"/policies/", foreign).refused(t, http.StatusForbidden)
+	})
 	w.as("admin").send(t, http.MethodPost, polman+"/policies/", foreign).is(t, http.StatusOK)
 }
 

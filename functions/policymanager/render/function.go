@@ -1,0 +1,61 @@
+// Package render shows what a policy would watch: its final expression, and what that yields now.
+package render
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/policy/admit"
+	"github.com/littoral-project/littoral/shared/policy/preview"
+	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/telemetry"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes: []string{
+		"POST /polman/registry/api/v1/render",
+		"POST /registry/api/v1/render",
+	},
+	Role:   auth.Operator, // it asks the telemetry store what the caller wrote
+	Memory: "128Mi",       // it carries the parser of PromQL
+}
+
+// Function is the operation with what it asks.
+type Function struct {
+	db        *store.DB
+	telemetry *telemetry.Client
+}
+
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	var c telemetry.Config
+	if err := env.Config(&c); err != nil {
+		return nil, err
+	}
+	client, err := telemetry.New(c, env.HTTP)
+	return &Function{db: env.DB, telemetry: client}, err
+}
+
+// Handle answers 200 with the expression also while telemetry is away, and says so then. Nothing is stored.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	var p registry.Policy
+	if err := function.DecodeJSON(r, &p); err != nil {
+		return err
+	}
+	if p.Name == "" {
+		p.Name = "preview"
+	}
+	spec, err := admit.Policy(r.Context(), f.db, &p)
+	if err != nil {
+		return err
+	}
+	shown, err := preview.Look(r.Context(), f.telemetry, spec, time.Now())
+	if err != nil {
+		return err
+	}
+	return function.WriteJSON(w, http.StatusOK, shown)
+}

@@ -1,0 +1,149 @@
+package preview
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/policy/template"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/telemetry"
+)
+
+// Question asks when a policy would have been violated.
+type Question struct {
+	Policy registry.Policy `json:"policy"`
+	From   time.Time       `json:"from"`
+	To     time.Time       `json:"to"`   // now when left out
+	Step   Step            `json:"step"` // between evaluations; 15s when left out
+}
+
+// Step is a duration as Prometheus writes it, or a number of seconds.
+type Step time.Duration
+
+// UnmarshalJSON reads either form.
+func (s *Step) UnmarshalJSON(raw []byte) error {
+	var value any
+	if err := json.Unmarshal(raw, &value); err != nil {
+		return err
+	}
+	switch value := value.(type) {
+	case nil:
+		return nil
+	case float64:
+		if value > 0 && value <= 86400 {
+			*s = Step(value * float64(time.Second))
+			return nil
+		}
+	case string:
+		if d, ok := template.ParseDuration(value); ok && d > 0 {
+			*s = Step(d)
+			return nil
+		}
+	}
+	return problem.New(problem.Invalid, "must be a duration such as 15s, or a number of seconds")
+}
+
+// defaultStep is how often rules are evaluated where nobody says otherwise.
+const defaultStep = 15 * time.Second
+
+// Check fills in what may be left out and finds everything that is wrong with the times.
+func (q *Question) Check(now time.Time) error {
+	if q.To.IsZero() {
+		q.To = now
+	}
+	if q.Step == 0 {
+		q.Step = Step(defaultStep)
+	}
+	if q.Policy.Name == "" {
+		q.Policy.Name = "backtest"
+	}
+	step := time.Duration(q.Step)
+	var faults problem.Faults
+	switch {
+	case q.From.IsZero():
+		faults.Add("from", 0, "is required")
+	case !q.From.Before(q.To):
+		faults.Add("to", 0, "must be after from")
+	case step < time.Second:
+		faults.Add("step", 0, "must be a second at least")
+	case q.To.Sub(q.From)/step >= telemetry.MaxPoints:
+		faults.Add("step", 0, "gives more than %d evaluations; take a longer step or a shorter time", telemetry.MaxPoints)
+	}
+	return faults.Err("the question is not valid")
+}
+
+// Past is when a policy would have been violated.
+type Past struct {
+	Expr        string    `json:"expr"`
+	Evaluations int       `json:"evaluations"`
+	Episodes    []Episode `json:"episodes"`
+	Truncated   bool      `json:"truncated,omitempty"` // there were more
+}
+
+// Episode is one time that an alert would have fired.
+type Episode struct {
+	Labels  map[string]string `json:"labels"`
+	From    time.Time         `json:"from"`    // violated since
+	FiredAt time.Time         `json:"firedAt"` // after the pending interval
+	To      time.Time         `json:"to"`      // violated until
+	Peak    *float64          `json:"peak"`    // the worst value
+}
+
+const maxEpisodes = 10_000
+
+// Backtest evaluates the rendered spec of the question's policy over its time.
+func Backtest(ctx context.Context, c *telemetry.Client, q Question, spec registry.Spec) (*Past, error) {
+	if spec.Type != registry.TelemetrySpec {
+		return nil, problem.New(problem.Conflict, "the policy has no expression to watch")
+	}
+	step := time.Duration(q.Step)
+	found, err := c.QueryRange(ctx, spec.Expr, q.From, q.To, step)
+	if err != nil {
+		return nil, err
+	}
+	pending, _ := template.ParseDuration(q.Policy.Properties.PendingInterval)
+	operator, _ := registry.Comparison(spec.ViolatedIf)
+	past := &Past{Expr: spec.Expr, Evaluations: int(q.To.Sub(q.From)/step) + 1, Episodes: []Episode{}}
+	for _, series := range found {
+		past.Episodes = append(past.Episodes, episodes(series, step, pending, operator)...)
+	}
+	slices.SortStableFunc(past.Episodes, func(a, b Episode) int {
+		return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To))
+	})
+	if len(past.Episodes) > maxEpisodes {
+		past.Episodes, past.Truncated = past.Episodes[:maxEpisodes], true
+	}
+	return past, nil
+}
+
+// episodes splits a series where it is interrupted: an expression yields a sample at each step at which it is violated.
+// What ended before the pending interval did would not have fired.
+func episodes(series telemetry.Series, step, pending time.Duration, operator string) []Episode {
+	var list []Episode
+	var open *Episode
+	finish := func() {
+		if open != nil && !open.FiredAt.After(open.To) {
+			list = append(list, *open)
+		}
+		open = nil
+	}
+	for _, p := range series.Points {
+		if open != nil && p.At.Sub(open.To) > step+step/2 {
+			finish()
+		}
+		if open == nil {
+			open = &Episode{Labels: series.Labels, From: p.At, FiredAt: p.At.Add(pending)}
+		}
+		open.To = p.At
+		if finite := !math.IsNaN(p.Value) && !math.IsInf(p.Value, 0); finite && (open.Peak == nil || worse(operator, p.Value, *open.Peak)) {
+			open.Peak = &p.Value
+		}
+	}
+	finish()
+	return list
+}

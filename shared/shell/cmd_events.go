@@ -12,6 +12,7 @@ type eventsCommand struct {
 	Tail   int    `default:"100" help:"How many of the last to show, at most 1000."`
 	Output format `short:"o" enum:"table,wide,json,yaml" default:"table" help:"How to show it: table, wide, json or yaml."`
 	Watch  bool   `short:"w" help:"Go on showing what happens, until interrupted."`
+	Dead   bool   `help:"Show the events that a function did not take and that were given up."`
 }
 
 // events shows history; names are those of applications by id.
@@ -27,6 +28,9 @@ type events struct {
 func (c *eventsCommand) Run(s *session) error {
 	if c.Tail < 1 || c.Tail > 1000 {
 		return usagef("--tail must be from 1 to 1000, not %d", c.Tail)
+	}
+	if c.Dead {
+		return c.dead(s)
 	}
 	e := &events{session: s, format: c.Output, names: map[string]string{}}
 	if c.App != "" {

@@ -42,6 +42,7 @@ type commands struct {
 	Get      getCommand      `cmd:"" group:"Looking:" help:"List applications, jobs, nodes or clusters."`
 	Describe describeCommand `cmd:"" group:"Looking:" help:"Show all of one application."`
 	Events   eventsCommand   `cmd:"" group:"Looking:" help:"Show what happened."`
+	Replay   replayCommand   `cmd:"" group:"Looking:" help:"Send an event again that a function did not take."`
 	Fleet    fleetCommand    `cmd:"" group:"Laptop:" help:"Look at a laptop host's simulated fleet; make it fail."`
 	Up       upCommand       `cmd:"" group:"Laptop:" passthrough:"" help:"Run Littoral on this machine."`
 

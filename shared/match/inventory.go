@@ -22,6 +22,8 @@ import (
 // Settings bound what counts as a usable node.
 type Settings struct {
 	StaleAfter time.Duration `envconfig:"STALE_AFTER" default:"60s"` // age of telemetry from which a node is not used
+	// UseForecast takes the forecast cpu and memory usage of a node, where it has one, instead of the present one.
+	UseForecast bool `envconfig:"USE_FORECAST" default:"false"`
 }
 
 // reservation is what one job holds at a place.
@@ -49,6 +51,7 @@ type inventory struct {
 	reservations map[[2]string][]reservation // by cluster and node
 	at           time.Time                   // of the picture: while telemetry as a whole is away, no node grows stale
 	staleAfter   time.Duration
+	forecast     bool
 }
 
 func readInventory(ctx context.Context, q store.Querier, s Settings) (*inventory, error) {
@@ -56,7 +59,7 @@ func readInventory(ctx context.Context, q store.Querier, s Settings) (*inventory
 	if err != nil {
 		return nil, err
 	}
-	inv := &inventory{places: taxonomy.Places(), reservations: map[[2]string][]reservation{}, at: at, staleAfter: s.StaleAfter}
+	inv := &inventory{places: taxonomy.Places(), reservations: map[[2]string][]reservation{}, at: at, staleAfter: s.StaleAfter, forecast: s.UseForecast}
 	rows, err := q.Query(ctx, selectReservations)
 	if err != nil {
 		return nil, fmt.Errorf("read reservations: %w", err)
@@ -99,6 +102,11 @@ func (inv *inventory) node(p topology.Place, placing map[uuid.UUID]bool) placeme
 	out.CPU, _ = n.CPUMilli()
 	out.Memory, _ = n.MemoryBytes()
 	out.OtherCPU, out.OtherMemory = n.OthersUsage()
+	if inv.forecast {
+		ownCPU, ownMemory := n.OwnUsage()
+		expect(n.ForecastedMetrics.CPUUtilizationPrediction, out.CPU, ownCPU, &out.CPUUsage, &out.OtherCPU)
+		expect(n.ForecastedMetrics.MemoryUtilizationPrediction, out.Memory, ownMemory, &out.MemoryUsage, &out.OtherMemory)
+	}
 	if sca, ok := n.ScaScore.Get(); ok {
 		out.SCA = &sca
 	}
@@ -119,6 +127,14 @@ func (inv *inventory) node(p topology.Place, placing map[uuid.UUID]bool) placeme
 		}
 	}
 	return out
+}
+
+// expect replaces present usage by the forecast one, if there is one: as a part of the node, and what of it is others'.
+func expect(percent topology.Measure, whole, own int64, usage *float64, others *int64) {
+	if _, known := percent.Get(); known {
+		*usage = fraction(percent)
+		*others = max(0, int64(*usage*float64(whole))-own)
+	}
 }
 
 // devices counts the free devices by path: all that work, less those others keep busy, less those other jobs of ours

@@ -42,34 +42,52 @@ func Place(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, mayMove 
 	if _, err := tx.Exec(ctx, lockPlacement); err != nil {
 		return fmt.Errorf("lock placement: %w", err)
 	}
-	a, err := application.Lock(ctx, tx, id)
-	if problem.KindOf(err) == problem.NotFound {
-		return nil
-	}
-	if err != nil || a.Desired != application.Running {
+	c, err := load(ctx, tx, id, mayMove)
+	if err != nil || c == nil {
 		return err
-	}
-	app, err := descriptor.Parse([]byte(a.Descriptor))
-	if err != nil {
-		return fmt.Errorf("stored descriptor: %w", err)
-	}
-	list := parts(app, a.Jobs, mayMove)
-	if !mayMove && !anyUnplaced(list) {
-		return nil
 	}
 	inv, err := readInventory(ctx, tx, s)
 	if errors.Is(err, topology.ErrUnknown) {
-		return waitAll(ctx, tx, a, list, "no telemetry has been seen yet")
+		return waitAll(ctx, tx, c.stored, c.list, noTelemetry)
 	}
 	if err != nil {
 		return err
 	}
-	p := problemOf(app, list, inv)
+	p := problemOf(c.app, c.list, inv)
 	plan, err := placement.Place(p)
 	if err != nil {
-		return fmt.Errorf("place %s: %w", a.Name, err)
+		return fmt.Errorf("place %s: %w", c.stored.Name, err)
 	}
-	return carryOut(ctx, tx, a, list, plan, placement.Explain(p, plan))
+	return carryOut(ctx, tx, c.stored, c.list, plan, placement.Explain(p, plan))
+}
+
+const noTelemetry = "no telemetry has been seen yet"
+
+// candidate is an application with something to place.
+type candidate struct {
+	stored *application.Application
+	app    *descriptor.Application
+	list   []part
+}
+
+// load locks the application; nil when there is nothing to do.
+func load(ctx context.Context, tx *store.Tx, id uuid.UUID, mayMove bool) (*candidate, error) {
+	a, err := application.Lock(ctx, tx, id)
+	if problem.KindOf(err) == problem.NotFound {
+		return nil, nil
+	}
+	if err != nil || a.Desired != application.Running {
+		return nil, err
+	}
+	app, err := descriptor.Parse([]byte(a.Descriptor))
+	if err != nil {
+		return nil, fmt.Errorf("stored descriptor: %w", err)
+	}
+	list := parts(app, a.Jobs, mayMove)
+	if !mayMove && !anyUnplaced(list) {
+		return nil, nil
+	}
+	return &candidate{a, app, list}, nil
 }
 
 func anyUnplaced(list []part) bool {
@@ -136,9 +154,9 @@ func carryOut(ctx context.Context, tx *store.Tx, a *application.Application, lis
 		placed = append(placed, p.id+" on "+to.String())
 	}
 	if len(placed) > 0 {
-		data, err := json.Marshal(plan)
+		data, err := json.Marshal(newDecision(plan, ex))
 		if err != nil {
-			return fmt.Errorf("encode plan: %w", err)
+			return fmt.Errorf("encode decision: %w", err)
 		}
 		if err := a.Placed(ctx, tx, strings.Join(placed, ", "), data); err != nil {
 			return err

@@ -73,17 +73,22 @@ func problemOf(app *descriptor.Application, list []part, inv *inventory) placeme
 		}
 	}
 	inv.staleAfter = freshness(app, list, inv.staleAfter)
-	performance, energy, security, _ := app.ScoreWeights()
-	problem := placement.Problem{
-		Nodes:           inv.nodes(placing),
-		Weights:         placement.Weights{Performance: performance, Energy: energy, Security: security},
-		OneOrchestrator: oneOrchestrator(app),
-	}
+	own := settingsOf(app)
+	problem := placement.Problem{Nodes: inv.nodes(placing), Weights: own.Weights, OneOrchestrator: own.OneOrchestrator}
 	for _, p := range list {
 		problem.Components = append(problem.Components, component(app, p))
 	}
 	problem.Affinities = affinities(app, list)
 	return problem
+}
+
+// settingsOf returns what an application demands as a whole.
+func settingsOf(app *descriptor.Application) placement.Group {
+	performance, energy, security, _ := app.ScoreWeights()
+	return placement.Group{
+		Weights:         placement.Weights{Performance: performance, Energy: energy, Security: security},
+		OneOrchestrator: oneOrchestrator(app),
+	}
 }
 
 // freshness is how silent a node may be: never longer than what a component to be placed bears, or it would be moved to a

@@ -210,10 +210,12 @@ func (u *unit) load(m *model, kinds []kind, slots []int64, scale float64) []int3
 func (u *unit) connect(m *model, k *kind, cl *class, flowOf []int, scale float64) {
 	p := u.problem
 	wanted := make([]arcTo, 0, len(cl.nodes))
-	for _, n := range slices.Sorted(slices.Values(cl.nodes)) {
-		wanted = append(wanted, arcTo{flowOf[n], flow.ArcID(n)}) // the node for now
+	for n, v := range flowOf {
+		if cl.at[n] >= 0 {
+			wanted = append(wanted, arcTo{v, flow.ArcID(n)}) // the node for now
+		}
 	}
-	slices.SortFunc(wanted, func(a, b arcTo) int { return a.node - b.node })
+	slices.SortFunc(wanted, func(a, b arcTo) int { return a.node - b.node }) // mostly in order
 	old := u.arcs[k.flow]
 	for i := range wanted {
 		w := &wanted[i]

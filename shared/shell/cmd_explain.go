@@ -29,14 +29,36 @@ func (c *explainCommand) Run(s *session) error {
 			return err
 		}
 	}
-	e := &answer.Explanation
-	proof := fmt.Sprintf("at most %.1f is possible", e.Bound)
+	return s.explainTotals(&answer.Explanation)
+}
+
+// explainTotals shows what scarce capacity is worth and how good the whole placement is.
+func (s *session) explainTotals(e *placement.Explanation) error {
+	if len(e.Prices) > 0 {
+		t := newTable(s.out, "", "SCARCE", "AT", "WORTH")
+		var rows [][]string
+		for _, p := range e.Prices[:min(len(e.Prices), maxPrices)] {
+			what, at := strings.TrimSpace(string(p.Rule)+" "+p.Key), p.Target.Cluster
+			if p.Target.Node != "" {
+				at = place(p.Target)
+			}
+			rows = append(rows, []string{"", what, at, fmt.Sprintf("%.1f points per %s", p.Points, p.Unit)})
+		}
+		if err := t.write(rows...); err != nil {
+			return err
+		}
+		fmt.Fprintln(s.out)
+	}
+	proof := fmt.Sprintf("at most %.1f is possible, a gap of %.2f %%", e.Bound, 100*e.Gap)
 	if e.Exact {
 		proof = "proven best"
 	}
 	fmt.Fprintf(s.out, "%d of %d placed; %.1f points in all, %s.\n", e.Placed, len(e.Components), e.Objective, proof)
 	return nil
 }
+
+// maxPrices is how many prices the table shows; -o json has more.
+const maxPrices = 10
 
 func (c *explainCommand) ask(s *session) (*api.Answer, error) {
 	switch {

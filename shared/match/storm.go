@@ -1,0 +1,99 @@
+package match
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/placement"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/topology"
+)
+
+// PlaceAll is Place, without moves, for several applications at once: after a cluster is lost they compete for what is
+// left, and one problem shares that better than whoever comes first. Each application keeps its own weights, its own
+// patience with silent nodes and its own orchestrator.
+func PlaceAll(ctx context.Context, tx *store.Tx, ids []uuid.UUID, s Settings) error {
+	if len(ids) == 1 {
+		return Place(ctx, tx, ids[0], s, false)
+	}
+	if _, err := tx.Exec(ctx, lockPlacement); err != nil {
+		return fmt.Errorf("lock placement: %w", err)
+	}
+	var waiting []*candidate
+	for _, id := range ids {
+		c, err := load(ctx, tx, id, false)
+		if err != nil {
+			return err
+		}
+		if c != nil {
+			waiting = append(waiting, c)
+		}
+	}
+	if len(waiting) == 0 {
+		return nil
+	}
+	inv, err := readInventory(ctx, tx, s)
+	if errors.Is(err, topology.ErrUnknown) {
+		for _, c := range waiting {
+			if err := waitAll(ctx, tx, c.stored, c.list, noTelemetry); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	p := problemOfAll(waiting, inv)
+	plan, err := placement.Place(p)
+	if err != nil {
+		return fmt.Errorf("place %d applications: %w", len(waiting), err)
+	}
+	ex := placement.Explain(p, plan)
+	for _, c := range waiting {
+		n := len(c.list)
+		own, why := plan, ex
+		own.Assignments, why.Components = plan.Assignments[:n], ex.Components[:n]
+		if err := carryOut(ctx, tx, c.stored, c.list, own, why); err != nil {
+			return err
+		}
+		plan.Assignments, ex.Components = plan.Assignments[n:], ex.Components[n:]
+	}
+	return nil
+}
+
+// problemOfAll joins the problems of several applications, each a group with its id before those of its components.
+func problemOfAll(all []*candidate, inv *inventory) placement.Problem {
+	placing := map[uuid.UUID]bool{}
+	for _, c := range all {
+		c.placing(placing)
+	}
+	joint := placement.Problem{Nodes: inv.nodes(placing)}
+	for _, c := range all {
+		own := settingsOf(c.app)
+		own.ID = c.stored.Name + "-" + c.stored.ID.String()
+		own.StaleAfter = freshness(c.app, c.list, inv.staleAfter)
+		joint.Groups = append(joint.Groups, own)
+		for _, p := range c.list {
+			comp := component(c.app, p)
+			comp.ID, comp.Group = own.ID+"/"+comp.ID, own.ID
+			joint.Components = append(joint.Components, comp)
+		}
+		for _, a := range affinities(c.app, c.list) {
+			a.A, a.B = own.ID+"/"+a.A, own.ID+"/"+a.B
+			joint.Affinities = append(joint.Affinities, a)
+		}
+	}
+	return joint
+}
+
+func (c *candidate) placing(jobs map[uuid.UUID]bool) {
+	for _, p := range c.list {
+		if p.job != nil {
+			jobs[p.job.ID] = true
+		}
+	}
+}

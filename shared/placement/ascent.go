@@ -11,9 +11,9 @@ const (
 )
 
 // descent lowers q(y) by subgradient steps of the length that Polyak proposes (Minimization of unsmooth functionals,
-// 1969), with directions that do not turn back on the one before (Camerini, Fratta and Maffioli, On improving relaxation
-// methods by modified gradient techniques, 1975). Where nothing was won for a while it starts again from the best
-// prices with half the step.
+// 1969), with directions that do not turn back on the one before (Camerini, Fratta and Maffioli, On improving
+// relaxation methods by modified gradient techniques, 1975). Where nothing was won for a while it starts again from the
+// best prices with half the step.
 type descent struct {
 	d         *dual
 	y, best   []float64 // prices now, and the best

@@ -77,8 +77,8 @@ type row struct {
 	names  int
 }
 
-// cut is an affinity that the trees leave out. Prices are what its first end gets for being at a label, in a cluster and
-// under an orchestrator; the second end gets the rest.
+// cut is an affinity that the trees leave out. Prices are what its first end gets for being at a label, in a cluster
+// and under an orchestrator; the second end gets the rest.
 type cut struct {
 	c, d     int32
 	edge     *edge // from c to d

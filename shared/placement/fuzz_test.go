@@ -69,7 +69,7 @@ func deform(p *placement.Problem, kind byte, which int) {
 		n = &p.Nodes[which%len(p.Nodes)]
 	}
 	nan, huge := math.NaN(), int64(1)<<62
-	switch kind % 16 {
+	switch kind % 24 {
 	case 0:
 		p.Affinities = append(p.Affinities, placement.Affinity{A: "c0", B: "c1", Weight: nan})
 	case 1:
@@ -80,9 +80,37 @@ func deform(p *placement.Problem, kind byte, which int) {
 		p.MoveCost = float64(which) * 1e8
 	case 4:
 		p.StaleAfter = time.Duration(which)
+	case 16:
+		p.Scores = [][]float64{{nan, float64(which)}, nil}
+	case 17:
+		for range p.Components {
+			row := make([]float64, len(p.Nodes))
+			for i := range row {
+				row[i] = 1e9 / float64(1+which*i)
+			}
+			p.Scores = append(p.Scores, row)
+		}
+	case 18:
+		p.Groups = append(p.Groups, placement.Group{ID: "g", OneOrchestrator: which%2 == 0, StaleAfter: time.Duration(which)})
+	case 19:
+		p.Links = append(p.Links, placement.Link{
+			A: cluster("north"), B: placement.Target{Orchestrator: "OCM", Cluster: "south"},
+			Latency: math.MaxInt64, Cost: float64(which), Bandwidth: huge,
+		})
+	case 20:
+		p.Spreads = append(p.Spreads, placement.Spread{Components: []string{"c0", "c1"}, By: "node", MaxShare: 1e-12})
+	case 21: // a cycle with limits that no link can keep
+		for i := range p.Components {
+			p.Affinities = append(p.Affinities, placement.Affinity{
+				A: p.Components[i].ID, B: p.Components[(i+1)%len(p.Components)].ID, Weight: float64(which), MaxLatency: 1,
+				Bandwidth: math.MaxInt64,
+			})
+		}
+	case 22:
+		p.Affinities = append(p.Affinities, placement.Affinity{A: "c0", B: "c1", Weight: 1e9, Scope: "cluster"})
 	}
 	if c != nil {
-		switch kind % 16 {
+		switch kind % 24 {
 		case 5:
 			c.CPU, c.Memory = huge, math.MaxInt64
 		case 6:
@@ -95,10 +123,12 @@ func deform(p *placement.Problem, kind byte, which int) {
 			c.Targets = []placement.Target{{Orchestrator: "OCM"}, {Cluster: "nowhere"}}
 		case 10:
 			c.Current = &placement.Target{}
+		case 23:
+			c.Group = "g"
 		}
 	}
 	if n != nil {
-		switch kind % 16 {
+		switch kind % 24 {
 		case 11:
 			n.CPU, n.Memory, n.OtherMemory = huge, math.MaxInt64, huge
 		case 12:

@@ -283,8 +283,8 @@ func (m *model) fill() {
 	}
 }
 
-// candidates filters and scores the nodes for every class. Nodes are the outer loop, since a node is more to read than a
-// class.
+// candidates filters and scores the nodes for every class. Nodes are the outer loop, since a node is more to read than
+// a class.
 func (m *model) candidates() {
 	for i := range m.classes {
 		m.classes[i].least = math.Inf(1)

@@ -203,7 +203,8 @@ func wired(p placement.Problem, at []int, number map[string]int) bool {
 	sent := map[placement.Link]int64{}
 	for _, a := range p.Affinities {
 		i, j := at[number[a.A]], at[number[a.B]]
-		if i == nowhere || j == nowhere || sameCluster(p.Nodes[i], p.Nodes[j]) || a.MaxLatency+time.Duration(a.Bandwidth) == 0 {
+		free := a.MaxLatency == 0 && a.Bandwidth == 0
+		if free || i == nowhere || j == nowhere || sameCluster(p.Nodes[i], p.Nodes[j]) {
 			continue
 		}
 		l, ok := link(p, p.Nodes[i], p.Nodes[j])

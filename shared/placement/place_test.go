@@ -29,6 +29,10 @@ func at(cluster, name string) *placement.Target {
 	return &placement.Target{Orchestrator: "ocm", Cluster: cluster, Node: name}
 }
 
+func cluster(name string) placement.Target {
+	return placement.Target{Orchestrator: "ocm", Cluster: name}
+}
+
 // TestFilters gives one component and one node that fails it, and reads the failure.
 func TestFilters(t *testing.T) {
 	t.Parallel()
@@ -284,6 +288,77 @@ func TestPlace(t *testing.T) {
 			},
 			want: []string{"n1"}, moved: 1, reason: "leaving ocm/a/n2 gains 32.3 points after the move cost of 1",
 		},
+		"an affinity to a cluster cares for nothing but the cluster": {
+			problem: placement.Problem{
+				Components: components{{ID: "a"}, {ID: "b"}},
+				Nodes: nodes{
+					edge("a", "n1", func(n *placement.Node) { n.SCA = pointer(50) }),
+					edge("b", "n2", func(n *placement.Node) { n.SCA = pointer(100) }), edge("a", "n3"),
+				},
+				Affinities: []placement.Affinity{{A: "a", B: "b", Weight: 1, Scope: "cluster"}},
+				Scores:     [][]float64{{1, 90, 2}, {3, 0, 90}},
+			},
+			want: []string{"n2", "n3"},
+		},
+		"a latency limit binds two components where their scores would not": {
+			problem: placement.Problem{
+				Components: components{{ID: "a"}, {ID: "b"}},
+				Nodes:      nodes{edge("a", "n1"), edge("b", "n2"), edge("c", "n3")},
+				Affinities: []placement.Affinity{{A: "a", B: "b", MaxLatency: 5 * time.Millisecond}},
+				Scores:     [][]float64{{90, 0, 0}, {0, 80, 90}},
+				Links: []placement.Link{
+					{A: cluster("a"), B: cluster("b"), Latency: 5 * time.Millisecond},
+					{A: cluster("c"), B: cluster("a"), Latency: 6 * time.Millisecond},
+				},
+			},
+			want: []string{"n1", "n2"},
+		},
+		"a link carries no more than it can": {
+			problem: placement.Problem{
+				Components: components{{ID: "a"}, {ID: "b"}, {ID: "c"}},
+				Nodes:      nodes{edge("a", "n1"), edge("b", "n2")},
+				Affinities: []placement.Affinity{{A: "a", B: "b", Bandwidth: 6}, {A: "a", B: "c", Bandwidth: 6}},
+				Scores:     [][]float64{{90, 0}, {10, 80}, {10, 90}},
+				Links:      []placement.Link{{A: cluster("a"), B: cluster("b"), Bandwidth: 10}},
+			},
+			want: []string{"n1", "n1", "n2"},
+		},
+		"a near cluster is better than a far one": {
+			problem: placement.Problem{
+				Components: components{{ID: "a", Targets: []placement.Target{{Cluster: "a"}}}, {ID: "b"}},
+				Nodes:      nodes{edge("a", "n1", func(n *placement.Node) { n.CPU = 0 }), edge("b", "n2"), edge("c", "n3")},
+				Affinities: []placement.Affinity{{A: "a", B: "b", Weight: 10}},
+				Scores:     [][]float64{{1, 1, 1}, {0, 50, 49}},
+				Links: []placement.Link{
+					{A: cluster("a"), B: cluster("b"), Latency: time.Second},
+					{A: cluster("a"), B: cluster("c"), Latency: time.Millisecond},
+				},
+			},
+			want: []string{"n1", "n3"},
+		},
+		"each group has an orchestrator and weights of its own": {
+			problem: placement.Problem{
+				Components: components{
+					{ID: "a/x", Group: "a"}, {ID: "a/y", Group: "a"}, {ID: "b/x", Group: "b"}, {ID: "b/y", Group: "b"},
+				},
+				Nodes: nodes{edge("a", "n1"), {Orchestrator: "nuvla", Cluster: "z", Name: "n9", CPU: 8000}},
+				Groups: []placement.Group{
+					{ID: "a", OneOrchestrator: true}, {ID: "b", OneOrchestrator: true},
+				},
+				Scores: [][]float64{{90, 10}, {10, 80}, {10, 90}, {80, 10}},
+			},
+			want: []string{"n1", "n1", "n9", "n9"},
+		},
+		"a circle of affinities is no riddle": {
+			problem: placement.Problem{
+				Components: components{{ID: "a", CPU: 5000}, {ID: "b", CPU: 5000}, {ID: "c", CPU: 5000}},
+				Nodes:      nodes{edge("a", "n1"), edge("a", "n2"), edge("b", "n3"), edge("a", "n4")},
+				Affinities: []placement.Affinity{
+					{A: "a", B: "b", Weight: 50}, {A: "b", B: "c", Weight: 50}, {A: "c", B: "a", Weight: 50},
+				},
+			},
+			want: []string{"n1", "n2", "n4"},
+		},
 		"a self affinity changes nothing": {
 			problem: placement.Problem{
 				Components: components{{ID: "a"}}, Nodes: nodes{edge("a", "n1")},
@@ -374,6 +449,32 @@ func TestMalformedProblemsAreRefused(t *testing.T) {
 			func(p P) { p.Components[0].AntiAffinity = []string{"a"} },
 			"components[0].antiAffinity[0]",
 		},
+		"a given score that is no number": {
+			func(p P) { p.Scores = [][]float64{{1, math.NaN()}, {1, 1}} },
+			"scores[0][1]",
+		},
+		"too few rows of scores": {
+			func(p P) { p.Scores = [][]float64{{1, 1}} },
+			"scores",
+		},
+		"an affinity to nothing known": {
+			func(p P) { p.Affinities = []placement.Affinity{{A: "a", B: "b", Scope: "planet"}} },
+			"affinities[0].scope",
+		},
+		"a link from a cluster to itself": {
+			func(p P) { p.Links = []placement.Link{{A: cluster("a"), B: cluster("a")}} },
+			"links[0]",
+		},
+		"a second link between two clusters": {
+			func(p P) {
+				p.Links = []placement.Link{{A: cluster("a"), B: cluster("b")}, {A: cluster("b"), B: cluster("a")}}
+			},
+			"links[1]",
+		},
+		"a group that is not there": {
+			func(p P) { p.Components[1].Group = "shop" },
+			"components[1].group",
+		},
 		"a spread without limit": {
 			func(p P) { p.Spreads = []placement.Spread{{By: "node"}} },
 			"spreads[0]",
@@ -446,4 +547,56 @@ func TestExplain(t *testing.T) {
 	require.Equal(t, placement.RuleCPU, big.Relaxation.Changes[0].Rule)
 	require.Equal(t, "lower cpu from 32 cores to 4 cores", big.Relaxation.Changes[0].Detail)
 	require.True(t, big.Relaxation.Verified)
+}
+
+func TestPricesTellWhatScarceCapacityIsWorth(t *testing.T) {
+	t.Parallel()
+	unit := placement.Problem{
+		Components: []placement.Component{{ID: "a", CPU: 4000}, {ID: "b", CPU: 4000}, {ID: "c", CPU: 4000}},
+		Nodes:      []placement.Node{edge("a", "n1"), edge("a", "n2"), edge("b", "n3")},
+		Scores:     [][]float64{{90, 10, 0}, {90, 20, 0}, {90, 30, 0}},
+	}
+	plan := checked(t, unit)
+	require.Len(t, plan.Prices, 1, "of the second node only half is used")
+	require.Equal(t, unit.Nodes[0].Target(), plan.Prices[0].Target)
+	require.Equal(t, placement.RuleCPU, plan.Prices[0].Rule)
+	require.Equal(t, "core", plan.Prices[0].Unit)
+	require.GreaterOrEqual(t, plan.Prices[0].Points, (90-30)/4.0-1e-6, "the last to give way loses 60 points for 4 cores")
+	require.LessOrEqual(t, plan.Prices[0].Points, (90-20)/4.0+1e-6)
+	require.Equal(t, plan.Prices, placement.Explain(unit, plan).Prices)
+
+	general := unit
+	general.Components = []placement.Component{{ID: "a", CPU: 5000}, {ID: "b", CPU: 4000}, {ID: "c", CPU: 4000}}
+	plan = checked(t, general)
+	require.NotEmpty(t, plan.Prices)
+	require.Equal(t, unit.Nodes[0].Target(), plan.Prices[0].Target)
+}
+
+func TestLimitsOfLinksAreExplained(t *testing.T) {
+	t.Parallel()
+	p := placement.Problem{
+		Components: []placement.Component{
+			{ID: "a", Targets: []placement.Target{cluster("a")}}, {ID: "b", Targets: []placement.Target{cluster("b")}},
+		},
+		Nodes:      []placement.Node{edge("a", "n1"), edge("b", "n2")},
+		Affinities: []placement.Affinity{{A: "a", B: "b", MaxLatency: time.Millisecond, Bandwidth: 7}},
+		Links: []placement.Link{
+			{A: cluster("a"), B: cluster("b"), Latency: 3 * time.Millisecond, Bandwidth: 5},
+		},
+	}
+	plan := checked(t, p)
+	require.Equal(t, 1, plan.Placed)
+	b := placement.Explain(p, plan).Components[1]
+	if plan.Assignments[1].Placed {
+		b = placement.Explain(p, plan).Components[0]
+	}
+	var rules []placement.Rule
+	for _, n := range b.Nodes {
+		for _, f := range n.Failures {
+			rules = append(rules, f.Rule)
+		}
+	}
+	require.Subset(t, rules, []placement.Rule{placement.RuleLatency, placement.RuleBandwidth})
+	require.NotNil(t, b.Relaxation)
+	require.True(t, b.Relaxation.Verified)
 }

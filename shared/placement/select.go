@@ -351,7 +351,7 @@ func (m *model) solveWithin(orch int32, budget int64) solution {
 	}
 	sol := solution{orch: orch, placedBound: s.placedBound(), bound: math.Inf(1)}
 	s.starts(&sol)
-	s.relax(&sol, budget*3/8)
+	s.lagrangian(&sol, budget*3/8)
 	s.reset(sol.at)
 	if !sol.proven() {
 		s.improve()
@@ -413,8 +413,8 @@ func (s *state) starts(sol *solution) {
 	}
 }
 
-// relax finds the bound of the solution, and better solutions near those of the relaxed problem.
-func (s *state) relax(sol *solution, budget int64) {
+// lagrangian finds the bound of the solution, and better solutions near those of the relaxed problem.
+func (s *state) lagrangian(sol *solution, budget int64) {
 	whole := s.budget
 	s.budget = min(whole, s.work+budget)
 	defer func() { s.budget = whole }()
@@ -464,8 +464,8 @@ func (m *model) placeable(orch int32) int {
 	return able
 }
 
-// repair makes a placement of where the relaxation put the components last: as many as fit stay, the rest goes one by one
-// where it is best.
+// repair makes a placement of where the relaxation put the components last: as many as fit stay, the rest goes one by
+// one where it is best.
 func (s *state) repair(d *dual, order []int32) {
 	s.clear()
 	for _, c := range order {

@@ -2,7 +2,7 @@ package placement
 
 // Solver places one problem after the other and begins each where the last one ended: the flow of unit-slot problems
 // from its last basis, the bound of others from the last prices, and their search from the last plan as well. What it
-// returns is as true as what Place returns, but it may differ in what Place would choose among equals, or find where the
+// returns is as true as what Place returns, but it may choose another among equals, or find more or less where the
 // budget ends. The zero Solver is ready; it is not safe for concurrent use.
 type Solver struct {
 	unit   *unit

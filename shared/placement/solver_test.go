@@ -16,8 +16,8 @@ func slots(r *rand.Rand, components, nodes int) placement.Problem {
 	for i := range nodes {
 		sca := float64(r.IntN(101))
 		p.Nodes = append(p.Nodes, placement.Node{
-			Orchestrator: "ocm", Cluster: fmt.Sprint("k", i%2), Name: fmt.Sprint("n", i), CPU: int64(r.IntN(4)) * 1000, SCA: &sca,
-			Labels: map[string]string{"zone": fmt.Sprint(r.IntN(2))}, Unschedulable: r.IntN(10) == 0,
+			Orchestrator: "ocm", Cluster: fmt.Sprint("k", i%2), Name: fmt.Sprint("n", i), CPU: int64(r.IntN(4)) * 1000,
+			SCA: &sca, Labels: map[string]string{"zone": fmt.Sprint(r.IntN(2))}, Unschedulable: r.IntN(10) == 0,
 		})
 	}
 	for i := range components {

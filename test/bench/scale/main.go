@@ -148,8 +148,8 @@ func timed(name string, p placement.Problem, runs int, prepare func() error, sol
 	return r, nil
 }
 
-// storm solves case c at once, and again after one node in a hundred is lost: anew, and from where the first ended. Both
-// must be worth the same.
+// storm solves case c at once, and again after one node in a hundred is lost: anew, and from where the first ended.
+// Both must be worth the same.
 func storm(runs int, show func(*result, error) error) error {
 	p := displaced()
 	if err := show(measure("c", p, runs)); err != nil {

@@ -48,7 +48,8 @@ type coldResult struct {
 type coldRow struct {
 	Name   string  `json:"name"`
 	Listen float64 `json:"listenMs"` // median of exec to the first accepted connection
-	P50    float64 `json:"p50Ms"`    // of exec to the whole answer
+	Best   float64 `json:"bestMs"`   // of exec to the whole answer: what a busy machine spoils least
+	P50    float64 `json:"p50Ms"`
 	P99    float64 `json:"p99Ms"`
 	Ratio  float64 `json:"ratioToHello"` // of the medians
 	CPU    float64 `json:"cpuMs"`        // median of user and system time of the process
@@ -70,7 +71,7 @@ func runCold(ctx context.Context, w *world) (result, error) {
 	r := coldResult{Rounds: times(coldUsual)}
 	names := make([]string, 0, len(cases))
 	for _, entry := range functions.Registry {
-		if cases[entry.Name] == nil {
+		if cases[entry.Name] == nil && !s.guess(ctx, entry, programs[entry.Name]) {
 			r.Missing = append(r.Missing, entry.Name)
 			continue
 		}
@@ -132,7 +133,8 @@ func (m *starts) row(name, program string, base *starts) (coldRow, error) {
 		return coldRow{}, err
 	}
 	row := coldRow{
-		Name: name, Listen: m.listen.p50(), P50: m.answer.p50(), P99: m.answer.p99(), CPU: m.cpu.p50(), RSS: m.rss.p50(),
+		Name: name, Listen: m.listen.p50(), Best: m.answer.quantile(0), P50: m.answer.p50(), P99: m.answer.p99(),
+		CPU: m.cpu.p50(), RSS: m.rss.p50(),
 		Ratio: m.answer.p50() / base.answer.p50(), Size: size, Zip: zipped,
 	}
 	var misses []string
@@ -258,11 +260,13 @@ func resident(pid int) float64 {
 
 func (r coldResult) print(w io.Writer) {
 	rows := [][]string{{
-		"function", "listens ms", "p50 ms", "p99 ms", "p50/hello", "cpu ms", "RSS MiB", "size MB", "gzip MB", "misses",
+		"function", "listens ms", "best ms", "p50 ms", "p99 ms", "p50/hello",
+		"cpu ms", "RSS MiB", "size MB", "gzip MB", "misses",
 	}}
 	for _, f := range r.Functions {
 		rows = append(rows, []string{
-			f.Name, say(f.Listen), say(f.P50), say(f.P99), say(f.Ratio), say(f.CPU), say(f.RSS), say(f.Size), say(f.Zip),
+			f.Name, say(f.Listen), say(f.Best), say(f.P50),
+			say(f.P99), say(f.Ratio), say(f.CPU), say(f.RSS), say(f.Size), say(f.Zip),
 			cmp.Or(f.Misses, "-"),
 		})
 	}

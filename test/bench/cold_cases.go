@@ -9,12 +9,14 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
 )
 
 // scene is a database with something in it, and what a process needs to work on it.
@@ -234,6 +236,22 @@ var cases = map[string]func(context.Context, *scene) (ask, error){
 		body, err := event(ctx, events.ApplicationSubmitted, g.ID, about)
 		return ask{method: http.MethodPost, path: "/", body: body}, err
 	},
+}
+
+// guess makes a case of a function that has none: a route that reads without naming anything, or a tick. It reports
+// whether the function takes that.
+func (s *scene) guess(ctx context.Context, entry function.Entry, program string) bool {
+	for _, route := range entry.Spec.Routes {
+		path, reads := strings.CutPrefix(strings.TrimSuffix(route, "{$}"), "GET ")
+		if reads && !strings.Contains(path, "{") {
+			cases[entry.Name] = get(string(entry.Spec.Role), path)
+			break
+		}
+	}
+	if slices.Contains(entry.Spec.Consumes, events.Tick) {
+		cases[entry.Name] = tick
+	}
+	return cases[entry.Name] != nil && s.start(ctx, entry.Name, program, &starts{}) == nil
 }
 
 func get(client, path string) func(context.Context, *scene) (ask, error) {

@@ -42,6 +42,7 @@ var errRefused = errors.New("calls to this address are refused")
 type Client struct {
 	config  Config
 	allowed Allowed
+	dialer  *net.Dialer
 	http    *http.Client
 	trusted *http.Client // for host names that a setting allows
 	tokens  *credentials.Source
@@ -60,7 +61,7 @@ func New(c Config, own *http.Client) (*Client, error) {
 		MaxResponseHeaderBytes: maxHeader, DisableKeepAlives: true, DisableCompression: true,
 	}
 	return &Client{
-		config: c, allowed: allowed, tokens: credentials.New(c.Config, own),
+		config: c, allowed: allowed, tokens: credentials.New(c.Config, own), dialer: dialer,
 		http:    &http.Client{Transport: guarded, Timeout: c.Timeout, CheckRedirect: stay},
 		trusted: &http.Client{Transport: own.Transport, Timeout: c.Timeout, CheckRedirect: stay},
 	}, nil
@@ -68,6 +69,9 @@ func New(c Config, own *http.Client) (*Client, error) {
 
 // stay keeps a target from sending us elsewhere.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// resolve has names looked up by r, before anything is called.
+func (c *Client) resolve(r *net.Resolver) { c.dialer.Resolver = r }
 
 // Call is one call.
 type Call struct {

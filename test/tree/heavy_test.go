@@ -31,6 +31,20 @@ var heavier = []struct {
 			"github.com/grafana/regexp", "go.uber.org/atomic", "google.golang.org/protobuf",
 		},
 	},
+	{
+		"what renders policies makes PromQL by its syntax tree, with Prometheus' own parser",
+		[]string{
+			"policymanager-policy-create", "policymanager-policy-update", "policymanager-variable-set",
+			"policymanager-variable-delete", "policymanager-render", "policymanager-backtest", "policymanager-follow",
+			"policymanager-app-event", "policymanager-app-policies",
+		},
+		[]string{
+			"github.com/prometheus/prometheus", "github.com/prometheus/common", "github.com/prometheus/client_golang",
+			"github.com/prometheus/client_model", "github.com/prometheus/procfs", "github.com/beorn7/perks",
+			"github.com/dennwc/varint", "github.com/grafana/regexp", "github.com/munnerz/goautoneg", "go.uber.org/atomic",
+			"golang.org/x/sys", "google.golang.org/protobuf",
+		},
+	},
 }
 
 // mayLink reports whether the main, by its folder, is one that may link the module.

@@ -34,8 +34,8 @@ type Function struct {
 
 type config struct {
 	policies.Brakes
-	Remedies policy.Settings
-	Webhook  webhook.Config
+	policy.Settings
+	webhook.Config
 }
 
 // New reads the settings.
@@ -45,7 +45,7 @@ func New(env *function.Env) (*Function, error) {
 		return nil, err
 	}
 	var err error
-	f.calls, err = webhook.New(f.config.Webhook, env.HTTP)
+	f.calls, err = webhook.New(f.config.Config, env.HTTP)
 	return f, err
 }
 
@@ -114,7 +114,7 @@ func (f *Function) remediate(ctx context.Context, tx *store.Tx, p *policies.Poli
 			return err
 		}
 	}
-	err = policy.Remediate(ctx, tx, incompliance(p, a, remediation), f.config.Remedies)
+	err = policy.Remediate(ctx, tx, incompliance(p, a, remediation), f.config.Settings)
 	switch {
 	case problem.KindOf(err) == problem.NotFound, errors.Is(err, policy.ErrLimit):
 		return a.Finish(ctx, tx, policies.Skipped, err.Error())

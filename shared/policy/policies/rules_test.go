@@ -1,0 +1,188 @@
+package policies_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/policy/policies"
+	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// ruler is a rule store in memory, named by the groups' names.
+type ruler struct {
+	kept map[string]registry.RuleGroup
+	puts int
+}
+
+func (r *ruler) Put(_ context.Context, g registry.RuleGroup) (string, error) {
+	r.puts++
+	r.kept["file-"+g.Name] = g
+	return "file-" + g.Name, nil
+}
+
+func (r *ruler) Delete(_ context.Context, file string) error {
+	delete(r.kept, file)
+	return nil
+}
+
+func (r *ruler) List(context.Context) (map[string]registry.RuleGroup, error) {
+	return maps.Clone(r.kept), nil
+}
+
+// world is a database with a rule store beside it.
+type world struct {
+	*testing.T
+	db    *store.DB
+	rules *ruler
+	done  map[string]bool // events that were worked off
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	return &world{t, storetest.New(t), &ruler{kept: map[string]registry.RuleGroup{}}, map[string]bool{}}
+}
+
+func (w *world) tx(fn func(context.Context, *store.Tx) error) error { return w.db.Tx(w.Context(), fn) }
+
+// plain renders nothing: its expression is the policy's.
+func plain(p *registry.Policy) (registry.Spec, error) { return p.Spec, nil }
+
+func (w *world) create(name, expr string) *policies.Policy {
+	w.Helper()
+	p := policies.New(registry.Policy{
+		Name: name, Subject: registry.Subject{Type: registry.AppSubject, AppName: "a", AppInstance: "i", AppComponent: "*"},
+		Spec: registry.Spec{Type: registry.TelemetrySpec, Expr: expr},
+	}, policies.FromAPI)
+	require.NoError(w, p.Render(plain))
+	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) (err error) {
+		p, _, err = policies.Create(ctx, tx, p, true)
+		return err
+	}))
+	return p
+}
+
+// sync works off every change that was announced and not yet followed.
+func (w *world) sync() {
+	w.Helper()
+	for _, e := range storetest.Published(w.db) {
+		if e.Type() != events.PolicyChanged || w.done[e.ID()] {
+			continue
+		}
+		w.done[e.ID()] = true
+		id := uuid.MustParse(e.Subject())
+		require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error { return policies.Sync(ctx, tx, w.rules, id) }))
+	}
+}
+
+func (w *world) files() []string { return slices.Sorted(maps.Keys(w.rules.kept)) }
+
+func (w *world) change(p *policies.Policy, fn func(context.Context, *store.Tx, *policies.Policy) error) {
+	w.Helper()
+	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		locked, err := policies.Lock(ctx, tx, p.UUID())
+		if err != nil {
+			return err
+		}
+		return fn(ctx, tx, locked)
+	}))
+}
+
+func TestSync_followsThePolicyAndRepeatsHarmlessly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.create("cpu", "up > 1")
+	id := p.UUID()
+	crash := errors.New("crash after the effect")
+	require.ErrorIs(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		require.NoError(t, policies.Sync(ctx, tx, w.rules, id))
+		return crash
+	}), crash)
+	require.Len(t, w.files(), 1, "the rule is there, and nobody knows")
+	w.sync()
+	w.sync()
+	require.Len(t, w.files(), 1, "the repeat is the same rule")
+	require.Equal(t, 2, w.rules.puts)
+	seen, err := policies.Get(t.Context(), w.db, id)
+	require.NoError(t, err)
+	require.Equal(t, w.files()[0], seen.Status.MeasurementBackends["prom-1"].RuleFile)
+
+	w.change(p, func(ctx context.Context, tx *store.Tx, p *policies.Policy) error { return p.Deactivate(ctx, tx, true) })
+	w.sync()
+	require.Empty(t, w.files())
+	w.change(p, func(ctx context.Context, tx *store.Tx, p *policies.Policy) error { return p.Activate(ctx, tx) })
+	w.change(p, func(ctx context.Context, tx *store.Tx, p *policies.Policy) error { return p.Delete(ctx, tx) })
+	w.sync()
+	require.Empty(t, w.files(), "late news of the activation does not bring a deleted policy's rule back")
+	var rows int
+	require.NoError(t, w.db.QueryRow(t.Context(), `select count(*) from policies`).Scan(&rows))
+	require.Zero(t, rows)
+}
+
+func TestReconcile_repairsWhatDiffers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	kept, lost, changed := w.create("kept", "up > 1"), w.create("lost", "up > 2"), w.create("changed", "up > 3")
+	w.sync()
+	require.Len(t, w.files(), 3)
+	orphan, _ := (&policies.Policy{Policy: kept.Policy}).RuleGroup()
+	orphan.Name, orphan.Rules[0].Annotations = "orphan", map[string]string{"plm_id": uuid.NewString()}
+	w.rules.kept["orphan"] = orphan
+	w.rules.kept["odd"] = registry.RuleGroup{Rules: []registry.Rule{{Annotations: map[string]string{"plm_id": "x"}}}}
+	w.rules.kept["foreign"] = registry.RuleGroup{Rules: []registry.Rule{{Alert: "Watchdog", Expr: "vector(1)"}}}
+	for file, group := range w.rules.kept {
+		switch group.Rules[0].Annotations["plm_id"] {
+		case lost.ID:
+			delete(w.rules.kept, file)
+		case changed.ID:
+			group.Rules = slices.Clone(group.Rules)
+			group.Rules[0].Expr = "up > 99"
+			w.rules.kept[file] = group
+		}
+	}
+	repaired, err := policies.Reconcile(t.Context(), w.db, w.rules)
+	require.NoError(t, err)
+	require.Equal(t, policies.Repaired{Missing: 1, Orphans: 2}, repaired)
+	w.sync()
+	require.Len(t, w.files(), 4, "three policies' rules, and somebody else's")
+	require.Contains(t, w.files(), "foreign")
+	var exprs []string
+	for _, g := range w.rules.kept {
+		exprs = append(exprs, g.Rules[0].Expr)
+	}
+	slices.Sort(exprs)
+	require.Equal(t, []string{"up > 1", "up > 2", "up > 3", "vector(1)"}, exprs)
+	again, err := policies.Reconcile(t.Context(), w.db, w.rules)
+	require.NoError(t, err)
+	require.Zero(t, again)
+}
+
+func TestGroups_ofAlikeNamesAreTwo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range 2 {
+		p := policies.New(registry.Policy{
+			Name:    "cpu",
+			Subject: registry.Subject{Type: registry.AppSubject, AppName: "a", AppInstance: fmt.Sprint("i", i), AppComponent: "*"},
+			Spec:    registry.Spec{Type: registry.TelemetrySpec, Expr: "up > 1"},
+		}, policies.FromAPI)
+		require.NoError(t, p.Render(plain))
+		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+			_, _, err := policies.Create(ctx, tx, p, true)
+			return err
+		}))
+	}
+	w.sync()
+	require.Len(t, w.files(), 2)
+}

@@ -1,0 +1,136 @@
+package webhook
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/credentials"
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+// fill puts the port into a vector, and what was doubled to stand in it back to one.
+func fill(vector, port string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(vector, "%s", port), "%%", "%")
+}
+
+// answerWithLoopback answers one query of DNS over TCP with 127.0.0.1, whatever it asks for.
+func answerWithLoopback(conn net.Conn) {
+	defer func() { _ = conn.Close() }()
+	for {
+		var length uint16
+		if binary.Read(conn, binary.BigEndian, &length) != nil {
+			return
+		}
+		query := make([]byte, length)
+		if _, err := io.ReadFull(conn, query); err != nil || len(query) < 12 {
+			return
+		}
+		end := 12
+		for end < len(query) && query[end] != 0 {
+			end += int(query[end]) + 1
+		}
+		end += 5 // the root label, type and class
+		if end > len(query) {
+			return
+		}
+		answer := append([]byte{query[0], query[1], 0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0}, query[12:end]...)
+		answer = append(answer, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4, 127, 0, 0, 1)
+		framed := binary.BigEndian.AppendUint16(nil, uint16(len(answer))) //nolint:gosec // a few dozen bytes
+		if _, err := conn.Write(append(framed, answer...)); err != nil {
+			return
+		}
+	}
+}
+
+func TestCallsCarryWhatTheirMethodCarries(t *testing.T) {
+	t.Parallel()
+	type seen struct{ method, query, body, id string }
+	got := make(chan seen, 1)
+	target := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got <- seen{r.Method, r.URL.RawQuery, string(body), r.Header.Get("Idempotency-Key")}
+	}))
+	t.Cleanup(target.Close)
+	c, err := New(Config{Timeout: 5 * time.Second, Allow: []string{"127.0.0.0/8"}}, http.DefaultClient)
+	require.NoError(t, err)
+	for _, method := range Methods {
+		require.NoError(t, c.Do(t.Context(), Call{
+			Method: method, URL: target.URL + "/hook?k=v#part", ID: "v-1", Body: map[string]any{"policyName": "p"},
+			Query: map[string]string{"subject.appName": "a b"},
+		}))
+		want := seen{method, "k=v", `{"policyName":"p"}`, "v-1"}
+		if method == http.MethodGet {
+			want = seen{method, "k=v&subject.appName=a+b", "", "v-1"}
+		}
+		require.Equal(t, want, <-got)
+	}
+	err = c.Do(t.Context(), Call{Method: http.MethodPatch, URL: target.URL})
+	require.Equal(t, problem.Forbidden, problem.KindOf(err))
+}
+
+func TestCallsAreBounded(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(slow.Close)
+	t.Cleanup(func() { close(release) })
+	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			if _, err := w.Write(make([]byte, 64<<10)); err != nil {
+				return
+			}
+		}
+	}))
+	t.Cleanup(endless.Close)
+	c, err := New(Config{Timeout: 200 * time.Millisecond, Allow: []string{"127.0.0.1"}}, http.DefaultClient)
+	require.NoError(t, err)
+	require.Equal(t, problem.Unavailable, problem.KindOf(c.Do(t.Context(), Call{Method: "POST", URL: slow.URL})))
+	require.NoError(t, c.Do(t.Context(), Call{Method: "POST", URL: endless.URL}), "no more of it is read than needed")
+}
+
+// TestTokens: an access token is got by client credentials, for the audience of the target, and only when asked for.
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	var asked url.Values
+	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = r.ParseForm()
+		asked = r.PostForm
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"access_token": "secret-1", "token_type": "Bearer", "expires_in": 300}`))
+	}))
+	t.Cleanup(issuer.Close)
+	got := make(chan string, 1)
+	target := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		got <- r.Header.Get("Authorization")
+	}))
+	t.Cleanup(target.Close)
+	c, err := New(Config{
+		Timeout: 5 * time.Second, Allow: []string{"127.0.0.1"},
+		Config: credentials.Config{ClientID: "policymanager", ClientSecret: "s", TokenURL: issuer.URL},
+	}, http.DefaultClient)
+	require.NoError(t, err)
+	require.NoError(t, c.Do(t.Context(), Call{Method: "POST", URL: target.URL}))
+	require.Empty(t, <-got)
+	require.NoError(t, c.Do(t.Context(), Call{Method: "POST", URL: target.URL, Token: true}))
+	require.Equal(t, "Bearer secret-1", <-got)
+	require.Equal(t, "client_credentials", asked.Get("grant_type"))
+	require.Equal(t, target.URL, asked.Get("audience"))
+	without, err := New(Config{Timeout: time.Second}, http.DefaultClient)
+	require.NoError(t, err)
+	err = without.Do(t.Context(), Call{Method: "POST", URL: target.URL, Token: true})
+	require.Equal(t, problem.Unavailable, problem.KindOf(err), "no token, no call")
+}

@@ -75,26 +75,17 @@ func DisplaceLost(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
 			leaving = append(leaving, j)
 		}
 	}
-	return a.displace(ctx, tx, leaving, func(j *job.Job) string { return reasons[j.ID] }, false)
+	return a.displace(ctx, tx, leaving, func(j *job.Job) string { return reasons[j.ID] })
 }
 
-// Displace takes jobs of the application, as Lock returned it, from their places because a policy is violated there; new
-// places are elsewhere.
-func (a *Application) Displace(ctx context.Context, tx *store.Tx, jobs []*job.Job, reason string) error {
-	if a.Desired != Running {
-		return problem.New(problem.Conflict, "application %s is not meant to run", a.ID)
-	}
-	return a.displace(ctx, tx, jobs, func(*job.Job) string { return reason }, true)
-}
-
-func (a *Application) displace(ctx context.Context, tx *store.Tx, jobs []*job.Job, reason func(*job.Job) string, exclude bool) error {
+func (a *Application) displace(ctx context.Context, tx *store.Tx, jobs []*job.Job, reason func(*job.Job) string) error {
 	if len(jobs) == 0 {
 		return nil
 	}
 	var displaced, messages []string
 	for _, j := range jobs {
 		message := fmt.Sprintf("%s left %s: %s", j.Component, j.Target, reason(j))
-		if err := j.Displace(ctx, tx, message, exclude); err != nil {
+		if err := j.Displace(ctx, tx, message, false); err != nil {
 			return err
 		}
 		displaced, messages = append(displaced, j.Component), append(messages, message)

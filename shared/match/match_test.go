@@ -205,10 +205,9 @@ func TestPlace_keepsWhatMayStay(t *testing.T) {
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
 		locked, err := application.Lock(ctx, tx, id)
 		require.NoError(t, err)
-		return locked.Displace(ctx, tx, locked.Jobs[:1], "test")
+		return match.Move(ctx, tx, locked, locked.Jobs[:1], "test", settings)
 	}))
 	moved := a.Jobs[0].Component
-	w.place(id, false)
 	after := w.where(id)
 	require.NotEqual(t, before[moved], after[moved], "the place that violated is not taken again")
 	require.NotEmpty(t, after[moved])

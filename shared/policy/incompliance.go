@@ -4,6 +4,7 @@ package policy
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -180,7 +181,26 @@ func (i *Incompliance) resolve(ctx context.Context, tx *store.Tx) (*application.
 			jobs = append(jobs, j)
 		}
 	}
-	return app, jobs, nil
+	return app, i.there(jobs), nil
+}
+
+// there keeps, of several copies, those on the node that the violation names; all when it names none of theirs.
+func (i *Incompliance) there(jobs []*job.Job) []*job.Job {
+	named := map[string]bool{}
+	for _, label := range []string{"k8s_node_name", "icos_host_name", "node_name"} {
+		name := i.ExtraLabels[label]
+		named[name], named[name[strings.LastIndex(name, ":")+1:]] = true, true // ICOS writes cluster:node
+	}
+	var found []*job.Job
+	for _, j := range jobs {
+		if j.Node != "" && named[j.Node] {
+			found = append(found, j)
+		}
+	}
+	if len(found) == 0 {
+		return jobs
+	}
+	return found
 }
 
 // target reads the container that "secure" acts on from the labels the newer policy manager sends.

@@ -277,9 +277,7 @@ func (d *dual) families() {
 		d.rows = append(d.rows, r)
 	}
 	for c := range m.comps {
-		for _, i := range m.comps[c].spreads {
-			d.of[c] = append(d.of[c], i)
-		}
+		d.of[c] = append(d.of[c], m.comps[c].spreads...)
 	}
 	cliques := make(map[string]int32)
 	self := make([]int32, len(d.node))

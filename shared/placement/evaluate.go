@@ -292,9 +292,9 @@ func (d *dual) choose() (q, size float64) {
 		}
 	}
 	for g, sums := range worth {
-		best := int32(0)
+		best := max(d.orch, 0)
 		for o := range sums {
-			if sums[o] > sums[best] && (d.orch < 0 || int32(o) == d.orch) || int32(best) != d.orch && int32(o) == d.orch {
+			if d.orch < 0 && sums[o] > sums[best] {
 				best = int32(o)
 			}
 		}
@@ -338,9 +338,7 @@ func (d *dual) settle(c int32) float64 {
 func (d *dual) slope(g []float64) {
 	m := d.m
 	dims := len(m.dims)
-	for i, b := range d.whole {
-		g[i] = b
-	}
+	copy(g, d.whole)
 	for i := range d.rows {
 		for j := range d.rows[i].names {
 			g[d.rows[i].at+j] = d.rows[i].limit

@@ -1,6 +1,9 @@
 package placement
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // unknownEnergy is the energy score of a node that does not report its draw: low, as if it drew several times what the
 // best node does, but not below every node that does report.
@@ -17,10 +20,6 @@ const unknownEnergy = 25.0
 // The one watt per core in energy keeps a node that reports 0 W from making all others worthless. Scores look at a
 // component alone: what else the plan puts on the node limits where it fits, not what it scores.
 func (m *model) score() {
-	type ranked struct {
-		points float64
-		node   int32
-	}
 	rank := make([][]ranked, len(m.classes))
 	for i := range m.classes {
 		rank[i] = make([]ranked, 0, len(m.classes[i].nodes))
@@ -32,23 +31,45 @@ func (m *model) score() {
 			}
 		}
 	}
+	var spare []ranked
 	for i := range m.classes {
-		slices.SortFunc(rank[i], func(a, b ranked) int {
-			switch {
-			case a.points > b.points:
-				return -1
-			case a.points < b.points:
-				return 1
-			default:
-				return int(a.node - b.node)
-			}
-		})
 		cl := &m.classes[i]
+		rank[i], spare = byPoints(rank[i], spare)
 		cl.points = make([]float64, len(cl.nodes))
 		for k, r := range rank[i] {
 			cl.nodes[k], cl.points[k] = r.node, r.points
 		}
 	}
+}
+
+// ranked is a candidate with its points.
+type ranked struct {
+	points float64
+	node   int32
+}
+
+// byPoints sorts candidates that come in order of node by falling points, in linear time (radix sort, least digit
+// first: the bits of floats that are not negative are in the order of the floats). It returns the sorted list and room
+// for the next one.
+func byPoints(list, spare []ranked) (sorted, room []ranked) {
+	spare = slices.Grow(spare[:0], len(list))[:len(list)]
+	for shift := 0; shift < 64; shift += 8 {
+		digit := func(r ranked) int { return 255 - int(byte(math.Float64bits(r.points)>>shift)) }
+		var next [257]int // where the next candidate with a digit goes
+		for _, r := range list {
+			next[digit(r)+1]++
+		}
+		for i := 1; i < len(next); i++ {
+			next[i] += next[i-1]
+		}
+		for _, r := range list {
+			d := digit(r)
+			spare[next[d]] = r
+			next[d]++
+		}
+		list, spare = spare, list
+	}
+	return list, spare
 }
 
 // scoreAt returns the score of the class's components at a candidate node.

@@ -18,7 +18,6 @@ type state struct {
 	bound  []binding       // of each group
 	sent   map[int64]int64 // bandwidth taken, by link
 	spread [][]int32       // members of each spread in each domain
-	tolls  []float64       // what a unit of each dim costs on each node while a start is guided by prices; else nil
 	work   int64
 	budget int64
 }

@@ -37,72 +37,85 @@ func validate(p *Problem) error {
 		ids[id] = i
 	}
 	for i := range p.Components {
-		path := fmt.Sprintf("components[%d]", i)
+		path := entry{"components", i}
 		check.component(path, &p.Components[i], ids)
 		if g := p.Components[i].Group; g != "" && !groups[g] {
-			f.Add(path+".group", 0, "no group %q", g)
+			f.Add(path.at(".group"), 0, "no group %q", g)
 		}
 	}
 	places := make(map[Target]int, len(p.Nodes))
 	for i := range p.Nodes {
-		path := fmt.Sprintf("nodes[%d]", i)
+		path := entry{"nodes", i}
 		n := &p.Nodes[i]
 		if n.Name == "" {
-			f.Add(path+".name", 0, "must not be empty")
+			f.Add(path.at(".name"), 0, "must not be empty")
 		}
 		t := n.Target().lower()
 		if first, twice := places[t]; twice {
-			f.Add(path, 0, "%s is also nodes[%d]", place(t), first)
+			f.Add(path.at(""), 0, "%s is also nodes[%d]", place(t), first)
 		} else {
 			places[t] = i
 		}
 		check.node(path, n)
 	}
 	for i, a := range p.Affinities {
-		path := fmt.Sprintf("affinities[%d]", i)
-		check.known(path+".a", a.A, ids)
-		check.known(path+".b", a.B, ids)
-		check.points(path+".weight", a.Weight)
-		check.amount(path+".maxLatency", int64(a.MaxLatency))
-		check.amount(path+".bandwidth", a.Bandwidth)
+		path := entry{"affinities", i}
+		check.known(path, ".a", a.A, ids)
+		check.known(path, ".b", a.B, ids)
+		check.points(path, ".weight", a.Weight)
+		check.amount(path, ".maxLatency", int64(a.MaxLatency))
+		check.amount(path, ".bandwidth", a.Bandwidth)
 		if _, known := scopes[a.Scope]; !known {
-			f.Add(path+".scope", 0, "%q is not node, cluster or orchestrator", a.Scope)
+			f.Add(path.at(".scope"), 0, "%q is not node, cluster or orchestrator", a.Scope)
 		}
 	}
 	check.links(p.Links)
 	check.scores(p)
 	for i := range p.Spreads {
-		check.spread(fmt.Sprintf("spreads[%d]", i), &p.Spreads[i], ids)
+		check.spread(entry{"spreads", i}, &p.Spreads[i], ids)
 	}
-	check.weights("weights", p.Weights)
-	check.points("moveCost", p.MoveCost)
-	check.amount("staleAfter", int64(p.StaleAfter))
-	check.amount("budget", p.Budget)
+	check.weights(entry{}, "weights", p.Weights)
+	check.points(entry{}, "moveCost", p.MoveCost)
+	check.amount(entry{}, "staleAfter", int64(p.StaleAfter))
+	check.amount(entry{}, "budget", p.Budget)
 	return f.Err("the placement problem is malformed")
 }
 
 type faults struct{ *problem.Faults }
 
-func (f faults) component(path string, c *Component, ids map[string]int) {
-	f.amount(path+".cpu", c.CPU)
-	f.amount(path+".memory", c.Memory)
-	f.amount(path+".minFreeMemory", c.MinFreeMemory)
-	f.amount(path+".minSecurity", int64(c.MinSecurity))
-	f.fraction(path+".maxCPUUsage", c.MaxCPUUsage, 1)
-	f.fraction(path+".maxMemoryUsage", c.MaxMemoryUsage, 1)
+// entry is where a fault is, worded only when there is one: of a list, or of the problem itself when list is empty.
+type entry struct {
+	list string
+	i    int
+}
+
+func (e entry) at(field string) string {
+	if e.list == "" {
+		return field
+	}
+	return fmt.Sprintf("%s[%d]%s", e.list, e.i, field)
+}
+
+func (f faults) component(path entry, c *Component, ids map[string]int) {
+	f.amount(path, ".cpu", c.CPU)
+	f.amount(path, ".memory", c.Memory)
+	f.amount(path, ".minFreeMemory", c.MinFreeMemory)
+	f.amount(path, ".minSecurity", int64(c.MinSecurity))
+	f.fraction(path, ".maxCPUUsage", c.MaxCPUUsage, 1)
+	f.fraction(path, ".maxMemoryUsage", c.MaxMemoryUsage, 1)
 	for _, k := range sortedKeys(c.Resources) {
-		f.amount(path+".resources."+k, c.Resources[k])
+		f.amount(path, ".resources."+k, c.Resources[k])
 	}
 	for i, d := range c.Devices {
 		if d == "" {
-			f.Add(fmt.Sprintf("%s.devices[%d]", path, i), 0, "must not be empty")
+			f.Add(path.at(fmt.Sprintf(".devices[%d]", i)), 0, "must not be empty")
 		}
 	}
 	for i, other := range c.AntiAffinity {
-		at := fmt.Sprintf("%s.antiAffinity[%d]", path, i)
-		f.known(at, other, ids)
+		at := fmt.Sprintf(".antiAffinity[%d]", i)
+		f.known(path, at, other, ids)
 		if other == c.ID {
-			f.Add(at, 0, "a component cannot be kept apart from itself")
+			f.Add(path.at(at), 0, "a component cannot be kept apart from itself")
 		}
 	}
 }
@@ -111,38 +124,38 @@ func (f faults) component(path string, c *Component, ids map[string]int) {
 func (f faults) groups(groups []Group) map[string]bool {
 	ids := make(map[string]bool, len(groups))
 	for i := range groups {
-		g, path := &groups[i], fmt.Sprintf("groups[%d]", i)
+		g, path := &groups[i], entry{"groups", i}
 		if g.ID == "" {
-			f.Add(path+".id", 0, "must not be empty")
+			f.Add(path.at(".id"), 0, "must not be empty")
 		} else if ids[g.ID] {
-			f.Add(path+".id", 0, "%q is listed twice", g.ID)
+			f.Add(path.at(".id"), 0, "%q is listed twice", g.ID)
 		}
 		ids[g.ID] = true
-		f.weights(path+".weights", g.Weights)
-		f.amount(path+".staleAfter", int64(g.StaleAfter))
+		f.weights(path, ".weights", g.Weights)
+		f.amount(path, ".staleAfter", int64(g.StaleAfter))
 	}
 	return ids
 }
 
-func (f faults) weights(path string, w Weights) {
-	f.points(path+".performance", w.Performance)
-	f.points(path+".energy", w.Energy)
-	f.points(path+".security", w.Security)
+func (f faults) weights(path entry, field string, w Weights) {
+	f.points(path, field+".performance", w.Performance)
+	f.points(path, field+".energy", w.Energy)
+	f.points(path, field+".security", w.Security)
 }
 
 func (f faults) links(links []Link) {
 	type pair [2]Target
 	seen := make(map[pair]int, 2*len(links))
 	for i := range links {
-		l, path := &links[i], fmt.Sprintf("links[%d]", i)
-		f.amount(path+".latency", int64(l.Latency))
-		f.amount(path+".bandwidth", l.Bandwidth)
-		f.points(path+".cost", l.Cost)
+		l, path := &links[i], entry{"links", i}
+		f.amount(path, ".latency", int64(l.Latency))
+		f.amount(path, ".bandwidth", l.Bandwidth)
+		f.points(path, ".cost", l.Cost)
 		a, b := l.A.lower(), l.B.lower()
 		if l.A.Node != "" || l.B.Node != "" || a == b {
-			f.Add(path, 0, "must join two clusters")
+			f.Add(path.at(""), 0, "must join two clusters")
 		} else if first, twice := seen[pair{a, b}]; twice {
-			f.Add(path, 0, "%s and %s are also joined by links[%d]", place(a), place(b), first)
+			f.Add(path.at(""), 0, "%s and %s are also joined by links[%d]", place(a), place(b), first)
 		}
 		seen[pair{a, b}], seen[pair{b, a}] = i, i
 	}
@@ -166,78 +179,78 @@ func (f faults) scores(p *Problem) {
 		seen[&row[0]] = true
 		for k, v := range row {
 			if math.IsNaN(v) || v < 0 || v > maxPoints {
-				f.points(fmt.Sprintf("scores[%d][%d]", i, k), v)
+				f.points(entry{"scores", i}, fmt.Sprintf("[%d]", k), v)
 			}
 		}
 	}
 }
 
-func (f faults) node(path string, n *Node) {
-	f.amount(path+".cpu", n.CPU)
-	f.amount(path+".memory", n.Memory)
-	f.amount(path+".otherCPU", n.OtherCPU)
-	f.amount(path+".otherMemory", n.OtherMemory)
+func (f faults) node(path entry, n *Node) {
+	f.amount(path, ".cpu", n.CPU)
+	f.amount(path, ".memory", n.Memory)
+	f.amount(path, ".otherCPU", n.OtherCPU)
+	f.amount(path, ".otherMemory", n.OtherMemory)
 	for i, r := range n.Reserved {
-		f.amount(fmt.Sprintf("%s.reserved[%d].cpu", path, i), r.CPU)
-		f.amount(fmt.Sprintf("%s.reserved[%d].memory", path, i), r.Memory)
+		f.amount(path, fmt.Sprintf(".reserved[%d].cpu", i), r.CPU)
+		f.amount(path, fmt.Sprintf(".reserved[%d].memory", i), r.Memory)
 	}
 	for _, k := range sortedKeys(n.Devices) {
-		f.amount(path+".devices."+k, int64(n.Devices[k]))
+		f.amount(path, ".devices."+k, int64(n.Devices[k]))
 	}
 	for _, k := range sortedKeys(n.Resources) {
-		f.amount(path+".resources."+k, n.Resources[k])
+		f.amount(path, ".resources."+k, n.Resources[k])
 	}
 	if n.SCA != nil {
-		f.fraction(path+".sca", *n.SCA, math.MaxFloat64)
+		f.fraction(path, ".sca", *n.SCA, math.MaxFloat64)
 	}
 	if n.EnergyWatts != nil {
-		f.fraction(path+".energyWatts", *n.EnergyWatts, math.MaxFloat64)
+		f.fraction(path, ".energyWatts", *n.EnergyWatts, math.MaxFloat64)
 	}
-	f.fraction(path+".cpuUsage", n.CPUUsage, math.MaxFloat64)
-	f.fraction(path+".memoryUsage", n.MemoryUsage, math.MaxFloat64)
-	f.amount(path+".age", int64(n.Age))
+	f.fraction(path, ".cpuUsage", n.CPUUsage, math.MaxFloat64)
+	f.fraction(path, ".memoryUsage", n.MemoryUsage, math.MaxFloat64)
+	f.amount(path, ".age", int64(n.Age))
 }
 
-func (f faults) spread(path string, s *Spread, ids map[string]int) {
+func (f faults) spread(path entry, s *Spread, ids map[string]int) {
 	seen := make(map[string]bool, len(s.Components))
 	for i, id := range s.Components {
-		at := fmt.Sprintf("%s.components[%d]", path, i)
-		f.known(at, id, ids)
+		at := fmt.Sprintf(".components[%d]", i)
+		f.known(path, at, id, ids)
 		if seen[id] {
-			f.Add(at, 0, "%q is listed twice", id)
+			f.Add(path.at(at), 0, "%q is listed twice", id)
 		}
 		seen[id] = true
 	}
 	if s.By == "" {
-		f.Add(path+".by", 0, "must be node, cluster, orchestrator or a node label")
+		f.Add(path.at(".by"), 0, "must be node, cluster, orchestrator or a node label")
 	}
-	f.amount(path+".max", int64(s.Max))
-	f.fraction(path+".maxShare", s.MaxShare, 1)
+	f.amount(path, ".max", int64(s.Max))
+	f.fraction(path, ".maxShare", s.MaxShare, 1)
 	if (s.Max == 0) == (s.MaxShare == 0) {
-		f.Add(path, 0, "exactly one of max and maxShare must be set")
+		f.Add(path.at(""), 0, "exactly one of max and maxShare must be set")
 	}
 }
 
-func (f faults) known(path, id string, ids map[string]int) {
+func (f faults) known(path entry, field, id string, ids map[string]int) {
 	if _, ok := ids[id]; !ok {
-		f.Add(path, 0, "no component %q", id)
+		f.Add(path.at(field), 0, "no component %q", id)
 	}
 }
 
-func (f faults) amount(path string, v int64) {
+func (f faults) amount(path entry, field string, v int64) {
 	if v < 0 {
-		f.Add(path, 0, "%d is negative", v)
+		f.Add(path.at(field), 0, "%d is negative", v)
 	}
 }
 
-func (f faults) fraction(path string, v, most float64) {
+func (f faults) fraction(path entry, field string, v, most float64) {
 	if math.IsNaN(v) || v < 0 || v > most {
-		f.Add(path, 0, "%v is not a number from 0 to %v", v, most)
+		f.Add(path.at(field), 0, "%v is not a number from 0 to %v", v, most)
 	}
 }
 
-func (f faults) points(path string, v float64) {
+func (f faults) points(path entry, field string, v float64) {
 	if math.IsNaN(v) || v < 0 || v > maxPoints {
-		f.Add(path, 0, "%v is not a number from 0 to %v", v, float64(maxPoints))
+		f.Add(path.at(field), 0, "%v is not a number from 0 to %v", v, float64(maxPoints))
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/topology"
@@ -18,6 +19,8 @@ const (
 	agentID = "agent-edge"
 	rivalID = "agent-rival"
 )
+
+const webhook = "/polman/watcher/api/v1/webhooks/alertmanager"
 
 // shop is the application of the chain; image is what the replacement changes.
 func shop(image string) string {
@@ -32,7 +35,17 @@ components:
     type: kubernetes
     requirements: {cpu: 200m}
     manifests: [{name: db, manifest: {apiVersion: v1, kind: Pod, metadata: {name: db}}}]
+policies:
+  - {name: load, apply-to: web, fromTemplate: app-host-cpu-usage-perc, remediation: redeploy, variables: {threshold: 0.8}}
 `, image)
+}
+
+// alert is a webhook of Alertmanager about the policy of shop.
+func alert(instance, status string) string {
+	name := "shop-" + instance + "-load"
+	return fmt.Sprintf(`{"version": "4", "alerts": [{"status": %q, "startsAt": "2026-01-02T03:04:05Z", "fingerprint": "f-1",
+"labels": {"alertname": %q, "icos_app_instance": %q, "icos_app_component": "web"},
+"annotations": {"plm_id": %q, "plm_expr_value": "0.9"}}]}`, status, name+":rule-0", instance, registry.ID(instance, name))
 }
 
 // chain is the whole life of an application. Each step is one that a restart in the middle may not change the end of.
@@ -60,6 +73,15 @@ func (w *world) chain(between func(step string)) {
 	step("execute", w.work)
 	step("drain", func() { w.see("n1") })
 	step("execute elsewhere", w.work)
+	step("violate", func() {
+		a := w.call("alertmanager", http.MethodPost, webhook, nil, alert(group.ID, "firing"))
+		require.Equal(w.t, http.StatusOK, a.status, compact(a.body))
+	})
+	step("execute the move", w.work)
+	step("resolve", func() {
+		a := w.call("alertmanager", http.MethodPost, webhook, nil, alert(group.ID, "resolved"))
+		require.Equal(w.t, http.StatusOK, a.status, compact(a.body))
+	})
 	step("replace", func() { user(http.MethodPut, "/jobmanager/groups/"+group.ID, shop("b"), http.StatusOK) })
 	step("execute the replacement", w.work)
 	step("remediate", func() {

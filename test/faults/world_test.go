@@ -101,7 +101,9 @@ func newWorld(t *testing.T, killAt int) *world {
 	require.NoError(t, err)
 	w.issuer = inprocess.NewIssuer(t)
 	w.sink = httptest.NewServer(w.broker)
-	for subject, role := range map[string]string{"user": "operator", agentID: "agent", rivalID: "agent"} {
+	for subject, role := range map[string]string{
+		"user": "operator", "alertmanager": "alertmanager", agentID: "agent", rivalID: "agent",
+	} {
 		w.tokens[subject] = w.issuer.TokenWith(t, inprocess.Claims{"sub": subject, "roles": []string{role}})
 	}
 	t.Cleanup(func() {
@@ -267,6 +269,9 @@ union all select id::text, 'job-' || component || '-' || replica || case when cl
 resource_uuid, resource_name, (select jsonb_agg(c - 'lastTransitionTime') from jsonb_array_elements(conditions) c),
 (select jsonb_agg(r - 'id') from jsonb_array_elements(remediations) r), excluded)::text from jobs`,
 		`select 'history ' || jsonb_build_array(application_id, job_id, component, event, from_state, to_state, message)::text from history`,
+		`select 'policy ' || jsonb_build_array(instance, phase, rule_done = rule_wanted, deleted_at is null)::text from policies`,
+		`select 'alert ' || jsonb_build_array(fingerprint, status, known)::text from policy_alerts`,
+		`select 'action ' || jsonb_build_array(instance, component, remediation, status)::text from policy_actions`,
 		`select 'inbox ' || jsonb_build_array(consumer, count(*))::text from inbox group by consumer`,
 		`select 'outbox ' || event::text from outbox`,
 	} {

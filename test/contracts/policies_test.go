@@ -280,3 +280,21 @@ func TestLifecycleEvents_ofAnotherJobManager(t *testing.T) {
 	asked["app_instance"], asked["app_descriptor"] = uuid.NewString(), bad
 	require.Equal(t, []string{"policies[1].fromTemplate"}, w.operator.send(t, http.MethodPost, polman+"/icos/", asked).fields(t))
 }
+
+// TestFollow_leavesOutWhatIsFaulty: the other policies of the descriptor are watched all the same, and history says why.
+func TestFollow_leavesOutWhatIsFaulty(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, _ := w.running(t, watched+`  - {name: nowhere, apply-to: db, security: low}
+  - {name: tenants, type: custom, remediation: none, spec: {expr: "container_cpu_usage > 0.8"}}
+`)
+	made := w.policiesOf(t, g.ID)
+	require.Len(t, made, 3)
+	require.Equal(t, "enforced", made["0"].Status.Phase)
+	require.Equal(t, "enforced", made["load"].Status.Phase)
+	require.Equal(t, "unknown", made["tenants"].Status.Phase, "it reads what may be others'")
+	require.Contains(t, made["tenants"].happened(), "renderedError")
+	told := w.told(t, g.ID, "policy.refused")
+	require.Len(t, told, 1)
+	require.Contains(t, told[0], `"db" is not a component`)
+}

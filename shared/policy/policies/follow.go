@@ -2,7 +2,10 @@ package policies
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -105,11 +108,14 @@ func ensure(ctx context.Context, tx *store.Tx, app *application.Application, ren
 		have[p.ID] = p
 	}
 	wanted, err := registry.FromDescriptor(parsed, app.ID.String(), app.Name)
-	if problem.KindOf(err) == problem.Invalid {
-		return refused(ctx, tx, app, list, err)
-	}
 	if err != nil {
-		return err
+		if problem.KindOf(err) != problem.Invalid {
+			return err
+		}
+		wanted = sound(wanted, err)
+		if err := refuse(ctx, tx, app, err); err != nil {
+			return err
+		}
 	}
 	for i := range wanted {
 		if err := ensureOne(ctx, tx, have[wanted[i].ID], wanted[i], app.Version, render); err != nil {
@@ -129,17 +135,24 @@ func ensure(ctx context.Context, tx *store.Tx, app *application.Application, ren
 	return Resume(ctx, tx, app.ID.String(), false)
 }
 
-// refused tells once for each version that the policies of a descriptor cannot be made.
-func refused(ctx context.Context, tx *store.Tx, app *application.Application, list []*Policy, cause error) error {
-	for _, p := range list { // of an older version: what they ask for is not wanted any more
-		if p.Origin == FromDescriptor && p.OriginVersion < app.Version {
-			if err := p.Delete(ctx, tx); err != nil {
-				return err
-			}
-		}
+// sound returns the policies that no fault is about.
+func sound(made []registry.Policy, err error) []registry.Policy {
+	var e *problem.Error
+	if !errors.As(err, &e) {
+		return nil
 	}
-	message := "its policies are not watched: " + brief(cause.Error())
-	const told = `select exists (select 1 from history where application_id = $1 and event = 'policy.refused' and message = $2)`
+	return slices.DeleteFunc(made, func(p registry.Policy) bool {
+		return slices.ContainsFunc(e.Fields, func(f problem.Field) bool {
+			return f.Path == p.Path || strings.HasPrefix(f.Path, p.Path+".")
+		})
+	})
+}
+
+// refuse tells once what of the descriptor's policies cannot be watched; the others are.
+func refuse(ctx context.Context, tx *store.Tx, app *application.Application, cause error) error {
+	message := "not watched: " + brief(cause.Error())
+	const told = `select exists (select 1 from history
+where application_id = $1 and event = 'policy.refused' and message = $2)`
 	var before bool
 	if err := tx.QueryRow(ctx, told, app.ID, message).Scan(&before); err != nil || before {
 		return err

@@ -22,7 +22,8 @@ import (
 // application's, which the document may lack. Nothing is rendered, and the actions have no URL yet.
 //
 // A policy's id derives from instance and name: the same descriptor gives the same policies, so creating them twice is
-// creating them once. The error lists every fault with its path in the descriptor.
+// creating them once. The error lists every fault with its path in the descriptor; what could be made is
+// returned beside it, and Policy.Path tells which of it a fault is about.
 func FromDescriptor(app *descriptor.Application, instance, name string) ([]Policy, error) {
 	m := maker{app: app, instance: instance, name: name, taken: map[string]bool{}}
 	for i := range app.Policies {
@@ -35,10 +36,7 @@ func FromDescriptor(app *descriptor.Application, instance, name string) ([]Polic
 		}
 		m.devices(c, fmt.Sprintf("components[%d].requirements.devices", i))
 	}
-	if err := m.faults.Err("the policies of the descriptor are not valid"); err != nil {
-		return nil, err
-	}
-	return m.made, nil
+	return m.made, m.faults.Err("the policies of the descriptor are not valid")
 }
 
 // maker collects the policies of one descriptor.

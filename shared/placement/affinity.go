@@ -144,14 +144,11 @@ func (m *model) across(e *edge, k, l int32) float64 {
 			return w.factor
 		}
 	}
-	if m.orchOf(k) == m.orchOf(l) {
+	if m.orchOf[k] == m.orchOf[l] {
 		return e.scope.orch
 	}
 	return 0
 }
-
-// orchOf returns the orchestrator of a cluster.
-func (m *model) orchOf(cluster int32) int32 { return m.nodes[m.clusters[cluster]].orch }
 
 func (m *model) closenessName(e *edge, a, b int32) string {
 	na, nb := &m.nodes[a], &m.nodes[b]

@@ -118,7 +118,7 @@ func (b *branch) visit(p part, rounds int) {
 	if b.closed(p.bound) {
 		return
 	}
-	b.search()
+	b.search(x.best)
 	if b.closed(p.bound) {
 		return
 	}
@@ -151,12 +151,16 @@ func (b *branch) leaf() bool {
 	return true
 }
 
-// search repairs what the relaxation found last and improves it.
-func (b *branch) search() {
+// search makes a placement of what the relaxation found last, now and then of its prices, and improves it.
+func (b *branch) search(y []float64) {
 	s := b.s
 	whole := s.budget
 	s.budget = min(whole-b.d.work, s.work+whole/branchSearch)
-	s.repair(b.d, b.order)
+	if b.count%4 == 0 {
+		s.plant(b.d, y, b.order)
+	} else {
+		s.repair(b.d, b.order)
+	}
 	s.improve()
 	s.budget = whole
 	if b.sol.take(s) {

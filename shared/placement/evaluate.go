@@ -138,7 +138,7 @@ func (d *dual) extras(s *shape, c int32, y []float64) {
 		node, cluster, orch := k.levels()
 		for l, g := range d.cluster {
 			byNode, byCluster := y[k.at+l], y[k.at+labels+int(g)]
-			byOrch := y[k.at+labels+clusters+int(m.orchOf(g))]
+			byOrch := y[k.at+labels+clusters+int(m.orchOf[g])]
 			if second {
 				byNode, byCluster, byOrch = node-byNode, cluster-byCluster, orch-byOrch
 			}
@@ -192,7 +192,7 @@ func (d *dual) peaks(s *shape) {
 		if best < 0 {
 			continue
 		}
-		if o := d.m.orchOf(int32(k)); s.inOrch[o] < 0 || v > s.value[s.inOrch[o]] {
+		if o := d.m.orchOf[k]; s.inOrch[o] < 0 || v > s.value[s.inOrch[o]] {
 			s.inOrch[o] = best
 		}
 		if s.best < 0 || v > s.value[s.best] {
@@ -256,14 +256,14 @@ func (d *dual) tell(s *shape) {
 // inside, which only says that inside is better.
 func (d *dual) beyond(s *shape, k int32) (float64, int32) {
 	m := d.m
-	o := m.orchOf(k)
+	o := m.orchOf[k]
 	v, l := d.alone(s, o)
 	if w := s.at(s.inOrch[o]) + s.edge.weight*s.edge.scope.orch; w > v {
 		v, l = w, s.inOrch[o]
 	}
 	if m.wires != nil && s.edge.scope == graded {
 		for other, best := range s.inCluster {
-			if best < 0 || int32(other) == k || (!s.free && m.orchOf(int32(other)) != o) {
+			if best < 0 || int32(other) == k || (!s.free && m.orchOf[other] != o) {
 				continue
 			}
 			if w := s.value[best] + s.edge.weight*m.across(s.edge, k, int32(other)); w > v {
@@ -374,7 +374,7 @@ func (d *dual) slope(g []float64) {
 				g[k.at+int(l)] += sign
 			}
 			g[k.at+labels+int(d.cluster[l])] += sign
-			g[k.at+labels+clusters+int(m.orchOf(d.cluster[l]))] += sign
+			g[k.at+labels+clusters+int(m.orchOf[d.cluster[l]])] += sign
 		}
 	}
 }

@@ -27,6 +27,7 @@ type model struct {
 	orchs   []string
 	// clusters[k] is the first node of cluster k and clusters[k+1] the one after its last.
 	clusters []int32
+	orchOf   []int32          // orchestrator of each cluster
 	last     *Solver          // what is known of the problem before
 	isWhole  int              // 1 when all points are whole numbers, -1 when not, 0 when nobody has asked
 	work     int64            // units spent on filtering and scoring
@@ -157,6 +158,7 @@ func (m *model) number() {
 		}
 		if newOrch || h.Cluster != m.nodes[i-1].Cluster {
 			m.clusters = append(m.clusters, int32(i))
+			m.orchOf = append(m.orchOf, int32(len(m.orchs)-1))
 		}
 		h.orch, h.cluster = int32(len(m.orchs)-1), int32(len(m.clusters)-1)
 	}

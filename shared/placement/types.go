@@ -23,7 +23,7 @@ const (
 	// DefaultBudget bounds the search, in work units, when Problem.Budget is 0; every component adds BudgetPerComponent
 	// and every node BudgetPerNode, up to MaxBudget. A unit is one look at one node or at one affinity, some ten
 	// nanoseconds.
-	DefaultBudget      = 8_000_000
+	DefaultBudget      = 6_000_000
 	BudgetPerComponent = 4_000
 	BudgetPerNode      = 1_000
 	MaxBudget          = 50_000_000

@@ -22,6 +22,15 @@ run: build ## start everything on this machine and run test/examples/hello.yaml;
 test: generate-check lint ## every check and test, against a real Postgres that it starts itself
 	$(GO) run ./scripts/with-postgres -- $(GO) test ./...
 
+TELEMETRY := $(CURDIR)/bin/tools/telemetry
+
+$(TELEMETRY)/prometheus: scripts/tools/telemetry/go.mod scripts/tools/telemetry/build.sh
+	scripts/tools/telemetry/build.sh $(TELEMETRY)
+
+.PHONY: e2e-telemetry
+e2e-telemetry: $(TELEMETRY)/prometheus ## policies with a real Prometheus and Alertmanager (the first time builds both)
+	LITTORAL_TELEMETRY_TOOLS=$(TELEMETRY) $(GO) run ./scripts/with-postgres -- $(GO) test -count=1 ./test/e2e/telemetry
+
 .PHONY: faults
 faults: ## kill the functions at every boundary (the test run samples them)
 	LITTORAL_FAULTS=all $(GO) test -timeout 80m -count=1 -run TestKilledAtEveryBoundary ./test/faults

@@ -19,6 +19,7 @@ type Command struct {
 // Handler serves the fleet's state and its switches:
 //
 //	GET  /fleet           viewer    the fleet as it is
+//	GET  /fleet/metrics   viewer    what it measures, for a Prometheus that scrapes
 //	POST /fleet/drain     operator  {"node": "edge-1"}
 //	POST /fleet/restore   operator  {"node": "edge-1"}
 //	POST /fleet/set       operator  {"node": "edge-1", "set": {"cpu": "0.95", "device:squat.ai/video": "busy"}}
@@ -28,11 +29,13 @@ type Command struct {
 // A POST answers with the state of the cluster after it.
 func (f *Fleet) Handler(v *auth.Verifier, log *slog.Logger) (http.Handler, error) {
 	look := function.Spec{Routes: []string{"GET /fleet"}, Role: auth.Viewer}
+	measure := function.Spec{Routes: []string{"GET /fleet/metrics"}, Role: auth.Viewer}
 	change := function.Spec{Routes: []string{"POST /fleet/{command}"}, Role: auth.Operator}
 	mux := http.NewServeMux()
 	for pattern, entry := range map[string]function.Entry{
-		"/fleet":  function.NewEntry("fleet-get", look, provide(&watcher{f})),
-		"/fleet/": function.NewEntry("fleet-change", change, provide(&commander{f})),
+		"/fleet":             function.NewEntry("fleet-get", look, provide(&watcher{f})),
+		"GET /fleet/metrics": function.NewEntry("fleet-metrics", measure, provide(&exposer{f})),
+		"/fleet/":            function.NewEntry("fleet-change", change, provide(&commander{f})),
 	} {
 		h, err := entry.Handler(&function.Env{Name: entry.Name, Auth: v, Log: log})
 		if err != nil {

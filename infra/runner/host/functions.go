@@ -3,9 +3,11 @@ package host
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/kelseyhightower/envconfig"
@@ -76,23 +78,43 @@ func (h *Host) readSettings() (settings, error) {
 	return s, nil
 }
 
-// environ gives functions their own settings where they look for them, in the process's environment: the plain values
-// of their Services under each function's prefix, the host's Prometheus, and a shorter patience with silent nodes, since
-// the fleet reports every two seconds. What the user has set stays.
-func environ(services []service) error {
-	values := map[string]string{"PROMETHEUS_ADDRESS": "http://" + prometheusHost, "STALE_AFTER": "15s"}
+// environment is where functions look for their settings: that of the process, which several hosts in it, as in tests,
+// share. Each sets it and makes its functions before the next one may.
+var environment = struct {
+	sync.Mutex
+
+	ours map[string]bool // set by a host, so another one may set it differently
+}{ours: map[string]bool{}}
+
+// inHost is what functions find where here: the host's Prometheus and its rules, the rules API, the issuer; and a shorter
+// patience with silent nodes, since the fleet reports every two seconds.
+func (h *Host) inHost() map[string]string {
+	me := h.issuer.Credentials(policyManager)
+	return map[string]string{
+		"PROMETHEUS_ADDRESS": "http://" + prometheusHost, "STALE_AFTER": "15s",
+		"RULES_BACKEND": "files", "RULES_DIR": h.rulesDir(), "RULES_RELOAD_URL": "http://" + prometheusHost + reloadPath,
+		"RULES_API_URL":  h.url + "/rules/",
+		"OIDC_CLIENT_ID": me.ClientID, "OIDC_CLIENT_SECRET": me.ClientSecret, "OIDC_TOKEN_URL": me.TokenURL,
+	}
+}
+
+// environ gives functions their settings: those of the host, and the plain values of their Services under each function's
+// prefix. What the user has set stays. The environment must be locked.
+func environ(services []service, inHost map[string]string) error {
+	values := maps.Clone(inHost)
 	for _, s := range services {
 		prefix := strings.ToUpper(strings.ReplaceAll(s.entry.Name, "-", "_"))
 		for name, value := range s.env {
-			if _, set := os.LookupEnv(name); !set { // else the bare name, which the user set for all, would lose
+			if _, set := os.LookupEnv(name); !set || environment.ours[name] { // else the bare name, which the user set for all, would lose
 				values[prefix+"_"+name] = value
 			}
 		}
 	}
 	for name, value := range values {
-		if _, set := os.LookupEnv(name); set {
+		if _, set := os.LookupEnv(name); set && !environment.ours[name] {
 			continue
 		}
+		environment.ours[name] = true
 		if err := os.Setenv(name, value); err != nil {
 			return fmt.Errorf("settings: %w", err)
 		}
@@ -102,7 +124,9 @@ func environ(services []service) error {
 
 // mount makes every function and puts it where requests and events find it.
 func (h *Host) mount(router *function.Router, services []service) error {
-	if err := environ(services); err != nil {
+	environment.Lock()
+	defer environment.Unlock()
+	if err := environ(services, h.inHost()); err != nil {
 		return err
 	}
 	client := &http.Client{Transport: h.mesh, Timeout: outbound}

@@ -128,6 +128,7 @@ func (h *Host) start(ctx context.Context) error {
 		func(ctx context.Context) error { return h.openBroker(ctx, set) },
 		func(ctx context.Context) error { return h.serve(ctx, services) },
 		h.writeTokens,
+		func(context.Context) error { return h.startRules() },
 		func(ctx context.Context) error { return h.startCron(ctx, set) },
 		func(context.Context) error { return h.startFleet(plan) },
 	} {
@@ -232,7 +233,7 @@ func (h *Host) startPrometheus() (err error) {
 }
 
 func (h *Host) makeIssuer(plan *fleet.Plan) (err error) {
-	clients := issuer.People()
+	clients := append(issuer.People(), issuer.Client{ID: policyManager, Roles: []auth.Role{auth.Operator}})
 	if plan != nil {
 		for _, id := range plan.AgentIDs() {
 			clients = append(clients, issuer.AgentClient(id))

@@ -146,7 +146,7 @@ func TestEveryOwnRouteAsksForItsRole(t *testing.T) {
 	o := options(newHome(t))
 	o.Database = storetest.URL(t)
 	h := start(t, o)
-	for _, role := range []string{"admin", "operator", "viewer", "agent"} {
+	for _, role := range []string{"admin", "operator", "viewer", "agent", "alertmanager"} {
 		info, err := os.Stat(h.TokenFile(role))
 		require.NoError(t, err)
 		require.Equal(t, fs.FileMode(0o600), info.Mode().Perm())
@@ -167,6 +167,10 @@ func TestEveryOwnRouteAsksForItsRole(t *testing.T) {
 		{"admin", "POST", "/broker/littoral/default", 400},
 		{"", "GET", "/fleet", 401},
 		{"viewer", "GET", "/fleet", 200},
+		{"", "GET", "/fleet/metrics", 401},
+		{"alertmanager", "GET", "/fleet/metrics", 403},
+		{"viewer", "GET", "/fleet/metrics", 200},
+		{"viewer", "POST", "/prometheus/-/reload", 404},
 		{"viewer", "POST", "/fleet/drain", 403},
 		{"viewer", "DELETE", "/healthz", 405},
 		{"", "GET", "/jobmanager/groups", 401},
@@ -310,7 +314,7 @@ func TestEnviron(t *testing.T) {
 	require.NoError(t, environ([]service{{
 		entry: function.Entry{Name: "jobmanager-x"},
 		env:   map[string]string{"ONE": "1", "TWO": "2", "ALL": "3"},
-	}}))
+	}}, map[string]string{"JOBMANAGER_X_TWO": "of the host"}))
 	require.Equal(t, "of the user", os.Getenv("JOBMANAGER_X_ONE"))
 	require.Equal(t, "2", os.Getenv("JOBMANAGER_X_TWO"))
 	_, set := os.LookupEnv("JOBMANAGER_X_ALL")

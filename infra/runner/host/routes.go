@@ -96,7 +96,7 @@ func (h *Host) serve(ctx context.Context, services []service) error {
 		return err
 	}
 	h.mesh.Handle(mesh.IngressHost, h.broker.Ingress())
-	h.mesh.Handle(prometheusHost, h.prometheus.Handler())
+	h.mesh.Handle(prometheusHost, h.prometheusInside())
 	if own, err := url.Parse(h.url); err == nil {
 		h.mesh.Handle(own.Host, router) // functions ask the issuer for its keys at the public address
 	}

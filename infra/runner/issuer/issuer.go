@@ -31,13 +31,14 @@ type Client struct {
 	AgentID string // claim "icos_agent_id": binds the token to one agent; empty for none
 }
 
-// People returns the four clients that stand for a person or script, each named for its one role.
+// People returns the clients that stand for a person, script or Alertmanager, each named for its one role.
 func People() []Client {
 	return []Client{
 		{ID: "admin", Roles: []auth.Role{auth.Admin}},
 		{ID: "operator", Roles: []auth.Role{auth.Operator}},
 		{ID: "viewer", Roles: []auth.Role{auth.Viewer}},
 		{ID: "agent", Roles: []auth.Role{auth.Agent}},
+		{ID: "alertmanager", Roles: []auth.Role{auth.Alertmanager}},
 	}
 }
 

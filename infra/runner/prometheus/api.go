@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/common/route"
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/promql/parser"
-	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/scrape"
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/util/notifications"
@@ -23,8 +22,8 @@ import (
 
 const module = "github.com/prometheus/prometheus"
 
-// newHandler builds Prometheus' API over the storage. What a scraping, alerting server has besides (targets, rules,
-// Alertmanagers) is answered as empty, what would write or administer is off.
+// newHandler builds Prometheus' API over the storage. What a scraping server has besides (targets, Alertmanagers) is
+// answered as empty, what would write or administer is off.
 func newHandler(s *Server, o Options, queries parser.Parser, log *slog.Logger) http.Handler {
 	started := time.Now()
 	ready := func(h http.HandlerFunc) http.HandlerFunc { return h } // Open returns only when it is
@@ -38,7 +37,7 @@ func newHandler(s *Server, o Options, queries parser.Parser, log *slog.Logger) h
 		map[string]string{}, v1.GlobalURLOptions{},
 		ready, storageStats{s.db}, o.Dir,
 		false /* administration */, false /* search */, 0, log,
-		func(context.Context) v1.RulesRetriever { return none },
+		func(context.Context) v1.RulesRetriever { return s },
 		0, 1, 1<<20, false /* agent */, regexp.MustCompile(`^$`), // no foreign web page may ask
 		func() (v1.RuntimeInfo, error) {
 			return v1.RuntimeInfo{StartTime: started, StorageRetention: o.Retention.String()}, nil
@@ -96,8 +95,6 @@ func (*absent) TargetsDropped() map[string][]*scrape.Target { return nil }
 func (*absent) TargetsDroppedCounts() map[string]int        { return nil }
 func (*absent) Alertmanagers() []*url.URL                   { return nil }
 func (*absent) DroppedAlertmanagers() []*url.URL            { return nil }
-func (*absent) RuleGroups() []*rules.Group                  { return nil }
-func (*absent) AlertingRules() []*rules.AlertingRule        { return nil }
 
 func (*absent) ScrapePoolConfig(pool string) (*config.ScrapeConfig, error) {
 	return nil, fmt.Errorf("there is no scrape pool %q", pool)

@@ -1,5 +1,5 @@
-// Package prometheus runs Prometheus inside the laptop host: its own storage, query engine and HTTP API, in a directory
-// of the home. Only what decides what to collect is missing, since the fleet hands its samples in directly.
+// Package prometheus runs Prometheus inside the laptop host: its own storage, query engine, rule manager and HTTP API, in
+// a directory of the home. Only what decides what to collect is missing, since the fleet hands its samples in directly.
 //
 // The API is Prometheus' own handler (web/api/v1), so a client cannot tell the difference. A sample is in the
 // write-ahead log before Append returns and so outlives a kill -9 of the host.
@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/common/model"
@@ -20,6 +21,7 @@ import (
 	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
+	"github.com/prometheus/prometheus/rules"
 	"github.com/prometheus/prometheus/storage"
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/util/compression"
@@ -66,7 +68,13 @@ var Stale = math.Float64frombits(value.StaleNaN)
 type Server struct {
 	db      *tsdb.DB
 	engine  *promql.Engine
+	queries parser.Parser
 	handler http.Handler
+	log     *slog.Logger
+
+	rules     *rules.Manager // nil before Evaluate
+	evaluated RuleOptions
+	reloading sync.Mutex
 }
 
 // Open opens the storage, replaying what the process before left in its log.
@@ -89,7 +97,7 @@ func Open(o Options) (*Server, error) {
 		return nil, fmt.Errorf("prometheus storage in %s: %w", o.Dir, err)
 	}
 	queries := parser.NewParser(parser.Options{})
-	s := &Server{db: db, engine: promql.NewEngine(promql.EngineOpts{
+	s := &Server{db: db, queries: queries, log: log, engine: promql.NewEngine(promql.EngineOpts{
 		Logger: log, Parser: queries,
 		MaxSamples: querySamples, Timeout: queryTimeout, LookbackDelta: lookback,
 		EnableAtModifier: true, EnableNegativeOffset: true,
@@ -124,8 +132,11 @@ func (s *Server) Append(ctx context.Context, samples []Sample) error {
 // Handler serves /api/v1/... and /-/healthy, /-/ready below the root.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Close waits for running queries and closes the storage.
+// Close ends the evaluation of rules, waits for running queries and closes the storage.
 func (s *Server) Close() error {
+	if s.rules != nil {
+		s.rules.Stop()
+	}
 	return errors.Join(s.engine.Close(), s.db.Close())
 }
 

@@ -1,0 +1,145 @@
+// Package alertmanager tells a webhook which alerts fire, as an Alertmanager with one route and one webhook receiver does:
+// the same body, grouping, repeats, resolved alerts and fingerprints.
+//
+// It is small on purpose. Alertmanager's own dispatcher brings 127 packages more (a gossip protocol, Kafka, gRPC, chat
+// clients), which a laptop host has no use for; there are no silences, inhibitions, peers or templates here. The types of
+// the body are Alertmanager's.
+package alertmanager
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/littoral-project/littoral/infra/runner/prometheus"
+)
+
+// Options of a Notifier.
+type Options struct {
+	Webhook string       // URL
+	Client  *http.Client // sends with whatever proves who sends; its Timeout bounds one attempt
+	URL     string       // under which people find what sends the alerts
+	File    string       // where it is kept what was said to fire; "" = nowhere, and a restart forgets it
+
+	GroupBy       []model.LabelName // labels that alerts of one message share
+	GroupWait     time.Duration     // from the first alert of a group to its message
+	GroupInterval time.Duration     // between two messages of a group, and between attempts that failed
+	Repeat        time.Duration     // after which what still fires is said again
+
+	Log *slog.Logger     // nil = slog.Default
+	Now func() time.Time // nil = time.Now
+}
+
+// Defaults of Options, for a laptop. An Alertmanager has 30 s, 5 min and 4 h.
+const (
+	DefaultGroupWait     = 200 * time.Millisecond
+	DefaultGroupInterval = 2 * time.Second
+	DefaultRepeat        = 2 * time.Minute
+)
+
+// Receiver is what the webhook is called in the messages.
+const Receiver = "littoral"
+
+// Notifier takes alerts and sends messages.
+type Notifier struct {
+	options Options
+	log     *slog.Logger
+	now     func() time.Time
+
+	ctx    context.Context //nolint:containedctx // of messages, which belong to no call
+	cancel context.CancelFunc
+	all    sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool
+	groups map[string]*group
+
+	saving sync.Mutex
+}
+
+// New returns a notifier. What the process before said to fire, and nobody says so any more, is resolved in time.
+func New(o Options) (*Notifier, error) {
+	if o.Webhook == "" || o.Client == nil {
+		return nil, errors.New("alertmanager: a webhook and a client are needed")
+	}
+	o.GroupWait = cmp.Or(o.GroupWait, DefaultGroupWait)
+	o.GroupInterval = cmp.Or(o.GroupInterval, DefaultGroupInterval)
+	o.Repeat = cmp.Or(o.Repeat, DefaultRepeat)
+	if o.GroupBy == nil {
+		o.GroupBy = []model.LabelName{model.AlertNameLabel}
+	}
+	n := &Notifier{options: o, log: cmp.Or(o.Log, slog.Default()), now: o.Now, groups: map[string]*group{}}
+	if n.now == nil {
+		n.now = time.Now
+	}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	return n, n.restore()
+}
+
+// Send takes alerts from Prometheus' rule manager. It never waits for the webhook.
+func (n *Notifier) Send(alerts ...*prometheus.Alert) {
+	taken := make([]*model.Alert, len(alerts))
+	for i, a := range alerts {
+		taken[i] = &model.Alert{
+			Labels: labelSet(a.Labels.Map()), Annotations: labelSet(a.Annotations.Map()),
+			StartsAt: a.StartsAt, EndsAt: a.EndsAt, GeneratorURL: a.GeneratorURL,
+		}
+	}
+	n.take(taken)
+}
+
+func (n *Notifier) take(alerts []*model.Alert) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return
+	}
+	for _, a := range alerts {
+		labels := n.groupLabels(a)
+		key := labels.String()
+		g := n.groups[key]
+		if g == nil {
+			if a.ResolvedAt(n.now()) {
+				continue // nobody was told that it fired
+			}
+			g = newGroup(n, labels)
+			n.groups[key] = g
+			n.all.Go(g.run)
+		}
+		g.put(a)
+	}
+}
+
+func (n *Notifier) groupLabels(a *model.Alert) model.LabelSet {
+	labels := model.LabelSet{}
+	for _, name := range n.options.GroupBy {
+		if value, ok := a.Labels[name]; ok {
+			labels[name] = value
+		}
+	}
+	return labels
+}
+
+// Close ends all messages, those under way as well, and waits for that.
+func (n *Notifier) Close() error {
+	n.mu.Lock()
+	n.closed = true
+	n.mu.Unlock()
+	n.cancel()
+	n.all.Wait()
+	return nil
+}
+
+func labelSet(from map[string]string) model.LabelSet {
+	set := make(model.LabelSet, len(from))
+	for name, value := range from {
+		set[model.LabelName(name)] = model.LabelValue(value)
+	}
+	return set
+}

@@ -1,0 +1,74 @@
+package alertmanager
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/littoral-project/littoral/infra/runner/durable"
+)
+
+// settle is how long after a restart an alert that was said to fire may go without word before it is resolved: Prometheus
+// forgets what does not fire any more, and would never say so.
+const settle = 20 * time.Second
+
+// save keeps what the webhook believes to fire.
+func (n *Notifier) save() {
+	if n.options.File == "" {
+		return
+	}
+	n.saving.Lock()
+	defer n.saving.Unlock()
+	open := []*model.Alert{}
+	n.mu.Lock()
+	for _, key := range slices.Sorted(maps.Keys(n.groups)) {
+		open = append(open, n.groups[key].open()...)
+	}
+	n.mu.Unlock()
+	body, err := json.Marshal(open)
+	if err == nil {
+		err = durable.WriteFile(n.options.File, body, 0o600)
+	}
+	if err != nil {
+		n.log.Error("what was said to fire is not kept", "file", n.options.File, "error", err.Error())
+	}
+}
+
+// restore takes up what the process before said to fire. Nothing of it is said again unless the repeat is due.
+func (n *Notifier) restore() error {
+	if n.options.File == "" {
+		return nil
+	}
+	body, err := os.ReadFile(n.options.File)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var open []*model.Alert
+	if err == nil {
+		err = json.Unmarshal(body, &open)
+	}
+	if err != nil {
+		return fmt.Errorf("alerts: %w", err)
+	}
+	now := n.now()
+	for _, a := range open {
+		a.EndsAt = now.Add(settle)
+	}
+	n.take(open)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, g := range n.groups {
+		g.mu.Lock()
+		firing, _ := split(slices.Collect(maps.Values(g.alerts)), now)
+		g.said = &said{now, firing, nil}
+		g.mu.Unlock()
+	}
+	return nil
+}

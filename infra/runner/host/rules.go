@@ -1,0 +1,54 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/littoral-project/littoral/infra/runner/alertmanager"
+	"github.com/littoral-project/littoral/infra/runner/prometheus"
+)
+
+const (
+	reloadPath  = "/-/reload"
+	webhookPath = "/polman/watcher/api/v1/webhooks/alertmanager"
+
+	policyManager = "policymanager" // client that puts rules and calls the job manager
+)
+
+// rulesDir is where the telemetry functions keep rule files, and where a person may put more.
+func (h *Host) rulesDir() string { return filepath.Join(h.home.dir, "rules") }
+
+// prometheusInside is the Prometheus as functions see it, who may also tell it to read its rules again.
+func (h *Host) prometheusInside() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", h.prometheus.Handler())
+	mux.Handle("POST "+reloadPath, h.prometheus.ReloadHandler())
+	return mux
+}
+
+// startRules begins to evaluate the rules. Their alerts go to the policy manager's webhook as a real Alertmanager would
+// send them: over the network, with a token of its own.
+func (h *Host) startRules() error {
+	if err := os.MkdirAll(h.rulesDir(), 0o755); err != nil { //nolint:gosec // rules are no secret
+		return fmt.Errorf("rules: %w", err)
+	}
+	client := h.issuer.Credentials("alertmanager").Client(context.Background())
+	client.Timeout = outbound
+	alerts, err := alertmanager.New(alertmanager.Options{
+		Webhook: h.url + webhookPath, Client: client, URL: h.url, File: filepath.Join(h.home.dir, "alerts.json"), Log: h.log,
+	})
+	if err != nil {
+		return err
+	}
+	h.onStop(func(context.Context) error { return alerts.Close() })
+	err = h.prometheus.Evaluate(prometheus.RuleOptions{
+		Dir: h.rulesDir(), URL: h.url + prometheusPath, Send: alerts.Send,
+	})
+	if err != nil { // a file that a person put there; it must not keep everything else from starting
+		h.log.Error("rules are not evaluated until their files are mended", "directory", h.rulesDir(), "error", err.Error())
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package telemetry_test
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// toolsDir names the directory with prometheus, promtool and alertmanager, as "make e2e-telemetry" builds them.
+const toolsDir = "LITTORAL_TELEMETRY_TOOLS"
+
+// tool returns the path of a tool; without tools the test is skipped.
+func tool(t testing.TB, name string) string {
+	t.Helper()
+	dir := os.Getenv(toolsDir)
+	if dir == "" {
+		t.Skip("the real Prometheus and Alertmanager are not built: make e2e-telemetry")
+	}
+	return filepath.Join(dir, name)
+}
+
+// process is a server that ends with the test. When the test fails, what it logged is shown.
+type process struct {
+	URL string
+
+	mu  sync.Mutex
+	log bytes.Buffer
+}
+
+func (p *process) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.log.Write(b)
+}
+
+// serve runs a server of the Prometheus family and waits until it is ready.
+func serve(t testing.TB, name, address string, args ...string) *process {
+	t.Helper()
+	p := &process{URL: "http://" + address}
+	command := exec.Command(tool(t, name), append(args, "--web.listen-address="+address)...)
+	command.Stdout, command.Stderr = p, p
+	require.NoError(t, command.Start())
+	t.Cleanup(func() {
+		_ = command.Process.Signal(syscall.SIGTERM)
+		_ = command.Wait()
+		if t.Failed() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			t.Logf("%s:\n%s", name, p.log.Bytes())
+		}
+	})
+	require.Eventually(t, func() bool {
+		resp, err := http.Get(p.URL + "/-/ready")
+		if err != nil {
+			return false
+		}
+		return resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
+	}, patience, 20*time.Millisecond, "%s is not ready", name)
+	return p
+}
+
+// freeAddress is one that nobody listens on now.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.Close()) }()
+	return l.Addr().String()
+}
+
+func write(t testing.TB, path, format string, args ...any) string {
+	t.Helper()
+	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, format, args...), 0o600))
+	return path
+}
+
+// promtool has every rule file that the functions wrote checked.
+func promtool(t testing.TB, dir string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	out, err := exec.Command(tool(t, "promtool"), append([]string{"check", "rules", "--lint=all", "--lint-fatal"}, files...)...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}

@@ -1,0 +1,191 @@
+// Package telemetry_test runs the loop of policies with a real Prometheus and a real Alertmanager around the laptop host:
+// the fleet is scraped, rule files that the functions wrote are evaluated, alerts come back through the webhook, and what
+// they ask for happens. "make e2e-telemetry" builds the two and runs it; otherwise it is skipped.
+package telemetry_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/alertmanager/template"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/functions"
+	"github.com/littoral-project/littoral/infra/runner/host"
+	"github.com/littoral-project/littoral/knative"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+	"github.com/littoral-project/littoral/triggers"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// patience covers a scrape, an evaluation, a group's wait and the fleet's own delays on a busy machine.
+const patience = 2 * time.Minute
+
+const pause = 100 * time.Millisecond
+
+// webhook is the policy manager's.
+const webhook = "/polman/watcher/api/v1/webhooks/alertmanager"
+
+// world is the laptop host with a Prometheus and an Alertmanager that are not its own.
+type world struct {
+	t     *testing.T
+	home  string
+	rules string // directory of rule files
+	host  *host.Host
+
+	*journal
+}
+
+// journal keeps what Alertmanager has sent.
+type journal struct {
+	mu       sync.Mutex
+	messages []delivery
+}
+
+// delivery is a message of Alertmanager and how the host answered.
+type delivery struct {
+	template.Data
+
+	Version string
+	status  int
+}
+
+const prometheusConfig = `
+global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}
+rule_files: ["%s/*.yaml"]
+alerting:
+  alertmanagers: [{static_configs: [{targets: [%q]}]}]
+scrape_configs:
+  - job_name: fleet
+    metrics_path: /fleet/metrics
+    honor_labels: true
+    track_timestamps_staleness: true
+    authorization: {credentials_file: %q}
+    static_configs: [{targets: [%q]}]
+`
+
+const alertmanagerConfig = `
+route: {receiver: littoral, group_by: [alertname], group_wait: 1s, group_interval: 1s, repeat_interval: 1m}
+receivers:
+  - name: littoral
+    webhook_configs:
+      - url: %s
+        send_resolved: true
+        http_config: {authorization: {credentials_file: %q}}
+`
+
+// newWorld starts everything. The settings are those of an installation that keeps rule files for a plain Prometheus.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	tool(t, "prometheus")
+	dir := t.TempDir()
+	w := &world{t: t, home: filepath.Join(dir, "home"), rules: filepath.Join(dir, "rules"), journal: &journal{}}
+	prometheus, alertmanager := freeAddress(t), freeAddress(t)
+	t.Setenv("RULES_DIR", w.rules)
+	t.Setenv("RULES_RELOAD_URL", "http://"+prometheus+"/-/reload")
+	t.Setenv("PROMETHEUS_ADDRESS", "http://"+prometheus)
+	var err error
+	w.host, err = host.Start(t.Context(), host.Options{
+		Addr: "127.0.0.1:0", Home: w.home, Database: storetest.URL(t), Registry: functions.Registry,
+		Files: map[string]fs.FS{"/knative": knative.Files, "/triggers": triggers.Files}, Log: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, w.host.Stop(context.WithoutCancel(t.Context()))) })
+
+	relay := httptest.NewServer(http.HandlerFunc(w.relay))
+	t.Cleanup(relay.Close)
+	serve(t, "alertmanager", alertmanager, "--cluster.listen-address=", "--storage.path="+filepath.Join(dir, "alertmanager"),
+		"--config.file="+write(t, filepath.Join(dir, "alertmanager.yml"), alertmanagerConfig, relay.URL+webhook,
+			w.host.TokenFile("alertmanager")))
+	serve(t, "prometheus", prometheus, "--web.enable-lifecycle", "--storage.tsdb.path="+filepath.Join(dir, "prometheus"),
+		"--config.file="+write(t, filepath.Join(dir, "prometheus.yml"), prometheusConfig, w.rules, alertmanager,
+			w.host.TokenFile("viewer"), strings.TrimPrefix(w.host.URL(), "http://")))
+	return w
+}
+
+// relay hands what Alertmanager sends on to the host as it is, its token included, and remembers it.
+func (w *world) relay(out http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		out.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	on, err := http.NewRequestWithContext(r.Context(), r.Method, w.host.URL()+r.URL.Path, bytes.NewReader(body))
+	if err != nil {
+		out.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	on.Header = r.Header.Clone()
+	resp, err := http.DefaultClient.Do(on)
+	if err != nil {
+		out.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	defer func() { _ = resp.Body.Close() }()
+	d := delivery{status: resp.StatusCode}
+	if err := json.Unmarshal(body, &d); err == nil {
+		w.mu.Lock()
+		w.messages = append(w.messages, d)
+		w.mu.Unlock()
+	}
+	out.WriteHeader(resp.StatusCode)
+	_, _ = io.Copy(out, resp.Body)
+}
+
+// told returns a message about the alert with the status, nil while there is none.
+func (w *world) told(alert, status string) *delivery {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range w.messages {
+		if w.messages[i].GroupLabels["alertname"] == alert && w.messages[i].Status == status {
+			return &w.messages[i]
+		}
+	}
+	return nil
+}
+
+// eventually waits until the condition holds.
+func (w *world) eventually(what string, holds func() bool) {
+	w.t.Helper()
+	require.Eventually(w.t, holds, patience, pause, what)
+}
+
+// ask sends a request as the role and decodes the answer into into unless it is nil.
+func (w *world) ask(role, method, path, body string, into any) int {
+	w.t.Helper()
+	r, err := http.NewRequestWithContext(w.t.Context(), method, w.host.URL()+path, strings.NewReader(body))
+	require.NoError(w.t, err)
+	token, err := os.ReadFile(w.host.TokenFile(role))
+	require.NoError(w.t, err)
+	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	resp, err := http.DefaultClient.Do(r)
+	require.NoError(w.t, err)
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(w.t, err)
+	if into != nil {
+		require.NoError(w.t, json.Unmarshal(text, into), "%s", text)
+	}
+	return resp.StatusCode
+}
+
+// set tells the fleet what is true of a node.
+func (w *world) set(node string, settings map[string]string) {
+	w.t.Helper()
+	body, err := json.Marshal(map[string]any{"node": node, "set": settings})
+	require.NoError(w.t, err)
+	require.Equal(w.t, http.StatusOK, w.ask("operator", http.MethodPost, "/fleet/set", string(body), nil))
+}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 
@@ -94,10 +93,13 @@ func only(m *labels.Matcher, value string) bool {
 	return false
 }
 
+// metricName is the label that holds the name of a metric.
+const metricName = "__name__"
+
 // ofNodes reports whether a selector names one metric, and that is about nodes.
 func ofNodes(n *parser.VectorSelector) bool {
 	for _, m := range n.LabelMatchers {
-		if m.Name == model.MetricNameLabel && m.Type == labels.MatchEqual && infrastructure[m.Value] {
+		if m.Name == metricName && m.Type == labels.MatchEqual && infrastructure[m.Value] {
 			return true
 		}
 	}

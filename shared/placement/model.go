@@ -290,6 +290,7 @@ func (m *model) fill() {
 func (m *model) candidates() {
 	for i := range m.classes {
 		m.classes[i].least = math.Inf(1)
+		m.classes[i].nodes = make([]int32, 0, len(m.nodes))
 	}
 	for n := range m.nodes {
 		h := &m.nodes[n]

@@ -1,5 +1,5 @@
-// Package credentials gets access tokens for calls to other services: a fixed one, or by the client credentials grant of
-// OAuth 2.0 (RFC 6749 §4.4) with the audience that the called service expects.
+// Package credentials gets access tokens for calls to other services: a fixed one, or by the client credentials grant
+// of OAuth 2.0 (RFC 6749 §4.4) with the audience that the called service expects.
 package credentials
 
 import (
@@ -42,7 +42,8 @@ func (s *Source) Configured() bool { return s.config.TokenURL != "" && s.config.
 // Token returns a token for the audience. The error is Unavailable.
 func (s *Source) Token(_ context.Context, audience string) (string, error) {
 	if !s.Configured() {
-		return "", problem.New(problem.Unavailable, "no client is set to get access tokens with (OIDC_CLIENT_ID, OIDC_TOKEN_URL)")
+		return "", problem.New(problem.Unavailable,
+			"no client is set to get access tokens with (OIDC_CLIENT_ID, OIDC_TOKEN_URL)")
 	}
 	token, err := s.of(audience).Token()
 	if err != nil {

@@ -28,7 +28,8 @@ func (j *Job) Strain(ctx context.Context, tx *store.Tx, reason string) (news boo
 		}
 	}
 	j.Excluded = []Target{j.Target}
-	j.Conditions = append(slices.DeleteFunc(j.Conditions, func(c Condition) bool { return c.Type == ConditionDegraded }), Condition{
+	j.Conditions = slices.DeleteFunc(j.Conditions, func(c Condition) bool { return c.Type == ConditionDegraded })
+	j.Conditions = append(j.Conditions, Condition{
 		Type: ConditionDegraded, Status: "True", ObservedGeneration: j.Epoch, LastTransitionTime: time.Now().UTC(),
 		Reason: reasonStrained, Message: reason,
 	})

@@ -29,13 +29,16 @@ func Lock(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// Move takes jobs of the application, as application.Lock returned it, to other nodes because a policy is violated where
-// they are; the other components keep their places. What fits nowhere else stays where it is, degraded, with the reason,
-// and is tried again when there is room (Retry). The error is Conflict for an application that is not meant to run.
+// Move takes jobs of the application, as application.Lock returned it, to other nodes because a policy is violated
+// where they are; the other components keep their places. What fits nowhere else stays where it is, degraded, with
+// the reason, and is tried again when there is room (Retry). The error is Conflict for an application that is not
+// meant to run.
 //
 // Unlike a drained or lost node, one that violates a policy is better than none: so the place is found first, and only
 // what has one leaves.
-func Move(ctx context.Context, tx *store.Tx, a *application.Application, jobs []*job.Job, reason string, s Settings) error {
+func Move(
+	ctx context.Context, tx *store.Tx, a *application.Application, jobs []*job.Job, reason string, s Settings,
+) error {
 	if a.Desired != application.Running {
 		return problem.New(problem.Conflict, "application %s is not meant to run", a.ID)
 	}
@@ -121,7 +124,9 @@ func (m *move) carryOut(ctx context.Context, plan *placement.Plan, ex *placement
 }
 
 // leave takes one job from its place to the next.
-func (m *move) leave(ctx context.Context, p part, as placement.Assignment, ex *placement.ComponentExplanation) (job.Target, error) {
+func (m *move) leave(
+	ctx context.Context, p part, as placement.Assignment, ex *placement.ComponentExplanation,
+) (job.Target, error) {
 	to := job.Target{Orchestrator: as.Target.Orchestrator, Cluster: as.Target.Cluster, Node: as.Target.Node}
 	message := fmt.Sprintf("%s left %s: %s", p.job.Component, p.job.Target, m.reason)
 	if err := p.job.Displace(ctx, m.tx, message, true); err != nil {

@@ -66,9 +66,10 @@ and (resource_uuid = $1 or id::text = $1) order by id`
 and application_id = $1 and ($2 = '' or component = $2) order by id`
 )
 
-// Remediate applies the remediation to every job that the subject means. An incompliance whose id was worked off before
-// changes nothing. The error is NotFound when the subject means no job, or Conflict when a job is not in a state to be
-// changed (it must be owned and Finished, unless it is to be reallocated), or when the descriptor does not allow it.
+// Remediate applies the remediation to every job that the subject means. An incompliance whose id was worked off
+// before changes nothing. The error is NotFound when the subject means no job, or Conflict when a job is not in a
+// state to be changed (it must be owned and Finished, unless it is to be reallocated), or when the descriptor does
+// not allow it.
 func Remediate(ctx context.Context, tx *store.Tx, i *Incompliance, s Settings) error {
 	if err := i.Check(); err != nil {
 		return err

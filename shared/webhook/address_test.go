@@ -15,7 +15,8 @@ import (
 )
 
 // vectors are URLs by which a server is made to call what it should not: our own machine, our own networks, metadata
-// services, in every spelling that some parser or resolver takes for an address. %s is a port at which somebody listens.
+// services, in every spelling that some parser or resolver takes for an address. %s is a port at which somebody
+// listens.
 var vectors = []string{
 	// the machine itself
 	"http://127.0.0.1:%s/", "http://127.0.0.1:%s/#@example.com", "http://127.1:%s/", "http://127.0.1:%s/",

@@ -1,8 +1,8 @@
 // Package webhook calls addresses that users wrote down, and nothing behind our own walls.
 //
-// A name may resolve to anything, and to something else a moment later. So the check is on the address that is about to
-// be connected to: private, loopback, link-local, metadata and other special networks are refused there, unless a setting
-// allows them. Proxies are not used, redirects are not followed, and time and sizes are bounded.
+// A name may resolve to anything, and to something else a moment later. So the check is on the address that is about
+// to be connected to: private, loopback, link-local, metadata and other special networks are refused there, unless a
+// setting allows them. Proxies are not used, redirects are not followed, and time and sizes are bounded.
 package webhook
 
 import (
@@ -83,7 +83,8 @@ type Call struct {
 	Token  bool              // send an access token for the target's audience
 }
 
-// Do makes the call. The error is Forbidden for a target that must not be called, else Unavailable: it may be well later.
+// Do makes the call. The error is Forbidden for a target that must not be called, else Unavailable: it may be well
+// later.
 func (c *Client) Do(ctx context.Context, call Call) error {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()

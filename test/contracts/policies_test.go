@@ -281,7 +281,8 @@ func TestLifecycleEvents_ofAnotherJobManager(t *testing.T) {
 	require.Equal(t, []string{"policies[1].fromTemplate"}, w.operator.send(t, http.MethodPost, polman+"/icos/", asked).fields(t))
 }
 
-// TestFollow_leavesOutWhatIsFaulty: the other policies of the descriptor are watched all the same, and history says why.
+// TestFollow_leavesOutWhatIsFaulty: the other policies of the descriptor are watched all the same, and history says
+// why.
 func TestFollow_leavesOutWhatIsFaulty(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

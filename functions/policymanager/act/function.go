@@ -1,4 +1,5 @@
-// Package act does what a violated policy asks for: a remediation of its application, or a call to whom the policy names.
+// Package act does what a violated policy asks for: a remediation of its application, or a call to whom the policy
+// names.
 package act
 
 import (
@@ -49,8 +50,8 @@ func New(env *function.Env) (*Function, error) {
 	return f, err
 }
 
-// React acts once on each violation. What fails for now is an error, so that the Broker delivers again, with backoff, and
-// keeps the event as a dead letter in the end.
+// React acts once on each violation. What fails for now is an error, so that the Broker delivers again, with backoff,
+// and keeps the event as a dead letter in the end.
 func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
 	about, err := events.Data[events.Policy](e)
 	if err != nil {

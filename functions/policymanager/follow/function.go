@@ -30,8 +30,8 @@ type Function struct{}
 // New returns the function.
 func New(*function.Env) (*Function, error) { return &Function{}, nil }
 
-// React looks at the application as it is now, whatever the event says of then: policies are made with it, watched while
-// it is meant to run, and go with it.
+// React looks at the application as it is now, whatever the event says of then: policies are made with it, watched
+// while it is meant to run, and go with it.
 func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
 	about, err := events.Data[events.Application](e)
 	if err != nil {

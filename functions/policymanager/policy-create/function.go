@@ -52,7 +52,8 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	in.Status.RenderedSpec = &spec
 	var stored *policies.Policy
 	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		p, _, err := policies.Create(ctx, tx, policies.New(in, policies.FromAPI), !asleep && spec.Type == registry.TelemetrySpec)
+		activate := !asleep && spec.Type == registry.TelemetrySpec
+		p, _, err := policies.Create(ctx, tx, policies.New(in, policies.FromAPI), activate)
 		if err != nil {
 			return err
 		}

@@ -1,5 +1,5 @@
-// Package reconcile compares the rule store with the policies, lets go of held actions whose time has come, and forgets
-// alerts of long ago.
+// Package reconcile compares the rule store with the policies, lets go of held actions whose time has come, and
+// forgets alerts of long ago.
 package reconcile
 
 import (

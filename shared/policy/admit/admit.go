@@ -20,8 +20,8 @@ import (
 	"github.com/littoral-project/littoral/shared/webhook"
 )
 
-// Policy checks a policy as its writer gave it and returns what it renders to. The errors are Invalid with every fault,
-// or Forbidden when the expression reads other tenants' series and the caller's role does not allow that.
+// Policy checks a policy as its writer gave it and returns what it renders to. The errors are Invalid with every
+// fault, or Forbidden when the expression reads other tenants' series and the caller's role does not allow that.
 func Policy(ctx context.Context, q store.Querier, p *registry.Policy) (registry.Spec, error) {
 	p.Defaults()
 	if err := p.Check(); err != nil {

@@ -130,7 +130,8 @@ func (a *Action) Brake(ctx context.Context, tx *store.Tx, b Brakes) (held bool, 
 		return false, fmt.Errorf("read actions: %w", err)
 	}
 	if last != nil && time.Since(*last) < b.Cooldown {
-		return true, a.hold(ctx, tx, last.Add(b.Cooldown), fmt.Sprintf("%s was changed less than %s ago", a.Component, b.Cooldown))
+		why := fmt.Sprintf("%s was changed less than %s ago", a.Component, b.Cooldown)
+		return true, a.hold(ctx, tx, last.Add(b.Cooldown), why)
 	}
 	if a.Remediation != reallocate || b.MovesPerHour <= 0 {
 		return false, nil
@@ -143,7 +144,8 @@ func (a *Action) Brake(ctx context.Context, tx *store.Tx, b Brakes) (held bool, 
 	if moves < b.MovesPerHour || first == nil {
 		return false, nil
 	}
-	return true, a.hold(ctx, tx, first.Add(time.Hour), fmt.Sprintf("the application was moved %d times within an hour", moves))
+	why := fmt.Sprintf("the application was moved %d times within an hour", moves)
+	return true, a.hold(ctx, tx, first.Add(time.Hour), why)
 }
 
 // reallocate is the remediation that moves.

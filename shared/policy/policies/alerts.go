@@ -121,7 +121,8 @@ const keepAlerts = 30 * 24 * time.Hour
 
 // Prune forgets alerts that nobody sends any more.
 func Prune(ctx context.Context, q store.Querier) error {
-	if _, err := q.Exec(ctx, `delete from policy_alerts where received_at < now() - $1::interval`, keepAlerts); err != nil {
+	_, err := q.Exec(ctx, `delete from policy_alerts where received_at < now() - $1::interval`, keepAlerts)
+	if err != nil {
 		return fmt.Errorf("prune alerts: %w", err)
 	}
 	return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Create stores a policy, which must have been rendered, and activates it if asked to. fresh is false when the same one
-// is there already; another one of that name is Conflict.
+// Create stores a policy, which must have been rendered, and activates it if asked to. fresh is false when the same
+// one is there already; another one of that name is Conflict.
 func Create(ctx context.Context, tx *store.Tx, p *Policy, activate bool) (stored *Policy, fresh bool, err error) {
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 2))`, p.ID); err != nil {
 		return nil, false, err
@@ -62,7 +62,8 @@ func (p *Policy) Activate(ctx context.Context, tx *store.Tx) error {
 	return p.note(ctx, tx, registry.EventActivated, nil)
 }
 
-// Deactivate ends the watch. paused says that a person wants it so, and what the application does changes nothing then.
+// Deactivate ends the watch. paused says that a person wants it so, and what the application does changes nothing
+// then.
 func (p *Policy) Deactivate(ctx context.Context, tx *store.Tx, paused bool) error {
 	if !p.Active() {
 		if p.Paused == paused {

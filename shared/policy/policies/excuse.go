@@ -14,8 +14,8 @@ import (
 const otherViolations = `select exists (select 1 from policies where instance = $1 and id <> $2 and deleted_at is null
 and phase = 'violated')`
 
-// Excuse lets components that had nowhere else to go stay where they are, now that the policy is kept there again. While
-// another policy of the application is violated they go on looking.
+// Excuse lets components that had nowhere else to go stay where they are, now that the policy is kept there again.
+// While another policy of the application is violated they go on looking.
 func Excuse(ctx context.Context, tx *store.Tx, p *Policy) error {
 	id, err := uuid.Parse(p.Instance)
 	if err != nil {

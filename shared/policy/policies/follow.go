@@ -184,8 +184,8 @@ func ensureOne(
 	return p.Update(ctx, tx, want, spec)
 }
 
-// Make stores the policy that a descriptor asks for, not yet watched. One that cannot be rendered is kept too, with the
-// reason: whoever looks for it finds out.
+// Make stores the policy that a descriptor asks for, not yet watched. One that cannot be rendered is kept too, with
+// the reason: whoever looks for it finds out.
 func Make(
 	ctx context.Context, tx *store.Tx, want registry.Policy, origin Origin, version int64, render Renderer,
 ) error {

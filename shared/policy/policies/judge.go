@@ -15,8 +15,8 @@ import (
 )
 
 // Judge changes the policy by what an alert says. The first notice of an episode announces a violation, whatever its
-// number and order; the end of the last open one announces that the policy is kept again. It reports the policy that was
-// resolved, for whoever has to undo something; nil otherwise.
+// number and order; the end of the last open one announces that the policy is kept again. It reports the policy that
+// was resolved, for whoever has to undo something; nil otherwise.
 func Judge(ctx context.Context, tx *store.Tx, a events.Alert) (resolved *Policy, err error) {
 	p, err := Lock(ctx, tx, a.Policy)
 	if problem.KindOf(err) == problem.NotFound {
@@ -53,8 +53,8 @@ func ViolationID(policy uuid.UUID, fingerprint string, start time.Time) uuid.UUI
 	return uuid.NewSHA1(violations, []byte(policy.String()+"\x00"+fingerprint+"\x00"+start.UTC().Format(time.RFC3339Nano)))
 }
 
-const insertAction = `insert into policy_actions (id, policy_id, instance, component, remediation, violation, started_at,
-received_at) values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing`
+const insertAction = `insert into policy_actions (id, policy_id, instance, component, remediation, violation,
+started_at, received_at) values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing`
 
 func (p *Policy) violated(ctx context.Context, tx *store.Tx, a events.Alert) error {
 	id := ViolationID(p.UUID(), a.Fingerprint, a.StartsAt)
@@ -78,8 +78,8 @@ func (p *Policy) violated(ctx context.Context, tx *store.Tx, a events.Alert) err
 	if err := p.tell(ctx, tx, component, "policy.fired", message); err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, insertAction, id, p.UUID(), v.Subject.AppInstance, component, p.Action.Remediation(), v, a.StartsAt,
-		a.ReceivedAt)
+	_, err = tx.Exec(ctx, insertAction, id, p.UUID(), v.Subject.AppInstance, component, p.Action.Remediation(), v,
+		a.StartsAt, a.ReceivedAt)
 	if err != nil {
 		return fmt.Errorf("store action: %w", err)
 	}

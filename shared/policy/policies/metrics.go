@@ -72,7 +72,8 @@ var escaper = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 
 func histograms(ctx context.Context, q store.Querier, b *bytes.Buffer) ([]byte, error) {
 	const name = "plm_reaction_seconds"
-	fmt.Fprintf(b, "# HELP %s Time from an alert's start to the action on it, by stage.\n# TYPE %s histogram\n", name, name)
+	const help = "# HELP %s Time from an alert's start to the action on it, by stage.\n# TYPE %s histogram\n"
+	fmt.Fprintf(b, help, name, name)
 	for _, stage := range stages {
 		rows, err := q.Query(ctx, fmt.Sprintf(selectStage, stage.from, stage.to), buckets)
 		if err != nil {

@@ -2,9 +2,10 @@
 // about each violation.
 //
 // Whatever changes a policy goes through a transaction of the store that also notes it among the policy's events and
-// announces it. The alert rule of a policy lives outside Postgres. A transaction only raises the number of changes that
-// the rule store has to follow and announces PolicyChanged; the reaction to that carries the rule over (Sync), named by
-// the policy, while it holds the row. So a crash anywhere leaves either a repeat of the same rule or nothing to do.
+// announces it. The alert rule of a policy lives outside Postgres. A transaction only raises the number of changes
+// that the rule store has to follow and announces PolicyChanged; the reaction to that carries the rule over (Sync),
+// named by the policy, while it holds the row. So a crash anywhere leaves either a repeat of the same rule or nothing
+// to do.
 //
 // PromQL is made by the caller (a Renderer), since its parser is heavy and most functions need none.
 package policies
@@ -127,7 +128,8 @@ func (p *Policy) note(ctx context.Context, tx *store.Tx, typ registry.EventType,
 	if details == nil {
 		details = map[string]any{}
 	}
-	_, err := tx.Exec(ctx, `insert into policy_events (policy_id, type, details) values ($1, $2, $3)`, p.UUID(), typ, details)
+	const insert = `insert into policy_events (policy_id, type, details) values ($1, $2, $3)`
+	_, err := tx.Exec(ctx, insert, p.UUID(), typ, details)
 	if err != nil {
 		return fmt.Errorf("note %s: %w", typ, err)
 	}

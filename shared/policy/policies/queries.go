@@ -35,13 +35,14 @@ order by created_at, id limit $8`
 	selectOfInstance = `select ` + columns + ` from policies where instance = $1 order by created_at, id for update`
 
 	selectEvents = `select policy_id, type, at, details from (
-  select *, row_number() over (partition by policy_id order by id desc) as nth from policy_events where policy_id = any($1)
+  select *, row_number() over (partition by policy_id order by id desc) as nth from policy_events
+  where policy_id = any($1)
 ) newest where nth <= $2 order by id`
 
 	upsert = `insert into policies (id, name, instance, origin, origin_version, definition, rendered, phase, paused, state,
 rule_wanted, rule_done, rule_file) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
-on conflict (id) do update set origin = $4, origin_version = $5, definition = $6, rendered = $7, phase = $8, paused = $9,
-  state = $10, rule_wanted = policies.rule_wanted + 1, version = policies.version + 1, created_at = now(),
+on conflict (id) do update set origin = $4, origin_version = $5, definition = $6, rendered = $7, phase = $8,
+  paused = $9, state = $10, rule_wanted = policies.rule_wanted + 1, version = policies.version + 1, created_at = now(),
   updated_at = now(), deleted_at = null where policies.deleted_at is not null
 returning rule_wanted, rule_done, rule_file, version, created_at, updated_at`
 
@@ -245,8 +246,8 @@ func readEvents(ctx context.Context, q store.Querier, list []*Policy) error {
 
 // insert stores a new policy, or brings one back that was deleted. fresh is false when there is one already.
 func (p *Policy) insert(ctx context.Context, tx *store.Tx) (fresh bool, err error) {
-	err = tx.QueryRow(ctx, upsert, p.UUID(), p.Name, p.Instance, p.Origin, p.OriginVersion, defined(&p.Policy), p.rendered(),
-		p.State.Phase, p.Paused, p.State, p.RuleWanted, p.RuleDone, p.RuleFile).
+	err = tx.QueryRow(ctx, upsert, p.UUID(), p.Name, p.Instance, p.Origin, p.OriginVersion, defined(&p.Policy),
+		p.rendered(), p.State.Phase, p.Paused, p.State, p.RuleWanted, p.RuleDone, p.RuleFile).
 		Scan(&p.RuleWanted, &p.RuleDone, &p.RuleFile, &p.Version, &p.CreatedAt, &p.UpdatedAt)
 	if errors.Is(err, pgx.ErrNoRows) || store.IsUniqueViolation(err, "policies_name_idx") {
 		return false, nil

@@ -54,8 +54,8 @@ func Sync(ctx context.Context, tx *store.Tx, rules Rules, id uuid.UUID) error {
 	return p.synced(ctx, tx)
 }
 
-// group is the rule group of the policy. A rules API knows a group by its name, and a name is taken once per application
-// only: where it does not hold the instance, the policy's id tells alike names apart.
+// group is the rule group of the policy. A rules API knows a group by its name, and a name is taken once per
+// application only: where it does not hold the instance, the policy's id tells alike names apart.
 func (p *Policy) group() (registry.RuleGroup, error) {
 	g, err := p.RuleGroup()
 	if p.Instance == "" || !strings.Contains(p.Name, p.Instance) {
@@ -64,8 +64,8 @@ func (p *Policy) group() (registry.RuleGroup, error) {
 	return g, err
 }
 
-// synced notes how far the rule store has followed, and forgets a policy of which nothing is left. One that a person took
-// out of an application stays as a mark, or the next look at the descriptor would bring it back.
+// synced notes how far the rule store has followed, and forgets a policy of which nothing is left. One that a person
+// took out of an application stays as a mark, or the next look at the descriptor would bring it back.
 func (p *Policy) synced(ctx context.Context, tx *store.Tx) error {
 	if p.DeletedAt != nil && p.Origin != FromDescriptor {
 		return p.forget(ctx, tx)
@@ -91,8 +91,8 @@ type Repaired struct{ Missing, Orphans, Late int }
 // Reconcile compares the rule store with the policies: a rule that is missing or differs is asked for again, one that
 // belongs to no active policy is taken away. Rules that name no policy are somebody else's.
 //
-// The rules are listed before the policies are read. A rule is made only after its policy was stored, so one whose policy
-// is not there then is an orphan for good.
+// The rules are listed before the policies are read. A rule is made only after its policy was stored, so one whose
+// policy is not there then is an orphan for good.
 func Reconcile(ctx context.Context, db *store.DB, rules Rules) (Repaired, error) {
 	var r Repaired
 	listed, err := rules.List(ctx)
@@ -223,7 +223,8 @@ func askAgain(ctx context.Context, db *store.DB, found map[string]bool) (int, er
 	return missing, nil
 }
 
-const selectLate = `select id from policies where rule_done < rule_wanted and updated_at < now() - $1::interval order by id`
+const selectLate = `select id from policies where rule_done < rule_wanted and updated_at < now() - $1::interval
+order by id`
 
 // late is when a change that the rule store has not followed counts as forgotten: the Broker has given up by then.
 const late = 5 * time.Minute

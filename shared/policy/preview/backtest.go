@@ -121,8 +121,8 @@ func Backtest(ctx context.Context, c *telemetry.Client, q Question, spec registr
 	return past, nil
 }
 
-// episodes splits a series where it is interrupted: an expression yields a sample at each step at which it is violated.
-// What ended before the pending interval did would not have fired.
+// episodes splits a series where it is interrupted: an expression yields a sample at each step at which it is
+// violated. What ended before the pending interval did would not have fired.
 func episodes(series telemetry.Series, step, pending time.Duration, operator string) []Episode {
 	var list []Episode
 	var open *Episode
@@ -140,7 +140,10 @@ func episodes(series telemetry.Series, step, pending time.Duration, operator str
 			open = &Episode{Labels: series.Labels, From: p.At, FiredAt: p.At.Add(pending)}
 		}
 		open.To = p.At
-		if finite := !math.IsNaN(p.Value) && !math.IsInf(p.Value, 0); finite && (open.Peak == nil || worse(operator, p.Value, *open.Peak)) {
+		if math.IsNaN(p.Value) || math.IsInf(p.Value, 0) {
+			continue // JSON has no word for them
+		}
+		if open.Peak == nil || worse(operator, p.Value, *open.Peak) {
 			open.Peak = &p.Value
 		}
 	}

@@ -1,5 +1,5 @@
-// Package ruleclient keeps the rules of policies with a rules API (contracts/icos.md §3.8): our own telemetry controller,
-// or the one that ICOS runs beside its ruler.
+// Package ruleclient keeps the rules of policies with a rules API (contracts/icos.md §3.8): our own telemetry
+// controller, or the one that ICOS runs beside its ruler.
 package ruleclient
 
 import (
@@ -39,7 +39,9 @@ func New(c Config, h *http.Client) (policies.Rules, error) {
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return nil, fmt.Errorf("RULES_API_URL must be a URL as http://telemetry/rules/")
 	}
-	return &client{config: c, base: strings.TrimRight(c.URL, "/") + "/", http: h, tokens: credentials.New(c.Config, h)}, nil
+	return &client{
+		config: c, base: strings.TrimRight(c.URL, "/") + "/", http: h, tokens: credentials.New(c.Config, h),
+	}, nil
 }
 
 // nowhere is where rules go without a rules API.

@@ -18,7 +18,6 @@ type node struct {
 	parent   int32
 	arc      int32 // slot of the tree arc, or artUp, artDown
 	size     int32 // nodes in the subtree
-	prev     int32 // the node before it in preorder
 	last     int32 // last node of the subtree in preorder
 }
 

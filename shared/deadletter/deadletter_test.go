@@ -82,7 +82,11 @@ func TestAnEventThatDiesIsKeptOnceAndSaidOnce(t *testing.T) {
 	letters := list(t, db, false)
 	require.Len(t, letters, 1)
 	l := letters[0]
-	require.Equal(t, []any{"matchmaker-place", e.ID(), e.Type(), 500, 1}, []any{l.Consumer, l.EventID, l.Type, l.Code, l.Deaths})
+	require.Equal(
+		t,
+		[]any{"matchmaker-place", e.ID(), e.Type(), 500, 1},
+		[]any{l.Consumer, l.EventID, l.Type, l.Code, l.Deaths},
+	)
 	require.Contains(t, l.Answer, "Something failed inside")
 
 	entries := happened(t, db)
@@ -114,7 +118,11 @@ func TestAReplayIsTheSameEventForWhoeverFailed(t *testing.T) {
 	require.Empty(t, list(t, db, false))
 	require.Len(t, list(t, db, true), 2)
 	entries := happened(t, db)
-	require.Equal(t, "application.submitted goes to matchmaker-place, policymanager-follow again", entries[len(entries)-1].Message)
+	require.Equal(
+		t,
+		"application.submitted goes to matchmaker-place, policymanager-follow again",
+		entries[len(entries)-1].Message,
+	)
 
 	_, err = replay(t, db, e.ID())
 	require.Equal(t, problem.Conflict, problem.KindOf(err))
@@ -210,12 +218,18 @@ func TestWhateverABrokerAddsIsRead(t *testing.T) {
 		code       int
 		says       string
 	}{
-		"nothing":                   {nil, "unknown", -1, "it said nothing"},
-		"an address without a host": {map[string]any{"knativeerrordest": "/x", "knativeerrorcode": "many"}, "unknown", -1, ""},
-		"an address with a port":    {map[string]any{"knativeerrordest": "http://a-b.ns.svc:80/x", "knativeerrorcode": "404"}, "a-b", 404, ""},
+		"nothing": {nil, "unknown", -1, "it said nothing"},
+		"an address without a host": {
+			map[string]any{"knativeerrordest": "/x", "knativeerrorcode": "many"}, "unknown", -1, "",
+		},
+		"an address with a port": {
+			map[string]any{"knativeerrordest": "http://a-b.ns.svc:80/x", "knativeerrorcode": "404"}, "a-b", 404, "",
+		},
 		"an answer cut in a letter": {map[string]any{"knativeerrordata": long[:1023]}, "unknown", -1, "ää"},
-		"an answer that is no text": {map[string]any{"knativeerrordata": base64.StdEncoding.EncodeToString([]byte("a\x00\xffb"))}, "unknown", -1, "ab"},
-		"an answer as it was":       {map[string]any{"knativeerrordata": "no such thing!"}, "unknown", -1, "no such thing!"},
+		"an answer that is no text": {
+			map[string]any{"knativeerrordata": base64.StdEncoding.EncodeToString([]byte("a\x00\xffb"))}, "unknown", -1, "ab",
+		},
+		"an answer as it was": {map[string]any{"knativeerrordata": "no such thing!"}, "unknown", -1, "no such thing!"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

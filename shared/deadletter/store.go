@@ -49,12 +49,25 @@ func Keep(ctx context.Context, db *store.DB, e cloudevents.Event) error {
 		if err != nil {
 			return fmt.Errorf("keep dead letter: %w", err)
 		}
-		return record(ctx, tx, "event.dead", e, fmt.Sprintf("%s gave up %s (%d): %s", l.Consumer, short(l.Type), l.Code, l.detail()))
+		return record(
+			ctx,
+			tx,
+			"event.dead",
+			e,
+			fmt.Sprintf("%s gave up %s (%d): %s", l.Consumer, short(l.Type), l.Code, l.detail()),
+		)
 	})
 }
 
 // List returns a page of the letters, oldest first; those that were replayed only with all.
-func List(ctx context.Context, q store.Querier, all bool, after time.Time, afterID uuid.UUID, limit int) ([]Letter, error) {
+func List(
+	ctx context.Context,
+	q store.Querier,
+	all bool,
+	after time.Time,
+	afterID uuid.UUID,
+	limit int,
+) ([]Letter, error) {
 	return collect(q.Query(ctx, list, all, after, afterID, limit))
 }
 

@@ -109,5 +109,13 @@ func letterRow(l *api.DeadLetter) []string {
 		answer = p.Detail
 	}
 	typ := strings.TrimSuffix(strings.TrimPrefix(l.Type, "dev.littoral."), ".v1")
-	return []string{l.At.Local().Format(time.DateTime), l.EventID, typ, l.Consumer, code, strconv.Itoa(l.Deaths), or(answer)}
+	return []string{
+		l.At.Local().Format(time.DateTime),
+		l.EventID,
+		typ,
+		l.Consumer,
+		code,
+		strconv.Itoa(l.Deaths),
+		or(answer),
+	}
 }

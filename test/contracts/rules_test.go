@@ -14,7 +14,8 @@ import (
 
 // icosRules is what the policy manager of ICOS sends for a policy.
 const icosRules = `{"data": {"groups": [{"name": "hello-1-cpu", "rules": [{
-	"alert": "hello-1-cpu:rule-0", "expr": "avg(rate(node_cpu_seconds_total{mode=\"idle\"}[2m])) < 0.2", "for": "0", "labels": {},
+	"alert": "hello-1-cpu:rule-0", "expr": "avg(rate(node_cpu_seconds_total{mode=\"idle\"}[2m])) < 0.2",
+	"for": "0", "labels": {},
 	"annotations": {"plm_id": "p1", "plm_expr_value": "{{ $value }}", "plm_measurement_backend": "prom-1"}}]}]}}`
 
 // TestRules: what is put is there under one id by every spelling, however often it is put, and gone when it is deleted.
@@ -39,11 +40,19 @@ func TestRules(t *testing.T) {
 	require.NoFileExists(t, path)
 	for _, gone := range []string{id, "..", "%2e%2e%2fx", "own", "a%00b"} {
 		a := w.as(auth.Admin).call(t, http.MethodDelete, "/rules/"+gone, "")
-		require.Contains(t, []int{http.StatusNotFound, http.StatusTemporaryRedirect, http.StatusMethodNotAllowed}, a.status, gone)
+		require.Contains(
+			t,
+			[]int{http.StatusNotFound, http.StatusTemporaryRedirect, http.StatusMethodNotAllowed},
+			a.status,
+			gone,
+		)
 	}
-	both := `{"groups": [{"name": "one", "rules": [{"record": "a", "expr": "1"}]}, {"name": "two", "rules": [{"record": "b", "expr": "2"}]}]}`
+	both := `{"groups": [{"name": "one", "rules": [{"record": "a", "expr": "1"}]},
+		{"name": "two", "rules": [{"record": "b", "expr": "2"}]}]}`
 	got := decode[answer](t, w.operator.call(t, http.MethodPost, "/rules/", both).is(t, http.StatusOK))
 	require.Equal(t, []string{rules.ID("one"), rules.ID("two")}, got.Files)
-	fields := w.operator.call(t, http.MethodPost, "/rules/", `{"groups": [{"name": "one", "rules": [{"alert": "a", "expr": "sum("}]}]}`).fields(t)
+	broken := `{"groups": [{"name": "one", "rules": [{"alert": "a", "expr": "sum("}]}]}`
+	fields := w.operator.call(t, http.MethodPost, "/rules/", broken).
+		fields(t)
 	require.Equal(t, []string{"groups[0].rules[0].expr"}, fields)
 }

@@ -12,17 +12,19 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 )
 
-// TestNew: what is wrong with the settings is said at the start, not with the first rule; without a back end the function
-// starts, as it does in a place that watches nothing. What it does is in test/contracts/rules_test.go.
+// TestNew: what is wrong with the settings is said at the start, not with the first rule; without a back end the
+// function starts, as it does in a place that watches nothing. What it does is in test/contracts/rules_test.go.
 func TestNew(t *testing.T) {
 	for name, row := range map[string]struct {
 		env  map[string]string
 		want string
 	}{
-		"no back end":                   {nil, ""},
-		"files":                         {map[string]string{"RULES_BACKEND": "files", "RULES_DIR": t.TempDir()}, ""},
-		"files without a directory":     {map[string]string{"RULES_BACKEND": "files"}, "RULES_DIR"},
-		"a ruler":                       {map[string]string{"RULES_BACKEND": "mimir", "RULES_URL": "http://mimir/prometheus"}, ""},
+		"no back end":               {nil, ""},
+		"files":                     {map[string]string{"RULES_BACKEND": "files", "RULES_DIR": t.TempDir()}, ""},
+		"files without a directory": {map[string]string{"RULES_BACKEND": "files"}, "RULES_DIR"},
+		"a ruler": {
+			map[string]string{"RULES_BACKEND": "mimir", "RULES_URL": "http://mimir/prometheus"}, "",
+		},
 		"a ruler without an address":    {map[string]string{"RULES_BACKEND": "mimir"}, "RULES_URL"},
 		"objects outside of a cluster":  {map[string]string{"RULES_BACKEND": "prometheusrule"}, "prometheusrule"},
 		"the service without a scheme":  {map[string]string{"RULES_BACKEND": "icos", "RULES_URL": "rules:9099"}, "RULES_URL"},

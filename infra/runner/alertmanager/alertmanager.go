@@ -1,9 +1,9 @@
-// Package alertmanager tells a webhook which alerts fire, as an Alertmanager with one route and one webhook receiver does:
-// the same body, grouping, repeats, resolved alerts and fingerprints.
+// Package alertmanager tells a webhook which alerts fire, as an Alertmanager with one route and one webhook receiver
+// does: the same body, grouping, repeats, resolved alerts and fingerprints.
 //
 // It is small on purpose. Alertmanager's own dispatcher brings 127 packages more (a gossip protocol, Kafka, gRPC, chat
-// clients), which a laptop host has no use for; there are no silences, inhibitions, peers or templates here. The types of
-// the body are Alertmanager's.
+// clients), which a laptop host has no use for; there are no silences, inhibitions, peers or templates here. The types
+// of the body are Alertmanager's.
 package alertmanager
 
 import (

@@ -65,7 +65,13 @@ func (g *group) flush() {
 	}
 	if err := g.n.post(g, alerts, now); err != nil {
 		if g.n.ctx.Err() == nil {
-			g.n.log.Warn("the webhook did not take alerts; they are sent again", "group", g.labels.String(), "error", err.Error())
+			g.n.log.Warn(
+				"the webhook did not take alerts; they are sent again",
+				"group",
+				g.labels.String(),
+				"error",
+				err.Error(),
+			)
 		}
 		return
 	}

@@ -13,7 +13,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// message is the body of a webhook, version 4 (https://prometheus.io/docs/alerting/latest/configuration/#webhook_config).
+// message is the body of a webhook, version 4
+// (https://prometheus.io/docs/alerting/latest/configuration/#webhook_config).
 type message struct {
 	*template.Data
 

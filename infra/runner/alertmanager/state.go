@@ -15,8 +15,8 @@ import (
 	"github.com/littoral-project/littoral/infra/runner/durable"
 )
 
-// settle is how long after a restart an alert that was said to fire may go without word before it is resolved: Prometheus
-// forgets what does not fire any more, and would never say so.
+// settle is how long after a restart an alert that was said to fire may go without word before it is resolved:
+// Prometheus forgets what does not fire any more, and would never say so.
 const settle = 20 * time.Second
 
 // save keeps what the webhook believes to fire.

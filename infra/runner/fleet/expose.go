@@ -16,9 +16,9 @@ import (
 // exposition is the text format that Prometheus scrapes.
 const exposition = "text/plain; version=0.0.4; charset=utf-8"
 
-// Expose writes the newest sample of every series, with its time, for a Prometheus that scrapes. The samples of a cluster
-// that is cut off stay as they were and so grow old there too; to let a series end at once when it is gone from here,
-// Prometheus has to be told so (track_timestamps_staleness), and to keep the labels (honor_labels).
+// Expose writes the newest sample of every series, with its time, for a Prometheus that scrapes. The samples of a
+// cluster that is cut off stay as they were and so grow old there too; to let a series end at once when it is gone
+// from here, Prometheus has to be told so (track_timestamps_staleness), and to keep the labels (honor_labels).
 func (f *Fleet) Expose(out io.Writer) error {
 	f.rounds.Lock()
 	var lines []string

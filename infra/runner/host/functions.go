@@ -86,8 +86,8 @@ var environment = struct {
 	ours map[string]bool // set by a host, so another one may set it differently
 }{ours: map[string]bool{}}
 
-// inHost is what functions find where here: the host's Prometheus and its rules, the rules API, the issuer; and a shorter
-// patience with silent nodes, since the fleet reports every two seconds.
+// inHost is what functions find where here: the host's Prometheus and its rules, the rules API, the issuer; and a
+// shorter patience with silent nodes, since the fleet reports every two seconds.
 func (h *Host) inHost() map[string]string {
 	me := h.issuer.Credentials(policyManager)
 	return map[string]string{
@@ -98,14 +98,15 @@ func (h *Host) inHost() map[string]string {
 	}
 }
 
-// environ gives functions their settings: those of the host, and the plain values of their Services under each function's
-// prefix. What the user has set stays. The environment must be locked.
+// environ gives functions their settings: those of the host, and the plain values of their Services under each
+// function's prefix. What the user has set stays. The environment must be locked.
 func environ(services []service, inHost map[string]string) error {
 	values := maps.Clone(inHost)
 	for _, s := range services {
 		prefix := strings.ToUpper(strings.ReplaceAll(s.entry.Name, "-", "_"))
 		for name, value := range s.env {
-			if _, set := os.LookupEnv(name); !set || environment.ours[name] { // else the bare name, which the user set for all, would lose
+			if _, set := os.LookupEnv(name); !set ||
+				environment.ours[name] { // else the bare name, which the user set for all, would lose
 				values[prefix+"_"+name] = value
 			}
 		}

@@ -19,8 +19,8 @@ type Remote struct {
 	http   *http.Client
 }
 
-// NewRemote returns a Remote that has not dialled yet; headers go with every request. The error tells what is wrong with
-// the address.
+// NewRemote returns a Remote that has not dialled yet; headers go with every request. The error tells what is wrong
+// with the address.
 func NewRemote(base string, header http.Header, client *http.Client) (*Remote, error) {
 	u, err := url.Parse(base)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {

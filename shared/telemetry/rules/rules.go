@@ -1,5 +1,5 @@
-// Package rules keeps Prometheus rule groups wherever the rules of a place are kept: in files, in PrometheusRule objects,
-// in a Mimir or Cortex ruler, or with the rules service of ICOS.
+// Package rules keeps Prometheus rule groups wherever the rules of a place are kept: in files, in PrometheusRule
+// objects, in a Mimir or Cortex ruler, or with the rules service of ICOS.
 //
 // A group's id is made from its name, so putting the same group twice is an update and never a second object. Each back
 // end is a package of its own (files, prometheusrule, mimir, icos) and passes the suite of package rulestest; package

@@ -54,13 +54,20 @@ type kind struct {
 var kinds = []kind{
 	{"a security level", "security: medium", map[string]string{"sca": "5"}, map[string]string{"sca": ""}},
 	{
-		"the node's cpu", "{type: node-resource-usage, cpu_threshold_perc: 0.85, exclude_app_resources: false, remediation: redeploy}",
-		map[string]string{"cpu": "0.98"}, map[string]string{"cpu": ""},
+		"the node's cpu", usage("cpu_threshold_perc: 0.85"),
+		map[string]string{"cpu": "0.98"},
+		map[string]string{"cpu": ""},
 	},
 	{
-		"the node's memory", "{type: node-resource-usage, memory_threshold_perc: 0.9, exclude_app_resources: false, remediation: redeploy}",
-		map[string]string{"mem": "0.98"}, map[string]string{"mem": ""},
+		"the node's memory", usage("memory_threshold_perc: 0.9"),
+		map[string]string{"mem": "0.98"},
+		map[string]string{"mem": ""},
 	},
+}
+
+// usage is a policy about the node as a whole.
+func usage(threshold string) string {
+	return "{type: node-resource-usage, " + threshold + ", exclude_app_resources: false, remediation: redeploy}"
 }
 
 // runs takes an application through a violation of its policy.
@@ -84,7 +91,11 @@ func (w *world) runs(k kind) {
 		phases := w.phases(app.ID)
 		return phases["violated"] == 0 && phases["enforced"] > 0
 	})
-	require.Equal(w.t, http.StatusAccepted, w.ask("operator", http.MethodDelete, "/jobmanager/groups/"+app.ID+"?stop=true", "", nil))
+	require.Equal(
+		w.t,
+		http.StatusAccepted,
+		w.ask("operator", http.MethodDelete, "/jobmanager/groups/"+app.ID+"?stop=true", "", nil),
+	)
 	w.eventually("it is gone", func() bool {
 		return w.ask("viewer", http.MethodGet, "/jobmanager/groups/"+app.ID, "", nil) == http.StatusNotFound
 	})

@@ -90,6 +90,7 @@ func promtool(t testing.TB, dir string) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	out, err := exec.Command(tool(t, "promtool"), append([]string{"check", "rules", "--lint=all", "--lint-fatal"}, files...)...).CombinedOutput()
+	args := append([]string{"check", "rules", "--lint=all", "--lint-fatal"}, files...)
+	out, err := exec.Command(tool(t, "promtool"), args...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }

@@ -1,6 +1,6 @@
-// Package telemetry_test runs the loop of policies with a real Prometheus and a real Alertmanager around the laptop host:
-// the fleet is scraped, rule files that the functions wrote are evaluated, alerts come back through the webhook, and what
-// they ask for happens. "make e2e-telemetry" builds the two and runs it; otherwise it is skipped.
+// Package telemetry_test runs the loop of policies with a real Prometheus and a real Alertmanager around the laptop
+// host: the fleet is scraped, rule files that the functions wrote are evaluated, alerts come back through the webhook,
+// and what they ask for happens. "make e2e-telemetry" builds the two and runs it; otherwise it is skipped.
 package telemetry_test
 
 import (
@@ -107,9 +107,15 @@ func newWorld(t *testing.T) *world {
 
 	relay := httptest.NewServer(http.HandlerFunc(w.relay))
 	t.Cleanup(relay.Close)
-	serve(t, "alertmanager", alertmanager, "--cluster.listen-address=", "--storage.path="+filepath.Join(dir, "alertmanager"),
+	serve(
+		t,
+		"alertmanager",
+		alertmanager,
+		"--cluster.listen-address=",
+		"--storage.path="+filepath.Join(dir, "alertmanager"),
 		"--config.file="+write(t, filepath.Join(dir, "alertmanager.yml"), alertmanagerConfig, relay.URL+webhook,
-			w.host.TokenFile("alertmanager")))
+			w.host.TokenFile("alertmanager")),
+	)
 	serve(t, "prometheus", prometheus, "--web.enable-lifecycle", "--storage.tsdb.path="+filepath.Join(dir, "prometheus"),
 		"--config.file="+write(t, filepath.Join(dir, "prometheus.yml"), prometheusConfig, w.rules, alertmanager,
 			w.host.TokenFile("viewer"), strings.TrimPrefix(w.host.URL(), "http://")))

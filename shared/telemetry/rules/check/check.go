@@ -152,7 +152,13 @@ func load(g rules.Group, at string, faults *problem.Faults) {
 		faults.Add(at, 0, "%v", err)
 		return
 	}
-	_, errs := rulefmt.Parse(body, false, model.UTF8Validation, parser.NewParser(parser.Options{}), promslog.NewNopLogger())
+	_, errs := rulefmt.Parse(
+		body,
+		false,
+		model.UTF8Validation,
+		parser.NewParser(parser.Options{}),
+		promslog.NewNopLogger(),
+	)
 	for _, err := range errs {
 		var one *rulefmt.Error
 		if errors.As(err, &one) {

@@ -22,7 +22,8 @@ func TestRequest_takesWhatPrometheusLoads(t *testing.T) {
 	for name, body := range map[string]string{
 		"the policy manager's group": rule(`"alert": "shop:rule-0", "expr": "up > 1", "for": "0", "labels": {},
 			"annotations": {"plm_id": "x", "plm_expr_value": "{{ $value }}", "plm_measurement_backend": "prom-1"}`),
-		"a plain rule file":       `{"groups": [{"name": "a", "interval": "5s", "rules": [{"record": "a:b", "expr": "sum(up)"}]}]}`,
+		"a plain rule file": `{"groups": [{"name": "a", "interval": "5s",
+			"rules": [{"record": "a:b", "expr": "sum(up)"}]}]}`,
 		"a name beyond ASCII":     rule(`"alert": "läden 日本", "expr": "up"`),
 		"an expression with text": rule(`"alert": "a", "expr": "count({a=~\"x{1,2}\\\\d\"}) # expr"`),
 	} {
@@ -45,34 +46,57 @@ func TestRequest_namesEveryFault(t *testing.T) {
 		paths []string
 		says  string
 	}{
-		"no groups":             {`{}`, []string{"groups"}, "at least one group"},
-		"an empty list":         {`{"data": {"groups": []}}`, []string{"data.groups"}, "at least one group"},
-		"both forms at once":    {`{"data": {"groups": []}, "groups": []}`, []string{"groups", "groups"}, "beside data"},
-		"no name":               {`{"groups": [{"rules": [{"record": "a", "expr": "1"}]}]}`, []string{"groups[0].name"}, "missing"},
-		"a name with a newline": {`{"groups": [{"name": "a\nb", "rules": [{"record": "a", "expr": "1"}]}]}`, []string{"groups[0].name"}, "control"},
-		"no rules":              {`{"groups": [{"name": "a", "rules": []}]}`, []string{"groups[0].rules"}, "0 rules"},
-		"too many rules":        {`{"groups": [{"name": "a", "rules": [` + many[:len(many)-1] + `]}]}`, []string{"groups[0].rules"}, "1001 rules"},
+		"no groups":          {`{}`, []string{"groups"}, "at least one group"},
+		"an empty list":      {`{"data": {"groups": []}}`, []string{"data.groups"}, "at least one group"},
+		"both forms at once": {`{"data": {"groups": []}, "groups": []}`, []string{"groups", "groups"}, "beside data"},
+		"no name": {
+			`{"groups": [{"rules": [{"record": "a", "expr": "1"}]}]}`, []string{"groups[0].name"}, "missing",
+		},
+		"a name with a newline": {
+			`{"groups": [{"name": "a\nb", "rules": [{"record": "a", "expr": "1"}]}]}`, []string{"groups[0].name"}, "control",
+		},
+		"no rules": {`{"groups": [{"name": "a", "rules": []}]}`, []string{"groups[0].rules"}, "0 rules"},
+		"too many rules": {
+			`{"groups": [{"name": "a", "rules": [` + many[:len(many)-1] + `]}]}`, []string{"groups[0].rules"}, "1001 rules",
+		},
 		"the same name twice": {
-			`{"groups": [{"name": "a", "rules": [{"record": "a", "expr": "1"}]}, {"name": "a", "rules": [{"record": "a", "expr": "1"}]}]}`,
-			[]string{"groups[1].name"}, "groups[0]",
+			`{"groups": [{"name": "a", "rules": [{"record": "a", "expr": "1"}]},
+				{"name": "a", "rules": [{"record": "a", "expr": "1"}]}]}`,
+			[]string{"groups[1].name"},
+			"groups[0]",
 		},
 		"an expression that does not parse": {rule(`"alert": "a", "expr": "sum("`), []string{at + ".expr"}, "parse error"},
 		"no expression":                     {rule(`"alert": "a"`), []string{at + ".expr"}, "must be set"},
-		"a huge expression":                 {rule(`"alert": "a", "expr": "` + strings.Repeat("(", 20000) + `"`), []string{at + ".expr"}, "at most"},
-		"neither alert nor record":          {rule(`"expr": "up"`), []string{at}, "must be set"},
-		"both alert and record":             {rule(`"alert": "a", "record": "b", "expr": "up"`), []string{at}, "only one"},
-		"a for that is no duration":         {rule(`"alert": "a", "expr": "up", "for": "soon"`), []string{at + ".for"}, "duration"},
-		"a label that cannot be":            {rule(`"alert": "a", "expr": "up", "labels": {"": "x"}`), []string{at}, "label name"},
-		"a template that does not parse":    {rule(`"alert": "a", "expr": "up", "annotations": {"x": "{{ $value"}`), []string{at}, "annotation"},
-		"a misspelled member":               {rule(`"alert": "a", "expr": "up", "anotations": {}`), []string{""}, `unknown field "anotations"`},
-		"values of wrong types":             {rule(`"alert": 1, "expr": [], "labels": {"a": 5}`), []string{at + ".alert", at + ".expr", at + ".labels.a"}, "string"},
+		"a huge expression": {
+			rule(`"alert": "a", "expr": "` + strings.Repeat("(", 20000) + `"`), []string{at + ".expr"}, "at most",
+		},
+		"neither alert nor record": {rule(`"expr": "up"`), []string{at}, "must be set"},
+		"both alert and record":    {rule(`"alert": "a", "record": "b", "expr": "up"`), []string{at}, "only one"},
+		"a for that is no duration": {
+			rule(`"alert": "a", "expr": "up", "for": "soon"`), []string{at + ".for"}, "duration",
+		},
+		"a label that cannot be": {
+			rule(`"alert": "a", "expr": "up", "labels": {"": "x"}`), []string{at}, "label name",
+		},
+		"a template that does not parse": {
+			rule(`"alert": "a", "expr": "up", "annotations": {"x": "{{ $value"}`), []string{at}, "annotation",
+		},
+		"a misspelled member": {
+			rule(`"alert": "a", "expr": "up", "anotations": {}`), []string{""}, `unknown field "anotations"`,
+		},
+		"values of wrong types": {
+			rule(`"alert": 1, "expr": [], "labels": {"a": 5}`),
+			[]string{at + ".alert", at + ".expr", at + ".labels.a"},
+			"string",
+		},
 		"everything at once": {
 			`{"data": {"groups": [{"name": "", "interval": "x", "limit": -1, "labels": {"__name__": "y"}, "rules": [
 				{"alert": "a", "expr": "up +", "for": "y"}, {"record": "b{", "expr": "up", "annotations": {"a": "b"}}]}]}}`,
 			[]string{
 				"data.groups[0].name", "data.groups[0].interval", "data.groups[0].limit", "data.groups[0].labels",
 				at + ".for", at + ".expr", "data.groups[0].rules[1]", "data.groups[0].rules[1]",
-			}, "",
+			},
+			"",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -48,8 +48,8 @@ func New(dir, reload string, client *http.Client) (*Store, error) {
 	return &Store{dir: dir, reload: reload, http: client}, nil
 }
 
-// Put writes the group's file. A file that says the same already is left alone, but Prometheus is told all the same: the
-// time before, that may have failed.
+// Put writes the group's file. A file that says the same already is left alone, but Prometheus is told all the same:
+// the time before, that may have failed.
 func (s *Store) Put(ctx context.Context, g rules.Group) error {
 	body, err := yaml.Marshal(rules.Groups{Groups: []rules.Group{g}})
 	if err != nil {
@@ -138,7 +138,11 @@ func (s *Store) tell(ctx context.Context) error {
 	}
 	resp, err := s.http.Do(req)
 	if err != nil {
-		return problem.Wrap(problem.Unavailable, err, "the rule files are written, but Prometheus does not hear of them; try again")
+		return problem.Wrap(
+			problem.Unavailable,
+			err,
+			"the rule files are written, but Prometheus does not hear of them; try again",
+		)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode/100 == 2 {

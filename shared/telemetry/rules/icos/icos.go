@@ -1,10 +1,10 @@
-// Package icos keeps rule groups with the prometheus-api service of ICOS: POST of {"data": {"groups": [...]}} answers the
-// name of the file that it made, DELETE of that name removes it.
+// Package icos keeps rule groups with the prometheus-api service of ICOS: POST of {"data": {"groups": [...]}} answers
+// the name of the file that it made, DELETE of that name removes it.
 //
-// The service neither lists its files nor promises the same name for the same group, so which file belongs to which group
-// is kept in Postgres (table rule_files). A group that has not changed is not sent again; for one that has, the new file
-// is there before the old one goes. A crash between the answer and our note of it leaves a file that nobody knows: the
-// service gives no way to find it.
+// The service neither lists its files nor promises the same name for the same group, so which file belongs to which
+// group is kept in Postgres (table rule_files). A group that has not changed is not sent again; for one that has, the
+// new file is there before the old one goes. A crash between the answer and our note of it leaves a file that nobody
+// knows: the service gives no way to find it.
 package icos
 
 import (
@@ -40,7 +40,8 @@ type Store struct {
 
 var _ rules.Store = (*Store)(nil)
 
-// New returns the service at the remote, whose base is the whole address of its rules, as http://host:9099/api/v1/rules.
+// New returns the service at the remote, whose base is the whole address of its rules, as
+// http://host:9099/api/v1/rules.
 func New(remote *rules.Remote, db *store.DB) *Store { return &Store{remote, db} }
 
 // Put sends a group that the service does not have yet. One caller at a time deals with a group.

@@ -81,7 +81,12 @@ func TestWhatTheServiceHasIsNotSentAgain(t *testing.T) {
 	}
 	require.Equal(t, 1, s.posts)
 	require.NoError(t, store.Put(t.Context(), rulestest.Group("shop", "up > 1")))
-	require.Equal(t, []string{"rule file 2.yml"}, slices.Collect(maps.Keys(s.files)), "the former file went after the new one came")
+	require.Equal(
+		t,
+		[]string{"rule file 2.yml"},
+		slices.Collect(maps.Keys(s.files)),
+		"the former file went after the new one came",
+	)
 }
 
 func TestAFileThatIsGoneAlreadyIsAsGood(t *testing.T) {

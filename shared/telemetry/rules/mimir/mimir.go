@@ -1,7 +1,7 @@
 // Package mimir keeps rule groups in the ruler of Grafana Mimir or Cortex.
 //
-// Each group has a namespace of its own, named by its id, so it is found and removed without reading all others. The API
-// is described at https://grafana.com/docs/mimir/latest/references/http-api/#ruler-rules.
+// Each group has a namespace of its own, named by its id, so it is found and removed without reading all others. The
+// API is described at https://grafana.com/docs/mimir/latest/references/http-api/#ruler-rules.
 package mimir
 
 import (

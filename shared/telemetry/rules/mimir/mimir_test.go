@@ -31,7 +31,10 @@ type ruler struct {
 func (r *ruler) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /prometheus/config/v1/rules", func(w http.ResponseWriter, _ *http.Request) { r.answer(w, "") })
-	mux.HandleFunc("GET /prometheus/config/v1/rules/{ns}", func(w http.ResponseWriter, q *http.Request) { r.answer(w, q.PathValue("ns")) })
+	mux.HandleFunc(
+		"GET /prometheus/config/v1/rules/{ns}",
+		func(w http.ResponseWriter, q *http.Request) { r.answer(w, q.PathValue("ns")) },
+	)
 	mux.HandleFunc("POST /prometheus/config/v1/rules/{ns}", r.set)
 	mux.HandleFunc("DELETE /prometheus/config/v1/rules/{ns}", func(w http.ResponseWriter, q *http.Request) {
 		delete(r.rules, q.PathValue("ns"))
@@ -75,7 +78,13 @@ func (r *ruler) set(w http.ResponseWriter, q *http.Request) {
 	}
 	whole, err := yaml.Marshal(rulefmt.RuleGroups{Groups: []rulefmt.RuleGroup{g}})
 	require.NoError(r.tb, err)
-	_, errs := rulefmt.Parse(whole, false, model.UTF8Validation, parser.NewParser(parser.Options{}), promslog.NewNopLogger())
+	_, errs := rulefmt.Parse(
+		whole,
+		false,
+		model.UTF8Validation,
+		parser.NewParser(parser.Options{}),
+		promslog.NewNopLogger(),
+	)
 	if len(errs) > 0 {
 		http.Error(w, errs[0].Error(), http.StatusBadRequest)
 		return

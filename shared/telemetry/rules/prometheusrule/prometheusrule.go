@@ -1,8 +1,8 @@
 // Package prometheusrule keeps each rule group as a PrometheusRule object, which the Prometheus operator hands to every
 // Prometheus and ruler whose rule selector matches it.
 //
-// Objects are applied on the server's side under one field manager, so a Put needs no reading first and a repeat changes
-// nothing. Only objects with our label are listed or deleted.
+// Objects are applied on the server's side under one field manager, so a Put needs no reading first and a repeat
+// changes nothing. Only objects with our label are listed or deleted.
 package prometheusrule
 
 import (
@@ -79,7 +79,10 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 		return rules.ErrUnknown(id)
 	}
 	uid := object.GetUID()
-	return classify(s.objects.Delete(ctx, prefix+id, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}), id)
+	return classify(
+		s.objects.Delete(ctx, prefix+id, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}),
+		id,
+	)
 }
 
 // List returns the groups of our objects.
@@ -128,7 +131,8 @@ func plain(v any) (map[string]any, error) {
 	return out, json.Unmarshal(body, &out)
 }
 
-// classify gives an error of the API server the kind that its reason means; id is that of the object that was asked for.
+// classify gives an error of the API server the kind that its reason means; id is that of the object that was asked
+// for.
 func classify(err error, id string) error {
 	switch {
 	case err == nil:

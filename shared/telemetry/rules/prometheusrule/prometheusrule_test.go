@@ -33,9 +33,9 @@ const (
 	pageSize   = 2 // so that lists have pages
 )
 
-// apiServer speaks as much of the Kubernetes API as the store uses, to the real dynamic client: server-side apply by one
-// field manager, get, list with label selector and pages, delete with preconditions, Status objects for errors. What it
-// cannot show is the operator's own validation.
+// apiServer speaks as much of the Kubernetes API as the store uses, to the real dynamic client: server-side apply by
+// one field manager, get, list with label selector and pages, delete with preconditions, Status objects for errors.
+// What it cannot show is the operator's own validation.
 type apiServer struct {
 	mu      sync.Mutex
 	objects map[string]*unstructured.Unstructured
@@ -171,7 +171,9 @@ func TestObjectsOfOthersAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	s, a, _ := open(t)
 	name := "littoral-" + rules.ID("theirs")
-	theirs := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule"}}
+	theirs := &unstructured.Unstructured{
+		Object: map[string]any{"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule"},
+	}
 	theirs.SetName(name)
 	a.objects[name] = theirs
 	list, err := s.List(t.Context())
@@ -189,11 +191,14 @@ func TestWhatTheAPIServerRefuses(t *testing.T) {
 		kind   problem.Kind
 	}{
 		"rules that the operator's webhook finds invalid": {
-			apierrors.NewInvalid(prometheusrule.Resource.GroupVersion().WithKind("PrometheusRule").GroupKind(), "x", nil), problem.Invalid,
+			apierrors.NewInvalid(schema.GroupKind{Group: prometheusrule.Resource.Group, Kind: "PrometheusRule"}, "x", nil),
+			problem.Invalid,
 		},
-		"a service account without the right":         {apierrors.NewForbidden(resource, "x", nil), problem.Unavailable},
-		"a cluster whose storage is away":             {apierrors.NewInternalError(io.ErrUnexpectedEOF), problem.Unavailable},
-		"a namespace that is not there":               {apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "monitoring"), problem.Unavailable},
+		"a service account without the right": {apierrors.NewForbidden(resource, "x", nil), problem.Unavailable},
+		"a cluster whose storage is away":     {apierrors.NewInternalError(io.ErrUnexpectedEOF), problem.Unavailable},
+		"a namespace that is not there": {
+			apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "monitoring"), problem.Unavailable,
+		},
 		"a server with too much to do to answer well": {apierrors.NewTooManyRequests("later", 0), problem.Unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -214,7 +219,9 @@ func TestAClusterWithoutTheOperatorIsToldApart(t *testing.T) {
 	client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
 	require.NoError(t, err)
 	s := prometheusrule.New(client, "monitoring", nil)
-	for _, err := range []error{s.Put(t.Context(), rulestest.Group("shop", "up")), s.Delete(t.Context(), rules.ID("shop"))} {
+	for _, err := range []error{
+		s.Put(t.Context(), rulestest.Group("shop", "up")), s.Delete(t.Context(), rules.ID("shop")),
+	} {
 		require.Equal(t, problem.Unavailable, problem.KindOf(err))
 		require.ErrorContains(t, err, "install the Prometheus operator")
 	}

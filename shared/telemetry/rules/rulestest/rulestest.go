@@ -90,7 +90,8 @@ func alike(t *testing.T, p Place) {
 	long := strings.Repeat("a", 300)
 	var groups []rules.Group
 	for _, name := range []string{
-		"shop", "Shop", "shop!", "shop/", "../shop", "shop?x=1#y", "läden & mehr", "日本", long, long + "b", `quo"te\`, " shop", "%2e",
+		"shop", "Shop", "shop!", "shop/", "../shop", "shop?x=1#y", "läden & mehr", "日本", long, long + "b", `quo"te\`,
+		" shop", "%2e",
 	} {
 		groups = append(groups, Group(name, "up"))
 	}
@@ -116,7 +117,9 @@ func deleted(t *testing.T, p Place) {
 func hostile(t *testing.T, p Place) {
 	g := Group("keep", "up")
 	put(t, p.Store, g)
-	for _, id := range []string{"", ".", "..", "../keep", "/", "keep", "*", "%2e%2e", "a\x00b", "littoral-keep", strings.Repeat("a", 9999)} {
+	for _, id := range []string{
+		"", ".", "..", "../keep", "/", "keep", "*", "%2e%2e", "a\x00b", "littoral-keep", strings.Repeat("a", 9999),
+	} {
 		err := p.Store.Delete(t.Context(), id)
 		require.Equal(t, problem.NotFound, problem.KindOf(err), "%q: %v", id, err)
 	}
@@ -152,7 +155,9 @@ func whole(t *testing.T, p Place) {
 			{Record: "job:up:sum", Expr: "sum by (job) (up)", Labels: map[string]string{"yes": "no", "n": "0012"}},
 			{
 				Alert: "Down", Expr: "up == 0 # not up\nor up < 0", For: "1m", KeepFiringFor: "2m",
-				Labels: map[string]string{"severity": "page"}, Annotations: map[string]string{"text": "{{ $labels.job }}: 'down'\n"},
+				Labels: map[string]string{
+					"severity": "page",
+				}, Annotations: map[string]string{"text": "{{ $labels.job }}: 'down'\n"},
 			},
 		},
 	}

@@ -349,7 +349,7 @@ func (d *dual) restrict(last *decision) bool {
 			}
 		}
 	}
-	d.work += s.work
+	d.work += s.work + int64(len(d.mask)*len(d.node))/8
 	return true
 }
 

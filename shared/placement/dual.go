@@ -102,7 +102,8 @@ type shape struct {
 	none              []float64 // value of having no place, by orchestrator of its group; one entry when free
 }
 
-const maxDual = 6_000_000 // shapes times labels
+// maxDual bounds what a relaxation may hold: shapes times labels, and rows and cuts times labels.
+const maxDual = 6_000_000
 
 var none = math.Inf(-1)
 
@@ -113,7 +114,7 @@ func (m *model) newDual(orch int32, keep []int32, perCluster int, each bool) *du
 	d.number(keep, perCluster)
 	d.hang()
 	d.families()
-	if !d.group(each) {
+	if (len(d.cuts)+len(d.rows))*len(d.node) > maxDual || !d.group(each) {
 		return nil
 	}
 	d.price()

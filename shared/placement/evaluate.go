@@ -9,7 +9,7 @@ func (d *dual) evaluate(y, slope []float64) float64 {
 	for i := range d.shapes {
 		d.solve(&d.shapes[i], d.shapes[i].comp, y)
 	}
-	d.work += int64(len(d.node)) * int64(len(d.net)+4*len(d.shapes)) / 12
+	d.work += int64(len(d.node)) * int64(len(d.net)+4*len(d.shapes)+6*len(d.cuts)) / 12
 	q, size := d.choose()
 	var paid float64
 	for i, b := range d.whole {

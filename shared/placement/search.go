@@ -4,7 +4,7 @@ import "slices"
 
 // improve makes the placement better until nothing of the list below helps or the budget is spent: finding room for
 // what has no place, moving a component, moving one that stands in the way as well (a swap, when it takes the first
-// one's place), bringing a group of joined components into one cluster, and placing a few anew together.
+// one's place), bringing a set of joined components into one cluster, and a whole group to another orchestrator.
 func (s *state) improve() {
 	groups := s.groups()
 	for again := true; again && !s.spent(); {
@@ -27,15 +27,17 @@ func (s *state) improve() {
 				again = s.gather(g, k) || again
 			}
 		}
+		again = s.convert() || again
 	}
 }
 
 // Limits of the moves, so that each stays local.
 const (
-	maxTries    = 64 // nodes on which room is made for one component
-	maxEvicted  = 8  // components that stand in the way on one node
-	maxGathered = 40 // components of a group
-	maxPartners = 12 // of a component that is gathered with them
+	maxTries     = 64  // nodes on which room is made for one component
+	maxEvicted   = 8   // components that stand in the way on one node
+	maxGathered  = 40  // components of a group
+	maxConverted = 200 // components of a group that changes its orchestrator
+	maxPartners  = 12  // of a component that is gathered with them
 )
 
 // move brings a placed component where it earns more, with or without making another one give way.
@@ -213,6 +215,31 @@ func (s *state) gather(group []int32, cluster int32) bool {
 		}
 		return s.best(c)
 	})
+}
+
+// convert moves whole groups that keep to one orchestrator to another one.
+func (s *state) convert() bool {
+	if s.orch >= 0 {
+		return false
+	}
+	moved := false
+	for g := range s.m.groups {
+		group := &s.m.groups[g]
+		if !group.OneOrchestrator || len(group.members) > maxConverted {
+			continue
+		}
+		for o := range int32(len(s.m.orchs)) {
+			if s.spent() || (s.bound[g].placed > 0 && s.bound[g].orch == o) {
+				continue
+			}
+			moved = s.replace(group.members, func(c int32) (int32, float64) {
+				s.orch = o
+				defer func() { s.orch = -1 }()
+				return s.best(c)
+			}) || moved
+		}
+	}
+	return moved
 }
 
 // replace takes a group out, places it again one by one as find says, and puts everything back unless that placed more

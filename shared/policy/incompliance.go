@@ -93,7 +93,7 @@ func Remediate(ctx context.Context, tx *store.Tx, i *Incompliance, s Settings) e
 	if err != nil {
 		return err
 	}
-	reason := fmt.Sprintf("policy %s is violated (value %s, threshold %s)", i.PolicyName, i.CurrentValue, i.Threshold)
+	reason := i.reason()
 	if err := record(ctx, tx, app.ID, i, reason); err != nil {
 		return err
 	}
@@ -128,6 +128,20 @@ func (i *Incompliance) ask(
 		}
 	}
 	return nil
+}
+
+// reason says in one line what happened, as far as it is known.
+func (i *Incompliance) reason() string {
+	var known []string
+	for _, part := range []struct{ name, value string }{{"value", i.CurrentValue}, {"threshold", i.Threshold}} {
+		if part.value != "" {
+			known = append(known, part.name+" "+part.value)
+		}
+	}
+	if len(known) == 0 {
+		return fmt.Sprintf("policy %s is violated", i.PolicyName)
+	}
+	return fmt.Sprintf("policy %s is violated (%s)", i.PolicyName, strings.Join(known, ", "))
 }
 
 func record(ctx context.Context, tx *store.Tx, app uuid.UUID, i *Incompliance, reason string) error {

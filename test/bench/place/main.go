@@ -104,8 +104,8 @@ func run(files []string, budget int64, runs int, asJSON bool) error {
 }
 
 func (r *result) String() string {
-	out := fmt.Sprintf("%s components=%d nodes=%d objective=%.6g bound=%.6g gap=%.2f%% exact=%t ms=%.1f "+
-		"cpu_ms=%.1f work=%d checked=%t", r.File, r.Components, r.Nodes, r.Objective, r.Bound, 100*r.Gap, r.Exact, r.MS, r.CPUMS, r.Work, r.Checked)
+	out := fmt.Sprintf("%s components=%d nodes=%d objective=%.6g bound=%.6g gap=%.2f%% exact=%t "+
+		"ms=%.1f cpu_ms=%.1f work=%d checked=%t", r.File, r.Components, r.Nodes, r.Objective, r.Bound, 100*r.Gap, r.Exact, r.MS, r.CPUMS, r.Work, r.Checked)
 	if r.Optimum != nil {
 		out += fmt.Sprintf(" optimum=%.6g short=%.2f%%", *r.Optimum, 100*r.Short)
 	}
@@ -118,7 +118,7 @@ func measure(file string, budget int64, runs int) (*result, error) {
 		return nil, err
 	}
 	var in instance
-	if err := json.Unmarshal(data, &in); err != nil {
+	if err := in.read(data); err != nil {
 		return nil, err
 	}
 	p := in.problem()
@@ -162,6 +162,17 @@ func processor() time.Duration {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// read takes a file's bytes and refuses scores that do not fit the lists.
+func (in *instance) read(data []byte) error {
+	if err := json.Unmarshal(data, in); err != nil {
+		return err
+	}
+	if len(in.Score) != len(in.Components) {
+		return fmt.Errorf("%d rows of scores for %d components", len(in.Score), len(in.Components))
+	}
+	return nil
 }
 
 // problem states the instance as the package wants it: cores as millicores, memory in GiB.

@@ -1,0 +1,80 @@
+package placement
+
+import "slices"
+
+// decision keeps one component in a range of labels, or out of it.
+type decision struct {
+	before   *decision
+	c        int32
+	from, to int32
+	in       bool
+}
+
+// restrict sets the masks of the dual as the decisions say, and bars what does not fit beside components that have one
+// node left. It says whether every component has a label left.
+func (d *dual) restrict(last *decision) bool {
+	m := d.m
+	if d.mask == nil {
+		d.mask, d.left = make([][]bool, len(m.comps)), make([]int32, len(m.comps))
+		for c := range d.mask {
+			d.mask[c] = make([]bool, len(d.node))
+		}
+	}
+	for c := range d.mask {
+		d.left[c] = 0
+		for l, v := range d.base[m.comps[c].class] {
+			if d.mask[c][l] = v > none; v > none {
+				d.left[c]++
+			}
+		}
+	}
+	for x := last; x != nil; x = x.before {
+		for l, ok := range d.mask[x.c] {
+			if ok && (int32(l) >= x.from && int32(l) < x.to) != x.in {
+				d.bar(x.c, int32(l))
+			}
+		}
+	}
+	s := m.newState(d.orch, 0)
+	var queue []int32
+	done := make([]bool, len(m.comps))
+	for again := true; again; {
+		again = false
+		queue = queue[:0]
+		for c := range d.mask {
+			if d.left[c] == 0 && len(m.classes[m.comps[c].class].nodes) > 0 && d.able(int32(c)) {
+				return false
+			}
+			if d.left[c] == 1 && !done[c] {
+				n := d.node[slices.Index(d.mask[c], true)]
+				if !s.fits(int32(c), n) {
+					return false
+				}
+				done[c] = true
+				s.put(int32(c), n)
+				queue = append(queue, int32(c))
+			}
+		}
+		for _, c := range queue {
+			l := d.label[s.at[c]]
+			for e := range d.mask {
+				if d.left[e] > 1 && d.mask[e][l] && !s.fits(int32(e), s.at[c]) {
+					d.bar(int32(e), l)
+					again = true
+				}
+			}
+		}
+	}
+	d.work += s.work + int64(len(d.mask)*len(d.node))/8
+	return true
+}
+
+// able says whether the component has a candidate among the labels.
+func (d *dual) able(c int32) bool {
+	return slices.ContainsFunc(d.base[d.m.comps[c].class], func(v float64) bool { return v > none })
+}
+
+func (d *dual) bar(c, l int32) {
+	d.mask[c][l] = false
+	d.left[c]--
+}

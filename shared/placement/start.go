@@ -1,0 +1,162 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+)
+
+// starts finds a first solution: what may stay stays, the rest goes to its best node, in several orders.
+func (s *state) starts(sol *solution) {
+	hardest := s.hardest()
+	connected, _ := s.connected()
+	smallest := slices.Clone(hardest) // fits the most when there is not room for all
+	slices.Reverse(smallest)
+	if len(s.m.last.at) > 0 {
+		s.recall()
+		s.greedy(hardest)
+		sol.take(s)
+	}
+	for i, order := range [][]int32{hardest, connected, smallest} {
+		if i == 2 && sol.placed == sol.placedBound {
+			break
+		}
+		s.clear()
+		s.keep()
+		s.greedy(order)
+		sol.take(s)
+		if s.spent() {
+			break
+		}
+	}
+}
+
+// repair makes a placement of where the relaxation put the components last: as many as fit stay, the rest goes one by
+// one where it is best.
+func (s *state) repair(d *dual, order []int32) {
+	s.clear()
+	for _, c := range order {
+		if l := d.at[c]; l >= 0 && d.node[l] >= 0 && s.fits(c, d.node[l]) {
+			s.put(c, d.node[l])
+		}
+	}
+	s.greedy(order)
+}
+
+// plant makes a placement from prices: tree after tree goes where it is worth most after them, on what the trees before
+// left free. What does not fit together then goes one by one where it is best.
+func (s *state) plant(d *dual, y []float64, order []int32) {
+	s.clear()
+	d.evaluate(y, nil) // settles the orchestrators of groups
+	d.beside = s
+	for i := 0; i < len(d.order); {
+		end := i + 1
+		for end < len(d.order) && d.parent[d.order[end]] >= 0 {
+			end++
+		}
+		tree := d.order[i:end]
+		i = end
+		for k := len(tree) - 1; k >= 0; k-- {
+			d.solve(&d.shapes[d.shape[tree[k]]], tree[k], y)
+		}
+		for _, c := range tree {
+			d.settle(c)
+		}
+		for _, c := range tree {
+			if l := d.at[c]; l >= 0 && s.fits(c, d.node[l]) {
+				s.put(c, d.node[l])
+			}
+		}
+		d.work += int64(len(tree)*len(d.node)) / 2
+	}
+	d.beside = nil
+	s.greedy(order)
+}
+
+// keep leaves the components that may stay where they are.
+func (s *state) keep() {
+	for c := range s.m.comps {
+		node, value := int32(-1), 0.0
+		for k, n := range s.m.comps[c].home {
+			if k >= tired && s.spent() {
+				break
+			}
+			if s.fits(int32(c), n) {
+				if v := s.value(int32(c), n); node < 0 || v > value {
+					node, value = n, v
+				}
+			}
+		}
+		if node >= 0 {
+			s.put(int32(c), node)
+		}
+	}
+}
+
+// greedy places the components that have no place yet, each at its best node.
+func (s *state) greedy(order []int32) {
+	rooms := make([]*open, len(s.m.classes))
+	for _, c := range order {
+		if s.at[c] >= 0 {
+			continue
+		}
+		k := s.m.comps[c].class
+		if rooms[k] == nil {
+			rooms[k] = newOpen(len(s.m.classes[k].nodes))
+		}
+		if n, _ := s.bestOf(c, rooms[k]); n >= 0 {
+			s.put(c, n)
+		}
+	}
+}
+
+// hardest orders components by how hard they are to place: few candidates first, then the largest demand.
+func (s *state) hardest() []int32 {
+	m := s.m
+	whole := make([]float64, len(m.dims)) // of each dim over all nodes
+	for n := range m.nodes {
+		for d := range m.dims {
+			whole[d] += float64(m.free[n*len(m.dims)+d])
+		}
+	}
+	large := make([]float64, len(m.classes)) // the largest share of a dim that one member takes
+	for i := range m.classes {
+		for _, d := range m.classes[i].demand {
+			large[i] = max(large[i], float64(d.amount)/max(1, whole[d.dim]))
+		}
+	}
+	order := make([]int32, len(m.comps))
+	for c := range order {
+		order[c] = int32(c)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int {
+		x, y := m.comps[a].class, m.comps[b].class
+		return cmp.Or(cmp.Compare(len(m.classes[x].nodes), len(m.classes[y].nodes)), cmp.Compare(large[y], large[x]))
+	})
+	return order
+}
+
+// connected orders components so that each follows the one it is joined to, the hardest of a set first. starts holds
+// where each set of joined components begins.
+func (s *state) connected() (order []int32, starts []int) {
+	seen := make([]bool, len(s.m.comps))
+	order = make([]int32, 0, len(s.m.comps))
+	for _, root := range s.hardest() {
+		if seen[root] {
+			continue
+		}
+		seen[root] = true
+		starts = append(starts, len(order))
+		order = append(order, root)
+		for next := len(order) - 1; next < len(order); next++ {
+			es := slices.Clone(s.m.edges[order[next]])
+			slices.SortStableFunc(es, func(a, b edge) int { return cmp.Compare(b.weight, a.weight) })
+			for _, e := range es {
+				if !seen[e.to] {
+					seen[e.to] = true
+					order = append(order, e.to)
+				}
+			}
+		}
+	}
+	return order, starts
+}

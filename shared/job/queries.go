@@ -40,11 +40,14 @@ and (j.cleans is null or j.state <> 'Finished') and (a.deleted_at is null or j.s
 order by j.created_at, j.id limit $7`
 
 	// The executable rule, contracts/icos.md §1.6: what is free, what the caller already owns and has to do, and what its
-	// owner has let lapse. Each branch is one probe of a partial index in which finished jobs are not.
+	// owner has let lapse. Each branch is one probe of a partial index in which finished jobs are not; without the words of
+	// the index's own condition a plan that is kept for any $1 could not use it, so that each poll would be planned anew.
 	selectExecutable = `select ` + columns + from + `where j.id in (
-  select id from jobs where orchestrator = $1 and state = 'Created' and owner_id = '' and type = 'CreateDeployment'
+  select id from jobs where orchestrator = $1 and orchestrator <> '' and state = 'Created' and owner_id = ''
+    and type = 'CreateDeployment'
   union all
-  select id from jobs where orchestrator = $1 and state = 'Created' and owner_id = $2 and $2 <> ''
+  select id from jobs where orchestrator = $1 and orchestrator <> '' and state = 'Created' and owner_id = $2
+    and $2 <> ''
   union all
   select id from jobs where orchestrator = $1 and state in ('Progressing', 'Degraded') and lease_until < now()
     and (type = 'CreateDeployment' or owner_id = $2)

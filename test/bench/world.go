@@ -45,13 +45,14 @@ type world struct {
 	oidc    string // URL of the issuer
 	fleet   *fleet.Fleet
 	metrics string // URL of Prometheus
+	tokens  map[string]string
 
 	undo []func()
 }
 
 // newWorld starts a Postgres with fsync on, an issuer and a Prometheus that knows the default fleet.
 func newWorld(ctx context.Context) (w *world, err error) {
-	w = &world{}
+	w = &world{tokens: map[string]string{}}
 	defer func() {
 		if err != nil {
 			w.close()
@@ -198,9 +199,14 @@ func (w *world) startTelemetry(ctx context.Context) error {
 	return err
 }
 
-// token returns an access token of a person or, named "agent:<id>", of an agent.
+// token returns an access token of a person or, named "agent:<id>", of an agent. It is kept, as a client would: to sign
+// one takes longer than many a call.
 func (w *world) token(ctx context.Context, client string) (string, error) {
+	if token, ok := w.tokens[client]; ok {
+		return token, nil
+	}
 	token, _, err := w.issuer.Token(ctx, client)
+	w.tokens[client] = token
 	return token, err
 }
 

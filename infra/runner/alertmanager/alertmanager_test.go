@@ -41,9 +41,12 @@ func (w *webhook) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.mu.Lock()
+	answer := w.answer
+	w.mu.Unlock()
 	code := http.StatusOK
-	if w.answer != nil {
-		if code, err = w.answer(r); err != nil {
+	if answer != nil {
+		if code, err = answer(r); err != nil {
 			return nil, err
 		}
 	}

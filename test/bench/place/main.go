@@ -105,7 +105,8 @@ func run(files []string, budget int64, runs int, asJSON bool) error {
 
 func (r *result) String() string {
 	out := fmt.Sprintf("%s components=%d nodes=%d objective=%.6g bound=%.6g gap=%.2f%% exact=%t "+
-		"ms=%.1f cpu_ms=%.1f work=%d checked=%t", r.File, r.Components, r.Nodes, r.Objective, r.Bound, 100*r.Gap, r.Exact, r.MS, r.CPUMS, r.Work, r.Checked)
+		"ms=%.1f cpu_ms=%.1f work=%d checked=%t", r.File, r.Components, r.Nodes, r.Objective, r.Bound,
+		100*r.Gap, r.Exact, r.MS, r.CPUMS, r.Work, r.Checked)
 	if r.Optimum != nil {
 		out += fmt.Sprintf(" optimum=%.6g short=%.2f%%", *r.Optimum, 100*r.Short)
 	}

@@ -52,7 +52,8 @@ func (r *result) String() string {
 		return fmt.Sprintf("d bytes_per_node=%d bytes_per_component=%d", r.BytesPerNode, r.BytesPerComponent)
 	}
 	return fmt.Sprintf("%s components=%d nodes=%d placed=%d objective=%.6g bound=%.6g gap=%.2f%% exact=%t "+
-		"violations=%d ms=%.1f least_ms=%.1f cpu_ms=%.1f work=%d", r.Case, r.Components, r.Nodes, r.Placed, r.Objective, r.Bound,
+		"violations=%d ms=%.1f least_ms=%.1f cpu_ms=%.1f work=%d",
+		r.Case, r.Components, r.Nodes, r.Placed, r.Objective, r.Bound,
 		100*r.Gap, r.Exact,
 		r.Violations, r.MS, r.LeastMS, r.CPUMS, r.Work)
 }

@@ -47,6 +47,7 @@ type jobsResult struct {
 	Ours    float64    `json:"cyclesPerSecond"` // medians
 	Raw     float64    `json:"pgbenchCyclesPerSecond"`
 	Ratio   float64    `json:"ratio"`
+	Reads   float64    `json:"ratioToPgbenchThatReadsToo"`
 	OursCPU float64    `json:"clientCPUMicrosPerCycle"`
 	RawCPU  float64    `json:"pgbenchCPUMicrosPerCycle"`
 	Trips   int        `json:"roundTripsPerCycle"`
@@ -57,6 +58,7 @@ type jobRound struct {
 	Ours  float64 `json:"cyclesPerSecond"`
 	Raw   float64 `json:"pgbenchCyclesPerSecond"`
 	Ratio float64 `json:"ratio"`
+	Reads float64 `json:"pgbenchThatReadsTooCyclesPerSecond"`
 }
 
 func runJobs(ctx context.Context, w *world) (result, error) {
@@ -77,21 +79,26 @@ func runJobs(ctx context.Context, w *world) (result, error) {
 		return nil, err
 	}
 	r := jobsResult{Clients: jobClients, Cycles: jobClients * jobCycles, Trips: b.trips, Writes: b.writes}
-	var ours, raw, ratios, oursCPU, rawCPU sample
+	var ours, raw, ratios, reads, oursCPU, rawCPU sample
 	for range times(jobsUsual) {
 		o, oc, err := b.ours(ctx)
 		if err != nil {
 			return nil, err
 		}
-		p, pc, err := b.raw(ctx)
+		p, pc, err := b.raw(ctx, b.writing)
 		if err != nil {
 			return nil, err
 		}
-		r.Rounds = append(r.Rounds, jobRound{o, p, o / p})
-		ours, raw, ratios = append(ours, o), append(raw, p), append(ratios, o/p)
+		q, _, err := b.raw(ctx, b.everything)
+		if err != nil {
+			return nil, err
+		}
+		r.Rounds = append(r.Rounds, jobRound{o, p, o / p, q})
+		ours, raw, ratios, reads = append(ours, o), append(raw, p), append(ratios, o/p), append(reads, o/q)
 		oursCPU, rawCPU = append(oursCPU, oc), append(rawCPU, pc)
 	}
-	r.Ours, r.Raw, r.Ratio, r.OursCPU, r.RawCPU = ours.p50(), raw.p50(), ratios.p50(), oursCPU.p50(), rawCPU.p50()
+	r.Ours, r.Raw, r.Ratio, r.Reads = ours.p50(), raw.p50(), ratios.p50(), reads.p50()
+	r.OursCPU, r.RawCPU = oursCPU.p50(), rawCPU.p50()
 	return r, nil
 }
 
@@ -114,7 +121,7 @@ func findPgbench() (string, error) {
 type jobBench struct {
 	address, pgbench, dir string
 	db                    *store.DB
-	script                string
+	writing, everything   string   // scripts
 	variables             []string // -D arguments of pgbench
 	trips, writes         int
 }
@@ -214,12 +221,12 @@ func (b *jobBench) ours(ctx context.Context) (rate, cpu float64, err error) {
 }
 
 // raw runs a round with pgbench.
-func (b *jobBench) raw(ctx context.Context) (rate, cpu float64, err error) {
+func (b *jobBench) raw(ctx context.Context, text string) (rate, cpu float64, err error) {
 	if err := b.seed(ctx); err != nil {
 		return 0, 0, err
 	}
 	script := filepath.Join(b.dir, "cycle.sql")
-	if err := os.WriteFile(script, []byte(b.script), 0o600); err != nil {
+	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
 		return 0, 0, err
 	}
 	args := append([]string{
@@ -251,8 +258,8 @@ func ownCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// record runs one cycle and makes pgbench's script of the statements that it sent: the same text with the same values,
-// reads left out, ids counted up.
+// record runs one cycle and makes pgbench's scripts of the statements that it sent: the same text with the same values,
+// ids counted up. One script leaves out what only reads.
 func (b *jobBench) record(ctx context.Context) error {
 	if err := b.seed(ctx); err != nil {
 		return err
@@ -268,20 +275,22 @@ func (b *jobBench) record(ctx context.Context) error {
 		return err
 	}
 	b.trips = len(t.sent) - t.saved
-	lines := []string{`\set n :n + 1`, fmt.Sprintf(`\set job :client_id * %d + :n`, clientStride)}
+	all := []string{`\set n :n + 1`, fmt.Sprintf(`\set job :client_id * %d + :n`, clientStride)}
+	lines := slices.Clone(all)
 	b.variables = []string{"-D", "n=0"}
 	for i, s := range t.sent {
-		if strings.HasPrefix(s.sql, "select") {
-			continue
-		}
-		b.writes++
 		text := placeholder.ReplaceAllStringFunc(s.sql, func(p string) string {
 			n, _ := strconv.Atoi(p[1:])
 			return b.operand(fmt.Sprintf("v%d_%d", i, n), s.args[n-1], id)
 		})
-		lines = append(lines, strings.ReplaceAll(text, "\n", " ")+";")
+		line := strings.ReplaceAll(text, "\n", " ") + ";"
+		all = append(all, line)
+		if !strings.HasPrefix(s.sql, "select") {
+			b.writes++
+			lines = append(lines, line)
+		}
 	}
-	b.script = strings.Join(lines, "\n") + "\n"
+	b.writing, b.everything = strings.Join(lines, "\n")+"\n", strings.Join(all, "\n")+"\n"
 	return nil
 }
 
@@ -381,15 +390,19 @@ func (r *recorder) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQue
 func (r *recorder) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
 
 func (r jobsResult) print(w io.Writer) {
-	rows := [][]string{{"round", "store cycles/s", "pgbench cycles/s", "ratio"}}
+	rows := [][]string{{
+		"round", "store cycles/s", "pgbench cycles/s", "ratio", "pgbench that reads too", "ratio",
+	}}
 	for i, x := range r.Rounds {
-		rows = append(rows, []string{strconv.Itoa(i + 1), say(x.Ours), say(x.Raw), say(x.Ratio)})
+		rows = append(rows, []string{
+			strconv.Itoa(i + 1), say(x.Ours), say(x.Raw), say(x.Ratio), say(x.Reads), say(x.Ours / x.Reads),
+		})
 	}
-	rows = append(rows, []string{"median", say(r.Ours), say(r.Raw), say(r.Ratio)})
+	rows = append(rows, []string{"median", say(r.Ours), say(r.Raw), say(r.Ratio), "", say(r.Reads)})
 	table(w, rows)
 	_, _ = fmt.Fprintf(w, "\n%d connections, %d cycles a round, fsync on. "+
 		"A cycle is promote, report Finished and clear the outbox: 3 commits, 2 of which wait for the disk.\n"+
-		"Round trips of a cycle: %d, reads included; pgbench, which reads nothing: %d. "+
+		"Round trips of a cycle: %d, reads included; pgbench that reads nothing: %d. "+
 		"Client CPU of a cycle: %.0f us, pgbench's %.0f us.\nGoal: ratio >= %.2f.\n",
 		r.Clients, r.Cycles, r.Trips, r.Writes, r.OursCPU, r.RawCPU, budgetJobs)
 }

@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,25 +53,28 @@ func TestKilledAtEveryBoundary(t *testing.T) {
 	if os.Getenv("LITTORAL_FAULTS") == "all" {
 		stride = 1
 	}
-	var covered int
+	var covered atomic.Int64
 	t.Run("killed", func(t *testing.T) {
 		slots := make(chan struct{}, workers)
 		for k := 1; k <= total; k += stride {
-			covered++
 			t.Run(fmt.Sprintf("at boundary %d", k), func(t *testing.T) {
 				t.Parallel()
 				slots <- struct{}{}
 				defer func() { <-slots }()
 				w := newWorld(t, k)
 				w.chain(func(string) {})
-				require.Equal(t, 1, w.deaths, "the process was to die once")
+				if w.deaths == 0 { // this run took a statement less, such as a repeat after a lost race
+					require.Less(t, w.passed(), k, "the process was to die once")
+				} else {
+					covered.Add(1)
+				}
 				same(t, want, w.dump(), "the fault changed the state")
 				w.repeatAll()
 				same(t, want, w.dump(), "delivering everything again changed the state")
 			})
 		}
 	})
-	fmt.Printf("fault sweep: %d of %d boundaries covered\n", covered, total)
+	fmt.Printf("fault sweep: %d of %d boundaries covered\n", covered.Load(), total)
 }
 
 func TestBrokerAwayForFiveMinutes(t *testing.T) {

@@ -4,7 +4,6 @@ package groupcreate
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/auth"
@@ -23,18 +22,14 @@ var Spec = function.Spec{
 
 // Function is the operation with its settings and store.
 type Function struct {
-	db     *store.DB
-	config config
-}
-
-type config struct {
-	LostAfter time.Duration `envconfig:"LOST_TELEMETRY_AFTER" default:"5m"` // where the descriptor does not say
+	db       *store.DB
+	settings application.Settings
 }
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
 	f := &Function{db: env.DB}
-	return f, env.Config(&f.config)
+	return f, env.Config(&f.settings)
 }
 
 // Handle answers 201 with the JobGroup at once; its components are placed by the reaction to the event.
@@ -51,7 +46,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	var fresh bool
 	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
 		app, fresh, err = application.Submit(ctx, tx, application.Submission{
-			Document: document, Caller: auth.From(ctx).Subject, IdempotencyKey: key, LostAfter: f.config.LostAfter,
+			Document: document, Caller: auth.From(ctx).Subject, IdempotencyKey: key, LostAfter: f.settings.LostAfter,
 		})
 		return err
 	})

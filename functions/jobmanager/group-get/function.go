@@ -24,13 +24,5 @@ func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, n
 
 // Handle answers the JobGroup.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	id, err := function.PathID(r, "group_uuid")
-	if err != nil {
-		return err
-	}
-	app, err := application.Get(r.Context(), f.db, id)
-	if err != nil {
-		return err
-	}
-	return function.WriteJSON(w, http.StatusOK, app)
+	return function.Show(w, r, f.db, "group_uuid", application.Get)
 }

@@ -2,7 +2,6 @@
 package groupstop
 
 import (
-	"context"
 	"net/http"
 
 	"github.com/littoral-project/littoral/shared/application"
@@ -27,17 +26,5 @@ func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, n
 
 // Handle answers the JobGroup as it is after the request; asking twice changes nothing more.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	id, err := function.PathID(r, "group_uuid")
-	if err != nil {
-		return err
-	}
-	var app *application.Application
-	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		app, err = application.Stop(ctx, tx, id)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return function.WriteJSON(w, http.StatusOK, app)
+	return function.Change(w, r, f.db, "group_uuid", application.Stop)
 }

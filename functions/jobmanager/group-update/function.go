@@ -4,7 +4,6 @@ package groupupdate
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/auth"
@@ -22,18 +21,14 @@ var Spec = function.Spec{
 
 // Function is the operation with its settings and store.
 type Function struct {
-	db     *store.DB
-	config config
-}
-
-type config struct {
-	LostAfter time.Duration `envconfig:"LOST_TELEMETRY_AFTER" default:"5m"` // where the descriptor does not say
+	db       *store.DB
+	settings application.Settings
 }
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
 	f := &Function{db: env.DB}
-	return f, env.Config(&f.config)
+	return f, env.Config(&f.settings)
 }
 
 // Handle takes a descriptor, of the application in the path, in the query (?id=) or else the only one of its name; or a
@@ -57,7 +52,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	}
 	var app *application.Application
 	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		app, err = application.Put(ctx, tx, id, body, f.config.LostAfter)
+		app, err = application.Put(ctx, tx, id, body, f.settings.LostAfter)
 		return err
 	})
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/google/uuid"
+
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
@@ -25,13 +27,7 @@ func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, n
 
 // Handle answers the number of jobs that are gone, as the contract has it: 1.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	id, err := function.PathID(r, "job_uuid")
-	if err != nil {
-		return err
-	}
-	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error { return job.Remove(ctx, tx, id) })
-	if err != nil {
-		return err
-	}
-	return function.WriteJSON(w, http.StatusOK, 1)
+	return function.Change(w, r, f.db, "job_uuid", func(ctx context.Context, tx *store.Tx, id uuid.UUID) (int, error) {
+		return 1, job.Remove(ctx, tx, id)
+	})
 }

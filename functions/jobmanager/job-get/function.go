@@ -24,13 +24,5 @@ func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, n
 
 // Handle answers the job.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	id, err := function.PathID(r, "job_uuid")
-	if err != nil {
-		return err
-	}
-	j, err := job.Get(r.Context(), f.db, id)
-	if err != nil {
-		return err
-	}
-	return function.WriteJSON(w, http.StatusOK, j)
+	return function.Show(w, r, f.db, "job_uuid", job.Get)
 }

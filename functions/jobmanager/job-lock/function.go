@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -27,18 +26,14 @@ var Spec = function.Spec{
 
 // Function is the operation with its settings and store.
 type Function struct {
-	db     *store.DB
-	config config
-}
-
-type config struct {
-	Lease time.Duration `envconfig:"JOB_LEASE" default:"300s"` // how long an agent owns a job without a sign of life
+	db       *store.DB
+	settings job.Settings
 }
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
 	f := &Function{db: env.DB}
-	return f, env.Config(&f.config)
+	return f, env.Config(&f.settings)
 }
 
 // The states of the oldest contract (contracts/icos.md §1.8).
@@ -84,9 +79,9 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 func (f *Function) apply(ctx context.Context, tx *store.Tx, id uuid.UUID, state int, agent string) error {
 	switch state {
 	case lock:
-		return job.Take(ctx, tx, id, agent, f.config.Lease)
+		return job.Take(ctx, tx, id, agent, f.settings.Lease)
 	case complete:
-		_, err := application.Report(ctx, tx, job.Report{ID: id, OwnerID: agent, State: job.Finished}, f.config.Lease)
+		_, err := application.Report(ctx, tx, job.Report{ID: id, OwnerID: agent, State: job.Finished}, f.settings.Lease)
 		return err
 	case unlock:
 		return job.Release(ctx, tx, id, agent)

@@ -4,7 +4,6 @@ package jobpromote
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
@@ -21,18 +20,14 @@ var Spec = function.Spec{
 
 // Function is the operation with its settings and store.
 type Function struct {
-	db     *store.DB
-	config config
-}
-
-type config struct {
-	Lease time.Duration `envconfig:"JOB_LEASE" default:"300s"` // how long an agent owns a job without a sign of life
+	db       *store.DB
+	settings job.Settings
 }
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
 	f := &Function{db: env.DB}
-	return f, env.Config(&f.config)
+	return f, env.Config(&f.settings)
 }
 
 type request struct {
@@ -58,7 +53,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		return job.Take(ctx, tx, id, in.OwnerID, f.config.Lease)
+		return job.Take(ctx, tx, id, in.OwnerID, f.settings.Lease)
 	})
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ package jobupdate
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -26,18 +25,14 @@ var Spec = function.Spec{
 
 // Function is the operation with its settings and store.
 type Function struct {
-	db     *store.DB
-	config config
-}
-
-type config struct {
-	Lease time.Duration `envconfig:"JOB_LEASE" default:"300s"` // how long an agent owns a job without a sign of life
+	db       *store.DB
+	settings job.Settings
 }
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
 	f := &Function{db: env.DB}
-	return f, env.Config(&f.config)
+	return f, env.Config(&f.settings)
 }
 
 // Handle takes the job as the agent knows it, with its new state and resource, and answers the job as it is then. A
@@ -70,7 +65,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	var j *job.Job
 	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
 		var err error
-		j, err = application.Report(ctx, tx, report, f.config.Lease)
+		j, err = application.Report(ctx, tx, report, f.settings.Lease)
 		return err
 	})
 	if err != nil {

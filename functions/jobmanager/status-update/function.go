@@ -4,7 +4,6 @@ package statusupdate
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -30,18 +29,14 @@ var Spec = function.Spec{
 
 // Function is the operation with its settings and store.
 type Function struct {
-	db     *store.DB
-	config config
-}
-
-type config struct {
-	Lease time.Duration `envconfig:"JOB_LEASE" default:"300s"` // how long an agent owns a job without a sign of life
+	db       *store.DB
+	settings job.Settings
 }
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
 	f := &Function{db: env.DB}
-	return f, env.Config(&f.config)
+	return f, env.Config(&f.settings)
 }
 
 // Handle takes a Resource that names the copy it is about by epoch, owner_id or resource_uuid, and answers the resource
@@ -73,7 +68,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	var seen []job.Resource
 	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
 		var err error
-		seen, err = application.Observe(ctx, tx, in, f.config.Lease)
+		seen, err = application.Observe(ctx, tx, in, f.settings.Lease)
 		return err
 	})
 	if err != nil {

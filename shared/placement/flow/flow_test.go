@@ -170,8 +170,13 @@ func TestSolve_warmEqualsCold(t *testing.T) {
 					p := k.draw(r)
 					warm := NewSolver(p)
 					warm.Partial = seed%3 == 0
+					keep := &Solution{}
 					for range 8 {
-						sol, err := warm.Solve()
+						sol := keep
+						if seed%2 == 0 || r.IntN(8) == 0 {
+							sol = &Solution{}
+						}
+						err := warm.SolveInto(sol)
 						prove(t, p, warm.Partial, sol, err)
 						cold := NewSolver(p)
 						cold.Partial = warm.Partial
@@ -482,8 +487,8 @@ func TestVerify_wrongAnswers(t *testing.T) {
 		"dear way taken":         func(s *Solution) { s.flow[0]--; s.flow[2]--; s.flow[1]++; s.Cost += 2 },
 		"cost wrong":             func(s *Solution) { s.Cost-- },
 		"sent wrong":             func(s *Solution) { s.Sent++ },
-		"price wrong":            func(s *Solution) { s.potential[2] += 10 },
-		"price at the edge":      func(s *Solution) { s.potential[0] = math.MaxInt64 },
+		"price wrong":            func(s *Solution) { s.offset[2] += 10 },
+		"price at the edge":      func(s *Solution) { s.offset[0] = math.MaxInt64 },
 		"another problem's":      func(s *Solution) { s.flow = s.flow[:2] },
 		"units left, unexpected": func(s *Solution) { s.Partial = true },
 	}

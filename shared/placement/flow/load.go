@@ -59,54 +59,9 @@ func (s *Solver) load() error {
 		s.rethread()
 	}
 	s.at = min(s.at, len(s.arcs))
+	s.bearing.built = false
 	s.loaded, s.shape, s.recosted = true, s.problem.shape, len(s.problem.recosted)
 	return nil
-}
-
-// recost takes over the costs that have changed since load and tells whether that is all there is to do.
-func (s *Solver) recost() bool {
-	p := s.problem
-	if !s.loaded || s.shape != p.shape || s.partial != s.Partial {
-		return false
-	}
-	for _, id := range p.recosted[s.recosted:] {
-		if magnitude(p.arcs[id].cost) > s.most {
-			return false
-		}
-	}
-	if len(p.recosted) == s.recosted {
-		return true
-	}
-	if s.fixes && s.loadFixed() != nil {
-		return false
-	}
-	bent := false
-	for _, id := range p.recosted[s.recosted:] {
-		l := s.slotOf[id]
-		if j := jointOf(l); j >= 0 {
-			s.joined[j].cost, bent = p.arcs[id].cost, true
-		} else if l >= 0 {
-			s.setCost(l)
-		}
-	}
-	if bent {
-		s.offsets()
-		for l, bent := range s.bent {
-			if bent {
-				s.setCost(int32(l))
-			}
-		}
-	}
-	s.recosted = len(p.recosted)
-	return true
-}
-
-// setCost takes the cost of a slot from its arcs.
-func (s *Solver) setCost(l int32) {
-	s.arcs[l].cost = s.slotCost(s.ids[l])
-	if s.turned[l] {
-		s.arcs[l].cost = -s.arcs[l].cost
-	}
 }
 
 // save writes the basis by the numbers of the problem as it was at the last load. O(nodes + arcs).

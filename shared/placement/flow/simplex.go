@@ -97,6 +97,9 @@ func (s *Solver) pivot(e int32) error {
 	}
 
 	if delta > 0 {
+		if s.ledger.kept {
+			s.ledger.touch(s, e, join)
+		}
 		for u := a.tail; u != join; u = nodes[u].parent {
 			nodes[u].down -= delta
 			nodes[u].up += delta

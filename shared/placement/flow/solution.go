@@ -16,10 +16,16 @@ type Solution struct {
 	Pivots  int64
 	Partial bool
 
-	penalty   int64 // price of a unit that the partial mode did not send
-	flow      []int64
-	potential []int64
-	unmet     []int64
+	penalty int64   // price of a unit that the partial mode did not send
+	flow    []int64 // by ArcID
+	unmet   []int64 // by node
+
+	// The potential of a node is that of a node of the network plus a constant: what one solve changes is little then.
+	base   []int64 // by node of the network
+	rep    []int32 // by node: the one of the network, negative for none
+	offset []int64 // by node
+
+	writes int // grows with each change, so that a solver knows whether what it wrote still stands
 }
 
 // Flow returns the units on the arc, 0 for one the problem did not have.
@@ -28,7 +34,19 @@ func (s *Solution) Flow(id ArcID) int64 { return at(s.flow, int(id)) }
 // Potential returns the price of a unit at the node, up to a constant that is the same for all nodes connected to it:
 // an arc whose cost plus Potential(from) is less than Potential(to) is full, one where it is more is at its lower
 // bound.
-func (s *Solution) Potential(node int) int64 { return at(s.potential, node) }
+func (s *Solution) Potential(node int) int64 {
+	if node < 0 || node >= len(s.rep) {
+		return 0
+	}
+	return s.potential(int32(node))
+}
+
+func (s *Solution) potential(v int32) int64 {
+	if rep := s.rep[v]; rep >= 0 {
+		return s.base[rep] + s.offset[v]
+	}
+	return s.offset[v]
+}
 
 // Unmet returns the units of the node's supply (> 0) or demand (< 0) that the partial mode left.
 func (s *Solution) Unmet(node int) int64 { return at(s.unmet, node) }
@@ -46,7 +64,7 @@ func at(a []int64, i int) int64 {
 // reduced cost at its upper bound. In the partial mode the supply left at a node is one more arc, to or from a node of
 // potential 0.
 func (s *Solution) Verify(p *Problem) error {
-	if len(s.flow) != len(p.arcs) || len(s.potential) != len(p.supply) || s.Partial && len(s.unmet) != len(p.supply) {
+	if len(s.flow) != len(p.arcs) || len(s.rep) != len(p.supply) || s.Partial && len(s.unmet) != len(p.supply) {
 		return unproved("the problem has other nodes or arcs")
 	}
 	if s.Partial {
@@ -58,7 +76,7 @@ func (s *Solution) Verify(p *Problem) error {
 	for v, units := range p.supply {
 		balance[v].add(units)
 		if s.Partial {
-			if err := s.verifyUnmet(v, units); err != nil {
+			if err := s.verifyUnmet(int32(v), units); err != nil {
 				return err
 			}
 			balance[v].sub(s.unmet[v])
@@ -77,8 +95,8 @@ func (s *Solution) Verify(p *Problem) error {
 		balance[a.to].add(f)
 		var reduced wide
 		reduced.add(a.cost)
-		reduced.add(s.potential[a.from])
-		reduced.sub(s.potential[a.to])
+		reduced.add(s.potential(a.from))
+		reduced.sub(s.potential(a.to))
 		if sign := reduced.sign(); sign > 0 && f != a.lower || sign < 0 && (f != a.upper || f == Inf) {
 			return unproved("arc %d carries %d, between bounds %d to %d, against its price", id, f, a.lower, a.upper)
 		}
@@ -110,14 +128,14 @@ func (s *Solution) verifyPenalty(p *Problem) error {
 }
 
 // verifyUnmet checks what is left at one node against its price.
-func (s *Solution) verifyUnmet(v int, units int64) error {
+func (s *Solution) verifyUnmet(v int32, units int64) error {
 	left := s.unmet[v]
 	var reduced wide
 	reduced.add(s.penalty)
 	if units > 0 {
-		reduced.add(s.potential[v])
+		reduced.add(s.potential(v))
 	} else {
-		reduced.sub(s.potential[v])
+		reduced.sub(s.potential(v))
 	}
 	sign := reduced.sign()
 	if left < min(units, 0) || left > max(units, 0) || sign > 0 && left != 0 || sign < 0 && left != units {
@@ -209,6 +227,14 @@ func (w *wide) sub(x int64) {
 	w.lo, borrow = bits.Sub64(w.lo, uint64(x), 0)
 	w.hi, _ = bits.Sub64(w.hi, uint64(x>>63), borrow)
 }
+
+func (w *wide) addWide(x wide) {
+	var carry uint64
+	w.lo, carry = bits.Add64(w.lo, x.lo, 0)
+	w.hi, _ = bits.Add64(w.hi, x.hi, carry)
+}
+
+func (w *wide) subWide(x wide) { w.addWide(x.negated()) }
 
 // addProduct adds x times y, and returns false if that is beyond 2^96.
 func (w *wide) addProduct(x, y int64) bool {

@@ -2,7 +2,6 @@ package flow
 
 import (
 	"errors"
-	"fmt"
 	"math"
 )
 
@@ -72,7 +71,10 @@ type Solver struct {
 	first, sibling []int32 // for rethread and loadNodes
 	sides          []side  // for loadNodes
 	state          []uint8 // for order
-	flow, through  []int64 // for solution, by slot and by node of the problem
+	through        []int64 // for writing a solution, by node of the problem
+	bends          []int32 // for recost
+	bearing        bearing
+	ledger         ledger
 }
 
 // NewSolver returns a solver for p, which may be edited between the calls of Solve.
@@ -91,7 +93,8 @@ func (s *Solver) Solve() (*Solution, error) {
 	return sol, nil
 }
 
-// SolveInto is Solve with the memory of an earlier solution, which it replaces; after an error sol is of no use.
+// SolveInto is Solve with the memory of an earlier solution, which it replaces; after an error sol is of no use. Where
+// sol is the last that the solver wrote and only costs were edited since, it writes only what differs.
 func (s *Solver) SolveInto(sol *Solution) error {
 	if s.problem.err != nil {
 		return s.problem.err
@@ -108,7 +111,9 @@ func (s *Solver) SolveInto(sol *Solution) error {
 
 func (s *Solver) solve(sol *Solution) error {
 	warm := s.warm || s.loaded
+	s.ledger.open(sol)
 	if !s.recost() {
+		s.ledger.close()
 		if err := s.load(); err != nil {
 			s.Reset()
 			return err
@@ -131,9 +136,10 @@ func (s *Solver) solve(sol *Solution) error {
 		err = s.endlessLoop()
 	}
 	if err != nil {
+		s.ledger.close()
 		return err
 	}
-	return s.solution(sol)
+	return s.write(sol)
 }
 
 // artificialFlow tells whether an artificial arc carries anything: the supplies and bounds are not all met.
@@ -181,111 +187,4 @@ func (s *Solver) endlessLoop() error {
 		}
 	}
 	return nil
-}
-
-// solution reads flow and potentials off the basis. O(nodes + arcs).
-func (s *Solver) solution(sol *Solution) error {
-	p := s.problem
-	sol.Pivots, sol.Partial, sol.Sent, sol.penalty = s.pivots, s.partial, s.supply, s.penalty
-	sol.flow = append(sol.flow[:0], s.lower...)
-	sol.potential = zeros(sol.potential, len(p.supply))
-	sol.unmet = sol.unmet[:0]
-	if s.partial {
-		sol.unmet = zeros(sol.unmet, len(p.supply))
-	}
-	s.readPotentials(sol)
-
-	// What goes through a node counts on the arc that a fan or funnel left out.
-	through := zeros(s.through, len(p.supply))
-	s.through = through
-	cost, fits := s.fixed, true
-	carry := func(id ArcID, units, price int64, bent bool) {
-		fits = put(&sol.flow[id], units) && fits
-		fits = cost.addProduct(units, price) && fits
-		if a := &p.arcs[id]; bent {
-			if s.core[a.from] == fan {
-				fits = put(&through[a.from], units) && fits
-			}
-			if s.core[a.to] == funnel {
-				fits = put(&through[a.to], units) && fits
-			}
-		}
-	}
-	for l, units := range s.slotFlow() {
-		switch id := s.ids[l]; {
-		case units == 0:
-		case id >= 0 && s.turned[l]:
-			carry(id, units, -s.arcs[l].cost, s.bent[l])
-		case id >= 0:
-			carry(id, units, s.arcs[l].cost, s.bent[l])
-		case p.supply[slackNode(id)] < 0:
-			sol.unmet[slackNode(id)] = -units
-		default:
-			sol.unmet[slackNode(id)] = units
-			sol.Sent -= units
-		}
-	}
-	for _, id := range s.loops {
-		if price := s.slotCost(id); price < 0 {
-			carry(id, p.arcs[id].width(), price, p.arcs[id].from != p.arcs[id].to)
-		}
-	}
-	for i := len(s.joined) - 1; i >= 0; i-- {
-		j := &s.joined[i]
-		units := through[j.v]
-		if units == 0 {
-			continue
-		}
-		fits = put(&sol.flow[j.via], units) && fits
-		if s.core[j.beyond] < 0 {
-			fits = put(&through[j.beyond], units) && fits
-		}
-	}
-	if !fits {
-		return fmt.Errorf("%w: flow or cost on an arc", ErrOverflow)
-	}
-	if sol.Cost, fits = cost.int64(); !fits {
-		return fmt.Errorf("%w: total cost", ErrOverflow)
-	}
-	return nil
-}
-
-// readPotentials takes them off the tree, the root being 0, and adds the fans and funnels.
-func (s *Solver) readPotentials(sol *Solution) {
-	zero := s.pi[s.root]
-	for v, owner := range s.ownerOf {
-		sol.potential[owner] = s.pi[v] - zero
-	}
-	for i := range s.joined {
-		j := &s.joined[i]
-		sol.potential[j.v] = s.pi[j.end] - zero + j.sign*s.offset[j.v]
-	}
-}
-
-// slotFlow returns what each slot carries above its lower bound.
-func (s *Solver) slotFlow() []int64 {
-	flow := resize(s.flow, len(s.arcs))
-	for l, turned := range s.turned {
-		flow[l] = 0
-		if turned {
-			flow[l] = s.caps[l]
-		}
-	}
-	for v := range s.nodes[:s.root] {
-		if n := &s.nodes[v]; n.arc >= 0 {
-			flow[n.arc] = n.up
-			if s.forwards(n.arc, int32(v)) {
-				flow[n.arc] = n.down
-			}
-		}
-	}
-	s.flow = flow
-	return flow
-}
-
-// put adds units, none negative, to a flow, and tells whether the sum fits into 64 bits.
-func put(flow *int64, units int64) bool {
-	before := *flow
-	*flow += units
-	return *flow >= before
 }

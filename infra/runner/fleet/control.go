@@ -54,6 +54,9 @@ func (f *Fleet) setCut(cluster string, cut bool) error {
 //	ram              memory as a Kubernetes quantity
 //	device:PATH      available, busy or detached
 //	label:KEY        text; empty takes the label off
+//	telemetry        node: it tells only of itself, not of what runs there; none: it tells nothing. Its agent works on
+//	compss:TASK      COMPSs tasks of that signature that wait at each component there: 40, or 40@60 for 60 s each
+//	event:NAME       security events of that name counted in each container there: 3, or 3@critical
 func (f *Fleet) Set(node string, values map[string]string) error {
 	c, n, err := f.findNode(node)
 	if err != nil {
@@ -80,7 +83,7 @@ func (f *Fleet) Set(node string, values map[string]string) error {
 	})
 }
 
-const knownSettings = "cpu, mem, sca, energy, cores, ram, device:PATH, label:KEY"
+const knownSettings = "cpu, mem, sca, energy, cores, ram, device:PATH, label:KEY, telemetry, compss:TASK, event:NAME"
 
 // setting reads one setting; fault says what is wrong with it.
 func setting(key, value string) (change func(*nodeState), fault string) {
@@ -90,6 +93,10 @@ func setting(key, value string) (change func(*nodeState), fault string) {
 		return deviceSetting(of, value)
 	case kind == "label" && of != "":
 		return labelSetting(of, value)
+	case kind == "compss" && of != "":
+		return named(of, value, parseQueue, func(s *nodeState) *map[string]queue { return &s.Queues })
+	case kind == "event" && of != "":
+		return named(of, value, parseSighting, func(s *nodeState) *map[string]sighting { return &s.Events })
 	case key == "cpu":
 		return bounded(value, 1, func(s *nodeState, v *float64) { s.CPU = v })
 	case key == "mem":
@@ -102,6 +109,8 @@ func setting(key, value string) (change func(*nodeState), fault string) {
 		return coresSetting(value)
 	case key == "ram":
 		return ramSetting(value)
+	case key == "telemetry":
+		return telemetrySetting(value)
 	}
 	return nil, "is not known; known are " + knownSettings
 }

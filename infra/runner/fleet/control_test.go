@@ -140,6 +140,21 @@ func TestControl(t *testing.T) {
 		"a device that is in no known state": {
 			"POST", "/fleet/set", "operator", `{"node":"edge-1","set":{"device:a/b":"lost"}}`, 422, "busy",
 		},
+		"telemetry that nobody knows": {
+			"POST", "/fleet/set", "operator", `{"node":"edge-1","set":{"telemetry":"all"}}`, 422, "node, none",
+		},
+		"waiting tasks that are no number": {
+			"POST", "/fleet/set", "operator", `{"node":"edge-1","set":{"compss:sort":"many"}}`, 422, `"path":"set.compss:sort"`,
+		},
+		"tasks that take a time that is none": {
+			"POST", "/fleet/set", "operator", `{"node":"edge-1","set":{"compss:sort":"4@NaN"}}`, 422, "40@60",
+		},
+		"fewer events than none": {
+			"POST", "/fleet/set", "operator", `{"node":"edge-1","set":{"event:exec":"-1"}}`, 422, "3@critical",
+		},
+		"events without a name": {
+			"POST", "/fleet/set", "operator", `{"node":"edge-1","set":{"event:":"1"}}`, 422, "event:NAME",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -184,6 +199,7 @@ func TestSet(t *testing.T) {
 	require.NoError(t, f.Set("edge-1", map[string]string{
 		"cpu": "0.95", "mem": "0.8", "sca": "30", "energy": "12.5", "cores": "6", "ram": "16Gi",
 		"device:squat.ai/video": "detached", "device:squat.ai/gpu": "available", "label:color": "", "label:tier": "gold",
+		"compss:sort": "40", "compss:merge": "2.5@0.25", "event:exec": "3@critical", "event:open": "0",
 	}))
 	n := node()
 	require.InDelta(t, 0.95, n.CPU, 0.001)
@@ -194,10 +210,13 @@ func TestSet(t *testing.T) {
 	require.Equal(t, int64(16<<30), n.RAM)
 	require.Equal(t, map[string]string{"squat.ai/video": "detached", "squat.ai/gpu": "available"}, n.Devices)
 	require.Equal(t, map[string]string{"shape": "circle", "zone": "north", "tier": "gold"}, n.Labels)
+	require.Equal(t, map[string]string{"sort": "40@60", "merge": "2.5@0.25"}, n.Compss)
+	require.Equal(t, map[string]string{"exec": "3@critical", "open": "0@high"}, n.Events)
 
 	require.NoError(t, f.Set("edge-1", map[string]string{
 		"cpu": "", "mem": "", "sca": "", "energy": "", "cores": "", "ram": "",
 		"device:squat.ai/video": "", "device:squat.ai/gpu": "", "label:color": "green", "label:tier": "",
+		"compss:sort": "", "compss:merge": "", "event:exec": "", "event:open": "",
 	}))
 	require.Equal(t, before, node(), "an empty value goes back to the file's")
 }

@@ -47,18 +47,31 @@ func (f *Fleet) measure(now time.Time) map[string]map[string]prometheus.Sample {
 		}
 		pods := f.schedule(c).pods
 		r := &recorder{now: now, samples: map[string]prometheus.Sample{}, fleet: f, cluster: c}
-		r.agent(awake[0])
 		for _, n := range c.Nodes {
 			r.clusterView(n)
 		}
+		agent := false
 		for _, n := range awake {
+			at := f.state.Nodes[c.Name+"/"+n.Name]
+			r.clusterPods(n, pods[n.Name])
+			if at.Telemetry == tellsNothing {
+				continue
+			}
+			if !agent {
+				r.agent(n)
+				agent = true
+			}
 			s := f.settings(c, n)
 			l := s.usage(n, pods[n.Name])
 			r.identity(n, s)
 			r.security(n, s)
-			r.readings(n, s, l, f.state.Nodes[c.Name+"/"+n.Name].Meter.at(now, l))
+			r.readings(n, s, l, at.Meter.at(now, l))
 			r.network(n)
-			r.pods(n, pods[n.Name], l)
+			if at.Telemetry == "" {
+				r.pods(n, pods[n.Name], l)
+				r.runtime(n, pods[n.Name], at.Queues)
+				r.intrusions(n, pods[n.Name], at.Events)
+			}
 		}
 		all[c.Name] = r.samples
 	}

@@ -55,6 +55,7 @@ const (
 	controllerLabels = "icos_controller_id"
 	clusterLabels    = controllerLabels + " icos_agent_id icos_cluster_id"
 	hostLabels       = clusterLabels + " icos_host_id icos_host_name"
+	workloadLabels   = hostLabels + " icos_app_name icos_app_instance icos_app_component"
 )
 
 // contract is shared/topology/METRICS.md: which labels each metric has at least.
@@ -91,6 +92,11 @@ var contract = map[string]string{
 	"container_memory_working_set_bytes":              clusterLabels,
 	"tlum_workload_info": hostLabels + " id name status icos_app_name icos_app_instance" +
 		" icos_app_component",
+	"compss_node_info":       workloadLabels + " property",
+	"compss_avgTime_ratio":   workloadLabels + " CoreSignature",
+	"compss_pendTasks_ratio": workloadLabels + " CoreSignature",
+	"tetragon_events_total": workloadLabels + " event_name severity command k8s_container_name k8s_pod_name" +
+		" k8s_namespace_name k8s_node_name",
 	// Read by older aggregators only.
 	"up": hostLabels, "tlum_info": hostLabels, "node_cpu_frequency_max_hertz": hostLabels + " cpu",
 	"node_memory_MemFree_bytes": hostLabels,
@@ -104,6 +110,9 @@ func TestEmit_everyMetricOfTheContractWithItsLabels(t *testing.T) {
 	m.put(typeCreate, "harbour", "quay-1", 1)
 	poll(t, f, "edge")
 	poll(t, f, "harbour")
+	for _, node := range []string{"edge-1", "quay-1"} {
+		require.NoError(t, f.Set(node, map[string]string{"compss:sort": "40", "event:exec": "3"}))
+	}
 	emit(t, f, c, time.Second)
 
 	seen := map[string]bool{}

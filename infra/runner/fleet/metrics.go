@@ -122,6 +122,21 @@ func (r *recorder) network(n *Node) {
 	r.add("node_network_address_info", 1, with(h, "address", n.IP, "netmask", n.Netmask, "scope", "global"))
 }
 
+// clusterPods is what the cluster says about the pods of a node; a Docker host knows its own only.
+func (r *recorder) clusterPods(n *Node, pods []pod) {
+	if n.docker() {
+		return
+	}
+	for _, p := range pods {
+		named := with(r.of(nil), "namespace", p.copy.Namespace, "pod", p.name, "uid", p.uid)
+		r.add("kube_pod_info", 1, with(named, "node", n.Name, "pod_ip", p.ip, "host_ip", n.IP))
+		r.add("kube_pod_status_phase", 1, with(named, "phase", "Running"))
+		for _, container := range p.containers {
+			r.add("kube_pod_container_info", 1, with(named, "container", container.Name))
+		}
+	}
+}
+
 // pods are what runs of jobs on a node, with what each container takes of the node's load.
 func (r *recorder) pods(n *Node, pods []pod, l load) {
 	c, h := r.of(nil), r.of(n)
@@ -138,11 +153,7 @@ func (r *recorder) pods(n *Node, pods []pod, l load) {
 			r.add("container_memory_working_set_bytes", bytes, with(h, "container_id", p.uid))
 			continue
 		}
-		named := with(c, "namespace", p.copy.Namespace, "pod", p.name, "uid", p.uid)
-		r.add("kube_pod_info", 1, with(named, "node", n.Name, "pod_ip", p.ip, "host_ip", n.IP))
-		r.add("kube_pod_status_phase", 1, with(named, "phase", "Running"))
 		for _, container := range p.containers {
-			r.add("kube_pod_container_info", 1, with(named, "container", container.Name))
 			used := with(c, "k8s_pod_uid", p.uid, "k8s_container_name", container.Name)
 			r.add("container_cpu_utilization_ratio", l.taken(container, r.now), used)
 			r.add("container_memory_working_set_bytes", container.memory(), used)

@@ -35,7 +35,12 @@ type nodeState struct {
 	RAM     *int64             `json:"ram,omitempty"`     // bytes
 	Devices map[string]string  `json:"devices,omitempty"` // state by path
 	Labels  map[string]*string `json:"labels,omitempty"`  // nil: taken off
-	Meter   meter              `json:"meter"`
+
+	Telemetry string              `json:"telemetry,omitempty"` // tellsNode, tellsNothing; empty: everything
+	Queues    map[string]queue    `json:"compss,omitempty"`    // by task signature
+	Events    map[string]sighting `json:"events,omitempty"`    // by name
+
+	Meter meter `json:"meter"`
 }
 
 // task is a job that an agent has taken, or is about to take, and has not reported the end of.

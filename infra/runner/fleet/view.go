@@ -36,6 +36,9 @@ type NodeView struct {
 	Watts   float64           `json:"energy"`
 	Devices map[string]string `json:"devices,omitempty"` // state by path
 	Labels  map[string]string `json:"labels,omitempty"`
+	Tells   string            `json:"telemetry,omitempty"` // node: only of itself, none: nothing
+	Compss  map[string]string `json:"compss,omitempty"`    // TASKS@SECONDS by task
+	Events  map[string]string `json:"events,omitempty"`    // COUNT@SEVERITY by name
 	Copies  []CopyView        `json:"copies,omitempty"`
 }
 
@@ -72,7 +75,9 @@ func (f *Fleet) viewNode(c *Cluster, n *Node) NodeView {
 	s, plan := f.settings(c, n), f.schedule(c)
 	l := s.usage(n, plan.pods[n.Name])
 	v := NodeView{
-		Name: n.Name, Engine: n.Engine, Arch: goArch(n.Arch), Drained: at.Drained, Silent: at.Drained || cluster.Cut,
+		Name: n.Name, Engine: n.Engine, Arch: goArch(n.Arch), Drained: at.Drained,
+		Silent: at.Drained || cluster.Cut || at.Telemetry == tellsNothing, Tells: at.Telemetry,
+		Compss: texts(at.Queues), Events: texts(at.Events),
 		Cores: s.cores, RAM: s.ram, CPU: l.mean, Memory: l.memory / float64(s.ram), Watts: l.base + l.slope*l.mean,
 		Labels: s.labels, Devices: map[string]string{},
 	}

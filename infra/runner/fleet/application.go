@@ -1,0 +1,163 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// What a node tells of: everything, only itself, or nothing.
+const (
+	tellsNode    = "node" // the exporter works, but sees no workloads
+	tellsNothing = "none"
+)
+
+// queue is COMPSs tasks of one signature that wait at each component on a node.
+type queue struct {
+	Tasks   float64 `json:"tasks"`
+	Seconds float64 `json:"seconds"` // that one takes on one computing unit
+}
+
+func (q queue) String() string { return formatNumber(q.Tasks) + "@" + formatNumber(q.Seconds) }
+
+// sighting is events of one name that Tetragon has counted in each container on a node.
+type sighting struct {
+	Count    float64 `json:"count"`
+	Severity string  `json:"severity"`
+}
+
+func (s sighting) String() string { return formatNumber(s.Count) + "@" + s.Severity }
+
+// What a setting leaves out.
+const (
+	usualSeconds  = 60
+	usualSeverity = "high"
+	mostCounted   = 1e9
+)
+
+// parseQueue reads TASKS or TASKS@SECONDS.
+func parseQueue(value string) (queue, string) {
+	tasks, seconds, _ := strings.Cut(value, "@")
+	q := queue{Seconds: usualSeconds}
+	var ok, also bool
+	q.Tasks, ok = counted(tasks)
+	also = seconds == ""
+	if !also {
+		q.Seconds, also = counted(seconds)
+	}
+	if !ok || !also {
+		return q, fmt.Sprintf("%q is not a number of waiting tasks such as 40, or 40@60 when each takes 60 seconds", value)
+	}
+	return q, ""
+}
+
+// parseSighting reads COUNT or COUNT@SEVERITY.
+func parseSighting(value string) (sighting, string) {
+	count, severity, _ := strings.Cut(value, "@")
+	s := sighting{Severity: cmp.Or(severity, usualSeverity)}
+	var ok bool
+	if s.Count, ok = counted(count); !ok || len(severity) > maxLabel || hasControl(severity) {
+		return s, fmt.Sprintf("%q is not a number of events such as 3, or 3@critical to say how bad they are", value)
+	}
+	return s, ""
+}
+
+func counted(text string) (float64, bool) {
+	v, err := strconv.ParseFloat(text, 64)
+	return v, err == nil && v >= 0 && v <= mostCounted // NaN is neither
+}
+
+// named reads a setting KIND:NAME, which an empty value takes away.
+func named[V any](
+	name, value string, parse func(string) (V, string), in func(*nodeState) *map[string]V,
+) (change func(*nodeState), fault string) {
+	if len(name) > maxLabel || hasControl(name) {
+		return nil, fmt.Sprintf("a name has at most %d bytes and no control characters", maxLabel)
+	}
+	if value == "" {
+		return func(s *nodeState) { delete(*in(s), name) }, ""
+	}
+	v, fault := parse(value)
+	if fault != "" {
+		return nil, fault
+	}
+	return func(s *nodeState) {
+		if m := in(s); *m == nil {
+			*m = map[string]V{}
+		}
+		(*in(s))[name] = v
+	}, ""
+}
+
+func telemetrySetting(value string) (change func(*nodeState), fault string) {
+	if value != "" && value != tellsNode && value != tellsNothing {
+		return nil, fmt.Sprintf("%q is not one of %s, %s", value, tellsNode, tellsNothing)
+	}
+	return func(s *nodeState) { s.Telemetry = value }, ""
+}
+
+// runtime is what the COMPSs runtime of each pod says: its tasks, when the node was told of any, and its units. The
+// pods of a component share the tasks, so that one more of them halves the time until all are done.
+func (r *recorder) runtime(n *Node, pods []pod, queues map[string]queue) {
+	if len(queues) == 0 {
+		return
+	}
+	shares := map[*Copy]float64{}
+	for _, p := range pods {
+		shares[p.copy]++
+	}
+	for _, p := range pods {
+		labels := r.ofPod(n, p)
+		r.add("compss_node_info", p.units(), with(labels, "property", "computing_units"))
+		for signature, q := range queues {
+			task := with(labels, "CoreSignature", signature)
+			r.add("compss_avgTime_ratio", 1000*q.Seconds, task)
+			r.add("compss_pendTasks_ratio", q.Tasks/shares[p.copy], task)
+		}
+	}
+}
+
+// units are the computing units of a COMPSs agent: the whole cores that its pod asks for.
+func (p pod) units() float64 {
+	var milli int64
+	for _, c := range p.containers {
+		milli += c.CPUMilli
+	}
+	return max(1, math.Floor(float64(milli)/1000))
+}
+
+// intrusions are the security events that Tetragon has counted. The command is what ends the culprit, for whoever
+// remedies by executing something in the container.
+func (r *recorder) intrusions(n *Node, pods []pod, seen map[string]sighting) {
+	for _, p := range pods {
+		for _, container := range p.containers {
+			labels := with(r.ofPod(n, p), "k8s_container_name", container.Name, "k8s_pod_name", p.name,
+				"k8s_namespace_name", p.copy.Namespace, "k8s_node_name", n.Name)
+			for name, s := range seen {
+				r.add("tetragon_events_total", s.Count,
+					with(labels, "event_name", name, "severity", s.Severity, "command", "pkill "+name))
+			}
+		}
+	}
+}
+
+// ofPod says whose a series of a pod's own is.
+func (r *recorder) ofPod(n *Node, p pod) set {
+	id := "k8s_pod_uid"
+	if n.docker() {
+		id = "container_id"
+	}
+	return with(r.of(n), id, p.uid, "icos_app_name", p.copy.Application, "icos_app_instance", p.copy.Instance,
+		"icos_app_component", p.copy.Component)
+}
+
+// texts shows settings as they are written.
+func texts[V fmt.Stringer](in map[string]V) map[string]string {
+	out := make(map[string]string, len(in))
+	for name, v := range in {
+		out[name] = v.String()
+	}
+	return out
+}

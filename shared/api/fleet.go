@@ -30,6 +30,9 @@ type FleetNode struct {
 	Watts   float64           `json:"energy"`
 	Devices map[string]string `json:"devices,omitempty"` // state by path
 	Labels  map[string]string `json:"labels,omitempty"`
+	Tells   string            `json:"telemetry,omitempty"` // node: only of itself, none: nothing
+	Compss  map[string]string `json:"compss,omitempty"`    // TASKS@SECONDS by task
+	Events  map[string]string `json:"events,omitempty"`    // COUNT@SEVERITY by name
 	Copies  []FleetCopy       `json:"copies,omitempty"`
 }
 

@@ -62,6 +62,8 @@ func fleetRow(c *api.FleetCluster, n *api.FleetNode, wide bool) []string {
 		state = "drained"
 	case n.Silent:
 		state = "silent"
+	case n.Tells != "":
+		state = "tells half"
 	}
 	var runs []string
 	for _, copied := range n.Copies {
@@ -96,7 +98,10 @@ func (c *fleetRestore) Run(s *session) error {
 // Help is what "fleet set --help" says further.
 func (fleetSet) Help() string {
 	return "Keys are cpu and mem (shares that others use, 0..1), sca (0..100), energy (watts), cores, ram (such as " +
-		"8Gi), device:PATH (available, busy, detached) and label:KEY. An empty value goes back to the fleet's file."
+		"8Gi), device:PATH (available, busy, detached), label:KEY, telemetry (node: it tells of itself only, none: it " +
+		"tells nothing), compss:TASK (COMPSs tasks that wait at each component, such as 40, or 40@60 for 60 s each) and " +
+		"event:NAME (security events in each container, such as 3, or 3@critical). An empty value goes back to the " +
+		"fleet's file."
 }
 
 type fleetSet struct {

@@ -59,7 +59,7 @@ func (s *Solver) load() error {
 		s.rethread()
 	}
 	s.at = min(s.at, len(s.arcs))
-	s.bearing.built = false
+	s.bearing.built, s.tilt = false, zeros(s.tilt, len(s.nodes))
 	s.loaded, s.shape, s.recosted = true, s.problem.shape, len(s.problem.recosted)
 	return nil
 }

@@ -88,8 +88,25 @@ func (s *Solver) setCost(l int32) {
 	if s.turned[l] {
 		cost = -cost
 	}
-	s.ledger.recost(s, l, cost-s.arcs[l].cost)
+	more := cost - s.arcs[l].cost
+	s.ledger.recost(s, l, more)
 	s.arcs[l].cost = cost
+	switch a := &s.arcs[l]; l { // a tree arc moves the potentials of all beyond it
+	case s.nodes[a.tail].arc:
+		s.tilt[a.tail] -= more
+	case s.nodes[a.head].arc:
+		s.tilt[a.head] += more
+	}
+}
+
+// tiltPotentials brings the potentials up to date after setCost. O(nodes of the network).
+func (s *Solver) tiltPotentials() {
+	tilt := s.tilt
+	for v := s.next[s.root]; v != s.root; v = s.next[v] {
+		tilt[v] += tilt[s.nodes[v].parent]
+		s.pi[v] += tilt[v]
+	}
+	clear(tilt)
 }
 
 // bearing tells what lies on each fan and funnel: the slots that begin or end there, and other fans and funnels.

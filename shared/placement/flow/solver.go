@@ -73,6 +73,7 @@ type Solver struct {
 	state          []uint8 // for order
 	through        []int64 // for writing a solution, by node of the problem
 	bends          []int32 // for recost
+	tilt           []int64 // by node: what recost adds to its potential and to those below it; all 0 between solves
 	bearing        bearing
 	ledger         ledger
 }
@@ -112,14 +113,16 @@ func (s *Solver) SolveInto(sol *Solution) error {
 func (s *Solver) solve(sol *Solution) error {
 	warm := s.warm || s.loaded
 	s.ledger.open(sol)
-	if !s.recost() {
+	if s.recost() {
+		s.tiltPotentials()
+	} else {
 		s.ledger.close()
 		if err := s.load(); err != nil {
 			s.Reset()
 			return err
 		}
+		s.potentials()
 	}
-	s.potentials()
 	s.block = max(minBlock, int(math.Sqrt(float64(len(s.arcs)))))
 	if warm {
 		s.block *= warmBlocks

@@ -22,6 +22,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/observe"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -55,9 +56,16 @@ func run(ctx context.Context, entry function.Entry) error {
 	if err := envconfig.Process("", &c); err != nil {
 		return fmt.Errorf("settings: %w", err)
 	}
-	log := slog.New(slog.NewJSONHandler(os.Stdout, &slog.HandlerOptions{Level: c.LogLevel})).With("revision", os.Getenv("K_REVISION"))
+	log := slog.New(observe.LogHandler(slog.NewJSONHandler(os.Stdout, &slog.HandlerOptions{Level: c.LogLevel}))).
+		With("revision", os.Getenv("K_REVISION"))
 	slog.SetDefault(log)
-	env, err := NewEnv(ctx, entry.Name, c, log)
+	exporter := exporter(log)
+	defer func() {
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+		defer cancel()
+		exporter.Shutdown(last)
+	}()
+	env, err := NewEnv(ctx, entry.Name, c, log, exporter.Recorder(entry.Name))
 	if err != nil {
 		return err
 	}
@@ -73,15 +81,29 @@ func run(ctx context.Context, entry function.Entry) error {
 	return Serve(ctx, listener, handler, quiet)
 }
 
-// NewEnv makes what a function is given, without dialling anyone.
-func NewEnv(ctx context.Context, name string, c Config, log *slog.Logger) (*function.Env, error) {
-	client := &http.Client{Timeout: outbound}
+// farewell bounds the last push of telemetry, which ends within the grace that a Service gives its shortest calls.
+const farewell = 2 * time.Second
+
+// exporter makes what tells a collector; settings that are not understood cost telemetry and no more.
+func exporter(log *slog.Logger) *observe.Exporter {
+	c, err := observe.FromEnv(os.Getenv)
+	if err != nil {
+		log.Warn("settings of telemetry", "error", err.Error())
+	}
+	return observe.New(c, &http.Client{Timeout: c.Timeout}, log)
+}
+
+// NewEnv makes what a function is given, without dialling anyone; its calls are told to recorder, which may be nil.
+func NewEnv(
+	ctx context.Context, name string, c Config, log *slog.Logger, recorder *observe.Recorder,
+) (*function.Env, error) {
+	client := &http.Client{Timeout: outbound, Transport: recorder.Transport(http.DefaultTransport)}
 	db, err := store.Open(ctx, c.Store, events.HTTPPublisher{URL: c.Broker, Client: client}, nil)
 	if err != nil {
 		return nil, err
 	}
 	return &function.Env{
-		Name: name, DB: db, HTTP: client, Log: log,
+		Name: name, DB: db, HTTP: client, Log: log, Observe: recorder,
 		Auth: auth.NewVerifier(c.Auth, client), EventKey: c.Store.EventKey,
 	}, nil
 }

@@ -15,9 +15,10 @@ import (
 	"github.com/littoral-project/littoral/shared/trace"
 )
 
-// Extensions that every event of ours carries.
+// Extensions that events of ours carry.
 const (
 	ExtTraceParent = "traceparent"
+	ExtTraceState  = "tracestate" // where there is one
 	ExtSignature   = "littoralsig"
 )
 
@@ -34,6 +35,9 @@ func New(ctx context.Context, source, typ, subject string, data any) (cloudevent
 	e.SetTime(time.Now().UTC())
 	if parent := trace.Parent(ctx); parent != "" {
 		e.SetExtension(ExtTraceParent, parent)
+	}
+	if state := trace.State(ctx); state != "" {
+		e.SetExtension(ExtTraceState, state)
 	}
 	if a, ok := data.(attributed); ok {
 		for k, v := range a.Attributes() {
@@ -60,6 +64,12 @@ func Data[T any](e cloudevents.Event) (T, error) {
 // TraceParent returns the traceparent the event carries, "" when none.
 func TraceParent(e cloudevents.Event) string {
 	s, _ := e.Extensions()[ExtTraceParent].(string)
+	return s
+}
+
+// TraceState returns the tracestate the event carries, "" when none.
+func TraceState(e cloudevents.Event) string {
+	s, _ := e.Extensions()[ExtTraceState].(string)
 	return s
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/kelseyhightower/envconfig"
 
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/observe"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -95,6 +96,8 @@ type Env struct {
 	Auth *auth.Verifier
 	HTTP *http.Client
 	Log  *slog.Logger
+
+	Observe *observe.Recorder // tells a collector what happens; nil where there is none
 
 	EventKey string // checks the signature of delivered events; empty where the Broker is the trust boundary
 }

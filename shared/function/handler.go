@@ -12,6 +12,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/observe"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/trace"
@@ -38,14 +39,13 @@ func (e Entry) Handler(env *Env) (http.Handler, error) {
 	}
 	switch f := f.(type) {
 	case Reaction:
-		router.Handle("POST "+EventPath+"{$}", e.delivery(env, func(ctx context.Context, ev cloudevents.Event) error {
-			_, err := env.DB.React(ctx, e.Name, ev, func(ctx context.Context, tx *store.Tx) error { return f.React(ctx, tx, ev) })
-			return err
+		router.Handle("POST "+EventPath+"{$}", e.delivery(env, func(ctx context.Context, ev cloudevents.Event) (bool, error) {
+			return env.DB.React(ctx, e.Name, ev, func(ctx context.Context, tx *store.Tx) error { return f.React(ctx, tx, ev) })
 		}))
 	case Task:
-		router.Handle("POST "+EventPath+"{$}", e.delivery(env, func(ctx context.Context, _ cloudevents.Event) error { return f.Run(ctx) }))
+		router.Handle("POST "+EventPath+"{$}", e.delivery(env, func(ctx context.Context, _ cloudevents.Event) (bool, error) { return true, f.Run(ctx) }))
 	case Sink:
-		router.Handle("POST "+EventPath+"{$}", e.delivery(env, f.Keep))
+		router.Handle("POST "+EventPath+"{$}", e.delivery(env, func(ctx context.Context, ev cloudevents.Event) (bool, error) { return true, f.Keep(ctx, ev) }))
 	default:
 		if len(e.Spec.Consumes) > 0 {
 			return nil, fmt.Errorf("%s consumes events but has none of React, Run and Keep", e.Name)
@@ -80,24 +80,30 @@ func (e Entry) identify(env *Env, op Operation, r *http.Request) (auth.Principal
 	return env.Auth.Authenticate(r, e.Spec.Role)
 }
 
-func (e Entry) delivery(env *Env, work func(context.Context, cloudevents.Event) error) http.Handler {
+// delivery lets work take an event; fresh is false when it had been worked off before.
+func (e Entry) delivery(env *Env, work func(context.Context, cloudevents.Event) (fresh bool, err error)) http.Handler {
 	return e.wrap(env, func(w http.ResponseWriter, r *http.Request) error {
 		ev, err := events.FromRequest(r)
 		if err != nil {
 			return err
 		}
 		ctx := r.Context()
-		if parent := events.TraceParent(ev); parent != "" {
-			ctx = trace.Start(ctx, parent)
+		if parent := events.TraceParent(ev); parent != "" { // the emitting call's; a Broker's own spans are between its headers
+			ctx = env.Observe.Sample(trace.WithState(trace.Start(ctx, parent), events.TraceState(ev)))
 		}
 		ctx = trace.WithCause(ctx, "event "+ev.ID())
+		out, _ := w.(*response)
+		out.ctx, out.call.EventType, out.call.EventID = ctx, ev.Type(), ev.ID()
+		out.call.EventSource, out.call.EventSubject = ev.Source(), ev.Subject()
 		if !e.accepts(env, ev) {
 			env.Log.ErrorContext(ctx, "event refused", "function", e.Name, "event_type", ev.Type(), "event_id", ev.ID())
 			return problem.New(problem.Forbidden, "this function does not take %s from %s", ev.Type(), ev.Source())
 		}
-		if err := work(ctx, ev); err != nil {
+		fresh, err := work(ctx, ev)
+		if err != nil {
 			return store.Classify(err)
 		}
+		out.call.Duplicate = !fresh
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	})
@@ -117,11 +123,12 @@ func (e Entry) accepts(env *Env, ev cloudevents.Event) bool {
 func (e Entry) wrap(env *Env, serve func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := trace.Start(r.Context(), r.Header.Get("Traceparent"))
+		ctx = env.Observe.Sample(trace.WithState(ctx, r.Header.Get("Tracestate")))
 		ctx = store.WithSource(ctx, "/functions/"+e.Name)
 		ctx, cancel := context.WithTimeout(ctx, e.Spec.Timeout)
 		defer cancel()
 		r = r.WithContext(ctx)
-		out := &response{ResponseWriter: w}
+		out := &response{ResponseWriter: w, ctx: ctx}
 		out.Header().Set("Traceparent", trace.Parent(ctx))
 		start := time.Now()
 
@@ -130,7 +137,11 @@ func (e Entry) wrap(env *Env, serve func(http.ResponseWriter, *http.Request) err
 			err = clarify(err)
 			problem.Write(out, err, trace.ID(ctx))
 		}
-		e.log(ctx, env, r, out, err, time.Since(start))
+		took := time.Since(start)
+		e.log(out.ctx, env, r, out, err, took)
+		out.call.Route, out.call.Path = r.Pattern, r.URL.Path
+		out.call.Status, out.call.Error, out.call.Start, out.call.Took = out.status(), err, start, took
+		env.Observe.Note(out.ctx, out.call)
 	})
 }
 
@@ -156,7 +167,7 @@ func clarify(err error) error {
 }
 
 func (e Entry) log(ctx context.Context, env *Env, r *http.Request, out *response, err error, took time.Duration) {
-	args := []any{"function", e.Name, "method", r.Method, "path", r.URL.Path, "status", out.status(), "ms", took.Milliseconds(), "trace_id", trace.ID(ctx)}
+	args := []any{"function", e.Name, "method", r.Method, "path", r.URL.Path, "status", out.status(), "ms", took.Milliseconds()}
 	switch {
 	case err == nil:
 		env.Log.DebugContext(ctx, "call", args...)
@@ -176,6 +187,9 @@ type response struct {
 	http.ResponseWriter
 	started bool
 	code    int
+
+	ctx  context.Context //nolint:containedctx // of the call, in the span that its event gave it
+	call observe.Call
 }
 
 func (w *response) WriteHeader(code int) {

@@ -19,6 +19,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/observe"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
@@ -51,7 +52,7 @@ func serve[F any](t *testing.T, db *store.DB, spec function.Spec, f F) (http.Han
 	env := &function.Env{
 		Name: "test-function", DB: db, HTTP: http.DefaultClient, EventKey: key,
 		Auth: auth.NewVerifier(auth.Config{}, http.DefaultClient),
-		Log:  slog.New(slog.NewTextHandler(&log, nil)),
+		Log:  slog.New(observe.LogHandler(slog.NewTextHandler(&log, nil))),
 	}
 	h, err := function.NewEntry("test-function", spec, func(*function.Env) (F, error) { return f, nil }).Handler(env)
 	require.NoError(t, err)

@@ -16,6 +16,8 @@ import (
 
 const (
 	insertOutbox = `insert into outbox (id, event) values ($1, $2)`
+	waitingOutbox = `select count(*), coalesce(extract(epoch from clock_timestamp() - min(created_at)), 0)::float8 from outbox`
+
 	leftOutbox   = `select event from outbox where created_at < now() - make_interval(secs => $1) order by id limit $2`
 
 	// This alone need not be on disk before anyone goes on: a row that a crash brings back is published twice, which every
@@ -29,7 +31,7 @@ func (tx *Tx) Emit(ctx context.Context, typ, subject string, data any) error {
 	if err != nil {
 		return err
 	}
-	body, err := json.Marshal(e)
+	body, err := e.MarshalJSON() // json.Marshal would look through the result once more
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", typ, err)
 	}
@@ -60,6 +62,15 @@ func (db *DB) Publish(ctx context.Context, batch []cloudevents.Event) (int, erro
 		}
 	}
 	return len(accepted), failure
+}
+
+// Waiting returns how many events are in the outbox and how long the oldest has been.
+func (db *DB) Waiting(ctx context.Context) (events int64, lag time.Duration, err error) {
+	var seconds float64
+	if err := db.QueryRow(ctx, waitingOutbox).Scan(&events, &seconds); err != nil {
+		return 0, 0, fmt.Errorf("read the outbox: %w", err)
+	}
+	return events, time.Duration(seconds * float64(time.Second)), nil
 }
 
 // Sweep publishes up to limit events that are older than age and still in the outbox, oldest first.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/observe"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -18,8 +19,9 @@ var Spec = function.Spec{
 
 // Function is the operation with its settings and store.
 type Function struct {
-	db     *store.DB
-	config config
+	db      *store.DB
+	observe *observe.Recorder
+	config  config
 }
 
 type config struct {
@@ -29,12 +31,18 @@ type config struct {
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
-	f := &Function{db: env.DB}
+	f := &Function{db: env.DB, observe: env.Observe}
 	return f, env.Config(&f.config)
 }
 
 // Run publishes batch after batch, oldest first, until none is left or the Broker refuses.
 func (f *Function) Run(ctx context.Context) error {
+	waiting, lag, err := f.db.Waiting(ctx)
+	if err != nil {
+		return err
+	}
+	f.observe.Gauge("littoral.outbox.waiting", "{event}", "Events that the Broker has not accepted yet", float64(waiting))
+	f.observe.Gauge("littoral.outbox.lag", "s", "Age of the oldest of them", lag.Seconds())
 	for {
 		n, err := f.db.Sweep(ctx, f.config.Age, f.config.Batch)
 		if err != nil || n < f.config.Batch {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,6 +19,7 @@ import (
 	"github.com/littoral-project/littoral/infra/runner/mesh"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/observe"
 )
 
 // outbound bounds a call that a function makes to another service, as package boot does.
@@ -130,11 +132,13 @@ func (h *Host) mount(router *function.Router, services []service) error {
 	if err := environ(services, h.inHost()); err != nil {
 		return err
 	}
-	client := &http.Client{Transport: h.mesh, Timeout: outbound}
-	verifier := auth.NewVerifier(h.settings.Auth, client)
+	verifier := auth.NewVerifier(h.settings.Auth, &http.Client{Transport: h.mesh, Timeout: outbound})
 	for _, s := range services {
+		recorder := h.exporter.Recorder(s.entry.Name)
+		client := &http.Client{Transport: recorder.Transport(h.mesh), Timeout: outbound}
 		handler, err := s.entry.Handler(&function.Env{
 			Name: s.entry.Name, DB: h.db, HTTP: client, Log: h.log, Auth: verifier, EventKey: h.settings.EventKey,
+			Observe: recorder,
 		})
 		if err != nil {
 			return err
@@ -150,6 +154,19 @@ func (h *Host) mount(router *function.Router, services []service) error {
 		}
 	}
 	return h.mountOwn(router, verifier)
+}
+
+// makeExporter makes what tells a collector of all functions; without one it stays nil.
+func (h *Host) makeExporter() {
+	c, err := observe.FromEnv(os.Getenv)
+	if err != nil {
+		h.log.Warn("settings of telemetry", "error", err)
+	}
+	h.exporter = observe.New(c, &http.Client{Timeout: c.Timeout}, h.log)
+	h.onStop(func(ctx context.Context) error {
+		h.exporter.Shutdown(ctx)
+		return nil
+	})
 }
 
 // handle turns the panic of a route that contradicts another into an error.

@@ -30,6 +30,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/migrate"
+	"github.com/littoral-project/littoral/shared/observe"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -75,6 +76,7 @@ type Host struct {
 	cron       *cron.Cron
 	fleet      *fleet.Fleet
 	mesh       *mesh.Mesh
+	exporter   *observe.Exporter
 	server     *http.Server
 
 	failed chan error
@@ -261,6 +263,7 @@ func (h *Host) openBroker(ctx context.Context, set *manifests.Set) (err error) {
 		}
 		return nil
 	})
+	h.makeExporter() // before the Broker, whose last deliveries are told as well
 	h.mesh = mesh.New(http.DefaultTransport)
 	h.broker, err = broker.Open(ctx, broker.Options{
 		DatabaseURL: h.settings.databaseURL, Set: set, Client: &http.Client{Transport: h.mesh}, Log: h.log,

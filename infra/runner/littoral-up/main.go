@@ -19,6 +19,7 @@ import (
 	"github.com/littoral-project/littoral/functions"
 	"github.com/littoral-project/littoral/infra/runner/host"
 	"github.com/littoral-project/littoral/knative"
+	"github.com/littoral-project/littoral/shared/observe"
 	"github.com/littoral-project/littoral/triggers"
 )
 
@@ -133,7 +134,7 @@ func openLog(home string, level slog.Level) (*slog.Logger, func(), error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("log: %w", err)
 	}
-	log := slog.New(slog.NewJSONHandler(file, &slog.HandlerOptions{Level: level}))
+	log := slog.New(observe.LogHandler(slog.NewJSONHandler(file, &slog.HandlerOptions{Level: level})))
 	slog.SetDefault(log)
 	return log, func() { _ = file.Close() }, nil
 }

@@ -10,7 +10,7 @@ import (
 // tree.
 const (
 	minBlock   = 20
-	warmBlocks = 8
+	warmBlocks = 4
 )
 
 // Solver solves one Problem, and solves it again faster after edits: it keeps the last basis (a spanning tree, and for

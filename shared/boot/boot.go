@@ -24,6 +24,7 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/observe"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/wake"
 )
 
 // Config is what every function reads from its environment.
@@ -33,6 +34,7 @@ type Config struct {
 	LogLevel slog.Level `envconfig:"LOG_LEVEL" default:"INFO"`
 	Store    store.Config
 	Auth     auth.Config
+	Wake     wake.Config
 }
 
 // quiet is how long after SIGTERM requests may still arrive while the network forgets this instance.
@@ -65,7 +67,8 @@ func run(ctx context.Context, entry function.Entry) error {
 		defer cancel()
 		exporter.Shutdown(last)
 	}()
-	env, err := NewEnv(ctx, entry.Name, c, log, exporter.Recorder(entry.Name))
+	waker := wake.New(c.Wake, log)
+	env, err := NewEnv(ctx, entry.Name, c, log, exporter.Recorder(entry.Name), waker)
 	if err != nil {
 		return err
 	}
@@ -78,6 +81,7 @@ func run(ctx context.Context, entry function.Entry) error {
 	if err != nil {
 		return err
 	}
+	waker.Event(entry.Spec.Foreseen...)
 	return Serve(ctx, listener, handler, quiet)
 }
 
@@ -93,12 +97,13 @@ func exporter(log *slog.Logger) *observe.Exporter {
 	return observe.New(c, &http.Client{Timeout: c.Timeout}, log)
 }
 
-// NewEnv makes what a function is given, without dialling anyone; its calls are told to recorder, which may be nil.
+// NewEnv makes what a function is given, without dialling anyone. Its calls are told to recorder, and waker hears of what
+// it publishes; both may be nil.
 func NewEnv(
-	ctx context.Context, name string, c Config, log *slog.Logger, recorder *observe.Recorder,
+	ctx context.Context, name string, c Config, log *slog.Logger, recorder *observe.Recorder, waker *wake.Waker,
 ) (*function.Env, error) {
 	client := &http.Client{Timeout: outbound, Transport: recorder.Transport(http.DefaultTransport)}
-	db, err := store.Open(ctx, c.Store, events.HTTPPublisher{URL: c.Broker, Client: client}, nil)
+	db, err := store.Open(ctx, c.Store, waker.Publisher(events.HTTPPublisher{URL: c.Broker, Client: client}), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,9 @@ import (
 // EventPath is where a function takes events.
 const EventPath = "/"
 
+// HealthPath is where a function answers whoever wants it awake; nothing is behind it.
+const HealthPath = "/healthz"
+
 // Handler constructs the function and returns all that it serves: its routes, and events at EventPath when it consumes
 // any. Trace, identity, limits and the form of errors are settled here, so a function holds its own work only.
 func (e Entry) Handler(env *Env) (http.Handler, error) {
@@ -29,6 +32,9 @@ func (e Entry) Handler(env *Env) (http.Handler, error) {
 		return nil, fmt.Errorf("%s: %w", e.Name, err)
 	}
 	router := NewRouter()
+	router.Handle("GET "+HealthPath, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNoContent)
+	}))
 	if op, ok := f.(Operation); ok {
 		h := e.operation(env, op)
 		for _, route := range e.Spec.Routes {

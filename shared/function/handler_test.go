@@ -272,3 +272,12 @@ func TestHandler_needsTheMethodThatItsSpecPromises(t *testing.T) {
 	_, err := failing.Handler(&function.Env{})
 	require.ErrorContains(t, err, "failing: settings")
 }
+
+func TestHandler_answersThatItIsAwake(t *testing.T) {
+	t.Parallel()
+	h, _ := serve(t, nil, function.Spec{Routes: []string{"GET /things/{id}"}, Role: auth.Admin},
+		operation(func(http.ResponseWriter, *http.Request) error { return errors.New("not asked for") }))
+	w := call(h, http.MethodGet, function.HealthPath, "")
+	require.Equal(t, http.StatusNoContent, w.Code)
+	require.Empty(t, w.Body.String())
+}

@@ -15,9 +15,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"POST /jobmanager/groups"},
-	Role:   auth.Operator,
-	Emits:  []string{events.ApplicationSubmitted},
+	Routes:   []string{"POST /jobmanager/groups"},
+	Role:     auth.Operator,
+	Emits:    []string{events.ApplicationSubmitted},
+	Foreseen: []string{events.ApplicationSubmitted},
 }
 
 // Function is the operation with its settings and store.

@@ -13,9 +13,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"PUT /jobmanager/groups/start/{group_uuid}"},
-	Role:   auth.Operator,
-	Emits:  []string{events.ApplicationStarted, events.JobReady},
+	Routes:   []string{"PUT /jobmanager/groups/start/{group_uuid}"},
+	Role:     auth.Operator,
+	Emits:    []string{events.ApplicationStarted, events.JobReady},
+	Foreseen: []string{events.ApplicationStarted},
 }
 
 // Function is the operation with its store.

@@ -13,9 +13,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"PUT /jobmanager/groups/stop/{group_uuid}", "PUT /jobmanager/groups/undeploy/{group_uuid}"},
-	Role:   auth.Operator,
-	Emits:  []string{events.ApplicationStopped, events.JobReady},
+	Routes:   []string{"PUT /jobmanager/groups/stop/{group_uuid}", "PUT /jobmanager/groups/undeploy/{group_uuid}"},
+	Role:     auth.Operator,
+	Emits:    []string{events.ApplicationStopped, events.JobReady},
+	Foreseen: []string{events.ApplicationStopped, events.JobReady},
 }
 
 // Function is the operation with its store.

@@ -14,9 +14,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"PUT /jobmanager/groups", "PUT /jobmanager/groups/{group_uuid}"},
-	Role:   auth.Operator,
-	Emits:  []string{events.ApplicationUpdated, events.JobReady},
+	Routes:   []string{"PUT /jobmanager/groups", "PUT /jobmanager/groups/{group_uuid}"},
+	Role:     auth.Operator,
+	Emits:    []string{events.ApplicationUpdated, events.JobReady},
+	Foreseen: []string{events.ApplicationUpdated},
 }
 
 // Function is the operation with its settings and store.

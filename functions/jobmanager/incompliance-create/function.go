@@ -14,9 +14,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"POST /jobmanager/policies/incompliance", "POST /jobmanager/policies/incompliance/create"},
-	Role:   auth.Operator,
-	Emits:  []string{events.ApplicationPlaced, events.ApplicationUnplaced, events.JobReady},
+	Routes:   []string{"POST /jobmanager/policies/incompliance", "POST /jobmanager/policies/incompliance/create"},
+	Role:     auth.Operator,
+	Emits:    []string{events.ApplicationPlaced, events.ApplicationUnplaced, events.JobReady},
+	Foreseen: []string{events.JobReady},
 }
 
 // Function is the operation with its settings and store.

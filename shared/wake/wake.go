@@ -1,0 +1,160 @@
+// Package wake rouses the functions that an event will need before it reaches them: a chain of sleeping functions would
+// else wait for one cold start after the other.
+//
+// The operation that begins a chain asks each function further down for its health, which is enough for Knative to start
+// an instance. It is an attempt and no more: whoever is not woken here is woken by its event, as ever.
+package wake
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+)
+
+// Config is read from the environment by envconfig.
+type Config struct {
+	On        bool   `envconfig:"PREWAKE" default:"true"` // where functions sleep, see Service
+	Chain     string `envconfig:"PREWAKE_CHAIN"`          // "type=function,function;type=...", of the Service's YAML
+	URL       string `envconfig:"PREWAKE_URL" default:"http://{name}.{namespace}.svc.cluster.local"`
+	Namespace string `envconfig:"PREWAKE_NAMESPACE"` // "" = that of the instance
+	Service   string `envconfig:"K_SERVICE"`         // set by Knative; without it nothing sleeps and nothing is woken
+
+	// Every is the least time between two probes of one function: it stays awake longer than that.
+	Every time.Duration `envconfig:"PREWAKE_EVERY" default:"20s"`
+}
+
+const (
+	atOnce   = 16               // probes under way
+	patience = 30 * time.Second // with one of them: a cold start on a busy node
+
+	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+)
+
+// Waker wakes functions. Safe for concurrent use; a nil one does nothing.
+type Waker struct {
+	chain  map[string][]string // by event type
+	url    string              // with {name} in it
+	every  time.Duration
+	client *http.Client
+	log    *slog.Logger
+	slots  chan struct{}
+
+	mu   sync.Mutex
+	last map[string]time.Time // probe of a function
+}
+
+// New returns a Waker, or nil when there is nobody to wake: it is switched off, not in a cluster, or starts no chain.
+func New(c Config, log *slog.Logger) *Waker {
+	chain := parse(c.Chain)
+	if !c.On || c.Service == "" || len(chain) == 0 {
+		return nil
+	}
+	url := c.URL
+	if strings.Contains(url, "{namespace}") {
+		namespace := c.Namespace
+		if namespace == "" {
+			text, _ := os.ReadFile(namespaceFile) // not there without a mounted token
+			namespace = strings.TrimSpace(string(text))
+		}
+		if namespace == "" {
+			log.Warn("functions are not woken ahead: PREWAKE_NAMESPACE is not set, and the namespace is not known")
+			return nil
+		}
+		url = strings.ReplaceAll(url, "{namespace}", namespace)
+	}
+	return &Waker{
+		chain: chain, url: strings.TrimSuffix(url, "/") + function.HealthPath, every: c.Every, log: log,
+		client: &http.Client{Timeout: patience}, slots: make(chan struct{}, atOnce), last: map[string]time.Time{},
+	}
+}
+
+// parse reads "type=function,function;type=function".
+func parse(text string) map[string][]string {
+	chain := map[string][]string{}
+	for part := range strings.SplitSeq(text, ";") {
+		if typ, names, ok := strings.Cut(part, "="); ok && names != "" {
+			chain[typ] = strings.Split(names, ",")
+		}
+	}
+	return chain
+}
+
+// Event wakes whoever an event of one of the types will need, in the background: it returns at once.
+func (w *Waker) Event(types ...string) {
+	if w == nil {
+		return
+	}
+	for _, typ := range types {
+		for _, name := range w.chain[typ] {
+			w.wake(name)
+		}
+	}
+}
+
+func (w *Waker) wake(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if before, known := w.last[name]; known && time.Since(before) < w.every {
+		return
+	}
+	select {
+	case w.slots <- struct{}{}:
+	default:
+		return // enough is under way; its event will wake it
+	}
+	w.last[name] = time.Now()
+	go func() {
+		defer func() { <-w.slots }()
+		if err := w.probe(name); err != nil {
+			w.log.Debug("not woken ahead", "function", name, "error", err.Error())
+			w.mu.Lock()
+			delete(w.last, name)
+			w.mu.Unlock()
+		}
+	}()
+}
+
+func (w *Waker) probe(name string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.ReplaceAll(w.url, "{name}", name), http.NoBody)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("User-Agent", "littoral-prewake") // not that of a kubelet, which Knative answers itself
+	resp, err := w.client.Do(r)
+	if err != nil {
+		return err
+	}
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4096))
+	return resp.Body.Close()
+}
+
+// Publisher returns one that wakes whoever the event will need while next hands it to the Broker.
+func (w *Waker) Publisher(next events.Publisher) events.Publisher {
+	if w == nil {
+		return next
+	}
+	return publisher{w, next}
+}
+
+type publisher struct {
+	waker *Waker
+	next  events.Publisher
+}
+
+// Publish implements events.Publisher.
+func (p publisher) Publish(ctx context.Context, e cloudevents.Event) error {
+	p.waker.Event(e.Type())
+	return p.next.Publish(ctx, e)
+}

@@ -1,0 +1,170 @@
+package wake_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/wake"
+)
+
+// sleepers stands for all functions and counts their probes by name.
+type sleepers struct {
+	*httptest.Server
+
+	mu     sync.Mutex
+	probes map[string]int
+	strays []string
+	hold   chan struct{} // unless nil, answers wait for it
+}
+
+func newSleepers(t *testing.T, hold chan struct{}) *sleepers {
+	t.Helper()
+	s := &sleepers{probes: map[string]int{}, hold: hold}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		s.mu.Lock()
+		s.probes[name]++
+		if r.Method != http.MethodGet || "/"+path != function.HealthPath || r.Header.Get("K-Network-Probe") != "" {
+			s.strays = append(s.strays, r.Method+" "+r.URL.Path)
+		}
+		s.mu.Unlock()
+		if s.hold != nil {
+			<-s.hold
+		}
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *sleepers) config(chain string) wake.Config {
+	return wake.Config{On: true, Service: "f", Chain: chain, URL: s.URL + "/{name}", Every: time.Hour}
+}
+
+func (s *sleepers) counts() map[string]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	counts := map[string]int{}
+	for name, n := range s.probes {
+		counts[name] = n
+	}
+	return counts
+}
+
+func (s *sleepers) become(t *testing.T, want map[string]int) {
+	t.Helper()
+	require.Eventually(t, func() bool { return fmt.Sprint(s.counts()) == fmt.Sprint(want) }, 10*time.Second, time.Millisecond,
+		"want %v, have %v", want, s.counts())
+	require.Empty(t, s.strays)
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+func TestEachFunctionOfTheChainIsAskedOnce(t *testing.T) {
+	t.Parallel()
+	s := newSleepers(t, nil)
+	w := wake.New(s.config("submitted=place,follow;stopped=place,deploy"), quiet)
+	w.Event("other")
+	for range 100 {
+		w.Event("submitted")
+	}
+	s.become(t, map[string]int{"place": 1, "follow": 1})
+	w.Event("stopped", "submitted")
+	s.become(t, map[string]int{"place": 1, "follow": 1, "deploy": 1})
+}
+
+func TestAFunctionMayHaveGoneToSleepAgain(t *testing.T) {
+	t.Parallel()
+	s := newSleepers(t, nil)
+	c := s.config("submitted=place")
+	c.Every = time.Nanosecond
+	w := wake.New(c, quiet)
+	w.Event("submitted")
+	s.become(t, map[string]int{"place": 1})
+	w.Event("submitted")
+	s.become(t, map[string]int{"place": 2})
+}
+
+func TestNobodyWaitsForAProbe(t *testing.T) {
+	t.Parallel()
+	hold := make(chan struct{})
+	s := newSleepers(t, hold)
+	names := make([]string, 50)
+	for i := range names {
+		names[i] = fmt.Sprint("f", i)
+	}
+	w := wake.New(s.config("submitted="+strings.Join(names, ",")), quiet)
+	w.Event("submitted") // returns while no probe is answered
+	require.Eventually(t, func() bool { return len(s.counts()) == 16 }, 10*time.Second, time.Millisecond)
+	w.Event("submitted")
+	require.Len(t, s.counts(), 16, "no more than that at once")
+	close(hold)
+	require.Eventually(t, func() bool { // the rest at a later occasion
+		w.Event("submitted")
+		return len(s.counts()) == len(names)
+	}, 10*time.Second, time.Millisecond)
+	for name, n := range s.counts() {
+		require.Equal(t, 1, n, name)
+	}
+}
+
+// inner is a Broker that refuses or accepts.
+type inner struct{ err error }
+
+func (p inner) Publish(context.Context, cloudevents.Event) error { return p.err }
+
+func TestAPublishedEventWakes(t *testing.T) {
+	t.Parallel()
+	s := newSleepers(t, nil)
+	w := wake.New(s.config(events.ApplicationSubmitted+"=place"), quiet)
+	e := cloudevents.New()
+	e.SetType(events.ApplicationSubmitted)
+	require.NoError(t, w.Publisher(inner{}).Publish(t.Context(), e))
+	s.become(t, map[string]int{"place": 1})
+	broken := errors.New("away")
+	require.ErrorIs(t, w.Publisher(inner{broken}).Publish(t.Context(), e), broken)
+}
+
+func TestAProbeThatFailsIsNoError(t *testing.T) {
+	t.Parallel()
+	s := newSleepers(t, nil)
+	c := s.config("submitted=place")
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	c.URL = gone.URL
+	w := wake.New(c, quiet)
+	w.Event("submitted")
+	require.NoError(t, w.Publisher(inner{}).Publish(t.Context(), cloudevents.New()))
+}
+
+func TestOffUnlessFunctionsSleep(t *testing.T) {
+	t.Parallel()
+	whole := wake.Config{On: true, Service: "f", Chain: "submitted=place", URL: "http://{name}.{namespace}", Namespace: "n"}
+	require.NotNil(t, wake.New(whole, quiet))
+	for name, change := range map[string]func(*wake.Config){
+		"switched off":               func(c *wake.Config) { c.On = false },
+		"not under Knative":          func(c *wake.Config) { c.Service = "" },
+		"the beginning of no chain":  func(c *wake.Config) { c.Chain = "" },
+		"in a namespace not told it": func(c *wake.Config) { c.Namespace = "" },
+	} {
+		c := whole
+		change(&c)
+		w := wake.New(c, quiet)
+		require.Nil(t, w, name)
+		w.Event("submitted")
+		require.Equal(t, inner{}, w.Publisher(inner{}))
+	}
+}

@@ -91,7 +91,8 @@ type Job struct {
 	CreatedAt    time.Time     `db:"created_at"`
 	UpdatedAt    time.Time     `db:"updated_at"`
 
-	lease *time.Duration // to be granted by the next save, by the clock of the store; nil ends it
+	lease      *time.Duration // to be granted by the next save, by the clock of the store; nil ends it
+	instructed bool           // the instruction is another than the store's
 }
 
 // Target is a place; the zero Target means not placed.

@@ -23,7 +23,7 @@ func New(application uuid.UUID, component string, replica int, in Instruction) *
 
 // instruct sets the content and what it reserves.
 func (j *Job) instruct(in Instruction) {
-	j.Instruction = in
+	j.Instruction, j.instructed = in, true
 	j.CPUMilli, j.MemoryBytes, j.Devices = in.Requirements.CPUMilli, in.Requirements.MemoryBytes, in.Requirements.Devices
 }
 
@@ -40,9 +40,7 @@ func (j *Job) await() {
 
 // Submit stores a new job.
 func (j *Job) Submit(ctx context.Context, tx *store.Tx) error {
-	if err := j.insert(ctx, tx); err != nil {
-		return err
-	}
+	j.insert(tx)
 	return j.record(ctx, tx, Submit, "", "waits for a place")
 }
 
@@ -105,9 +103,7 @@ func (j *Job) cleanup() *Job {
 }
 
 func (j *Job) submitCleanup(ctx context.Context, tx *store.Tx, reason string) error {
-	if err := j.insert(ctx, tx); err != nil {
-		return err
-	}
+	j.insert(tx)
 	if err := j.record(ctx, tx, Submit, "", fmt.Sprintf("removes what epoch %d left at %s: %s", j.Epoch, j.Target, reason)); err != nil {
 		return err
 	}

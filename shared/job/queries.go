@@ -64,7 +64,8 @@ resource_uuid, resource_name, conditions, remediations)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`
 
 	updateJob = `update jobs set type = $2, sub_type = $3, state = $4, orchestrator = $5, cluster = $6, node = $7,
-owner_id = $8, epoch = $9, lease_until = now() + $10::interval, instruction = $11, cpu_milli = $12, memory_bytes = $13, devices = $14,
+owner_id = $8, epoch = $9, lease_until = now() + $10::interval,
+instruction = coalesce($11, instruction), cpu_milli = $12, memory_bytes = $13, devices = $14,
 lost_after = $15, excluded = $16, resource_uuid = $17, resource_name = $18, conditions = $19, remediations = $20,
 updated_at = now() where id = $1`
 )
@@ -138,24 +139,22 @@ func Executable(ctx context.Context, q store.Querier, orchestrator, agent string
 	return many(ctx, q, selectExecutable, orchestrator, agent, MaxExecutable)
 }
 
-func (j *Job) insert(ctx context.Context, tx *store.Tx) error {
-	_, err := tx.Exec(ctx, insertJob, j.ID, j.ApplicationID, j.Component, j.Replica, j.Cleans, j.Type, j.SubType, j.State,
+func (j *Job) insert(tx *store.Tx) {
+	tx.Append(insertJob, j.ID, j.ApplicationID, j.Component, j.Replica, j.Cleans, j.Type, j.SubType, j.State,
 		j.Orchestrator, j.Cluster, j.Node, j.OwnerID, j.Epoch, j.LeaseUntil, j.Instruction, j.CPUMilli, j.MemoryBytes,
 		orEmpty(j.Devices), j.LostAfter, orEmpty(j.Excluded), j.ResourceUUID, j.ResourceName, orEmpty(j.Conditions), orEmpty(j.Remediations))
-	if err != nil {
-		return fmt.Errorf("store job: %w", err)
-	}
-	return nil
 }
 
 // save writes the job with the history row of the move that changed it; the lease runs anew, or ends when there is none.
+// The instruction, by far the largest column, is sent only when it is another.
 func (j *Job) save(ctx context.Context, tx *store.Tx, m Move, before State, message string) error {
-	_, err := tx.Exec(ctx, updateJob, j.ID, j.Type, j.SubType, j.State, j.Orchestrator, j.Cluster, j.Node, j.OwnerID,
-		j.Epoch, j.lease, j.Instruction, j.CPUMilli, j.MemoryBytes, orEmpty(j.Devices), j.LostAfter, orEmpty(j.Excluded),
-		j.ResourceUUID, j.ResourceName, orEmpty(j.Conditions), orEmpty(j.Remediations))
-	if err != nil {
-		return fmt.Errorf("store job: %w", err)
+	var instruction *Instruction
+	if j.instructed {
+		instruction = &j.Instruction
 	}
+	tx.Append(updateJob, j.ID, j.Type, j.SubType, j.State, j.Orchestrator, j.Cluster, j.Node, j.OwnerID,
+		j.Epoch, j.lease, instruction, j.CPUMilli, j.MemoryBytes, orEmpty(j.Devices), j.LostAfter, orEmpty(j.Excluded),
+		j.ResourceUUID, j.ResourceName, orEmpty(j.Conditions), orEmpty(j.Remediations))
 	return j.record(ctx, tx, m, before, message)
 }
 
@@ -166,10 +165,5 @@ func (j *Job) record(ctx context.Context, tx *store.Tx, m Move, before State, me
 	})
 }
 
-// orEmpty keeps a nil slice from becoming a null in a column that has none.
-func orEmpty[T any](s []T) []T {
-	if s == nil {
-		return []T{}
-	}
-	return s
-}
+// orEmpty keeps a nil slice from becoming a null in a column that has none, and what waits to be sent from changing with s.
+func orEmpty[T any](s []T) []T { return append(make([]T, 0, len(s)), s...) }

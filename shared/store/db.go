@@ -24,6 +24,9 @@ import (
 )
 
 // Config is read from the environment by envconfig.
+//
+// Statements are prepared once per connection. Behind a PgBouncer before 1.21 in transaction mode they cannot be; there
+// the URL ends in ?default_query_exec_mode=cache_describe, a setting of pgx.
 type Config struct {
 	DatabaseURL string `envconfig:"DATABASE_URL"`
 	MaxConns    int32  `envconfig:"DATABASE_MAX_CONNS" default:"2"` // per instance: many instances share one Postgres
@@ -54,91 +57,15 @@ func Open(ctx context.Context, c Config, p events.Publisher, tracer pgx.QueryTra
 	pc.MaxConnIdleTime = 30 * time.Second
 	pc.ConnConfig.Tracer = tracer
 	pc.ConnConfig.RuntimeParams["application_name"] = "littoral"
+	pc.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
+		registerIDs(conn.TypeMap())
+		return nil
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, pc)
 	if err != nil {
 		return nil, fmt.Errorf("open pool: %w", err)
 	}
 	return &DB{Pool: pool, publisher: p, eventKey: c.EventKey}, nil
-}
-
-// Tx is a transaction that can announce what it changes.
-type Tx struct {
-	Querier
-	source  string
-	emitted []cloudevents.Event
-	last    pgx.Batch
-}
-
-// Append adds a row that nothing in this transaction reads, such as one of history. It travels with the commit, in one
-// round trip for all of them, and so does its error.
-func (tx *Tx) Append(sql string, args ...any) { tx.last.Queue(sql, args...) }
-
-type sourceKey struct{}
-
-// WithSource returns ctx in which emitted events name source as their producer, e.g. "/functions/jobmanager-group-create".
-func WithSource(ctx context.Context, source string) context.Context {
-	return context.WithValue(ctx, sourceKey{}, source)
-}
-
-// attempts bounds how often Tx repeats after a deadlock or serialization failure.
-const attempts = 3
-
-// Tx runs fn in one transaction, commits, and then publishes what fn emitted. A publish that fails is left to the
-// sweep: the change is committed either way. fn may run again after a deadlock, so it must not touch the outside.
-func (db *DB) Tx(ctx context.Context, fn func(ctx context.Context, tx *Tx) error) error {
-	var err error
-	for range attempts {
-		var tx *Tx
-		tx, err = db.once(ctx, fn)
-		if err == nil {
-			db.publish(ctx, tx.emitted)
-			return nil
-		}
-		if !repeatable(err) {
-			break
-		}
-	}
-	return err
-}
-
-func (db *DB) once(ctx context.Context, fn func(context.Context, *Tx) error) (*Tx, error) {
-	conn, err := db.Acquire(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("begin: %w", err)
-	}
-	defer conn.Release() // which closes one that is still within a transaction
-	if _, err := conn.Exec(ctx, "begin"); err != nil {
-		return nil, fmt.Errorf("begin: %w", err)
-	}
-	source, ok := ctx.Value(sourceKey{}).(string)
-	if !ok {
-		source = "/littoral"
-	}
-	tx := &Tx{Querier: conn, source: source}
-	defer func() {
-		if conn.Conn().PgConn().TxStatus() != 'I' {
-			// The rollback must reach Postgres even when the caller has given up.
-			_, _ = conn.Exec(context.WithoutCancel(ctx), "rollback")
-		}
-	}()
-	if err := fn(ctx, tx); err != nil {
-		return nil, err
-	}
-	if err := tx.commit(ctx, conn); err != nil {
-		return nil, fmt.Errorf("commit: %w", err)
-	}
-	return tx, nil
-}
-
-// commit sends what was appended and the commit together. Postgres skips the rest, the commit with it, when a row fails.
-func (tx *Tx) commit(ctx context.Context, conn *pgxpool.Conn) error {
-	tx.last.Queue("commit").Exec(func(tag pgconn.CommandTag) error {
-		if tag.String() == "ROLLBACK" { // an earlier statement had failed and fn kept that to itself
-			return pgx.ErrTxCommitRollback
-		}
-		return nil
-	})
-	return conn.SendBatch(ctx, &tx.last).Close()
 }
 
 func (db *DB) publish(ctx context.Context, emitted []cloudevents.Event) {
@@ -151,11 +78,6 @@ func (db *DB) publish(ctx context.Context, emitted []cloudevents.Event) {
 	if _, err := db.Publish(ctx, emitted); err != nil {
 		slog.WarnContext(ctx, "events stay in the outbox for the sweep", "error", err)
 	}
-}
-
-func repeatable(err error) bool {
-	var pg *pgconn.PgError
-	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")
 }
 
 // Classify gives an error of Postgres that the caller can wait out the kind Unavailable, and one about text that Postgres

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	insertOutbox = `insert into outbox (id, event) values ($1, $2)`
+	insertOutbox  = `insert into outbox (id, event) values ($1, $2)`
 	waitingOutbox = `select count(*), coalesce(extract(epoch from clock_timestamp() - min(created_at)), 0)::float8 from outbox`
 
-	leftOutbox   = `select event from outbox where created_at < now() - make_interval(secs => $1) order by id limit $2`
+	leftOutbox = `select event from outbox where created_at < now() - make_interval(secs => $1) order by id limit $2`
 
 	// This alone need not be on disk before anyone goes on: a row that a crash brings back is published twice, which every
 	// reaction absorbs. The setting is for this one statement.

@@ -1,0 +1,148 @@
+package store_test
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+)
+
+const (
+	sqlNote  = `insert into history (event) values ($1)`
+	sqlNotes = `select event from history order by id`
+)
+
+func notes(t *testing.T, q store.Querier) []string {
+	t.Helper()
+	rows, err := q.Query(t.Context(), sqlNotes)
+	require.NoError(t, err)
+	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	return list
+}
+
+func TestTx_readsWhatItHasAppended(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	require.NoError(t, db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		tx.Append(sqlNote, "a")
+		require.Equal(t, []string{"a"}, notes(t, tx))
+		tx.Append(sqlNote, "b")
+		var n int
+		require.NoError(t, tx.QueryRow(ctx, `select count(*) from history`).Scan(&n))
+		require.Equal(t, 2, n)
+		require.ErrorIs(t, tx.QueryRow(ctx, `select event from history where event = 'c'`).Scan(new(string)), pgx.ErrNoRows)
+		tx.Append(sqlNote, "c")
+		tag, err := tx.Exec(ctx, `update history set event = event || '!'`)
+		require.Equal(t, int64(3), tag.RowsAffected())
+		return err
+	}))
+	require.Equal(t, []string{"a!", "b!", "c!"}, notes(t, db))
+}
+
+// A statement that is refused takes the whole transaction with it, the "begin" that travels with the first one included:
+// nothing may reach Postgres outside of a transaction, however its author takes the error.
+func TestTx_endsWithAStatementThatIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]func(context.Context, *store.Tx) error{
+		"cannot be prepared": func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Exec(ctx, `insert into nothing`)
+			return err
+		},
+		"fails": func(ctx context.Context, tx *store.Tx) error { _, err := tx.Exec(ctx, `select 1/0`); return err },
+		"fails with rows": func(ctx context.Context, tx *store.Tx) error {
+			rows, err := tx.Query(ctx, `select 1/0`)
+			if err != nil {
+				return err
+			}
+			_, err = pgx.CollectRows(rows, pgx.RowTo[int])
+			return err
+		},
+		"fails as a row": func(ctx context.Context, tx *store.Tx) error {
+			return tx.QueryRow(ctx, `select 1/$1::int`, 0).Scan(new(int))
+		},
+		"fails before it": func(ctx context.Context, tx *store.Tx) error {
+			tx.Append(`select 1/0`)
+			_, err := tx.Exec(ctx, sqlNote, "after")
+			return err
+		},
+		"cannot be sent": func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Exec(ctx, sqlNote, struct{ secret func() }{})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := storetest.New(t)
+			require.Error(t, db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+				require.Error(t, first(ctx, tx))
+				_, err := tx.Exec(ctx, sqlNote, "later")
+				require.Error(t, err)
+				tx.Append(sqlNote, "with the commit")
+				return nil
+			}))
+			require.Empty(t, notes(t, db), "and the connection serves on")
+			require.NoError(t, db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+				_, err := tx.Exec(ctx, sqlNote, "next")
+				return err
+			}))
+			require.Equal(t, []string{"next"}, notes(t, db))
+		})
+	}
+}
+
+func TestTx_inWhichNothingIsSaid(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, storetest.New(t).Tx(t.Context(), func(context.Context, *store.Tx) error { return nil }))
+}
+
+// A PgBouncer before 1.21 gives every transaction another backend, which knows no statement that another has prepared.
+func TestTx_preparesNothingWhenToldSo(t *testing.T) {
+	t.Parallel()
+	address, err := url.Parse(storetest.URL(t))
+	require.NoError(t, err)
+	query := address.Query()
+	query.Set("default_query_exec_mode", "cache_describe")
+	address.RawQuery = query.Encode()
+	db, err := store.Open(t.Context(), store.Config{DatabaseURL: address.String(), MaxConns: 1}, &storetest.Recorder{}, nil)
+	require.NoError(t, err)
+	defer db.Close()
+	require.NoError(t, emit(t.Context(), db, "a", "b"))
+	require.NoError(t, db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		tx.Append(sqlNote, "a")
+		_, err := tx.Exec(ctx, sqlNote, "b")
+		return err
+	}))
+	require.Equal(t, []string{"a", "b"}, notes(t, db))
+	require.Zero(t, outboxSize(t, db))
+	var prepared int
+	require.NoError(t, db.QueryRow(t.Context(), `select count(*) from pg_prepared_statements`).Scan(&prepared))
+	require.Zero(t, prepared)
+}
+
+func TestOpen_knowsIDs(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	a, b := uuid.New(), uuid.New()
+	var one uuid.UUID
+	var none, some *uuid.UUID
+	var many []uuid.UUID
+	var written string
+	require.NoError(t, db.QueryRow(t.Context(), `select $1::uuid, $2::uuid, $3::uuid, $4::uuid[], $5::uuid::text`,
+		a, (*uuid.UUID)(nil), &b, []uuid.UUID{a, b}, a).Scan(&one, &none, &some, &many, &written))
+	require.Equal(t, a, one)
+	require.Nil(t, none)
+	require.Equal(t, &b, some)
+	require.Equal(t, []uuid.UUID{a, b}, many)
+	require.Equal(t, strings.ToLower(a.String()), written)
+	require.Error(t, db.QueryRow(t.Context(), `select null::uuid`).Scan(&one), "a missing id is no id")
+	require.NoError(t, db.QueryRow(t.Context(), `select $1::uuid`, a.String()).Scan(&one), "ids come as text too")
+	require.Equal(t, a, one)
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/functions"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+)
+
+func TestChain(t *testing.T) {
+	t.Parallel()
+	registry := map[string]function.Entry{}
+	for name, spec := range map[string]function.Spec{
+		"create": {Routes: []string{"POST /"}, Emits: []string{"made"}},
+		"place":  {Consumes: []string{"made", "gone"}, Emits: []string{"placed", "ready"}},
+		"follow": {Consumes: []string{"placed"}, Emits: []string{"changed"}},
+		"deploy": {Consumes: []string{"ready"}, Emits: []string{"gone"}}, // back to place: a circle
+		"rule":   {Consumes: []string{"changed"}},
+		"other":  {Consumes: []string{"elsewhere"}},
+		"dead":   {Consumes: []string{events.Any}},
+	} {
+		registry[name] = function.Entry{Name: name, Spec: spec}
+	}
+	require.Equal(t, []string{"place", "deploy", "follow", "rule"}, chain(registry, "made", 9))
+	require.Equal(t, []string{"place", "deploy", "follow"}, chain(registry, "made", 2))
+	require.Equal(t, []string{"place"}, chain(registry, "made", 1))
+	require.Empty(t, chain(registry, "unheard of", 9))
+	require.Nil(t, prewake(registry["place"]), "only who begins a chain wakes it")
+}
+
+// TestWhatIsForeseenWakes: every type that an operation foresees is one of its own that somebody waits for.
+func TestWhatIsForeseenWakes(t *testing.T) {
+	t.Parallel()
+	foresee := 0
+	for _, entry := range functions.Registry {
+		for _, typ := range entry.Spec.Foreseen {
+			foresee++
+			require.Contains(t, entry.Spec.Emits, typ, entry.Name)
+			env := prewake(entry)
+			require.Len(t, env, 1, entry.Name)
+			if len(chain(functions.Registry, typ, 1)) > 0 {
+				require.Contains(t, env[0].Value, typ+"=", entry.Name)
+			}
+		}
+		for _, env := range prewake(entry) {
+			require.Less(t, strings.Count(env.Value, ",")+strings.Count(env.Value, "="), 60, "%s would wake half of the system", entry.Name)
+		}
+	}
+	require.Positive(t, foresee)
+}

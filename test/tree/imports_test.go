@@ -9,11 +9,7 @@ import (
 )
 
 // heavy names the functions that may carry client-go (dynamic client only), with the reason.
-var heavy = map[string]string{
-	"telemetry-rule-create": "rules are kept as PrometheusRule objects", "functions/telemetry/rule-create": "the same",
-	"telemetry-rule-delete": "rules are kept as PrometheusRule objects", "functions/telemetry/rule-delete": "the same",
-	"telemetry-rule-list": "rules are kept as PrometheusRule objects", "functions/telemetry/rule-list": "the same",
-}
+var heavy = map[string]string{}
 
 // TestImportsRunOneWay: functions -> shared/<domain> -> shared/{store, events, ...}; a function stands alone.
 func TestImportsRunOneWay(t *testing.T) {
@@ -92,30 +88,27 @@ func TestNoClientset(t *testing.T) {
 // direct is what shared packages may import of others. A package that is not here may import nothing but the standard
 // library, the tree and google/uuid; below names a folder with all in it.
 var direct = map[string][]string{
-	"shared/deadletter":              {"github.com/cloudevents/sdk-go/v2/event", "github.com/jackc/pgx/v5"},
-	"shared/telemetry/rules/backend": {"k8s.io/client-go/dynamic", "k8s.io/client-go/rest"},
+	"shared/deadletter": {"github.com/cloudevents/sdk-go/v2/event", "github.com/jackc/pgx/v5"},
 	"shared/telemetry/rules/check": {
-		"github.com/prometheus/common", "github.com/prometheus/prometheus/model/rulefmt",
-		"github.com/prometheus/prometheus/promql/parser", "go.yaml.in/yaml/v3",
+		"github.com/prometheus/common/model", "github.com/prometheus/prometheus/promql/parser",
 	},
-	"shared/telemetry/rules/files":          {"go.yaml.in/yaml/v3"},
-	"shared/telemetry/rules/icos":           {"github.com/jackc/pgx/v5"},
-	"shared/telemetry/rules/mimir":          {"go.yaml.in/yaml/v3"},
-	"shared/telemetry/rules/prometheusrule": {"k8s.io/apimachinery", "k8s.io/client-go/dynamic"},
-	"shared/telemetry/rules/rulestest":      {"github.com/stretchr/testify"},
-	"shared/application":                    {"github.com/jackc/pgx/v5"},
-	"shared/auth":                           {"github.com/zitadel/oidc/v3"},
-	"shared/boot":                           {"github.com/kelseyhightower/envconfig", "knative.dev/pkg/network"},
-	"shared/descriptor":                     {"go.yaml.in/yaml/v3"},
-	"shared/events":                         {"github.com/cloudevents/sdk-go/v2/event"},
-	"shared/function":                       {"github.com/cloudevents/sdk-go/v2/event", "github.com/kelseyhightower/envconfig"},
-	"shared/history":                        {"github.com/jackc/pgx/v5"},
-	"shared/job":                            {"github.com/jackc/pgx/v5"},
-	"shared/match":                          {"github.com/jackc/pgx/v5", "go.yaml.in/yaml/v3"},
-	"shared/migrate":                        {"github.com/jackc/pgx/v5", "github.com/pressly/goose/v3"}, // of the host and of one Job
-	"shared/policy":                         {"go.yaml.in/yaml/v3", "github.com/jackc/pgx/v5"},
-	"shared/policy/policies":                {"github.com/jackc/pgx/v5"},
-	"shared/credentials":                    {"golang.org/x/oauth2"},
+	"shared/telemetry/rules/files":     {"go.yaml.in/yaml/v3"},
+	"shared/telemetry/rules/icos":      {"github.com/jackc/pgx/v5"},
+	"shared/telemetry/rules/mimir":     {"go.yaml.in/yaml/v3"},
+	"shared/telemetry/rules/rulestest": {"github.com/stretchr/testify"},
+	"shared/application":               {"github.com/jackc/pgx/v5"},
+	"shared/auth":                      {"github.com/zitadel/oidc/v3"},
+	"shared/boot":                      {"github.com/kelseyhightower/envconfig", "knative.dev/pkg/network"},
+	"shared/descriptor":                {"go.yaml.in/yaml/v3"},
+	"shared/events":                    {"github.com/cloudevents/sdk-go/v2/event"},
+	"shared/function":                  {"github.com/cloudevents/sdk-go/v2/event", "github.com/kelseyhightower/envconfig"},
+	"shared/history":                   {"github.com/jackc/pgx/v5"},
+	"shared/job":                       {"github.com/jackc/pgx/v5"},
+	"shared/match":                     {"github.com/jackc/pgx/v5", "go.yaml.in/yaml/v3"},
+	"shared/migrate":                   {"github.com/jackc/pgx/v5", "github.com/pressly/goose/v3"}, // of the host and of one Job
+	"shared/policy":                    {"go.yaml.in/yaml/v3", "github.com/jackc/pgx/v5"},
+	"shared/policy/policies":           {"github.com/jackc/pgx/v5"},
+	"shared/credentials":               {"golang.org/x/oauth2"},
 	"shared/policy/render": {
 		"github.com/prometheus/prometheus/promql/parser", "github.com/prometheus/prometheus/model/labels",
 	},

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/alertmanager/template"
+
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
@@ -61,11 +63,25 @@ func (f *Function) Recognize(r *http.Request) (auth.Principal, bool) {
 	return auth.Principal{Subject: "alertmanager", Roles: []auth.Role{auth.Alertmanager}}, true
 }
 
-// message is the part of Alertmanager's webhook body, version 4, that counts here. It is Alertmanager's template.Data
-// field by field; that package itself would bring its template engine along.
+// message is Alertmanager's webhook body, version 4. The three fields around the data stand in the package of its webhook
+// notifier, which would bring thirty modules along, so they stand here.
 type message struct {
-	Version string           `json:"version"`
-	Alerts  []policies.Alert `json:"alerts"`
+	template.Data
+	Version         string `json:"version"`
+	GroupKey        string `json:"groupKey"`
+	TruncatedAlerts uint64 `json:"truncatedAlerts"`
+}
+
+// alerts are the message's alerts as the policies take them.
+func (m *message) alerts() []policies.Alert {
+	list := make([]policies.Alert, len(m.Alerts))
+	for i, a := range m.Alerts {
+		list[i] = policies.Alert{
+			Status: a.Status, Labels: a.Labels, Annotations: a.Annotations, StartsAt: a.StartsAt, EndsAt: a.EndsAt,
+			Fingerprint: a.Fingerprint,
+		}
+	}
+	return list
 }
 
 // Handle records the alerts and answers 200 with what was new in them. Alerts that concern no policy of ours are no
@@ -75,12 +91,13 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err := function.DecodeJSON(r, &m); err != nil {
 		return err
 	}
-	if err := m.check(); err != nil {
+	alerts := m.alerts()
+	if err := m.check(alerts); err != nil {
 		return err
 	}
 	var received policies.Received
 	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
-		received, err = policies.Receive(ctx, tx, m.Alerts)
+		received, err = policies.Receive(ctx, tx, alerts)
 		return err
 	})
 	if err != nil {
@@ -90,7 +107,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 }
 
 // check finds everything that is wrong with the message.
-func (m *message) check() error {
+func (m *message) check(alerts []policies.Alert) error {
 	var faults problem.Faults
 	if m.Version != "" && m.Version != "4" {
 		faults.Add("version", 0, "is %.20q, want 4", m.Version)
@@ -98,8 +115,8 @@ func (m *message) check() error {
 	if m.Alerts == nil {
 		faults.Add("alerts", 0, "is required")
 	}
-	for i := range m.Alerts {
-		m.Alerts[i].Check(i, &faults)
+	for i := range alerts {
+		alerts[i].Check(i, &faults)
 	}
 	return faults.Err("the message is not one of Alertmanager's")
 }

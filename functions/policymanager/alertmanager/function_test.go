@@ -12,26 +12,35 @@ import (
 	"github.com/littoral-project/littoral/shared/policy/policies"
 )
 
-// TestMessage_isWhatAlertmanagerSends: its own type is the contract, field by field.
+// TestMessage_isWhatAlertmanagerSends: what its webhook notifier encodes is what is decoded here, field by field.
 func TestMessage_isWhatAlertmanagerSends(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	text, err := json.Marshal(struct {
-		*template.Data
-		Version string `json:"version"`
-	}{&template.Data{
-		Receiver: "dpm-webhook", Status: "firing", GroupLabels: template.KV{}, CommonLabels: template.KV{},
+	data := template.Data{
+		Receiver: "dpm-webhook", Status: "firing", NotificationReason: "first", ExternalURL: "http://am:9093",
+		GroupLabels: template.KV{"alertname": "x"}, CommonLabels: template.KV{"a": "b"},
+		CommonAnnotations: template.KV{"c": "d"}, RouteLabels: template.KV{"e": "f"},
 		Alerts: template.Alerts{{
 			Status: "firing", Labels: template.KV{"alertname": "x"}, Annotations: template.KV{"plm_id": "p"},
-			StartsAt: start, Fingerprint: "c04fd2082a9b94e9",
+			StartsAt: start, EndsAt: start.Add(time.Hour), GeneratorURL: "http://prometheus/graph", Fingerprint: "c04fd2082a9b94e9",
 		}},
-	}, "4"})
+	}
+	text, err := json.Marshal(struct { // as its notifier wraps the data
+		*template.Data
+		Version         string `json:"version"`
+		GroupKey        string `json:"groupKey"`
+		TruncatedAlerts uint64 `json:"truncatedAlerts"`
+	}{&data, "4", "{}:{}", 3})
 	require.NoError(t, err)
 	var m message
 	require.NoError(t, function.Unmarshal(text, &m))
-	require.NoError(t, m.check())
-	require.Equal(t, message{Version: "4", Alerts: []policies.Alert{{
+	require.Equal(t, message{Data: data, Version: "4", GroupKey: "{}:{}", TruncatedAlerts: 3}, m)
+	require.NoError(t, m.check(m.alerts()))
+	require.Equal(t, []policies.Alert{{
 		Status: "firing", Labels: map[string]string{"alertname": "x"}, Annotations: map[string]string{"plm_id": "p"},
-		StartsAt: start, Fingerprint: "c04fd2082a9b94e9",
-	}}}, m)
+		StartsAt: start, EndsAt: start.Add(time.Hour), Fingerprint: "c04fd2082a9b94e9",
+	}}, m.alerts())
+	again, err := json.Marshal(m)
+	require.NoError(t, err)
+	require.JSONEq(t, string(text), string(again), "nothing of it is lost")
 }

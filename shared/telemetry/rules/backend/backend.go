@@ -7,9 +7,6 @@ import (
 	"net/http"
 	"strings"
 
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
-
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/telemetry/rules"
@@ -47,15 +44,11 @@ func Open(c Config, client *http.Client, db *store.DB) (rules.Store, error) {
 		return files.New(c.Dir, c.ReloadURL, client)
 	case "prometheusrule":
 		// A function runs in the cluster whose rules it keeps.
-		where, err := rest.InClusterConfig()
+		server, err := prometheusrule.InCluster()
 		if err != nil {
 			return nil, fmt.Errorf("RULES_BACKEND prometheusrule: %w", err)
 		}
-		objects, err := dynamic.NewForConfig(where)
-		if err != nil {
-			return nil, fmt.Errorf("RULES_BACKEND prometheusrule: %w", err)
-		}
-		return prometheusrule.New(objects, c.Namespace, c.Labels), nil
+		return prometheusrule.New(server, c.Namespace, c.Labels), nil
 	case "mimir", "icos":
 		remote, err := rules.NewRemote(c.URL, c.header(), client)
 		if err != nil {

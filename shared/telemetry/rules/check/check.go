@@ -1,6 +1,8 @@
-// Package check tells whether rule groups are what Prometheus will load, by Prometheus' own reading of rule files.
+// Package check tells whether rule groups are what Prometheus will load.
 //
-// It links Prometheus' parser, so only the function that takes rules in imports it.
+// Expressions are read by Prometheus' own parser, so only the function that takes rules in imports this package. What
+// stands around them is read here: Prometheus' package for that, rulefmt, brings its query engine and HTML templates
+// along, with which an image would be over its budget. The tests hold both readings against each other.
 package check
 
 import (
@@ -8,14 +10,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
+	"maps"
+	"slices"
 	"strings"
+	"text/template/parse"
 
 	"github.com/prometheus/common/model"
-	"github.com/prometheus/common/promslog"
-	"github.com/prometheus/prometheus/model/rulefmt"
 	"github.com/prometheus/prometheus/promql/parser"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -107,8 +108,7 @@ func group(g rules.Group, at string, faults *problem.Faults) {
 	if g.Limit < 0 {
 		faults.Add(at+".limit", 0, "is below 0")
 	}
-	frame := rules.Group{Name: "g", Labels: g.Labels, Rules: []rules.Rule{{Record: "r", Expr: "1"}}}
-	load(frame, at+".labels", faults)
+	labels(g.Labels, at+".labels", faults)
 	for i, r := range g.Rules {
 		rule(r, fmt.Sprintf("%s.rules[%d]", at, i), faults)
 	}
@@ -116,12 +116,92 @@ func group(g rules.Group, at string, faults *problem.Faults) {
 
 func rule(r rules.Rule, at string, faults *problem.Faults) {
 	durations(at, faults, map[string]string{"for": r.For, "keep_firing_for": r.KeepFiringFor})
-	if len(r.Expr) > maxExpr {
-		faults.Add(at+".expr", 0, "has %d bytes, at most %d are taken", len(r.Expr), maxExpr)
-		return
+	switch {
+	case r.Record != "" && r.Alert != "":
+		faults.Add(at, 0, "only one of 'record' and 'alert' must be set")
+	case r.Record == "" && r.Alert == "":
+		faults.Add(at, 0, "one of 'record' or 'alert' must be set")
 	}
-	r.For, r.KeepFiringFor = valid(r.For), valid(r.KeepFiringFor) // said above
-	load(rules.Group{Name: "g", Rules: []rules.Rule{r}}, at, faults)
+	expression(r.Expr, at+".expr", faults)
+	if r.Record != "" {
+		recording(r, at, faults)
+	}
+	labels(r.Labels, at, faults)
+	for _, name := range slices.Sorted(maps.Keys(r.Annotations)) {
+		if !model.UTF8Validation.IsValidLabelName(name) {
+			faults.Add(at, 0, "invalid annotation name: %q", name)
+		}
+	}
+	if r.Alert != "" {
+		templates("label", r.Alert, r.Labels, at, faults)
+		templates("annotation", r.Alert, r.Annotations, at, faults)
+	}
+}
+
+func expression(expr, at string, faults *problem.Faults) {
+	switch {
+	case expr == "":
+		faults.Add(at, 0, "must be set")
+	case len(expr) > maxExpr:
+		faults.Add(at, 0, "has %d bytes, at most %d are taken", len(expr), maxExpr)
+	default:
+		if _, err := parser.NewParser(parser.Options{}).ParseExpr(expr); err != nil {
+			faults.Add(at, 0, "could not parse expression: %v", err)
+		}
+	}
+}
+
+// recording adds what a recording rule must not have.
+func recording(r rules.Rule, at string, faults *problem.Faults) {
+	if len(r.Annotations) > 0 {
+		faults.Add(at, 0, "a recording rule has no annotations")
+	}
+	for _, d := range []struct{ name, value string }{{"for", r.For}, {"keep_firing_for", r.KeepFiringFor}} {
+		if parsed, err := model.ParseDuration(d.value); err == nil && parsed != 0 {
+			faults.Add(at, 0, "a recording rule has no %s", d.name)
+		}
+	}
+	if !model.UTF8Validation.IsValidMetricName(r.Record) || strings.ContainsAny(r.Record, "{}") {
+		faults.Add(at, 0, "invalid name of a recording rule: %q", r.Record)
+	}
+}
+
+func labels(set map[string]string, at string, faults *problem.Faults) {
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if !model.UTF8Validation.IsValidLabelName(name) || name == model.MetricNameLabel {
+			faults.Add(at, 0, "invalid label name: %q", name)
+		}
+		if !model.LabelValue(set[name]).IsValid() {
+			faults.Add(at, 0, "invalid label value: %q", set[name])
+		}
+	}
+}
+
+// preamble defines what Prometheus puts before every template.
+const preamble = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}{{$externalURL := .ExternalURL}}" +
+	"{{$value := .Value}}"
+
+// known are the functions of a template: those of the language and those that Prometheus adds.
+var known = func() map[string]any {
+	set := map[string]any{}
+	for _, name := range strings.Fields(`and call html index slice js len not or print printf println
+urlquery eq ge gt le lt ne args externalURL first graphLink humanize humanize1024 humanizeDuration humanizePercentage
+humanizeTimestamp label match now parseDuration pathPrefix query reReplaceAll safeHtml sortByLabel stripDomain stripPort
+strvalue tableLink title toDuration toLower toTime toUpper urlQueryEscape value`) {
+		set[name] = struct{}{}
+	}
+	return set
+}()
+
+func templates(what, alert string, texts map[string]string, at string, faults *problem.Faults) {
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if !strings.Contains(texts[name], "{{") {
+			continue
+		}
+		if _, err := parse.Parse("__alert_"+alert, preamble+texts[name], "", "", known); err != nil {
+			faults.Add(at, 0, "%s %q: %v", what, name, err)
+		}
+	}
 }
 
 var durationMembers = []string{"interval", "query_offset", "for", "keep_firing_for"}
@@ -140,37 +220,6 @@ func valid(text string) string {
 		return ""
 	}
 	return text
-}
-
-// position is where rulefmt found something in the file that only load has seen.
-var position = regexp.MustCompile(`^(\d+:\d+: )+`)
-
-// load has Prometheus read the group as a file, and adds what it says of it.
-func load(g rules.Group, at string, faults *problem.Faults) {
-	body, err := yaml.Marshal(rules.Groups{Groups: []rules.Group{g}})
-	if err != nil {
-		faults.Add(at, 0, "%v", err)
-		return
-	}
-	_, errs := rulefmt.Parse(
-		body,
-		false,
-		model.UTF8Validation,
-		parser.NewParser(parser.Options{}),
-		promslog.NewNopLogger(),
-	)
-	for _, err := range errs {
-		var one *rulefmt.Error
-		if errors.As(err, &one) {
-			err = &one.Err
-		}
-		text := position.ReplaceAllString(err.Error(), "")
-		where := at
-		if strings.HasPrefix(text, "could not parse expression") || strings.HasPrefix(text, "field 'expr'") {
-			where = at + ".expr"
-		}
-		faults.Add(where, 0, "%s", text)
-	}
 }
 
 func hasControl(text string) bool {

@@ -33,7 +33,10 @@ const (
 	pageSize   = 2 // so that lists have pages
 )
 
-// apiServer speaks as much of the Kubernetes API as the store uses, to the real dynamic client: server-side apply by
+// resource is what the objects are called in the API.
+var resource = schema.GroupVersionResource{Group: "monitoring.coreos.com", Version: "v1", Resource: "prometheusrules"}
+
+// apiServer speaks as much of the Kubernetes API as the store uses, in the types of apimachinery: server-side apply by
 // one field manager, get, list with label selector and pages, delete with preconditions, Status objects for errors.
 // What it cannot show is the operator's own validation.
 type apiServer struct {
@@ -53,6 +56,12 @@ func (a *apiServer) handler() http.Handler {
 	mux.HandleFunc("PATCH "+collection+"/{name}", a.apply)
 	mux.HandleFunc("DELETE "+collection+"/{name}", func(w http.ResponseWriter, r *http.Request) {
 		if o := a.find(w, r); o != nil {
+			var options metav1.DeleteOptions
+			if json.NewDecoder(r.Body).Decode(&options) != nil || options.Kind != "DeleteOptions" ||
+				options.Preconditions == nil || *options.Preconditions.UID != o.GetUID() {
+				write(w, http.StatusConflict, apierrors.NewConflict(resource.GroupResource(), o.GetName(), io.EOF).Status())
+				return
+			}
 			delete(a.objects, o.GetName())
 			write(w, http.StatusOK, metav1.Status{Status: metav1.StatusSuccess})
 		}
@@ -77,7 +86,7 @@ func write(w http.ResponseWriter, status int, v any) {
 func (a *apiServer) find(w http.ResponseWriter, r *http.Request) *unstructured.Unstructured {
 	o := a.objects[r.PathValue("name")]
 	if o == nil {
-		status := apierrors.NewNotFound(prometheusrule.Resource.GroupResource(), r.PathValue("name")).Status()
+		status := apierrors.NewNotFound(resource.GroupResource(), r.PathValue("name")).Status()
 		write(w, http.StatusNotFound, status)
 	}
 	return o
@@ -91,7 +100,8 @@ func (a *apiServer) apply(w http.ResponseWriter, r *http.Request) {
 		write(w, int(a.refuse.Code), *a.refuse)
 		return
 	case err != nil || json.Unmarshal(text, &body) != nil,
-		r.Header.Get("Content-Type") != "application/apply-patch+yaml", query.Get("fieldManager") != "littoral":
+		r.Header.Get("Content-Type") != "application/apply-patch+yaml", query.Get("fieldManager") != "littoral",
+		query.Get("force") != "true":
 		http.Error(w, "this is no apply by littoral", http.StatusUnsupportedMediaType)
 		return
 	}
@@ -134,9 +144,8 @@ func open(t *testing.T) (*prometheusrule.Store, *apiServer, *httptest.Server) {
 	a := &apiServer{objects: map[string]*unstructured.Unstructured{}}
 	server := httptest.NewServer(a.handler())
 	t.Cleanup(server.Close)
-	client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
-	require.NoError(t, err)
-	return prometheusrule.New(client, "monitoring", map[string]string{"release": "prometheus"}), a, server
+	where := prometheusrule.Server{URL: server.URL, HTTP: server.Client()}
+	return prometheusrule.New(where, "monitoring", map[string]string{"release": "prometheus"}), a, server
 }
 
 func TestStore(t *testing.T) {
@@ -167,6 +176,26 @@ func TestAnObjectIsWhatTheOperatorReads(t *testing.T) {
 	require.JSONEq(t, want, string(text))
 }
 
+// TestTheDynamicClientReadsWhatWasPut: client-go, which makes its requests in its own way, sees and deletes the objects.
+func TestTheDynamicClientReadsWhatWasPut(t *testing.T) {
+	t.Parallel()
+	s, _, server := open(t)
+	require.NoError(t, s.Put(t.Context(), rulestest.Group("shop", "up")))
+	client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
+	require.NoError(t, err)
+	objects := client.Resource(resource).Namespace("monitoring")
+	o, err := objects.Get(t.Context(), "littoral-"+rules.ID("shop"), metav1.GetOptions{})
+	require.NoError(t, err)
+	require.Equal(t, "PrometheusRule", o.GetKind())
+	options := metav1.ApplyOptions{FieldManager: "littoral", Force: true}
+	o.SetManagedFields(nil)
+	_, err = objects.Apply(t.Context(), o.GetName(), o, options)
+	require.NoError(t, err)
+	list, err := s.List(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []rules.Group{rulestest.Group("shop", "up")}, list)
+}
+
 func TestObjectsOfOthersAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	s, a, _ := open(t)
@@ -185,16 +214,15 @@ func TestObjectsOfOthersAreLeftAlone(t *testing.T) {
 
 func TestWhatTheAPIServerRefuses(t *testing.T) {
 	t.Parallel()
-	resource := prometheusrule.Resource.GroupResource()
 	for name, row := range map[string]struct {
 		status *apierrors.StatusError
 		kind   problem.Kind
 	}{
 		"rules that the operator's webhook finds invalid": {
-			apierrors.NewInvalid(schema.GroupKind{Group: prometheusrule.Resource.Group, Kind: "PrometheusRule"}, "x", nil),
+			apierrors.NewInvalid(schema.GroupKind{Group: resource.Group, Kind: "PrometheusRule"}, "x", nil),
 			problem.Invalid,
 		},
-		"a service account without the right": {apierrors.NewForbidden(resource, "x", nil), problem.Unavailable},
+		"a service account without the right": {apierrors.NewForbidden(resource.GroupResource(), "x", nil), problem.Unavailable},
 		"a cluster whose storage is away":     {apierrors.NewInternalError(io.ErrUnexpectedEOF), problem.Unavailable},
 		"a namespace that is not there": {
 			apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "monitoring"), problem.Unavailable,
@@ -216,9 +244,7 @@ func TestAClusterWithoutTheOperatorIsToldApart(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(server.Close)
-	client, err := dynamic.NewForConfig(&rest.Config{Host: server.URL, QPS: -1})
-	require.NoError(t, err)
-	s := prometheusrule.New(client, "monitoring", nil)
+	s := prometheusrule.New(prometheusrule.Server{URL: server.URL, HTTP: server.Client()}, "monitoring", nil)
 	for _, err := range []error{
 		s.Put(t.Context(), rulestest.Group("shop", "up")), s.Delete(t.Context(), rules.ID("shop")),
 	} {

@@ -151,7 +151,9 @@ func (a *Application) Placed(ctx context.Context, tx *store.Tx, message string, 
 	return a.announceWith(ctx, tx, events.ApplicationPlaced, "placed", message, plan)
 }
 
-// Unplaced records and announces that the components fit nowhere at present.
-func (a *Application) Unplaced(ctx context.Context, tx *store.Tx, message string, components []string) error {
-	return a.announce(ctx, tx, events.ApplicationUnplaced, "unplaced", message, components...)
+// Unplaced records and announces that the components fit nowhere at present; plan, if any, is kept with it as JSON.
+func (a *Application) Unplaced(
+	ctx context.Context, tx *store.Tx, message string, components []string, plan json.RawMessage,
+) error {
+	return a.announceWith(ctx, tx, events.ApplicationUnplaced, "unplaced", message, plan, components...)
 }

@@ -107,7 +107,9 @@ func (w world) submit(document []byte) uuid.UUID {
 
 func (w world) place(id uuid.UUID, mayMove bool) {
 	w.Helper()
-	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error { return match.Place(ctx, tx, id, settings, mayMove) }))
+	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		return match.Place(ctx, tx, id, settings, mayMove, "the test wants it")
+	}))
 }
 
 // where returns the node of each component, "" for none.

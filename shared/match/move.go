@@ -109,16 +109,23 @@ func (m *move) carryOut(ctx context.Context, plan *placement.Plan, ex *placement
 		}
 	}
 	if len(moved) > 0 {
-		data, err := json.Marshal(plan)
+		decision, err := decide(m.reason, *plan, *ex, m.list)
 		if err != nil {
-			return fmt.Errorf("encode plan: %w", err)
+			return err
 		}
-		if err := m.app.Placed(ctx, m.tx, strings.Join(moved, ", "), data); err != nil {
+		if err := m.app.Placed(ctx, m.tx, strings.Join(moved, ", "), decision); err != nil {
 			return err
 		}
 	}
 	if len(stuck) > 0 {
-		return m.app.Unplaced(ctx, m.tx, strings.Join(told, "; "), stuck)
+		var decision json.RawMessage
+		if plan != nil && len(moved) == 0 { // else it is kept with what was moved
+			var err error
+			if decision, err = decide(m.reason, *plan, *ex, m.list); err != nil {
+				return err
+			}
+		}
+		return m.app.Unplaced(ctx, m.tx, strings.Join(told, "; "), stuck, decision)
 	}
 	return nil
 }

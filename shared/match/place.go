@@ -22,6 +22,31 @@ import (
 // lockPlacement serialises decisions until the end of the transaction.
 const lockPlacement = `select pg_advisory_xact_lock(4208716350)`
 
+// selectUnjudged finds what was submitted or displaced and has not been looked at since: it waits without a reason. The
+// application named comes first.
+const selectUnjudged = `select j.application_id from jobs j join applications a on a.id = j.application_id
+where j.state = 'Created' and j.type = 'CreateDeployment' and j.cluster = '' and j.cleans is null
+and j.conditions @> '[{"reason": "AwaitingForTarget", "message": ""}]'
+and a.desired = 'running' and a.deleted_at is null
+group by j.application_id order by j.application_id <> $1, j.application_id limit $2`
+
+// MostTogether bounds how many applications share one problem, and so one transaction.
+const MostTogether = 200
+
+// Unjudged returns the applications whose components nobody has tried to place yet, that one first and at most as many
+// as are placed together; none if it is not among them.
+func Unjudged(ctx context.Context, q store.Querier, first uuid.UUID) ([]uuid.UUID, error) {
+	rows, err := q.Query(ctx, selectUnjudged, first, MostTogether)
+	if err != nil {
+		return nil, fmt.Errorf("find what was displaced: %w", err)
+	}
+	found, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	if err != nil || len(found) == 0 || found[0] != first {
+		return nil, err
+	}
+	return found, nil
+}
+
 const selectUnplaced = `select distinct j.application_id from jobs j join applications a on a.id = j.application_id
 where j.state = 'Created' and j.type = 'CreateDeployment' and j.cluster = '' and j.cleans is null
 and a.desired = 'running' and a.deleted_at is null order by 1`
@@ -37,8 +62,9 @@ func Unplaced(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
 
 // Place decides where the unplaced components of the application run, reserves those places and hands the jobs over, in
 // this transaction. Components that have a place keep it; with mayMove one that no longer fits its place moves. What fits
-// nowhere keeps waiting, with the reason. An application that is gone or not meant to run is left alone.
-func Place(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, mayMove bool) error {
+// nowhere keeps waiting, with the reason. An application that is gone or not meant to run is left alone. because says in
+// half a sentence what it is placed for; it is kept with the decision.
+func Place(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, mayMove bool, because string) error {
 	if _, err := tx.Exec(ctx, lockPlacement); err != nil {
 		return fmt.Errorf("lock placement: %w", err)
 	}
@@ -58,7 +84,7 @@ func Place(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, mayMove 
 	if err != nil {
 		return fmt.Errorf("place %s: %w", c.stored.Name, err)
 	}
-	return carryOut(ctx, tx, c.stored, c.list, plan, placement.Explain(p, plan))
+	return c.carryOut(ctx, tx, plan, placement.Explain(p, plan), because)
 }
 
 const noTelemetry = "no telemetry has been seen yet"
@@ -116,14 +142,16 @@ func waitAll(ctx context.Context, tx *store.Tx, a *application.Application, list
 	if len(waiting) == 0 {
 		return nil
 	}
-	return a.Unplaced(ctx, tx, reason, waiting)
+	return a.Unplaced(ctx, tx, reason, waiting, nil)
 }
 
 // carryOut writes the plan: a place for each job that has none, a move for one that had to leave, a reason for what fits
 // nowhere.
-func carryOut(ctx context.Context, tx *store.Tx, a *application.Application, list []part, plan placement.Plan, ex placement.Explanation) error {
+func (c *candidate) carryOut(
+	ctx context.Context, tx *store.Tx, plan placement.Plan, ex placement.Explanation, because string,
+) error {
 	var placed, waiting, told []string
-	for i, p := range list {
+	for i, p := range c.list {
 		if p.job == nil || p.fixed {
 			continue
 		}
@@ -153,17 +181,31 @@ func carryOut(ctx context.Context, tx *store.Tx, a *application.Application, lis
 		}
 		placed = append(placed, p.id+" on "+to.String())
 	}
+	if len(placed)+len(waiting) == 0 {
+		return nil
+	}
+	decision, err := decide(because, plan, ex, c.list)
+	if err != nil {
+		return err
+	}
 	if len(placed) > 0 {
-		data, err := json.Marshal(newDecision(plan, ex))
-		if err != nil {
-			return fmt.Errorf("encode decision: %w", err)
-		}
-		if err := a.Placed(ctx, tx, strings.Join(placed, ", "), data); err != nil {
+		if err := c.stored.Placed(ctx, tx, strings.Join(placed, ", "), decision); err != nil {
 			return err
 		}
+		decision = nil // it is kept once
 	}
 	if len(waiting) > 0 {
-		return a.Unplaced(ctx, tx, strings.Join(told, "; "), waiting)
+		return c.stored.Unplaced(ctx, tx, strings.Join(told, "; "), waiting, decision)
 	}
 	return nil
+}
+
+// decide writes what is kept of a plan for the parts that it decided on.
+func decide(because string, plan placement.Plan, ex placement.Explanation, list []part) (json.RawMessage, error) {
+	d := placement.Decide(because, plan, ex, func(i int) bool { return list[i].job != nil && !list[i].fixed })
+	data, err := json.Marshal(d)
+	if err != nil {
+		return nil, fmt.Errorf("encode decision: %w", err)
+	}
+	return data, nil
 }

@@ -59,7 +59,7 @@ func Look(ctx context.Context, db *store.DB, document []byte, app *uuid.UUID, s 
 		if err != nil {
 			return err
 		}
-		if err := Place(ctx, tx, after.ID, s, true); err != nil {
+		if err := Place(ctx, tx, after.ID, s, true, "to see what would happen"); err != nil {
 			return err
 		}
 		if after, err = application.Get(ctx, tx, after.ID); err != nil {

@@ -186,12 +186,6 @@ func affinities(app *descriptor.Application, list []part) []placement.Affinity {
 
 // why says in one line what decided for the place.
 func why(e *placement.ComponentExplanation, a placement.Assignment) string {
-	fit := 0
-	for _, n := range e.Nodes {
-		if len(n.Failures) == 0 {
-			fit++
-		}
-	}
 	return fmt.Sprintf("score %.0f (performance %.0f, energy %.0f, security %.0f); %d of %d nodes could take it",
-		a.Score.Weighted, a.Score.Performance, a.Score.Energy, a.Score.Security, fit, len(e.Nodes)+e.Omitted)
+		a.Score.Weighted, a.Score.Performance, a.Score.Energy, a.Score.Security, e.Fit(), len(e.Nodes)+e.Omitted)
 }

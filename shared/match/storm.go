@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -15,9 +16,12 @@ import (
 // PlaceAll is Place, without moves, for several applications at once: after a cluster is lost they compete for what is
 // left, and one problem shares that better than whoever comes first. Each application keeps its own weights, its own
 // patience with silent nodes and its own orchestrator.
-func PlaceAll(ctx context.Context, tx *store.Tx, ids []uuid.UUID, s Settings) error {
-	if len(ids) == 1 {
-		return Place(ctx, tx, ids[0], s, false)
+func PlaceAll(ctx context.Context, tx *store.Tx, ids []uuid.UUID, s Settings, because string) error {
+	switch len(ids) {
+	case 0:
+		return nil
+	case 1:
+		return Place(ctx, tx, ids[0], s, false, because)
 	}
 	if _, err := tx.Exec(ctx, lockPlacement); err != nil {
 		return fmt.Errorf("lock placement: %w", err)
@@ -53,11 +57,17 @@ func PlaceAll(ctx context.Context, tx *store.Tx, ids []uuid.UUID, s Settings) er
 		return fmt.Errorf("place %d applications: %w", len(waiting), err)
 	}
 	ex := placement.Explain(p, plan)
+	var known []string
+	for _, c := range waiting {
+		known = append(known, c.group()+"/", c.stored.Name+"/") // as what is reserved already is called
+	}
+	names := strings.NewReplacer(known...)
 	for _, c := range waiting {
 		n := len(c.list)
 		own, why := plan, ex
 		own.Assignments, why.Components = plan.Assignments[:n], ex.Components[:n]
-		if err := carryOut(ctx, tx, c.stored, c.list, own, why); err != nil {
+		c.strip(own, why, names)
+		if err := c.carryOut(ctx, tx, own, why, because); err != nil {
 			return err
 		}
 		plan.Assignments, ex.Components = plan.Assignments[n:], ex.Components[n:]
@@ -74,7 +84,7 @@ func problemOfAll(all []*candidate, inv *inventory) placement.Problem {
 	joint := placement.Problem{Nodes: inv.nodes(placing)}
 	for _, c := range all {
 		own := settingsOf(c.app)
-		own.ID = c.stored.Name + "-" + c.stored.ID.String()
+		own.ID = c.group()
 		own.StaleAfter = freshness(c.app, c.list, inv.staleAfter)
 		joint.Groups = append(joint.Groups, own)
 		for _, p := range c.list {
@@ -88,6 +98,38 @@ func problemOfAll(all []*candidate, inv *inventory) placement.Problem {
 		}
 	}
 	return joint
+}
+
+// group names the application within a joint problem.
+func (c *candidate) group() string { return c.stored.Name + "-" + c.stored.ID.String() }
+
+// strip gives the components of the application their own names back, wherever a person or a decision meets them, and
+// calls those of others as names does.
+func (c *candidate) strip(plan placement.Plan, ex placement.Explanation, names *strings.Replacer) {
+	prefix := c.group() + "/"
+	own := func(text *string) { *text = names.Replace(strings.ReplaceAll(*text, prefix, "")) }
+	for i := range plan.Assignments {
+		own(&plan.Assignments[i].Component)
+		own(&plan.Assignments[i].Reason)
+	}
+	for i := range ex.Components {
+		e := &ex.Components[i]
+		own(&e.Component)
+		own(&e.Summary)
+		for n := range e.Nodes {
+			for a := range e.Nodes[n].Affinity {
+				own(&e.Nodes[n].Affinity[a].With)
+			}
+			for f := range e.Nodes[n].Failures {
+				own(&e.Nodes[n].Failures[f].Detail)
+			}
+		}
+		if e.Relaxation != nil {
+			for r := range e.Relaxation.Changes {
+				own(&e.Relaxation.Changes[r].Detail)
+			}
+		}
+	}
 }
 
 func (c *candidate) placing(jobs map[uuid.UUID]bool) {

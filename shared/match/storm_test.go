@@ -9,16 +9,37 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/history"
 	"github.com/littoral-project/littoral/shared/match"
+	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/topology"
 )
 
 func (w world) placeAll(s match.Settings, ids ...uuid.UUID) {
 	w.Helper()
-	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error { return match.PlaceAll(ctx, tx, ids, s) }))
+	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		return match.PlaceAll(ctx, tx, ids, s, "the test wants them")
+	}))
+}
+
+// decisions returns what is kept of the decisions about the application, oldest first.
+func (w world) decisions(id uuid.UUID) []placement.Decision {
+	w.Helper()
+	entries, err := history.Tail(context.Background(), w.db, &id, 100)
+	require.NoError(w, err)
+	var list []placement.Decision
+	for _, e := range entries {
+		if e.Data == nil {
+			continue
+		}
+		var d placement.Decision
+		require.NoError(w, json.Unmarshal(e.Data, &d))
+		list = append(list, d)
+	}
+	return list
 }
 
 func TestPlaceAll_sharesWhatIsLeftBetweenApplications(t *testing.T) {
@@ -53,14 +74,8 @@ func TestPlace_keepsItsReasonsWithTheDecision(t *testing.T) {
 	w := newWorld(t, node{name: "a", cores: 4}, node{name: "b", cores: 4, sca: 50}, node{name: "c", cores: 1})
 	id := w.submit(app("shop", "x:cpu: 2"))
 	w.place(id, false)
-	entries, err := history.Tail(context.Background(), w.db, &id, 100)
-	require.NoError(t, err)
-	var d match.Decision
-	for _, e := range entries {
-		if e.Event == "application.placed" {
-			require.NoError(t, json.Unmarshal(e.Data, &d))
-		}
-	}
+	d := w.decisions(id)[0]
+	require.Equal(t, "the test wants it", d.Because)
 	require.True(t, d.Exact)
 	require.Equal(t, d.Objective, d.Bound)
 	require.Equal(t, "b", d.Assignments[0].Target.Node)
@@ -68,6 +83,65 @@ func TestPlace_keepsItsReasonsWithTheDecision(t *testing.T) {
 	require.Contains(t, d.Why[0].Summary, "wins with")
 	require.Equal(t, "b", d.Why[0].Nodes[0].Target.Node)
 	require.Equal(t, "needs 2 cores, 1 free of 1", d.Why[0].Nodes[2].Failures[0].Detail)
+	require.Equal(t, []int{2, 3}, []int{d.Why[0].Fit, d.Why[0].Of})
+	require.Equal(t, "a", d.Why[0].RunnerUp.Node)
+
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		a, err := application.Lock(ctx, tx, id)
+		require.NoError(t, err)
+		return match.Move(ctx, tx, a, a.Jobs, "its score fell", settings)
+	}))
+	require.Equal(t, map[string]string{"x": "a"}, w.where(id))
+	moved := w.decisions(id)[1]
+	require.Equal(t, "its score fell", moved.Because)
+	require.Equal(t, "a", moved.Why[0].Nodes[0].Target.Node, "a move keeps its reasons, too")
+
+	big := w.submit(app("big", "x:cpu: 9"))
+	w.place(big, false)
+	refused := w.decisions(big)[0]
+	require.False(t, refused.Why[0].Placed)
+	require.Equal(t, map[placement.Rule]int{placement.RuleCPU: 3}, refused.Why[0].Rejections)
+	require.NotNil(t, refused.Why[0].Relaxation, "what was refused is kept with what would make it fit")
+}
+
+func TestPlaceAll_keepsForEachApplicationWhatConcernsIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node{name: "a", cores: 4}, node{name: "b", cores: 4})
+	one, two := w.submit(app("one", "x:cpu: 2")), w.submit(app("two", "y:cpu: 9", "z:cpu: 2"))
+	w.placeAll(settings, one, two)
+	d := w.decisions(two)
+	require.Len(t, d, 1, "what is placed and what waits is one decision")
+	require.Equal(t, "the test wants them", d[0].Because)
+	require.Equal(t, "y", d[0].Why[0].Component)
+	require.Equal(t, "z", d[0].Why[1].Component)
+	require.Equal(t, "z", d[0].Assignments[1].Component)
+	raw, err := json.Marshal(d)
+	require.NoError(t, err)
+	require.NotContains(t, string(raw), two.String(), "names are those that the application gives")
+	require.NotContains(t, string(raw), one.String())
+}
+
+func TestUnjudged_isWhatNobodyHasLookedAtYet(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node{name: "a", cores: 4})
+	unjudged := func(first uuid.UUID) []uuid.UUID {
+		ids, err := match.Unjudged(context.Background(), w.db, first)
+		require.NoError(t, err)
+		return ids
+	}
+	one, two, big := w.submit(app("one", "x:cpu: 1")), w.submit(app("two", "x:cpu: 1")), w.submit(app("big", "x:cpu: 9"))
+	require.ElementsMatch(t, []uuid.UUID{one, two, big}, unjudged(two))
+	require.Equal(t, two, unjudged(two)[0])
+	w.place(one, false)
+	w.place(big, false)
+	require.Equal(t, []uuid.UUID{two}, unjudged(two), "one has a place, the other a reason to wait")
+	require.Empty(t, unjudged(big))
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		a, err := application.Lock(ctx, tx, one)
+		require.NoError(t, err)
+		return a.Jobs[0].Displace(ctx, tx, "for the test", false)
+	}))
+	require.ElementsMatch(t, []uuid.UUID{one, two}, unjudged(one), "what was displaced waits anew")
 }
 
 func TestPlace_usesTheForecastWhereItIsToldTo(t *testing.T) {

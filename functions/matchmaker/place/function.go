@@ -3,6 +3,8 @@ package place
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
@@ -41,13 +43,13 @@ func New(env *function.Env) (*Function, error) {
 	return f, env.Config(&f.config)
 }
 
-// React places the application that the event is about. A changed topology, a removal that has ended and an application
-// that was stopped may have made room: then whatever fitted nowhere is tried again. Only an update may move a component
-// that has a place.
+// React places the application that the event is about, one that was displaced together with all that were displaced
+// with it. A changed topology, a removal that has ended and an application that was stopped may have made room: then
+// whatever fitted nowhere is tried again. Only an update may move a component that has a place.
 func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
 	switch e.Type() {
-	case events.TopologyChanged, events.ApplicationStopped:
-		return f.again(ctx, tx)
+	case events.TopologyChanged:
+		return f.again(ctx, tx, "the infrastructure changed")
 	case events.JobFinished:
 		about, err := events.Data[events.Job](e)
 		if err != nil {
@@ -56,23 +58,44 @@ func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event)
 		if about.Type != string(job.Delete) {
 			return nil // what was put up took room, it made none
 		}
-		return f.again(ctx, tx)
+		return f.again(ctx, tx, "the removal of "+about.Component+" made room")
 	}
 	about, err := events.Data[events.Application](e)
 	if err != nil {
 		return problem.Wrap(problem.Malformed, err, "the event cannot be read")
 	}
-	return match.Place(ctx, tx, about.ID, f.config.Settings, e.Type() == events.ApplicationUpdated)
+	switch e.Type() {
+	case events.ApplicationStopped:
+		return f.again(ctx, tx, "stopping "+about.Name+" made room")
+	case events.ApplicationDisplaced:
+		displaced, err := match.Unjudged(ctx, tx, about.ID)
+		if err != nil {
+			return err
+		}
+		because := about.Reason
+		if n := len(displaced); n > 1 {
+			because = fmt.Sprintf("%d applications needed places at once", n)
+		}
+		return match.PlaceAll(ctx, tx, displaced, f.config.Settings, because)
+	}
+	return match.Place(ctx, tx, about.ID, f.config.Settings, e.Type() == events.ApplicationUpdated, asked[e.Type()])
 }
 
-// again tries whatever fitted nowhere, and whatever had to stay where a policy is violated.
-func (f *Function) again(ctx context.Context, tx *store.Tx) error {
+// asked says what a user asked for.
+var asked = map[string]string{
+	events.ApplicationSubmitted: "it was submitted",
+	events.ApplicationUpdated:   "it was updated",
+	events.ApplicationStarted:   "it was started",
+}
+
+// again tries whatever fitted nowhere, together, and whatever had to stay where a policy is violated.
+func (f *Function) again(ctx context.Context, tx *store.Tx, because string) error {
 	waiting, err := match.Unplaced(ctx, tx)
 	if err != nil {
 		return err
 	}
-	for _, id := range waiting {
-		if err := match.Place(ctx, tx, id, f.config.Settings, false); err != nil {
+	for together := range slices.Chunk(waiting, match.MostTogether) {
+		if err := match.PlaceAll(ctx, tx, together, f.config.Settings, because); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,61 @@
+package placement
+
+// What a decision keeps of its explanation.
+const (
+	keptNodes  = 5
+	keptPrices = 10
+)
+
+// Decision is what is worth keeping of a plan: its totals with bound, gap and prices, and for each component that it
+// decided on why that is where it is. Where several applications were placed together, the totals are of all of them.
+type Decision struct {
+	Because string `json:"because,omitempty"` // what it was asked for, as half a sentence
+	Plan
+	Why []Why `json:"why"`
+}
+
+// Why explains one component: its best nodes, the chosen one first.
+type Why struct {
+	Component  string            `json:"component"`
+	Placed     bool              `json:"placed"`
+	Summary    string            `json:"summary"`
+	RunnerUp   *Target           `json:"runnerUp,omitempty"`
+	Margin     float64           `json:"margin,omitempty"` // points that the runner-up is behind
+	Rejections map[Rule]int      `json:"rejections,omitempty"`
+	Relaxation *Relaxation       `json:"relaxation,omitempty"`
+	Nodes      []NodeExplanation `json:"nodes"`
+	Fit        int               `json:"fit"` // nodes that could take it, the chosen one among them
+	Of         int               `json:"of"`  // nodes there were
+	Omitted    int               `json:"omitted,omitempty"`
+}
+
+// Decide keeps the essence of a plan and of its explanation. decided tells by index which components it decided on:
+// the others had their places already.
+func Decide(because string, plan Plan, ex Explanation, decided func(i int) bool) Decision {
+	d := Decision{Because: because, Plan: plan, Why: []Why{}}
+	d.Prices = d.Prices[:min(len(d.Prices), keptPrices)]
+	for i := range ex.Components {
+		if !decided(i) {
+			continue
+		}
+		c := &ex.Components[i]
+		kept := min(len(c.Nodes), keptNodes)
+		d.Why = append(d.Why, Why{
+			Component: c.Component, Placed: c.Placed, Summary: c.Summary, RunnerUp: c.RunnerUp, Margin: c.Margin,
+			Rejections: c.Rejections, Relaxation: c.Relaxation, Nodes: c.Nodes[:kept], Fit: c.Fit(),
+			Of: len(c.Nodes) + c.Omitted, Omitted: len(c.Nodes) - kept + c.Omitted,
+		})
+	}
+	return d
+}
+
+// Fit counts the nodes that could take the component, as far as they are listed.
+func (c *ComponentExplanation) Fit() int {
+	fit := 0
+	for i := range c.Nodes {
+		if len(c.Nodes[i].Failures) == 0 {
+			fit++
+		}
+	}
+	return fit
+}

@@ -49,10 +49,12 @@ generate: ## mains, registry and Services from the functions' declarations
 	$(GO) run ./scripts/gen/registry
 	$(GO) run ./scripts/gen/services
 
+GENERATED := functions/cmd functions/functions_gen.go knative/base knative/gateway/routes.txt knative/httproute/routes/routes.yaml
+
 .PHONY: generate-check
 generate-check: generate ## fails when generated files are not what the declarations say
-	@test -z "$$(git status --porcelain -- functions/cmd functions/functions_gen.go knative/base)" || \
-		{ git status --short -- functions/cmd functions/functions_gen.go knative/base; echo 'generated files differ: commit what "make generate" writes'; exit 1; }
+	@test -z "$$(git status --porcelain -- $(GENERATED))" || \
+		{ git status --short -- $(GENERATED); echo 'generated files differ: commit what "make generate" writes'; exit 1; }
 
 TOOLS := $(CURDIR)/bin/tools
 
@@ -67,6 +69,19 @@ lint: $(TOOLS)/golangci-lint ## vet, format and lint
 .PHONY: fmt
 fmt: $(TOOLS)/golangci-lint ## format
 	$(TOOLS)/golangci-lint fmt ./...
+
+KO := $(shell command -v ko || echo $(TOOLS)/ko)
+
+$(TOOLS)/ko: scripts/tools/ko/go.mod
+	cd scripts/tools/ko && $(GO) build -trimpath -o $@ github.com/google/ko
+
+.PHONY: deploy
+deploy: $(KO) ## build, push and apply to a cluster: KO_DOCKER_REPO=... [OVERLAY=edge|cloud|lab|PATH]
+	KO=$(KO) scripts/deploy/deploy up
+
+.PHONY: undeploy
+undeploy: ## remove everything of it from the cluster, its database too: [OVERLAY=...]
+	scripts/deploy/deploy down
 
 .PHONY: new-function
 new-function: ## a new function folder: make new-function NAME=policymanager/policy-list

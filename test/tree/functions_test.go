@@ -54,6 +54,7 @@ type service struct {
 			Spec struct {
 				TimeoutSeconds       int64
 				ContainerConcurrency int64
+				ServiceAccountName   string
 				Containers           []struct{ Image string }
 			}
 		}
@@ -81,6 +82,8 @@ func TestEveryFunctionIsWhole(t *testing.T) {
 	}
 	kustomization, err := os.ReadFile(root + "/knative/base/kustomization.yaml")
 	require.NoError(t, err)
+	accounts, err := os.ReadFile(root + "/infra/base/serviceaccounts.yaml")
+	require.NoError(t, err)
 	for name, entry := range entries(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -99,6 +102,8 @@ func TestEveryFunctionIsWhole(t *testing.T) {
 			}
 			require.Contains(t, string(kustomization), "- "+name+".yaml\n")
 			require.LessOrEqual(t, len(name), 40)
+			require.Contains(t, string(accounts), "\n  name: "+s.Spec.Template.Spec.ServiceAccountName+"\n",
+				"infra/base/serviceaccounts.yaml says who it is")
 			require.True(t, len(entry.Spec.Routes) > 0 || len(entry.Spec.Consumes) > 0, "nothing can wake it")
 		})
 	}
@@ -136,7 +141,10 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 		out, err := command.CombinedOutput()
 		require.NoError(t, err, "%s", out)
 	}
-	for _, pattern := range []string{"functions/functions_gen.go", "functions/cmd/*/main.go", "knative/base/*.yaml"} {
+	for _, pattern := range []string{
+		"functions/functions_gen.go", "functions/cmd/*/main.go", "knative/base/*.yaml",
+		"knative/httproute/routes/routes.yaml", "knative/gateway/routes.txt",
+	} {
 		want, have := contents(t, work, pattern), contents(t, root, pattern)
 		require.Equal(t, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(have)), "make generate")
 		for name := range want {

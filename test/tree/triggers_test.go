@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	eventingduckv1 "knative.dev/eventing/pkg/apis/duck/v1"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
 	"github.com/littoral-project/littoral/shared/events"
@@ -151,4 +154,28 @@ func TestEveryTriggerFileIsApplied(t *testing.T) {
 		}
 	}
 	require.ElementsMatch(t, have, k.Resources)
+}
+
+// TestEveryTriggerSaysHowItDelivers, as kustomize builds it: a Trigger with a part of that inherits nothing of the rest.
+func TestEveryTriggerSaysHowItDelivers(t *testing.T) {
+	t.Parallel()
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), root+"/triggers")
+	require.NoError(t, err)
+	n := 0
+	for _, r := range built.Resources() {
+		if r.GetKind() != "Trigger" {
+			continue
+		}
+		text, err := r.AsYAML()
+		require.NoError(t, err)
+		var trigger struct {
+			Spec struct{ Delivery eventingduckv1.DeliverySpec }
+		}
+		require.NoError(t, yaml.Unmarshal(text, &trigger))
+		d := trigger.Spec.Delivery
+		require.True(t, d.Retry != nil && d.BackoffPolicy != nil && d.BackoffDelay != nil && d.DeadLetterSink != nil, r.GetName())
+		require.Equal(t, "outbox-dead-letter", d.DeadLetterSink.Ref.Name, r.GetName())
+		n++
+	}
+	require.Positive(t, n)
 }

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/functions"
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+// world is a gateway in front of one server that stands for all functions and says who was meant.
+func world(t *testing.T, routes []route, answer http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	behind := httptest.NewServer(answer)
+	t.Cleanup(behind.Close)
+	h, err := newHandler(routes, func(service string) string { return service + ".ns" }, direct{behind.Listener.Addr().String()})
+	require.NoError(t, err)
+	front := httptest.NewServer(h)
+	t.Cleanup(front.Close)
+	return front
+}
+
+// direct sends everything to one address and leaves the Host as it is.
+type direct struct{ address string }
+
+func (d direct) RoundTrip(r *http.Request) (*http.Response, error) {
+	r.URL.Host = d.address
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func do(t *testing.T, method, url, body string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	require.NoError(t, err)
+	resp, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	return resp, string(text)
+}
+
+// TestEveryRouteReachesItsFunction: the generated table against the declarations.
+func TestEveryRouteReachesItsFunction(t *testing.T) {
+	t.Parallel()
+	routes, err := readTables(os.DirFS("../../knative/gateway"))
+	require.NoError(t, err)
+	front := world(t, routes, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "%s %s %s %s", r.Host, r.Method, r.URL.RequestURI(), body)
+	})
+	n := 0
+	for _, entry := range functions.Registry {
+		for _, declared := range entry.Spec.Routes {
+			method, path, _ := strings.Cut(declared, " ")
+			path = strings.TrimSuffix(path, "{$}")
+			for strings.Contains(path, "{") {
+				from, to := strings.Index(path, "{"), strings.Index(path, "}")
+				path = path[:from] + "a%2Fb" + path[to+1:]
+			}
+			resp, text := do(t, method, front.URL+path+"?q=%20x", "body")
+			require.Equal(t, 200, resp.StatusCode, declared)
+			require.Equal(t, entry.Name+".ns "+method+" "+path+"?q=%20x body", text, "the request arrives as it was sent")
+			n++
+		}
+	}
+	require.Len(t, routes, n)
+}
+
+func TestWhatNoFunctionServesIsAProblem(t *testing.T) {
+	t.Parallel()
+	front := world(t, []route{{"a", "GET /things/{id}"}}, func(http.ResponseWriter, *http.Request) { t.Error("nobody was meant") })
+	resp, text := do(t, "GET", front.URL+"/nowhere", "")
+	require.Equal(t, 404, resp.StatusCode, text)
+	resp, text = do(t, "PUT", front.URL+"/things/1", "")
+	require.Equal(t, 405, resp.StatusCode, text)
+	require.Equal(t, "GET, HEAD", resp.Header.Get("Allow"))
+	require.Equal(t, problem.ContentType, resp.Header.Get("Content-Type"))
+}
+
+// TestFailuresOnTheWayAskForARepeat: what the network answers for a function becomes 503; what a function answers stays.
+func TestFailuresOnTheWayAskForARepeat(t *testing.T) {
+	t.Parallel()
+	front := world(t, []route{{"a", "GET /{code}/{kind}"}}, func(w http.ResponseWriter, r *http.Request) {
+		code, kind, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		switch kind {
+		case "broken":
+			panic(http.ErrAbortHandler)
+		case "problem":
+			problem.Write(w, problem.New(problem.Unavailable, "the store is away"), "")
+		default:
+			var status int
+			_, _ = fmt.Sscan(code, &status)
+			http.Error(w, "no healthy upstream", status)
+		}
+	})
+	for path, want := range map[string]int{
+		"/502/proxy": 503, "/503/proxy": 503, "/504/proxy": 503, "/0/broken": 503, "/0/problem": 503, "/500/own": 500, "/404/own": 404,
+	} {
+		resp, text := do(t, "GET", front.URL+path, "")
+		require.Equal(t, want, resp.StatusCode, path)
+		if want != 503 {
+			continue
+		}
+		require.NotEmpty(t, resp.Header.Get("Retry-After"), path)
+		var document problem.Document
+		require.NoError(t, json.Unmarshal([]byte(text), &document), path)
+		require.Equal(t, strings.HasSuffix(path, "problem"), document.Detail == "the store is away", path)
+	}
+}
+
+func TestReadTables(t *testing.T) {
+	t.Parallel()
+	routes, err := readTables(fstest.MapFS{
+		"a.txt": {Data: []byte("# comment\n\nissuer /oidc/ # all below\n")}, "b.md": {Data: []byte("no table")},
+	})
+	require.NoError(t, err)
+	require.Equal(t, []route{{"issuer", "/oidc/"}}, routes)
+	_, err = readTables(fstest.MapFS{"a.txt": {Data: []byte("issuer\n")}})
+	require.ErrorContains(t, err, "a.txt:1")
+	_, err = readTables(fstest.MapFS{})
+	require.Error(t, err)
+	_, err = newHandler([]route{{"a", "GET /x"}, {"b", "GET /x"}}, func(s string) string { return s }, nil)
+	require.ErrorContains(t, err, "GET /x")
+}

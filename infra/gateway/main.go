@@ -1,0 +1,78 @@
+// Gateway is one base URL before all functions, for clusters whose ingress cannot choose a function by method and path:
+// it reads the generated table of routes and passes each request on to the Service that the table names.
+//
+// It knows nothing of the functions but their routes and keeps no state; run as many as you like. What no function serves
+// is answered as the laptop host answers it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/kelseyhightower/envconfig"
+
+	"github.com/littoral-project/littoral/shared/boot"
+)
+
+type config struct {
+	Port      string `envconfig:"PORT" default:"8080"`
+	Routes    string `envconfig:"ROUTES" default:"/etc/littoral/routes"` // directory of tables
+	Namespace string `envconfig:"NAMESPACE" required:"true"`             // of the functions
+	Domain    string `envconfig:"CLUSTER_DOMAIN" default:"svc.cluster.local"`
+}
+
+// quiet is how long after SIGTERM requests may still arrive while the network forgets this instance.
+const quiet = 5 * time.Second
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	if err := run(ctx); err != nil {
+		slog.Error("gateway stopped", "error", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stdout, nil)))
+	var c config
+	if err := envconfig.Process("", &c); err != nil {
+		return fmt.Errorf("settings: %w", err)
+	}
+	routes, err := readTables(os.DirFS(c.Routes))
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.Routes, err)
+	}
+	handler, err := newHandler(routes, func(service string) string {
+		return service + "." + c.Namespace + "." + c.Domain
+	}, transport())
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", ":"+c.Port)
+	if err != nil {
+		return err
+	}
+	if err := boot.Serve(ctx, listener, handler, quiet); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// transport keeps connections to Knative's own gateway, which all functions are behind.
+func transport() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.Proxy = nil
+	t.MaxIdleConnsPerHost = 32
+	t.MaxIdleConns = 512
+	t.ResponseHeaderTimeout = 5 * time.Minute // above the longest timeout that a function declares
+	return t
+}

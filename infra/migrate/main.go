@@ -1,0 +1,71 @@
+// Migrate brings the database of DATABASE_URL to the schema that the functions expect, and ends. A deployment runs it as
+// a Job before the functions; it may run twice or beside itself.
+//
+// The address must lead to Postgres itself: a pooler in transaction mode loses the lock that migrations are made under.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/kelseyhightower/envconfig"
+
+	"github.com/littoral-project/littoral/shared/migrate"
+)
+
+type config struct {
+	DatabaseURL string        `envconfig:"DATABASE_URL" required:"true"`
+	Patience    time.Duration `envconfig:"PATIENCE" default:"2m"` // with a Postgres that does not answer yet
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	log := slog.New(slog.NewJSONHandler(os.Stdout, nil))
+	var c config
+	err := envconfig.Process("", &c)
+	if err == nil {
+		err = run(ctx, c, log)
+	}
+	if err != nil {
+		log.Error("the database was not migrated", "error", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, c config, log *slog.Logger) error {
+	deadline := time.Now().Add(c.Patience)
+	for {
+		err := migrate.Up(ctx, c.DatabaseURL)
+		if err == nil {
+			log.Info("the database has the schema of this version", "fingerprint", migrate.Fingerprint())
+			return nil
+		}
+		if !starting(err) || time.Now().After(deadline) {
+			return err
+		}
+		log.Info("Postgres does not answer yet", "error", err)
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("told to stop: %w", err)
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// starting reports whether err is that of a Postgres that is not there yet (class 57P: it starts or stops).
+func starting(err error) bool {
+	var connect *pgconn.ConnectError
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return len(pg.Code) == 5 && pg.Code[:3] == "57P"
+	}
+	return errors.As(err, &connect)
+}

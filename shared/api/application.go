@@ -24,6 +24,7 @@ const (
 	StatusDeploying = "Deploying" // placed, not all of it runs
 	StatusAvailable = "Available" // every component runs, say their orchestrators
 	StatusDegraded  = "Degraded"  // some component failed or runs badly
+	StatusUnknown   = "Unknown"   // some component is where nobody answers
 	StatusStopping  = "Stopping"
 	StatusStopped   = "Stopped"
 	StatusDeleting  = "Deleting"

@@ -33,6 +33,7 @@ const (
 	Deploying Status = "Deploying" // placed, not all of it runs
 	Available Status = "Available" // every component runs, say their orchestrators
 	Degraded  Status = "Degraded"  // some component failed or runs badly
+	Unknown   Status = "Unknown"   // some component is where nobody answers
 	Stopping  Status = "Stopping"
 	Finished  Status = "Stopped"
 	Deleting  Status = "Deleting"
@@ -82,7 +83,7 @@ func (a *Application) MarshalJSON() ([]byte, error) {
 
 // Status sums up the jobs, with a line on what it waits for.
 func (a *Application) Status() (Status, string) {
-	var unplaced, degraded, available, gone, live int
+	var unplaced, degraded, unknown, available, gone, live int
 	var note string
 	for _, j := range a.Jobs {
 		if j.Cleans != nil {
@@ -96,6 +97,9 @@ func (a *Application) Status() (Status, string) {
 		switch {
 		case j.Available():
 			available++
+		case j.Unknown() != "":
+			unknown++
+			note = j.Component + ": " + j.Unknown()
 		case j.Type == job.Delete:
 		case j.State == job.Degraded:
 			degraded++
@@ -107,17 +111,28 @@ func (a *Application) Status() (Status, string) {
 	}
 	switch {
 	case a.Desired == Deleted:
-		return Deleting, fmt.Sprintf("%d of %d components still to be removed", live, live+gone)
+		return Deleting, still(live, gone, note)
 	case a.Desired == Stopped && live == 0:
 		return Finished, ""
 	case a.Desired == Stopped:
-		return Stopping, fmt.Sprintf("%d of %d components still to be removed", live, live+gone)
+		return Stopping, still(live, gone, note)
 	case unplaced > 0:
 		return Pending, note
 	case degraded > 0:
 		return Degraded, note
+	case unknown > 0:
+		return Unknown, note
 	case available == live && live > 0:
 		return Available, fmt.Sprintf("%d of %d components run", available, live)
 	}
 	return Deploying, fmt.Sprintf("%d of %d components run", available, live)
+}
+
+// still says what is to be removed yet, and what that waits for.
+func still(live, gone int, note string) string {
+	text := fmt.Sprintf("%d of %d components still to be removed", live, live+gone)
+	if note != "" {
+		text += "; " + note
+	}
+	return text
 }

@@ -245,17 +245,17 @@ func settleAfter(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
 }
 
 func (a *Application) settle(ctx context.Context, tx *store.Tx) error {
-	if a.Desired != Deleted || slices.ContainsFunc(a.Jobs, func(j *job.Job) bool { return !j.Gone() }) {
+	if a.Desired != Deleted || slices.ContainsFunc(a.Jobs, func(j *job.Job) bool { return !j.Gone() && !j.OutOfReach() }) {
 		return nil
 	}
 	return a.forget(ctx, tx)
 }
 
 // Report takes an agent's report on a job (job.Work) and draws the consequence for its application: a deletion ends with
-// the last removal.
+// the last removal. One from a cluster that does not answer goes on without its application.
 func Report(ctx context.Context, tx *store.Tx, r job.Report, lease time.Duration) (*job.Job, error) {
 	j, err := job.Work(ctx, tx, r, lease)
-	if err != nil || j.Type != job.Delete || j.State != job.Finished || j.Cleans != nil {
+	if err != nil || j.Type != job.Delete || j.State != job.Finished && !j.OutOfReach() || j.Cleans != nil {
 		return j, err
 	}
 	return j, settleAfter(ctx, tx, j.ApplicationID)

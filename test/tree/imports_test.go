@@ -124,6 +124,13 @@ var direct = map[string][]string{
 		"github.com/stretchr/testify",
 	},
 	"shared/topology": {"github.com/jackc/pgx/v5"},
+	"shared/orchestrator": {
+		"k8s.io/apimachinery", "k8s.io/client-go/util/jsonpath", "sigs.k8s.io/yaml",
+	},
+	"shared/orchestrator/conformance": {"github.com/stretchr/testify", "k8s.io/apimachinery", "k8s.io/client-go/dynamic"},
+	"shared/orchestrator/kube":        {"k8s.io/apimachinery", "k8s.io/client-go/dynamic", "k8s.io/client-go/rest", "sigs.k8s.io/yaml"},
+	"shared/orchestrator/kubernetes":  {"k8s.io/apimachinery", "k8s.io/client-go/dynamic"},
+	"shared/orchestrator/ocm":         {"k8s.io/apimachinery", "k8s.io/client-go/dynamic"},
 }
 
 func TestSharedPackagesImportLittle(t *testing.T) {

@@ -1,0 +1,67 @@
+package job
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Claim is Take for an orchestrator that is told of a job instead of asking for one: both go through the same conditional
+// update, so a job that an agent polls for and that is pushed as well is still carried out once. It returns the job as it
+// is then, nil when there is nothing to do by that telling: another has the job, it was done already, or it has moved on
+// from the epoch.
+func Claim(ctx context.Context, tx *store.Tx, id uuid.UUID, epoch int64, agent string, lease time.Duration) (*Job, error) {
+	j, err := lock(ctx, tx, id)
+	switch {
+	case problem.KindOf(err) == problem.NotFound:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case j.Epoch != epoch, !j.Placed(), j.State == Finished, j.State == Degraded && j.OwnerID == agent:
+		return nil, nil
+	}
+	err = Take(ctx, tx, id, agent, lease)
+	if problem.KindOf(err) == problem.Conflict {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return Get(ctx, tx, id)
+}
+
+// Lock returns the job and keeps it for this transaction. The error is NotFound.
+func Lock(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Job, error) { return lock(ctx, tx, id) }
+
+const selectHeld = `select ` + columns + from + `where j.orchestrator = $1 and j.owner_id = $2 and j.id > $3
+and ($4::uuid is null or j.id = $4 or j.cleans = $4) order by j.id limit $5`
+
+// Held returns jobs that the agent owns at places of the orchestrator, those after the id first, in its order; with a
+// subject only that job and the clean-ups of what it left behind.
+func Held(
+	ctx context.Context, q store.Querier, orchestrator, agent string, after uuid.UUID, subject *uuid.UUID, limit int,
+) ([]*Job, error) {
+	return many(ctx, q, selectHeld, orchestrator, agent, after, subject, limit)
+}
+
+// ReasonOutOfReach is the reason of the condition Available, then Unknown, while a job's cluster does not answer.
+const ReasonOutOfReach = "ClusterUnreachable"
+
+// OutOfReach reports whether the job removes what is in a cluster that does not answer. It goes on when the cluster is
+// back; nobody waits for it until then.
+func (j *Job) OutOfReach() bool {
+	c := j.Condition(ConditionAvailable)
+	return j.Type == Delete && c != nil && c.Status == "Unknown" && c.Reason == ReasonOutOfReach
+}
+
+// Unknown says why nobody knows whether the component runs; "" when it is known.
+func (j *Job) Unknown() string {
+	if c := j.Condition(ConditionAvailable); c != nil && c.Status == "Unknown" {
+		return c.Message
+	}
+	return ""
+}

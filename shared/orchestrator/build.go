@@ -1,0 +1,254 @@
+package orchestrator
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/littoral-project/littoral/shared/job"
+)
+
+// Build returns the objects that the job comes to, in the order of their application: the namespace of the application,
+// then every manifest of the job, of whatever kind, each in that namespace where it lives in one, marked, and with its
+// pods bound to the job's node. The error is a Refusal that names what cannot be read.
+func Build(j *job.Job) ([]*unstructured.Unstructured, error) {
+	objects, err := Read(j.Instruction.Contents)
+	if err != nil {
+		return nil, err
+	}
+	kinds := KindsOf(objects)
+	all := []*unstructured.Unstructured{namespaceOf(j)}
+	seen := map[string]bool{identity(all[0]): true}
+	for _, o := range objects {
+		if kinds.Of(o).Namespaced {
+			o.SetNamespace(j.Namespace)
+		} else {
+			o.SetNamespace("")
+		}
+		id := identity(o)
+		if seen[id] {
+			if id == identity(all[0]) {
+				adopt(all[0], o)
+				continue
+			}
+			return nil, Refuse(ReasonBadManifest, "%s stands twice in component %s", id, j.Component)
+		}
+		seen[id] = true
+		if err := dress(o, j); err != nil {
+			return nil, err
+		}
+		all = append(all, o)
+	}
+	if len(all) == 1 {
+		return nil, Refuse(ReasonBadManifest, "component %s has no manifest", j.Component)
+	}
+	for _, o := range all[1:] { // the namespace is not of this job alone
+		Stamp(o, j.Epoch)
+	}
+	return all, nil
+}
+
+// Read returns the Kubernetes objects of the contents, which may hold several documents each. The members of a List
+// stand for it.
+func Read(contents []job.Content) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	for _, c := range contents {
+		documents := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(c.YAML)))
+		for {
+			text, err := documents.Read()
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				return nil, Refuse(ReasonBadManifest, "manifest %s cannot be read: %v", c.Name, err)
+			}
+			found, err := parse(text)
+			if err != nil {
+				return nil, Refuse(ReasonBadManifest, "manifest %s: %v", c.Name, err)
+			}
+			all = append(all, found...)
+		}
+	}
+	return all, nil
+}
+
+func parse(text []byte) ([]*unstructured.Unstructured, error) {
+	body, err := yaml.YAMLToJSON(text)
+	if err != nil {
+		return nil, err
+	}
+	if string(body) == "null" {
+		return nil, nil
+	}
+	o := &unstructured.Unstructured{}
+	if err := o.UnmarshalJSON(body); err != nil {
+		return nil, err
+	}
+	if o.IsList() {
+		var all []*unstructured.Unstructured
+		err := o.EachListItem(func(item runtime.Object) error {
+			member, ok := item.(*unstructured.Unstructured)
+			if !ok {
+				return errors.New("a list holds something that is no object")
+			}
+			all = append(all, member)
+			return check(member)
+		})
+		return all, err
+	}
+	return []*unstructured.Unstructured{o}, check(o)
+}
+
+func check(o *unstructured.Unstructured) error {
+	switch {
+	case o.GetAPIVersion() == "" || o.GetKind() == "":
+		return errors.New("has no apiVersion or kind")
+	case o.GetName() == "":
+		return fmt.Errorf("%s has no metadata.name", o.GetKind())
+	}
+	// What a cluster adds is not for a manifest to say.
+	for _, field := range []string{"resourceVersion", "uid", "generation", "creationTimestamp", "managedFields", "selfLink"} {
+		unstructured.RemoveNestedField(o.Object, "metadata", field)
+	}
+	unstructured.RemoveNestedField(o.Object, "status")
+	return nil
+}
+
+// identity is what no two objects of a job may share.
+func identity(o *unstructured.Unstructured) string {
+	id := strings.TrimPrefix(o.GroupVersionKind().Group+"/"+o.GetKind(), "/")
+	if o.GetNamespace() != "" {
+		return id + " " + o.GetNamespace() + "/" + o.GetName()
+	}
+	return id + " " + o.GetName()
+}
+
+// namespaceOf returns the namespace of the application, which all its components share.
+func namespaceOf(j *job.Job) *unstructured.Unstructured {
+	ns := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": j.Namespace},
+	}}
+	// Nothing here may differ from one component to the next: each of them brings the same namespace.
+	merge(ns, "labels", map[string]string{LabelManager: Manager, MarkInstance: j.ApplicationID.String()})
+	merge(ns, "annotations", map[string]string{MarkApplication: j.ApplicationName, MarkInstance: j.ApplicationID.String()})
+	return ns
+}
+
+// adopt takes over what a manifest says about the application's own namespace.
+func adopt(ns, from *unstructured.Unstructured) {
+	merge(ns, "labels", from.GetLabels())
+	merge(ns, "annotations", from.GetAnnotations())
+}
+
+// marks are what telemetry knows the pods of a job by.
+func marks(j *job.Job) (labels, annotations map[string]string) {
+	annotations = map[string]string{
+		MarkApplication: j.ApplicationName, MarkInstance: j.ApplicationID.String(), MarkComponent: j.Component,
+		MarkResource: ResourceID(j),
+	}
+	labels = map[string]string{LabelJob: Subject(j).String()}
+	for _, key := range []string{MarkApplication, MarkInstance, MarkComponent} {
+		labels[key] = labelValue(annotations[key])
+	}
+	return labels, annotations
+}
+
+// dress marks the object and the template of its pods, and binds the pods to the node.
+func dress(o *unstructured.Unstructured, j *job.Job) error {
+	labels, annotations := marks(j)
+	own := maps.Clone(labels)
+	own[LabelManager] = Manager
+	merge(o, "labels", own)
+	merge(o, "annotations", annotations)
+	merge(o, "annotations", map[string]string{markEpoch: strconv.FormatInt(j.Epoch, 10)})
+	path, bears := PodTemplate(o)
+	if !bears {
+		return nil
+	}
+	spec := append(path[:len(path):len(path)], "spec")
+	pod, ok, err := unstructured.NestedMap(o.Object, spec...)
+	if err != nil || !ok {
+		return Refuse(ReasonBadManifest, "%s has no %s", identity(o), strings.Join(spec, "."))
+	}
+	if len(path) > 0 {
+		if err := present(o.Object, append(path, "metadata")...); err != nil {
+			return Refuse(ReasonBadManifest, "%s: %v", identity(o), err)
+		}
+		mergeAt(o.Object, labels, append(path, "metadata", "labels")...)
+		mergeAt(o.Object, annotations, append(path, "metadata", "annotations")...)
+	}
+	if j.Node == "" {
+		return nil
+	}
+	if err := bind(pod, j.Node); err != nil {
+		return Refuse(ReasonBadManifest, "%s: %v", identity(o), err)
+	}
+	return unstructured.SetNestedMap(o.Object, pod, spec...)
+}
+
+// present makes the field an object where there is none; YAML of tools often says null.
+func present(in map[string]any, path ...string) error {
+	have, found, err := unstructured.NestedFieldNoCopy(in, path...)
+	if err != nil {
+		return err
+	}
+	if _, isMap := have.(map[string]any); isMap {
+		return nil
+	}
+	if found && have != nil {
+		return fmt.Errorf("%s is not an object", strings.Join(path, "."))
+	}
+	return unstructured.SetNestedMap(in, map[string]any{}, path...)
+}
+
+// bind has the pods run on the node and on no other. Terms of the manifest's own are alternatives, so each of them gets
+// the node as well.
+func bind(pod map[string]any, node string) error {
+	delete(pod, "nodeName") // the place is not for the manifest to say
+	at := []string{"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"}
+	terms, _, err := unstructured.NestedSlice(pod, at...)
+	if err != nil {
+		return err
+	}
+	if len(terms) == 0 {
+		terms = []any{map[string]any{}}
+	}
+	for i, t := range terms {
+		term, ok := t.(map[string]any)
+		if !ok {
+			return fmt.Errorf("%s[%d] is not an object", strings.Join(at, "."), i)
+		}
+		fields, _, err := unstructured.NestedSlice(term, "matchFields")
+		if err != nil {
+			return err
+		}
+		term["matchFields"] = append(fields, map[string]any{
+			"key": "metadata.name", "operator": "In", "values": []any{node},
+		})
+		terms[i] = term
+	}
+	return unstructured.SetNestedSlice(pod, terms, at...)
+}
+
+// Stamp marks the object with a digest of what it now is, under the epoch.
+func Stamp(o *unstructured.Unstructured, epoch int64) {
+	unstructured.RemoveNestedField(o.Object, "metadata", "annotations", markRevision)
+	text, err := json.Marshal(o.Object)
+	if err != nil {
+		return // it came from JSON
+	}
+	merge(o, "annotations", map[string]string{markRevision: strconv.FormatInt(epoch, 10) + "-" + digest(text)})
+}
+
+// RevisionOf returns the stamp of the object.
+func RevisionOf(o *unstructured.Unstructured) string { return o.GetAnnotations()[markRevision] }

@@ -1,0 +1,185 @@
+// Package carry keeps the books of what an orchestrator does: it takes jobs under the lease that agents take them under,
+// has them carried out, and reports by the same transitions (contracts/icos.md §1.6, §1.7).
+//
+// A crash anywhere leaves a job that is owned and in progress; the event that told of it is delivered again, and the next
+// Sync finds it as well. What a newcomer gets wrong: nothing outside Postgres is touched within a transaction.
+package carry
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/orchestrator"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Emits are the events that carrying out jobs may produce.
+var Emits = []string{events.JobFinished, events.JobDegraded, events.ResourceChanged, events.ApplicationDeleted}
+
+// Settings is read from the environment by envconfig.
+type Settings struct {
+	job.Settings
+
+	// ID is whose jobs are: that of the functions of one orchestrator together.
+	ID string `envconfig:"DEPLOYMENTMANAGER_ID"`
+	// Wait is for how long a deployment watches what it has made before it leaves that to the next Sync.
+	Wait time.Duration `envconfig:"DEPLOY_WAIT" default:"5s"`
+}
+
+// Carrier carries out jobs of one orchestrator.
+type Carrier struct {
+	DB           *store.DB
+	Log          *slog.Logger
+	Orchestrator orchestrator.Orchestrator
+	Kind         string // that jobs call the orchestrator by: ocm, kubernetes
+	Settings     Settings
+}
+
+// id returns whom jobs belong to that this carries out.
+func (c *Carrier) id() string {
+	if c.Settings.ID != "" {
+		return c.Settings.ID
+	}
+	return "deploymentmanager-" + c.Kind
+}
+
+// poll is how often what was made is looked at while waiting.
+const poll = 250 * time.Millisecond
+
+// Execute carries out the job that an event tells of. Errors are worth a repeat; whatever else is wrong stands in the
+// job's conditions.
+func (c *Carrier) Execute(ctx context.Context, about events.Job) error {
+	if about.Orchestrator != c.Kind {
+		return nil
+	}
+	var j *job.Job
+	err := c.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		var err error
+		j, err = job.Claim(ctx, tx, about.ID, about.Epoch, c.id(), c.Settings.Lease)
+		return err
+	})
+	if err != nil || j == nil {
+		return err
+	}
+	return c.carry(ctx, j, c.Settings.Wait)
+}
+
+// carry brings about what the job asks for, watches it for a while and reports what comes of it.
+func (c *Carrier) carry(ctx context.Context, j *job.Job, wait time.Duration) error {
+	err := c.do(ctx, j)
+	var refusal *orchestrator.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		return c.report(ctx, j, &orchestrator.Status{Refused: refusal, Exists: true})
+	case errors.Is(err, orchestrator.ErrSilent):
+		return c.report(ctx, j, &orchestrator.Status{Silent: err.Error()})
+	case errors.Is(err, orchestrator.ErrLeaving):
+		if err := c.report(ctx, j, &orchestrator.Status{Exists: true, Leaving: true}); err != nil {
+			return err
+		}
+		return c.leaving(ctx, j)
+	case errors.Is(err, orchestrator.ErrFenced):
+		c.Log.InfoContext(ctx, "an older decision left a newer copy alone", "job_id", j.ID, "epoch", j.Epoch)
+	case err != nil:
+		return err
+	}
+	s, err := c.watch(ctx, j, wait)
+	if err != nil {
+		return err
+	}
+	return c.report(ctx, j, s)
+}
+
+// leaving asks for a repeat while the former copy goes, unless its cluster is away, which only Sync can wait out.
+func (c *Carrier) leaving(ctx context.Context, j *job.Job) error {
+	s, err := c.Orchestrator.Observe(ctx, j)
+	if err != nil || s.Silent == "" {
+		return problem.New(problem.Unavailable, "the former copy of job %s in %s is still being removed; try again", j.ID, j.Cluster)
+	}
+	return c.report(ctx, j, &s)
+}
+
+// do has the orchestrator do what the job says.
+func (c *Carrier) do(ctx context.Context, j *job.Job) error {
+	switch {
+	case j.Type == job.Delete, j.Type == job.Update && j.SubType == string(job.Reallocate):
+		return c.Orchestrator.Remove(ctx, j)
+	case j.Type == job.Update && j.SubType == string(job.Secure):
+		return orchestrator.Refuse(orchestrator.ReasonNotSupported, "nothing here can act inside a container, as %q asks", j.SubType)
+	}
+	return c.Orchestrator.Apply(ctx, j)
+}
+
+// watch looks at the copy until it has come to something, or for as long as wait. A removal is pressed on meanwhile.
+func (c *Carrier) watch(ctx context.Context, j *job.Job, wait time.Duration) (*orchestrator.Status, error) {
+	until := time.Now().Add(wait)
+	for {
+		s, err := c.Orchestrator.Observe(ctx, j)
+		if err != nil {
+			return nil, err
+		}
+		if state, _ := s.Verdict(j); state != job.Progressing || s.Silent != "" || !time.Now().Add(poll).Before(until) {
+			return &s, nil
+		}
+		timer := time.NewTimer(poll)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return &s, nil //nolint:nilerr // what was seen last is still worth reporting
+		case <-timer.C:
+		}
+		if j.Type != job.Delete {
+			continue
+		}
+		if err := c.do(ctx, j); problem.KindOf(err) == problem.Unavailable {
+			return nil, err
+		}
+	}
+}
+
+// report tells the books what was seen, unless the job has become other work meanwhile. When it has moved on to another
+// decision, what was made for it is taken away again.
+func (c *Carrier) report(ctx context.Context, j *job.Job, s *orchestrator.Status) error {
+	state, conditions := s.Verdict(j)
+	fenced := false
+	err := c.DB.Tx(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
+		fenced = false
+		now, err := job.Lock(ctx, tx, j.ID)
+		switch {
+		case problem.KindOf(err) == problem.NotFound:
+			fenced = true
+			return nil
+		case err != nil:
+			return err
+		case now.OwnerID != c.id() || now.Epoch != j.Epoch:
+			fenced = true
+			return nil
+		case now.State == job.Created, now.Type != j.Type, now.SubType != j.SubType, !reflect.DeepEqual(now.Instruction, j.Instruction):
+			return nil // whoever changed it has told of that
+		}
+		_, err = application.Report(ctx, tx, job.Report{
+			ID: j.ID, OwnerID: c.id(), Type: j.Type, State: state, Epoch: j.Epoch, Resource: resource(j, conditions),
+		}, c.Settings.Lease)
+		return err
+	})
+	if err != nil || !fenced || j.Type == job.Delete {
+		return err
+	}
+	c.Log.InfoContext(ctx, "fenced: the job has moved on", "job_id", j.ID, "epoch", j.Epoch)
+	if err := c.Orchestrator.Remove(ctx, j); err != nil && problem.KindOf(err) == problem.Unavailable {
+		return err
+	}
+	return nil
+}
+
+// resource is what the books keep of a copy.
+func resource(j *job.Job, conditions []job.Condition) job.Resource {
+	return job.Resource{JobID: j.ID, UUID: orchestrator.ResourceID(j), Name: orchestrator.NameOf(j), Conditions: conditions}
+}

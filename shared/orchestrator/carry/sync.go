@@ -1,0 +1,187 @@
+package carry
+
+import (
+	"context"
+	"errors"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/orchestrator"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// batch is how many jobs are read at once.
+const batch = 200
+
+// Sync compares everything of ours with the books: it reports what has changed, goes on with what was left in the
+// middle, takes what nobody was told of, and removes copies that a later decision has overtaken.
+func (c *Carrier) Sync(ctx context.Context) error {
+	copies, seen, err := c.Orchestrator.Copies(ctx)
+	if err != nil {
+		return err
+	}
+	faults := []error{c.held(ctx, seen, nil)}
+	jobs, err := job.Executable(ctx, c.DB, c.Kind, c.id())
+	faults = append(faults, err)
+	for _, j := range jobs {
+		if j.State == job.Created || j.OwnerID != c.id() { // those of ours in progress were just looked at
+			faults = append(faults, c.Execute(ctx, about(j)))
+		}
+	}
+	for _, copied := range copies {
+		faults = append(faults, c.overtaken(ctx, copied))
+	}
+	return errors.Join(faults...)
+}
+
+// SyncOne compares one job, and what it left behind, with what is there.
+func (c *Carrier) SyncOne(ctx context.Context, subject uuid.UUID) error {
+	return c.held(ctx, c.Orchestrator, &subject)
+}
+
+func about(j *job.Job) events.Job {
+	return events.Job{ID: j.ID, ApplicationID: j.ApplicationID, Orchestrator: j.Orchestrator, Epoch: j.Epoch}
+}
+
+// held looks at every job that is ours.
+func (c *Carrier) held(ctx context.Context, seen orchestrator.Orchestrator, subject *uuid.UUID) error {
+	var faults []error
+	var after uuid.UUID
+	for {
+		jobs, err := job.Held(ctx, c.DB, c.Kind, c.id(), after, subject, batch)
+		if err != nil {
+			return errors.Join(append(faults, err)...)
+		}
+		for _, j := range jobs {
+			if j.State != job.Created {
+				faults = append(faults, c.look(ctx, seen, j))
+			}
+			after = j.ID
+		}
+		if len(jobs) < batch {
+			return errors.Join(faults...)
+		}
+	}
+}
+
+// look compares a job with its copy.
+func (c *Carrier) look(ctx context.Context, seen orchestrator.Orchestrator, j *job.Job) error {
+	s, err := seen.Observe(ctx, j)
+	if err != nil {
+		return err
+	}
+	known := s.Silent == "" && s.Refused == nil
+	undone := known && (!s.Exists || s.Outdated(j))
+	if j.Type == job.Delete {
+		undone = known && s.Exists && s.Epoch <= j.Epoch // also when it has begun: some need several goes
+	}
+	switch {
+	case j.State == job.Progressing && undone && (!s.Leaving || j.Type == job.Delete):
+		return c.carry(ctx, j, 0)
+	case j.State == job.Progressing:
+		return c.report(ctx, j, &s)
+	case undone && !s.Leaving:
+		return c.mend(ctx, j, &s)
+	}
+	return c.observe(ctx, j, &s)
+}
+
+// mend puts back what somebody took away, and tries again what was refused; the books hear of it when it makes a
+// difference.
+func (c *Carrier) mend(ctx context.Context, j *job.Job, s *orchestrator.Status) error {
+	if j.State == job.Finished {
+		reason, message := orchestrator.ReasonMissing, "somebody took it away from "+j.Cluster
+		if s.Exists {
+			reason, message = orchestrator.ReasonOutdated, "what is in "+j.Cluster+" is not what was asked for last"
+		}
+		if err := c.tell(ctx, j, []job.Condition{{
+			Type: job.ConditionAvailable, Status: "False", ObservedGeneration: j.Epoch, Reason: reason, Message: message,
+		}}); err != nil {
+			return err
+		}
+	}
+	err := c.Orchestrator.Apply(ctx, j)
+	var refusal *orchestrator.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		return c.observe(ctx, j, &orchestrator.Status{Refused: refusal})
+	case errors.Is(err, orchestrator.ErrFenced), errors.Is(err, orchestrator.ErrLeaving), errors.Is(err, orchestrator.ErrSilent):
+		return nil
+	case err != nil:
+		return err
+	}
+	now, err := c.Orchestrator.Observe(ctx, j)
+	if err != nil {
+		return err
+	}
+	return c.observe(ctx, j, &now)
+}
+
+// observe tells the books how the copy of a job is doing that is not being worked on.
+func (c *Carrier) observe(ctx context.Context, j *job.Job, s *orchestrator.Status) error {
+	_, conditions := s.Verdict(j)
+	return c.tell(ctx, j, conditions)
+}
+
+func (c *Carrier) tell(ctx context.Context, j *job.Job, conditions []job.Condition) error {
+	if j.State == job.Finished && same(j.Conditions, conditions) {
+		return nil // a healthy system is quiet
+	}
+	err := c.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		_, err := application.Observe(ctx, tx, job.Status{
+			Resource: job.Resource{JobID: j.ID, Name: orchestrator.NameOf(j), Conditions: conditions},
+			OwnerID:  c.id(), Epoch: j.Epoch,
+		}, c.Settings.Lease)
+		return err
+	})
+	if kind := problem.KindOf(err); err != nil && (kind == problem.Conflict || kind == problem.NotFound) {
+		return nil // it has moved on meanwhile, and somebody was told
+	}
+	return err
+}
+
+func same(a, b []job.Condition) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i].Type != b[i].Type || a[i].Status != b[i].Status || a[i].Reason != b[i].Reason || a[i].Message != b[i].Message {
+			return false
+		}
+	}
+	return true
+}
+
+// overtaken removes a copy that no decision stands behind any more and that no clean-up is about, as a crash or a cut
+// between two steps may leave it. A copy whose job the books do not know is somebody else's.
+func (c *Carrier) overtaken(ctx context.Context, copied orchestrator.Copy) error {
+	j, err := job.Get(ctx, c.DB, copied.Subject)
+	switch {
+	case problem.KindOf(err) == problem.NotFound:
+		return nil
+	case err != nil:
+		return err
+	case copied.Epoch > j.Epoch, copied.Epoch == j.Epoch && !j.Gone(), copied.Cluster == j.Cluster && !j.Gone():
+		return nil // it is the one, or is about to become it
+	}
+	open, err := job.Held(ctx, c.DB, c.Kind, c.id(), uuid.Nil, &copied.Subject, batch)
+	if err != nil {
+		return err
+	}
+	for _, cleanup := range open {
+		if cleanup.Type == job.Delete && cleanup.Cluster == copied.Cluster {
+			return nil
+		}
+	}
+	c.Log.InfoContext(ctx, "removing a copy that was overtaken", "job_id", copied.Subject, "cluster", copied.Cluster,
+		"epoch", copied.Epoch)
+	err = c.Orchestrator.Remove(ctx, copied.Job(c.Kind))
+	if errors.Is(err, orchestrator.ErrFenced) || errors.Is(err, orchestrator.ErrSilent) {
+		return nil
+	}
+	return err
+}

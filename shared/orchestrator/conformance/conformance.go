@@ -1,0 +1,349 @@
+// Package conformance is what every orchestrator has to do, whatever it is made of: a suite that OCM, plain Kubernetes
+// and the fleet's agents pass, in one process against doubles and, where there are any, against real clusters.
+//
+//	conformance.Run(t, func(t *testing.T) conformance.World { ... })
+package conformance
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/orchestrator"
+)
+
+// Running is a copy as the cluster itself shows it.
+type Running struct {
+	Epoch    int64
+	Node     string // that its pods are bound to
+	Replicas int64
+	CPUMilli int64 // that the first container asks for
+}
+
+// World is two clusters under one orchestrator.
+type World interface {
+	// Places are two clusters with the nodes in each; the first has at least two.
+	Places() []job.Target
+
+	// Do carries the job out as far as it comes by itself and returns what is reported of it.
+	Do(t *testing.T, j *job.Job) (job.State, []job.Condition)
+
+	// Running returns what of the job runs in a cluster; nil when nothing does.
+	Running(t *testing.T, cluster string, j *job.Job) *Running
+
+	// Cut parts the cluster from the orchestrator, and with false gives it back.
+	Cut(t *testing.T, cluster string, cut bool)
+}
+
+// Can says what of a world goes beyond all of them.
+type Can struct {
+	Silence bool // it tells that a cluster does not answer, instead of saying nothing
+	Refuse  bool // it says of a target that does not exist that it does not
+	Slow    bool // a pod may be made that never becomes ready: its image begins with "slow"
+}
+
+// Job returns a creation of one Deployment for the target.
+func Job(to job.Target, epoch int64) *job.Job {
+	id, application := uuid.Must(uuid.NewV7()), uuid.New()
+	j := &job.Job{
+		ID: id, ApplicationID: application, ApplicationName: "conform", Namespace: "conform-" + application.String()[:8],
+		Component: "web", Type: job.Create, State: job.Progressing, Target: to, Epoch: epoch, ResourceName: "web",
+	}
+	With(j, "hello:1", 2)
+	return j
+}
+
+// Image is what pods of the suite run where pods really do.
+var Image = "hello:1"
+
+// With has the job run n replicas of the image.
+func With(j *job.Job, image string, n int) {
+	j.Instruction = job.Instruction{ComponentName: "web", Type: "kubernetes", Contents: []job.Content{
+		{Name: "web", YAML: `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: ` + strconv.Itoa(n) + `
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers: [{name: web, image: "` + image + `", resources: {requests: {cpu: 10m, memory: 16Mi}}}]
+`},
+		{Name: "settings", YAML: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: b}\n"},
+	}}
+}
+
+// Ask makes the job one for the remediation.
+func Ask(j *job.Job, r job.Remediation) *job.Job {
+	next := *j
+	next.Type, next.SubType = job.Update, string(r)
+	next.Remediations = append(next.Remediations, job.Remedy{ID: uuid.Must(uuid.NewV7()), Type: r, Status: "Pending"})
+	return &next
+}
+
+// As makes the job one of another type.
+func As(j *job.Job, typ job.Type) *job.Job {
+	next := *j
+	next.Type, next.SubType = typ, ""
+	return &next
+}
+
+// Cleanup returns the job that removes what j left behind.
+func Cleanup(j *job.Job) *job.Job {
+	next := As(j, job.Delete)
+	next.ID, next.Cleans = uuid.Must(uuid.NewV7()), &j.ID
+	return next
+}
+
+// patience is how long a real cluster may take for one step.
+const patience = 90 * time.Second
+
+func available(t *testing.T, list []job.Condition) job.Condition {
+	t.Helper()
+	j := job.Job{Conditions: list}
+	c := j.Condition(job.ConditionAvailable)
+	require.NotNil(t, c, "%v", list)
+	return *c
+}
+
+// Run runs the suite. Each test has jobs of its own; open may return the same world each time.
+func Run(t *testing.T, can Can, open func(t *testing.T) World) {
+	t.Helper()
+	suite := map[string]func(*testing.T, World){
+		"a creation runs where it was placed and is available when its pods are": created,
+		"a repeat makes no second copy":                                          repeated,
+		"an older decision leaves a newer copy alone":                            fenced,
+		"scaling up and down changes replicas only":                              scaledUp,
+		"scaling out changes what is asked for only":                             scaledOut,
+		"a scaling that is repeated counts once":                                 scaledOnce,
+		"a replacement changes what runs":                                        replaced,
+		"a removal leaves nothing, and may be repeated":                          removed,
+		"a clean-up leaves the copy of a newer decision":                         cleanedUp,
+		"a copy moves within its cluster":                                        moved,
+	}
+	if can.Silence {
+		suite["a cluster that does not answer holds nothing up for ever"] = silent
+	}
+	if can.Refuse {
+		suite["a cluster that nobody knows is named, and not tried for ever"] = unknown
+		suite["a manifest that cannot be read is named"] = unreadable
+	}
+	if can.Slow {
+		suite["a copy whose pods are not ready is not available"] = slow
+	}
+	for name, test := range suite {
+		t.Run(name, func(t *testing.T) { test(t, open(t)) })
+	}
+}
+
+func created(t *testing.T, w World) {
+	j := Job(w.Places()[0], 1)
+	finish(t, w, j)
+	defer gone(t, w, j)
+	have := w.Running(t, j.Cluster, j)
+	require.NotNil(t, have)
+	require.Equal(t, int64(2), have.Replicas)
+	require.Equal(t, j.Node, have.Node)
+	require.Equal(t, int64(1), have.Epoch)
+}
+
+// finish carries the job out and demands that it runs.
+func finish(t *testing.T, w World, j *job.Job) {
+	t.Helper()
+	state, conditions := w.Do(t, j)
+	require.Equal(t, job.Finished, state, "%v", conditions)
+	if j.Type != job.Delete {
+		c := available(t, conditions)
+		require.Equal(t, "True", c.Status, c.Message)
+		require.Contains(t, c.Message, j.Node)
+		require.NotEmpty(t, c.Reason)
+		require.False(t, c.LastTransitionTime.IsZero())
+	}
+}
+
+// gone removes what a test made.
+func gone(t *testing.T, w World, j *job.Job) {
+	t.Helper()
+	last := As(j, job.Delete)
+	last.Epoch = 1 << 40
+	finish(t, w, last)
+	require.Nil(t, w.Running(t, j.Cluster, j))
+}
+
+func repeated(t *testing.T, w World) {
+	j := Job(w.Places()[0], 1)
+	defer gone(t, w, j)
+	finish(t, w, j)
+	before := *w.Running(t, j.Cluster, j)
+	finish(t, w, j)
+	require.Equal(t, before, *w.Running(t, j.Cluster, j))
+}
+
+func fenced(t *testing.T, w World) {
+	j := Job(w.Places()[0], 5)
+	defer gone(t, w, j)
+	finish(t, w, j)
+	older := As(j, job.Replace)
+	older.Epoch = 4
+	With(older, Image, 3)
+	w.Do(t, older)
+	have := w.Running(t, j.Cluster, j)
+	require.Equal(t, int64(5), have.Epoch)
+	require.Equal(t, int64(2), have.Replicas)
+	old := As(j, job.Delete)
+	old.Epoch = 4
+	w.Do(t, old)
+	require.NotNil(t, w.Running(t, j.Cluster, j))
+}
+
+func scaledUp(t *testing.T, w World) {
+	j := Job(w.Places()[0], 1)
+	defer gone(t, w, j)
+	finish(t, w, j)
+	before := *w.Running(t, j.Cluster, j)
+	up := Ask(j, job.ScaleUp)
+	finish(t, w, up)
+	before.Replicas = 3
+	require.Equal(t, before, *w.Running(t, j.Cluster, j))
+	for range 4 { // the last stays
+		up = Ask(up, job.ScaleDown)
+		finish(t, w, up)
+	}
+	before.Replicas = 1
+	require.Equal(t, before, *w.Running(t, j.Cluster, j))
+}
+
+func scaledOut(t *testing.T, w World) {
+	j := Job(w.Places()[0], 1)
+	defer gone(t, w, j)
+	finish(t, w, j)
+	before := *w.Running(t, j.Cluster, j)
+	finish(t, w, Ask(j, job.ScaleOut))
+	before.CPUMilli += orchestrator.StepCPUMilli
+	require.Equal(t, before, *w.Running(t, j.Cluster, j))
+}
+
+func scaledOnce(t *testing.T, w World) {
+	j := Job(w.Places()[0], 1)
+	defer gone(t, w, j)
+	finish(t, w, j)
+	up := Ask(j, job.ScaleUp)
+	finish(t, w, up)
+	finish(t, w, up)
+	require.Equal(t, int64(3), w.Running(t, j.Cluster, j).Replicas)
+}
+
+func replaced(t *testing.T, w World) {
+	j := Job(w.Places()[0], 1)
+	defer gone(t, w, j)
+	finish(t, w, j)
+	other := As(j, job.Replace)
+	With(other, Image, 1)
+	finish(t, w, other)
+	require.Equal(t, int64(1), w.Running(t, j.Cluster, j).Replicas)
+}
+
+func removed(t *testing.T, w World) {
+	j := Job(w.Places()[0], 1)
+	finish(t, w, j)
+	finish(t, w, As(j, job.Delete))
+	require.Nil(t, w.Running(t, j.Cluster, j))
+	finish(t, w, As(j, job.Delete))
+	again := As(j, job.Create)
+	again.Epoch = 2
+	finish(t, w, again)
+	gone(t, w, again)
+}
+
+func cleanedUp(t *testing.T, w World) {
+	j := Job(w.Places()[0], 1)
+	finish(t, w, j)
+	old := Cleanup(j)
+	newer := As(j, job.Create)
+	newer.Epoch = 2
+	defer gone(t, w, newer)
+	finish(t, w, newer)
+	finish(t, w, old)
+	have := w.Running(t, newer.Cluster, newer)
+	require.NotNil(t, have, "the newer copy was removed")
+	require.Equal(t, int64(2), have.Epoch)
+}
+
+func moved(t *testing.T, w World) {
+	j := Job(w.Places()[0], 1)
+	finish(t, w, j)
+	next := As(j, job.Create)
+	next.Epoch, next.Target = 2, w.Places()[1]
+	require.Equal(t, j.Cluster, next.Cluster, "the first two places are of one cluster")
+	defer gone(t, w, next)
+	finish(t, w, next)
+	have := w.Running(t, next.Cluster, next)
+	require.Equal(t, next.Node, have.Node)
+	require.Equal(t, int64(2), have.Epoch)
+}
+
+func silent(t *testing.T, w World) {
+	j := Job(w.Places()[0], 1)
+	finish(t, w, j)
+	w.Cut(t, j.Cluster, true)
+	healed := false
+	defer func() {
+		if !healed {
+			w.Cut(t, j.Cluster, false)
+		}
+	}()
+	last := As(j, job.Delete)
+	state, conditions := w.Do(t, last)
+	require.Equal(t, job.Progressing, state)
+	c := available(t, conditions)
+	require.Equal(t, "Unknown", c.Status)
+	require.Equal(t, job.ReasonOutOfReach, c.Reason)
+	require.Contains(t, c.Message, j.Cluster)
+	w.Cut(t, j.Cluster, false)
+	healed = true
+	require.Eventually(t, func() bool {
+		state, _ := w.Do(t, last)
+		return state == job.Finished
+	}, patience, time.Second)
+	require.Nil(t, w.Running(t, j.Cluster, j))
+}
+
+func unknown(t *testing.T, w World) {
+	to := w.Places()[0]
+	to.Cluster = "nowhere"
+	j := Job(to, 1)
+	state, conditions := w.Do(t, j)
+	require.Equal(t, job.Degraded, state)
+	c := available(t, conditions)
+	require.Equal(t, "False", c.Status)
+	require.Equal(t, orchestrator.ReasonClusterNotFound, c.Reason)
+	require.Contains(t, c.Message, "nowhere")
+	finish(t, w, As(j, job.Delete))
+}
+
+func unreadable(t *testing.T, w World) {
+	j := Job(w.Places()[0], 1)
+	j.Instruction.Contents[0].YAML = "kind: [unclosed"
+	state, conditions := w.Do(t, j)
+	require.Equal(t, job.Degraded, state)
+	c := available(t, conditions)
+	require.Equal(t, orchestrator.ReasonBadManifest, c.Reason)
+	require.Contains(t, c.Message, "web")
+}
+
+func slow(t *testing.T, w World) {
+	j := Job(w.Places()[0], 1)
+	With(j, "slow:1", 1)
+	defer gone(t, w, j)
+	state, conditions := w.Do(t, j)
+	require.Equal(t, job.Progressing, state)
+	c := available(t, conditions)
+	require.Equal(t, "False", c.Status)
+	require.Contains(t, c.Message, "0 of 1 pods")
+}

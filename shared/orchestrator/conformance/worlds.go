@@ -1,0 +1,106 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/orchestrator"
+)
+
+// Clusters is a World of an orchestrator of this tree over clusters whose APIs the suite can read.
+type Clusters struct {
+	Orchestrator orchestrator.Orchestrator
+	Targets      []job.Target
+	Objects      map[string]dynamic.Interface // by cluster
+	Parted       func(t *testing.T, cluster string, cut bool)
+
+	// Turn lets doubles do what real controllers do by themselves; nil where those are real.
+	Turn func()
+	// Wait is how long a job may take to come to something.
+	Wait time.Duration
+}
+
+// Places are the targets.
+func (w *Clusters) Places() []job.Target { return w.Targets }
+
+// Cut parts a cluster.
+func (w *Clusters) Cut(t *testing.T, cluster string, cut bool) { w.Parted(t, cluster, cut) }
+
+// Do carries the job out as package carry does, and looks at it until it has come to something or its time is up.
+func (w *Clusters) Do(t *testing.T, j *job.Job) (job.State, []job.Condition) {
+	t.Helper()
+	until := time.Now().Add(w.Wait)
+	for first := true; ; first = false {
+		s, err := w.step(t.Context(), j)
+		if err == nil {
+			state, conditions := s.Verdict(j)
+			if state != job.Progressing || s.Silent != "" || !first && time.Now().After(until) {
+				return state, conditions
+			}
+		} else {
+			require.True(t, errors.Is(err, orchestrator.ErrLeaving) && time.Now().Before(until), "%v", err)
+		}
+		if w.Turn != nil {
+			w.Turn()
+			continue
+		}
+		time.Sleep(300 * time.Millisecond)
+	}
+}
+
+func (w *Clusters) step(ctx context.Context, j *job.Job) (*orchestrator.Status, error) {
+	do := w.Orchestrator.Apply
+	if j.Type == job.Delete {
+		do = w.Orchestrator.Remove
+	}
+	err := do(ctx, j)
+	var refusal *orchestrator.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		return &orchestrator.Status{Refused: refusal, Exists: true}, nil
+	case errors.Is(err, orchestrator.ErrSilent):
+		return &orchestrator.Status{Silent: j.Cluster + ": " + err.Error()}, nil
+	case err != nil && !errors.Is(err, orchestrator.ErrFenced):
+		return nil, err
+	}
+	if w.Turn != nil {
+		w.Turn()
+	}
+	s, err := w.Orchestrator.Observe(ctx, j)
+	return &s, err
+}
+
+var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+
+// Running reads the Deployment.
+func (w *Clusters) Running(t *testing.T, cluster string, j *job.Job) *Running {
+	t.Helper()
+	o, err := w.Objects[cluster].Resource(deployments).Namespace(j.Namespace).Get(t.Context(), "web", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	require.NoError(t, err)
+	r := &Running{Epoch: orchestrator.EpochOf(o)}
+	r.Replicas, _, _ = unstructured.NestedInt64(o.Object, "spec", "replicas")
+	terms, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "affinity", "nodeAffinity",
+		"requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+	for _, term := range terms {
+		fields, _, _ := unstructured.NestedSlice(term.(map[string]any), "matchFields") //nolint:forcetypeassert // the API's own form
+		for _, f := range fields {
+			values, _, _ := unstructured.NestedStringSlice(f.(map[string]any), "values") //nolint:forcetypeassert // the same
+			r.Node = values[0]
+		}
+	}
+	r.CPUMilli = orchestrator.CPUMilli(o)
+	return r
+}

@@ -1,0 +1,147 @@
+package orchestrator
+
+import (
+	"fmt"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/jsonpath"
+)
+
+// Fact is a value of an object that says how it is doing: a JSONPath that an agent can evaluate for us, under the name
+// that it is reported by.
+type Fact struct {
+	Name, Path string
+	Known      bool // agents of Open Cluster Management report it by this name without being told the path
+}
+
+// Names of facts that every object has.
+const (
+	factRevision   = "Revision"
+	factGeneration = "Generation"
+	factObserved   = "ObservedGeneration"
+	factFailure    = "Failure"
+)
+
+func condition(typ, field string) string {
+	return fmt.Sprintf(`.status.conditions[?(@.type==%q)].%s`, typ, field)
+}
+
+var (
+	revisionFact = Fact{Name: factRevision, Path: `.metadata.annotations.littoral\.dev/revision`}
+
+	// generations tell whether what the status says is about the object as it is now.
+	generations = []Fact{
+		{Name: factGeneration, Path: ".metadata.generation"}, {Name: factObserved, Path: ".status.observedGeneration"},
+	}
+	replicaFailure = Fact{Name: factFailure, Path: condition("ReplicaFailure", "message")}
+)
+
+// facts are what is asked of each kind that this package can judge.
+var facts = map[schema.GroupKind][]Fact{
+	{Group: "apps", Kind: "Deployment"}: append([]Fact{
+		{Name: "ReadyReplicas", Path: ".status.readyReplicas", Known: true},
+		{Name: "Replicas", Path: ".status.replicas", Known: true},
+		{Name: "AvailableReplicas", Path: ".status.availableReplicas", Known: true},
+		{Name: "Wanted", Path: ".spec.replicas"},
+		{Name: "UpdatedReplicas", Path: ".status.updatedReplicas"},
+		{Name: "Progress", Path: condition("Progressing", "reason")},
+		replicaFailure,
+	}, generations...),
+	{Group: "apps", Kind: "StatefulSet"}: append([]Fact{
+		{Name: "Wanted", Path: ".spec.replicas"},
+		{Name: "ReadyReplicas", Path: ".status.readyReplicas"},
+		{Name: "UpdatedReplicas", Path: ".status.updatedReplicas"},
+	}, generations...),
+	{Group: "apps", Kind: "DaemonSet"}: append([]Fact{
+		{Name: "NumberReady", Path: ".status.numberReady", Known: true},
+		{Name: "DesiredNumberScheduled", Path: ".status.desiredNumberScheduled", Known: true},
+		{Name: "NumberAvailable", Path: ".status.numberAvailable", Known: true},
+		{Name: "UpdatedNumberScheduled", Path: ".status.updatedNumberScheduled"},
+	}, generations...),
+	{Group: "apps", Kind: "ReplicaSet"}: append([]Fact{
+		{Name: "Wanted", Path: ".spec.replicas"},
+		{Name: "AvailableReplicas", Path: ".status.availableReplicas"},
+		replicaFailure,
+	}, generations...),
+	{Group: "batch", Kind: "Job"}: {
+		{Name: "JobComplete", Path: condition("Complete", "status"), Known: true},
+		{Name: "JobSucceeded", Path: ".status.succeeded", Known: true},
+		{Name: "Running", Path: ".status.ready"},
+		{Name: factFailure, Path: condition("Failed", "message")},
+	},
+	{Group: "batch", Kind: "CronJob"}: {{Name: "Suspended", Path: ".spec.suspend"}},
+	{Group: "", Kind: "Pod"}: {
+		{Name: "PodReady", Path: condition("Ready", "status"), Known: true},
+		{Name: "PodPhase", Path: ".status.phase", Known: true},
+		{Name: "Scheduling", Path: condition("PodScheduled", "message")},
+		{Name: factFailure, Path: ".status.message"},
+	},
+}
+
+// otherFacts are what is asked of a kind that this package does not know: many say by a condition whether they are ready.
+var otherFacts = []Fact{
+	{Name: "Ready", Path: condition("Ready", "status")}, {Name: "ReadyMessage", Path: condition("Ready", "message")},
+}
+
+// passive are kinds that do nothing by themselves: to be there is all they can.
+var passive = map[schema.GroupKind]bool{
+	{Kind: "Namespace"}: true, {Kind: "ConfigMap"}: true, {Kind: "Secret"}: true, {Kind: "Service"}: true,
+	{Kind: "ServiceAccount"}: true, {Group: "rbac.authorization.k8s.io", Kind: "Role"}: true,
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}: true, {Group: "networking.k8s.io", Kind: "NetworkPolicy"}: true,
+}
+
+// FactsOf returns what to ask about the object; nothing about one that is as it should be by being there.
+func FactsOf(o *unstructured.Unstructured) []Fact {
+	gk := o.GroupVersionKind().GroupKind()
+	list := []Fact{revisionFact}
+	switch known, ok := facts[gk]; {
+	case ok:
+		return append(list, known...)
+	case passive[gk]:
+		return nil
+	}
+	return append(list, otherFacts...)
+}
+
+// Values are facts by name: text, whole numbers and truth values.
+type Values map[string]any
+
+// Ask reads the facts from an object, as an agent would: what is missing is left out.
+func Ask(o *unstructured.Unstructured, asked []Fact) Values {
+	values := Values{}
+	for _, f := range asked {
+		path := jsonpath.New(f.Name).AllowMissingKeys(true)
+		if path.Parse("{"+f.Path+"}") != nil {
+			continue
+		}
+		found, err := path.FindResults(o.Object)
+		if err != nil || len(found) == 0 || len(found[0]) == 0 {
+			continue
+		}
+		switch v := found[0][0].Interface().(type) {
+		case int64, string, bool:
+			values[f.Name] = v
+		}
+	}
+	return values
+}
+
+func (v Values) text(name string) string {
+	switch value := v[name].(type) {
+	case string:
+		return value
+	case bool:
+		return strconv.FormatBool(value)
+	}
+	return ""
+}
+
+// number returns the value, or otherwise where there is none: a status leaves out what is 0.
+func (v Values) number(name string, otherwise int64) int64 {
+	if n, ok := v[name].(int64); ok {
+		return n
+	}
+	return otherwise
+}

@@ -1,0 +1,131 @@
+package orchestrator
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Kind is how the API calls objects of a kind, and whether they live in a namespace.
+type Kind struct {
+	Resource   string // plural
+	Namespaced bool
+	Guessed    bool // nobody here knows the kind: the plural is the usual one
+}
+
+// GVR returns the resource of an object of the kind.
+func (k Kind) GVR(gvk schema.GroupVersionKind) schema.GroupVersionResource {
+	return gvk.GroupVersion().WithResource(k.Resource)
+}
+
+// wellKnown are the kinds of Kubernetes itself, so that no cluster needs to be asked about them.
+var wellKnown = known(map[string]string{
+	"": "ConfigMap Endpoints=endpoints Event LimitRange PersistentVolumeClaim Pod PodTemplate ReplicationController " +
+		"ResourceQuota Secret Service ServiceAccount /Namespace /Node /PersistentVolume",
+	"apps":                         "ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet",
+	"batch":                        "CronJob Job",
+	"autoscaling":                  "HorizontalPodAutoscaler",
+	"coordination.k8s.io":          "Lease",
+	"discovery.k8s.io":             "EndpointSlice",
+	"policy":                       "PodDisruptionBudget",
+	"networking.k8s.io":            "Ingress NetworkPolicy /IngressClass",
+	"rbac.authorization.k8s.io":    "Role RoleBinding /ClusterRole /ClusterRoleBinding",
+	"apiextensions.k8s.io":         "/CustomResourceDefinition",
+	"storage.k8s.io":               "CSIStorageCapacity /CSIDriver /CSINode /StorageClass /VolumeAttachment",
+	"scheduling.k8s.io":            "/PriorityClass",
+	"node.k8s.io":                  "/RuntimeClass",
+	"apiregistration.k8s.io":       "/APIService",
+	"admissionregistration.k8s.io": "/MutatingWebhookConfiguration /ValidatingWebhookConfiguration /ValidatingAdmissionPolicy=validatingadmissionpolicies /ValidatingAdmissionPolicyBinding",
+	"certificates.k8s.io":          "/CertificateSigningRequest",
+})
+
+// known reads a table: by group its kinds, with a slash those that are in no namespace.
+func known(table map[string]string) map[schema.GroupKind]Kind {
+	all := map[schema.GroupKind]Kind{}
+	for group, kinds := range table {
+		for _, word := range strings.Fields(kinds) {
+			kind, global := strings.CutPrefix(word, "/")
+			kind, plural, named := strings.Cut(kind, "=")
+			if !named {
+				plural = pluralOf(kind)
+			}
+			all[schema.GroupKind{Group: group, Kind: kind}] = Kind{Resource: plural, Namespaced: !global}
+		}
+	}
+	return all
+}
+
+// pluralOf is how resources are usually called.
+func pluralOf(kind string) string {
+	low := strings.ToLower(kind)
+	switch {
+	case strings.HasSuffix(low, "s"), strings.HasSuffix(low, "x"), strings.HasSuffix(low, "ch"), strings.HasSuffix(low, "sh"):
+		return low + "es"
+	case strings.HasSuffix(low, "y") && !strings.ContainsAny(low[max(0, len(low)-2):len(low)-1], "aeiou"):
+		return low[:len(low)-1] + "ies"
+	}
+	return low + "s"
+}
+
+// Kinds knows the kinds of Kubernetes and those that a job brings definitions of.
+type Kinds map[schema.GroupKind]Kind
+
+// KindsOf returns what is known of kinds beside those objects: a CustomResourceDefinition among them names its own.
+func KindsOf(objects []*unstructured.Unstructured) Kinds {
+	kinds := Kinds{}
+	for _, o := range objects {
+		if o.GetKind() != "CustomResourceDefinition" {
+			continue
+		}
+		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
+		plural, _, _ := unstructured.NestedString(o.Object, "spec", "names", "plural")
+		scope, _, _ := unstructured.NestedString(o.Object, "spec", "scope")
+		if kind != "" && plural != "" {
+			kinds[schema.GroupKind{Group: group, Kind: kind}] = Kind{Resource: plural, Namespaced: scope != "Cluster"}
+		}
+	}
+	return kinds
+}
+
+// Of returns the kind of the object. What nobody knows is taken to live in a namespace, unless the object itself says
+// otherwise with the annotation littoral.dev/scope: cluster.
+func (k Kinds) Of(o *unstructured.Unstructured) Kind {
+	gk := o.GroupVersionKind().GroupKind()
+	if kind, ok := k[gk]; ok {
+		return kind
+	}
+	if kind, ok := wellKnown[gk]; ok {
+		return kind
+	}
+	return Kind{Resource: pluralOf(gk.Kind), Namespaced: o.GetAnnotations()[markScope] != "cluster", Guessed: true}
+}
+
+// podTemplates is where the kinds that bear pods keep the metadata and spec of those.
+var podTemplates = map[schema.GroupKind][]string{
+	{Group: "apps", Kind: "Deployment"}:  {"spec", "template"},
+	{Group: "apps", Kind: "StatefulSet"}: {"spec", "template"},
+	{Group: "apps", Kind: "DaemonSet"}:   {"spec", "template"},
+	{Group: "apps", Kind: "ReplicaSet"}:  {"spec", "template"},
+	{Group: "batch", Kind: "Job"}:        {"spec", "template"},
+	{Group: "batch", Kind: "CronJob"}:    {"spec", "jobTemplate", "spec", "template"},
+	{Group: "", Kind: "Pod"}:             {},
+}
+
+// PodTemplate returns where the object keeps the metadata and the spec of its pods; ok is false when it bears none.
+func PodTemplate(o *unstructured.Unstructured) (path []string, ok bool) {
+	path, ok = podTemplates[o.GroupVersionKind().GroupKind()]
+	return slices.Clone(path), ok
+}
+
+// replicated are the kinds whose number of pods can be set.
+var replicated = []schema.GroupKind{
+	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps", Kind: "ReplicaSet"},
+}
+
+// Replicated reports whether the number of the object's pods can be set.
+func Replicated(o *unstructured.Unstructured) bool {
+	return slices.Contains(replicated, o.GroupVersionKind().GroupKind())
+}

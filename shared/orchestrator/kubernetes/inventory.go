@@ -1,0 +1,83 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/orchestrator"
+)
+
+// markLeaving is on the inventory of a copy that is being removed.
+const markLeaving = "littoral.dev/leaving"
+
+// inventory returns the job's inventory with its entries; nil when there is none.
+func (c *Cluster) inventory(ctx context.Context, j *job.Job) (*unstructured.Unstructured, []entry, error) {
+	have, err := c.Objects.Resource(secrets).Namespace(j.Namespace).Get(ctx, inventoryName(j), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	record, ours := orchestrator.ReadRecord(have)
+	if !ours || record.Subject != orchestrator.Subject(j) {
+		return nil, nil, orchestrator.Refuse("NameTaken", "%s has a Secret %s that is not ours", j.Namespace, have.GetName())
+	}
+	text, _, _ := unstructured.NestedString(have.Object, "data", keyObjects)
+	var entries []entry
+	body, err := base64.StdEncoding.DecodeString(text)
+	if err == nil {
+		err = json.Unmarshal(body, &entries)
+	}
+	if err != nil {
+		return nil, nil, orchestrator.Refuse("BadInventory", "Secret %s/%s cannot be read: %v", j.Namespace, have.GetName(), err)
+	}
+	return have, entries, nil
+}
+
+func inventoryName(j *job.Job) string { return orchestrator.Manager + "-" + orchestrator.NameOf(j) }
+
+// keep writes the inventory on top of have, which is what was read; nil makes a new one.
+func (c *Cluster) keep(
+	ctx context.Context, j *job.Job, have *unstructured.Unstructured, want orchestrator.Record, entries []entry,
+) (*unstructured.Unstructured, error) {
+	text, err := json.Marshal(entries)
+	if err != nil {
+		return nil, err
+	}
+	next := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "type": "littoral.dev/inventory"}}
+	if have != nil {
+		next = have.DeepCopy()
+	}
+	next.SetName(inventoryName(j))
+	next.SetNamespace(j.Namespace)
+	want.Mark(next)
+	labels := next.GetLabels()
+	labels[labelInventory] = "true"
+	next.SetLabels(labels)
+	next.Object["data"] = map[string]any{keyObjects: base64.StdEncoding.EncodeToString(text)}
+	at := c.Objects.Resource(secrets).Namespace(j.Namespace)
+	if have == nil {
+		made, err := at.Create(ctx, next, metav1.CreateOptions{FieldManager: orchestrator.Manager})
+		if apierrors.IsAlreadyExists(err) { // somebody was faster: read it and decide again
+			return nil, apierrors.NewConflict(secrets.GroupResource(), next.GetName(), err)
+		}
+		return made, err
+	}
+	return at.Update(ctx, next, metav1.UpdateOptions{FieldManager: orchestrator.Manager})
+}
+
+// leave marks the inventory as that of a copy on its way out.
+func (c *Cluster) leave(ctx context.Context, have *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	next := have.DeepCopy()
+	notes := next.GetAnnotations()
+	notes[markLeaving] = "true"
+	next.SetAnnotations(notes)
+	return c.Objects.Resource(secrets).Namespace(have.GetNamespace()).Update(ctx, next, metav1.UpdateOptions{FieldManager: orchestrator.Manager})
+}

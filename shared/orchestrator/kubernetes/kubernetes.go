@@ -1,0 +1,522 @@
+// Package kubernetes carries out jobs straight at the API of a cluster, by server-side apply under our field manager.
+//
+// What a job has put into a cluster stands in a Secret in the application's namespace, the inventory: it is what a later
+// decision is compared with, what tells which objects a replacement drops, and the last to go. A Secret, since it holds
+// the objects, and there may be secrets among them.
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/orchestrator"
+	"github.com/littoral-project/littoral/shared/orchestrator/kube"
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+var (
+	secrets    = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+	namespaces = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	nodes      = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+)
+
+const (
+	attempts = 5
+	pageSize = 500
+
+	labelInventory = "littoral.dev/inventory"
+	keyObjects     = "objects"
+)
+
+// Clusters opens the clusters that targets may name. The error is a Refusal for one that is not known.
+type Clusters interface {
+	Open(name string) (Cluster, error)
+	Names() []string
+}
+
+// Cluster is the API of one cluster.
+type Cluster struct {
+	Objects dynamic.Interface
+	HTTP    *http.Client // asks what resources a group has, for kinds that are not Kubernetes' own
+	Host    string
+}
+
+// Direct is an orchestrator over the APIs of clusters.
+type Direct struct{ clusters Clusters }
+
+var _ orchestrator.Orchestrator = (*Direct)(nil)
+
+// New returns the orchestrator.
+func New(clusters Clusters) *Direct { return &Direct{clusters: clusters} }
+
+// entry is one object of an inventory, with the object as it was applied last.
+type entry struct {
+	Resource string                     `json:"resource"`
+	Group    string                     `json:"group,omitempty"`
+	Version  string                     `json:"version"`
+	Object   *unstructured.Unstructured `json:"object"`
+}
+
+func (e entry) gvr() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: e.Group, Version: e.Version, Resource: e.Resource}
+}
+
+func (e entry) key() string {
+	return e.Group + "/" + e.Resource + " " + e.Object.GetNamespace() + "/" + e.Object.GetName()
+}
+
+func (e entry) what() string { return e.Object.GetKind() + " " + e.Object.GetName() }
+
+func (c *Cluster) at(e entry) dynamic.ResourceInterface {
+	if ns := e.Object.GetNamespace(); ns != "" {
+		return c.Objects.Resource(e.gvr()).Namespace(ns)
+	}
+	return c.Objects.Resource(e.gvr())
+}
+
+// Apply writes the inventory first, under the resource version that it was read at, and then each object; an older
+// decision stops at the inventory.
+func (d *Direct) Apply(ctx context.Context, j *job.Job) error {
+	c, err := d.clusters.Open(j.Cluster)
+	if err != nil {
+		return err
+	}
+	for range attempts {
+		if err = c.apply(ctx, j); !apierrors.IsConflict(err) || isFieldConflict(err) {
+			return kube.Classify(err, "component "+j.Component)
+		}
+	}
+	return problem.Wrap(problem.Unavailable, err, "component %s in %s keeps changing; try again", j.Component, j.Cluster)
+}
+
+// isFieldConflict tells that another manager holds a field from that the object has changed since it was read.
+func isFieldConflict(err error) bool {
+	return apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
+}
+
+func (c *Cluster) apply(ctx context.Context, j *job.Job) error {
+	if err := c.hasNode(ctx, j); err != nil {
+		return err
+	}
+	have, entries, err := c.inventory(ctx, j)
+	if err != nil {
+		return err
+	}
+	want := orchestrator.RecordOf(j)
+	record, leaving := orchestrator.Record{}, false
+	if have != nil {
+		record, _ = orchestrator.ReadRecord(have)
+		leaving = have.GetAnnotations()[markLeaving] != ""
+	}
+	switch {
+	case record.Epoch > j.Epoch:
+		return orchestrator.ErrFenced
+	case leaving:
+		return orchestrator.ErrLeaving
+	}
+	if scales(j) && have != nil && record.Epoch == j.Epoch {
+		if want.Remedy != "" && record.Remedy == want.Remedy {
+			return c.applyAll(ctx, j, entries) // which changes nothing but what a crash left behind
+		}
+		want.Content = record.Content
+		return c.scale(ctx, j, have, entries, want)
+	}
+	objects, err := orchestrator.Build(j)
+	if err != nil {
+		return err
+	}
+	if err := scaleAll(j, objects); err != nil {
+		return err
+	}
+	next, err := c.resolve(ctx, objects[1:])
+	if err != nil {
+		return err
+	}
+	if err := c.applyNamespace(ctx, j, objects[0]); err != nil {
+		return err
+	}
+	dropped := without(entries, next)
+	if j.Type == job.Update && j.SubType == string(job.Patch) {
+		next, dropped = append(next, dropped...), nil
+	}
+	// Both what was and what is to be stand in the inventory while it changes, so that a crash forgets nothing.
+	have, err = c.keep(ctx, j, have, want, append(slices.Clone(next), dropped...))
+	if err != nil {
+		return err
+	}
+	if err := c.applyAll(ctx, j, next); err != nil || len(dropped) == 0 {
+		return err
+	}
+	for _, e := range dropped {
+		if _, err := c.deleteOne(ctx, j, e); err != nil {
+			return err
+		}
+	}
+	_, err = c.keep(ctx, j, have, want, next)
+	return err
+}
+
+func scales(j *job.Job) bool {
+	return j.Type == job.Update && orchestrator.Scales(job.Remediation(j.SubType))
+}
+
+func scaleAll(j *job.Job, objects []*unstructured.Unstructured) error {
+	if !scales(j) {
+		return nil
+	}
+	for _, o := range objects {
+		changed, err := orchestrator.Scale(o, job.Remediation(j.SubType))
+		if err != nil {
+			return err
+		}
+		if changed {
+			orchestrator.Stamp(o, j.Epoch)
+		}
+	}
+	return nil
+}
+
+// scale changes the one field that the remediation means in the objects as they were applied last, and applies those
+// that changed: all other fields of ours are as they were, those of others are not ours.
+func (c *Cluster) scale(
+	ctx context.Context, j *job.Job, have *unstructured.Unstructured, entries []entry, want orchestrator.Record,
+) error {
+	var changed []entry
+	for _, e := range entries {
+		did, err := orchestrator.Scale(e.Object, job.Remediation(j.SubType))
+		if err != nil {
+			return err
+		}
+		if did {
+			orchestrator.Stamp(e.Object, j.Epoch)
+			changed = append(changed, e)
+		}
+	}
+	// The inventory says what is wanted; an object that a crash left behind is applied by the next look.
+	if _, err := c.keep(ctx, j, have, want, entries); err != nil {
+		return err
+	}
+	return c.applyAll(ctx, j, changed)
+}
+
+func (c *Cluster) applyAll(ctx context.Context, j *job.Job, entries []entry) error {
+	for _, e := range entries {
+		if err := c.applyOne(ctx, j, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hasNode refuses a target whose node the cluster does not have.
+func (c *Cluster) hasNode(ctx context.Context, j *job.Job) error {
+	if j.Node == "" {
+		return nil
+	}
+	_, err := c.Objects.Resource(nodes).Get(ctx, j.Node, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return orchestrator.Refuse(orchestrator.ReasonNodeNotFound, "cluster %s has no node %s", j.Cluster, j.Node)
+	case apierrors.IsForbidden(err):
+		return nil // whoever gave us this access does not want us to look
+	}
+	return err
+}
+
+// applyNamespace makes the application's namespace, which its components share: each says under a name of its own what it
+// has to say.
+func (c *Cluster) applyNamespace(ctx context.Context, j *job.Job, ns *unstructured.Unstructured) error {
+	name := orchestrator.NameOf(j)
+	options := metav1.ApplyOptions{FieldManager: orchestrator.Manager + name[strings.LastIndexByte(name, '-'):]}
+	have, err := c.Objects.Resource(namespaces).Apply(ctx, ns.GetName(), ns, options)
+	if err == nil && have.GetDeletionTimestamp() != nil {
+		return orchestrator.ErrLeaving
+	}
+	return kube.Classify(err, "Namespace "+ns.GetName())
+}
+
+// applyOne applies an object on top of what the cluster has, unless a newer decision has.
+func (c *Cluster) applyOne(ctx context.Context, j *job.Job, e entry) error {
+	o := e.Object.DeepCopy()
+	have, err := c.at(e).Get(ctx, o.GetName(), metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return kube.Classify(err, e.what())
+	case orchestrator.EpochOf(have) > j.Epoch:
+		return orchestrator.ErrFenced
+	case have.GetDeletionTimestamp() != nil:
+		return orchestrator.ErrLeaving
+	default:
+		o.SetResourceVersion(have.GetResourceVersion())
+	}
+	_, err = c.at(e).Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: orchestrator.Manager})
+	if apierrors.IsInvalid(err) && have != nil && replaceable(o) && have.GetLabels()[orchestrator.LabelJob] == orchestrator.Subject(j).String() {
+		// What it runs cannot be changed in place: it goes, and the next attempt makes it anew.
+		if _, err := c.deleteOne(ctx, j, e); err != nil {
+			return err
+		}
+		return orchestrator.ErrLeaving
+	}
+	if apierrors.IsConflict(err) && !isFieldConflict(err) {
+		return err // changed since it was read: once more
+	}
+	return kube.Classify(err, e.what())
+}
+
+// replaceable are kinds whose pods cannot be changed in place.
+func replaceable(o *unstructured.Unstructured) bool {
+	return o.GetKind() == "Job" || o.GetKind() == "Pod"
+}
+
+// deleteOne deletes an object of the job and says whether it is gone.
+func (c *Cluster) deleteOne(ctx context.Context, j *job.Job, e entry) (gone bool, err error) {
+	have, err := c.at(e).Get(ctx, e.Object.GetName(), metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return true, nil
+	case err != nil:
+		return false, kube.Classify(err, e.what())
+	case have.GetLabels()[orchestrator.LabelJob] != orchestrator.Subject(j).String(), orchestrator.EpochOf(have) > j.Epoch:
+		return true, nil // it has become somebody else's
+	case have.GetDeletionTimestamp() != nil:
+		return false, nil
+	}
+	uid, foreground := have.GetUID(), metav1.DeletePropagationForeground // gone means that its pods are gone
+	err = c.at(e).Delete(ctx, have.GetName(), metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &foreground,
+	})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return false, nil
+	}
+	return false, kube.Classify(err, e.what())
+}
+
+// Remove deletes what stands in the inventory, last first, and the inventory when all of it is gone. It is to be repeated
+// until Observe finds nothing.
+func (d *Direct) Remove(ctx context.Context, j *job.Job) error {
+	c, err := d.clusters.Open(j.Cluster)
+	if err != nil {
+		return err
+	}
+	return kube.Classify(c.remove(ctx, j), "component "+j.Component)
+}
+
+func (c *Cluster) remove(ctx context.Context, j *job.Job) error {
+	have, entries, err := c.inventory(ctx, j)
+	if err != nil || have == nil {
+		return err
+	}
+	record, _ := orchestrator.ReadRecord(have)
+	if record.Epoch > j.Epoch {
+		return orchestrator.ErrFenced
+	}
+	if have.GetAnnotations()[markLeaving] == "" { // nothing may be applied on top from here on
+		if have, err = c.leave(ctx, have); err != nil {
+			return err
+		}
+	}
+	gone := true
+	for _, e := range slices.Backward(entries) {
+		done, err := c.deleteOne(ctx, j, e)
+		if err != nil {
+			return err
+		}
+		gone = gone && done
+	}
+	if !gone {
+		return nil
+	}
+	uid := have.GetUID()
+	err = c.Objects.Resource(secrets).Namespace(have.GetNamespace()).Delete(ctx, have.GetName(), metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid},
+	})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return err
+	}
+	return c.tidy(ctx, j.Namespace)
+}
+
+// tidy deletes the namespace of an application of which nothing is left in the cluster.
+func (c *Cluster) tidy(ctx context.Context, namespace string) error {
+	left, err := c.Objects.Resource(secrets).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: labelInventory + "=true", Limit: 1})
+	if err != nil || len(left.Items) > 0 {
+		return err
+	}
+	ns, err := c.Objects.Resource(namespaces).Get(ctx, namespace, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || err == nil && ns.GetLabels()[orchestrator.LabelManager] != orchestrator.Manager {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	uid := ns.GetUID()
+	err = c.Objects.Resource(namespaces).Delete(ctx, namespace, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// Observe reads every object of the job's inventory.
+func (d *Direct) Observe(ctx context.Context, j *job.Job) (orchestrator.Status, error) {
+	var s orchestrator.Status
+	c, err := d.clusters.Open(j.Cluster)
+	if err == nil {
+		s, err = c.observe(ctx, j)
+		err = kube.Classify(err, "component "+j.Component)
+	}
+	var refusal *orchestrator.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		s.Refused = refusal
+		return s, nil
+	case errors.Is(err, orchestrator.ErrSilent):
+		return orchestrator.Status{Silent: fmt.Sprintf("the API of cluster %s does not answer", j.Cluster)}, nil
+	}
+	return s, err
+}
+
+func (c *Cluster) observe(ctx context.Context, j *job.Job) (orchestrator.Status, error) {
+	var s orchestrator.Status
+	have, entries, err := c.inventory(ctx, j)
+	if err != nil || have == nil {
+		return s, err
+	}
+	s.Exists = true
+	s.Record, _ = orchestrator.ReadRecord(have)
+	s.Leaving = have.GetAnnotations()[markLeaving] != ""
+	if s.Leaving {
+		return s, nil
+	}
+	s.Applied = true
+	for _, e := range entries {
+		live, err := c.at(e).Get(ctx, e.Object.GetName(), metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			s.Objects = append(s.Objects, orchestrator.Health{
+				Object: e.what(), Reason: orchestrator.ReasonMissing, Message: e.what() + " is not there",
+			})
+			s.Content = "" // so that it counts as outdated, and is put back
+		case err != nil:
+			return s, err
+		default:
+			if stamp := orchestrator.RevisionOf(e.Object); stamp != orchestrator.RevisionOf(live) {
+				s.Content = "" // a crash, or an older decision in the middle of its work
+			}
+			s.Objects = append(s.Objects, orchestrator.Judge(e.Object, orchestrator.Ask(live, orchestrator.FactsOf(e.Object))))
+		}
+	}
+	return s, nil
+}
+
+// Copies lists the inventories in all clusters that answer.
+func (d *Direct) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.Orchestrator, error) {
+	var copies []orchestrator.Copy
+	for _, name := range d.clusters.Names() {
+		c, err := d.clusters.Open(name)
+		if err != nil {
+			continue // jobs that go there say so
+		}
+		found, err := c.copies(ctx, name)
+		if err != nil && !kube.Silent(err) {
+			return nil, nil, kube.Classify(err, "the list of inventories in "+name)
+		}
+		copies = append(copies, found...)
+	}
+	return copies, d, nil
+}
+
+func (c *Cluster) copies(ctx context.Context, name string) ([]orchestrator.Copy, error) {
+	var all []orchestrator.Copy
+	options := metav1.ListOptions{LabelSelector: labelInventory + "=true", Limit: pageSize}
+	for {
+		page, err := c.Objects.Resource(secrets).List(ctx, options)
+		if err != nil {
+			return all, err
+		}
+		for i := range page.Items {
+			if record, ours := orchestrator.ReadRecord(&page.Items[i]); ours {
+				all = append(all, orchestrator.Copy{Record: record, Cluster: name})
+			}
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			return all, nil
+		}
+	}
+}
+
+// resolve finds out what the API calls each object.
+func (c *Cluster) resolve(ctx context.Context, objects []*unstructured.Unstructured) ([]entry, error) {
+	kinds := orchestrator.KindsOf(objects)
+	entries := make([]entry, 0, len(objects))
+	for _, o := range objects {
+		kind, gvk := kinds.Of(o), o.GroupVersionKind()
+		if kind.Guessed {
+			found, err := c.discover(ctx, gvk)
+			if err != nil {
+				return nil, err
+			}
+			if kind = found; !kind.Namespaced {
+				o.SetNamespace("")
+			}
+		}
+		entries = append(entries, entry{Resource: kind.Resource, Group: gvk.Group, Version: gvk.Version, Object: o})
+	}
+	return entries, nil
+}
+
+// discover asks the cluster about a kind that is not Kubernetes' own.
+func (c *Cluster) discover(ctx context.Context, gvk schema.GroupVersionKind) (orchestrator.Kind, error) {
+	var none orchestrator.Kind
+	path := "/apis/" + gvk.Group + "/" + gvk.Version
+	if gvk.Group == "" {
+		path = "/api/" + gvk.Version
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.Host, "/")+path, http.NoBody)
+	if err != nil {
+		return none, err
+	}
+	r.Header.Set("Accept", "application/json")
+	resp, err := c.HTTP.Do(r)
+	if err != nil {
+		return none, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode == http.StatusNotFound {
+		return none, orchestrator.Refuse("UnknownKind", "the cluster does not know %s", gvk.GroupVersion())
+	}
+	if resp.StatusCode != http.StatusOK {
+		return none, problem.New(problem.Unavailable, "GET %s: %s", path, resp.Status)
+	}
+	var list metav1.APIResourceList
+	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
+		return none, problem.Wrap(problem.Unavailable, err, "GET %s", path)
+	}
+	for _, r := range list.APIResources {
+		if r.Kind == gvk.Kind && !strings.Contains(r.Name, "/") {
+			return orchestrator.Kind{Resource: r.Name, Namespaced: r.Namespaced}, nil
+		}
+	}
+	return none, orchestrator.Refuse("UnknownKind", "the cluster does not know %s in %s", gvk.Kind, gvk.GroupVersion())
+}
+
+func without(list, other []entry) []entry {
+	among := map[string]bool{}
+	for _, e := range other {
+		among[e.key()] = true
+	}
+	return slices.DeleteFunc(slices.Clone(list), func(e entry) bool { return among[e.key()] })
+}

@@ -1,0 +1,68 @@
+package kubernetes_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/orchestrator"
+	"github.com/littoral-project/littoral/shared/orchestrator/conformance"
+	"github.com/littoral-project/littoral/shared/orchestrator/kubernetes"
+	"github.com/littoral-project/littoral/test/kubeapi"
+)
+
+// doubles are clusters by name.
+type doubles map[string]*kubeapi.Server
+
+func (d doubles) Names() []string { return []string{"one", "two"} }
+
+func (d doubles) Open(name string) (kubernetes.Cluster, error) {
+	s := d[name]
+	if s == nil {
+		return kubernetes.Cluster{}, orchestrator.Refuse(orchestrator.ReasonClusterNotFound, "no cluster %s", name)
+	}
+	client, err := dynamic.NewForConfig(s.Config())
+	if err != nil {
+		return kubernetes.Cluster{}, err
+	}
+	plain, err := rest.HTTPClientFor(s.Config())
+	return kubernetes.Cluster{Objects: client, HTTP: plain, Host: s.URL}, err
+}
+
+func open(t *testing.T) (*conformance.Clusters, doubles) {
+	t.Helper()
+	d := doubles{"one": kubeapi.Start(t, nil, []string{"one-a", "one-b"}), "two": kubeapi.Start(t, nil, []string{"two-a"})}
+	return &conformance.Clusters{
+		Orchestrator: kubernetes.New(d),
+		Targets: []job.Target{
+			{Orchestrator: "kubernetes", Cluster: "one", Node: "one-a"}, {Orchestrator: "kubernetes", Cluster: "one", Node: "one-b"},
+			{Orchestrator: "kubernetes", Cluster: "two", Node: "two-a"},
+		},
+		Objects: map[string]dynamic.Interface{"one": d["one"].Client(t), "two": d["two"].Client(t)},
+		Parted:  func(_ *testing.T, cluster string, cut bool) { d[cluster].Cut(cut) },
+		Turn: func() {
+			d["one"].Work()
+			d["two"].Work()
+		},
+	}, d
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	conformance.Run(t, conformance.Can{Silence: true, Refuse: true, Slow: true}, func(t *testing.T) conformance.World {
+		t.Helper()
+		w, _ := open(t)
+		return w
+	})
+}
+
+func TestCopiesOfPlacesThatAnswer(t *testing.T) {
+	t.Parallel()
+	w, d := open(t)
+	d["one"].Cut(true)
+	_, _, err := w.Orchestrator.Copies(t.Context())
+	require.NoError(t, err, "places that do not answer are left out")
+}

@@ -1,0 +1,265 @@
+// Package ocm carries out jobs through Open Cluster Management: one ManifestWork per job, in the hub's namespace of the
+// managed cluster that the job's target names, which the cluster's own agent applies (contracts/ocm-clusterlink.md §2, §3).
+//
+// The hub is all that is ever asked. What a newcomer gets wrong: a ManifestWork's condition Available says that objects
+// exist on the cluster, not that pods run; that comes from the feedback that each work asks for.
+package ocm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/orchestrator"
+	"github.com/littoral-project/littoral/shared/orchestrator/kube"
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+// Resources of the hub.
+var (
+	Works    = schema.GroupVersionResource{Group: "work.open-cluster-management.io", Version: "v1", Resource: "manifestworks"}
+	Clusters = schema.GroupVersionResource{Group: "cluster.open-cluster-management.io", Version: "v1", Resource: "managedclusters"}
+)
+
+const (
+	// attempts bounds how often a work is read again after somebody changed it between reading and writing.
+	attempts = 5
+	pageSize = 500
+)
+
+// Hub is an orchestrator over one hub.
+type Hub struct {
+	client dynamic.Interface
+	seen   *snapshot // answers Observe when set
+}
+
+var _ orchestrator.Orchestrator = (*Hub)(nil)
+
+// snapshot is everything of ours on the hub at one moment.
+type snapshot struct {
+	clusters map[string]*unstructured.Unstructured
+	works    map[string]*unstructured.Unstructured // by "cluster/name"
+}
+
+// New returns the orchestrator.
+func New(client dynamic.Interface) *Hub { return &Hub{client: client} }
+
+func (h *Hub) works(cluster string) dynamic.ResourceInterface {
+	return h.client.Resource(Works).Namespace(cluster)
+}
+
+// Apply writes the job's work, under the resource version that it was read at, so that of two decisions the older one
+// never ends on top.
+func (h *Hub) Apply(ctx context.Context, j *job.Job) error {
+	if _, err := h.cluster(ctx, j.Cluster); err != nil {
+		return err
+	}
+	for range attempts {
+		err := h.applyOnce(ctx, j)
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+			return kube.Classify(err, "ManifestWork "+orchestrator.NameOf(j))
+		}
+	}
+	return problem.New(problem.Unavailable, "ManifestWork %s of %s keeps changing; try again", orchestrator.NameOf(j), j.Cluster)
+}
+
+func (h *Hub) applyOnce(ctx context.Context, j *job.Job) error {
+	have, err := h.work(ctx, j)
+	if err != nil {
+		return err
+	}
+	if have == nil {
+		work, err := newWork(j, nil)
+		if err != nil {
+			return err
+		}
+		_, err = h.works(j.Cluster).Create(ctx, work, metav1.CreateOptions{FieldManager: orchestrator.Manager})
+		return err
+	}
+	record, ours := orchestrator.ReadRecord(have)
+	switch {
+	case !ours || record.Subject != orchestrator.Subject(j):
+		return orchestrator.Refuse("NameTaken", "%s has a ManifestWork %s that is not ours", j.Cluster, have.GetName())
+	case record.Epoch > j.Epoch:
+		return orchestrator.ErrFenced
+	case have.GetDeletionTimestamp() != nil:
+		return orchestrator.ErrLeaving
+	}
+	work, err := newWork(j, have)
+	if err != nil || work == nil {
+		return err
+	}
+	_, err = h.works(j.Cluster).Update(ctx, work, metav1.UpdateOptions{FieldManager: orchestrator.Manager})
+	return err
+}
+
+// work returns the job's work; nil when there is none.
+func (h *Hub) work(ctx context.Context, j *job.Job) (*unstructured.Unstructured, error) {
+	if h.seen != nil {
+		return h.seen.works[j.Cluster+"/"+orchestrator.NameOf(j)], nil
+	}
+	have, err := h.works(j.Cluster).Get(ctx, orchestrator.NameOf(j), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return have, err
+}
+
+// cluster returns the managed cluster. The error is a Refusal when the hub has none of that name, or has not accepted it.
+func (h *Hub) cluster(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+	if h.seen != nil {
+		if c := h.seen.clusters[name]; c != nil {
+			return c, nil
+		}
+		return nil, notFound(name)
+	}
+	c, err := h.client.Resource(Clusters).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, notFound(name)
+	}
+	if err != nil {
+		return nil, kube.Classify(err, "ManagedCluster "+name)
+	}
+	if accepted, _, _ := unstructured.NestedBool(c.Object, "spec", "hubAcceptsClient"); !accepted {
+		return nil, orchestrator.Refuse("ClusterNotAccepted", "the hub has not accepted the cluster %s (hubAcceptsClient)", name)
+	}
+	return c, nil
+}
+
+func notFound(name string) error {
+	return orchestrator.Refuse(orchestrator.ReasonClusterNotFound, "no cluster %s is registered at the hub", name)
+}
+
+// Remove deletes the job's work. It stays until the cluster's agent has deleted what it applied.
+func (h *Hub) Remove(ctx context.Context, j *job.Job) error {
+	for range attempts {
+		have, err := h.work(ctx, j)
+		if err != nil || have == nil {
+			return kube.Classify(err, "ManifestWork "+orchestrator.NameOf(j))
+		}
+		record, ours := orchestrator.ReadRecord(have)
+		if !ours || record.Subject != orchestrator.Subject(j) || have.GetDeletionTimestamp() != nil {
+			return nil
+		}
+		if record.Epoch > j.Epoch {
+			return orchestrator.ErrFenced
+		}
+		uid, version := have.GetUID(), have.GetResourceVersion()
+		err = h.works(j.Cluster).Delete(ctx, have.GetName(), metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
+		})
+		switch {
+		case err == nil, apierrors.IsNotFound(err):
+			return nil
+		case !apierrors.IsConflict(err):
+			return kube.Classify(err, "ManifestWork "+have.GetName())
+		}
+	}
+	return problem.New(problem.Unavailable, "ManifestWork %s of %s keeps changing; try again", orchestrator.NameOf(j), j.Cluster)
+}
+
+// Observe reads the work's status and whether the cluster's agent answers.
+func (h *Hub) Observe(ctx context.Context, j *job.Job) (orchestrator.Status, error) {
+	var s orchestrator.Status
+	cluster, err := h.cluster(ctx, j.Cluster)
+	var refusal *orchestrator.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		s.Refused = refusal
+		return s, nil
+	case err != nil:
+		return s, err
+	}
+	work, err := h.work(ctx, j)
+	if err != nil {
+		return s, kube.Classify(err, "ManifestWork "+orchestrator.NameOf(j))
+	}
+	if work == nil { // an agent takes the finalizer off when all is deleted, so this is certain
+		return s, nil
+	}
+	s, err = statusOf(work)
+	s.Silent = silence(cluster)
+	return s, err
+}
+
+// silence says since when the cluster's agent has not been heard of; "" when it has.
+func silence(cluster *unstructured.Unstructured) string {
+	for _, c := range conditionsIn(cluster.Object, "status", "conditions") {
+		if c.Type == "ManagedClusterConditionAvailable" && c.Status != "True" {
+			return fmt.Sprintf("the hub has not heard of cluster %s since about %s (%s)", cluster.GetName(), c.Since, c.Reason)
+		}
+	}
+	return ""
+}
+
+// Copies lists the works of ours in all clusters.
+func (h *Hub) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.Orchestrator, error) {
+	seen := &snapshot{clusters: map[string]*unstructured.Unstructured{}, works: map[string]*unstructured.Unstructured{}}
+	var copies []orchestrator.Copy
+	// Works first: a cluster that is taken away in between shows as missing, not its works as gone.
+	err := each(ctx, h.client.Resource(Works), orchestrator.LabelManager+"="+orchestrator.Manager, func(o *unstructured.Unstructured) {
+		if record, ours := orchestrator.ReadRecord(o); ours {
+			seen.works[o.GetNamespace()+"/"+o.GetName()] = o
+			copies = append(copies, orchestrator.Copy{Record: record, Cluster: o.GetNamespace()})
+		}
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	err = each(ctx, h.client.Resource(Clusters), "", func(o *unstructured.Unstructured) { seen.clusters[o.GetName()] = o })
+	return copies, &Hub{client: h.client, seen: seen}, err
+}
+
+func each(ctx context.Context, from dynamic.ResourceInterface, selector string, do func(*unstructured.Unstructured)) error {
+	options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
+	for {
+		page, err := from.List(ctx, options)
+		if err != nil {
+			return kube.Classify(err, "a list")
+		}
+		for i := range page.Items {
+			do(&page.Items[i])
+		}
+		if options.Continue = page.GetContinue(); options.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// standing is a condition of an object on the hub.
+type standing struct {
+	Type, Status, Reason, Message, Since string
+	Generation                           int64
+}
+
+func conditionsIn(in map[string]any, path ...string) []standing {
+	list, _, _ := unstructured.NestedSlice(in, path...)
+	var all []standing
+	for _, entry := range list {
+		c, ok := entry.(map[string]any)
+		if !ok {
+			continue
+		}
+		text := func(name string) string { s, _ := c[name].(string); return s }
+		generation, _ := c["observedGeneration"].(int64)
+		all = append(all, standing{
+			text("type"), text("status"), text("reason"), text("message"), text("lastTransitionTime"), generation,
+		})
+	}
+	return all
+}
+
+// firstLine keeps a message short enough for a condition.
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(s, "\n")
+	const most = 500
+	return s[:min(most, len(s))]
+}

@@ -1,0 +1,281 @@
+package ocm
+
+import (
+	"encoding/json"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/orchestrator"
+)
+
+// fieldManager is who agents apply our objects as; agents demand the beginning.
+const fieldManager = "work-agent-" + orchestrator.Manager
+
+// newWork returns the work that the job comes to: a new one, or have with what the job changes. nil means that have is
+// right as it is.
+func newWork(j *job.Job, have *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	want := orchestrator.RecordOf(j)
+	if have != nil {
+		record, _ := orchestrator.ReadRecord(have)
+		remedied := want.Remedy != "" && record.Remedy == want.Remedy
+		if orchestrator.Scales(job.Remediation(j.SubType)) && j.Type == job.Update && record.Epoch == j.Epoch {
+			if remedied {
+				return nil, nil
+			}
+			want.Content = record.Content // scaling leaves all else as it is
+			return scaled(j, have, want)
+		}
+		if record == want {
+			return nil, nil
+		}
+	}
+	objects, err := orchestrator.Build(j)
+	if err != nil {
+		return nil, err
+	}
+	if j.Type == job.Update && j.SubType == string(job.Patch) && have != nil {
+		objects = append(objects, dropped(have, objects)...)
+	}
+	if err := scaleAll(j, objects); err != nil {
+		return nil, err
+	}
+	return compose(j, have, want, objects)
+}
+
+// scaled returns the work with the one field of its objects changed that the remediation means.
+func scaled(j *job.Job, have *unstructured.Unstructured, want orchestrator.Record) (*unstructured.Unstructured, error) {
+	objects := manifests(have)
+	if err := scaleAll(j, objects); err != nil {
+		return nil, err
+	}
+	return compose(j, have, want, objects)
+}
+
+func scaleAll(j *job.Job, objects []*unstructured.Unstructured) error {
+	if j.Type != job.Update {
+		return nil
+	}
+	for _, o := range objects {
+		changed, err := orchestrator.Scale(o, job.Remediation(j.SubType))
+		if err != nil {
+			return err
+		}
+		if changed {
+			orchestrator.Stamp(o, j.Epoch)
+		}
+	}
+	return nil
+}
+
+// dropped lists the manifests of the work that are not among the objects: a patch takes nothing away.
+func dropped(have *unstructured.Unstructured, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
+	among := map[string]bool{}
+	for _, o := range objects {
+		among[key(o)] = true
+	}
+	var rest []*unstructured.Unstructured
+	for _, o := range manifests(have) {
+		if !among[key(o)] {
+			rest = append(rest, o)
+		}
+	}
+	return rest
+}
+
+func key(o *unstructured.Unstructured) string {
+	return o.GroupVersionKind().GroupKind().String() + " " + o.GetNamespace() + "/" + o.GetName()
+}
+
+// manifests returns the objects of a work.
+func manifests(work *unstructured.Unstructured) []*unstructured.Unstructured {
+	list, _, _ := unstructured.NestedSlice(work.Object, "spec", "workload", "manifests")
+	all := make([]*unstructured.Unstructured, 0, len(list))
+	for _, entry := range list {
+		if o, ok := entry.(map[string]any); ok {
+			all = append(all, &unstructured.Unstructured{Object: o})
+		}
+	}
+	return all
+}
+
+// compose writes the objects and how they are to be applied and reported on into the work.
+func compose(
+	j *job.Job, have *unstructured.Unstructured, want orchestrator.Record, objects []*unstructured.Unstructured,
+) (*unstructured.Unstructured, error) {
+	work := &unstructured.Unstructured{Object: map[string]any{}}
+	if have != nil {
+		work = have.DeepCopy()
+		delete(work.Object, "status")
+	}
+	work.SetAPIVersion(Works.GroupVersion().String())
+	work.SetKind("ManifestWork")
+	work.SetNamespace(j.Cluster)
+	work.SetName(orchestrator.NameOf(j))
+	want.Mark(work)
+	list, configs := make([]any, len(objects)), make([]any, 0, len(objects))
+	kinds := orchestrator.KindsOf(objects)
+	for i, o := range objects {
+		list[i] = o.Object
+		configs = append(configs, configOf(j, o, kinds.Of(o)))
+	}
+	spec := map[string]any{
+		"workload":        map[string]any{"manifests": list},
+		"deleteOption":    map[string]any{"propagationPolicy": "Foreground"},
+		"manifestConfigs": configs,
+	}
+	// Through JSON, so that numbers and lists are what a work read from the hub has.
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
+	plain := &unstructured.Unstructured{Object: map[string]any{}}
+	if err := plain.UnmarshalJSON([]byte(`{"apiVersion":"v1","kind":"x","spec":` + string(text) + `}`)); err != nil {
+		return nil, err
+	}
+	work.Object["spec"] = plain.Object["spec"]
+	return work, nil
+}
+
+// configOf says how the agent is to apply the object, as an owner of the fields that stand in it and of no others, and
+// what to report.
+func configOf(j *job.Job, o *unstructured.Unstructured, kind orchestrator.Kind) map[string]any {
+	manager := fieldManager
+	if o.GetKind() == "Namespace" {
+		// All components of an application bring its namespace, each what it has to say about it. Under one manager the last
+		// to be applied would take away what the others said.
+		name := orchestrator.NameOf(j)
+		manager += "-" + name[strings.LastIndexByte(name, '-')+1:]
+	}
+	config := map[string]any{
+		"resourceIdentifier": map[string]any{
+			"group": o.GroupVersionKind().Group, "resource": kind.Resource, "namespace": o.GetNamespace(), "name": o.GetName(),
+		},
+		"updateStrategy": map[string]any{
+			"type": "ServerSideApply", "serverSideApply": map[string]any{"force": false, "fieldManager": manager},
+		},
+	}
+	var paths []any
+	known := false
+	for _, f := range orchestrator.FactsOf(o) {
+		if f.Known {
+			known = true
+			continue
+		}
+		paths = append(paths, map[string]any{"name": f.Name, "path": f.Path})
+	}
+	var rules []any
+	if known {
+		rules = append(rules, map[string]any{"type": "WellKnownStatus"})
+	}
+	if len(paths) > 0 {
+		rules = append(rules, map[string]any{"type": "JSONPaths", "jsonPaths": paths})
+	}
+	if len(rules) > 0 {
+		config["feedbackRules"] = rules
+	}
+	return config
+}
+
+// statusOf reads what the agent says about the work.
+func statusOf(work *unstructured.Unstructured) (orchestrator.Status, error) {
+	record, _ := orchestrator.ReadRecord(work)
+	s := orchestrator.Status{Exists: true, Record: record, Leaving: work.GetDeletionTimestamp() != nil}
+	if s.Leaving {
+		return s, nil
+	}
+	reports := reportsIn(work)
+	applied := false
+	for _, c := range conditionsIn(work.Object, "status", "conditions") {
+		if c.Type == "Applied" && c.Generation == work.GetGeneration() {
+			applied = c.Status == "True"
+			if c.Status == "False" {
+				s.Refused = refusal(reports, c)
+			}
+		}
+	}
+	if s.Refused != nil || !applied {
+		return s, nil
+	}
+	s.Applied = true
+	objects := manifests(work)
+	kinds := orchestrator.KindsOf(objects)
+	for i, o := range objects {
+		report := reports[int64(i)]
+		if kinds.Of(o).Guessed && len(report.values) == 0 { // the agent may call the kind otherwise, and so know no rule for it
+			s.Objects = append(s.Objects, orchestrator.Health{Object: o.GetKind() + " " + o.GetName(), Ready: true})
+			continue
+		}
+		s.Objects = append(s.Objects, orchestrator.Judge(o, report.values))
+	}
+	return s, nil
+}
+
+// report is what the agent says about one manifest.
+type report struct {
+	object  string
+	values  orchestrator.Values
+	applied standing
+}
+
+// reportsIn reads the reports on the manifests, by their place in the list.
+func reportsIn(work *unstructured.Unstructured) map[int64]report {
+	list, _, _ := unstructured.NestedSlice(work.Object, "status", "resourceStatus", "manifests")
+	all := map[int64]report{}
+	for _, entry := range list {
+		m, ok := entry.(map[string]any)
+		if !ok {
+			continue
+		}
+		meta, _, _ := unstructured.NestedMap(m, "resourceMeta")
+		at, _ := meta["ordinal"].(int64)
+		kind, _ := meta["kind"].(string)
+		name, _ := meta["name"].(string)
+		r := report{object: kind + " " + name, values: orchestrator.Values{}}
+		feedback, _, _ := unstructured.NestedSlice(m, "statusFeedback", "values")
+		for _, entry := range feedback {
+			value, ok := entry.(map[string]any)
+			if !ok {
+				continue
+			}
+			field, _, _ := unstructured.NestedMap(value, "fieldValue")
+			name, _ := value["name"].(string)
+			for _, form := range []string{"integer", "string", "boolean"} {
+				if v, there := field[form]; there {
+					r.values[name] = v
+				}
+			}
+		}
+		for _, c := range conditionsIn(m, "conditions") {
+			if c.Type == "Applied" {
+				r.applied = c
+			}
+		}
+		all[at] = r
+	}
+	return all
+}
+
+// refusal names the first manifest that the agent could not apply. It goes on trying by itself; what only takes time is
+// no refusal, and then nil is returned.
+func refusal(reports map[int64]report, whole standing) *orchestrator.Refusal {
+	for at := range int64(len(reports)) {
+		r := reports[at]
+		if r.applied.Status != "False" {
+			continue
+		}
+		if strings.Contains(r.applied.Message, "being terminated") {
+			return nil
+		}
+		reason := r.applied.Reason
+		if strings.Contains(r.applied.Message, "exceeded quota") {
+			reason = "QuotaExceeded"
+		}
+		if strings.Contains(reason, "Conflict") {
+			reason = orchestrator.ReasonApplyConflict
+		}
+		return orchestrator.Refuse(reason, "%s: %s", r.object, firstLine(r.applied.Message))
+	}
+	return orchestrator.Refuse(whole.Reason, "%s", firstLine(whole.Message))
+}

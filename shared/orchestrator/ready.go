@@ -1,0 +1,141 @@
+package orchestrator
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Health is how one object of a copy is doing.
+type Health struct {
+	Object       string // kind and name
+	Pods, Wanted int64  // that run, that should
+	Ready        bool
+	Failed       bool // it will not become ready by waiting
+	Reason       string
+	Message      string
+}
+
+// Judge says how the object is doing, by the facts that were answered about it. want is the object as it was applied:
+// an answer about an earlier form of it does not count.
+func Judge(want *unstructured.Unstructured, v Values) Health {
+	h := Health{Object: want.GetKind() + " " + want.GetName()}
+	if len(FactsOf(want)) == 0 {
+		h.ready()
+		return h
+	}
+	if stamp := RevisionOf(want); stamp != "" && v.text(factRevision) != stamp {
+		h.Reason, h.Message = "AwaitingStatus", h.Object+" has not been reported on since it was changed"
+		return h
+	}
+	if v.number(factObserved, v.number(factGeneration, 0)) < v.number(factGeneration, 0) {
+		h.Reason, h.Message = "AwaitingController", "the controller of "+h.Object+" has not seen its change"
+		return h
+	}
+	if judge, ok := judges[want.GroupVersionKind().GroupKind()]; ok {
+		judge(&h, v)
+	} else {
+		h.other(v)
+	}
+	return h
+}
+
+var judges = map[schema.GroupKind]func(*Health, Values){
+	{Group: "apps", Kind: "Deployment"}:  (*Health).deployment,
+	{Group: "apps", Kind: "StatefulSet"}: (*Health).statefulSet,
+	{Group: "apps", Kind: "DaemonSet"}:   (*Health).daemonSet,
+	{Group: "apps", Kind: "ReplicaSet"}:  (*Health).replicaSet,
+	{Group: "batch", Kind: "Job"}:        (*Health).job,
+	{Group: "batch", Kind: "CronJob"}:    func(h *Health, _ Values) { h.ready() }, // it bears pods when its time comes
+	{Group: "", Kind: "Pod"}:             (*Health).pod,
+}
+
+func (h *Health) ready() { h.Ready, h.Reason = true, "AsExpected" }
+
+// fail says that waiting will not help.
+func (h *Health) fail(reason, message string) {
+	h.Failed, h.Reason, h.Message = true, reason, h.Object+": "+message
+}
+
+// count settles what has a number of pods; updated of them run the newest form.
+func (h *Health) count(running, updated, wanted int64) {
+	h.Pods, h.Wanted = running, wanted
+	switch {
+	case running < wanted:
+		h.Reason, h.Message = "PodsNotReady", fmt.Sprintf("%s: %d of %d pods are ready", h.Object, running, wanted)
+	case updated < wanted:
+		h.Reason, h.Message = "RollingOut", fmt.Sprintf("%s: %d of %d pods are of the newest form", h.Object, updated, wanted)
+	default:
+		h.ready()
+	}
+}
+
+func (h *Health) deployment(v Values) {
+	h.count(v.number("AvailableReplicas", 0), v.number("UpdatedReplicas", 0), v.number("Wanted", 1))
+	switch failure := v.text(factFailure); {
+	case h.Ready:
+	case failure != "":
+		h.fail("ReplicaFailure", failure)
+	case v.text("Progress") == "ProgressDeadlineExceeded":
+		h.fail("ProgressDeadlineExceeded", fmt.Sprintf("%d of %d pods are ready, and that has not changed for long", h.Pods, h.Wanted))
+	}
+}
+
+func (h *Health) statefulSet(v Values) {
+	h.count(v.number("ReadyReplicas", 0), v.number("UpdatedReplicas", 0), v.number("Wanted", 1))
+}
+
+func (h *Health) daemonSet(v Values) {
+	wanted := v.number("DesiredNumberScheduled", 0)
+	h.count(v.number("NumberAvailable", 0), v.number("UpdatedNumberScheduled", 0), wanted)
+	if wanted == 0 { // it is bound to one node, which must be there
+		h.Ready, h.Reason, h.Message = false, "NoNode", h.Object+" finds no node that it may run on"
+	}
+}
+
+func (h *Health) replicaSet(v Values) {
+	wanted := v.number("Wanted", 1)
+	h.count(v.number("AvailableReplicas", 0), wanted, wanted)
+	if failure := v.text(factFailure); !h.Ready && failure != "" {
+		h.fail("ReplicaFailure", failure)
+	}
+}
+
+func (h *Health) job(v Values) {
+	switch {
+	case v.text(factFailure) != "":
+		h.fail("JobFailed", v.text(factFailure))
+	case v.text("JobComplete") == "True":
+		h.ready()
+	default: // one that runs is what was asked for
+		h.count(v.number("Running", 0), 1, 1)
+	}
+}
+
+func (h *Health) pod(v Values) {
+	switch v.text("PodPhase") {
+	case "Failed":
+		h.fail("PodFailed", v.text(factFailure))
+	case "Succeeded":
+		h.ready()
+	default:
+		var running int64
+		if v.text("PodReady") == "True" {
+			running = 1
+		}
+		h.count(running, 1, 1)
+		if why := v.text("Scheduling"); !h.Ready && why != "" {
+			h.Reason, h.Message = "Unschedulable", h.Object+": "+why
+		}
+	}
+}
+
+// other is ready unless it says that it is not.
+func (h *Health) other(v Values) {
+	if v.text("Ready") == "False" || v.text("Ready") == "Unknown" {
+		h.Reason, h.Message = "NotReady", h.Object+" is not ready: "+v.text("ReadyMessage")
+		return
+	}
+	h.ready()
+}

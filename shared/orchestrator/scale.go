@@ -1,0 +1,155 @@
+package orchestrator
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/littoral-project/littoral/shared/job"
+)
+
+// Steps of the remediations that change what containers ask for (contracts/icos.md §6.3).
+const (
+	StepCPUMilli    = 1000
+	StepMemoryBytes = 1000 << 20
+)
+
+// MaxReplicas bounds what scaling up can come to.
+const MaxReplicas = 200
+
+// Scales reports whether the remediation changes fields of objects that are there and leaves all others.
+func Scales(r job.Remediation) bool {
+	return r == job.ScaleUp || r == job.ScaleDown || r == job.ScaleOut || r == job.ScaleIn
+}
+
+// Scale changes the one field of the object that the remediation means, and says whether it did: the number of replicas
+// for up and down, what the first container asks for, for out and in. The last replica stays.
+func Scale(o *unstructured.Unstructured, r job.Remediation) (changed bool, err error) {
+	switch r {
+	case job.ScaleUp, job.ScaleDown:
+		if !Replicated(o) {
+			return false, nil
+		}
+		return replicas(o, r == job.ScaleUp)
+	case job.ScaleOut, job.ScaleIn:
+		path, bears := PodTemplate(o)
+		if !bears || len(path) == 0 { // what a pod asks for cannot be changed
+			return false, nil
+		}
+		return requests(o, append(path, "spec", "containers"), r == job.ScaleOut)
+	}
+	return false, nil
+}
+
+func replicas(o *unstructured.Unstructured, more bool) (bool, error) {
+	have, found, err := unstructured.NestedInt64(o.Object, "spec", "replicas")
+	if err != nil {
+		return false, Refuse(ReasonBadManifest, "%s: %v", identity(o), err)
+	}
+	if !found {
+		have = 1
+	}
+	next := ScaledReplicas(have, more)
+	if next == have {
+		return false, nil
+	}
+	return true, unstructured.SetNestedField(o.Object, next, "spec", "replicas")
+}
+
+// ScaledReplicas is one more or one fewer, within bounds: what runs never ends by scaling.
+func ScaledReplicas(have int64, more bool) int64 {
+	if more {
+		return max(have, min(MaxReplicas, have+1))
+	}
+	return max(min(have, 1), have-1)
+}
+
+// ScaledRequest is a step more or less; what asks for no more than a step keeps what it has.
+func ScaledRequest(have, step int64, more bool) int64 {
+	switch {
+	case more:
+		return have + step
+	case have > step:
+		return have - step
+	}
+	return have
+}
+
+func requests(o *unstructured.Unstructured, path []string, more bool) (bool, error) {
+	containers, found, err := unstructured.NestedSlice(o.Object, path...)
+	if err != nil || !found || len(containers) == 0 {
+		return false, err
+	}
+	first, ok := containers[0].(map[string]any)
+	if !ok {
+		return false, Refuse(ReasonBadManifest, "%s: its first container is not an object", identity(o))
+	}
+	changed := false
+	for _, r := range []struct {
+		name  string
+		read  func(resource.Quantity) int64
+		write func(int64) string
+		step  int64
+	}{
+		{
+			"cpu", func(q resource.Quantity) int64 { return q.MilliValue() },
+			func(n int64) string { return fmt.Sprintf("%dm", n) }, StepCPUMilli,
+		},
+		{
+			"memory", func(q resource.Quantity) int64 { return q.Value() },
+			func(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }, StepMemoryBytes,
+		},
+	} {
+		have, err := quantity(first, r.name)
+		if err != nil {
+			return false, Refuse(ReasonBadManifest, "%s: %v", identity(o), err)
+		}
+		next := ScaledRequest(r.read(have), r.step, more)
+		if next == r.read(have) {
+			continue
+		}
+		changed = true
+		if err := unstructured.SetNestedField(first, r.write(next), "resources", "requests", r.name); err != nil {
+			return false, Refuse(ReasonBadManifest, "%s: %v", identity(o), err)
+		}
+		// A limit below the request would be refused.
+		limit, _, _ := unstructured.NestedString(first, "resources", "limits", r.name)
+		if q, err := resource.ParseQuantity(limit); limit != "" && err == nil && r.read(q) < next {
+			if err := unstructured.SetNestedField(first, r.write(next), "resources", "limits", r.name); err != nil {
+				return false, err
+			}
+		}
+	}
+	return changed, unstructured.SetNestedSlice(o.Object, containers, path...)
+}
+
+// quantity reads what the container asks for, which manifests write as text or as a number.
+func quantity(container map[string]any, name string) (resource.Quantity, error) {
+	value, found, err := unstructured.NestedFieldNoCopy(container, "resources", "requests", name)
+	if err != nil || !found || value == nil {
+		return resource.Quantity{}, err
+	}
+	return resource.ParseQuantity(fmt.Sprint(value))
+}
+
+// CPUMilli returns what the first container of the object's pods asks for.
+func CPUMilli(o *unstructured.Unstructured) int64 {
+	path, bears := PodTemplate(o)
+	if !bears {
+		return 0
+	}
+	containers, _, _ := unstructured.NestedSlice(o.Object, append(path, "spec", "containers")...)
+	if len(containers) == 0 {
+		return 0
+	}
+	first, ok := containers[0].(map[string]any)
+	if !ok {
+		return 0
+	}
+	q, err := quantity(first, "cpu")
+	if err != nil {
+		return 0
+	}
+	return q.MilliValue()
+}

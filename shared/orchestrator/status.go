@@ -1,0 +1,115 @@
+package orchestrator
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/job"
+)
+
+// Status is what an orchestrator says about a copy.
+type Status struct {
+	Silent string // why nothing can be known now; empty = the rest is known
+	Exists bool   // something of the copy is there, be it on its way out
+
+	Record           // of the copy that is there
+	Leaving bool     // it is being removed
+	Applied bool     // the place has taken all objects as they were applied last
+	Refused *Refusal // why it has not
+	Objects []Health
+}
+
+// Outdated reports whether what is there is not what the job asks for now.
+func (s *Status) Outdated(j *job.Job) bool {
+	want := RecordOf(j)
+	return s.Epoch < want.Epoch || s.Epoch == want.Epoch && (s.Content != want.Content || want.Remedy != "" && s.Remedy != want.Remedy)
+}
+
+// Verdict is the state that a job comes to by what was seen: Finished or Degraded, or Progressing while it may still
+// become either, with the conditions of its resource.
+func (s *Status) Verdict(j *job.Job) (job.State, []job.Condition) {
+	if j.Type == job.Delete {
+		return s.removal(j)
+	}
+	c := conditions{job: j}
+	switch {
+	case s.Silent != "":
+		c.set(job.ConditionAvailable, "Unknown", ReasonClusterSilent, s.Silent)
+		return job.Progressing, c.list
+	case s.Refused != nil:
+		c.set(job.ConditionApplied, "False", s.Refused.Reason, s.Refused.Message)
+		c.set(job.ConditionAvailable, "False", s.Refused.Reason, s.Refused.Message)
+		c.set(job.ConditionDegraded, "True", s.Refused.Reason, s.Refused.Message)
+		return job.Degraded, c.list
+	case !s.Exists:
+		c.set(job.ConditionAvailable, "False", ReasonMissing, "nothing of it is in "+j.Cluster)
+		return job.Progressing, c.list
+	case s.Leaving:
+		c.set(job.ConditionAvailable, "False", ReasonLeaving, "the former copy in "+j.Cluster+" is still being removed")
+		return job.Progressing, c.list
+	case !s.Applied:
+		c.set(job.ConditionProgressing, "True", "AwaitingAgent", "handed to "+j.Cluster)
+		c.set(job.ConditionAvailable, "False", "AwaitingAgent", j.Cluster+" has not applied it yet")
+		return job.Progressing, c.list
+	}
+	c.set(job.ConditionProgressing, "True", "AsExpected", "")
+	c.set(job.ConditionApplied, "True", "AsExpected", fmt.Sprintf("%d objects in %s", len(s.Objects), j.Cluster))
+	var running, wanted int64
+	for _, h := range s.Objects {
+		running, wanted = running+h.Pods, wanted+h.Wanted
+	}
+	for _, h := range s.Objects {
+		if h.Failed {
+			c.set(job.ConditionAvailable, "False", h.Reason, h.Message)
+			c.set(job.ConditionDegraded, "True", h.Reason, h.Message)
+			return job.Degraded, c.list
+		}
+	}
+	for _, h := range s.Objects {
+		if !h.Ready {
+			c.set(job.ConditionAvailable, "False", h.Reason, h.Message)
+			return job.Progressing, c.list
+		}
+	}
+	where := j.Node
+	if where == "" {
+		where = j.Cluster
+	}
+	c.set(job.ConditionAvailable, "True", "AsExpected", fmt.Sprintf("%d of %d pods run on %s", running, wanted, where))
+	return job.Finished, c.list
+}
+
+// removal is the verdict on a copy that is to go.
+func (s *Status) removal(j *job.Job) (job.State, []job.Condition) {
+	c := conditions{job: j}
+	switch {
+	case s.Silent != "":
+		c.set(job.ConditionAvailable, "Unknown", ReasonClusterSilent, "it goes when the cluster is back: "+s.Silent)
+		return job.Progressing, c.list
+	case s.Refused != nil && s.Refused.Reason == ReasonClusterNotFound, !s.Exists, s.Epoch > j.Epoch:
+		// What was in a cluster that was taken from us is out of our hands; a newer copy is another decision's.
+		c.set(job.ConditionAvailable, "False", ReasonRemoved, "nothing of it is in "+j.Cluster)
+		return job.Finished, c.list
+	case s.Refused != nil:
+		c.set(job.ConditionAvailable, "Unknown", s.Refused.Reason, s.Refused.Message)
+		return job.Progressing, c.list
+	}
+	c.set(job.ConditionAvailable, "False", ReasonLeaving, "being removed from "+j.Cluster)
+	return job.Progressing, c.list
+}
+
+// conditions are those of a job's resource; one that has not changed keeps its time.
+type conditions struct {
+	job  *job.Job
+	list []job.Condition
+}
+
+func (c *conditions) set(typ, status, reason, message string) {
+	at := time.Now().UTC()
+	if before := c.job.Condition(typ); before != nil && before.Status == status {
+		at = before.LastTransitionTime
+	}
+	c.list = append(c.list, job.Condition{
+		Type: typ, Status: status, ObservedGeneration: c.job.Epoch, LastTransitionTime: at, Reason: reason, Message: message,
+	})
+}

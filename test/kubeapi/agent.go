@@ -1,0 +1,276 @@
+package kubeapi
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/util/jsonpath"
+)
+
+const (
+	workFinalizer = "cluster.open-cluster-management.io/manifest-work-cleanup"
+	worksPath     = "/apis/work.open-cluster-management.io/v1/namespaces/"
+	clustersPath  = "/apis/cluster.open-cluster-management.io/v1/managedclusters/"
+)
+
+// Agent is what Open Cluster Management runs for a managed cluster: it applies the works of its namespace on the hub to
+// the cluster and reports on them.
+type Agent struct {
+	Name    string
+	Hub     *Server
+	Cluster *Server
+	cut     bool
+}
+
+// Join registers the cluster at the hub.
+func Join(t testing.TB, hub, cluster *Server, name string) *Agent {
+	t.Helper()
+	hub.Put(t, "/api/v1/namespaces/"+name, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"`+name+`"}}`)
+	hub.Put(t, clustersPath+name, `{"apiVersion":"cluster.open-cluster-management.io/v1","kind":"ManagedCluster",
+"metadata":{"name":"`+name+`"},"spec":{"hubAcceptsClient":true}}`)
+	a := &Agent{Name: name, Hub: hub, Cluster: cluster}
+	a.Cut(false)
+	return a
+}
+
+// Cut parts the agent from its hub, which notices by the missing lease; false mends that.
+func (a *Agent) Cut(cut bool) {
+	a.cut = cut
+	status := "True"
+	if cut {
+		status = "Unknown"
+	}
+	a.Hub.Change(clustersPath+a.Name, func(o *Object) {
+		o.Object["status"] = map[string]any{"conditions": []any{map[string]any{
+			"type": "ManagedClusterConditionAvailable", "status": status, "reason": "ManagedClusterLeaseUpdateStopped",
+			"message": "lease", "lastTransitionTime": "2026-01-02T03:04:05Z",
+		}}}
+	})
+}
+
+// Work does all that there is to do, unless the agent is cut off; the cluster's own controllers work in any case.
+func (a *Agent) Work() {
+	if !a.cut {
+		for _, path := range a.Hub.Paths(worksPath + a.Name + "/manifestworks/") {
+			a.work(path)
+		}
+	}
+	a.Cluster.Work()
+	if a.cut {
+		return
+	}
+	for _, path := range a.Hub.Paths(worksPath + a.Name + "/manifestworks/") {
+		a.work(path)
+	}
+}
+
+// pathOf is where an object lives, by the usual plural.
+func pathOf(o *Object) string {
+	gvk := o.GroupVersionKind()
+	path := "/api/" + gvk.Version
+	if gvk.Group != "" {
+		path = "/apis/" + gvk.Group + "/" + gvk.Version
+	}
+	if o.GetNamespace() != "" {
+		path += "/namespaces/" + o.GetNamespace()
+	}
+	return path + "/" + strings.ToLower(gvk.Kind) + "s/" + o.GetName()
+}
+
+func (a *Agent) work(path string) {
+	work := a.Hub.Get(path)
+	list, _, _ := unstructured.NestedSlice(work.Object, "spec", "workload", "manifests")
+	configs, _, _ := unstructured.NestedSlice(work.Object, "spec", "manifestConfigs")
+	if work.GetDeletionTimestamp() != nil {
+		list = nil
+	}
+	a.prune(work.GetName(), list)
+	if work.GetDeletionTimestamp() != nil {
+		if len(a.applied(work.GetName())) == 0 {
+			a.Hub.mu.Lock()
+			a.Hub.forget(path)
+			a.Hub.mu.Unlock()
+		}
+		return
+	}
+	all, reports := true, []any{}
+	for i, m := range list {
+		manifest := &Object{Object: m.(map[string]any)}
+		config := configFor(configs, manifest)
+		ok, message, reason := a.apply(work.GetName(), manifest, config)
+		all = all && ok
+		report := map[string]any{
+			"resourceMeta": map[string]any{"ordinal": int64(i), "kind": manifest.GetKind(), "name": manifest.GetName()},
+			"conditions":   []any{map[string]any{"type": "Applied", "status": truth(ok), "reason": reason, "message": message}},
+		}
+		if live := a.Cluster.Get(pathOf(manifest)); live != nil && ok {
+			report["statusFeedback"] = map[string]any{"values": feedback(live, config)}
+		}
+		reports = append(reports, report)
+	}
+	a.Hub.Change(path, func(o *Object) {
+		o.Object["status"] = map[string]any{
+			"conditions": []any{map[string]any{
+				"type": "Applied", "status": truth(all), "observedGeneration": o.GetGeneration(), "reason": "AppliedManifestWork",
+			}},
+			"resourceStatus": map[string]any{"manifests": reports},
+		}
+	})
+}
+
+func truth(ok bool) string {
+	if ok {
+		return "True"
+	}
+	return "False"
+}
+
+func configFor(configs []any, o *Object) map[string]any {
+	for _, c := range configs {
+		config := c.(map[string]any)
+		id, _, _ := unstructured.NestedStringMap(config, "resourceIdentifier")
+		if id["name"] == o.GetName() && id["resource"] == strings.ToLower(o.GetKind())+"s" {
+			return config
+		}
+	}
+	return nil
+}
+
+const ownerPrefix = "double.owner/"
+
+// apply puts the manifest into the cluster by server-side apply and notes the work as an owner, as an agent does.
+func (a *Agent) apply(work string, manifest *Object, config map[string]any) (ok bool, message, reason string) {
+	manager, _, _ := unstructured.NestedString(config, "updateStrategy", "serverSideApply", "fieldManager")
+	if manager == "" {
+		manager = "work-agent"
+	}
+	text, err := manifest.MarshalJSON()
+	if err != nil {
+		return false, err.Error(), "AppliedManifestFailed"
+	}
+	path := pathOf(manifest)
+	r, _ := parse(path)
+	a.Cluster.mu.Lock()
+	defer a.Cluster.mu.Unlock()
+	if a.Cluster.refuse != nil {
+		if err := a.Cluster.refuse("PATCH", path); err != nil {
+			return false, err.Error(), "AppliedManifestFailed"
+		}
+	}
+	if _, err := a.Cluster.apply(r, text, manager, false); err != nil {
+		if strings.Contains(err.Error(), "conflict with") {
+			return false, err.Error(), "ApplyConflict"
+		}
+		return false, err.Error(), "AppliedManifestFailed"
+	}
+	o := a.Cluster.objects[path]
+	notes := o.GetAnnotations()
+	if notes == nil {
+		notes = map[string]string{}
+	}
+	notes[ownerPrefix+work] = "true"
+	o.SetAnnotations(notes)
+	return true, "", "AppliedManifestComplete"
+}
+
+// applied lists what of the work is in the cluster.
+func (a *Agent) applied(work string) []string {
+	a.Cluster.mu.Lock()
+	defer a.Cluster.mu.Unlock()
+	var found []string
+	for _, path := range slices.Sorted(maps.Keys(a.Cluster.objects)) {
+		if a.Cluster.objects[path].GetAnnotations()[ownerPrefix+work] != "" {
+			found = append(found, path)
+		}
+	}
+	return found
+}
+
+// prune deletes what the work owns and no longer names; what other works own too stays.
+func (a *Agent) prune(work string, list []any) {
+	named := map[string]bool{}
+	for _, m := range list {
+		named[pathOf(&Object{Object: m.(map[string]any)})] = true
+	}
+	for _, path := range slices.Backward(a.applied(work)) {
+		if named[path] {
+			continue
+		}
+		r, _ := parse(path)
+		a.Cluster.mu.Lock()
+		o := a.Cluster.objects[path]
+		notes := o.GetAnnotations()
+		others := 0
+		for key := range notes {
+			if strings.HasPrefix(key, ownerPrefix) && key != ownerPrefix+work {
+				others++
+			}
+		}
+		if others > 0 {
+			delete(notes, ownerPrefix+work)
+			o.SetAnnotations(notes)
+		} else {
+			_, _ = a.Cluster.remove(r, []byte(`{"propagationPolicy": "Foreground"}`))
+		}
+		a.Cluster.mu.Unlock()
+	}
+}
+
+// wellKnown is what agents report without being told a path.
+var wellKnown = map[string][][2]string{
+	"Deployment": {
+		{"ReadyReplicas", ".status.readyReplicas"}, {"Replicas", ".status.replicas"},
+		{"AvailableReplicas", ".status.availableReplicas"},
+	},
+	"DaemonSet": {
+		{"NumberReady", ".status.numberReady"}, {"DesiredNumberScheduled", ".status.desiredNumberScheduled"},
+		{"NumberAvailable", ".status.numberAvailable"},
+	},
+	"Job": {
+		{"JobComplete", `.status.conditions[?(@.type=="Complete")].status`}, {"JobSucceeded", ".status.succeeded"},
+	},
+	"Pod": {{"PodReady", `.status.conditions[?(@.type=="Ready")].status`}, {"PodPhase", ".status.phase"}},
+}
+
+// feedback evaluates the rules on the object.
+func feedback(live *Object, config map[string]any) []any {
+	rules, _, _ := unstructured.NestedSlice(config, "feedbackRules")
+	values := []any{}
+	for _, entry := range rules {
+		rule := entry.(map[string]any)
+		var asked [][2]string
+		if rule["type"] == "WellKnownStatus" {
+			asked = wellKnown[live.GetKind()]
+		}
+		paths, _, _ := unstructured.NestedSlice(rule, "jsonPaths")
+		for _, p := range paths {
+			asked = append(asked, [2]string{p.(map[string]any)["name"].(string), p.(map[string]any)["path"].(string)})
+		}
+		for _, ask := range asked {
+			path := jsonpath.New(ask[0]).AllowMissingKeys(true)
+			if path.Parse("{"+ask[1]+"}") != nil {
+				continue
+			}
+			found, err := path.FindResults(live.Object)
+			if err != nil || len(found) == 0 || len(found[0]) == 0 {
+				continue
+			}
+			field := map[string]any{}
+			switch v := found[0][0].Interface().(type) {
+			case int64:
+				field["type"], field["integer"] = "Integer", v
+			case string:
+				field["type"], field["string"] = "String", v
+			case bool:
+				field["type"], field["boolean"] = "Boolean", v
+			default:
+				continue
+			}
+			values = append(values, map[string]any{"name": ask[0], "fieldValue": field})
+		}
+	}
+	return values
+}

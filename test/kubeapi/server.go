@@ -1,0 +1,464 @@
+// Package kubeapi is a double of a Kubernetes API server for tests that must run on any machine, built from the
+// documented behaviour of the API: objects of any kind by path, resource versions, generations, preconditions,
+// finalizers, namespaces that end, label selectors, server-side apply with field managers and their conflicts, quotas by
+// refusal. Work plays the controllers of one cluster, Agent the agent of Open Cluster Management between two.
+//
+// It is a double: what it accepts a real server may refuse. The same conformance suite runs against real servers where
+// LITTORAL_TEST_KUBECONFIG names some (package shared/orchestrator/conformance).
+package kubeapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// Object is short for what tests write most.
+type Object = unstructured.Unstructured
+
+// Server is one API server.
+type Server struct {
+	URL string
+
+	mu       sync.Mutex
+	objects  map[string]*Object           // by path
+	managers map[string]map[string]owners // by path, then by field
+	kinds    []metav1.APIResource         // beyond Kubernetes' own
+	version  int
+	refuse   func(verb, path string) error
+	away     bool
+	calls    []string
+}
+
+// Start runs a server until the test ends, with the namespaces and nodes.
+func Start(t testing.TB, namespaces, nodes []string) *Server {
+	t.Helper()
+	s := &Server{objects: map[string]*Object{}, managers: map[string]map[string]owners{}}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	s.URL = server.URL
+	for _, name := range namespaces {
+		s.Put(t, "/api/v1/namespaces/"+name, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"`+name+`"}}`)
+	}
+	for _, name := range nodes {
+		s.Put(t, "/api/v1/nodes/"+name, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"`+name+`"}}`)
+	}
+	return s
+}
+
+// Config returns how to reach the server.
+func (s *Server) Config() *rest.Config { return &rest.Config{Host: s.URL, QPS: -1} }
+
+// Client returns a real dynamic client of the server.
+func (s *Server) Client(t testing.TB) dynamic.Interface {
+	t.Helper()
+	client, err := dynamic.NewForConfig(s.Config())
+	require.NoError(t, err)
+	return client
+}
+
+// Kubeconfig returns a kubeconfig of the server.
+func (s *Server) Kubeconfig() string {
+	return `{"apiVersion": "v1", "kind": "Config", "current-context": "double",
+"contexts": [{"name": "double", "context": {"cluster": "double", "user": "double"}}],
+"clusters": [{"name": "double", "cluster": {"server": "` + s.URL + `"}}],
+"users": [{"name": "double", "user": {"token": "double"}}]}`
+}
+
+// Define makes the server know a kind that is not Kubernetes' own.
+func (s *Server) Define(group, version, kind, plural string, namespaced bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kinds = append(s.kinds, metav1.APIResource{Group: group, Version: version, Kind: kind, Name: plural, Namespaced: namespaced})
+}
+
+// Refuse has every write answered by what check returns, when that is an error.
+func (s *Server) Refuse(check func(verb, path string) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.refuse = check
+}
+
+// Cut has the server hang up on every call, as one behind a broken line does, until healed.
+func (s *Server) Cut(away bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.away = away
+}
+
+// Calls lists the writes so far as "VERB path".
+func (s *Server) Calls() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.calls)
+}
+
+// Put stores an object as it stands.
+func (s *Server) Put(t testing.TB, path, text string) {
+	t.Helper()
+	o := &Object{}
+	require.NoError(t, o.UnmarshalJSON([]byte(text)))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.store(path, o)
+}
+
+// Get returns a copy of the object at the path; nil when there is none.
+func (s *Server) Get(path string) *Object {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := s.objects[path]; o != nil {
+		return o.DeepCopy()
+	}
+	return nil
+}
+
+// Paths lists the paths of objects that hold the text.
+func (s *Server) Paths(holding string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []string
+	for _, path := range slices.Sorted(maps.Keys(s.objects)) {
+		if strings.Contains(path, holding) {
+			found = append(found, path)
+		}
+	}
+	return found
+}
+
+// Change alters the object at the path, as a controller would its status.
+func (s *Server) Change(path string, alter func(*Object)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o := s.objects[path]; o != nil {
+		alter(o)
+		s.bump(o)
+	}
+}
+
+func (s *Server) store(path string, o *Object) {
+	if o.GetUID() == "" {
+		o.SetUID(types.UID(uuid.NewString()))
+		o.SetCreationTimestamp(metav1.Now())
+	}
+	if o.GetGeneration() == 0 {
+		o.SetGeneration(1)
+	}
+	s.bump(o)
+	s.objects[path] = o
+}
+
+func (s *Server) bump(o *Object) {
+	s.version++
+	o.SetResourceVersion(strconv.Itoa(s.version))
+}
+
+// request is a call taken apart.
+type request struct {
+	path       string // of the object or collection
+	collection string
+	namespace  string
+	name       string
+	resource   schema.GroupVersionResource
+}
+
+func parse(path string) (request, bool) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	r := request{path: path}
+	switch {
+	case len(parts) >= 3 && parts[0] == "api":
+		r.resource.Version, parts = parts[1], parts[2:]
+	case len(parts) >= 4 && parts[0] == "apis":
+		r.resource.Group, r.resource.Version, parts = parts[1], parts[2], parts[3:]
+	default:
+		return r, false
+	}
+	if parts[0] == "namespaces" && len(parts) > 2 {
+		r.namespace, parts = parts[1], parts[2:]
+	}
+	r.resource.Resource = parts[0]
+	r.collection = path
+	if len(parts) > 1 {
+		r.name = parts[1]
+		r.collection = strings.TrimSuffix(path, "/"+r.name)
+	}
+	return r, true
+}
+
+func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away {
+		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			_ = conn.Close()
+		}
+		return
+	}
+	r, ok := parse(h.URL.Path)
+	if !ok {
+		s.discover(w, h.URL.Path)
+		return
+	}
+	body, err := io.ReadAll(h.Body)
+	if err != nil {
+		return
+	}
+	if h.Method != http.MethodGet {
+		s.calls = append(s.calls, h.Method+" "+h.URL.Path)
+		if s.refuse != nil {
+			if err := s.refuse(h.Method, h.URL.Path); err != nil {
+				answer(w, nil, err)
+				return
+			}
+		}
+	}
+	switch {
+	case h.Method == http.MethodGet && r.name == "":
+		s.list(w, h, r)
+	case h.Method == http.MethodGet:
+		o, err := s.find(r)
+		answer(w, o, err)
+	case h.Method == http.MethodPost:
+		o, err := s.create(r, body, h.URL.Query().Get("fieldManager"))
+		answer(w, o, err)
+	case h.Method == http.MethodPut:
+		o, err := s.update(r, body, h.URL.Query().Get("fieldManager"))
+		answer(w, o, err)
+	case h.Method == http.MethodPatch && h.Header.Get("Content-Type") == "application/apply-patch+yaml":
+		o, err := s.apply(r, body, h.URL.Query().Get("fieldManager"), h.URL.Query().Get("force") == "true")
+		answer(w, o, err)
+	case h.Method == http.MethodDelete:
+		o, err := s.remove(r, body)
+		answer(w, o, err)
+	default:
+		answer(w, nil, apierrors.NewMethodNotSupported(r.resource.GroupResource(), h.Method))
+	}
+}
+
+func answer(w http.ResponseWriter, o *Object, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	if err != nil {
+		status := apierrors.NewInternalError(err).Status()
+		if known, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // made here
+			status = known.Status()
+		}
+		status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+		w.WriteHeader(int(status.Code))
+		_ = json.NewEncoder(w).Encode(status)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(o)
+}
+
+func (s *Server) discover(w http.ResponseWriter, path string) {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	var list metav1.APIResourceList
+	if len(parts) == 3 && parts[0] == "apis" {
+		for _, k := range s.kinds {
+			if k.Group == parts[1] && k.Version == parts[2] {
+				list.APIResources = append(list.APIResources, k)
+			}
+		}
+	}
+	if len(list.APIResources) == 0 {
+		http.NotFound(w, nil)
+		return
+	}
+	list.GroupVersion = parts[1] + "/" + parts[2]
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(list)
+}
+
+func (s *Server) find(r request) (*Object, error) {
+	if o := s.objects[r.path]; o != nil {
+		return o, nil
+	}
+	return nil, apierrors.NewNotFound(r.resource.GroupResource(), r.name)
+}
+
+func (s *Server) list(w http.ResponseWriter, h *http.Request, r request) {
+	selector, of := h.URL.Query().Get("labelSelector"), "/"+r.resource.Resource+"/"
+	base := "/api/" + r.resource.Version
+	if r.resource.Group != "" {
+		base = "/apis/" + r.resource.Group + "/" + r.resource.Version
+	}
+	if r.namespace != "" {
+		base += "/namespaces/" + r.namespace
+	}
+	items := []any{}
+	for _, path := range slices.Sorted(maps.Keys(s.objects)) {
+		rest, within := strings.CutPrefix(path, base)
+		at := strings.LastIndex(path, "/")
+		if !within || !strings.HasSuffix(path[:at+1], of) || r.namespace == "" && strings.Count(rest, "/") != 2 && !strings.HasPrefix(rest, "/namespaces/") {
+			continue
+		}
+		if key, value, set := strings.Cut(selector, "="); set && s.objects[path].GetLabels()[key] != value {
+			continue
+		}
+		items = append(items, s.objects[path].Object)
+	}
+	from, _ := strconv.Atoi(h.URL.Query().Get("continue"))
+	limit, _ := strconv.Atoi(h.URL.Query().Get("limit"))
+	meta := map[string]any{"resourceVersion": strconv.Itoa(s.version)}
+	page := items[min(from, len(items)):]
+	if limit > 0 && len(page) > limit {
+		page = page[:limit]
+		meta["continue"] = strconv.Itoa(from + limit)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": r.resource.GroupVersion().String(), "kind": "List", "metadata": meta, "items": page})
+}
+
+// housed checks that the object's namespace is there and not ending.
+func (s *Server) housed(r request) error {
+	if r.namespace == "" {
+		return nil
+	}
+	ns := s.objects["/api/v1/namespaces/"+r.namespace]
+	if ns == nil {
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, r.namespace)
+	}
+	if ns.GetDeletionTimestamp() != nil {
+		err := apierrors.NewForbidden(r.resource.GroupResource(), r.name,
+			fmt.Errorf("unable to create new content in namespace %s because it is being terminated", r.namespace))
+		err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: "NamespaceTerminating"}}
+		return err
+	}
+	return nil
+}
+
+func decode(r request, body []byte) (*Object, error) {
+	o := &Object{}
+	if err := o.UnmarshalJSON(body); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if r.namespace != "" && o.GetNamespace() != "" && o.GetNamespace() != r.namespace {
+		return nil, apierrors.NewBadRequest("the namespace of the object does not match that of the request")
+	}
+	if r.namespace != "" {
+		o.SetNamespace(r.namespace)
+	}
+	return o, nil
+}
+
+func (s *Server) create(r request, body []byte, manager string) (*Object, error) {
+	o, err := decode(r, body)
+	if err != nil {
+		return nil, err
+	}
+	r.name = o.GetName()
+	r.path = r.collection + "/" + r.name
+	if err := s.housed(r); err != nil {
+		return nil, err
+	}
+	if s.objects[r.path] != nil {
+		return nil, apierrors.NewAlreadyExists(r.resource.GroupResource(), r.name)
+	}
+	s.finalize(r, o)
+	s.own(r.path, nil, o, manager)
+	s.store(r.path, o)
+	return o, nil
+}
+
+// finalize puts on what controllers do, so that a deletion waits for Work or an Agent.
+func (s *Server) finalize(r request, o *Object) {
+	if r.resource.Resource == "manifestworks" {
+		o.SetFinalizers([]string{workFinalizer})
+	}
+}
+
+func (s *Server) update(r request, body []byte, manager string) (*Object, error) {
+	o, err := decode(r, body)
+	if err != nil {
+		return nil, err
+	}
+	have, err := s.find(r)
+	if err != nil {
+		return nil, err
+	}
+	if v := o.GetResourceVersion(); v != "" && v != have.GetResourceVersion() {
+		return nil, conflict(r)
+	}
+	s.own(r.path, have, o, manager)
+	s.replace(r.path, have, o)
+	return o, nil
+}
+
+func conflict(r request) error {
+	return apierrors.NewConflict(r.resource.GroupResource(), r.name, fmt.Errorf("the object has been modified"))
+}
+
+// replace stores what the object has become: its identity and status stay, a change of what is wanted is a generation.
+func (s *Server) replace(path string, have, o *Object) {
+	o.SetUID(have.GetUID())
+	o.SetCreationTimestamp(have.GetCreationTimestamp())
+	o.SetDeletionTimestamp(have.GetDeletionTimestamp())
+	o.SetFinalizers(have.GetFinalizers())
+	o.SetGeneration(have.GetGeneration())
+	if status, ok := have.Object["status"]; ok {
+		o.Object["status"] = status
+	}
+	if !same(have.Object["spec"], o.Object["spec"]) {
+		o.SetGeneration(have.GetGeneration() + 1)
+	}
+	s.store(path, o)
+}
+
+func same(a, b any) bool {
+	x, _ := json.Marshal(a)
+	y, _ := json.Marshal(b)
+	return string(x) == string(y)
+}
+
+func (s *Server) remove(r request, body []byte) (*Object, error) {
+	have, err := s.find(r)
+	if err != nil {
+		return nil, err
+	}
+	var options metav1.DeleteOptions
+	if len(body) > 0 {
+		if err := json.Unmarshal(body, &options); err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
+		}
+	}
+	if p := options.Preconditions; p != nil {
+		if p.UID != nil && *p.UID != have.GetUID() || p.ResourceVersion != nil && *p.ResourceVersion != have.GetResourceVersion() {
+			return nil, conflict(r)
+		}
+	}
+	_, bears := statusOf[have.GetKind()]
+	foreground := options.PropagationPolicy != nil && *options.PropagationPolicy == metav1.DeletePropagationForeground && bears
+	if len(have.GetFinalizers()) > 0 || foreground || have.GetKind() == "Namespace" {
+		if have.GetDeletionTimestamp() == nil {
+			now := metav1.Now()
+			have.SetDeletionTimestamp(&now)
+			s.bump(have)
+		}
+		return have, nil
+	}
+	s.forget(r.path)
+	return have, nil
+}
+
+func (s *Server) forget(path string) {
+	delete(s.objects, path)
+	delete(s.managers, path)
+}

@@ -1,0 +1,54 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Ids are given when a row is inserted and seen when its transaction commits, so a lower one may turn up after a higher
+// one was read. Whoever goes on reading after the last id he saw would miss it. So a list ends at an id below which
+// nothing can turn up any more: whoever might still hold a lower one holds the table's lock of writers, from before he
+// took the id until after all can see it.
+//
+// Taken once, the newest id and those writers say which to wait for. They come and go in milliseconds, since rows of
+// history travel with the commit.
+const look = `select coalesce(max(id), 0), array(
+  select virtualtransaction from pg_locks where locktype = 'relation' and relation = 'history'::regclass
+  and database = (select oid from pg_database where datname = current_database())
+  and mode = 'RowExclusiveLock' and pid is distinct from pg_backend_pid()
+) from history`
+
+const (
+	patience = time.Second // with a writer that does not end
+	pause    = 2 * time.Millisecond
+)
+
+// settled returns the newest id of which all rows up to it can be seen now. ok is false when a writer kept us waiting.
+func settled(ctx context.Context, q store.Querier) (upTo int64, ok bool, err error) {
+	upTo, waitFor, err := writers(ctx, q)
+	for deadline := time.Now().Add(patience); err == nil && len(waitFor) > 0; {
+		if time.Now().After(deadline) {
+			return 0, false, nil
+		}
+		select {
+		case <-ctx.Done():
+			return 0, false, ctx.Err()
+		case <-time.After(pause):
+		}
+		var still []string
+		_, still, err = writers(ctx, q)
+		waitFor = slices.DeleteFunc(waitFor, func(w string) bool { return !slices.Contains(still, w) })
+	}
+	return upTo, err == nil, err
+}
+
+func writers(ctx context.Context, q store.Querier) (newest int64, transactions []string, err error) {
+	if err := q.QueryRow(ctx, look).Scan(&newest, &transactions); err != nil {
+		return 0, nil, fmt.Errorf("read history: %w", err)
+	}
+	return newest, transactions, nil
+}

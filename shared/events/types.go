@@ -33,9 +33,20 @@ const (
 	// Tick is what a PingSource sends.
 	Tick = "dev.knative.sources.ping"
 
+	// What an ApiServerSource sends, with the whole object as data.
+	ObjectAdded   = "dev.knative.apiserver.resource.add"
+	ObjectUpdated = "dev.knative.apiserver.resource.update"
+	ObjectDeleted = "dev.knative.apiserver.resource.delete"
+
 	// Any stands for every type in what a dead letter sink consumes.
 	Any = "*"
 )
+
+// Nudge reports whether events of the type come from the platform, unsigned: they tell a function when to look, and
+// nothing that it believes without looking itself.
+func Nudge(typ string) bool {
+	return typ == Tick || typ == ObjectAdded || typ == ObjectUpdated || typ == ObjectDeleted
+}
 
 // Application is the data of every application event.
 type Application struct {

@@ -85,6 +85,12 @@ type Sink interface {
 	Keep(ctx context.Context, e cloudevents.Event) error
 }
 
+// Worker works off an event that has effects outside Postgres, with transactions of its own before and after them. It may
+// be given one event several times, also at once; doing it again must be harmless.
+type Worker interface {
+	Work(ctx context.Context, e cloudevents.Event) error
+}
+
 // Task does scheduled work with transactions of its own; doing it twice must be harmless.
 type Task interface {
 	Run(ctx context.Context) error

@@ -50,11 +50,13 @@ func (e Entry) Handler(env *Env) (http.Handler, error) {
 		}))
 	case Task:
 		router.Handle("POST "+EventPath+"{$}", e.delivery(env, func(ctx context.Context, _ cloudevents.Event) (bool, error) { return true, f.Run(ctx) }))
+	case Worker:
+		router.Handle("POST "+EventPath+"{$}", e.delivery(env, func(ctx context.Context, ev cloudevents.Event) (bool, error) { return true, f.Work(ctx, ev) }))
 	case Sink:
 		router.Handle("POST "+EventPath+"{$}", e.delivery(env, func(ctx context.Context, ev cloudevents.Event) (bool, error) { return true, f.Keep(ctx, ev) }))
 	default:
 		if len(e.Spec.Consumes) > 0 {
-			return nil, fmt.Errorf("%s consumes events but has none of React, Run and Keep", e.Name)
+			return nil, fmt.Errorf("%s consumes events but has none of React, Work, Run and Keep", e.Name)
 		}
 	}
 	return router, nil
@@ -119,7 +121,7 @@ func (e Entry) delivery(env *Env, work func(context.Context, cloudevents.Event) 
 func (e Entry) accepts(env *Env, ev cloudevents.Event) bool {
 	for _, typ := range e.Spec.Consumes {
 		if typ == ev.Type() || typ == events.Any {
-			return typ == events.Tick || events.Signed(ev, env.EventKey)
+			return events.Nudge(typ) || events.Signed(ev, env.EventKey)
 		}
 	}
 	return false

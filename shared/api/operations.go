@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 )
 
 // Filter narrows a listing of applications or jobs; empty fields do not.
@@ -98,9 +99,10 @@ func (c *Client) Jobs(ctx context.Context, f Filter) ([]Job, error) {
 
 // HistoryQuery selects entries. App "" means all applications; a negative After means the newest ones.
 type HistoryQuery struct {
-	App   string // whole id
-	After int64  // entries with a higher id, oldest first
-	Limit int    // 0 = the server's default
+	App    string   // whole id
+	After  int64    // entries with a higher id, oldest first
+	Limit  int      // 0 = the server's default
+	Events []string // of these kinds only; none = all
 }
 
 // History lists what happened, oldest first; one answer is bounded by the limit, so a caller that wants all asks again
@@ -115,6 +117,9 @@ func (c *Client) History(ctx context.Context, h HistoryQuery) ([]Entry, error) {
 	}
 	if h.Limit > 0 {
 		q.Set("limit", strconv.Itoa(h.Limit))
+	}
+	if len(h.Events) > 0 {
+		q.Set("event", strings.Join(h.Events, ","))
 	}
 	entries := []Entry{}
 	_, err := c.do(ctx, get("/jobmanager/history", q), &entries)

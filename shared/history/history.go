@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/google/uuid"
@@ -34,9 +35,11 @@ const (
 	insert = `insert into history (application_id, job_id, component, event, from_state, to_state, message, cause, trace_id, data)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 	list = `select id, at, application_id, job_id, component, event, from_state, to_state, message, cause, trace_id, data
-from history where id > $1 and ($2::uuid is null or application_id = $2) order by id limit $3`
+from history where id > $1 and id <= $5 and ($2::uuid is null or application_id = $2) and (cardinality($4::text[]) = 0 or event = any($4))
+order by id limit $3`
 	tail = `select * from (select id, at, application_id, job_id, component, event, from_state, to_state, message, cause, trace_id, data
-from history where ($1::uuid is null or application_id = $1) order by id desc limit $2) newest order by id`
+from history where id <= $4 and ($1::uuid is null or application_id = $1) and (cardinality($3::text[]) = 0 or event = any($3))
+order by id desc limit $2) newest order by id`
 )
 
 // Record writes the entry with the commit of the transaction that makes it true; cause and trace come from ctx. If
@@ -47,14 +50,30 @@ func Record(ctx context.Context, tx *store.Tx, e Entry) error {
 	return nil
 }
 
-// After lists up to limit entries with an id above after, oldest first; application nil means all.
-func After(ctx context.Context, q store.Querier, application *uuid.UUID, after int64, limit int) ([]Entry, error) {
-	return collect(q.Query(ctx, list, after, application, limit))
+// After lists up to limit entries with an id above after, oldest first; application nil means all, and no events all of
+// these. Whoever asks again after the last one misses none, however transactions overlap.
+func After(
+	ctx context.Context, q store.Querier, application *uuid.UUID, after int64, limit int, events ...string,
+) ([]Entry, error) {
+	upTo, ok, err := settled(ctx, q)
+	if err != nil || !ok {
+		return []Entry{}, err // what is there comes with the next look
+	}
+	return collect(q.Query(ctx, list, after, application, limit, append([]string{}, events...), upTo))
 }
 
 // Tail lists the newest limit entries, oldest first.
-func Tail(ctx context.Context, q store.Querier, application *uuid.UUID, limit int) ([]Entry, error) {
-	return collect(q.Query(ctx, tail, application, limit))
+func Tail(
+	ctx context.Context, q store.Querier, application *uuid.UUID, limit int, events ...string,
+) ([]Entry, error) {
+	upTo, ok, err := settled(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		upTo = math.MaxInt64 // better all there is than nothing
+	}
+	return collect(q.Query(ctx, tail, application, limit, append([]string{}, events...), upTo))
 }
 
 func collect(rows pgx.Rows, err error) ([]Entry, error) {

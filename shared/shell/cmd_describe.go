@@ -21,10 +21,11 @@ type describeApp struct {
 // description is the answer of "describe app -o json".
 type description struct {
 	Application *api.Application `json:"application"`
+	Decisions   []decision       `json:"decisions"` // those that hold, oldest first
 	History     []api.Entry      `json:"history"`
 }
 
-// maxHistory is how many entries are looked through for why a component is where it is.
+// maxHistory is how many entries "describe app -o json" has.
 const maxHistory = 1000
 
 // Run shows the application.
@@ -37,14 +38,21 @@ func (c *describeApp) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	decisions, err := s.decisions(a)
+	if err != nil {
+		return err
+	}
 	if c.Output.structured() {
-		return s.print(c.Output, description{a, entries})
+		return s.print(c.Output, description{a, decisions, entries})
 	}
 	s.describe(a)
 	for _, j := range a.Jobs {
-		if err := s.describeJob(&j, entries); err != nil {
+		if err := s.describeJob(a, &j, decisions); err != nil {
 			return err
 		}
+	}
+	if err := s.describeDecisions(decisions); err != nil {
+		return err
 	}
 	return s.describeHistory(a, entries, c.History)
 }
@@ -77,7 +85,7 @@ func (s *session) fields(indent string, list [][2]string) {
 	}
 }
 
-func (s *session) describeJob(j *api.Job, entries []api.Entry) error {
+func (s *session) describeJob(a *api.Application, j *api.Job, decisions []decision) error {
 	title := j.Component()
 	if j.Cleans != "" {
 		title += " (removal of a copy left behind)"
@@ -92,7 +100,9 @@ func (s *session) describeJob(j *api.Job, entries []api.Entry) error {
 		{"Work", fmt.Sprintf("%s, epoch %d", kind(j), j.Epoch)},
 		{"State", j.State},
 		{"Place", where},
-		{"Why", why(j, entries)},
+	})
+	s.describeReasons(a, j, decisions)
+	s.fields("    ", [][2]string{
 		{"Agent", j.OwnerID},
 		{"Needs", needs(&j.Instruction.Requirements)},
 		{"Objects", objects(j.Instruction.Contents)},
@@ -110,28 +120,6 @@ func (s *session) describeJob(j *api.Job, entries []api.Entry) error {
 		rows = append(rows, []string{c.Type, c.Status, or(c.Reason), s.age(c.LastTransitionTime), c.Message})
 	}
 	return t.write(rows...)
-}
-
-// why says why the job is where it is, or why it has no place: what its last placement decision said.
-func why(j *api.Job, entries []api.Entry) string {
-	id := j.ID
-	if j.Cleans != "" {
-		return ""
-	}
-	for i := len(entries) - 1; i >= 0; i-- {
-		e := &entries[i]
-		if e.JobID != id || (e.Event != "job.placed" && e.Event != "job.waiting") {
-			continue
-		}
-		if e.Event == "job.waiting" {
-			return e.Message
-		}
-		if _, reason, ok := strings.Cut(e.Message, ": "); ok {
-			return reason
-		}
-		return e.Message
-	}
-	return ""
 }
 
 func needs(r *api.Requirements) string {

@@ -3,6 +3,7 @@ package shell_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"net/http"
 	"os"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/api"
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/shell"
 	"github.com/littoral-project/littoral/test/inprocess"
 )
@@ -61,6 +63,7 @@ func TestATour(t *testing.T) {
 		h.at(3+n, func() { h.work() }) // first what the drained node is left with; that makes room for the camera
 	}
 	do("wait app shop")
+	do("describe app shop --history 1")
 
 	do("events --app shop --tail 4")
 	do("events --app shop --tail 2 -o wide")
@@ -83,6 +86,41 @@ func TestATour(t *testing.T) {
 // hideTraces makes trace ids, causes and event ids steady.
 func hideTraces(text string) string {
 	return traces.ReplaceAllString(text, strings.Repeat("0", 32))
+}
+
+func TestDescribe_asJSONHasApplicationDecisionsAndHistory(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.ok("apply", "-f", "testdata/shop.yaml")
+	var d struct {
+		Application api.Application
+		Decisions   []struct {
+			ID       int64
+			At       time.Time
+			Cause    string
+			Decision placement.Decision
+		}
+		History []api.Entry
+	}
+	decoder := json.NewDecoder(strings.NewReader(h.ok("describe", "app", "shop", "-o", "json")))
+	decoder.DisallowUnknownFields()
+	raw := map[string]json.RawMessage{}
+	require.NoError(t, decoder.Decode(&raw))
+	require.Len(t, raw, 3)
+	for key, into := range map[string]any{"application": &d.Application, "decisions": &d.Decisions, "history": &d.History} {
+		require.NoError(t, json.Unmarshal(raw[key], into), key)
+	}
+	require.Equal(t, "shop", d.Application.Name)
+	require.NotEmpty(t, d.History)
+	require.Len(t, d.Decisions, 1)
+	require.Equal(t, "it was submitted", d.Decisions[0].Decision.Because)
+	require.Contains(t, d.Decisions[0].Cause, "event ")
+	require.True(t, d.Decisions[0].Decision.Exact)
+	web := d.Decisions[0].Decision.Why[0]
+	require.Equal(t, "web", web.Component)
+	require.True(t, web.Nodes[0].Chosen)
+	require.Equal(t, "camera", web.Nodes[0].Affinity[0].With)
+	require.Equal(t, web.Margin, web.Nodes[0].Total-web.Nodes[1].Total)
 }
 
 func TestASecondLookAtAnApplicationThatFails(t *testing.T) {

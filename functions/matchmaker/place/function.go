@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
@@ -49,7 +50,11 @@ func New(env *function.Env) (*Function, error) {
 func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
 	switch e.Type() {
 	case events.TopologyChanged:
-		return f.again(ctx, tx, "the infrastructure changed")
+		news, err := events.Data[events.Topology](e)
+		if err != nil {
+			return problem.Wrap(problem.Malformed, err, "the event cannot be read")
+		}
+		return f.again(ctx, tx, sentence(news.Changes))
 	case events.JobFinished:
 		about, err := events.Data[events.Job](e)
 		if err != nil {
@@ -79,6 +84,19 @@ func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event)
 		return match.PlaceAll(ctx, tx, displaced, f.config.Settings, because)
 	}
 	return match.Place(ctx, tx, about.ID, f.config.Settings, e.Type() == events.ApplicationUpdated, asked[e.Type()])
+}
+
+// sentence tells the first changes of the infrastructure, which are the most urgent ones.
+func sentence(changes []events.TopologyChange) string {
+	const told = 3
+	var parts []string
+	for _, c := range changes[:min(len(changes), told)] {
+		parts = append(parts, strings.TrimSuffix(c.Cluster+"/"+c.Node, "/")+" "+c.Change)
+	}
+	if more := len(changes) - told; more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	return "the infrastructure changed: " + strings.Join(parts, ", ")
 }
 
 // asked says what a user asked for.

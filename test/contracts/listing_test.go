@@ -162,4 +162,10 @@ func TestHistory(t *testing.T) {
 		w.viewer.get(t, fmt.Sprintf("/jobmanager/history?after=%d&limit=3&app=%s", all[0].ID, g.ID)),
 	)
 	require.Equal(t, all[1:4], after)
+	placed := decode[[]entry](
+		t,
+		w.viewer.get(t, "/jobmanager/history?event=application.placed,job.placed&app="+g.ID),
+	)
+	require.Equal(t, []string{"job.placed", "application.placed"}, []string{placed[0].Event, placed[1].Event})
+	require.Len(t, placed, 2)
 }

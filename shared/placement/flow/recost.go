@@ -31,7 +31,7 @@ func (s *Solver) recost() bool {
 		if j := jointOf(l); j >= 0 {
 			if s.joined[j].cost != p.arcs[id].cost {
 				s.joined[j].cost = p.arcs[id].cost
-				bent = append(bent, int32(j))
+				bent = append(bent, j)
 			}
 		} else if l >= 0 {
 			s.setCost(l)

@@ -96,6 +96,7 @@ type Alert struct {
 	Firing      bool              `json:"firing"`      // else resolved
 	StartsAt    time.Time         `json:"startsAt"`    // names the episode
 	ReceivedAt  time.Time         `json:"receivedAt"`
+	Since       time.Time         `json:"since,omitzero"` // when the policy had been activated, as it came in
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
 }

@@ -3,7 +3,10 @@ package policy
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -56,7 +59,12 @@ func (i *Incompliance) Check() error {
 	return faults.Err("the incompliance is not valid")
 }
 
+// ErrLeft is wrapped by the error of a move away from a node that the component is not on; a repeat does not help.
+var ErrLeft = errors.New("not there")
+
 const (
+	knownNodes = `select array(select distinct node from nodes where node = any($1) order by node)`
+
 	seen = `insert into inbox (consumer, source, id) values ('incompliance', 'policymanager', $1) on conflict do nothing`
 
 	byResource = `select id, application_id from jobs where cleans is null and type <> 'DeleteDeployment'
@@ -68,8 +76,8 @@ and application_id = $1 and ($2 = '' or component = $2) order by id`
 
 // Remediate applies the remediation to every job that the subject means. An incompliance whose id was worked off
 // before changes nothing. The error is NotFound when the subject means no job, or Conflict when a job is not in a
-// state to be changed (it must be owned and Finished, unless it is to be reallocated), or when the descriptor does
-// not allow it.
+// state to be changed (it must be owned and Finished, unless it is to be reallocated), when the descriptor does not allow
+// it, or when it shall leave a node that it has left already.
 func Remediate(ctx context.Context, tx *store.Tx, i *Incompliance, s Settings) error {
 	if err := i.Check(); err != nil {
 		return err
@@ -101,6 +109,9 @@ func Remediate(ctx context.Context, tx *store.Tx, i *Incompliance, s Settings) e
 	case job.NoRemediation:
 		return nil
 	case job.Reallocate:
+		if err := i.stillThere(ctx, tx, jobs); err != nil {
+			return err
+		}
 		return match.Move(ctx, tx, app, jobs, reason, s.Settings)
 	}
 	return i.ask(ctx, tx, app, jobs, s.meant(i.Remediation), reason)
@@ -199,16 +210,41 @@ func (i *Incompliance) resolve(ctx context.Context, tx *store.Tx) (*application.
 	return app, i.there(jobs), nil
 }
 
-// there keeps, of several copies, those on the node that the violation names; all when it names none of theirs.
-func (i *Incompliance) there(jobs []*job.Job) []*job.Job {
+// nodes are the names that the violation gives of the node it was measured on.
+func (i *Incompliance) nodes() map[string]bool {
 	named := map[string]bool{}
 	for _, label := range []string{"k8s_node_name", "icos_host_name", "node_name"} {
-		name := i.ExtraLabels[label]
-		named[name], named[name[strings.LastIndex(name, ":")+1:]] = true, true // ICOS writes cluster:node
+		if name := i.ExtraLabels[label]; name != "" {
+			named[name], named[name[strings.LastIndex(name, ":")+1:]] = true, true // ICOS writes cluster:node
+		}
 	}
+	return named
+}
+
+// stillThere is an error when the violation is about a node that none of the jobs is on: the alert is late, and a move
+// would take the component away from where it has just gone.
+func (i *Incompliance) stillThere(ctx context.Context, tx *store.Tx, jobs []*job.Job) error {
+	named := i.nodes()
+	if slices.ContainsFunc(jobs, func(j *job.Job) bool { return named[j.Node] }) {
+		return nil
+	}
+	var known []string
+	if err := tx.QueryRow(ctx, knownNodes, slices.Sorted(maps.Keys(named))).Scan(&known); err != nil {
+		return fmt.Errorf("find the node: %w", err)
+	}
+	if len(known) == 0 { // it names none, or in words of its own
+		return nil
+	}
+	return problem.Wrap(problem.Conflict, ErrLeft, "the violation is about %s, where the component is not",
+		strings.Join(known, ", "))
+}
+
+// there keeps, of several copies, those on the node that the violation names; all when it names none of theirs.
+func (i *Incompliance) there(jobs []*job.Job) []*job.Job {
+	named := i.nodes()
 	var found []*job.Job
 	for _, j := range jobs {
-		if j.Node != "" && named[j.Node] {
+		if named[j.Node] {
 			found = append(found, j)
 		}
 	}

@@ -72,8 +72,8 @@ func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event)
 		return err
 	case !p.Active():
 		return a.Finish(ctx, tx, policies.Skipped, "the policy is not watched any more")
-	case a.Status == policies.Held && p.State.Phase != registry.Violated:
-		return a.Finish(ctx, tx, policies.Skipped, "the policy was kept again meanwhile")
+	case a.Status == policies.Held && !p.State.Open(a.StartedAt):
+		return a.Finish(ctx, tx, policies.Skipped, "this violation had ended when its turn came")
 	case p.Action.URL != "":
 		return f.call(ctx, tx, p, a)
 	}
@@ -117,7 +117,7 @@ func (f *Function) remediate(ctx context.Context, tx *store.Tx, p *policies.Poli
 	}
 	err = policy.Remediate(ctx, tx, incompliance(p, a, remediation), f.config.Settings)
 	switch {
-	case problem.KindOf(err) == problem.NotFound, errors.Is(err, policy.ErrLimit):
+	case problem.KindOf(err) == problem.NotFound, errors.Is(err, policy.ErrLimit), errors.Is(err, policy.ErrLeft):
 		return a.Finish(ctx, tx, policies.Skipped, err.Error())
 	case err != nil:
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/policy/registry"
@@ -45,7 +47,11 @@ type Received struct {
 const (
 	insertAlert = `insert into policy_alerts (policy_id, fingerprint, starts_at, status, known, labels)
 values ($1, $2, $3, $4, $5, $6) on conflict do nothing`
-	isKnown = `select exists (select 1 from policies where id = $1 and deleted_at is null)`
+	// What the alert is about is said by the instant at which its policy was activated, too.
+	selectSince = `select coalesce((state ->> 'since')::timestamptz, '0001-01-01 00:00:00Z') from policies
+where id = $1 and deleted_at is null`
+
+	forgetAlerts = `delete from policy_alerts where policy_id = $1`
 )
 
 // Receive records the alerts and announces those that were not heard of before. Alerts that name no policy of ours are
@@ -54,10 +60,12 @@ func Receive(ctx context.Context, tx *store.Tx, alerts []Alert) (Received, error
 	var r Received
 	at := now()
 	for _, a := range ordered(alerts) {
-		id, known := uuid.Nil, false
-		if parsed, err := uuid.Parse(a.Annotations[registry.AnnotationID]); err == nil {
-			id = parsed
-			if err := tx.QueryRow(ctx, isKnown, id).Scan(&known); err != nil {
+		id, err := uuid.Parse(a.Annotations[registry.AnnotationID])
+		known := err == nil
+		var since time.Time
+		if known {
+			err := tx.QueryRow(ctx, selectSince, id).Scan(&since)
+			if known = !errors.Is(err, pgx.ErrNoRows); known && err != nil {
 				return r, fmt.Errorf("find policy: %w", err)
 			}
 		}
@@ -74,7 +82,7 @@ func Receive(ctx context.Context, tx *store.Tx, alerts []Alert) (Received, error
 			r.New++
 			err := tx.Emit(ctx, events.AlertReceived, id.String(), events.Alert{
 				Policy: id, Fingerprint: a.Fingerprint, Firing: a.Status == Firing, StartsAt: a.StartsAt, ReceivedAt: at,
-				Labels: a.Labels, Annotations: a.Annotations,
+				Since: since, Labels: a.Labels, Annotations: a.Annotations,
 			})
 			if err != nil {
 				return r, err
@@ -102,9 +110,13 @@ func ordered(alerts []Alert) []Alert {
 	return alerts
 }
 
-// policyKey is what the alert says about its policy, in bounds.
+// policyKey is what the alert says about its policy: the id in its usual form, or whatever else it is, in bounds.
 func policyKey(a Alert) string {
-	return brief(a.Annotations[registry.AnnotationID])
+	said := a.Annotations[registry.AnnotationID]
+	if id, err := uuid.Parse(said); err == nil {
+		return id.String()
+	}
+	return brief(said)
 }
 
 func fingerprint(labels map[string]string) string {

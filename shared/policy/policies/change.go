@@ -2,6 +2,7 @@ package policies
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -55,11 +56,23 @@ func (p *Policy) Activate(ctx context.Context, tx *store.Tx) error {
 	if !p.watched() {
 		return problem.New(problem.Conflict, "policy %q has no expression that could be watched", p.Name)
 	}
-	p.State, p.Paused = p.State.Activate(), false
+	p.Paused = false
+	if err := p.watch(ctx, tx); err != nil {
+		return err
+	}
 	if err := p.follow(ctx, tx); err != nil {
 		return err
 	}
 	return p.note(ctx, tx, registry.EventActivated, nil)
+}
+
+// watch begins a new life: what was heard of its alerts before is forgotten, so that one that still fires counts anew.
+func (p *Policy) watch(ctx context.Context, tx *store.Tx) error {
+	p.State = p.State.Activate(now())
+	if _, err := tx.Exec(ctx, forgetAlerts, p.ID); err != nil {
+		return fmt.Errorf("forget alerts: %w", err)
+	}
+	return nil
 }
 
 // Deactivate ends the watch. paused says that a person wants it so, and what the application does changes nothing
@@ -119,7 +132,9 @@ func (p *Policy) renew(
 	case p.Active() && !p.watched():
 		p.State = p.State.Deactivate()
 	case p.Active():
-		p.State = p.State.Activate()
+		if err := p.watch(ctx, tx); err != nil {
+			return err
+		}
 	}
 	if err := p.follow(ctx, tx); err != nil {
 		return err

@@ -3,6 +3,7 @@ package policies
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,7 +30,7 @@ func Judge(ctx context.Context, tx *store.Tx, a events.Alert) (resolved *Policy,
 	if before == registry.Unknown {
 		return nil, nil // it has no rule: the alert is of one that is gone
 	}
-	notice := registry.Notice{Fingerprint: a.Fingerprint, StartsAt: a.StartsAt, Firing: a.Firing}
+	notice := registry.Notice{Fingerprint: a.Fingerprint, StartsAt: a.StartsAt, Firing: a.Firing, Since: a.Since}
 	state, outcome := p.State.Judge(notice, p.Properties.Oneoff)
 	p.State = state
 	if err := p.save(ctx, tx); err != nil {
@@ -48,16 +49,19 @@ func Judge(ctx context.Context, tx *store.Tx, a events.Alert) (resolved *Policy,
 // violations separates the ids of violations from all other derived ids.
 var violations = uuid.MustParse("0d6f9f0e-3a7b-5c55-8d53-6f1f7d1c2ab4")
 
-// ViolationID is the id of an episode: the same for each notice of it.
-func ViolationID(policy uuid.UUID, fingerprint string, start time.Time) uuid.UUID {
-	return uuid.NewSHA1(violations, []byte(policy.String()+"\x00"+fingerprint+"\x00"+start.UTC().Format(time.RFC3339Nano)))
+// ViolationID is the id of an episode of the policy as it was activated then: the same for each notice of it.
+func ViolationID(policy uuid.UUID, activated time.Time, fingerprint string, start time.Time) uuid.UUID {
+	parts := []string{
+		policy.String(), activated.UTC().Format(time.RFC3339Nano), fingerprint, start.UTC().Format(time.RFC3339Nano),
+	}
+	return uuid.NewSHA1(violations, []byte(strings.Join(parts, "\x00")))
 }
 
 const insertAction = `insert into policy_actions (id, policy_id, instance, component, remediation, violation,
 started_at, received_at) values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing`
 
 func (p *Policy) violated(ctx context.Context, tx *store.Tx, a events.Alert) error {
-	id := ViolationID(p.UUID(), a.Fingerprint, a.StartsAt)
+	id := ViolationID(p.UUID(), p.State.Since, a.Fingerprint, a.StartsAt)
 	v, err := p.Violation(id.String(), a.Labels, a.Annotations)
 	if err != nil { // nobody can say what it is about, so nothing is done
 		details := map[string]any{"error": brief(err.Error())}

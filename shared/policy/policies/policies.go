@@ -48,6 +48,7 @@ type Policy struct {
 	RuleWanted    int64
 	RuleDone      int64
 	RuleFile      string
+	RuleURL       string
 	Version       int64
 	CreatedAt     time.Time
 	UpdatedAt     time.Time

@@ -20,7 +20,7 @@ import (
 )
 
 const columns = `id, name, instance, origin, origin_version, definition, rendered, phase, paused, state, rule_wanted,
-rule_done, rule_file, version, created_at, updated_at, deleted_at`
+rule_done, rule_file, rule_url, version, created_at, updated_at, deleted_at`
 
 const (
 	selectOne = `select ` + columns + ` from policies where id = $1`
@@ -193,7 +193,7 @@ func scan(row pgx.CollectableRow) (*Policy, error) {
 	var rendered []byte
 	var phase registry.Phase
 	err := row.Scan(&id, &p.Name, &p.Instance, &p.Origin, &p.OriginVersion, &d, &rendered, &phase, &p.Paused, &p.State,
-		&p.RuleWanted, &p.RuleDone, &p.RuleFile, &p.Version, &p.CreatedAt, &p.UpdatedAt, &p.DeletedAt)
+		&p.RuleWanted, &p.RuleDone, &p.RuleFile, &p.RuleURL, &p.Version, &p.CreatedAt, &p.UpdatedAt, &p.DeletedAt)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +208,9 @@ func scan(row pgx.CollectableRow) (*Policy, error) {
 		}
 	}
 	if p.RuleFile != "" {
-		p.Status.MeasurementBackends[registry.DefaultBackend] = registry.Backend{Service: "prometheus", RuleFile: p.RuleFile}
+		p.Status.MeasurementBackends[registry.DefaultBackend] = registry.Backend{
+			Service: "prometheus", URL: p.RuleURL, RuleFile: p.RuleFile,
+		}
 	}
 	return &p, nil
 }

@@ -23,6 +23,8 @@ type Rules interface {
 	Delete(ctx context.Context, file string) error
 	// List returns every rule group by its file.
 	List(ctx context.Context) (map[string]registry.RuleGroup, error)
+	// URL is where the rules are, for people to read.
+	URL() string
 }
 
 // Sync makes the rule store follow the policy, as it is now and not as it was when someone asked. The row is held
@@ -36,7 +38,7 @@ func Sync(ctx context.Context, tx *store.Tx, rules Rules, id uuid.UUID) error {
 		return err
 	}
 	former := p.RuleFile
-	p.RuleFile = ""
+	p.RuleURL, p.RuleFile = "", ""
 	if p.Active() && p.watched() {
 		group, err := p.group()
 		if err != nil {
@@ -45,6 +47,7 @@ func Sync(ctx context.Context, tx *store.Tx, rules Rules, id uuid.UUID) error {
 		if p.RuleFile, err = rules.Put(ctx, group); err != nil {
 			return err
 		}
+		p.RuleURL = rules.URL()
 	}
 	if former != "" && former != p.RuleFile {
 		if err := rules.Delete(ctx, former); err != nil {
@@ -70,8 +73,8 @@ func (p *Policy) synced(ctx context.Context, tx *store.Tx) error {
 	if p.DeletedAt != nil && p.Origin != FromDescriptor {
 		return p.forget(ctx, tx)
 	}
-	_, err := tx.Exec(ctx, `update policies set rule_done = $2, rule_file = $3 where id = $1`, p.UUID(), p.RuleWanted,
-		p.RuleFile)
+	_, err := tx.Exec(ctx, `update policies set rule_done = $2, rule_file = $3, rule_url = $4 where id = $1`,
+		p.UUID(), p.RuleWanted, p.RuleFile, p.RuleURL)
 	if err != nil {
 		return fmt.Errorf("note the rule: %w", err)
 	}

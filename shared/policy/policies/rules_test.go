@@ -37,6 +37,8 @@ func (r *ruler) Delete(_ context.Context, file string) error {
 	return nil
 }
 
+func (r *ruler) URL() string { return "http://rules/" }
+
 func (r *ruler) List(context.Context) (map[string]registry.RuleGroup, error) {
 	return maps.Clone(r.kept), nil
 }
@@ -116,7 +118,9 @@ func TestSync_followsThePolicyAndRepeatsHarmlessly(t *testing.T) {
 	require.Equal(t, 2, w.rules.puts)
 	seen, err := policies.Get(t.Context(), w.db, id)
 	require.NoError(t, err)
-	require.Equal(t, w.files()[0], seen.Status.MeasurementBackends["prom-1"].RuleFile)
+	require.Equal(t, map[string]registry.Backend{
+		"prom-1": {Service: "prometheus", URL: "http://rules/", RuleFile: w.files()[0]},
+	}, seen.Status.MeasurementBackends)
 
 	w.change(p, func(ctx context.Context, tx *store.Tx, p *policies.Policy) error { return p.Deactivate(ctx, tx, true) })
 	w.sync()

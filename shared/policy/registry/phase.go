@@ -13,9 +13,12 @@ import (
 // instant it started firing. Every notice is about one episode, so counting episodes is all it takes: repeats change
 // nothing, and the order in which two Alertmanagers send does not matter.
 type State struct {
-	Phase  Phase   `json:"phase"`
-	Fired  bool    `json:"fired,omitempty"` // a violation has been given; a one-off policy gives no other
-	Tracks []Track `json:"tracks,omitempty"`
+	Phase Phase `json:"phase"`
+	// Since is when the policy was activated last. It names that activation: a notice that came in during another one is
+	// old, whatever it says, and one that came in during this one is not, however long ago its alert started.
+	Since  time.Time `json:"since,omitzero"`
+	Fired  bool      `json:"fired,omitempty"` // a violation has been given; a one-off policy gives no other
+	Tracks []Track   `json:"tracks,omitempty"`
 }
 
 // Track is the story of one fingerprint.
@@ -36,7 +39,8 @@ type Episode struct {
 type Notice struct {
 	Fingerprint string
 	StartsAt    time.Time
-	Firing      bool // else resolved
+	Firing      bool      // else resolved
+	Since       time.Time // of the state when the notice came in
 }
 
 // Verdict is what a notice means.
@@ -65,10 +69,10 @@ const (
 	maxTracks   = 1024
 )
 
-// Activate makes the policy enforced. Episodes of before are closed: their alerts belong to a rule that is gone.
-func (s State) Activate() State {
-	s.Phase, s.Fired, s.Tracks = Enforced, false, closed(s.Tracks)
-	return s
+// Activate makes the policy enforced from that instant on. What was heard before is forgotten: an alert that still fires
+// is a violation of the policy as it is now, and Alertmanager may go on naming it by the instant it first fired at.
+func (s State) Activate(at time.Time) State {
+	return State{Phase: Enforced, Since: at.UTC().Round(0)}
 }
 
 // Deactivate makes the policy inactive.
@@ -92,9 +96,12 @@ func closed(tracks []Track) []Track {
 // Judge returns the state after a notice and what the notice means. s is not changed.
 //
 // Of the same fingerprint, an episode ends when a later one starts, since an alert cannot fire twice at a time; so a
-// lost notice of its end does no harm. While the policy is inactive, notices are remembered and mean nothing: repeats
-// of them after the next activation are old. oneoff lets the policy be violated once per activation.
+// lost notice of its end does no harm. While the policy is inactive, notices mean nothing. oneoff lets the policy be
+// violated once per activation.
 func (s State) Judge(n Notice, oneoff bool) (State, Outcome) {
+	if s.Phase == Inactive || !n.Since.Equal(s.Since) {
+		return s, Outcome{Verdict: NoChange}
+	}
 	start := n.StartsAt.UTC().Round(0)
 	i, tracks := track(s.Tracks, n.Fingerprint)
 	t := &tracks[i]
@@ -106,8 +113,6 @@ func (s State) Judge(n Notice, oneoff bool) (State, Outcome) {
 	switch {
 	case !n.Firing:
 		e.Over = true
-	case s.Phase == Inactive:
-		e.Fired, e.Over = true, true
 	default:
 		e.Fired = true
 	}
@@ -116,9 +121,6 @@ func (s State) Judge(n Notice, oneoff bool) (State, Outcome) {
 	t.forget()
 	out := Outcome{Verdict: NoChange, Episode: after}
 	s.Tracks = tracks
-	if s.Phase == Inactive {
-		return s, out
-	}
 	if after.Fired && !before.Fired && !(oneoff && s.Fired) {
 		out.Verdict, out.Over, s.Fired = NewEpisode, after.Over, true
 	}
@@ -134,15 +136,15 @@ func (s State) Judge(n Notice, oneoff bool) (State, Outcome) {
 }
 
 // open reports whether an episode goes on. One of which only the end was seen never did.
-func (s State) open() bool {
-	for _, t := range s.Tracks {
-		for _, e := range t.Episodes {
-			if e.Fired && !e.Over {
-				return true
-			}
-		}
-	}
-	return false
+func (s State) open() bool { return s.any(func(e Episode) bool { return e.Fired && !e.Over }) }
+
+// Open reports whether an episode that started then goes on.
+func (s State) Open(start time.Time) bool {
+	return s.any(func(e Episode) bool { return e.Fired && !e.Over && e.Start.Equal(start) })
+}
+
+func (s State) any(is func(Episode) bool) bool {
+	return slices.ContainsFunc(s.Tracks, func(t Track) bool { return slices.ContainsFunc(t.Episodes, is) })
 }
 
 // track returns a copy of the tracks, with one for the fingerprint, and where it is. Tracks are sorted by fingerprint.

@@ -12,11 +12,11 @@ import (
 )
 
 func firing(start int) registry.Notice {
-	return registry.Notice{Fingerprint: "f", StartsAt: at(start), Firing: true}
+	return registry.Notice{Fingerprint: "f", StartsAt: at(start), Firing: true, Since: at(0)}
 }
 
 func resolved(start int) registry.Notice {
-	return registry.Notice{Fingerprint: "f", StartsAt: at(start)}
+	return registry.Notice{Fingerprint: "f", StartsAt: at(start), Since: at(0)}
 }
 
 func of(fingerprint string, n registry.Notice) registry.Notice {
@@ -72,7 +72,7 @@ func TestJudge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := registry.State{}.Activate()
+			s := registry.State{}.Activate(at(0))
 			for i, n := range test.notices {
 				var out registry.Outcome
 				s, out = s.Judge(n, test.oneoff)
@@ -85,7 +85,7 @@ func TestJudge(t *testing.T) {
 
 func TestJudge_saysWhenAViolationIsPast(t *testing.T) {
 	t.Parallel()
-	s := registry.State{}.Activate()
+	s := registry.State{}.Activate(at(0))
 	_, out := s.Judge(firing(1), false)
 	require.False(t, out.Over)
 	s, _ = s.Judge(resolved(1), false)
@@ -95,22 +95,41 @@ func TestJudge_saysWhenAViolationIsPast(t *testing.T) {
 
 func TestJudge_inactive(t *testing.T) {
 	t.Parallel()
-	s, out := registry.State{}.Activate().Judge(firing(1), false)
+	s, out := registry.State{}.Activate(at(0)).Judge(firing(1), false)
 	require.Equal(t, registry.NewEpisode, out.Verdict)
 	s = s.Deactivate()
 	require.Equal(t, registry.Inactive, s.Phase)
 	s, out = s.Judge(firing(5), false)
 	require.Equal(t, registry.NoChange, out.Verdict, "nobody watches")
 	require.Equal(t, registry.Inactive, s.Phase)
-	s = s.Activate()
+}
+
+// TestJudge_activatedAgain: an alert that fires on under its old start violates the policy anew; what came in before
+// the activation, however late it is judged, does not.
+func TestJudge_activatedAgain(t *testing.T) {
+	t.Parallel()
+	s, _ := registry.State{}.Activate(at(0)).Judge(firing(1), false)
+	s = s.Deactivate().Activate(at(20))
 	require.Equal(t, registry.Enforced, s.Phase, "activation always enforces")
-	for _, n := range []registry.Notice{firing(5), firing(1), resolved(1)} {
-		s, out = s.Judge(n, false)
-		require.Equal(t, registry.NoChange, out.Verdict, "notices of the rule that is gone are old")
+	for _, late := range []registry.Notice{firing(1), resolved(1), firing(5), firing(30)} {
+		var out registry.Outcome
+		s, out = s.Judge(late, false)
+		require.Equal(t, registry.NoChange, out.Verdict, "it came in before")
 		require.Equal(t, registry.Enforced, s.Phase)
 	}
-	_, out = s.Judge(firing(9), false)
+	still := firing(1)
+	still.Since = at(20)
+	require.False(t, s.Open(at(1)))
+	s, out := s.Judge(still, false)
 	require.Equal(t, registry.NewEpisode, out.Verdict)
+	require.Equal(t, registry.Violated, s.Phase)
+	require.True(t, s.Open(at(1)))
+	s, out = s.Judge(still, false)
+	require.Equal(t, registry.NoChange, out.Verdict, "once")
+	still.Firing = false
+	s, out = s.Judge(still, false)
+	require.Equal(t, registry.AllResolved, out.Verdict)
+	require.False(t, s.Open(at(1)))
 }
 
 // TestJudge_oncePerEpisode has two Alertmanagers send the notices of some episodes two hundred times in any order.
@@ -131,7 +150,7 @@ func TestJudge_oncePerEpisode(t *testing.T) {
 			}
 		}
 		r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		s, violations := registry.State{}.Activate(), map[string]int{}
+		s, violations := registry.State{}.Activate(at(0)), map[string]int{}
 		for _, n := range all {
 			before := s
 			var out registry.Outcome
@@ -154,7 +173,7 @@ func TestJudge_oncePerEpisode(t *testing.T) {
 
 func TestJudge_remembersWithinBounds(t *testing.T) {
 	t.Parallel()
-	s := registry.State{}.Activate()
+	s := registry.State{}.Activate(at(0))
 	count := 0
 	for i := range 5000 {
 		for range 2 {
@@ -167,7 +186,7 @@ func TestJudge_remembersWithinBounds(t *testing.T) {
 	}
 	require.Equal(t, 5000, count)
 	require.Len(t, s.Tracks, 1024)
-	s = registry.State{}.Activate()
+	s = registry.State{}.Activate(at(0))
 	for i := range 100 {
 		s, _ = s.Judge(firing(i), false)
 	}
@@ -178,7 +197,7 @@ func TestJudge_remembersWithinBounds(t *testing.T) {
 
 func TestJudge_doesNotChangeTheStateItWasGiven(t *testing.T) {
 	t.Parallel()
-	s, _ := registry.State{}.Activate().Judge(firing(1), false)
+	s, _ := registry.State{}.Activate(at(0)).Judge(firing(1), false)
 	before := fmt.Sprintf("%+v", s)
 	for _, n := range []registry.Notice{resolved(1), firing(5), of("a", firing(1))} {
 		s.Judge(n, false)
@@ -189,10 +208,10 @@ func TestJudge_doesNotChangeTheStateItWasGiven(t *testing.T) {
 }
 
 func BenchmarkJudge(b *testing.B) {
-	s := registry.State{}.Activate()
+	s := registry.State{}.Activate(at(0))
 	for i := 0; b.Loop(); i++ {
 		s, _ = s.Judge(registry.Notice{
-			Fingerprint: "f", StartsAt: time.Unix(int64(i/4), 0), Firing: i%4 != 3,
+			Fingerprint: "f", StartsAt: time.Unix(int64(i/4), 0), Firing: i%4 != 3, Since: at(0),
 		}, false)
 	}
 }

@@ -39,14 +39,17 @@ func New(c Config, h *http.Client) (policies.Rules, error) {
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 		return nil, fmt.Errorf("RULES_API_URL must be a URL as http://telemetry/rules/")
 	}
+	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
 	return &client{
-		config: c, base: strings.TrimRight(c.URL, "/") + "/", http: h, tokens: credentials.New(c.Config, h),
+		config: c, base: strings.TrimRight(c.URL, "/") + "/", shown: shown.String(), http: h,
+		tokens: credentials.New(c.Config, h),
 	}, nil
 }
 
 // nowhere is where rules go without a rules API.
 type nowhere struct{}
 
+func (nowhere) URL() string                                                 { return "" }
 func (nowhere) Put(context.Context, registry.RuleGroup) (string, error)     { return "", nil }
 func (nowhere) Delete(context.Context, string) error                        { return nil }
 func (nowhere) List(context.Context) (map[string]registry.RuleGroup, error) { return nil, nil }
@@ -54,9 +57,13 @@ func (nowhere) List(context.Context) (map[string]registry.RuleGroup, error) { re
 type client struct {
 	config Config
 	base   string
+	shown  string
 	http   *http.Client
 	tokens *credentials.Source
 }
+
+// URL is the collection's, without what may be secret in it.
+func (c *client) URL() string { return c.shown }
 
 // Put posts the group; the API names it by the group's name, so that a repeat is an update.
 func (c *client) Put(ctx context.Context, group registry.RuleGroup) (string, error) {

@@ -43,6 +43,7 @@ func TestClient_speaksTheContract(t *testing.T) {
 	t.Cleanup(api.Close)
 	rules, err := ruleclient.New(ruleclient.Config{URL: api.URL + "/api/v1/rules", Token: "t", Timeout: 5 * time.Second}, http.DefaultClient)
 	require.NoError(t, err)
+	require.Equal(t, api.URL+"/api/v1/rules", rules.URL())
 	file, err := rules.Put(t.Context(), group)
 	require.NoError(t, err)
 	require.Equal(t, "cpu 1", file)

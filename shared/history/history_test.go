@@ -1,0 +1,131 @@
+package history_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+func record(t testing.TB, db *store.DB, event string) {
+	t.Helper()
+	require.NoError(t, db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		return history.Record(ctx, tx, history.Entry{Event: event})
+	}))
+}
+
+// slow inserts a row at once and commits when told to.
+func slow(t testing.TB, db *store.DB, event string) (commit func()) {
+	t.Helper()
+	inserted, end, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- db.Tx(context.WithoutCancel(t.Context()), func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Exec(ctx, `insert into history (event) values ($1)`, event)
+			close(inserted)
+			<-end
+			return err
+		})
+	}()
+	<-inserted
+	return sync.OnceFunc(func() {
+		close(end)
+		require.NoError(t, <-done)
+	})
+}
+
+func eventsOf(entries []history.Entry) []string {
+	names := []string{}
+	for _, e := range entries {
+		names = append(names, e.Event)
+	}
+	return names
+}
+
+// TestAfter_passesNothingThatIsStillToCome: a reader who goes on after the last id he saw misses no row, though a lower
+// id becomes visible after a higher one.
+func TestAfter_passesNothingThatIsStillToCome(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	record(t, db, "first")
+	commit := slow(t, db, "lower id, later commit")
+	defer commit()
+	record(t, db, "higher id, earlier commit")
+	seen, err := history.After(t.Context(), db, nil, 0, 10)
+	require.NoError(t, err)
+	var last int64
+	if len(seen) > 0 {
+		last = seen[len(seen)-1].ID
+	}
+	commit()
+	rest, err := history.After(t.Context(), db, nil, last, 10)
+	require.NoError(t, err)
+	require.Equal(t, []string{"first", "lower id, later commit", "higher id, earlier commit"},
+		eventsOf(append(seen, rest...)))
+}
+
+// TestAfter_waitsForAWriter who is about to end, so that a reader sees what was committed before he asked.
+func TestAfter_waitsForAWriter(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	commit := slow(t, db, "slow")
+	defer commit()
+	record(t, db, "quick")
+	got := make(chan []string, 2)
+	for _, read := range []func() ([]history.Entry, error){
+		func() ([]history.Entry, error) { return history.After(t.Context(), db, nil, 0, 10) },
+		func() ([]history.Entry, error) { return history.Tail(t.Context(), db, nil, 10) },
+	} {
+		go func() {
+			entries, err := read()
+			if err != nil {
+				entries = []history.Entry{{Event: err.Error()}}
+			}
+			got <- eventsOf(entries)
+		}()
+	}
+	commit()
+	for range 2 {
+		require.Equal(t, []string{"slow", "quick"}, <-got)
+	}
+}
+
+// TestAfter_losesNothingUnderConcurrentCommits: one watches while many write.
+func TestAfter_losesNothingUnderConcurrentCommits(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	const authors, each = 4, 50
+	var wg sync.WaitGroup
+	for a := range authors {
+		wg.Go(func() {
+			for i := range each {
+				record(t, db, fmt.Sprintf("%d-%d", a, i))
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() { wg.Wait(); close(ended) }()
+	seen, last := map[string]int{}, int64(0)
+	for over := false; !over; {
+		select {
+		case <-ended:
+			over = true // one last look
+		default:
+		}
+		entries, err := history.After(t.Context(), db, nil, last, 1000)
+		require.NoError(t, err)
+		for _, e := range entries {
+			require.Greater(t, e.ID, last)
+			last = e.ID
+			seen[e.Event]++
+		}
+	}
+	require.Len(t, seen, authors*each)
+}

@@ -1,0 +1,178 @@
+package contracts_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// on is the alert with the host that it was measured on, as the templates' expressions keep it.
+func on(a body, host string) body {
+	a["labels"].(body)["icos_host_name"] = "0a1b2c3d:" + host
+	return a
+}
+
+// laterBy lets the time pass that brakes look at, and what waits have its turn.
+func (w *world) laterBy(t testing.TB, interval string) {
+	t.Helper()
+	_, err := w.DB.Exec(t.Context(), `update policy_actions set acted_at = acted_at - $1::text::interval,
+held_until = held_until - $1::text::interval`, interval)
+	require.NoError(t, err)
+	require.NoError(t, w.Broker.TickOne(t.Context(), "policymanager-reconcile"))
+	require.NoError(t, w.Broker.Drain(t.Context()))
+}
+
+// TestEpisode_ofAPolicyThatIsActivatedAgain: the alert has been firing all the while, and Alertmanager goes on naming
+// it by when it began.
+func TestEpisode_ofAPolicyThatIsActivatedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, _, p := w.loaded(t, "none")
+	am, firing := w.alertmanager(), notice(alert(p, g.ID, "firing", time.Now().Add(-time.Hour)))
+	for range 3 {
+		am.send(t, http.MethodPost, webhook, firing).is(t, http.StatusOK)
+	}
+	require.Len(t, w.told(t, g.ID, "policy.violated"), 1)
+	w.operator.call(t, http.MethodPost, polman+"/policies/"+p.ID+"/deactivate", "").is(t, http.StatusNoContent)
+	am.send(t, http.MethodPost, webhook, firing).is(t, http.StatusOK)
+	require.Equal(t, "inactive", w.seePolicy(t, p.ID).Status.Phase)
+	for range 2 { // activated twice is activated once
+		w.operator.call(t, http.MethodPost, polman+"/policies/"+p.ID+"/activate", "").is(t, http.StatusNoContent)
+	}
+	require.Equal(t, "enforced", w.seePolicy(t, p.ID).Status.Phase)
+	for range 3 {
+		am.send(t, http.MethodPost, webhook, firing).is(t, http.StatusOK)
+	}
+	require.Equal(t, "violated", w.seePolicy(t, p.ID).Status.Phase)
+	require.Len(t, w.told(t, g.ID, "policy.violated"), 2, "one remediation of each life")
+	w.operator.call(t, http.MethodPost, polman+"/policies/"+p.ID+"/activate", "").is(t, http.StatusNoContent)
+	am.send(t, http.MethodPost, webhook, firing).is(t, http.StatusOK)
+	require.Len(t, w.told(t, g.ID, "policy.violated"), 2, "activating what is violated begins no new life")
+}
+
+// TestEpisode_ofAnotherThreshold: a changed policy is a new one to what is still firing.
+func TestEpisode_ofAnotherThreshold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, _, p := w.loaded(t, "none")
+	firing := notice(alert(p, g.ID, "firing", time.Now().Add(-time.Hour)))
+	for i, threshold := range []string{"", "0.7", "0.6"} {
+		if threshold != "" {
+			at := polman + "/policies/" + p.ID + "/variables/threshold/" + threshold
+			w.operator.call(t, http.MethodPost, at, "").is(t, http.StatusNoContent)
+		}
+		w.alertmanager().send(t, http.MethodPost, webhook, firing).is(t, http.StatusOK)
+		require.Len(t, w.told(t, g.ID, "policy.violated"), i+1)
+	}
+}
+
+// TestEpisode_ofAPolicyThatIsMadeAgain: deleted while it fired, made again while it still fires.
+func TestEpisode_ofAPolicyThatIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, _ := w.running(t, freeShop)
+	given := usage(g.ID)
+	given["action"] = body{"url": "", "httpMethod": "POST", "extraParams": body{"remediation": "none"}}
+	for life := range 3 {
+		p := w.policy(t, given)
+		firing := notice(alert(p, g.ID, "firing", time.Unix(1_790_000_000, 0)))
+		w.alertmanager().send(t, http.MethodPost, webhook, firing).is(t, http.StatusOK)
+		require.Equal(t, "violated", w.seePolicy(t, p.ID).Status.Phase)
+		require.Len(t, w.told(t, g.ID, "policy.violated"), life+1)
+		w.operator.call(t, http.MethodDelete, polman+"/policies/"+p.ID, "").is(t, http.StatusNoContent)
+		w.alertmanager().send(t, http.MethodPost, webhook, firing).is(t, http.StatusOK)
+	}
+	require.Len(t, w.told(t, g.ID, "policy.violated"), 3)
+}
+
+// TestEpisode_thatFlaps: it ends and begins again, over and over, within the cool-down. The application moves once, and
+// history says what was held back and why nothing came of it.
+func TestEpisode_thatFlaps(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, j, p := w.loaded(t, "redeploy")
+	am, start := w.alertmanager(), time.Now().Add(-time.Hour)
+	tell := func(i int, status string) {
+		at := start.Add(time.Duration(i) * time.Minute)
+		am.send(t, http.MethodPost, webhook, notice(alert(p, g.ID, status, at))).is(t, http.StatusOK)
+	}
+	tell(0, "firing")
+	moved := w.job(t, j.ID).Targets
+	require.NotEqual(t, j.Targets, moved)
+	w.finish(t, w.hub, hubAgent, w.take(t, w.hub, hubAgent, w.job(t, j.ID)))
+	tell(0, "resolved")
+	for i := 1; i <= 4; i++ {
+		tell(i, "firing")
+		if i < 4 {
+			tell(i, "resolved")
+		}
+	}
+	require.Equal(t, moved, w.job(t, j.ID).Targets, "left alone within the cool-down")
+	held := w.told(t, g.ID, "policy.held")
+	require.Len(t, held, 4)
+	require.Contains(t, held[0], "reallocate is held back: web was changed less than 1m0s ago; tried again after")
+
+	w.laterBy(t, "2 min")
+	require.Len(t, w.told(t, g.ID, "application.unplaced"), 1, "only for the one that still fires it looks for a third node")
+	skipped := w.told(t, g.ID, "policy.skipped")
+	require.Len(t, skipped, 3)
+	require.Contains(t, skipped[0], "had ended when its turn came")
+	w.laterBy(t, "2 min")
+	require.Len(t, w.told(t, g.ID, "application.unplaced"), 1)
+	require.Len(t, w.told(t, g.ID, "job.displaced"), 1)
+	w.legal(t)
+}
+
+// TestEpisode_ofANodeThatWasLeft: another alert about the former node comes after the application moved away from it.
+func TestEpisode_ofANodeThatWasLeft(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, j, p := w.loaded(t, "redeploy")
+	am, start := w.alertmanager(), time.Now().Add(-time.Hour)
+	former := j.Targets.Node
+	am.send(t, http.MethodPost, webhook, notice(on(alert(p, g.ID, "firing", start), former))).is(t, http.StatusOK)
+	moved := w.job(t, j.ID).Targets
+	require.NotEqual(t, former, moved.Node)
+	w.finish(t, w.hub, hubAgent, w.take(t, w.hub, hubAgent, w.job(t, j.ID)))
+	_, err := w.DB.Exec(t.Context(), `update policy_actions set acted_at = acted_at - interval '1 hour'`)
+	require.NoError(t, err)
+
+	late := on(alert(p, g.ID, "firing", start.Add(time.Minute)), former)
+	am.send(t, http.MethodPost, webhook, notice(late)).is(t, http.StatusOK)
+	require.Equal(t, moved, w.job(t, j.ID).Targets, "it is not there any more")
+	require.Len(t, w.told(t, g.ID, "job.displaced"), 1)
+	skipped := w.told(t, g.ID, "policy.skipped")
+	require.Len(t, skipped, 1)
+	require.Contains(t, skipped[0], "the violation is about "+former+", where the component is not")
+	w.operator.send(t, http.MethodPost, "/jobmanager/policies/incompliance", body{
+		"policyName": "p", "remediation": "redeploy", "extraLabels": body{"k8s_node_name": former},
+		"subject": body{"appInstance": g.ID, "appComponent": "web"},
+	}).refused(t, http.StatusConflict)
+
+	here := on(alert(p, g.ID, "firing", start.Add(2*time.Minute)), moved.Node)
+	am.send(t, http.MethodPost, webhook, notice(here)).is(t, http.StatusOK)
+	require.Contains(t, w.told(t, g.ID, "application.unplaced")[0], "web stays on hub/"+moved.Node,
+		"what is about the node where it is counts, only that no third would take it")
+	w.legal(t)
+}
+
+// TestEpisode_ofAPolicyThatIsDeletedWhileItIsHeldBack is skipped when its turn comes.
+func TestEpisode_ofAPolicyThatIsDeletedWhileItIsHeldBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, j, p := w.loaded(t, "scale-up")
+	am, start := w.alertmanager(), time.Now().Add(-time.Hour)
+	am.send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", start))).is(t, http.StatusOK)
+	w.finish(t, w.hub, hubAgent, w.job(t, j.ID))
+	am.send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", start.Add(time.Minute)))).is(t, http.StatusOK)
+	require.Len(t, w.told(t, g.ID, "policy.held"), 1)
+	w.operator.call(t, http.MethodDelete, polman+"/policies/"+p.ID, "").is(t, http.StatusNoContent)
+	w.laterBy(t, "2 min")
+	require.Equal(t, "Finished", w.job(t, j.ID).State)
+	require.Contains(t, w.told(t, g.ID, "policy.skipped")[0], "the policy was deleted")
+	var open int
+	require.NoError(t, w.DB.QueryRow(t.Context(), `select count(*) from policy_actions where status = 'held'`).Scan(&open))
+	require.Zero(t, open)
+}

@@ -84,13 +84,15 @@ func write(t testing.TB, path, format string, args ...any) string {
 	return path
 }
 
-// promtool has every rule file that the functions wrote checked.
-func promtool(t testing.TB, dir string) {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	args := append([]string{"check", "rules", "--lint=all", "--lint-fatal"}, files...)
-	out, err := exec.Command(tool(t, "promtool"), args...).CombinedOutput()
-	require.NoError(t, err, "%s", out)
+// ruleFile is where the rules lie that the rules API calls by the name.
+func (w *world) ruleFile(name string) string { return filepath.Join(w.rules, name+".yaml") }
+
+// promtool checks a rule file that the functions wrote.
+func (w *world) promtool(name string) {
+	w.t.Helper()
+	path := w.ruleFile(name)
+	require.FileExists(w.t, path)
+	out, err := exec.Command(tool(w.t, "promtool"), "check", "rules", "--lint=all", "--lint-fatal", path).CombinedOutput()
+	require.NoError(w.t, err, "%s", out)
+	require.Contains(w.t, string(out), "1 rules found")
 }

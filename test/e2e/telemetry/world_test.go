@@ -7,13 +7,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"io"
 	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -29,30 +33,44 @@ import (
 	"github.com/littoral-project/littoral/triggers"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+// TestMain lets all kinds of policies run at the same time however few processors there are: they wait much more than
+// they work.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if err := flag.Set("test.parallel", "100"); err != nil {
+		panic(err)
+	}
+	storetest.Main(m)
+}
 
-// patience covers a scrape, an evaluation, a group's wait and the fleet's own delays on a busy machine.
-const patience = 2 * time.Minute
+// patience covers a scrape, an evaluation, a group's wait and the fleet's own delays on a busy machine, and an
+// expression that looks two minutes back.
+const patience = 4 * time.Minute
 
-const pause = 100 * time.Millisecond
+const pause = 300 * time.Millisecond
 
 // webhook is the policy manager's.
 const webhook = "/polman/watcher/api/v1/webhooks/alertmanager"
 
 // world is the laptop host with a Prometheus and an Alertmanager that are not its own.
 type world struct {
-	t     *testing.T
-	home  string
-	rules string // directory of rule files
-	host  *host.Host
+	t          *testing.T
+	home       string
+	rules      string // directory of rule files
+	host       *host.Host
+	prometheus string // its URL
+	receiver   string // the URL of whom policies call
+	grounds    []ground
 
 	*journal
 }
 
-// journal keeps what Alertmanager has sent.
+// journal keeps what Alertmanager has sent, what calls came in, and what was seen violated.
 type journal struct {
 	mu       sync.Mutex
 	messages []delivery
+	received []call
+	seen     sighted
 }
 
 // delivery is a message of Alertmanager and how the host answered.
@@ -92,14 +110,27 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	tool(t, "prometheus")
 	dir := t.TempDir()
-	w := &world{t: t, home: filepath.Join(dir, "home"), rules: filepath.Join(dir, "rules"), journal: &journal{}}
 	prometheus, alertmanager := freeAddress(t), freeAddress(t)
+	w := &world{
+		t: t, home: filepath.Join(dir, "home"), rules: filepath.Join(dir, "rules"), prometheus: "http://" + prometheus,
+		journal: &journal{seen: sighted{map[string]bool{}, map[string]bool{}, map[string]bool{}}},
+	}
+	receiver := httptest.NewServer(http.HandlerFunc(w.receive))
+	t.Cleanup(receiver.Close)
+	w.receiver = receiver.URL
+	docker := make([]bool, len(kinds)+1) // one is for the rule of no kind
+	for i := range kinds {
+		docker[i] = kinds[i].docker
+	}
+	var fleet string
+	fleet, w.grounds = grounds(t, dir, docker)
 	t.Setenv("RULES_DIR", w.rules)
-	t.Setenv("RULES_RELOAD_URL", "http://"+prometheus+"/-/reload")
-	t.Setenv("PROMETHEUS_ADDRESS", "http://"+prometheus)
+	t.Setenv("RULES_RELOAD_URL", w.prometheus+"/-/reload")
+	t.Setenv("PROMETHEUS_ADDRESS", w.prometheus)
+	t.Setenv("WEBHOOK_ALLOW", "127.0.0.1")
 	var err error
 	w.host, err = host.Start(t.Context(), host.Options{
-		Addr: "127.0.0.1:0", Home: w.home, Database: storetest.URL(t), Registry: functions.Registry,
+		Addr: "127.0.0.1:0", Home: w.home, Fleet: fleet, Database: storetest.URL(t), Registry: functions.Registry,
 		Files: map[string]fs.FS{"/knative": knative.Files, "/triggers": triggers.Files}, Log: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
@@ -163,10 +194,52 @@ func (w *world) told(alert, status string) *delivery {
 	return nil
 }
 
+// refused returns the messages that the host did not take.
+func (w *world) refused() []delivery {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(w.messages), func(d delivery) bool { return d.status == http.StatusOK })
+}
+
+// in is the world within a subtest.
+func (w *world) in(t *testing.T) *world {
+	within := *w
+	within.t = t
+	return &within
+}
+
 // eventually waits until the condition holds.
 func (w *world) eventually(what string, holds func() bool) {
 	w.t.Helper()
-	require.Eventually(w.t, holds, patience, pause, what)
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			require.Fail(w.t, "it took too long until "+what)
+		case <-tick.C:
+		}
+	}
+}
+
+// query asks the real Prometheus for one value.
+func (w *world) query(expr string) (value float64, found bool) {
+	w.t.Helper()
+	resp, err := http.Get(w.prometheus + "/api/v1/query?query=" + url.QueryEscape(expr))
+	require.NoError(w.t, err)
+	defer func() { _ = resp.Body.Close() }()
+	var answer struct {
+		Data struct{ Result []struct{ Value []any } }
+	}
+	require.NoError(w.t, json.NewDecoder(resp.Body).Decode(&answer))
+	if len(answer.Data.Result) == 0 {
+		return 0, false
+	}
+	value, err = strconv.ParseFloat(answer.Data.Result[0].Value[1].(string), 64)
+	require.NoError(w.t, err)
+	return value, true
 }
 
 // ask sends a request as the role and decodes the answer into into unless it is nil.
@@ -189,7 +262,7 @@ func (w *world) ask(role, method, path, body string, into any) int {
 }
 
 // set tells the fleet what is true of a node.
-func (w *world) set(node string, settings map[string]string) {
+func (w *world) set(node string, settings told) {
 	w.t.Helper()
 	body, err := json.Marshal(map[string]any{"node": node, "set": settings})
 	require.NoError(w.t, err)

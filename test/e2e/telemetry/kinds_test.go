@@ -1,0 +1,241 @@
+package telemetry_test
+
+import (
+	"fmt"
+	"strings"
+)
+
+// kind is a kind of policy, what violates it, what its remediation comes to, and what makes all well again. What the
+// fleet is told is about the node where the component is.
+type kind struct {
+	name string
+
+	// The policy as the descriptor has it: of the component, of the application as a whole, or implied by what the
+	// component requires. Without any, the kind hands a policy in over the API: see byAPI.
+	policy, overall, requires string
+
+	docker   bool
+	replicas int    // of the component, 1 when left out
+	requests string // of its container
+	confined bool   // to one node
+	twin     bool   // there is another component, on the same nodes, that the policy is about as well
+
+	before  told // for the policy to be kept at first; nothing for most
+	violate told
+	heal    told
+	again   told // violates it a second time, which nobody acts upon
+
+	template  string // that the policy comes from, as it names it; "" for an expression of its own
+	threshold string // the named one that the violation is beyond
+	ends      func(r *run)
+	byAPI     func(r *run) any // the policy to hand in
+	calls     bool             // it calls somebody instead of remedying
+}
+
+// told is what the fleet is told of a node.
+type told map[string]string
+
+// fromTemplate writes a policy from a template.
+func fromTemplate(name, remediation string, more ...string) string {
+	return fmt.Sprintf("{name: watched, fromTemplate: %s, remediation: %s, variables: {%s}}", name, remediation,
+		strings.Join(more, ", "))
+}
+
+// usage writes a policy about the node as a whole.
+func usage(threshold string, exclude bool) string {
+	return fmt.Sprintf("{type: node-resource-usage, %s, exclude_app_resources: %t}", threshold, exclude)
+}
+
+// waiting writes a policy with an expression of its own: about the COMPSs tasks that wait, with named thresholds.
+func waiting(condition, remediation string) string {
+	return `{name: watched, remediation: ` + remediation + `, properties: {interval: 1s}, variables: {task: sort}, spec: {
+        expr: 'sum by ({{subject_label_list}}) (
+        compss_pendTasks_ratio{CoreSignature="{{task}}", {{subject_label_selector}}})',
+        violatedIf: "` + condition + `", thresholds: {warning: 20, critical: 50}}}`
+}
+
+// cameraIs writes a policy with an expression of its own about the node: the state of its camera.
+func cameraIs(condition, remediation string) string {
+	return `{name: watched, type: custom, remediation: ` + remediation + `, spec: {violatedIf: "` + condition + `", expr: '
+        max by ({{subject_label_list}}, icos_host_id) (tlum_workload_info{ {{subject_label_selector}} })
+        * on (icos_host_id) group_left () max by (icos_host_id) (node_mounted{resource_path="` + camera + `"})'}}`
+}
+
+var (
+	badScore  = told{"sca": "5"}
+	goodScore = told{"sca": ""}
+	busy      = told{"cpu": "0.98"}
+	idle      = told{"cpu": ""}
+	full      = told{"mem": "0.95"}
+	empty     = told{"mem": ""}
+)
+
+// kinds are those of the policies page. The run compares what it saw violated with the templates, remediations and
+// comparisons that there are, so that none is forgotten here.
+var kinds = []kind{
+	// The security of the node.
+	{
+		name: "security in its short form", policy: "security: medium",
+		violate: badScore, heal: goodScore, template: "app-sca-score", ends: moved,
+	},
+	{
+		name: "security in its long form, for the components it applies to", twin: true,
+		overall: "{type: security, level: high, remediation: migrate, apply-to: [web, twin]}",
+		violate: told{"sca": "70"}, heal: goodScore, template: "app-sca-score", ends: moved,
+	},
+	{
+		name: "a score that is only recorded", policy: "{type: security, threshold: 50, remediation: none}",
+		violate: badScore, heal: goodScore, template: "app-sca-score", ends: recorded,
+	},
+	{
+		name:   "a score, where there is nowhere else to go",
+		policy: fromTemplate("app-sca-score", "redeploy", "threshold: 60"), confined: true,
+		violate: badScore, heal: goodScore, template: "app-sca-score", ends: strained,
+	},
+	{
+		name:     "a score that is acted upon once",
+		policy:   "{type: security, level: medium, remediation: scale-up, properties: {oneoff: true, pendingInterval: 1s}}",
+		violate:  badScore,
+		heal:     goodScore,
+		again:    badScore,
+		template: "app-sca-score", ends: scaledTo(2),
+	},
+
+	// What is used of the node.
+	{
+		name: "the node's cpu", policy: usage("cpu_threshold_perc: 0.85", false),
+		violate: busy, heal: idle, template: "app-host-cpu-usage-perc", ends: moved,
+	},
+	{
+		name:     "the node's cpu without the application's share",
+		policy:   usage("cpu_threshold_perc: 0.5", true),
+		requests: "{cpu: 7, memory: 64Mi}", // of which it uses 2.8 cores: alone it is no violation
+		violate:  told{"cpu": "0.6"}, heal: idle, template: "app-host-cpu-usage-perc-excl", ends: moved,
+	},
+	{
+		name: "the cpu of a Docker host without the application's share", docker: true,
+		policy:  usage("cpu_threshold_perc: 0.5", true),
+		violate: told{"cpu": "0.8"}, heal: idle, template: "app-host-cpu-usage-perc-excl", ends: moved,
+	},
+	{
+		name:    "the node's cpu by the template's older name",
+		policy:  fromTemplate("app-host-cpu-usage", "reallocation", "maxCpu: 0.85"),
+		violate: busy, heal: idle, template: "app-host-cpu-usage", ends: moved,
+	},
+	{
+		name:    "the cpu of the host that an application is on",
+		policy:  fromTemplate("cpu-usage-host", "redeploy", "maxCpuUsagePercent: 0.85"),
+		violate: busy, heal: idle, template: "cpu-usage-host", ends: moved,
+	},
+	{
+		name: "the node's memory", policy: usage("memory_threshold_perc: 0.9", false),
+		violate: full, heal: empty, template: "app-host-memory-usage-perc", ends: moved,
+	},
+	{
+		name: "the node's memory without the application's share", policy: usage("memory_threshold_perc: 0.5", true),
+		requests: "{cpu: 100m, memory: 12Gi}", // of which it uses 7.2
+		violate:  told{"mem": "0.6"}, heal: empty, template: "app-host-memory-usage-perc-excl", ends: moved,
+	},
+	{
+		name: "the node's free memory", policy: usage("memory_threshold: 4Gi", false),
+		violate: full, heal: empty, template: "app-host-memory-avail-bytes", ends: moved,
+	},
+	{
+		name: "the node's free memory without the application's share", policy: usage("memory_threshold: 4Gi", true),
+		violate: full, heal: empty, template: "app-host-memory-avail-bytes-excl", ends: moved,
+	},
+
+	// Devices.
+	{
+		name: "a required device that is detached", requires: "devices: " + camera,
+		violate: told{"device:" + camera: "detached"}, heal: told{"device:" + camera: ""},
+		template: "device-available", ends: moved,
+	},
+	{
+		name:    "a device that others use",
+		policy:  fromTemplate("device-available", "redeploy", `device: "squat.ai/vid.*"`),
+		violate: told{"device:" + camera: "busy"}, heal: told{"device:" + camera: ""},
+		template: "device-available", ends: moved,
+	},
+
+	// Telemetry that is lost.
+	{
+		name: "a component of which nothing is heard", policy: "redeployOnLostTelemetry: 10s",
+		violate: told{"telemetry": "node"}, heal: told{"telemetry": ""},
+		template: "redeploy-on-lost-telemetry", ends: moved,
+	},
+	{
+		name: "a Docker host of which nothing is heard", docker: true,
+		policy:  "{type: redeployOnLostTelemetry, timeout: 10s}",
+		violate: told{"telemetry": "none"}, heal: told{"telemetry": ""},
+		template: "redeploy-on-lost-telemetry", ends: moved,
+	},
+
+	// COMPSs: three tasks of 80 s on one computing unit, on two once it has scaled.
+	{
+		name:    "COMPSs tasks that take too long",
+		policy:  fromTemplate("compss-under-allocation", "scale-up", "compssTask: sort", "thresholdTimeSeconds: 120"),
+		violate: told{"compss:sort": "3@80"}, heal: told{"compss:sort": ""},
+		template: "compss-under-allocation", threshold: "warning", ends: scaledTo(2),
+	},
+
+	// Security events.
+	{
+		name: "security events that are secured against",
+		policy: fromTemplate("app-security-events", "secure", "maxEvents: 2", `severity: "high|critical"`,
+			"eventName: exec"),
+		violate: told{"event:exec": "3@critical"}, heal: told{"event:exec": ""},
+		template: "app-security-events", ends: secured,
+	},
+	{
+		name: "security events that are fled from", policy: fromTemplate("app-security-events", "migrate"),
+		violate: told{"event:open": "1@low"}, heal: told{"event:open": ""},
+		template: "app-security-events", ends: moved,
+	},
+
+	// Expressions of one's own, with each comparison and each of the other remediations.
+	{
+		name: "an expression that scales out", policy: waiting(">= {{warning}}", "scale-out"),
+		violate: told{"compss:sort": "60"}, heal: told{"compss:sort": ""}, threshold: "critical", ends: resized(1),
+	},
+	{
+		name: "an expression that scales in", policy: waiting("<= 1", "scale-in"),
+		requests: "{cpu: 3, memory: 3000Mi}", before: told{"compss:sort": "9"},
+		violate: told{"compss:sort": "1"}, heal: told{"compss:sort": "9"}, threshold: "warning", ends: resized(-1),
+	},
+	{
+		name: "an expression that scales down", policy: waiting("< 3", "scale-down"), replicas: 2,
+		before:  told{"compss:sort": "9"},
+		violate: told{"compss:sort": "2"}, heal: told{"compss:sort": "9"}, threshold: "warning", ends: scaledTo(1),
+	},
+	{
+		name: "an expression that scales up", policy: waiting("> 40", "scale-up"),
+		violate: told{"compss:sort": "45"}, heal: told{"compss:sort": ""}, threshold: "warning", ends: scaledTo(2),
+	},
+	{
+		name: "an expression that patches", policy: cameraIs("== 0", "patch"),
+		violate: told{"device:" + camera: "busy"}, heal: told{"device:" + camera: ""}, ends: remedied("patch"),
+	},
+	{
+		name: "an expression that replaces", policy: cameraIs("!= 1", "replace"),
+		violate: told{"device:" + camera: "detached"}, heal: told{"device:" + camera: ""}, ends: remedied("replace"),
+	},
+
+	// Policies that call somebody.
+	{
+		name: "an application, told with a token", calls: true, byAPI: aboutApplication("POST"),
+		violate: badScore, heal: goodScore, template: "app-sca-score", ends: called("POST"),
+	},
+	{
+		name: "any component of an application, told by PUT", calls: true, byAPI: aboutApplication("PUT"),
+		violate: badScore, heal: goodScore, template: "app-sca-score", ends: called("PUT"),
+	},
+	{
+		name: "a host, told in a query", calls: true, byAPI: aboutHost,
+		violate: busy, heal: told{"cpu": "0"}, template: "cpu-usage-host", ends: called("GET"),
+	},
+	{
+		name: "whatever has the labels", calls: true, byAPI: aboutLabels,
+		violate: busy, heal: idle, ends: called("DELETE"),
+	},
+}

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,7 +43,7 @@ const (
 type coldResult struct {
 	Rounds    int       `json:"rounds"`
 	Functions []coldRow `json:"functions"`         // the first is hello, which the others are compared with
-	Missing   []string  `json:"missing,omitempty"` // functions that cold_cases.go has no request for
+	Missing   []string  `json:"missing,omitempty"` // functions without a case
 }
 
 type coldRow struct {
@@ -60,7 +61,11 @@ type coldRow struct {
 }
 
 func runCold(ctx context.Context, w *world) (result, error) {
-	programs, err := build(ctx, w.dir)
+	chosen, err := regexp.Compile("^(?:" + *only + ")$")
+	if err != nil {
+		return nil, fmt.Errorf("-only: %w", err)
+	}
+	programs, err := build(ctx, w.dir, chosen)
 	if err != nil {
 		return nil, err
 	}
@@ -71,11 +76,13 @@ func runCold(ctx context.Context, w *world) (result, error) {
 	r := coldResult{Rounds: times(coldUsual)}
 	names := make([]string, 0, len(cases))
 	for _, entry := range functions.Registry {
-		if cases[entry.Name] == nil && !s.guess(ctx, entry, programs[entry.Name]) {
+		switch {
+		case !chosen.MatchString(entry.Name):
+		case cases[entry.Name] == nil:
 			r.Missing = append(r.Missing, entry.Name)
-			continue
+		default:
+			names = append(names, entry.Name)
 		}
-		names = append(names, entry.Name)
 	}
 	slices.Sort(names)
 	slices.Sort(r.Missing)
@@ -107,12 +114,15 @@ func runCold(ctx context.Context, w *world) (result, error) {
 	return r, nil
 }
 
-// build makes every function and hello as an image would hold them, and returns their files by name.
-func build(ctx context.Context, dir string) (map[string]string, error) {
+// build makes the functions and hello as an image would hold them, and returns their files by name.
+func build(ctx context.Context, dir string, chosen *regexp.Regexp) (map[string]string, error) {
 	at := filepath.Join(dir, "bin")
 	args := []string{"build", "-trimpath", "-ldflags", "-s -w", "-o", at + "/", module + "/test/bench/" + hello}
 	programs := map[string]string{hello: filepath.Join(at, hello)}
 	for main, entry := range functions.Registry {
+		if !chosen.MatchString(entry.Name) {
+			continue
+		}
 		args = append(args, main)
 		programs[entry.Name] = filepath.Join(at, path.Base(main))
 	}
@@ -275,7 +285,7 @@ func (r coldResult) print(w io.Writer) {
 		"Budgets: p50 %.0f ms, p99 %.0f ms, RSS %.0f MiB, image %.0f MB (gzip of the binary alone).\n",
 		r.Rounds, budgetP50, budgetP99, budgetRSS, budgetZip)
 	if len(r.Missing) > 0 {
-		_, _ = fmt.Fprintf(w, "Not measured, since cold_cases.go has no request for them: %s.\n",
+		_, _ = fmt.Fprintf(w, "NOT MEASURED, since cases has no request for them: %s.\n",
 			strings.Join(r.Missing, ", "))
 	}
 }

@@ -7,24 +7,26 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/events"
-	"github.com/littoral-project/littoral/shared/function"
 )
 
 // scene is a database with something in it, and what a process needs to work on it.
 type scene struct {
 	system  *system
 	sink    string // a Broker that takes everything
+	rules   string // a rules API that does
 	running group  // Available
 	taken   group  // promoted, not reported yet
+	policy  string // id of one about running, with a variable "limit"
 }
 
 // ask is a request that a function answers with a 2xx.
@@ -58,6 +60,10 @@ func newScene(ctx context.Context, w *world) (*scene, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.rules, err = w.serve(ctx, func(string) (http.Handler, error) { return http.HandlerFunc(anyRule), nil })
+	if err != nil {
+		return nil, err
+	}
 	if err := system.look(ctx); err != nil {
 		return nil, err
 	}
@@ -76,7 +82,10 @@ func newScene(ctx context.Context, w *world) (*scene, error) {
 	if s.taken, err = s.submit(ctx); err != nil {
 		return nil, err
 	}
-	_, err = s.agentOf(s.taken).take(ctx)
+	if _, err = s.agentOf(s.taken).take(ctx); err != nil {
+		return nil, err
+	}
+	s.policy, err = s.watch(ctx, unheard())
 	return s, err
 }
 
@@ -84,6 +93,7 @@ func (s *scene) environment() []string {
 	return []string{
 		"PATH=" + os.Getenv("PATH"), "DATABASE_URL=" + s.system.tcp, "K_SINK=" + s.sink,
 		"OIDC_ISSUER=" + s.system.world.oidc, "OIDC_AUDIENCE=" + audience, "PROMETHEUS_ADDRESS=" + s.system.world.metrics,
+		"RULES_API_URL=" + s.rules, "RULES_API_TOKEN=any", "RULES_BACKEND=files", "RULES_DIR=" + s.system.world.rules,
 	}
 }
 
@@ -106,11 +116,31 @@ func (s *scene) stopped(ctx context.Context) (group, error) {
 	return g, s.system.call(ctx, "operator", http.MethodPut, "/jobmanager/groups/stop/"+g.ID, nil, nil)
 }
 
-// waiting returns an application that the matchmaker has not been told of.
-func (s *scene) waiting(ctx context.Context) (group, error) {
+// lastOf is the newest event of a type that is still in the outbox.
+const lastOf = `select event from outbox where event->>'type' = $1 order by id desc limit 1`
+
+// held returns the event of the type that the work announces, which the Broker does not get to see. It stays in the
+// outbox, as one that waits for the sweep does.
+func (s *scene) held(ctx context.Context, typ string, work func() error) (e cloudevents.Event, err error) {
 	s.system.broker.Fail(errors.New("held back"))
 	defer s.system.broker.Fail(nil)
-	return s.submit(ctx)
+	if err := work(); err != nil {
+		return e, err
+	}
+	var body []byte
+	if err := s.system.db.QueryRow(ctx, lastOf, typ).Scan(&body); err != nil {
+		return e, fmt.Errorf("no %s was announced: %w", typ, err)
+	}
+	return e, json.Unmarshal(body, &e)
+}
+
+// delivery is the post of an event by a Broker.
+func delivery(e cloudevents.Event, err error) (ask, error) {
+	if err != nil {
+		return ask{}, err
+	}
+	body, err := json.Marshal(e)
+	return ask{method: http.MethodPost, path: "/", body: body}, err
 }
 
 func (s *scene) agentOf(g group) agent {
@@ -150,9 +180,20 @@ func raw(ctx context.Context, w *world, a ask) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// cases holds what each function is asked. Homes read no Postgres and aggregator-taxonomy reads Prometheus; all others
-// read, and most write.
-var cases = map[string]func(context.Context, *scene) (ask, error){
+// maker prepares what a function is asked.
+type maker func(context.Context, *scene) (ask, error)
+
+// cases holds what each function is asked, in files by the components that they belong to. A test fails when a function
+// has none. Homes read no Postgres and aggregator-taxonomy reads Prometheus; all others read, and most write.
+var cases = func() map[string]maker {
+	all := map[string]maker{}
+	for _, some := range []map[string]maker{applicationCases, policyCases, ruleCases, outboxCases} {
+		maps.Copy(all, some)
+	}
+	return all
+}()
+
+var applicationCases = map[string]maker{
 	"aggregator-home": get("", "/aggregator/healthz"),
 	"jobmanager-home": get("", "/jobmanager/healthz"),
 	"matchmaker-home": get("", "/matchmaker/healthz"),
@@ -226,49 +267,26 @@ var cases = map[string]func(context.Context, *scene) (ask, error){
 
 	"aggregator-tick":     tick,
 	"jobmanager-displace": tick,
-	"outbox-sweep":        tick,
 	"matchmaker-place": func(ctx context.Context, s *scene) (ask, error) {
-		g, err := s.waiting(ctx)
-		if err != nil {
-			return ask{}, err
-		}
-		about := events.Application{ID: uuid.MustParse(g.ID), Name: "bench", Version: 1}
-		body, err := event(ctx, events.ApplicationSubmitted, g.ID, about)
-		return ask{method: http.MethodPost, path: "/", body: body}, err
+		return delivery(s.held(ctx, events.ApplicationSubmitted, func() error { _, err := s.submit(ctx); return err }))
 	},
 }
 
-// guess makes a case of a function that has none: a route that reads without naming anything, or a tick. It reports
-// whether the function takes that.
-func (s *scene) guess(ctx context.Context, entry function.Entry, program string) bool {
-	for _, route := range entry.Spec.Routes {
-		path, reads := strings.CutPrefix(strings.TrimSuffix(route, "{$}"), "GET ")
-		if reads && !strings.Contains(path, "{") {
-			cases[entry.Name] = get(string(entry.Spec.Role), path)
-			break
-		}
-	}
-	if slices.Contains(entry.Spec.Consumes, events.Tick) {
-		cases[entry.Name] = tick
-	}
-	return cases[entry.Name] != nil && s.start(ctx, entry.Name, program, &starts{}) == nil
-}
-
-func get(client, path string) func(context.Context, *scene) (ask, error) {
+func get(client, path string) maker {
 	return func(_ context.Context, s *scene) (ask, error) {
 		return ask{client: client, method: http.MethodGet, path: s.fill(path)}, nil
 	}
 }
 
 // send is a request whose body is the descriptor of an application of that name.
-func send(client, method, path, name string) func(context.Context, *scene) (ask, error) {
+func send(client, method, path, name string) maker {
 	return func(_ context.Context, s *scene) (ask, error) {
 		return ask{client: client, method: method, path: s.fill(path), body: text(name)}, nil
 	}
 }
 
 func (s *scene) fill(path string) string {
-	return strings.NewReplacer("{running}", s.running.ID, "{job}", s.running.Jobs[0].ID).Replace(path)
+	return strings.NewReplacer("{running}", s.running.ID, "{job}", s.running.Jobs[0].ID, "{policy}", s.policy).Replace(path)
 }
 
 func document(client, method, path string, body any) (ask, error) {

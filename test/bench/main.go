@@ -8,6 +8,7 @@
 //	go run ./test/bench chain          # submit to Available, split by function
 //	go run ./test/bench laptop         # the same on the laptop host
 //	go run ./test/bench -json poll     # for a program to read
+//	go run ./test/bench -only 'policymanager-.*' cold
 //
 // It starts what it needs: a durable Postgres, an OpenID Connect issuer, a Prometheus with the telemetry of the default
 // fleet. Nothing here is a test: no number fails the build.
@@ -42,12 +43,15 @@ var parts = []part{
 	{"cold", runCold}, {"jobs", runJobs}, {"poll", runPoll}, {"chain", runChain}, {"laptop", runLaptop},
 }
 
-var rounds = flag.Int("rounds", 0, "repeat a part's measurement this often; 0 = its own default")
+var (
+	rounds = flag.Int("rounds", 0, "repeat a part's measurement this often; 0 = its own default")
+	only   = flag.String("only", ".*", "cold: start these functions only, a regular expression that the whole name matches")
+)
 
 func main() {
 	asJSON := flag.Bool("json", false, "print JSON")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: bench [-json] [-rounds N] [cold] [jobs] [poll] [chain] [laptop]")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: bench [-json] [-rounds N] [-only NAMES] [cold] [jobs] [poll] [chain] [laptop]")
 		flag.PrintDefaults()
 	}
 	flag.Parse()

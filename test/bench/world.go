@@ -45,6 +45,7 @@ type world struct {
 	oidc    string // URL of the issuer
 	fleet   *fleet.Fleet
 	metrics string // URL of Prometheus
+	rules   string // folder of its rule files
 	tokens  map[string]string
 
 	undo []func()
@@ -188,9 +189,17 @@ func (w *world) startTelemetry(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The functions of this process read the environment as their own processes do.
-	if err := os.Setenv("PROMETHEUS_ADDRESS", w.metrics); err != nil {
+	w.rules = filepath.Join(w.dir, "rules")
+	if err := os.Mkdir(w.rules, 0o700); err != nil {
 		return err
+	}
+	// The functions of this process read the environment as their own processes do.
+	for name, value := range map[string]string{
+		"PROMETHEUS_ADDRESS": w.metrics, "RULES_BACKEND": "files", "RULES_DIR": w.rules,
+	} {
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
 	}
 	w.fleet, err = fleet.New(fleet.Options{
 		Plan: fleet.Default(), File: filepath.Join(w.dir, "fleet.json"), Append: server.Append,

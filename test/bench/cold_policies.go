@@ -1,0 +1,257 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/telemetry/rules"
+)
+
+const (
+	registryPath = "/polman/registry/api/v1"
+	webhookPath  = "/polman/watcher/api/v1/webhooks/alertmanager"
+)
+
+// usage is a policy about the component of the running application. Its action only records.
+func (s *scene) usage(name string) map[string]any {
+	return map[string]any{
+		"name": name,
+		"subject": map[string]any{
+			"type": "app", "appName": "bench", "appInstance": s.running.ID, "appComponent": "web",
+		},
+		"spec": map[string]any{
+			"type": "telemetryQuery", "expr": "container_cpu_usage{ {{subject_label_selector}} }", "violatedIf": "> {{limit}}",
+		},
+		"variables": map[string]any{"limit": 0.5},
+		"action": map[string]any{
+			"url": "", "httpMethod": "POST", "extraParams": map[string]any{"remediation": "none"},
+		},
+	}
+}
+
+// unheard returns a name that no policy has yet.
+func unheard() string { return "usage-" + uuid.NewString() }
+
+// watch hands a policy of the name in and returns its id.
+func (s *scene) watch(ctx context.Context, name string) (string, error) {
+	var p struct {
+		ID string `json:"id"`
+	}
+	body, err := json.Marshal(s.usage(name))
+	if err != nil {
+		return "", err
+	}
+	err = s.system.call(ctx, "operator", http.MethodPost, registryPath+"/policies/", body, &p)
+	return p.ID, err
+}
+
+// firing is what Alertmanager posts when a rule of the policy fires.
+func (s *scene) firing(policy string) map[string]any {
+	return map[string]any{
+		"version": "4", "groupKey": "{}:{}", "status": "firing", "receiver": "bench", "externalURL": "http://am:9093",
+		"groupLabels": map[string]any{}, "commonLabels": map[string]any{}, "commonAnnotations": map[string]any{},
+		"alerts": []map[string]any{{
+			"status": "firing", "startsAt": time.Now().UTC().Format(time.RFC3339Nano), "endsAt": "0001-01-01T00:00:00Z",
+			"fingerprint": "c04fd2082a9b94e9",
+			"labels":      map[string]any{"alertname": "usage", "icos_app_instance": s.running.ID, "icos_app_component": "web"},
+			"annotations": map[string]any{"plm_id": policy, "plm_expr_value": "0.92"},
+		}},
+	}
+}
+
+// alert has the webhook take one alert about a new policy.
+func (s *scene) alert(ctx context.Context) error {
+	policy, err := s.watch(ctx, unheard())
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(s.firing(policy))
+	if err != nil {
+		return err
+	}
+	return s.system.call(ctx, "admin", http.MethodPost, webhookPath, body, nil)
+}
+
+// overPolicy is a request without a body about a policy of its own, which the path names.
+func overPolicy(method, path string) maker {
+	return func(ctx context.Context, s *scene) (ask, error) {
+		id, err := s.watch(ctx, unheard())
+		return ask{client: "operator", method: method, path: fmt.Sprintf(path, id)}, err
+	}
+}
+
+// about is a request whose body is made of the scene.
+func about(client, method, path string, body func(*scene) any) maker {
+	return func(_ context.Context, s *scene) (ask, error) { return document(client, method, path, body(s)) }
+}
+
+func usage(s *scene) any { return s.usage(unheard()) }
+
+var policyCases = map[string]maker{
+	"policymanager-home":          get("", "/polman/healthz"),
+	"policymanager-metrics":       get("viewer", "/polman/metrics"),
+	"policymanager-policy-get":    get("viewer", registryPath+"/policies/{policy}"),
+	"policymanager-policy-list":   get("viewer", registryPath+"/policies?limit=10"),
+	"policymanager-stats":         get("", registryPath+"/stats"),
+	"policymanager-status":        get("viewer", "/polman/status"),
+	"policymanager-template-list": get("viewer", registryPath+"/templates"),
+	"policymanager-variable-list": get("viewer", registryPath+"/policies/{policy}/variables"),
+
+	"policymanager-policy-create":     about("operator", http.MethodPost, registryPath+"/policies", usage),
+	"policymanager-render":            about("operator", http.MethodPost, registryPath+"/render", usage),
+	"policymanager-policy-delete":     overPolicy(http.MethodDelete, registryPath+"/policies/%s"),
+	"policymanager-policy-deactivate": overPolicy(http.MethodPost, registryPath+"/policies/%s/deactivate"),
+	"policymanager-policy-activate":   overPolicy(http.MethodPost, registryPath+"/policies/%s/activate"),
+	"policymanager-variable-set":      overPolicy(http.MethodPost, registryPath+"/policies/%s/variables/limit/0.75"),
+	"policymanager-policy-update": func(ctx context.Context, s *scene) (ask, error) {
+		name := unheard()
+		id, err := s.watch(ctx, name)
+		if err != nil {
+			return ask{}, err
+		}
+		next := s.usage(name)
+		next["variables"] = map[string]any{"limit": 0.75}
+		return document("operator", http.MethodPut, registryPath+"/policies/"+id, next)
+	},
+	"policymanager-variable-delete": func(ctx context.Context, s *scene) (ask, error) {
+		id, err := s.watch(ctx, unheard())
+		if err != nil {
+			return ask{}, err
+		}
+		path := registryPath + "/policies/" + id + "/variables/spare"
+		err = s.system.call(ctx, "operator", http.MethodPost, path+"/1", nil, nil)
+		return ask{client: "operator", method: http.MethodDelete, path: path}, err
+	},
+	"policymanager-backtest": about("operator", http.MethodPost, registryPath+"/backtest", func(s *scene) any {
+		now := time.Now().UTC()
+		return map[string]any{"policy": usage(s), "from": now.Add(-10 * time.Minute), "to": now, "step": "15s"}
+	}),
+	"policymanager-alertmanager": func(ctx context.Context, s *scene) (ask, error) {
+		id, err := s.watch(ctx, unheard())
+		if err != nil {
+			return ask{}, err
+		}
+		return document("admin", http.MethodPost, webhookPath, s.firing(id))
+	},
+	// What another job manager says of an application of its own.
+	"policymanager-app-event": about("operator", http.MethodPost, registryPath+"/icos/app", func(*scene) any {
+		return map[string]any{
+			"app_instance": uuid.NewString(), "event": "created", "service": "job-manager", "app_descriptor": watched,
+		}
+	}),
+	"policymanager-app-policies": about("operator", http.MethodPost, registryPath+"/icos", func(*scene) any {
+		return map[string]any{
+			"app_instance": uuid.NewString(), "service": "job-manager", "app_descriptor": watched,
+			"common_action": map[string]any{"uri": "/x", "http_method": "POST"},
+		}
+	}),
+
+	"policymanager-reconcile": tick,
+	"policymanager-follow": func(ctx context.Context, s *scene) (ask, error) {
+		g, err := s.system.submit(ctx, []byte(watched))
+		if err != nil {
+			return ask{}, err
+		}
+		return delivery(s.held(ctx, events.ApplicationStopped, func() error {
+			return s.system.call(ctx, "operator", http.MethodPut, "/jobmanager/groups/stop/"+g.ID, nil, nil)
+		}))
+	},
+	"policymanager-rule": func(ctx context.Context, s *scene) (ask, error) {
+		return delivery(s.held(ctx, events.PolicyChanged, func() error { _, err := s.watch(ctx, unheard()); return err }))
+	},
+	"policymanager-judge": func(ctx context.Context, s *scene) (ask, error) {
+		return delivery(s.held(ctx, events.AlertReceived, func() error { return s.alert(ctx) }))
+	},
+	"policymanager-act": func(ctx context.Context, s *scene) (ask, error) {
+		alert, err := s.held(ctx, events.AlertReceived, func() error { return s.alert(ctx) })
+		if err != nil {
+			return ask{}, err
+		}
+		return delivery(s.held(ctx, events.PolicyViolated, func() error {
+			return s.system.broker.DeliverTo(ctx, "policymanager-judge", alert)
+		}))
+	},
+}
+
+// watched is an application with a policy.
+const watched = `name: watched
+components:
+  - name: web
+    type: kubernetes
+    requirements: {cpu: 10m, memory: 16Mi}
+    manifests: [{name: web, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: web},}}]
+policies:
+  - {name: load, type: custom, fromTemplate: app-host-cpu-usage-perc, remediation: none, variables: {threshold: 0.8}}
+`
+
+var ruleCases = map[string]maker{
+	"telemetry-home":        get("", "/telemetry/healthz"),
+	"telemetry-rule-list":   get("viewer", "/rules"),
+	"telemetry-rule-create": about("operator", http.MethodPost, "/rules", func(*scene) any { return rule() }),
+	"telemetry-rule-delete": func(ctx context.Context, s *scene) (ask, error) {
+		body, err := json.Marshal(rule())
+		if err != nil {
+			return ask{}, err
+		}
+		// The functions of this process keep rules where the process that is measured looks for them.
+		err = s.system.call(ctx, "operator", http.MethodPost, "/rules", body, nil)
+		return ask{client: "operator", method: http.MethodDelete, path: "/rules/" + rules.ID("bench")}, err
+	},
+}
+
+// rule is a group as the policy manager sends it.
+func rule() any {
+	return map[string]any{"data": map[string]any{"groups": []map[string]any{{
+		"name": "bench", "rules": []map[string]any{{
+			"alert": "bench:rule-0", "expr": `avg(rate(node_cpu_seconds_total{mode="idle"}[2m])) < 0.2`, "for": "0",
+			"labels": map[string]any{}, "annotations": map[string]any{"plm_id": "p1"},
+		}},
+	}}}}
+}
+
+// anyRule is a rules API that takes what it is sent, has nothing, and keeps nothing.
+func anyRule(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	switch r.Method {
+	case http.MethodPost:
+		_, _ = w.Write([]byte(`{"file":"bench"}`))
+	case http.MethodDelete:
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		_, _ = w.Write([]byte(`[]`))
+	}
+}
+
+var outboxCases = map[string]maker{
+	"outbox-sweep":     tick,
+	"outbox-dead-list": get("viewer", "/events/dead?limit=10"),
+	"outbox-dead-letter": func(ctx context.Context, _ *scene) (ask, error) {
+		return delivery(dead(ctx))
+	},
+	"outbox-replay": func(ctx context.Context, s *scene) (ask, error) {
+		e, err := dead(ctx)
+		if err != nil {
+			return ask{}, err
+		}
+		err = s.system.broker.DeliverTo(ctx, "outbox-dead-letter", e)
+		return ask{client: "operator", method: http.MethodPost, path: "/events/" + e.ID() + "/replay"}, err
+	},
+}
+
+// dead is an event that the Broker gave up, as it comes to the sink.
+func dead(ctx context.Context) (cloudevents.Event, error) {
+	id := uuid.New()
+	e, err := events.New(ctx, "/functions/bench", events.JobFinished, id.String(), events.Job{ID: id})
+	e.SetExtension("knativeerrordest", "http://policymanager-follow.littoral.svc.cluster.local")
+	e.SetExtension("knativeerrorcode", 500)
+	e.SetExtension("knativeerrordata", base64.StdEncoding.EncodeToString([]byte("it failed")))
+	return e, err
+}

@@ -63,7 +63,7 @@ func fleetRow(c *api.FleetCluster, n *api.FleetNode, wide bool) []string {
 	case n.Silent:
 		state = "silent"
 	case n.Tells != "":
-		state = "tells half"
+		state = "half silent"
 	}
 	var runs []string
 	for _, copied := range n.Copies {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/api"
 )
 
 func TestAges(t *testing.T) {
@@ -104,7 +106,25 @@ func TestHelp(t *testing.T) {
 	require.Zero(t, sh.Run(t.Context(), nil), "no arguments ask for help")
 	require.Contains(t, out.String(), "Exit codes:")
 	require.Zero(t, sh.Run(t.Context(), []string{"fleet", "set", "--help"}))
-	require.Contains(t, out.String(), "device:PATH")
+	for _, key := range []string{"device:PATH", "label:KEY", "telemetry", "compss:TASK", "event:NAME"} {
+		require.Contains(t, out.String(), key)
+	}
+}
+
+func TestFleetRow_saysWhoIsHeard(t *testing.T) {
+	t.Parallel()
+	for want, of := range map[string]struct {
+		cluster api.FleetCluster
+		node    api.FleetNode
+	}{
+		"up":          {},
+		"cut off":     {cluster: api.FleetCluster{Cut: true}, node: api.FleetNode{Silent: true}},
+		"drained":     {node: api.FleetNode{Drained: true, Silent: true}},
+		"silent":      {node: api.FleetNode{Silent: true, Tells: "none"}},
+		"half silent": {node: api.FleetNode{Tells: "node"}},
+	} {
+		require.Equal(t, want, fleetRow(&of.cluster, &of.node, false)[2])
+	}
 }
 
 func TestCompletion(t *testing.T) {

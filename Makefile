@@ -33,6 +33,15 @@ $(TELEMETRY)/prometheus: scripts/tools/telemetry/go.mod scripts/tools/telemetry/
 e2e-telemetry: $(TELEMETRY)/prometheus ## policies with a real Prometheus and Alertmanager (the first time builds both)
 	LITTORAL_TELEMETRY_TOOLS=$(TELEMETRY) $(GO) run ./scripts/with-postgres -- $(GO) test -count=1 ./test/e2e/telemetry
 
+S3 := $(CURDIR)/bin/tools/s3
+
+$(S3)/versitygw: scripts/tools/s3/go.mod scripts/tools/s3/build.sh
+	scripts/tools/s3/build.sh $(S3)
+
+.PHONY: e2e-s3
+e2e-s3: $(S3)/versitygw ## objects and the archive with a real S3 server (the first time builds it)
+	LITTORAL_S3_SERVER=$(S3)/versitygw $(GO) run ./scripts/with-postgres -- $(GO) test -count=1 ./shared/objects/... ./shared/archive
+
 # The sweep says how many boundaries it covered, which "go test" shows with -v only; the thousand passes need no line.
 FAULTS := $(GO) test -timeout 80m -count=1 -v ./test/faults | grep -E '^(fault sweep|ok|FAIL|---|panic)|_test\.go'
 

@@ -1,0 +1,109 @@
+// Package folder keeps objects as files below a directory.
+package folder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/littoral-project/littoral/shared/objects"
+)
+
+// Store is a directory. Files that another program puts there are objects too, if their paths are keys.
+type Store struct{ dir string }
+
+// New returns the store below dir, which is made with the first object.
+func New(dir string) *Store { return &Store{dir} }
+
+// halfway marks a file that is being written; no key begins with it.
+const halfway = "~"
+
+// Put implements objects.Store. The object is on disk when it returns.
+func (s *Store) Put(_ context.Context, key string, body []byte) (err error) {
+	if err := objects.CheckKey(key); err != nil {
+		return err
+	}
+	path := s.path(key)
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		return fmt.Errorf("store %s: %w", key, err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), halfway)
+	if err != nil {
+		return fmt.Errorf("store %s: %w", key, err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(body)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("store %s: %w", key, err)
+	}
+	if err = os.Rename(f.Name(), path); err != nil {
+		return fmt.Errorf("store %s: %w", key, err)
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir brings the directory's new name to disk.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Get implements objects.Store.
+func (s *Store) Get(_ context.Context, key string) ([]byte, error) {
+	if err := objects.CheckKey(key); err != nil {
+		return nil, err
+	}
+	body, err := os.ReadFile(s.path(key))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, objects.NotFound(key)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", key, err)
+	}
+	return body, nil
+}
+
+// List implements objects.Store.
+func (s *Store) List(_ context.Context, prefix string) ([]string, error) {
+	var keys []string
+	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasPrefix(d.Name(), halfway) {
+			return err
+		}
+		name, err := filepath.Rel(s.dir, path)
+		if key := filepath.ToSlash(name); strings.HasPrefix(key, prefix) && objects.CheckKey(key) == nil {
+			keys = append(keys, key)
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list %s: %w", prefix, err)
+	}
+	slices.Sort(keys)
+	return keys, nil
+}
+
+// Delete implements objects.Store.
+func (s *Store) Delete(_ context.Context, key string) error {
+	if err := objects.CheckKey(key); err != nil {
+		return err
+	}
+	if err := os.Remove(s.path(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("delete %s: %w", key, err)
+	}
+	return nil
+}
+
+func (s *Store) path(key string) string { return filepath.Join(s.dir, filepath.FromSlash(key)) }

@@ -11,6 +11,9 @@ import (
 // Taxonomy is the whole infrastructure, as far as a client looks at it. Clusters and nodes are written as they were
 // read, whatever fields they have.
 type Taxonomy struct {
+	Timestamp struct {
+		StaleAfter *float64 `json:"staleAfter"` // seconds of silence from which a node is lost
+	} `json:"timestamp"`
 	Cluster  map[string]Cluster `json:"cluster"`            // by agent name
 	Warnings []string           `json:"warnings,omitempty"` // what is missing or doubtful, in sentences
 }
@@ -113,6 +116,9 @@ func (n Node) MarshalJSON() ([]byte, error) {
 	type plain Node
 	return json.Marshal(plain(n))
 }
+
+// Drained reports whether the node takes no new work, and gives up what it has.
+func (n *Node) Drained() bool { return n.Schedulable != nil && !*n.Schedulable }
 
 // SeenAt returns the time of the newest telemetry; ok is false when the source did not say.
 func (n *Node) SeenAt() (at time.Time, ok bool) {

@@ -1,8 +1,10 @@
 package placement
 
+import "slices"
+
 // What a decision keeps of its explanation.
 const (
-	keptNodes  = 5
+	keptNodes  = 5 // the best, and the first that failed
 	keptPrices = 10
 )
 
@@ -14,7 +16,7 @@ type Decision struct {
 	Why []Why `json:"why"`
 }
 
-// Why explains one component: its best nodes, the chosen one first.
+// Why explains one component: its best nodes, the chosen one first, and one that was refused.
 type Why struct {
 	Component  string            `json:"component"`
 	Placed     bool              `json:"placed"`
@@ -39,11 +41,17 @@ func Decide(because string, plan Plan, ex Explanation, decided func(i int) bool)
 			continue
 		}
 		c := &ex.Components[i]
-		kept := min(len(c.Nodes), keptNodes)
+		nodes := slices.Clip(c.Nodes[:min(len(c.Nodes), keptNodes)])
+		for _, n := range c.Nodes[len(nodes):] {
+			if len(n.Failures) > 0 {
+				nodes = append(nodes, n)
+				break
+			}
+		}
 		d.Why = append(d.Why, Why{
 			Component: c.Component, Placed: c.Placed, Summary: c.Summary, RunnerUp: c.RunnerUp, Margin: c.Margin,
-			Rejections: c.Rejections, Relaxation: c.Relaxation, Nodes: c.Nodes[:kept], Fit: c.Fit(),
-			Of: len(c.Nodes) + c.Omitted, Omitted: len(c.Nodes) - kept + c.Omitted,
+			Rejections: c.Rejections, Relaxation: c.Relaxation, Nodes: nodes, Fit: c.Fit(),
+			Of: len(c.Nodes) + c.Omitted, Omitted: len(c.Nodes) - len(nodes) + c.Omitted,
 		})
 	}
 	return d

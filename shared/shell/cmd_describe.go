@@ -47,11 +47,11 @@ func (c *describeApp) Run(s *session) error {
 	}
 	s.describe(a)
 	for _, j := range a.Jobs {
-		if err := s.describeJob(a, &j, decisions); err != nil {
+		if err := s.describeJob(&j, decisions); err != nil {
 			return err
 		}
 	}
-	if err := s.describeDecisions(decisions); err != nil {
+	if err := s.describeDecisions(a, decisions); err != nil {
 		return err
 	}
 	return s.describeHistory(a, entries, c.History)
@@ -85,7 +85,7 @@ func (s *session) fields(indent string, list [][2]string) {
 	}
 }
 
-func (s *session) describeJob(a *api.Application, j *api.Job, decisions []decision) error {
+func (s *session) describeJob(j *api.Job, decisions []decision) error {
 	title := j.Component()
 	if j.Cleans != "" {
 		title += " (removal of a copy left behind)"
@@ -101,7 +101,7 @@ func (s *session) describeJob(a *api.Application, j *api.Job, decisions []decisi
 		{"State", j.State},
 		{"Place", where},
 	})
-	s.describeReasons(a, j, decisions)
+	s.describeReasons(j, decisions)
 	s.fields("    ", [][2]string{
 		{"Agent", j.OwnerID},
 		{"Needs", needs(&j.Instruction.Requirements)},

@@ -10,7 +10,7 @@ import (
 	"github.com/littoral-project/littoral/shared/api"
 )
 
-// lostAfter is the silence from which a node is shown as lost: what the server is set to by default, too.
+// lostAfter is the silence from which a node is shown as lost where the server does not say: its own default.
 const lostAfter = time.Minute
 
 // nodeItem is one element of "get nodes -o json".
@@ -73,7 +73,7 @@ func (c *getNodes) fetch(ctx context.Context, s *session) ([]nodeItem, error) {
 	list := []nodeItem{}
 	for _, p := range taxonomy.Places() {
 		if orchestrator := strings.ToLower(p.In.Type); c.wants(p.Cluster, orchestrator) {
-			list = append(list, nodeItem{p.Cluster, p.Node, orchestrator, s.stateOf(p.At), *p.At})
+			list = append(list, nodeItem{p.Cluster, p.Node, orchestrator, s.stateOf(taxonomy, p.At), *p.At})
 		}
 	}
 	return list, nil
@@ -91,12 +91,16 @@ func (s *session) taxonomy(ctx context.Context) (*api.Taxonomy, error) {
 	return t, nil
 }
 
-func (s *session) stateOf(n *api.Node) string {
+func (s *session) stateOf(in *api.Taxonomy, n *api.Node) string {
+	patience := lostAfter
+	if seconds := in.Timestamp.StaleAfter; seconds != nil {
+		patience = time.Duration(*seconds * float64(time.Second))
+	}
 	seen, known := n.SeenAt()
 	switch {
-	case n.Schedulable != nil && !*n.Schedulable:
+	case n.Drained():
 		return "Drained"
-	case known && s.now().Sub(seen) > lostAfter:
+	case known && s.now().Sub(seen) > patience:
 		return "Lost"
 	}
 	return "Ready"
@@ -124,7 +128,7 @@ type clusterItem struct {
 	Orchestrator string      `json:"orchestrator"`
 	Nodes        int         `json:"nodes"`
 	Ready        int         `json:"ready"`
-	State        string      `json:"state"`   // Ready, Degraded when some node is not, Lost when none is
+	State        string      `json:"state"`   // Ready, Degraded when some node is not; Drained or Lost when none is
 	Cluster      api.Cluster `json:"cluster"` // its entry in the taxonomy
 }
 
@@ -169,12 +173,18 @@ func (c *getClusters) fetch(ctx context.Context, s *session) ([]clusterItem, err
 			Name: named.Name, Orchestrator: strings.ToLower(named.Type), Nodes: len(named.Node), State: "Ready",
 			Cluster: *named.Cluster,
 		}
+		drained := 0
 		for _, n := range named.Node {
-			if s.stateOf(&n) == "Ready" {
+			switch s.stateOf(taxonomy, &n) {
+			case "Ready":
 				i.Ready++
+			case "Drained":
+				drained++
 			}
 		}
 		switch {
+		case i.Ready == 0 && drained > 0 && drained == i.Nodes:
+			i.State = "Drained"
 		case i.Ready == 0:
 			i.State = "Lost"
 		case i.Ready < i.Nodes:

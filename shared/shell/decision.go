@@ -72,7 +72,7 @@ func reasons(component string, decisions []decision) (*placement.Why, *decision)
 }
 
 // describeReasons says why the component is where it is, or why it has no place: what its last decision said.
-func (s *session) describeReasons(a *api.Application, j *api.Job, decisions []decision) {
+func (s *session) describeReasons(j *api.Job, decisions []decision) {
 	if j.Cleans != "" {
 		return
 	}
@@ -95,9 +95,6 @@ func (s *session) describeReasons(a *api.Application, j *api.Job, decisions []de
 	}
 	list = append(list, [2]string{"Refused", refused(why)})
 	s.fields("    ", list)
-	if why.Fit < why.Of {
-		fmt.Fprintf(s.out, "    %-13s (the whole, as of now: littoral explain app %s)\n", "", a.ID)
-	}
 }
 
 // waitsFor returns what an application without a decision is told: there is no telemetry yet.
@@ -174,7 +171,7 @@ func refused(w *placement.Why) string {
 }
 
 // describeDecisions shows how good the decisions that hold are as a whole.
-func (s *session) describeDecisions(decisions []decision) error {
+func (s *session) describeDecisions(a *api.Application, decisions []decision) error {
 	if len(decisions) == 0 {
 		return nil
 	}
@@ -197,5 +194,9 @@ func (s *session) describeDecisions(decisions []decision) error {
 			fmt.Sprintf("%.1f", d.Bound), gap, or(d.Because), or(decisions[i].Cause),
 		})
 	}
-	return t.write(rows...)
+	if err := t.write(rows...); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "  (every node with its numbers, as of now: littoral explain app %s)\n", a.ID)
+	return nil
 }

@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,6 +82,7 @@ type follower struct {
 
 	name     string
 	removing map[string]bool // jobs whose next end is a removal
+	note     string          // what the status of the application does not say
 }
 
 // follow follows the application for a command, showing what happens after the entry with the id after.
@@ -99,7 +101,11 @@ func (f *follower) until(ctx context.Context, g goal) error {
 		a, err := f.look(ctx)
 		switch {
 		case err == nil:
-			if done, err := g.reached(a); done || err != nil {
+			done, err := g.reached(a)
+			if done && g.name == available.name {
+				done = f.stands(ctx, a)
+			}
+			if done || err != nil {
 				return f.end(g, a, f.now().Sub(begun), err)
 			}
 			last = a
@@ -145,6 +151,28 @@ func (f *follower) look(ctx context.Context) (*api.Application, error) {
 	}
 }
 
+// stands reports whether what runs may stay where it is. A node that was drained a moment ago still runs what it had
+// until the server has heard of it, and moved that: the status of the application does not tell yet. So telemetry is
+// asked, as it is now. Where it does not answer nobody can tell, and the status stands.
+func (f *follower) stands(ctx context.Context, a *api.Application) bool {
+	f.note = ""
+	now, err := f.client.Taxonomy(ctx)
+	if err != nil {
+		return true
+	}
+	drained := map[api.Target]bool{}
+	for _, p := range now.Places() {
+		drained[api.Target{Cluster: p.Cluster, Node: p.Node}] = p.At.Drained()
+	}
+	for _, j := range a.Components() {
+		if drained[api.Target{Cluster: j.Targets.Cluster, Node: j.Targets.Node}] {
+			f.note = fmt.Sprintf("%s is yet to leave %s, which was drained", j.Component(), j.Targets)
+			return false
+		}
+	}
+	return true
+}
+
 // know remembers what the entries do not say: the name, and which jobs are removals that began before we looked.
 func (f *follower) know(a *api.Application) {
 	f.name = a.Name
@@ -175,7 +203,7 @@ func (f *follower) late(ctx context.Context, g goal, a *api.Application) error {
 	if a == nil || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return ctx.Err()
 	}
-	err := fmt.Errorf("%s is not %s in time: it is %s, %s", a.Name, g.name, a.Status, a.Message)
+	err := fmt.Errorf("%s is not %s in time: it is %s, %s", a.Name, g.name, a.Status, cmp.Or(f.note, a.Message))
 	return advise(err, "See why with: littoral describe app %s, or littoral explain app %s", a.ID, a.ID)
 }
 

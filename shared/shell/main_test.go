@@ -26,6 +26,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/shell"
 	"github.com/littoral-project/littoral/shared/store/storetest"
+	"github.com/littoral-project/littoral/shared/topology"
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
@@ -46,12 +47,15 @@ type host struct {
 	onAsked  map[int]func() // what happens before that time
 	onPath   func(r *http.Request) int
 	commands []string // that the fleet was given
+	drained  string   // the node that telemetry calls so
+
+	staleAfter float64 // seconds; what the aggregator says it is set to, 0 for nothing
 }
 
 func newHost(t *testing.T) *host {
 	t.Helper()
 	later := time.Now().Add(10*time.Hour + 30*time.Minute)
-	h := &host{t: t, sys: inprocess.Start(t), now: later, onAsked: map[int]func(){}}
+	h := &host{t: t, sys: inprocess.Start(t), now: later, onAsked: map[int]func(){}, drained: "edge/edge-2"}
 	h.sys.SaveTopology(inprocess.Topology(time.Now()))
 	target, err := url.Parse(h.sys.URL)
 	require.NoError(t, err)
@@ -59,7 +63,15 @@ func newHost(t *testing.T) *host {
 	functions.ErrorLog = log.New(io.Discard, "", 0) // commands that are interrupted hang up
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /aggregator/", func(w http.ResponseWriter, _ *http.Request) {
-		taxonomy := inprocess.Drain(inprocess.Topology(h.now.Add(-5*time.Second)), "edge/edge-2")
+		taxonomy := inprocess.Topology(h.now.Add(-5 * time.Second))
+		h.mu.Lock()
+		if h.drained != "" {
+			taxonomy = inprocess.Drain(taxonomy, h.drained)
+		}
+		h.mu.Unlock()
+		if h.staleAfter > 0 {
+			taxonomy.Timestamp.StaleAfter = topology.Known(h.staleAfter)
+		}
 		taxonomy.Warnings = []string{"the query for power failed"}
 		_ = json.NewEncoder(w).Encode(taxonomy)
 	})
@@ -126,6 +138,13 @@ func (h *host) fleet(w http.ResponseWriter, r *http.Request) {
 // work lets the agents do what there is to do.
 func (h *host) work() int {
 	return h.sys.Agent("ocm", "agent-hub").Work() + h.sys.Agent("nuvla", "agent-edge").Work()
+}
+
+// drain makes telemetry call that node drained and no other.
+func (h *host) drain(node string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.drained = node
 }
 
 // at lets something happen before the history is asked for the nth time from now on.

@@ -59,6 +59,7 @@ func TestATour(t *testing.T) {
 	do("get apps -o wide")
 	do("explain app shop")
 	h.sys.SaveTopology(inprocess.Topology(time.Now().Add(time.Millisecond)))
+	h.drain("")
 	for n := range 6 {
 		h.at(3+n, func() { h.work() }) // first what the drained node is left with; that makes room for the camera
 	}
@@ -123,6 +124,37 @@ func TestDescribe_asJSONHasApplicationDecisionsAndHistory(t *testing.T) {
 	require.Equal(t, web.Margin, web.Nodes[0].Total-web.Nodes[1].Total)
 }
 
+func TestWait_doesNotTakeForAvailableWhatADrainedNodeStillRuns(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.at(2, func() { require.Equal(t, 2, h.work()) })
+	h.ok("apply", "-f", "testdata/shop.yaml", "--wait")
+	h.drain("edge/edge-1") // telemetry says so, and the server has not looked yet
+	r := h.run("wait", "app", "shop", "--timeout", "1s")
+	require.Equal(t, 1, r.code)
+	require.Contains(t, r.err, "yet to leave edge/edge-1, which was drained")
+	h.at(3, func() { // now it has: the shop finds no other place for its camera
+		h.sys.SaveTopology(inprocess.Drain(inprocess.Topology(time.Now()), "edge/edge-1"))
+	})
+	r = h.run("wait", "app", "shop", "--timeout", "1s")
+	require.Equal(t, 1, r.code)
+	require.Contains(t, r.err, "Pending")
+	h.drain("")
+	h.sys.SaveTopology(inprocess.Topology(time.Now().Add(time.Millisecond)))
+	for n := range 8 {
+		h.at(3+n, func() { h.work() })
+	}
+	require.Contains(t, h.ok("wait", "app", "shop"), "available")
+}
+
+func TestNodesAreLostWhenTheServerSaysSo(t *testing.T) {
+	t.Parallel()
+	h := newHost(t) // its nodes were seen 5 s ago
+	require.NotContains(t, h.ok("get", "nodes"), "Lost")
+	h.staleAfter = 4
+	require.Contains(t, h.ok("get", "nodes"), "Lost")
+}
+
 func TestASecondLookAtAnApplicationThatFails(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -147,7 +179,7 @@ func TestWaitingEnds(t *testing.T) {
 	}{
 		"when the time is up": {
 			[]string{"apply -f testdata/huge.yaml"},
-			"wait app huge --timeout 20ms", 1,
+			"wait app huge --timeout 1s", 1,
 			[]string{"huge is not available in time: it is Pending", "littoral explain app"},
 		},
 		"at once when it will never be available": {

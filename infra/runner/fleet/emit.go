@@ -41,10 +41,10 @@ func (f *Fleet) measure(now time.Time) map[string]map[string]prometheus.Sample {
 	defer f.mu.Unlock()
 	all := map[string]map[string]prometheus.Sample{}
 	for _, c := range f.plan.Clusters {
-		awake := f.awake(c)
-		if len(awake) == 0 {
+		if f.state.Clusters[c.Name].Cut {
 			continue
 		}
+		awake := f.awake(c) // none where all nodes were drained: the cluster's API still says so
 		pods := f.schedule(c).pods
 		r := &recorder{now: now, samples: map[string]prometheus.Sample{}, fleet: f, cluster: c}
 		for _, n := range c.Nodes {

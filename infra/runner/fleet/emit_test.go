@@ -364,6 +364,22 @@ func TestEmit_theAggregatorSeesTheFleet(t *testing.T) {
 		require.Equal(t, lost, place.At.Lost(c.now, time.Minute), place.Node)
 		require.Equal(t, place.Node != "edge-1", place.At.CanSchedule(), place.Node)
 	}
+
+	// A cluster all of whose nodes were drained still says so.
+	for _, n := range f.plan.cluster("edge").Nodes {
+		require.NoError(t, f.Drain(n.Name))
+	}
+	for range 35 {
+		emit(t, f, c, DefaultEvery)
+	}
+	drained := 0
+	for _, place := range look(t, aggregator, c).Places() {
+		if place.Cluster == "edge" {
+			require.False(t, place.At.CanSchedule(), place.Node)
+			drained++
+		}
+	}
+	require.Equal(t, len(f.plan.cluster("edge").Nodes), drained)
 }
 
 func look(t *testing.T, aggregator *collect.Collector, c *clock) *topology.Taxonomy {

@@ -77,6 +77,9 @@ func (c *commander) Handle(out http.ResponseWriter, r *http.Request) error {
 	if err := run(in); err != nil {
 		return err
 	}
+	if err := c.fleet.Emit(r.Context()); err != nil { // whoever looks next should see it; else the next round tells
+		c.fleet.log.WarnContext(r.Context(), "fleet telemetry failed", "error", err.Error())
+	}
 	for _, cluster := range c.fleet.View().Clusters {
 		if c.fleet.concerns(in, cluster.Name) {
 			return function.WriteJSON(out, http.StatusOK, cluster)

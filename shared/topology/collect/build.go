@@ -345,6 +345,7 @@ func (c *cluster) completeEngine() {
 // addTimestamp dates the picture by its least recent node. Lost nodes do not count while others live: their own
 // lastSeen tells, and one dead machine should not age the whole document.
 func (b *builder) addTimestamp(t *topology.Taxonomy) {
+	t.Timestamp.StaleAfter = topology.Known(b.staleAfter.Seconds())
 	var live, all topology.Measure
 	for _, p := range t.Places() {
 		seen, known := p.At.LastSeen.Get()

@@ -39,8 +39,8 @@ type Taxonomy struct {
 type Timestamp struct {
 	OldestTimestamp Measure `json:"oldestTimestamp,omitzero"` // epoch seconds; the least recent node that is not lost
 	TimeSinceOldest Measure `json:"timeSinceOldest,omitzero"` // seconds
-}
 	StaleAfter      Measure `json:"staleAfter,omitzero"`      // seconds of silence from which a node is lost. Ours
+}
 
 // Cluster is a set of nodes under one agent.
 type Cluster struct {

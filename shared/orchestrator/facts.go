@@ -3,10 +3,10 @@ package orchestrator
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/jsonpath"
 )
 
 // Fact is a value of an object that says how it is doing: a JSONPath that an agent can evaluate for us, under the name
@@ -24,9 +24,10 @@ const (
 	factFailure    = "Failure"
 )
 
-func condition(typ, field string) string {
-	return fmt.Sprintf(`.status.conditions[?(@.type==%q)].%s`, typ, field)
-}
+// conditionsOf begins the path into the condition of a type.
+const conditionsOf = ".status.conditions[?(@.type=="
+
+func condition(typ, field string) string { return fmt.Sprintf("%s%q)].%s", conditionsOf, typ, field) }
 
 var (
 	revisionFact = Fact{Name: factRevision, Path: `.metadata.annotations.littoral\.dev/revision`}
@@ -112,20 +113,34 @@ type Values map[string]any
 func Ask(o *unstructured.Unstructured, asked []Fact) Values {
 	values := Values{}
 	for _, f := range asked {
-		path := jsonpath.New(f.Name).AllowMissingKeys(true)
-		if path.Parse("{"+f.Path+"}") != nil {
-			continue
-		}
-		found, err := path.FindResults(o.Object)
-		if err != nil || len(found) == 0 || len(found[0]) == 0 {
-			continue
-		}
-		switch v := found[0][0].Interface().(type) {
+		switch v := f.read(o.Object).(type) {
 		case int64, string, bool:
 			values[f.Name] = v
 		}
 	}
 	return values
+}
+
+// read evaluates the path, which is of one of two forms: members by name, with escaped dots within a name, or a member
+// of the condition of a type.
+func (f Fact) read(in map[string]any) any {
+	if rest, ok := strings.CutPrefix(f.Path, conditionsOf); ok {
+		typ, field, _ := strings.Cut(rest, ")].")
+		list, _, _ := unstructured.NestedSlice(in, "status", "conditions")
+		for _, entry := range list {
+			if c, ok := entry.(map[string]any); ok && strconv.Quote(fmt.Sprint(c["type"])) == typ {
+				return c[field]
+			}
+		}
+		return nil
+	}
+	const dot = "\x00"
+	names := strings.Split(strings.TrimPrefix(strings.ReplaceAll(f.Path, `\.`, dot), "."), ".")
+	for i := range names {
+		names[i] = strings.ReplaceAll(names[i], dot, ".")
+	}
+	v, _, _ := unstructured.NestedFieldNoCopy(in, names...)
+	return v
 }
 
 func (v Values) text(name string) string {

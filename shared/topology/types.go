@@ -7,8 +7,9 @@ import (
 
 // Cluster types, which are the orchestrators of job targets.
 const (
-	OCM   = "ocm"
-	Nuvla = "nuvla"
+	OCM    = "ocm"
+	Nuvla  = "nuvla"
+	Direct = "kubernetes" // a cluster whose API is used straight; ours, not in ICOS
 )
 
 // Engines of clusters and nodes.

@@ -79,6 +79,10 @@ func TestWithoutTheStore(t *testing.T) {
 		for _, typ := range entry.Spec.Consumes {
 			t.Run(entry.Name+" on "+typ, func(t *testing.T) {
 				status, _ := deliver(t, consumers[entry.Name], newEvent(t, typ))
+				if strings.HasPrefix(entry.Name, "deploymentmanager-") {
+					require.Equal(t, http.StatusNoContent, status, "no orchestrator is set, so there is nothing to do")
+					return
+				}
 				require.Equal(t, http.StatusServiceUnavailable, status, "the Broker is to deliver it again")
 			})
 		}

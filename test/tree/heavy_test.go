@@ -28,6 +28,19 @@ var heavier = []struct {
 		},
 	},
 	{
+		"objects of any kind are brought to clusters, in apimachinery's form",
+		[]string{
+			"deploymentmanager-deploy-ocm", "deploymentmanager-sync-ocm", "deploymentmanager-deploy-kubernetes",
+			"deploymentmanager-sync-kubernetes",
+		},
+		[]string{
+			"k8s.io/kube-openapi", "sigs.k8s.io/json", "sigs.k8s.io/randfill", "sigs.k8s.io/yaml",
+			"sigs.k8s.io/structured-merge-diff/v6", "github.com/davecgh/go-spew", "github.com/fxamacker/cbor/v2",
+			"github.com/munnerz/goautoneg", "github.com/x448/float16", "go.yaml.in/yaml/v2", "golang.org/x/sys",
+			"golang.org/x/term", "golang.org/x/time", "gopkg.in/inf.v0",
+		},
+	},
+	{
 		"what Prometheus will load is for Prometheus' own parser to say, before it is stored",
 		[]string{"telemetry-rule-create"},
 		promql,

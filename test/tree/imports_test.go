@@ -123,14 +123,13 @@ var direct = map[string][]string{
 		"github.com/jackc/pgx/v5",
 		"github.com/stretchr/testify",
 	},
-	"shared/topology": {"github.com/jackc/pgx/v5"},
-	"shared/orchestrator": {
-		"k8s.io/apimachinery", "k8s.io/client-go/util/jsonpath", "sigs.k8s.io/yaml",
-	},
-	"shared/orchestrator/conformance": {"github.com/stretchr/testify", "k8s.io/apimachinery", "k8s.io/client-go/dynamic"},
-	"shared/orchestrator/kube":        {"k8s.io/apimachinery", "k8s.io/client-go/dynamic", "k8s.io/client-go/rest", "sigs.k8s.io/yaml"},
-	"shared/orchestrator/kubernetes":  {"k8s.io/apimachinery", "k8s.io/client-go/dynamic"},
-	"shared/orchestrator/ocm":         {"k8s.io/apimachinery", "k8s.io/client-go/dynamic"},
+	"shared/topology":                 {"github.com/jackc/pgx/v5"},
+	"shared/orchestrator":             {"k8s.io/apimachinery", "sigs.k8s.io/yaml"},
+	"shared/orchestrator/carry":       {"github.com/cloudevents/sdk-go/v2/event"},
+	"shared/orchestrator/conformance": {"github.com/stretchr/testify", "k8s.io/apimachinery", "k8s.io/client-go"}, // of tests
+	"shared/orchestrator/kube":        {"k8s.io/apimachinery", "sigs.k8s.io/yaml"},
+	"shared/orchestrator/kubernetes":  {"k8s.io/apimachinery"},
+	"shared/orchestrator/ocm":         {"k8s.io/apimachinery"},
 }
 
 func TestSharedPackagesImportLittle(t *testing.T) {

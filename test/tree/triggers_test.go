@@ -21,6 +21,8 @@ import (
 var outside = map[string]string{
 	events.Tick: "PingSources",
 	events.Any:  "the Broker, for what a consumer did not take",
+
+	events.ObjectAdded: "ApiServerSources", events.ObjectUpdated: "ApiServerSources", events.ObjectDeleted: "ApiServerSources",
 }
 
 // wire is a Trigger or PingSource as written in triggers/.
@@ -48,6 +50,9 @@ func wires(t testing.TB) []wire {
 	t.Helper()
 	names, err := filepath.Glob(root + "/triggers/*.yaml")
 	require.NoError(t, err)
+	additions, err := filepath.Glob(root + "/triggers/*/*.yaml")
+	require.NoError(t, err)
+	names = append(names, additions...)
 	var all []wire
 	for _, name := range names {
 		text, err := os.ReadFile(name)
@@ -62,23 +67,25 @@ func wires(t testing.TB) []wire {
 	return all
 }
 
-// wakes returns the function that a Trigger or PingSource wakes and with which event type; "" for other objects.
-func (w *wire) wakes() (function, typ string) {
+// wakes returns the function that a Trigger or source wakes and with which event types; "" for other objects.
+func (w *wire) wakes() (function string, types []string) {
 	switch w.Kind {
 	case "Trigger":
-		typ = w.Spec.Filter.Attributes["type"]
+		typ := w.Spec.Filter.Attributes["type"]
 		for _, f := range w.Spec.Filters {
 			if exact := f["exact"]["type"]; exact != "" {
 				typ = exact
 			}
 		}
-		return w.Spec.Subscriber.Ref.Name, typ
+		return w.Spec.Subscriber.Ref.Name, []string{typ}
 	case "PingSource":
-		return w.Spec.Sink.Ref.Name, events.Tick
+		return w.Spec.Sink.Ref.Name, []string{events.Tick}
+	case "ApiServerSource":
+		return w.Spec.Sink.Ref.Name, []string{events.ObjectAdded, events.ObjectUpdated, events.ObjectDeleted}
 	case "Broker":
-		return w.Spec.Delivery.DeadLetterSink.Ref.Name, events.Any
+		return w.Spec.Delivery.DeadLetterSink.Ref.Name, []string{events.Any}
 	}
-	return "", ""
+	return "", nil
 }
 
 // TestTriggersAndDeclarationsAgree: who is woken by what, as triggers/ says and as the functions declare.
@@ -86,18 +93,21 @@ func TestTriggersAndDeclarationsAgree(t *testing.T) {
 	t.Parallel()
 	woken, declared := map[string][]string{}, map[string][]string{}
 	for _, w := range wires(t) {
-		name, typ := w.wakes()
+		name, types := w.wakes()
 		if name == "" {
 			continue
 		}
-		require.NotEmpty(t, typ, "%s: %s names no type", w.file, w.Metadata.Name)
+		require.NotContains(t, types, "", "%s: %s names no type", w.file, w.Metadata.Name)
 		if w.Kind == "Broker" {
-			woken[name] = append(woken[name], typ)
+			woken[name] = append(woken[name], types...)
 			continue
 		}
 		require.Equal(t, name+".yaml", w.file, "what wakes a function is in the file of its name")
-		require.NotContains(t, woken[name], typ, "%s would get each %s twice", name, typ)
-		woken[name] = append(woken[name], typ)
+		for _, typ := range types {
+			require.NotContains(t, woken[name], typ, "%s would get each %s twice", name, typ)
+		}
+		woken[name] = append(woken[name], types...)
+		typ := types[0]
 		short := strings.TrimPrefix(strings.TrimSuffix(typ, ".v1"), "dev.littoral.")
 		if w.Kind == "Trigger" {
 			require.Equal(t, "default", w.Spec.Broker)
@@ -106,7 +116,7 @@ func TestTriggersAndDeclarationsAgree(t *testing.T) {
 				require.Equal(t, name+"-on-"+strings.ReplaceAll(short, ".", "-"), w.Metadata.Name)
 			}
 			require.Equal(t, "Service", w.Spec.Subscriber.Ref.Kind)
-		} else {
+		} else if w.Kind == "PingSource" {
 			require.NotEmpty(t, w.Spec.Schedule)
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"reflect"
 	"time"
 
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/job"
@@ -37,9 +39,18 @@ type Settings struct {
 type Carrier struct {
 	DB           *store.DB
 	Log          *slog.Logger
-	Orchestrator orchestrator.Orchestrator
-	Kind         string // that jobs call the orchestrator by: ocm, kubernetes
+	Orchestrator orchestrator.Orchestrator // nil: none is set, and jobs are left to agents that ask for them
+	Kind         string                    // that jobs call the orchestrator by: ocm, kubernetes
 	Settings     Settings
+}
+
+// Work carries out the job that a JobReady event tells of.
+func (c *Carrier) Work(ctx context.Context, e cloudevents.Event) error {
+	about, err := events.Data[events.Job](e)
+	if err != nil {
+		return problem.Wrap(problem.Malformed, err, "the event cannot be read")
+	}
+	return c.Execute(ctx, about)
 }
 
 // id returns whom jobs belong to that this carries out.
@@ -56,7 +67,7 @@ const poll = 250 * time.Millisecond
 // Execute carries out the job that an event tells of. Errors are worth a repeat; whatever else is wrong stands in the
 // job's conditions.
 func (c *Carrier) Execute(ctx context.Context, about events.Job) error {
-	if about.Orchestrator != c.Kind {
+	if about.Orchestrator != c.Kind || c.Orchestrator == nil {
 		return nil
 	}
 	var j *job.Job

@@ -1,23 +1,23 @@
 // Package kube opens the API of a cluster, by a kubeconfig or from within, and gives its errors the meaning that
 // orchestrators act on.
 //
-// It reads kubeconfig files itself: client-go's loader would also run the programs that a file names, which no function
-// should, and costs each of them its start.
+// It makes the six requests that orchestrators need by itself, with the types and errors of apimachinery: client-go's
+// dynamic client brings a function over its image of 6 MB. It reads kubeconfig files itself as well: client-go's loader
+// would also run the programs that a file names, which no function should.
 package kube
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/littoral-project/littoral/shared/orchestrator"
@@ -27,25 +27,20 @@ import (
 // InCluster names the cluster that a function itself runs in, in place of a file.
 const InCluster = "in-cluster"
 
-// dialTimeout bounds one call: a cluster that needs longer is taken not to answer.
-const callTimeout = 10 * time.Second
+// account is where a pod finds who it is.
+const account = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 // Open returns a client of the cluster that where names: InCluster, or the path of a kubeconfig. Nothing is dialled.
-func Open(where string) (dynamic.Interface, *rest.Config, error) {
-	c, err := config(where)
-	if err != nil {
-		return nil, nil, err
-	}
-	c.Timeout = callTimeout
-	c.QPS = -1 // the server has its own priority and fairness
-	c.UserAgent = "littoral"
-	client, err := dynamic.NewForConfig(c)
-	return client, c, err
-}
-
-func config(where string) (*rest.Config, error) {
+func Open(where string) (*Client, error) {
 	if where == InCluster {
-		return rest.InClusterConfig()
+		host, port := os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT")
+		if host == "" || port == "" {
+			return nil, errors.New("this process runs in no cluster: KUBERNETES_SERVICE_HOST and _PORT are not set")
+		}
+		return New(Config{
+			Server: "https://" + net.JoinHostPort(host, port), CAFile: filepath.Join(account, "ca.crt"),
+			TokenFile: filepath.Join(account, "token"),
+		})
 	}
 	text, err := os.ReadFile(where)
 	if err != nil {
@@ -55,7 +50,23 @@ func config(where string) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kubeconfig %s: %w", where, err)
 	}
-	return c, nil
+	return New(c)
+}
+
+// Config is where an API server is and who asks it.
+type Config struct {
+	Server     string
+	ServerName string // that its certificate is for, where that is not the host of Server
+	Insecure   bool
+	CA         []byte // PEM; else CAFile; else what the machine trusts
+	CAFile     string
+	Cert, Key  []byte // PEM of the client
+	CertFile   string
+	KeyFile    string
+	Token      string
+	TokenFile  string // read for each request, since it is renewed within the hour
+	Username   string
+	Password   string
 }
 
 // file is the part of a kubeconfig that is read.
@@ -97,39 +108,39 @@ type file struct {
 
 // Parse reads the current context of a kubeconfig. Credentials that a program would have to fetch are an error: use a
 // token or a certificate.
-func Parse(text []byte) (*rest.Config, error) {
+func Parse(text []byte) (Config, error) {
 	var f file
+	var c Config
 	if err := yaml.Unmarshal(text, &f); err != nil {
-		return nil, err
+		return c, err
 	}
 	var cluster, user string
-	for _, c := range f.Contexts {
-		if c.Name == f.Current || f.Current == "" && len(f.Contexts) == 1 {
-			cluster, user = c.Context.Cluster, c.Context.User
+	for _, entry := range f.Contexts {
+		if entry.Name == f.Current || f.Current == "" && len(f.Contexts) == 1 {
+			cluster, user = entry.Context.Cluster, entry.Context.User
 		}
 	}
-	c := &rest.Config{}
 	var data decoder
 	for _, entry := range f.Clusters {
 		if entry.Name == cluster {
-			c.Host = entry.Cluster.Server
+			c.Server = strings.TrimSuffix(entry.Cluster.Server, "/")
 			c.ServerName, c.Insecure = entry.Cluster.ServerName, entry.Cluster.Insecure
-			c.CAFile, c.CAData = entry.Cluster.CAFile, data.decode(entry.Cluster.CAData)
+			c.CAFile, c.CA = entry.Cluster.CAFile, data.decode(entry.Cluster.CAData)
 		}
 	}
-	if c.Host == "" {
-		return nil, fmt.Errorf("context %q names no cluster with a server", f.Current)
+	if c.Server == "" {
+		return c, fmt.Errorf("context %q names no cluster with a server", f.Current)
 	}
 	for _, entry := range f.Users {
 		if entry.Name != user {
 			continue
 		}
 		if entry.User.Exec != nil || entry.User.Provider != nil {
-			return nil, fmt.Errorf("user %q gets its credentials by a program, which is not run: use a token or a certificate", user)
+			return c, fmt.Errorf("user %q gets its credentials by a program, which is not run: use a token or a certificate", user)
 		}
-		c.CertFile, c.CertData = entry.User.CertFile, data.decode(entry.User.CertData)
-		c.KeyFile, c.KeyData = entry.User.KeyFile, data.decode(entry.User.KeyData)
-		c.BearerToken, c.BearerTokenFile = entry.User.Token, entry.User.TokenFile
+		c.CertFile, c.Cert = entry.User.CertFile, data.decode(entry.User.CertData)
+		c.KeyFile, c.Key = entry.User.KeyFile, data.decode(entry.User.KeyData)
+		c.Token, c.TokenFile = entry.User.Token, entry.User.TokenFile
 		c.Username, c.Password = entry.User.Username, entry.User.Password
 	}
 	return c, data.err
@@ -165,7 +176,10 @@ func Silent(err error) bool {
 // repeat would not change, else Unavailable.
 func Classify(err error, what string) error {
 	var refusal *orchestrator.Refusal
+	var certificate *tls.CertificateVerificationError
 	switch {
+	case errors.As(err, &certificate):
+		return &orchestrator.Refusal{Reason: "BadCertificate", Message: certificate.Error(), Err: err}
 	case err == nil, errors.As(err, &refusal), errors.Is(err, orchestrator.ErrFenced),
 		errors.Is(err, orchestrator.ErrLeaving), errors.Is(err, orchestrator.ErrSilent):
 		return err

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/littoral-project/littoral/shared/job"
@@ -17,8 +16,8 @@ import (
 const markLeaving = "littoral.dev/leaving"
 
 // inventory returns the job's inventory with its entries; nil when there is none.
-func (c *Cluster) inventory(ctx context.Context, j *job.Job) (*unstructured.Unstructured, []entry, error) {
-	have, err := c.Objects.Resource(secrets).Namespace(j.Namespace).Get(ctx, inventoryName(j), metav1.GetOptions{})
+func (c cluster) inventory(ctx context.Context, j *job.Job) (*unstructured.Unstructured, []entry, error) {
+	have, err := c.Resource(secrets).Namespace(j.Namespace).Get(ctx, inventoryName(j))
 	if apierrors.IsNotFound(err) {
 		return nil, nil, nil
 	}
@@ -44,7 +43,7 @@ func (c *Cluster) inventory(ctx context.Context, j *job.Job) (*unstructured.Unst
 func inventoryName(j *job.Job) string { return orchestrator.Manager + "-" + orchestrator.NameOf(j) }
 
 // keep writes the inventory on top of have, which is what was read; nil makes a new one.
-func (c *Cluster) keep(
+func (c cluster) keep(
 	ctx context.Context, j *job.Job, have *unstructured.Unstructured, want orchestrator.Record, entries []entry,
 ) (*unstructured.Unstructured, error) {
 	text, err := json.Marshal(entries)
@@ -62,22 +61,22 @@ func (c *Cluster) keep(
 	labels[labelInventory] = "true"
 	next.SetLabels(labels)
 	next.Object["data"] = map[string]any{keyObjects: base64.StdEncoding.EncodeToString(text)}
-	at := c.Objects.Resource(secrets).Namespace(j.Namespace)
+	at := c.Resource(secrets).Namespace(j.Namespace)
 	if have == nil {
-		made, err := at.Create(ctx, next, metav1.CreateOptions{FieldManager: orchestrator.Manager})
+		made, err := at.Create(ctx, next, orchestrator.Manager)
 		if apierrors.IsAlreadyExists(err) { // somebody was faster: read it and decide again
 			return nil, apierrors.NewConflict(secrets.GroupResource(), next.GetName(), err)
 		}
 		return made, err
 	}
-	return at.Update(ctx, next, metav1.UpdateOptions{FieldManager: orchestrator.Manager})
+	return at.Update(ctx, next, orchestrator.Manager)
 }
 
 // leave marks the inventory as that of a copy on its way out.
-func (c *Cluster) leave(ctx context.Context, have *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (c cluster) leave(ctx context.Context, have *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	next := have.DeepCopy()
 	notes := next.GetAnnotations()
 	notes[markLeaving] = "true"
 	next.SetAnnotations(notes)
-	return c.Objects.Resource(secrets).Namespace(have.GetNamespace()).Update(ctx, next, metav1.UpdateOptions{FieldManager: orchestrator.Manager})
+	return c.Resource(secrets).Namespace(have.GetNamespace()).Update(ctx, next, orchestrator.Manager)
 }

@@ -7,10 +7,8 @@ package kubernetes
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -18,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/orchestrator"
@@ -34,7 +31,6 @@ var (
 
 const (
 	attempts = 5
-	pageSize = 500
 
 	labelInventory = "littoral.dev/inventory"
 	keyObjects     = "objects"
@@ -42,15 +38,8 @@ const (
 
 // Clusters opens the clusters that targets may name. The error is a Refusal for one that is not known.
 type Clusters interface {
-	Open(name string) (Cluster, error)
+	Open(name string) (*kube.Client, error)
 	Names() []string
-}
-
-// Cluster is the API of one cluster.
-type Cluster struct {
-	Objects dynamic.Interface
-	HTTP    *http.Client // asks what resources a group has, for kinds that are not Kubernetes' own
-	Host    string
 }
 
 // Direct is an orchestrator over the APIs of clusters.
@@ -79,17 +68,25 @@ func (e entry) key() string {
 
 func (e entry) what() string { return e.Object.GetKind() + " " + e.Object.GetName() }
 
-func (c *Cluster) at(e entry) dynamic.ResourceInterface {
+// cluster is one cluster at work.
+type cluster struct{ *kube.Client }
+
+func (d *Direct) open(name string) (cluster, error) {
+	client, err := d.clusters.Open(name)
+	return cluster{client}, err
+}
+
+func (c cluster) at(e entry) *kube.Resources {
 	if ns := e.Object.GetNamespace(); ns != "" {
-		return c.Objects.Resource(e.gvr()).Namespace(ns)
+		return c.Resource(e.gvr()).Namespace(ns)
 	}
-	return c.Objects.Resource(e.gvr())
+	return c.Resource(e.gvr())
 }
 
 // Apply writes the inventory first, under the resource version that it was read at, and then each object; an older
 // decision stops at the inventory.
 func (d *Direct) Apply(ctx context.Context, j *job.Job) error {
-	c, err := d.clusters.Open(j.Cluster)
+	c, err := d.open(j.Cluster)
 	if err != nil {
 		return err
 	}
@@ -106,7 +103,7 @@ func isFieldConflict(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
 }
 
-func (c *Cluster) apply(ctx context.Context, j *job.Job) error {
+func (c cluster) apply(ctx context.Context, j *job.Job) error {
 	if err := c.hasNode(ctx, j); err != nil {
 		return err
 	}
@@ -190,7 +187,7 @@ func scaleAll(j *job.Job, objects []*unstructured.Unstructured) error {
 
 // scale changes the one field that the remediation means in the objects as they were applied last, and applies those
 // that changed: all other fields of ours are as they were, those of others are not ours.
-func (c *Cluster) scale(
+func (c cluster) scale(
 	ctx context.Context, j *job.Job, have *unstructured.Unstructured, entries []entry, want orchestrator.Record,
 ) error {
 	var changed []entry
@@ -211,7 +208,7 @@ func (c *Cluster) scale(
 	return c.applyAll(ctx, j, changed)
 }
 
-func (c *Cluster) applyAll(ctx context.Context, j *job.Job, entries []entry) error {
+func (c cluster) applyAll(ctx context.Context, j *job.Job, entries []entry) error {
 	for _, e := range entries {
 		if err := c.applyOne(ctx, j, e); err != nil {
 			return err
@@ -221,11 +218,11 @@ func (c *Cluster) applyAll(ctx context.Context, j *job.Job, entries []entry) err
 }
 
 // hasNode refuses a target whose node the cluster does not have.
-func (c *Cluster) hasNode(ctx context.Context, j *job.Job) error {
+func (c cluster) hasNode(ctx context.Context, j *job.Job) error {
 	if j.Node == "" {
 		return nil
 	}
-	_, err := c.Objects.Resource(nodes).Get(ctx, j.Node, metav1.GetOptions{})
+	_, err := c.Resource(nodes).Get(ctx, j.Node)
 	switch {
 	case apierrors.IsNotFound(err):
 		return orchestrator.Refuse(orchestrator.ReasonNodeNotFound, "cluster %s has no node %s", j.Cluster, j.Node)
@@ -237,10 +234,9 @@ func (c *Cluster) hasNode(ctx context.Context, j *job.Job) error {
 
 // applyNamespace makes the application's namespace, which its components share: each says under a name of its own what it
 // has to say.
-func (c *Cluster) applyNamespace(ctx context.Context, j *job.Job, ns *unstructured.Unstructured) error {
+func (c cluster) applyNamespace(ctx context.Context, j *job.Job, ns *unstructured.Unstructured) error {
 	name := orchestrator.NameOf(j)
-	options := metav1.ApplyOptions{FieldManager: orchestrator.Manager + name[strings.LastIndexByte(name, '-'):]}
-	have, err := c.Objects.Resource(namespaces).Apply(ctx, ns.GetName(), ns, options)
+	have, err := c.Resource(namespaces).Apply(ctx, ns, orchestrator.Manager+name[strings.LastIndexByte(name, '-'):])
 	if err == nil && have.GetDeletionTimestamp() != nil {
 		return orchestrator.ErrLeaving
 	}
@@ -248,9 +244,9 @@ func (c *Cluster) applyNamespace(ctx context.Context, j *job.Job, ns *unstructur
 }
 
 // applyOne applies an object on top of what the cluster has, unless a newer decision has.
-func (c *Cluster) applyOne(ctx context.Context, j *job.Job, e entry) error {
+func (c cluster) applyOne(ctx context.Context, j *job.Job, e entry) error {
 	o := e.Object.DeepCopy()
-	have, err := c.at(e).Get(ctx, o.GetName(), metav1.GetOptions{})
+	have, err := c.at(e).Get(ctx, o.GetName())
 	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil:
@@ -262,7 +258,7 @@ func (c *Cluster) applyOne(ctx context.Context, j *job.Job, e entry) error {
 	default:
 		o.SetResourceVersion(have.GetResourceVersion())
 	}
-	_, err = c.at(e).Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: orchestrator.Manager})
+	_, err = c.at(e).Apply(ctx, o, orchestrator.Manager)
 	if apierrors.IsInvalid(err) && have != nil && replaceable(o) && have.GetLabels()[orchestrator.LabelJob] == orchestrator.Subject(j).String() {
 		// What it runs cannot be changed in place: it goes, and the next attempt makes it anew.
 		if _, err := c.deleteOne(ctx, j, e); err != nil {
@@ -282,8 +278,8 @@ func replaceable(o *unstructured.Unstructured) bool {
 }
 
 // deleteOne deletes an object of the job and says whether it is gone.
-func (c *Cluster) deleteOne(ctx context.Context, j *job.Job, e entry) (gone bool, err error) {
-	have, err := c.at(e).Get(ctx, e.Object.GetName(), metav1.GetOptions{})
+func (c cluster) deleteOne(ctx context.Context, j *job.Job, e entry) (gone bool, err error) {
+	have, err := c.at(e).Get(ctx, e.Object.GetName())
 	switch {
 	case apierrors.IsNotFound(err):
 		return true, nil
@@ -307,14 +303,14 @@ func (c *Cluster) deleteOne(ctx context.Context, j *job.Job, e entry) (gone bool
 // Remove deletes what stands in the inventory, last first, and the inventory when all of it is gone. It is to be repeated
 // until Observe finds nothing.
 func (d *Direct) Remove(ctx context.Context, j *job.Job) error {
-	c, err := d.clusters.Open(j.Cluster)
+	c, err := d.open(j.Cluster)
 	if err != nil {
 		return err
 	}
 	return kube.Classify(c.remove(ctx, j), "component "+j.Component)
 }
 
-func (c *Cluster) remove(ctx context.Context, j *job.Job) error {
+func (c cluster) remove(ctx context.Context, j *job.Job) error {
 	have, entries, err := c.inventory(ctx, j)
 	if err != nil || have == nil {
 		return err
@@ -340,7 +336,7 @@ func (c *Cluster) remove(ctx context.Context, j *job.Job) error {
 		return nil
 	}
 	uid := have.GetUID()
-	err = c.Objects.Resource(secrets).Namespace(have.GetNamespace()).Delete(ctx, have.GetName(), metav1.DeleteOptions{
+	err = c.Resource(secrets).Namespace(have.GetNamespace()).Delete(ctx, have.GetName(), metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid},
 	})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
@@ -350,12 +346,12 @@ func (c *Cluster) remove(ctx context.Context, j *job.Job) error {
 }
 
 // tidy deletes the namespace of an application of which nothing is left in the cluster.
-func (c *Cluster) tidy(ctx context.Context, namespace string) error {
-	left, err := c.Objects.Resource(secrets).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: labelInventory + "=true", Limit: 1})
-	if err != nil || len(left.Items) > 0 {
+func (c cluster) tidy(ctx context.Context, namespace string) error {
+	left, _, err := c.Resource(secrets).Namespace(namespace).List(ctx, labelInventory+"=true", 1, "")
+	if err != nil || len(left) > 0 {
 		return err
 	}
-	ns, err := c.Objects.Resource(namespaces).Get(ctx, namespace, metav1.GetOptions{})
+	ns, err := c.Resource(namespaces).Get(ctx, namespace)
 	if apierrors.IsNotFound(err) || err == nil && ns.GetLabels()[orchestrator.LabelManager] != orchestrator.Manager {
 		return nil
 	}
@@ -363,7 +359,7 @@ func (c *Cluster) tidy(ctx context.Context, namespace string) error {
 		return err
 	}
 	uid := ns.GetUID()
-	err = c.Objects.Resource(namespaces).Delete(ctx, namespace, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	err = c.Resource(namespaces).Delete(ctx, namespace, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}
@@ -373,7 +369,7 @@ func (c *Cluster) tidy(ctx context.Context, namespace string) error {
 // Observe reads every object of the job's inventory.
 func (d *Direct) Observe(ctx context.Context, j *job.Job) (orchestrator.Status, error) {
 	var s orchestrator.Status
-	c, err := d.clusters.Open(j.Cluster)
+	c, err := d.open(j.Cluster)
 	if err == nil {
 		s, err = c.observe(ctx, j)
 		err = kube.Classify(err, "component "+j.Component)
@@ -389,7 +385,7 @@ func (d *Direct) Observe(ctx context.Context, j *job.Job) (orchestrator.Status, 
 	return s, err
 }
 
-func (c *Cluster) observe(ctx context.Context, j *job.Job) (orchestrator.Status, error) {
+func (c cluster) observe(ctx context.Context, j *job.Job) (orchestrator.Status, error) {
 	var s orchestrator.Status
 	have, entries, err := c.inventory(ctx, j)
 	if err != nil || have == nil {
@@ -403,7 +399,7 @@ func (c *Cluster) observe(ctx context.Context, j *job.Job) (orchestrator.Status,
 	}
 	s.Applied = true
 	for _, e := range entries {
-		live, err := c.at(e).Get(ctx, e.Object.GetName(), metav1.GetOptions{})
+		live, err := c.at(e).Get(ctx, e.Object.GetName())
 		switch {
 		case apierrors.IsNotFound(err):
 			s.Objects = append(s.Objects, orchestrator.Health{
@@ -426,7 +422,7 @@ func (c *Cluster) observe(ctx context.Context, j *job.Job) (orchestrator.Status,
 func (d *Direct) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.Orchestrator, error) {
 	var copies []orchestrator.Copy
 	for _, name := range d.clusters.Names() {
-		c, err := d.clusters.Open(name)
+		c, err := d.open(name)
 		if err != nil {
 			continue // jobs that go there say so
 		}
@@ -439,27 +435,18 @@ func (d *Direct) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.
 	return copies, d, nil
 }
 
-func (c *Cluster) copies(ctx context.Context, name string) ([]orchestrator.Copy, error) {
+func (c cluster) copies(ctx context.Context, name string) ([]orchestrator.Copy, error) {
 	var all []orchestrator.Copy
-	options := metav1.ListOptions{LabelSelector: labelInventory + "=true", Limit: pageSize}
-	for {
-		page, err := c.Objects.Resource(secrets).List(ctx, options)
-		if err != nil {
-			return all, err
+	err := c.Resource(secrets).Each(ctx, labelInventory+"=true", func(o *unstructured.Unstructured) {
+		if record, ours := orchestrator.ReadRecord(o); ours {
+			all = append(all, orchestrator.Copy{Record: record, Cluster: name})
 		}
-		for i := range page.Items {
-			if record, ours := orchestrator.ReadRecord(&page.Items[i]); ours {
-				all = append(all, orchestrator.Copy{Record: record, Cluster: name})
-			}
-		}
-		if options.Continue = page.GetContinue(); options.Continue == "" {
-			return all, nil
-		}
-	}
+	})
+	return all, err
 }
 
 // resolve finds out what the API calls each object.
-func (c *Cluster) resolve(ctx context.Context, objects []*unstructured.Unstructured) ([]entry, error) {
+func (c cluster) resolve(ctx context.Context, objects []*unstructured.Unstructured) ([]entry, error) {
 	kinds := orchestrator.KindsOf(objects)
 	entries := make([]entry, 0, len(objects))
 	for _, o := range objects {
@@ -479,33 +466,16 @@ func (c *Cluster) resolve(ctx context.Context, objects []*unstructured.Unstructu
 }
 
 // discover asks the cluster about a kind that is not Kubernetes' own.
-func (c *Cluster) discover(ctx context.Context, gvk schema.GroupVersionKind) (orchestrator.Kind, error) {
+func (c cluster) discover(ctx context.Context, gvk schema.GroupVersionKind) (orchestrator.Kind, error) {
 	var none orchestrator.Kind
-	path := "/apis/" + gvk.Group + "/" + gvk.Version
-	if gvk.Group == "" {
-		path = "/api/" + gvk.Version
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(c.Host, "/")+path, http.NoBody)
-	if err != nil {
-		return none, err
-	}
-	r.Header.Set("Accept", "application/json")
-	resp, err := c.HTTP.Do(r)
-	if err != nil {
-		return none, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode == http.StatusNotFound {
+	list, err := c.Kinds(ctx, gvk.GroupVersion())
+	if apierrors.IsNotFound(err) {
 		return none, orchestrator.Refuse("UnknownKind", "the cluster does not know %s", gvk.GroupVersion())
 	}
-	if resp.StatusCode != http.StatusOK {
-		return none, problem.New(problem.Unavailable, "GET %s: %s", path, resp.Status)
+	if err != nil {
+		return none, err
 	}
-	var list metav1.APIResourceList
-	if err := json.NewDecoder(resp.Body).Decode(&list); err != nil {
-		return none, problem.Wrap(problem.Unavailable, err, "GET %s", path)
-	}
-	for _, r := range list.APIResources {
+	for _, r := range list {
 		if r.Kind == gvk.Kind && !strings.Contains(r.Name, "/") {
 			return orchestrator.Kind{Resource: r.Name, Namespaced: r.Namespaced}, nil
 		}

@@ -1,15 +1,17 @@
 package kubernetes_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/orchestrator"
 	"github.com/littoral-project/littoral/shared/orchestrator/conformance"
+	"github.com/littoral-project/littoral/shared/orchestrator/kube"
 	"github.com/littoral-project/littoral/shared/orchestrator/kubernetes"
 	"github.com/littoral-project/littoral/test/kubeapi"
 )
@@ -19,17 +21,12 @@ type doubles map[string]*kubeapi.Server
 
 func (d doubles) Names() []string { return []string{"one", "two"} }
 
-func (d doubles) Open(name string) (kubernetes.Cluster, error) {
+func (d doubles) Open(name string) (*kube.Client, error) {
 	s := d[name]
 	if s == nil {
-		return kubernetes.Cluster{}, orchestrator.Refuse(orchestrator.ReasonClusterNotFound, "no cluster %s", name)
+		return nil, orchestrator.Refuse(orchestrator.ReasonClusterNotFound, "no cluster %s", name)
 	}
-	client, err := dynamic.NewForConfig(s.Config())
-	if err != nil {
-		return kubernetes.Cluster{}, err
-	}
-	plain, err := rest.HTTPClientFor(s.Config())
-	return kubernetes.Cluster{Objects: client, HTTP: plain, Host: s.URL}, err
+	return kube.New(kube.Config{Server: s.URL})
 }
 
 func open(t *testing.T) (*conformance.Clusters, doubles) {
@@ -65,4 +62,20 @@ func TestCopiesOfPlacesThatAnswer(t *testing.T) {
 	d["one"].Cut(true)
 	_, _, err := w.Orchestrator.Copies(t.Context())
 	require.NoError(t, err, "places that do not answer are left out")
+}
+
+// TestConformance_real runs the suite against real clusters, if there are any.
+func TestConformance_real(t *testing.T) {
+	w, kubeconfigs := conformance.Real(t, "kubernetes")
+	dir := t.TempDir()
+	for name, path := range kubeconfigs {
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
+	}
+	w.Orchestrator = kubernetes.New(&kubernetes.Directory{Path: dir})
+	conformance.Run(t, conformance.Can{Refuse: true}, func(t *testing.T) conformance.World {
+		t.Helper()
+		return w
+	})
 }

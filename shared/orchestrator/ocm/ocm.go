@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/orchestrator"
@@ -29,15 +28,12 @@ var (
 	Clusters = schema.GroupVersionResource{Group: "cluster.open-cluster-management.io", Version: "v1", Resource: "managedclusters"}
 )
 
-const (
-	// attempts bounds how often a work is read again after somebody changed it between reading and writing.
-	attempts = 5
-	pageSize = 500
-)
+// attempts bounds how often a work is read again after somebody changed it between reading and writing.
+const attempts = 5
 
 // Hub is an orchestrator over one hub.
 type Hub struct {
-	client dynamic.Interface
+	client *kube.Client
 	seen   *snapshot // answers Observe when set
 }
 
@@ -49,10 +45,29 @@ type snapshot struct {
 	works    map[string]*unstructured.Unstructured // by "cluster/name"
 }
 
-// New returns the orchestrator.
-func New(client dynamic.Interface) *Hub { return &Hub{client: client} }
+// Settings is read from the environment by envconfig.
+type Settings struct {
+	// Hub is where the hub's API is: "in-cluster", or the path of a kubeconfig. Empty leaves jobs to agents that ask for
+	// them.
+	Hub string `envconfig:"OCM_HUB"`
+}
 
-func (h *Hub) works(cluster string) dynamic.ResourceInterface {
+// Open returns the orchestrator that the settings name, without dialling; nil when they name none.
+func Open(s Settings) (orchestrator.Orchestrator, error) {
+	if s.Hub == "" {
+		return nil, nil
+	}
+	client, err := kube.Open(s.Hub)
+	if err != nil {
+		return nil, fmt.Errorf("OCM_HUB: %w", err)
+	}
+	return New(client), nil
+}
+
+// New returns the orchestrator.
+func New(client *kube.Client) *Hub { return &Hub{client: client} }
+
+func (h *Hub) works(cluster string) *kube.Resources {
 	return h.client.Resource(Works).Namespace(cluster)
 }
 
@@ -81,7 +96,7 @@ func (h *Hub) applyOnce(ctx context.Context, j *job.Job) error {
 		if err != nil {
 			return err
 		}
-		_, err = h.works(j.Cluster).Create(ctx, work, metav1.CreateOptions{FieldManager: orchestrator.Manager})
+		_, err = h.works(j.Cluster).Create(ctx, work, orchestrator.Manager)
 		return err
 	}
 	record, ours := orchestrator.ReadRecord(have)
@@ -97,7 +112,7 @@ func (h *Hub) applyOnce(ctx context.Context, j *job.Job) error {
 	if err != nil || work == nil {
 		return err
 	}
-	_, err = h.works(j.Cluster).Update(ctx, work, metav1.UpdateOptions{FieldManager: orchestrator.Manager})
+	_, err = h.works(j.Cluster).Update(ctx, work, orchestrator.Manager)
 	return err
 }
 
@@ -106,7 +121,7 @@ func (h *Hub) work(ctx context.Context, j *job.Job) (*unstructured.Unstructured,
 	if h.seen != nil {
 		return h.seen.works[j.Cluster+"/"+orchestrator.NameOf(j)], nil
 	}
-	have, err := h.works(j.Cluster).Get(ctx, orchestrator.NameOf(j), metav1.GetOptions{})
+	have, err := h.works(j.Cluster).Get(ctx, orchestrator.NameOf(j))
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -121,7 +136,7 @@ func (h *Hub) cluster(ctx context.Context, name string) (*unstructured.Unstructu
 		}
 		return nil, notFound(name)
 	}
-	c, err := h.client.Resource(Clusters).Get(ctx, name, metav1.GetOptions{})
+	c, err := h.client.Resource(Clusters).Get(ctx, name)
 	if apierrors.IsNotFound(err) {
 		return nil, notFound(name)
 	}
@@ -182,7 +197,10 @@ func (h *Hub) Observe(ctx context.Context, j *job.Job) (orchestrator.Status, err
 	if err != nil {
 		return s, kube.Classify(err, "ManifestWork "+orchestrator.NameOf(j))
 	}
-	if work == nil { // an agent takes the finalizer off when all is deleted, so this is certain
+	if work == nil {
+		if j.Type != job.Delete { // an agent takes the finalizer off when all is deleted, so that nothing is left is certain
+			s.Silent = silence(cluster)
+		}
 		return s, nil
 	}
 	s, err = statusOf(work)
@@ -205,33 +223,16 @@ func (h *Hub) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.Orc
 	seen := &snapshot{clusters: map[string]*unstructured.Unstructured{}, works: map[string]*unstructured.Unstructured{}}
 	var copies []orchestrator.Copy
 	// Works first: a cluster that is taken away in between shows as missing, not its works as gone.
-	err := each(ctx, h.client.Resource(Works), orchestrator.LabelManager+"="+orchestrator.Manager, func(o *unstructured.Unstructured) {
+	err := h.client.Resource(Works).Each(ctx, orchestrator.LabelManager+"="+orchestrator.Manager, func(o *unstructured.Unstructured) {
 		if record, ours := orchestrator.ReadRecord(o); ours {
 			seen.works[o.GetNamespace()+"/"+o.GetName()] = o
 			copies = append(copies, orchestrator.Copy{Record: record, Cluster: o.GetNamespace()})
 		}
 	})
-	if err != nil {
-		return nil, nil, err
+	if err == nil {
+		err = h.client.Resource(Clusters).Each(ctx, "", func(o *unstructured.Unstructured) { seen.clusters[o.GetName()] = o })
 	}
-	err = each(ctx, h.client.Resource(Clusters), "", func(o *unstructured.Unstructured) { seen.clusters[o.GetName()] = o })
-	return copies, &Hub{client: h.client, seen: seen}, err
-}
-
-func each(ctx context.Context, from dynamic.ResourceInterface, selector string, do func(*unstructured.Unstructured)) error {
-	options := metav1.ListOptions{LabelSelector: selector, Limit: pageSize}
-	for {
-		page, err := from.List(ctx, options)
-		if err != nil {
-			return kube.Classify(err, "a list")
-		}
-		for i := range page.Items {
-			do(&page.Items[i])
-		}
-		if options.Continue = page.GetContinue(); options.Continue == "" {
-			return nil
-		}
-	}
+	return copies, &Hub{client: h.client, seen: seen}, kube.Classify(err, "the list of works")
 }
 
 // standing is a condition of an object on the hub.

@@ -1,12 +1,16 @@
 package ocm_test
 
 import (
+	"os"
 	"testing"
+	"time"
 
+	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/orchestrator/conformance"
+	"github.com/littoral-project/littoral/shared/orchestrator/kube"
 	"github.com/littoral-project/littoral/shared/orchestrator/ocm"
 	"github.com/littoral-project/littoral/test/kubeapi"
 )
@@ -15,10 +19,12 @@ import (
 func open(t *testing.T) (*conformance.Clusters, *kubeapi.Server, map[string]*kubeapi.Agent) {
 	t.Helper()
 	hub := kubeapi.Start(t, nil, nil)
+	client, err := kube.New(kube.Config{Server: hub.URL})
+	require.NoError(t, err)
 	one, two := kubeapi.Start(t, nil, []string{"one-a", "one-b"}), kubeapi.Start(t, nil, []string{"two-a"})
 	agents := map[string]*kubeapi.Agent{"one": kubeapi.Join(t, hub, one, "one"), "two": kubeapi.Join(t, hub, two, "two")}
 	return &conformance.Clusters{
-		Orchestrator: ocm.New(hub.Client(t)),
+		Orchestrator: ocm.New(client),
 		Targets: []job.Target{
 			{Orchestrator: "ocm", Cluster: "one", Node: "one-a"}, {Orchestrator: "ocm", Cluster: "one", Node: "one-b"},
 			{Orchestrator: "ocm", Cluster: "two", Node: "two-a"},
@@ -37,6 +43,30 @@ func TestConformance(t *testing.T) {
 	conformance.Run(t, conformance.Can{Silence: true, Refuse: true, Slow: true}, func(t *testing.T) conformance.World {
 		t.Helper()
 		w, _, _ := open(t)
+		return w
+	})
+}
+
+// TestConformance_real runs the suite against a hub and its agents, if there are any.
+func TestConformance_real(t *testing.T) {
+	w, _ := conformance.Real(t, "ocm")
+	if os.Getenv(conformance.EnvHub) == "" {
+		t.Skipf("%s names no hub", conformance.EnvHub)
+	}
+	hub, err := kube.Open(os.Getenv(conformance.EnvHub))
+	require.NoError(t, err)
+	w.Orchestrator = ocm.New(hub)
+	cut := w.Parted
+	w.Parted = func(t *testing.T, cluster string, away bool) {
+		t.Helper()
+		cut(t, cluster, away)
+		require.Eventually(t, func() bool { // until the hub has noticed
+			s, err := w.Orchestrator.Observe(t.Context(), conformance.Job(job.Target{Cluster: cluster}, 1))
+			return err == nil && (s.Silent != "") == away
+		}, 3*time.Minute, time.Second)
+	}
+	conformance.Run(t, conformance.Can{Silence: os.Getenv(conformance.EnvCut) != "", Refuse: true}, func(t *testing.T) conformance.World {
+		t.Helper()
 		return w
 	})
 }

@@ -146,8 +146,8 @@ func (b *builder) makeClusters() {
 		case key == "":
 			b.doubt("an agent without a name was left out")
 			continue
-		case kind != topology.OCM && kind != topology.Nuvla:
-			b.doubt("an agent was left out that is neither of ocm nor of nuvla")
+		case kind != topology.OCM && kind != topology.Nuvla && kind != topology.Direct:
+			b.doubt("an agent was left out that is of none of ocm, nuvla and kubernetes")
 			continue
 		case b.clusterBy.get("key", key, "") != nil:
 			continue // one series per host is allowed

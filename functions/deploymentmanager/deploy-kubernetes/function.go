@@ -1,0 +1,47 @@
+// Package deploykubernetes carries out jobs straight at the APIs of clusters.
+package deploykubernetes
+
+import (
+	"context"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/orchestrator/carry"
+	"github.com/littoral-project/littoral/shared/orchestrator/kubernetes"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Consumes: []string{events.JobReady},
+	Emits:    []string{events.JobFinished, events.JobDegraded, events.ResourceChanged, events.ApplicationDeleted},
+	Timeout:  30 * time.Second,
+}
+
+// Function is the worker with its books.
+type Function struct{ carrier *carry.Carrier }
+
+type config struct {
+	carry.Settings
+	Place kubernetes.Settings
+}
+
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	var c config
+	if err := env.Config(&c); err != nil {
+		return nil, err
+	}
+	place := kubernetes.Open(c.Place)
+	return &Function{&carry.Carrier{
+		DB: env.DB, Log: env.Log, Orchestrator: place, Kind: "kubernetes", Settings: c.Settings,
+	}}, nil
+}
+
+// Work takes the job under a lease, so that an agent which polls for it as well does not carry it out too, and reports
+// what comes of it within a short wait; what takes longer is for the synchronisation to see.
+func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
+	return f.carrier.Work(ctx, e)
+}

@@ -1,0 +1,50 @@
+// Package deployocm carries out jobs through Open Cluster Management.
+package deployocm
+
+import (
+	"context"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/orchestrator/carry"
+	"github.com/littoral-project/littoral/shared/orchestrator/ocm"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Consumes: []string{events.JobReady},
+	Emits:    []string{events.JobFinished, events.JobDegraded, events.ResourceChanged, events.ApplicationDeleted},
+	Timeout:  30 * time.Second,
+}
+
+// Function is the worker with its books.
+type Function struct{ carrier *carry.Carrier }
+
+type config struct {
+	carry.Settings
+	Place ocm.Settings
+}
+
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	var c config
+	if err := env.Config(&c); err != nil {
+		return nil, err
+	}
+	place, err := ocm.Open(c.Place)
+	if err != nil {
+		return nil, err
+	}
+	return &Function{&carry.Carrier{
+		DB: env.DB, Log: env.Log, Orchestrator: place, Kind: "ocm", Settings: c.Settings,
+	}}, nil
+}
+
+// Work takes the job under a lease, so that an agent which polls for it as well does not carry it out too, and reports
+// what comes of it within a short wait; what takes longer is for the synchronisation to see.
+func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
+	return f.carrier.Work(ctx, e)
+}

@@ -1,0 +1,42 @@
+// Package synckubernetes compares what runs in clusters whose APIs are used straight with the books.
+package synckubernetes
+
+import (
+	"context"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/orchestrator/carry"
+	"github.com/littoral-project/littoral/shared/orchestrator/kubernetes"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Consumes:    []string{events.Tick},
+	Emits:       []string{events.JobFinished, events.JobDegraded, events.ResourceChanged, events.ApplicationDeleted},
+	Timeout:     120 * time.Second,
+	Concurrency: 1, // a second one at the same time would only find the same
+}
+
+// Function is the task with its books.
+type Function struct{ carrier *carry.Carrier }
+
+type config struct {
+	carry.Settings
+	Place kubernetes.Settings
+}
+
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	var c config
+	if err := env.Config(&c); err != nil {
+		return nil, err
+	}
+	return &Function{&carry.Carrier{
+		DB: env.DB, Log: env.Log, Orchestrator: kubernetes.Open(c.Place), Kind: "kubernetes", Settings: c.Settings,
+	}}, nil
+}
+
+// Run looks at every job.
+func (f *Function) Run(ctx context.Context) error { return f.carrier.Sync(ctx) }

@@ -1,0 +1,69 @@
+// Package syncocm compares what Open Cluster Management reports with the books.
+package syncocm
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/orchestrator"
+	"github.com/littoral-project/littoral/shared/orchestrator/carry"
+	"github.com/littoral-project/littoral/shared/orchestrator/ocm"
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Consumes: []string{events.Tick, events.ObjectAdded, events.ObjectUpdated, events.ObjectDeleted},
+	Emits:    []string{events.JobFinished, events.JobDegraded, events.ResourceChanged, events.ApplicationDeleted},
+	Timeout:  120 * time.Second,
+}
+
+// Function is the worker with its books.
+type Function struct{ carrier *carry.Carrier }
+
+type config struct {
+	carry.Settings
+	Place ocm.Settings
+}
+
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	var c config
+	if err := env.Config(&c); err != nil {
+		return nil, err
+	}
+	place, err := ocm.Open(c.Place)
+	if err != nil {
+		return nil, err
+	}
+	return &Function{&carry.Carrier{
+		DB: env.DB, Log: env.Log, Orchestrator: place, Kind: "ocm", Settings: c.Settings,
+	}}, nil
+}
+
+// Work looks at every job at a tick, and at the one whose ManifestWork changed when the hub's API tells of that. What is
+// told is not believed: the function asks the hub itself.
+func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
+	if e.Type() == events.Tick {
+		return f.carrier.Sync(ctx)
+	}
+	var changed struct {
+		Metadata struct {
+			Labels map[string]string `json:"labels"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(e.Data(), &changed); err != nil {
+		return problem.Wrap(problem.Malformed, err, "the event cannot be read")
+	}
+	subject, err := uuid.Parse(changed.Metadata.Labels[orchestrator.LabelJob])
+	if err != nil {
+		return nil // not one of ours
+	}
+	return f.carrier.SyncOne(ctx, subject)
+}

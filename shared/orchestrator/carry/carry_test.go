@@ -1,0 +1,494 @@
+package carry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/orchestrator"
+	"github.com/littoral-project/littoral/shared/orchestrator/carry"
+	"github.com/littoral-project/littoral/shared/orchestrator/kube"
+	"github.com/littoral-project/littoral/shared/orchestrator/ocm"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+	"github.com/littoral-project/littoral/test/kubeapi"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+const owner = "deploymentmanager-ocm"
+
+// world is a hub with two clusters, and the books.
+type world struct {
+	t       *testing.T
+	db      *store.DB
+	hub     *kubeapi.Server
+	agents  map[string]*kubeapi.Agent
+	carrier *carry.Carrier
+	seen    int // events that were delivered
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, db: storetest.New(t), hub: kubeapi.Start(t, nil, nil), agents: map[string]*kubeapi.Agent{}}
+	for _, name := range []string{"one", "two"} {
+		w.agents[name] = kubeapi.Join(t, w.hub, kubeapi.Start(t, nil, []string{name + "-a", name + "-b"}), name)
+	}
+	client, err := kube.New(kube.Config{Server: w.hub.URL})
+	require.NoError(t, err)
+	w.carrier = &carry.Carrier{
+		DB: w.db, Log: slog.New(slog.DiscardHandler), Orchestrator: ocm.New(client), Kind: "ocm",
+		Settings: carry.Settings{Settings: job.Settings{Lease: time.Minute}},
+	}
+	return w
+}
+
+func (w *world) tx(do func(ctx context.Context, tx *store.Tx) error) {
+	w.t.Helper()
+	require.NoError(w.t, w.db.Tx(w.t.Context(), do))
+}
+
+const descriptor = `
+name: shop
+components:
+  - name: web
+    type: kubernetes
+    requirements: {cpu: 100m}
+    manifests:
+      - name: web
+        manifest:
+          apiVersion: apps/v1
+          kind: Deployment
+          metadata: {name: web}
+          spec:
+            replicas: 1
+            selector: {matchLabels: {app: web}}
+            template:
+              metadata: {labels: {app: web}}
+              spec: {containers: [{name: web, image: "%s"}]}
+`
+
+// submit stores the application.
+func (w *world) submit() (a *application.Application) {
+	w.t.Helper()
+	w.tx(func(ctx context.Context, tx *store.Tx) (err error) {
+		a, _, err = application.Submit(ctx, tx, application.Submission{Document: fmt.Appendf(nil, descriptor, "web:1"), LostAfter: time.Minute})
+		return err
+	})
+	return a
+}
+
+// place has the application's only job at the node.
+func (w *world) place(a *application.Application, cluster string) {
+	w.t.Helper()
+	w.tx(func(ctx context.Context, tx *store.Tx) error {
+		a, err := application.Lock(ctx, tx, a.ID)
+		if err != nil {
+			return err
+		}
+		return a.Jobs[0].Place(ctx, tx, job.Target{Orchestrator: "ocm", Cluster: cluster, Node: cluster + "-a"}, "for the test")
+	})
+}
+
+// deliver hands the carrier what was published since, as the Trigger would, each event twice.
+func (w *world) deliver() {
+	w.t.Helper()
+	published := storetest.Published(w.db)
+	fresh := published[w.seen:]
+	w.seen = len(published)
+	for _, e := range fresh {
+		if e.Type() != events.JobReady {
+			continue
+		}
+		for range 2 {
+			err := w.carrier.Work(w.t.Context(), e)
+			if err != nil {
+				require.Equal(w.t, problem.Unavailable, problem.KindOf(err), "%v", err)
+			}
+		}
+	}
+}
+
+// turn lets time pass: agents work, the books are compared, and never are two copies available in them.
+func (w *world) turn() {
+	w.t.Helper()
+	for range 3 {
+		for _, a := range w.agents {
+			a.Work()
+		}
+		require.NoError(w.t, w.carrier.Sync(w.t.Context()))
+		var available int
+		require.NoError(w.t, w.db.QueryRow(w.t.Context(), `select count(*) from jobs where state <> 'Created' and
+conditions @> '[{"type": "Available", "status": "True"}]' and (type <> 'DeleteDeployment' or cleans is not null)`).Scan(&available))
+		require.LessOrEqual(w.t, available, 1)
+	}
+}
+
+func (w *world) job(a *application.Application) *job.Job {
+	w.t.Helper()
+	jobs, err := job.OfApplications(w.t.Context(), w.db, a.ID)
+	require.NoError(w.t, err)
+	for _, j := range jobs {
+		if j.Cleans == nil {
+			return j
+		}
+	}
+	require.Fail(w.t, "no job")
+	return nil
+}
+
+// history counts the rows about the application.
+func (w *world) history(a *application.Application) (n int) {
+	w.t.Helper()
+	require.NoError(w.t, w.db.QueryRow(w.t.Context(), `select count(*) from history where application_id = $1`, a.ID).Scan(&n))
+	return n
+}
+
+// copies lists the Deployments in the cluster.
+func (w *world) copies(cluster string) []string {
+	return w.agents[cluster].Cluster.Paths("/deployments/")
+}
+
+// run brings the application up in the cluster.
+func (w *world) run(cluster string) *application.Application {
+	w.t.Helper()
+	a := w.submit()
+	w.place(a, cluster)
+	w.deliver()
+	w.turn()
+	require.True(w.t, w.job(a).Available(), "%+v", w.job(a).Conditions)
+	return a
+}
+
+func TestAJobIsCarriedOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.submit()
+	w.place(a, "one")
+	w.deliver()
+	j := w.job(a)
+	require.Equal(t, job.Progressing, j.State)
+	require.Equal(t, owner, j.OwnerID)
+	require.False(t, j.Available())
+	w.turn()
+	j = w.job(a)
+	require.Equal(t, job.Finished, j.State)
+	require.True(t, j.Available())
+	require.Equal(t, orchestrator.ResourceID(j), j.ResourceUUID)
+	require.Equal(t, "1 of 1 pods run on one-a", j.Condition(job.ConditionAvailable).Message)
+	require.Len(t, w.copies("one"), 1)
+
+	before := w.history(a)
+	w.turn()
+	require.Equal(t, before, w.history(a), "a healthy system is quiet")
+}
+
+func TestWhatAnAgentHasIsLeftToIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.submit()
+	w.place(a, "one")
+	w.tx(func(ctx context.Context, tx *store.Tx) error {
+		return job.Take(ctx, tx, w.job(a).ID, "agent-one", time.Minute)
+	})
+	w.deliver()
+	w.turn()
+	require.Equal(t, "agent-one", w.job(a).OwnerID)
+	require.Empty(t, w.copies("one"))
+	require.Empty(t, w.hub.Paths("/manifestworks/"))
+}
+
+func TestAnEventThatWasLostIsMadeUpFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.submit()
+	w.place(a, "one")
+	w.turn()
+	require.True(t, w.job(a).Available())
+}
+
+func TestAClusterThatNobodyKnowsIsNamedOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.submit()
+	w.place(a, "three")
+	w.deliver()
+	j := w.job(a)
+	require.Equal(t, job.Degraded, j.State)
+	require.Equal(t, orchestrator.ReasonClusterNotFound, j.Condition(job.ConditionAvailable).Reason)
+	before := w.history(a)
+	w.turn()
+	require.Equal(t, before, w.history(a))
+
+	w.agents["three"] = kubeapi.Join(t, w.hub, kubeapi.Start(t, nil, []string{"three-a"}), "three")
+	w.turn()
+	require.True(t, w.job(a).Available(), "it is registered now")
+}
+
+func TestWhatAClusterRefusesIsSaid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.agents["one"].Cluster.Refuse(func(_, path string) error {
+		if strings.HasSuffix(path, "/web") {
+			return errors.New(`deployments "web" is forbidden: exceeded quota: small, requested: 1`)
+		}
+		return nil
+	})
+	a := w.submit()
+	w.place(a, "one")
+	w.deliver()
+	w.turn()
+	j := w.job(a)
+	require.Equal(t, job.Degraded, j.State)
+	require.Equal(t, "QuotaExceeded", j.Condition(job.ConditionDegraded).Reason)
+	require.Contains(t, j.Condition(job.ConditionDegraded).Message, "exceeded quota")
+	before := w.history(a)
+	w.turn()
+	require.Equal(t, before, w.history(a))
+	w.agents["one"].Cluster.Refuse(nil)
+	w.turn()
+	require.True(t, w.job(a).Available())
+}
+
+func TestWhatSomebodyTakesAwayIsPutBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.run("one")
+	works := w.hub.Client(t).Resource(ocm.Works).Namespace("one")
+	require.NoError(t, works.Delete(t.Context(), orchestrator.NameOf(w.job(a)), metav1.DeleteOptions{}))
+	w.turn()
+	w.turn()
+	require.True(t, w.job(a).Available())
+	require.Len(t, w.copies("one"), 1)
+}
+
+func TestStopAndStart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.run("one")
+	w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := application.Stop(ctx, tx, a.ID)
+		return err
+	})
+	w.deliver()
+	w.turn()
+	require.True(t, w.job(a).Gone())
+	require.Empty(t, w.copies("one"))
+	require.Empty(t, w.hub.Paths("/manifestworks/"))
+	w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := application.Start(ctx, tx, a.ID)
+		return err
+	})
+	w.place(a, "two")
+	w.deliver()
+	w.turn()
+	require.True(t, w.job(a).Available())
+	require.Len(t, w.copies("two"), 1)
+}
+
+func TestUpdateAndScale(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.run("one")
+	w.tx(func(ctx context.Context, tx *store.Tx) error {
+		j, err := job.Lock(ctx, tx, w.job(a).ID)
+		if err != nil {
+			return err
+		}
+		return j.Remediate(ctx, tx, job.ScaleUp, nil, "busy")
+	})
+	w.deliver()
+	w.turn()
+	j := w.job(a)
+	require.True(t, j.Available())
+	require.Equal(t, "2 of 2 pods run on one-a", j.Condition(job.ConditionAvailable).Message)
+	require.Equal(t, "Remediated", j.Remediations[0].Status)
+
+	w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := application.Update(ctx, tx, a.ID, fmt.Appendf(nil, descriptor, "web:2"), time.Minute)
+		return err
+	})
+	w.deliver()
+	w.turn()
+	require.True(t, w.job(a).Available())
+	o := w.agents["one"].Cluster.Get(w.copies("one")[0])
+	require.Contains(t, fmt.Sprint(o.Object["spec"]), "web:2")
+}
+
+// displace takes the application's component from its place.
+func (w *world) displace(a *application.Application) {
+	w.t.Helper()
+	w.tx(func(ctx context.Context, tx *store.Tx) error {
+		j, err := job.Lock(ctx, tx, w.job(a).ID)
+		if err != nil {
+			return err
+		}
+		return j.Displace(ctx, tx, "the node was lost", false)
+	})
+}
+
+func TestACopyInAClusterThatWasCutOffIsFencedAndGoesWhenItIsBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.run("one")
+	w.agents["one"].Cut(true)
+	w.turn()
+	j := w.job(a)
+	require.Equal(t, job.Finished, j.State)
+	require.False(t, j.Available())
+	require.Contains(t, j.Unknown(), "has not heard of cluster one")
+	now, err := application.Get(t.Context(), w.db, a.ID)
+	require.NoError(t, err)
+	status, message := now.Status()
+	require.Equal(t, application.Unknown, status)
+	require.Contains(t, message, "has not heard of cluster one")
+
+	w.displace(a)
+	w.place(a, "two")
+	w.deliver()
+	w.turn()
+	require.True(t, w.job(a).Available())
+	require.Equal(t, "two", w.job(a).Cluster)
+	require.Len(t, w.copies("one"), 1, "nobody can reach the old copy yet")
+
+	w.agents["one"].Cut(false)
+	w.turn()
+	require.Empty(t, w.copies("one"))
+	require.Len(t, w.copies("two"), 1)
+	var open int
+	require.NoError(t, w.db.QueryRow(t.Context(), `select count(*) from jobs where cleans is not null and state <> 'Finished'`).Scan(&open))
+	require.Zero(t, open)
+
+	w.displace(a)
+	w.place(a, "one")
+	w.deliver()
+	w.turn()
+	require.True(t, w.job(a).Available(), "and back")
+	require.Empty(t, w.copies("two"))
+}
+
+func TestAClusterThatWasCutOffHoldsNoDeletionUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.run("one")
+	w.agents["one"].Cut(true)
+	w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, _, err := application.Delete(ctx, tx, a.ID, true)
+		return err
+	})
+	w.deliver()
+	w.turn()
+	_, err := application.Get(t.Context(), w.db, a.ID)
+	require.Equal(t, problem.NotFound, problem.KindOf(err), "its user is done with it")
+	j := w.job(a)
+	require.Equal(t, job.Progressing, j.State)
+	require.True(t, j.OutOfReach())
+	require.Contains(t, j.Unknown(), "it goes when the cluster is back")
+
+	w.agents["one"].Cut(false)
+	w.turn()
+	require.Empty(t, w.copies("one"))
+	var state string
+	require.NoError(t, w.db.QueryRow(t.Context(), `select state from jobs where id = $1`, j.ID).Scan(&state))
+	require.Equal(t, "Finished", state)
+}
+
+// late is an orchestrator in whose way something comes while it applies.
+type late struct {
+	orchestrator.Orchestrator
+
+	meanwhile func()
+}
+
+func (l *late) Apply(ctx context.Context, j *job.Job) error {
+	if do := l.meanwhile; do != nil {
+		l.meanwhile = nil
+		do()
+	}
+	return l.Orchestrator.Apply(ctx, j)
+}
+
+func TestWhatWasDecidedMeanwhileWins(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.submit()
+	w.place(a, "one")
+	real := w.carrier.Orchestrator
+	w.carrier.Orchestrator = &late{real, func() {
+		w.displace(a)
+		w.place(a, "two")
+	}}
+	w.deliver() // the late one, which finds itself overtaken
+	w.deliver() // what came of the displacement
+	w.turn()
+	require.True(t, w.job(a).Available())
+	require.Equal(t, "two", w.job(a).Cluster)
+	require.Empty(t, w.copies("one"))
+	require.Len(t, w.copies("two"), 1)
+}
+
+func TestACopyThatACrashLeftIsFoundAndRemoved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.submit()
+	w.place(a, "one")
+	w.deliver()
+	stale := w.job(a)
+	w.displace(a)
+	w.place(a, "two")
+	w.deliver()
+	w.turn()
+	require.Empty(t, w.copies("one"))
+	// A process that slept through all that applies what it had been given, and dies.
+	require.NoError(t, w.carrier.Orchestrator.Apply(t.Context(), stale))
+	w.agents["one"].Work()
+	require.Len(t, w.copies("one"), 1)
+	w.turn()
+	require.Empty(t, w.copies("one"))
+	require.True(t, w.job(a).Available())
+}
+
+func TestAReportIsOnlyAboutWhatWasDone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.run("one")
+	update := func(image string) {
+		w.tx(func(ctx context.Context, tx *store.Tx) error {
+			_, err := application.Update(ctx, tx, a.ID, fmt.Appendf(nil, descriptor, image), time.Minute)
+			return err
+		})
+	}
+	update("web:2")
+	real := w.carrier.Orchestrator
+	w.carrier.Orchestrator = &late{real, func() { update("web:3") }}
+	w.deliver()
+	require.NotEqual(t, job.Finished, w.job(a).State, "web:3 is yet to be carried out")
+	w.deliver()
+	w.turn()
+	require.True(t, w.job(a).Available())
+	require.Contains(t, fmt.Sprint(w.agents["one"].Cluster.Get(w.copies("one")[0]).Object["spec"]), "web:3")
+}
+
+func TestWithoutAnOrchestratorJobsAreLeftToAgents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.carrier.Orchestrator = nil
+	a := w.submit()
+	w.place(a, "one")
+	w.deliver()
+	require.NoError(t, w.carrier.Sync(t.Context()))
+	require.NoError(t, w.carrier.SyncOne(t.Context(), w.job(a).ID))
+	require.Equal(t, job.Created, w.job(a).State)
+	require.Empty(t, w.job(a).OwnerID)
+}

@@ -342,7 +342,9 @@ func TestPut_takesAJobGroupWithChangedObjects(t *testing.T) {
 	require.Equal(t, "web", web.Component)
 	body := fmt.Appendf(nil, `{"ID": %q, "jobs": [{"id": %q, "manifests": [{"yamlString": "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n"}]}]}`, app.ID, web.ID)
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
-		_, err := application.Put(ctx, tx, nil, body, time.Minute)
+		change, err := application.ReadChange(body)
+		require.NoError(t, err)
+		_, err = change.Put(ctx, tx, nil, time.Minute)
 		return err
 	}))
 	web = w.job(web.ID)

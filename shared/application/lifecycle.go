@@ -18,6 +18,7 @@ import (
 // Submission is a descriptor that was handed in.
 type Submission struct {
 	Document       []byte
+	Parsed         *descriptor.Application // of Document, read before the transaction; nil = Submit reads it
 	Caller         string
 	IdempotencyKey string        // the same key from the same caller gives the same application; "" = none
 	LostAfter      time.Duration // of components whose descriptor does not say
@@ -27,9 +28,11 @@ type Submission struct {
 // before: then the application of that time is returned. The error is that of descriptor.Parse, or Conflict when the
 // key came with another document.
 func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fresh bool, err error) {
-	app, err := descriptor.Parse(s.Document)
-	if err != nil {
-		return nil, false, err
+	app := s.Parsed
+	if app == nil {
+		if app, err = descriptor.Parse(s.Document); err != nil {
+			return nil, false, err
+		}
 	}
 	if s.IdempotencyKey != "" {
 		if a, err := submitted(ctx, tx, s); a != nil || err != nil {

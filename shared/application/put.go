@@ -17,26 +17,40 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Put takes what PUT groups may carry: a descriptor, or a JobGroup as the API answered it with changes in it. id names
-// the application; nil takes it from the JobGroup, or else means the only application of the descriptor's name.
-func Put(ctx context.Context, tx *store.Tx, id *uuid.UUID, body []byte, lostAfter time.Duration) (*Application, error) {
-	if group, ok, err := parseGroup(body); err != nil {
+// Change is what PUT groups carries: a descriptor, or a JobGroup as the API answered it with changes in it.
+type Change struct {
+	document []byte
+	app      *descriptor.Application // of the document
+	group    *group                  // instead of the two
+}
+
+// ReadChange reads the body of PUT groups, before any transaction. The error is that of descriptor.Parse, or Malformed.
+func ReadChange(body []byte) (*Change, error) {
+	g, ok, err := parseGroup(body)
+	switch {
+	case err != nil:
 		return nil, err
-	} else if ok {
-		return group.put(ctx, tx, id, lostAfter)
+	case ok:
+		return &Change{group: &g}, nil
+	}
+	app, err := descriptor.Parse(body)
+	return &Change{document: body, app: app}, err
+}
+
+// Put makes the change. id names the application; nil takes it from the JobGroup, or else means the only application of
+// the descriptor's name.
+func (c *Change) Put(ctx context.Context, tx *store.Tx, id *uuid.UUID, lostAfter time.Duration) (*Application, error) {
+	if c.group != nil {
+		return c.group.put(ctx, tx, id, lostAfter)
 	}
 	if id == nil {
-		app, err := descriptor.Parse(body)
-		if err != nil {
-			return nil, err
-		}
-		named, err := Named(ctx, tx, app.Name)
+		named, err := Named(ctx, tx, c.app.Name)
 		if err != nil {
 			return nil, err
 		}
 		id = &named
 	}
-	return Update(ctx, tx, *id, body, lostAfter)
+	return update(ctx, tx, *id, c.document, c.app, lostAfter)
 }
 
 // group is the JobGroup form of an update.

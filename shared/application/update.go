@@ -29,6 +29,12 @@ func Update(ctx context.Context, tx *store.Tx, id uuid.UUID, document []byte, lo
 	if err != nil {
 		return nil, err
 	}
+	return update(ctx, tx, id, document, app, lostAfter)
+}
+
+func update(
+	ctx context.Context, tx *store.Tx, id uuid.UUID, document []byte, app *descriptor.Application, lostAfter time.Duration,
+) (*Application, error) {
 	a, err := Lock(ctx, tx, id)
 	if err != nil {
 		return nil, err

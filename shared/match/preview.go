@@ -52,7 +52,9 @@ func Look(ctx context.Context, db *store.DB, document []byte, app *uuid.UUID, s 
 		p = &Preview{Application: id, Name: parsed.Name}
 		var after *application.Application
 		if id == nil {
-			after, _, err = application.Submit(ctx, tx, application.Submission{Document: document, LostAfter: lostAfter})
+			after, _, err = application.Submit(ctx, tx, application.Submission{
+				Document: document, Parsed: parsed, LostAfter: lostAfter,
+			})
 		} else {
 			after, err = application.Update(ctx, tx, *id, document, lostAfter)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -43,11 +44,15 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if len(key) > 255 {
 		return problem.New(problem.Malformed, "the Idempotency-Key has more than 255 characters")
 	}
+	parsed, err := descriptor.Parse(document) // before the transaction, which holds a connection
+	if err != nil {
+		return err
+	}
 	var app *application.Application
 	var fresh bool
 	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
 		app, fresh, err = application.Submit(ctx, tx, application.Submission{
-			Document: document, Caller: auth.From(ctx).Subject, IdempotencyKey: key, LostAfter: f.settings.LostAfter,
+			Document: document, Parsed: parsed, Caller: auth.From(ctx).Subject, IdempotencyKey: key, LostAfter: f.settings.LostAfter,
 		})
 		return err
 	})

@@ -51,9 +51,13 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		}
 		id = &given
 	}
+	change, err := application.ReadChange(body) // before the transaction, which holds a connection
+	if err != nil {
+		return err
+	}
 	var app *application.Application
 	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		app, err = application.Put(ctx, tx, id, body, f.settings.LostAfter)
+		app, err = change.Put(ctx, tx, id, f.settings.LostAfter)
 		return err
 	})
 	if err != nil {

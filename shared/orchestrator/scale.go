@@ -101,7 +101,7 @@ func requests(o *unstructured.Unstructured, path []string, more bool) (bool, err
 			func(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }, StepMemoryBytes,
 		},
 	} {
-		have, err := quantity(first, r.name)
+		have, err := quantity(first, "requests", r.name)
 		if err != nil {
 			return false, Refuse(ReasonBadManifest, "%s: %v", identity(o), err)
 		}
@@ -114,8 +114,7 @@ func requests(o *unstructured.Unstructured, path []string, more bool) (bool, err
 			return false, Refuse(ReasonBadManifest, "%s: %v", identity(o), err)
 		}
 		// A limit below the request would be refused.
-		limit, _, _ := unstructured.NestedString(first, "resources", "limits", r.name)
-		if q, err := resource.ParseQuantity(limit); limit != "" && err == nil && r.read(q) < next {
+		if limit, err := quantity(first, "limits", r.name); err == nil && !limit.IsZero() && r.read(limit) < next {
 			if err := unstructured.SetNestedField(first, r.write(next), "resources", "limits", r.name); err != nil {
 				return false, err
 			}
@@ -124,9 +123,9 @@ func requests(o *unstructured.Unstructured, path []string, more bool) (bool, err
 	return changed, unstructured.SetNestedSlice(o.Object, containers, path...)
 }
 
-// quantity reads what the container asks for, which manifests write as text or as a number.
-func quantity(container map[string]any, name string) (resource.Quantity, error) {
-	value, found, err := unstructured.NestedFieldNoCopy(container, "resources", "requests", name)
+// quantity reads a request or limit of the container, which manifests write as text or as a number; 0 when it has none.
+func quantity(container map[string]any, field, name string) (resource.Quantity, error) {
+	value, found, err := unstructured.NestedFieldNoCopy(container, "resources", field, name)
 	if err != nil || !found || value == nil {
 		return resource.Quantity{}, err
 	}
@@ -147,7 +146,7 @@ func CPUMilli(o *unstructured.Unstructured) int64 {
 	if !ok {
 		return 0
 	}
-	q, err := quantity(first, "cpu")
+	q, err := quantity(first, "requests", "cpu")
 	if err != nil {
 		return 0
 	}

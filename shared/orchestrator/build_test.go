@@ -1,0 +1,299 @@
+package orchestrator_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/orchestrator"
+)
+
+// newJob returns a creation of the manifests at edge/n1.
+func newJob(manifests ...string) *job.Job {
+	j := &job.Job{
+		ID: uuid.MustParse("0198c2a0-0000-7000-8000-00000000abcd"), ApplicationID: uuid.MustParse("11111111-2222-4333-8444-555555555555"),
+		ApplicationName: "shop", Namespace: "shop-11111111", Component: "web", Type: job.Create, Epoch: 7,
+		Target: job.Target{Orchestrator: "ocm", Cluster: "edge", Node: "n1"},
+	}
+	for i, m := range manifests {
+		j.Instruction.Contents = append(j.Instruction.Contents, job.Content{Name: fmt.Sprintf("m%d", i), YAML: m})
+	}
+	return j
+}
+
+func build(t *testing.T, j *job.Job) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := orchestrator.Build(j)
+	require.NoError(t, err)
+	return objects
+}
+
+const podSpec = `{containers: [{name: c, image: "i:1"}]}`
+
+// bearing are manifests of every kind that bears pods.
+var bearing = map[string]string{
+	"Deployment":  "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\nspec: {template: {spec: " + podSpec + "}}",
+	"StatefulSet": "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: x}\nspec: {template: {metadata: null, spec: " + podSpec + "}}",
+	"DaemonSet":   "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: x}\nspec: {template: {metadata: {labels: {a: b}}, spec: " + podSpec + "}}",
+	"ReplicaSet":  "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: x}\nspec: {template: {spec: " + podSpec + "}}",
+	"Job":         "apiVersion: batch/v1\nkind: Job\nmetadata: {name: x}\nspec: {template: {spec: " + podSpec + "}}",
+	"CronJob":     "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: x}\nspec: {jobTemplate: {spec: {template: {spec: " + podSpec + "}}}}",
+	"Pod":         "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: " + podSpec,
+}
+
+func TestBuild_marksAndBindsEveryKindThatBearsPods(t *testing.T) {
+	t.Parallel()
+	for kind, manifest := range bearing {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			o := build(t, newJob(manifest))[1]
+			require.Equal(t, "shop-11111111", o.GetNamespace())
+			path, bears := orchestrator.PodTemplate(o)
+			require.True(t, bears)
+			for _, at := range [][]string{nil, path} { // the object and the template of its pods
+				labels, _, err := unstructured.NestedStringMap(o.Object, append(append([]string{}, at...), "metadata", "labels")...)
+				require.NoError(t, err)
+				notes, _, err := unstructured.NestedStringMap(o.Object, append(append([]string{}, at...), "metadata", "annotations")...)
+				require.NoError(t, err)
+				for key, want := range map[string]string{
+					"app.icos.eu/name": "shop", "app.icos.eu/component": "web", "app.icos.eu/instance": "11111111-2222-4333-8444-555555555555",
+				} {
+					require.Equal(t, want, labels[key], key)
+					require.Equal(t, want, notes[key], key)
+				}
+				require.Equal(t, orchestrator.ResourceID(newJob()), notes["jobmanager.icos.eu/manifest"])
+				if kind == "DaemonSet" && len(at) > 0 {
+					require.Equal(t, "b", labels["a"], "what the manifest says stays")
+				}
+				if len(at) > 0 {
+					require.NotContains(t, notes, "littoral.dev/epoch", "a takeover restarts no pods")
+				}
+			}
+			require.Equal(t, int64(7), orchestrator.EpochOf(o))
+			terms, _, err := unstructured.NestedSlice(o.Object, append(append([]string{}, path...), "spec", "affinity", "nodeAffinity",
+				"requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")...)
+			require.NoError(t, err)
+			require.Equal(t, []any{map[string]any{"matchFields": []any{map[string]any{
+				"key": "metadata.name", "operator": "In", "values": []any{"n1"},
+			}}}}, terms)
+		})
+	}
+}
+
+func TestBuild_bindsEachAlternativeOfTheManifest(t *testing.T) {
+	t.Parallel()
+	o := build(t, newJob(`apiVersion: v1
+kind: Pod
+metadata: {name: x}
+spec:
+  nodeName: elsewhere
+  affinity:
+    podAntiAffinity: {}
+    nodeAffinity:
+      requiredDuringSchedulingIgnoredDuringExecution:
+        nodeSelectorTerms:
+          - matchExpressions: [{key: disk, operator: Exists}]
+          - matchFields: [{key: metadata.name, operator: NotIn, values: [n9]}]
+`))[1]
+	text := fmt.Sprint(o.Object["spec"])
+	require.Equal(t, 2, strings.Count(text, "values:[n1]"), text)
+	require.Contains(t, text, "disk")
+	require.Contains(t, text, "n9")
+	require.Contains(t, text, "podAntiAffinity")
+	require.NotContains(t, text, "elsewhere")
+}
+
+func TestBuild_keepsEveryManifest(t *testing.T) {
+	t.Parallel()
+	objects := build(t, newJob(
+		"apiVersion: v1\nkind: Service\nmetadata: {name: s, namespace: kube-system}\n---\n# nothing here\n---\napiVersion: example.org/v1\nkind: Sensor\nmetadata: {name: t}\nspec: {deep: [1, {a: null}]}",
+		"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: r}",
+		"apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}, {apiVersion: v1, kind: Secret, metadata: {name: c}}]",
+		"apiVersion: example.org/v1\nkind: Planet\nmetadata: {name: p, annotations: {littoral.dev/scope: cluster}}",
+		"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: oxen.example.org}\nspec: {group: example.org, scope: Cluster, names: {kind: Ox, plural: oxen}}",
+		"apiVersion: example.org/v1\nkind: Ox\nmetadata: {name: o}\nspec: {deep: [1, {a: null}]}",
+	))
+	var got []string
+	for _, o := range objects {
+		got = append(got, strings.TrimPrefix(o.GetNamespace()+"/", "/")+o.GetKind()+"/"+o.GetName())
+	}
+	require.Equal(t, []string{
+		"Namespace/shop-11111111", "shop-11111111/Service/s", "shop-11111111/Sensor/t", "ClusterRole/r", "shop-11111111/ConfigMap/c",
+		"shop-11111111/Secret/c", "Planet/p", "CustomResourceDefinition/oxen.example.org", "Ox/o",
+	}, got)
+	require.Equal(t, map[string]any{"deep": []any{int64(1), map[string]any{"a": nil}}}, objects[2].Object["spec"])
+	kinds := orchestrator.KindsOf(objects)
+	require.Equal(t, orchestrator.Kind{Resource: "oxen"}, kinds.Of(objects[8]), "its definition says how it is called")
+	require.Equal(t, orchestrator.Kind{Resource: "sensors", Namespaced: true, Guessed: true}, kinds.Of(objects[2]))
+}
+
+func TestBuild_saysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ manifest, want string }{
+		"no manifest":     {"# nothing", "has no manifest"},
+		"no YAML":         {"a: [", "m0"},
+		"no object":       {"a: b", "m0"},
+		"no name":         {"apiVersion: v1\nkind: Pod\nmetadata: {generateName: x}", "no metadata.name"},
+		"no pods":         {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}", "Deployment shop-11111111/x has no spec.template.spec"},
+		"an object twice": {"apiVersion: v1\nkind: Secret\nmetadata: {name: x}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: x}", "twice"},
+		"bad affinity": {
+			"apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {affinity: [1]}", "Pod shop-11111111/x",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := orchestrator.Build(newJob(row.manifest))
+			var refusal *orchestrator.Refusal
+			require.ErrorAs(t, err, &refusal)
+			require.Equal(t, orchestrator.ReasonBadManifest, refusal.Reason)
+			require.Contains(t, refusal.Message, row.want)
+		})
+	}
+}
+
+func TestBuild_isTheSameEachTime(t *testing.T) {
+	t.Parallel()
+	for _, manifest := range bearing {
+		a, b := build(t, newJob(manifest)), build(t, newJob(manifest))
+		require.Equal(t, a, b)
+		other := newJob(manifest)
+		other.Epoch++
+		c := build(t, other)
+		require.NotEqual(t, orchestrator.RevisionOf(a[1]), orchestrator.RevisionOf(c[1]))
+		require.Equal(t, a[0], c[0], "the namespace is of all components and of every decision")
+	}
+}
+
+func TestNamesComeFromIDs(t *testing.T) {
+	t.Parallel()
+	j := newJob()
+	require.Equal(t, "web-00000000abcd", orchestrator.NameOf(j))
+	cleanup := *j
+	cleanup.ID, cleanup.Cleans = uuid.New(), &j.ID
+	require.Equal(t, orchestrator.NameOf(j), orchestrator.NameOf(&cleanup), "it is about the copy of the other")
+	require.Equal(t, orchestrator.ResourceID(j), orchestrator.ResourceID(&cleanup))
+	long := orchestrator.ResourceName(strings.Repeat("a", 80), j.ID)
+	require.LessOrEqual(t, len(long), 63)
+
+	o := &unstructured.Unstructured{Object: map[string]any{}}
+	want := orchestrator.RecordOf(j)
+	want.Mark(o)
+	got, ours := orchestrator.ReadRecord(o)
+	require.True(t, ours)
+	require.Equal(t, want, got)
+	_, ours = orchestrator.ReadRecord(&unstructured.Unstructured{Object: map[string]any{}})
+	require.False(t, ours)
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	const conditions = `conditions: [{type: Other, status: "x"}, {type: %s, status: "%s", reason: %s, message: because}]`
+	for name, row := range map[string]struct {
+		kind, status  string
+		ready, failed bool
+		reason        string
+	}{
+		"a deployment that runs":               {"Deployment", "{observedGeneration: 2, replicas: 1, availableReplicas: 1, updatedReplicas: 1}", true, false, "AsExpected"},
+		"one whose pods are not ready":         {"Deployment", "{observedGeneration: 2, replicas: 1, updatedReplicas: 1}", false, false, "PodsNotReady"},
+		"one of whose pods run the old form":   {"Deployment", "{observedGeneration: 2, replicas: 1, availableReplicas: 1}", false, false, "RollingOut"},
+		"one whose controller looks elsewhere": {"Deployment", "{observedGeneration: 1, replicas: 1, availableReplicas: 1, updatedReplicas: 1}", false, false, "AwaitingController"},
+		"one beyond its quota":                 {"Deployment", "{observedGeneration: 2, " + fmt.Sprintf(conditions, "ReplicaFailure", "True", "FailedCreate") + "}", false, true, "ReplicaFailure"},
+		"one that gave up":                     {"Deployment", "{observedGeneration: 2, " + fmt.Sprintf(conditions, "Progressing", "False", "ProgressDeadlineExceeded") + "}", false, true, "ProgressDeadlineExceeded"},
+		"a stateful set that runs":             {"StatefulSet", "{observedGeneration: 2, readyReplicas: 1, updatedReplicas: 1}", true, false, "AsExpected"},
+		"a daemon set that runs":               {"DaemonSet", "{observedGeneration: 2, desiredNumberScheduled: 1, numberAvailable: 1, updatedNumberScheduled: 1}", true, false, "AsExpected"},
+		"one that finds no node":               {"DaemonSet", "{observedGeneration: 2, desiredNumberScheduled: 0}", false, false, "NoNode"},
+		"a replica set that runs":              {"ReplicaSet", "{observedGeneration: 2, availableReplicas: 1}", true, false, "AsExpected"},
+		"a job that runs":                      {"Job", "{active: 1, ready: 1}", true, false, "AsExpected"},
+		"a job that is done":                   {"Job", "{succeeded: 1, " + fmt.Sprintf(conditions, "Complete", "True", "x") + "}", true, false, "AsExpected"},
+		"a job that failed":                    {"Job", "{" + fmt.Sprintf(conditions, "Failed", "True", "x") + "}", false, true, "JobFailed"},
+		"a job that has not begun":             {"Job", "{active: 1}", false, false, "PodsNotReady"},
+		"a cron job":                           {"CronJob", "{}", true, false, "AsExpected"},
+		"a pod that is ready":                  {"Pod", "{phase: Running, " + fmt.Sprintf(conditions, "Ready", "True", "x") + "}", true, false, "AsExpected"},
+		"a pod that runs but is not ready":     {"Pod", "{phase: Running, " + fmt.Sprintf(conditions, "Ready", "False", "x") + "}", false, false, "PodsNotReady"},
+		"a pod for which there is no node":     {"Pod", "{phase: Pending, " + fmt.Sprintf(conditions, "PodScheduled", "False", "Unschedulable") + "}", false, false, "Unschedulable"},
+		"a pod that failed":                    {"Pod", "{phase: Failed, message: evicted}", false, true, "PodFailed"},
+		"a pod that is done":                   {"Pod", "{phase: Succeeded}", true, false, "AsExpected"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := build(t, newJob(bearing[row.kind]))[1]
+			parsed, err := orchestrator.Read([]job.Content{{YAML: "apiVersion: v1\nkind: x\nmetadata: {name: x}\nheld: " + row.status}})
+			require.NoError(t, err)
+			live := want.DeepCopy()
+			live.SetGeneration(2)
+			live.Object["status"] = parsed[0].Object["held"]
+			h := orchestrator.Judge(want, orchestrator.Ask(live, orchestrator.FactsOf(want)))
+			require.Equal(t, row.ready, h.Ready, "%+v", h)
+			require.Equal(t, row.failed, h.Failed, "%+v", h)
+			require.Equal(t, row.reason, h.Reason)
+			if !h.Ready {
+				require.Contains(t, h.Message, want.GetKind())
+			}
+
+			stale := live.DeepCopy()
+			stale.SetAnnotations(map[string]string{"littoral.dev/revision": "6-x"})
+			h = orchestrator.Judge(want, orchestrator.Ask(stale, orchestrator.FactsOf(want)))
+			require.False(t, h.Ready, "an answer about an earlier form of it does not count")
+		})
+	}
+}
+
+func TestJudge_ofOtherKinds(t *testing.T) {
+	t.Parallel()
+	sensor := build(t, newJob("apiVersion: example.org/v1\nkind: Sensor\nmetadata: {name: x}"))[1]
+	require.True(t, orchestrator.Judge(sensor, orchestrator.Ask(sensor, orchestrator.FactsOf(sensor))).Ready, "it says nothing against it")
+	live := sensor.DeepCopy()
+	live.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "False", "message": "cold"}}}
+	h := orchestrator.Judge(sensor, orchestrator.Ask(live, orchestrator.FactsOf(sensor)))
+	require.False(t, h.Ready)
+	require.Contains(t, h.Message, "cold")
+	service := build(t, newJob("apiVersion: v1\nkind: Service\nmetadata: {name: x}"))[1]
+	require.True(t, orchestrator.Judge(service, nil).Ready, "to be there is all it can")
+}
+
+func TestScale(t *testing.T) {
+	t.Parallel()
+	const asks = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: x}
+spec: {replicas: 2, template: {spec: {containers: [{name: a, resources: {requests: {cpu: "1.5", memory: 1Gi}, limits: {cpu: 2}}}, {name: b}]}}}`
+	for name, row := range map[string]struct {
+		remediation job.Remediation
+		want        string // of the spec
+	}{
+		"up":   {job.ScaleUp, `replicas:3`},
+		"down": {job.ScaleDown, `replicas:1`},
+		"out":  {job.ScaleOut, `requests:map[cpu:2500m memory:2024Mi]`},
+		"in":   {job.ScaleIn, `requests:map[cpu:500m memory:24Mi]`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := build(t, newJob(asks))[1]
+			before := fmt.Sprint(o.Object["spec"])
+			changed, err := orchestrator.Scale(o, row.remediation)
+			require.NoError(t, err)
+			require.True(t, changed)
+			after := fmt.Sprint(o.Object["spec"])
+			require.Contains(t, after, row.want)
+			require.NotEqual(t, before, after)
+			if name == "out" {
+				require.Contains(t, after, "limits:map[cpu:2500m]", "a limit below the request would be refused")
+			}
+		})
+	}
+	for _, r := range []job.Remediation{job.ScaleUp, job.ScaleOut} {
+		for _, kind := range []string{"DaemonSet", "Pod"} {
+			if r == job.ScaleOut && kind == "DaemonSet" {
+				continue
+			}
+			changed, err := orchestrator.Scale(build(t, newJob(bearing[kind]))[1], r)
+			require.NoError(t, err)
+			require.False(t, changed, "%s of a %s", r, kind)
+		}
+	}
+}

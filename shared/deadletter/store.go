@@ -59,6 +59,25 @@ func Keep(ctx context.Context, db *store.DB, e cloudevents.Event) error {
 	})
 }
 
+// Forged notes in history that an event came which is not ours. It is not kept, since a replay would sign it, and is
+// not laid at the door of the application that it names.
+func Forged(ctx context.Context, db *store.DB, e cloudevents.Event) error {
+	l, err := read(e)
+	if err != nil {
+		return problem.Wrap(problem.Invalid, err, "the event cannot be read: %v", err)
+	}
+	data, err := json.Marshal(map[string]string{"eventId": e.ID(), "type": e.Type(), "source": e.Source()})
+	if err != nil {
+		return err
+	}
+	return db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return history.Record(ctx, tx, history.Entry{
+			Event: "event.forged", Data: data,
+			Message: fmt.Sprintf("%s refused %s, which claims to come from %s but is not signed by us", l.Consumer, short(l.Type), l.Source),
+		})
+	})
+}
+
 // List returns a page of the letters, oldest first; those that were replayed only with all.
 func List(
 	ctx context.Context,

@@ -118,10 +118,11 @@ func (e Entry) delivery(env *Env, work func(context.Context, cloudevents.Event) 
 }
 
 // accepts reports whether the event is of a declared type and, unless it is a tick (which carries nothing), signed by us.
+// A sink is given forgeries too: Brokers hand it what others refused for that, and it puts them on record.
 func (e Entry) accepts(env *Env, ev cloudevents.Event) bool {
 	for _, typ := range e.Spec.Consumes {
 		if typ == ev.Type() || typ == events.Any {
-			return events.Nudge(typ) || events.Signed(ev, env.EventKey)
+			return typ == events.Any || events.Nudge(typ) || events.Signed(ev, env.EventKey)
 		}
 	}
 	return false

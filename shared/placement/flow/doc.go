@@ -43,6 +43,9 @@
 // potentials; tree-shaped parts of the graph, up to nine tenths of the nodes, are left out (load.go); and any edit at
 // all is repaired in one pass over the tree, leaves first, which cuts what no longer fits and hangs it at the root.
 //
+// After edits of costs alone (recost.go) a solve into the last solution (write.go) writes only what they changed: it is
+// O(nodes of the network + what the edits and pivots touch) then, besides looking for arcs that can enter.
+//
 // A solve is O(nodes + arcs) besides its pivots. Their number has no polynomial bound, though in practice it is a small
 // multiple of the nodes; PivotLimit makes it finite for hostile input. Memory is about 200 bytes per node and 100 per
 // arc.

@@ -145,7 +145,10 @@ func (p *Problem) SetCost(id ArcID, cost int64) {
 
 // SetBounds sets the least and the most units the arc carries.
 func (p *Problem) SetBounds(id ArcID, lower, upper int64) {
-	if p.arc(id) && p.bounds(lower, upper) {
+	if !p.arc(id) || !p.bounds(lower, upper) {
+		return
+	}
+	if a := &p.arcs[id]; a.lower != lower || a.upper != upper {
 		p.arcs[id].lower, p.arcs[id].upper = lower, upper
 		p.reshape()
 	}

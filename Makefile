@@ -88,6 +88,10 @@ $(TOOLS)/ko: scripts/tools/ko/go.mod
 deploy: $(KO) ## build, push and apply to a cluster: KO_DOCKER_REPO=... [OVERLAY=edge|cloud|lab|PATH]
 	KO=$(KO) scripts/deploy/deploy up
 
+.PHONY: e2e-knative
+e2e-knative: ## end to end on the cluster of KUBECONFIG, after "make deploy OVERLAY=lab" or alike
+	LITTORAL_E2E_KNATIVE=1 $(GO) test -count=1 -timeout 60m -v ./test/e2e/knative
+
 .PHONY: undeploy
 undeploy: ## remove everything of it from the cluster, its database too: [OVERLAY=...]
 	scripts/deploy/deploy down

@@ -1,0 +1,371 @@
+package knative_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/deadletter"
+	"github.com/littoral-project/littoral/shared/events"
+)
+
+const fleetFile = "testdata/fleet.json"
+
+// TestEverythingIsReady: each object as its controller sees it, and who can be called from where.
+func TestEverythingIsReady(t *testing.T) {
+	w := newWorld(t)
+	for _, kind := range []string{"ksvc", "broker", "trigger", "pingsource"} {
+		out := w.kubectl("get", kind, "-o", `jsonpath={range .items[*]}{.metadata.name} {.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}`)
+		require.NotEmpty(t, out)
+		for line := range strings.Lines(out) {
+			require.Contains(t, line, " True", kind)
+		}
+	}
+	out := w.kubectl("get", "ksvc", "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.annotations.littoral\.dev/routes} {.status.url}{"\n"}{end}`)
+	for line := range strings.Lines(out) {
+		if !strings.Contains(line, " /") { // no route
+			require.Contains(t, line, ".svc.cluster.local", "only the cluster reaches a reaction")
+		}
+	}
+	a, err := w.try(auth.Viewer, http.MethodPatch, "/jobmanager/groups", "")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusMethodNotAllowed, a.status, "as on the laptop")
+	r, err := w.inside().Get(w.base + "/jobmanager/groups")
+	require.NoError(t, err)
+	require.NoError(t, r.Body.Close())
+	require.Equal(t, http.StatusUnauthorized, r.StatusCode)
+}
+
+// TestFromZeroToAvailable: no function has a pod, an application is handed in, and what it needs wakes by itself.
+func TestFromZeroToAvailable(t *testing.T) {
+	w := newWorld(t)
+	w.startFleet(t, fleetFile)
+	id := w.submit(t, "e2e-chain")
+	w.available(id)
+	require.Equal(t, "e2e-pier", w.jobs(id)[0].Targets.Cluster)
+	require.Equal(t, http.StatusOK, w.ask(auth.Operator, http.MethodPut, "/jobmanager/groups/stop/"+id, "", nil))
+	w.eventually("it has stopped", func() bool {
+		for _, j := range w.jobs(id) {
+			if j.Available() {
+				return false
+			}
+		}
+		return true
+	})
+	require.Equal(t, http.StatusOK, w.ask(auth.Operator, http.MethodPut, "/jobmanager/groups/start/"+id, "", nil))
+	w.available(id)
+}
+
+// letters returns the dead letters of an event that wait for a replay.
+func (w *world) letters(eventID string) []deadletter.Letter {
+	w.t.Helper()
+	var all, of []deadletter.Letter
+	require.Equal(w.t, http.StatusOK, w.ask(auth.Viewer, http.MethodGet, "/events/dead", "", &all))
+	for _, l := range all {
+		if l.EventID == eventID {
+			of = append(of, l)
+		}
+	}
+	return of
+}
+
+// entry is a row of history.
+type entry struct {
+	Event, Message string
+	Data           struct {
+		EventID string `json:"eventId"`
+	}
+}
+
+// TestForgedEventIsRefusedAndRecorded: whoever reaches the Broker can send an event; without the key it changes nothing,
+// is not kept for a replay, which would sign it, and is on record.
+func TestForgedEventIsRefusedAndRecorded(t *testing.T) {
+	w := newWorld(t)
+	w.startFleet(t, fleetFile)
+	id := w.submit(t, "e2e-forged")
+	w.available(id)
+	forged, err := events.New(t.Context(), "/functions/jobmanager-group-delete", events.ApplicationDisplaced, id,
+		events.Application{ID: uuid.MustParse(id), Name: "e2e-forged"})
+	require.NoError(t, err)
+	before := w.jobs(id)
+	w.publish(forged)
+	w.eventually("the forgery is on record", func() bool {
+		var all []entry
+		w.ask(auth.Viewer, http.MethodGet, "/jobmanager/history?event=event.forged", "", &all)
+		for _, e := range all {
+			if e.Event == "event.forged" && e.Data.EventID == forged.ID() {
+				return true
+			}
+		}
+		return false
+	})
+	require.Empty(t, w.letters(forged.ID()))
+	require.Equal(t, before, w.jobs(id))
+	require.Equal(t, http.StatusNotFound, w.ask(auth.Operator, http.MethodPost, "/events/"+forged.ID()+"/replay", "", nil))
+}
+
+// TestDeadLetterAndReplay: a roll-out that went wrong (the image of another function) refuses what it gets; after the
+// roll back to the revision before, the events that it let die are sent again.
+func TestDeadLetterAndReplay(t *testing.T) {
+	w := newWorld(t)
+	w.startFleet(t, fleetFile)
+	const function = "matchmaker-place"
+	image := func(name string) string {
+		return w.kubectl("get", "ksvc", name, "-o", "jsonpath={.spec.template.spec.containers[0].image}")
+	}
+	good := image(function)
+	roll := func(image string) {
+		w.kubectl("patch", "ksvc", function, "--type=json", "-p",
+			`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":"`+image+`"}]`)
+		w.kubectl("wait", "--for=condition=Ready", "ksvc/"+function, "--timeout=300s")
+	}
+	t.Cleanup(func() { roll(good) })
+	roll(image("outbox-sweep")) // it takes ticks only
+
+	id := w.submit(t, "e2e-dead")
+	var dead deadletter.Letter
+	w.eventually("its event is a dead letter", func() bool {
+		var all []deadletter.Letter
+		w.ask(auth.Viewer, http.MethodGet, "/events/dead", "", &all)
+		for _, l := range all {
+			if l.Type == events.ApplicationSubmitted && strings.Contains(string(l.Event), id) {
+				dead = l
+				return true
+			}
+		}
+		return false
+	})
+	require.Equal(t, function, dead.Consumer)
+	require.Equal(t, http.StatusForbidden, dead.Code)
+	roll(good)
+	require.Equal(t, http.StatusOK, w.ask(auth.Operator, http.MethodPost, "/events/"+dead.EventID+"/replay", "", nil))
+	w.available(id)
+}
+
+// result is how calls ended.
+type result struct {
+	mu       sync.Mutex
+	answers  map[int]int
+	failures []string
+}
+
+func (r *result) add(a answer, err error, what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answers[a.status]++
+	switch {
+	case err != nil:
+		r.failures = append(r.failures, fmt.Sprintf("%s: %v", what, err))
+	case a.status/100 == 2:
+	case a.status == http.StatusServiceUnavailable && a.header.Get("Retry-After") != "":
+	default:
+		r.failures = append(r.failures, fmt.Sprintf("%s: %d %s", what, a.status, a.body))
+	}
+}
+
+// traffic keeps submitting, reading and listing until stop is called, which returns how that went. What is answered 503
+// is repeated under the same key, as a client would.
+func (w *world) traffic(t *testing.T, name string) (stop func() *result) {
+	t.Helper()
+	w.client(auth.Operator)
+	w.client(auth.Viewer)
+	r := &result{answers: map[int]int{}}
+	quit := make(chan struct{})
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	made := map[string][]string{} // key -> ids
+	all.Go(func() {
+		for n := 0; ; n++ {
+			key := fmt.Sprintf("%s-%d-%s", name, n, uuid.NewString())
+			for {
+				a, err := w.try(auth.Operator, http.MethodPost, "/jobmanager/groups", application(fmt.Sprintf("%s-%d", name, n)),
+					"Idempotency-Key", key)
+				r.add(a, err, "POST groups")
+				if a.status/100 == 2 {
+					var g api.Application
+					if json.Unmarshal(a.body, &g) == nil {
+						mu.Lock()
+						made[key] = append(made[key], g.ID)
+						mu.Unlock()
+					}
+					break
+				}
+				if ended(quit, 200*time.Millisecond) {
+					return
+				}
+			}
+			if ended(quit, time.Second) {
+				return
+			}
+		}
+	})
+	for _, path := range []string{"/jobmanager/groups", "/jobmanager/jobs", "/matchmaker/", "/aggregator/"} {
+		all.Go(func() {
+			for !ended(quit, 300*time.Millisecond) {
+				a, err := w.try(auth.Viewer, http.MethodGet, path, "")
+				r.add(a, err, "GET "+path)
+			}
+		})
+	}
+	remove := func() {
+		for _, ids := range made {
+			for _, id := range ids {
+				w.remove(id)
+			}
+		}
+		made = nil
+	}
+	t.Cleanup(remove)
+	return func() *result {
+		close(quit)
+		all.Wait()
+		t.Logf("answers by status: %v", r.answers)
+		for key, ids := range made {
+			var g []api.Application
+			prefix, _, _ := strings.Cut(key, "-"+key[len(key)-36:])
+			w.ask(auth.Viewer, http.MethodGet, "/jobmanager/groups?limit=500", "", &g)
+			n := 0
+			for i := range g {
+				if g[i].Name == prefix {
+					n++
+				}
+			}
+			require.Equal(t, 1, n, "%s was handed in under one key, and is there once (%v)", prefix, ids)
+		}
+		for _, ids := range made {
+			w.available(ids[0])
+		}
+		return r
+	}
+}
+
+// ended waits, and reports whether quit was closed meanwhile.
+func ended(quit <-chan struct{}, wait time.Duration) bool {
+	select {
+	case <-quit:
+		return true
+	case <-time.After(wait):
+		return false
+	}
+}
+
+// during runs disturb under traffic and checks that no caller saw anything but 2xx and 503 with Retry-After.
+func (w *world) during(t *testing.T, name string, disturb func()) {
+	t.Helper()
+	w.startFleet(t, fleetFile)
+	stop := w.traffic(t, name)
+	disturb()
+	r := stop()
+	require.Empty(t, r.failures, "%v", r.answers)
+	require.Positive(t, r.answers[http.StatusCreated])
+}
+
+// TestFunctionPodsKilledInMidRequest: every few seconds all pods of functions end without notice.
+func TestFunctionPodsKilledInMidRequest(t *testing.T) {
+	w := newWorld(t)
+	w.during(t, "e2e-kill", func() {
+		for range 4 {
+			time.Sleep(5 * time.Second) // lets the traffic flow; what is asserted does not depend on it
+			w.kubectl("delete", "pods", "-l", "serving.knative.dev/service", "--grace-period=0", "--force", "--wait=false")
+		}
+	})
+}
+
+// TestBrokerPodsDeleted: the Broker's ways in and out end while events are under way; what was not accepted stays in the
+// outbox, what was not delivered is delivered again.
+func TestBrokerPodsDeleted(t *testing.T) {
+	w := newWorld(t)
+	w.during(t, "e2e-broker", func() {
+		for range 2 {
+			time.Sleep(5 * time.Second)
+			w.kubectl("-n", "knative-eventing", "delete", "pods", "-l", "app in (mt-broker-ingress, mt-broker-filter)", "--wait=false")
+			w.kubectl("-n", "knative-eventing", "delete", "pods", "-l", "eventing.knative.dev/brokerRole in (ingress, filter)", "--wait=false")
+			w.kubectl("-n", "knative-eventing", "wait", "--for=condition=Available", "deploy", "--all", "--timeout=300s")
+		}
+		time.Sleep(11 * time.Second) // OUTBOX_AGE: younger events are still being published by who made them
+		w.tick("outbox-sweep")
+	})
+}
+
+// TestPostgresRestarted: its process ends, as after a crash of the node's runtime, and comes back on the same data.
+func TestPostgresRestarted(t *testing.T) {
+	w := newWorld(t)
+	if _, err := w.tryKubectl("get", "statefulset", "postgres"); err != nil {
+		t.Skip("Postgres is not this namespace's own")
+	}
+	w.during(t, "e2e-postgres", func() {
+		restarts := w.kubectl("get", "pod", "postgres-0", "-o", "jsonpath={.status.containerStatuses[0].restartCount}")
+		w.kubectl("exec", "postgres-0", "--", "bash", "-c", "kill -QUIT 1")
+		w.eventually("Postgres is back", func() bool {
+			out, err := w.tryKubectl("get", "pod", "postgres-0", "-o",
+				"jsonpath={.status.containerStatuses[0].restartCount} {.status.containerStatuses[0].ready}")
+			return err == nil && out != restarts+" true" && strings.HasSuffix(out, " true")
+		})
+		w.tick("outbox-sweep")
+	})
+}
+
+// TestUpgradeUnderTraffic: a migration as a new version brings it, then a new revision of every function.
+func TestUpgradeUnderTraffic(t *testing.T) {
+	w := newWorld(t)
+	version := fmt.Sprint(time.Now().Unix())
+	w.during(t, "e2e-upgrade", func() {
+		w.migrateOneFurther(t)
+		w.kubectl("get", "ksvc", "-o", "name")
+		for _, name := range strings.Fields(w.kubectl("get", "ksvc", "-o", "name")) {
+			w.kubectl("patch", name, "--type=merge", "-p",
+				`{"spec":{"template":{"metadata":{"annotations":{"littoral.dev/e2e-version":"`+version+`"}}}}}`)
+		}
+		w.eventually("the new revisions serve", func() bool {
+			out := w.kubectl("get", "ksvc", "-o", `jsonpath={range .items[*]}{.status.latestCreatedRevisionName} `+
+				`{.status.traffic[0].revisionName} {.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}`)
+			for line := range strings.Lines(out) {
+				f := strings.Fields(line)
+				if len(f) != 3 || f[0] != f[1] || f[2] != "True" {
+					return false
+				}
+			}
+			return true
+		})
+	})
+}
+
+// migrateOneFurther adds a column as an additive migration of the next version does, under the functions' feet.
+func (w *world) migrateOneFurther(t *testing.T) {
+	t.Helper()
+	if _, err := w.tryKubectl("get", "statefulset", "postgres"); err != nil {
+		t.Skip("Postgres is not this namespace's own")
+	}
+	psql := func(sql string) {
+		w.kubectl("exec", "postgres-0", "--", "psql", "-h", "/tmp", "-U", "littoral", "-d", "littoral", "-v", "ON_ERROR_STOP=1", "-c", sql)
+	}
+	t.Cleanup(func() {
+		psql("alter table applications drop column if exists e2e; alter table jobs drop column if exists e2e")
+	})
+	psql("alter table applications add column e2e text; alter table jobs add column e2e bigint not null default 0")
+}
+
+// TestTheIdleSystemSleeps: with nothing to do no function has a pod, but for the moments after a tick of the clock.
+func TestTheIdleSystemSleeps(t *testing.T) {
+	w := newWorld(t)
+	w.asleep()
+	const samples, every = 60, 5 * time.Second
+	awake := 0
+	for range samples {
+		time.Sleep(every)
+		if len(w.functionPods()) > 0 {
+			awake++
+		}
+	}
+	t.Logf("in %v of idling, functions had pods in %d of %d samples", samples*every, awake, samples)
+	require.Less(t, awake, samples/2, "most of the time nothing runs")
+}

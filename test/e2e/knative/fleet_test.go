@@ -1,0 +1,152 @@
+package knative_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/golang/snappy"
+	"github.com/google/uuid"
+	"github.com/prometheus/prometheus/prompb"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/infra/runner/fleet"
+	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/auth"
+)
+
+// startFleet runs simulated clusters until the test ends: their telemetry goes to the cluster's real Prometheus, their
+// agents pull jobs at the base URL. It returns once the aggregator knows of them.
+func (w *world) startFleet(t *testing.T, taxonomy string) {
+	t.Helper()
+	plan, err := fleet.Load(taxonomy)
+	require.NoError(t, err)
+	f, err := fleet.New(fleet.Options{
+		Plan: plan, File: filepath.Join(t.TempDir(), "fleet.json"), Append: w.remoteWrite,
+		API: w.base, Client: func(string) *http.Client { return w.client(auth.Agent) },
+		Every: 5 * time.Second, Poll: 2 * time.Second, Log: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	w.eventually("the aggregator sees the fleet", func() bool {
+		w.tick("aggregator-tick")
+		a, err := w.try(auth.Viewer, http.MethodGet, "/aggregator/", "")
+		return err == nil && a.status == http.StatusOK && bytes.Contains(a.body, []byte(plan.Clusters[0].Nodes[0].Name))
+	})
+}
+
+// remoteWrite hands samples to the Prometheus that functions ask.
+func (w *world) remoteWrite(ctx context.Context, samples []prometheus.Sample) error {
+	request := &prompb.WriteRequest{}
+	for _, s := range samples {
+		series := prompb.TimeSeries{
+			Labels:  []prompb.Label{{Name: "__name__", Value: s.Name}},
+			Samples: []prompb.Sample{{Value: s.Value, Timestamp: s.At.UnixMilli()}},
+		}
+		for name, value := range s.Labels {
+			series.Labels = append(series.Labels, prompb.Label{Name: name, Value: value})
+		}
+		request.Timeseries = append(request.Timeseries, series)
+	}
+	body, err := request.Marshal()
+	if err != nil {
+		return err
+	}
+	address := w.setting("PROMETHEUS_ADDRESS") + "/api/v1/write"
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(snappy.Encode(nil, body)))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Encoding", "snappy")
+	r.Header.Set("Content-Type", "application/x-protobuf")
+	r.Header.Set("X-Prometheus-Remote-Write-Version", "0.1.0")
+	resp, err := w.inside().Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode/100 != 2 {
+		text, _ := io.ReadAll(resp.Body)
+		return fmt.Errorf("remote write: %s: %s", resp.Status, text)
+	}
+	return nil
+}
+
+// application is a descriptor of one component that any node of the fleet takes.
+func application(name string) string {
+	return fmt.Sprintf(`name: %[1]s
+components:
+  - name: web
+    type: kubernetes
+    requirements: {cpu: 100m, memory: 32Mi}
+    manifests:
+      - name: web
+        manifest:
+          apiVersion: apps/v1
+          kind: Deployment
+          metadata: {name: web}
+          spec:
+            replicas: 1
+            selector: {matchLabels: {app: web}}
+            template:
+              metadata: {labels: {app: web}}
+              spec: {containers: [{name: web, image: "example/web:1"}]}
+`, name)
+}
+
+// submit hands an application in, under a key that makes a repeat harmless, and removes it when the test ends.
+func (w *world) submit(t *testing.T, name string) string {
+	t.Helper()
+	var g api.Application
+	require.Equal(t, http.StatusCreated, w.ask(auth.Operator, http.MethodPost, "/jobmanager/groups", application(name), &g,
+		"Idempotency-Key", name+uuid.NewString()))
+	t.Cleanup(func() { w.remove(g.ID) })
+	return g.ID
+}
+
+// remove has an application stopped and forgotten, and waits until it is.
+func (w *world) remove(id string) {
+	w.t.Helper()
+	w.eventually("application "+id+" is gone", func() bool {
+		a, err := w.try(auth.Operator, http.MethodDelete, "/jobmanager/groups/"+id+"?stop=true", "")
+		return err == nil && a.status == http.StatusNotFound
+	})
+}
+
+// jobs lists the jobs of an application.
+func (w *world) jobs(id string) []api.Job {
+	w.t.Helper()
+	var jobs []api.Job
+	require.Equal(w.t, http.StatusOK, w.ask(auth.Viewer, http.MethodGet, "/jobmanager/jobs?app="+id, "", &jobs))
+	return jobs
+}
+
+// available waits until every component of the application runs.
+func (w *world) available(id string) {
+	w.t.Helper()
+	w.eventually("application "+id+" is available", func() bool {
+		jobs := w.jobs(id)
+		for i := range jobs {
+			if !jobs[i].Available() {
+				return false
+			}
+		}
+		return len(jobs) > 0
+	})
+}

@@ -177,7 +177,7 @@ func TestNamesComeFromIDs(t *testing.T) {
 	cleanup.ID, cleanup.Cleans = uuid.New(), &j.ID
 	require.Equal(t, orchestrator.NameOf(j), orchestrator.NameOf(&cleanup), "it is about the copy of the other")
 	require.Equal(t, orchestrator.ResourceID(j), orchestrator.ResourceID(&cleanup))
-	long := orchestrator.ResourceName(strings.Repeat("a", 80), j.ID)
+	long := orchestrator.ResourceName(strings.Repeat("a", 80), j.ID.String())
 	require.LessOrEqual(t, len(long), 63)
 
 	o := &unstructured.Unstructured{Object: map[string]any{}}

@@ -37,14 +37,14 @@ const (
 const Manager = "littoral"
 
 // ResourceName is what a place calls the copy of a job: its component and the end of its id, whose beginning is the time.
-func ResourceName(component string, subject uuid.UUID) string {
+func ResourceName(component, subject string) string {
 	const most = 50 // so that the whole fits a label
-	id := strings.ReplaceAll(subject.String(), "-", "")
-	return strings.TrimRight(component[:min(most, len(component))], "-.") + "-" + id[len(id)-12:]
+	id := strings.ReplaceAll(subject, "-", "")
+	return strings.TrimRight(component[:min(most, len(component))], "-.") + "-" + id[max(0, len(id)-12):]
 }
 
 // NameOf returns the ResourceName of the copy that the job is about.
-func NameOf(j *job.Job) string { return ResourceName(j.Component, Subject(j)) }
+func NameOf(j *job.Job) string { return ResourceName(j.Component, Subject(j).String()) }
 
 // resources is the name space of resource ids.
 var resources = uuid.MustParse("6f0e2f6a-3c5b-5c1e-9f43-5d0c6f6a7b11")

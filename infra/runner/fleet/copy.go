@@ -2,8 +2,9 @@ package fleet
 
 import (
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/littoral-project/littoral/shared/orchestrator"
 )
 
 // Copy is what of a job runs on a cluster, or the memory that it was removed there. Its names derive from the job id,
@@ -21,20 +22,12 @@ type Copy struct {
 	Generation  int64      `json:"generation"` // how often it was changed
 	Since       time.Time  `json:"since"`      // of this place, or of the removal
 	Changed     time.Time  `json:"changed"`
-	Told        string     `json:"told,omitempty"` // the condition that the job manager knows of
+	Told        string     `json:"told,omitempty"`   // the condition that the job manager knows of
+	Remedy      string     `json:"remedy,omitempty"` // the remediation carried out last, which a repeat does not do again
 }
 
-// Steps of the remediations that change what containers ask for (contracts/icos.md §6.3).
-const (
-	stepCPUMilli    = 1000
-	stepMemoryBytes = 1000 << 20
-)
-
-// ResourceName is what the cluster calls the copy.
-func (c *Copy) ResourceName() string {
-	id := strings.ReplaceAll(c.Job, "-", "")
-	return c.Component + "-" + id[max(0, len(id)-12):] // the end of a UUIDv7 is random, its beginning the time
-}
+// ResourceName is what the cluster calls the copy, as every orchestrator does.
+func (c *Copy) ResourceName() string { return orchestrator.ResourceName(c.Component, c.Job) }
 
 // ResourceUUID is the same for as long as the copy stays at its place under one decision.
 func (c *Copy) ResourceUUID(cluster string) string {
@@ -66,14 +59,19 @@ func (c *clusterState) apply(j *Job, now time.Time) {
 	if !fresh {
 		next.Generation, next.Since = have.Generation+1, have.Since
 	}
+	again := false
 	if j.Type == typeUpdate && have != nil && !have.Removed {
 		next.Workloads = have.Workloads
+		again = !fresh && j.remedy() != "" && j.remedy() == have.Remedy
 	}
 	if next.Workloads == nil || !scales(j.SubType) {
 		next.Workloads = workloads(next.Component, j.contents(), j.Instruction.Requirements)
 	}
 	if j.Type == typeUpdate {
-		next.Workloads = scaled(next.Workloads, j.SubType)
+		next.Remedy = j.remedy()
+		if !again {
+			next.Workloads = scaled(next.Workloads, j.SubType)
+		}
 	}
 	c.Copies[j.ID] = next
 }
@@ -105,10 +103,8 @@ func scaled(all []Workload, remediation enum) []Workload {
 		w := &out[i]
 		w.Containers = slices.Clone(w.Containers)
 		switch remediation {
-		case scaleUp:
-			w.Replicas = min(maxReplicas, w.Replicas+1)
-		case scaleDown:
-			w.Replicas = max(min(w.Replicas, 1), w.Replicas-1)
+		case scaleUp, scaleDown:
+			w.Replicas = int(orchestrator.ScaledReplicas(int64(w.Replicas), remediation == scaleUp))
 		case scaleOut, scaleIn:
 			if len(w.Containers) > 0 {
 				w.Containers[0].resize(remediation == scaleOut)
@@ -119,15 +115,6 @@ func scaled(all []Workload, remediation enum) []Workload {
 }
 
 func (c *Container) resize(grow bool) {
-	if grow {
-		c.CPUMilli += stepCPUMilli
-		c.MemoryBytes += stepMemoryBytes
-		return
-	}
-	if c.CPUMilli > stepCPUMilli { // what asks for less than a step keeps what it has
-		c.CPUMilli -= stepCPUMilli
-	}
-	if c.MemoryBytes > stepMemoryBytes {
-		c.MemoryBytes -= stepMemoryBytes
-	}
+	c.CPUMilli = orchestrator.ScaledRequest(c.CPUMilli, orchestrator.StepCPUMilli, grow)
+	c.MemoryBytes = orchestrator.ScaledRequest(c.MemoryBytes, orchestrator.StepMemoryBytes, grow)
 }

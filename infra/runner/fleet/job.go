@@ -95,6 +95,15 @@ func (j *Job) subject() string {
 	return j.ID
 }
 
+// remedy names the remediation that the job is about; "" where the job manager does not name them.
+func (j *Job) remedy() string {
+	if len(j.Resource.Remediations) == 0 {
+		return ""
+	}
+	id, _ := j.Resource.Remediations[len(j.Resource.Remediations)-1]["id"].(string)
+	return id
+}
+
 // contents returns the manifests, in whichever form they came.
 func (j *Job) contents() []Content {
 	if len(j.Instruction.Contents) > 0 {

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"github.com/littoral-project/littoral/shared/orchestrator"
 )
 
 // Workload is something in a job's manifests that has pods.
@@ -25,9 +27,9 @@ type Container struct {
 }
 
 const (
-	maxReplicas   = 200 // of one workload: each pod has series of its own
-	maxContainers = 20  // of one pod
-	maxWorkloads  = 100 // of one job
+	maxReplicas   = orchestrator.MaxReplicas // of one workload: each pod has series of its own
+	maxContainers = 20                       // of one pod
+	maxWorkloads  = 100                      // of one job
 	maxQuantity   = 1 << 50
 )
 

@@ -103,7 +103,7 @@ func (c *Copy) start(on *Cluster, n *Node, left *room) (started []pod, want int)
 			seed := stableHex("pod", on.Name, n.Name, c.Job, formatNumber(c.Epoch), w.Name, formatNumber(i))
 			p := pod{
 				copy: c, containers: w.Containers, uid: stableUUID(seed),
-				name: fmt.Sprintf("%s-%s-%s", w.Name, c.ResourceName()[len(c.Component)+1:], seed[:5]),
+				name: fmt.Sprintf("%s-%s-%s", w.Name, c.ResourceName()[strings.LastIndexByte(c.ResourceName(), '-')+1:], seed[:5]),
 				ip:   fmt.Sprintf("10.244.%d.%d", seed[6], seed[7]),
 			}
 			if n.docker() {

@@ -103,7 +103,7 @@ func (i *Issuer) Token(_ context.Context, clientID string) (string, time.Time, e
 		known := slices.Sorted(maps.Keys(i.clients))
 		return "", time.Time{}, fmt.Errorf("issuer: no client %q; there are %v", clientID, known)
 	}
-	return i.sign(c)
+	return i.sign(c, nil)
 }
 
 // Credentials returns what the client asks for tokens with; its Client method yields an http.Client that fetches,

@@ -77,6 +77,21 @@ func TestTokensOfEveryClientVerify(t *testing.T) {
 	}
 }
 
+func TestATokenForAnotherServiceIsOfNoUseHere(t *testing.T) {
+	t.Parallel()
+	i, at := serve(t, t.TempDir(), nil)
+	config := i.Credentials("operator")
+	config.EndpointParams = url.Values{"audience": {"elsewhere"}}
+	token, err := config.Token(t.Context())
+	require.NoError(t, err)
+
+	_, err = verifier(at).Verify(t.Context(), token.AccessToken)
+	require.ErrorContains(t, err, "another audience")
+	there := auth.NewVerifier(auth.Config{Issuer: at, Audience: "elsewhere"}, http.DefaultClient)
+	_, err = there.Verify(t.Context(), token.AccessToken)
+	require.NoError(t, err)
+}
+
 func TestTokensAreRefused(t *testing.T) {
 	t.Parallel()
 	i, at := serve(t, t.TempDir(), nil)

@@ -83,11 +83,13 @@ func (s *server) VerifyClient(_ context.Context, r *op.Request[op.ClientCredenti
 	return machine{client: c}, nil
 }
 
+// ClientCredentialsExchange takes the parameter audience as Auth0 and ZITADEL do: a token for another service is then of
+// no use at Littoral's own API.
 func (s *server) ClientCredentialsExchange(
 	_ context.Context, r *op.ClientRequest[oidc.ClientCredentialsRequest],
 ) (*op.Response, error) {
 	c := s.issuer.clients[r.Client.GetID()]
-	token, expires, err := s.issuer.sign(c)
+	token, expires, err := s.issuer.sign(c, r.Form["audience"])
 	if err != nil {
 		return nil, err
 	}

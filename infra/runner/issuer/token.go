@@ -9,8 +9,12 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/oidc"
 )
 
-// sign makes an access token for c in the form of RFC 9068, with the two claims that Littoral reads.
-func (i *Issuer) sign(c Client) (string, time.Time, error) {
+// sign makes an access token for c in the form of RFC 9068, with the two claims that Littoral reads. Without audiences it
+// is for Littoral.
+func (i *Issuer) sign(c Client, audiences []string) (string, time.Time, error) {
+	if len(audiences) == 0 {
+		audiences = []string{i.options.Audience}
+	}
 	now := i.options.Now()
 	expires := now.Add(Lifetime)
 	private := map[string]any{"roles": c.Roles}
@@ -21,7 +25,7 @@ func (i *Issuer) sign(c Client) (string, time.Time, error) {
 		TokenClaims: oidc.TokenClaims{
 			Issuer:     i.options.URL,
 			Subject:    c.ID,
-			Audience:   oidc.Audience{i.options.Audience},
+			Audience:   audiences,
 			ClientID:   c.ID,
 			IssuedAt:   oidc.FromTime(now),
 			NotBefore:  oidc.FromTime(now),

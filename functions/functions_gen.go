@@ -11,6 +11,7 @@ import (
 	deploymentmanagerdeployocm "github.com/littoral-project/littoral/functions/deploymentmanager/deploy-ocm"
 	deploymentmanagersynckubernetes "github.com/littoral-project/littoral/functions/deploymentmanager/sync-kubernetes"
 	deploymentmanagersyncocm "github.com/littoral-project/littoral/functions/deploymentmanager/sync-ocm"
+	jobmanagerarchive "github.com/littoral-project/littoral/functions/jobmanager/archive"
 	jobmanagerdisplace "github.com/littoral-project/littoral/functions/jobmanager/displace"
 	jobmanagergroupcreate "github.com/littoral-project/littoral/functions/jobmanager/group-create"
 	jobmanagergroupdelete "github.com/littoral-project/littoral/functions/jobmanager/group-delete"
@@ -19,6 +20,7 @@ import (
 	jobmanagergroupstart "github.com/littoral-project/littoral/functions/jobmanager/group-start"
 	jobmanagergroupstop "github.com/littoral-project/littoral/functions/jobmanager/group-stop"
 	jobmanagergroupupdate "github.com/littoral-project/littoral/functions/jobmanager/group-update"
+	jobmanagerhistoryarchived "github.com/littoral-project/littoral/functions/jobmanager/history-archived"
 	jobmanagerhistorylist "github.com/littoral-project/littoral/functions/jobmanager/history-list"
 	jobmanagerhome "github.com/littoral-project/littoral/functions/jobmanager/home"
 	jobmanagerincompliancecreate "github.com/littoral-project/littoral/functions/jobmanager/incompliance-create"
@@ -81,6 +83,7 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-deploy-ocm":        function.NewEntry("deploymentmanager-deploy-ocm", deploymentmanagerdeployocm.Spec, deploymentmanagerdeployocm.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-sync-kubernetes":   function.NewEntry("deploymentmanager-sync-kubernetes", deploymentmanagersynckubernetes.Spec, deploymentmanagersynckubernetes.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-sync-ocm":          function.NewEntry("deploymentmanager-sync-ocm", deploymentmanagersyncocm.Spec, deploymentmanagersyncocm.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-archive":                  function.NewEntry("jobmanager-archive", jobmanagerarchive.Spec, jobmanagerarchive.New),
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-displace":                 function.NewEntry("jobmanager-displace", jobmanagerdisplace.Spec, jobmanagerdisplace.New),
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-group-create":             function.NewEntry("jobmanager-group-create", jobmanagergroupcreate.Spec, jobmanagergroupcreate.New),
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-group-delete":             function.NewEntry("jobmanager-group-delete", jobmanagergroupdelete.Spec, jobmanagergroupdelete.New),
@@ -89,6 +92,7 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-group-start":              function.NewEntry("jobmanager-group-start", jobmanagergroupstart.Spec, jobmanagergroupstart.New),
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-group-stop":               function.NewEntry("jobmanager-group-stop", jobmanagergroupstop.Spec, jobmanagergroupstop.New),
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-group-update":             function.NewEntry("jobmanager-group-update", jobmanagergroupupdate.Spec, jobmanagergroupupdate.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-history-archived":         function.NewEntry("jobmanager-history-archived", jobmanagerhistoryarchived.Spec, jobmanagerhistoryarchived.New),
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-history-list":             function.NewEntry("jobmanager-history-list", jobmanagerhistorylist.Spec, jobmanagerhistorylist.New),
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-home":                     function.NewEntry("jobmanager-home", jobmanagerhome.Spec, jobmanagerhome.New),
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-incompliance-create":      function.NewEntry("jobmanager-incompliance-create", jobmanagerincompliancecreate.Spec, jobmanagerincompliancecreate.New),

@@ -108,6 +108,15 @@ type HistoryQuery struct {
 // History lists what happened, oldest first; one answer is bounded by the limit, so a caller that wants all asks again
 // after the last id.
 func (c *Client) History(ctx context.Context, h HistoryQuery) ([]Entry, error) {
+	return c.history(ctx, "/jobmanager/history", h)
+}
+
+// ArchivedHistory lists what happened long ago and was moved to the archive, as History does.
+func (c *Client) ArchivedHistory(ctx context.Context, h HistoryQuery) ([]Entry, error) {
+	return c.history(ctx, "/jobmanager/history/archived", h)
+}
+
+func (c *Client) history(ctx context.Context, path string, h HistoryQuery) ([]Entry, error) {
 	q := url.Values{}
 	if h.App != "" {
 		q.Set("app", h.App)
@@ -122,7 +131,7 @@ func (c *Client) History(ctx context.Context, h HistoryQuery) ([]Entry, error) {
 		q.Set("event", strings.Join(h.Events, ","))
 	}
 	entries := []Entry{}
-	_, err := c.do(ctx, get("/jobmanager/history", q), &entries)
+	_, err := c.do(ctx, get(path, q), &entries)
 	return entries, err
 }
 

@@ -2,17 +2,19 @@ package shell
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/littoral-project/littoral/shared/api"
 )
 
 type eventsCommand struct {
-	App    string `placeholder:"ID" help:"Only of this application: id, beginning of its id, or name."`
-	Tail   int    `default:"100" help:"How many of the last to show, at most 1000."`
-	Output format `short:"o" enum:"table,wide,json,yaml" default:"table" help:"How to show it: table, wide, json or yaml."`
-	Watch  bool   `short:"w" help:"Go on showing what happens, until interrupted."`
-	Dead   bool   `help:"Show the events that a function did not take and that were given up."`
+	App      string `placeholder:"ID" help:"Only of this application: id, beginning of its id, or name."`
+	Tail     int    `default:"100" help:"How many of the last to show, at most 1000."`
+	Output   format `short:"o" enum:"table,wide,json,yaml" default:"table" help:"How to show it: table, wide, json or yaml."`
+	Watch    bool   `short:"w" help:"Go on showing what happens, until interrupted."`
+	Archived bool   `help:"Show what happened long ago and was moved to the archive, by the same choice."`
+	Dead     bool   `help:"Show the events that a function did not take and that were given up."`
 }
 
 // events shows history; names are those of applications by id.
@@ -32,15 +34,18 @@ func (c *eventsCommand) Run(s *session) error {
 	if c.Dead {
 		return c.dead(s)
 	}
-	e := &events{session: s, format: c.Output, names: map[string]string{}}
-	if c.App != "" {
-		a, err := s.application(s.ctx, c.App)
-		if err != nil {
-			return err
-		}
-		e.app, e.names[a.ID] = a.ID, a.Name
+	if c.Archived && c.Watch {
+		return usagef("nothing happens in the archive: --archived and --watch do not go together")
 	}
-	list, err := s.client.History(s.ctx, api.HistoryQuery{App: e.app, After: -1, Limit: c.Tail})
+	e := &events{session: s, format: c.Output, names: map[string]string{}}
+	if err := e.choose(c); err != nil {
+		return err
+	}
+	read := s.client.History
+	if c.Archived {
+		read = s.client.ArchivedHistory
+	}
+	list, err := read(s.ctx, api.HistoryQuery{App: e.app, After: -1, Limit: c.Tail})
 	if err != nil {
 		return err
 	}
@@ -58,6 +63,24 @@ func (c *eventsCommand) Run(s *session) error {
 		return err
 	}
 	return e.show(list)
+}
+
+// choose finds the application that is asked for. Of one that is archived itself only the whole id is known.
+func (e *events) choose(c *eventsCommand) error {
+	id := strings.ToLower(c.App)
+	switch {
+	case c.App == "":
+		return nil
+	case c.Archived && len(id) == idLength && isIDPrefix(id):
+		e.app = id
+		return nil
+	}
+	a, err := e.application(e.ctx, c.App)
+	if err != nil {
+		return err
+	}
+	e.app, e.names[a.ID] = a.ID, a.Name
+	return nil
 }
 
 // watch shows the list and then whatever comes, until the user has seen enough.

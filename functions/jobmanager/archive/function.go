@@ -1,0 +1,80 @@
+// Package archive moves history, deleted applications and snapshots of the topology into the object store once they are
+// old.
+package archive
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/archive"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/objects/open"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Consumes:    []string{events.Tick},
+	Timeout:     5 * time.Minute,
+	Concurrency: 1,
+	Memory:      "128Mi",
+}
+
+// Function is the task with its settings and stores; the archive is nil where none is set.
+type Function struct {
+	archive *archive.Archive
+	config  config
+	log     *slog.Logger
+}
+
+type config struct {
+	Objects open.Config
+
+	After             time.Duration `envconfig:"ARCHIVE_AFTER" default:"720h"`        // of history, and of what names no other
+	ApplicationsAfter time.Duration `envconfig:"ARCHIVE_APPLICATIONS_AFTER"`          // since they were deleted
+	TopologyAfter     time.Duration `envconfig:"ARCHIVE_TOPOLOGY_AFTER"`              // of snapshots
+	Snapshots         int           `envconfig:"ARCHIVE_SNAPSHOTS_KEPT" default:"250"` // at most; Postgres drops those beyond 500
+}
+
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	f := &Function{log: env.Log}
+	if err := env.Config(&f.config); err != nil {
+		return nil, err
+	}
+	store, err := open.Store(f.config.Objects, env.HTTP)
+	if store != nil {
+		f.archive = archive.New(env.DB, store)
+	}
+	return f, err
+}
+
+// Run moves batch after batch until nothing is old enough; when the time is up, the next tick goes on.
+func (f *Function) Run(ctx context.Context) error {
+	if f.archive == nil {
+		return nil
+	}
+	now := time.Now()
+	for _, kind := range archive.Kinds {
+		after := f.config.After
+		switch {
+		case kind == archive.Applications && f.config.ApplicationsAfter > 0:
+			after = f.config.ApplicationsAfter
+		case kind == archive.Topology && f.config.TopologyAfter > 0:
+			after = f.config.TopologyAfter
+		}
+		lines, n := 0, 1
+		for n > 0 {
+			var err error
+			if n, err = f.archive.Move(ctx, kind, now.Add(-after), f.config.Snapshots); err != nil {
+				return err
+			}
+			lines += n
+		}
+		if lines > 0 {
+			f.log.InfoContext(ctx, "archived", "kind", kind, "lines", lines)
+		}
+	}
+	return nil
+}

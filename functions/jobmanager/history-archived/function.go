@@ -1,0 +1,59 @@
+// Package historyarchived lists what happened long ago: what was moved from history into the object store.
+package historyarchived
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/archive"
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/objects/open"
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes:  []string{"GET /jobmanager/history/archived"},
+	Role:    auth.Viewer,
+	Timeout: time.Minute,
+	Memory:  "128Mi",
+}
+
+// Function is the operation with its archive, nil where none is set.
+type Function struct{ archive *archive.Archive }
+
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	var config open.Config
+	if err := env.Config(&config); err != nil {
+		return nil, err
+	}
+	store, err := open.Store(config, env.HTTP)
+	if store == nil || err != nil {
+		return &Function{}, err
+	}
+	return &Function{archive: archive.New(env.DB, store)}, nil
+}
+
+// Handle answers as the listing of what is not archived does, with the same parameters.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	want, err := history.Asked(r)
+	if err != nil {
+		return err
+	}
+	if f.archive == nil {
+		return problem.New(problem.NotFound, "there is no archive here (OBJECTS_URL is not set)")
+	}
+	var entries []history.Entry
+	if want.After < 0 {
+		entries, err = f.archive.Tail(r.Context(), want.Application, want.Limit, want.Events...)
+	} else {
+		entries, err = f.archive.After(r.Context(), want.Application, want.After, want.Limit, want.Events...)
+	}
+	if err != nil {
+		return err
+	}
+	return function.WriteJSON(w, http.StatusOK, entries)
+}

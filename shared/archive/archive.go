@@ -1,0 +1,216 @@
+// Package archive moves what is old out of Postgres into an object store, and reads it back.
+//
+// Each object holds a batch of lines, JSON compressed by gzip, and beside it lies an index that says what is in it. A
+// batch is deleted in Postgres by the transaction that writes its row in the table archives, and only after the object was
+// read back and compared. So each line is visible once, here or there, wherever a run is cut off: what counts is the row.
+package archive
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/objects"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Kind is what is archived.
+type Kind string
+
+// The kinds.
+const (
+	History      Kind = "history"      // entries; a line is one of history.Entry
+	Applications Kind = "applications" // deleted ones, each with its jobs and the actions of its policies as Postgres had them
+	Topology     Kind = "topology"     // snapshots but the present one
+)
+
+// Kinds lists all of them.
+var Kinds = []Kind{History, Applications, Topology}
+
+// Limits of one object.
+const (
+	maxBytes = 4 << 20 // of lines, before compression; a line may go beyond
+	maxLines = 5000
+)
+
+// Archive is Postgres with the store that old lines go to.
+type Archive struct {
+	db      *store.DB
+	objects objects.Store
+}
+
+// New returns the archive.
+func New(db *store.DB, o objects.Store) *Archive { return &Archive{db: db, objects: o} }
+
+// Index says what an object holds. It lies beside the object as JSON, so that an archive can be read without Postgres.
+type Index struct {
+	Key          string      `json:"key"`
+	Kind         Kind        `json:"kind"`
+	FirstID      string      `json:"firstId"`
+	LastID       string      `json:"lastId"`
+	Lines        int         `json:"lines"`
+	Bytes        int         `json:"bytes"`
+	SHA256       string      `json:"sha256"` // of the object as it lies there
+	From         time.Time   `json:"from"`   // of its lines
+	To           time.Time   `json:"to"`
+	Applications []uuid.UUID `json:"applications,omitempty"` // that its lines are about
+}
+
+// batch is what one object will hold.
+type batch struct {
+	kind    Kind
+	ids     []string
+	entries []int64 // ids of history
+	lines   bytes.Buffer
+	from    time.Time
+	to      time.Time
+	apps    map[uuid.UUID]bool
+}
+
+// full reports whether no more lines belong into the object.
+func (b *batch) full() bool { return len(b.ids) >= maxLines || b.lines.Len() >= maxBytes }
+
+func (b *batch) add(id string, at time.Time, line []byte, apps ...uuid.UUID) {
+	if len(b.ids) == 0 || at.Before(b.from) {
+		b.from = at
+	}
+	if len(b.ids) == 0 || at.After(b.to) {
+		b.to = at
+	}
+	b.ids = append(b.ids, id)
+	b.lines.Write(line)
+	b.lines.WriteByte('\n')
+	for _, app := range apps {
+		b.apps[app] = true
+	}
+}
+
+const (
+	// One run at a time. The number only has to differ from other locks.
+	lockArchive = `select pg_try_advisory_xact_lock(7461127)`
+
+	insertArchive = `insert into archives (key, kind, first_id, last_id, first_entry, last_entry, lines, bytes, sha256, from_at,
+	to_at, applications) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
+)
+
+// Move archives one batch of what is older than before, and returns how many lines that were: 0 when nothing is left, or
+// another run is at it. keep is how many snapshots of the topology stay at most, however young.
+func (a *Archive) Move(ctx context.Context, kind Kind, before time.Time, keep int) (lines int, err error) {
+	// The transaction is open while the object is stored, so that nobody else moves the same. To do that twice is
+	// harmless, also when the transaction is repeated: the same lines make the same object.
+	err = a.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		lines = 0
+		var alone bool
+		if err := tx.QueryRow(ctx, lockArchive).Scan(&alone); err != nil || !alone {
+			return err
+		}
+		b := &batch{kind: kind, apps: map[uuid.UUID]bool{}}
+		if err := b.read(ctx, tx, before, keep); err != nil || len(b.ids) == 0 {
+			return err
+		}
+		index, err := a.store(ctx, b)
+		if err != nil {
+			return err
+		}
+		if err := b.remove(ctx, tx); err != nil {
+			return err
+		}
+		lines = len(b.ids)
+		return index.record(ctx, tx, b)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("archive %s: %w", kind, err)
+	}
+	return lines, nil
+}
+
+// store puts the batch and its index into the object store and compares what arrived there.
+func (a *Archive) store(ctx context.Context, b *batch) (*Index, error) {
+	body, err := compress(b.lines.Bytes())
+	if err != nil {
+		return nil, err
+	}
+	sum := digest(body)
+	apps := make([]uuid.UUID, 0, len(b.apps))
+	for app := range b.apps {
+		apps = append(apps, app)
+	}
+	slices.SortFunc(apps, func(x, y uuid.UUID) int { return bytes.Compare(x[:], y[:]) })
+	index := &Index{
+		Kind: b.kind, FirstID: b.ids[0], LastID: b.ids[len(b.ids)-1], Lines: len(b.ids), Bytes: len(body), SHA256: sum,
+		From: b.from.UTC(), To: b.to.UTC(), Applications: apps,
+	}
+	// The sum keeps a run that was thought dead from writing over the object of a later one.
+	index.Key = fmt.Sprintf("%s/%s/%s-%s.jsonl.gz", b.kind, index.From.Format("2006/01/02"), index.FirstID, sum[:16])
+	if err := a.objects.Put(ctx, index.Key, body); err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(index)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.objects.Put(ctx, index.Key+".index.json", text); err != nil {
+		return nil, err
+	}
+	_, err = a.lines(ctx, index.Key, sum)
+	return index, err
+}
+
+func (i *Index) record(ctx context.Context, tx *store.Tx, b *batch) error {
+	var first, last *int64
+	if n := len(b.entries); n > 0 {
+		first, last = &b.entries[0], &b.entries[n-1]
+	}
+	_, err := tx.Exec(ctx, insertArchive, i.Key, i.Kind, i.FirstID, i.LastID, first, last, i.Lines, i.Bytes, i.SHA256, i.From,
+		i.To, i.Applications)
+	if err != nil {
+		return fmt.Errorf("store the index: %w", err)
+	}
+	return nil
+}
+
+// lines reads an object and returns its lines. The error says so when it is not what was stored.
+func (a *Archive) lines(ctx context.Context, key, sum string) ([]byte, error) {
+	body, err := a.objects.Get(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("read the archive: %w", err)
+	}
+	if digest(body) != sum {
+		return nil, fmt.Errorf("read the archive: %s is not what was stored there", key)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("read the archive: %s: %w", key, err)
+	}
+	lines, err := io.ReadAll(z)
+	if err != nil {
+		return nil, fmt.Errorf("read the archive: %s: %w", key, err)
+	}
+	return lines, nil
+}
+
+func compress(lines []byte) ([]byte, error) {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write(lines); err != nil {
+		return nil, err
+	}
+	if err := z.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+func digest(body []byte) string {
+	sum := sha256.Sum256(body)
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,78 @@
+// Package s3test runs a real S3 server for a test.
+package s3test
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/objects/s3"
+)
+
+// serverSetting names the S3 server that "make e2e-s3" builds.
+const serverSetting = "LITTORAL_S3_SERVER"
+
+const accessKey, secretKey = "littoral", "a-secret-of-the-test"
+
+// Server is an S3 server that ends with its test.
+type Server struct {
+	dir, url string
+	buckets  atomic.Int64
+}
+
+// Start runs one. Where it is not built the test is skipped, and says how to build it.
+func Start(t *testing.T) *Server {
+	t.Helper()
+	dir := t.TempDir()
+	program := os.Getenv(serverSetting)
+	if program == "" {
+		t.Skip("a real S3 server is not built: make e2e-s3")
+	}
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := l.Addr().String()
+	require.NoError(t, l.Close())
+	var log bytes.Buffer
+	server := exec.Command(program, "--access", accessKey, "--secret", secretKey, "--port", address,
+		"posix", "--sidecar", t.TempDir(), dir)
+	server.Stdout, server.Stderr = &log, &log
+	require.NoError(t, server.Start())
+	t.Cleanup(func() {
+		_ = server.Process.Signal(syscall.SIGTERM)
+		_ = server.Wait()
+		if t.Failed() {
+			t.Logf("the S3 server: %s", log.String())
+		}
+	})
+	url := "http://" + address
+	require.Eventually(t, func() bool {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+		require.NoError(t, err)
+		resp, err := http.DefaultClient.Do(r)
+		if err == nil {
+			_ = resp.Body.Close()
+		}
+		return err == nil
+	}, 30*time.Second, 20*time.Millisecond)
+	return &Server{dir: dir, url: url}
+}
+
+// Bucket makes a new bucket and returns how it is reached.
+func (s *Server) Bucket(t *testing.T) s3.Config {
+	t.Helper()
+	bucket := fmt.Sprintf("bucket-%d", s.buckets.Add(1))
+	require.NoError(t, os.Mkdir(filepath.Join(s.dir, bucket), 0o700)) // which is a bucket to this server
+	return s3.Config{
+		Bucket: bucket, Prefix: "littoral/", Endpoint: s.url, PathStyle: true, AccessKey: accessKey, SecretKey: secretKey,
+	}
+}

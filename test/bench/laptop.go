@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -44,30 +45,13 @@ func runLaptop(ctx context.Context, w *world) (_ result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// The host looks at its own Prometheus unless it is told otherwise.
-	if err := os.Unsetenv("PROMETHEUS_ADDRESS"); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.Setenv("PROMETHEUS_ADDRESS", w.metrics)) }()
-	for name, value := range map[string]string{"FLEET_DELAY": "0s", "FLEET_POLL": laptopPoll.String()} {
-		if err := os.Setenv(name, value); err != nil {
-			return nil, err
-		}
-	}
-	h, err := host.Start(ctx, host.Options{
-		Addr: "127.0.0.1:0", Home: filepath.Join(w.dir, "laptop"), Database: database, Registry: functions.Registry,
-		Files: map[string]fs.FS{"/knative": knative.Files, "/triggers": triggers.Files},
-		Log:   slog.New(slog.DiscardHandler),
+	h, c, err := w.startHost(ctx, "laptop", database, map[string]string{
+		"FLEET_DELAY": "0s", "FLEET_POLL": laptopPoll.String(),
 	})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, h.Stop(context.WithoutCancel(ctx))) }()
-	token, err := os.ReadFile(h.TokenFile("operator"))
-	if err != nil {
-		return nil, err
-	}
-	c := caller{base: h.URL(), token: strings.TrimSpace(string(token))}
+	defer func() { err = errors.Join(err, h.stop(ctx)) }()
 
 	n := times(laptopUsual)
 	var submit, total sample
@@ -98,28 +82,91 @@ func runLaptop(ctx context.Context, w *world) (_ result, err error) {
 	return laptopResult{Applications: n, Submit: submit.p50(), P50: total.p50(), P99: total.p99()}, nil
 }
 
+// laptopHost is the host of a laptop, with what was set for it.
+type laptopHost struct {
+	*host.Host
+	former map[string]string
+}
+
+// startHost starts the host with these settings, and gives the token of its operator. It looks at its own Prometheus and
+// keeps rules in its home.
+func (w *world) startHost(
+	ctx context.Context, name, database string, settings map[string]string,
+) (_ *laptopHost, _ caller, err error) {
+	h := &laptopHost{former: map[string]string{}}
+	defer func() {
+		if err != nil {
+			h.restore()
+		}
+	}()
+	settings = maps.Clone(settings)
+	for _, own := range []string{"PROMETHEUS_ADDRESS", "RULES_BACKEND", "RULES_DIR"} {
+		settings[own] = ""
+	}
+	for name, value := range settings {
+		h.former[name] = os.Getenv(name)
+		if value == "" {
+			err = os.Unsetenv(name)
+		} else {
+			err = os.Setenv(name, value)
+		}
+		if err != nil {
+			return nil, caller{}, err
+		}
+	}
+	h.Host, err = host.Start(ctx, host.Options{
+		Addr: "127.0.0.1:0", Home: filepath.Join(w.dir, name), Database: database, Registry: functions.Registry,
+		Files: map[string]fs.FS{"/knative": knative.Files, "/triggers": triggers.Files},
+		Log:   slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return nil, caller{}, err
+	}
+	token, err := os.ReadFile(h.TokenFile("admin"))
+	if err != nil {
+		return nil, caller{}, errors.Join(err, h.Stop(context.WithoutCancel(ctx)))
+	}
+	return h, caller{base: h.URL(), token: strings.TrimSpace(string(token))}, nil
+}
+
+func (h *laptopHost) stop(ctx context.Context) error {
+	h.restore()
+	return h.Stop(context.WithoutCancel(ctx))
+}
+
+func (h *laptopHost) restore() {
+	for name, value := range h.former {
+		_ = os.Setenv(name, value)
+	}
+}
+
 // caller is a person with a token.
 type caller struct{ base, token string }
 
 func (c caller) call(ctx context.Context, method, path string, body []byte) (g group, err error) {
+	return g, c.ask(ctx, method, path, body, &g)
+}
+
+// ask is call for any other answer.
+func (c caller) ask(ctx context.Context, method, path string, body []byte, into any) error {
 	r, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
 	if err != nil {
-		return g, err
+		return err
 	}
 	r.Header.Set("Authorization", "Bearer "+c.token)
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return g, err
+		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	answer, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return g, err
+		return err
 	}
 	if resp.StatusCode/100 != 2 {
-		return g, fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, bytes.TrimSpace(answer))
+		return fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, bytes.TrimSpace(answer))
 	}
-	return g, json.Unmarshal(answer, &g)
+	return json.Unmarshal(answer, into)
 }
 
 // await asks until the application has the status.

@@ -7,6 +7,10 @@
 //	go run ./test/bench poll           # an agent's poll over ever more finished jobs
 //	go run ./test/bench chain          # submit to Available, split by function
 //	go run ./test/bench laptop         # the same on the laptop host
+//	go run ./test/bench webhook        # webhook to the new target, on the laptop host
+//	go run ./test/bench stages         # from a metric that crosses its threshold to Available elsewhere
+//	go run ./test/bench policies       # rendering and judging with ten thousand policies
+//	go run ./test/bench backtest       # a day at 15 s for a hundred policies
 //	go run ./test/bench -json poll     # for a program to read
 //	go run ./test/bench -only 'policymanager-.*' cold
 //
@@ -40,7 +44,15 @@ type part struct {
 }
 
 var parts = []part{
-	{"cold", runCold}, {"jobs", runJobs}, {"poll", runPoll}, {"chain", runChain}, {"laptop", runLaptop},
+	{"cold", runCold},
+	{"jobs", runJobs},
+	{"poll", runPoll},
+	{"chain", runChain},
+	{"laptop", runLaptop},
+	{"webhook", runWebhook},
+	{"stages", runStages},
+	{"policies", runPolicies},
+	{"backtest", runBacktest},
 }
 
 var (
@@ -51,7 +63,8 @@ var (
 func main() {
 	asJSON := flag.Bool("json", false, "print JSON")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: bench [-json] [-rounds N] [-only NAMES] [cold] [jobs] [poll] [chain] [laptop]")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: bench [-json] [-rounds N] [-only NAMES] [cold] [jobs] [poll] [chain] [laptop] "+
+			"[webhook] [stages] [policies] [backtest]")
 		flag.PrintDefaults()
 	}
 	flag.Parse()

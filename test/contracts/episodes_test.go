@@ -176,3 +176,35 @@ func TestEpisode_ofAPolicyThatIsDeletedWhileItIsHeldBack(t *testing.T) {
 	require.NoError(t, w.DB.QueryRow(t.Context(), `select count(*) from policy_actions where status = 'held'`).Scan(&open))
 	require.Zero(t, open)
 }
+
+// TestEpisode_movesNothingElse: the other components stay where they run.
+func TestEpisode_movesNothingElse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g := w.submit(t, freeShop+`  - name: store
+    type: kubernetes
+    requirements: {cpu: 500m, memory: 256Mi, architecture: x86_64}
+    manifests: [{name: store, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: store}, data: {a: b}}}]
+policies:
+  - {name: load, type: custom, fromTemplate: app-host-cpu-usage-perc, remediation: redeploy, variables: {threshold: 0.8}}
+`)
+	before := map[string]job{}
+	for _, j := range w.group(t, g.ID).Jobs {
+		w.finish(t, w.hub, hubAgent, w.take(t, w.hub, hubAgent, j))
+		before[j.ID] = w.job(t, j.ID)
+	}
+	require.Len(t, before, 2)
+	p := w.policiesOf(t, g.ID)["load"]
+	w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", time.Now()))).is(t, http.StatusOK)
+	moved := 0
+	for id, j := range before {
+		now := w.job(t, id)
+		if now.Targets != j.Targets {
+			moved++
+			continue
+		}
+		require.Equal(t, j.stands(), now.stands())
+	}
+	require.Equal(t, 1, moved)
+	require.Len(t, w.told(t, g.ID, "job.displaced"), 1)
+}

@@ -323,7 +323,8 @@ func (h *Host) makeFleet(plan *fleet.Plan) (err error) {
 	}
 	h.fleet, err = fleet.New(fleet.Options{
 		Plan: plan, File: filepath.Join(h.home.dir, "fleet.json"), Append: h.prometheus.Append,
-		API: h.url, Client: h.agentClient, Delay: h.settings.FleetDelay, Poll: h.settings.FleetPoll, Log: h.log,
+		API: h.url, Client: h.agentClient, Delay: h.settings.FleetDelay, Poll: h.settings.FleetPoll,
+		Every: h.settings.FleetEvery, Log: h.log,
 	})
 	return err
 }
@@ -335,6 +336,7 @@ type settings struct {
 
 	FleetDelay time.Duration `envconfig:"FLEET_DELAY" default:"700ms"` // from taking a job to its being available
 	FleetPoll  time.Duration `envconfig:"FLEET_POLL" default:"1s"`     // between two questions of an agent for work
+	FleetEvery time.Duration `envconfig:"FLEET_EVERY" default:"2s"`    // between two rounds of telemetry
 
 	databaseURL string
 }

@@ -1,0 +1,339 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	webhookUsual  = 100
+	webhookWarmUp = 5
+	stagesUsual   = 10
+	stagesEvery   = 5 * time.Second // scrape and evaluation alike
+	// A policy that is violated again at once is what is measured, so nothing holds it back.
+	unbraked = "1ms"
+)
+
+// webhookResult is the time from an alert to the new target of the component that it is about.
+type webhookResult struct {
+	Rounds   int     `json:"rounds"`
+	Answered float64 `json:"answeredP50Ms"` // the webhook itself
+	P50      float64 `json:"p50Ms"`
+	P99      float64 `json:"p99Ms"`
+	Max      float64 `json:"maxMs"`
+}
+
+// loop is an application on the laptop host, of which one component has a policy.
+type loop struct {
+	caller
+	db     *pgx.Conn
+	app    string
+	policy string
+}
+
+// startLoop brings the application up. policy is the one line of YAML of its web component's policy.
+func (w *world) startLoop(
+	ctx context.Context, name, policy string, settings map[string]string,
+) (_ *loop, stop func() error, err error) {
+	database, _, err := w.database(ctx, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	h, c, err := w.startHost(ctx, name, database, settings)
+	if err != nil {
+		return nil, nil, err
+	}
+	l := &loop{caller: c}
+	stop = func() error {
+		if l.db != nil {
+			_ = l.db.Close(context.WithoutCancel(ctx))
+		}
+		return h.stop(ctx)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, stop())
+		}
+	}()
+	if l.db, err = pgx.Connect(ctx, database); err != nil {
+		return nil, nil, err
+	}
+	text, err := withPolicy(policy)
+	if err != nil {
+		return nil, nil, err
+	}
+	g, err := c.call(ctx, http.MethodPost, "/jobmanager/groups", text)
+	if err != nil {
+		return nil, nil, err
+	}
+	l.app = g.ID
+	if err := c.await(ctx, g.ID, "Available"); err != nil {
+		return nil, nil, err
+	}
+	err = l.until(ctx, "its rule is made", func() (bool, error) {
+		err := l.db.QueryRow(ctx, `select id::text from policies where instance = $1 and name like '%watched' and rule_file <> ''`,
+			g.ID).Scan(&l.policy)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	return l, stop, err
+}
+
+// until asks over and over until it is so.
+func (l *loop) until(ctx context.Context, what string, is func() (bool, error)) error {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
+		ok, err := is()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return fmt.Errorf("until %s: %w", what, err)
+		case ok:
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("until %s: not within two minutes", what)
+		}
+	}
+}
+
+// node is where the watched component is.
+func (l *loop) node(ctx context.Context) (node string, available bool, err error) {
+	err = l.db.QueryRow(ctx, `select node, state = 'Finished' from jobs where application_id = $1 and component = 'web'
+and cleans is null`, l.app).Scan(&node, &available)
+	return node, available, err
+}
+
+func (l *loop) settle(ctx context.Context) error {
+	return l.until(ctx, "it runs and nothing is cleaned up", func() (bool, error) {
+		var busy int
+		err := l.db.QueryRow(ctx, `select count(*) from jobs where application_id = $1 and state <> 'Finished'`, l.app).
+			Scan(&busy)
+		return busy == 0, err
+	})
+}
+
+func runWebhook(ctx context.Context, w *world) (_ result, err error) {
+	l, stop, err := w.startLoop(ctx, "webhook",
+		"{name: watched, type: custom, fromTemplate: app-host-cpu-usage-perc, remediation: redeploy, variables: {threshold: 1}}",
+		map[string]string{
+			"FLEET_DELAY": "0s", "FLEET_POLL": laptopPoll.String(), "POLICY_COOLDOWN": unbraked, "POLICY_MOVES_PER_HOUR": "0",
+		})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	n := times(webhookUsual)
+	var answered, total sample
+	for i := range n + webhookWarmUp {
+		from, _, err := l.node(ctx)
+		if err != nil {
+			return nil, err
+		}
+		start := time.Now()
+		labels := map[string]string{
+			"icos_app_name": "hello", "icos_app_instance": l.app, "icos_app_component": "web", "k8s_node_name": from,
+		}
+		tell := func(status string) error {
+			body, err := json.Marshal(message([]map[string]any{alertOf(l.policy, status, start, labels)}))
+			if err != nil {
+				return err
+			}
+			return l.ask(ctx, http.MethodPost, webhookPath, body, &struct{}{})
+		}
+		begin := time.Now()
+		if err := tell("firing"); err != nil {
+			return nil, err
+		}
+		took := time.Since(begin)
+		err = l.until(ctx, "it has another target", func() (bool, error) {
+			node, _, err := l.node(ctx)
+			return node != "" && node != from, err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if i >= webhookWarmUp {
+			answered.add(took)
+			total.add(time.Since(begin))
+		}
+		if err := tell("resolved"); err != nil {
+			return nil, err
+		}
+		if err := l.settle(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return webhookResult{
+		Rounds: n, Answered: answered.p50(), P50: total.p50(), P99: total.p99(), Max: total.quantile(1),
+	}, nil
+}
+
+func (r webhookResult) print(w io.Writer) {
+	table(w, [][]string{
+		{"", "p50 ms", "p99 ms", "max ms"},
+		{"webhook answered", say(r.Answered), "", ""},
+		{"webhook to the new target", say(r.P50), say(r.P99), say(r.Max)},
+	})
+	_, _ = fmt.Fprintf(w, "\n%d moves of a component of %s on the laptop host with its Broker on disk, warm; the new target is\n"+
+		"seen in Postgres, which is asked every millisecond. Goal: p99 <= 250 ms without the fleet's delays.\n", r.Rounds,
+		chainFile)
+}
+
+// stagesResult is what each stage of a reaction takes, in milliseconds, in the order in which they follow each other.
+type stagesResult struct {
+	Rounds int        `json:"rounds"`
+	Scrape float64    `json:"scrapeSeconds"`
+	Stages []spanRow  `json:"stages"`
+	Total  [2]float64 `json:"totalP50AndMaxMs"`
+}
+
+type spanRow struct {
+	Stage string  `json:"stage"`
+	P50   float64 `json:"p50Ms"`
+	Max   float64 `json:"maxMs"`
+}
+
+// marks are the instants between the stages.
+var marks = []string{
+	"the node's score drops -> sampled", "sampled -> the rule's alert starts", "alert -> webhook received",
+	"received -> judged", "judged -> acted, new target written", "target -> taken by the agent",
+	"taken -> Available there",
+}
+
+func runStages(ctx context.Context, w *world) (_ result, err error) {
+	l, stop, err := w.startLoop(ctx, "stages",
+		"{name: watched, type: security, level: medium, properties: {interval: 5s}}", map[string]string{
+			"FLEET_EVERY": stagesEvery.String(), "POLICY_COOLDOWN": unbraked, "POLICY_MOVES_PER_HOUR": "0",
+		})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	n := times(stagesUsual)
+	spans := make([]sample, len(marks))
+	var total sample
+	for range n {
+		instants, err := l.react(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for i := range marks {
+			spans[i].add(instants[i+1].Sub(instants[i]))
+		}
+		total.add(instants[len(marks)].Sub(instants[0]))
+	}
+	r := stagesResult{Rounds: n, Scrape: stagesEvery.Seconds(), Total: [2]float64{total.p50(), total.quantile(1)}}
+	for i, name := range marks {
+		r.Stages = append(r.Stages, spanRow{name, spans[i].p50(), spans[i].quantile(1)})
+	}
+	return r, nil
+}
+
+// react violates the policy at some instant between two scrapes, and returns the instants of all marks.
+func (l *loop) react(ctx context.Context) ([]time.Time, error) {
+	time.Sleep(time.Duration(rand.Int64N(int64(stagesEvery)))) //nolint:gosec // no secret
+	node, _, err := l.node(ctx)
+	if err != nil {
+		return nil, err
+	}
+	begin := time.Now()
+	if err := l.score(ctx, node, "5"); err != nil {
+		return nil, err
+	}
+	var sampled time.Time
+	err = l.until(ctx, "the score is sampled", func() (bool, error) {
+		sampled, err = l.sampled(ctx, node)
+		return !sampled.IsZero(), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	at := make([]time.Time, 6) // started, received, judged, acted, promoted, finished
+	err = l.until(ctx, "it is Available elsewhere", func() (bool, error) {
+		err := l.db.QueryRow(ctx, `select a.started_at, a.received_at, a.judged_at, a.acted_at, p.at, f.at
+from policy_actions a
+join jobs j on j.application_id = $1 and j.component = 'web' and j.cleans is null
+join lateral (select min(at) at from history where job_id = j.id and event = 'job.promoted' and at > a.acted_at) p
+  on p.at is not null
+join lateral (select min(at) at from history where job_id = j.id and event = 'job.finished' and at > p.at) f
+  on f.at is not null
+where a.policy_id = $2 and a.status = 'done' and a.acted_at > $3 order by a.acted_at limit 1`, l.app, l.policy, begin).
+			Scan(&at[0], &at[1], &at[2], &at[3], &at[4], &at[5])
+		if errors.Is(err, pgx.ErrNoRows) {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if now, available, err := l.node(ctx); err != nil || now == node || !available {
+		return nil, errors.Join(err, fmt.Errorf("it is at %s, available %t, after it left %s", now, available, node))
+	}
+	// The next round begins when all is well.
+	if err := l.score(ctx, node, "90"); err != nil {
+		return nil, err
+	}
+	err = l.until(ctx, "the policy is kept again", func() (bool, error) {
+		var kept bool
+		err := l.db.QueryRow(ctx, `select phase = 'enforced' from policies where id = $1`, l.policy).Scan(&kept)
+		return kept, err
+	})
+	if err == nil {
+		err = l.settle(ctx)
+	}
+	return append([]time.Time{begin, sampled}, at...), err
+}
+
+func (l *loop) score(ctx context.Context, node, value string) error {
+	body, err := json.Marshal(map[string]any{"node": node, "set": map[string]string{"sca": value}})
+	if err != nil {
+		return err
+	}
+	return l.ask(ctx, http.MethodPost, "/fleet/set", body, &struct{}{})
+}
+
+// sampled returns when the low score was first sampled; zero while it was not.
+func (l *loop) sampled(ctx context.Context, node string) (time.Time, error) {
+	query := fmt.Sprintf("timestamp(SCA_score{agent_hostname=%q} < 50)", node)
+	var answer struct {
+		Data struct {
+			Result []struct{ Value []any }
+		}
+	}
+	path := "/prometheus/api/v1/query?" + url.Values{"query": {query}}.Encode()
+	if err := l.ask(ctx, http.MethodGet, path, nil, &answer); err != nil || len(answer.Data.Result) == 0 {
+		return time.Time{}, err
+	}
+	value := answer.Data.Result[0].Value
+	if len(value) != 2 {
+		return time.Time{}, errors.New("a sample without a value")
+	}
+	var seconds float64
+	_, err := fmt.Sscan(strings.Trim(fmt.Sprint(value[1]), `"`), &seconds)
+	return time.UnixMilli(int64(seconds * 1000)), err
+}
+
+func (r stagesResult) print(w io.Writer) {
+	rows := [][]string{{"stage", "p50 ms", "max ms"}}
+	for _, s := range r.Stages {
+		rows = append(rows, []string{s.Stage, say(s.P50), say(s.Max)})
+	}
+	rows = append(rows, []string{"all", say(r.Total[0]), say(r.Total[1])})
+	table(w, rows)
+	_, _ = fmt.Fprintf(w, "\n%d rounds on the laptop host: scrape and evaluation every %.0f s by the embedded Prometheus engine, its\n"+
+		"agents poll every second and take 0.7 s to deploy. The score drops at a random instant between two scrapes.\n",
+		r.Rounds, r.Scrape)
+}

@@ -34,6 +34,7 @@ type Spec struct {
 	Concurrency int64         // calls one instance takes at once; 0 = DefaultConcurrency
 	Memory      string        // limit as a Kubernetes quantity; "" = DefaultMemory
 	MaxBody     int64         // bytes of a request body; 0 = DefaultMaxBody
+	Storeless   bool          // its operation never asks the store: none is dialled while the caller is identified
 }
 
 // Defaults of a Spec.

@@ -45,6 +45,7 @@ type DB struct {
 	*pgxpool.Pool
 	publisher events.Publisher
 	eventKey  string
+	expected  expected
 }
 
 // Open returns a DB that has not dialled yet. The tracer, nil in production, sees every statement.

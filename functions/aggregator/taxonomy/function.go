@@ -14,9 +14,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"GET /aggregator/{$}", "GET /aggregator"},
-	Role:   auth.Viewer,
-	Memory: "128Mi", // the answers of all queries are in memory at once
+	Routes:    []string{"GET /aggregator/{$}", "GET /aggregator"},
+	Role:      auth.Viewer,
+	Storeless: true,
+	Memory:    "128Mi", // the answers of all queries are in memory at once
 }
 
 // Function answers the taxonomy.

@@ -17,7 +17,8 @@ var Spec = function.Spec{
 		"GET /polman/registry/api/v1/templates/{$}",
 		"GET /registry/api/v1/templates/{$}",
 	},
-	Role: auth.Viewer,
+	Role:      auth.Viewer,
+	Storeless: true,
 }
 
 // Function is the operation; it asks nobody.

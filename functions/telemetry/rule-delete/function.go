@@ -12,8 +12,9 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"DELETE /rules/{file}", "DELETE /api/v1/rules/{file}"},
-	Role:   auth.Operator,
+	Routes:    []string{"DELETE /rules/{file}", "DELETE /api/v1/rules/{file}"},
+	Role:      auth.Operator,
+	Storeless: true,
 }
 
 // Function is the operation with its store.

@@ -12,8 +12,9 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"GET /rules", "GET /rules/{$}", "GET /api/v1/rules", "GET /api/v1/rules/{$}"},
-	Role:   auth.Viewer,
+	Routes:    []string{"GET /rules", "GET /rules/{$}", "GET /api/v1/rules", "GET /api/v1/rules/{$}"},
+	Role:      auth.Viewer,
+	Storeless: true,
 }
 
 // Function is the operation with its store.

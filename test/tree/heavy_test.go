@@ -20,6 +20,19 @@ var heavier = []struct {
 	modules   []string
 }{
 	{
+		"the archive may lie in a bucket",
+		[]string{"jobmanager-archive", "jobmanager-history-archived"},
+		[]string{
+			"github.com/aws/aws-sdk-go-v2", "github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream",
+			"github.com/aws/aws-sdk-go-v2/internal/configsources", "github.com/aws/aws-sdk-go-v2/internal/endpoints/v2",
+			"github.com/aws/aws-sdk-go-v2/internal/v4a", "github.com/aws/aws-sdk-go-v2/service/internal/accept-encoding",
+			"github.com/aws/aws-sdk-go-v2/service/internal/checksum",
+			"github.com/aws/aws-sdk-go-v2/service/internal/presigned-url",
+			"github.com/aws/aws-sdk-go-v2/service/internal/s3shared", "github.com/aws/aws-sdk-go-v2/service/s3",
+			"github.com/aws/smithy-go",
+		},
+	},
+	{
 		"the webhook's body is of Alertmanager's own types",
 		[]string{"policymanager-alertmanager"},
 		[]string{

@@ -1,0 +1,321 @@
+package knative_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/infra/runner/fleet"
+	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/auth"
+)
+
+// What names the two clusters under a hub of Open Cluster Management: cluster1, which is the hub itself and has a node
+// lab, and edge1 with the nodes edge1-a and edge1-b.
+const (
+	envEdge       = "LITTORAL_E2E_EDGE"            // a program: cut edge1, heal edge1, node-down NODE, node-up NODE
+	envEdgeConfig = "LITTORAL_E2E_EDGE_KUBECONFIG" // of edge1
+	envImage      = "LITTORAL_E2E_IMAGE"           // of a server that both can pull; none: built with ko
+)
+
+// continuum is the two clusters, and an application that runs in them. Their agents, and cluster1's pods, are real; what
+// telemetry says of their nodes is written here, as leaf exporters would.
+type continuum struct {
+	*world
+
+	fleet     *fleet.Fleet
+	id        string
+	namespace string
+	image     string
+}
+
+func newContinuum(t *testing.T) *continuum {
+	w := newWorld(t)
+	for _, name := range []string{envEdge, envEdgeConfig} {
+		if os.Getenv(name) == "" {
+			t.Skipf("%s is not set: needs a hub of Open Cluster Management with a second cluster", name)
+		}
+	}
+	if w.setting("OCM_HUB") == "" {
+		t.Skip("OCM_HUB is not set in the ConfigMap littoral")
+	}
+	c := &continuum{world: w, image: os.Getenv(envImage)}
+	if c.image == "" {
+		out, err := exec.Command("ko", "build", "--base-import-paths", "../../bench/hello").Output()
+		require.NoError(t, err, "ko build: %s", out)
+		c.image = strings.TrimSpace(string(out))
+	}
+	plan, err := fleet.Load("testdata/ocm.json")
+	require.NoError(t, err)
+	c.fleet, err = fleet.New(fleet.Options{
+		Plan: plan, File: filepath.Join(t.TempDir(), "fleet.json"), Append: w.remoteWrite,
+		Every: 5 * time.Second, Log: slog.New(slog.DiscardHandler), // no API: no agents of its own
+	})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = c.fleet.Run(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-ended
+	})
+	w.eventually("the aggregator sees the clusters", func() bool {
+		w.tick("aggregator-tick")
+		a, err := w.try(auth.Viewer, http.MethodGet, "/aggregator/", "")
+		return err == nil && a.status == http.StatusOK && bytes.Contains(a.body, []byte("edge1-b"))
+	})
+	return c
+}
+
+// descriptor is an application of one server.
+func (c *continuum) descriptor(note string) string {
+	return fmt.Sprintf(`name: e2e-ocm
+components:
+  - name: web
+    type: kubernetes
+    requirements: {cpu: 50m, memory: 32Mi}
+    policies: [{redeployOnLostTelemetry: {timeout: 30s}}]
+    manifests:
+      - name: web
+        manifest:
+          apiVersion: apps/v1
+          kind: Deployment
+          metadata: {name: web}
+          spec:
+            replicas: 1
+            selector: {matchLabels: {app: web}}
+            template:
+              metadata: {labels: {app: web}, annotations: {note: %s}}
+              spec:
+                terminationGracePeriodSeconds: 1
+                containers: [{name: web, image: "%s", resources: {requests: {cpu: 5m, memory: 16Mi}}}]
+`, note, c.image)
+}
+
+// seen has the functions look at telemetry now.
+func (c *continuum) seen() {
+	c.t.Helper()
+	require.NoError(c.t, c.fleet.Emit(c.t.Context()))
+	c.tick("aggregator-tick")
+	c.tick("jobmanager-displace")
+}
+
+// only leaves only one cluster's nodes free for new work.
+func (c *continuum) only(cluster string) {
+	c.t.Helper()
+	for _, node := range []string{"cluster1/lab", "edge1/edge1-a", "edge1/edge1-b"} {
+		set := c.fleet.Drain
+		if strings.HasPrefix(node, cluster) {
+			set = c.fleet.Restore
+		}
+		require.NoError(c.t, set(node))
+	}
+	c.seen()
+}
+
+func (c *continuum) group() api.Application {
+	c.t.Helper()
+	var g api.Application
+	require.Equal(c.t, http.StatusOK, c.ask(auth.Viewer, http.MethodGet, "/jobmanager/groups/"+c.id, "", &g))
+	return g
+}
+
+// component returns the only one there is.
+func (c *continuum) component() api.Job {
+	c.t.Helper()
+	g := c.group()
+	return g.Components()[0]
+}
+
+// runsAt waits until the application is available in the cluster, and nowhere else by the books at any time.
+func (c *continuum) runsAt(cluster string) api.Job {
+	c.t.Helper()
+	var j api.Job
+	c.eventually("it is available in "+cluster, func() bool {
+		g, available := c.group(), 0
+		for i := range g.Jobs {
+			for _, condition := range g.Jobs[i].Resource.Conditions {
+				if condition.Type == "Available" && condition.Status == "True" {
+					available++
+				}
+			}
+		}
+		require.LessOrEqual(c.t, available, 1, "two copies are available in the books")
+		j = g.Components()[0]
+		return g.Status == api.StatusAvailable && j.Targets.Cluster == cluster
+	})
+	return j
+}
+
+// in asks a cluster's own API.
+func (c *continuum) in(cluster string, args ...string) (string, error) {
+	if cluster == "edge1" {
+		args = append([]string{"--kubeconfig", os.Getenv(envEdgeConfig)}, args...)
+	}
+	out, err := exec.Command("kubectl", append(args, "-n", c.namespace)...).CombinedOutput()
+	return strings.TrimSpace(string(out)), err
+}
+
+// replicas returns how many pods of the server are available in the cluster, "" when it is not there.
+func (c *continuum) replicas(cluster string) string {
+	out, err := c.in(cluster, "get", "deployment", "web", "-o", "jsonpath={.status.availableReplicas}")
+	if err != nil {
+		return ""
+	}
+	return out
+}
+
+func (c *continuum) gone(cluster string) {
+	c.t.Helper()
+	c.eventually("nothing is left in "+cluster, func() bool {
+		out, err := c.in(cluster, "get", "deployment,pods", "--ignore-not-found", "-o", "name")
+		return err == nil && out == ""
+	})
+}
+
+func (c *continuum) edge(args ...string) {
+	c.t.Helper()
+	out, err := exec.Command(os.Getenv(envEdge), args...).CombinedOutput() //nolint:gosec // the tester's own
+	require.NoError(c.t, err, "%s", out)
+}
+
+// violate reports a violated policy whose remediation is asked for.
+func (c *continuum) violate(remediation string) {
+	c.t.Helper()
+	body := fmt.Sprintf(`{"id": %q, "policyName": "e2e", "remediation": %q, "subject": {"appInstance": %q, "appComponent": "web"}}`,
+		uuid.NewString(), remediation, c.id)
+	require.Equal(c.t, http.StatusOK, c.ask(auth.Operator, http.MethodPost, "/jobmanager/policies/incompliance", body, nil))
+}
+
+// TestOpenClusterManagement is the life of an application under two real agents: it is run, scaled, changed, stopped,
+// started and moved there and back; its cluster is cut off, a node of it is lost; and it is deleted.
+func TestOpenClusterManagement(t *testing.T) {
+	c := newContinuum(t)
+	step := func(name string, do func(t *testing.T)) {
+		if !t.Failed() {
+			start := time.Now()
+			t.Run(name, func(t *testing.T) {
+				c.world.t = t
+				do(t)
+			})
+			t.Logf("%s: %s", name, time.Since(start).Round(time.Second))
+			c.world.t = t
+		}
+	}
+	t.Cleanup(func() {
+		c.world.t = t
+		c.edge("heal", "edge1")
+		c.edge("node-up", "edge1-a")
+		if c.id != "" {
+			c.remove(c.id)
+		}
+	})
+	step("it runs in real pods", func(t *testing.T) {
+		c.only("cluster1")
+		var g api.Application
+		require.Equal(t, http.StatusCreated, c.ask(auth.Operator, http.MethodPost, "/jobmanager/groups", c.descriptor("one"), &g,
+			"Idempotency-Key", uuid.NewString()))
+		c.id, c.namespace = g.ID, g.Namespace
+		c.runsAt("cluster1")
+		require.Equal(t, "1", c.replicas("cluster1"))
+		out, err := c.in("cluster1", "get", "pods", "-l", "app.icos.eu/instance="+c.id, "-o",
+			"jsonpath={.items[0].spec.nodeName} {.items[0].status.phase}")
+		require.NoError(t, err, out)
+		require.Equal(t, "lab Running", out)
+	})
+	step("it is scaled", func(*testing.T) {
+		c.violate("scale-up")
+		c.eventually("two run", func() bool { return c.replicas("cluster1") == "2" })
+		c.runsAt("cluster1")
+	})
+	step("it is changed", func(t *testing.T) {
+		require.Equal(t, http.StatusOK, c.ask(auth.Operator, http.MethodPut, "/jobmanager/groups/"+c.id, c.descriptor("two"), nil))
+		c.eventually("the change is there", func() bool {
+			out, err := c.in("cluster1", "get", "deployment", "web", "-o", "jsonpath={.spec.template.metadata.annotations.note}")
+			return err == nil && out == "two"
+		})
+		c.runsAt("cluster1")
+	})
+	step("it is stopped and started", func(t *testing.T) {
+		require.Equal(t, http.StatusOK, c.ask(auth.Operator, http.MethodPut, "/jobmanager/groups/stop/"+c.id, "", nil))
+		c.gone("cluster1")
+		c.eventually("it has stopped", func() bool { return c.group().Status == api.StatusStopped })
+		require.Equal(t, http.StatusOK, c.ask(auth.Operator, http.MethodPut, "/jobmanager/groups/start/"+c.id, "", nil))
+		c.runsAt("cluster1")
+	})
+	step("it is moved to edge1", func(*testing.T) {
+		require.NoError(c.t, c.fleet.Restore("edge1/edge1-a"))
+		c.seen()
+		c.violate("reallocate")
+		c.runsAt("edge1")
+		c.gone("cluster1")
+	})
+	step("and back", func(*testing.T) {
+		c.only("cluster1")
+		c.runsAt("cluster1")
+		c.gone("edge1")
+	})
+	step("its cluster is cut off", func(t *testing.T) {
+		c.only("edge1")
+		c.runsAt("edge1")
+		require.NoError(t, c.fleet.Restore("cluster1/lab"))
+		c.seen()
+		c.edge("cut", "edge1")
+		c.eventually("nobody knows how it is, and that is said", func() bool {
+			c.tick("deploymentmanager-sync-ocm")
+			g := c.group()
+			return g.Status == api.StatusUnknown && strings.Contains(g.Message, "edge1")
+		})
+		require.NoError(t, c.fleet.Cut("edge1"))
+		c.eventually("its policy has it moved", func() bool {
+			c.seen()
+			return c.component().Targets.Cluster == "cluster1"
+		})
+		c.runsAt("cluster1")
+		require.NotEmpty(t, c.replicas("edge1"), "nobody could remove the old copy yet")
+		c.edge("heal", "edge1")
+		require.NoError(t, c.fleet.Heal("edge1"))
+		c.gone("edge1")
+		c.eventually("the books are closed on it", func() bool { return len(c.group().Jobs) == 1 })
+		c.runsAt("cluster1")
+	})
+	step("its node is lost", func(t *testing.T) {
+		require.NoError(t, c.fleet.Drain("edge1/edge1-b"))
+		require.NoError(t, c.fleet.Restore("edge1/edge1-a"))
+		require.NoError(t, c.fleet.Drain("cluster1/lab"))
+		c.seen()
+		require.Equal(t, "edge1-a", c.runsAt("edge1").Targets.Node)
+		require.NoError(t, c.fleet.Restore("edge1/edge1-b"))
+		c.seen()
+		c.edge("node-down", "edge1-a")
+		require.NoError(t, c.fleet.Set("edge1-a", map[string]string{"telemetry": "none"}))
+		c.eventually("it has left its node", func() bool {
+			c.seen()
+			return c.component().Targets.Node == "edge1-b"
+		})
+		c.runsAt("edge1")
+		c.edge("node-up", "edge1-a")
+	})
+	step("it is deleted", func(*testing.T) {
+		c.remove(c.id)
+		c.gone("cluster1")
+		c.gone("edge1")
+		out, err := exec.Command("kubectl", "get", "manifestworks", "-A", "-l", "app.kubernetes.io/managed-by=littoral", "-o", "name").CombinedOutput()
+		require.NoError(c.t, err)
+		require.Empty(c.t, strings.TrimSpace(string(out)))
+	})
+}

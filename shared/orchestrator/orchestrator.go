@@ -19,6 +19,9 @@ import (
 // Orchestrator brings about what jobs ask for. Every method may be repeated: names derive from ids, so a repeat changes
 // what is there and never makes a second one. An epoch older than the one that is there changes nothing.
 type Orchestrator interface {
+	// Knows reports whether jobs can be brought to the cluster at all.
+	Knows(ctx context.Context, cluster string) (bool, error)
+
 	// Apply makes the job's copy what the job asks for. It does not wait for pods. The error is a Refusal, ErrFenced,
 	// ErrLeaving, ErrSilent, or one that a repeat may mend.
 	Apply(ctx context.Context, j *job.Job) error
@@ -56,6 +59,15 @@ func (r *Refusal) Unwrap() error { return r.Err }
 // Refuse returns a Refusal with a formatted message.
 func Refuse(reason, format string, args ...any) *Refusal {
 	return &Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
+}
+
+// Known reads from the error of opening a cluster whether there is such a cluster.
+func Known(err error) (bool, error) {
+	var refusal *Refusal
+	if errors.As(err, &refusal) { // for another reason, the job is to say so
+		return refusal.Reason != ReasonClusterNotFound, nil
+	}
+	return err == nil, err
 }
 
 // Reasons of refusals and of conditions that more than one orchestrator gives.

@@ -33,6 +33,8 @@ type Settings struct {
 	ID string `envconfig:"DEPLOYMENTMANAGER_ID"`
 	// Wait is for how long a deployment watches what it has made before it leaves that to the next Sync.
 	Wait time.Duration `envconfig:"DEPLOY_WAIT" default:"5s"`
+	// Patience is how long a job for a cluster that nobody here knows is left to agents that ask for jobs.
+	Patience time.Duration `envconfig:"DEPLOY_PATIENCE" default:"1m"`
 }
 
 // Carrier carries out jobs of one orchestrator.
@@ -65,11 +67,28 @@ func (c *Carrier) id() string {
 const poll = 250 * time.Millisecond
 
 // Execute carries out the job that an event tells of. Errors are worth a repeat; whatever else is wrong stands in the
-// job's conditions.
+// job's conditions. A free job for a cluster that nobody here knows is left alone: it may be that of an agent that asks
+// for its jobs. When none takes it, Sync says so.
 func (c *Carrier) Execute(ctx context.Context, about events.Job) error {
 	if about.Orchestrator != c.Kind || c.Orchestrator == nil {
 		return nil
 	}
+	j, err := job.Get(ctx, c.DB, about.ID)
+	switch {
+	case problem.KindOf(err) == problem.NotFound:
+		return nil
+	case err != nil:
+		return err
+	case j.OwnerID != c.id():
+		if known, err := c.Orchestrator.Knows(ctx, j.Cluster); err != nil || !known {
+			return err
+		}
+	}
+	return c.take(ctx, about)
+}
+
+// take claims the job and carries it out.
+func (c *Carrier) take(ctx context.Context, about events.Job) error {
 	var j *job.Job
 	err := c.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var err error

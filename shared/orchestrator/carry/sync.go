@@ -3,6 +3,7 @@ package carry
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -31,7 +32,11 @@ func (c *Carrier) Sync(ctx context.Context) error {
 	jobs, err := job.Executable(ctx, c.DB, c.Kind, c.id())
 	faults = append(faults, err)
 	for _, j := range jobs {
-		if j.State == job.Created || j.OwnerID != c.id() { // those of ours in progress were just looked at
+		switch {
+		case j.State != job.Created && j.OwnerID == c.id(): // was just looked at
+		case j.State == job.Created && j.OwnerID == "" && time.Since(j.UpdatedAt) > c.Settings.Patience:
+			faults = append(faults, c.take(ctx, about(j)))
+		default:
 			faults = append(faults, c.Execute(ctx, about(j)))
 		}
 	}

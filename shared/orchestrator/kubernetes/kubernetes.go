@@ -83,6 +83,12 @@ func (c cluster) at(e entry) *kube.Resources {
 	return c.Resource(e.gvr())
 }
 
+// Knows reports whether there is a kubeconfig of the cluster.
+func (d *Direct) Knows(_ context.Context, name string) (bool, error) {
+	_, err := d.open(name)
+	return orchestrator.Known(err)
+}
+
 // Apply writes the inventory first, under the resource version that it was read at, and then each object; an older
 // decision stops at the inventory.
 func (d *Direct) Apply(ctx context.Context, j *job.Job) error {

@@ -71,6 +71,12 @@ func (h *Hub) works(cluster string) *kube.Resources {
 	return h.client.Resource(Works).Namespace(cluster)
 }
 
+// Knows reports whether the cluster is registered at the hub.
+func (h *Hub) Knows(ctx context.Context, cluster string) (bool, error) {
+	_, err := h.cluster(ctx, cluster)
+	return orchestrator.Known(err)
+}
+
 // Apply writes the job's work, under the resource version that it was read at, so that of two decisions the older one
 // never ends on top.
 func (h *Hub) Apply(ctx context.Context, j *job.Job) error {

@@ -27,6 +27,8 @@ type scene struct {
 	running group  // Available
 	taken   group  // promoted, not reported yet
 	policy  string // id of one about running, with a variable "limit"
+
+	kubeconfigs, hub string // folder and file
 }
 
 // ask is a request that a function answers with a 2xx.
@@ -64,6 +66,13 @@ func newScene(ctx context.Context, w *world) (*scene, error) {
 	if err != nil {
 		return nil, err
 	}
+	api, err := w.serve(ctx, func(string) (http.Handler, error) { return http.HandlerFunc(noObjects), nil })
+	if err != nil {
+		return nil, err
+	}
+	if s.kubeconfigs, s.hub, err = writeKubeconfig(w.dir, api); err != nil {
+		return nil, err
+	}
 	if err := system.look(ctx); err != nil {
 		return nil, err
 	}
@@ -93,6 +102,8 @@ func (s *scene) environment() []string {
 	return []string{
 		"PATH=" + os.Getenv("PATH"), "DATABASE_URL=" + s.system.tcp, "K_SINK=" + s.sink,
 		"OIDC_ISSUER=" + s.system.world.oidc, "OIDC_AUDIENCE=" + audience, "PROMETHEUS_ADDRESS=" + s.system.world.metrics,
+		"OBJECTS_URL=file://" + s.system.world.dir + "/objects", "DEPLOYMENTMANAGER_ID=bench",
+		"KUBECONFIG_DIR=" + s.kubeconfigs, "OCM_HUB=" + s.hub,
 		"RULES_API_URL=" + s.rules, "RULES_API_TOKEN=any", "RULES_BACKEND=files", "RULES_DIR=" + s.system.world.rules,
 	}
 }
@@ -187,7 +198,7 @@ type maker func(context.Context, *scene) (ask, error)
 // has none. Homes read no Postgres and aggregator-taxonomy reads Prometheus; all others read, and most write.
 var cases = func() map[string]maker {
 	all := map[string]maker{}
-	for _, some := range []map[string]maker{applicationCases, policyCases, ruleCases, outboxCases} {
+	for _, some := range []map[string]maker{applicationCases, deployerCases, policyCases, ruleCases, outboxCases} {
 		maps.Copy(all, some)
 	}
 	return all
@@ -264,6 +275,9 @@ var applicationCases = map[string]maker{
 			"job_id": s.running.Jobs[0].ID, "owner_id": a.id, "status": "Available",
 		})
 	},
+
+	"jobmanager-archive":          tick,
+	"jobmanager-history-archived": get("viewer", "/jobmanager/history/archived?limit=10"),
 
 	"aggregator-tick":     tick,
 	"jobmanager-displace": tick,

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/events"
+)
+
+// The Kubernetes API here has no objects: what is measured is a late delivery about a job that another has done, and a
+// look at objects of which there are none.
+var deployerCases = map[string]maker{
+	"deploymentmanager-deploy-kubernetes": late("kubernetes"),
+	"deploymentmanager-deploy-ocm":        late("ocm"),
+	"deploymentmanager-sync-kubernetes":   tick,
+	"deploymentmanager-sync-ocm":          tick,
+}
+
+// late tells the deployer of the finished job of the running application that it may be executed.
+func late(orchestrator string) maker {
+	return func(ctx context.Context, s *scene) (ask, error) {
+		j := s.running.Jobs[0]
+		return delivery(events.New(ctx, "/functions/matchmaker-place", events.JobReady, j.ID, events.Job{
+			ID: uuid.MustParse(j.ID), ApplicationID: uuid.MustParse(s.running.ID), Component: "web", Type: j.Type,
+			State: "Created", Orchestrator: orchestrator, Cluster: j.Targets.Cluster, Epoch: j.Epoch,
+		}))
+	}
+}
+
+const kubeconfig = `{"apiVersion": "v1", "kind": "Config", "current-context": "hub",
+"clusters": [{"name": "hub", "cluster": {"server": %q}}], "users": [{"name": "hub", "user": {"token": "none"}}],
+"contexts": [{"name": "hub", "context": {"cluster": "hub", "user": "hub"}}]}
+`
+
+// writeKubeconfig writes one of the API at the URL and returns its folder and file.
+func writeKubeconfig(dir, server string) (folder, file string, err error) {
+	folder = filepath.Join(dir, "kubeconfigs")
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", "", err
+	}
+	file = filepath.Join(folder, "hub")
+	return folder, file, os.WriteFile(file, fmt.Appendf(nil, kubeconfig, server), 0o600)
+}
+
+// noObjects is a Kubernetes API with empty lists.
+func noObjects(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write([]byte(`{"apiVersion": "v1", "kind": "List", "metadata": {}, "items": []}`))
+}

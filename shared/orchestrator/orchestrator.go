@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/problem"
 )
 
 // Orchestrator brings about what jobs ask for. Every method may be repeated: names derive from ids, so a repeat changes
@@ -40,9 +41,9 @@ type Orchestrator interface {
 
 // Errors that are no fault of the job.
 var (
-	ErrFenced  = errors.New("a newer decision is in place")
-	ErrLeaving = errors.New("the former copy is still being removed")
-	ErrSilent  = errors.New("the cluster does not answer")
+	ErrFenced        = errors.New("a newer decision is in place")
+	ErrLeaving error = problem.New(problem.Unavailable, "the former copy is still being removed")
+	ErrSilent  error = problem.New(problem.Unavailable, "the cluster does not answer")
 )
 
 // Refusal is the error for what a repeat would not mend: the place says no, and why.

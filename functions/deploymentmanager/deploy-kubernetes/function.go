@@ -25,7 +25,7 @@ type Function struct{ carrier *carry.Carrier }
 
 type config struct {
 	carry.Settings
-	Place kubernetes.Settings
+	kubernetes.Config
 }
 
 // New reads the settings.
@@ -34,7 +34,7 @@ func New(env *function.Env) (*Function, error) {
 	if err := env.Config(&c); err != nil {
 		return nil, err
 	}
-	place := kubernetes.Open(c.Place)
+	place := kubernetes.Open(c.Config)
 	return &Function{&carry.Carrier{
 		DB: env.DB, Log: env.Log, Orchestrator: place, Kind: "kubernetes", Settings: c.Settings,
 	}}, nil

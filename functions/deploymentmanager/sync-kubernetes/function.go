@@ -24,7 +24,7 @@ type Function struct{ carrier *carry.Carrier }
 
 type config struct {
 	carry.Settings
-	Place kubernetes.Settings
+	kubernetes.Config
 }
 
 // New reads the settings.
@@ -34,7 +34,7 @@ func New(env *function.Env) (*Function, error) {
 		return nil, err
 	}
 	return &Function{&carry.Carrier{
-		DB: env.DB, Log: env.Log, Orchestrator: kubernetes.Open(c.Place), Kind: "kubernetes", Settings: c.Settings,
+		DB: env.DB, Log: env.Log, Orchestrator: kubernetes.Open(c.Config), Kind: "kubernetes", Settings: c.Settings,
 	}}, nil
 }
 

@@ -29,7 +29,7 @@ type Function struct{ carrier *carry.Carrier }
 
 type config struct {
 	carry.Settings
-	Place ocm.Settings
+	ocm.Config
 }
 
 // New reads the settings.
@@ -38,7 +38,7 @@ func New(env *function.Env) (*Function, error) {
 	if err := env.Config(&c); err != nil {
 		return nil, err
 	}
-	place, err := ocm.Open(c.Place)
+	place, err := ocm.Open(c.Config)
 	if err != nil {
 		return nil, err
 	}

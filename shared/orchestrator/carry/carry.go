@@ -168,7 +168,7 @@ func (c *Carrier) watch(ctx context.Context, j *job.Job, wait time.Duration) (*o
 		if j.Type != job.Delete {
 			continue
 		}
-		if err := c.do(ctx, j); problem.KindOf(err) == problem.Unavailable {
+		if err := c.do(ctx, j); problem.KindOf(err) == problem.Unavailable && !errors.Is(err, orchestrator.ErrSilent) {
 			return nil, err
 		}
 	}

@@ -11,16 +11,16 @@ import (
 	"github.com/littoral-project/littoral/shared/orchestrator/kube"
 )
 
-// Settings is read from the environment by envconfig.
-type Settings struct {
+// Config is read from the environment by envconfig.
+type Config struct {
 	Directory string `envconfig:"KUBECONFIG_DIR"`   // kubeconfigs, one file per cluster, under the cluster's name
 	Local     string `envconfig:"KUBERNETES_LOCAL"` // what targets call the cluster that the function runs in
 }
 
 // Open returns the orchestrator over the clusters that the settings name, nil when they name none: then jobs are left to
 // agents that ask for them.
-func Open(s Settings) orchestrator.Orchestrator {
-	if s == (Settings{}) {
+func Open(s Config) orchestrator.Orchestrator {
+	if s == (Config{}) {
 		return nil
 	}
 	return New(&Directory{Path: s.Directory, Local: s.Local})

@@ -45,15 +45,15 @@ type snapshot struct {
 	works    map[string]*unstructured.Unstructured // by "cluster/name"
 }
 
-// Settings is read from the environment by envconfig.
-type Settings struct {
+// Config is read from the environment by envconfig.
+type Config struct {
 	// Hub is where the hub's API is: "in-cluster", or the path of a kubeconfig. Empty leaves jobs to agents that ask for
 	// them.
 	Hub string `envconfig:"OCM_HUB"`
 }
 
 // Open returns the orchestrator that the settings name, without dialling; nil when they name none.
-func Open(s Settings) (orchestrator.Orchestrator, error) {
+func Open(s Config) (orchestrator.Orchestrator, error) {
 	if s.Hub == "" {
 		return nil, nil
 	}

@@ -1,0 +1,145 @@
+package deployocm_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	deployocm "github.com/littoral-project/littoral/functions/deploymentmanager/deploy-ocm"
+	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+	"github.com/littoral-project/littoral/test/kubeapi"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+const key = "event-key"
+
+// serve returns the function as a process would serve it, with the hub that the kubeconfig names.
+func serve(t *testing.T, db *store.DB, kubeconfig string) http.Handler {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(file, []byte(kubeconfig), 0o600))
+	t.Setenv("DEPLOYMENTMANAGER_DEPLOY_OCM_OCM_HUB", file)
+	t.Setenv("DEPLOYMENTMANAGER_DEPLOY_OCM_DEPLOY_WAIT", "100ms")
+	h, err := function.NewEntry("deploymentmanager-deploy-ocm", deployocm.Spec, deployocm.New).Handler(&function.Env{
+		Name: "deploymentmanager-deploy-ocm", DB: db, EventKey: key, Log: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	return h
+}
+
+func deliver(t *testing.T, h http.Handler, e cloudevents.Event) int {
+	t.Helper()
+	events.Sign(&e, key)
+	body, err := e.MarshalJSON()
+	require.NoError(t, err)
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(string(body)))
+	r.Header.Set("Content-Type", "application/cloudevents+json")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Code
+}
+
+const descriptor = `
+name: shop
+components:
+  - name: web
+    type: kubernetes
+    manifests: [{name: web, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: web}}}]
+`
+
+// ready stores an application whose component is placed at edge/edge-a, and returns the event that tells of its job.
+func ready(t *testing.T, db *store.DB) (id uuid.UUID, e cloudevents.Event) {
+	t.Helper()
+	require.NoError(t, db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		a, _, err := application.Submit(ctx, tx, application.Submission{Document: []byte(descriptor), LostAfter: time.Minute})
+		if err != nil {
+			return err
+		}
+		id = a.ID
+		if a, err = application.Lock(ctx, tx, a.ID); err != nil {
+			return err
+		}
+		return a.Jobs[0].Place(ctx, tx, job.Target{Orchestrator: "ocm", Cluster: "edge", Node: "edge-a"}, "for the test")
+	}))
+	published := storetest.Published(db)
+	e = published[len(published)-1]
+	require.Equal(t, events.JobReady, e.Type())
+	require.Equal(t, "ocm", e.Extensions()["orchestrator"], "what the Trigger filters on")
+	return id, e
+}
+
+func TestAJobBecomesAManifestWork(t *testing.T) {
+	db, hub := storetest.New(t), kubeapi.Start(t, nil, nil)
+	agent := kubeapi.Join(t, hub, kubeapi.Start(t, nil, []string{"edge-a"}), "edge")
+	h := serve(t, db, hub.Kubeconfig())
+	id, e := ready(t, db)
+	require.Equal(t, http.StatusNoContent, deliver(t, h, e))
+	agent.Work()
+	require.Equal(t, http.StatusNoContent, deliver(t, h, e), "a duplicate finds what the first made")
+	works := hub.Paths("/namespaces/edge/manifestworks/")
+	require.Len(t, works, 1)
+	jobs, err := job.OfApplications(t.Context(), db, id)
+	require.NoError(t, err)
+	require.Equal(t, job.Finished, jobs[0].State)
+	require.True(t, jobs[0].Available())
+}
+
+func TestAHubThatIsAwayIsTriedAgain(t *testing.T) {
+	db, hub := storetest.New(t), kubeapi.Start(t, nil, nil)
+	kubeapi.Join(t, hub, kubeapi.Start(t, nil, nil), "edge")
+	h := serve(t, db, hub.Kubeconfig())
+	_, e := ready(t, db)
+	hub.Cut(true)
+	require.Equal(t, http.StatusServiceUnavailable, deliver(t, h, e))
+	hub.Cut(false)
+	require.Equal(t, http.StatusNoContent, deliver(t, h, e))
+	require.Len(t, hub.Paths("/manifestworks/"), 1)
+}
+
+func TestAStoreThatIsAwayIsTriedAgain(t *testing.T) {
+	hub := kubeapi.Start(t, nil, nil)
+	away, err := store.Open(t.Context(), store.Config{DatabaseURL: "postgres://nobody@127.0.0.1:1/none"}, nil, nil)
+	require.NoError(t, err)
+	t.Cleanup(away.Close)
+	h := serve(t, away, hub.Kubeconfig())
+	_, e := ready(t, storetest.New(t))
+	require.Equal(t, http.StatusServiceUnavailable, deliver(t, h, e))
+	require.Empty(t, hub.Paths("/manifestworks/"))
+}
+
+func TestAForgedEventIsRefused(t *testing.T) {
+	db, hub := storetest.New(t), kubeapi.Start(t, nil, nil)
+	kubeapi.Join(t, hub, kubeapi.Start(t, nil, nil), "edge")
+	h := serve(t, db, hub.Kubeconfig())
+	_, e := ready(t, db)
+	body, err := e.MarshalJSON()
+	require.NoError(t, err)
+	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(string(body)))
+	r.Header.Set("Content-Type", "application/cloudevents+json")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	require.Equal(t, http.StatusForbidden, w.Code)
+	require.Empty(t, hub.Paths("/manifestworks/"))
+}
+
+func TestASettingThatNamesNoHubIsSaidAtTheStart(t *testing.T) {
+	t.Setenv("DEPLOYMENTMANAGER_DEPLOY_OCM_OCM_HUB", "/nowhere")
+	_, err := deployocm.New(&function.Env{Name: "deploymentmanager-deploy-ocm"})
+	require.ErrorContains(t, err, "OCM_HUB")
+}

@@ -1,0 +1,103 @@
+package syncocm_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	syncocm "github.com/littoral-project/littoral/functions/deploymentmanager/sync-ocm"
+	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+	"github.com/littoral-project/littoral/test/kubeapi"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+const descriptor = `
+name: shop
+components:
+  - name: web
+    type: kubernetes
+    manifests: [{name: web, manifest: {apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: w, image: i}]}}}]
+`
+
+// newFunction returns the function with a hub, its one agent, and an application whose job it took at a first tick.
+func newFunction(t *testing.T) (*syncocm.Function, *kubeapi.Server, *kubeapi.Agent, func() *job.Job) {
+	t.Helper()
+	db, hub := storetest.New(t), kubeapi.Start(t, nil, nil)
+	agent := kubeapi.Join(t, hub, kubeapi.Start(t, nil, []string{"edge-a"}), "edge")
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(file, []byte(hub.Kubeconfig()), 0o600))
+	t.Setenv("DEPLOYMENTMANAGER_SYNC_OCM_OCM_HUB", file)
+	f, err := syncocm.New(&function.Env{Name: "deploymentmanager-sync-ocm", DB: db, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	var id uuid.UUID
+	require.NoError(t, db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		a, _, err := application.Submit(ctx, tx, application.Submission{Document: []byte(descriptor), LostAfter: time.Minute})
+		if err != nil {
+			return err
+		}
+		id = a.ID
+		if a, err = application.Lock(ctx, tx, a.ID); err != nil {
+			return err
+		}
+		return a.Jobs[0].Place(ctx, tx, job.Target{Orchestrator: "ocm", Cluster: "edge", Node: "edge-a"}, "for the test")
+	}))
+	return f, hub, agent, func() *job.Job {
+		jobs, err := job.OfApplications(t.Context(), db, id)
+		require.NoError(t, err)
+		return jobs[0]
+	}
+}
+
+func newEvent(t *testing.T, typ string, data any) cloudevents.Event {
+	t.Helper()
+	e := cloudevents.New()
+	e.SetID(uuid.NewString())
+	e.SetSource("/test")
+	e.SetType(typ)
+	require.NoError(t, e.SetData(cloudevents.ApplicationJSON, data))
+	return e
+}
+
+func TestATickLooksAtAll(t *testing.T) {
+	f, _, agent, j := newFunction(t)
+	tick := newEvent(t, events.Tick, map[string]any{})
+	require.NoError(t, f.Work(t.Context(), tick), "it takes what nobody was told of")
+	require.Equal(t, job.Progressing, j().State)
+	agent.Work()
+	require.NoError(t, f.Work(t.Context(), tick))
+	require.True(t, j().Available())
+}
+
+func TestAChangedWorkIsLookedAt(t *testing.T) {
+	f, hub, agent, j := newFunction(t)
+	require.NoError(t, f.Work(t.Context(), newEvent(t, events.Tick, map[string]any{})))
+	path := hub.Paths("/manifestworks/")[0]
+	before := hub.Get(path)
+	agent.Work()
+	for name, data := range map[string]any{
+		"an object that is not ours": map[string]any{"metadata": map[string]any{"name": "other"}},
+		"a job that is not there":    map[string]any{"metadata": map[string]any{"labels": map[string]any{"littoral.dev/job": uuid.NewString()}}},
+	} {
+		require.NoError(t, f.Work(t.Context(), newEvent(t, events.ObjectUpdated, data)), name)
+		require.Equal(t, job.Progressing, j().State)
+	}
+	// What is told is not believed: the object of the event is older than what the hub has.
+	text, err := json.Marshal(before.Object)
+	require.NoError(t, err)
+	require.NoError(t, f.Work(t.Context(), newEvent(t, events.ObjectUpdated, json.RawMessage(text))))
+	require.True(t, j().Available())
+}

@@ -10,11 +10,18 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Claim is Take for an orchestrator that is told of a job instead of asking for one: both go through the same conditional
-// update, so a job that an agent polls for and that is pushed as well is still carried out once. It returns the job as it
-// is then, nil when there is nothing to do by that telling: another has the job, it was done already, or it has moved on
-// from the epoch.
-func Claim(ctx context.Context, tx *store.Tx, id uuid.UUID, epoch int64, agent string, lease time.Duration) (*Job, error) {
+// Claim is Take for an orchestrator that is told of a job instead of asking for one: both go through the same
+// conditional update, so a job that an agent polls for and that is pushed as well is still carried out once. It returns
+// the job as it is then, nil when there is nothing to do by that telling: another has the job, it was done already, or
+// it has moved on from the epoch.
+func Claim(
+	ctx context.Context,
+	tx *store.Tx,
+	id uuid.UUID,
+	epoch int64,
+	agent string,
+	lease time.Duration,
+) (*Job, error) {
 	j, err := lock(ctx, tx, id)
 	switch {
 	case problem.KindOf(err) == problem.NotFound:

@@ -117,7 +117,9 @@ func check(o *unstructured.Unstructured) error {
 		return fmt.Errorf("%s has no metadata.name", o.GetKind())
 	}
 	// What a cluster adds is not for a manifest to say.
-	for _, field := range []string{"resourceVersion", "uid", "generation", "creationTimestamp", "managedFields", "selfLink"} {
+	for _, field := range []string{
+		"resourceVersion", "uid", "generation", "creationTimestamp", "managedFields", "selfLink",
+	} {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
 	}
 	unstructured.RemoveNestedField(o.Object, "status")

@@ -16,9 +16,16 @@ import (
 // newJob returns a creation of the manifests at edge/n1.
 func newJob(manifests ...string) *job.Job {
 	j := &job.Job{
-		ID: uuid.MustParse("0198c2a0-0000-7000-8000-00000000abcd"), ApplicationID: uuid.MustParse("11111111-2222-4333-8444-555555555555"),
-		ApplicationName: "shop", Namespace: "shop-11111111", Component: "web", Type: job.Create, Epoch: 7,
-		Target: job.Target{Orchestrator: "ocm", Cluster: "edge", Node: "n1"},
+		ID: uuid.MustParse(
+			"0198c2a0-0000-7000-8000-00000000abcd",
+		),
+		ApplicationID:   uuid.MustParse("11111111-2222-4333-8444-555555555555"),
+		ApplicationName: "shop",
+		Namespace:       "shop-11111111",
+		Component:       "web",
+		Type:            job.Create,
+		Epoch:           7,
+		Target:          job.Target{Orchestrator: "ocm", Cluster: "edge", Node: "n1"},
 	}
 	for i, m := range manifests {
 		j.Instruction.Contents = append(j.Instruction.Contents, job.Content{Name: fmt.Sprintf("m%d", i), YAML: m})
@@ -58,7 +65,9 @@ func TestBuild_marksAndBindsEveryKindThatBearsPods(t *testing.T) {
 			for _, at := range [][]string{nil, path} { // the object and the template of its pods
 				labels, _, err := unstructured.NestedStringMap(o.Object, append(append([]string{}, at...), "metadata", "labels")...)
 				require.NoError(t, err)
-				notes, _, err := unstructured.NestedStringMap(o.Object, append(append([]string{}, at...), "metadata", "annotations")...)
+				notes, _, err := unstructured.NestedStringMap(
+					o.Object,
+					append(append([]string{}, at...), "metadata", "annotations")...)
 				require.NoError(t, err)
 				for key, want := range map[string]string{
 					"app.icos.eu/name": "shop", "app.icos.eu/component": "web", "app.icos.eu/instance": "11111111-2222-4333-8444-555555555555",
@@ -75,8 +84,10 @@ func TestBuild_marksAndBindsEveryKindThatBearsPods(t *testing.T) {
 				}
 			}
 			require.Equal(t, int64(7), orchestrator.EpochOf(o))
-			terms, _, err := unstructured.NestedSlice(o.Object, append(append([]string{}, path...), "spec", "affinity", "nodeAffinity",
-				"requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")...)
+			terms, _, err := unstructured.NestedSlice(
+				o.Object,
+				append(append([]string{}, path...), "spec", "affinity", "nodeAffinity",
+					"requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")...)
 			require.NoError(t, err)
 			require.Equal(t, []any{map[string]any{"matchFields": []any{map[string]any{
 				"key": "metadata.name", "operator": "In", "values": []any{"n1"},
@@ -123,8 +134,15 @@ func TestBuild_keepsEveryManifest(t *testing.T) {
 		got = append(got, strings.TrimPrefix(o.GetNamespace()+"/", "/")+o.GetKind()+"/"+o.GetName())
 	}
 	require.Equal(t, []string{
-		"Namespace/shop-11111111", "shop-11111111/Service/s", "shop-11111111/Sensor/t", "ClusterRole/r", "shop-11111111/ConfigMap/c",
-		"shop-11111111/Secret/c", "Planet/p", "CustomResourceDefinition/oxen.example.org", "Ox/o",
+		"Namespace/shop-11111111",
+		"shop-11111111/Service/s",
+		"shop-11111111/Sensor/t",
+		"ClusterRole/r",
+		"shop-11111111/ConfigMap/c",
+		"shop-11111111/Secret/c",
+		"Planet/p",
+		"CustomResourceDefinition/oxen.example.org",
+		"Ox/o",
 	}, got)
 	require.Equal(t, map[string]any{"deep": []any{int64(1), map[string]any{"a": nil}}}, objects[2].Object["spec"])
 	kinds := orchestrator.KindsOf(objects)
@@ -222,7 +240,9 @@ func TestJudge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			want := build(t, newJob(bearing[row.kind]))[1]
-			parsed, err := orchestrator.Read([]job.Content{{YAML: "apiVersion: v1\nkind: x\nmetadata: {name: x}\nheld: " + row.status}})
+			parsed, err := orchestrator.Read(
+				[]job.Content{{YAML: "apiVersion: v1\nkind: x\nmetadata: {name: x}\nheld: " + row.status}},
+			)
 			require.NoError(t, err)
 			live := want.DeepCopy()
 			live.SetGeneration(2)
@@ -246,9 +266,15 @@ func TestJudge(t *testing.T) {
 func TestJudge_ofOtherKinds(t *testing.T) {
 	t.Parallel()
 	sensor := build(t, newJob("apiVersion: example.org/v1\nkind: Sensor\nmetadata: {name: x}"))[1]
-	require.True(t, orchestrator.Judge(sensor, orchestrator.Ask(sensor, orchestrator.FactsOf(sensor))).Ready, "it says nothing against it")
+	require.True(
+		t,
+		orchestrator.Judge(sensor, orchestrator.Ask(sensor, orchestrator.FactsOf(sensor))).Ready,
+		"it says nothing against it",
+	)
 	live := sensor.DeepCopy()
-	live.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "False", "message": "cold"}}}
+	live.Object["status"] = map[string]any{
+		"conditions": []any{map[string]any{"type": "Ready", "status": "False", "message": "cold"}},
+	}
 	h := orchestrator.Judge(sensor, orchestrator.Ask(live, orchestrator.FactsOf(sensor)))
 	require.False(t, h.Ready)
 	require.Contains(t, h.Message, "cold")

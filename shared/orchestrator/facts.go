@@ -81,16 +81,22 @@ var facts = map[schema.GroupKind][]Fact{
 	},
 }
 
-// otherFacts are what is asked of a kind that this package does not know: many say by a condition whether they are ready.
+// otherFacts are what is asked of a kind that this package does not know: many say by a condition whether they are
+// ready.
 var otherFacts = []Fact{
 	{Name: "Ready", Path: condition("Ready", "status")}, {Name: "ReadyMessage", Path: condition("Ready", "message")},
 }
 
 // passive are kinds that do nothing by themselves: to be there is all they can.
 var passive = map[schema.GroupKind]bool{
-	{Kind: "Namespace"}: true, {Kind: "ConfigMap"}: true, {Kind: "Secret"}: true, {Kind: "Service"}: true,
-	{Kind: "ServiceAccount"}: true, {Group: "rbac.authorization.k8s.io", Kind: "Role"}: true,
-	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}: true, {Group: "networking.k8s.io", Kind: "NetworkPolicy"}: true,
+	{Kind: "Namespace"}:      true,
+	{Kind: "ConfigMap"}:      true,
+	{Kind: "Secret"}:         true,
+	{Kind: "Service"}:        true,
+	{Kind: "ServiceAccount"}: true,
+	{Group: "rbac.authorization.k8s.io", Kind: "Role"}:        true,
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}: true,
+	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:       true,
 }
 
 // FactsOf returns what to ask about the object; nothing about one that is as it should be by being there.

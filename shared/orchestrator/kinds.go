@@ -61,7 +61,10 @@ func known(table map[string]string) map[schema.GroupKind]Kind {
 func pluralOf(kind string) string {
 	low := strings.ToLower(kind)
 	switch {
-	case strings.HasSuffix(low, "s"), strings.HasSuffix(low, "x"), strings.HasSuffix(low, "ch"), strings.HasSuffix(low, "sh"):
+	case strings.HasSuffix(low, "s"),
+		strings.HasSuffix(low, "x"),
+		strings.HasSuffix(low, "ch"),
+		strings.HasSuffix(low, "sh"):
 		return low + "es"
 	case strings.HasSuffix(low, "y") && !strings.ContainsAny(low[max(0, len(low)-2):len(low)-1], "aeiou"):
 		return low[:len(low)-1] + "ies"

@@ -36,7 +36,8 @@ const (
 // Manager is the field manager of what we apply, and the value of LabelManager.
 const Manager = "littoral"
 
-// ResourceName is what a place calls the copy of a job: its component and the end of its id, whose beginning is the time.
+// ResourceName is what a place calls the copy of a job: its component and the end of its id, whose beginning is the
+// time.
 func ResourceName(component, subject string) string {
 	const most = 50 // so that the whole fits a label
 	id := strings.ReplaceAll(subject, "-", "")
@@ -97,7 +98,11 @@ func digest(text []byte) string {
 
 // Mark writes the record onto the object that keeps it.
 func (r Record) Mark(object *unstructured.Unstructured) {
-	merge(object, "labels", map[string]string{LabelManager: Manager, LabelJob: r.Subject.String(), MarkComponent: labelValue(r.Component)})
+	merge(
+		object,
+		"labels",
+		map[string]string{LabelManager: Manager, LabelJob: r.Subject.String(), MarkComponent: labelValue(r.Component)},
+	)
 	merge(object, "annotations", map[string]string{
 		MarkComponent: r.Component, markNamespace: r.Namespace, markEpoch: strconv.FormatInt(r.Epoch, 10),
 		markContent: r.Content, markRemedy: r.Remedy,

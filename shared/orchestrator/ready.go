@@ -78,7 +78,10 @@ func (h *Health) deployment(v Values) {
 	case failure != "":
 		h.fail("ReplicaFailure", failure)
 	case v.text("Progress") == "ProgressDeadlineExceeded":
-		h.fail("ProgressDeadlineExceeded", fmt.Sprintf("%d of %d pods are ready, and that has not changed for long", h.Pods, h.Wanted))
+		h.fail(
+			"ProgressDeadlineExceeded",
+			fmt.Sprintf("%d of %d pods are ready, and that has not changed for long", h.Pods, h.Wanted),
+		)
 	}
 }
 

@@ -22,7 +22,8 @@ type Status struct {
 // Outdated reports whether what is there is not what the job asks for now.
 func (s *Status) Outdated(j *job.Job) bool {
 	want := RecordOf(j)
-	return s.Epoch < want.Epoch || s.Epoch == want.Epoch && (s.Content != want.Content || want.Remedy != "" && s.Remedy != want.Remedy)
+	return s.Epoch < want.Epoch ||
+		s.Epoch == want.Epoch && (s.Content != want.Content || want.Remedy != "" && s.Remedy != want.Remedy)
 }
 
 // Verdict is the state that a job comes to by what was seen: Finished or Degraded, or Progressing while it may still

@@ -222,11 +222,13 @@ func (a *Agent) prune(work string, list []any) {
 // wellKnown is what agents report without being told a path.
 var wellKnown = map[string][][2]string{
 	"Deployment": {
-		{"ReadyReplicas", ".status.readyReplicas"}, {"Replicas", ".status.replicas"},
+		{"ReadyReplicas", ".status.readyReplicas"},
+		{"Replicas", ".status.replicas"},
 		{"AvailableReplicas", ".status.availableReplicas"},
 	},
 	"DaemonSet": {
-		{"NumberReady", ".status.numberReady"}, {"DesiredNumberScheduled", ".status.desiredNumberScheduled"},
+		{"NumberReady", ".status.numberReady"},
+		{"DesiredNumberScheduled", ".status.desiredNumberScheduled"},
 		{"NumberAvailable", ".status.numberAvailable"},
 	},
 	"Job": {

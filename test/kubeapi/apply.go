@@ -71,7 +71,7 @@ func (s *Server) apply(r request, body []byte, manager string, force bool) (*Obj
 	managed := s.managers[r.path]
 	current := fieldsOf(have)
 	if taken := conflicts(managed, current, wanted, manager); len(taken) > 0 && !force {
-		return nil, fieldConflict(r, taken)
+		return nil, fieldConflict(taken)
 	}
 	next := &Object{Object: map[string]any{}}
 	if have != nil {
@@ -132,7 +132,7 @@ func conflicts(managed map[string]owners, current, wanted map[string]any, manage
 	return taken
 }
 
-func fieldConflict(r request, taken []string) error {
+func fieldConflict(taken []string) error {
 	causes := make([]metav1.StatusCause, len(taken))
 	for i, text := range taken {
 		causes[i] = metav1.StatusCause{Type: metav1.CauseTypeFieldManagerConflict, Message: text}

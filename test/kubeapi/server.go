@@ -1,7 +1,7 @@
 // Package kubeapi is a double of a Kubernetes API server for tests that must run on any machine, built from the
 // documented behaviour of the API: objects of any kind by path, resource versions, generations, preconditions,
-// finalizers, namespaces that end, label selectors, server-side apply with field managers and their conflicts, quotas by
-// refusal. Work plays the controllers of one cluster, Agent the agent of Open Cluster Management between two.
+// finalizers, namespaces that end, label selectors, server-side apply with field managers and their conflicts, quotas
+// by refusal. Work plays the controllers of one cluster, Agent the agent of Open Cluster Management between two.
 //
 // It is a double: what it accepts a real server may refuse. The same conformance suite runs against real servers where
 // LITTORAL_TEST_KUBECONFIG names some (package shared/orchestrator/conformance).
@@ -87,7 +87,10 @@ func (s *Server) Kubeconfig() string {
 func (s *Server) Define(group, version, kind, plural string, namespaced bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.kinds = append(s.kinds, metav1.APIResource{Group: group, Version: version, Kind: kind, Name: plural, Namespaced: namespaced})
+	s.kinds = append(
+		s.kinds,
+		metav1.APIResource{Group: group, Version: version, Kind: kind, Name: plural, Namespaced: namespaced},
+	)
 }
 
 // Refuse has every write answered by what check returns, when that is an error.
@@ -307,7 +310,8 @@ func (s *Server) list(w http.ResponseWriter, h *http.Request, r request) {
 	for _, path := range slices.Sorted(maps.Keys(s.objects)) {
 		rest, within := strings.CutPrefix(path, base)
 		at := strings.LastIndex(path, "/")
-		if !within || !strings.HasSuffix(path[:at+1], of) || r.namespace == "" && strings.Count(rest, "/") != 2 && !strings.HasPrefix(rest, "/namespaces/") {
+		if !within || !strings.HasSuffix(path[:at+1], of) ||
+			r.namespace == "" && strings.Count(rest, "/") != 2 && !strings.HasPrefix(rest, "/namespaces/") {
 			continue
 		}
 		if key, value, set := strings.Cut(selector, "="); set && s.objects[path].GetLabels()[key] != value {
@@ -324,7 +328,8 @@ func (s *Server) list(w http.ResponseWriter, h *http.Request, r request) {
 		meta["continue"] = strconv.Itoa(from + limit)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": r.resource.GroupVersion().String(), "kind": "List", "metadata": meta, "items": page})
+	_ = json.NewEncoder(w).
+		Encode(map[string]any{"apiVersion": r.resource.GroupVersion().String(), "kind": "List", "metadata": meta, "items": page})
 }
 
 // housed checks that the object's namespace is there and not ending.
@@ -440,12 +445,14 @@ func (s *Server) remove(r request, body []byte) (*Object, error) {
 		}
 	}
 	if p := options.Preconditions; p != nil {
-		if p.UID != nil && *p.UID != have.GetUID() || p.ResourceVersion != nil && *p.ResourceVersion != have.GetResourceVersion() {
+		if p.UID != nil && *p.UID != have.GetUID() ||
+			p.ResourceVersion != nil && *p.ResourceVersion != have.GetResourceVersion() {
 			return nil, conflict(r)
 		}
 	}
 	_, bears := statusOf[have.GetKind()]
-	foreground := options.PropagationPolicy != nil && *options.PropagationPolicy == metav1.DeletePropagationForeground && bears
+	foreground := options.PropagationPolicy != nil && *options.PropagationPolicy == metav1.DeletePropagationForeground &&
+		bears
 	if len(have.GetFinalizers()) > 0 || foreground || have.GetKind() == "Namespace" {
 		if have.GetDeletionTimestamp() == nil {
 			now := metav1.Now()

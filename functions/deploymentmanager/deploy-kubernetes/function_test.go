@@ -40,12 +40,18 @@ func TestAJobIsAppliedToTheClusterOfAKubeconfig(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "edge"), []byte(cluster.Kubeconfig()), 0o600))
 	t.Setenv("DEPLOYMENTMANAGER_DEPLOY_KUBERNETES_KUBECONFIG_DIR", dir)
 	t.Setenv("DEPLOYMENTMANAGER_DEPLOY_KUBERNETES_DEPLOY_WAIT", "0s")
-	f, err := deploykubernetes.New(&function.Env{Name: "deploymentmanager-deploy-kubernetes", DB: db, Log: slog.New(slog.DiscardHandler)})
+	f, err := deploykubernetes.New(
+		&function.Env{Name: "deploymentmanager-deploy-kubernetes", DB: db, Log: slog.New(slog.DiscardHandler)},
+	)
 	require.NoError(t, err)
 	place := func(node string) uuid.UUID {
 		var id uuid.UUID
 		require.NoError(t, db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-			a, _, err := application.Submit(ctx, tx, application.Submission{Document: []byte(descriptor), LostAfter: time.Minute})
+			a, _, err := application.Submit(
+				ctx,
+				tx,
+				application.Submission{Document: []byte(descriptor), LostAfter: time.Minute},
+			)
 			if err != nil {
 				return err
 			}

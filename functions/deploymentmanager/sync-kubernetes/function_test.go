@@ -35,7 +35,9 @@ func TestEachRunBringsTheBooksUpToDate(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "edge"), []byte(cluster.Kubeconfig()), 0o600))
 	t.Setenv("DEPLOYMENTMANAGER_SYNC_KUBERNETES_KUBECONFIG_DIR", dir)
-	f, err := synckubernetes.New(&function.Env{Name: "deploymentmanager-sync-kubernetes", DB: db, Log: slog.New(slog.DiscardHandler)})
+	f, err := synckubernetes.New(
+		&function.Env{Name: "deploymentmanager-sync-kubernetes", DB: db, Log: slog.New(slog.DiscardHandler)},
+	)
 	require.NoError(t, err)
 	var id uuid.UUID
 	require.NoError(t, db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
@@ -47,7 +49,12 @@ func TestEachRunBringsTheBooksUpToDate(t *testing.T) {
 		if a, err = application.Lock(ctx, tx, a.ID); err != nil {
 			return err
 		}
-		return a.Jobs[0].Place(ctx, tx, job.Target{Orchestrator: "kubernetes", Cluster: "edge", Node: "edge-a"}, "for the test")
+		return a.Jobs[0].Place(
+			ctx,
+			tx,
+			job.Target{Orchestrator: "kubernetes", Cluster: "edge", Node: "edge-a"},
+			"for the test",
+		)
 	}))
 	only := func() *job.Job {
 		jobs, err := job.OfApplications(t.Context(), db, id)

@@ -1,8 +1,8 @@
-// Package carry keeps the books of what an orchestrator does: it takes jobs under the lease that agents take them under,
-// has them carried out, and reports by the same transitions (contracts/icos.md §1.6, §1.7).
+// Package carry keeps the books of what an orchestrator does: it takes jobs under the lease that agents take them
+// under, has them carried out, and reports by the same transitions (contracts/icos.md §1.6, §1.7).
 //
-// A crash anywhere leaves a job that is owned and in progress; the event that told of it is delivered again, and the next
-// Sync finds it as well. What a newcomer gets wrong: nothing outside Postgres is touched within a transaction.
+// A crash anywhere leaves a job that is owned and in progress; the event that told of it is delivered again, and the
+// next Sync finds it as well. What a newcomer gets wrong: nothing outside Postgres is touched within a transaction.
 package carry
 
 import (
@@ -131,7 +131,12 @@ func (c *Carrier) carry(ctx context.Context, j *job.Job, wait time.Duration) err
 func (c *Carrier) leaving(ctx context.Context, j *job.Job) error {
 	s, err := c.Orchestrator.Observe(ctx, j)
 	if err != nil || s.Silent == "" {
-		return problem.New(problem.Unavailable, "the former copy of job %s in %s is still being removed; try again", j.ID, j.Cluster)
+		return problem.New(
+			problem.Unavailable,
+			"the former copy of job %s in %s is still being removed; try again",
+			j.ID,
+			j.Cluster,
+		)
 	}
 	return c.report(ctx, j, &s)
 }
@@ -142,7 +147,11 @@ func (c *Carrier) do(ctx context.Context, j *job.Job) error {
 	case j.Type == job.Delete, j.Type == job.Update && j.SubType == string(job.Reallocate):
 		return c.Orchestrator.Remove(ctx, j)
 	case j.Type == job.Update && j.SubType == string(job.Secure):
-		return orchestrator.Refuse(orchestrator.ReasonNotSupported, "nothing here can act inside a container, as %q asks", j.SubType)
+		return orchestrator.Refuse(
+			orchestrator.ReasonNotSupported,
+			"nothing here can act inside a container, as %q asks",
+			j.SubType,
+		)
 	}
 	return c.Orchestrator.Apply(ctx, j)
 }
@@ -191,7 +200,10 @@ func (c *Carrier) report(ctx context.Context, j *job.Job, s *orchestrator.Status
 		case now.OwnerID != c.id() || now.Epoch != j.Epoch:
 			fenced = true
 			return nil
-		case now.State == job.Created, now.Type != j.Type, now.SubType != j.SubType, !reflect.DeepEqual(now.Instruction, j.Instruction):
+		case now.State == job.Created,
+			now.Type != j.Type,
+			now.SubType != j.SubType,
+			!reflect.DeepEqual(now.Instruction, j.Instruction):
 			return nil // whoever changed it has told of that
 		}
 		_, err = application.Report(ctx, tx, job.Report{
@@ -211,5 +223,10 @@ func (c *Carrier) report(ctx context.Context, j *job.Job, s *orchestrator.Status
 
 // resource is what the books keep of a copy.
 func resource(j *job.Job, conditions []job.Condition) job.Resource {
-	return job.Resource{JobID: j.ID, UUID: orchestrator.ResourceID(j), Name: orchestrator.NameOf(j), Conditions: conditions}
+	return job.Resource{
+		JobID:      j.ID,
+		UUID:       orchestrator.ResourceID(j),
+		Name:       orchestrator.NameOf(j),
+		Conditions: conditions,
+	}
 }

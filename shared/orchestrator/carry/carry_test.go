@@ -83,7 +83,11 @@ components:
 func (w *world) submit() (a *application.Application) {
 	w.t.Helper()
 	w.tx(func(ctx context.Context, tx *store.Tx) (err error) {
-		a, _, err = application.Submit(ctx, tx, application.Submission{Document: fmt.Appendf(nil, descriptor, "web:1"), LostAfter: time.Minute})
+		a, _, err = application.Submit(
+			ctx,
+			tx,
+			application.Submission{Document: fmt.Appendf(nil, descriptor, "web:1"), LostAfter: time.Minute},
+		)
 		return err
 	})
 	return a
@@ -97,7 +101,12 @@ func (w *world) place(a *application.Application, cluster string) {
 		if err != nil {
 			return err
 		}
-		return a.Jobs[0].Place(ctx, tx, job.Target{Orchestrator: "ocm", Cluster: cluster, Node: cluster + "-a"}, "for the test")
+		return a.Jobs[0].Place(
+			ctx,
+			tx,
+			job.Target{Orchestrator: "ocm", Cluster: cluster, Node: cluster + "-a"},
+			"for the test",
+		)
 	})
 }
 
@@ -151,7 +160,10 @@ func (w *world) job(a *application.Application) *job.Job {
 // history counts the rows about the application.
 func (w *world) history(a *application.Application) (n int) {
 	w.t.Helper()
-	require.NoError(w.t, w.db.QueryRow(w.t.Context(), `select count(*) from history where application_id = $1`, a.ID).Scan(&n))
+	require.NoError(
+		w.t,
+		w.db.QueryRow(w.t.Context(), `select count(*) from history where application_id = $1`, a.ID).Scan(&n),
+	)
 	return n
 }
 
@@ -370,7 +382,10 @@ func TestACopyInAClusterThatWasCutOffIsFencedAndGoesWhenItIsBack(t *testing.T) {
 	require.Empty(t, w.copies("one"))
 	require.Len(t, w.copies("two"), 1)
 	var open int
-	require.NoError(t, w.db.QueryRow(t.Context(), `select count(*) from jobs where cleans is not null and state <> 'Finished'`).Scan(&open))
+	require.NoError(
+		t,
+		w.db.QueryRow(t.Context(), `select count(*) from jobs where cleans is not null and state <> 'Finished'`).Scan(&open),
+	)
 	require.Zero(t, open)
 
 	w.displace(a)

@@ -120,7 +120,9 @@ func (c *Carrier) mend(ctx context.Context, j *job.Job, s *orchestrator.Status) 
 	switch {
 	case errors.As(err, &refusal):
 		return c.observe(ctx, j, &orchestrator.Status{Refused: refusal})
-	case errors.Is(err, orchestrator.ErrFenced), errors.Is(err, orchestrator.ErrLeaving), errors.Is(err, orchestrator.ErrSilent):
+	case errors.Is(err, orchestrator.ErrFenced),
+		errors.Is(err, orchestrator.ErrLeaving),
+		errors.Is(err, orchestrator.ErrSilent):
 		return nil
 	case err != nil:
 		return err
@@ -160,7 +162,8 @@ func same(a, b []job.Condition) bool {
 		return false
 	}
 	for i := range a {
-		if a[i].Type != b[i].Type || a[i].Status != b[i].Status || a[i].Reason != b[i].Reason || a[i].Message != b[i].Message {
+		if a[i].Type != b[i].Type || a[i].Status != b[i].Status || a[i].Reason != b[i].Reason ||
+			a[i].Message != b[i].Message {
 			return false
 		}
 	}

@@ -23,8 +23,8 @@ const (
 	EnvCut      = "LITTORAL_TEST_CUT"        // a program that takes "cut NAME" and "heal NAME"; none = nothing is cut
 )
 
-// Real returns the clusters that the environment names, in their order, as a world without an orchestrator. It skips the
-// test, with the reason, when there are none.
+// Real returns the clusters that the environment names, in their order, as a world without an orchestrator. It skips
+// the test, with the reason, when there are none.
 func Real(t *testing.T, orchestrator string) (w *Clusters, kubeconfigs map[string]string) {
 	t.Helper()
 	if os.Getenv(EnvClusters) == "" {
@@ -58,7 +58,9 @@ func Real(t *testing.T, orchestrator string) (w *Clusters, kubeconfigs map[strin
 		if cut {
 			verb = "cut"
 		}
-		out, err := exec.CommandContext(t.Context(), os.Getenv(EnvCut), verb, cluster).CombinedOutput() //nolint:gosec // the tester's own
+		out, err := exec.CommandContext(t.Context(), os.Getenv(EnvCut), verb, cluster).
+			CombinedOutput()
+			//nolint:gosec // the tester's own
 		require.NoError(t, err, "%s", out)
 	}
 	return w, kubeconfigs

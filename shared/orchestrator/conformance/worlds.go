@@ -95,7 +95,10 @@ func (w *Clusters) Running(t *testing.T, cluster string, j *job.Job) *Running {
 	terms, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "affinity", "nodeAffinity",
 		"requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 	for _, term := range terms {
-		fields, _, _ := unstructured.NestedSlice(term.(map[string]any), "matchFields") //nolint:forcetypeassert // the API's own form
+		fields, _, _ := unstructured.NestedSlice(
+			term.(map[string]any),
+			"matchFields",
+		) //nolint:forcetypeassert // the API's own form
 		for _, f := range fields {
 			values, _, _ := unstructured.NestedStringSlice(f.(map[string]any), "values") //nolint:forcetypeassert // the same
 			r.Node = values[0]

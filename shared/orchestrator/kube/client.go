@@ -121,18 +121,30 @@ func (r *Resources) Get(ctx context.Context, name string) (*unstructured.Unstruc
 }
 
 // Create makes an object. The error is AlreadyExists when there is one of the name.
-func (r *Resources) Create(ctx context.Context, o *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
+func (r *Resources) Create(
+	ctx context.Context,
+	o *unstructured.Unstructured,
+	manager string,
+) (*unstructured.Unstructured, error) {
 	return r.object(ctx, http.MethodPost, "", url.Values{"fieldManager": {manager}}, o, "application/json")
 }
 
 // Update replaces an object. The error is Conflict when it has changed since the resource version that o carries.
-func (r *Resources) Update(ctx context.Context, o *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
+func (r *Resources) Update(
+	ctx context.Context,
+	o *unstructured.Unstructured,
+	manager string,
+) (*unstructured.Unstructured, error) {
 	return r.object(ctx, http.MethodPut, o.GetName(), url.Values{"fieldManager": {manager}}, o, "application/json")
 }
 
 // Apply applies the object on the server's side. The error is Conflict when another manager holds a field that would
 // change, with a cause that says so, or when the object has changed since the resource version that o carries.
-func (r *Resources) Apply(ctx context.Context, o *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
+func (r *Resources) Apply(
+	ctx context.Context,
+	o *unstructured.Unstructured,
+	manager string,
+) (*unstructured.Unstructured, error) {
 	query := url.Values{"fieldManager": {manager}, "force": {"false"}}
 	return r.object(ctx, http.MethodPatch, o.GetName(), query, o, "application/apply-patch+yaml")
 }
@@ -156,7 +168,12 @@ func (r *Resources) object(
 }
 
 // List returns one page of the objects, and where the next begins; "" after the last.
-func (r *Resources) List(ctx context.Context, selector string, limit int, from string) ([]unstructured.Unstructured, string, error) {
+func (r *Resources) List(
+	ctx context.Context,
+	selector string,
+	limit int,
+	from string,
+) ([]unstructured.Unstructured, string, error) {
 	query := url.Values{"limit": {strconv.Itoa(limit)}}
 	if selector != "" {
 		query.Set("labelSelector", selector)
@@ -215,7 +232,13 @@ func (c *Client) Kinds(ctx context.Context, gv schema.GroupVersion) ([]metav1.AP
 }
 
 // call sends one request and returns the answer. The error of a server that says no is apimachinery's StatusError.
-func (c *Client) call(ctx context.Context, method, path string, query url.Values, body []byte, typ string) ([]byte, error) {
+func (c *Client) call(
+	ctx context.Context,
+	method, path string,
+	query url.Values,
+	body []byte,
+	typ string,
+) ([]byte, error) {
 	target := c.config.Server + path
 	if len(query) > 0 {
 		target += "?" + query.Encode()

@@ -136,7 +136,10 @@ func Parse(text []byte) (Config, error) {
 			continue
 		}
 		if entry.User.Exec != nil || entry.User.Provider != nil {
-			return c, fmt.Errorf("user %q gets its credentials by a program, which is not run: use a token or a certificate", user)
+			return c, fmt.Errorf(
+				"user %q gets its credentials by a program, which is not run: use a token or a certificate",
+				user,
+			)
 		}
 		c.CertFile, c.Cert = entry.User.CertFile, data.decode(entry.User.CertData)
 		c.KeyFile, c.Key = entry.User.KeyFile, data.decode(entry.User.KeyData)
@@ -169,7 +172,8 @@ func Silent(err error) bool {
 		return false
 	}
 	return errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
-		strings.Contains(err.Error(), "connection reset") || strings.Contains(err.Error(), "EOF")
+		strings.Contains(err.Error(), "connection reset") ||
+		strings.Contains(err.Error(), "EOF")
 }
 
 // Classify gives an error of an API server about what, the meaning that it has for a job: a Refusal for a no that a

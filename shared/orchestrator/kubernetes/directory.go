@@ -17,8 +17,8 @@ type Config struct {
 	Local     string `envconfig:"KUBERNETES_LOCAL"` // what targets call the cluster that the function runs in
 }
 
-// Open returns the orchestrator over the clusters that the settings name, nil when they name none: then jobs are left to
-// agents that ask for them.
+// Open returns the orchestrator over the clusters that the settings name, nil when they name none: then jobs are left
+// to agents that ask for them.
 func Open(s Config) orchestrator.Orchestrator {
 	if s == (Config{}) {
 		return nil
@@ -26,8 +26,8 @@ func Open(s Config) orchestrator.Orchestrator {
 	return New(&Directory{Path: s.Directory, Local: s.Local})
 }
 
-// Directory is clusters by kubeconfigs: one file each, named as targets name the cluster, as a Secret is mounted. A file
-// that is added or changed counts from the next job on.
+// Directory is clusters by kubeconfigs: one file each, named as targets name the cluster, as a Secret is mounted. A
+// file that is added or changed counts from the next job on.
 type Directory struct {
 	Path  string // empty = none
 	Local string // name of the cluster that this runs in; empty = that one is not for jobs

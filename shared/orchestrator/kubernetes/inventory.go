@@ -35,7 +35,13 @@ func (c cluster) inventory(ctx context.Context, j *job.Job) (*unstructured.Unstr
 		err = json.Unmarshal(body, &entries)
 	}
 	if err != nil {
-		return nil, nil, orchestrator.Refuse("BadInventory", "Secret %s/%s cannot be read: %v", j.Namespace, have.GetName(), err)
+		return nil, nil, orchestrator.Refuse(
+			"BadInventory",
+			"Secret %s/%s cannot be read: %v",
+			j.Namespace,
+			have.GetName(),
+			err,
+		)
 	}
 	return have, entries, nil
 }
@@ -50,7 +56,9 @@ func (c cluster) keep(
 	if err != nil {
 		return nil, err
 	}
-	next := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "type": "littoral.dev/inventory"}}
+	next := &unstructured.Unstructured{
+		Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "type": "littoral.dev/inventory"},
+	}
 	if have != nil {
 		next = have.DeepCopy()
 	}

@@ -1,8 +1,8 @@
 // Package kubernetes carries out jobs straight at the API of a cluster, by server-side apply under our field manager.
 //
-// What a job has put into a cluster stands in a Secret in the application's namespace, the inventory: it is what a later
-// decision is compared with, what tells which objects a replacement drops, and the last to go. A Secret, since it holds
-// the objects, and there may be secrets among them.
+// What a job has put into a cluster stands in a Secret in the application's namespace, the inventory: it is what a
+// later decision is compared with, what tells which objects a replacement drops, and the last to go. A Secret, since it
+// holds the objects, and there may be secrets among them.
 package kubernetes
 
 import (
@@ -238,8 +238,8 @@ func (c cluster) hasNode(ctx context.Context, j *job.Job) error {
 	return err
 }
 
-// applyNamespace makes the application's namespace, which its components share: each says under a name of its own what it
-// has to say.
+// applyNamespace makes the application's namespace, which its components share: each says under a name of its own what
+// it has to say.
 func (c cluster) applyNamespace(ctx context.Context, j *job.Job, ns *unstructured.Unstructured) error {
 	name := orchestrator.NameOf(j)
 	have, err := c.Resource(namespaces).Apply(ctx, ns, orchestrator.Manager+name[strings.LastIndexByte(name, '-'):])
@@ -265,7 +265,8 @@ func (c cluster) applyOne(ctx context.Context, j *job.Job, e entry) error {
 		o.SetResourceVersion(have.GetResourceVersion())
 	}
 	_, err = c.at(e).Apply(ctx, o, orchestrator.Manager)
-	if apierrors.IsInvalid(err) && have != nil && replaceable(o) && have.GetLabels()[orchestrator.LabelJob] == orchestrator.Subject(j).String() {
+	if apierrors.IsInvalid(err) && have != nil && replaceable(o) &&
+		have.GetLabels()[orchestrator.LabelJob] == orchestrator.Subject(j).String() {
 		// What it runs cannot be changed in place: it goes, and the next attempt makes it anew.
 		if _, err := c.deleteOne(ctx, j, e); err != nil {
 			return err
@@ -306,8 +307,8 @@ func (c cluster) deleteOne(ctx context.Context, j *job.Job, e entry) (gone bool,
 	return false, kube.Classify(err, e.what())
 }
 
-// Remove deletes what stands in the inventory, last first, and the inventory when all of it is gone. It is to be repeated
-// until Observe finds nothing.
+// Remove deletes what stands in the inventory, last first, and the inventory when all of it is gone. It is to be
+// repeated until Observe finds nothing.
 func (d *Direct) Remove(ctx context.Context, j *job.Job) error {
 	c, err := d.open(j.Cluster)
 	if err != nil {
@@ -365,7 +366,8 @@ func (c cluster) tidy(ctx context.Context, namespace string) error {
 		return err
 	}
 	uid := ns.GetUID()
-	err = c.Resource(namespaces).Delete(ctx, namespace, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	err = c.Resource(namespaces).
+		Delete(ctx, namespace, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}

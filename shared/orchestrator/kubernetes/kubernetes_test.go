@@ -35,7 +35,8 @@ func open(t *testing.T) (*conformance.Clusters, doubles) {
 	return &conformance.Clusters{
 		Orchestrator: kubernetes.New(d),
 		Targets: []job.Target{
-			{Orchestrator: "kubernetes", Cluster: "one", Node: "one-a"}, {Orchestrator: "kubernetes", Cluster: "one", Node: "one-b"},
+			{Orchestrator: "kubernetes", Cluster: "one", Node: "one-a"},
+			{Orchestrator: "kubernetes", Cluster: "one", Node: "one-b"},
 			{Orchestrator: "kubernetes", Cluster: "two", Node: "two-a"},
 		},
 		Objects: map[string]dynamic.Interface{"one": d["one"].Client(t), "two": d["two"].Client(t)},

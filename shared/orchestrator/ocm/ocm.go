@@ -1,5 +1,6 @@
 // Package ocm carries out jobs through Open Cluster Management: one ManifestWork per job, in the hub's namespace of the
-// managed cluster that the job's target names, which the cluster's own agent applies (contracts/ocm-clusterlink.md §2, §3).
+// managed cluster that the job's target names, which the cluster's own agent applies (contracts/ocm-clusterlink.md §2,
+// §3).
 //
 // The hub is all that is ever asked. What a newcomer gets wrong: a ManifestWork's condition Available says that objects
 // exist on the cluster, not that pods run; that comes from the feedback that each work asks for.
@@ -24,8 +25,16 @@ import (
 
 // Resources of the hub.
 var (
-	Works    = schema.GroupVersionResource{Group: "work.open-cluster-management.io", Version: "v1", Resource: "manifestworks"}
-	Clusters = schema.GroupVersionResource{Group: "cluster.open-cluster-management.io", Version: "v1", Resource: "managedclusters"}
+	Works = schema.GroupVersionResource{
+		Group:    "work.open-cluster-management.io",
+		Version:  "v1",
+		Resource: "manifestworks",
+	}
+	Clusters = schema.GroupVersionResource{
+		Group:    "cluster.open-cluster-management.io",
+		Version:  "v1",
+		Resource: "managedclusters",
+	}
 )
 
 // attempts bounds how often a work is read again after somebody changed it between reading and writing.
@@ -89,7 +98,12 @@ func (h *Hub) Apply(ctx context.Context, j *job.Job) error {
 			return kube.Classify(err, "ManifestWork "+orchestrator.NameOf(j))
 		}
 	}
-	return problem.New(problem.Unavailable, "ManifestWork %s of %s keeps changing; try again", orchestrator.NameOf(j), j.Cluster)
+	return problem.New(
+		problem.Unavailable,
+		"ManifestWork %s of %s keeps changing; try again",
+		orchestrator.NameOf(j),
+		j.Cluster,
+	)
 }
 
 func (h *Hub) applyOnce(ctx context.Context, j *job.Job) error {
@@ -134,7 +148,8 @@ func (h *Hub) work(ctx context.Context, j *job.Job) (*unstructured.Unstructured,
 	return have, err
 }
 
-// cluster returns the managed cluster. The error is a Refusal when the hub has none of that name, or has not accepted it.
+// cluster returns the managed cluster. The error is a Refusal when the hub has none of that name, or has not accepted
+// it.
 func (h *Hub) cluster(ctx context.Context, name string) (*unstructured.Unstructured, error) {
 	if h.seen != nil {
 		if c := h.seen.clusters[name]; c != nil {
@@ -150,7 +165,11 @@ func (h *Hub) cluster(ctx context.Context, name string) (*unstructured.Unstructu
 		return nil, kube.Classify(err, "ManagedCluster "+name)
 	}
 	if accepted, _, _ := unstructured.NestedBool(c.Object, "spec", "hubAcceptsClient"); !accepted {
-		return nil, orchestrator.Refuse("ClusterNotAccepted", "the hub has not accepted the cluster %s (hubAcceptsClient)", name)
+		return nil, orchestrator.Refuse(
+			"ClusterNotAccepted",
+			"the hub has not accepted the cluster %s (hubAcceptsClient)",
+			name,
+		)
 	}
 	return c, nil
 }
@@ -184,7 +203,12 @@ func (h *Hub) Remove(ctx context.Context, j *job.Job) error {
 			return kube.Classify(err, "ManifestWork "+have.GetName())
 		}
 	}
-	return problem.New(problem.Unavailable, "ManifestWork %s of %s keeps changing; try again", orchestrator.NameOf(j), j.Cluster)
+	return problem.New(
+		problem.Unavailable,
+		"ManifestWork %s of %s keeps changing; try again",
+		orchestrator.NameOf(j),
+		j.Cluster,
+	)
 }
 
 // Observe reads the work's status and whether the cluster's agent answers.
@@ -209,9 +233,9 @@ func (h *Hub) Observe(ctx context.Context, j *job.Job) (orchestrator.Status, err
 		}
 		return s, nil
 	}
-	s, err = statusOf(work)
+	s = statusOf(work)
 	s.Silent = silence(cluster)
-	return s, err
+	return s, nil
 }
 
 // silence says since when the cluster's agent has not been heard of; "" when it has.
@@ -229,12 +253,13 @@ func (h *Hub) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.Orc
 	seen := &snapshot{clusters: map[string]*unstructured.Unstructured{}, works: map[string]*unstructured.Unstructured{}}
 	var copies []orchestrator.Copy
 	// Works first: a cluster that is taken away in between shows as missing, not its works as gone.
-	err := h.client.Resource(Works).Each(ctx, orchestrator.LabelManager+"="+orchestrator.Manager, func(o *unstructured.Unstructured) {
-		if record, ours := orchestrator.ReadRecord(o); ours {
-			seen.works[o.GetNamespace()+"/"+o.GetName()] = o
-			copies = append(copies, orchestrator.Copy{Record: record, Cluster: o.GetNamespace()})
-		}
-	})
+	err := h.client.Resource(Works).
+		Each(ctx, orchestrator.LabelManager+"="+orchestrator.Manager, func(o *unstructured.Unstructured) {
+			if record, ours := orchestrator.ReadRecord(o); ours {
+				seen.works[o.GetNamespace()+"/"+o.GetName()] = o
+				copies = append(copies, orchestrator.Copy{Record: record, Cluster: o.GetNamespace()})
+			}
+		})
 	if err == nil {
 		err = h.client.Resource(Clusters).Each(ctx, "", func(o *unstructured.Unstructured) { seen.clusters[o.GetName()] = o })
 	}

@@ -26,7 +26,8 @@ func open(t *testing.T) (*conformance.Clusters, *kubeapi.Server, map[string]*kub
 	return &conformance.Clusters{
 		Orchestrator: ocm.New(client),
 		Targets: []job.Target{
-			{Orchestrator: "ocm", Cluster: "one", Node: "one-a"}, {Orchestrator: "ocm", Cluster: "one", Node: "one-b"},
+			{Orchestrator: "ocm", Cluster: "one", Node: "one-a"},
+			{Orchestrator: "ocm", Cluster: "one", Node: "one-b"},
 			{Orchestrator: "ocm", Cluster: "two", Node: "two-a"},
 		},
 		Objects: map[string]dynamic.Interface{"one": one.Client(t), "two": two.Client(t)},
@@ -65,8 +66,12 @@ func TestConformance_real(t *testing.T) {
 			return err == nil && (s.Silent != "") == away
 		}, 3*time.Minute, time.Second)
 	}
-	conformance.Run(t, conformance.Can{Silence: os.Getenv(conformance.EnvCut) != "", Refuse: true}, func(t *testing.T) conformance.World {
-		t.Helper()
-		return w
-	})
+	conformance.Run(
+		t,
+		conformance.Can{Silence: os.Getenv(conformance.EnvCut) != "", Refuse: true},
+		func(t *testing.T) conformance.World {
+			t.Helper()
+			return w
+		},
+	)
 }

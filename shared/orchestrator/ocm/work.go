@@ -179,11 +179,11 @@ func configOf(j *job.Job, o *unstructured.Unstructured, kind orchestrator.Kind) 
 }
 
 // statusOf reads what the agent says about the work.
-func statusOf(work *unstructured.Unstructured) (orchestrator.Status, error) {
+func statusOf(work *unstructured.Unstructured) orchestrator.Status {
 	record, _ := orchestrator.ReadRecord(work)
 	s := orchestrator.Status{Exists: true, Record: record, Leaving: work.GetDeletionTimestamp() != nil}
 	if s.Leaving {
-		return s, nil
+		return s
 	}
 	reports := reportsIn(work)
 	applied := false
@@ -196,20 +196,21 @@ func statusOf(work *unstructured.Unstructured) (orchestrator.Status, error) {
 		}
 	}
 	if s.Refused != nil || !applied {
-		return s, nil
+		return s
 	}
 	s.Applied = true
 	objects := manifests(work)
 	kinds := orchestrator.KindsOf(objects)
 	for i, o := range objects {
 		report := reports[int64(i)]
-		if kinds.Of(o).Guessed && len(report.values) == 0 { // the agent may call the kind otherwise, and so know no rule for it
+		if kinds.Of(o).Guessed &&
+			len(report.values) == 0 { // the agent may call the kind otherwise, and so know no rule for it
 			s.Objects = append(s.Objects, orchestrator.Health{Object: o.GetKind() + " " + o.GetName(), Ready: true})
 			continue
 		}
 		s.Objects = append(s.Objects, orchestrator.Judge(o, report.values))
 	}
-	return s, nil
+	return s
 }
 
 // report is what the agent says about one manifest.

@@ -29,8 +29,8 @@ const (
 	envImage      = "LITTORAL_E2E_IMAGE"           // of a server that both can pull; none: built with ko
 )
 
-// continuum is the two clusters, and an application that runs in them. Their agents, and cluster1's pods, are real; what
-// telemetry says of their nodes is written here, as leaf exporters would.
+// continuum is the two clusters, and an application that runs in them. Their agents, and cluster1's pods, are real;
+// what telemetry says of their nodes is written here, as leaf exporters would.
 type continuum struct {
 	*world
 
@@ -88,7 +88,7 @@ components:
   - name: web
     type: kubernetes
     requirements: {cpu: 50m, memory: 32Mi}
-    policies: [{redeployOnLostTelemetry: {timeout: 30s}}]
+    policies: [{redeployOnLostTelemetry: 30s}]
     manifests:
       - name: web
         manifest:
@@ -196,9 +196,17 @@ func (c *continuum) edge(args ...string) {
 // violate reports a violated policy whose remediation is asked for.
 func (c *continuum) violate(remediation string) {
 	c.t.Helper()
-	body := fmt.Sprintf(`{"id": %q, "policyName": "e2e", "remediation": %q, "subject": {"appInstance": %q, "appComponent": "web"}}`,
-		uuid.NewString(), remediation, c.id)
-	require.Equal(c.t, http.StatusOK, c.ask(auth.Operator, http.MethodPost, "/jobmanager/policies/incompliance", body, nil))
+	body := fmt.Sprintf(
+		`{"id": %q, "policyName": "e2e", "remediation": %q, "subject": {"appInstance": %q, "appComponent": "web"}}`,
+		uuid.NewString(),
+		remediation,
+		c.id,
+	)
+	require.Equal(
+		c.t,
+		http.StatusOK,
+		c.ask(auth.Operator, http.MethodPost, "/jobmanager/policies/incompliance", body, nil),
+	)
 }
 
 // TestOpenClusterManagement is the life of an application under two real agents: it is run, scaled, changed, stopped,
@@ -227,8 +235,12 @@ func TestOpenClusterManagement(t *testing.T) {
 	step("it runs in real pods", func(t *testing.T) {
 		c.only("cluster1")
 		var g api.Application
-		require.Equal(t, http.StatusCreated, c.ask(auth.Operator, http.MethodPost, "/jobmanager/groups", c.descriptor("one"), &g,
-			"Idempotency-Key", uuid.NewString()))
+		require.Equal(
+			t,
+			http.StatusCreated,
+			c.ask(auth.Operator, http.MethodPost, "/jobmanager/groups", c.descriptor("one"), &g,
+				"Idempotency-Key", uuid.NewString()),
+		)
 		c.id, c.namespace = g.ID, g.Namespace
 		c.runsAt("cluster1")
 		require.Equal(t, "1", c.replicas("cluster1"))
@@ -243,7 +255,11 @@ func TestOpenClusterManagement(t *testing.T) {
 		c.runsAt("cluster1")
 	})
 	step("it is changed", func(t *testing.T) {
-		require.Equal(t, http.StatusOK, c.ask(auth.Operator, http.MethodPut, "/jobmanager/groups/"+c.id, c.descriptor("two"), nil))
+		require.Equal(
+			t,
+			http.StatusOK,
+			c.ask(auth.Operator, http.MethodPut, "/jobmanager/groups/"+c.id, c.descriptor("two"), nil),
+		)
 		c.eventually("the change is there", func() bool {
 			out, err := c.in("cluster1", "get", "deployment", "web", "-o", "jsonpath={.spec.template.metadata.annotations.note}")
 			return err == nil && out == "two"
@@ -314,7 +330,8 @@ func TestOpenClusterManagement(t *testing.T) {
 		c.remove(c.id)
 		c.gone("cluster1")
 		c.gone("edge1")
-		out, err := exec.Command("kubectl", "get", "manifestworks", "-A", "-l", "app.kubernetes.io/managed-by=littoral", "-o", "name").CombinedOutput()
+		out, err := exec.Command("kubectl", "get", "manifestworks", "-A", "-l", "app.kubernetes.io/managed-by=littoral", "-o", "name").
+			CombinedOutput()
 		require.NoError(c.t, err)
 		require.Empty(c.t, strings.TrimSpace(string(out)))
 	})

@@ -88,9 +88,11 @@ func overPolicy(method, path string) maker {
 	}
 }
 
-// about is an operator's request whose body is made of the scene.
-func about(method, path string, body func(*scene) any) maker {
-	return func(_ context.Context, s *scene) (ask, error) { return document("operator", method, path, body(s)) }
+// post is an operator's request whose body is made of the scene.
+func post(path string, body func(*scene) any) maker {
+	return func(_ context.Context, s *scene) (ask, error) {
+		return document("operator", http.MethodPost, path, body(s))
+	}
 }
 
 func usage(s *scene) any { return s.usage(unheard()) }
@@ -105,8 +107,8 @@ var policyCases = map[string]maker{
 	"policymanager-template-list": get("viewer", registryPath+"/templates"),
 	"policymanager-variable-list": get("viewer", registryPath+"/policies/{policy}/variables"),
 
-	"policymanager-policy-create":     about(http.MethodPost, registryPath+"/policies", usage),
-	"policymanager-render":            about(http.MethodPost, registryPath+"/render", usage),
+	"policymanager-policy-create":     post(registryPath+"/policies", usage),
+	"policymanager-render":            post(registryPath+"/render", usage),
 	"policymanager-policy-delete":     overPolicy(http.MethodDelete, registryPath+"/policies/%s"),
 	"policymanager-policy-deactivate": overPolicy(http.MethodPost, registryPath+"/policies/%s/deactivate"),
 	"policymanager-policy-activate":   overPolicy(http.MethodPost, registryPath+"/policies/%s/activate"),
@@ -130,7 +132,7 @@ var policyCases = map[string]maker{
 		err = s.system.call(ctx, "operator", http.MethodPost, path+"/1", nil, nil)
 		return ask{client: "operator", method: http.MethodDelete, path: path}, err
 	},
-	"policymanager-backtest": about(http.MethodPost, registryPath+"/backtest", func(s *scene) any {
+	"policymanager-backtest": post(registryPath+"/backtest", func(s *scene) any {
 		now := time.Now().UTC()
 		return map[string]any{"policy": usage(s), "from": now.Add(-10 * time.Minute), "to": now, "step": "15s"}
 	}),
@@ -142,12 +144,12 @@ var policyCases = map[string]maker{
 		return document("admin", http.MethodPost, webhookPath, s.firing(id))
 	},
 	// What another job manager says of an application of its own.
-	"policymanager-app-event": about(http.MethodPost, registryPath+"/icos/app", func(*scene) any {
+	"policymanager-app-event": post(registryPath+"/icos/app", func(*scene) any {
 		return map[string]any{
 			"app_instance": uuid.NewString(), "event": "created", "service": "job-manager", "app_descriptor": watched,
 		}
 	}),
-	"policymanager-app-policies": about(http.MethodPost, registryPath+"/icos", func(*scene) any {
+	"policymanager-app-policies": post(registryPath+"/icos", func(*scene) any {
 		return map[string]any{
 			"app_instance": uuid.NewString(), "service": "job-manager", "app_descriptor": watched,
 			"common_action": map[string]any{"uri": "/x", "http_method": "POST"},
@@ -195,7 +197,7 @@ policies:
 var ruleCases = map[string]maker{
 	"telemetry-home":        get("", "/telemetry/healthz"),
 	"telemetry-rule-list":   get("viewer", "/rules"),
-	"telemetry-rule-create": about(http.MethodPost, "/rules", func(*scene) any { return rule() }),
+	"telemetry-rule-create": post("/rules", func(*scene) any { return rule() }),
 	"telemetry-rule-delete": func(ctx context.Context, s *scene) (ask, error) {
 		body, err := json.Marshal(rule())
 		if err != nil {

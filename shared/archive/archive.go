@@ -1,8 +1,9 @@
 // Package archive moves what is old out of Postgres into an object store, and reads it back.
 //
 // Each object holds a batch of lines, JSON compressed by gzip, and beside it lies an index that says what is in it. A
-// batch is deleted in Postgres by the transaction that writes its row in the table archives, and only after the object was
-// read back and compared. So each line is visible once, here or there, wherever a run is cut off: what counts is the row.
+// batch is deleted in Postgres by the transaction that writes its row in the table archives, and only after the object
+// was read back and compared. So each line is visible once, here or there, wherever a run is cut off: what counts is
+// the row.
 package archive
 
 import (
@@ -29,7 +30,7 @@ type Kind string
 // The kinds.
 const (
 	History      Kind = "history"      // entries; a line is one of history.Entry
-	Applications Kind = "applications" // deleted ones, each with its jobs and the actions of its policies as Postgres had them
+	Applications Kind = "applications" // deleted ones, each with its jobs and the actions of its policies, as stored
 	Topology     Kind = "topology"     // snapshots but the present one
 )
 
@@ -98,12 +99,12 @@ const (
 	// One run at a time. The number only has to differ from other locks.
 	lockArchive = `select pg_try_advisory_xact_lock(7461127)`
 
-	insertArchive = `insert into archives (key, kind, first_id, last_id, first_entry, last_entry, lines, bytes, sha256, from_at,
-	to_at, applications) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
+	insertArchive = `insert into archives (key, kind, first_id, last_id, first_entry, last_entry, lines, bytes, sha256,
+	from_at, to_at, applications) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
 )
 
-// Move archives one batch of what is older than before, and returns how many lines that were: 0 when nothing is left, or
-// another run is at it. keep is how many snapshots of the topology stay at most, however young.
+// Move archives one batch of what is older than before, and returns how many lines that were: 0 when nothing is left,
+// or another run is at it. keep is how many snapshots of the topology stay at most, however young.
 func (a *Archive) Move(ctx context.Context, kind Kind, before time.Time, keep int) (lines int, err error) {
 	// The transaction is open while the object is stored, so that nobody else moves the same. To do that twice is
 	// harmless, also when the transaction is repeated: the same lines make the same object.
@@ -170,8 +171,8 @@ func (i *Index) record(ctx context.Context, tx *store.Tx, b *batch) error {
 	if n := len(b.entries); n > 0 {
 		first, last = &b.entries[0], &b.entries[n-1]
 	}
-	_, err := tx.Exec(ctx, insertArchive, i.Key, i.Kind, i.FirstID, i.LastID, first, last, i.Lines, i.Bytes, i.SHA256, i.From,
-		i.To, i.Applications)
+	_, err := tx.Exec(ctx, insertArchive, i.Key, i.Kind, i.FirstID, i.LastID, first, last, i.Lines, i.Bytes, i.SHA256,
+		i.From, i.To, i.Applications)
 	if err != nil {
 		return fmt.Errorf("store the index: %w", err)
 	}

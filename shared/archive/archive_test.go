@@ -239,7 +239,8 @@ func TestACutOffRunLosesAndDoublesNothing(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			k := &tracer{left: n, cancel: cancel}
-			traced, err := store.Open(t.Context(), store.Config{DatabaseURL: db.Config().ConnString()}, storetest.RecorderOf(db), k)
+			settings := store.Config{DatabaseURL: db.Config().ConnString()}
+			traced, err := store.Open(t.Context(), settings, storetest.RecorderOf(db), k)
 			require.NoError(t, err)
 			defer traced.Close()
 			_, err = archive.New(traced, o).Move(ctx, archive.History, time.Now().Add(-retention), keep)
@@ -283,16 +284,17 @@ func TestDeletedApplicationsMoveWithAllThatIsTheirs(t *testing.T) {
 	db := storetest.New(t)
 	add := func(name string, deleted *time.Time, jobs ...string) uuid.UUID {
 		id := uuid.New()
-		exec(t, db, `insert into applications (id, name, namespace, descriptor, deleted_at) values ($1, $2, $2, 'text', $3)`, id, name, deleted)
+		exec(t, db, `insert into applications (id, name, namespace, descriptor, deleted_at)
+values ($1, $2, $2, 'text', $3)`, id, name, deleted)
 		var first *uuid.UUID
 		for _, state := range jobs {
 			job := uuid.New()
-			exec(t, db, `insert into jobs (id, application_id, component, cleans, type, state, owner_id, instruction, lost_after, resource_name)
-values ($1, $2, 'web', $3, 'DeleteDeployment', $4, 'agent', '{}', '1m', 'web')`, job, id, first, state)
+			exec(t, db, `insert into jobs (id, application_id, component, cleans, type, state, owner_id, instruction,
+	lost_after, resource_name) values ($1, $2, 'web', $3, 'DeleteDeployment', $4, 'agent', '{}', '1m', 'web')`, job, id, first, state)
 			first = &job
 		}
-		exec(t, db, `insert into policy_actions (id, policy_id, instance, component, remediation, violation, started_at, received_at)
-values ($1, $1, $2, 'web', 'none', '{}', now(), now())`, uuid.New(), id.String())
+		exec(t, db, `insert into policy_actions (id, policy_id, instance, component, remediation, violation,
+	started_at, received_at) values ($1, $1, $2, 'web', 'none', '{}', now(), now())`, uuid.New(), id.String())
 		return id
 	}
 	old, young := time.Now().Add(-2*retention), time.Now().Add(-time.Hour)
@@ -311,7 +313,8 @@ values ($1, $1, $2, 'web', 'none', '{}', now(), now())`, uuid.New(), id.String()
 	require.NoError(t, err)
 	require.Equal(t, []string{"fresh", "removing", "running"}, names)
 	var left int
-	require.NoError(t, db.QueryRow(t.Context(), `select (select count(*) from jobs) + (select count(*) from policy_actions)`).Scan(&left))
+	require.NoError(t, db.QueryRow(t.Context(),
+		`select (select count(*) from jobs) + (select count(*) from policy_actions)`).Scan(&left))
 	require.Equal(t, 2+3, left)
 
 	var line struct {

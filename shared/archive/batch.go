@@ -15,8 +15,9 @@ import (
 
 const (
 	// All below the first entry that stays, so that objects never interleave.
-	oldHistory = `select id, at, application_id, job_id, component, event, from_state, to_state, message, cause, trace_id, data
-from history where id < coalesce((select min(id) from history where at >= $1), 9223372036854775807) order by id limit $2`
+	oldHistory = `select id, at, application_id, job_id, component, event, from_state, to_state, message, cause,
+	trace_id, data from history
+where id < coalesce((select min(id) from history where at >= $1), 9223372036854775807) order by id limit $2`
 	deleteHistory = `delete from history where id = any($1)`
 
 	// Nothing of it runs or is being removed any more (job.Gone).
@@ -27,7 +28,8 @@ order by a.deleted_at, a.id limit $2 for update of a skip locked`
 
 	applicationLines = `select a.id, a.deleted_at, jsonb_build_object('application', to_jsonb(a),
 	'jobs', coalesce((select jsonb_agg(to_jsonb(j) order by j.id) from jobs j where j.application_id = a.id), '[]'),
-	'actions', coalesce((select jsonb_agg(to_jsonb(p) order by p.id) from policy_actions p where p.instance = a.id::text), '[]'))
+	'actions', coalesce((select jsonb_agg(to_jsonb(p) order by p.id) from policy_actions p
+		where p.instance = a.id::text), '[]'))
 from applications a where a.id = any($1) order by a.deleted_at, a.id`
 
 	deleteActions      = `delete from policy_actions where instance = any($1::text[])`

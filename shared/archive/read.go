@@ -20,8 +20,8 @@ and ($2::uuid is null or applications @> array[$2::uuid]) order by last_entry`
 and ($1::uuid is null or applications @> array[$1::uuid]) order by last_entry desc`
 )
 
-// After lists up to limit archived entries with an id above after, oldest first; application nil means all, and no events
-// all of these.
+// After lists up to limit archived entries with an id above after, oldest first; application nil means all, and no
+// events all of these.
 func (a *Archive) After(
 	ctx context.Context, application *uuid.UUID, after int64, limit int, events ...string,
 ) ([]history.Entry, error) {

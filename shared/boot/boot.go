@@ -97,8 +97,8 @@ func exporter(log *slog.Logger) *observe.Exporter {
 	return observe.New(c, &http.Client{Timeout: c.Timeout}, log)
 }
 
-// NewEnv makes what a function is given, without dialling anyone. Its calls are told to recorder, and waker hears of what
-// it publishes; both may be nil.
+// NewEnv makes what a function is given, without dialling anyone. Its calls are told to recorder, and waker hears of
+// what it publishes; both may be nil.
 func NewEnv(
 	ctx context.Context, name string, c Config, log *slog.Logger, recorder *observe.Recorder, waker *wake.Waker,
 ) (*function.Env, error) {

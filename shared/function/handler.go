@@ -43,17 +43,18 @@ func (e Entry) Handler(env *Env) (http.Handler, error) {
 	} else if len(e.Spec.Routes) > 0 {
 		return nil, fmt.Errorf("%s declares routes but has no Handle method", e.Name)
 	}
+	take := func(work delivered) { router.Handle("POST "+EventPath+"{$}", e.delivery(env, work)) }
 	switch f := f.(type) {
 	case Reaction:
-		router.Handle("POST "+EventPath+"{$}", e.delivery(env, func(ctx context.Context, ev cloudevents.Event) (bool, error) {
+		take(func(ctx context.Context, ev cloudevents.Event) (bool, error) {
 			return env.DB.React(ctx, e.Name, ev, func(ctx context.Context, tx *store.Tx) error { return f.React(ctx, tx, ev) })
-		}))
+		})
 	case Task:
-		router.Handle("POST "+EventPath+"{$}", e.delivery(env, func(ctx context.Context, _ cloudevents.Event) (bool, error) { return true, f.Run(ctx) }))
+		take(func(ctx context.Context, _ cloudevents.Event) (bool, error) { return true, f.Run(ctx) })
 	case Worker:
-		router.Handle("POST "+EventPath+"{$}", e.delivery(env, func(ctx context.Context, ev cloudevents.Event) (bool, error) { return true, f.Work(ctx, ev) }))
+		take(func(ctx context.Context, ev cloudevents.Event) (bool, error) { return true, f.Work(ctx, ev) })
 	case Sink:
-		router.Handle("POST "+EventPath+"{$}", e.delivery(env, func(ctx context.Context, ev cloudevents.Event) (bool, error) { return true, f.Keep(ctx, ev) }))
+		take(func(ctx context.Context, ev cloudevents.Event) (bool, error) { return true, f.Keep(ctx, ev) })
 	default:
 		if len(e.Spec.Consumes) > 0 {
 			return nil, fmt.Errorf("%s consumes events but has none of React, Work, Run and Keep", e.Name)
@@ -91,15 +92,18 @@ func (e Entry) identify(env *Env, op Operation, r *http.Request) (auth.Principal
 	return env.Auth.Authenticate(r, e.Spec.Role)
 }
 
-// delivery lets work take an event; fresh is false when it had been worked off before.
-func (e Entry) delivery(env *Env, work func(context.Context, cloudevents.Event) (fresh bool, err error)) http.Handler {
+// delivered takes an event; fresh is false when it had been worked off before.
+type delivered func(ctx context.Context, e cloudevents.Event) (fresh bool, err error)
+
+func (e Entry) delivery(env *Env, work delivered) http.Handler {
 	return e.wrap(env, func(w http.ResponseWriter, r *http.Request) error {
 		ev, err := events.FromRequest(r)
 		if err != nil {
 			return err
 		}
 		ctx := r.Context()
-		if parent := events.TraceParent(ev); parent != "" { // the emitting call's; a Broker's own spans are between its headers
+		// That of the emitting call; the header is of whatever spans a Broker adds.
+		if parent := events.TraceParent(ev); parent != "" {
 			ctx = env.Observe.Sample(trace.WithState(trace.Start(ctx, parent), events.TraceState(ev)))
 		}
 		ctx = trace.WithCause(ctx, "event "+ev.ID())
@@ -179,7 +183,8 @@ func clarify(err error) error {
 }
 
 func (e Entry) log(ctx context.Context, env *Env, r *http.Request, out *response, err error, took time.Duration) {
-	args := []any{"function", e.Name, "method", r.Method, "path", r.URL.Path, "status", out.status(), "ms", took.Milliseconds()}
+	args := []any{"function", e.Name, "method", r.Method, "path", r.URL.Path, "status", out.status(),
+		"ms", took.Milliseconds()}
 	switch {
 	case err == nil:
 		env.Log.DebugContext(ctx, "call", args...)

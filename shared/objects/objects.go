@@ -11,8 +11,8 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// Store keeps objects. A key is a path of one or more names with slashes between, as "history/0001.jsonl.gz" (CheckKey).
-// Safe for concurrent use.
+// Store keeps objects. A key is a path of one or more names with slashes between, as "history/0001.jsonl.gz"
+// (CheckKey). Safe for concurrent use.
 type Store interface {
 	// Put stores body under key, instead of what was there. A reader sees all of it or none.
 	Put(ctx context.Context, key string, body []byte) error

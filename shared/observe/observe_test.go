@@ -180,7 +180,9 @@ func TestACollectorNeverHoldsACallUp(t *testing.T) {
 	t.Parallel()
 	c := newCollector(t)
 	c.hold = make(chan struct{})
-	x := c.exporter(t, map[string]string{"OTEL_BSP_SCHEDULE_DELAY": "1", "OTEL_BSP_MAX_QUEUE_SIZE": "100", "OTEL_METRICS_EXPORTER": "none"})
+	x := c.exporter(t, map[string]string{
+		"OTEL_BSP_SCHEDULE_DELAY": "1", "OTEL_BSP_MAX_QUEUE_SIZE": "100", "OTEL_METRICS_EXPORTER": "none",
+	})
 	r := x.Recorder("f")
 	for range 1000 { // it would not get to the end if any of them waited
 		r.Note(trace.Start(t.Context(), ""), call(200))

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The wire format: the JSON of opentelemetry/proto/collector/{trace,metrics}/v1, in which ids are hex, 64-bit numbers are
-// strings and field names are in lower camel case. Only what is sent stands here.
+// The wire format: the JSON of opentelemetry/proto/collector/{trace,metrics}/v1, in which ids are hex, 64-bit numbers
+// are strings and field names are in lower camel case. Only what is sent stands here.
 type (
 	tracesRequest struct {
 		ResourceSpans []resourceSpans `json:"resourceSpans"`

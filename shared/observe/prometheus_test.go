@@ -32,7 +32,9 @@ func TestPrometheusTakesTheMetrics(t *testing.T) {
 	server := httptest.NewServer(receiver)
 	defer server.Close()
 
-	x := newExporter(t, "", map[string]string{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": server.URL + "/api/v1/otlp/v1/metrics"})
+	x := newExporter(t, "", map[string]string{
+		"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": server.URL + "/api/v1/otlp/v1/metrics",
+	})
 	r := x.Recorder("jobmanager-group-get")
 	ctx := trace.Start(t.Context(), "")
 	early := time.Now().Add(-10 * time.Second)
@@ -49,7 +51,8 @@ func TestPrometheusTakesTheMetrics(t *testing.T) {
 	shutdown(t, x) // nothing changed: nothing is pushed
 
 	engine := promql.NewEngine(promql.EngineOpts{
-		MaxSamples: 1000, Timeout: 10 * time.Second, LookbackDelta: 5 * time.Minute, Parser: parser.NewParser(parser.Options{}),
+		MaxSamples: 1000, Timeout: 10 * time.Second, LookbackDelta: 5 * time.Minute,
+		Parser: parser.NewParser(parser.Options{}),
 	})
 	query := func(text string) promql.Vector {
 		q, err := engine.NewInstantQuery(t.Context(), db, nil, text, time.Now().Add(time.Second))

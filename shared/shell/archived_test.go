@@ -20,7 +20,8 @@ func TestArchivedEvents(t *testing.T) { //nolint:paralleltest // it sets the env
 	_, err := h.sys.DB.Exec(t.Context(), `update history set at = $1`, time.Now().AddDate(0, 0, -40)) // the first topology
 	require.NoError(t, err)
 	_, err = h.sys.DB.Exec(t.Context(), `insert into history (at, application_id, event, message)
-values ($1, $2, 'application.submitted', 'long ago'), ($1, null, 'topology.changed', 'too'), (now(), $2, 'application.deleted', 'today')`,
+values ($1, $2, 'application.submitted', 'long ago'), ($1, null, 'topology.changed', 'too'),
+	(now(), $2, 'application.deleted', 'today')`,
 		time.Now().AddDate(0, 0, -31), app)
 	require.NoError(t, err)
 	var before, old, young, of []history.Entry

@@ -67,7 +67,8 @@ func hexDigit(c byte) int { return strings.IndexByte("0123456789abcdef", c) }
 // WithState returns ctx with the tracestate that came with the parent. One that is too long or not printable is left
 // out.
 func WithState(ctx context.Context, state string) context.Context {
-	if state == "" || len(state) > maxState || strings.ContainsFunc(state, func(r rune) bool { return r < ' ' || r > '~' }) {
+	unprintable := func(r rune) bool { return r < ' ' || r > '~' }
+	if state == "" || len(state) > maxState || strings.ContainsFunc(state, unprintable) {
 		return ctx
 	}
 	v := of(ctx)

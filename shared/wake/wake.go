@@ -1,8 +1,8 @@
 // Package wake rouses the functions that an event will need before it reaches them: a chain of sleeping functions would
 // else wait for one cold start after the other.
 //
-// The operation that begins a chain asks each function further down for its health, which is enough for Knative to start
-// an instance. It is an attempt and no more: whoever is not woken here is woken by its event, as ever.
+// The operation that begins a chain asks each function further down for its health, which is enough for Knative to
+// start an instance. It is an attempt and no more: whoever is not woken here is woken by its event, as ever.
 package wake
 
 import (

@@ -66,7 +66,8 @@ func (s *sleepers) counts() map[string]int {
 
 func (s *sleepers) become(t *testing.T, want map[string]int) {
 	t.Helper()
-	require.Eventually(t, func() bool { return fmt.Sprint(s.counts()) == fmt.Sprint(want) }, 10*time.Second, time.Millisecond,
+	same := func() bool { return fmt.Sprint(s.counts()) == fmt.Sprint(want) }
+	require.Eventually(t, same, 10*time.Second, time.Millisecond,
 		"want %v, have %v", want, s.counts())
 	require.Empty(t, s.strays)
 }
@@ -152,7 +153,9 @@ func TestAProbeThatFailsIsNoError(t *testing.T) {
 
 func TestOffUnlessFunctionsSleep(t *testing.T) {
 	t.Parallel()
-	whole := wake.Config{On: true, Service: "f", Chain: "submitted=place", URL: "http://{name}.{namespace}", Namespace: "n"}
+	whole := wake.Config{
+		On: true, Service: "f", Chain: "submitted=place", URL: "http://{name}.{namespace}", Namespace: "n",
+	}
 	require.NotNil(t, wake.New(whole, quiet))
 	for name, change := range map[string]func(*wake.Config){
 		"switched off":               func(c *wake.Config) { c.On = false },

@@ -33,7 +33,9 @@ func TestMain(m *testing.M) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for name, value := range map[string]string{"RULES_BACKEND": "files", "RULES_DIR": dir} {
+	for name, value := range map[string]string{
+		"RULES_BACKEND": "files", "RULES_DIR": dir, "OBJECTS_URL": "file://" + dir + "/objects",
+	} {
 		if err := os.Setenv(name, value); err != nil {
 			log.Fatal(err)
 		}

@@ -31,10 +31,10 @@ type Function struct {
 type config struct {
 	Objects open.Config
 
-	After             time.Duration `envconfig:"ARCHIVE_AFTER" default:"720h"`        // of history, and of what names no other
-	ApplicationsAfter time.Duration `envconfig:"ARCHIVE_APPLICATIONS_AFTER"`          // since they were deleted
-	TopologyAfter     time.Duration `envconfig:"ARCHIVE_TOPOLOGY_AFTER"`              // of snapshots
-	Snapshots         int           `envconfig:"ARCHIVE_SNAPSHOTS_KEPT" default:"250"` // at most; Postgres drops those beyond 500
+	After             time.Duration `envconfig:"ARCHIVE_AFTER" default:"720h"`         // of what names no other
+	ApplicationsAfter time.Duration `envconfig:"ARCHIVE_APPLICATIONS_AFTER"`           // since they were deleted
+	TopologyAfter     time.Duration `envconfig:"ARCHIVE_TOPOLOGY_AFTER"`               // of snapshots
+	Snapshots         int           `envconfig:"ARCHIVE_SNAPSHOTS_KEPT" default:"250"` // at most, however young
 }
 
 // New reads the settings.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -96,6 +97,7 @@ func (h *Host) inHost() map[string]string {
 		"PROMETHEUS_ADDRESS": "http://" + prometheusHost, "STALE_AFTER": "15s",
 		"RULES_BACKEND": "files", "RULES_DIR": h.rulesDir(), "RULES_RELOAD_URL": "http://" + prometheusHost + reloadPath,
 		"RULES_API_URL":  h.url + "/rules/",
+		"OBJECTS_URL":    "file://" + h.objectsDir(),
 		"OIDC_CLIENT_ID": me.ClientID, "OIDC_CLIENT_SECRET": me.ClientSecret, "OIDC_TOKEN_URL": me.TokenURL,
 	}
 }
@@ -168,6 +170,9 @@ func (h *Host) makeExporter() {
 		return nil
 	})
 }
+
+// objectsDir is where the archive goes.
+func (h *Host) objectsDir() string { return filepath.Join(h.home.dir, "objects") }
 
 // handle turns the panic of a route that contradicts another into an error.
 func handle(router *function.Router, route string, h http.Handler) (err error) {

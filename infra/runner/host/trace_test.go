@@ -118,7 +118,8 @@ func TestOneTraceShowsTheWholeChain(t *testing.T) { //nolint:paralleltest // it 
 		require.LessOrEqual(t, attempt, 5)
 		trace := fmt.Sprintf("4bf92f3577b34da6a3ce929d0e0e47%02x", attempt)
 		seen.follow(trace)
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL()+"/jobmanager/groups", strings.NewReader(text))
+		groups := h.URL() + "/jobmanager/groups"
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, groups, strings.NewReader(text))
 		require.NoError(t, err)
 		r.Header.Set("Traceparent", "00-"+trace+"-"+caller+"-01")
 		r.Header.Set("Authorization", "Bearer "+tokenOf(t, h, "operator"))

@@ -21,7 +21,8 @@ func TestStore(t *testing.T) {
 	require.NoError(t, err)
 	require.IsType(t, &folder.Store{}, file)
 	for _, url := range []string{
-		"s3://bucket", "s3://bucket/a/b/", "s3://bucket?region=eu-west-1", "s3://b?endpoint=http://minio:9000&path_style=true",
+		"s3://bucket", "s3://bucket/a/b/", "s3://bucket?region=eu-west-1",
+		"s3://b?endpoint=http://minio:9000&path_style=true",
 	} {
 		store, err := open.Store(at(url), http.DefaultClient)
 		require.NoError(t, err, url)

@@ -25,5 +25,6 @@ func TestAWrongKeyIsRefused(t *testing.T) {
 	t.Parallel()
 	config := s3test.Start(t).Bucket(t)
 	config.SecretKey = "another"
-	require.ErrorContains(t, s3.New(config, http.DefaultClient).Put(t.Context(), "k", []byte("x")), "SignatureDoesNotMatch")
+	err := s3.New(config, http.DefaultClient).Put(t.Context(), "k", []byte("x"))
+	require.ErrorContains(t, err, "SignatureDoesNotMatch")
 }

@@ -183,8 +183,10 @@ func clarify(err error) error {
 }
 
 func (e Entry) log(ctx context.Context, env *Env, r *http.Request, out *response, err error, took time.Duration) {
-	args := []any{"function", e.Name, "method", r.Method, "path", r.URL.Path, "status", out.status(),
-		"ms", took.Milliseconds()}
+	args := []any{
+		"function", e.Name, "method", r.Method, "path", r.URL.Path, "status", out.status(),
+		"ms", took.Milliseconds(),
+	}
 	switch {
 	case err == nil:
 		env.Log.DebugContext(ctx, "call", args...)

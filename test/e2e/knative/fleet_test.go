@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,13 +89,14 @@ func (w *world) remoteWrite(ctx context.Context, samples []prometheus.Sample) er
 	return nil
 }
 
-// application is a descriptor of one component that any node of the fleet takes.
+// application is a descriptor of one component for a node of the fleet, whatever other clusters there are.
 func application(name string) string {
 	return fmt.Sprintf(`name: %[1]s
 components:
   - name: web
     type: kubernetes
     requirements: {cpu: 100m, memory: 32Mi}
+    targets: [{cluster_name: e2e-pier, node_name: e2e-pier-1, orchestrator: nuvla}]
     manifests:
       - name: web
         manifest:
@@ -126,6 +128,24 @@ func (w *world) remove(id string) {
 	w.eventually("application "+id+" is gone", func() bool {
 		a, err := w.try(auth.Operator, http.MethodDelete, "/jobmanager/groups/"+id+"?stop=true", "")
 		return err == nil && a.status == http.StatusNotFound
+	})
+}
+
+// removeAll has every application stopped and forgotten whose name begins with prefix, also those whose creation was
+// answered by nobody.
+func (w *world) removeAll(prefix string) {
+	w.t.Helper()
+	w.eventually("the applications "+prefix+"* are gone", func() bool {
+		var all []api.Application
+		w.ask(auth.Viewer, http.MethodGet, "/jobmanager/groups?limit=500", "", &all)
+		left := 0
+		for i := range all {
+			if strings.HasPrefix(all[i].Name, prefix) {
+				left++
+				_, _ = w.try(auth.Operator, http.MethodDelete, "/jobmanager/groups/"+all[i].ID+"?stop=true", "")
+			}
+		}
+		return left == 0
 	})
 }
 

@@ -145,6 +145,9 @@ func (c *Carrier) leaving(ctx context.Context, j *job.Job) error {
 func (c *Carrier) do(ctx context.Context, j *job.Job) error {
 	switch {
 	case j.Type == job.Delete, j.Type == job.Update && j.SubType == string(job.Reallocate):
+		if succeeded, err := c.succeeded(ctx, j); err != nil || succeeded {
+			return err
+		}
 		return c.Orchestrator.Remove(ctx, j)
 	case j.Type == job.Update && j.SubType == string(job.Secure):
 		return orchestrator.Refuse(
@@ -154,6 +157,30 @@ func (c *Carrier) do(ctx context.Context, j *job.Job) error {
 		)
 	}
 	return c.Orchestrator.Apply(ctx, j)
+}
+
+// grace is how long a clean-up waits for its job to be placed anew.
+const grace = 10 * time.Second
+
+// succeeded reports whether the job whose copy a clean-up is to remove was placed in the same cluster again. Then the
+// copy is not removed but becomes the new one: on a node that is lost, removing would not come to an end, and nothing
+// could be put up under the same name until then. Right after a displacement that is not known yet, which is the error.
+func (c *Carrier) succeeded(ctx context.Context, j *job.Job) (bool, error) {
+	if j.Cleans == nil {
+		return false, nil
+	}
+	heir, err := job.Get(ctx, c.DB, *j.Cleans)
+	switch {
+	case problem.KindOf(err) == problem.NotFound:
+		return false, nil
+	case err != nil:
+		return false, err
+	case heir.Placed():
+		return heir.Epoch > j.Epoch && heir.Cluster == j.Cluster && heir.Type != job.Delete && !heir.Gone(), nil
+	case heir.State == job.Created && time.Since(j.CreatedAt) < grace:
+		return false, problem.New(problem.Unavailable, "job %s is about to be placed anew; try again", heir.ID)
+	}
+	return false, nil
 }
 
 // watch looks at the copy until it has come to something, or for as long as wait. A removal is pressed on meanwhile.

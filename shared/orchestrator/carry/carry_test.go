@@ -396,6 +396,34 @@ func TestACopyInAClusterThatWasCutOffIsFencedAndGoesWhenItIsBack(t *testing.T) {
 	require.Empty(t, w.copies("two"))
 }
 
+func TestACopyThatStaysInItsClusterIsNotRemovedFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.run("one")
+	path := w.copies("one")[0]
+	before := w.agents["one"].Cluster.Get(path)
+	w.displace(a)
+	w.deliver() // the clean-up comes before the decision, and waits for it
+	require.Empty(t, w.hub.Get(w.hub.Paths("/manifestworks/")[0]).GetDeletionTimestamp())
+	w.tx(func(ctx context.Context, tx *store.Tx) error {
+		a, err := application.Lock(ctx, tx, a.ID)
+		if err != nil {
+			return err
+		}
+		return a.Jobs[0].Place(ctx, tx, job.Target{Orchestrator: "ocm", Cluster: "one", Node: "one-b"}, "for the test")
+	})
+	w.deliver()
+	w.turn()
+	require.True(t, w.job(a).Available())
+	after := w.agents["one"].Cluster.Get(path)
+	require.Equal(t, before.GetUID(), after.GetUID(), "it was moved, not made anew")
+	require.Contains(t, fmt.Sprint(after.Object["spec"]), "one-b")
+	var open int
+	require.NoError(t, w.db.QueryRow(t.Context(),
+		`select count(*) from jobs where cleans is not null and state <> 'Finished'`).Scan(&open))
+	require.Zero(t, open)
+}
+
 func TestAClusterThatWasCutOffHoldsNoDeletionUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -53,7 +53,7 @@ func Job(to job.Target, epoch int64) *job.Job {
 		ID: id, ApplicationID: application, ApplicationName: "conform", Namespace: "conform-" + application.String()[:8],
 		Component: "web", Type: job.Create, State: job.Progressing, Target: to, Epoch: epoch, ResourceName: "web",
 	}
-	With(j, "hello:1", 2)
+	With(j, Image, 2)
 	return j
 }
 

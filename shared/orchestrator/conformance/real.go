@@ -20,6 +20,7 @@ import (
 const (
 	EnvHub      = "LITTORAL_TEST_KUBECONFIG" // of a hub of Open Cluster Management
 	EnvClusters = "LITTORAL_TEST_CLUSTERS"   // NAME=KUBECONFIG,... of clusters under it; the first has two nodes or more
+	EnvImage    = "LITTORAL_TEST_IMAGE"      // what the clusters can pull; any will do where pods are simulated
 	EnvCut      = "LITTORAL_TEST_CUT"        // a program that takes "cut NAME" and "heal NAME"; none = nothing is cut
 )
 
@@ -29,6 +30,9 @@ func Real(t *testing.T, orchestrator string) (w *Clusters, kubeconfigs map[strin
 	t.Helper()
 	if os.Getenv(EnvClusters) == "" {
 		t.Skipf("%s names no real cluster; the double was tested", EnvClusters)
+	}
+	if image := os.Getenv(EnvImage); image != "" {
+		Image = image
 	}
 	w = &Clusters{Objects: map[string]dynamic.Interface{}, Wait: patience}
 	kubeconfigs = map[string]string{}

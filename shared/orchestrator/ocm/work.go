@@ -174,6 +174,11 @@ func configOf(j *job.Job, o *unstructured.Unstructured, kind orchestrator.Kind) 
 	}
 	if len(rules) > 0 {
 		config["feedbackRules"] = rules
+		if _, bears := orchestrator.PodTemplate(o); bears {
+			// Told at once instead of at the agent's next round, a minute by default. Hubs before OCM 1.2 drop the field, and
+			// agents poll what is beyond the number of watches that they bear.
+			config["feedbackScrapeType"] = "Watch"
+		}
 	}
 	return config
 }

@@ -39,7 +39,9 @@ func (w *world) startFleet(t *testing.T, taxonomy string) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		f.Run(ctx)
+		if err := f.Run(ctx); err != nil && ctx.Err() == nil {
+			t.Errorf("the fleet has ended: %v", err)
+		}
 	}()
 	t.Cleanup(func() {
 		cancel()

@@ -14,7 +14,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"strings"
@@ -247,18 +246,5 @@ func (w *world) functionPods() []string {
 // asleep waits until no function has a pod.
 func (w *world) asleep() {
 	w.t.Helper()
-	var pods []string
-	require.Eventually(w.t, func() bool {
-		pods = w.functionPods()
-		return len(pods) == 0
-	}, patience, time.Second, "everything sleeps")
-	_ = pods
-}
-
-// hostOf returns the host of a URL.
-func hostOf(t testing.TB, address string) string {
-	t.Helper()
-	u, err := url.Parse(address)
-	require.NoError(t, err)
-	return u.Host
+	require.Eventually(w.t, func() bool { return len(w.functionPods()) == 0 }, patience, time.Second, "everything sleeps")
 }

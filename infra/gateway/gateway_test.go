@@ -22,7 +22,8 @@ func world(t *testing.T, routes []route, answer http.HandlerFunc) *httptest.Serv
 	t.Helper()
 	behind := httptest.NewServer(answer)
 	t.Cleanup(behind.Close)
-	h, err := newHandler(routes, func(service string) string { return service + ".ns" }, direct{behind.Listener.Addr().String()})
+	host := func(service string) string { return service + ".ns" }
+	h, err := newHandler(routes, host, direct{behind.Listener.Addr().String()})
 	require.NoError(t, err)
 	front := httptest.NewServer(h)
 	t.Cleanup(front.Close)
@@ -78,7 +79,8 @@ func TestEveryRouteReachesItsFunction(t *testing.T) {
 
 func TestWhatNoFunctionServesIsAProblem(t *testing.T) {
 	t.Parallel()
-	front := world(t, []route{{"a", "GET /things/{id}"}}, func(http.ResponseWriter, *http.Request) { t.Error("nobody was meant") })
+	nobody := func(http.ResponseWriter, *http.Request) { t.Error("nobody was meant") }
+	front := world(t, []route{{"a", "GET /things/{id}"}}, nobody)
 	resp, text := do(t, "GET", front.URL+"/nowhere", "")
 	require.Equal(t, 404, resp.StatusCode, text)
 	resp, text = do(t, "PUT", front.URL+"/things/1", "")
@@ -104,7 +106,8 @@ func TestFailuresOnTheWayAskForARepeat(t *testing.T) {
 		}
 	})
 	for path, want := range map[string]int{
-		"/502/proxy": 503, "/503/proxy": 503, "/504/proxy": 503, "/0/broken": 503, "/0/problem": 503, "/500/own": 500, "/404/own": 404,
+		"/502/proxy": 503, "/503/proxy": 503, "/504/proxy": 503, "/0/broken": 503, "/0/problem": 503,
+		"/500/own": 500, "/404/own": 404,
 	} {
 		resp, text := do(t, "GET", front.URL+path, "")
 		require.Equal(t, want, resp.StatusCode, path)

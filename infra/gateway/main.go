@@ -1,8 +1,8 @@
-// Gateway is one base URL before all functions, for clusters whose ingress cannot choose a function by method and path:
-// it reads the generated table of routes and passes each request on to the Service that the table names.
+// Gateway is one base URL before all functions, for clusters whose ingress cannot choose a function by method and
+// path: it reads the generated table of routes and passes each request on to the Service that the table names.
 //
-// It knows nothing of the functions but their routes and keeps no state; run as many as you like. What no function serves
-// is answered as the laptop host answers it.
+// It knows nothing of the functions but their routes and keeps no state; run as many as you like. What no function
+// serves is answered as the laptop host answers it.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Issuer serves the OpenID Connect provider of the laptop host on a cluster, for trials: real discovery, keys and tokens
-// by client credentials, without people or passwords. Use a Keycloak or any other provider for more than that.
+// Issuer serves the OpenID Connect provider of the laptop host on a cluster, for trials: real discovery, keys and
+// tokens by client credentials, without people or passwords. Use a Keycloak or any other provider for more than that.
 //
 // "issuer secret" prints the Secret that it is started with: a new signing key, and for each client the secret that
 // follows from the key.

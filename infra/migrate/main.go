@@ -1,7 +1,8 @@
-// Migrate brings the database of DATABASE_URL to the schema that the functions expect, and ends. A deployment runs it as
-// a Job before the functions; it may run twice or beside itself.
+// Migrate brings the database of DATABASE_URL to the schema that the functions expect, and ends. A deployment runs it
+// as a Job before the functions; it may run twice or beside itself.
 //
-// The address must lead to Postgres itself: a pooler in transaction mode loses the lock that migrations are made under.
+// The address must lead to Postgres itself: a pooler in transaction mode loses the lock that migrations are made
+// under.
 package main
 
 import (

@@ -35,7 +35,8 @@ func TestRun_besideItselfAndAgain(t *testing.T) {
 		require.NoError(t, err)
 	}
 	versions := func() (n, distinct int) {
-		err := conn.QueryRow(t.Context(), "select count(*), count(distinct version_id) from goose_db_version").Scan(&n, &distinct)
+		const count = "select count(*), count(distinct version_id) from goose_db_version"
+		err := conn.QueryRow(t.Context(), count).Scan(&n, &distinct)
 		require.NoError(t, err)
 		return n, distinct
 	}

@@ -24,13 +24,15 @@ const fleetFile = "testdata/fleet.json"
 func TestEverythingIsReady(t *testing.T) {
 	w := newWorld(t)
 	for _, kind := range []string{"ksvc", "broker", "trigger", "pingsource"} {
-		out := w.kubectl("get", kind, "-o", `jsonpath={range .items[*]}{.metadata.name} {.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}`)
+		out := w.kubectl("get", kind, "-o", `jsonpath={range .items[*]}{.metadata.name} `+
+			`{.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}`)
 		require.NotEmpty(t, out)
 		for line := range strings.Lines(out) {
 			require.Contains(t, line, " True", kind)
 		}
 	}
-	out := w.kubectl("get", "ksvc", "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.annotations.littoral\.dev/routes} {.status.url}{"\n"}{end}`)
+	out := w.kubectl("get", "ksvc", "-o", `jsonpath={range .items[*]}{.metadata.name} `+
+		`{.metadata.annotations.littoral\.dev/routes} {.status.url}{"\n"}{end}`)
 	for line := range strings.Lines(out) {
 		if !strings.Contains(line, " /") { // no route
 			require.Contains(t, line, ".svc.cluster.local", "only the cluster reaches a reaction")
@@ -86,8 +88,8 @@ type entry struct {
 	}
 }
 
-// TestForgedEventIsRefusedAndRecorded: whoever reaches the Broker can send an event; without the key it changes nothing,
-// is not kept for a replay, which would sign it, and is on record.
+// TestForgedEventIsRefusedAndRecorded: whoever reaches the Broker can send an event; without the key it changes
+// nothing, is not kept for a replay, which would sign it, and is on record.
 func TestForgedEventIsRefusedAndRecorded(t *testing.T) {
 	w := newWorld(t)
 	w.startFleet(t, fleetFile)
@@ -172,8 +174,8 @@ func (r *result) add(a answer, err error, what string) {
 	}
 }
 
-// traffic keeps submitting, reading and listing until stop is called, which returns how that went. What is answered 503
-// is repeated under the same key, as a client would.
+// traffic keeps submitting, reading and listing until stop is called, which returns how that went. What is answered
+// 503 is repeated under the same key, as a client would.
 func (w *world) traffic(t *testing.T, name string) (stop func() *result) {
 	t.Helper()
 	w.client(auth.Operator)
@@ -250,8 +252,8 @@ func ended(quit <-chan struct{}, wait time.Duration) bool {
 	}
 }
 
-// during runs disturb under traffic and checks that no caller saw anything but 2xx and 503 with Retry-After, and that all
-// that was handed in comes to run. The sweep is not waited for: it is told to run as its clock would tell it.
+// during runs disturb under traffic and checks that no caller saw anything but 2xx and 503 with Retry-After, and that
+// all that was handed in comes to run. The sweep is not waited for: it is told to run as its clock would tell it.
 func (w *world) during(t *testing.T, name string, disturb func()) {
 	t.Helper()
 	w.startFleet(t, fleetFile)
@@ -276,14 +278,15 @@ func TestFunctionPodsKilledInMidRequest(t *testing.T) {
 	})
 }
 
-// TestBrokerPodsDeleted: the Broker's ways in and out end while events are under way; what was not accepted stays in the
-// outbox, what was not delivered is delivered again.
+// TestBrokerPodsDeleted: the Broker's ways in and out end while events are under way; what was not accepted stays in
+// the outbox, what was not delivered is delivered again.
 func TestBrokerPodsDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.during(t, "e2e-broker", func() {
 		for range 2 {
 			time.Sleep(5 * time.Second)
-			w.kubectl("-n", "knative-eventing", "delete", "pods", "-l", "eventing.knative.dev/brokerRole in (ingress, filter)", "--wait=false")
+			w.kubectl("-n", "knative-eventing", "delete", "pods", "--wait=false",
+				"-l", "eventing.knative.dev/brokerRole in (ingress, filter)")
 			w.kubectl("-n", "knative-eventing", "wait", "--for=condition=Available", "deploy", "--all", "--timeout=300s")
 		}
 	})
@@ -312,7 +315,6 @@ func TestUpgradeUnderTraffic(t *testing.T) {
 	version := fmt.Sprint(time.Now().Unix())
 	w.during(t, "e2e-upgrade", func() {
 		w.migrateOneFurther(t)
-		w.kubectl("get", "ksvc", "-o", "name")
 		for _, name := range strings.Fields(w.kubectl("get", "ksvc", "-o", "name")) {
 			w.kubectl("patch", name, "--type=merge", "-p",
 				`{"spec":{"template":{"metadata":{"annotations":{"littoral.dev/e2e-version":"`+version+`"}}}}}`)
@@ -338,7 +340,8 @@ func (w *world) migrateOneFurther(t *testing.T) {
 		t.Skip("Postgres is not this namespace's own")
 	}
 	psql := func(sql string) {
-		w.kubectl("exec", "postgres-0", "--", "psql", "-h", "/tmp", "-U", "littoral", "-d", "littoral", "-v", "ON_ERROR_STOP=1", "-c", sql)
+		w.kubectl("exec", "postgres-0", "--", "psql", "-h", "/tmp", "-U", "littoral", "-d", "littoral",
+			"-v", "ON_ERROR_STOP=1", "-c", sql)
 	}
 	t.Cleanup(func() {
 		psql("alter table applications drop column if exists e2e; alter table jobs drop column if exists e2e")

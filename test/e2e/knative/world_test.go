@@ -1,8 +1,10 @@
-// Package knative_test runs Littoral on a real Knative: everything asleep at first, pods, Brokers and Postgres ended in
-// the middle of work, forged and undeliverable events, an upgrade under traffic, and everything asleep again at the end.
+// Package knative_test runs Littoral on a real Knative: everything asleep at first, pods, Brokers and Postgres ended
+// in the middle of work, forged and undeliverable events, an upgrade under traffic, and everything asleep again at
+// the end.
 //
-// "make e2e-knative" runs it against the cluster of KUBECONFIG, where "make deploy" has put Littoral with an overlay that
-// has an issuer of its own (infra/issuer); otherwise it is skipped. It removes what it makes and can be repeated.
+// "make e2e-knative" runs it against the cluster of KUBECONFIG, where "make deploy" has put Littoral with an overlay
+// that has an issuer of its own (infra/issuer); otherwise it is skipped. It removes what it makes and can be
+// repeated.
 package knative_test
 
 import (
@@ -83,8 +85,8 @@ func (w *world) setting(key string) string {
 	return w.kubectl("get", "configmap", "littoral", "-o", "jsonpath={.data."+key+"}")
 }
 
-// inside returns a client that reaches Services of the cluster by their names, as http://name.namespace.svc.cluster.local,
-// where this machine has a route to the cluster's Services.
+// inside returns a client that reaches Services of the cluster by their names, as
+// http://name.namespace.svc.cluster.local, where this machine has a route to the cluster's Services.
 func (w *world) inside() *http.Client {
 	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{
 		DisableKeepAlives: true, // pods come and go
@@ -98,7 +100,8 @@ func (w *world) inside() *http.Client {
 	}}
 }
 
-// resolve turns name.namespace.svc.cluster.local into a ClusterIP, and a name below localhost into the machine itself.
+// resolve turns name.namespace.svc.cluster.local into a ClusterIP, and a name below localhost into the machine
+// itself.
 func (w *world) resolve(addr string) (string, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -181,8 +184,8 @@ func (w *world) try(role auth.Role, method, path string, body string, headers ..
 	return answer{resp.StatusCode, resp.Header, text}, err
 }
 
-// ask sends a request and decodes the answer where it is 2xx and into is not nil. As a good client does, it repeats what
-// is answered 503.
+// ask sends a request and decodes the answer where it is 2xx and into is not nil. As a good client does, it repeats
+// what is answered 503.
 func (w *world) ask(role auth.Role, method, path, body string, into any, headers ...string) int {
 	w.t.Helper()
 	var a answer

@@ -1,7 +1,7 @@
 // Package auth says who calls: it verifies OIDC access tokens and carries the caller through the context.
 //
-// Tokens are JWTs of any OIDC issuer; issuer, audience, expiry and signature are checked with zitadel/oidc. Keys are
-// fetched on first use and cached, so an idle function costs the issuer nothing and a cold one a single request.
+// Tokens are JWTs of any OIDC issuer; issuer, audience, expiry and signature are checked with zitadel/oidc. The
+// issuer's keys are fetched on first use and shared through the store, so a cold function rarely asks the issuer at all.
 package auth
 
 import (
@@ -10,11 +10,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/zitadel/oidc/v3/pkg/client"
-	"github.com/zitadel/oidc/v3/pkg/client/rp"
 	"github.com/zitadel/oidc/v3/pkg/oidc"
 
 	"github.com/littoral-project/littoral/shared/problem"
@@ -45,15 +42,12 @@ func (p Principal) Can(role Role) bool {
 // Verifier checks access tokens. The zero value refuses all.
 type Verifier struct {
 	config Config
-	http   *http.Client
-
-	mu   sync.Mutex
-	keys oidc.KeySet
+	keys   *keys
 }
 
-// NewVerifier returns a verifier that has not dialled anyone yet.
-func NewVerifier(c Config, httpClient *http.Client) *Verifier {
-	return &Verifier{config: c, http: httpClient}
+// NewVerifier returns a verifier that has not dialled anyone yet. The store may be nil.
+func NewVerifier(c Config, httpClient *http.Client, store KeyStore) *Verifier {
+	return &Verifier{config: c, keys: &keys{config: c, http: httpClient, store: store}}
 }
 
 type claims struct {
@@ -85,11 +79,11 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Principal, error) 
 	if nbf := c.NotBefore.AsTime(); !nbf.IsZero() && time.Now().Add(clockSkew).Before(nbf) {
 		return Principal{}, refused("it is not valid yet", nil)
 	}
-	keys, err := v.keySet(ctx)
-	if err != nil {
-		return Principal{}, problem.Wrap(problem.Unavailable, err, "the token issuer cannot be reached")
+	err = oidc.CheckSignature(ctx, token, payload, &c, nil, v.keys)
+	if problem.KindOf(err) == problem.Unavailable {
+		return Principal{}, err
 	}
-	if err := oidc.CheckSignature(ctx, token, payload, &c, nil, keys); err != nil {
+	if err != nil {
 		return Principal{}, refused("its signature does not verify", err)
 	}
 	p := Principal{Subject: c.Subject, AgentID: c.AgentID}
@@ -103,24 +97,6 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Principal, error) 
 
 func refused(why string, cause error) error {
 	return problem.Wrap(problem.Unauthenticated, cause, "the access token was refused: %s", why)
-}
-
-func (v *Verifier) keySet(ctx context.Context) (oidc.KeySet, error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.keys != nil {
-		return v.keys, nil
-	}
-	url := v.config.JWKSURL
-	if url == "" {
-		found, err := client.Discover(ctx, v.config.Issuer, v.http)
-		if err != nil {
-			return nil, err
-		}
-		url = found.JwksURI
-	}
-	v.keys = rp.NewRemoteKeySet(v.http, url)
-	return v.keys, nil
 }
 
 // Authenticate verifies the bearer token of r and checks that its holder has the role.

@@ -16,7 +16,10 @@ import (
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store/storetest"
 )
+
+func TestMain(m *testing.M) { storetest.Main(m) }
 
 // issuer serves real discovery and key documents and signs tokens with the key behind them.
 type issuer struct {
@@ -54,13 +57,18 @@ func newIssuer(t *testing.T) *issuer {
 }
 
 func (i *issuer) verifier() *auth.Verifier {
-	return auth.NewVerifier(auth.Config{Issuer: i.URL, Audience: "littoral"}, i.Client())
+	return auth.NewVerifier(auth.Config{Issuer: i.URL, Audience: "littoral"}, i.Client(), nil)
 }
 
 type claims = map[string]any
 
 // token signs the default claims with changes made to them; a nil value removes a claim.
 func (i *issuer) token(t *testing.T, key *rsa.PrivateKey, changes claims) string {
+	t.Helper()
+	return i.tokenOf(t, key, "k1", changes)
+}
+
+func (i *issuer) tokenOf(t *testing.T, key *rsa.PrivateKey, id string, changes claims) string {
 	t.Helper()
 	c := claims{
 		"iss": i.URL, "sub": "alice", "aud": []string{"littoral"}, "roles": []string{"viewer"},
@@ -71,7 +79,7 @@ func (i *issuer) token(t *testing.T, key *rsa.PrivateKey, changes claims) string
 	payload, err := json.Marshal(c)
 	require.NoError(t, err)
 	signer, err := jose.NewSigner(
-		jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: key, KeyID: "k1"}}, nil)
+		jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: key, KeyID: id}}, nil)
 	require.NoError(t, err)
 	signed, err := signer.Sign(payload)
 	require.NoError(t, err)
@@ -172,10 +180,59 @@ func TestAuthenticate_isUnavailableWhileTheIssuerIsAway(t *testing.T) {
 	require.NoError(t, err, "and works once it is back")
 }
 
+// TestAuthenticate_sharesKeysThroughTheStore: instances come and go; the issuer is asked once, and need not be there later.
+func TestAuthenticate_sharesKeysThroughTheStore(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	i := newIssuer(t)
+	instance := func(header string) error {
+		v := auth.NewVerifier(auth.Config{Issuer: i.URL, Audience: "littoral"}, i.Client(), db)
+		_, err := v.Authenticate(request("Bearer "+header), auth.Viewer)
+		return err
+	}
+	token, forged := i.token(t, i.key, nil), i.token(t, newKey(t), nil)
+	require.NoError(t, instance(token))
+	require.NoError(t, instance(token))
+	require.Equal(t, problem.Unauthenticated, problem.KindOf(instance(forged)))
+	require.Equal(t, int64(1), i.hits.Load())
+
+	aged := func(by string) {
+		_, err := db.Exec(t.Context(), "update issuer_keys set fetched_at = now() - $1::interval", by)
+		require.NoError(t, err)
+	}
+	aged("6 minutes")
+	i.away.Store(true)
+	require.NoError(t, instance(token), "the issuer is away: what it said last holds for a while")
+	aged("2 hours")
+	require.Equal(t, problem.Unavailable, problem.KindOf(instance(token)), "but not for ever")
+	i.away.Store(false)
+	require.NoError(t, instance(token))
+	require.Equal(t, int64(2), i.hits.Load())
+
+	i.key = newKey(t) // the issuer rotates its key without renaming it
+	aged("6 minutes")
+	require.Equal(t, problem.Unauthenticated, problem.KindOf(instance(token)), "a key that was taken back")
+	require.NoError(t, instance(i.token(t, i.key, nil)))
+}
+
+// TestAuthenticate_asksForKeysThatAreNew: and no more often than now and then, whoever makes up key ids.
+func TestAuthenticate_asksForKeysThatAreNew(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	v := i.verifier()
+	_, err := v.Authenticate(request("Bearer "+i.token(t, i.key, nil)), auth.Viewer)
+	require.NoError(t, err)
+	for range 5 {
+		_, err = v.Authenticate(request("Bearer "+i.tokenOf(t, i.key, "k2", nil)), auth.Viewer)
+		require.Equal(t, problem.Unauthenticated, problem.KindOf(err), "%v", err)
+	}
+	require.Equal(t, int64(1), i.hits.Load())
+}
+
 func TestVerify_withoutAnIssuerRefusesAll(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
-	_, err := auth.NewVerifier(auth.Config{}, http.DefaultClient).Verify(t.Context(), i.token(t, i.key, nil))
+	_, err := auth.NewVerifier(auth.Config{}, http.DefaultClient, nil).Verify(t.Context(), i.token(t, i.key, nil))
 	require.Equal(t, problem.Unauthenticated, problem.KindOf(err))
 }
 

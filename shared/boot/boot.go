@@ -109,7 +109,7 @@ func NewEnv(
 	}
 	return &function.Env{
 		Name: name, DB: db, HTTP: client, Log: log, Observe: recorder,
-		Auth: auth.NewVerifier(c.Auth, client), EventKey: c.Store.EventKey,
+		Auth: auth.NewVerifier(c.Auth, client, db), EventKey: c.Store.EventKey,
 	}, nil
 }
 

@@ -51,7 +51,7 @@ func serve[F any](t *testing.T, db *store.DB, spec function.Spec, f F) (http.Han
 	var log bytes.Buffer
 	env := &function.Env{
 		Name: "test-function", DB: db, HTTP: http.DefaultClient, EventKey: key,
-		Auth: auth.NewVerifier(auth.Config{}, http.DefaultClient),
+		Auth: auth.NewVerifier(auth.Config{}, http.DefaultClient, nil),
 		Log:  slog.New(observe.LogHandler(slog.NewTextHandler(&log, nil))),
 	}
 	h, err := function.NewEntry("test-function", spec, func(*function.Env) (F, error) { return f, nil }).Handler(env)

@@ -105,7 +105,7 @@ func host() error {
 		defer b.mu.Unlock()
 		_, _ = fmt.Fprint(w, b.passed)
 	}))
-	verifier := auth.NewVerifier(c.Auth, client)
+	verifier := auth.NewVerifier(c.Auth, client, nil)
 	for _, entry := range functions.Registry {
 		h, err := entry.Handler(&function.Env{Name: entry.Name, DB: db, Auth: verifier, HTTP: client, Log: log})
 		if err != nil {

@@ -33,7 +33,7 @@ func control(t *testing.T, f *Fleet) (h http.Handler, tokens map[string]string) 
 		tokens[c.ID], _, err = i.Token(t.Context(), c.ID)
 		require.NoError(t, err)
 	}
-	v := auth.NewVerifier(auth.Config{Issuer: host.URL + "/oidc", Audience: "littoral"}, host.Client())
+	v := auth.NewVerifier(auth.Config{Issuer: host.URL + "/oidc", Audience: "littoral"}, host.Client(), nil)
 	h, err = f.Handler(v, slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	return h, tokens

@@ -36,7 +36,7 @@ func TestAgentsAuthenticateAsThemselves(t *testing.T) {
 	})
 	require.NoError(t, err)
 	mux.Handle("/oidc/", i.Handler())
-	v := auth.NewVerifier(auth.Config{Issuer: host.URL + "/oidc", Audience: "littoral"}, host.Client())
+	v := auth.NewVerifier(auth.Config{Issuer: host.URL + "/oidc", Audience: "littoral"}, host.Client(), nil)
 	asked := map[string]string{}
 	mux.HandleFunc("GET /jobmanager/jobs/executable/{orchestrator}/{agent_id}",
 		func(w http.ResponseWriter, r *http.Request) {

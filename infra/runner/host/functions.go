@@ -134,7 +134,7 @@ func (h *Host) mount(router *function.Router, services []service) error {
 	if err := environ(services, h.inHost()); err != nil {
 		return err
 	}
-	verifier := auth.NewVerifier(h.settings.Auth, &http.Client{Transport: h.mesh, Timeout: outbound})
+	verifier := auth.NewVerifier(h.settings.Auth, &http.Client{Transport: h.mesh, Timeout: outbound}, nil)
 	for _, s := range services {
 		recorder := h.exporter.Recorder(s.entry.Name)
 		client := &http.Client{Transport: recorder.Transport(h.mesh), Timeout: outbound}

@@ -38,7 +38,7 @@ func serve(t *testing.T, dir string, now func() time.Time) (*issuer.Issuer, stri
 }
 
 func verifier(at string) *auth.Verifier {
-	return auth.NewVerifier(auth.Config{Issuer: at, Audience: audience}, http.DefaultClient)
+	return auth.NewVerifier(auth.Config{Issuer: at, Audience: audience}, http.DefaultClient, nil)
 }
 
 func TestTokensOfEveryClientVerify(t *testing.T) {
@@ -87,7 +87,7 @@ func TestATokenForAnotherServiceIsOfNoUseHere(t *testing.T) {
 
 	_, err = verifier(at).Verify(t.Context(), token.AccessToken)
 	require.ErrorContains(t, err, "another audience")
-	there := auth.NewVerifier(auth.Config{Issuer: at, Audience: "elsewhere"}, http.DefaultClient)
+	there := auth.NewVerifier(auth.Config{Issuer: at, Audience: "elsewhere"}, http.DefaultClient, nil)
 	_, err = there.Verify(t.Context(), token.AccessToken)
 	require.NoError(t, err)
 }
@@ -122,7 +122,7 @@ func TestTokensAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := auth.NewVerifier(row.config, http.DefaultClient).Verify(t.Context(), row.token)
+			_, err := auth.NewVerifier(row.config, http.DefaultClient, nil).Verify(t.Context(), row.token)
 			require.ErrorContains(t, err, row.why)
 			require.Equal(t, problem.Unauthenticated, problem.KindOf(err))
 		})
@@ -143,7 +143,7 @@ func TestKeySurvivesRestart(t *testing.T) {
 	keys := httptest.NewServer(after.Handler())
 	t.Cleanup(keys.Close)
 	c := auth.Config{Issuer: options.URL, Audience: audience, JWKSURL: keys.URL + "/oidc/keys"}
-	got, err := auth.NewVerifier(c, http.DefaultClient).Verify(t.Context(), token)
+	got, err := auth.NewVerifier(c, http.DefaultClient, nil).Verify(t.Context(), token)
 	require.NoError(t, err)
 	require.Equal(t, "viewer", got.Subject)
 	require.Equal(t, before.Credentials("viewer").ClientSecret, after.Credentials("viewer").ClientSecret)

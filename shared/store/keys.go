@@ -1,0 +1,30 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const issuerKeys = `select keys, now() - fetched_at from issuer_keys where issuer = $1`
+
+// IssuerKeys returns the key set of a token issuer as it was last kept, and how long ago that was; nil when there is none.
+func (db *DB) IssuerKeys(ctx context.Context, issuer string) (set []byte, age time.Duration, err error) {
+	err = db.QueryRow(ctx, issuerKeys, issuer).Scan(&set, &age)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, 0, nil
+	}
+	return set, age, err
+}
+
+const keepIssuerKeys = `
+insert into issuer_keys (issuer, keys) values ($1, $2)
+on conflict (issuer) do update set keys = excluded.keys, fetched_at = excluded.fetched_at`
+
+// KeepIssuerKeys stores the key set of a token issuer for the instances that start after this one.
+func (db *DB) KeepIssuerKeys(ctx context.Context, issuer string, set []byte) error {
+	_, err := db.Exec(ctx, keepIssuerKeys, issuer, set)
+	return err
+}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -97,7 +98,7 @@ func application(name string) string {
 components:
   - name: web
     type: kubernetes
-    requirements: {cpu: 100m, memory: 32Mi}
+    requirements: {cpu: 10m, memory: 4Mi}
     targets: [{cluster_name: e2e-pier, node_name: e2e-pier-1, orchestrator: nuvla}]
     manifests:
       - name: web
@@ -133,6 +134,9 @@ func (w *world) remove(id string) {
 	})
 }
 
+// atOnce is how many applications are removed at the same time.
+const atOnce = 8
+
 // removeAll has every application stopped and forgotten whose name begins with prefix, also those whose creation was
 // answered by nobody.
 func (w *world) removeAll(prefix string) {
@@ -141,12 +145,20 @@ func (w *world) removeAll(prefix string) {
 		var all []api.Application
 		w.ask(auth.Viewer, http.MethodGet, "/jobmanager/groups?limit=500", "", &all)
 		left := 0
+		var together sync.WaitGroup
 		for i := range all {
-			if strings.HasPrefix(all[i].Name, prefix) {
-				left++
+			if !strings.HasPrefix(all[i].Name, prefix) {
+				continue
+			}
+			left++
+			together.Go(func() {
 				_, _ = w.try(auth.Operator, http.MethodDelete, "/jobmanager/groups/"+all[i].ID+"?stop=true", "")
+			})
+			if left%atOnce == 0 {
+				together.Wait()
 			}
 		}
+		together.Wait()
 		return left == 0
 	})
 }

@@ -538,3 +538,102 @@ func TestWithoutAnOrchestratorJobsAreLeftToAgents(t *testing.T) {
 	require.Equal(t, job.Created, w.job(a).State)
 	require.Empty(t, w.job(a).OwnerID)
 }
+
+// mortal is an orchestrator in whose use the process dies once, before or after an effect.
+type mortal struct {
+	orchestrator.Orchestrator
+
+	calls, dieAt int
+	after        bool
+}
+
+var errDied = errors.New("the process died")
+
+func (m *mortal) call(do func() error) error {
+	m.calls++
+	if m.calls != m.dieAt {
+		return do()
+	}
+	if m.after {
+		_ = do()
+	}
+	return errDied
+}
+
+func (m *mortal) Apply(ctx context.Context, j *job.Job) error {
+	return m.call(func() error { return m.Orchestrator.Apply(ctx, j) })
+}
+
+func (m *mortal) Remove(ctx context.Context, j *job.Job) error {
+	return m.call(func() error { return m.Orchestrator.Remove(ctx, j) })
+}
+
+func (m *mortal) Observe(ctx context.Context, j *job.Job) (s orchestrator.Status, err error) {
+	err = m.call(func() error {
+		s, err = m.Orchestrator.Observe(ctx, j)
+		return err
+	})
+	return s, err
+}
+
+// TestADeathAnywhereChangesNothing has the process die at each call of the orchestrator in turn, before and after it, in
+// the course of a life: run, scaled, moved, stopped. Events are delivered again and the clock ticks, as it would.
+func TestADeathAnywhereChangesNothing(t *testing.T) {
+	t.Parallel()
+	life := func(t *testing.T, dieAt int, after bool) (calls int) {
+		t.Helper()
+		w := newWorld(t)
+		m := &mortal{Orchestrator: w.carrier.Orchestrator, dieAt: dieAt, after: after}
+		w.carrier.Orchestrator = m
+		settle := func() {
+			for range 4 {
+				published := storetest.Published(w.db)
+				for _, e := range published {
+					if e.Type() == events.JobReady {
+						_ = w.carrier.Work(t.Context(), e) // what fails is delivered again
+					}
+				}
+				for _, a := range w.agents {
+					a.Work()
+				}
+				_ = w.carrier.Sync(t.Context())
+			}
+		}
+		a := w.submit()
+		w.place(a, "one")
+		settle()
+		require.True(t, w.job(a).Available())
+		w.tx(func(ctx context.Context, tx *store.Tx) error {
+			j, err := job.Lock(ctx, tx, w.job(a).ID)
+			if err != nil {
+				return err
+			}
+			return j.Remediate(ctx, tx, job.ScaleUp, nil, "busy")
+		})
+		settle()
+		require.True(t, w.job(a).Available())
+		require.Contains(t, w.job(a).Condition(job.ConditionAvailable).Message, "2 of 2 pods", "scaled once")
+		w.displace(a)
+		w.place(a, "two")
+		settle()
+		require.True(t, w.job(a).Available())
+		require.Empty(t, w.copies("one"))
+		require.Len(t, w.copies("two"), 1)
+		w.tx(func(ctx context.Context, tx *store.Tx) error {
+			_, err := application.Stop(ctx, tx, a.ID)
+			return err
+		})
+		settle()
+		require.True(t, w.job(a).Gone())
+		require.Empty(t, w.hub.Paths("/manifestworks/"))
+		require.Empty(t, w.copies("two"))
+		return m.calls
+	}
+	total := life(t, 0, false)
+	require.Greater(t, total, 10)
+	for dieAt := 1; dieAt <= total; dieAt++ {
+		for _, after := range []bool{false, true} {
+			t.Run(fmt.Sprintf("at call %d, after it %t", dieAt, after), func(t *testing.T) { life(t, dieAt, after) })
+		}
+	}
+}

@@ -48,13 +48,9 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err := e.Check(); err != nil {
 		return err
 	}
-	list := []*policies.Policy{}
-	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		if err := e.Apply(ctx, tx, f.config, admit.Descriptor); err != nil {
-			return err
-		}
-		found, err := policies.OfInstance(ctx, tx, e.Instance)
-		list = append([]*policies.Policy{}, found...)
+	var list []*policies.Policy
+	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
+		list, err = e.Apply(ctx, tx, f.config, admit.Descriptor)
 		return err
 	})
 	if err != nil {

@@ -53,13 +53,9 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err := d.Check(); err != nil {
 		return err
 	}
-	list := []*policies.Policy{}
-	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		if err := d.Apply(ctx, tx, f.config, admit.Descriptor, !asleep); err != nil {
-			return err
-		}
-		found, err := policies.OfInstance(ctx, tx, d.Instance)
-		list = append([]*policies.Policy{}, found...)
+	var list []*policies.Policy
+	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
+		list, err = d.Apply(ctx, tx, f.config, admit.Descriptor, !asleep)
 		return err
 	})
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/google/uuid"
+
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
@@ -30,20 +32,11 @@ func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, n
 
 // Handle answers 204, also when the policy is watched already.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	id, err := function.PathID(r, "pid")
-	if err != nil {
-		return err
-	}
-	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+	return function.Act(w, r, f.db, "pid", func(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
 		p, err := policies.Lock(ctx, tx, id)
 		if err != nil {
 			return err
 		}
 		return p.Activate(ctx, tx)
 	})
-	if err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
 }

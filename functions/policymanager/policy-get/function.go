@@ -27,13 +27,5 @@ func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, n
 
 // Handle answers the policy with its newest events.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	id, err := function.PathID(r, "pid")
-	if err != nil {
-		return err
-	}
-	p, err := policies.Get(r.Context(), f.db, id)
-	if err != nil {
-		return err
-	}
-	return function.WriteJSON(w, http.StatusOK, p)
+	return function.Show(w, r, f.db, "pid", policies.Get)
 }

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"net/http"
 
+	"github.com/google/uuid"
+
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
@@ -34,12 +36,8 @@ func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, n
 
 // Handle answers 204; 406 when the policy cannot be rendered without the variable, and nothing is changed then.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	id, err := function.PathID(r, "pid")
-	if err != nil {
-		return err
-	}
 	name := r.PathValue("name")
-	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+	return function.Act(w, r, f.db, "pid", func(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
 		p, err := policies.Lock(ctx, tx, id)
 		if err != nil {
 			return err
@@ -59,9 +57,4 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		}
 		return p.SetVariables(ctx, tx, next.Variables, spec, map[string]any{"name": name, "value": nil})
 	})
-	if err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
 }

@@ -2,11 +2,15 @@
 package variablelist
 
 import (
+	"context"
 	"net/http"
+
+	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/policy/policies"
+	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -29,13 +33,13 @@ func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, n
 
 // Handle answers the variables by name.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	id, err := function.PathID(r, "pid")
+	return function.Show(w, r, f.db, "pid", variables)
+}
+
+func variables(ctx context.Context, q store.Querier, id uuid.UUID) (registry.Variables, error) {
+	p, err := policies.Get(ctx, q, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	p, err := policies.Get(r.Context(), f.db, id)
-	if err != nil {
-		return err
-	}
-	return function.WriteJSON(w, http.StatusOK, p.Variables)
+	return p.Variables, nil
 }

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"net/http"
 
+	"github.com/google/uuid"
+
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
@@ -33,12 +35,8 @@ func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, n
 
 // Handle answers 204. A value with which the policy cannot be rendered is refused and changes nothing.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	id, err := function.PathID(r, "pid")
-	if err != nil {
-		return err
-	}
 	name, value := r.PathValue("name"), r.PathValue("value")
-	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+	return function.Act(w, r, f.db, "pid", func(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
 		p, err := policies.Lock(ctx, tx, id)
 		if err != nil {
 			return err
@@ -54,9 +52,4 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		}
 		return p.SetVariables(ctx, tx, next.Variables, spec, map[string]any{"name": name, "value": next.Variables[name]})
 	})
-	if err != nil {
-		return err
-	}
-	w.WriteHeader(http.StatusNoContent)
-	return nil
 }

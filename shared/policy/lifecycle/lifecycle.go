@@ -108,17 +108,24 @@ func callback(faults *problem.Faults, path string, c *registry.Callback) {
 	}
 }
 
-// Apply carries the event out. Twice is as good as once.
-func (e *Event) Apply(ctx context.Context, tx *store.Tx, c Config, render policies.Renderer) error {
+// Apply carries the event out and returns the application's policies as they are then. Twice is as good as once.
+func (e *Event) Apply(
+	ctx context.Context, tx *store.Tx, c Config, render policies.Renderer,
+) (left []*policies.Policy, err error) {
 	switch e.Event {
 	case created:
-		return makeAll(ctx, tx, c, e.Descriptor, e.Instance, e.Callback, render)
+		err = makeAll(ctx, tx, c, e.Descriptor, e.Instance, e.Callback, render)
 	case started:
-		return policies.Resume(ctx, tx, e.Instance, true)
+		err = policies.Resume(ctx, tx, e.Instance, true)
 	case stopped:
-		return policies.Pause(ctx, tx, e.Instance)
+		err = policies.Pause(ctx, tx, e.Instance)
+	default:
+		err = policies.Remove(ctx, tx, e.Instance)
 	}
-	return policies.Remove(ctx, tx, e.Instance)
+	if err != nil {
+		return nil, err
+	}
+	return policies.OfInstance(ctx, tx, e.Instance)
 }
 
 // Deployed is the older call.
@@ -146,12 +153,19 @@ func (d *Deployed) Check() error {
 	return faults.Err("the request is not valid")
 }
 
-// Apply makes the policies, and has them watched if activate.
-func (d *Deployed) Apply(ctx context.Context, tx *store.Tx, c Config, render policies.Renderer, activate bool) error {
-	if err := makeAll(ctx, tx, c, d.Descriptor, d.Instance, d.Action, render); err != nil || !activate {
-		return err
+// Apply makes the policies, has them watched if activate, and returns them.
+func (d *Deployed) Apply(
+	ctx context.Context, tx *store.Tx, c Config, render policies.Renderer, activate bool,
+) ([]*policies.Policy, error) {
+	if err := makeAll(ctx, tx, c, d.Descriptor, d.Instance, d.Action, render); err != nil {
+		return nil, err
 	}
-	return policies.Resume(ctx, tx, d.Instance, false)
+	if activate {
+		if err := policies.Resume(ctx, tx, d.Instance, false); err != nil {
+			return nil, err
+		}
+	}
+	return policies.OfInstance(ctx, tx, d.Instance)
 }
 
 func makeAll(

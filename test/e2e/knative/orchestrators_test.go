@@ -89,6 +89,9 @@ components:
     type: kubernetes
     requirements: {cpu: 50m, memory: 32Mi}
     policies: [{redeployOnLostTelemetry: 30s}]
+    targets: # and not where other tests simulate clusters
+      - {cluster_name: cluster1, orchestrator: ocm}
+      - {cluster_name: edge1, orchestrator: ocm}
     manifests:
       - name: web
         manifest:

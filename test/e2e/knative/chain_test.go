@@ -218,10 +218,14 @@ func (w *world) traffic(t *testing.T, name string) (stop func() *result) {
 			}
 		})
 	}
-	t.Cleanup(func() { w.removeAll(name + "-") })
-	return func() *result {
+	end := sync.OnceFunc(func() {
 		close(quit)
 		all.Wait()
+	})
+	t.Cleanup(func() { w.removeAll(name + "-") })
+	t.Cleanup(end) // before that, also when the test has failed
+	return func() *result {
+		end()
 		t.Logf("answers by status: %v", r.answers)
 		for key, ids := range made {
 			var g []api.Application
@@ -346,7 +350,8 @@ func (w *world) migrateOneFurther(t *testing.T) {
 	t.Cleanup(func() {
 		psql("alter table applications drop column if exists e2e; alter table jobs drop column if exists e2e")
 	})
-	psql("alter table applications add column e2e text; alter table jobs add column e2e bigint not null default 0")
+	psql("alter table applications add column if not exists e2e text;"+
+		" alter table jobs add column if not exists e2e bigint not null default 0")
 }
 
 // TestTheIdleSystemSleeps: with nothing to do no function has a pod, but for the moments after a tick of the clock.

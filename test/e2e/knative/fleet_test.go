@@ -143,7 +143,9 @@ func (w *world) removeAll(prefix string) {
 	w.t.Helper()
 	w.eventually("the applications "+prefix+"* are gone", func() bool {
 		var all []api.Application
-		w.ask(auth.Viewer, http.MethodGet, "/jobmanager/groups?limit=500", "", &all)
+		if w.ask(auth.Viewer, http.MethodGet, "/jobmanager/groups?limit=500", "", &all) != http.StatusOK {
+			return false
+		}
 		left := 0
 		var together sync.WaitGroup
 		for i := range all {

@@ -350,7 +350,7 @@ func (w *world) migrateOneFurther(t *testing.T) {
 	t.Cleanup(func() {
 		psql("alter table applications drop column if exists e2e; alter table jobs drop column if exists e2e")
 	})
-	psql("alter table applications add column if not exists e2e text;"+
+	psql("alter table applications add column if not exists e2e text;" +
 		" alter table jobs add column if not exists e2e bigint not null default 0")
 }
 

@@ -270,8 +270,10 @@ func fillPast(ctx context.Context, server *prometheus.Server, to time.Time) (ser
 		for h := range pastHosts {
 			host := fmt.Sprintf("h-%d", h)
 			labels := func(more ...string) map[string]string {
-				m := map[string]string{"icos_host_id": host, "icos_host_name": "c:" + host, "icos_agent_id": "a",
-					"icos_cluster_id": "c", "icos_controller_id": "o"}
+				m := map[string]string{
+					"icos_host_id": host, "icos_host_name": "c:" + host, "icos_agent_id": "a", "icos_cluster_id": "c",
+					"icos_controller_id": "o",
+				}
 				for i := 0; i < len(more); i += 2 {
 					m[more[i]] = more[i+1]
 				}

@@ -207,7 +207,7 @@ type spanRow struct {
 
 // marks are the instants between the stages.
 var marks = []string{
-	"the node's score drops -> sampled", "sampled -> the rule's alert starts", "alert -> webhook received",
+	"the node's score drops -> sampled at once", "sampled -> the rule's alert starts", "alert -> webhook received",
 	"received -> judged", "judged -> acted, new target written", "target -> taken by the agent",
 	"taken -> Available there",
 }
@@ -241,7 +241,7 @@ func runStages(ctx context.Context, w *world) (_ result, err error) {
 	return r, nil
 }
 
-// react violates the policy at some instant between two scrapes, and returns the instants of all marks.
+// react violates the policy at some instant between two evaluations, and returns the instants of all marks.
 func (l *loop) react(ctx context.Context) ([]time.Time, error) {
 	time.Sleep(time.Duration(rand.Int64N(int64(stagesEvery)))) //nolint:gosec // no secret
 	node, _, err := l.node(ctx)
@@ -334,6 +334,6 @@ func (r stagesResult) print(w io.Writer) {
 	rows = append(rows, []string{"all", say(r.Total[0]), say(r.Total[1])})
 	table(w, rows)
 	_, _ = fmt.Fprintf(w, "\n%d rounds on the laptop host: scrape and evaluation every %.0f s by the embedded Prometheus engine, its\n"+
-		"agents poll every second and take 0.7 s to deploy. The score drops at a random instant between two scrapes.\n",
-		r.Rounds, r.Scrape)
+		"agents poll every second and take 0.7 s to deploy. The fleet tells what it is told to do at once, so the wait for a\n"+
+		"scrape is not in here: it adds %.1f s on average, %.0f s at most.\n", r.Rounds, r.Scrape, r.Scrape/2, r.Scrape)
 }

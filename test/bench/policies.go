@@ -183,8 +183,8 @@ func (r policiesResult) print(w io.Writer) {
 		{"new alerts, webhook to the end of the action", fmt.Sprintf("%.0f", r.Webhook)},
 		{"repeated alerts", fmt.Sprintf("%.0f", r.Repeats)},
 	})
-	_, _ = fmt.Fprintf(w, "\n%d policies of five templates, remediation none. %d alerts a message: p50 %s ms, p99 %s ms.\n"+
-		"All functions in one process over HTTP, events delivered at once, Postgres with fsync on.\n",
+	_, _ = fmt.Fprintf(w, "\n%d policies of five templates, remediation none. %d alerts a message: p50 %s ms, p99 %s\n"+
+		"ms. All functions in one process over HTTP, events delivered at once, Postgres with fsync on.\n",
 		r.Policies, perMessage, say(r.P50), say(r.P99))
 }
 
@@ -318,7 +318,8 @@ func (r backtestResult) print(w io.Writer) {
 			say(r.Total / 1000), say(r.P50), say(r.P99),
 		},
 	})
-	_, _ = fmt.Fprintf(w, "\nPOST backtest over %s at %s, one after the other, against the embedded Prometheus.\n", pastSpan, pastStep)
+	_, _ = fmt.Fprintf(w, "\nPOST backtest over %s at %s, one after the other, against the embedded Prometheus.\n",
+		pastSpan, pastStep)
 }
 
 // withPolicy is chainFile with a policy of its web component.

@@ -81,8 +81,8 @@ func (w *world) startLoop(
 		return nil, nil, err
 	}
 	err = l.until(ctx, "its rule is made", func() (bool, error) {
-		err := l.db.QueryRow(ctx, `select id::text from policies where instance = $1 and name like '%watched' and rule_file <> ''`,
-			g.ID).Scan(&l.policy)
+		err := l.db.QueryRow(ctx, `select id::text from policies where instance = $1 and name like '%watched'
+and rule_file <> ''`, g.ID).Scan(&l.policy)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return false, nil
 		}
@@ -126,7 +126,8 @@ func (l *loop) settle(ctx context.Context) error {
 
 func runWebhook(ctx context.Context, w *world) (_ result, err error) {
 	l, stop, err := w.startLoop(ctx, "webhook",
-		"{name: watched, type: custom, fromTemplate: app-host-cpu-usage-perc, remediation: redeploy, variables: {threshold: 1}}",
+		"{name: watched, type: custom, fromTemplate: app-host-cpu-usage-perc, remediation: redeploy, "+
+			"variables: {threshold: 1}}",
 		map[string]string{
 			"FLEET_DELAY": "0s", "FLEET_POLL": laptopPoll.String(), "POLICY_COOLDOWN": unbraked, "POLICY_MOVES_PER_HOUR": "0",
 		})
@@ -186,8 +187,8 @@ func (r webhookResult) print(w io.Writer) {
 		{"webhook answered", say(r.Answered), "", ""},
 		{"webhook to the new target", say(r.P50), say(r.P99), say(r.Max)},
 	})
-	_, _ = fmt.Fprintf(w, "\n%d moves of a component of %s on the laptop host with its Broker on disk, warm; the new target is\n"+
-		"seen in Postgres, which is asked every millisecond. Goal: p99 <= 250 ms without the fleet's delays.\n", r.Rounds,
+	_, _ = fmt.Fprintf(w, "\n%d moves of a component of %s on the laptop host with its Broker on disk, warm; the new\n"+
+		"target is seen in Postgres, which is asked every millisecond. Goal: p99 <= 250 ms without the fleet's delays.\n", r.Rounds,
 		chainFile)
 }
 
@@ -333,7 +334,7 @@ func (r stagesResult) print(w io.Writer) {
 	}
 	rows = append(rows, []string{"all", say(r.Total[0]), say(r.Total[1])})
 	table(w, rows)
-	_, _ = fmt.Fprintf(w, "\n%d rounds on the laptop host: scrape and evaluation every %.0f s by the embedded Prometheus engine, its\n"+
-		"agents poll every second and take 0.7 s to deploy. The fleet tells what it is told to do at once, so the wait for a\n"+
-		"scrape is not in here: it adds %.1f s on average, %.0f s at most.\n", r.Rounds, r.Scrape, r.Scrape/2, r.Scrape)
+	_, _ = fmt.Fprintf(w, "\n%d rounds on the laptop host: scrape and evaluation every %.0f s by the embedded Prometheus\n"+
+		"engine, its agents poll every second and take 0.7 s to deploy. The fleet tells what it is told to do at once,\n"+
+		"so the wait for a scrape is not in here: it adds %.1f s on average, %.0f s at most.\n", r.Rounds, r.Scrape, r.Scrape/2, r.Scrape)
 }

@@ -99,6 +99,11 @@ func (j *Job) cleanup() *Job {
 	c.ID, c.Cleans = uuid.Must(uuid.NewV7()), &j.ID
 	c.Type, c.SubType, c.State, c.LeaseUntil = Delete, string(Reallocate), Created, nil
 	c.Remediations = nil
+	// What was seen of the copy was the job's. It may run yet, but never counts as available beside its successor.
+	c.Conditions = []Condition{{
+		Type: ConditionCreated, Status: "True", ObservedGeneration: j.Epoch, LastTransitionTime: time.Now().UTC(),
+		Reason: "AwaitingForExecution",
+	}}
 	return &c
 }
 

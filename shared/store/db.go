@@ -76,7 +76,11 @@ func (db *DB) publish(ctx context.Context, emitted []cloudevents.Event) {
 	// The caller may hang up after the commit; the publish goes on for a while all the same.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if _, err := db.Publish(ctx, emitted); err != nil {
+	_, left, err := db.Publish(ctx, emitted)
+	if err == nil && left {
+		_, err = db.Sweep(ctx, leftFor, leftMost)
+	}
+	if err != nil {
 		slog.WarnContext(ctx, "events stay in the outbox for the sweep", "error", err)
 	}
 }

@@ -138,6 +138,46 @@ func TestTx_leavesToTheSweepWhatTheBrokerRefused(t *testing.T) {
 	require.Zero(t, outboxSize(t, db))
 }
 
+func TestTx_takesAlongWhatOthersHadToLeave(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	broker := storetest.RecorderOf(db)
+	broker.Fail(errors.New("away"))
+	require.NoError(t, emit(t.Context(), db, "left"))
+	broker.Fail(nil)
+	require.NoError(t, emit(t.Context(), db, "a"))
+	require.Equal(t, []string{"a"}, subjects(storetest.Published(db)), "young events are left to the call that made them")
+
+	_, err := db.Exec(t.Context(), `update outbox set created_at = now() - interval '1 minute'`)
+	require.NoError(t, err)
+	require.NoError(t, emit(t.Context(), db, "b"))
+	require.Equal(t, []string{"a", "b", "left"}, subjects(storetest.Published(db)))
+	require.Zero(t, outboxSize(t, db))
+}
+
+// TestSweep_leavesAloneWhatIsBeingPublished: of many that find the Broker back at once, one sends what was left.
+func TestSweep_leavesAloneWhatIsBeingPublished(t *testing.T) {
+	t.Parallel()
+	var db *store.DB
+	var during int
+	away := true
+	db = storetest.NewWithPublisher(t, publisherFunc(func(ctx context.Context, _ cloudevents.Event) (err error) {
+		if away {
+			return errors.New("away")
+		}
+		during, err = db.Sweep(ctx, 30*time.Second, 10)
+		return err
+	}))
+	require.NoError(t, emit(t.Context(), db, "left"))
+	_, err := db.Exec(t.Context(), `update outbox set created_at = now() - interval '1 minute'`)
+	require.NoError(t, err)
+	away = false
+	n, err := db.Sweep(t.Context(), 30*time.Second, 10)
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	require.Zero(t, during)
+}
+
 func TestTx_runsAgainAfterADeadlock(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
@@ -18,11 +20,25 @@ const (
 	insertOutbox  = `insert into outbox (id, event) values ($1, $2)`
 	waitingOutbox = `select count(*), coalesce(extract(epoch from clock_timestamp() - min(created_at)), 0)::float8 from outbox`
 
-	leftOutbox = `select event from outbox where created_at < now() - make_interval(secs => $1) order by id limit $2`
+	// A row that is being published again is left alone by others for as long again.
+	leftOutbox = `
+update outbox set tried_at = now() where id in (
+    select id from outbox where coalesce(tried_at, created_at) < now() - make_interval(secs => $1)
+    order by id limit $2 for update skip locked)
+returning event`
 
 	// This alone need not be on disk before anyone goes on: a row that a crash brings back is published twice, which every
 	// reaction absorbs. The setting is for this one statement.
-	deleteOutbox = `delete from outbox where id = any($1) and set_config('synchronous_commit', 'off', true) = 'off'`
+	deleteOutbox = `
+with sent as (delete from outbox where id = any($1) and set_config('synchronous_commit', 'off', true) = 'off')
+select exists (select from outbox where coalesce(tried_at, created_at) < now() - make_interval(secs => $2))`
+)
+
+// After a Broker was away, whoever reaches it first takes along what others had to leave: the clock of outbox/sweep may be
+// slow, so that functions can sleep.
+const (
+	leftFor  = 30 * time.Second // longer than any publish takes
+	leftMost = 50               // events taken along by one call
 )
 
 // Emit stores an event in the outbox, in this transaction. It is published after the commit.
@@ -41,8 +57,9 @@ func (tx *Tx) Emit(ctx context.Context, typ, subject string, data any) error {
 }
 
 // Publish hands events to the Broker and removes from the outbox those it accepted. A crash between the two publishes
-// an event twice, which every reaction absorbs. The count is of accepted events.
-func (db *DB) Publish(ctx context.Context, batch []cloudevents.Event) (int, error) {
+// an event twice, which every reaction absorbs. The count is of accepted events; left tells that others lie there since
+// a while.
+func (db *DB) Publish(ctx context.Context, batch []cloudevents.Event) (n int, left bool, err error) {
 	var accepted []uuid.UUID
 	var failure error
 	for _, e := range batch {
@@ -52,16 +69,16 @@ func (db *DB) Publish(ctx context.Context, batch []cloudevents.Event) (int, erro
 		}
 		id, err := uuid.Parse(e.ID())
 		if err != nil {
-			return len(accepted), fmt.Errorf("outbox id: %w", err)
+			return len(accepted), false, fmt.Errorf("outbox id: %w", err)
 		}
 		accepted = append(accepted, id)
 	}
 	if len(accepted) > 0 {
-		if _, err := db.Exec(ctx, deleteOutbox, accepted); err != nil {
-			return len(accepted), fmt.Errorf("clear the outbox: %w", err)
+		if err := db.QueryRow(ctx, deleteOutbox, accepted, leftFor.Seconds()).Scan(&left); err != nil {
+			return len(accepted), false, fmt.Errorf("clear the outbox: %w", err)
 		}
 	}
-	return len(accepted), failure
+	return len(accepted), left, failure
 }
 
 // Waiting returns how many events are in the outbox and how long the oldest has been.
@@ -90,7 +107,8 @@ func (db *DB) Sweep(ctx context.Context, age time.Duration, limit int) (int, err
 	if err != nil {
 		return 0, fmt.Errorf("read the outbox: %w", err)
 	}
-	n, err := db.Publish(ctx, left)
+	slices.SortFunc(left, func(a, b cloudevents.Event) int { return strings.Compare(a.ID(), b.ID()) }) // in order of time
+	n, _, err := db.Publish(ctx, left)
 	if err != nil {
 		return n, problem.Wrap(problem.Unavailable, err, "the Broker is away")
 	}

@@ -85,7 +85,7 @@ func runLaptop(ctx context.Context, w *world) (_ result, err error) {
 // laptopHost is the host of a laptop, with what was set for it.
 type laptopHost struct {
 	*host.Host
-	former map[string]string
+	former map[string]*string // nil where it was not set
 }
 
 // startHost starts the host with these settings, and gives the token of its operator. It looks at its own Prometheus and
@@ -93,7 +93,7 @@ type laptopHost struct {
 func (w *world) startHost(
 	ctx context.Context, name, database string, settings map[string]string,
 ) (_ *laptopHost, _ caller, err error) {
-	h := &laptopHost{former: map[string]string{}}
+	h := &laptopHost{former: map[string]*string{}}
 	defer func() {
 		if err != nil {
 			h.restore()
@@ -104,7 +104,11 @@ func (w *world) startHost(
 		settings[own] = ""
 	}
 	for name, value := range settings {
-		h.former[name] = os.Getenv(name)
+		if former, set := os.LookupEnv(name); set {
+			h.former[name] = &former
+		} else {
+			h.former[name] = nil
+		}
 		if value == "" {
 			err = os.Unsetenv(name)
 		} else {
@@ -136,7 +140,11 @@ func (h *laptopHost) stop(ctx context.Context) error {
 
 func (h *laptopHost) restore() {
 	for name, value := range h.former {
-		_ = os.Setenv(name, value)
+		if value == nil {
+			_ = os.Unsetenv(name)
+		} else {
+			_ = os.Setenv(name, *value)
+		}
 	}
 }
 

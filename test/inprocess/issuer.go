@@ -57,7 +57,9 @@ func (i *Issuer) Config() auth.Config {
 }
 
 // Verifier returns a verifier of this issuer's tokens.
-func (i *Issuer) Verifier() *auth.Verifier { return auth.NewVerifier(i.Config(), i.server.Client(), nil) }
+func (i *Issuer) Verifier() *auth.Verifier {
+	return auth.NewVerifier(i.Config(), i.server.Client(), nil)
+}
 
 // Token returns a token of a caller called as its role, valid for an hour.
 func (i *Issuer) Token(t testing.TB, role auth.Role) string {

@@ -102,7 +102,7 @@ var direct = map[string][]string{
 	"shared/objects/s3":                {"github.com/aws/aws-sdk-go-v2"},
 	"shared/objects/s3/s3test":         {"github.com/stretchr/testify"},
 	"shared/wake":                      {"github.com/cloudevents/sdk-go/v2/event"},
-	"shared/auth":                      {"github.com/zitadel/oidc/v3"},
+	"shared/auth":                      {"github.com/zitadel/oidc/v3", "github.com/go-jose/go-jose/v4"}, // of oidc
 	"shared/boot":                      {"github.com/kelseyhightower/envconfig", "knative.dev/pkg/network"},
 	"shared/descriptor":                {"go.yaml.in/yaml/v3"},
 	"shared/events":                    {"github.com/cloudevents/sdk-go/v2/event"},

@@ -109,14 +109,15 @@ func TestTriggersAndDeclarationsAgree(t *testing.T) {
 		woken[name] = append(woken[name], types...)
 		typ := types[0]
 		short := strings.TrimPrefix(strings.TrimSuffix(typ, ".v1"), "dev.littoral.")
-		if w.Kind == "Trigger" {
+		switch w.Kind {
+		case "Trigger":
 			require.Equal(t, "default", w.Spec.Broker)
 			require.True(t, strings.HasPrefix(w.Metadata.Name, name+"-on-"), w.Metadata.Name)
 			if len(w.Spec.Filter.Attributes) == 1 { // one that asks for more may be called by what that means
 				require.Equal(t, name+"-on-"+strings.ReplaceAll(short, ".", "-"), w.Metadata.Name)
 			}
 			require.Equal(t, "Service", w.Spec.Subscriber.Ref.Kind)
-		} else if w.Kind == "PingSource" {
+		case "PingSource":
 			require.NotEmpty(t, w.Spec.Schedule)
 		}
 	}

@@ -19,7 +19,8 @@ type polled struct {
 
 func (p *polled) Places() []job.Target {
 	return []job.Target{
-		{Orchestrator: "ocm", Cluster: "edge", Node: "edge-1"}, {Orchestrator: "ocm", Cluster: "edge", Node: "edge-2"},
+		{Orchestrator: "ocm", Cluster: "edge", Node: "edge-1"},
+		{Orchestrator: "ocm", Cluster: "edge", Node: "edge-2"},
 		{Orchestrator: "ocm", Cluster: "cloud", Node: "cloud-1"},
 	}
 }

@@ -41,7 +41,7 @@ func TestEverythingIsReady(t *testing.T) {
 	a, err := w.try(auth.Viewer, http.MethodPatch, "/jobmanager/groups", "")
 	require.NoError(t, err)
 	require.Equal(t, http.StatusMethodNotAllowed, a.status, "as on the laptop")
-	r, err := w.inside().Get(w.base + "/jobmanager/groups")
+	r, err := w.Inside().Get(w.Base + "/jobmanager/groups")
 	require.NoError(t, err)
 	require.NoError(t, r.Body.Close())
 	require.Equal(t, http.StatusUnauthorized, r.StatusCode)
@@ -299,14 +299,14 @@ func TestBrokerPodsDeleted(t *testing.T) {
 // TestPostgresRestarted: its process ends, as after a crash of the node's runtime, and comes back on the same data.
 func TestPostgresRestarted(t *testing.T) {
 	w := newWorld(t)
-	if _, err := w.tryKubectl("get", "statefulset", "postgres"); err != nil {
+	if _, err := w.Kubectl("get", "statefulset", "postgres"); err != nil {
 		t.Skip("Postgres is not this namespace's own")
 	}
 	w.during(t, "e2e-postgres", func() {
 		restarts := w.kubectl("get", "pod", "postgres-0", "-o", "jsonpath={.status.containerStatuses[0].restartCount}")
 		w.kubectl("exec", "postgres-0", "--", "bash", "-c", "kill -QUIT 1")
 		w.eventually("Postgres is back", func() bool {
-			out, err := w.tryKubectl("get", "pod", "postgres-0", "-o",
+			out, err := w.Kubectl("get", "pod", "postgres-0", "-o",
 				"jsonpath={.status.containerStatuses[0].restartCount} {.status.containerStatuses[0].ready}")
 			return err == nil && out != restarts+" true" && strings.HasSuffix(out, " true")
 		})
@@ -340,7 +340,7 @@ func TestUpgradeUnderTraffic(t *testing.T) {
 // migrateOneFurther adds a column as an additive migration of the next version does, under the functions' feet.
 func (w *world) migrateOneFurther(t *testing.T) {
 	t.Helper()
-	if _, err := w.tryKubectl("get", "statefulset", "postgres"); err != nil {
+	if _, err := w.Kubectl("get", "statefulset", "postgres"); err != nil {
 		t.Skip("Postgres is not this namespace's own")
 	}
 	psql := func(sql string) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"path/filepath"
@@ -13,13 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golang/snappy"
 	"github.com/google/uuid"
-	"github.com/prometheus/prometheus/prompb"
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/infra/runner/fleet"
-	"github.com/littoral-project/littoral/infra/runner/prometheus"
 	"github.com/littoral-project/littoral/shared/api"
 	"github.com/littoral-project/littoral/shared/auth"
 )
@@ -31,8 +27,8 @@ func (w *world) startFleet(t *testing.T, taxonomy string) {
 	plan, err := fleet.Load(taxonomy)
 	require.NoError(t, err)
 	f, err := fleet.New(fleet.Options{
-		Plan: plan, File: filepath.Join(t.TempDir(), "fleet.json"), Append: w.remoteWrite,
-		API: w.base, Client: func(string) *http.Client { return w.client(auth.Agent) },
+		Plan: plan, File: filepath.Join(t.TempDir(), "fleet.json"), Append: w.RemoteWrite,
+		API: w.Base, Client: func(string) *http.Client { return w.client(auth.Agent) },
 		Every: 5 * time.Second, Poll: 2 * time.Second, Log: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
@@ -53,43 +49,6 @@ func (w *world) startFleet(t *testing.T, taxonomy string) {
 		a, err := w.try(auth.Viewer, http.MethodGet, "/aggregator/", "")
 		return err == nil && a.status == http.StatusOK && bytes.Contains(a.body, []byte(plan.Clusters[0].Nodes[0].Name))
 	})
-}
-
-// remoteWrite hands samples to the Prometheus that functions ask.
-func (w *world) remoteWrite(ctx context.Context, samples []prometheus.Sample) error {
-	request := &prompb.WriteRequest{}
-	for _, s := range samples {
-		series := prompb.TimeSeries{
-			Labels:  []prompb.Label{{Name: "__name__", Value: s.Name}},
-			Samples: []prompb.Sample{{Value: s.Value, Timestamp: s.At.UnixMilli()}},
-		}
-		for name, value := range s.Labels {
-			series.Labels = append(series.Labels, prompb.Label{Name: name, Value: value})
-		}
-		request.Timeseries = append(request.Timeseries, series)
-	}
-	body, err := request.Marshal()
-	if err != nil {
-		return err
-	}
-	address := w.setting("PROMETHEUS_ADDRESS") + "/api/v1/write"
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(snappy.Encode(nil, body)))
-	if err != nil {
-		return err
-	}
-	r.Header.Set("Content-Encoding", "snappy")
-	r.Header.Set("Content-Type", "application/x-protobuf")
-	r.Header.Set("X-Prometheus-Remote-Write-Version", "0.1.0")
-	resp, err := w.inside().Do(r)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode/100 != 2 {
-		text, _ := io.ReadAll(resp.Body)
-		return fmt.Errorf("remote write: %s: %s", resp.Status, text)
-	}
-	return nil
 }
 
 // application is a descriptor of one component for a node of the fleet, whatever other clusters there are.

@@ -59,7 +59,7 @@ func newContinuum(t *testing.T) *continuum {
 	plan, err := fleet.Load("testdata/ocm.json")
 	require.NoError(t, err)
 	c.fleet, err = fleet.New(fleet.Options{
-		Plan: plan, File: filepath.Join(t.TempDir(), "fleet.json"), Append: w.remoteWrite,
+		Plan: plan, File: filepath.Join(t.TempDir(), "fleet.json"), Append: w.RemoteWrite,
 		Every: 5 * time.Second, Log: slog.New(slog.DiscardHandler), // no API: no agents of its own
 	})
 	require.NoError(t, err)

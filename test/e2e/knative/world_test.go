@@ -8,30 +8,22 @@
 package knative_test
 
 import (
-	"bytes"
-	"context"
-	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/oauth2"
-	"golang.org/x/oauth2/clientcredentials"
 
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/test/deployed"
 )
 
 const (
-	namespace = "littoral"
+	namespace = deployed.Namespace
 	// patience covers what a scale from zero, a retry with backoff and a busy machine may take together.
 	patience = 5 * time.Minute
 	pause    = 500 * time.Millisecond
@@ -39,12 +31,9 @@ const (
 
 // world is the cluster with Littoral on it, as kubectl and the base URL show it.
 type world struct {
-	t       testing.TB
-	base    string
-	address map[string]string // host -> IP:port, for names that only the cluster knows
+	*deployed.Littoral
 
-	mu      sync.Mutex
-	clients map[auth.Role]*http.Client
+	t testing.TB
 }
 
 // newWorld skips the test where there is no cluster to run it on.
@@ -53,108 +42,32 @@ func newWorld(t testing.TB) *world {
 	if os.Getenv("LITTORAL_E2E_KNATIVE") == "" {
 		t.Skip("needs a cluster with Littoral on it: make e2e-knative KUBECONFIG=...")
 	}
-	w := &world{t: t, address: map[string]string{}, clients: map[auth.Role]*http.Client{}}
-	w.base = w.kubectl("get", "configmap", "base-url", "-o", "go-template={{.data.url}}")
-	return w
+	l, err := deployed.Open()
+	require.NoError(t, err)
+	return &world{Littoral: l, t: t}
 }
 
 // kubectl runs a command in the namespace and returns what it prints. The test ends when it fails.
 func (w *world) kubectl(args ...string) string {
 	w.t.Helper()
-	out, err := w.tryKubectl(args...)
-	require.NoError(w.t, err, "kubectl %s: %s", strings.Join(args, " "), out)
-	return out
-}
-
-func (w *world) tryKubectl(args ...string) (string, error) {
-	out, err := exec.Command("kubectl", append([]string{"-n", namespace}, args...)...).CombinedOutput()
-	return strings.TrimSpace(string(out)), err
-}
-
-// secret reads a key of a Secret.
-func (w *world) secret(name, key string) string {
-	w.t.Helper()
-	text, err := base64.StdEncoding.DecodeString(w.kubectl("get", "secret", name, "-o", "jsonpath={.data."+key+"}"))
+	out, err := w.Kubectl(args...)
 	require.NoError(w.t, err)
-	return string(text)
+	return out
 }
 
 // setting reads a key of the functions' settings.
 func (w *world) setting(key string) string {
 	w.t.Helper()
-	return w.kubectl("get", "configmap", "littoral", "-o", "jsonpath={.data."+key+"}")
+	text, err := w.Setting(key)
+	require.NoError(w.t, err)
+	return text
 }
 
-// inside returns a client that reaches Services of the cluster by their names, as
-// http://name.namespace.svc.cluster.local, where this machine has a route to the cluster's Services.
-func (w *world) inside() *http.Client {
-	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{
-		DisableKeepAlives: true, // pods come and go
-		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			at, err := w.resolve(addr)
-			if err != nil {
-				return nil, err
-			}
-			return (&net.Dialer{}).DialContext(ctx, network, at)
-		},
-	}}
-}
-
-// resolve turns name.namespace.svc.cluster.local into a ClusterIP, and a name below localhost into the machine
-// itself.
-func (w *world) resolve(addr string) (string, error) {
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return "", err
-	}
-	if strings.HasSuffix(host, ".localhost") {
-		return net.JoinHostPort("127.0.0.1", port), nil
-	}
-	for range 3 { // a function's name leads to that of Knative's gateway
-		parts := strings.Split(host, ".")
-		if len(parts) < 3 || parts[2] != "svc" {
-			break
-		}
-		w.mu.Lock()
-		ip, known := w.address[host]
-		w.mu.Unlock()
-		if known {
-			return net.JoinHostPort(ip, port), nil
-		}
-		out, err := w.tryKubectl("-n", parts[1], "get", "service", parts[0], "-o", "jsonpath={.spec.externalName} {.spec.clusterIP}")
-		if err != nil {
-			return "", fmt.Errorf("service %s: %s", host, out)
-		}
-		name, ip, _ := strings.Cut(out, " ")
-		if name == "" {
-			w.mu.Lock()
-			w.address[host] = ip
-			w.mu.Unlock()
-			return net.JoinHostPort(ip, port), nil
-		}
-		host = name
-	}
-	return net.JoinHostPort(host, port), nil
-}
-
-// client returns a client that sends tokens of the role, got and renewed by client credentials.
+// client returns a client that sends tokens of the role.
 func (w *world) client(role auth.Role) *http.Client {
 	w.t.Helper()
-	w.mu.Lock()
-	c := w.clients[role]
-	w.mu.Unlock()
-	if c != nil {
-		return c
-	}
-	plain := w.inside()
-	config := clientcredentials.Config{
-		ClientID: string(role), ClientSecret: w.secret("issuer", string(role)), TokenURL: w.base + "/oidc/token",
-	}
-	c = config.Client(context.WithValue(context.Background(), oauth2.HTTPClient, plain))
-	c.Timeout = time.Minute
-	w.mu.Lock()
-	w.clients[role] = c
-	w.mu.Unlock()
+	c, err := w.Client(role)
+	require.NoError(w.t, err)
 	return c
 }
 
@@ -168,7 +81,7 @@ type answer struct {
 // try sends a request to the base URL. Headers are names and values in turn.
 func (w *world) try(role auth.Role, method, path string, body string, headers ...string) (answer, error) {
 	w.t.Helper()
-	r, err := http.NewRequest(method, w.base+path, strings.NewReader(body)) //nolint:noctx // the client has a timeout
+	r, err := http.NewRequest(method, w.Base+path, strings.NewReader(body)) //nolint:noctx // the client has a timeout
 	if err != nil {
 		return answer{}, err
 	}
@@ -206,35 +119,20 @@ func (w *world) eventually(what string, condition func() bool) {
 	require.Eventually(w.t, condition, patience, pause, what)
 }
 
-// post sends an event to a Service inside the cluster and returns the status.
-func (w *world) post(address string, event any) int {
-	w.t.Helper()
-	body, err := json.Marshal(event)
-	require.NoError(w.t, err)
-	r, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, address, bytes.NewReader(body))
-	require.NoError(w.t, err)
-	r.Header.Set("Content-Type", "application/cloudevents+json")
-	resp, err := w.inside().Do(r)
-	require.NoError(w.t, err)
-	_, _ = io.Copy(io.Discard, resp.Body)
-	require.NoError(w.t, resp.Body.Close())
-	return resp.StatusCode
-}
-
 // publish sends an event to the Broker, as any pod of the cluster can.
 func (w *world) publish(event any) {
 	w.t.Helper()
-	require.Equal(w.t, http.StatusAccepted, w.post(w.setting("K_SINK"), event))
+	status, err := w.Post(w.t.Context(), w.setting("K_SINK"), event)
+	require.NoError(w.t, err)
+	require.Equal(w.t, http.StatusAccepted, status)
 }
 
 // tick makes a scheduled function run now, as its PingSource would later. It returns once the work is done.
 func (w *world) tick(function string) {
 	w.t.Helper()
-	address := "http://" + function + "." + namespace + ".svc.cluster.local/"
 	w.eventually(function+" takes a tick", func() bool {
-		return w.post(address, map[string]any{
-			"specversion": "1.0", "type": "dev.knative.sources.ping", "source": "/e2e", "id": fmt.Sprint(time.Now().UnixNano()),
-		})/100 == 2
+		status, err := w.Tick(w.t.Context(), function)
+		return err == nil && status/100 == 2
 	})
 }
 

@@ -1,0 +1,214 @@
+// Package deployed reaches a Littoral on the cluster of KUBECONFIG, from a machine that has a route to the cluster's
+// Services: its API with tokens of the trial issuer (infra/issuer), its functions inside, its settings. Names below
+// localhost lead to the machine itself.
+package deployed
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/golang/snappy"
+	"github.com/prometheus/prometheus/prompb"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+
+	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/shared/auth"
+)
+
+// Namespace is where Littoral is.
+const Namespace = "littoral"
+
+// Littoral is one that "make deploy" has put on a cluster. Safe for concurrent use.
+type Littoral struct {
+	Base string // URL of the API
+
+	mu      sync.Mutex
+	address map[string]string // host -> IP, for names that only the cluster knows
+	clients map[auth.Role]*http.Client
+}
+
+// Open finds the Littoral of the cluster that KUBECONFIG names.
+func Open() (*Littoral, error) {
+	l := &Littoral{address: map[string]string{}, clients: map[auth.Role]*http.Client{}}
+	var err error
+	l.Base, err = l.Kubectl("get", "configmap", "base-url", "-o", "go-template={{.data.url}}")
+	return l, err
+}
+
+// Kubectl runs a command in the namespace and returns what it prints, without space around it. An error says what was
+// run and printed.
+func (l *Littoral) Kubectl(args ...string) (string, error) {
+	out, err := exec.Command("kubectl", append([]string{"-n", Namespace}, args...)...).CombinedOutput()
+	text := strings.TrimSpace(string(out))
+	if err != nil {
+		err = fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, text)
+	}
+	return text, err
+}
+
+// Secret reads a key of a Secret.
+func (l *Littoral) Secret(name, key string) (string, error) {
+	out, err := l.Kubectl("get", "secret", name, "-o", "jsonpath={.data."+key+"}")
+	if err != nil {
+		return "", err
+	}
+	text, err := base64.StdEncoding.DecodeString(out)
+	return string(text), err
+}
+
+// Setting reads a key of the functions' settings, "" where it is not set.
+func (l *Littoral) Setting(key string) (string, error) {
+	return l.Kubectl("get", "configmap", "littoral", "-o", "jsonpath={.data."+key+"}")
+}
+
+// Inside returns a client that reaches Services of the cluster by their names, as
+// http://name.namespace.svc.cluster.local.
+func (l *Littoral) Inside() *http.Client {
+	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{
+		DisableKeepAlives: true, // pods come and go
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			at, err := l.Resolve(addr)
+			if err != nil {
+				return nil, err
+			}
+			return (&net.Dialer{}).DialContext(ctx, network, at)
+		},
+	}}
+}
+
+// Resolve turns name.namespace.svc.cluster.local:port into a ClusterIP and the port, and a name below localhost into
+// the machine itself.
+func (l *Littoral) Resolve(addr string) (string, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", err
+	}
+	if strings.HasSuffix(host, ".localhost") {
+		return net.JoinHostPort("127.0.0.1", port), nil
+	}
+	for range 3 { // a function's name leads to that of Knative's gateway
+		parts := strings.Split(host, ".")
+		if len(parts) < 3 || parts[2] != "svc" {
+			break
+		}
+		l.mu.Lock()
+		ip, known := l.address[host]
+		l.mu.Unlock()
+		if known {
+			return net.JoinHostPort(ip, port), nil
+		}
+		out, err := l.Kubectl("-n", parts[1], "get", "service", parts[0], "-o",
+			"jsonpath={.spec.externalName} {.spec.clusterIP}")
+		if err != nil {
+			return "", err
+		}
+		name, ip, _ := strings.Cut(out, " ")
+		if name == "" {
+			l.mu.Lock()
+			l.address[host] = ip
+			l.mu.Unlock()
+			return net.JoinHostPort(ip, port), nil
+		}
+		host = name
+	}
+	return net.JoinHostPort(host, port), nil
+}
+
+// Client returns a client that sends tokens of the role, got and renewed by client credentials.
+func (l *Littoral) Client(role auth.Role) (*http.Client, error) {
+	l.mu.Lock()
+	c := l.clients[role]
+	l.mu.Unlock()
+	if c != nil {
+		return c, nil
+	}
+	secret, err := l.Secret("issuer", string(role))
+	if err != nil {
+		return nil, err
+	}
+	config := clientcredentials.Config{ClientID: string(role), ClientSecret: secret, TokenURL: l.Base + "/oidc/token"}
+	c = config.Client(context.WithValue(context.Background(), oauth2.HTTPClient, l.Inside()))
+	c.Timeout = time.Minute
+	l.mu.Lock()
+	l.clients[role] = c
+	l.mu.Unlock()
+	return c, nil
+}
+
+// Post sends an event to a Service inside the cluster and returns the status.
+func (l *Littoral) Post(ctx context.Context, address string, event any) (int, error) {
+	body, err := json.Marshal(event)
+	if err != nil {
+		return 0, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	r.Header.Set("Content-Type", "application/cloudevents+json")
+	resp, err := l.Inside().Do(r)
+	if err != nil {
+		return 0, err
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode, resp.Body.Close()
+}
+
+// Tick makes a scheduled function run now, as its PingSource would later, and returns the status once it has run.
+func (l *Littoral) Tick(ctx context.Context, function string) (int, error) {
+	return l.Post(ctx, "http://"+function+"."+Namespace+".svc.cluster.local/", map[string]any{
+		"specversion": "1.0", "type": "dev.knative.sources.ping", "source": "/e2e", "id": fmt.Sprint(time.Now().UnixNano()),
+	})
+}
+
+// RemoteWrite hands samples to the Prometheus that functions ask.
+func (l *Littoral) RemoteWrite(ctx context.Context, samples []prometheus.Sample) error {
+	request := &prompb.WriteRequest{}
+	for _, s := range samples {
+		series := prompb.TimeSeries{
+			Labels:  []prompb.Label{{Name: "__name__", Value: s.Name}},
+			Samples: []prompb.Sample{{Value: s.Value, Timestamp: s.At.UnixMilli()}},
+		}
+		for name, value := range s.Labels {
+			series.Labels = append(series.Labels, prompb.Label{Name: name, Value: value})
+		}
+		request.Timeseries = append(request.Timeseries, series)
+	}
+	body, err := request.Marshal()
+	if err != nil {
+		return err
+	}
+	address, err := l.Setting("PROMETHEUS_ADDRESS")
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address+"/api/v1/write",
+		bytes.NewReader(snappy.Encode(nil, body)))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Encoding", "snappy")
+	r.Header.Set("Content-Type", "application/x-protobuf")
+	r.Header.Set("X-Prometheus-Remote-Write-Version", "0.1.0")
+	resp, err := l.Inside().Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode/100 != 2 {
+		text, _ := io.ReadAll(resp.Body)
+		return fmt.Errorf("remote write: %s: %s", resp.Status, text)
+	}
+	return nil
+}

@@ -89,7 +89,8 @@ func TestARemediationThatFails(t *testing.T) {
 		code = sh.Run(t.Context(), args)
 		return stdout.String() + stderr.String(), code
 	}
-	text := strings.Replace(example(t), "policies:\n", "policies:\n      - security: medium\n", 1)
+	text := strings.Replace(example(t), "  - security: high", "", 1) // one policy, so that there is one violation
+	text = strings.Replace(text, "policies:\n", "policies:\n      - security: medium\n", 1)
 	var g group
 	require.Equal(t, http.StatusCreated, ask(t, h.URL(), o.Home, "operator", "POST", "/jobmanager/groups", text, &g))
 	available(t, h.URL(), o.Home, g.ID)

@@ -1,0 +1,366 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/littoral-project/littoral/infra/runner/fleet"
+	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/auth"
+)
+
+// chained are the functions between a submission and its being available.
+var chained = []string{
+	"jobmanager-group-create", "matchmaker-place", "deploymentmanager-deploy-ocm", "deploymentmanager-sync-ocm",
+	"policymanager-follow",
+}
+
+// chainRun is one application from nothing, in milliseconds since the request was sent.
+type chainRun struct {
+	Prewake   bool    `json:"prewake"`
+	Answered  float64 `json:"answered_ms"`  // 201
+	Placed    float64 `json:"placed_ms"`    // by the history
+	Work      float64 `json:"work_ms"`      // the ManifestWork is seen at the hub
+	Reported  float64 `json:"reported_ms"`  // the work's status says that the pods are ready
+	Available float64 `json:"available_ms"` // the books say so
+	Cold      float64 `json:"cold_start_ms"`
+}
+
+// down is Littoral's way to the orchestrator, up that from its report to the books.
+func (r chainRun) down() float64 { return r.Work }
+func (r chainRun) up() float64   { return r.Available - r.Reported }
+
+type chainResult struct {
+	Runs   []chainRun `json:"runs"`
+	Target string     `json:"target"`
+}
+
+// runChain hands in one application after the other with all that takes part at zero, in turn with and without waking
+// ahead.
+func runChain(ctx context.Context, b *bench) (_ result, err error) {
+	if err := b.deployHellos(*hellos); err != nil {
+		return nil, err
+	}
+	stop, err := b.telemetry(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	db, err := b.database(ctx, "littoral-migrations")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = db.Close(context.WithoutCancel(ctx)) }()
+	before, err := b.Setting("PREWAKE")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, b.set("PREWAKE", before)) }()
+	r := &chainResult{Target: *taken}
+	for n := range *rounds {
+		for _, on := range []bool{true, false} {
+			say("chain: round %d of %d, PREWAKE=%t", n+1, *rounds, on)
+			if err := b.set("PREWAKE", fmt.Sprint(on)); err != nil {
+				return nil, err
+			}
+			one, err := b.chain(ctx, db)
+			if err != nil {
+				return nil, err
+			}
+			one.Prewake = on
+			r.Runs = append(r.Runs, one)
+			say("chain: %+v", one)
+		}
+	}
+	return r, nil
+}
+
+// set changes a setting of the functions, which reaches each with its next pod; "" removes it.
+func (b *bench) set(key, value string) error {
+	patch := map[string]any{"data": map[string]any{key: value}}
+	if value == "" {
+		patch = map[string]any{"data": map[string]any{key: nil}}
+	}
+	text, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	_, err = b.Kubectl("patch", "configmap", "littoral", "--type=merge", "-p", string(text))
+	return err
+}
+
+// database connects to the Postgres of a Secret.
+func (b *bench) database(ctx context.Context, secret string) (*pgx.Conn, error) {
+	address, err := b.databaseURL(secret)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.Connect(ctx, address)
+}
+
+// databaseURL is DATABASE_URL of a Secret, as this machine can use it.
+func (b *bench) databaseURL(secret string) (string, error) {
+	text, err := b.Secret(secret, "DATABASE_URL")
+	if err != nil {
+		return "", err
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return "", err
+	}
+	if !strings.Contains(u.Hostname(), ".") {
+		if u.Host, err = b.Resolve(u.Hostname() + ".littoral.svc.cluster.local:" + u.Port()); err != nil {
+			return "", err
+		}
+	}
+	return u.String(), nil
+}
+
+// telemetry has the nodes of the hub's clusters measured, as their exporters would, until stop is called.
+func (b *bench) telemetry(ctx context.Context) (stop func(), err error) {
+	plan, err := fleet.Load("test/e2e/knative/testdata/ocm.json")
+	if err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp("", "littoral-bench-")
+	if err != nil {
+		return nil, err
+	}
+	f, err := fleet.New(fleet.Options{
+		Plan: plan, File: filepath.Join(folder, "fleet.json"), Append: b.RemoteWrite, Every: 5 * time.Second,
+		Log: slog.New(slog.DiscardHandler), // no API: no agents of its own
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = f.Run(ctx)
+	}()
+	return func() { cancel(); <-ended; _ = os.RemoveAll(folder) }, f.Emit(ctx)
+}
+
+// seen is a change of a ManifestWork, when it arrived here.
+type seen struct {
+	at    time.Time
+	ready bool
+}
+
+func (b *bench) chain(ctx context.Context, db *pgx.Conn) (run chainRun, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if status, err := b.Tick(ctx, "aggregator-tick"); err != nil || status/100 != 2 {
+		return run, fmt.Errorf("aggregator-tick: %d %w", status, err)
+	}
+	if err := b.pods.asleep(ctx, append([]string{b.hellos[0].name}, chained...)...); err != nil {
+		return run, err
+	}
+	client, err := b.Client(auth.Operator)
+	if err != nil {
+		return run, err
+	}
+	if run.Cold, err = b.ask(ctx, b.hellos[0]); err != nil {
+		return run, err
+	}
+
+	var mu sync.Mutex
+	works := map[string][]seen{} // by application
+	stop, err := watch(ctx, func(_ string, object json.RawMessage) {
+		at := time.Now()
+		var o struct {
+			Metadata struct {
+				Labels map[string]string `json:"labels"`
+			} `json:"metadata"`
+			Status struct {
+				ResourceStatus json.RawMessage `json:"resourceStatus"`
+			} `json:"status"`
+		}
+		if json.Unmarshal(object, &o) != nil {
+			return
+		}
+		ready := strings.Contains(string(o.Status.ResourceStatus), `"name":"ReadyReplicas"`) ||
+			strings.Contains(strings.ReplaceAll(string(o.Status.ResourceStatus), " ", ""), `"name":"AvailableReplicas"`)
+		mu.Lock()
+		defer mu.Unlock()
+		works[o.Metadata.Labels["app.icos.eu/instance"]] = append(works[o.Metadata.Labels["app.icos.eu/instance"]], seen{at, ready})
+	}, "manifestworks", "-A")
+	if err != nil {
+		return run, err
+	}
+	defer stop()
+
+	name := fmt.Sprintf("bench-%d", time.Now().Unix())
+	begin := time.Now()
+	since := func(t time.Time) float64 { return float64(t.Sub(begin)) / float64(time.Millisecond) }
+	g, err := b.submit(ctx, client, name)
+	if err != nil {
+		return run, err
+	}
+	run.Answered = since(time.Now())
+	defer func() { err = errors.Join(err, b.forget(context.WithoutCancel(ctx), client, g.ID)) }()
+	for run.Available == 0 {
+		var placed, finished *time.Time
+		if err := db.QueryRow(ctx, `select min(at) filter (where event = 'application.placed'),
+			min(at) filter (where event = 'job.finished') from history where application_id = $1`, g.ID).
+			Scan(&placed, &finished); err != nil {
+			return run, err
+		}
+		if finished != nil {
+			run.Placed, run.Available = since(*placed), since(*finished)
+		}
+		select {
+		case <-time.After(50 * time.Millisecond): // Postgres tells nobody of a new row
+		case <-ctx.Done():
+			return run, fmt.Errorf("application %s is not available: %w", g.ID, ctx.Err())
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, s := range works[g.ID] {
+		if run.Work == 0 {
+			run.Work = since(s.at)
+		}
+		if s.ready && run.Reported == 0 {
+			run.Reported = since(s.at)
+		}
+	}
+	if run.Work == 0 || run.Reported == 0 {
+		return run, fmt.Errorf("the ManifestWork of %s was not seen: %+v", g.ID, works[g.ID])
+	}
+	return run, nil
+}
+
+func (b *bench) submit(ctx context.Context, client *http.Client, name string) (g api.Application, err error) {
+	cluster, node, _ := strings.Cut(*taken, "/")
+	image, err := b.Kubectl("get", "ksvc", b.hellos[0].name, "-o", "jsonpath={.spec.template.spec.containers[0].image}")
+	if err != nil {
+		return g, err
+	}
+	body := fmt.Sprintf(`name: %s
+components:
+  - name: web
+    type: kubernetes
+    requirements: {cpu: 10m, memory: 4Mi}
+    targets: [{cluster_name: %s, node_name: %s, orchestrator: ocm}]
+    manifests:
+      - name: web
+        manifest:
+          apiVersion: apps/v1
+          kind: Deployment
+          metadata: {name: web}
+          spec:
+            replicas: 1
+            selector: {matchLabels: {app: web}}
+            template:
+              metadata: {labels: {app: web}}
+              spec:
+                terminationGracePeriodSeconds: 1
+                containers: [{name: web, image: "%s", env: [{name: PORT, value: "8080"}]}]
+`, name, cluster, node, image)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.Base+"/jobmanager/groups", strings.NewReader(body))
+	if err != nil {
+		return g, err
+	}
+	r.Header.Set("Idempotency-Key", name)
+	resp, err := client.Do(r)
+	if err != nil {
+		return g, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusCreated {
+		err = fmt.Errorf("submit: %s: %s", resp.Status, text)
+	}
+	if err != nil {
+		return g, err
+	}
+	return g, json.Unmarshal(text, &g)
+}
+
+// forget has the application stopped and waits until it is gone.
+func (b *bench) forget(ctx context.Context, client *http.Client, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		r, err := http.NewRequestWithContext(ctx, http.MethodDelete, b.Base+"/jobmanager/groups/"+id+"?stop=true", http.NoBody)
+		if err != nil {
+			return err
+		}
+		resp, err := client.Do(r)
+		if err != nil {
+			return err
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode == http.StatusNotFound {
+			return nil
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return fmt.Errorf("application %s is not gone: %w", id, ctx.Err())
+		}
+	}
+}
+
+// of returns one measure of all runs of a kind.
+func (r *chainResult) of(prewake bool, what func(chainRun) float64) sample {
+	var s sample
+	for _, run := range r.Runs {
+		if run.Prewake == prewake {
+			s = append(s, what(run))
+		}
+	}
+	return s
+}
+
+func (r *chainResult) rows() [][]string {
+	all := [][]string{{"p50 ms since the request", "woken ahead", "max", "not", "max"}}
+	for _, m := range []struct {
+		name string
+		of   func(chainRun) float64
+	}{
+		{"answered 201", func(c chainRun) float64 { return c.Answered }},
+		{"placed", func(c chainRun) float64 { return c.Placed }},
+		{"ManifestWork at the hub", func(c chainRun) float64 { return c.Work }},
+		{"agent reports ready pods", func(c chainRun) float64 { return c.Reported }},
+		{"available in the books", func(c chainRun) float64 { return c.Available }},
+		{"of it the orchestrator", func(c chainRun) float64 { return c.Reported - c.Work }},
+		{"of it Littoral, way down", chainRun.down},
+		{"of it Littoral, way up", chainRun.up},
+		{"hello from zero", func(c chainRun) float64 { return c.Cold }},
+	} {
+		on, off := r.of(true, m.of), r.of(false, m.of)
+		all = append(all, []string{m.name, ms(on.p50()), ms(on.quantile(1)), ms(off.p50()), ms(off.quantile(1))})
+	}
+	return all
+}
+
+func (r *chainResult) notes() []string {
+	var all []string
+	var cold sample
+	for _, run := range r.Runs {
+		cold = append(cold, run.Cold)
+	}
+	for _, on := range []bool{true, false} {
+		down, up := r.of(on, chainRun.down).p50(), r.of(on, chainRun.up).p50()
+		all = append(all, fmt.Sprintf("PREWAKE=%t, %d runs: way down %.2f, way up %.2f, both %.2f cold starts of hello; goal 1.50: %s.",
+			on, len(r.of(on, chainRun.down)), down/cold.p50(), up/cold.p50(), (down+up)/cold.p50(),
+			verdict((down+up)/cold.p50() <= 1.5)))
+	}
+	return append(all, "The application runs at "+r.Target+".")
+}

@@ -23,7 +23,6 @@ import (
 )
 
 const (
-	namespace = deployed.Namespace
 	// patience covers what a scale from zero, a retry with backoff and a busy machine may take together.
 	patience = 5 * time.Minute
 	pause    = 500 * time.Millisecond

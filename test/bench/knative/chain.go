@@ -158,7 +158,37 @@ func (b *bench) telemetry(ctx context.Context) (stop func(), err error) {
 // seen is a change of a ManifestWork, when it arrived here.
 type seen struct {
 	at    time.Time
+	text  string // the work, in which the application's id stands
 	ready bool
+}
+
+func readWork(object json.RawMessage) seen {
+	s := seen{at: time.Now(), text: string(object)}
+	var o struct {
+		Status struct {
+			ResourceStatus struct {
+				Manifests []struct {
+					StatusFeedback struct {
+						Values []struct {
+							Name       string `json:"name"`
+							FieldValue struct {
+								Integer int64 `json:"integer"`
+							} `json:"fieldValue"`
+						} `json:"values"`
+					} `json:"statusFeedback"`
+				} `json:"manifests"`
+			} `json:"resourceStatus"`
+		} `json:"status"`
+	}
+	if json.Unmarshal(object, &o) != nil {
+		return s
+	}
+	for _, m := range o.Status.ResourceStatus.Manifests {
+		for _, v := range m.StatusFeedback.Values {
+			s.ready = s.ready || v.Name == "AvailableReplicas" && v.FieldValue.Integer > 0
+		}
+	}
+	return s
 }
 
 func (b *bench) chain(ctx context.Context, db *pgx.Conn) (run chainRun, err error) {
@@ -174,30 +204,24 @@ func (b *bench) chain(ctx context.Context, db *pgx.Conn) (run chainRun, err erro
 	if err != nil {
 		return run, err
 	}
+	if _, err := b.ask(ctx, target{url: b.Base + "/oidc/keys", role: auth.Operator}); err != nil { // gets the token
+		return run, err
+	}
+	image, err := b.Kubectl("get", "ksvc", b.hellos[0].name, "-o", "jsonpath={.spec.template.spec.containers[0].image}")
+	if err != nil {
+		return run, err
+	}
 	if run.Cold, err = b.ask(ctx, b.hellos[0]); err != nil {
 		return run, err
 	}
 
 	var mu sync.Mutex
-	works := map[string][]seen{} // by application
+	var works []seen
 	stop, err := watch(ctx, func(_ string, object json.RawMessage) {
-		at := time.Now()
-		var o struct {
-			Metadata struct {
-				Labels map[string]string `json:"labels"`
-			} `json:"metadata"`
-			Status struct {
-				ResourceStatus json.RawMessage `json:"resourceStatus"`
-			} `json:"status"`
-		}
-		if json.Unmarshal(object, &o) != nil {
-			return
-		}
-		ready := strings.Contains(string(o.Status.ResourceStatus), `"name":"ReadyReplicas"`) ||
-			strings.Contains(strings.ReplaceAll(string(o.Status.ResourceStatus), " ", ""), `"name":"AvailableReplicas"`)
+		one := readWork(object)
 		mu.Lock()
 		defer mu.Unlock()
-		works[o.Metadata.Labels["app.icos.eu/instance"]] = append(works[o.Metadata.Labels["app.icos.eu/instance"]], seen{at, ready})
+		works = append(works, one)
 	}, "manifestworks", "-A")
 	if err != nil {
 		return run, err
@@ -207,7 +231,7 @@ func (b *bench) chain(ctx context.Context, db *pgx.Conn) (run chainRun, err erro
 	name := fmt.Sprintf("bench-%d", time.Now().Unix())
 	begin := time.Now()
 	since := func(t time.Time) float64 { return float64(t.Sub(begin)) / float64(time.Millisecond) }
-	g, err := b.submit(ctx, client, name)
+	g, err := b.submit(ctx, client, name, image)
 	if err != nil {
 		return run, err
 	}
@@ -231,7 +255,10 @@ func (b *bench) chain(ctx context.Context, db *pgx.Conn) (run chainRun, err erro
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	for _, s := range works[g.ID] {
+	for _, s := range works {
+		if !strings.Contains(s.text, g.ID) {
+			continue
+		}
 		if run.Work == 0 {
 			run.Work = since(s.at)
 		}
@@ -240,17 +267,13 @@ func (b *bench) chain(ctx context.Context, db *pgx.Conn) (run chainRun, err erro
 		}
 	}
 	if run.Work == 0 || run.Reported == 0 {
-		return run, fmt.Errorf("the ManifestWork of %s was not seen: %+v", g.ID, works[g.ID])
+		return run, fmt.Errorf("the ManifestWork of %s was not seen in %d changes", g.ID, len(works))
 	}
 	return run, nil
 }
 
-func (b *bench) submit(ctx context.Context, client *http.Client, name string) (g api.Application, err error) {
+func (b *bench) submit(ctx context.Context, client *http.Client, name, image string) (g api.Application, err error) {
 	cluster, node, _ := strings.Cut(*taken, "/")
-	image, err := b.Kubectl("get", "ksvc", b.hellos[0].name, "-o", "jsonpath={.spec.template.spec.containers[0].image}")
-	if err != nil {
-		return g, err
-	}
 	body := fmt.Sprintf(`name: %s
 components:
   - name: web

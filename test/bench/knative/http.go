@@ -256,8 +256,10 @@ func runHTTP(ctx context.Context, b *bench) (result, error) {
 			Starts: len(cold[key]), Failures: failures[key], All: cold[key]}
 		if key == helloName {
 			one.Function = "hello (floor)"
-		} else if one.Ratio = one.P50 / floor; one.Ratio <= 1.15 {
-			r.Met++
+		} else if one.Starts > 0 {
+			if one.Ratio = one.P50 / floor; one.Ratio <= 1.15 {
+				r.Met++
+			}
 		}
 		r.Rows = append(r.Rows, one)
 	}
@@ -280,7 +282,7 @@ func interleave(hellos, rest []target) []target {
 func (r *httpResult) rows() [][]string {
 	all := [][]string{{"function", "p50 ms", "p95 ms", "p50/floor", "goal 1.15", "warm ms", "starts", "failures"}}
 	for _, o := range r.Rows {
-		against, goal := "1.00", "-"
+		against, goal := "-", "-"
 		if o.Ratio > 0 {
 			against, goal = ratio(o.Ratio), verdict(o.Ratio <= 1.15)
 		}

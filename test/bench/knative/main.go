@@ -145,10 +145,10 @@ func machine() string {
 // sample is a set of measurements in milliseconds.
 type sample []float64
 
-// quantile returns the smallest measurement that at least the share q of all do not exceed.
+// quantile returns the smallest measurement that at least the share q of all do not exceed, 0 of none.
 func (s sample) quantile(q float64) float64 {
 	if len(s) == 0 {
-		return math.NaN()
+		return 0
 	}
 	sorted := slices.Sorted(slices.Values(s))
 	return sorted[max(int(math.Ceil(q*float64(len(sorted))))-1, 0)]

@@ -234,9 +234,11 @@ func listens(ctx context.Context, port int) error {
 func (r *poolResult) rows() [][]string {
 	all := [][]string{{"way", "instances", "requests", "answers", "refused", "backends before", "at most", "max_connections", "s"}}
 	for _, o := range r.Runs {
-		all = append(all, []string{o.Way, fmt.Sprint(o.Instances), fmt.Sprint(o.Requests), fmt.Sprint(o.Answers),
+		all = append(all, []string{
+			o.Way, fmt.Sprint(o.Instances), fmt.Sprint(o.Requests), fmt.Sprint(o.Answers),
 			fmt.Sprint(o.refused()), fmt.Sprint(o.Idle), fmt.Sprint(o.Backends), fmt.Sprint(o.Max),
-			fmt.Sprintf("%.1f", o.Took/1000)})
+			fmt.Sprintf("%.1f", o.Took/1000),
+		})
 	}
 	return all
 }

@@ -252,8 +252,10 @@ func runHTTP(ctx context.Context, b *bench) (result, error) {
 	r := &httpResult{}
 	floor := cold[helloName].p50()
 	for _, key := range append([]string{helloName}, names(all)...) {
-		one := row{Function: key, P50: cold[key].p50(), P95: cold[key].p95(), Warm: warm[key].p50(),
-			Starts: len(cold[key]), Failures: failures[key], All: cold[key]}
+		one := row{
+			Function: key, P50: cold[key].p50(), P95: cold[key].p95(), Warm: warm[key].p50(),
+			Starts: len(cold[key]), Failures: failures[key], All: cold[key],
+		}
 		if key == helloName {
 			one.Function = "hello (floor)"
 		} else if one.Starts > 0 {
@@ -286,8 +288,10 @@ func (r *httpResult) rows() [][]string {
 		if o.Ratio > 0 {
 			against, goal = ratio(o.Ratio), verdict(o.Ratio <= 1.15)
 		}
-		all = append(all, []string{o.Function, ms(o.P50), ms(o.P95), against, goal, fmt.Sprintf("%.1f", o.Warm),
-			fmt.Sprint(o.Starts), fmt.Sprint(o.Failures)})
+		all = append(all, []string{
+			o.Function, ms(o.P50), ms(o.P95), against, goal, fmt.Sprintf("%.1f", o.Warm),
+			fmt.Sprint(o.Starts), fmt.Sprint(o.Failures),
+		})
 	}
 	return all
 }
@@ -337,16 +341,6 @@ func runWave(ctx context.Context, b *bench) (result, error) {
 		if err := b.pods.asleep(ctx, everyone...); err != nil {
 			return nil, err
 		}
-		r.Ours = append(r.Ours, r.together(ctx, b, ours)...)
-		if err := b.pods.asleep(ctx, everyone...); err != nil {
-			return nil, err
-		}
-		if len(b.hellos) >= *many {
-			r.Hello = append(r.Hello, r.together(ctx, b, b.hellos[:*many])...)
-			if err := b.pods.asleep(ctx, everyone...); err != nil {
-				return nil, err
-			}
-		}
 		for _, h := range b.hellos[:min(*hellos, 5)] {
 			took, err := b.ask(ctx, h)
 			if err != nil {
@@ -354,6 +348,14 @@ func runWave(ctx context.Context, b *bench) (result, error) {
 			}
 			r.Floor = append(r.Floor, took)
 		}
+		r.Ours = append(r.Ours, r.together(ctx, b, ours)...)
+		if len(b.hellos) < *many {
+			continue
+		}
+		if err := b.pods.asleep(ctx, everyone...); err != nil {
+			return nil, err
+		}
+		r.Hello = append(r.Hello, r.together(ctx, b, b.hellos[:*many])...)
 	}
 	r.Beyond = r.Ours.p95() - r.Floor.p95()
 	return r, nil

@@ -16,31 +16,17 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{
 	Consumes: []string{events.JobReady},
-	Emits:    []string{events.JobFinished, events.JobDegraded, events.ResourceChanged, events.ApplicationDeleted},
+	Emits:    carry.Emits,
 	Timeout:  30 * time.Second,
 }
 
 // Function is the worker with its books.
 type Function struct{ carrier *carry.Carrier }
 
-type config struct {
-	carry.Settings
-	ocm.Config
-}
-
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
-	var c config
-	if err := env.Config(&c); err != nil {
-		return nil, err
-	}
-	place, err := ocm.Open(c.Config)
-	if err != nil {
-		return nil, err
-	}
-	return &Function{&carry.Carrier{
-		DB: env.DB, Log: env.Log, Orchestrator: place, Kind: "ocm", Settings: c.Settings,
-	}}, nil
+	carrier, err := carry.Open(env, "ocm", ocm.Open)
+	return &Function{carrier}, err
 }
 
 // Work takes the job under a lease, so that an agent which polls for it as well does not carry it out too, and reports

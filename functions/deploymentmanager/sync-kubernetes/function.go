@@ -14,7 +14,7 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{
 	Consumes:    []string{events.Tick},
-	Emits:       []string{events.JobFinished, events.JobDegraded, events.ResourceChanged, events.ApplicationDeleted},
+	Emits:       carry.Emits,
 	Timeout:     120 * time.Second,
 	Concurrency: 1, // a second one at the same time would only find the same
 }
@@ -22,20 +22,10 @@ var Spec = function.Spec{
 // Function is the task with its books.
 type Function struct{ carrier *carry.Carrier }
 
-type config struct {
-	carry.Settings
-	kubernetes.Config
-}
-
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
-	var c config
-	if err := env.Config(&c); err != nil {
-		return nil, err
-	}
-	return &Function{&carry.Carrier{
-		DB: env.DB, Log: env.Log, Orchestrator: kubernetes.Open(c.Config), Kind: "kubernetes", Settings: c.Settings,
-	}}, nil
+	carrier, err := carry.Open(env, "kubernetes", kubernetes.Open)
+	return &Function{carrier}, err
 }
 
 // Run looks at every job.

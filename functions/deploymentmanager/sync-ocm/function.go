@@ -20,31 +20,17 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{
 	Consumes: []string{events.Tick, events.ObjectAdded, events.ObjectUpdated, events.ObjectDeleted},
-	Emits:    []string{events.JobFinished, events.JobDegraded, events.ResourceChanged, events.ApplicationDeleted},
+	Emits:    carry.Emits,
 	Timeout:  120 * time.Second,
 }
 
 // Function is the worker with its books.
 type Function struct{ carrier *carry.Carrier }
 
-type config struct {
-	carry.Settings
-	ocm.Config
-}
-
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
-	var c config
-	if err := env.Config(&c); err != nil {
-		return nil, err
-	}
-	place, err := ocm.Open(c.Config)
-	if err != nil {
-		return nil, err
-	}
-	return &Function{&carry.Carrier{
-		DB: env.DB, Log: env.Log, Orchestrator: place, Kind: "ocm", Settings: c.Settings,
-	}}, nil
+	carrier, err := carry.Open(env, "ocm", ocm.Open)
+	return &Function{carrier}, err
 }
 
 // Work looks at every job at a tick, and at the one whose ManifestWork changed when the hub's API tells of that. What

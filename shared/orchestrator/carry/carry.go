@@ -16,6 +16,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/orchestrator"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -44,6 +45,21 @@ type Carrier struct {
 	Orchestrator orchestrator.Orchestrator // nil: none is set, and jobs are left to agents that ask for them
 	Kind         string                    // that jobs call the orchestrator by: ocm, kubernetes
 	Settings     Settings
+}
+
+// Open returns the carrier of a function: kind is what targets call the orchestrator, open makes it from its settings. It
+// dials nobody.
+func Open[Config any](
+	env *function.Env, kind string, open func(Config) (orchestrator.Orchestrator, error),
+) (*Carrier, error) {
+	c := &Carrier{DB: env.DB, Log: env.Log, Kind: kind}
+	var config Config
+	if err := errors.Join(env.Config(&c.Settings), env.Config(&config)); err != nil {
+		return nil, err
+	}
+	var err error
+	c.Orchestrator, err = open(config)
+	return c, err
 }
 
 // Work carries out the job that a JobReady event tells of.

@@ -19,11 +19,13 @@ type Config struct {
 
 // Open returns the orchestrator over the clusters that the settings name, nil when they name none: then jobs are left
 // to agents that ask for them.
-func Open(s Config) orchestrator.Orchestrator {
+//
+// The error is always nil; it has the shape that carry.Open takes.
+func Open(s Config) (orchestrator.Orchestrator, error) {
 	if s == (Config{}) {
-		return nil
+		return nil, nil
 	}
-	return New(&Directory{Path: s.Directory, Local: s.Local})
+	return New(&Directory{Path: s.Directory, Local: s.Local}), nil
 }
 
 // Directory is clusters by kubeconfigs: one file each, named as targets name the cluster, as a Secret is mounted. A

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/jackc/pgx/v5"
@@ -161,11 +163,21 @@ func WithSource(ctx context.Context, source string) context.Context {
 // attempts bounds how often Tx repeats after a deadlock or serialization failure.
 const attempts = 3
 
+// repeatAfter is the least pause before the first repeat.
+const repeatAfter = 10 * time.Millisecond
+
 // Tx runs fn in one transaction, commits, and then publishes what fn emitted. A publish that fails is left to the
 // sweep: the change is committed either way. fn may run again after a deadlock, so it must not touch the outside.
 func (db *DB) Tx(ctx context.Context, fn func(ctx context.Context, tx *Tx) error) error {
 	var err error
-	for range attempts {
+	for i := range attempts {
+		if i > 0 { // at once, the repeat could take the row again that the other side has just been waiting for
+			select {
+			case <-ctx.Done():
+				return err
+			case <-time.After(time.Duration(i)*repeatAfter + rand.N(repeatAfter)): //nolint:gosec // no secret
+			}
+		}
 		var tx *Tx
 		tx, err = db.once(ctx, fn)
 		if err == nil {

@@ -1,5 +1,8 @@
 // Package boot turns a function into a process: settings, logs, listener, probes, drain.
 //
+// A Service's grace is as long as its longest call (Knative makes it so). It is spent on the quiet period, then on events
+// that are still on their way to the Broker, then on telemetry; the store is closed last.
+//
 // A generated main is one call of Main. Nothing is dialled before the first request, so a cold function answers as soon
 // as it listens.
 package boot
@@ -72,7 +75,7 @@ func run(ctx context.Context, entry function.Entry) error {
 	if err != nil {
 		return err
 	}
-	defer env.DB.Close()
+	defer closeStore(env.DB, max(entry.Spec.Timeout-quiet-farewell, farewell), log)
 	handler, err := entry.Handler(env)
 	if err != nil {
 		return err
@@ -83,6 +86,16 @@ func run(ctx context.Context, entry function.Entry) error {
 	}
 	waker.Event(entry.Spec.Foreseen...)
 	return Serve(ctx, listener, handler, quiet)
+}
+
+// closeStore closes the store when every event is out, or when the time for that is over: the outbox keeps the rest.
+func closeStore(db *store.DB, within time.Duration, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	if err := db.Settle(ctx); err != nil {
+		log.Warn("stopped before every event was out", "error", err.Error())
+	}
+	db.Close()
 }
 
 // farewell bounds the last push of telemetry, which ends within the grace that a Service gives its shortest calls.
@@ -103,7 +116,8 @@ func NewEnv(
 	ctx context.Context, name string, c Config, log *slog.Logger, recorder *observe.Recorder, waker *wake.Waker,
 ) (*function.Env, error) {
 	client := &http.Client{Timeout: outbound, Transport: recorder.Transport(http.DefaultTransport)}
-	db, err := store.Open(ctx, c.Store, waker.Publisher(events.HTTPPublisher{URL: c.Broker, Client: client}), nil)
+	broker := events.HTTPPublisher{URL: c.Broker, Client: &http.Client{Transport: recorder.Transport(toBroker(c.Store))}}
+	db, err := store.Open(ctx, c.Store, waker.Publisher(broker), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -111,6 +125,17 @@ func NewEnv(
 		Name: name, DB: db, HTTP: client, Log: log, Observe: recorder,
 		Auth: auth.NewVerifier(c.Auth, client, db), EventKey: c.Store.EventKey,
 	}, nil
+}
+
+// toBroker keeps a connection for each event that may be on its way. How long one may take, the store decides.
+func toBroker(c store.Config) http.RoundTripper {
+	standard, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return http.DefaultTransport
+	}
+	mine := standard.Clone()
+	mine.MaxIdleConnsPerHost = c.PublishAtOnce
+	return mine
 }
 
 // Serve answers requests until ctx ends, then fails probes for the quiet period while requests finish.

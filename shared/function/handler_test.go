@@ -281,3 +281,38 @@ func TestHandler_answersThatItIsAwake(t *testing.T) {
 	require.Equal(t, http.StatusNoContent, w.Code)
 	require.Empty(t, w.Body.String())
 }
+
+// A Broker may hold an event until its consumers have worked it off. Neither who called the function nor who delivered
+// an event to it waits for that.
+func TestHandler_answersWhileTheBrokerHoldsItsEvents(t *testing.T) {
+	t.Parallel()
+	broker := storetest.NewHolding()
+	db := storetest.NewWithPublisher(t, broker)
+	announce := func(ctx context.Context, tx *store.Tx) error {
+		return tx.Emit(ctx, events.ApplicationPlaced, "a", events.Application{})
+	}
+	op, _ := serve(t, db, function.Spec{Routes: []string{"POST /things"}}, operation(func(w http.ResponseWriter, r *http.Request) error {
+		if err := db.Tx(r.Context(), announce); err != nil {
+			return err
+		}
+		w.WriteHeader(http.StatusCreated)
+		return nil
+	}))
+	require.Equal(t, http.StatusCreated, call(op, http.MethodPost, "/things", "").Code)
+	react, _ := serve(t, db, function.Spec{Consumes: []string{events.Tick}},
+		reaction(func(ctx context.Context, tx *store.Tx, _ cloudevents.Event) error { return announce(ctx, tx) }))
+	tick, err := events.New(t.Context(), "/test", events.Tick, "", map[string]string{})
+	require.NoError(t, err)
+	body, err := json.Marshal(tick)
+	require.NoError(t, err)
+	r := httptest.NewRequest(http.MethodPost, "/", bytes.NewReader(body))
+	r.Header.Set("Content-Type", cloudevents.ApplicationCloudEventsJSON)
+	w := httptest.NewRecorder()
+	react.ServeHTTP(w, r)
+	require.Equal(t, http.StatusNoContent, w.Code)
+
+	broker.Answers <- nil
+	broker.Answers <- nil
+	require.NoError(t, db.Settle(t.Context()))
+	require.Len(t, broker.Arrived, 2)
+}

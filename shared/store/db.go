@@ -1,20 +1,18 @@
 // Package store is the way to Postgres: a pool that dials on first use, transactions that announce what they changed,
 // the outbox, the inbox and the migrations.
 //
-// A function changes rows and emits events through one Tx; the events are published after the commit, and by the outbox
-// sweep for whatever a crash left behind. What a newcomer gets wrong: nothing but Tx.Emit may announce a change.
+// A function changes rows and emits events through one Tx; the events are published after the commit, while the function
+// answers, and by the outbox sweep for whatever a crash left behind. What a newcomer gets wrong: nothing but Tx.Emit may announce a change.
 package store
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"strings"
 	"time"
 
-	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -31,6 +29,10 @@ type Config struct {
 	DatabaseURL string `envconfig:"DATABASE_URL"`
 	MaxConns    int32  `envconfig:"DATABASE_MAX_CONNS" default:"2"` // per instance: many instances share one Postgres
 	EventKey    string `envconfig:"EVENT_KEY"`                      // shared key that signs events; empty = unsigned
+
+	// PublishAtOnce is how many events may be with the Broker at a time; 0 = 1. A Broker may hold each until its
+	// consumers have taken it.
+	PublishAtOnce int `envconfig:"PUBLISH_AT_ONCE" default:"16"`
 }
 
 // Querier is what reading needs; a pool and a transaction both have it.
@@ -43,9 +45,10 @@ type Querier interface {
 // DB is a lazily dialled Postgres with the Broker that its outbox is published to.
 type DB struct {
 	*pgxpool.Pool
-	publisher events.Publisher
-	eventKey  string
-	expected  expected
+	publisher  events.Publisher
+	publishing *publishing
+	eventKey   string
+	expected   expected
 }
 
 // Open returns a DB that has not dialled yet. The tracer, nil in production, sees every statement.
@@ -66,23 +69,16 @@ func Open(ctx context.Context, c Config, p events.Publisher, tracer pgx.QueryTra
 	if err != nil {
 		return nil, fmt.Errorf("open pool: %w", err)
 	}
-	return &DB{Pool: pool, publisher: p, eventKey: c.EventKey}, nil
+	db := &DB{Pool: pool, publisher: p, eventKey: c.EventKey}
+	db.publishing = newPublishing(db, c.PublishAtOnce)
+	return db, nil
 }
 
-func (db *DB) publish(ctx context.Context, emitted []cloudevents.Event) {
-	if len(emitted) == 0 {
-		return
-	}
-	// The caller may hang up after the commit; the publish goes on for a while all the same.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	_, left, err := db.Publish(ctx, emitted)
-	if err == nil && left {
-		_, err = db.Sweep(ctx, leftFor, leftMost)
-	}
-	if err != nil {
-		slog.WarnContext(ctx, "events stay in the outbox for the sweep", "error", err)
-	}
+// Close ends the store: what is being published is given up and stays in the outbox. Whoever wants it out calls Settle
+// before.
+func (db *DB) Close() {
+	db.publishing.stop()
+	db.Pool.Close()
 }
 
 // Classify gives an error of Postgres that the caller can wait out the kind Unavailable, and one about text that Postgres

@@ -35,8 +35,13 @@ func outboxSize(t *testing.T, db *store.DB) (n int) {
 	return n
 }
 
-// emit announces one event per subject from one transaction.
+// emit announces one event per subject from one transaction and waits until that is through.
 func emit(ctx context.Context, db *store.DB, subjects ...string) error {
+	return errors.Join(commit(ctx, db, subjects...), db.Settle(ctx))
+}
+
+// commit announces one event per subject from one transaction.
+func commit(ctx context.Context, db *store.DB, subjects ...string) error {
 	return db.Tx(store.WithSource(ctx, "/test"), func(ctx context.Context, tx *store.Tx) error {
 		for _, s := range subjects {
 			if err := tx.Emit(ctx, events.TopologyChanged, s, events.Topology{}); err != nil {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/events"
@@ -34,12 +33,12 @@ with sent as (delete from outbox where id = any($1) and set_config('synchronous_
 select exists (select from outbox where coalesce(tried_at, created_at) < now() - make_interval(secs => $2))`
 )
 
-// After a Broker was away, whoever reaches it first takes along what others had to leave: the clock of outbox/sweep may be
-// slow, so that functions can sleep.
-const (
-	leftFor  = 30 * time.Second // longer than any publish takes
-	leftMost = 50               // events taken along by one call
-)
+// LeftFor is the age from which an event in the outbox was left there, by a crash or by a Broker that did not take it:
+// whoever committed it has published it by then, or given up.
+const LeftFor = publishFor + 2*clearFor + 5*time.Second
+
+// leftMost is how many of those are taken along by whoever reaches the Broker.
+const leftMost = 50
 
 // Emit stores an event in the outbox, in this transaction. It is published after the commit.
 func (tx *Tx) Emit(ctx context.Context, typ, subject string, data any) error {
@@ -56,31 +55,6 @@ func (tx *Tx) Emit(ctx context.Context, typ, subject string, data any) error {
 	return nil
 }
 
-// Publish hands events to the Broker and removes from the outbox those it accepted. A crash between the two publishes
-// an event twice, which every reaction absorbs. The count is of accepted events; left tells that others lie there since
-// a while.
-func (db *DB) Publish(ctx context.Context, batch []cloudevents.Event) (n int, left bool, err error) {
-	var accepted []uuid.UUID
-	var failure error
-	for _, e := range batch {
-		events.Sign(&e, db.eventKey)
-		if failure = db.publisher.Publish(ctx, e); failure != nil {
-			break
-		}
-		id, err := uuid.Parse(e.ID())
-		if err != nil {
-			return len(accepted), false, fmt.Errorf("outbox id: %w", err)
-		}
-		accepted = append(accepted, id)
-	}
-	if len(accepted) > 0 {
-		if err := db.QueryRow(ctx, deleteOutbox, accepted, leftFor.Seconds()).Scan(&left); err != nil {
-			return len(accepted), false, fmt.Errorf("clear the outbox: %w", err)
-		}
-	}
-	return len(accepted), left, failure
-}
-
 // Waiting returns how many events are in the outbox and how long the oldest has been.
 func (db *DB) Waiting(ctx context.Context) (events int64, lag time.Duration, err error) {
 	var seconds float64
@@ -90,11 +64,12 @@ func (db *DB) Waiting(ctx context.Context) (events int64, lag time.Duration, err
 	return events, time.Duration(seconds * float64(time.Second)), nil
 }
 
-// Sweep publishes up to limit events that are older than age and still in the outbox, oldest first.
-func (db *DB) Sweep(ctx context.Context, age time.Duration, limit int) (int, error) {
+// left returns up to limit events, oldest first, that are in the outbox for longer than age, and for as long again only
+// to this caller.
+func (db *DB) left(ctx context.Context, age time.Duration, limit int) ([]cloudevents.Event, error) {
 	rows, err := db.Query(ctx, leftOutbox, age.Seconds(), limit)
 	if err != nil {
-		return 0, fmt.Errorf("read the outbox: %w", err)
+		return nil, fmt.Errorf("read the outbox: %w", err)
 	}
 	left, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (cloudevents.Event, error) {
 		var body []byte
@@ -105,12 +80,29 @@ func (db *DB) Sweep(ctx context.Context, age time.Duration, limit int) (int, err
 		return e, json.Unmarshal(body, &e)
 	})
 	if err != nil {
-		return 0, fmt.Errorf("read the outbox: %w", err)
+		return nil, fmt.Errorf("read the outbox: %w", err)
 	}
 	slices.SortFunc(left, func(a, b cloudevents.Event) int { return strings.Compare(a.ID(), b.ID()) }) // in order of time
-	n, _, err := db.Publish(ctx, left)
-	if err != nil {
-		return n, problem.Wrap(problem.Unavailable, err, "the Broker is away")
-	}
-	return n, nil
+	return left, nil
 }
+
+// Sweep publishes up to limit events that are older than age and still in the outbox, oldest first, and returns how many
+// the Broker accepted.
+func (db *DB) Sweep(ctx context.Context, age time.Duration, limit int) (int, error) {
+	b, err := db.publishing.resend(ctx, age, limit)
+	if err != nil {
+		return 0, err
+	}
+	select {
+	case <-b.ended:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	if b.err != nil {
+		return len(b.sent), problem.Wrap(problem.Unavailable, b.err, "the Broker is away")
+	}
+	return len(b.sent), nil
+}
+
+// Settle waits until everything that was committed here before has been published, or left to the sweep.
+func (db *DB) Settle(ctx context.Context) error { return db.publishing.settle(ctx) }

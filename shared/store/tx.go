@@ -166,8 +166,9 @@ const attempts = 3
 // repeatAfter is the least pause before the first repeat.
 const repeatAfter = 10 * time.Millisecond
 
-// Tx runs fn in one transaction, commits, and then publishes what fn emitted. A publish that fails is left to the
-// sweep: the change is committed either way. fn may run again after a deadlock, so it must not touch the outside.
+// Tx runs fn in one transaction and commits. What fn emitted is published from then on, in the background: Tx returns
+// before, and a publish that fails is left to the sweep. fn may run again after a deadlock, so it must not touch the
+// outside.
 func (db *DB) Tx(ctx context.Context, fn func(ctx context.Context, tx *Tx) error) error {
 	var err error
 	for i := range attempts {
@@ -181,7 +182,7 @@ func (db *DB) Tx(ctx context.Context, fn func(ctx context.Context, tx *Tx) error
 		var tx *Tx
 		tx, err = db.once(ctx, fn)
 		if err == nil {
-			db.publish(ctx, tx.emitted)
+			db.publishing.announce(ctx, tx.emitted)
 			return nil
 		}
 		if !repeatable(err) {

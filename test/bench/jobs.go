@@ -89,7 +89,7 @@ func runJobs(ctx context.Context, w *world) (result, error) {
 		return nil, err
 	}
 	b := &jobBench{address: address, pgbench: pgbench, dir: w.dir, data: filepath.Join(w.dir, "pg")}
-	if b.db, err = store.Open(ctx, store.Config{DatabaseURL: address, MaxConns: jobClients}, accepts{}, nil); err != nil {
+	if b.db, err = store.Open(ctx, store.Config{DatabaseURL: address, MaxConns: jobClients, PublishAtOnce: jobClients}, accepts{}, nil); err != nil {
 		return nil, err
 	}
 	defer b.db.Close()
@@ -223,6 +223,9 @@ func (b *jobBench) ours(ctx context.Context) (rate float64, cost load, err error
 			return 0, load{}, err
 		}
 	}
+	if err := b.db.Settle(ctx); err != nil {
+		return 0, load{}, err
+	}
 	runtime.GC()
 	var running sync.WaitGroup
 	failures := make([]error, jobClients)
@@ -235,6 +238,9 @@ func (b *jobBench) ours(ctx context.Context) (rate float64, cost load, err error
 		})
 	}
 	running.Wait()
+	if err := b.db.Settle(ctx); err != nil { // a cycle ends when its events have left the outbox
+		return 0, load{}, err
+	}
 	took := time.Since(begin)
 	const all = jobClients * jobCycles
 	return all / took.Seconds(), perCycle(ownCPU()-client, b.serverCPU()-server), errors.Join(failures...)
@@ -331,7 +337,7 @@ func (b *jobBench) record(ctx context.Context) error {
 	}
 	defer db.Close()
 	id := jobID(0, jobCycles+1)
-	if err := cycle(ctx, db, id); err != nil {
+	if err := errors.Join(cycle(ctx, db, id), db.Settle(ctx)); err != nil {
 		return err
 	}
 	b.trips = len(t.sent) - t.saved

@@ -129,6 +129,7 @@ func (w *world) see(drained ...string) {
 		err = save()
 	}
 	require.NoError(w.t, err)
+	require.NoError(w.t, w.db.Settle(w.t.Context()))
 }
 
 // job is what an agent reads of one.

@@ -3,8 +3,9 @@
 // The chain is the whole life of an application: submitted, placed, executed, drained, replaced, remediated, stopped,
 // started, deleted. A boundary stands before and after each SQL statement and each publish; the harness counts them in a
 // run without faults and then kills the process, as kill -9 does, at each in turn. After the kill the user and the agent
-// repeat what was not answered, the Broker delivers again, and in the end every event is delivered three times more in
-// reversed order. The state must then equal that of the run without faults.
+// repeat what was not answered, the Broker delivers again, the sweep publishes what was answered and not published, and
+// in the end every event is delivered three times more in reversed order. The state must then equal that of the run
+// without faults.
 //
 // "go test" covers a sample of the boundaries; LITTORAL_FAULTS=all (make faults) covers each.
 package faults_test

@@ -126,6 +126,7 @@ func (w *world) start() {
 	config := w.issuer.Config()
 	w.child.Env = append(os.Environ(), envChild+"=1", envKillAt+"="+strconv.Itoa(w.killAt),
 		"DATABASE_URL="+w.url, "K_SINK="+w.sink.URL, "OUTBOX_AGE=0s",
+		"PUBLISH_AT_ONCE=1", // the same boundaries in each run
 		"OIDC_ISSUER="+config.Issuer, "OIDC_AUDIENCE="+config.Audience, "OIDC_JWKS_URL="+config.JWKSURL,
 		"PROMETHEUS_ADDRESS=http://127.0.0.1:1")
 	w.child.Stderr = os.Stderr
@@ -166,7 +167,7 @@ type answer struct {
 }
 
 // call sends the request until it is answered, as a user, an agent or a Broker does whose connection broke: a process
-// that died is started again, and 503 is waited out.
+// that died is started again, and 503 is waited out. It returns when the functions have published what they announced.
 func (w *world) call(subject, method, path string, header http.Header, body string) answer {
 	w.t.Helper()
 	for repeats := range 100 {
@@ -189,6 +190,7 @@ func (w *world) call(subject, method, path string, header http.Header, body stri
 			w.revive()
 			continue
 		}
+		w.settled()
 		if resp.StatusCode == http.StatusServiceUnavailable {
 			time.Sleep(20 * time.Millisecond) // what Retry-After asks of a caller, in this test's time
 			continue
@@ -197,6 +199,23 @@ func (w *world) call(subject, method, path string, header http.Header, body stri
 	}
 	w.t.Fatalf("%s %s was never answered", method, path)
 	return answer{}
+}
+
+// settled waits until the functions have nothing on its way to the Broker. A process that dies over it has not.
+func (w *world) settled() {
+	w.t.Helper()
+	for {
+		r, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.address+"/settled", http.NoBody)
+		require.NoError(w.t, err)
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			w.revive()
+			continue
+		}
+		_ = resp.Body.Close()
+		require.Equal(w.t, http.StatusOK, resp.StatusCode)
+		return
+	}
 }
 
 // deliver hands an event to everyone who consumes it, until each has taken it.

@@ -25,6 +25,7 @@ import (
 // it was delivered, in the order it came. Made by NewBroker; it delivers nothing before Connect.
 type Broker struct {
 	triggers []trigger
+	settle   func(context.Context) error // waits until functions have published what they announced; nil = nothing to wait for
 
 	mu        sync.Mutex
 	consumers map[string]http.Handler // by function name
@@ -112,7 +113,7 @@ func (b *Broker) Publish(ctx context.Context, e cloudevents.Event) error {
 	drain := b.immediate && !b.busy
 	b.mu.Unlock()
 	if drain {
-		if err := b.Drain(context.WithoutCancel(ctx)); err != nil {
+		if err := b.drain(context.WithoutCancel(ctx)); err != nil {
 			b.mu.Lock()
 			b.failed = append(b.failed, err)
 			b.mu.Unlock()
@@ -124,6 +125,27 @@ func (b *Broker) Publish(ctx context.Context, e cloudevents.Event) error {
 // Drain delivers until nothing is left, what deliveries cause included. It goes on after a failed delivery, which is
 // not repeated, and returns all failures.
 func (b *Broker) Drain(ctx context.Context) error {
+	var failures []error
+	for {
+		failures = append(failures, b.drain(ctx), b.settled(ctx))
+		b.mu.Lock()
+		left := len(b.queue)
+		b.mu.Unlock()
+		if left == 0 || ctx.Err() != nil {
+			return errors.Join(failures...)
+		}
+	}
+}
+
+func (b *Broker) settled(ctx context.Context) error {
+	if b.settle == nil {
+		return nil
+	}
+	return b.settle(ctx)
+}
+
+// drain delivers what is in the queue. It is called in the midst of publishing and so waits for none.
+func (b *Broker) drain(ctx context.Context) error {
 	b.mu.Lock()
 	if b.busy {
 		b.mu.Unlock()
@@ -142,7 +164,7 @@ func (b *Broker) Drain(ctx context.Context) error {
 		e := b.queue[0]
 		b.queue = b.queue[1:]
 		b.mu.Unlock()
-		failures = append(failures, b.Deliver(ctx, e))
+		failures = append(failures, b.deliver(ctx, e))
 	}
 }
 
@@ -200,18 +222,28 @@ func (t *trigger) matches(e cloudevents.Event) bool {
 	return true
 }
 
-// Deliver hands the event to every function that its Triggers name and returns the failures.
+// Deliver hands the event to every function that its Triggers name and returns the failures, once what they announced
+// is published.
 func (b *Broker) Deliver(ctx context.Context, e cloudevents.Event) error {
+	return errors.Join(b.deliver(ctx, e), b.settled(ctx))
+}
+
+// DeliverTo hands the event to one function and returns once what that announced is published.
+func (b *Broker) DeliverTo(ctx context.Context, name string, e cloudevents.Event) error {
+	return errors.Join(b.deliverTo(ctx, name, e), b.settled(ctx))
+}
+
+func (b *Broker) deliver(ctx context.Context, e cloudevents.Event) error {
 	var failures []error
 	for _, name := range b.Consumers(e) {
-		failures = append(failures, b.DeliverTo(ctx, name, e))
+		failures = append(failures, b.deliverTo(ctx, name, e))
 	}
 	return errors.Join(failures...)
 }
 
-// DeliverTo hands the event to one function. A consumer that is not connected is no failure: the Triggers name
+// deliverTo hands the event to one function. A consumer that is not connected is no failure: the Triggers name
 // functions that a test may have left out.
-func (b *Broker) DeliverTo(ctx context.Context, name string, e cloudevents.Event) error {
+func (b *Broker) deliverTo(ctx context.Context, name string, e cloudevents.Event) error {
 	b.mu.Lock()
 	h, ok := b.consumers[name]
 	b.mu.Unlock()

@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -58,10 +59,27 @@ func Start(t testing.TB) *System {
 	})
 	require.NoError(t, err)
 	broker.Connect(consumers, true)
-	server := httptest.NewServer(routes)
+	broker.settle = s.DB.Settle
+	server := httptest.NewServer(settled{routes, s.DB})
 	t.Cleanup(server.Close)
 	s.URL = server.URL
 	return s
+}
+
+// settled answers when all that the call has announced is delivered, so that a test sees its effects.
+type settled struct {
+	http.Handler
+
+	db *store.DB
+}
+
+func (h settled) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	held := httptest.NewRecorder()
+	h.Handler.ServeHTTP(held, r)
+	_ = h.db.Settle(r.Context())
+	maps.Copy(w.Header(), held.Header())
+	w.WriteHeader(held.Code)
+	_, _ = w.Write(held.Body.Bytes())
 }
 
 // Mount makes the functions of the registry with what env gives each. routes serves all their operations; consumers are
@@ -101,6 +119,7 @@ func (s *System) SaveTopology(taxonomy *topology.Taxonomy) {
 		return err
 	})
 	require.NoError(s.t, err)
+	require.NoError(s.t, s.DB.Settle(s.t.Context()))
 }
 
 // Topology returns two clusters seen at the given time: hub (ocm; hub-1 and hub-2, amd64, 8 cores) and edge (nuvla;

@@ -25,13 +25,13 @@ type Function struct {
 }
 
 type config struct {
-	Age   time.Duration `envconfig:"OUTBOX_AGE" default:"10s"` // younger events are still being published by who made them
+	Age   time.Duration `envconfig:"OUTBOX_AGE"` // store.LeftFor unless set
 	Batch int           `envconfig:"OUTBOX_BATCH" default:"500"`
 }
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
-	f := &Function{db: env.DB, observe: env.Observe}
+	f := &Function{db: env.DB, observe: env.Observe, config: config{Age: store.LeftFor}}
 	return f, env.Config(&f.config)
 }
 

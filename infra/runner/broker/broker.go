@@ -85,7 +85,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 		return nil, err
 	}
 	if err := createSchema(ctx, b.durable); err != nil {
-		b.close()
+		b.Close()
 		return nil, fmt.Errorf("broker schema: %w", err)
 	}
 	b.ctx, b.halt = context.WithCancel(context.WithoutCancel(ctx))
@@ -218,7 +218,7 @@ func (b *Broker) resume(ctx context.Context) error {
 }
 
 // Stop begins no more deliveries and waits until those under way have ended; when ctx ends first, they are cut off.
-// What was not delivered is on disk. Events are accepted and kept until the very end.
+// What was not delivered is on disk. Events are accepted and kept until Close.
 func (b *Broker) Stop(ctx context.Context) error {
 	b.mu.Lock()
 	b.stopping = true
@@ -240,11 +240,11 @@ func (b *Broker) Stop(ctx context.Context) error {
 			err = errors.Join(err, errors.New("some do not react"))
 		}
 	}
-	b.close()
 	return err
 }
 
-func (b *Broker) close() {
+// Close ends the Broker after Stop: nothing is accepted any more.
+func (b *Broker) Close() {
 	if b.halt != nil {
 		b.halt()
 	}

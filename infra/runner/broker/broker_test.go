@@ -115,6 +115,7 @@ func stop(t testing.TB, b *broker.Broker) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	require.NoError(t, b.Stop(ctx))
+	b.Close()
 }
 
 func event(t testing.TB, typ string) cloudevents.Event {
@@ -386,6 +387,7 @@ func TestStop_waitsForWhatIsUnderWayAndKeepsTheRest(t *testing.T) {
 	go func() { stopped <- br.Stop(context.WithoutCancel(t.Context())) }()
 	close(release)
 	require.NoError(t, <-stopped)
+	br.Close()
 	done := len(held.events())
 	require.GreaterOrEqual(t, done, broker.DefaultParallel)
 	require.Equal(t, sent-done, count(t, url, "deliveries"))
@@ -412,6 +414,7 @@ func TestStop_cutsOffWhatDoesNotEndAndDeliversItAgain(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	require.Error(t, br.Stop(ctx))
+	br.Close()
 	require.Zero(t, count(t, url, "dead_letters"), "being cut off is no failure of the subscriber")
 
 	next := &subscriber{}

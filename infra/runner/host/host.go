@@ -207,6 +207,9 @@ func fleetPlan(fleetOption string) (*fleet.Plan, error) {
 // connections to Postgres that all functions share; the Broker has its own.
 const connections = 24
 
+// publishAtOnce is how many events all functions together may be handing to the Broker, which stores them at once.
+const publishAtOnce = 16
+
 func (h *Host) startPostgres(ctx context.Context) error {
 	url := h.options.Database
 	if url == "" {
@@ -257,12 +260,6 @@ func (h *Host) openBroker(ctx context.Context, set *manifests.Set) (err error) {
 	if err != nil {
 		return err
 	}
-	h.onStop(func(context.Context) error { // after the Broker's deliveries, which need it
-		if h.db != nil {
-			h.db.Close()
-		}
-		return nil
-	})
 	h.makeExporter() // before the Broker, whose last deliveries are told as well
 	h.mesh = mesh.New(http.DefaultTransport)
 	h.broker, err = broker.Open(ctx, broker.Options{
@@ -271,10 +268,25 @@ func (h *Host) openBroker(ctx context.Context, set *manifests.Set) (err error) {
 	if err != nil {
 		return err
 	}
-	h.onStop(h.broker.Stop)
+	h.onStop(func(context.Context) error {
+		h.broker.Close()
+		return nil
+	})
 	h.db, err = store.Open(ctx, store.Config{
-		DatabaseURL: h.settings.databaseURL, MaxConns: connections, EventKey: h.settings.EventKey,
+		DatabaseURL: h.settings.databaseURL, MaxConns: connections, EventKey: h.settings.EventKey, PublishAtOnce: publishAtOnce,
 	}, h.broker.Publisher(name), nil)
+	if err != nil {
+		return err
+	}
+	h.onStop(h.closeStore)
+	h.onStop(h.broker.Stop) // first, since its deliveries need the store
+	return nil
+}
+
+// closeStore closes the store once what functions have announced has reached the Broker, which is still there.
+func (h *Host) closeStore(ctx context.Context) error {
+	err := h.db.Settle(ctx)
+	h.db.Close()
 	return err
 }
 

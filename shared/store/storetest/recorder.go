@@ -42,10 +42,37 @@ func (r *Recorder) Events() []cloudevents.Event {
 	return slices.Clone(r.events)
 }
 
+// Holding is a Publisher that a test lets accept one event after the other: each is sent to Arrived and then waits for
+// an answer from Answers, or the end of its context.
+type Holding struct {
+	Arrived chan cloudevents.Event
+	Answers chan error
+}
+
+// NewHolding returns a Publisher that holds what it is given until the test ends.
+func NewHolding() *Holding {
+	return &Holding{Arrived: make(chan cloudevents.Event, 1000), Answers: make(chan error)}
+}
+
+// Publish implements events.Publisher.
+func (h *Holding) Publish(ctx context.Context, e cloudevents.Event) error {
+	h.Arrived <- e.Clone()
+	select {
+	case err := <-h.Answers:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 var recorders sync.Map // *store.DB -> *Recorder
 
-// Published returns what the functions on a DB made by New have published so far, in order.
-func Published(db *store.DB) []cloudevents.Event { return RecorderOf(db).Events() }
+// Published returns what the functions on a DB made by New have published, in order, once all that they have committed
+// so far is out.
+func Published(db *store.DB) []cloudevents.Event {
+	_ = db.Settle(context.Background()) // a publish has an end of its own
+	return RecorderOf(db).Events()
+}
 
 // RecorderOf returns the Recorder behind a DB made by New. It panics for any other.
 func RecorderOf(db *store.DB) *Recorder {

@@ -16,6 +16,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/deadletter"
 	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/store"
 )
 
 const fleetFile = "testdata/fleet.json"
@@ -264,7 +265,7 @@ func (w *world) during(t *testing.T, name string, disturb func()) {
 	w.removeAll(name + "-") // of a run that was cut off
 	stop := w.traffic(t, name)
 	disturb()
-	time.Sleep(11 * time.Second) // OUTBOX_AGE: younger events are still being published by who made them
+	time.Sleep(store.LeftFor + time.Second) // OUTBOX_AGE: younger events are still being published by who made them
 	w.tick("outbox-sweep")
 	r := stop()
 	require.Empty(t, r.failures, "%v", r.answers)

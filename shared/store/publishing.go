@@ -1,0 +1,297 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/events"
+)
+
+const (
+	// publishFor bounds how long after its commit an event is tried, what it waits for others included. A Broker may
+	// accept an event only when its consumers have taken it, so that it holds cold starts and their work.
+	publishFor = 30 * time.Second
+
+	clearFor = 5 * time.Second // bounds the removal of accepted events from the outbox
+
+	// mostOpen is how many commits may have events on their way at once. Past that the Broker is slower than we are:
+	// whoever commits next waits for his turn as long as patience, which slows our callers down to the Broker's pace,
+	// and then leaves his events in the outbox.
+	mostOpen = 256
+	patience = 2 * time.Second
+)
+
+// publishing hands to the Broker what was committed, behind the backs of those who committed it: their callers are
+// answered meanwhile. It alone publishes.
+//
+// Events about one subject go out one after the other, in the order of their commits; others side by side, as many as
+// workers. Where one is refused, those behind it about the same subject are left as well, so that the sweep, which
+// goes by age, keeps their order. Workers end when there is nothing to do.
+type publishing struct {
+	db     *DB
+	atOnce int
+	ctx    context.Context //nolint:containedctx // of publishes, which outlive their calls; ends with Close
+	halt   context.CancelFunc
+	turns  chan struct{} // one for each commit that has events on their way
+
+	mu       sync.Mutex
+	queue    []announcement
+	busy     map[string]bool // subjects of which an event is with the Broker
+	workers  int
+	open     int           // batches that have not ended
+	idle     chan struct{} // closed when none is open
+	closed   bool
+	accepted []*batch // whose events are to be removed from the outbox
+	clearing bool     // somebody does so
+}
+
+// batch is the events of one commit, or what was left by others.
+type batch struct {
+	ctx     context.Context //nolint:containedctx // of the call without its end: the publish is in its trace
+	release func()
+	turn    bool // to be given back
+	waiting int  // events that are neither accepted nor refused
+	sent    []uuid.UUID
+	err     error
+	ended   chan struct{}
+}
+
+// announcement is an event on its way.
+type announcement struct {
+	*batch
+
+	event cloudevents.Event
+}
+
+func newPublishing(db *DB, atOnce int) *publishing {
+	p := &publishing{
+		db: db, atOnce: max(atOnce, 1), turns: make(chan struct{}, mostOpen), busy: map[string]bool{},
+	}
+	p.ctx, p.halt = context.WithCancel(context.Background())
+	return p
+}
+
+// announce has the events of a commit published and returns without waiting for it.
+func (p *publishing) announce(ctx context.Context, emitted []cloudevents.Event) {
+	if len(emitted) == 0 {
+		return
+	}
+	if !p.turn(ctx) {
+		slog.WarnContext(ctx, "the Broker is too slow: events stay in the outbox for the sweep", "events", len(emitted))
+		return
+	}
+	p.begin(ctx, emitted, true)
+}
+
+// turn reports whether the events of one more commit may go on their way now.
+func (p *publishing) turn(ctx context.Context) bool {
+	select {
+	case p.turns <- struct{}{}:
+		return true
+	default:
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case p.turns <- struct{}{}:
+		return true
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+func (p *publishing) begin(ctx context.Context, list []cloudevents.Event, turn bool) *batch {
+	b := &batch{turn: turn, waiting: len(list), ended: make(chan struct{})}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), publishFor)
+	forget := context.AfterFunc(p.ctx, cancel)
+	b.ctx, b.release = bounded, func() { forget(); cancel() }
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open == 0 {
+		p.idle = make(chan struct{})
+	}
+	p.open++
+	if p.closed || len(list) == 0 {
+		b.err = p.ctx.Err()
+		p.end(b)
+		return b
+	}
+	for _, e := range list {
+		p.queue = append(p.queue, announcement{b, e})
+	}
+	for range min(len(list), p.atOnce-p.workers) {
+		p.workers++
+		go p.work()
+	}
+	return b
+}
+
+func (p *publishing) work() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for a, ok := p.next(); ok; a, ok = p.next() {
+		p.mu.Unlock()
+		err := p.publish(a)
+		p.mu.Lock()
+		p.told(a, err)
+		p.clear()
+	}
+	p.workers--
+}
+
+// next takes the oldest event off the queue about whose subject none is with the Broker.
+func (p *publishing) next() (announcement, bool) {
+	for i, a := range p.queue {
+		if !p.busy[a.event.Subject()] {
+			p.queue = append(p.queue[:i], p.queue[i+1:]...)
+			p.busy[a.event.Subject()] = true
+			return a, true
+		}
+	}
+	return announcement{}, false
+}
+
+func (p *publishing) publish(a announcement) error {
+	if err := a.ctx.Err(); err != nil {
+		return fmt.Errorf("publish %s: %w", a.event.Type(), err)
+	}
+	events.Sign(&a.event, p.db.eventKey)
+	return p.db.publisher.Publish(a.ctx, a.event)
+}
+
+// told notes what became of an event.
+func (p *publishing) told(a announcement, err error) {
+	subject := a.event.Subject()
+	delete(p.busy, subject)
+	id, malformed := uuid.Parse(a.event.ID())
+	if err == nil {
+		err = malformed
+	}
+	p.one(a.batch, id, err)
+	if err == nil {
+		return
+	}
+	kept := p.queue[:0]
+	for _, behind := range p.queue {
+		if behind.event.Subject() == subject {
+			p.one(behind.batch, uuid.Nil, err)
+		} else {
+			kept = append(kept, behind)
+		}
+	}
+	clear(p.queue[len(kept):])
+	p.queue = kept
+}
+
+// one counts down what a batch waits for.
+func (p *publishing) one(b *batch, id uuid.UUID, err error) {
+	if err == nil {
+		b.sent = append(b.sent, id)
+	} else if b.err == nil {
+		b.err = err
+	}
+	if b.waiting--; b.waiting > 0 {
+		return
+	}
+	if len(b.sent) == 0 {
+		p.end(b)
+		return
+	}
+	p.accepted = append(p.accepted, b)
+}
+
+// clear removes from the outbox what was accepted, together with what is accepted while it does so.
+func (p *publishing) clear() {
+	if p.clearing {
+		return
+	}
+	p.clearing = true
+	for len(p.accepted) > 0 {
+		batches := p.accepted
+		p.accepted = nil
+		p.mu.Unlock()
+		err := p.remove(batches)
+		p.mu.Lock()
+		for _, b := range batches {
+			b.err = errors.Join(b.err, err)
+			p.end(b)
+		}
+	}
+	p.clearing = false
+}
+
+// remove deletes what the batches have sent. Where others had to leave events, it takes some of them along: the Broker
+// is there, and the clock of outbox/sweep may be slow, so that functions can sleep.
+func (p *publishing) remove(batches []*batch) error {
+	var sent []uuid.UUID
+	for _, b := range batches {
+		sent = append(sent, b.sent...)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(batches[0].ctx), clearFor)
+	defer cancel()
+	var left bool
+	if err := p.db.QueryRow(ctx, deleteOutbox, sent, LeftFor.Seconds()).Scan(&left); err != nil {
+		return fmt.Errorf("clear the outbox: %w", err)
+	}
+	if !left || p.ctx.Err() != nil {
+		return nil
+	}
+	_, err := p.resend(ctx, LeftFor, leftMost)
+	return err
+}
+
+// resend has events published again that are in the outbox for longer than age.
+func (p *publishing) resend(ctx context.Context, age time.Duration, limit int) (*batch, error) {
+	left, err := p.db.left(ctx, age, limit)
+	if err != nil {
+		return nil, err
+	}
+	return p.begin(ctx, left, false), nil
+}
+
+func (p *publishing) end(b *batch) {
+	b.release()
+	if b.err != nil {
+		slog.WarnContext(b.ctx, "events stay in the outbox for the sweep", "error", b.err)
+	}
+	if b.turn {
+		<-p.turns
+	}
+	close(b.ended)
+	if p.open--; p.open == 0 {
+		close(p.idle)
+	}
+}
+
+// settle waits until no batch is open.
+func (p *publishing) settle(ctx context.Context) error {
+	p.mu.Lock()
+	open, idle := p.open, p.idle
+	p.mu.Unlock()
+	if open == 0 {
+		return nil
+	}
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("events are still on their way to the Broker: %w", context.Cause(ctx))
+	}
+}
+
+// stop gives up what is on its way and begins nothing more.
+func (p *publishing) stop() {
+	p.halt()
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	_ = p.settle(context.Background()) // ends: every publish and statement sees that its context has
+}

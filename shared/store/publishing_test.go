@@ -1,0 +1,177 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+	"github.com/littoral-project/littoral/shared/trace"
+)
+
+// openTo returns a DB that publishes so many events at once.
+func openTo(t *testing.T, h events.Publisher, atOnce int) *store.DB {
+	t.Helper()
+	c := store.Config{DatabaseURL: storetest.URL(t), MaxConns: 4, PublishAtOnce: atOnce}
+	db, err := store.Open(t.Context(), c, h, nil)
+	require.NoError(t, err)
+	t.Cleanup(db.Close)
+	return db
+}
+
+func TestTx_returnsWhileTheBrokerHoldsTheEvent(t *testing.T) {
+	t.Parallel()
+	h := storetest.NewHolding()
+	var parent string
+	db := openTo(t, publisherFunc(func(ctx context.Context, e cloudevents.Event) error {
+		parent = trace.Parent(ctx)
+		return h.Publish(ctx, e)
+	}), 1)
+	ctx, hangUp := context.WithCancel(trace.Start(t.Context(), ""))
+	require.NoError(t, commit(ctx, db, "a"), "comes back although nobody has answered")
+	require.Equal(t, "a", (<-h.Arrived).Subject())
+	require.Equal(t, 1, outboxSize(t, db))
+	hangUp()
+
+	waiting := make(chan error)
+	go func() { waiting <- db.Settle(t.Context()) }()
+	select {
+	case err := <-waiting:
+		require.Fail(t, "settled while an event is on its way", err)
+	case h.Answers <- nil: // the publish does not end with its caller
+	}
+	require.NoError(t, <-waiting)
+	require.Zero(t, outboxSize(t, db))
+	require.Equal(t, trace.Parent(ctx), parent, "it is a part of its caller's span")
+}
+
+func TestSettle_endsWithItsContext(t *testing.T) {
+	t.Parallel()
+	h := storetest.NewHolding()
+	db := openTo(t, h, 1)
+	require.NoError(t, db.Settle(t.Context()), "nothing is on its way")
+	require.NoError(t, commit(t.Context(), db, "a"))
+	<-h.Arrived
+	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, db.Settle(short), context.DeadlineExceeded)
+}
+
+func TestClose_givesUpWhatIsOnItsWayAndKeepsIt(t *testing.T) {
+	t.Parallel()
+	h := storetest.NewHolding()
+	url := storetest.URL(t)
+	db, err := store.Open(t.Context(), store.Config{DatabaseURL: url, MaxConns: 2, PublishAtOnce: 2}, h, nil)
+	require.NoError(t, err)
+	require.NoError(t, commit(t.Context(), db, "a", "b", "c"))
+	<-h.Arrived
+	<-h.Arrived
+	db.Close()
+	broker := &storetest.Recorder{}
+	next, err := store.Open(t.Context(), store.Config{DatabaseURL: url}, broker, nil)
+	require.NoError(t, err)
+	defer next.Close()
+	require.Equal(t, 3, outboxSize(t, next))
+	n, err := next.Sweep(t.Context(), 0, 10)
+	require.NoError(t, err)
+	require.Equal(t, 3, n)
+	require.Equal(t, []string{"a", "b", "c"}, subjects(broker.Events()))
+}
+
+func TestPublishing_keepsTheOrderAboutOneSubject(t *testing.T) {
+	t.Parallel()
+	h := storetest.NewHolding()
+	db := openTo(t, h, 4)
+	require.NoError(t, commit(t.Context(), db, "a", "b"))
+	require.NoError(t, commit(t.Context(), db, "a", "c"))
+	first := subjects([]cloudevents.Event{<-h.Arrived, <-h.Arrived, <-h.Arrived})
+	slices.Sort(first)
+	require.Equal(t, []string{"a", "b", "c"}, first, "subjects go side by side")
+	require.Empty(t, h.Arrived, "the second event about a waits for the first, though a publish more is allowed")
+	for range first {
+		h.Answers <- nil
+	}
+	require.Equal(t, "a", (<-h.Arrived).Subject())
+	h.Answers <- nil
+	require.NoError(t, db.Settle(t.Context()))
+	require.Zero(t, outboxSize(t, db))
+}
+
+func TestPublishing_asManyAtOnceAsAllowed(t *testing.T) {
+	t.Parallel()
+	h := storetest.NewHolding()
+	db := openTo(t, h, 2)
+	var all []string
+	for i := range 10 {
+		all = append(all, fmt.Sprint(i))
+	}
+	require.NoError(t, commit(t.Context(), db, all...))
+	var seen []string
+	for range all {
+		seen = append(seen, (<-h.Arrived).Subject())
+		require.LessOrEqual(t, len(h.Arrived), 1)
+		h.Answers <- nil
+	}
+	require.NoError(t, db.Settle(t.Context()))
+	slices.Sort(seen)
+	require.Equal(t, all, seen)
+	require.Zero(t, outboxSize(t, db))
+}
+
+func TestPublishing_leavesWhatIsBehindARefusedEventOfItsSubject(t *testing.T) {
+	t.Parallel()
+	h := storetest.NewHolding()
+	db := openTo(t, h, 1)
+	require.NoError(t, commit(t.Context(), db, "a", "b", "a"))
+	require.NoError(t, commit(t.Context(), db, "a", "b"))
+	require.Equal(t, "a", (<-h.Arrived).Subject())
+	h.Answers <- errors.New("away")
+	require.Equal(t, "b", (<-h.Arrived).Subject())
+	h.Answers <- nil
+	require.Equal(t, "b", (<-h.Arrived).Subject())
+	h.Answers <- nil
+	require.NoError(t, db.Settle(t.Context()))
+	require.Equal(t, 3, outboxSize(t, db), "those about a")
+	require.Empty(t, h.Arrived)
+
+	swept := make(chan error)
+	go func() {
+		_, err := db.Sweep(t.Context(), 0, 10)
+		swept <- err
+	}()
+	for range 3 {
+		require.Equal(t, "a", (<-h.Arrived).Subject())
+		h.Answers <- nil
+	}
+	require.NoError(t, <-swept)
+	require.Zero(t, outboxSize(t, db))
+}
+
+// A Broker that holds everything slows its publishers down and then leaves their events where they are; nobody fails.
+func TestPublishing_isBounded(t *testing.T) {
+	t.Parallel()
+	h := storetest.NewHolding()
+	db := openTo(t, h, 1)
+	const most = 256
+	for i := range most {
+		require.NoError(t, commit(t.Context(), db, fmt.Sprint(i)))
+	}
+	short, cancel := context.WithCancel(t.Context())
+	over := make(chan error)
+	go func() { over <- commit(short, db, "over") }()
+	require.Eventually(t, func() bool { return outboxSize(t, db) == most+1 }, 10*time.Second, time.Millisecond)
+	cancel() // who has no time left waits no longer for his turn
+	require.NoError(t, <-over, "it is committed")
+	close(h.Answers) // nil for each
+	require.NoError(t, db.Settle(t.Context()))
+	require.Len(t, h.Arrived, most)
+	require.Equal(t, 1, outboxSize(t, db))
+}

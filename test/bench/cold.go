@@ -22,6 +22,8 @@ import (
 	"syscall"
 	"time"
 
+	"sigs.k8s.io/yaml"
+
 	"github.com/littoral-project/littoral/functions"
 )
 
@@ -42,22 +44,28 @@ const (
 // coldResult is process start to first answer.
 type coldResult struct {
 	Rounds    int       `json:"rounds"`
+	Ways      []string  `json:"ways"`              // to Postgres
 	Functions []coldRow `json:"functions"`         // the first is hello, which the others are compared with
 	Missing   []string  `json:"missing,omitempty"` // functions without a case
 }
 
 type coldRow struct {
-	Name   string  `json:"name"`
-	Listen float64 `json:"listenMs"` // median of exec to the first accepted connection
-	Best   float64 `json:"bestMs"`   // of exec to the whole answer: what a busy machine spoils least
-	P50    float64 `json:"p50Ms"`
-	P99    float64 `json:"p99Ms"`
-	Ratio  float64 `json:"ratioToHello"` // of the medians
-	CPU    float64 `json:"cpuMs"`        // median of user and system time of the process
-	RSS    float64 `json:"rssMiB"`       // median, just after the answer
-	Size   float64 `json:"sizeMB"`       // stripped binary
-	Zip    float64 `json:"gzipMB"`
-	Misses string  `json:"misses,omitempty"`
+	Name   string             `json:"name"`
+	Listen float64            `json:"listenMs"` // median of exec to the first accepted connection
+	Ways   map[string]coldWay `json:"ways"`
+	CPU    float64            `json:"cpuMs"`  // median of user and system time of the process, by socket
+	RSS    float64            `json:"rssMiB"` // median just after the answer, of the way that has the highest
+	Size   float64            `json:"sizeMB"` // stripped binary
+	Zip    float64            `json:"gzipMB"`
+	Misses string             `json:"misses,omitempty"`
+}
+
+// coldWay is exec to the whole answer by one way to Postgres.
+type coldWay struct {
+	Best  float64 `json:"bestMs"` // what a busy machine spoils least
+	P50   float64 `json:"p50Ms"`
+	P99   float64 `json:"p99Ms"`
+	Ratio float64 `json:"ratioToHello"` // of the medians
 }
 
 func runCold(ctx context.Context, w *world) (result, error) {
@@ -73,7 +81,14 @@ func runCold(ctx context.Context, w *world) (result, error) {
 	if err != nil {
 		return nil, err
 	}
+	ways, err := w.ways(ctx, "cold", s.system.socket, s.system.tcp)
+	if err != nil {
+		return nil, err
+	}
 	r := coldResult{Rounds: times(coldUsual)}
+	for _, way := range ways {
+		r.Ways = append(r.Ways, way.name)
+	}
 	names := make([]string, 0, len(cases))
 	for _, entry := range functions.Registry {
 		switch {
@@ -88,19 +103,24 @@ func runCold(ctx context.Context, w *world) (result, error) {
 	slices.Sort(r.Missing)
 	names = append([]string{hello}, names...)
 
-	found := map[string]*starts{}
+	found := map[string]starts{}
+	for _, name := range names {
+		found[name] = starts{}
+	}
 	// All functions take turns in a random order, so that a neighbour's noise hits them alike.
 	for range r.Rounds {
 		if err := s.system.look(ctx); err != nil {
 			return nil, err
 		}
+		if err := s.keep(ctx); err != nil {
+			return nil, err
+		}
 		for _, i := range rand.Perm(len(names)) {
 			name := names[i]
-			if found[name] == nil {
-				found[name] = &starts{}
-			}
-			if err := s.start(ctx, name, programs[name], found[name]); err != nil {
-				return nil, fmt.Errorf("%s: %w", name, err)
+			for _, j := range rand.Perm(len(ways)) {
+				if err := s.start(ctx, name, programs[name], ways[j], found[name]); err != nil {
+					return nil, fmt.Errorf("%s by %s: %w", name, ways[j].name, err)
+				}
 			}
 		}
 	}
@@ -117,7 +137,11 @@ func runCold(ctx context.Context, w *world) (result, error) {
 // build makes the functions and hello as an image would hold them, and returns their files by name.
 func build(ctx context.Context, dir string, chosen *regexp.Regexp) (map[string]string, error) {
 	at := filepath.Join(dir, "bin")
-	args := []string{"build", "-trimpath", "-ldflags", "-s -w", "-o", at + "/", module + "/test/bench/" + hello}
+	flags, env, err := imageFlags(ctx)
+	if err != nil {
+		return nil, err
+	}
+	args := slices.Concat([]string{"build"}, flags, []string{"-o", at + "/", module + "/test/bench/" + hello})
 	programs := map[string]string{hello: filepath.Join(at, hello)}
 	for main, entry := range functions.Registry {
 		if !chosen.MatchString(entry.Name) {
@@ -127,40 +151,73 @@ func build(ctx context.Context, dir string, chosen *regexp.Regexp) (map[string]s
 		programs[entry.Name] = filepath.Join(at, path.Base(main))
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Env = append(os.Environ(), env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build: %w\n%s", err, out)
 	}
 	return programs, nil
 }
 
-// starts are the measurements of one function.
-type starts struct{ listen, answer, cpu, rss sample }
+// imageFlags returns what images are built with, so that a process here is the one that a cluster starts.
+func imageFlags(ctx context.Context) (flags, env []string, err error) {
+	text, err := projectFile(ctx, ".ko.yaml")
+	if err != nil {
+		return nil, nil, err
+	}
+	var ko struct {
+		Flags   []string `json:"defaultFlags"`
+		Ldflags []string `json:"defaultLdflags"`
+		Env     []string `json:"defaultEnv"`
+	}
+	if err := yaml.Unmarshal(text, &ko); err != nil {
+		return nil, nil, fmt.Errorf(".ko.yaml: %w", err)
+	}
+	return append(ko.Flags, "-ldflags="+strings.Join(ko.Ldflags, " ")), ko.Env, nil
+}
 
-func (m *starts) row(name, program string, base *starts) (coldRow, error) {
+// projectFile reads a file of the project, wherever within it this was started.
+func projectFile(ctx context.Context, name string) ([]byte, error) {
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list -m: %w", err)
+	}
+	return os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), name))
+}
+
+// starts are the measurements of one function by each way.
+type starts map[string]*measured
+
+type measured struct{ listen, answer, cpu, rss sample }
+
+func (m starts) row(name, program string, base starts) (coldRow, error) {
 	size, zipped, err := weigh(program)
 	if err != nil {
 		return coldRow{}, err
 	}
-	row := coldRow{
-		Name: name, Listen: m.listen.p50(), Best: m.answer.quantile(0), P50: m.answer.p50(), P99: m.answer.p99(),
-		CPU: m.cpu.p50(), RSS: m.rss.p50(),
-		Ratio: m.answer.p50() / base.answer.p50(), Size: size, Zip: zipped,
-	}
+	row := coldRow{Name: name, Ways: map[string]coldWay{}, Size: size, Zip: zipped}
 	var misses []string
-	for _, b := range []struct {
-		what          string
-		value, budget float64
-	}{
-		{"p50", row.P50, budgetP50},
-		{"p99", row.P99, budgetP99},
-		{"RSS", row.RSS, budgetRSS},
-		{"image", row.Zip, budgetZip},
-	} {
-		if b.value > b.budget {
-			misses = append(misses, b.what)
+	over := func(what string, value, budget float64) {
+		if value > budget {
+			misses = append(misses, what)
 		}
 	}
+	for _, way := range []string{bySocket, byPgBouncer, byTCP} {
+		at, there := m[way]
+		if !there {
+			continue
+		}
+		c := coldWay{Best: at.answer.quantile(0), P50: at.answer.p50(), P99: at.answer.p99()}
+		c.Ratio = c.P50 / base[way].answer.p50()
+		row.Ways[way] = c
+		row.RSS = max(row.RSS, at.rss.p50())
+		if way != byTCP { // which nobody deploys
+			over("p50/"+way, c.P50, budgetP50)
+			over("p99/"+way, c.P99, budgetP99)
+		}
+	}
+	row.Listen, row.CPU = m[bySocket].listen.p50(), m[bySocket].cpu.p50()
+	over("RSS", row.RSS, budgetRSS)
+	over("image", row.Zip, budgetZip)
 	row.Misses = strings.Join(misses, " ")
 	return row, nil
 }
@@ -182,8 +239,16 @@ func weigh(file string) (plain, zipped float64, err error) {
 	return float64(len(text)) / 1e6, float64(out.Len()) / 1e6, nil
 }
 
-// start runs a process until it has answered one request.
-func (s *scene) start(ctx context.Context, name, program string, into *starts) error {
+// start runs a process on the scene as it was kept until it has answered one request.
+func (s *scene) start(ctx context.Context, name, program string, way way, found starts) error {
+	if err := s.restore(ctx); err != nil {
+		return fmt.Errorf("restore: %w", err)
+	}
+	into := found[way.name]
+	if into == nil {
+		into = &measured{}
+		found[way.name] = into
+	}
 	request, err := s.request(ctx, name)
 	if err != nil {
 		return fmt.Errorf("prepare: %w", err)
@@ -194,7 +259,7 @@ func (s *scene) start(ctx context.Context, name, program string, into *starts) e
 	}
 	var log bytes.Buffer
 	cmd := exec.CommandContext(ctx, program)
-	cmd.Env = append(s.environment(), "PORT="+port)
+	cmd.Env = append(s.environment(way.address), "PORT="+port)
 	cmd.Stdout, cmd.Stderr = &log, &log
 
 	begin := time.Now()
@@ -269,21 +334,26 @@ func resident(pid int) float64 {
 }
 
 func (r coldResult) print(w io.Writer) {
-	rows := [][]string{{
-		"function", "listens ms", "best ms", "p50 ms", "p99 ms", "p50/hello",
-		"cpu ms", "RSS MiB", "size MB", "gzip MB", "misses",
-	}}
+	head := []string{"function", "listens"}
+	for _, way := range r.Ways {
+		head = append(head, way+" best", "p50", "p99", "/hello")
+	}
+	rows := [][]string{append(head, "cpu ms", "RSS MiB", "size MB", "gzip MB", "misses")}
 	for _, f := range r.Functions {
-		rows = append(rows, []string{
-			f.Name, say(f.Listen), say(f.Best), say(f.P50),
-			say(f.P99), say(f.Ratio), say(f.CPU), say(f.RSS), say(f.Size), say(f.Zip),
-			cmp.Or(f.Misses, "-"),
-		})
+		row := []string{f.Name, say(f.Listen)}
+		for _, way := range r.Ways {
+			c := f.Ways[way]
+			row = append(row, say(c.Best), say(c.P50), say(c.P99), say(c.Ratio))
+		}
+		rows = append(rows, append(row, say(f.CPU), say(f.RSS), say(f.Size), say(f.Zip), cmp.Or(f.Misses, "-")))
 	}
 	table(w, rows)
-	_, _ = fmt.Fprintf(w, "\n%d processes of each, in turn. "+
+	_, _ = fmt.Fprintf(w, "\n%d processes of each by each way, in turn; times in ms. "+
 		"Budgets: p50 %.0f ms, p99 %.0f ms, RSS %.0f MiB, image %.0f MB (gzip of the binary alone).\n",
 		r.Rounds, budgetP50, budgetP99, budgetRSS, budgetZip)
+	if !slices.Contains(r.Ways, byPgBouncer) {
+		_, _ = fmt.Fprintln(w, "NOT MEASURED by PgBouncer, which is not on this machine: Debian has it in the package pgbouncer.")
+	}
 	if len(r.Missing) > 0 {
 		_, _ = fmt.Fprintf(w, "NOT MEASURED, since cases has no request for them: %s.\n",
 			strings.Join(r.Missing, ", "))

@@ -29,6 +29,8 @@ type scene struct {
 	policy  string // id of one about running, with a variable "limit"
 
 	kubeconfigs, hub string // folder and file
+
+	back string // what restore says
 }
 
 // ask is a request that a function answers with a 2xx.
@@ -98,9 +100,9 @@ func newScene(ctx context.Context, w *world) (*scene, error) {
 	return s, err
 }
 
-func (s *scene) environment() []string {
+func (s *scene) environment(database string) []string {
 	return []string{
-		"PATH=" + os.Getenv("PATH"), "DATABASE_URL=" + s.system.tcp, "K_SINK=" + s.sink,
+		"PATH=" + os.Getenv("PATH"), "DATABASE_URL=" + database, "K_SINK=" + s.sink,
 		"OIDC_ISSUER=" + s.system.world.oidc, "OIDC_AUDIENCE=" + audience, "PROMETHEUS_ADDRESS=" + s.system.world.metrics,
 		"OBJECTS_URL=file://" + s.system.world.dir + "/objects", "DEPLOYMENTMANAGER_ID=bench",
 		"KUBECONFIG_DIR=" + s.kubeconfigs, "OCM_HUB=" + s.hub,

@@ -11,8 +11,10 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -38,15 +40,17 @@ const dbPassword = "bench"
 
 // world is what the functions need around them.
 type world struct {
-	dir     string
-	server  *localpg.Server
-	port    string // of Postgres
-	issuer  *issuer.Issuer
-	oidc    string // URL of the issuer
-	fleet   *fleet.Fleet
-	metrics string // URL of Prometheus
-	rules   string // folder of its rule files
-	tokens  map[string]string
+	dir    string
+	server *localpg.Server
+	port   string // of Postgres
+	// What Postgres and PgBouncer keep of dbPassword: the same text.
+	verifier string
+	issuer   *issuer.Issuer
+	oidc     string // URL of the issuer
+	fleet    *fleet.Fleet
+	metrics  string // URL of Prometheus
+	rules    string // folder of its rule files
+	tokens   map[string]string
 
 	undo []func()
 }
@@ -81,8 +85,7 @@ func (w *world) close() {
 	}
 }
 
-// startPostgres lets clients in by TCP and SCRAM, which is what a function on a cluster pays for; laptops use the
-// socket.
+// startPostgres lets clients in by socket, as on laptops, and by TCP and SCRAM.
 func (w *world) startPostgres(ctx context.Context) error {
 	hba := filepath.Join(w.dir, "pg_hba.conf")
 	rules := "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
@@ -112,12 +115,19 @@ func (w *world) startPostgres(ctx context.Context) error {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	})
+	makeVerifier := exec.CommandContext(ctx, "go", "run", module+"/infra/pgbouncer/verifier") // as scripts/deploy does
+	makeVerifier.Stdin = strings.NewReader(dbPassword)
+	verifier, err := makeVerifier.Output()
+	if err != nil {
+		return fmt.Errorf("make the verifier of a password: %w", err)
+	}
+	w.verifier = strings.TrimSpace(string(verifier))
 	conn, err := pgx.Connect(ctx, w.server.URL("postgres"))
 	if err != nil {
 		return err
 	}
 	defer func() { _ = conn.Close(ctx) }()
-	_, err = conn.Exec(ctx, fmt.Sprintf(`alter role %s password '%s'`, localpg.User, dbPassword))
+	_, err = conn.Exec(ctx, fmt.Sprintf(`alter role %s password '%s'`, localpg.User, w.verifier))
 	return err
 }
 
@@ -135,7 +145,7 @@ func (w *world) database(ctx context.Context, name string) (socket, tcp string, 
 	if err := w.server.EnsureDatabase(ctx, name); err != nil {
 		return "", "", err
 	}
-	socket = w.server.URL(name)
+	socket = w.server.URL(name) + "&port=" + w.port
 	u := url.URL{
 		Scheme: "postgres", User: url.UserPassword(localpg.User, dbPassword),
 		Host: net.JoinHostPort("127.0.0.1", w.port), Path: "/" + name, RawQuery: "sslmode=disable",
@@ -226,7 +236,8 @@ type system struct {
 	url    string
 	db     *store.DB
 	broker *inprocess.Broker
-	tcp    string // address of the database
+	socket string // address of the database
+	tcp    string // the same
 }
 
 // wiring is what a part puts between the functions and the world in order to watch them; all may be nil.
@@ -240,7 +251,7 @@ func (w *world) newSystem(ctx context.Context, database string, watch wiring) (*
 	if err != nil {
 		return nil, err
 	}
-	s := &system{world: w, tcp: tcp}
+	s := &system{world: w, socket: socket, tcp: tcp}
 	if s.broker, err = inprocess.NewBroker(triggers.Files); err != nil {
 		return nil, err
 	}

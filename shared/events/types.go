@@ -5,6 +5,7 @@
 package events
 
 import (
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -83,10 +84,18 @@ type Topology struct {
 
 // TopologyChange is one difference between two snapshots.
 type TopologyChange struct {
-	Cluster string `json:"cluster"`
+	Cluster string `json:"cluster"` // empty: it is about all of it
 	Node    string `json:"node,omitempty"`
-	Change  string `json:"change"` // added, removed, lost, returned, drained, restored, capacity, load, devices, labels, score
+	Change  string `json:"change"` // as package topology names them
 	Detail  string `json:"detail,omitempty"`
+}
+
+// Place names for people what has changed.
+func (c TopologyChange) Place() string {
+	if c.Cluster == "" {
+		return "all of it"
+	}
+	return strings.TrimSuffix(c.Cluster+"/"+c.Node, "/")
 }
 
 // Alert is the data of AlertReceived: one alert of a webhook.

@@ -7,6 +7,7 @@ package match
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -74,6 +75,23 @@ func readInventory(ctx context.Context, q store.Querier, s Settings) (*inventory
 	}
 	return inv, nil
 }
+
+// freshInventory is readInventory for who decides by it. When the picture is missing or too old, blind says so; who then
+// waits has the aggregator look, by events.ApplicationUnplaced, and its news wake him.
+func freshInventory(ctx context.Context, q store.Querier, s Settings) (inv *inventory, blind string, err error) {
+	inv, err = readInventory(ctx, q, s)
+	switch {
+	case errors.Is(err, topology.ErrUnknown):
+		return nil, noTelemetry, nil
+	case err != nil:
+		return nil, "", err
+	case time.Since(inv.at) > topology.Fresh:
+		return nil, "the last telemetry is of " + inv.at.UTC().Format(time.RFC3339), nil
+	}
+	return inv, "", nil
+}
+
+const noTelemetry = "no telemetry has been seen yet"
 
 // nodes returns the nodes as the engine sees them when the given jobs are being placed: what those hold is free to them.
 func (inv *inventory) nodes(placing map[uuid.UUID]bool) []placement.Node {

@@ -255,6 +255,32 @@ func TestPlace_ignoresWhatIsStaleOrUnknown(t *testing.T) {
 	w.place(uuid.New(), false) // an application that is gone is no fault
 }
 
+func TestPlace_doesNotDecideByAnOldPicture(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node{name: "a", cores: 4})
+	_, err := w.db.Exec(context.Background(), "update topology set at = at - $1::interval", topology.Fresh+time.Minute)
+	require.NoError(t, err)
+	one, two := w.submit(app("one", "x:cpu: 1")), w.submit(app("two", "x:cpu: 1"))
+	w.place(one, false)
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		return match.PlaceAll(ctx, tx, []uuid.UUID{two}, settings, "it was displaced")
+	}))
+	for _, id := range []uuid.UUID{one, two} {
+		require.Equal(t, map[string]string{"x": ""}, w.where(id))
+		a, err := application.Get(context.Background(), w.db, id)
+		require.NoError(t, err)
+		require.Contains(t, a.Jobs[0].Conditions[0].Message, "the last telemetry is of ")
+	}
+	require.Equal(t, 2, w.count(events.ApplicationUnplaced), "the aggregator is asked to look")
+	w.place(one, false)
+	require.Equal(t, 2, w.count(events.ApplicationUnplaced), "once is enough")
+
+	w.see(node{name: "a", cores: 4})
+	require.Equal(t, 2, w.count(events.TopologyChanged), "who waits hears of the look, though nothing has changed")
+	w.place(one, false)
+	require.Equal(t, map[string]string{"x": "a"}, w.where(one))
+}
+
 func TestPlace_goesToNoNodeAsSilentAsTheOneItLeft(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{name: "a", cores: 4, silent: 30 * time.Second})

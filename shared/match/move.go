@@ -95,7 +95,7 @@ func (m *move) carryOut(ctx context.Context, plan *placement.Plan, ex *placement
 			moved = append(moved, p.id+" on "+to.String())
 			continue
 		}
-		why := "no telemetry has been seen yet"
+		why := noTelemetry
 		if ex != nil {
 			why = ex.Components[i].Summary
 		}

@@ -3,7 +3,6 @@ package match
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
-	"github.com/littoral-project/littoral/shared/topology"
 )
 
 // lockPlacement serialises decisions until the end of the transaction.
@@ -72,12 +70,12 @@ func Place(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, mayMove 
 	if err != nil || c == nil {
 		return err
 	}
-	inv, err := readInventory(ctx, tx, s)
-	if errors.Is(err, topology.ErrUnknown) {
-		return waitAll(ctx, tx, c.stored, c.list, noTelemetry)
-	}
+	inv, blind, err := freshInventory(ctx, tx, s)
 	if err != nil {
 		return err
+	}
+	if blind != "" {
+		return waitAll(ctx, tx, c.stored, c.list, blind)
 	}
 	p := problemOf(c.app, c.list, inv)
 	plan, err := placement.Place(p)
@@ -86,8 +84,6 @@ func Place(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, mayMove 
 	}
 	return c.carryOut(ctx, tx, plan, placement.Explain(p, plan), because)
 }
-
-const noTelemetry = "no telemetry has been seen yet"
 
 // candidate is an application with something to place.
 type candidate struct {

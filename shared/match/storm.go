@@ -2,7 +2,6 @@ package match
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -10,7 +9,6 @@ import (
 
 	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/store"
-	"github.com/littoral-project/littoral/shared/topology"
 )
 
 // PlaceAll is Place, without moves, for several applications at once: after a cluster is lost they compete for what is
@@ -39,17 +37,17 @@ func PlaceAll(ctx context.Context, tx *store.Tx, ids []uuid.UUID, s Settings, be
 	if len(waiting) == 0 {
 		return nil
 	}
-	inv, err := readInventory(ctx, tx, s)
-	if errors.Is(err, topology.ErrUnknown) {
+	inv, blind, err := freshInventory(ctx, tx, s)
+	if err != nil {
+		return err
+	}
+	if blind != "" {
 		for _, c := range waiting {
-			if err := waitAll(ctx, tx, c.stored, c.list, noTelemetry); err != nil {
+			if err := waitAll(ctx, tx, c.stored, c.list, blind); err != nil {
 				return err
 			}
 		}
 		return nil
-	}
-	if err != nil {
-		return err
 	}
 	p := problemOfAll(waiting, inv)
 	plan, err := placement.Place(p)

@@ -25,6 +25,9 @@ const (
 	Labels   = "labels"
 	Score    = "score"
 	Load     = "load" // what others use has moved by loadStep
+
+	// Refreshed stands alone and names no node: nobody had looked for longer than Fresh.
+	Refreshed = "refreshed"
 )
 
 // order puts first what must be acted on; an event that is cut short keeps it.

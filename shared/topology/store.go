@@ -51,6 +51,10 @@ const (
 	historyChanges   = 10   // named in the message
 )
 
+// Fresh is the age from which a picture is too old to decide by. The clock of the aggregator ticks more often where
+// something runs; where nothing does it may stand still, and whoever finds the picture old has it looked again.
+const Fresh = 15 * time.Minute
+
 // ErrUnknown is the cause of Current's error before the first snapshot.
 var ErrUnknown = errors.New("no snapshot yet")
 
@@ -81,7 +85,8 @@ func decodeStored(body []byte) (*Taxonomy, error) {
 
 // Save stores t as the picture of the moment at. When it differs from the one announced last in what matters to
 // placement, it also keeps a snapshot, writes a history row and emits events.TopologyChanged, all in tx. A picture that
-// is not newer than the stored one changes nothing. Nodes silent for longer than staleAfter are lost; lastSeen never
+// is not newer than the stored one changes nothing; one after a silence is announced though nothing has changed, since
+// there may be somebody who waits for it. Nodes silent for longer than staleAfter are lost; lastSeen never
 // goes back: it is raised in t where the nodes table knows better.
 func Save(
 	ctx context.Context, tx *store.Tx, t *Taxonomy, at time.Time, staleAfter time.Duration,
@@ -104,6 +109,11 @@ func Save(
 		return false, fmt.Errorf("encode the topology: %w", err)
 	}
 	first := storedAt.IsZero()
+	if len(found) == 0 && !first && at.Sub(storedAt) > Fresh {
+		found = append(found, events.TopologyChange{
+			Change: Refreshed, Detail: "as it was at " + storedAt.Format(time.RFC3339) + ", when it was last looked at",
+		})
+	}
 	if len(found) == 0 && !first {
 		if _, err := tx.Exec(ctx, updateCurrent, body, at); err != nil {
 			return false, fmt.Errorf("store the topology: %w", err)
@@ -200,7 +210,7 @@ func announce(ctx context.Context, tx *store.Tx, body []byte, at time.Time, foun
 func sentence(found []events.TopologyChange) string {
 	var parts []string
 	for _, c := range found[:min(len(found), historyChanges)] {
-		parts = append(parts, fmt.Sprintf("%s/%s %s (%s)", c.Cluster, c.Node, c.Change, c.Detail))
+		parts = append(parts, fmt.Sprintf("%s %s (%s)", c.Place(), c.Change, c.Detail))
 	}
 	if more := len(found) - len(parts); more > 0 {
 		parts = append(parts, fmt.Sprintf("and %d more", more))

@@ -233,6 +233,18 @@ func TestSave_aLatePictureChangesNothing(t *testing.T) {
 	require.Len(t, announcements(t, db), 1)
 }
 
+func TestSave_afterASilenceIsNews(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	save(t, db, one(start), start)
+	at := start.Add(topology.Fresh)
+	require.False(t, save(t, db, one(at), at))
+	at = at.Add(topology.Fresh + time.Second)
+	require.True(t, save(t, db, one(at), at))
+	require.False(t, save(t, db, one(at), at.Add(time.Second)))
+	require.Equal(t, []string{"edge/rpi added", "/ refreshed"}, announcements(t, db))
+}
+
 func TestSave_twoAtOnceAnnounceOnce(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)

@@ -18,7 +18,7 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Consumes:    []string{events.Tick},
+	Consumes:    []string{events.Tick, events.ApplicationUnplaced}, // whoever finds no place may know too little
 	Emits:       []string{events.TopologyChanged},
 	Concurrency: 1, // a second one at the same time would only wait for the first
 	Memory:      "128Mi",

@@ -24,8 +24,9 @@ var Spec = function.Spec{
 		events.ApplicationSubmitted, events.ApplicationUpdated, events.ApplicationStarted, events.ApplicationDisplaced,
 		events.TopologyChanged, events.JobFinished, events.ApplicationStopped,
 	},
-	Emits:   []string{events.ApplicationPlaced, events.ApplicationUnplaced, events.JobReady},
-	Timeout: 30 * time.Second,
+	Emits:    []string{events.ApplicationPlaced, events.ApplicationUnplaced, events.JobReady},
+	Foreseen: []string{events.ApplicationPlaced, events.JobReady},
+	Timeout:  30 * time.Second,
 }
 
 // Function is the operation with its settings and store.
@@ -91,7 +92,7 @@ func sentence(changes []events.TopologyChange) string {
 	const told = 3
 	var parts []string
 	for _, c := range changes[:min(len(changes), told)] {
-		parts = append(parts, strings.TrimSuffix(c.Cluster+"/"+c.Node, "/")+" "+c.Change)
+		parts = append(parts, c.Place()+" "+c.Change)
 	}
 	if more := len(changes) - told; more > 0 {
 		parts = append(parts, fmt.Sprintf("%d more", more))

@@ -14,13 +14,17 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/trace"
+	"github.com/littoral-project/littoral/shared/wake"
 )
 
-// route says which Service takes the requests that fit a pattern of net/http's ServeMux.
-type route struct{ service, pattern string }
+// route says which Service takes the requests that fit a pattern of net/http's ServeMux, and who else is woken by them.
+type route struct {
+	service, pattern string
+	wakes            string // "function,function"
+}
 
 // readTables reads every *.txt: a line is "service pattern", as in "jobmanager-job-get GET /jobmanager/jobs/{job_uuid}"
-// or "issuer /oidc/" for all below; # begins a comment.
+// or "issuer /oidc/" for all below; # begins a comment. After " > " stand the functions that such a call will need.
 func readTables(dir fs.FS) ([]route, error) {
 	names, err := fs.Glob(dir, "*.txt")
 	if err != nil {
@@ -35,10 +39,11 @@ func readTables(dir fs.FS) ([]route, error) {
 		lines := bufio.NewScanner(bytes.NewReader(text))
 		for n := 1; lines.Scan(); n++ {
 			line, _, _ := strings.Cut(lines.Text(), "#")
+			line, wakes, _ := strings.Cut(line, " > ")
 			service, pattern, ok := strings.Cut(strings.TrimSpace(line), " ")
 			switch {
 			case ok:
-				routes = append(routes, route{service, strings.TrimSpace(pattern)})
+				routes = append(routes, route{service, strings.TrimSpace(pattern), strings.TrimSpace(wakes)})
 			case service != "":
 				return nil, fmt.Errorf("%s:%d: %q is not a service and a pattern", name, n, line)
 			}
@@ -53,8 +58,21 @@ func readTables(dir fs.FS) ([]route, error) {
 	return routes, nil
 }
 
+// chains says by service whom its calls will need, as package wake reads it.
+func chains(routes []route) string {
+	var parts []string
+	for _, r := range routes {
+		if r.wakes != "" {
+			parts = append(parts, r.service+"="+r.wakes)
+		}
+	}
+	return strings.Join(parts, ";")
+}
+
 // newHandler serves the routes, and GET /healthz for itself. Host maps a service to its address.
-func newHandler(routes []route, host func(service string) string, t http.RoundTripper) (_ http.Handler, err error) {
+func newHandler(
+	routes []route, host func(service string) string, t http.RoundTripper, waker *wake.Waker,
+) (_ http.Handler, err error) {
 	defer func() {
 		if p := recover(); p != nil { // ServeMux panics on a pattern that it cannot read or that contradicts another
 			err = fmt.Errorf("routes: %v", p)
@@ -62,7 +80,7 @@ func newHandler(routes []route, host func(service string) string, t http.RoundTr
 	}()
 	router := function.NewRouter()
 	for _, r := range routes {
-		router.Handle(r.pattern, pass(host(r.service), t))
+		router.Handle(r.pattern, waker.Handler(pass(host(r.service), t), r.service))
 	}
 	router.Handle("GET /healthz", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("ok\n"))

@@ -4,17 +4,22 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/functions"
+	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/wake"
 )
 
 // world is a gateway in front of one server that stands for all functions and says who was meant.
@@ -23,7 +28,7 @@ func world(t *testing.T, routes []route, answer http.HandlerFunc) *httptest.Serv
 	behind := httptest.NewServer(answer)
 	t.Cleanup(behind.Close)
 	host := func(service string) string { return service + ".ns" }
-	h, err := newHandler(routes, host, direct{behind.Listener.Addr().String()})
+	h, err := newHandler(routes, host, direct{behind.Listener.Addr().String()}, nil)
 	require.NoError(t, err)
 	front := httptest.NewServer(h)
 	t.Cleanup(front.Close)
@@ -80,7 +85,7 @@ func TestEveryRouteReachesItsFunction(t *testing.T) {
 func TestWhatNoFunctionServesIsAProblem(t *testing.T) {
 	t.Parallel()
 	nobody := func(http.ResponseWriter, *http.Request) { t.Error("nobody was meant") }
-	front := world(t, []route{{"a", "GET /things/{id}"}}, nobody)
+	front := world(t, []route{{"a", "GET /things/{id}", ""}}, nobody)
 	resp, text := do(t, "GET", front.URL+"/nowhere", "")
 	require.Equal(t, 404, resp.StatusCode, text)
 	resp, text = do(t, "PUT", front.URL+"/things/1", "")
@@ -92,7 +97,7 @@ func TestWhatNoFunctionServesIsAProblem(t *testing.T) {
 // TestFailuresOnTheWayAskForARepeat: what the network answers for a function becomes 503; what a function answers stays.
 func TestFailuresOnTheWayAskForARepeat(t *testing.T) {
 	t.Parallel()
-	front := world(t, []route{{"a", "GET /{code}/{kind}"}}, func(w http.ResponseWriter, r *http.Request) {
+	front := world(t, []route{{"a", "GET /{code}/{kind}", ""}}, func(w http.ResponseWriter, r *http.Request) {
 		code, kind, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		switch kind {
 		case "broken":
@@ -121,17 +126,49 @@ func TestFailuresOnTheWayAskForARepeat(t *testing.T) {
 	}
 }
 
+// TestWhomACallWillNeedIsWokenWithIt: while the function that is called has not even begun to answer.
+func TestWhomACallWillNeedIsWokenWithIt(t *testing.T) {
+	t.Parallel()
+	woken := make(chan string, 10)
+	sleepers := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { woken <- r.URL.Path }))
+	t.Cleanup(sleepers.Close)
+	routes := []route{{"make", "POST /a", "place,deploy"}, {"show", "GET /a", ""}}
+	behind := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			both := []string{<-woken, <-woken}
+			slices.Sort(both)
+			require.Equal(t, []string{"/deploy" + function.HealthPath, "/place" + function.HealthPath}, both)
+		}
+	}))
+	t.Cleanup(behind.Close)
+	waker := wake.New(wake.Config{
+		On: true, Service: "gateway", Chain: chains(routes), URL: sleepers.URL + "/{name}", Every: time.Hour,
+	}, slog.New(slog.DiscardHandler))
+	host := func(service string) string { return service }
+	h, err := newHandler(routes, host, direct{behind.Listener.Addr().String()}, waker)
+	require.NoError(t, err)
+	front := httptest.NewServer(h)
+	t.Cleanup(front.Close)
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		resp, text := do(t, method, front.URL+"/a", "")
+		require.Equal(t, http.StatusOK, resp.StatusCode, text)
+	}
+	require.Empty(t, woken, "once, and not by a call that needs nobody")
+}
+
 func TestReadTables(t *testing.T) {
 	t.Parallel()
 	routes, err := readTables(fstest.MapFS{
-		"a.txt": {Data: []byte("# comment\n\nissuer /oidc/ # all below\n")}, "b.md": {Data: []byte("no table")},
+		"a.txt": {Data: []byte("# comment\n\nissuer /oidc/ # all below\nmake POST /a > place,deploy # both\n")},
+		"b.md":  {Data: []byte("no table")},
 	})
 	require.NoError(t, err)
-	require.Equal(t, []route{{"issuer", "/oidc/"}}, routes)
+	require.Equal(t, []route{{"issuer", "/oidc/", ""}, {"make", "POST /a", "place,deploy"}}, routes)
+	require.Equal(t, "make=place,deploy", chains(routes))
 	_, err = readTables(fstest.MapFS{"a.txt": {Data: []byte("issuer\n")}})
 	require.ErrorContains(t, err, "a.txt:1")
 	_, err = readTables(fstest.MapFS{})
 	require.Error(t, err)
-	_, err = newHandler([]route{{"a", "GET /x"}, {"b", "GET /x"}}, func(s string) string { return s }, nil)
+	_, err = newHandler([]route{{"a", "GET /x", ""}, {"b", "GET /x", ""}}, func(s string) string { return s }, nil, nil)
 	require.ErrorContains(t, err, "GET /x")
 }

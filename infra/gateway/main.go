@@ -1,7 +1,8 @@
 // Gateway is one base URL before all functions, for clusters whose ingress cannot choose a function by method and
 // path: it reads the generated table of routes and passes each request on to the Service that the table names.
 //
-// It knows nothing of the functions but their routes and keeps no state; run as many as you like. What no function
+// It knows nothing of the functions but their routes, and whom a call of each will need, which it wakes at once: the
+// whole chain then starts while the first function does. It keeps no state; run as many as you like. What no function
 // serves is answered as the laptop host answers it.
 package main
 
@@ -20,6 +21,7 @@ import (
 	"github.com/kelseyhightower/envconfig"
 
 	"github.com/littoral-project/littoral/shared/boot"
+	"github.com/littoral-project/littoral/shared/wake"
 )
 
 type config struct {
@@ -27,10 +29,14 @@ type config struct {
 	Routes    string `envconfig:"ROUTES" default:"/etc/littoral/routes"` // directory of tables
 	Namespace string `envconfig:"NAMESPACE" required:"true"`             // of the functions
 	Domain    string `envconfig:"CLUSTER_DOMAIN" default:"svc.cluster.local"`
+	Prewake   bool   `envconfig:"PREWAKE" default:"true"` // wake whom a call will need while its function starts
 }
 
 // quiet is how long after SIGTERM requests may still arrive while the network forgets this instance.
 const quiet = 5 * time.Second
+
+// wakeEvery is the least time between two calls that wake a function.
+const wakeEvery = 20 * time.Second
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
@@ -51,9 +57,11 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.Routes, err)
 	}
-	handler, err := newHandler(routes, func(service string) string {
-		return service + "." + c.Namespace + "." + c.Domain
-	}, transport())
+	host := func(service string) string { return service + "." + c.Namespace + "." + c.Domain }
+	waker := wake.New(wake.Config{
+		On: c.Prewake, Service: "gateway", Chain: chains(routes), URL: "http://" + host("{name}"), Every: wakeEvery,
+	}, slog.Default())
+	handler, err := newHandler(routes, host, transport(), waker)
 	if err != nil {
 		return err
 	}

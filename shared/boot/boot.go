@@ -71,6 +71,7 @@ func run(ctx context.Context, entry function.Entry) error {
 		exporter.Shutdown(last)
 	}()
 	waker := wake.New(c.Wake, log)
+	waker.Event(entry.Spec.Foreseen...)
 	env, err := NewEnv(ctx, entry.Name, c, log, exporter.Recorder(entry.Name), waker)
 	if err != nil {
 		return err
@@ -84,8 +85,7 @@ func run(ctx context.Context, entry function.Entry) error {
 	if err != nil {
 		return err
 	}
-	waker.Event(entry.Spec.Foreseen...)
-	return Serve(ctx, listener, handler, quiet)
+	return Serve(ctx, listener, waker.Handler(handler, entry.Spec.Foreseen...), quiet)
 }
 
 // closeStore closes the store when every event is out, or when the time for that is over: the outbox keeps the rest.

@@ -29,7 +29,7 @@ type Spec struct {
 	Role        auth.Role     // what a caller of the routes needs; auth.Open for none
 	Consumes    []string      // event types that a Trigger or PingSource may send here
 	Emits       []string      // event types it may produce
-	Foreseen    []string      // those of them that nearly every call ends in: their consumers are woken as it starts
+	Foreseen    []string      // those of them that nearly every call ends in: their consumers are woken with it
 	Timeout     time.Duration // of one call; 0 = DefaultTimeout
 	Concurrency int64         // calls one instance takes at once; 0 = DefaultConcurrency
 	Memory      string        // limit as a Kubernetes quantity; "" = DefaultMemory

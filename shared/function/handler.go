@@ -24,6 +24,9 @@ const EventPath = "/"
 // HealthPath is where a function answers whoever wants it awake; nothing is behind it.
 const HealthPath = "/healthz"
 
+// WakeAgent is the User-Agent of whoever wakes a function ahead of its event: such a call has the store dialled too.
+const WakeAgent = "littoral-prewake"
+
 // Handler constructs the function and returns all that it serves: its routes, and events at EventPath when it consumes
 // any. Trace, identity, limits and the form of errors are settled here, so a function holds its own work only.
 func (e Entry) Handler(env *Env) (http.Handler, error) {
@@ -32,7 +35,10 @@ func (e Entry) Handler(env *Env) (http.Handler, error) {
 		return nil, fmt.Errorf("%s: %w", e.Name, err)
 	}
 	router := NewRouter()
-	router.Handle("GET "+HealthPath, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	router.Handle("GET "+HealthPath, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if env.DB != nil && !e.Spec.Storeless && r.UserAgent() == WakeAgent {
+			env.DB.Expect(r.Context())
+		}
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	if op, ok := f.(Operation); ok {

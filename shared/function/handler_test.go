@@ -316,3 +316,21 @@ func TestHandler_answersWhileTheBrokerHoldsItsEvents(t *testing.T) {
 	require.NoError(t, db.Settle(t.Context()))
 	require.Len(t, broker.Arrived, 2)
 }
+
+// Whoever is woken ahead of its event dials its store; a mere question for its health leaves Postgres alone.
+func TestHandler_dialsTheStoreWhenItIsWoken(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	h, _ := serve(t, db, function.Spec{Consumes: []string{events.Tick}}, task(func(context.Context) error { return nil }))
+	asLike := func(agent string) {
+		r := httptest.NewRequest(http.MethodGet, function.HealthPath, nil)
+		r.Header.Set("User-Agent", agent)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		require.Equal(t, http.StatusNoContent, w.Code)
+	}
+	asLike("curl")
+	require.Zero(t, db.Stat().TotalConns())
+	asLike(function.WakeAgent)
+	require.Eventually(t, func() bool { return db.Stat().IdleConns() == 1 }, 10*time.Second, time.Millisecond)
+}

@@ -1,8 +1,13 @@
 // Package wake rouses the functions that an event will need before it reaches them: a chain of sleeping functions would
 // else wait for one cold start after the other.
 //
-// The operation that begins a chain asks each function further down for its health, which is enough for Knative to
-// start an instance. It is an attempt and no more: whoever is not woken here is woken by its event, as ever.
+// Whoever begins a chain asks each function further down for its health, all at once and before anything else is done:
+// the gateway with the request that it passes on, else the operation as soon as it runs. Knative starts an instance for
+// that as for any request, and the instance dials its store, so that the event finds it ready. It is an attempt and no
+// more: whoever is not woken here is woken by its event, as ever.
+//
+// Callers are not asked who they are first, since that takes time. A stranger can keep functions awake by this, as he
+// can by calling them; he wakes no more than that, and each once in a while.
 package wake
 
 import (
@@ -26,7 +31,7 @@ type Config struct {
 	On        bool   `envconfig:"PREWAKE" default:"true"` // where functions sleep, see Service
 	Chain     string `envconfig:"PREWAKE_CHAIN"`          // "type=function,function;type=...", of the Service's YAML
 	URL       string `envconfig:"PREWAKE_URL" default:"http://{name}.{namespace}.svc.cluster.local"`
-	Namespace string `envconfig:"PREWAKE_NAMESPACE"` // "" = that of the instance
+	Namespace string `envconfig:"PREWAKE_NAMESPACE"` // "" = that of the instance, by its resolver
 	Service   string `envconfig:"K_SERVICE"`         // set by Knative; without it nothing sleeps and nothing is woken
 
 	// Every is the least time between two probes of one function: it stays awake longer than that.
@@ -37,7 +42,9 @@ const (
 	atOnce   = 16               // probes under way
 	patience = 30 * time.Second // with one of them: a cold start on a busy node
 
-	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+	// resolver of a pod: it looks for names in the pod's namespace first. Few instances have a token of Kubernetes, so
+	// the namespace that lies beside one is no help.
+	resolver = "/etc/resolv.conf"
 )
 
 // Waker wakes functions. Safe for concurrent use; a nil one does nothing.
@@ -63,8 +70,8 @@ func New(c Config, log *slog.Logger) *Waker {
 	if strings.Contains(url, "{namespace}") {
 		namespace := c.Namespace
 		if namespace == "" {
-			text, _ := os.ReadFile(namespaceFile) // not there without a mounted token
-			namespace = strings.TrimSpace(string(text))
+			text, _ := os.ReadFile(resolver)
+			namespace = namespaceIn(string(text))
 		}
 		if namespace == "" {
 			log.Warn("functions are not woken ahead: PREWAKE_NAMESPACE is not set, and the namespace is not known")
@@ -78,6 +85,22 @@ func New(c Config, log *slog.Logger) *Waker {
 	}
 }
 
+// namespaceIn returns the namespace of the pod that a resolv.conf is of, "" when that is none of a pod.
+func namespaceIn(text string) string {
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if len(words) == 0 || words[0] != "search" {
+			continue
+		}
+		for _, domain := range words[1:] {
+			if namespace, rest, _ := strings.Cut(domain, "."); strings.HasPrefix(rest, "svc.") {
+				return namespace
+			}
+		}
+	}
+	return ""
+}
+
 // parse reads "type=function,function;type=function".
 func parse(text string) map[string][]string {
 	chain := map[string][]string{}
@@ -87,6 +110,19 @@ func parse(text string) map[string][]string {
 		}
 	}
 	return chain
+}
+
+// Handler returns one that wakes whoever events of the types will need with each call that next is given.
+func (w *Waker) Handler(next http.Handler, types ...string) http.Handler {
+	if w == nil || len(types) == 0 {
+		return next
+	}
+	return http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != function.HealthPath { // a call for its own sake
+			w.Event(types...)
+		}
+		next.ServeHTTP(out, r)
+	})
 }
 
 // Event wakes whoever an event of one of the types will need, in the background: it returns at once.
@@ -131,7 +167,7 @@ func (w *Waker) probe(name string) error {
 	if err != nil {
 		return err
 	}
-	r.Header.Set("User-Agent", "littoral-prewake") // not that of a kubelet, which Knative answers itself
+	r.Header.Set("User-Agent", function.WakeAgent) // nor a header of a probe: those Knative answers by itself
 	resp, err := w.client.Do(r)
 	if err != nil {
 		return err

@@ -37,7 +37,8 @@ func newSleepers(t *testing.T, hold chan struct{}) *sleepers {
 		name, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		s.mu.Lock()
 		s.probes[name]++
-		if r.Method != http.MethodGet || "/"+path != function.HealthPath || r.Header.Get("K-Network-Probe") != "" {
+		if r.Method != http.MethodGet || "/"+path != function.HealthPath || r.Header.Get("K-Network-Probe") != "" ||
+			r.UserAgent() != function.WakeAgent {
 			s.strays = append(s.strays, r.Method+" "+r.URL.Path)
 		}
 		s.mu.Unlock()
@@ -158,10 +159,9 @@ func TestOffUnlessFunctionsSleep(t *testing.T) {
 	}
 	require.NotNil(t, wake.New(whole, quiet))
 	for name, change := range map[string]func(*wake.Config){
-		"switched off":               func(c *wake.Config) { c.On = false },
-		"not under Knative":          func(c *wake.Config) { c.Service = "" },
-		"the beginning of no chain":  func(c *wake.Config) { c.Chain = "" },
-		"in a namespace not told it": func(c *wake.Config) { c.Namespace = "" },
+		"switched off":              func(c *wake.Config) { c.On = false },
+		"not under Knative":         func(c *wake.Config) { c.Service = "" },
+		"the beginning of no chain": func(c *wake.Config) { c.Chain = "" },
 	} {
 		c := whole
 		change(&c)
@@ -170,4 +170,39 @@ func TestOffUnlessFunctionsSleep(t *testing.T) {
 		w.Event("submitted")
 		require.Equal(t, inner{}, w.Publisher(inner{}))
 	}
+}
+
+// Few functions hold a token of Kubernetes, beside which their namespace would lie; each has a resolver.
+func TestTheNamespaceIsThatOfTheResolver(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"nameserver 10.43.0.10\nsearch littoral.svc.cluster.local svc.cluster.local cluster.local lan\noptions ndots:5\n": "littoral",
+		"search lan edge.svc.example.org svc.example.org\n":                                                               "edge",
+		"search lan example.org\n":                     "",
+		"nameserver 1.1.1.1\n# search a.svc.example\n": "",
+		"": "",
+	} {
+		require.Equal(t, want, wake.NamespaceIn(text), text)
+	}
+}
+
+// A call wakes whoever it will need before anything is done with it, even before it is known who calls.
+func TestACallWakes(t *testing.T) {
+	t.Parallel()
+	s := newSleepers(t, nil)
+	w := wake.New(s.config("submitted=place,deploy"), quiet)
+	calls := 0
+	next := http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		calls++
+		if r.URL.Path == "/groups" {
+			s.become(t, map[string]int{"place": 1, "deploy": 1})
+		}
+		out.WriteHeader(http.StatusUnauthorized)
+	})
+	h := w.Handler(next, "submitted")
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, function.HealthPath, nil))
+	require.Empty(t, s.counts(), "who is only woken needs nobody")
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/groups", nil))
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/groups", nil))
+	require.Equal(t, 3, calls)
 }

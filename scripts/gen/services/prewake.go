@@ -33,8 +33,25 @@ func prewake(entry function.Entry) []corev1.EnvVar {
 	return []corev1.EnvVar{{Name: "PREWAKE_CHAIN", Value: strings.Join(parts, ";")}}
 }
 
+// ahead is what the gateway's table says of an operation: whom its calls nearly always need.
+func ahead(entry function.Entry) string {
+	var names []string
+	for _, typ := range entry.Spec.Foreseen {
+		for _, name := range chain(functions.Registry, typ, hops) {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return " > " + strings.Join(names, ",")
+}
+
 // chain lists the functions that an event of the type leads to within so many hops, as they declare it: nearest first,
-// each once. Whoever takes events of any type is not a part of a chain.
+// each once. From a function that foresees what it ends in, the chain goes on with that only. Whoever takes events of any
+// type is not a part of a chain.
 func chain(registry map[string]function.Entry, typ string, hops int) []string {
 	entries := make([]function.Entry, 0, len(registry))
 	for _, entry := range registry {
@@ -51,7 +68,11 @@ func chain(registry map[string]function.Entry, typ string, hops int) []string {
 			})
 			if takes && !slices.Contains(names, entry.Name) {
 				names = append(names, entry.Name)
-				next = append(next, entry.Spec.Emits...)
+				if len(entry.Spec.Foreseen) > 0 {
+					next = append(next, entry.Spec.Foreseen...)
+				} else {
+					next = append(next, entry.Spec.Emits...)
+				}
 			}
 		}
 		types = next

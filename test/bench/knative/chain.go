@@ -88,7 +88,8 @@ func runChain(ctx context.Context, b *bench) (_ result, err error) {
 	return r, nil
 }
 
-// set changes a setting of the functions, which reaches each with its next pod; "" removes it.
+// set changes a setting of the functions, which reaches each with its next pod, and the gateway's with a new one; ""
+// removes it.
 func (b *bench) set(key, value string) error {
 	patch := map[string]any{"data": map[string]any{key: value}}
 	if value == "" {
@@ -98,7 +99,17 @@ func (b *bench) set(key, value string) error {
 	if err != nil {
 		return err
 	}
-	_, err = b.Kubectl("patch", "configmap", "littoral", "--type=merge", "-p", string(text))
+	if _, err = b.Kubectl("patch", "configmap", "littoral", "--type=merge", "-p", string(text)); err != nil {
+		return err
+	}
+	gateway, err := b.Kubectl("get", "deployment", "gateway", "--ignore-not-found", "-o", "name")
+	if err != nil || strings.TrimSpace(gateway) == "" {
+		return err
+	}
+	if _, err = b.Kubectl("rollout", "restart", "deployment/gateway"); err != nil {
+		return err
+	}
+	_, err = b.Kubectl("rollout", "status", "deployment/gateway", "--timeout=120s")
 	return err
 }
 

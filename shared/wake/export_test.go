@@ -1,0 +1,3 @@
+package wake
+
+var NamespaceIn = namespaceIn

@@ -58,6 +58,8 @@ func Start(t testing.TB) *System {
 		}
 	})
 	require.NoError(t, err)
+	// SaveTopology plays the aggregator: the real one would ask a telemetry that is not there.
+	consumers["aggregator-tick"] = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	broker.Connect(consumers, true)
 	broker.settle = s.DB.Settle
 	server := httptest.NewServer(settled{routes, s.DB})

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/policy/registry"
@@ -48,23 +50,112 @@ func alert(instance, status string) string {
 "annotations": {"plm_id": %q, "plm_expr_value": "0.9"}}]}`, status, name+":rule-0", instance, registry.ID(instance, name))
 }
 
-// chain is the whole life of an application. Each step is one that a restart in the middle may not change the end of.
+// clusters of the hub; of two that do equally well the matchmaker takes the first.
+var clusters = []string{"one", "two"}
+
+// crate is the application of the managed chain: something whose pods an agent can tell about.
+func crate(image string) string {
+	return fmt.Sprintf(`
+name: crate
+components:
+  - name: web
+    type: kubernetes
+    requirements: {cpu: 500m}
+    manifests:
+      - name: web
+        manifest:
+          apiVersion: apps/v1
+          kind: Deployment
+          metadata: {name: web}
+          spec:
+            replicas: 1
+            selector: {matchLabels: {app: web}}
+            template:
+              metadata: {labels: {app: web}}
+              spec: {containers: [{name: web, image: %s}]}
+`, image)
+}
+
+// step does something whose end a restart in the middle may not change, and lets everybody react to it.
+func (w *world) step(name string, do func(), between func(step string)) {
+	do()
+	w.settle()
+	between(name)
+}
+
+// user makes a request as a person does, until it is answered as wanted.
+func (w *world) user(method, path, body string, want ...int) answer {
+	w.t.Helper()
+	a := w.call("user", method, path, http.Header{"Idempotency-Key": {"one"}}, body)
+	require.Contains(w.t, want, a.status, "%s %s: %s", method, path, compact(a.body))
+	return a
+}
+
+// managedChain is the life of an application that our own functions deploy through the hub.
+func (w *world) managedChain(between func(step string)) {
+	w.t.Helper()
+	var group struct {
+		ID string `json:"id"`
+	}
+	step := func(name string, do func()) { w.step(name, do, between) }
+	step("see the topology", func() { w.see() })
+	step("submit", func() {
+		a := w.user(http.MethodPost, "/jobmanager/groups", crate("a"), http.StatusCreated)
+		require.NoError(w.t, json.Unmarshal(a.body, &group))
+	})
+	step("run", w.run)
+	require.Equal(w.t, 1, w.available())
+	step("drain", func() { w.see("one-a") })
+	step("run elsewhere", w.run)
+	require.Equal(w.t, 1, w.available())
+	step("replace", func() { w.user(http.MethodPut, "/jobmanager/groups/"+group.ID, crate("b"), http.StatusOK) })
+	step("run the replacement", w.run)
+	require.Equal(w.t, 1, w.available())
+	step("stop", func() { w.user(http.MethodPut, "/jobmanager/groups/stop/"+group.ID, "", http.StatusOK) })
+	step("remove", w.run)
+	require.Zero(w.t, w.available())
+	step("start", func() { w.user(http.MethodPut, "/jobmanager/groups/start/"+group.ID, "", http.StatusOK) })
+	step("run again", w.run)
+	require.Equal(w.t, 1, w.available())
+	step("delete", func() {
+		w.user(http.MethodDelete, "/jobmanager/groups/"+group.ID+"?stop=true", "", http.StatusAccepted, http.StatusNotFound)
+	})
+	step("remove for good", w.run)
+	w.user(http.MethodGet, "/jobmanager/groups/"+group.ID, "", http.StatusNotFound)
+	require.Empty(w.t, w.hub.Paths("/manifestworks/"))
+	for _, a := range w.agents {
+		require.Empty(w.t, a.Cluster.Paths("/deployments/"))
+	}
+}
+
+// run lets the clusters do what they are asked for, and has it looked at, until that changes nothing any more.
+func (w *world) run() {
+	w.t.Helper()
+	for range 3 {
+		for _, a := range w.agents {
+			a.Work()
+		}
+		w.tick("deploymentmanager-sync-ocm")
+		w.settle()
+	}
+}
+
+// available is how many copies run, by the books.
+func (w *world) available() (n int) {
+	w.t.Helper()
+	w.query(`select count(*) from jobs where conditions @> '[{"type": "Available", "status": "True"}]'`,
+		func(row pgx.CollectableRow) error { return row.Scan(&n) })
+	return n
+}
+
+// chain is the whole life of an application that agents deploy.
 func (w *world) chain(between func(step string)) {
 	w.t.Helper()
 	var group struct {
 		ID string `json:"id"`
 	}
-	step := func(name string, do func()) {
-		do()
-		w.settle()
-		between(name)
-	}
-	user := func(method, path, body string, want ...int) answer {
-		header := http.Header{"Idempotency-Key": {"one"}}
-		a := w.call("user", method, path, header, body)
-		require.Contains(w.t, want, a.status, "%s %s: %s", method, path, compact(a.body))
-		return a
-	}
+	step := func(name string, do func()) { w.step(name, do, between) }
+	user := w.user
 	step("see the topology", func() { w.see() })
 	step("submit", func() {
 		a := user(http.MethodPost, "/jobmanager/groups", shop("a"), http.StatusCreated)
@@ -102,22 +193,32 @@ func (w *world) chain(between func(step string)) {
 	require.Equal(w.t, http.StatusNotFound, a.status)
 }
 
-// see stores what the aggregator would: one cluster of three nodes, of which the drained ones take nothing.
+// see stores what the aggregator would: one cluster of three nodes, or those of the hub with one each, of which the
+// drained ones take nothing.
 func (w *world) see(drained ...string) {
 	w.t.Helper()
-	cluster := topology.Cluster{Type: "ocm", Name: "edge", Engine: "Kubernetes", AgentID: agentID, Node: map[string]topology.Node{}}
 	now := time.Now()
-	for i, name := range []string{"n1", "n2", "n3"} {
-		schedulable := true
-		for _, d := range drained {
-			schedulable = schedulable && d != name
+	nodes := func(names ...string) map[string]topology.Node {
+		all := map[string]topology.Node{}
+		for i, name := range names {
+			schedulable := !slices.Contains(drained, name)
+			all[name] = topology.Node{
+				Name: name, Schedulable: &schedulable, LastSeen: topology.Known(float64(now.Unix())), ScaScore: topology.Known(float64(90 - 10*i)),
+				StaticMetrics: topology.StaticMetrics{CPUArchitecture: "amd64", CPUCores: topology.Known(4), RAMMemory: topology.Known(8 << 30)},
+			}
 		}
-		cluster.Node[name] = topology.Node{
-			Name: name, Schedulable: &schedulable, LastSeen: topology.Known(float64(now.Unix())), ScaScore: topology.Known(float64(90 - 10*i)),
-			StaticMetrics: topology.StaticMetrics{CPUArchitecture: "amd64", CPUCores: topology.Known(4), RAMMemory: topology.Known(8 << 30)},
+		return all
+	}
+	taxonomy := &topology.Taxonomy{Cluster: map[string]topology.Cluster{}}
+	if w.hub == nil {
+		taxonomy.Cluster["edge"] = topology.Cluster{
+			Type: "ocm", Name: "edge", Engine: "Kubernetes", AgentID: agentID, Node: nodes("n1", "n2", "n3"),
+		}
+	} else {
+		for _, name := range clusters {
+			taxonomy.Cluster[name] = topology.Cluster{Type: "ocm", Name: name, Engine: "Kubernetes", Node: nodes(name + "-a")}
 		}
 	}
-	taxonomy := &topology.Taxonomy{Cluster: map[string]topology.Cluster{"edge": cluster}}
 	save := func() error {
 		return store.Classify(w.db.Tx(w.t.Context(), func(ctx context.Context, tx *store.Tx) error {
 			_, err := topology.Save(ctx, tx, taxonomy, now, time.Hour)

@@ -4,8 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"strconv"
 	"sync"
@@ -21,11 +25,13 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/test/kubeapi"
 )
 
 const (
 	envChild  = "LITTORAL_FAULTS_CHILD"   // set in the process that hosts the functions
 	envKillAt = "LITTORAL_FAULTS_KILL_AT" // the boundary at which it kills itself; 0 = never
+	envHub    = "LITTORAL_FAULTS_HUB"     // address of an API server that deployments go through; "" = agents poll
 )
 
 // boundaries counts the places between two effects and ends the process at one of them, as kill -9 does: no deferred
@@ -80,6 +86,35 @@ func (p publisher) Publish(ctx context.Context, e cloudevents.Event) error {
 	return err
 }
 
+// lead has the functions use the hub at the address by a way within this process, with a boundary on either side of each
+// request: what is killed on the way back leaves a hub that has done what it was asked for.
+func lead(ctx context.Context, address string, b *boundaries) error {
+	hub, err := url.Parse(address)
+	if err != nil {
+		return err
+	}
+	proxy := httputil.NewSingleHostReverseProxy(hub)
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	server := &http.Server{ //nolint:gosec // a test's own loopback server needs no timeouts
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			b.pass()
+			answer := httptest.NewRecorder()
+			proxy.ServeHTTP(answer, r)
+			b.pass()
+			maps.Copy(w.Header(), answer.Header())
+			w.WriteHeader(answer.Code)
+			_, _ = w.Write(answer.Body.Bytes())
+		}),
+	}
+	go func() { _ = server.Serve(l) }()
+	file := os.Getenv("OCM_HUB")
+	inside := kubeapi.Server{URL: "http://" + l.Addr().String()} // is nothing but an address here
+	return os.WriteFile(file, []byte(inside.Kubeconfig()), 0o600)
+}
+
 // host serves every function in this process: routes as they are, events at /events/<function>.
 func host() error {
 	ctx := context.Background()
@@ -92,6 +127,11 @@ func host() error {
 		return err
 	}
 	b := &boundaries{killAt: killAt}
+	if hub := os.Getenv(envHub); hub != "" {
+		if err := lead(ctx, hub, b); err != nil {
+			return err
+		}
+	}
 	client := &http.Client{}
 	db, err := store.Open(ctx, c.Store, publisher{events.HTTPPublisher{URL: c.Broker, Client: client}, b}, b)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -41,14 +42,32 @@ const sampled = 40
 const workers = 2
 
 func TestKilledAtEveryBoundary(t *testing.T) {
-	reference := newWorld(t, 0)
-	reference.chain(func(string) {})
+	sweep(t, newWorld, (*world).chain)
+}
+
+// TestKilledWhileDeploying is about the functions that deploy by themselves: requests to the API server are effects, too.
+func TestKilledWhileDeploying(t *testing.T) {
+	sweep(t, newManagedWorld, (*world).managedChain)
+}
+
+// states runs the chain and returns what there is after each of its steps.
+func states(w *world, chain func(*world, func(string))) string {
+	var all []string
+	chain(w, func(step string) { all = append(all, "-- "+step, w.dump()) })
+	return strings.Join(all, "\n")
+}
+
+// sweep runs the chain in a world without faults, and then in one for each boundary that was counted in it.
+func sweep(t *testing.T, open func(*testing.T, int) *world, chain func(*world, func(string))) {
+	t.Helper()
+	reference := open(t, 0)
+	want := states(reference, chain)
 	total := reference.passed()
-	want := reference.dump()
+	end := reference.dump()
 	require.NotEmpty(t, want)
 	require.NotContains(t, want, "\noutbox ", "no event may be left")
 	reference.repeatAll()
-	same(t, want, reference.dump(), "delivering everything again changed the state")
+	same(t, end, reference.dump(), "delivering everything again changed the state")
 
 	stride := max(total/sampled, 1)
 	if os.Getenv("LITTORAL_FAULTS") == "all" {
@@ -62,16 +81,16 @@ func TestKilledAtEveryBoundary(t *testing.T) {
 				t.Parallel()
 				slots <- struct{}{}
 				defer func() { <-slots }()
-				w := newWorld(t, k)
-				w.chain(func(string) {})
+				w := open(t, k)
+				got := states(w, chain)
 				if w.deaths == 0 { // this run took a statement less, such as a repeat after a lost race
 					require.Less(t, w.passed(), k, "the process was to die once")
 				} else {
 					covered.Add(1)
 				}
-				same(t, want, w.dump(), "the fault changed the state")
+				same(t, want, got, "the fault changed the state")
 				w.repeatAll()
-				same(t, want, w.dump(), "delivering everything again changed the state")
+				same(t, end, w.dump(), "delivering everything again changed the state")
 			})
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -30,6 +31,7 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/test/inprocess"
+	"github.com/littoral-project/littoral/test/kubeapi"
 )
 
 // world is everything around the functions: the database, the Broker, the issuer, the agents and the user. It lives in
@@ -48,15 +50,26 @@ type world struct {
 	deaths   int
 	killAt   int // of the child that is started next
 	tokens   map[string]string
+	refused  int               // deliveries that are to be repeated
 	promoted map[string]string // job and epoch -> the agent that was told it owns the job
+
+	hub    *kubeapi.Server  // that deployments go through; nil = agents poll
+	agents []*kubeapi.Agent // of its clusters
 }
 
 // broker accepts events and keeps them until they were delivered.
 type broker struct {
 	mu       sync.Mutex
 	away     bool
-	queue    []cloudevents.Event
+	queue    []delivery
 	accepted []cloudevents.Event
+}
+
+// delivery is an event that has not been taken yet: by one consumer, or "" = by any of them.
+type delivery struct {
+	cloudevents.Event
+
+	to string
 }
 
 // Publish lets this process announce as the functions do.
@@ -66,7 +79,7 @@ func (b *broker) Publish(_ context.Context, e cloudevents.Event) error {
 	if b.away {
 		return errors.New("away")
 	}
-	b.queue = append(b.queue, e)
+	b.queue = append(b.queue, delivery{Event: e})
 	b.accepted = append(b.accepted, e)
 	return nil
 }
@@ -83,18 +96,45 @@ func (b *broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-func (b *broker) next() (cloudevents.Event, bool) {
+func (b *broker) next() (delivery, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.queue) == 0 {
-		return cloudevents.Event{}, false
+		return delivery{}, false
 	}
-	e := b.queue[0]
+	d := b.queue[0]
 	b.queue = b.queue[1:]
-	return e, true
+	return d, true
 }
 
+// again has a consumer be given the event once more, after all that waits now.
+func (b *broker) again(e cloudevents.Event, to string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.queue = append(b.queue, delivery{e, to})
+}
+
+// newWorld returns a world whose jobs are done by agents that poll.
 func newWorld(t *testing.T, killAt int) *world {
+	t.Helper()
+	w := prepare(t, killAt)
+	w.start()
+	return w
+}
+
+// newManagedWorld returns a world whose jobs are done by our own functions, through a hub of two clusters of a node each.
+func newManagedWorld(t *testing.T, killAt int) *world {
+	t.Helper()
+	w := prepare(t, killAt)
+	w.hub = kubeapi.Start(t, nil, nil)
+	for _, name := range clusters {
+		w.agents = append(w.agents, kubeapi.Join(t, w.hub, kubeapi.Start(t, nil, []string{name + "-a"}), name))
+	}
+	w.start()
+	return w
+}
+
+func prepare(t *testing.T, killAt int) *world {
 	t.Helper()
 	w := &world{t: t, killAt: killAt, broker: &broker{}, url: storetest.URL(t), promoted: map[string]string{}, tokens: map[string]string{}}
 	var err error
@@ -115,7 +155,6 @@ func newWorld(t *testing.T, killAt int) *world {
 		w.sink.Close()
 		w.db.Close()
 	})
-	w.start()
 	return w
 }
 
@@ -129,6 +168,9 @@ func (w *world) start() {
 		"PUBLISH_AT_ONCE=1", // the same boundaries in each run
 		"OIDC_ISSUER="+config.Issuer, "OIDC_AUDIENCE="+config.Audience, "OIDC_JWKS_URL="+config.JWKSURL,
 		"PROMETHEUS_ADDRESS=http://127.0.0.1:1")
+	if w.hub != nil {
+		w.child.Env = append(w.child.Env, envHub+"="+w.hub.URL, "OCM_HUB="+filepath.Join(w.t.TempDir(), "kubeconfig"), "DEPLOY_WAIT=0s")
+	}
 	w.child.Stderr = os.Stderr
 	out, err := w.child.StdoutPipe()
 	require.NoError(w.t, err)
@@ -167,8 +209,26 @@ type answer struct {
 }
 
 // call sends the request until it is answered, as a user, an agent or a Broker does whose connection broke: a process
-// that died is started again, and 503 is waited out. It returns when the functions have published what they announced.
+// that died is started again, and 503 is waited out.
 func (w *world) call(subject, method, path string, header http.Header, body string) answer {
+	w.t.Helper()
+	repeats := 0
+	for range 100 {
+		a := w.ask(subject, method, path, header, body)
+		repeats += a.repeats
+		if a.status != http.StatusServiceUnavailable {
+			a.repeats = repeats
+			return a
+		}
+		repeats++
+		time.Sleep(20 * time.Millisecond) // what Retry-After asks of a caller, in this test's time
+	}
+	w.t.Fatalf("%s %s was never answered", method, path)
+	return answer{}
+}
+
+// ask sends the request until there is an answer and returns when the functions have published what they announced.
+func (w *world) ask(subject, method, path string, header http.Header, body string) answer {
 	w.t.Helper()
 	for repeats := range 100 {
 		r, err := http.NewRequestWithContext(w.t.Context(), method, w.address+path, strings.NewReader(body))
@@ -191,10 +251,6 @@ func (w *world) call(subject, method, path string, header http.Header, body stri
 			continue
 		}
 		w.settled()
-		if resp.StatusCode == http.StatusServiceUnavailable {
-			time.Sleep(20 * time.Millisecond) // what Retry-After asks of a caller, in this test's time
-			continue
-		}
 		return answer{resp.StatusCode, answered, repeats}
 	}
 	w.t.Fatalf("%s %s was never answered", method, path)
@@ -218,23 +274,36 @@ func (w *world) settled() {
 	}
 }
 
-// deliver hands an event to everyone who consumes it, until each has taken it.
-func (w *world) deliver(e cloudevents.Event) {
+// deliver hands an event to everyone who consumes it. Who cannot take it yet is given it again, after the others.
+func (w *world) deliver(d delivery) {
 	w.t.Helper()
-	body, err := json.Marshal(e)
+	body, err := json.Marshal(d.Event)
 	require.NoError(w.t, err)
 	for _, entry := range functions.Registry {
-		if slices.Contains(entry.Spec.Consumes, e.Type()) {
-			w.post(entry.Name, body)
+		if !slices.Contains(entry.Spec.Consumes, d.Type()) || d.to != "" && d.to != entry.Name {
+			continue
+		}
+		if !w.post(entry.Name, body) {
+			w.broker.again(d.Event, entry.Name)
+			for _, a := range w.agents { // what is waited for may be their work
+				a.Work()
+			}
 		}
 	}
 }
 
-func (w *world) post(consumer string, event []byte) {
+// post hands the event to the consumer and reports whether that took it.
+func (w *world) post(consumer string, event []byte) bool {
 	w.t.Helper()
 	header := http.Header{"Content-Type": {cloudevents.ApplicationCloudEventsJSON}}
-	a := w.call("", http.MethodPost, "/events/"+consumer, header, string(event))
+	a := w.ask("", http.MethodPost, "/events/"+consumer, header, string(event))
+	if a.status == http.StatusServiceUnavailable {
+		w.refused++
+		require.Less(w.t, w.refused, 10_000, "%s never takes %s", consumer, event)
+		return false
+	}
 	require.Equal(w.t, http.StatusNoContent, a.status, "%s refused %s: %s", consumer, event, a.body)
+	return true
 }
 
 // tick wakes a scheduled function.
@@ -244,7 +313,9 @@ func (w *world) tick(name string) {
 	require.NoError(w.t, err)
 	body, err := json.Marshal(e)
 	require.NoError(w.t, err)
-	w.post(name, body)
+	for !w.post(name, body) {
+		continue
+	}
 }
 
 // settle delivers until the Broker and the outbox are empty. It does nothing while the Broker is away.
@@ -254,8 +325,8 @@ func (w *world) settle() {
 		return
 	}
 	for {
-		for e, ok := w.broker.next(); ok; e, ok = w.broker.next() {
-			w.deliver(e)
+		for d, ok := w.broker.next(); ok; d, ok = w.broker.next() {
+			w.deliver(d)
 		}
 		w.tick("outbox-sweep")
 		if len(w.broker.queue) == 0 {
@@ -288,6 +359,8 @@ union all select id::text, 'job-' || component || '-' || replica || case when cl
 			names[id] = name
 			if strings.HasPrefix(name, "app-") {
 				names["-"+id[:8]] = "-" + name // as namespaces have it
+			} else {
+				names["-"+id[24:]] = "-" + name // as copies have it
 			}
 			return nil
 		})
@@ -313,6 +386,7 @@ resource_uuid, resource_name, (select jsonb_agg(c - 'lastTransitionTime') from j
 			return nil
 		})
 	}
+	lines = append(lines, w.copies()...)
 	for typ, n := range w.eventCounts() {
 		lines = append(lines, fmt.Sprintf("events %s %d", typ, n))
 	}
@@ -327,6 +401,34 @@ resource_uuid, resource_name, (select jsonb_agg(c - 'lastTransitionTime') from j
 	}
 	slices.Sort(lines)
 	return strings.Join(lines, "\n")
+}
+
+// volatile is what differs between two runs that end alike: the digest is over ids, too.
+var volatile = regexp.MustCompile(`"(littoral.dev/(content|revision)|resourceVersion|uid|creationTimestamp|deletionTimestamp|` +
+	`lastTransitionTime|time)":"[^"]*",?|"(generation|observedGeneration)":[0-9]+,?`)
+
+// copies is what there is on the hub and in its clusters.
+func (w *world) copies() (lines []string) {
+	w.t.Helper()
+	if w.hub == nil {
+		return nil
+	}
+	servers := map[string]*kubeapi.Server{"hub": w.hub}
+	for _, a := range w.agents {
+		servers[a.Name] = a.Cluster
+	}
+	for name, server := range servers {
+		for _, path := range server.Paths("") {
+			o := server.Get(path)
+			if o.GetKind() == "ManifestWork" {
+				delete(o.Object, "status") // the agent's answer; it holds revisions
+			}
+			text, err := o.MarshalJSON()
+			require.NoError(w.t, err)
+			lines = append(lines, name+" "+path+" "+volatile.ReplaceAllString(string(text), ""))
+		}
+	}
+	return lines
 }
 
 func (w *world) query(sql string, each func(pgx.CollectableRow) error) {
@@ -365,7 +467,7 @@ func (w *world) repeatAll() {
 	slices.Reverse(all)
 	for range 3 {
 		for _, e := range all {
-			w.deliver(e)
+			w.deliver(delivery{Event: e})
 		}
 	}
 	w.settle()

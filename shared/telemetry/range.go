@@ -38,7 +38,7 @@ func (c *Client) QueryRange(ctx context.Context, query string, from, to time.Tim
 	return matrix(raw)
 }
 
-func matrix(raw json.RawMessage) ([]Series, error) {
+func matrix(raw []byte) ([]Series, error) {
 	var elements []struct {
 		Metric map[string]string    `json:"metric"`
 		Values [][2]json.RawMessage `json:"values"`
@@ -54,7 +54,9 @@ func matrix(raw json.RawMessage) ([]Series, error) {
 			if err := json.Unmarshal(v[0], &at); err != nil {
 				return nil, problem.Wrap(problem.Unavailable, err, "the telemetry store answered a sample without instant")
 			}
-			value, err := number(v[1])
+			var text string
+			_ = json.Unmarshal(v[1], &text) // what is no text is no value
+			value, err := number(text)
 			if err != nil {
 				return nil, err
 			}

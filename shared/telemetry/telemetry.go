@@ -6,16 +6,19 @@ package telemetry
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	jsoniter "github.com/json-iterator/go"
 
 	"github.com/littoral-project/littoral/shared/problem"
 )
@@ -31,6 +34,7 @@ type Config struct {
 
 const (
 	maxAnswer = 64 << 20 // bytes of one answer
+	together  = 17       // queries that AskTogether joins to one
 	maxAtOnce = 8        // queries of one Ask that run at the same time: Prometheus runs 20 in all by default
 )
 
@@ -92,6 +96,63 @@ func (c *Client) Ask(
 	return answers
 }
 
+// AskTogether is Ask in few calls: queries travel joined to one, whose answer is taken apart again. When that fails, or
+// takes more than half of the timeout, each is asked by itself, so that a query that cannot be answered fails alone.
+func (c *Client) AskTogether(
+	ctx context.Context, queries map[string]string, at time.Time, timeout time.Duration,
+) map[string]Answer {
+	begin := time.Now()
+	names := slices.Sorted(maps.Keys(queries))
+	joined := map[string]string{}
+	for some := range slices.Chunk(names, together) {
+		joined[some[0]] = join(some, queries)
+	}
+	answers := make(map[string]Answer, len(queries))
+	alone := map[string]string{}
+	given := c.Ask(ctx, joined, at, timeout/2)
+	for some := range slices.Chunk(names, together) {
+		answer := given[some[0]]
+		for _, name := range some {
+			if answer.Err != nil {
+				alone[name] = queries[name]
+			} else {
+				answers[name] = Answer{}
+			}
+		}
+		for _, s := range answer.Samples {
+			i, err := strconv.Atoi(s.Labels[ordinal])
+			if err != nil || i >= len(some) {
+				continue // only what was asked for has the label
+			}
+			delete(s.Labels, ordinal)
+			own := answers[some[i]]
+			own.Samples = append(own.Samples, s)
+			answers[some[i]] = own
+		}
+	}
+	if len(alone) > 0 {
+		maps.Copy(answers, c.Ask(ctx, alone, at, timeout-time.Since(begin)))
+	}
+	return answers
+}
+
+// ordinal is the label that tells which of the joined queries a sample answers.
+const ordinal = "littoral_query"
+
+// join makes one query of the named ones. Pairs are joined first, then pairs of those and so on: "or" looks through all
+// that stands on either side of it.
+func join(names []string, queries map[string]string) string {
+	var half func(from, to int) string
+	half = func(from, to int) string {
+		if to-from == 1 {
+			return fmt.Sprintf(`label_replace(%s, "%s", "%d", "", "")`, queries[names[from]], ordinal, from)
+		}
+		middle := (from + to) / 2
+		return "(" + half(from, middle) + " or " + half(middle, to) + ")"
+	}
+	return half(0, len(names))
+}
+
 // Query evaluates one query as of the instant at. The error is of kind Unavailable: whatever the reason, the numbers
 // cannot be had now.
 func (c *Client) Query(ctx context.Context, query string, at time.Time) ([]Sample, error) {
@@ -105,7 +166,7 @@ func (c *Client) Query(ctx context.Context, query string, at time.Time) ([]Sampl
 }
 
 // ask posts a form to one of the API's addresses and returns its result, which must be of the type.
-func (c *Client) ask(ctx context.Context, address, resultType string, form url.Values) (json.RawMessage, error) {
+func (c *Client) ask(ctx context.Context, address, resultType string, form url.Values) ([]byte, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		// Tells Prometheus when nobody waits any longer; seconds, since it reads no "9.9s".
 		left := max(time.Until(deadline), time.Millisecond)
@@ -146,21 +207,42 @@ func unreachable(ctx context.Context, err error) string {
 
 // response is the envelope of the API; the form of the result depends on its type.
 type response struct {
-	Status string `json:"status"`
-	Error  string `json:"error"`
-	Data   struct {
-		ResultType string          `json:"resultType"`
-		Result     json.RawMessage `json:"result"`
-	} `json:"data"`
+	status, failure, resultType string
+	result                      []byte
 }
 
-// element is one sample of a vector; the value is [epoch seconds, "number as text"].
-type element struct {
-	Metric map[string]string  `json:"metric"`
-	Value  [2]json.RawMessage `json:"value"`
+// open reads {"status": ..., "error": ..., "data": {"resultType": ..., "result": ...}}. An answer may have megabytes, so
+// it is gone through once and the result left as it is.
+func open(body []byte) (r response, err error) {
+	in := jsoniter.ConfigDefault.BorrowIterator(body)
+	defer jsoniter.ConfigDefault.ReturnIterator(in)
+	in.ReadMapCB(func(in *jsoniter.Iterator, key string) bool {
+		switch key {
+		case "status":
+			r.status = in.ReadString()
+		case "error":
+			r.failure = in.ReadString()
+		case "data":
+			return in.ReadMapCB(func(in *jsoniter.Iterator, key string) bool {
+				switch key {
+				case "resultType":
+					r.resultType = in.ReadString()
+				case "result":
+					r.result = in.SkipAndReturnBytes()
+				default:
+					in.Skip()
+				}
+				return true
+			})
+		default:
+			in.Skip()
+		}
+		return true
+	})
+	return r, in.Error
 }
 
-func decode(resp *http.Response, resultType string) (json.RawMessage, error) {
+func decode(resp *http.Response, resultType string) ([]byte, error) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
@@ -168,43 +250,88 @@ func decode(resp *http.Response, resultType string) (json.RawMessage, error) {
 	case len(body) > maxAnswer:
 		return nil, problem.New(problem.Unavailable, "the telemetry store answered with more than %d bytes", maxAnswer)
 	}
-	var r response
-	err = json.Unmarshal(body, &r)
+	r, err := open(body)
 	switch {
 	// Prometheus says in the body what is wrong with a query; a proxy before it does not.
-	case err == nil && r.Status == "error":
-		return nil, problem.New(problem.Unavailable, "the telemetry store refused the query: %s", brief(r.Error))
+	case err == nil && r.status == "error":
+		return nil, problem.New(problem.Unavailable, "the telemetry store refused the query: %s", brief(r.failure))
 	case resp.StatusCode/100 != 2:
 		return nil, problem.New(problem.Unavailable, "the telemetry store answered %s", resp.Status)
-	case err != nil || r.Status != "success":
+	case err != nil || r.status != "success":
 		return nil, problem.Wrap(problem.Unavailable, err, "the telemetry store answered what is no query result")
-	case r.Data.ResultType != resultType:
-		return nil, problem.New(problem.Unavailable, "the query gives a %s, not a %s", brief(r.Data.ResultType), resultType)
+	case r.resultType != resultType:
+		return nil, problem.New(problem.Unavailable, "the query gives a %s, not a %s", brief(r.resultType), resultType)
 	}
-	return r.Data.Result, nil
+	return r.result, nil
 }
 
-func vector(raw json.RawMessage) ([]Sample, error) {
-	var elements []element
-	if err := json.Unmarshal(raw, &elements); err != nil {
-		return nil, problem.Wrap(problem.Unavailable, err, "the telemetry store answered what is no vector")
-	}
-	samples := make([]Sample, len(elements))
-	for i, e := range elements {
-		v, err := number(e.Value[1])
-		if err != nil {
-			return nil, err
+// vector reads [{"metric": {label: value}, "value": [epoch seconds, "number as text"]}]. It may hold hundreds of
+// thousands of labels, most of them many times, so every text is kept once.
+func vector(raw []byte) ([]Sample, error) {
+	in := jsoniter.ConfigDefault.BorrowIterator(raw)
+	defer jsoniter.ConfigDefault.ReturnIterator(in)
+	texts := map[string]string{}
+	once := func(s string) string {
+		if known, ok := texts[s]; ok {
+			return known
 		}
-		samples[i] = Sample{Labels: e.Metric, Value: v}
+		texts[s] = s
+		return s
+	}
+	samples := []Sample{}
+	var failure error
+	in.ReadArrayCB(func(in *jsoniter.Iterator) bool {
+		s := Sample{Labels: map[string]string{}}
+		var value string
+		in.ReadMapCB(func(in *jsoniter.Iterator, key string) bool {
+			switch key {
+			case "metric":
+				return in.ReadMapCB(func(in *jsoniter.Iterator, label string) bool {
+					s.Labels[once(label)] = once(in.ReadString())
+					return true
+				})
+			case "value":
+				value = second(in)
+			default:
+				in.Skip()
+			}
+			return true
+		})
+		if in.Error != nil {
+			return false
+		}
+		s.Value, failure = number(value)
+		samples = append(samples, s)
+		return failure == nil
+	})
+	if in.Error != nil && failure == nil {
+		failure = problem.Wrap(problem.Unavailable, in.Error, "the telemetry store answered what is no vector")
+	}
+	if failure != nil {
+		return nil, failure
 	}
 	return samples, nil
 }
 
-// number reads a value, which is a number as text.
-func number(raw json.RawMessage) (float64, error) {
-	var text string
-	if err := json.Unmarshal(raw, &text); err != nil {
-		return 0, problem.Wrap(problem.Unavailable, err, "the telemetry store answered a sample without value")
+// second returns the second element of a list when that is a text, else "".
+func second(in *jsoniter.Iterator) (text string) {
+	i := 0
+	in.ReadArrayCB(func(in *jsoniter.Iterator) bool {
+		if i == 1 && in.WhatIsNext() == jsoniter.StringValue {
+			text = in.ReadString()
+		} else {
+			in.Skip()
+		}
+		i++
+		return true
+	})
+	return text
+}
+
+// number reads a value, which is a number as text; "" for none.
+func number(text string) (float64, error) {
+	if text == "" {
+		return 0, problem.New(problem.Unavailable, "the telemetry store answered a sample without value")
 	}
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil {

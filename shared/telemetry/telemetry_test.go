@@ -6,7 +6,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -59,6 +61,49 @@ func TestAsk_aRealPrometheus(t *testing.T) {
 	require.ErrorContains(t, answers["broken"].Err, "refused the query")
 	require.Equal(t, problem.Unavailable, problem.KindOf(answers["broken"].Err))
 	require.ErrorContains(t, answers["scalar"].Err, "gives a scalar")
+}
+
+// TestAskTogether_isAsk: what is joined gives the answers of each alone, in few calls, and a query that fails fails alone.
+func TestAskTogether_isAsk(t *testing.T) {
+	t.Parallel()
+	p, err := prometheus.Open(prometheus.Options{Dir: t.TempDir()})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	for _, host := range []string{"a", "b", `c "d" \ é`} {
+		require.NoError(t, p.Append(context.Background(), []prometheus.Sample{
+			{Name: "m", Labels: map[string]string{"host": host}, Value: 1.5, At: now},
+			{Name: "n", Labels: map[string]string{"host": host}, Value: 7, At: now.Add(-10 * time.Minute)},
+		}))
+	}
+	var calls atomic.Int64
+	asking := client(t, telemetry.Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		calls.Add(1)
+		p.Handler().ServeHTTP(w, r)
+	}))
+	queries := map[string]string{
+		"kept": `n or (last_over_time(n[30m]) unless on (host) n)`, "sum": `sum(m)`, "none": `nothing`,
+		"same": `m`, "again": `m`, "named alike": `m * 2`, "infinite": `m / 0`,
+	}
+	for i := range 30 {
+		queries[fmt.Sprint(i)] = fmt.Sprintf(`m + %d`, i)
+	}
+	byHost := func(a, b telemetry.Sample) int { return strings.Compare(a.Labels["host"], b.Labels["host"]) }
+	same := func() {
+		each := asking.Ask(context.Background(), queries, now, 10*time.Second)
+		calls.Store(0)
+		together := asking.AskTogether(context.Background(), queries, now, 10*time.Second)
+		require.Len(t, together, len(queries))
+		for name, want := range each {
+			slices.SortFunc(want.Samples, byHost)
+			slices.SortFunc(together[name].Samples, byHost)
+			require.Equal(t, want.Err, together[name].Err, name)
+			require.ElementsMatch(t, want.Samples, together[name].Samples, name)
+		}
+	}
+	same()
+	require.LessOrEqual(t, calls.Load(), int64(3))
+	queries["broken"], queries["scalar"] = `m{`, `1`
+	same()
 }
 
 func TestAsk_oneDeadlineForAll(t *testing.T) {

@@ -107,13 +107,23 @@ func (b *builder) samples(name string) []telemetry.Sample {
 		for key, value := range s.Labels {
 			s.Labels[key] = clean(value)
 		}
-		all[fmt.Sprint(s.Labels, s.Value)] = s // fmt sorts the keys of a map
+		all[identity(s)] = s
 	}
 	ordered := make([]telemetry.Sample, 0, len(all))
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		ordered = append(ordered, all[key])
 	}
 	return ordered
+}
+
+// identity is one text for equal samples.
+func identity(s telemetry.Sample) string {
+	text := make([]byte, 0, 512)
+	for _, label := range slices.Sorted(maps.Keys(s.Labels)) {
+		text = append(append(text, label...), '=')
+		text = append(append(text, s.Labels[label]...), '\n') // which clean has removed from values
+	}
+	return string(strconv.AppendFloat(text, s.Value, 'g', -1, 64))
 }
 
 // clean removes control characters, which the store refuses, and bounds the length.

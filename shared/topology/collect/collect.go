@@ -1,8 +1,8 @@
 // Package collect asks telemetry what there is and makes the taxonomy of it. ../METRICS.md is its contract: which
 // metric and label feeds which key.
 //
-// All queries run side by side and are evaluated at one instant. A query that fails costs its own keys and is named in
-// the warnings. Without the essential ones, which say what clusters and nodes exist, there is no taxonomy at all: an
+// All queries are evaluated at one instant, joined to few calls. A query that fails costs its own keys and is named in the
+// warnings. Without the essential ones, which say what clusters and nodes exist, there is no taxonomy at all: an
 // empty one would claim that everything is gone.
 package collect
 
@@ -66,7 +66,7 @@ func (c *Collector) Collect(ctx context.Context, now time.Time) (*Picture, error
 	for _, q := range asked {
 		expressions[q.name] = q.expression
 	}
-	answers := c.client.Ask(ctx, expressions, now, c.config.QueryTimeout)
+	answers := c.client.AskTogether(ctx, expressions, now, c.config.QueryTimeout)
 
 	b := newBuilder(now, c.config.StaleAfter, answers)
 	p := &Picture{At: now, lookback: c.config.Lookback}

@@ -137,7 +137,7 @@ const lastOf = `select event from outbox where event->>'type' = $1 order by id d
 func (s *scene) held(ctx context.Context, typ string, work func() error) (e cloudevents.Event, err error) {
 	s.system.broker.Fail(errors.New("held back"))
 	defer s.system.broker.Fail(nil)
-	if err := work(); err != nil {
+	if err := errors.Join(work(), s.system.db.Settle(ctx)); err != nil {
 		return e, err
 	}
 	var body []byte

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -289,10 +290,14 @@ func (s *system) look(ctx context.Context) error {
 	if err := s.world.fleet.Emit(ctx); err != nil {
 		return err
 	}
-	return s.broker.TickOne(ctx, "aggregator-tick")
+	if err := s.broker.TickOne(ctx, "aggregator-tick"); err != nil {
+		return err
+	}
+	return s.db.Settle(ctx)
 }
 
-// call sends a request as the client and decodes the answer, which has to be a 2xx.
+// call sends a request as the client and decodes the answer, which has to be a 2xx. What it has announced is delivered
+// when call returns.
 func (s *system) call(ctx context.Context, client, method, path string, body []byte, into any) error {
 	token, err := s.world.token(ctx, client)
 	if err != nil {
@@ -309,7 +314,7 @@ func (s *system) call(ctx context.Context, client, method, path string, body []b
 	}
 	defer func() { _ = resp.Body.Close() }()
 	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
+	if err := errors.Join(err, s.db.Settle(ctx)); err != nil {
 		return err
 	}
 	if resp.StatusCode/100 != 2 {

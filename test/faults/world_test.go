@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -279,7 +280,8 @@ func (w *world) deliver(d delivery) {
 	w.t.Helper()
 	body, err := json.Marshal(d.Event)
 	require.NoError(w.t, err)
-	for _, entry := range functions.Registry {
+	for _, path := range slices.Sorted(maps.Keys(functions.Registry)) { // the same order in each run
+		entry := functions.Registry[path]
 		if !slices.Contains(entry.Spec.Consumes, d.Type()) || d.to != "" && d.to != entry.Name {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,7 +100,7 @@ func TestHandle(t *testing.T) {
 func TestHandle_aFailingQueryIsNamedInBothShapes(t *testing.T) {
 	inner := telemetry(t)
 	h, issuer := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.FormValue("query") == "kube_pod_info" {
+		if strings.Contains(r.FormValue("query"), "kube_pod_info") {
 			w.WriteHeader(http.StatusInternalServerError)
 			return
 		}

@@ -14,6 +14,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/functions"
@@ -137,7 +138,7 @@ func TestWhomACallWillNeedIsWokenWithIt(t *testing.T) {
 		if r.Method == http.MethodPost {
 			both := []string{<-woken, <-woken}
 			slices.Sort(both)
-			require.Equal(t, []string{"/deploy" + function.HealthPath, "/place" + function.HealthPath}, both)
+			assert.Equal(t, []string{"/deploy" + function.HealthPath, "/place" + function.HealthPath}, both)
 		}
 	}))
 	t.Cleanup(behind.Close)

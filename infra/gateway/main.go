@@ -25,11 +25,12 @@ import (
 )
 
 type config struct {
-	Port      string `envconfig:"PORT" default:"8080"`
-	Routes    string `envconfig:"ROUTES" default:"/etc/littoral/routes"` // directory of tables
-	Namespace string `envconfig:"NAMESPACE" required:"true"`             // of the functions
-	Domain    string `envconfig:"CLUSTER_DOMAIN" default:"svc.cluster.local"`
-	Prewake   bool   `envconfig:"PREWAKE" default:"true"` // wake whom a call will need while its function starts
+	Port      string   `envconfig:"PORT" default:"8080"`
+	Routes    string   `envconfig:"ROUTES" default:"/etc/littoral/routes"` // directory of tables
+	Namespace string   `envconfig:"NAMESPACE" required:"true"`             // of the functions
+	Domain    string   `envconfig:"CLUSTER_DOMAIN" default:"svc.cluster.local"`
+	Prewake   bool     `envconfig:"PREWAKE" default:"true"` // wake whom a call will need while its function starts
+	Skip      []string `envconfig:"PREWAKE_SKIP"`           // but these
 }
 
 // quiet is how long after SIGTERM requests may still arrive while the network forgets this instance.
@@ -59,7 +60,7 @@ func run(ctx context.Context) error {
 	}
 	host := func(service string) string { return service + "." + c.Namespace + "." + c.Domain }
 	waker := wake.New(wake.Config{
-		On: c.Prewake, Service: "gateway", Chain: chains(routes), URL: "http://" + host("{name}"), Every: wakeEvery,
+		On: c.Prewake, Service: "gateway", Chain: chains(routes), Skip: c.Skip, URL: "http://" + host("{name}"), Every: wakeEvery,
 	}, slog.Default())
 	handler, err := newHandler(routes, host, transport(), waker)
 	if err != nil {

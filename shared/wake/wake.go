@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,11 +29,12 @@ import (
 
 // Config is read from the environment by envconfig.
 type Config struct {
-	On        bool   `envconfig:"PREWAKE" default:"true"` // where functions sleep, see Service
-	Chain     string `envconfig:"PREWAKE_CHAIN"`          // "type=function,function;type=...", of the Service's YAML
-	URL       string `envconfig:"PREWAKE_URL" default:"http://{name}.{namespace}.svc.cluster.local"`
-	Namespace string `envconfig:"PREWAKE_NAMESPACE"` // "" = that of the instance, by its resolver
-	Service   string `envconfig:"K_SERVICE"`         // set by Knative; without it nothing sleeps and nothing is woken
+	On        bool     `envconfig:"PREWAKE" default:"true"` // where functions sleep, see Service
+	Chain     string   `envconfig:"PREWAKE_CHAIN"`          // "type=function,function;type=...", of the Service's YAML
+	URL       string   `envconfig:"PREWAKE_URL" default:"http://{name}.{namespace}.svc.cluster.local"`
+	Namespace string   `envconfig:"PREWAKE_NAMESPACE"` // "" = that of the instance, by its resolver
+	Skip      []string `envconfig:"PREWAKE_SKIP"`      // functions that have nothing to do here, such as for an orchestrator not in use
+	Service   string   `envconfig:"K_SERVICE"`         // set by Knative; without it nothing sleeps and nothing is woken
 
 	// Every is the least time between two probes of one function: it stays awake longer than that.
 	Every time.Duration `envconfig:"PREWAKE_EVERY" default:"20s"`
@@ -62,7 +64,7 @@ type Waker struct {
 
 // New returns a Waker, or nil when there is nobody to wake: it is switched off, not in a cluster, or starts no chain.
 func New(c Config, log *slog.Logger) *Waker {
-	chain := parse(c.Chain)
+	chain := parse(c.Chain, c.Skip)
 	if !c.On || c.Service == "" || len(chain) == 0 {
 		return nil
 	}
@@ -101,12 +103,14 @@ func namespaceIn(text string) string {
 	return ""
 }
 
-// parse reads "type=function,function;type=function".
-func parse(text string) map[string][]string {
+// parse reads "type=function,function;type=function", without the functions to skip.
+func parse(text string, skip []string) map[string][]string {
 	chain := map[string][]string{}
 	for part := range strings.SplitSeq(text, ";") {
-		if typ, names, ok := strings.Cut(part, "="); ok && names != "" {
-			chain[typ] = strings.Split(names, ",")
+		typ, names, _ := strings.Cut(part, "=")
+		skipped := func(name string) bool { return name == "" || slices.Contains(skip, name) }
+		if list := slices.DeleteFunc(strings.Split(names, ","), skipped); len(list) > 0 {
+			chain[typ] = list
 		}
 	}
 	return chain

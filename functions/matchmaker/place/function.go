@@ -25,7 +25,7 @@ var Spec = function.Spec{
 		events.TopologyChanged, events.JobFinished, events.ApplicationStopped,
 	},
 	Emits:    []string{events.ApplicationPlaced, events.ApplicationUnplaced, events.JobReady},
-	Foreseen: []string{events.ApplicationPlaced, events.JobReady},
+	Foreseen: []string{events.JobReady}, // policies are followed while the orchestrator works
 	Timeout:  30 * time.Second,
 }
 

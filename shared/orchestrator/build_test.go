@@ -157,6 +157,7 @@ func TestBuild_saysWhatIsWrong(t *testing.T) {
 		"no YAML":         {"a: [", "m0"},
 		"no object":       {"a: b", "m0"},
 		"no name":         {"apiVersion: v1\nkind: Pod\nmetadata: {generateName: x}", "no metadata.name"},
+		"no such name":    {"apiVersion: v1\nkind: Pod\nmetadata: {name: a/b}", "a/b"},
 		"no pods":         {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}", "Deployment shop-11111111/x has no spec.template.spec"},
 		"an object twice": {"apiVersion: v1\nkind: Secret\nmetadata: {name: x}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: x}", "twice"},
 		"bad affinity": {

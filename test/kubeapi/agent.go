@@ -28,6 +28,8 @@ type Agent struct {
 // Join registers the cluster at the hub.
 func Join(t testing.TB, hub, cluster *Server, name string) *Agent {
 	t.Helper()
+	hub.Define("work.open-cluster-management.io", "v1", "ManifestWork", "manifestworks", true)
+	hub.Define("cluster.open-cluster-management.io", "v1", "ManagedCluster", "managedclusters", false)
 	hub.Put(t, "/api/v1/namespaces/"+name, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"`+name+`"}}`)
 	hub.Put(t, clustersPath+name, `{"apiVersion":"cluster.open-cluster-management.io/v1","kind":"ManagedCluster",
 "metadata":{"name":"`+name+`"},"spec":{"hubAcceptsClient":true}}`)

@@ -57,6 +57,9 @@ func (s *Server) apply(r request, body []byte, manager string, force bool) (*Obj
 	if err != nil {
 		return nil, err
 	}
+	if manager == "" {
+		return nil, apierrors.NewBadRequest("PatchOptions.meta.k8s.io is invalid: fieldManager: Required value")
+	}
 	if err := s.housed(r); err != nil {
 		return nil, err
 	}

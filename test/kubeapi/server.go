@@ -1,7 +1,8 @@
 // Package kubeapi is a double of a Kubernetes API server for tests that must run on any machine, built from the
 // documented behaviour of the API: objects of any kind by path, resource versions, generations, preconditions,
-// finalizers, namespaces that end, label selectors, server-side apply with field managers and their conflicts, quotas
-// by refusal. Work plays the controllers of one cluster, Agent the agent of Open Cluster Management between two.
+// finalizers, namespaces that end, label selectors, lists by pages that expire, kinds that are not there, server-side
+// apply with field managers and their conflicts, quotas by refusal. Work plays the controllers of one cluster, Agent the
+// agent of Open Cluster Management between two.
 //
 // It is a double: what it accepts a real server may refuse. The same conformance suite runs against real servers where
 // LITTORAL_TEST_KUBECONFIG names some (package shared/orchestrator/conformance).
@@ -46,6 +47,8 @@ type Server struct {
 	refuse   func(verb, path string) error
 	away     bool
 	calls    []string
+	page     int // objects of a list at most; 0 = as many as are asked for
+	history  int // how often it was compacted
 }
 
 // Start runs a server until the test ends, with the namespaces and nodes.
@@ -81,6 +84,20 @@ func (s *Server) Kubeconfig() string {
 "contexts": [{"name": "double", "context": {"cluster": "double", "user": "double"}}],
 "clusters": [{"name": "double", "cluster": {"server": "` + s.URL + `"}}],
 "users": [{"name": "double", "user": {"token": "double"}}]}`
+}
+
+// Page has lists come in pages of no more than n objects.
+func (s *Server) Page(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.page = n
+}
+
+// Compact has the server forget what it was: lists that are being read expire.
+func (s *Server) Compact() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.history++
 }
 
 // Define makes the server know a kind that is not Kubernetes' own.
@@ -220,6 +237,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 		s.discover(w, h.URL.Path)
 		return
 	}
+	if !s.knows(r.resource) {
+		http.NotFound(w, h) // as it does for any path that is none
+		return
+	}
 	body, err := io.ReadAll(h.Body)
 	if err != nil {
 		return
@@ -256,6 +277,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 	}
 }
 
+// knows reports whether there are objects of the kind. All groups of Kubernetes' own are taken to be there.
+func (s *Server) knows(r schema.GroupVersionResource) bool {
+	if !strings.Contains(r.Group, ".") || strings.HasSuffix(r.Group, ".k8s.io") {
+		return true
+	}
+	return slices.ContainsFunc(s.kinds, func(k metav1.APIResource) bool {
+		return k.Group == r.Group && k.Version == r.Version && k.Name == r.Resource
+	})
+}
+
 func answer(w http.ResponseWriter, o *Object, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {
@@ -264,11 +295,23 @@ func answer(w http.ResponseWriter, o *Object, err error) {
 			status = known.Status()
 		}
 		status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
+		if status.Code == http.StatusTooManyRequests && status.Details != nil {
+			w.Header().Set("Retry-After", strconv.Itoa(int(status.Details.RetryAfterSeconds)))
+		}
 		w.WriteHeader(int(status.Code))
 		_ = json.NewEncoder(w).Encode(status)
 		return
 	}
-	_ = json.NewEncoder(w).Encode(o)
+	_ = json.NewEncoder(w).Encode(shown(o))
+}
+
+// shown is the object as an answer has it, with a word on who manages it.
+func shown(o *Object) *Object {
+	out := o.DeepCopy()
+	out.SetManagedFields([]metav1.ManagedFieldsEntry{{
+		Manager: "double", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: o.GetAPIVersion(),
+	}})
+	return out
 }
 
 func (s *Server) discover(w http.ResponseWriter, path string) {
@@ -306,7 +349,7 @@ func (s *Server) list(w http.ResponseWriter, h *http.Request, r request) {
 	if r.namespace != "" {
 		base += "/namespaces/" + r.namespace
 	}
-	items := []any{}
+	var paths []string
 	for _, path := range slices.Sorted(maps.Keys(s.objects)) {
 		rest, within := strings.CutPrefix(path, base)
 		at := strings.LastIndex(path, "/")
@@ -317,19 +360,35 @@ func (s *Server) list(w http.ResponseWriter, h *http.Request, r request) {
 		if key, value, set := strings.Cut(selector, "="); set && s.objects[path].GetLabels()[key] != value {
 			continue
 		}
-		items = append(items, s.objects[path].Object)
+		paths = append(paths, path)
 	}
-	from, _ := strconv.Atoi(h.URL.Query().Get("continue"))
-	limit, _ := strconv.Atoi(h.URL.Query().Get("limit"))
 	meta := map[string]any{"resourceVersion": strconv.Itoa(s.version)}
-	page := items[min(from, len(items)):]
-	if limit > 0 && len(page) > limit {
-		page = page[:limit]
-		meta["continue"] = strconv.Itoa(from + limit)
+	history := strconv.Itoa(s.history) + ":"
+	if from := h.URL.Query().Get("continue"); from != "" {
+		of, last, _ := strings.Cut(from, ":")
+		if of+":" != history {
+			err := apierrors.NewResourceExpired("The provided continue parameter is too old to display a consistent list result.")
+			err.ErrStatus.Continue = history + last
+			answer(w, nil, err)
+			return
+		}
+		paths = slices.DeleteFunc(paths, func(path string) bool { return path <= last })
+	}
+	limit, _ := strconv.Atoi(h.URL.Query().Get("limit"))
+	if s.page > 0 {
+		limit = min(limit, s.page)
+	}
+	if limit > 0 && len(paths) > limit {
+		paths = paths[:limit]
+		meta["continue"] = history + paths[limit-1]
+	}
+	items := []any{}
+	for _, path := range paths {
+		items = append(items, shown(s.objects[path]).Object)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).
-		Encode(map[string]any{"apiVersion": r.resource.GroupVersion().String(), "kind": "List", "metadata": meta, "items": page})
+		Encode(map[string]any{"apiVersion": r.resource.GroupVersion().String(), "kind": "List", "metadata": meta, "items": items})
 }
 
 // housed checks that the object's namespace is there and not ending.
@@ -361,6 +420,7 @@ func decode(r request, body []byte) (*Object, error) {
 	if r.namespace != "" {
 		o.SetNamespace(r.namespace)
 	}
+	o.SetManagedFields(nil)
 	return o, nil
 }
 

@@ -1,6 +1,7 @@
 package tree_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 )
@@ -41,13 +42,10 @@ var heavier = []struct {
 		},
 	},
 	{
-		"objects of any kind are brought to clusters, in apimachinery's form",
+		"objects of any kind are brought to clusters, by client-go's dynamic client",
+		slices.Collect(maps.Keys(heavy)),
 		[]string{
-			"deploymentmanager-deploy-ocm", "deploymentmanager-sync-ocm", "deploymentmanager-deploy-kubernetes",
-			"deploymentmanager-sync-kubernetes",
-		},
-		[]string{
-			"k8s.io/kube-openapi", "sigs.k8s.io/json", "sigs.k8s.io/randfill", "sigs.k8s.io/yaml",
+			"k8s.io/client-go", "k8s.io/kube-openapi", "sigs.k8s.io/json", "sigs.k8s.io/randfill", "sigs.k8s.io/yaml",
 			"sigs.k8s.io/structured-merge-diff/v6", "github.com/davecgh/go-spew", "github.com/fxamacker/cbor/v2",
 			"github.com/munnerz/goautoneg", "github.com/x448/float16", "go.yaml.in/yaml/v2", "golang.org/x/sys",
 			"golang.org/x/term", "golang.org/x/time", "gopkg.in/inf.v0",

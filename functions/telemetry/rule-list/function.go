@@ -22,11 +22,7 @@ type Function struct{ store rules.Store }
 
 // New opens the store that the settings name.
 func New(env *function.Env) (*Function, error) {
-	var c backend.Config
-	if err := env.Config(&c); err != nil {
-		return nil, err
-	}
-	s, err := backend.Open(c, env.HTTP, env.DB)
+	s, err := backend.Open(env)
 	return &Function{s}, err
 }
 

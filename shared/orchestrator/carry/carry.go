@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"reflect"
 	"time"
 
@@ -47,10 +48,11 @@ type Carrier struct {
 	Settings     Settings
 }
 
-// Open returns the carrier of a function: kind is what targets call the orchestrator, open makes it from its settings. It
-// dials nobody.
+// Open returns the carrier of a function: kind is what targets call the orchestrator, open makes it from its settings, and what its
+// calls go through. It dials nobody.
 func Open[Config any](
-	env *function.Env, kind string, open func(Config) (orchestrator.Orchestrator, error),
+	env *function.Env, kind string,
+	open func(Config, func(http.RoundTripper) http.RoundTripper) (orchestrator.Orchestrator, error),
 ) (*Carrier, error) {
 	c := &Carrier{DB: env.DB, Log: env.Log, Kind: kind}
 	var config Config
@@ -58,7 +60,7 @@ func Open[Config any](
 		return nil, err
 	}
 	var err error
-	c.Orchestrator, err = open(config)
+	c.Orchestrator, err = open(config, env.Observe.Transport)
 	return c, err
 }
 

@@ -11,13 +11,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/transport"
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/kube"
 	"github.com/littoral-project/littoral/shared/orchestrator"
 	"github.com/littoral-project/littoral/shared/orchestrator/carry"
-	"github.com/littoral-project/littoral/shared/orchestrator/kube"
 	"github.com/littoral-project/littoral/shared/orchestrator/ocm"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -45,7 +46,7 @@ func newWorld(t *testing.T) *world {
 	for _, name := range []string{"one", "two"} {
 		w.agents[name] = kubeapi.Join(t, w.hub, kubeapi.Start(t, nil, []string{name + "-a", name + "-b"}), name)
 	}
-	client, err := kube.New(kube.Config{Server: w.hub.URL})
+	client, err := kube.New(w.hub.URL, &transport.Config{})
 	require.NoError(t, err)
 	w.carrier = &carry.Carrier{
 		DB: w.db, Log: slog.New(slog.DiscardHandler), Orchestrator: ocm.New(client), Kind: "ocm",

@@ -3,12 +3,14 @@ package kubernetes
 import (
 	"errors"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
+	"github.com/littoral-project/littoral/shared/kube"
 	"github.com/littoral-project/littoral/shared/orchestrator"
-	"github.com/littoral-project/littoral/shared/orchestrator/kube"
 )
 
 // Config is read from the environment by envconfig.
@@ -18,14 +20,14 @@ type Config struct {
 }
 
 // Open returns the orchestrator over the clusters that the settings name, nil when they name none: then jobs are left
-// to agents that ask for them.
+// to agents that ask for them. Its calls go through wrap.
 //
 // The error is always nil; it has the shape that carry.Open takes.
-func Open(s Config) (orchestrator.Orchestrator, error) {
+func Open(s Config, wrap func(http.RoundTripper) http.RoundTripper) (orchestrator.Orchestrator, error) {
 	if s == (Config{}) {
 		return nil, nil
 	}
-	return New(&Directory{Path: s.Directory, Local: s.Local}), nil
+	return New(&Directory{Path: s.Directory, Local: s.Local, Wrap: wrap}), nil
 }
 
 // Directory is clusters by kubeconfigs: one file each, named as targets name the cluster, as a Secret is mounted. A
@@ -33,6 +35,16 @@ func Open(s Config) (orchestrator.Orchestrator, error) {
 type Directory struct {
 	Path  string // empty = none
 	Local string // name of the cluster that this runs in; empty = that one is not for jobs
+	Wrap  func(http.RoundTripper) http.RoundTripper
+
+	mu     sync.Mutex
+	opened map[string]opened
+}
+
+// opened is a client by what it was made from, kept so that a look at many jobs takes one connection.
+type opened struct {
+	kubeconfig string
+	client     *kube.Client
 }
 
 // Names lists the clusters.
@@ -58,23 +70,45 @@ func (d *Directory) Names() []string {
 
 // Open returns the cluster.
 func (d *Directory) Open(name string) (*kube.Client, error) {
-	where := kube.InCluster
+	var text []byte
 	if name != d.Local || name == "" {
 		if d.Path == "" || name == "" || strings.HasPrefix(name, ".") || strings.ContainsAny(name, `/\`) {
 			return nil, unknown(name)
 		}
-		where = filepath.Join(d.Path, name)
-	}
-	client, err := kube.Open(where)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, unknown(name)
-	case err != nil:
-		return nil, &orchestrator.Refusal{
-			Reason: "BadKubeconfig", Message: "the kubeconfig of cluster " + name + " cannot be used: " + err.Error(), Err: err,
+		var err error
+		if text, err = os.ReadFile(filepath.Join(d.Path, name)); errors.Is(err, fs.ErrNotExist) {
+			return nil, unknown(name)
+		} else if err != nil {
+			return nil, unusable(name, err)
 		}
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if have, ok := d.opened[name]; ok && have.kubeconfig == string(text) {
+		return have.client, nil
+	}
+	client, err := d.read(name, text)
+	if err != nil {
+		return nil, unusable(name, err)
+	}
+	if d.opened == nil {
+		d.opened = map[string]opened{}
+	}
+	d.opened[name] = opened{string(text), client}
 	return client, nil
+}
+
+func (d *Directory) read(name string, kubeconfig []byte) (*kube.Client, error) {
+	if name == d.Local {
+		return kube.Open(kube.InCluster, d.Wrap)
+	}
+	return kube.Read(kubeconfig, d.Wrap)
+}
+
+func unusable(name string, err error) error {
+	return &orchestrator.Refusal{
+		Reason: "BadKubeconfig", Message: "the kubeconfig of cluster " + name + " cannot be used: " + err.Error(), Err: err,
+	}
 }
 
 func unknown(name string) error {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/littoral-project/littoral/shared/job"
@@ -17,7 +18,7 @@ const markLeaving = "littoral.dev/leaving"
 
 // inventory returns the job's inventory with its entries; nil when there is none.
 func (c cluster) inventory(ctx context.Context, j *job.Job) (*unstructured.Unstructured, []entry, error) {
-	have, err := c.Resource(secrets).Namespace(j.Namespace).Get(ctx, inventoryName(j))
+	have, err := c.Resource(secrets).Namespace(j.Namespace).Get(ctx, inventoryName(j), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil, nil
 	}
@@ -71,13 +72,13 @@ func (c cluster) keep(
 	next.Object["data"] = map[string]any{keyObjects: base64.StdEncoding.EncodeToString(text)}
 	at := c.Resource(secrets).Namespace(j.Namespace)
 	if have == nil {
-		made, err := at.Create(ctx, next, orchestrator.Manager)
+		made, err := at.Create(ctx, next, metav1.CreateOptions{FieldManager: orchestrator.Manager})
 		if apierrors.IsAlreadyExists(err) { // somebody was faster: read it and decide again
 			return nil, apierrors.NewConflict(secrets.GroupResource(), next.GetName(), err)
 		}
 		return made, err
 	}
-	return at.Update(ctx, next, orchestrator.Manager)
+	return at.Update(ctx, next, metav1.UpdateOptions{FieldManager: orchestrator.Manager})
 }
 
 // leave marks the inventory as that of a copy on its way out.
@@ -86,5 +87,6 @@ func (c cluster) leave(ctx context.Context, have *unstructured.Unstructured) (*u
 	notes := next.GetAnnotations()
 	notes[markLeaving] = "true"
 	next.SetAnnotations(notes)
-	return c.Resource(secrets).Namespace(have.GetNamespace()).Update(ctx, next, orchestrator.Manager)
+	options := metav1.UpdateOptions{FieldManager: orchestrator.Manager}
+	return c.Resource(secrets).Namespace(have.GetNamespace()).Update(ctx, next, options)
 }

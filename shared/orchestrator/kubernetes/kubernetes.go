@@ -16,10 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/kube"
 	"github.com/littoral-project/littoral/shared/orchestrator"
-	"github.com/littoral-project/littoral/shared/orchestrator/kube"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -76,7 +77,7 @@ func (d *Direct) open(name string) (cluster, error) {
 	return cluster{client}, err
 }
 
-func (c cluster) at(e entry) *kube.Resources {
+func (c cluster) at(e entry) dynamic.ResourceInterface {
 	if ns := e.Object.GetNamespace(); ns != "" {
 		return c.Resource(e.gvr()).Namespace(ns)
 	}
@@ -98,7 +99,7 @@ func (d *Direct) Apply(ctx context.Context, j *job.Job) error {
 	}
 	for range attempts {
 		if err = c.apply(ctx, j); !apierrors.IsConflict(err) || isFieldConflict(err) {
-			return kube.Classify(err, "component "+j.Component)
+			return orchestrator.Classify(err, "component "+j.Component)
 		}
 	}
 	return problem.Wrap(problem.Unavailable, err, "component %s in %s keeps changing; try again", j.Component, j.Cluster)
@@ -228,7 +229,7 @@ func (c cluster) hasNode(ctx context.Context, j *job.Job) error {
 	if j.Node == "" {
 		return nil
 	}
-	_, err := c.Resource(nodes).Get(ctx, j.Node)
+	_, err := c.Resource(nodes).Get(ctx, j.Node, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return orchestrator.Refuse(orchestrator.ReasonNodeNotFound, "cluster %s has no node %s", j.Cluster, j.Node)
@@ -242,21 +243,22 @@ func (c cluster) hasNode(ctx context.Context, j *job.Job) error {
 // it has to say.
 func (c cluster) applyNamespace(ctx context.Context, j *job.Job, ns *unstructured.Unstructured) error {
 	name := orchestrator.NameOf(j)
-	have, err := c.Resource(namespaces).Apply(ctx, ns, orchestrator.Manager+name[strings.LastIndexByte(name, '-'):])
+	manager := orchestrator.Manager + name[strings.LastIndexByte(name, '-'):]
+	have, err := c.Resource(namespaces).Apply(ctx, ns.GetName(), ns, metav1.ApplyOptions{FieldManager: manager})
 	if err == nil && have.GetDeletionTimestamp() != nil {
 		return orchestrator.ErrLeaving
 	}
-	return kube.Classify(err, "Namespace "+ns.GetName())
+	return orchestrator.Classify(err, "Namespace "+ns.GetName())
 }
 
 // applyOne applies an object on top of what the cluster has, unless a newer decision has.
 func (c cluster) applyOne(ctx context.Context, j *job.Job, e entry) error {
 	o := e.Object.DeepCopy()
-	have, err := c.at(e).Get(ctx, o.GetName())
+	have, err := c.at(e).Get(ctx, o.GetName(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil:
-		return kube.Classify(err, e.what())
+		return orchestrator.Classify(err, e.what())
 	case orchestrator.EpochOf(have) > j.Epoch:
 		return orchestrator.ErrFenced
 	case have.GetDeletionTimestamp() != nil:
@@ -264,7 +266,7 @@ func (c cluster) applyOne(ctx context.Context, j *job.Job, e entry) error {
 	default:
 		o.SetResourceVersion(have.GetResourceVersion())
 	}
-	_, err = c.at(e).Apply(ctx, o, orchestrator.Manager)
+	_, err = c.at(e).Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: orchestrator.Manager})
 	if apierrors.IsInvalid(err) && have != nil && replaceable(o) &&
 		have.GetLabels()[orchestrator.LabelJob] == orchestrator.Subject(j).String() {
 		// What it runs cannot be changed in place: it goes, and the next attempt makes it anew.
@@ -276,7 +278,7 @@ func (c cluster) applyOne(ctx context.Context, j *job.Job, e entry) error {
 	if apierrors.IsConflict(err) && !isFieldConflict(err) {
 		return err // changed since it was read: once more
 	}
-	return kube.Classify(err, e.what())
+	return orchestrator.Classify(err, e.what())
 }
 
 // replaceable are kinds whose pods cannot be changed in place.
@@ -286,12 +288,12 @@ func replaceable(o *unstructured.Unstructured) bool {
 
 // deleteOne deletes an object of the job and says whether it is gone.
 func (c cluster) deleteOne(ctx context.Context, j *job.Job, e entry) (gone bool, err error) {
-	have, err := c.at(e).Get(ctx, e.Object.GetName())
+	have, err := c.at(e).Get(ctx, e.Object.GetName(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return true, nil
 	case err != nil:
-		return false, kube.Classify(err, e.what())
+		return false, orchestrator.Classify(err, e.what())
 	case have.GetLabels()[orchestrator.LabelJob] != orchestrator.Subject(j).String(), orchestrator.EpochOf(have) > j.Epoch:
 		return true, nil // it has become somebody else's
 	case have.GetDeletionTimestamp() != nil:
@@ -304,7 +306,7 @@ func (c cluster) deleteOne(ctx context.Context, j *job.Job, e entry) (gone bool,
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return false, nil
 	}
-	return false, kube.Classify(err, e.what())
+	return false, orchestrator.Classify(err, e.what())
 }
 
 // Remove deletes what stands in the inventory, last first, and the inventory when all of it is gone. It is to be
@@ -314,7 +316,7 @@ func (d *Direct) Remove(ctx context.Context, j *job.Job) error {
 	if err != nil {
 		return err
 	}
-	return kube.Classify(c.remove(ctx, j), "component "+j.Component)
+	return orchestrator.Classify(c.remove(ctx, j), "component "+j.Component)
 }
 
 func (c cluster) remove(ctx context.Context, j *job.Job) error {
@@ -354,11 +356,12 @@ func (c cluster) remove(ctx context.Context, j *job.Job) error {
 
 // tidy deletes the namespace of an application of which nothing is left in the cluster.
 func (c cluster) tidy(ctx context.Context, namespace string) error {
-	left, _, err := c.Resource(secrets).Namespace(namespace).List(ctx, labelInventory+"=true", 1, "")
-	if err != nil || len(left) > 0 {
+	one := metav1.ListOptions{LabelSelector: labelInventory + "=true", Limit: 1}
+	left, err := c.Resource(secrets).Namespace(namespace).List(ctx, one)
+	if err != nil || len(left.Items) > 0 {
 		return err
 	}
-	ns, err := c.Resource(namespaces).Get(ctx, namespace)
+	ns, err := c.Resource(namespaces).Get(ctx, namespace, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && ns.GetLabels()[orchestrator.LabelManager] != orchestrator.Manager {
 		return nil
 	}
@@ -380,7 +383,7 @@ func (d *Direct) Observe(ctx context.Context, j *job.Job) (orchestrator.Status, 
 	c, err := d.open(j.Cluster)
 	if err == nil {
 		s, err = c.observe(ctx, j)
-		err = kube.Classify(err, "component "+j.Component)
+		err = orchestrator.Classify(err, "component "+j.Component)
 	}
 	var refusal *orchestrator.Refusal
 	switch {
@@ -407,7 +410,7 @@ func (c cluster) observe(ctx context.Context, j *job.Job) (orchestrator.Status, 
 	}
 	s.Applied = true
 	for _, e := range entries {
-		live, err := c.at(e).Get(ctx, e.Object.GetName())
+		live, err := c.at(e).Get(ctx, e.Object.GetName(), metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			s.Objects = append(s.Objects, orchestrator.Health{
@@ -435,8 +438,8 @@ func (d *Direct) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.
 			continue // jobs that go there say so
 		}
 		found, err := c.copies(ctx, name)
-		if err != nil && !kube.Silent(err) {
-			return nil, nil, kube.Classify(err, "the list of inventories in "+name)
+		if err != nil && !orchestrator.Silent(err) {
+			return nil, nil, orchestrator.Classify(err, "the list of inventories in "+name)
 		}
 		copies = append(copies, found...)
 	}
@@ -445,7 +448,7 @@ func (d *Direct) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.
 
 func (c cluster) copies(ctx context.Context, name string) ([]orchestrator.Copy, error) {
 	var all []orchestrator.Copy
-	err := c.Resource(secrets).Each(ctx, labelInventory+"=true", func(o *unstructured.Unstructured) {
+	err := kube.Each(ctx, c.Resource(secrets), labelInventory+"=true", func(o *unstructured.Unstructured) {
 		if record, ours := orchestrator.ReadRecord(o); ours {
 			all = append(all, orchestrator.Copy{Record: record, Cluster: name})
 		}

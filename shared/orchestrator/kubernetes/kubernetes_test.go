@@ -7,11 +7,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/transport"
 
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/kube"
 	"github.com/littoral-project/littoral/shared/orchestrator"
 	"github.com/littoral-project/littoral/shared/orchestrator/conformance"
-	"github.com/littoral-project/littoral/shared/orchestrator/kube"
 	"github.com/littoral-project/littoral/shared/orchestrator/kubernetes"
 	"github.com/littoral-project/littoral/test/kubeapi"
 )
@@ -26,7 +27,7 @@ func (d doubles) Open(name string) (*kube.Client, error) {
 	if s == nil {
 		return nil, orchestrator.Refuse(orchestrator.ReasonClusterNotFound, "no cluster %s", name)
 	}
-	return kube.New(kube.Config{Server: s.URL})
+	return kube.New(s.URL, &transport.Config{})
 }
 
 func open(t *testing.T) (*conformance.Clusters, doubles) {

@@ -10,16 +10,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/kube"
 	"github.com/littoral-project/littoral/shared/orchestrator"
-	"github.com/littoral-project/littoral/shared/orchestrator/kube"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -61,12 +63,13 @@ type Config struct {
 	Hub string `envconfig:"OCM_HUB"`
 }
 
-// Open returns the orchestrator that the settings name, without dialling; nil when they name none.
-func Open(s Config) (orchestrator.Orchestrator, error) {
+// Open returns the orchestrator that the settings name, without dialling; nil when they name none. Its calls go through
+// wrap.
+func Open(s Config, wrap func(http.RoundTripper) http.RoundTripper) (orchestrator.Orchestrator, error) {
 	if s.Hub == "" {
 		return nil, nil
 	}
-	client, err := kube.Open(s.Hub)
+	client, err := kube.Open(s.Hub, wrap)
 	if err != nil {
 		return nil, fmt.Errorf("OCM_HUB: %w", err)
 	}
@@ -76,7 +79,7 @@ func Open(s Config) (orchestrator.Orchestrator, error) {
 // New returns the orchestrator.
 func New(client *kube.Client) *Hub { return &Hub{client: client} }
 
-func (h *Hub) works(cluster string) *kube.Resources {
+func (h *Hub) works(cluster string) dynamic.ResourceInterface {
 	return h.client.Resource(Works).Namespace(cluster)
 }
 
@@ -95,7 +98,7 @@ func (h *Hub) Apply(ctx context.Context, j *job.Job) error {
 	for range attempts {
 		err := h.applyOnce(ctx, j)
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
-			return kube.Classify(err, "ManifestWork "+orchestrator.NameOf(j))
+			return orchestrator.Classify(err, "ManifestWork "+orchestrator.NameOf(j))
 		}
 	}
 	return problem.New(
@@ -116,7 +119,7 @@ func (h *Hub) applyOnce(ctx context.Context, j *job.Job) error {
 		if err != nil {
 			return err
 		}
-		_, err = h.works(j.Cluster).Create(ctx, work, orchestrator.Manager)
+		_, err = h.works(j.Cluster).Create(ctx, work, metav1.CreateOptions{FieldManager: orchestrator.Manager})
 		return err
 	}
 	record, ours := orchestrator.ReadRecord(have)
@@ -132,7 +135,7 @@ func (h *Hub) applyOnce(ctx context.Context, j *job.Job) error {
 	if err != nil || work == nil {
 		return err
 	}
-	_, err = h.works(j.Cluster).Update(ctx, work, orchestrator.Manager)
+	_, err = h.works(j.Cluster).Update(ctx, work, metav1.UpdateOptions{FieldManager: orchestrator.Manager})
 	return err
 }
 
@@ -141,7 +144,7 @@ func (h *Hub) work(ctx context.Context, j *job.Job) (*unstructured.Unstructured,
 	if h.seen != nil {
 		return h.seen.works[j.Cluster+"/"+orchestrator.NameOf(j)], nil
 	}
-	have, err := h.works(j.Cluster).Get(ctx, orchestrator.NameOf(j))
+	have, err := h.works(j.Cluster).Get(ctx, orchestrator.NameOf(j), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
@@ -157,12 +160,12 @@ func (h *Hub) cluster(ctx context.Context, name string) (*unstructured.Unstructu
 		}
 		return nil, notFound(name)
 	}
-	c, err := h.client.Resource(Clusters).Get(ctx, name)
+	c, err := h.client.Resource(Clusters).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, notFound(name)
 	}
 	if err != nil {
-		return nil, kube.Classify(err, "ManagedCluster "+name)
+		return nil, orchestrator.Classify(err, "ManagedCluster "+name)
 	}
 	if accepted, _, _ := unstructured.NestedBool(c.Object, "spec", "hubAcceptsClient"); !accepted {
 		return nil, orchestrator.Refuse(
@@ -183,7 +186,7 @@ func (h *Hub) Remove(ctx context.Context, j *job.Job) error {
 	for range attempts {
 		have, err := h.work(ctx, j)
 		if err != nil || have == nil {
-			return kube.Classify(err, "ManifestWork "+orchestrator.NameOf(j))
+			return orchestrator.Classify(err, "ManifestWork "+orchestrator.NameOf(j))
 		}
 		record, ours := orchestrator.ReadRecord(have)
 		if !ours || record.Subject != orchestrator.Subject(j) || have.GetDeletionTimestamp() != nil {
@@ -200,7 +203,7 @@ func (h *Hub) Remove(ctx context.Context, j *job.Job) error {
 		case err == nil, apierrors.IsNotFound(err):
 			return nil
 		case !apierrors.IsConflict(err):
-			return kube.Classify(err, "ManifestWork "+have.GetName())
+			return orchestrator.Classify(err, "ManifestWork "+have.GetName())
 		}
 	}
 	return problem.New(
@@ -225,7 +228,7 @@ func (h *Hub) Observe(ctx context.Context, j *job.Job) (orchestrator.Status, err
 	}
 	work, err := h.work(ctx, j)
 	if err != nil {
-		return s, kube.Classify(err, "ManifestWork "+orchestrator.NameOf(j))
+		return s, orchestrator.Classify(err, "ManifestWork "+orchestrator.NameOf(j))
 	}
 	if work == nil {
 		if j.Type != job.Delete { // an agent takes the finalizer off when all is deleted, so that nothing is left is certain
@@ -253,17 +256,19 @@ func (h *Hub) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.Orc
 	seen := &snapshot{clusters: map[string]*unstructured.Unstructured{}, works: map[string]*unstructured.Unstructured{}}
 	var copies []orchestrator.Copy
 	// Works first: a cluster that is taken away in between shows as missing, not its works as gone.
-	err := h.client.Resource(Works).
-		Each(ctx, orchestrator.LabelManager+"="+orchestrator.Manager, func(o *unstructured.Unstructured) {
-			if record, ours := orchestrator.ReadRecord(o); ours {
-				seen.works[o.GetNamespace()+"/"+o.GetName()] = o
-				copies = append(copies, orchestrator.Copy{Record: record, Cluster: o.GetNamespace()})
-			}
-		})
+	selector := orchestrator.LabelManager + "=" + orchestrator.Manager
+	err := kube.Each(ctx, h.client.Resource(Works), selector, func(o *unstructured.Unstructured) {
+		if record, ours := orchestrator.ReadRecord(o); ours {
+			seen.works[o.GetNamespace()+"/"+o.GetName()] = o
+			copies = append(copies, orchestrator.Copy{Record: record, Cluster: o.GetNamespace()})
+		}
+	})
 	if err == nil {
-		err = h.client.Resource(Clusters).Each(ctx, "", func(o *unstructured.Unstructured) { seen.clusters[o.GetName()] = o })
+		err = kube.Each(ctx, h.client.Resource(Clusters), "", func(o *unstructured.Unstructured) {
+			seen.clusters[o.GetName()] = o
+		})
 	}
-	return copies, &Hub{client: h.client, seen: seen}, kube.Classify(err, "the list of works")
+	return copies, &Hub{client: h.client, seen: seen}, orchestrator.Classify(err, "the list of works")
 }
 
 // standing is a condition of an object on the hub.

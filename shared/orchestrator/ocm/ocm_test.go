@@ -7,10 +7,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/transport"
 
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/kube"
 	"github.com/littoral-project/littoral/shared/orchestrator/conformance"
-	"github.com/littoral-project/littoral/shared/orchestrator/kube"
 	"github.com/littoral-project/littoral/shared/orchestrator/ocm"
 	"github.com/littoral-project/littoral/test/kubeapi"
 )
@@ -19,7 +20,7 @@ import (
 func open(t *testing.T) (*conformance.Clusters, *kubeapi.Server, map[string]*kubeapi.Agent) {
 	t.Helper()
 	hub := kubeapi.Start(t, nil, nil)
-	client, err := kube.New(kube.Config{Server: hub.URL})
+	client, err := kube.New(hub.URL, &transport.Config{})
 	require.NoError(t, err)
 	one, two := kubeapi.Start(t, nil, []string{"one-a", "one-b"}), kubeapi.Start(t, nil, []string{"two-a"})
 	agents := map[string]*kubeapi.Agent{"one": kubeapi.Join(t, hub, one, "one"), "two": kubeapi.Join(t, hub, two, "two")}
@@ -54,7 +55,7 @@ func TestConformance_real(t *testing.T) {
 	if os.Getenv(conformance.EnvHub) == "" {
 		t.Skipf("%s names no hub", conformance.EnvHub)
 	}
-	hub, err := kube.Open(os.Getenv(conformance.EnvHub))
+	hub, err := kube.Open(os.Getenv(conformance.EnvHub), nil)
 	require.NoError(t, err)
 	w.Orchestrator = ocm.New(hub)
 	cut := w.Parted

@@ -7,8 +7,9 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/kube"
 	"github.com/littoral-project/littoral/shared/problem"
-	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/telemetry/rules"
 	"github.com/littoral-project/littoral/shared/telemetry/rules/files"
 	"github.com/littoral-project/littoral/shared/telemetry/rules/icos"
@@ -34,30 +35,34 @@ type Config struct {
 // Names lists the back ends.
 func Names() []string { return []string{"files", "prometheusrule", "mimir", "icos"} }
 
-// Open returns the store without dialling anyone. Without a back end it returns one that says so on every call: a place
-// that has no rules can still run the other functions.
-func Open(c Config, client *http.Client, db *store.DB) (rules.Store, error) {
+// Open returns the store that the settings of the function name, without dialling anyone. Without a back end it returns
+// one that says so on every call: a place that has no rules can still run the other functions.
+func Open(env *function.Env) (rules.Store, error) {
+	var c Config
+	if err := env.Config(&c); err != nil {
+		return nil, err
+	}
 	switch c.Backend {
 	case "":
 		return none{}, nil
 	case "files":
-		return files.New(c.Dir, c.ReloadURL, client)
+		return files.New(c.Dir, c.ReloadURL, env.HTTP)
 	case "prometheusrule":
 		// A function runs in the cluster whose rules it keeps.
-		server, err := prometheusrule.InCluster()
+		client, err := kube.Open(kube.InCluster, env.Observe.Transport)
 		if err != nil {
 			return nil, fmt.Errorf("RULES_BACKEND prometheusrule: %w", err)
 		}
-		return prometheusrule.New(server, c.Namespace, c.Labels), nil
+		return prometheusrule.New(client, c.Namespace, c.Labels), nil
 	case "mimir", "icos":
-		remote, err := rules.NewRemote(c.URL, c.header(), client)
+		remote, err := rules.NewRemote(c.URL, c.header(), env.HTTP)
 		if err != nil {
 			return nil, err
 		}
 		if c.Backend == "mimir" {
 			return mimir.New(remote), nil
 		}
-		return icos.New(remote, db), nil
+		return icos.New(remote, env.DB), nil
 	}
 	return nil, fmt.Errorf("RULES_BACKEND %q is not one of %s", c.Backend, strings.Join(Names(), ", "))
 }

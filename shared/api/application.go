@@ -151,6 +151,7 @@ type Remedy struct {
 	Type       string        `json:"remediationType"`
 	Status     string        `json:"remediationStatus"` // Pending, Remediated, Failed
 	Target     *RemedyTarget `json:"remediationTarget,omitempty"`
+	Step       int           `json:"remediationStep,omitempty"` // replicas more or fewer; 0 = one
 }
 
 // RemedyTarget is the container a "secure" remediation acts on.

@@ -47,7 +47,7 @@ func fullJob() *job.Job {
 			Type: "Available", Status: "True", ObservedGeneration: 1, LastTransitionTime: noon, Reason: "Ready", Message: "runs",
 		}},
 		Remediations: []job.Remedy{{
-			ID: someID, ResourceID: "r-1", Type: job.Secure, Status: "Pending",
+			ID: someID, ResourceID: "r-1", Type: job.Secure, Status: "Pending", Step: 2,
 			Target: &job.RemedyTarget{Container: "c", Pod: "p", PodUID: "u", Node: "n", Namespace: "s", Command: "x"},
 		}},
 		CreatedAt: noon, UpdatedAt: noon,

@@ -142,6 +142,7 @@ type Remedy struct {
 	Type       Remediation   `json:"remediationType"`
 	Status     string        `json:"remediationStatus"`
 	Target     *RemedyTarget `json:"remediationTarget,omitempty"`
+	Step       int           `json:"remediationStep,omitempty"` // replicas more or fewer; 0 = one
 }
 
 // RemedyTarget is the container a "secure" remediation acts on.

@@ -163,9 +163,10 @@ func (j *Job) Replace(ctx context.Context, tx *store.Tx, in Instruction) error {
 	return j.ready(ctx, tx)
 }
 
-// Remediate asks the owner for the remediation. The error is Conflict unless the job is owned and Finished
-// (contracts/icos.md §1.7).
-func (j *Job) Remediate(ctx context.Context, tx *store.Tx, r Remediation, target *RemedyTarget, reason string) error {
+// Remediate asks the owner for the remediation, of which Type is given, and Target and Step where they matter. The error
+// is Conflict unless the job is owned and Finished (contracts/icos.md §1.7).
+func (j *Job) Remediate(ctx context.Context, tx *store.Tx, asked Remedy, reason string) error {
+	r := asked.Type
 	if j.OwnerID == "" {
 		return problem.New(problem.Conflict, "job %s has no owner that could carry out %s", j.ID, r)
 	}
@@ -177,9 +178,8 @@ func (j *Job) Remediate(ctx context.Context, tx *store.Tx, r Remediation, target
 	if r == ReplaceIt {
 		j.Type = Replace
 	}
-	j.Remediations = append(j.Remediations, Remedy{
-		ID: uuid.Must(uuid.NewV7()), ResourceID: j.ResourceUUID, Type: r, Status: "Pending", Target: target,
-	})
+	asked.ID, asked.ResourceID, asked.Status = uuid.Must(uuid.NewV7()), j.ResourceUUID, "Pending"
+	j.Remediations = append(j.Remediations, asked)
 	if err := j.save(ctx, tx, Remediate, before, fmt.Sprintf("%s: %s", r, reason)); err != nil {
 		return err
 	}

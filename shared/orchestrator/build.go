@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	apinames "k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
@@ -116,7 +116,7 @@ func check(o *unstructured.Unstructured) error {
 		return errors.New("has no apiVersion or kind")
 	case o.GetName() == "":
 		return fmt.Errorf("%s has no metadata.name", o.GetKind())
-	case len(apinames.IsValidPathSegmentName(o.GetName())) > 0:
+	case len(content.IsPathSegmentName(o.GetName())) > 0:
 		return fmt.Errorf("%s has a metadata.name that no API takes: %q", o.GetKind(), o.GetName())
 	}
 	// What a cluster adds is not for a manifest to say.

@@ -302,7 +302,7 @@ spec: {replicas: 2, template: {spec: {containers: [{name: a, resources: {request
 			t.Parallel()
 			o := build(t, newJob(asks))[1]
 			before := fmt.Sprint(o.Object["spec"])
-			changed, err := orchestrator.Scale(o, row.remediation)
+			changed, err := orchestrator.Scale(o, job.Remedy{Type: row.remediation})
 			require.NoError(t, err)
 			require.True(t, changed)
 			after := fmt.Sprint(o.Object["spec"])
@@ -318,7 +318,7 @@ spec: {replicas: 2, template: {spec: {containers: [{name: a, resources: {request
 			if r == job.ScaleOut && kind == "DaemonSet" {
 				continue
 			}
-			changed, err := orchestrator.Scale(build(t, newJob(bearing[kind]))[1], r)
+			changed, err := orchestrator.Scale(build(t, newJob(bearing[kind]))[1], job.Remedy{Type: r})
 			require.NoError(t, err)
 			require.False(t, changed, "%s of a %s", r, kind)
 		}

@@ -76,10 +76,10 @@ func RecordOf(j *job.Job) Record {
 
 // RemedyID names the remediation that an Update asks for; "" for other jobs.
 func RemedyID(j *job.Job) string {
-	if j.Type != job.Update || len(j.Remediations) == 0 {
-		return ""
+	if id := RemedyOf(j).ID; id != uuid.Nil {
+		return id.String()
 	}
-	return j.Remediations[len(j.Remediations)-1].ID.String()
+	return ""
 }
 
 // Content is a digest of what the job deploys and where.

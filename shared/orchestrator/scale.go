@@ -23,26 +23,38 @@ func Scales(r job.Remediation) bool {
 	return r == job.ScaleUp || r == job.ScaleDown || r == job.ScaleOut || r == job.ScaleIn
 }
 
+// RemedyOf returns the remediation that an Update asks for.
+func RemedyOf(j *job.Job) job.Remedy {
+	if j.Type != job.Update || len(j.Remediations) == 0 {
+		return job.Remedy{Type: job.Remediation(j.SubType)}
+	}
+	return j.Remediations[len(j.Remediations)-1]
+}
+
 // Scale changes the one field of the object that the remediation means, and says whether it did: the number of replicas
 // for up and down, what the first container asks for, for out and in. The last replica stays.
-func Scale(o *unstructured.Unstructured, r job.Remediation) (changed bool, err error) {
-	switch r {
+func Scale(o *unstructured.Unstructured, r job.Remedy) (changed bool, err error) {
+	switch r.Type {
 	case job.ScaleUp, job.ScaleDown:
 		if !Replicated(o) {
 			return false, nil
 		}
-		return replicas(o, r == job.ScaleUp)
+		by := int64(max(r.Step, 1))
+		if r.Type == job.ScaleDown {
+			by = -by
+		}
+		return replicas(o, by)
 	case job.ScaleOut, job.ScaleIn:
 		path, bears := PodTemplate(o)
 		if !bears || len(path) == 0 { // what a pod asks for cannot be changed
 			return false, nil
 		}
-		return requests(o, append(path, "spec", "containers"), r == job.ScaleOut)
+		return requests(o, append(path, "spec", "containers"), r.Type == job.ScaleOut)
 	}
 	return false, nil
 }
 
-func replicas(o *unstructured.Unstructured, more bool) (bool, error) {
+func replicas(o *unstructured.Unstructured, by int64) (bool, error) {
 	have, found, err := unstructured.NestedInt64(o.Object, "spec", "replicas")
 	if err != nil {
 		return false, Refuse(ReasonBadManifest, "%s: %v", identity(o), err)
@@ -50,19 +62,19 @@ func replicas(o *unstructured.Unstructured, more bool) (bool, error) {
 	if !found {
 		have = 1
 	}
-	next := ScaledReplicas(have, more)
+	next := ScaledReplicas(have, by)
 	if next == have {
 		return false, nil
 	}
 	return true, unstructured.SetNestedField(o.Object, next, "spec", "replicas")
 }
 
-// ScaledReplicas is one more or one fewer, within bounds: what runs never ends by scaling.
-func ScaledReplicas(have int64, more bool) int64 {
-	if more {
-		return max(have, min(MaxReplicas, have+1))
+// ScaledReplicas is by more, or fewer when that is negative, within bounds: what runs never ends by scaling.
+func ScaledReplicas(have, by int64) int64 {
+	if by > 0 {
+		return max(have, min(MaxReplicas, have+by))
 	}
-	return max(min(have, 1), have-1)
+	return max(min(have, 1), have+by)
 }
 
 // ScaledRequest is a step more or less; what asks for no more than a step keeps what it has.

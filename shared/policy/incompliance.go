@@ -126,15 +126,15 @@ func (i *Incompliance) ask(
 		return fmt.Errorf("stored descriptor: %w", err)
 	}
 	for _, j := range jobs {
-		why := reason
+		why, remedy := reason, job.Remedy{Type: r, Target: i.target()}
 		if r == job.ScaleUp || r == job.ScaleDown {
-			n, err := replicas(header, j, r)
+			now, next, err := replicas(header, j, r)
 			if err != nil {
 				return err
 			}
-			why = describe(reason, n)
+			why, remedy.Step = describe(reason, next), apart(now, next)
 		}
-		if err := j.Remediate(ctx, tx, r, i.target(), why); err != nil {
+		if err := j.Remediate(ctx, tx, remedy, why); err != nil {
 			return err
 		}
 	}

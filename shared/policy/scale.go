@@ -18,9 +18,9 @@ var ErrLimit = errors.New("scaling limit")
 // defaultScaling holds where the descriptor says nothing: a violation may add a few copies, never remove the last.
 var defaultScaling = descriptor.Scaling{MinReplicas: 1, MaxReplicas: 5, Step: 1}
 
-// replicas returns how many copies the job has after the remediation. The error is Conflict, and wraps ErrLimit, when
+// replicas returns how many copies the job has and how many after the remediation. The error is Conflict, and wraps ErrLimit, when
 // that is out of the bounds of the descriptor.
-func replicas(app *descriptor.Application, j *job.Job, r job.Remediation) (int, error) {
+func replicas(app *descriptor.Application, j *job.Job, r job.Remediation) (now, next int, err error) {
 	bounds := defaultScaling
 	base := written(j)
 	bounds.MaxReplicas = max(bounds.MaxReplicas, base)
@@ -28,25 +28,25 @@ func replicas(app *descriptor.Application, j *job.Job, r job.Remediation) (int, 
 		bounds = *c.Scaling
 	}
 	step := max(bounds.Step, 1)
-	now := base
+	now = base
 	for _, done := range j.Remediations {
 		switch {
 		case done.Status == "Failed":
 		case done.Type == job.ScaleUp:
-			now = min(now+step, max(bounds.MaxReplicas, base))
+			now = min(now+max(done.Step, 1), max(bounds.MaxReplicas, base))
 		case done.Type == job.ScaleDown:
-			now = max(now-step, min(bounds.MinReplicas, base))
+			now = max(now-max(done.Step, 1), min(bounds.MinReplicas, base))
 		}
 	}
-	next := min(now+step, bounds.MaxReplicas)
+	next = min(now+step, bounds.MaxReplicas)
 	if r == job.ScaleDown {
 		next = max(now-step, bounds.MinReplicas)
 	}
 	if (r == job.ScaleUp && next <= now) || (r == job.ScaleDown && next >= now) {
-		return now, problem.Wrap(problem.Conflict, ErrLimit, "%s has %d replicas already; its descriptor allows %d to %d",
+		return now, now, problem.Wrap(problem.Conflict, ErrLimit, "%s has %d replicas already; its descriptor allows %d to %d",
 			j.Component, now, bounds.MinReplicas, bounds.MaxReplicas)
 	}
-	return next, nil
+	return now, next, nil
 }
 
 // written is the number of copies that the objects of the job ask for.
@@ -89,6 +89,14 @@ func (s Settings) meant(r job.Remediation) job.Remediation {
 		return job.ScaleIn
 	}
 	return r
+}
+
+// apart is how many copies lie between; 0 stands for one, which is all that agents of ICOS know.
+func apart(now, next int) int {
+	if n := max(next-now, now-next); n != 1 {
+		return n
+	}
+	return 0
 }
 
 // describe says what a scaling comes to.

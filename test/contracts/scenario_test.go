@@ -53,6 +53,7 @@ type job struct {
 		Remediations []struct {
 			Type   string `json:"remediationType"`
 			Status string `json:"remediationStatus"`
+			Step   int    `json:"remediationStep"`
 		} `json:"remediations"`
 	} `json:"resource"`
 	Manifests []struct {

@@ -199,15 +199,18 @@ func TestViolation_thatEndsWhereItIs(t *testing.T) {
 func TestScaling_staysWithinTheDescriptor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	g, j := w.running(t, strings.Replace(freeShop, "    requirements:", "    scaling: {maxReplicas: 2}\n    requirements:", 1))
+	g, j := w.running(t, strings.Replace(freeShop, "    requirements:", "    scaling: {maxReplicas: 4, step: 2}\n    requirements:", 1))
 	scale := func() *answer {
 		return w.operator.send(t, http.MethodPost, "/jobmanager/policies/incompliance", body{
 			"policyName": "p", "remediation": "scale-up", "subject": body{"appInstance": g.ID, "appComponent": "web"},
 		})
 	}
-	scale().is(t, http.StatusOK)
-	w.finish(t, w.hub, hubAgent, w.job(t, j.ID))
-	require.Contains(t, scale().refused(t, http.StatusConflict).Detail, "1 to 2")
+	for i, step := range []int{2, 0} { // from 1 to 3 to 4; what is missing is one
+		scale().is(t, http.StatusOK)
+		require.Equal(t, step, w.job(t, j.ID).Resource.Remediations[i].Step)
+		w.finish(t, w.hub, hubAgent, w.job(t, j.ID))
+	}
+	require.Contains(t, scale().refused(t, http.StatusConflict).Detail, "1 to 4")
 }
 
 func TestWebhook_takesWhatIsNoViolation(t *testing.T) {

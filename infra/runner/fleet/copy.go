@@ -70,7 +70,7 @@ func (c *clusterState) apply(j *Job, now time.Time) {
 	if j.Type == typeUpdate {
 		next.Remedy = j.remedy()
 		if !again {
-			next.Workloads = scaled(next.Workloads, j.SubType)
+			next.Workloads = scaled(next.Workloads, j.SubType, j.step())
 		}
 	}
 	c.Copies[j.ID] = next
@@ -97,14 +97,16 @@ func scales(remediation enum) bool {
 
 // scaled returns the workloads after the remediation: up and down change replicas, out and in what the first container
 // asks for, as both code lines of the reference do. Nothing shrinks below one replica or grows without end.
-func scaled(all []Workload, remediation enum) []Workload {
+func scaled(all []Workload, remediation enum, step int64) []Workload {
 	out := slices.Clone(all)
 	for i := range out {
 		w := &out[i]
 		w.Containers = slices.Clone(w.Containers)
 		switch remediation {
-		case scaleUp, scaleDown:
-			w.Replicas = int(orchestrator.ScaledReplicas(int64(w.Replicas), remediation == scaleUp))
+		case scaleUp:
+			w.Replicas = int(orchestrator.ScaledReplicas(int64(w.Replicas), step))
+		case scaleDown:
+			w.Replicas = int(orchestrator.ScaledReplicas(int64(w.Replicas), -step))
 		case scaleOut, scaleIn:
 			if len(w.Containers) > 0 {
 				w.Containers[0].resize(remediation == scaleOut)

@@ -104,6 +104,16 @@ func (j *Job) remedy() string {
 	return id
 }
 
+// step returns by how many replicas a scaling goes.
+func (j *Job) step() int64 {
+	if n := len(j.Resource.Remediations); n > 0 {
+		if step, ok := j.Resource.Remediations[n-1]["remediationStep"].(float64); ok && step > 1 {
+			return int64(step)
+		}
+	}
+	return 1
+}
+
 // contents returns the manifests, in whichever form they came.
 func (j *Job) contents() []Content {
 	if len(j.Instruction.Contents) > 0 {

@@ -328,7 +328,7 @@ func TestUpdateAndScale(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return j.Remediate(ctx, tx, job.ScaleUp, nil, "busy")
+		return j.Remediate(ctx, tx, job.Remedy{Type: job.ScaleUp}, "busy")
 	})
 	w.deliver()
 	w.turn()
@@ -630,7 +630,7 @@ func TestADeathAnywhereChangesNothing(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return j.Remediate(ctx, tx, job.ScaleUp, nil, "busy")
+			return j.Remediate(ctx, tx, job.Remedy{Type: job.ScaleUp}, "busy")
 		})
 		settle()
 		require.True(t, w.job(a).Available())

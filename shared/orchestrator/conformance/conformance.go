@@ -80,10 +80,15 @@ spec:
 }
 
 // Ask makes the job one for the remediation.
-func Ask(j *job.Job, r job.Remediation) *job.Job {
+func Ask(j *job.Job, r job.Remediation) *job.Job { return AskBy(j, r, 0) }
+
+// AskBy makes the job one for a scaling by so many replicas.
+func AskBy(j *job.Job, r job.Remediation, step int) *job.Job {
 	next := *j
 	next.Type, next.SubType = job.Update, string(r)
-	next.Remediations = append(next.Remediations, job.Remedy{ID: uuid.Must(uuid.NewV7()), Type: r, Status: "Pending"})
+	next.Remediations = append(
+		next.Remediations, job.Remedy{ID: uuid.Must(uuid.NewV7()), Type: r, Status: "Pending", Step: step},
+	)
 	return &next
 }
 
@@ -211,7 +216,11 @@ func scaledUp(t *testing.T, w World) {
 	finish(t, w, up)
 	before.Replicas = 3
 	require.Equal(t, before, *w.Running(t, j.Cluster, j))
-	for range 4 { // the last stays
+	up = AskBy(up, job.ScaleUp, 2)
+	finish(t, w, up)
+	before.Replicas = 5
+	require.Equal(t, before, *w.Running(t, j.Cluster, j), "by the step of the descriptor")
+	for range 5 { // the last stays
 		up = Ask(up, job.ScaleDown)
 		finish(t, w, up)
 	}

@@ -181,7 +181,7 @@ func scaleAll(j *job.Job, objects []*unstructured.Unstructured) error {
 		return nil
 	}
 	for _, o := range objects {
-		changed, err := orchestrator.Scale(o, job.Remediation(j.SubType))
+		changed, err := orchestrator.Scale(o, orchestrator.RemedyOf(j))
 		if err != nil {
 			return err
 		}
@@ -199,7 +199,7 @@ func (c cluster) scale(
 ) error {
 	var changed []entry
 	for _, e := range entries {
-		did, err := orchestrator.Scale(e.Object, job.Remediation(j.SubType))
+		did, err := orchestrator.Scale(e.Object, orchestrator.RemedyOf(j))
 		if err != nil {
 			return err
 		}

@@ -58,7 +58,7 @@ func scaleAll(j *job.Job, objects []*unstructured.Unstructured) error {
 		return nil
 	}
 	for _, o := range objects {
-		changed, err := orchestrator.Scale(o, job.Remediation(j.SubType))
+		changed, err := orchestrator.Scale(o, orchestrator.RemedyOf(j))
 		if err != nil {
 			return err
 		}

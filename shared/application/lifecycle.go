@@ -52,8 +52,9 @@ func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fr
 	if s.IdempotencyKey != "" {
 		key = &s.IdempotencyKey
 	}
+	var first bool
 	err = tx.QueryRow(ctx, insertOne, a.ID, a.Name, a.Description, a.Namespace, a.Descriptor, a.Owner, key).
-		Scan(&a.CreatedAt, &a.UpdatedAt, &a.Desired, &a.Version)
+		Scan(&a.CreatedAt, &a.UpdatedAt, &a.Desired, &a.Version, &first)
 	if store.IsUniqueViolation(err, "applications_idempotency_key_idx") {
 		return nil, false, problem.Wrap(problem.Unavailable, err, "the same Idempotency-Key is being worked on; try again")
 	}
@@ -62,6 +63,11 @@ func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fr
 	}
 	if err := a.announce(ctx, tx, events.ApplicationSubmitted, "submitted", fmt.Sprintf("%d components", len(app.Components))); err != nil {
 		return nil, false, err
+	}
+	if first {
+		if err := tx.Emit(ctx, events.ApplicationFirst, a.ID.String(), events.Application{ID: a.ID, Name: a.Name}); err != nil {
+			return nil, false, err
+		}
 	}
 	for _, want := range wanted(app, s.LostAfter) {
 		if err := a.add(ctx, tx, want); err != nil {

@@ -35,7 +35,8 @@ and (($4 = '' and $5 = '' and $6 = '') or exists (select 1 from jobs j where j.a
 order by a.created_at, a.id limit $7`
 
 	insertOne = `insert into applications (id, name, description, namespace, descriptor, owner, idempotency_key)
-values ($1, $2, $3, $4, $5, $6, $7) returning created_at, updated_at, desired, version`
+values ($1, $2, $3, $4, $5, $6, $7) returning created_at, updated_at, desired, version,
+not exists (select from applications where deleted_at is null)`
 
 	updateDescriptor = `update applications set descriptor = $2, description = $3, version = version + 1, updated_at = now()
 where id = $1 returning version, updated_at`

@@ -14,6 +14,7 @@ import (
 // Event types. The subject is the id of the application, job or snapshot that the event is about.
 const (
 	ApplicationSubmitted = "dev.littoral.application.submitted.v1" // stored, waits for a place
+	ApplicationFirst     = "dev.littoral.application.first.v1"     // submitted while there was no other
 	ApplicationUpdated   = "dev.littoral.application.updated.v1"   // content changed
 	ApplicationStarted   = "dev.littoral.application.started.v1"   // asked to run again
 	ApplicationStopped   = "dev.littoral.application.stopped.v1"   // asked to stop

@@ -18,7 +18,7 @@ import (
 var Spec = function.Spec{
 	Routes:   []string{"POST /jobmanager/groups"},
 	Role:     auth.Operator,
-	Emits:    []string{events.ApplicationSubmitted},
+	Emits:    []string{events.ApplicationSubmitted, events.ApplicationFirst},
 	Foreseen: []string{events.ApplicationSubmitted},
 }
 

@@ -1,0 +1,173 @@
+package wind_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/littoral-project/littoral/functions/clock/wind"
+	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+	"github.com/littoral-project/littoral/test/kubeapi"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+const (
+	descriptor = `
+name: shop
+components:
+  - name: web
+    type: kubernetes
+    manifests: [{name: web, manifest: {apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {containers: [{name: w, image: i}]}}}]
+`
+	sources = "/apis/sources.knative.dev/v1/namespaces/littoral/pingsources/"
+	never   = "0 0 31 2 *"
+)
+
+// tower is the function with a cluster that has two clocks which may rest and one which may not.
+type tower struct {
+	*testing.T
+
+	function *wind.Function
+	db       *store.DB
+	api      *kubeapi.Server
+}
+
+func newTower(t *testing.T) tower {
+	t.Helper()
+	w := tower{T: t, db: storetest.New(t), api: kubeapi.Start(t, []string{"littoral"}, nil)}
+	w.api.Define("sources.knative.dev", "v1", "PingSource", "pingsources", true)
+	for name, clock := range map[string]string{
+		"tick":    `"labels": {"littoral.dev/rests": "true"}}, "spec": {"schedule": "*/5 * * * *", "sink": {}}`,
+		"sweep":   `"labels": {"littoral.dev/rests": "true"}}, "spec": {"schedule": "*/10 * * * *", "sink": {}}`,
+		"archive": `"labels": {"else": "true"}}, "spec": {"schedule": "23 3 * * *", "sink": {}}`,
+	} {
+		w.api.Put(t, sources+name, `{"apiVersion": "sources.knative.dev/v1", "kind": "PingSource",
+			"metadata": {"name": "`+name+`", "namespace": "littoral", `+clock+`}`)
+	}
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(file, []byte(w.api.Kubeconfig()), 0o600))
+	t.Setenv("CLOCK_WIND_CLOCKS", file)
+	var err error
+	w.function, err = wind.New(&function.Env{Name: "clock-wind", DB: w.db, Log: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	return w
+}
+
+func (w tower) schedules() map[string]string {
+	w.Helper()
+	all := map[string]string{}
+	for _, name := range []string{"tick", "sweep", "archive"} {
+		schedule, _, err := unstructured.NestedString(w.api.Get(sources+name).Object, "spec", "schedule")
+		require.NoError(w, err)
+		all[name] = schedule
+	}
+	return all
+}
+
+func (w tower) tx(do func(ctx context.Context, tx *store.Tx) error) {
+	w.Helper()
+	require.NoError(w, w.db.Tx(store.WithSource(w.Context(), "/test"), do))
+}
+
+func (w tower) submit() (id uuid.UUID) {
+	w.Helper()
+	w.tx(func(ctx context.Context, tx *store.Tx) error {
+		a, _, err := application.Submit(ctx, tx, application.Submission{Document: []byte(descriptor), LostAfter: time.Minute})
+		id = a.ID
+		return err
+	})
+	return id
+}
+
+var (
+	ticking = map[string]string{"tick": "*/5 * * * *", "sweep": "*/10 * * * *", "archive": "23 3 * * *"}
+	resting = map[string]string{"tick": never, "sweep": never, "archive": "23 3 * * *"}
+)
+
+func TestClocksRestWhileThereIsNothingToWatch(t *testing.T) {
+	w := newTower(t)
+	require.NoError(t, w.function.Run(t.Context()))
+	require.Equal(t, resting, w.schedules())
+	before := w.api.Calls()
+	require.NoError(t, w.function.Run(t.Context()))
+	require.Equal(t, before, w.api.Calls(), "who rests is left alone")
+
+	id := w.submit()
+	require.NoError(t, w.function.Run(t.Context()))
+	require.Equal(t, ticking, w.schedules())
+	require.Empty(t, w.api.Get(sources+"tick").GetAnnotations(), "nothing is left of the rest")
+
+	w.tx(func(ctx context.Context, tx *store.Tx) error {
+		if _, err := application.Stop(ctx, tx, id); err != nil {
+			return err
+		}
+		_, _, err := application.Delete(ctx, tx, id, false)
+		return err
+	})
+	require.NoError(t, w.db.Settle(t.Context()))
+	require.NoError(t, w.function.Run(t.Context()))
+	require.Equal(t, resting, w.schedules())
+
+	// A roll-out applies what is in the files, and knows nothing of rests.
+	w.api.Change(sources+"tick", func(o *kubeapi.Object) {
+		require.NoError(t, unstructured.SetNestedField(o.Object, "*/7 * * * *", "spec", "schedule"))
+	})
+	require.NoError(t, w.function.Run(t.Context()))
+	require.Equal(t, resting, w.schedules())
+	w.submit()
+	require.NoError(t, w.function.Run(t.Context()))
+	require.Equal(t, "*/7 * * * *", w.schedules()["tick"])
+}
+
+func TestWhatIsStillUnderWayIsWatched(t *testing.T) {
+	for name, left := range map[string]string{
+		"an event that was not published":      `insert into outbox (id, event) values (gen_random_uuid(), '{}')`,
+		"a job of an application that is gone": `update applications set deleted_at = now()`,
+		"a policy that nobody's application brings": `update applications set deleted_at = now(); delete from jobs; insert into policies
+			(id, name, phase, origin, definition) values (gen_random_uuid(), 'p', 'enforced', 'api', '{}')`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newTower(t)
+			w.submit()
+			require.NoError(t, w.db.Settle(t.Context()))
+			_, err := w.db.Exec(t.Context(), left)
+			require.NoError(t, err)
+			require.NoError(t, w.function.Run(t.Context()))
+			require.Equal(t, ticking, w.schedules())
+		})
+	}
+}
+
+// TestTheFirstIsTold: an application that comes while there is none is announced as such, and no other.
+func TestTheFirstIsTold(t *testing.T) {
+	t.Parallel()
+	w := tower{T: t, db: storetest.New(t)}
+	id := w.submit()
+	w.submit()
+	var first []string
+	for _, e := range storetest.Published(w.db) {
+		if e.Type() == events.ApplicationFirst {
+			first = append(first, e.Subject())
+		}
+	}
+	require.Equal(t, []string{id.String()}, first)
+}
+
+func TestWithoutACluster(t *testing.T) {
+	t.Parallel()
+	f, err := wind.New(&function.Env{Name: "clock-wind"})
+	require.NoError(t, err)
+	require.NoError(t, f.Run(t.Context()))
+}

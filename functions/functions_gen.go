@@ -4,6 +4,7 @@
 package functions
 
 import (
+	aggregatoralerted "github.com/littoral-project/littoral/functions/aggregator/alerted"
 	aggregatorhome "github.com/littoral-project/littoral/functions/aggregator/home"
 	aggregatortaxonomy "github.com/littoral-project/littoral/functions/aggregator/taxonomy"
 	aggregatortick "github.com/littoral-project/littoral/functions/aggregator/tick"
@@ -77,6 +78,7 @@ import (
 
 // Registry is every function there is.
 var Registry = map[string]function.Entry{
+	"github.com/littoral-project/littoral/functions/cmd/aggregator-alerted":                  function.NewEntry("aggregator-alerted", aggregatoralerted.Spec, aggregatoralerted.New),
 	"github.com/littoral-project/littoral/functions/cmd/aggregator-home":                     function.NewEntry("aggregator-home", aggregatorhome.Spec, aggregatorhome.New),
 	"github.com/littoral-project/littoral/functions/cmd/aggregator-taxonomy":                 function.NewEntry("aggregator-taxonomy", aggregatortaxonomy.Spec, aggregatortaxonomy.New),
 	"github.com/littoral-project/littoral/functions/cmd/aggregator-tick":                     function.NewEntry("aggregator-tick", aggregatortick.Spec, aggregatortick.New),

@@ -14,6 +14,7 @@ var heavy = map[string]string{
 	"deploymentmanager-sync-ocm":          "reads them there",
 	"deploymentmanager-deploy-kubernetes": "brings objects of any kind to clusters",
 	"deploymentmanager-sync-kubernetes":   "reads them there",
+	"clock-wind":                          "sets the schedules of PingSources",
 	"telemetry-rule-create":               "rules may be kept as PrometheusRule objects",
 	"telemetry-rule-delete":               "the same",
 	"telemetry-rule-list":                 "the same",
@@ -137,6 +138,7 @@ var direct = map[string][]string{
 		"github.com/jackc/pgx/v5",
 		"github.com/stretchr/testify",
 	},
+	"shared/telemetry":                {"github.com/json-iterator/go"}, // the package of events has it anyway
 	"shared/topology":                 {"github.com/jackc/pgx/v5"},
 	"shared/orchestrator":             {"k8s.io/apimachinery", "sigs.k8s.io/yaml"},
 	"shared/orchestrator/carry":       {"github.com/cloudevents/sdk-go/v2/event"},

@@ -25,15 +25,8 @@ type Function struct{ telemetry *collect.Collector }
 
 // New makes the function.
 func New(env *function.Env) (*Function, error) {
-	var c collect.Config
-	if err := env.Config(&c); err != nil {
-		return nil, err
-	}
-	telemetry, err := collect.New(c, env.HTTP)
-	if err != nil {
-		return nil, err
-	}
-	return &Function{telemetry: telemetry}, nil
+	telemetry, err := collect.Open(env)
+	return &Function{telemetry: telemetry}, err
 }
 
 // Handle answers GET /aggregator/: the newest shape, with ?shape=v1 the older one. Without the telemetry that says what

@@ -6,13 +6,10 @@ package tick
 
 import (
 	"context"
-	"errors"
-	"time"
 
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/store"
-	"github.com/littoral-project/littoral/shared/topology"
 	"github.com/littoral-project/littoral/shared/topology/collect"
 )
 
@@ -27,36 +24,17 @@ var Spec = function.Spec{
 // Function looks and saves.
 type Function struct {
 	db        *store.DB
-	config    collect.Config
 	telemetry *collect.Collector
 }
 
 // New makes the function.
 func New(env *function.Env) (*Function, error) {
-	f := &Function{db: env.DB}
-	if err := env.Config(&f.config); err != nil {
-		return nil, err
-	}
-	var err error
-	f.telemetry, err = collect.New(f.config, env.HTTP)
-	return f, err
+	telemetry, err := collect.Open(env)
+	return &Function{env.DB, telemetry}, err
 }
 
-// Run looks once. Twice is harmless: a picture that is not newer than the stored one is dropped.
+// Run looks once. Twice is harmless.
 func (f *Function) Run(ctx context.Context) error {
-	picture, err := f.telemetry.Collect(ctx, time.Now())
-	if err != nil {
-		return err
-	}
-	before, _, err := topology.Current(ctx, f.db)
-	switch {
-	case err == nil:
-		picture.Complete(before)
-	case !errors.Is(err, topology.ErrUnknown):
-		return err
-	}
-	return f.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
-		_, err := topology.Save(ctx, tx, picture.Taxonomy, picture.At, f.config.StaleAfter)
-		return err
-	})
+	_, err := f.telemetry.Look(ctx, f.db)
+	return err
 }

@@ -3,9 +3,7 @@ package alertmanager
 
 import (
 	"context"
-	"crypto/subtle"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/prometheus/alertmanager/template"
@@ -33,34 +31,15 @@ var Spec = function.Spec{
 
 // Function is the operation with its settings and store.
 type Function struct {
-	db     *store.DB
-	config config
-}
+	auth.Shared
 
-type config struct {
-	// Secret lets an Alertmanager in that cannot get access tokens: it sends it as a bearer token from a file, or as the
-	// password of basic auth. Empty lets nobody in that way.
-	Secret string `envconfig:"ALERTMANAGER_SECRET"`
+	db *store.DB
 }
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
 	f := &Function{db: env.DB}
-	return f, env.Config(&f.config)
-}
-
-// Recognize knows the Alertmanager by the shared secret.
-func (f *Function) Recognize(r *http.Request) (auth.Principal, bool) {
-	sent := ""
-	if _, password, ok := r.BasicAuth(); ok {
-		sent = password
-	} else if scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
-		sent = strings.TrimSpace(token)
-	}
-	if f.config.Secret == "" || subtle.ConstantTimeCompare([]byte(sent), []byte(f.config.Secret)) != 1 {
-		return auth.Principal{}, false
-	}
-	return auth.Principal{Subject: "alertmanager", Roles: []auth.Role{auth.Alertmanager}}, true
+	return f, env.Config(&f.Shared)
 }
 
 // message is Alertmanager's webhook body, version 4. The three fields around the data stand in the package of its webhook

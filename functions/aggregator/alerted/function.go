@@ -1,0 +1,55 @@
+// Package alerted looks at the infrastructure when an Alertmanager says that something has become of it: a node fell
+// silent, one is new. Clocks may then tick slowly.
+package alerted
+
+import (
+	"net/http"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/topology/collect"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes:      []string{"POST /aggregator/webhooks/alertmanager"},
+	Role:        auth.Alertmanager,
+	Emits:       []string{events.TopologyChanged},
+	Concurrency: 1, // a second one at the same time would only wait for the first
+	MaxBody:     4 << 20,
+	Memory:      "128Mi",
+}
+
+// Function looks and saves.
+type Function struct {
+	auth.Shared
+
+	db        *store.DB
+	telemetry *collect.Collector
+}
+
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	f := &Function{db: env.DB}
+	if err := env.Config(&f.Shared); err != nil {
+		return nil, err
+	}
+	var err error
+	f.telemetry, err = collect.Open(env)
+	return f, err
+}
+
+// Handle answers 200 with whether anything has changed. What the message says is not looked at: it tells when to look,
+// and telemetry what there is.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	if _, err := function.Body(r); err != nil {
+		return err
+	}
+	changed, err := f.telemetry.Look(r.Context(), f.db)
+	if err != nil {
+		return err
+	}
+	return function.WriteJSON(w, http.StatusOK, map[string]bool{"changed": changed})
+}

@@ -88,7 +88,9 @@ components:
   - name: web
     type: kubernetes
     requirements: {cpu: 50m, memory: 32Mi}
-    policies: [{redeployOnLostTelemetry: 30s}]
+    policies:
+      - {redeployOnLostTelemetry: 30s}
+      - {name: trust, fromTemplate: app-sca-score, variables: {threshold: 1}, remediation: reallocate}
     targets: # and not where other tests simulate clusters
       - {cluster_name: cluster1, orchestrator: ocm}
       - {cluster_name: edge1, orchestrator: ocm}
@@ -212,6 +214,35 @@ func (c *continuum) violate(remediation string) {
 	)
 }
 
+// alert tells the policy manager, as an Alertmanager would, that the policy "trust" is violated, and that it no longer is.
+func (c *continuum) alert() {
+	c.t.Helper()
+	var list []struct{ ID, Name string }
+	require.Equal(c.t, http.StatusOK,
+		c.ask(auth.Viewer, http.MethodGet, "/polman/registry/api/v1/policies/?app="+c.id, "", &list))
+	start := time.Now().UTC().Format(time.RFC3339Nano)
+	for _, p := range list {
+		if !strings.HasSuffix(p.Name, "trust") {
+			continue
+		}
+		for _, status := range []string{"firing", "resolved"} {
+			body := fmt.Sprintf(`{"version": "4", "alerts": [{"status": %q, "startsAt": %q, "endsAt": %q,
+				"labels": {"alertname": %q, "icos_app_name": "e2e-ocm", "icos_app_instance": %q, "icos_app_component": "web"},
+				"annotations": {"plm_id": %q, "plm_expr_value": "0"}}]}`,
+				status, start, time.Now().UTC().Format(time.RFC3339Nano), p.Name+":rule-0", c.id, p.ID)
+			require.Equal(c.t, http.StatusOK,
+				c.ask(auth.Alertmanager, http.MethodPost, "/polman/watcher/api/v1/webhooks/alertmanager", body, nil))
+			c.eventually("it is noted", func() bool {
+				var p2 struct{ Status struct{ Phase string } }
+				c.ask(auth.Viewer, http.MethodGet, "/polman/registry/api/v1/policies/"+p.ID, "", &p2)
+				return p2.Status.Phase == map[string]string{"firing": "violated", "resolved": "enforced"}[status]
+			})
+		}
+		return
+	}
+	c.t.Fatalf("the policy trust is not among %v", list)
+}
+
 // TestOpenClusterManagement is the life of an application under two real agents: it is run, scaled, changed, stopped,
 // started and moved there and back; its cluster is cut off, a node of it is lost; and it is deleted.
 func TestOpenClusterManagement(t *testing.T) {
@@ -276,15 +307,21 @@ func TestOpenClusterManagement(t *testing.T) {
 		require.Equal(t, http.StatusOK, c.ask(auth.Operator, http.MethodPut, "/jobmanager/groups/start/"+c.id, "", nil))
 		c.runsAt("cluster1")
 	})
-	step("it is moved to edge1", func(*testing.T) {
+	step("nothing is awake while it runs", func(t *testing.T) {
+		awake := c.watch(5 * time.Minute)
+		require.Less(t, awake, 0.5, "most of the time no function has a pod")
+	})
+	step("an alert moves it to edge1", func(*testing.T) {
 		require.NoError(c.t, c.fleet.Restore("edge1/edge1-a"))
 		c.seen()
-		c.violate("reallocate")
+		c.asleep()
+		c.alert()
 		c.runsAt("edge1")
 		c.gone("cluster1")
 	})
-	step("and back", func(*testing.T) {
-		c.only("cluster1")
+	step("and another one back", func(*testing.T) {
+		c.asleep()
+		c.alert()
 		c.runsAt("cluster1")
 		c.gone("edge1")
 	})

@@ -143,6 +143,22 @@ func (w *world) functionPods() []string {
 	return strings.Fields(out)
 }
 
+// watch waits until no function has a pod, and returns in which share of the time after that one had.
+func (w *world) watch(during time.Duration) float64 {
+	w.t.Helper()
+	w.asleep()
+	const every = 5 * time.Second
+	awake, samples := 0, int(during/every)
+	for range samples {
+		time.Sleep(every) // the time itself is what is watched
+		if pods := w.functionPods(); len(pods) > 0 {
+			awake++
+		}
+	}
+	w.t.Logf("in %v functions had pods in %d of %d samples", during, awake, samples)
+	return float64(awake) / float64(samples)
+}
+
 // asleep waits until no function has a pod.
 func (w *world) asleep() {
 	w.t.Helper()

@@ -174,7 +174,7 @@ func (m *model) reach(c int32, e *edge, n int32) float64 {
 	cl := &m.classes[m.comps[e.to].class]
 	k, o := m.nodes[n].cluster, m.nodes[n].orch
 	inCluster, inOrch := cl.inCluster[k], cl.inOrch[o]
-	if cl.index(n) >= 0 {
+	if cl.may(n) {
 		if m.together(c, e.to, n) {
 			return e.scope.node
 		}

@@ -49,7 +49,7 @@ const shortlist = 64
 func (m *model) placeable(orch int32) int {
 	able := 0
 	for c := range m.comps {
-		if cl := &m.classes[m.comps[c].class]; (orch < 0 && len(cl.nodes) > 0) || (orch >= 0 && cl.inOrch[orch] > 0) {
+		if cl := &m.classes[m.comps[c].class]; (orch < 0 && cl.count > 0) || (orch >= 0 && cl.inOrch[orch] > 0) {
 			able++
 		}
 	}
@@ -63,7 +63,7 @@ func (s *state) placedBound() int {
 	var able []int32
 	for c := range m.comps {
 		cl := &m.classes[m.comps[c].class]
-		if (s.orch < 0 && len(cl.nodes) > 0) || (s.orch >= 0 && cl.inOrch[s.orch] > 0) {
+		if (s.orch < 0 && cl.count > 0) || (s.orch >= 0 && cl.inOrch[s.orch] > 0) {
 			able = append(able, int32(c))
 		}
 	}
@@ -76,9 +76,12 @@ func (s *state) placedBound() int {
 	most := len(able)
 	for d, need := range needs {
 		var whole, sum int64
-		for n := range m.nodes {
-			if s.orch < 0 || m.nodes[n].orch == s.orch {
-				whole = addUp(whole, m.free[n*len(m.dims)+d])
+		for k, o := range m.orchOf {
+			if s.orch >= 0 && o != s.orch {
+				continue
+			}
+			for n := m.clusters[k]; n < m.clusters[k+1]; n++ {
+				whole = addUp(whole, m.free[int(n)*len(m.dims)+d])
 			}
 		}
 		slices.Sort(need)
@@ -133,13 +136,14 @@ func (s *state) looseBound() float64 {
 		}
 		for _, n := range m.comps[c].home {
 			if s.spent() {
-				best = max(best, cl.points[0]+m.move+all)
+				best = max(best, cl.most+m.move+all)
 				break
 			}
 			look(n)
 		}
-		for k, n := range cl.nodes {
-			if cl.points[k]+all <= best {
+		for k := range cl.count {
+			n := cl.candidate(k)
+			if cl.points[n]+all <= best {
 				break
 			}
 			look(n)

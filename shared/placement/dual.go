@@ -137,7 +137,7 @@ func (d *dual) number(keep []int32, perCluster int) {
 	}
 	for i := range m.classes {
 		taken := make([]int, len(m.clusters)-1)
-		for _, n := range m.classes[i].nodes {
+		for _, n := range m.classes[i].ranked() {
 			if k := m.nodes[n].cluster; taken[k] < perCluster {
 				chosen[n] = true
 				taken[k]++
@@ -170,14 +170,14 @@ func (d *dual) number(keep []int32, perCluster int) {
 		cl := &m.classes[i]
 		row := make([]float64, len(d.node))
 		for l, n := range d.node {
-			if row[l] = none; n >= 0 && cl.at[n] >= 0 {
-				row[l] = cl.points[cl.at[n]]
+			if row[l] = none; n >= 0 && cl.may(n) {
+				row[l] = cl.points[n]
 			}
 		}
-		for j, n := range cl.nodes { // best first, so the first of the rest is the best of it
+		for _, n := range cl.ranked() { // best first, so the first of the rest is the best of it
 			if d.label[n] < 0 && (d.orch < 0 || m.nodes[n].orch == d.orch) {
 				if l := d.first[m.nodes[n].cluster+1] - 1; row[l] == none {
-					row[l] = cl.points[j]
+					row[l] = cl.points[n]
 				}
 			}
 		}
@@ -447,9 +447,7 @@ func (d *dual) price() {
 func (m *model) dearest() float64 {
 	sum := m.move
 	for c := range m.comps {
-		if pts := m.classes[m.comps[c].class].points; len(pts) > 0 {
-			sum += pts[0]
-		}
+		sum += m.classes[m.comps[c].class].most
 		for i := range m.edges[c] {
 			sum += m.edges[c][i].weight
 		}
@@ -476,7 +474,7 @@ func (d *dual) halves(c int32, e *edge) []float64 {
 	out := make([]float64, len(d.node))
 	for l, n := range d.node {
 		f := e.scope.node
-		if n >= 0 && d.m.classes[d.m.comps[c].class].index(n) >= 0 {
+		if n >= 0 && d.m.classes[d.m.comps[c].class].may(n) {
 			f = d.m.reach(c, e, n)
 		}
 		out[l] = e.weight / 2 * f

@@ -26,12 +26,12 @@ func (s *state) exact(sol *solution) bool {
 	e.reach = make([][][]float64, len(s.m.comps))
 	for c := range first {
 		cl := &s.m.classes[s.m.comps[c].class]
-		first[c] = make([]float64, len(cl.nodes))
+		first[c] = make([]float64, cl.count)
 		e.reach[c] = make([][]float64, len(s.m.edges[c]))
 		for i := range e.reach[c] {
-			e.reach[c][i] = make([]float64, len(cl.nodes))
+			e.reach[c][i] = make([]float64, cl.count)
 		}
-		for k, n := range cl.nodes {
+		for k, n := range cl.ranked() {
 			v := s.m.points(int32(c), n)
 			for i := range s.m.edges[c] {
 				ed := &s.m.edges[c][i]
@@ -127,7 +127,7 @@ func (e *search) descend(depth, placed int, value float64) {
 // look returns the best and second best value of an open component over the nodes it still fits on, and their number.
 func (e *search) look(depth int, c int32) (best, second float64, options int) {
 	cl := &e.s.m.classes[e.s.m.comps[c].class]
-	for k, n := range cl.nodes {
+	for k, n := range cl.ranked() {
 		v := e.values[depth][c][k]
 		if options >= 2 && v <= second {
 			e.s.work++
@@ -151,7 +151,7 @@ func (e *search) look(depth int, c int32) (best, second float64, options int) {
 func (e *search) options(depth int, c int32) []option {
 	cl := &e.s.m.classes[e.s.m.comps[c].class]
 	var out []option
-	for k, n := range cl.nodes {
+	for k, n := range cl.ranked() {
 		if e.s.fits(c, n) {
 			out = append(out, option{n, e.values[depth][c][k]})
 		}
@@ -168,7 +168,7 @@ func (e *search) options(depth int, c int32) []option {
 	})
 	seen := make(map[int32]bool)
 	return slices.DeleteFunc(out, func(o option) bool {
-		if len(e.s.on[o.node]) > 0 {
+		if e.s.top[o.node] != 0 {
 			return false
 		}
 		t := e.twin[o.node]
@@ -201,7 +201,7 @@ func (e *search) settle(depth int, c, n int32) {
 			continue
 		}
 		row := e.values[depth+1][d]
-		for k, at := range m.classes[m.comps[d].class].nodes {
+		for k, at := range m.classes[m.comps[d].class].ranked() {
 			row[k] -= ed.weight / 2 * e.reach[d][i][k]
 			if n >= 0 {
 				row[k] += ed.weight * m.closeness(ed, at, n)
@@ -231,8 +231,8 @@ func (m *model) twins() []int32 {
 		fmt.Fprint(&b, m.nodes[n].cluster, m.free[n*len(m.dims):(n+1)*len(m.dims)])
 		for i := range m.classes {
 			cl := &m.classes[i]
-			if k := cl.at[n]; k >= 0 {
-				fmt.Fprint(&b, " ", cl.points[k])
+			if cl.may(int32(n)) {
+				fmt.Fprint(&b, " ", cl.points[n])
 			} else {
 				b.WriteString(" -")
 			}

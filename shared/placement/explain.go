@@ -12,10 +12,11 @@ import (
 // gets a smallest relaxation. The plan should be one of this problem; places in it that the problem does not have, or
 // that do not fit, count as none. A malformed problem has the zero Explanation.
 func Explain(p Problem, plan Plan) Explanation {
-	if validate(&p) != nil {
+	nodes, err := validate(&p)
+	if err != nil {
 		return Explanation{}
 	}
-	m, err := newModel(&p)
+	m, err := newModel(&p, nodes)
 	if err != nil {
 		return Explanation{}
 	}
@@ -140,8 +141,8 @@ func (m *model) promising(c, at int32, limit int) []int32 {
 	if at >= 0 {
 		out = append(out, at)
 	}
-	for _, n := range cl.nodes[:min(limit, len(cl.nodes))] {
-		if n != at {
+	for k := range min(limit, cl.count) {
+		if n := cl.candidate(k); n != at {
 			out = append(out, n)
 		}
 	}
@@ -149,7 +150,7 @@ func (m *model) promising(c, at int32, limit int) []int32 {
 		if len(out) >= limit {
 			break
 		}
-		if n != at && cl.index(n) < 0 {
+		if n != at && !cl.may(n) {
 			out = append(out, n)
 		}
 	}
@@ -158,7 +159,7 @@ func (m *model) promising(c, at int32, limit int) []int32 {
 
 func (m *model) view(s *state, c, n int32) view {
 	v := view{node: n, fails: !s.fits(c, n)}
-	if m.classes[m.comps[c].class].index(n) >= 0 {
+	if m.classes[m.comps[c].class].may(n) {
 		v.total = s.value(c, n) - m.stake(c)
 	}
 	return v
@@ -180,7 +181,7 @@ func (m *model) detail(s *state, c int32, v view) NodeExplanation {
 		out.Failures = s.failuresBeside(c, n)
 	}
 	cl := &m.classes[m.comps[c].class]
-	if cl.index(n) < 0 {
+	if !cl.may(n) {
 		return out
 	}
 	out.Score = m.scoreAt(cl, n)
@@ -311,9 +312,7 @@ func (s *state) capacity(r *request, n int32, d int) *capacity {
 		out = capacityOf(r, h, what.rule)
 	}
 	out.free = s.free[int(n)*len(m.dims)+d]
-	on := slices.Clone(s.on[n])
-	slices.Sort(on)
-	for _, x := range on {
+	for _, x := range s.on(n) {
 		for _, a := range m.classes[m.comps[x].class].demand {
 			if a.dim == d {
 				out.held = append(out.held, holding{by: m.comps[x].ID, how: "taken by", amount: a.amount})

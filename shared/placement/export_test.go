@@ -5,7 +5,7 @@ import "math"
 // Relaxed returns, for a component that the plan leaves without a place, the problem with all changes of its relaxation
 // and the problems with one of them left out; ok is false when it has no relaxation that is verified.
 func Relaxed(p Problem, plan Plan, component int) (all Problem, short []Problem, ok bool) {
-	m, err := newModel(&p)
+	m, err := newModel(&p, lineUp(p.Nodes))
 	if err != nil {
 		return Problem{}, nil, false
 	}
@@ -42,7 +42,7 @@ func Relaxed(p Problem, plan Plan, component int) (all Problem, short []Problem,
 // DualBound returns the bound of the Lagrangian relaxation alone, in the objective of plans, with so many nodes of each
 // cluster looked at one by one. It holds for plans that place as many as placed.
 func DualBound(p Problem, perCluster, placed int, each bool) float64 {
-	m, err := newModel(&p)
+	m, err := newModel(&p, lineUp(p.Nodes))
 	if err != nil {
 		panic(err)
 	}
@@ -56,7 +56,7 @@ func DualBound(p Problem, perCluster, placed int, each bool) float64 {
 // Branched runs branch alone on a first solution, and returns objective and bound in the terms of plans; ok is false
 // where branch does not apply.
 func Branched(p Problem, budget int64) (objective, bound float64, exact, ok bool) {
-	m, err := newModel(&p)
+	m, err := newModel(&p, lineUp(p.Nodes))
 	if err != nil {
 		panic(err)
 	}
@@ -69,4 +69,20 @@ func Branched(p Problem, budget int64) (objective, bound float64, exact, ok bool
 	s.budget = s.work + budget
 	exact = s.branch(&sol)
 	return sol.value - m.baseline(), sol.bound - m.baseline(), exact, true
+}
+
+// Candidates returns the candidates of a class with these points by node, negative where it has none, as candidate
+// gives them up to the k-th, and then as ranked does.
+func Candidates(points []float64, k int) (first, all []int32) {
+	cl := class{points: points, few: math.Inf(1), room: &room{}}
+	for _, v := range points {
+		if v >= 0 {
+			cl.count++
+			cl.most, cl.few = max(cl.most, v), min(cl.few, v)
+		}
+	}
+	for i := range min(k, cl.count) {
+		first = append(first, cl.candidate(i))
+	}
+	return first, cl.ranked()
 }

@@ -54,10 +54,10 @@ var filters = []filter{
 	{RuleResource, hasResources, whyResources},
 }
 
-// passes says whether every filter keeps the node for the request.
-func passes(r *request, h *have) bool {
+// suits says whether every filter but those of cpu and memory keeps the node for the request.
+func suits(r *request, h *have) bool {
 	for i := range filters {
-		if !filters[i].keep(r, h) {
+		if f := &filters[i]; f.rule != RuleCPU && f.rule != RuleMemory && !f.keep(r, h) {
 			return false
 		}
 	}
@@ -101,27 +101,40 @@ func newRequest(c *Component, staleAfter time.Duration) *request {
 	return r
 }
 
-// have is what a node offers, made ready to compare.
+// have is what a node offers, made ready to compare. What the scores look at is copied, since a Node is much to read.
 type have struct {
 	*Node
-	index                int    // in Problem.Nodes
-	orchestrator, engine string // lower case
-	arch                 string // canonical
-	orch, cluster        int32  // numbers of its orchestrator and cluster
-	freeCPU, freeMemory  int64  // capacity - other - reserved, at least 0
+	*form
+	index               int32 // in Problem.Nodes
+	orch, cluster       int32 // numbers of its orchestrator and cluster
+	freeCPU, freeMemory int64 // capacity - other - reserved, at least 0
+	cpu, memory         int64 // capacity
+	watts               float64
+	security            float64
 }
 
-func newHave(n *Node) have {
-	h := have{
-		Node: n, orchestrator: strings.ToLower(n.Orchestrator), engine: strings.ToLower(n.Engine),
-		arch:    CanonicalArchitecture(n.Architecture),
-		freeCPU: n.CPU - min(n.CPU, n.OtherCPU), freeMemory: n.Memory - min(n.Memory, n.OtherMemory),
+// form is what the words of a node mean; nodes with equal words share it.
+type form struct {
+	orchestrator, engine string // lower case
+	arch                 string // canonical
+}
+
+// measure computes the amounts: watts per free core, negative when unknown, and a security score of at most 100.
+// Draws beyond any machine's are cut to keep the sums finite.
+func (h *have) measure() {
+	h.cpu, h.memory = h.CPU, h.Memory
+	h.freeCPU, h.freeMemory = h.CPU-min(h.CPU, h.OtherCPU), h.Memory-min(h.Memory, h.OtherMemory)
+	for i := range h.Reserved {
+		h.freeCPU -= min(h.freeCPU, h.Reserved[i].CPU)
+		h.freeMemory -= min(h.freeMemory, h.Reserved[i].Memory)
 	}
-	for i := range n.Reserved {
-		h.freeCPU -= min(h.freeCPU, n.Reserved[i].CPU)
-		h.freeMemory -= min(h.freeMemory, n.Reserved[i].Memory)
+	h.watts = -1
+	if h.EnergyWatts != nil && h.freeCPU != 0 {
+		h.watts = min(*h.EnergyWatts, 1e12) * 1000 / float64(h.freeCPU)
 	}
-	return h
+	if h.SCA != nil {
+		h.security = min(*h.SCA, 100)
+	}
 }
 
 // CanonicalArchitecture returns the name the engine compares: amd64 for x86_64, x86-64, x64 and intel; arm64 for

@@ -11,6 +11,9 @@ import (
 
 // sortedKeys returns the keys of m in order, so that nothing depends on the order of a map.
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
+	if len(m) == 0 {
+		return nil
+	}
 	return slices.Sorted(maps.Keys(m))
 }
 

@@ -3,7 +3,6 @@ package placement
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -16,6 +15,7 @@ type model struct {
 	p       *Problem
 	comps   []member
 	nodes   []have
+	tastes  []taste
 	classes []class
 	dims    []dim
 	free    []int64 // of each node and dim: free[node*len(dims)+dim]
@@ -31,6 +31,7 @@ type model struct {
 	last     *Solver          // what is known of the problem before
 	isWhole  int              // 1 when all points are whole numbers, -1 when not, 0 when nobody has asked
 	work     int64            // units spent on filtering and scoring
+	room     *room            // where classes are sorted
 	current  map[Target]int32 // first node that matches a current place, see stood
 }
 
@@ -62,20 +63,29 @@ type class struct {
 	weights   Weights   // sum 1
 	given     []float64 // Problem.Scores of its first member, by index in Problem.Nodes; nil to compute scores
 	demand    []amount
-	nodes     []int32   // candidates by falling points, ties by node
-	points    []float64 // weighted score of nodes[k]
-	at        []int32   // node -> k, or -1
-	byCluster []int32   // candidates by cluster, each by falling points
-	from      []int32   // where those of each cluster begin; one more at the end
-	inCluster []int32   // number of candidates in each cluster
+	taste     int32
+	points    []float64 // by node: its weighted score, negative where it is no candidate
+	most      float64   // of the points, 0 without a candidate
+	few       float64   // the fewest of them
+	count     int       // of candidates
+	order     []int32   // the first candidates by falling points, ties by node, as many as were asked for
+	room      *room
+	inCluster []int32 // number of candidates in each cluster
 	inOrch    []int32
 	least     float64 // least watts per core among the candidates
 	rejected  map[Rule]int
 	home      []int32 // candidates that match a Current with empty fields, which is then part of the requirements
 }
 
-// index returns the position of the node among the candidates, or -1.
-func (cl *class) index(n int32) int32 { return cl.at[n] }
+// may says whether the node is a candidate.
+func (cl *class) may(n int32) bool { return cl.points[n] >= 0 }
+
+// taste is all that a component asks of a node but cpu and memory, and which nodes have it. Components mostly differ in
+// amounts alone.
+type taste struct {
+	want  *request
+	suits []bool
+}
 
 // dim is one thing that nodes have a limited amount of.
 type dim struct {
@@ -97,8 +107,8 @@ type spread struct {
 	names   []string
 }
 
-func newModel(p *Problem) (*model, error) {
-	m := &model{p: p, move: p.MoveCost, last: &Solver{unit: newUnit()}}
+func newModel(p *Problem, nodes *lineup) (*model, error) {
+	m := &model{p: p, move: p.MoveCost, last: &Solver{unit: newUnit()}, room: &room{}}
 	if m.move == 0 {
 		m.move = DefaultMoveCost
 	}
@@ -109,13 +119,14 @@ func newModel(p *Problem) (*model, error) {
 		number[m.comps[i].ID] = int32(i)
 	}
 	m.classify()
-	if pairs := len(m.classes) * len(m.nodes); pairs > MaxPairs {
-		return nil, tooMany("components", "%d different requirements times %d nodes", len(m.classes), len(m.nodes))
+	if len(m.classes)*len(p.Nodes) > MaxPairs {
+		return nil, tooMany("components", "%d different requirements times %d nodes", len(m.classes), len(p.Nodes))
 	}
 	m.measure()
-	if len(m.dims)*len(m.nodes) > MaxPairs {
-		return nil, tooMany("nodes", "%d kinds of resources times %d nodes", len(m.dims), len(m.nodes))
+	if len(m.dims)*len(p.Nodes) > MaxPairs {
+		return nil, tooMany("nodes", "%d kinds of resources times %d nodes", len(m.dims), len(p.Nodes))
 	}
+	m.seat(nodes)
 	if len(m.spreads)*len(m.nodes) > MaxPairs || len(p.Spreads)*len(m.nodes) > MaxPairs {
 		return nil, tooMany("spreads", "%d spreads times %d nodes", len(p.Spreads), len(m.nodes))
 	}
@@ -133,36 +144,57 @@ func tooMany(path, format string, args ...any) error {
 	}
 }
 
-// number sorts components and nodes and numbers orchestrators and clusters.
+// number sorts components by id.
 func (m *model) number() {
 	m.comps = make([]member, len(m.p.Components))
 	for i := range m.p.Components {
 		m.comps[i] = member{Component: &m.p.Components[i], index: i}
 	}
 	slices.SortFunc(m.comps, func(a, b member) int { return cmp.Compare(a.ID, b.ID) })
+}
 
-	m.nodes = make([]have, len(m.p.Nodes))
-	for i := range m.p.Nodes {
-		m.nodes[i] = newHave(&m.p.Nodes[i])
-		m.nodes[i].index = i
-	}
-	slices.SortFunc(m.nodes, func(a, b have) int {
-		return cmp.Or(cmp.Compare(a.orchestrator, b.orchestrator), cmp.Compare(a.Cluster, b.Cluster),
-			cmp.Compare(a.Name, b.Name))
-	})
-	for i := range m.nodes {
-		h := &m.nodes[i]
-		newOrch := i == 0 || h.orchestrator != m.nodes[i-1].orchestrator
-		if newOrch {
-			m.orchs = append(m.orchs, h.Orchestrator)
+// seat makes the nodes ready in their order, and finds out which tastes each one suits. It reads them in the order in
+// which they are listed, since each is much to read.
+func (m *model) seat(l *lineup) {
+	m.clusters = l.clusters
+	m.orchOf = make([]int32, len(l.of))
+	for k, t := range l.of {
+		if k == 0 || t.Orchestrator != l.of[k-1].Orchestrator {
+			m.orchs = append(m.orchs, m.p.Nodes[l.order[l.clusters[k]]].Orchestrator)
 		}
-		if newOrch || h.Cluster != m.nodes[i-1].Cluster {
-			m.clusters = append(m.clusters, int32(i))
-			m.orchOf = append(m.orchOf, int32(len(m.orchs)-1))
-		}
-		h.orch, h.cluster = int32(len(m.orchs)-1), int32(len(m.clusters)-1)
+		m.orchOf[k] = int32(len(m.orchs) - 1)
 	}
-	m.clusters = append(m.clusters, int32(len(m.nodes)))
+	seat := make([]int32, len(l.order))
+	cluster := make([]int32, len(l.order))
+	for k := range m.orchOf {
+		for n := l.clusters[k]; n < l.clusters[k+1]; n++ {
+			seat[l.order[n]], cluster[l.order[n]] = n, int32(k)
+		}
+	}
+	m.nodes = make([]have, len(seat))
+	for t := range m.tastes {
+		m.tastes[t].suits = make([]bool, len(seat))
+	}
+	kinds := make(map[[3]string]*form)
+	var last [3]string
+	var same *form // as the last
+	for i, n := range seat {
+		node, h := &m.p.Nodes[i], &m.nodes[n]
+		if words := [3]string{node.Orchestrator, node.Engine, node.Architecture}; same == nil || words != last {
+			if last, same = words, kinds[words]; same == nil {
+				same = &form{
+					orchestrator: strings.ToLower(node.Orchestrator), engine: strings.ToLower(node.Engine),
+					arch: CanonicalArchitecture(node.Architecture),
+				}
+				kinds[words] = same
+			}
+		}
+		*h = have{Node: node, form: same, index: int32(i), cluster: cluster[i], orch: m.orchOf[cluster[i]]}
+		h.measure()
+		for t := range m.tastes {
+			m.tastes[t].suits[n] = suits(m.tastes[t].want, h)
+		}
+	}
 }
 
 // enlist puts every component into its group.
@@ -189,12 +221,13 @@ func (m *model) enlist() {
 // classify puts components with the same requirements into classes.
 func (m *model) classify() {
 	known := make(map[string]int32, len(m.comps))
+	tastes := make(map[string]int32)
 	rows := make(map[*float64]int)
 	for i := range m.comps {
 		c := &m.comps[i]
 		g := &m.groups[c.group]
-		key := requirements(c.Component)
-		key += fmt.Sprint(g.weights, g.StaleAfter)
+		wish := requirements(c.Component) + g.StaleAfter.String()
+		key := fmt.Sprint(wish, c.CPU, c.Memory, g.weights)
 		var given []float64
 		if m.p.Scores != nil {
 			given = m.p.Scores[c.index]
@@ -211,19 +244,26 @@ func (m *model) classify() {
 		if !ok {
 			k = int32(len(m.classes))
 			known[key] = k
+			want := newRequest(c.Component, g.StaleAfter)
+			t, ok := tastes[wish]
+			if !ok {
+				t = int32(len(m.tastes))
+				tastes[wish] = t
+				m.tastes = append(m.tastes, taste{want: want})
+			}
 			m.classes = append(m.classes, class{
-				key: key, want: newRequest(c.Component, g.StaleAfter), weights: g.weights, given: given,
+				key: key, want: want, weights: g.weights, given: given, taste: t, room: m.room,
 			})
 		}
 		c.class = k
 	}
 }
 
-// requirements writes all that filters and scores look at, so that equal text means equal candidates.
+// requirements writes all that filters look at but cpu and memory, so that equal text means equal taste.
 func requirements(c *Component) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%q%q%q %d %d %d %d %v %v %q %q", c.Engines, c.Orchestrators, c.Architecture, c.CPU, c.Memory,
-		c.MinFreeMemory, c.MinSecurity, c.MaxCPUUsage, c.MaxMemoryUsage, c.Targets, c.Excluded)
+	fmt.Fprintf(&b, "%q%q%q %d %d %v %v %q %q", c.Engines, c.Orchestrators, c.Architecture, c.MinFreeMemory,
+		c.MinSecurity, c.MaxCPUUsage, c.MaxMemoryUsage, c.Targets, c.Excluded)
 	devices := slices.Clone(c.Devices)
 	slices.Sort(devices)
 	fmt.Fprintf(&b, "%q", devices)
@@ -267,76 +307,22 @@ func (m *model) measure() {
 
 // fill writes what each node has free.
 func (m *model) fill() {
-	m.free = make([]int64, len(m.nodes)*len(m.dims))
-	for n := range m.nodes {
-		h, row := &m.nodes[n], m.free[n*len(m.dims):]
-		for d, what := range m.dims {
+	dims := len(m.dims)
+	m.free = make([]int64, len(m.nodes)*dims)
+	for d, what := range m.dims {
+		for n := range m.nodes {
+			free := &m.free[n*dims+d]
 			switch what.rule {
 			case RuleCPU:
-				row[d] = h.freeCPU
+				*free = m.nodes[n].freeCPU
 			case RuleMemory:
-				row[d] = h.freeMemory
+				*free = m.nodes[n].freeMemory
 			case RuleDevice:
-				row[d] = int64(h.Devices[what.key])
+				*free = int64(m.nodes[n].Devices[what.key])
 			default:
-				row[d] = h.Resources[what.key]
+				*free = m.nodes[n].Resources[what.key]
 			}
 		}
-	}
-}
-
-// candidates filters and scores the nodes for every class. Nodes are the outer loop, since a node is more to read than
-// a class.
-func (m *model) candidates() {
-	for i := range m.classes {
-		m.classes[i].least = math.Inf(1)
-		m.classes[i].nodes = make([]int32, 0, len(m.nodes))
-	}
-	for n := range m.nodes {
-		h := &m.nodes[n]
-		watts, known := h.wattsPerCore()
-		for i := range m.classes {
-			cl := &m.classes[i]
-			if !passes(cl.want, h) {
-				continue
-			}
-			cl.nodes = append(cl.nodes, int32(n))
-			if known {
-				cl.least = min(cl.least, watts)
-			}
-		}
-	}
-	m.score()
-	for i := range m.classes {
-		cl := &m.classes[i]
-		cl.at = make([]int32, len(m.nodes))
-		for n := range cl.at {
-			cl.at[n] = -1
-		}
-		cl.inCluster, cl.inOrch = make([]int32, len(m.clusters)-1), make([]int32, len(m.orchs))
-		for k, n := range cl.nodes {
-			cl.at[n] = int32(k)
-			cl.inCluster[m.nodes[n].cluster]++
-			cl.inOrch[m.nodes[n].orch]++
-		}
-		m.sort(cl)
-		cl.home = m.matching(cl)
-	}
-	m.work = int64(len(m.classes)) * int64(len(m.nodes))
-}
-
-// sort lists the candidates by cluster.
-func (m *model) sort(cl *class) {
-	cl.from = make([]int32, len(m.clusters))
-	for k, n := range cl.inCluster {
-		cl.from[k+1] = cl.from[k] + n
-	}
-	cl.byCluster = make([]int32, len(cl.nodes))
-	next := slices.Clone(cl.from)
-	for _, n := range cl.nodes {
-		k := m.nodes[n].cluster
-		cl.byCluster[next[k]] = n
-		next[k]++
 	}
 }
 
@@ -380,7 +366,7 @@ func (m *model) homes(c *member) []int32 {
 	if c.Current == nil || !c.Current.whole() {
 		return cl.home
 	}
-	if n := m.find(*c.Current); n >= 0 && cl.index(n) >= 0 {
+	if n := m.find(*c.Current); n >= 0 && cl.may(n) {
 		return []int32{n}
 	}
 	return nil
@@ -405,12 +391,11 @@ func (m *model) matching(cl *class) []int32 {
 		return nil
 	}
 	var out []int32
-	for _, n := range cl.nodes {
-		if cl.want.Current.matches(m.nodes[n].Node) {
+	for n := range int32(len(m.nodes)) {
+		if cl.may(n) && cl.want.Current.matches(m.nodes[n].Node) {
 			out = append(out, n)
 		}
 	}
-	slices.Sort(out)
 	return out
 }
 
@@ -453,7 +438,7 @@ func (s *Spread) limit() int32 {
 // points returns the value of the component at the candidate node, affinities aside.
 func (m *model) points(c, n int32) float64 {
 	cl := &m.classes[m.comps[c].class]
-	v := cl.points[cl.at[n]]
+	v := cl.points[n]
 	if m.isHome(c, n) {
 		v += m.move
 	}

@@ -90,7 +90,7 @@ func (m *model) whyUnplaced(s *state, c int32) (string, map[Rule]int) {
 		return "there are no nodes", nil
 	}
 	cl := &m.classes[m.comps[c].class]
-	alone := len(cl.nodes)
+	alone := cl.count
 	if cl.rejected == nil {
 		cl.rejected = make(map[Rule]int)
 		for n := range m.nodes {
@@ -110,11 +110,8 @@ func (m *model) whyUnplaced(s *state, c int32) (string, map[Rule]int) {
 			rejected
 	}
 	beside := make(map[Rule]int)
-	for k, n := range cl.nodes {
-		if k >= max(8, maxBeside/len(m.comps)) {
-			break
-		}
-		for _, rule := range s.obstacles(c, n) {
+	for k := range min(alone, max(8, maxBeside/len(m.comps))) {
+		for _, rule := range s.obstacles(c, cl.candidate(k)) {
 			beside[rule]++
 			rejected[rule]++
 		}

@@ -42,7 +42,7 @@ func (d *dual) restrict(last *decision) bool {
 		again = false
 		queue = queue[:0]
 		for c := range d.mask {
-			if d.left[c] == 0 && len(m.classes[m.comps[c].class].nodes) > 0 && d.able(int32(c)) {
+			if d.left[c] == 0 && m.classes[m.comps[c].class].count > 0 && d.able(int32(c)) {
 				return false
 			}
 			if d.left[c] == 1 && !done[c] {

@@ -1,15 +1,69 @@
 package placement
 
-import (
-	"math"
-	"slices"
-)
+import "math"
 
 // unknownEnergy is the energy score of a node that does not report its draw: low, as if it drew several times what the
 // best node does, but not below every node that does report.
 const unknownEnergy = 25.0
 
-// score fills the scores of all classes' candidates and sorts these, best first, ties by node.
+// candidates filters and scores the nodes for every class. Clusters are the outer loop, so that their nodes stay in the
+// processor's cache over all classes.
+func (m *model) candidates() {
+	for i := range m.classes {
+		cl := &m.classes[i]
+		cl.least, cl.few = math.Inf(1), math.Inf(1)
+		cl.points = make([]float64, len(m.nodes))
+		cl.inCluster, cl.inOrch = make([]int32, len(m.orchOf)), make([]int32, len(m.orchs))
+	}
+	for k := range m.orchOf {
+		for i := range m.classes {
+			m.filter(&m.classes[i], int32(k))
+		}
+	}
+	for k := range m.orchOf {
+		for i := range m.classes {
+			m.score(&m.classes[i], int32(k))
+		}
+	}
+	for i := range m.classes {
+		m.classes[i].home = m.matching(&m.classes[i])
+	}
+	m.work = int64(len(m.classes)) * int64(len(m.nodes))
+}
+
+// filter finds the candidates of a class in a cluster.
+func (m *model) filter(cl *class, k int32) {
+	suits := m.tastes[cl.taste].suits
+	cpu, memory := cl.want.CPU, cl.want.Memory
+	found := int32(0)
+	for n := m.clusters[k]; n < m.clusters[k+1]; n++ {
+		h := &m.nodes[n]
+		if !suits[n] || cpu > h.freeCPU || memory > h.freeMemory {
+			cl.points[n] = -1
+			continue
+		}
+		found++
+		if h.watts >= 0 {
+			cl.least = min(cl.least, h.watts)
+		}
+	}
+	cl.count += int(found)
+	cl.inCluster[k] = found
+	cl.inOrch[m.orchOf[k]] += found
+}
+
+// score gives the candidates of a class in a cluster their points.
+func (m *model) score(cl *class, k int32) {
+	for n := m.clusters[k]; n < m.clusters[k+1]; n++ {
+		if cl.points[n] >= 0 {
+			v := max(0, m.scoreAt(cl, n).Weighted) // a given score may be -0, which would not sort as 0
+			cl.points[n] = v
+			cl.most, cl.few = max(cl.most, v), min(cl.few, v)
+		}
+	}
+}
+
+// scoreAt returns the score of the class's components at a candidate node.
 //
 //	performance = 100 * ((freeCPU - cpu)/CPU + (freeMemory - memory)/Memory) / 2     an unknown capacity adds 0
 //	energy      = 100 * (1 + least) / (1 + w), w = watts * 1000 / freeCPU, least = min w over the candidates;
@@ -19,71 +73,15 @@ const unknownEnergy = 25.0
 //
 // The one watt per core in energy keeps a node that reports 0 W from making all others worthless. Scores look at a
 // component alone: what else the plan puts on the node limits where it fits, not what it scores.
-func (m *model) score() {
-	rank := make([][]ranked, len(m.classes))
-	for i := range m.classes {
-		rank[i] = make([]ranked, 0, len(m.classes[i].nodes))
-	}
-	for n := range int32(len(m.nodes)) {
-		for i := range m.classes {
-			if cl, k := &m.classes[i], len(rank[i]); k < len(cl.nodes) && cl.nodes[k] == n {
-				rank[i] = append(rank[i], ranked{m.scoreAt(cl, n).Weighted, n})
-			}
-		}
-	}
-	var spare []ranked
-	for i := range m.classes {
-		cl := &m.classes[i]
-		rank[i], spare = byPoints(rank[i], spare)
-		cl.points = make([]float64, len(cl.nodes))
-		for k, r := range rank[i] {
-			cl.nodes[k], cl.points[k] = r.node, r.points
-		}
-	}
-}
-
-// ranked is a candidate with its points.
-type ranked struct {
-	points float64
-	node   int32
-}
-
-// byPoints sorts candidates that come in order of node by falling points, in linear time (radix sort, least digit
-// first: the bits of floats that are not negative are in the order of the floats). It returns the sorted list and room
-// for the next one.
-func byPoints(list, spare []ranked) (sorted, room []ranked) {
-	spare = slices.Grow(spare[:0], len(list))[:len(list)]
-	for shift := 0; shift < 64; shift += 8 {
-		digit := func(r ranked) int { return 255 - int(byte(math.Float64bits(r.points)>>shift)) }
-		var next [257]int // where the next candidate with a digit goes
-		for _, r := range list {
-			next[digit(r)+1]++
-		}
-		for i := 1; i < len(next); i++ {
-			next[i] += next[i-1]
-		}
-		for _, r := range list {
-			d := digit(r)
-			spare[next[d]] = r
-			next[d]++
-		}
-		list, spare = spare, list
-	}
-	return list, spare
-}
-
-// scoreAt returns the score of the class's components at a candidate node.
 func (m *model) scoreAt(cl *class, n int32) Score {
 	h := &m.nodes[n]
 	s := Score{
-		Performance: 100 * (share(h.freeCPU, cl.want.CPU, h.CPU) + share(h.freeMemory, cl.want.Memory, h.Memory)) / 2,
+		Performance: 100 * (share(h.freeCPU, cl.want.CPU, h.cpu) + share(h.freeMemory, cl.want.Memory, h.memory)) / 2,
 		Energy:      unknownEnergy,
+		Security:    h.security,
 	}
-	if w, ok := h.wattsPerCore(); ok {
-		s.Energy = 100 * (1 + cl.least) / (1 + w)
-	}
-	if h.SCA != nil {
-		s.Security = min(*h.SCA, 100)
+	if h.watts >= 0 {
+		s.Energy = 100 * (1 + cl.least) / (1 + h.watts)
 	}
 	if cl.given != nil {
 		s.Weighted = cl.given[h.index]
@@ -100,14 +98,6 @@ func share(free, take, capacity int64) float64 {
 		return 0
 	}
 	return float64(free-take) / float64(capacity)
-}
-
-// wattsPerCore returns the present draw per free core. Draws beyond any machine's are cut to keep the sums finite.
-func (h *have) wattsPerCore() (float64, bool) {
-	if h.EnergyWatts == nil || h.freeCPU == 0 {
-		return 0, false
-	}
-	return min(*h.EnergyWatts, 1e12) * 1000 / float64(h.freeCPU), true
 }
 
 // normalised scales the weights to a sum of 1.

@@ -56,8 +56,9 @@ func (s *state) move(c int32) bool {
 		}
 	}
 	tries := 0
-	for k, n := range cl.nodes {
-		if cl.points[k]+reach <= had || tries == maxTries || s.spent() {
+	for k := range cl.count {
+		n := cl.candidate(k)
+		if cl.points[n]+reach <= had || tries == maxTries || s.spent() {
 			break
 		}
 		if n == from || s.fits(c, n) || s.value(c, n) <= had {
@@ -85,8 +86,7 @@ func (s *state) move(c int32) bool {
 
 // inTheWay returns a copy of the first components on a node, in order.
 func (s *state) inTheWay(n int32) []int32 {
-	out := slices.Clone(s.on[n])
-	slices.Sort(out)
+	out := s.on(n)
 	return out[:min(len(out), maxEvicted)]
 }
 
@@ -99,10 +99,11 @@ func (s *state) makeRoom(c int32) bool {
 		return true
 	}
 	cl := &s.m.classes[s.m.comps[c].class]
-	for k, n := range cl.nodes {
+	for k := range cl.count {
 		if k == maxTries || s.spent() {
 			break
 		}
+		n := cl.candidate(k)
 		if s.evacuate(c, n) {
 			return true
 		}
@@ -120,10 +121,11 @@ func (s *state) settle(c int32, depth int) bool {
 		return false
 	}
 	cl := &s.m.classes[s.m.comps[c].class]
-	for k, n := range cl.nodes {
+	for k := range cl.count {
 		if k == maxTries || s.spent() {
 			break
 		}
+		n := cl.candidate(k)
 		for _, d := range s.inTheWay(n) {
 			s.take(d)
 			if s.fits(c, n) {

@@ -42,12 +42,11 @@ func (m *model) solve() solution {
 		if len(m.orchs) == 1 {
 			sol.orch = 0
 		}
-		sol.work += m.work
+		sol.work += m.work + m.room.work
 		return sol
 	}
 	var out solution
-	work := m.work
-	exact, placedBound, bound := true, 0, 0.0
+	exact, placedBound, bound, work := true, 0, 0.0, int64(0)
 	tried := m.likeliest()
 	if left := len(tried) - maxOrchestrators; left > 0 { // the bounds without the rule hold for those left out too
 		tried = tried[:maxOrchestrators]
@@ -64,7 +63,8 @@ func (m *model) solve() solution {
 			out = sol
 		}
 	}
-	out.work, out.exact, out.placedBound, out.bound = work, exact, placedBound, bound
+	out.work = work + m.work + m.room.work
+	out.exact, out.placedBound, out.bound = exact, placedBound, bound
 	if out.placed == placedBound && bound <= out.value+slack(out.value) {
 		out.exact = true
 	}

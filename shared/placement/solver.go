@@ -18,10 +18,11 @@ type scarce struct {
 
 // Place is the function Place with the memory of earlier calls.
 func (s *Solver) Place(p Problem) (Plan, error) {
-	if err := validate(&p); err != nil {
+	nodes, err := validate(&p)
+	if err != nil {
 		return Plan{}, err
 	}
-	m, err := newModel(&p)
+	m, err := newModel(&p, nodes)
 	if err != nil {
 		return Plan{}, err
 	}

@@ -101,7 +101,7 @@ func (s *state) greedy(order []int32) {
 		}
 		k := s.m.comps[c].class
 		if rooms[k] == nil {
-			rooms[k] = newOpen(len(s.m.classes[k].nodes))
+			rooms[k] = &open{}
 		}
 		if n, _ := s.bestOf(c, rooms[k]); n >= 0 {
 			s.put(c, n)
@@ -130,7 +130,7 @@ func (s *state) hardest() []int32 {
 	}
 	slices.SortStableFunc(order, func(a, b int32) int {
 		x, y := m.comps[a].class, m.comps[b].class
-		return cmp.Or(cmp.Compare(len(m.classes[x].nodes), len(m.classes[y].nodes)), cmp.Compare(large[y], large[x]))
+		return cmp.Or(cmp.Compare(m.classes[x].count, m.classes[y].count), cmp.Compare(large[y], large[x]))
 	})
 	return order
 }

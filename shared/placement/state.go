@@ -8,23 +8,26 @@ import (
 // state is a placement in the making: who is where, and what is left of every node. Its methods keep capacity,
 // anti-affinity and spread; no search can break them.
 type state struct {
-	m      *model
-	orch   int32   // the only orchestrator that may be used, or -1
-	at     []int32 // component -> node, or -1
-	on     [][]int32
-	free   []int64
-	placed int
-	bound  []binding       // of each group
-	sent   map[int64]int64 // bandwidth taken, by link
-	spread [][]int32       // members of each spread in each domain
-	work   int64
-	budget int64
+	m    *model
+	orch int32   // the only orchestrator that may be used, or -1
+	at   []int32 // component -> node, or -1
+	// top is of each node one more than the component that came last, 0 for none, and next of each component the one
+	// that came before it.
+	top, next []int32
+	free      []int64
+	placed    int
+	bound     []binding       // of each group
+	sent      map[int64]int64 // bandwidth taken, by link
+	spread    [][]int32       // members of each spread in each domain
+	work      int64
+	budget    int64
 }
 
 func (m *model) newState(orch int32, budget int64) *state {
 	s := &state{
 		m: m, orch: orch, budget: budget,
-		at: make([]int32, len(m.comps)), on: make([][]int32, len(m.nodes)), free: slices.Clone(m.free),
+		at: make([]int32, len(m.comps)), top: make([]int32, len(m.nodes)), next: make([]int32, len(m.comps)),
+		free:  slices.Clone(m.free),
 		bound: make([]binding, len(m.groups)), sent: make(map[int64]int64), spread: make([][]int32, len(m.spreads)),
 	}
 	for c := range s.at {
@@ -64,7 +67,7 @@ func (s *state) fits(c, n int32) bool {
 	s.work++
 	m, comp := s.m, &s.m.comps[c]
 	cl := &m.classes[comp.class]
-	if cl.at[n] < 0 || (s.orch >= 0 && m.nodes[n].orch != s.orch) || !s.roomy(cl, n) ||
+	if !cl.may(n) || (s.orch >= 0 && m.nodes[n].orch != s.orch) || !s.roomy(cl, n) ||
 		s.foreign(c, n) || (comp.limited && !s.wired(c, n)) {
 		return false
 	}
@@ -95,17 +98,30 @@ func (s *state) roomy(cl *class, n int32) bool {
 // put places a component that fits; take removes it again.
 func (s *state) put(c, n int32) {
 	s.at[c] = n
-	s.on[n] = append(s.on[n], c)
+	s.next[c], s.top[n] = s.top[n], c+1
 	s.charge(c, n, -1)
 }
 
 func (s *state) take(c int32) int32 {
 	n := s.at[c]
 	s.at[c] = -1
-	i := slices.Index(s.on[n], c)
-	s.on[n] = slices.Delete(s.on[n], i, i+1)
+	at := &s.top[n]
+	for *at != c+1 {
+		at = &s.next[*at-1]
+	}
+	*at = s.next[c]
 	s.charge(c, n, 1)
 	return n
+}
+
+// on returns the components on a node, in order.
+func (s *state) on(n int32) []int32 {
+	var out []int32
+	for c := s.top[n]; c != 0; c = s.next[c-1] {
+		out = append(out, c-1)
+	}
+	slices.Sort(out)
+	return out
 }
 
 func (s *state) charge(c, n int32, sign int64) {
@@ -191,45 +207,43 @@ func (s *state) bestOf(c int32, open *open) (int32, float64) {
 			reach += e.weight
 		}
 	}
-	for k, looked := open.next(0), 0; k < len(cl.nodes); k, looked = open.next(k+1), looked+1 {
-		if node >= 0 && cl.points[k]+reach <= value || looked >= tired && s.spent() {
+	for k, looked := open.next(0), 0; k < cl.count; k, looked = open.next(k+1), looked+1 {
+		n := cl.candidate(k)
+		if node >= 0 && cl.points[n]+reach <= value || looked >= tired && s.spent() {
 			break
 		}
-		if open != nil && !s.roomy(cl, cl.nodes[k]) {
+		if open != nil && !s.roomy(cl, n) {
 			s.work++
 			open.close(k)
 			continue
 		}
-		try(cl.nodes[k])
+		try(n)
 	}
 	return node, value
 }
 
 // open keeps account of the candidates of a class that have room left, while nothing is taken out: after[k] leads from
-// candidate k towards the first open one from there on.
+// candidate k towards the first open one from there on; none beyond its end was closed.
 type open struct{ after []int32 }
-
-func newOpen(n int) *open {
-	o := &open{make([]int32, n+1)}
-	for k := range o.after {
-		o.after[k] = int32(k)
-	}
-	return o
-}
 
 // next returns the first open candidate from k on; without an account that is k.
 func (o *open) next(k int) int {
 	if o == nil {
 		return k
 	}
-	for int(o.after[k]) != k {
+	for k < len(o.after) && int(o.after[k]) != k {
 		o.after[k] = o.after[o.after[k]] // halve the path for the next time
 		k = int(o.after[k])
 	}
 	return k
 }
 
-func (o *open) close(k int) { o.after[k] = int32(k + 1) }
+func (o *open) close(k int) {
+	for next := len(o.after); next <= k+1; next++ {
+		o.after = append(o.after, int32(next))
+	}
+	o.after[k] = int32(k + 1)
+}
 
 // bestIn is best within one cluster.
 func (s *state) bestIn(c, cluster int32) (int32, float64) {

@@ -144,9 +144,7 @@ func (m *model) kinds() []kind {
 func (m *model) scale() float64 {
 	most := m.move
 	for i := range m.classes {
-		if pts := m.classes[i].points; len(pts) > 0 {
-			most = max(most, m.move+pts[0])
-		}
+		most = max(most, m.move+m.classes[i].most)
 	}
 	_, exponent := math.Frexp(most)
 	return math.Ldexp(1, 40-exponent)
@@ -209,9 +207,9 @@ func (u *unit) load(m *model, kinds []kind, slots []int64, scale float64) []int3
 // connect gives a kind an arc to each candidate and none else.
 func (u *unit) connect(m *model, k *kind, cl *class, flowOf []int, scale float64) {
 	p := u.problem
-	wanted := make([]arcTo, 0, len(cl.nodes))
+	wanted := make([]arcTo, 0, cl.count)
 	for n, v := range flowOf {
-		if cl.at[n] >= 0 {
+		if cl.may(int32(n)) {
 			wanted = append(wanted, arcTo{v, flow.ArcID(n)}) // the node for now
 		}
 	}

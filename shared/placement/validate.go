@@ -10,8 +10,8 @@ import (
 // maxPoints bounds weights and costs so that sums of them keep their precision.
 const maxPoints = 1e9
 
-// validate returns an Invalid error with every fault of the problem, or nil.
-func validate(p *Problem) error {
+// validate returns the nodes in order, or an Invalid error with every fault of the problem.
+func validate(p *Problem) (*lineup, error) {
 	var f problem.Faults
 	if len(p.Components) > MaxComponents {
 		f.Add("components", 0, "%d components, at most %d", len(p.Components), MaxComponents)
@@ -20,7 +20,7 @@ func validate(p *Problem) error {
 		f.Add("nodes", 0, "%d nodes, at most %d", len(p.Nodes), MaxNodes)
 	}
 	if !f.Empty() {
-		return f.Err("the placement problem is too large")
+		return nil, f.Err("the placement problem is too large")
 	}
 	check := faults{&f}
 	groups := check.groups(p.Groups)
@@ -43,18 +43,15 @@ func validate(p *Problem) error {
 			f.Add(path.at(".group"), 0, "no group %q", g)
 		}
 	}
-	places := make(map[Target]int, len(p.Nodes))
+	nodes := lineUp(p.Nodes)
 	for i := range p.Nodes {
 		path := entry{"nodes", i}
 		n := &p.Nodes[i]
 		if n.Name == "" {
 			f.Add(path.at(".name"), 0, "must not be empty")
 		}
-		t := n.Target().lower()
-		if first, twice := places[t]; twice {
-			f.Add(path.at(""), 0, "%s is also nodes[%d]", place(t), first)
-		} else {
-			places[t] = i
+		if first, twice := nodes.twins[i]; twice {
+			f.Add(path.at(""), 0, "%s is also nodes[%d]", place(n.Target().lower()), first)
 		}
 		check.node(path, n)
 	}
@@ -78,7 +75,7 @@ func validate(p *Problem) error {
 	check.points(entry{}, "moveCost", p.MoveCost)
 	check.amount(entry{}, "staleAfter", int64(p.StaleAfter))
 	check.amount(entry{}, "budget", p.Budget)
-	return f.Err("the placement problem is malformed")
+	return nodes, f.Err("the placement problem is malformed")
 }
 
 type faults struct{ *problem.Faults }
@@ -190,9 +187,11 @@ func (f faults) node(path entry, n *Node) {
 	f.amount(path, ".memory", n.Memory)
 	f.amount(path, ".otherCPU", n.OtherCPU)
 	f.amount(path, ".otherMemory", n.OtherMemory)
-	for i, r := range n.Reserved {
-		f.amount(path, fmt.Sprintf(".reserved[%d].cpu", i), r.CPU)
-		f.amount(path, fmt.Sprintf(".reserved[%d].memory", i), r.Memory)
+	for i := range n.Reserved {
+		if r := &n.Reserved[i]; r.CPU < 0 || r.Memory < 0 {
+			f.amount(path, fmt.Sprintf(".reserved[%d].cpu", i), r.CPU)
+			f.amount(path, fmt.Sprintf(".reserved[%d].memory", i), r.Memory)
+		}
 	}
 	for _, k := range sortedKeys(n.Devices) {
 		f.amount(path, ".devices."+k, int64(n.Devices[k]))

@@ -30,10 +30,9 @@ func (m *model) allWhole() bool {
 		return false
 	}
 	for i := range m.classes {
-		if !slices.ContainsFunc(m.classes[i].points, func(v float64) bool { return !whole(v) }) {
-			continue
+		if slices.ContainsFunc(m.classes[i].points, func(v float64) bool { return !whole(v) }) {
+			return false
 		}
-		return false
 	}
 	for _, es := range m.edges {
 		for i := range es {

@@ -4,12 +4,14 @@
 //	go run ./test/bench/scale [-runs 5] [-only a,b,c,d] [-json]
 //
 //	a  900 components on 5 000 nodes in 25 clusters, with spreads over clusters and chains of affinities
-//	b  one application of 20 components on 10 to 50 000 nodes
+//	b  one application of 20 components on 10 to 50 000 nodes, with its growth from size to size
 //	c  a storm: 10 000 equal-sized components at once over 12 500 nodes, and again after one node in a hundred is lost
 //	d  memory per node and per component
 //
 // "ms" is the median of the runs, "least_ms" the quickest and "cpu_ms" the median processor time, for machines that do
-// other things as well. The exit status is 1 if a plan breaks a rule.
+// other things as well. "growth" is by how much time, processor time and work have grown since the size before, each
+// divided by how much the nodes have: 1 is linear, less is better. Every run solves all sizes in turn, and growth in
+// time is the median of the runs' own. The exit status is 1 if a plan breaks a rule.
 package main
 
 import (
@@ -42,20 +44,32 @@ type result struct {
 	LeastMS    float64 `json:"least_ms"`
 	CPUMS      float64 `json:"cpu_ms"`
 	Work       int64   `json:"work"`
+	Growth     *growth `json:"growth,omitempty"`
 	// Of case d: what the problem and its solution allocate beyond a smaller one, for each node or component more.
 	BytesPerNode      int64 `json:"bytes_per_node,omitempty"`
 	BytesPerComponent int64 `json:"bytes_per_component,omitempty"`
+}
+
+// growth is what a larger problem costs beyond a smaller one, divided by what it has more of nodes.
+type growth struct {
+	MS    float64 `json:"ms"`
+	CPUMS float64 `json:"cpu_ms"`
+	Work  float64 `json:"work"`
 }
 
 func (r *result) String() string {
 	if r.Case == "d" {
 		return fmt.Sprintf("d bytes_per_node=%d bytes_per_component=%d", r.BytesPerNode, r.BytesPerComponent)
 	}
+	var grown string
+	if g := r.Growth; g != nil {
+		grown = fmt.Sprintf(" growth ms=%.2f cpu_ms=%.2f work=%.3f", g.MS, g.CPUMS, g.Work)
+	}
 	return fmt.Sprintf("%s components=%d nodes=%d placed=%d objective=%.6g bound=%.6g gap=%.2f%% exact=%t "+
-		"violations=%d ms=%.1f least_ms=%.1f cpu_ms=%.1f work=%d",
+		"violations=%d ms=%.2f least_ms=%.2f cpu_ms=%.2f work=%d%s",
 		r.Case, r.Components, r.Nodes, r.Placed, r.Objective, r.Bound,
 		100*r.Gap, r.Exact,
-		r.Violations, r.MS, r.LeastMS, r.CPUMS, r.Work)
+		r.Violations, r.MS, r.LeastMS, r.CPUMS, r.Work, grown)
 }
 
 func main() {
@@ -93,10 +107,12 @@ func run(only []string, runs int, asJSON bool) error {
 		}
 	}
 	if slices.Contains(only, "b") {
-		for _, nodes := range []int{10, 100, 1_000, 10_000, 50_000} {
-			if err := show(measure("b", application(20, nodes), runs)); err != nil {
-				return err
-			}
+		grown, err := grow(runs)
+		for _, r := range grown {
+			_ = show(r, nil)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	if slices.Contains(only, "c") {
@@ -122,6 +138,35 @@ func run(only []string, runs int, asJSON bool) error {
 	return nil
 }
 
+// sizes are the nodes of case b.
+var sizes = []int{10, 100, 1_000, 10_000, 50_000}
+
+// grow solves case b, all sizes in every run.
+func grow(runs int) ([]*result, error) {
+	all := make([]*series, len(sizes))
+	for i, nodes := range sizes {
+		all[i] = newSeries("b", application(20, nodes))
+	}
+	for range runs {
+		for _, x := range all {
+			if err := x.solve(func() (placement.Plan, error) { return placement.Place(x.problem) }); err != nil {
+				return nil, err
+			}
+		}
+	}
+	results := make([]*result, len(all))
+	for i, x := range all {
+		if i > 0 {
+			x.result.Growth = x.since(all[i-1])
+		}
+		results[i] = x.result
+	}
+	for _, x := range all {
+		x.settle()
+	}
+	return results, nil
+}
+
 func measure(name string, p placement.Problem, runs int) (*result, error) {
 	return timed(name, p, runs, func() error { return nil }, func() (placement.Plan, error) { return placement.Place(p) })
 }
@@ -130,26 +175,66 @@ func measure(name string, p placement.Problem, runs int) (*result, error) {
 func timed(name string, p placement.Problem, runs int, prepare func() error, solve func() (placement.Plan, error)) (
 	*result, error,
 ) {
-	r := &result{Case: name, Components: len(p.Components), Nodes: len(p.Nodes)}
-	var times, cpu []float64
+	x := newSeries(name, p)
 	for range runs {
 		if err := prepare(); err != nil {
 			return nil, err
 		}
-		runtime.GC() // what the run before left
-		begin, used := time.Now(), processor()
-		plan, err := solve()
-		if err != nil {
+		if err := x.solve(solve); err != nil {
 			return nil, err
 		}
-		times = append(times, float64(time.Since(begin).Microseconds())/1e3)
-		cpu = append(cpu, float64((processor()-used).Microseconds())/1e3)
-		r.Placed, r.Objective, r.Bound, r.Gap = plan.Placed, plan.Objective, plan.Bound, plan.Gap
-		r.Exact, r.Work = plan.Exact, plan.Work
-		r.Violations += violations(p, plan)
 	}
-	r.MS, r.CPUMS, r.LeastMS = median(times), median(cpu), slices.Min(times)
-	return r, nil
+	return x.settle(), nil
+}
+
+// series is one problem solved some times over.
+type series struct {
+	problem    placement.Problem
+	result     *result
+	times, cpu []float64 // of each run
+}
+
+func newSeries(name string, p placement.Problem) *series {
+	return &series{problem: p, result: &result{Case: name, Components: len(p.Components), Nodes: len(p.Nodes)}}
+}
+
+// solve is one run.
+func (x *series) solve(solve func() (placement.Plan, error)) error {
+	runtime.GC() // what the run before left
+	begin, used := time.Now(), processor()
+	plan, err := solve()
+	if err != nil {
+		return err
+	}
+	x.times = append(x.times, float64(time.Since(begin).Microseconds())/1e3)
+	x.cpu = append(x.cpu, float64((processor()-used).Microseconds())/1e3)
+	r := x.result
+	r.Placed, r.Objective, r.Bound, r.Gap = plan.Placed, plan.Objective, plan.Bound, plan.Gap
+	r.Exact, r.Work = plan.Exact, plan.Work
+	r.Violations += violations(x.problem, plan)
+	return nil
+}
+
+// since compares with a smaller problem that was solved as often, run by run.
+func (x *series) since(small *series) *growth {
+	nodes := float64(x.result.Nodes) / float64(small.result.Nodes)
+	median := func(large, small []float64) float64 {
+		ratios := make([]float64, len(large))
+		for i := range large {
+			ratios[i] = large[i] / max(small[i], 1e-3) / nodes // what takes less than the clock can tell takes a microsecond
+		}
+		return median(ratios)
+	}
+	return &growth{
+		MS: median(x.times, small.times), CPUMS: median(x.cpu, small.cpu),
+		Work: float64(x.result.Work) / float64(small.result.Work) / nodes,
+	}
+}
+
+// settle computes the times.
+func (x *series) settle() *result {
+	x.result.MS, x.result.CPUMS, x.result.LeastMS = median(x.times), median(x.cpu), slices.Min(x.times)
+	return x.result
 }
 
 // median sorts a and returns the middle.

@@ -8,6 +8,22 @@ import (
 	"github.com/littoral-project/littoral/shared/placement"
 )
 
+// One application costs no more than in proportion to the nodes, in looks at them.
+func TestWorkGrowsNoFasterThanTheNodes(t *testing.T) {
+	t.Parallel()
+	var before placement.Plan
+	for i, nodes := range sizes {
+		plan, err := placement.Place(application(20, nodes))
+		require.NoError(t, err)
+		require.Positive(t, plan.Work)
+		if i > 0 {
+			grown := float64(nodes) / float64(sizes[i-1])
+			require.LessOrEqual(t, float64(plan.Work), grown*float64(before.Work), "%d nodes", nodes)
+		}
+		before = plan
+	}
+}
+
 func TestViolationsAreCounted(t *testing.T) {
 	t.Parallel()
 	p := application(3, 10)

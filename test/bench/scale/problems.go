@@ -51,10 +51,13 @@ func spreadAndChained() placement.Problem {
 	return p
 }
 
-// application is case b: so many different components, a tree of those that communicate.
+// application is case b: so many different components, a tree of those that communicate, the same on any number of
+// nodes.
 func application(components, count int) placement.Problem {
-	r := rand.New(rand.NewPCG(2, 2))
-	p := placement.Problem{Nodes: nodes(count, max(1, count/200), r), OneOrchestrator: true}
+	p := placement.Problem{
+		Nodes: nodes(count, max(1, count/200), rand.New(rand.NewPCG(2, 2))), OneOrchestrator: true,
+	}
+	r := rand.New(rand.NewPCG(2, 3))
 	for i := range components {
 		id := fmt.Sprintf("c%02d", i)
 		p.Components = append(p.Components, placement.Component{

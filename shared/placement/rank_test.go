@@ -1,0 +1,67 @@
+package placement_test
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/placement"
+)
+
+// Candidates come by falling points and ties by node, however few are asked for first, and however points lie.
+func TestCandidates_inOrder(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(5, 5))
+	ways := map[string]func() float64{
+		"even":    func() float64 { return 100 * r.Float64() },
+		"whole":   func() float64 { return float64(r.IntN(4)) },
+		"equal":   func() float64 { return 7 },
+		"zero":    func() float64 { return 0 },
+		"steep":   func() float64 { return math.Exp(40*r.Float64() - 20) },
+		"nearly":  func() float64 { return 50 + 1e-13*r.Float64() },
+		"tiniest": func() float64 { return float64(r.IntN(3)) * math.SmallestNonzeroFloat64 },
+		"few":     func() float64 { return float64(max(-1, r.IntN(40)-38)) },
+	}
+	for name, way := range ways {
+		for _, nodes := range []int{0, 1, 1024, 1025, 5_000, 20_000} {
+			points := make([]float64, nodes)
+			var want []int32
+			for n := range points {
+				if points[n] = way(); r.IntN(4) == 0 {
+					points[n] = -1
+				}
+				if points[n] >= 0 {
+					want = append(want, int32(n))
+				}
+			}
+			slices.SortStableFunc(want, func(a, b int32) int { return cmp.Compare(points[b], points[a]) })
+			for _, k := range []int{0, 1, 300, 2_000, nodes} {
+				first, all := placement.Candidates(points, k)
+				require.True(t, slices.Equal(want[:min(k, len(want))], first), "%s, the first %d of %d", name, k, nodes)
+				require.True(t, slices.Equal(want, all), "%s, all of %d", name, nodes)
+			}
+		}
+	}
+}
+
+// A given score of -0 is 0: it does not come first among the candidates, and so does not hide better ones from the bound.
+func TestPlace_negativeZero(t *testing.T) {
+	t.Parallel()
+	nothing := math.Copysign(0, -1)
+	p := placement.Problem{
+		Components: []placement.Component{{ID: "a", CPU: 2000}, {ID: "b", CPU: 1000}},
+		Nodes: []placement.Node{
+			{Orchestrator: "o", Cluster: "k", Name: "large", CPU: 9000},
+			{Orchestrator: "o", Cluster: "k", Name: "small", CPU: 2000},
+		},
+		Scores: [][]float64{{nothing, 5}, {nothing, 50}},
+	}
+	plan, err := placement.Place(p)
+	require.NoError(t, err)
+	require.InDelta(t, 50, plan.Objective, 1e-9)
+	require.GreaterOrEqual(t, plan.Bound, 50.0)
+}

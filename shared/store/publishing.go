@@ -17,7 +17,8 @@ import (
 const (
 	// publishFor bounds how long after its commit an event is tried, what it waits for others included. A Broker may
 	// accept an event only when its consumers have taken it, so that it holds cold starts and their work.
-	publishFor = 30 * time.Second
+	// With a consumer that hangs it answers when that has timed out, after half a minute, and the Broker has tried again.
+	publishFor = 60 * time.Second
 
 	clearFor = 5 * time.Second // bounds the removal of accepted events from the outbox
 

@@ -59,6 +59,7 @@ func (s *Solver) load() error {
 		s.rethread()
 	}
 	s.at = min(s.at, len(s.arcs))
+	s.top, s.listed, s.place = none, false, zeros(s.place, len(s.nodes))
 	s.bearing.built, s.tilt = false, zeros(s.tilt, len(s.nodes))
 	s.loaded, s.shape, s.recosted = true, s.problem.shape, len(s.problem.recosted)
 	return nil
@@ -456,7 +457,7 @@ func (s *Solver) recall() {
 }
 
 // zeros returns a with n elements, all zero.
-func zeros(a []int64, n int) []int64 {
+func zeros[T int32 | int64](a []T, n int) []T {
 	a = resize(a, n)
 	clear(a)
 	return a

@@ -128,19 +128,83 @@ func (s *Solver) pivot(e int32) error {
 	} else {
 		s.regraft(in, q, out, e, delta, s.caps[e]-delta)
 	}
-	// Only differences of potentials count: it is enough to shift the smaller part. They wrap around in the long run,
-	// and the differences with them.
-	first, last := in, nodes[in].last
-	if rest := int32(len(nodes)) - size; rest < size {
-		first, last, c, size = s.next[last], s.prev[first], -c, rest
-	}
-	s.shift(first, last, size, c)
+	s.shift(in, q, size, c)
 	return nil
 }
 
-// shift adds c to the potentials of size nodes, first to last in preorder. Each step waits for the one before, so it
+// lists is how many times as long as listed nodes threaded ones take to shift, roughly.
+const lists = 3
+
+// shift adds c to the potentials of the subtree of in, which was that of q and has size nodes, or takes it from all
+// others. Only differences of potentials count, so that the smaller part is enough. They wrap around in the long run,
+// and the differences with them.
+func (s *Solver) shift(in, q, size int32, c int64) {
+	s.follow(in, q, size)
+	first, last, rest := in, s.nodes[in].last, int32(len(s.nodes))-size
+	if s.listed && size < lists*rest {
+		pi := s.pi
+		for _, v := range s.part {
+			pi[v] += c
+		}
+		return
+	}
+	if rest < size {
+		first, last, c, size = s.next[last], s.prev[first], -c, rest
+	}
+	s.shiftThread(first, last, size, c)
+}
+
+// follow keeps the list of the part that moves. Two parts of a network with many arcs between them (two hubs, say)
+// change the arc that joins them again and again: what moves is what moved before, but for a few nodes. From the second
+// time on it is listed, since a list is quicker to go through than a thread.
+func (s *Solver) follow(in, q, size int32) {
+	top, had := s.top, int32(len(s.part))
+	s.top = in
+	switch {
+	case !s.listed && q == top:
+		s.part = s.part[:0]
+		for v := in; int32(len(s.part)) < size; v = s.next[v] {
+			s.enlist(v)
+		}
+		s.listed = true
+	case !s.listed || q == top:
+	case s.inPart(q) && size >= lists*(had-size): // less what is left under the old top
+		v := top
+		for range had - size {
+			for v == in {
+				v = s.next[s.nodes[in].last]
+			}
+			s.strike(v)
+			v = s.next[v]
+		}
+	case s.inPart(in) && !s.inPart(q) && size <= lists*had: // and more, which regraft has put last
+		for v := s.nodes[in].last; int32(len(s.part)) < size; v = s.prev[v] {
+			s.enlist(v)
+		}
+	default:
+		s.listed = false
+	}
+}
+
+func (s *Solver) inPart(v int32) bool {
+	i := s.place[v]
+	return int(i) < len(s.part) && s.part[i] == v
+}
+
+func (s *Solver) enlist(v int32) {
+	s.place[v] = int32(len(s.part))
+	s.part = append(s.part, v)
+}
+
+func (s *Solver) strike(v int32) {
+	i, last := s.place[v], s.part[len(s.part)-1]
+	s.part[i], s.place[last] = last, i
+	s.part = s.part[:len(s.part)-1]
+}
+
+// shiftThread adds c to the potentials of size nodes, first to last in preorder. Each step waits for the one before, so it
 // goes from both ends at once.
-func (s *Solver) shift(first, last, size int32, c int64) {
+func (s *Solver) shiftThread(first, last, size int32, c int64) {
 	pi, next, prev := s.pi, s.next, s.prev
 	for range size / 2 {
 		pi[first] += c

@@ -5,13 +5,8 @@ import (
 	"math"
 )
 
-// minBlock is the least number of slots that the search for an entering arc reads at once. A warm solve reads
-// warmBlocks as many: few arcs can enter then, and it pays to take a good one, as each pivot moves a large part of the
-// tree.
-const (
-	minBlock   = 20
-	warmBlocks = 4
-)
+// minBlock is the least number of slots that the search for an entering arc reads at once.
+const minBlock = 20
 
 // Solver solves one Problem, and solves it again faster after edits: it keeps the last basis (a spanning tree, and for
 // each other arc the bound it is at) and starts from what is left of it. It is not safe for concurrent use.
@@ -64,6 +59,10 @@ type Solver struct {
 	prev      []int32 // by node: the one before it
 	pi        []int64 // by node: potential, up to a constant
 	excess    []int64 // by node: what must leave over tree arcs
+	top       int32   // the node that the last pivot hung under another
+	listed    bool
+	part      []int32 // nodes of the subtree of top, if listed
+	place     []int32 // by node in part: its index there
 	root      int32   // the last node, not one of the problem
 	at, block int     // where the next search for an entering arc begins, and how many slots it reads
 	pivots    int64
@@ -111,7 +110,6 @@ func (s *Solver) SolveInto(sol *Solution) error {
 }
 
 func (s *Solver) solve(sol *Solution) error {
-	warm := s.warm || s.loaded
 	s.ledger.open(sol)
 	if s.recost() {
 		s.tiltPotentials()
@@ -124,9 +122,6 @@ func (s *Solver) solve(sol *Solution) error {
 		s.potentials()
 	}
 	s.block = max(minBlock, int(math.Sqrt(float64(len(s.arcs)))))
-	if warm {
-		s.block *= warmBlocks
-	}
 	err := s.simplex()
 	switch {
 	case errors.Is(err, ErrUnbounded) && s.artificialFlow():

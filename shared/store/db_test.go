@@ -153,7 +153,7 @@ func TestTx_takesAlongWhatOthersHadToLeave(t *testing.T) {
 	require.NoError(t, emit(t.Context(), db, "a"))
 	require.Equal(t, []string{"a"}, subjects(storetest.Published(db)), "young events are left to the call that made them")
 
-	_, err := db.Exec(t.Context(), `update outbox set created_at = now() - interval '1 minute'`)
+	_, err := db.Exec(t.Context(), `update outbox set created_at = now() - $1::interval`, store.LeftFor)
 	require.NoError(t, err)
 	require.NoError(t, emit(t.Context(), db, "b"))
 	require.Equal(t, []string{"a", "b", "left"}, subjects(storetest.Published(db)))
@@ -174,7 +174,7 @@ func TestSweep_leavesAloneWhatIsBeingPublished(t *testing.T) {
 		return err
 	}))
 	require.NoError(t, emit(t.Context(), db, "left"))
-	_, err := db.Exec(t.Context(), `update outbox set created_at = now() - interval '1 minute'`)
+	_, err := db.Exec(t.Context(), `update outbox set created_at = now() - $1::interval`, store.LeftFor)
 	require.NoError(t, err)
 	away = false
 	n, err := db.Sweep(t.Context(), 30*time.Second, 10)

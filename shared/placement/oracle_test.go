@@ -54,7 +54,13 @@ func freeOf(n placement.Node) (cpu, memory *big.Int) {
 // allowed says whether the component may use the node when nothing else of the problem is there.
 func allowed(p placement.Problem, c placement.Component, n placement.Node) bool {
 	cpu, memory := freeOf(n)
-	ok := !n.Stale && !n.Unschedulable && (p.StaleAfter == 0 || n.Age < p.StaleAfter) &&
+	staleAfter := p.StaleAfter
+	for _, g := range p.Groups {
+		if c.Group == g.ID {
+			staleAfter = g.StaleAfter
+		}
+	}
+	ok := !n.Stale && !n.Unschedulable && (staleAfter == 0 || n.Age < staleAfter) &&
 		(len(c.Targets) == 0 || coversAny(c.Targets, n)) && !coversAny(c.Excluded, n) &&
 		listed(c.Engines, n.Engine) && listed(c.Orchestrators, n.Orchestrator) &&
 		(c.Architecture == "" ||

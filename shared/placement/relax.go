@@ -11,7 +11,7 @@ import (
 
 // Limits that keep relaxations of large problems affordable.
 const (
-	maxVerified    = 2_000   // components times nodes up to which a relaxation is proved by solving the problem again
+	maxVerified    = 20_000  // components times nodes up to which a relaxation is proved by solving the problem again
 	maxUnplaced    = 32      // components without a place up to which it is
 	verifiedBudget = 200_000 // work units of each repetition
 	maxRelaxed     = 200_000 // nodes looked at, over all components without a place

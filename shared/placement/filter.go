@@ -56,8 +56,8 @@ var filters = []filter{
 
 // suits says whether every filter but those of cpu and memory keeps the node for the request.
 func suits(r *request, h *have) bool {
-	for i := range filters {
-		if f := &filters[i]; f.rule != RuleCPU && f.rule != RuleMemory && !f.keep(r, h) {
+	for _, f := range r.asks {
+		if !f.keep(r, h) {
 			return false
 		}
 	}
@@ -85,6 +85,7 @@ type request struct {
 	arch                   string   // canonical
 	devices                map[string]int64
 	staleAfter             time.Duration
+	asks                   []*filter // those that can fail, but cpu and memory
 }
 
 func newRequest(c *Component, staleAfter time.Duration) *request {
@@ -98,7 +99,38 @@ func newRequest(c *Component, staleAfter time.Duration) *request {
 			r.devices[d]++
 		}
 	}
+	for i := range filters {
+		if f := &filters[i]; r.can(f.rule) {
+			r.asks = append(r.asks, f)
+		}
+	}
 	return r
+}
+
+// can says whether a node can fail the rule, which is not cpu or memory.
+func (r *request) can(fail Rule) bool {
+	switch fail {
+	case RuleCPU, RuleMemory:
+		return false
+	case RuleTarget:
+		return len(r.Targets) > 0
+	case RuleExcluded:
+		return len(r.Excluded) > 0
+	case RuleLabel:
+		return len(r.Labels) > 0
+	case RuleDevice:
+		return len(r.devices) > 0
+	case RuleResource:
+		return len(r.Resources) > 0
+	case RuleOrchestrator:
+		return len(r.orchestrators) > 0
+	case RuleEngine:
+		return len(r.engines) > 0
+	case RuleArchitecture:
+		return r.arch != ""
+	default:
+		return true
+	}
 }
 
 // have is what a node offers, made ready to compare. What the scores look at is copied, since a Node is much to read.

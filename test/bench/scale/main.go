@@ -148,6 +148,7 @@ func grow(runs int) ([]*result, error) {
 		all[i] = newSeries("b", application(20, nodes))
 	}
 	for range runs {
+		runtime.GC() // once: what a small size leaves is little, and so the runtime keeps the memory of the large ones
 		for _, x := range all {
 			if err := x.solve(func() (placement.Plan, error) { return placement.Place(x.problem) }); err != nil {
 				return nil, err
@@ -180,6 +181,7 @@ func timed(name string, p placement.Problem, runs int, prepare func() error, sol
 		if err := prepare(); err != nil {
 			return nil, err
 		}
+		runtime.GC() // what the run before left
 		if err := x.solve(solve); err != nil {
 			return nil, err
 		}
@@ -200,7 +202,6 @@ func newSeries(name string, p placement.Problem) *series {
 
 // solve is one run.
 func (x *series) solve(solve func() (placement.Plan, error)) error {
-	runtime.GC() // what the run before left
 	begin, used := time.Now(), processor()
 	plan, err := solve()
 	if err != nil {

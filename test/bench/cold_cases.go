@@ -281,7 +281,11 @@ var applicationCases = map[string]maker{
 	"jobmanager-archive":          tick,
 	"jobmanager-history-archived": get("viewer", "/jobmanager/history/archived?limit=10"),
 
+	"aggregator-alerted": func(context.Context, *scene) (ask, error) {
+		return document("admin", http.MethodPost, "/aggregator/webhooks/alertmanager", map[string]any{"version": "4"})
+	},
 	"aggregator-tick":     tick,
+	"clock-wind":          tick,
 	"jobmanager-displace": tick,
 	"matchmaker-place": func(ctx context.Context, s *scene) (ask, error) {
 		return delivery(s.held(ctx, events.ApplicationSubmitted, func() error { _, err := s.submit(ctx); return err }))

@@ -93,6 +93,7 @@ var bodies = map[string]takes{
 	"POST /api/v1/rules/{$}":                        jsonBody,
 	"POST /jobmanager/policies/incompliance":        jsonBody,
 	"POST /jobmanager/policies/incompliance/create": jsonBody,
+	"POST /aggregator/webhooks/alertmanager":        jsonBody,
 	"POST /matchmake":                               document,
 	"POST /matchmaker/matchmake":                    document,
 	"POST /matchmaker/plan":                         document,

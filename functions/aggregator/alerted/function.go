@@ -44,7 +44,8 @@ func New(env *function.Env) (*Function, error) {
 // Handle answers 200 with whether anything has changed. What the message says is not looked at: it tells when to look,
 // and telemetry what there is.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	if _, err := function.Body(r); err != nil {
+	var message map[string]any
+	if err := function.DecodeJSON(r, &message); err != nil {
 		return err
 	}
 	changed, err := f.telemetry.Look(r.Context(), f.db)

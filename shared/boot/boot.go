@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"github.com/kelseyhightower/envconfig"
-	"knative.dev/pkg/network/handlers"
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
@@ -140,7 +139,7 @@ func toBroker(c store.Config) http.RoundTripper {
 
 // Serve answers requests until ctx ends, then fails probes for the quiet period while requests finish.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, quiet time.Duration) error {
-	drainer := &handlers.Drainer{Inner: h, QuietPeriod: quiet}
+	drainer := &drainer{inner: h}
 	server := &http.Server{Handler: drainer, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(l) }()
@@ -149,7 +148,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, quiet time.Durat
 		return err
 	case <-ctx.Done():
 	}
-	drainer.Drain()
+	drainer.drain(quiet)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil && !errors.Is(err, http.ErrServerClosed) {

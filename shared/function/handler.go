@@ -24,6 +24,11 @@ const EventPath = "/"
 // HealthPath is where a function answers whoever wants it awake; nothing is behind it.
 const HealthPath = "/healthz"
 
+// ReadyPath is where a function answers with the version of the store's tables, or 503 while the store is away.
+const ReadyPath = "/readyz"
+
+const selectSchema = `select version_id from goose_db_version order by id desc limit 1`
+
 // WakeAgent is the User-Agent of whoever wakes a function ahead of its event: such a call has the store dialled too.
 const WakeAgent = "littoral-prewake"
 
@@ -41,6 +46,7 @@ func (e Entry) Handler(env *Env) (http.Handler, error) {
 		}
 		w.WriteHeader(http.StatusNoContent)
 	}))
+	router.Handle("GET "+ReadyPath, e.ready(env))
 	if op, ok := f.(Operation); ok {
 		h := e.operation(env, op)
 		for _, route := range e.Spec.Routes {
@@ -67,6 +73,16 @@ func (e Entry) Handler(env *Env) (http.Handler, error) {
 		}
 	}
 	return router, nil
+}
+
+func (e Entry) ready(env *Env) http.Handler {
+	return e.wrap(env, func(w http.ResponseWriter, r *http.Request) error {
+		var schema int64
+		if err := env.DB.QueryRow(r.Context(), selectSchema).Scan(&schema); err != nil {
+			return store.Classify(err)
+		}
+		return WriteJSON(w, http.StatusOK, map[string]int64{"schema": schema})
+	})
 }
 
 func (e Entry) operation(env *Env, op Operation) http.Handler {

@@ -282,6 +282,23 @@ func TestHandler_answersThatItIsAwake(t *testing.T) {
 	require.Empty(t, w.Body.String())
 }
 
+func TestHandler_answersWhetherItsStoreIsThere(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	h, _ := serve(t, db, function.Spec{Consumes: []string{events.Tick}}, task(func(context.Context) error { return nil }))
+	w := call(h, http.MethodGet, function.ReadyPath, "")
+	require.Equal(t, http.StatusOK, w.Code)
+	var answer map[string]int64
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer))
+	require.Positive(t, answer["schema"])
+
+	away, err := store.Open(t.Context(), store.Config{DatabaseURL: "postgres://nobody@127.0.0.1:1/none"}, nil, nil)
+	require.NoError(t, err)
+	t.Cleanup(away.Close)
+	h, _ = serve(t, away, function.Spec{Consumes: []string{events.Tick}}, task(func(context.Context) error { return nil }))
+	require.Equal(t, http.StatusServiceUnavailable, call(h, http.MethodGet, function.ReadyPath, "").Code)
+}
+
 // A Broker may hold an event until its consumers have worked it off. Neither who called the function nor who delivered
 // an event to it waits for that.
 func TestHandler_answersWhileTheBrokerHoldsItsEvents(t *testing.T) {

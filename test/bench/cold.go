@@ -4,28 +4,23 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/littoral-project/littoral/functions"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/test/images"
 )
 
 // The budgets of a function.
@@ -37,7 +32,6 @@ const (
 )
 
 const (
-	module    = "github.com/littoral-project/littoral"
 	hello     = "hello"
 	coldUsual = 100 // processes of each function
 )
@@ -75,7 +69,7 @@ func runCold(ctx context.Context, w *world) (result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("-only: %w", err)
 	}
-	programs, err := build(ctx, w.dir, chosen)
+	programs, err := images.Build(ctx, filepath.Join(w.dir, "bin"), chosen.MatchString, images.Module+"/test/bench/"+hello)
 	if err != nil {
 		return nil, err
 	}
@@ -139,56 +133,6 @@ func runCold(ctx context.Context, w *world) (result, error) {
 	return r, nil
 }
 
-// build makes the functions and hello as an image would hold them, and returns their files by name.
-func build(ctx context.Context, dir string, chosen *regexp.Regexp) (map[string]string, error) {
-	at := filepath.Join(dir, "bin")
-	flags, env, err := imageFlags(ctx)
-	if err != nil {
-		return nil, err
-	}
-	args := slices.Concat([]string{"build"}, flags, []string{"-o", at + "/", module + "/test/bench/" + hello})
-	programs := map[string]string{hello: filepath.Join(at, hello)}
-	for main, entry := range functions.Registry {
-		if !chosen.MatchString(entry.Name) {
-			continue
-		}
-		args = append(args, main)
-		programs[entry.Name] = filepath.Join(at, path.Base(main))
-	}
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Env = append(os.Environ(), env...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build: %w\n%s", err, out)
-	}
-	return programs, nil
-}
-
-// imageFlags returns what images are built with, so that a process here is the one that a cluster starts.
-func imageFlags(ctx context.Context) (flags, env []string, err error) {
-	text, err := projectFile(ctx, ".ko.yaml")
-	if err != nil {
-		return nil, nil, err
-	}
-	var ko struct {
-		Flags   []string `json:"defaultFlags"`
-		Ldflags []string `json:"defaultLdflags"`
-		Env     []string `json:"defaultEnv"`
-	}
-	if err := yaml.Unmarshal(text, &ko); err != nil {
-		return nil, nil, fmt.Errorf(".ko.yaml: %w", err)
-	}
-	return append(ko.Flags, "-ldflags="+strings.Join(ko.Ldflags, " ")), ko.Env, nil
-}
-
-// projectFile reads a file of the project, wherever within it this was started.
-func projectFile(ctx context.Context, name string) ([]byte, error) {
-	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module).Output()
-	if err != nil {
-		return nil, fmt.Errorf("go list -m: %w", err)
-	}
-	return os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), name))
-}
-
 // starts are the measurements of one function by each way, and by each way with reading after its name.
 type starts map[string]*measured
 
@@ -203,7 +147,7 @@ func (m *measured) against(base *measured) coldWay {
 }
 
 func (m starts) row(name, program string, base starts) (coldRow, error) {
-	size, zipped, err := weigh(program)
+	size, zipped, err := images.Weigh(program)
 	if err != nil {
 		return coldRow{}, err
 	}
@@ -232,23 +176,6 @@ func (m starts) row(name, program string, base starts) (coldRow, error) {
 	over("image", row.Zip, budgetZip)
 	row.Misses = strings.Join(misses, " ")
 	return row, nil
-}
-
-// weigh returns the size of a file in MB, as it is and compressed as a layer of an image is.
-func weigh(file string) (plain, zipped float64, err error) {
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return 0, 0, err
-	}
-	var out bytes.Buffer
-	z := gzip.NewWriter(&out)
-	if _, err := z.Write(text); err != nil {
-		return 0, 0, err
-	}
-	if err := z.Close(); err != nil {
-		return 0, 0, err
-	}
-	return float64(len(text)) / 1e6, float64(out.Len()) / 1e6, nil
 }
 
 // start runs a process on the scene as it was kept until it has answered one request of the kind that it is for.
@@ -306,7 +233,7 @@ func (s *scene) run(ctx context.Context, program string, way way, request []byte
 		answer, body, err = exchange(conn, request)
 	}
 	answered := time.Since(begin)
-	rss := resident(cmd.Process.Pid)
+	rss := images.Resident(cmd.Process.Pid)
 	_ = cmd.Process.Signal(syscall.SIGKILL)
 	_ = cmd.Wait() // it was killed
 	if err != nil {
@@ -348,21 +275,6 @@ func exchange(conn net.Conn, request []byte) (*http.Response, []byte, error) {
 	defer func() { _ = answer.Body.Close() }()
 	body, err := io.ReadAll(answer.Body)
 	return answer, body, err
-}
-
-// resident returns the memory of a process in MiB, pages of its binary included.
-func resident(pid int) float64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0
-	}
-	_, after, _ := strings.Cut(string(text), "VmRSS:")
-	fields := strings.Fields(after)
-	if len(fields) == 0 {
-		return 0
-	}
-	kib, _ := strconv.ParseFloat(fields[0], 64)
-	return kib / 1024
 }
 
 func (r coldResult) print(w io.Writer) {

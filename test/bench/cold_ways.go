@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/store/localpg"
+	"github.com/littoral-project/littoral/test/images"
 )
 
 // The ways from a function to Postgres. The first two are what is deployed; the third is there for comparison.
@@ -51,7 +52,7 @@ func (w *world) pooler(ctx context.Context, database string) (string, error) {
 			return "", exec.ErrNotFound
 		}
 	}
-	settings, err := projectFile(ctx, "infra/pgbouncer/pgbouncer.ini")
+	settings, err := images.ProjectFile(ctx, "infra/pgbouncer/pgbouncer.ini")
 	if err != nil {
 		return "", err
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/littoral-project/littoral/shared/migrate"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/localpg"
+	"github.com/littoral-project/littoral/test/images"
 	"github.com/littoral-project/littoral/test/inprocess"
 	"github.com/littoral-project/littoral/triggers"
 )
@@ -116,7 +117,7 @@ func (w *world) startPostgres(ctx context.Context) error {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	})
-	makeVerifier := exec.CommandContext(ctx, "go", "run", module+"/infra/pgbouncer/verifier") // as scripts/deploy does
+	makeVerifier := exec.CommandContext(ctx, "go", "run", images.Module+"/infra/pgbouncer/verifier") // as scripts/deploy does
 	makeVerifier.Stdin = strings.NewReader(dbPassword)
 	verifier, err := makeVerifier.Output()
 	if err != nil {

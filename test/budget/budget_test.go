@@ -1,0 +1,94 @@
+// Package budget_test holds every function to the size and the memory that it may have.
+package budget_test
+
+import (
+	"bytes"
+	"debug/buildinfo"
+	"maps"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+	"github.com/littoral-project/littoral/test/images"
+)
+
+const (
+	imageMB      = 6.0  // of the program, compressed
+	memoryMiB    = 16.0 // just after the first answer with a read of Postgres
+	clusterMiB   = 28.0 // the same, of a function that speaks with the API of a cluster
+	clientModule = "k8s.io/client-go"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+func TestEveryFunctionIsWithinItsBudget(t *testing.T) {
+	programs, err := images.Build(t.Context(), t.TempDir(), func(string) bool { return true })
+	require.NoError(t, err)
+	database := storetest.URL(t)
+	for _, name := range slices.Sorted(maps.Keys(programs)) {
+		t.Run(name, func(t *testing.T) {
+			_, image, err := images.Weigh(programs[name])
+			require.NoError(t, err)
+			require.LessOrEqual(t, image, imageMB, "MB of image")
+			require.LessOrEqual(t, memory(t, programs[name], database), allowed(t, programs[name]), "MiB of memory")
+		})
+	}
+}
+
+func allowed(t *testing.T, program string) float64 {
+	t.Helper()
+	info, err := buildinfo.ReadFile(program)
+	require.NoError(t, err)
+	for _, module := range info.Deps {
+		if module.Path == clientModule {
+			return clusterMiB
+		}
+	}
+	return memoryMiB
+}
+
+// memory starts the program and returns what it holds once it has answered with what it has read of Postgres.
+func memory(t *testing.T, program, database string) float64 {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := l.Addr().String()
+	require.NoError(t, l.Close())
+	_, port, err := net.SplitHostPort(address)
+	require.NoError(t, err)
+
+	const nowhere = "http://127.0.0.1:9"
+	var log bytes.Buffer
+	cmd := exec.Command(program) //nolint:gosec // built above
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "PORT=" + port, "DATABASE_URL=" + database, "K_SINK=" + nowhere,
+		"OIDC_ISSUER=" + nowhere, "OIDC_AUDIENCE=littoral", "PROMETHEUS_ADDRESS=" + nowhere,
+		"OBJECTS_URL=file://" + t.TempDir(), "RULES_API_URL=" + nowhere, "RULES_BACKEND=files", "RULES_DIR=" + t.TempDir(),
+	}
+	cmd.Stdout, cmd.Stderr = &log, &log
+	require.NoError(t, cmd.Start())
+	defer func() {
+		_ = cmd.Process.Signal(syscall.SIGKILL)
+		_ = cmd.Wait() // it was killed
+	}()
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		r, err := http.Get("http://" + address + function.ReadyPath) //nolint:noctx // it answers or is not there
+		if assert.NoError(c, err) {
+			defer func() { _ = r.Body.Close() }()
+			assert.Equal(c, http.StatusOK, r.StatusCode)
+		}
+	}, 20*time.Second, 5*time.Millisecond)
+	held := images.Resident(cmd.Process.Pid)
+	require.Positive(t, held, "%s", log.Bytes())
+	return held
+}

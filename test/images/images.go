@@ -1,0 +1,105 @@
+// Package images builds the functions as their images hold them, without the images: what is measured and tested then is
+// the program that a cluster starts.
+package images
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/littoral-project/littoral/functions"
+)
+
+// Module is the project's import path.
+const Module = "github.com/littoral-project/littoral"
+
+// Build makes the chosen functions, and further packages by their import paths, with the flags of .ko.yaml. It returns
+// their files by the function's name or the last element of the path. They lie in the directory.
+func Build(ctx context.Context, dir string, chosen func(function string) bool, more ...string) (map[string]string, error) {
+	flags, env, err := flags(ctx)
+	if err != nil {
+		return nil, err
+	}
+	args := append([]string{"build"}, flags...)
+	args = append(append(args, "-o", dir+"/"), more...)
+	programs := map[string]string{}
+	for _, pkg := range more {
+		programs[path.Base(pkg)] = filepath.Join(dir, path.Base(pkg))
+	}
+	for main, entry := range functions.Registry {
+		if chosen(entry.Name) {
+			args = append(args, main)
+			programs[entry.Name] = filepath.Join(dir, path.Base(main))
+		}
+	}
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Env = append(os.Environ(), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build: %w\n%s", err, out)
+	}
+	return programs, nil
+}
+
+func flags(ctx context.Context) (flags, env []string, err error) {
+	text, err := ProjectFile(ctx, ".ko.yaml")
+	if err != nil {
+		return nil, nil, err
+	}
+	var ko struct {
+		Flags   []string `json:"defaultFlags"`
+		Ldflags []string `json:"defaultLdflags"`
+		Env     []string `json:"defaultEnv"`
+	}
+	if err := yaml.Unmarshal(text, &ko); err != nil {
+		return nil, nil, fmt.Errorf(".ko.yaml: %w", err)
+	}
+	return append(ko.Flags, "-ldflags="+strings.Join(ko.Ldflags, " ")), ko.Env, nil
+}
+
+// ProjectFile reads a file of the project, wherever within it the caller was started.
+func ProjectFile(ctx context.Context, name string) ([]byte, error) {
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", Module).Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list -m: %w", err)
+	}
+	return os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), name))
+}
+
+// Weigh returns the size of a file in MB, as it is and compressed as a layer of an image is.
+func Weigh(file string) (plain, zipped float64, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0, 0, err
+	}
+	var out bytes.Buffer
+	z := gzip.NewWriter(&out)
+	if _, err := z.Write(text); err != nil {
+		return 0, 0, err
+	}
+	if err := z.Close(); err != nil {
+		return 0, 0, err
+	}
+	return float64(len(text)) / 1e6, float64(out.Len()) / 1e6, nil
+}
+
+// Resident returns the memory of a process in MiB, pages of its binary included; 0 when it has ended.
+func Resident(pid int) float64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, after, _ := strings.Cut(string(text), "VmRSS:")
+	var kib float64
+	if _, err := fmt.Sscan(after, &kib); err != nil {
+		return 0
+	}
+	return kib / 1024
+}

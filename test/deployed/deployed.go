@@ -72,6 +72,31 @@ func (l *Littoral) Setting(key string) (string, error) {
 	return l.Kubectl("get", "configmap", "littoral", "-o", "jsonpath={.data."+key+"}")
 }
 
+// Set changes a setting of the functions, which reaches each with its next pod, and the gateway's with a new one; ""
+// removes it.
+func (l *Littoral) Set(key, value string) error {
+	patch := map[string]any{"data": map[string]any{key: value}}
+	if value == "" {
+		patch = map[string]any{"data": map[string]any{key: nil}}
+	}
+	text, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	if _, err = l.Kubectl("patch", "configmap", "littoral", "--type=merge", "-p", string(text)); err != nil {
+		return err
+	}
+	gateway, err := l.Kubectl("get", "deployment", "gateway", "--ignore-not-found", "-o", "name")
+	if err != nil || strings.TrimSpace(gateway) == "" {
+		return err
+	}
+	if _, err = l.Kubectl("rollout", "restart", "deployment/gateway"); err != nil {
+		return err
+	}
+	_, err = l.Kubectl("rollout", "status", "deployment/gateway", "--timeout=120s")
+	return err
+}
+
 // Inside returns a client that reaches Services of the cluster by their names, as
 // http://name.namespace.svc.cluster.local.
 func (l *Littoral) Inside() *http.Client {

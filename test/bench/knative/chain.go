@@ -68,12 +68,12 @@ func runChain(ctx context.Context, b *bench) (_ result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.set("PREWAKE", before)) }()
+	defer func() { err = errors.Join(err, b.Set("PREWAKE", before)) }()
 	r := &chainResult{Target: *taken}
 	for n := range *rounds {
 		for _, on := range []bool{true, false} {
 			say("chain: round %d of %d, PREWAKE=%t", n+1, *rounds, on)
-			if err := b.set("PREWAKE", fmt.Sprint(on)); err != nil {
+			if err := b.Set("PREWAKE", fmt.Sprint(on)); err != nil {
 				return nil, err
 			}
 			one, err := b.chain(ctx, db)
@@ -86,31 +86,6 @@ func runChain(ctx context.Context, b *bench) (_ result, err error) {
 		}
 	}
 	return r, nil
-}
-
-// set changes a setting of the functions, which reaches each with its next pod, and the gateway's with a new one; ""
-// removes it.
-func (b *bench) set(key, value string) error {
-	patch := map[string]any{"data": map[string]any{key: value}}
-	if value == "" {
-		patch = map[string]any{"data": map[string]any{key: nil}}
-	}
-	text, err := json.Marshal(patch)
-	if err != nil {
-		return err
-	}
-	if _, err = b.Kubectl("patch", "configmap", "littoral", "--type=merge", "-p", string(text)); err != nil {
-		return err
-	}
-	gateway, err := b.Kubectl("get", "deployment", "gateway", "--ignore-not-found", "-o", "name")
-	if err != nil || strings.TrimSpace(gateway) == "" {
-		return err
-	}
-	if _, err = b.Kubectl("rollout", "restart", "deployment/gateway"); err != nil {
-		return err
-	}
-	_, err = b.Kubectl("rollout", "status", "deployment/gateway", "--timeout=120s")
-	return err
 }
 
 // database connects to the Postgres of a Secret.

@@ -1,0 +1,65 @@
+package knative_test
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/test/otlp"
+)
+
+// here returns this machine's address as pods see it.
+func (w *world) here() string {
+	w.t.Helper()
+	pod := w.kubectl("get", "pods", "--field-selector", "status.phase=Running", "-o", "jsonpath={.items[0].status.podIP}")
+	conn, err := net.Dial("udp", net.JoinHostPort(pod, "9")) //nolint:noctx // sends nothing
+	require.NoError(w.t, err)
+	defer func() { _ = conn.Close() }()
+	host, _, err := net.SplitHostPort(conn.LocalAddr().String())
+	require.NoError(w.t, err)
+	return host
+}
+
+// TestOneTraceShowsTheWholeChain: from the caller's own span through pods, Broker and reactions to the rule that a policy
+// becomes, pushed by functions that are gone soon after, and so are their metrics.
+func TestOneTraceShowsTheWholeChain(t *testing.T) {
+	const caller = "00f067aa0ba902b7"
+	w := newWorld(t)
+	seen := &otlp.Collector{}
+	l, err := net.Listen("tcp", net.JoinHostPort(w.here(), "0")) //nolint:noctx // for the time of the test
+	require.NoError(t, err)
+	collector := &httptest.Server{Listener: l, Config: &http.Server{Handler: seen}} //nolint:gosec // pods of the test's own cluster
+	collector.Start()
+	t.Cleanup(collector.Close)
+
+	const setting = "OTEL_EXPORTER_OTLP_ENDPOINT"
+	before := w.setting(setting)
+	require.NoError(t, w.Set(setting, collector.URL))
+	t.Cleanup(func() { require.NoError(t, w.Set(setting, before)) })
+	w.asleep() // what runs already has the settings of its start
+	w.startFleet(t, fleetFile)
+
+	trace := strings.ReplaceAll(uuid.NewString(), "-", "")
+	seen.Follow(trace)
+	var g api.Application
+	text := strings.Replace(application("e2e-trace"), "    targets:", "    policies: [{security: medium}]\n    targets:", 1)
+	require.Equal(t, http.StatusCreated, w.ask(auth.Operator, http.MethodPost, "/jobmanager/groups", text, &g,
+		"Idempotency-Key", trace, "Traceparent", "00-"+trace+"-"+caller+"-01"))
+	t.Cleanup(func() { w.remove(g.ID) })
+	chain := []string{
+		"jobmanager-group-create", "matchmaker-place", "policymanager-follow",
+		"policymanager-rule", "policymanager-rule", "telemetry-rule-create", "telemetry-rule-create",
+	}
+	w.eventually("one trace shows the whole chain", func() bool { return seen.Whole(caller) && seen.Path(caller, chain...) })
+	w.eventually("the functions have pushed metrics", func() bool { return seen.Measured(chain...) })
+	for _, one := range seen.Spans() {
+		require.Empty(t, one.Failure, "%+v", one)
+	}
+}

@@ -89,7 +89,7 @@ deploy: $(KO) ## build, push and apply to a cluster: KO_DOCKER_REPO=... [OVERLAY
 	KO=$(KO) scripts/deploy/deploy up
 
 .PHONY: e2e-knative
-e2e-knative: ## end to end on the cluster of KUBECONFIG, after "make deploy OVERLAY=lab" or alike
+e2e-knative: $(KO) ## end to end on the cluster of KUBECONFIG, after "make deploy" and with the same KO_DOCKER_REPO and OVERLAY
 	LITTORAL_E2E_KNATIVE=1 $(GO) test -count=1 -timeout 60m -v ./test/e2e/knative
 
 .PHONY: undeploy

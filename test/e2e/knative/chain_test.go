@@ -315,47 +315,6 @@ func TestPostgresRestarted(t *testing.T) {
 	})
 }
 
-// TestUpgradeUnderTraffic: a migration as a new version brings it, then a new revision of every function.
-func TestUpgradeUnderTraffic(t *testing.T) {
-	w := newWorld(t)
-	version := fmt.Sprint(time.Now().Unix())
-	w.during(t, "e2e-upgrade", func() {
-		w.migrateOneFurther(t)
-		for _, name := range strings.Fields(w.kubectl("get", "ksvc", "-o", "name")) {
-			w.kubectl("patch", name, "--type=merge", "-p",
-				`{"spec":{"template":{"metadata":{"annotations":{"littoral.dev/e2e-version":"`+version+`"}}}}}`)
-		}
-		w.eventually("the new revisions serve", func() bool {
-			out := w.kubectl("get", "ksvc", "-o", `jsonpath={range .items[*]}{.status.latestCreatedRevisionName} `+
-				`{.status.traffic[0].revisionName} {.status.conditions[?(@.type=="Ready")].status}{"\n"}{end}`)
-			for line := range strings.Lines(out) {
-				f := strings.Fields(line)
-				if len(f) != 3 || f[0] != f[1] || f[2] != "True" {
-					return false
-				}
-			}
-			return true
-		})
-	})
-}
-
-// migrateOneFurther adds a column as an additive migration of the next version does, under the functions' feet.
-func (w *world) migrateOneFurther(t *testing.T) {
-	t.Helper()
-	if _, err := w.Kubectl("get", "statefulset", "postgres"); err != nil {
-		t.Skip("Postgres is not this namespace's own")
-	}
-	psql := func(sql string) {
-		w.kubectl("exec", "postgres-0", "--", "psql", "-h", "/tmp", "-U", "littoral", "-d", "littoral",
-			"-v", "ON_ERROR_STOP=1", "-c", sql)
-	}
-	t.Cleanup(func() {
-		psql("alter table applications drop column if exists e2e; alter table jobs drop column if exists e2e")
-	})
-	psql("alter table applications add column if not exists e2e text;" +
-		" alter table jobs add column if not exists e2e bigint not null default 0")
-}
-
 // TestTheIdleSystemSleeps: without applications the clocks rest, and no function ever has a pod.
 func TestTheIdleSystemSleeps(t *testing.T) {
 	const never = "0 0 31 2 *" // the schedule of a clock that rests

@@ -214,8 +214,9 @@ func (c *continuum) violate(remediation string) {
 	)
 }
 
-// alert tells the policy manager, as an Alertmanager would, that the policy "trust" is violated, and that it no longer is.
-func (c *continuum) alert() {
+// alert tells the policy manager, as an Alertmanager would, that the policy "trust" is violated, and once the application
+// is meant for another cluster, be it after its policy's cool-down, that it no longer is.
+func (c *continuum) alert(to string) {
 	c.t.Helper()
 	var list []struct{ ID, Name string }
 	require.Equal(c.t, http.StatusOK,
@@ -236,6 +237,13 @@ func (c *continuum) alert() {
 				var p2 struct{ Status struct{ Phase string } }
 				c.ask(auth.Viewer, http.MethodGet, "/polman/registry/api/v1/policies/"+p.ID, "", &p2)
 				return p2.Status.Phase == map[string]string{"firing": "violated", "resolved": "enforced"}[status]
+			})
+			c.eventually("it is to run in "+to, func() bool {
+				if c.component().Targets.Cluster == to {
+					return true
+				}
+				c.tick("policymanager-reconcile") // which lets go of what was held back
+				return false
 			})
 		}
 		return
@@ -315,13 +323,13 @@ func TestOpenClusterManagement(t *testing.T) {
 		require.NoError(c.t, c.fleet.Restore("edge1/edge1-a"))
 		c.seen()
 		c.asleep()
-		c.alert()
+		c.alert("edge1")
 		c.runsAt("edge1")
 		c.gone("cluster1")
 	})
 	step("and another one back", func(*testing.T) {
 		c.asleep()
-		c.alert()
+		c.alert("cluster1")
 		c.runsAt("cluster1")
 		c.gone("edge1")
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -217,6 +218,37 @@ func TestPlace_keepsWhatMayStay(t *testing.T) {
 		if c != moved {
 			require.Equal(t, n, after[c])
 		}
+	}
+}
+
+// TestMove_prefersAPlaceWhereNothingWasWrong: it goes back to where a policy was violated before only when there is no
+// other place left.
+func TestMove_prefersAPlaceWhereNothingWasWrong(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		nodes []node
+		way   []string
+	}{
+		{[]node{{name: "a", cores: 4, sca: 90}, {name: "b", cores: 4, sca: 50}, {name: "c", cores: 4, sca: 10}},
+			[]string{"a", "b", "c", "a"}},
+		{[]node{{name: "a", cores: 4, sca: 90}, {name: "b", cores: 4, sca: 50}}, []string{"a", "b", "a", "b"}},
+		{[]node{{name: "a", cores: 4, sca: 90}}, []string{"a", "a"}},
+	} {
+		w := newWorld(t, row.nodes...)
+		id := w.submit(app("shop", "x:cpu: 1"))
+		w.place(id, false)
+		way := []string{w.where(id)["x"]}
+		for range row.way[1:] {
+			w.run(id)
+			require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+				a, err := application.Lock(ctx, tx, id)
+				require.NoError(t, err)
+				jobs := slices.DeleteFunc(slices.Clone(a.Jobs), func(j *job.Job) bool { return j.Cleans != nil })
+				return match.Move(ctx, tx, a, jobs, "test", settings)
+			}))
+			way = append(way, w.where(id)["x"])
+		}
+		require.Equal(t, row.way, way)
 	}
 }
 

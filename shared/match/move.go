@@ -46,7 +46,7 @@ func Move(
 	if err != nil {
 		return fmt.Errorf("stored descriptor: %w", err)
 	}
-	m := move{tx: tx, app: a, reason: reason, list: parts(app, a.Jobs, false)}
+	m := move{tx: tx, app: a, descriptor: app, reason: reason, list: parts(app, a.Jobs, false)}
 	for i := range m.list {
 		p := &m.list[i]
 		if p.job != nil && p.job.Placed() && slices.Contains(jobs, p.job) {
@@ -64,8 +64,7 @@ func Move(
 	if err != nil {
 		return err
 	}
-	p := problemOf(app, m.list, inv)
-	plan, err := placement.Place(p)
+	p, plan, err := m.search(inv)
 	if err != nil {
 		return fmt.Errorf("place %s: %w", a.Name, err)
 	}
@@ -73,13 +72,36 @@ func Move(
 	return m.carryOut(ctx, &plan, &explanation)
 }
 
+// search looks for places where no policy was violated of late, and if there are none for all that leaves, for any but
+// the present ones: what was wrong with the place before may be over. The brakes of policies keep that from flapping.
+func (m *move) search(inv *inventory) (p placement.Problem, plan placement.Plan, err error) {
+	avoiding := slices.Clone(m.list)
+	some := false
+	for _, i := range m.leaving {
+		part := &avoiding[i]
+		some = some || len(part.avoided) > 0
+		part.excluded = slices.Concat(part.excluded, part.avoided)
+	}
+	p = problemOf(m.descriptor, avoiding, inv)
+	if plan, err = placement.Place(p); err != nil || !some {
+		return p, plan, err
+	}
+	if !slices.ContainsFunc(m.leaving, func(i int) bool { return !plan.Assignments[i].Placed }) {
+		return p, plan, nil
+	}
+	p = problemOf(m.descriptor, m.list, inv)
+	plan, err = placement.Place(p)
+	return p, plan, err
+}
+
 // move is one move on its way.
 type move struct {
-	tx      *store.Tx
-	app     *application.Application
-	reason  string
-	list    []part
-	leaving []int // of list
+	tx         *store.Tx
+	app        *application.Application
+	descriptor *descriptor.Application
+	reason     string
+	list       []part
+	leaving    []int // of list
 }
 
 // carryOut moves what has a place; plan is nil while nothing is known of the infrastructure.

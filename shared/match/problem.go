@@ -22,6 +22,7 @@ type part struct {
 	fixed     bool     // stays where it is, whatever happens
 	current   *placement.Target
 	excluded  []placement.Target
+	avoided   []placement.Target // where a policy was violated before it came here: better than nothing
 }
 
 // parts lists what a descriptor places, with the stored jobs where there are any. Of these, the placed ones are fixed
@@ -43,8 +44,12 @@ func parts(app *descriptor.Application, jobs []*job.Job, mayMove bool) []part {
 				if p.job.Placed() {
 					p.current = target(p.job.Target)
 				}
+				where := &p.excluded
+				if p.job.Placed() && !p.job.Strained() {
+					where = &p.avoided
+				}
 				for _, t := range p.job.Excluded {
-					p.excluded = append(p.excluded, *target(t))
+					*where = append(*where, *target(t))
 				}
 			}
 			list = append(list, p)

@@ -45,7 +45,7 @@ func (w *world) startFleet(t *testing.T, taxonomy string) {
 		<-ended
 	})
 	w.eventually("the aggregator sees the fleet", func() bool {
-		w.tick("aggregator-tick")
+		w.nudge("aggregator-tick")
 		a, err := w.try(auth.Viewer, http.MethodGet, "/aggregator/", "")
 		return err == nil && a.status == http.StatusOK && bytes.Contains(a.body, []byte(plan.Clusters[0].Nodes[0].Name))
 	})

@@ -74,7 +74,7 @@ func newContinuum(t *testing.T) *continuum {
 		<-ended
 	})
 	w.eventually("the aggregator sees the clusters", func() bool {
-		w.tick("aggregator-tick")
+		w.nudge("aggregator-tick")
 		a, err := w.try(auth.Viewer, http.MethodGet, "/aggregator/", "")
 		return err == nil && a.status == http.StatusOK && bytes.Contains(a.body, []byte("edge1-b"))
 	})
@@ -242,7 +242,7 @@ func (c *continuum) alert(to string) {
 				if c.component().Targets.Cluster == to {
 					return true
 				}
-				c.tick("policymanager-reconcile") // which lets go of what was held back
+				c.nudge("policymanager-reconcile") // which lets go of what was held back
 				return false
 			})
 		}
@@ -340,7 +340,7 @@ func TestOpenClusterManagement(t *testing.T) {
 		c.seen()
 		c.edge("cut", "edge1")
 		c.eventually("nobody knows how it is, and that is said", func() bool {
-			c.tick("deploymentmanager-sync-ocm")
+			c.nudge("deploymentmanager-sync-ocm")
 			g := c.group()
 			return g.Status == api.StatusUnknown && strings.Contains(g.Message, "edge1")
 		})

@@ -229,8 +229,10 @@ func TestMove_prefersAPlaceWhereNothingWasWrong(t *testing.T) {
 		nodes []node
 		way   []string
 	}{
-		{[]node{{name: "a", cores: 4, sca: 90}, {name: "b", cores: 4, sca: 50}, {name: "c", cores: 4, sca: 10}},
-			[]string{"a", "b", "c", "a"}},
+		{
+			[]node{{name: "a", cores: 4, sca: 90}, {name: "b", cores: 4, sca: 50}, {name: "c", cores: 4, sca: 10}},
+			[]string{"a", "b", "c", "a"},
+		},
 		{[]node{{name: "a", cores: 4, sca: 90}, {name: "b", cores: 4, sca: 50}}, []string{"a", "b", "a", "b"}},
 		{[]node{{name: "a", cores: 4, sca: 90}}, []string{"a", "a"}},
 	} {

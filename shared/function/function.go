@@ -30,6 +30,7 @@ type Spec struct {
 	Consumes    []string      // event types that a Trigger or PingSource may send here
 	Emits       []string      // event types it may produce
 	Foreseen    []string      // those of them that nearly every call ends in: their consumers are woken with it
+	Aside       bool          // nobody waits for what it does: its events wake it, and nobody does before
 	Timeout     time.Duration // of one call; 0 = DefaultTimeout
 	Concurrency int64         // calls one instance takes at once; 0 = DefaultConcurrency
 	Memory      string        // limit as a Kubernetes quantity; "" = DefaultMemory

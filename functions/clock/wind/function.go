@@ -23,6 +23,7 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{
 	Consumes:    []string{events.Tick, events.ApplicationFirst},
+	Aside:       true,
 	Timeout:     30 * time.Second,
 	Concurrency: 1,
 }

@@ -21,6 +21,7 @@ var Spec = function.Spec{
 		events.ApplicationDeleted,
 	},
 	Emits:  []string{events.PolicyChanged},
+	Aside:  true,
 	Memory: "128Mi", // it carries the parser of PromQL
 }
 

@@ -18,6 +18,7 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{
 	Consumes: []string{events.PolicyChanged},
+	Aside:    true,
 	Timeout:  30 * time.Second,
 }
 

@@ -51,7 +51,7 @@ func ahead(entry function.Entry) string {
 
 // chain lists the functions that an event of the type leads to within so many hops, as they declare it: nearest first,
 // each once. From a function that foresees what it ends in, the chain goes on with that only. Whoever takes events of any
-// type is not a part of a chain.
+// type, or stands aside, is not a part of a chain: a node has to start what somebody waits for first.
 func chain(registry map[string]function.Entry, typ string, hops int) []string {
 	entries := make([]function.Entry, 0, len(registry))
 	for _, entry := range registry {
@@ -63,7 +63,7 @@ func chain(registry map[string]function.Entry, typ string, hops int) []string {
 	for range hops {
 		var next []string
 		for _, entry := range entries {
-			takes := slices.ContainsFunc(entry.Spec.Consumes, func(t string) bool {
+			takes := !entry.Spec.Aside && slices.ContainsFunc(entry.Spec.Consumes, func(t string) bool {
 				return t != events.Any && slices.Contains(types, t)
 			})
 			if takes && !slices.Contains(names, entry.Name) {

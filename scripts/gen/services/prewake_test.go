@@ -22,6 +22,7 @@ func TestChain(t *testing.T) {
 		"deploy": {Consumes: []string{"ready"}, Emits: []string{"gone"}}, // back to place: a circle
 		"rule":   {Consumes: []string{"changed"}},
 		"other":  {Consumes: []string{"elsewhere"}},
+		"count":  {Consumes: []string{"made"}, Emits: []string{"elsewhere"}, Aside: true},
 		"dead":   {Consumes: []string{events.Any}},
 	} {
 		registry[name] = function.Entry{Name: name, Spec: spec}

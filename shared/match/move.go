@@ -72,25 +72,27 @@ func Move(
 	return m.carryOut(ctx, &plan, &explanation)
 }
 
-// search looks for places where no policy was violated of late, and if there are none for all that leaves, for any but
-// the present ones: what was wrong with the place before may be over. The brakes of policies keep that from flapping.
+// search looks for places where no policy was violated of late. What finds none may also go back to where it came from:
+// what was wrong there may be over. The brakes of policies keep that from flapping.
 func (m *move) search(inv *inventory) (p placement.Problem, plan placement.Plan, err error) {
-	avoiding := slices.Clone(m.list)
-	some := false
+	list := slices.Clone(m.list)
 	for _, i := range m.leaving {
-		part := &avoiding[i]
-		some = some || len(part.avoided) > 0
-		part.excluded = slices.Concat(part.excluded, part.avoided)
+		list[i].excluded = slices.Concat(list[i].excluded, list[i].avoided)
 	}
-	p = problemOf(m.descriptor, avoiding, inv)
-	if plan, err = placement.Place(p); err != nil || !some {
+	p = problemOf(m.descriptor, list, inv)
+	if plan, err = placement.Place(p); err != nil {
 		return p, plan, err
 	}
-	if !slices.ContainsFunc(m.leaving, func(i int) bool { return !plan.Assignments[i].Placed }) {
-		return p, plan, nil
+	again := false
+	for _, i := range m.leaving {
+		if !plan.Assignments[i].Placed && len(list[i].avoided) > 0 {
+			list[i].excluded, again = m.list[i].excluded, true
+		}
 	}
-	p = problemOf(m.descriptor, m.list, inv)
-	plan, err = placement.Place(p)
+	if again {
+		p = problemOf(m.descriptor, list, inv)
+		plan, err = placement.Place(p)
+	}
 	return p, plan, err
 }
 

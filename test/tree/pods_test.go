@@ -6,9 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/kustomize/api/krusty"
-	"sigs.k8s.io/kustomize/kyaml/filesys"
-	"sigs.k8s.io/yaml"
 )
 
 // TestPodsHearOfNoServices: Kubernetes gives a container variables for every Service of the namespace unless it is told
@@ -23,24 +20,14 @@ func TestPodsHearOfNoServices(t *testing.T) {
 		if filepath.Base(filepath.Dir(file)) == "laptop" {
 			continue // nothing of it runs in a cluster
 		}
-		built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Dir(file))
-		require.NoError(t, err, file)
-		for _, r := range built.Resources() {
-			switch r.GetKind() {
-			case "Deployment", "StatefulSet", "Job":
-			default:
-				continue
-			}
-			text, err := r.AsYAML()
-			require.NoError(t, err)
-			var object struct {
-				Spec struct{ Template corev1.PodTemplateSpec }
-			}
-			require.NoError(t, yaml.Unmarshal(text, &object))
+		eachBuilt(t, filepath.Dir(file), func(name string, object struct {
+			Spec struct{ Template corev1.PodTemplateSpec }
+		},
+		) {
 			links := object.Spec.Template.Spec.EnableServiceLinks
-			require.True(t, links != nil && !*links, "%s: %s", file, r.CurId())
+			require.True(t, links != nil && !*links, "%s: %s", file, name)
 			n++
-		}
+		}, "Deployment", "StatefulSet", "Job")
 	}
 	require.Positive(t, n)
 }

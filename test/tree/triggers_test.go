@@ -170,23 +170,32 @@ func TestEveryTriggerFileIsApplied(t *testing.T) {
 // TestEveryTriggerSaysHowItDelivers, as kustomize builds it: a Trigger with a part of that inherits nothing of the rest.
 func TestEveryTriggerSaysHowItDelivers(t *testing.T) {
 	t.Parallel()
-	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), root+"/triggers")
-	require.NoError(t, err)
 	n := 0
+	eachBuilt(t, root+"/triggers", func(name string, trigger struct {
+		Spec struct{ Delivery eventingduckv1.DeliverySpec }
+	},
+	) {
+		d := trigger.Spec.Delivery
+		require.True(t, d.Retry != nil && d.BackoffPolicy != nil && d.BackoffDelay != nil && d.DeadLetterSink != nil, name)
+		require.Equal(t, "outbox-dead-letter", d.DeadLetterSink.Ref.Name, name)
+		n++
+	}, "Trigger")
+	require.Positive(t, n)
+}
+
+// eachBuilt visits the objects of the kinds that kustomize builds of a folder.
+func eachBuilt[T any](t *testing.T, dir string, visit func(name string, object T), kinds ...string) {
+	t.Helper()
+	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
+	require.NoError(t, err, dir)
 	for _, r := range built.Resources() {
-		if r.GetKind() != "Trigger" {
+		if !slices.Contains(kinds, r.GetKind()) {
 			continue
 		}
 		text, err := r.AsYAML()
 		require.NoError(t, err)
-		var trigger struct {
-			Spec struct{ Delivery eventingduckv1.DeliverySpec }
-		}
-		require.NoError(t, yaml.Unmarshal(text, &trigger))
-		d := trigger.Spec.Delivery
-		require.True(t, d.Retry != nil && d.BackoffPolicy != nil && d.BackoffDelay != nil && d.DeadLetterSink != nil, r.GetName())
-		require.Equal(t, "outbox-dead-letter", d.DeadLetterSink.Ref.Name, r.GetName())
-		n++
+		var object T
+		require.NoError(t, yaml.Unmarshal(text, &object))
+		visit(r.GetKind()+" "+r.GetName(), object)
 	}
-	require.Positive(t, n)
 }

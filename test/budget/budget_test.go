@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	imageMB      = 6.0  // of the program, compressed
+	imageMB      = 6.0  // of the program alone, by gzip: not the layer of a registry, see images.Weigh
 	memoryMiB    = 16.0 // just after the first answer with a read of Postgres
 	clusterMiB   = 28.0 // the same, of a function that speaks with the API of a cluster
 	clientModule = "k8s.io/client-go"

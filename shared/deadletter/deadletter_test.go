@@ -175,6 +175,7 @@ func TestAReplayThatTheBrokerDoesNotTakeWaitsInTheOutbox(t *testing.T) {
 	storetest.RecorderOf(db).Fail(context.DeadlineExceeded)
 	_, err := replay(t, db, e.ID())
 	require.NoError(t, err)
+	require.NoError(t, db.Settle(t.Context())) // it was tried, and failed
 	storetest.RecorderOf(db).Fail(nil)
 	n, err := db.Sweep(t.Context(), 0, 10)
 	require.NoError(t, err)

@@ -96,7 +96,7 @@ func (p *parser) cluster(path string, raw []byte) Cluster {
 	}
 	p.decode(path, raw, &outer)
 	c := Cluster(outer.plain)
-	p.oneOf(path+".type", c.Type, OCM, Nuvla, "kubernetes")
+	p.oneOf(path+".type", c.Type, OCM, Nuvla, Direct)
 	p.oneOf(path+".engine", c.Engine, Kubernetes, Docker, EngineUnknown)
 	p.name(path+".name", c.Name)
 	c.Node = entries(p, path+".node", outer.Node, p.node)
@@ -302,7 +302,7 @@ func (c *Cluster) completeEngine() {
 // EngineOf infers the engine from the type of the cluster.
 func EngineOf(clusterType string) string {
 	switch clusterType {
-	case OCM, "kubernetes":
+	case OCM, Direct:
 		return Kubernetes
 	case Nuvla:
 		return Docker

@@ -50,9 +50,6 @@ func alert(instance, status string) string {
 "annotations": {"plm_id": %q, "plm_expr_value": "0.9"}}]}`, status, name+":rule-0", instance, registry.ID(instance, name))
 }
 
-// clusters of the hub; of two that do equally well the matchmaker takes the first.
-var clusters = []string{"one", "two"}
-
 // crate is the application of the managed chain: something whose pods an agent can tell about.
 func crate(image string) string {
 	return fmt.Sprintf(`
@@ -91,7 +88,7 @@ func (w *world) user(method, path, body string, want ...int) answer {
 	return a
 }
 
-// managedChain is the life of an application that our own functions deploy through the hub.
+// managedChain is the life of an application that our own functions deploy.
 func (w *world) managedChain(between func(step string)) {
 	w.t.Helper()
 	var group struct {
@@ -122,9 +119,9 @@ func (w *world) managedChain(between func(step string)) {
 	})
 	step("remove for good", w.run)
 	w.user(http.MethodGet, "/jobmanager/groups/"+group.ID, "", http.StatusNotFound)
-	require.Empty(w.t, w.hub.Paths("/manifestworks/"))
-	for _, a := range w.agents {
-		require.Empty(w.t, a.Cluster.Paths("/deployments/"))
+	for _, server := range w.managed.servers {
+		require.Empty(w.t, server.Paths("/manifestworks/"))
+		require.Empty(w.t, server.Paths("/deployments/"))
 	}
 }
 
@@ -132,10 +129,8 @@ func (w *world) managedChain(between func(step string)) {
 func (w *world) run() {
 	w.t.Helper()
 	for range 3 {
-		for _, a := range w.agents {
-			a.Work()
-		}
-		w.tick("deploymentmanager-sync-ocm")
+		w.managed.work()
+		w.tick(w.managed.sync)
 		w.settle()
 	}
 }
@@ -210,13 +205,13 @@ func (w *world) see(drained ...string) {
 		return all
 	}
 	taxonomy := &topology.Taxonomy{Cluster: map[string]topology.Cluster{}}
-	if w.hub == nil {
+	if w.managed == nil {
 		taxonomy.Cluster["edge"] = topology.Cluster{
 			Type: "ocm", Name: "edge", Engine: "Kubernetes", AgentID: agentID, Node: nodes("n1", "n2", "n3"),
 		}
 	} else {
 		for _, name := range clusters {
-			taxonomy.Cluster[name] = topology.Cluster{Type: "ocm", Name: name, Engine: "Kubernetes", Node: nodes(name + "-a")}
+			taxonomy.Cluster[name] = topology.Cluster{Type: w.managed.orchestrator, Name: name, Engine: "Kubernetes", Node: nodes(name + "-a")}
 		}
 	}
 	save := func() error {

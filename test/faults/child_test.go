@@ -2,6 +2,7 @@ package faults_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"syscall"
@@ -29,9 +31,10 @@ import (
 )
 
 const (
-	envChild  = "LITTORAL_FAULTS_CHILD"   // set in the process that hosts the functions
-	envKillAt = "LITTORAL_FAULTS_KILL_AT" // the boundary at which it kills itself; 0 = never
-	envHub    = "LITTORAL_FAULTS_HUB"     // address of an API server that deployments go through; "" = agents poll
+	envChild       = "LITTORAL_FAULTS_CHILD"       // set in the process that hosts the functions
+	envKillAt      = "LITTORAL_FAULTS_KILL_AT"     // the boundary at which it kills itself; 0 = never
+	envAPIs        = "LITTORAL_FAULTS_APIS"        // API servers that deployments go through, JSON {name: address}; "" = agents poll
+	envKubeconfigs = "LITTORAL_FAULTS_KUBECONFIGS" // the directory for their kubeconfigs, each under its server's name
 )
 
 // boundaries counts the places between two effects and ends the process at one of them, as kill -9 does: no deferred
@@ -86,33 +89,43 @@ func (p publisher) Publish(ctx context.Context, e cloudevents.Event) error {
 	return err
 }
 
-// lead has the functions use the hub at the address by a way within this process, with a boundary on either side of each
-// request: what is killed on the way back leaves a hub that has done what it was asked for.
-func lead(ctx context.Context, address string, b *boundaries) error {
-	hub, err := url.Parse(address)
-	if err != nil {
-		return err
+// lead has the functions use the API servers by a way within this process, with a boundary on either side of each
+// request: what is killed on the way back leaves a server that has done what it was asked for.
+func lead(ctx context.Context, b *boundaries) error {
+	var apis map[string]string
+	if err := json.Unmarshal([]byte(os.Getenv(envAPIs)), &apis); err != nil {
+		return fmt.Errorf("%s: %w", envAPIs, err)
 	}
-	proxy := httputil.NewSingleHostReverseProxy(hub)
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
+	for name, address := range apis {
+		api, err := url.Parse(address)
+		if err != nil {
+			return err
+		}
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+		if err != nil {
+			return err
+		}
+		server := &http.Server{Handler: b.around(httputil.NewSingleHostReverseProxy(api))} //nolint:gosec // a test's own loopback server needs no timeouts
+		go func() { _ = server.Serve(l) }()
+		inside := kubeapi.Server{URL: "http://" + l.Addr().String()} // is nothing but an address here
+		if err := os.WriteFile(filepath.Join(os.Getenv(envKubeconfigs), name), []byte(inside.Kubeconfig()), 0o600); err != nil {
+			return err
+		}
 	}
-	server := &http.Server{ //nolint:gosec // a test's own loopback server needs no timeouts
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			b.pass()
-			answer := httptest.NewRecorder()
-			proxy.ServeHTTP(answer, r)
-			b.pass()
-			maps.Copy(w.Header(), answer.Header())
-			w.WriteHeader(answer.Code)
-			_, _ = w.Write(answer.Body.Bytes())
-		}),
-	}
-	go func() { _ = server.Serve(l) }()
-	file := os.Getenv("OCM_HUB")
-	inside := kubeapi.Server{URL: "http://" + l.Addr().String()} // is nothing but an address here
-	return os.WriteFile(file, []byte(inside.Kubeconfig()), 0o600)
+	return nil
+}
+
+// around has a boundary before the request and one before its answer.
+func (b *boundaries) around(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b.pass()
+		answer := httptest.NewRecorder()
+		next.ServeHTTP(answer, r)
+		b.pass()
+		maps.Copy(w.Header(), answer.Header())
+		w.WriteHeader(answer.Code)
+		_, _ = w.Write(answer.Body.Bytes())
+	})
 }
 
 // host serves every function in this process: routes as they are, events at /events/<function>.
@@ -127,8 +140,8 @@ func host() error {
 		return err
 	}
 	b := &boundaries{killAt: killAt}
-	if hub := os.Getenv(envHub); hub != "" {
-		if err := lead(ctx, hub, b); err != nil {
+	if os.Getenv(envAPIs) != "" {
+		if err := lead(ctx, b); err != nil {
 			return err
 		}
 	}

@@ -45,9 +45,10 @@ func TestKilledAtEveryBoundary(t *testing.T) {
 	sweep(t, newWorld, (*world).chain)
 }
 
-// TestKilledWhileDeploying is about the functions that deploy by themselves: requests to the API server are effects, too.
+// TestKilledWhileDeploying is about the functions that deploy by themselves: requests to API servers are effects, too.
 func TestKilledWhileDeploying(t *testing.T) {
-	sweep(t, newManagedWorld, (*world).managedChain)
+	t.Run("through a hub", func(t *testing.T) { sweep(t, newHubWorld, (*world).managedChain) })
+	t.Run("straight to clusters", func(t *testing.T) { sweep(t, newClusterWorld, (*world).managedChain) })
 }
 
 // states runs the chain and returns what there is after each of its steps.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -54,8 +55,17 @@ type world struct {
 	refused  int               // deliveries that are to be repeated
 	promoted map[string]string // job and epoch -> the agent that was told it owns the job
 
-	hub    *kubeapi.Server  // that deployments go through; nil = agents poll
-	agents []*kubeapi.Agent // of its clusters
+	managed *managed // nil = agents poll
+}
+
+// managed is what our own functions deploy to.
+type managed struct {
+	orchestrator string                     // as targets name it
+	sync         string                     // the function that looks at what became of it
+	apis         map[string]*kubeapi.Server // that the functions ask
+	servers      map[string]*kubeapi.Server // all there are
+	environment  func(kubeconfigs string) string
+	work         func() // lets the clusters do what they were asked for
 }
 
 // broker accepts events and keeps them until they were delivered.
@@ -123,13 +133,50 @@ func newWorld(t *testing.T, killAt int) *world {
 	return w
 }
 
-// newManagedWorld returns a world whose jobs are done by our own functions, through a hub of two clusters of a node each.
-func newManagedWorld(t *testing.T, killAt int) *world {
+// clusters that are deployed to, of a node each; of two that do equally well the matchmaker takes the first.
+var clusters = []string{"one", "two"}
+
+// newHubWorld returns a world whose jobs are done by our own functions, through a hub and its agents.
+func newHubWorld(t *testing.T, killAt int) *world {
 	t.Helper()
-	w := prepare(t, killAt)
-	w.hub = kubeapi.Start(t, nil, nil)
+	hub := kubeapi.Start(t, nil, nil)
+	servers := map[string]*kubeapi.Server{"hub": hub}
+	var agents []*kubeapi.Agent
 	for _, name := range clusters {
-		w.agents = append(w.agents, kubeapi.Join(t, w.hub, kubeapi.Start(t, nil, []string{name + "-a"}), name))
+		servers[name] = kubeapi.Start(t, nil, []string{name + "-a"})
+		agents = append(agents, kubeapi.Join(t, hub, servers[name], name))
+	}
+	w := prepare(t, killAt)
+	w.managed = &managed{
+		orchestrator: "ocm", sync: "deploymentmanager-sync-ocm",
+		apis: map[string]*kubeapi.Server{"hub": hub}, servers: servers,
+		environment: func(kubeconfigs string) string { return "OCM_HUB=" + filepath.Join(kubeconfigs, "hub") },
+		work: func() {
+			for _, a := range agents {
+				a.Work()
+			}
+		},
+	}
+	w.start()
+	return w
+}
+
+// newClusterWorld returns a world whose jobs are done by our own functions, straight at the clusters.
+func newClusterWorld(t *testing.T, killAt int) *world {
+	t.Helper()
+	servers := map[string]*kubeapi.Server{}
+	for _, name := range clusters {
+		servers[name] = kubeapi.Start(t, nil, []string{name + "-a"})
+	}
+	w := prepare(t, killAt)
+	w.managed = &managed{
+		orchestrator: "kubernetes", sync: "deploymentmanager-sync-kubernetes", apis: servers, servers: servers,
+		environment: func(kubeconfigs string) string { return "KUBECONFIG_DIR=" + kubeconfigs },
+		work: func() {
+			for _, name := range clusters {
+				servers[name].Work()
+			}
+		},
 	}
 	w.start()
 	return w
@@ -169,8 +216,8 @@ func (w *world) start() {
 		"PUBLISH_AT_ONCE=1", // the same boundaries in each run
 		"OIDC_ISSUER="+config.Issuer, "OIDC_AUDIENCE="+config.Audience, "OIDC_JWKS_URL="+config.JWKSURL,
 		"PROMETHEUS_ADDRESS=http://127.0.0.1:1")
-	if w.hub != nil {
-		w.child.Env = append(w.child.Env, envHub+"="+w.hub.URL, "OCM_HUB="+filepath.Join(w.t.TempDir(), "kubeconfig"), "DEPLOY_WAIT=0s")
+	if w.managed != nil {
+		w.child.Env = append(w.child.Env, w.managed.environ(w.t)...)
 	}
 	w.child.Stderr = os.Stderr
 	out, err := w.child.StdoutPipe()
@@ -185,6 +232,19 @@ func (w *world) start() {
 		close(ended)
 	}()
 	w.ended = ended
+}
+
+// environ is the environment of functions that deploy there.
+func (m *managed) environ(t *testing.T) []string {
+	t.Helper()
+	addresses := map[string]string{}
+	for name, server := range m.apis {
+		addresses[name] = server.URL
+	}
+	apis, err := json.Marshal(addresses)
+	require.NoError(t, err)
+	kubeconfigs := t.TempDir()
+	return []string{envAPIs + "=" + string(apis), envKubeconfigs + "=" + kubeconfigs, m.environment(kubeconfigs), "DEPLOY_WAIT=0s"}
 }
 
 // revive starts the functions again after they were killed; the new process is not killed. A call may also break for
@@ -287,8 +347,8 @@ func (w *world) deliver(d delivery) {
 		}
 		if !w.post(entry.Name, body) {
 			w.broker.again(d.Event, entry.Name)
-			for _, a := range w.agents { // what is waited for may be their work
-				a.Work()
+			if w.managed != nil { // what is waited for may be the clusters' work
+				w.managed.work()
 			}
 		}
 	}
@@ -409,21 +469,20 @@ resource_uuid, resource_name, (select jsonb_agg(c - 'lastTransitionTime') from j
 var volatile = regexp.MustCompile(`"(littoral.dev/(content|revision)|resourceVersion|uid|creationTimestamp|deletionTimestamp|` +
 	`lastTransitionTime|time)":"[^"]*",?|"(generation|observedGeneration)":[0-9]+,?`)
 
-// copies is what there is on the hub and in its clusters.
+// copies is what there is in the clusters, and on their hub.
 func (w *world) copies() (lines []string) {
 	w.t.Helper()
-	if w.hub == nil {
+	if w.managed == nil {
 		return nil
 	}
-	servers := map[string]*kubeapi.Server{"hub": w.hub}
-	for _, a := range w.agents {
-		servers[a.Name] = a.Cluster
-	}
-	for name, server := range servers {
+	for name, server := range w.managed.servers {
 		for _, path := range server.Paths("") {
 			o := server.Get(path)
-			if o.GetKind() == "ManifestWork" {
+			switch o.GetKind() {
+			case "ManifestWork":
 				delete(o.Object, "status") // the agent's answer; it holds revisions
+			case "Secret":
+				unveil(w.t, o.Object)
 			}
 			text, err := o.MarshalJSON()
 			require.NoError(w.t, err)
@@ -431,6 +490,20 @@ func (w *world) copies() (lines []string) {
 		}
 	}
 	return lines
+}
+
+// unveil puts the documents in a Secret in the place of their base64.
+func unveil(t *testing.T, secret map[string]any) {
+	t.Helper()
+	data := map[string]any{}
+	for key, text := range secret["data"].(map[string]any) {
+		document, err := base64.StdEncoding.DecodeString(text.(string))
+		require.NoError(t, err)
+		var plain any
+		require.NoError(t, json.Unmarshal(document, &plain))
+		data[key] = plain
+	}
+	secret["data"] = data
 }
 
 func (w *world) query(sql string, each func(pgx.CollectableRow) error) {

@@ -1,6 +1,7 @@
 package application_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"sync"
@@ -156,6 +157,47 @@ func TestSubmit_theSameKeyGivesTheSameApplication(t *testing.T) {
 		return err
 	})
 	require.Equal(t, problem.Conflict, problem.KindOf(err), "one key cannot name two documents")
+}
+
+// TestEventsSayWhetherPoliciesAreAboutTheApplication, so that those who follow policies sleep through all others.
+func TestEventsSayWhetherPoliciesAreAboutTheApplication(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	attribute := func() any {
+		w.Helper()
+		all := storetest.Published(w.db)
+		return all[len(all)-1].Extensions()["watched"]
+	}
+	change := func(app *application.Application, document []byte) {
+		w.Helper()
+		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+			_, err := application.Update(ctx, tx, app.ID, document, time.Minute)
+			return err
+		}))
+	}
+	stop := func(app *application.Application) {
+		w.Helper()
+		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+			_, err := application.Stop(ctx, tx, app.ID)
+			return err
+		}))
+	}
+	plain, _ := w.submit(shop("a"), "")
+	require.Nil(t, attribute())
+	change(plain, append(shop("a"), "policies: [{security: high}]\n"...))
+	require.Equal(t, "true", attribute(), "it asks for one")
+	change(plain, shop("b"))
+	require.Nil(t, attribute(), "none was made of what it asked for")
+
+	w.submit(bytes.Replace(shop("a"), []byte("cpu: 500m"), []byte("devices: [camera]"), 1), "")
+	require.Equal(t, "true", attribute(), "a device that is lost violates a policy")
+
+	handMade, _ := w.submit(shop("a"), "")
+	_, err := w.db.Exec(t.Context(), `insert into policies (id, instance, name, origin, definition, phase, deleted_at)
+values (gen_random_uuid(), $1, 'p', 'api', '{}', 'enforced', now())`, handMade.ID.String())
+	require.NoError(t, err)
+	stop(handMade)
+	require.Equal(t, "true", attribute(), "a deleted one may have a rule yet")
 }
 
 func TestSubmit_whatIsInvalidLeavesNothing(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/history"
@@ -142,9 +143,25 @@ func (a *Application) announceWith(
 	if err != nil {
 		return err
 	}
+	watched, err := a.watched(ctx, tx)
+	if err != nil {
+		return err
+	}
 	return tx.Emit(ctx, typ, a.ID.String(), events.Application{
-		ID: a.ID, Name: a.Name, Version: a.Version, Components: components, Reason: message,
+		ID: a.ID, Name: a.Name, Version: a.Version, Components: components, Reason: message, Watched: watched,
 	})
+}
+
+// watched reports whether policies are about the application, or will be: who follows them sleeps through all others.
+func (a *Application) watched(ctx context.Context, tx *store.Tx) (watched bool, err error) {
+	if parsed, err := descriptor.Parse([]byte(a.Descriptor)); err != nil || parsed.Watched() {
+		return true, nil // what cannot be read any more is not this one's to judge
+	}
+	// Those made by hand, and those that an earlier descriptor has left.
+	if err := tx.QueryRow(ctx, `select exists (select 1 from policies where instance = $1)`, a.ID.String()).Scan(&watched); err != nil {
+		return false, fmt.Errorf("look for policies: %w", err)
+	}
+	return watched, nil
 }
 
 // Placed records and announces a placement decision; plan is kept with it as JSON.

@@ -7,6 +7,7 @@
 package descriptor
 
 import (
+	"slices"
 	"time"
 )
 
@@ -18,6 +19,13 @@ type Application struct {
 	Components  []Component `json:"components"`
 	Policies    []Policy    `json:"policies,omitempty"` // of the top level; a component holds its own
 	Warnings    []string    `json:"warnings,omitempty"` // what was accepted but ignored, guessed or turned round
+}
+
+// Watched reports whether the descriptor asks for policies, by themselves or by the devices that a component requires.
+func (a *Application) Watched() bool {
+	return len(a.Policies) > 0 || slices.ContainsFunc(a.Components, func(c Component) bool {
+		return len(c.Policies) > 0 || len(c.Requirements.Devices) > 0
+	})
 }
 
 // Component is a part of an application that is placed as one.

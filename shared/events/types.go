@@ -57,6 +57,15 @@ type Application struct {
 	Version    int64     `json:"version"`
 	Components []string  `json:"components,omitempty"` // those concerned; empty = all
 	Reason     string    `json:"reason,omitempty"`
+	Watched    bool      `json:"watched,omitempty"` // policies are about it, or will be
+}
+
+// Attributes are the extensions that triggers filter on.
+func (a Application) Attributes() map[string]string {
+	if !a.Watched {
+		return nil
+	}
+	return map[string]string{"watched": "true"}
 }
 
 // Job is the data of every job and resource event.

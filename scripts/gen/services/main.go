@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -30,6 +31,9 @@ const (
 	// settings is the ConfigMap, and secrets the Secret, that every function reads its environment from.
 	settings = "littoral"
 	secrets  = "littoral"
+
+	// start is how long the start of a function may take: two dozen at once keep two cores busy for half a minute.
+	start = time.Minute
 )
 
 func main() {
@@ -117,7 +121,8 @@ func build(main string, entry function.Entry) *servingv1.Service {
 	}
 	template.Spec.ServiceAccountName = component // what it may do is in infra/base/rbac.yaml
 	template.Spec.ContainerConcurrency = ptr.Int64(entry.Spec.Concurrency)
-	template.Spec.TimeoutSeconds = ptr.Int64(int64(entry.Spec.Timeout.Seconds()))
+	// What waits for a sleeping function waits for its start as well. The call alone ends by the function's own deadline.
+	template.Spec.TimeoutSeconds = ptr.Int64(int64((start + entry.Spec.Timeout).Seconds()))
 	optional := true
 	template.Spec.Containers = []corev1.Container{{
 		Image: "ko://" + main,

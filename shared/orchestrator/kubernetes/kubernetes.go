@@ -321,8 +321,11 @@ func (d *Direct) Remove(ctx context.Context, j *job.Job) error {
 
 func (c cluster) remove(ctx context.Context, j *job.Job) error {
 	have, entries, err := c.inventory(ctx, j)
-	if err != nil || have == nil {
+	if err != nil {
 		return err
+	}
+	if have == nil {
+		return c.tidy(ctx, j.Namespace) // whoever deleted the inventory may have ended before the namespace
 	}
 	record, _ := orchestrator.ReadRecord(have)
 	if record.Epoch > j.Epoch {

@@ -1,11 +1,15 @@
 package kubernetes_test
 
 import (
+	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/transport"
 
@@ -80,4 +84,33 @@ func TestConformance_real(t *testing.T) {
 		t.Helper()
 		return w
 	})
+}
+
+// TestRemove_afterItWasCutOffBeforeTheNamespace: the inventory goes first, and nothing else names the namespace.
+func TestRemove_afterItWasCutOffBeforeTheNamespace(t *testing.T) {
+	t.Parallel()
+	w, d := open(t)
+	j := conformance.Job(w.Targets[0], 1)
+	require.NoError(t, w.Orchestrator.Apply(t.Context(), j))
+	d["one"].Refuse(func(verb, path string) error {
+		if verb == http.MethodDelete && strings.HasSuffix(path, "/namespaces/"+j.Namespace) {
+			return apierrors.NewInternalError(errors.New("away"))
+		}
+		return nil
+	})
+	remove := func() (err error) {
+		for range 3 {
+			if err = w.Orchestrator.Remove(t.Context(), j); err != nil {
+				return err
+			}
+			d["one"].Work()
+		}
+		return nil
+	}
+	require.Error(t, remove())
+	require.Empty(t, d["one"].Paths("/secrets/"))
+	require.NotEmpty(t, d["one"].Paths("/namespaces/"+j.Namespace))
+	d["one"].Refuse(nil)
+	require.NoError(t, remove())
+	require.Empty(t, d["one"].Paths("/namespaces/"+j.Namespace))
 }

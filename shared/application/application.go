@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/job"
 )
 
@@ -52,6 +53,20 @@ type Application struct {
 	CreatedAt   time.Time  `db:"created_at"`
 	UpdatedAt   time.Time  `db:"updated_at"`
 	Jobs        []*job.Job `db:"-"`
+
+	parsed *descriptor.Application // of Descriptor, once it was asked for
+}
+
+// Parsed returns the descriptor in normal form. It is read once and shared: nobody may change it.
+func (a *Application) Parsed() (*descriptor.Application, error) {
+	if a.parsed == nil {
+		parsed, err := descriptor.Parse([]byte(a.Descriptor))
+		if err != nil {
+			return nil, fmt.Errorf("stored descriptor: %w", err)
+		}
+		a.parsed = parsed
+	}
+	return a.parsed, nil
 }
 
 // Namespace returns where the objects of an application live: its name and the first eight digits of its id, so that two

@@ -46,7 +46,7 @@ func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fr
 	}
 	a = &Application{
 		ID: id, Name: name, Description: app.Description, Namespace: Namespace(name, id),
-		Descriptor: string(s.Document), Owner: s.Caller,
+		Descriptor: string(s.Document), Owner: s.Caller, parsed: app,
 	}
 	var key *string
 	if s.IdempotencyKey != "" {
@@ -143,9 +143,9 @@ func Start(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Application, error
 	case Deleted:
 		return nil, problem.New(problem.Conflict, "application %s is being deleted", id)
 	}
-	app, err := descriptor.Parse([]byte(a.Descriptor))
+	app, err := a.Parsed()
 	if err != nil {
-		return nil, fmt.Errorf("stored descriptor: %w", err)
+		return nil, err
 	}
 	for _, j := range a.Jobs {
 		if app.Component(j.Component) == nil {

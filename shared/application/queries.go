@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/history"
@@ -154,7 +153,7 @@ func (a *Application) announceWith(
 
 // watched reports whether policies are about the application, or will be: who follows them sleeps through all others.
 func (a *Application) watched(ctx context.Context, tx *store.Tx) (watched bool, err error) {
-	if parsed, err := descriptor.Parse([]byte(a.Descriptor)); err != nil || parsed.Watched() {
+	if parsed, err := a.Parsed(); err != nil || parsed.Watched() {
 		return true, nil // what cannot be read any more is not this one's to judge
 	}
 	// Those made by hand, and those that an earlier descriptor has left.

@@ -56,7 +56,7 @@ func update(
 	if err != nil {
 		return nil, fmt.Errorf("store descriptor: %w", err)
 	}
-	a.Descriptor = string(document) // what is announced is about this one
+	a.Descriptor, a.parsed = string(document), app // what is announced is about this one
 	message := "no component differs"
 	if len(changed) > 0 {
 		message = strings.Join(changed, ", ")

@@ -42,9 +42,9 @@ func Move(
 	if a.Desired != application.Running {
 		return problem.New(problem.Conflict, "application %s is not meant to run", a.ID)
 	}
-	app, err := descriptor.Parse([]byte(a.Descriptor))
+	app, err := a.Parsed()
 	if err != nil {
-		return fmt.Errorf("stored descriptor: %w", err)
+		return err
 	}
 	m := move{tx: tx, app: a, descriptor: app, reason: reason, list: parts(app, a.Jobs, false)}
 	for i := range m.list {

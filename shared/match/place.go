@@ -101,9 +101,9 @@ func load(ctx context.Context, tx *store.Tx, id uuid.UUID, mayMove bool) (*candi
 	if err != nil || a.Desired != application.Running {
 		return nil, err
 	}
-	app, err := descriptor.Parse([]byte(a.Descriptor))
+	app, err := a.Parsed()
 	if err != nil {
-		return nil, fmt.Errorf("stored descriptor: %w", err)
+		return nil, err
 	}
 	list := parts(app, a.Jobs, mayMove)
 	if !mayMove && !anyUnplaced(list) {

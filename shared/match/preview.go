@@ -153,7 +153,7 @@ func Explain(ctx context.Context, q store.Querier, id uuid.UUID, s Settings) (*A
 	if err != nil {
 		return nil, err
 	}
-	app, err := descriptor.Parse([]byte(a.Descriptor))
+	app, err := a.Parsed()
 	if err != nil {
 		return nil, err
 	}

@@ -3,14 +3,12 @@ package policies
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/application"
-	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/history"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -95,9 +93,9 @@ func Resume(ctx context.Context, tx *store.Tx, instance string, all bool) error 
 }
 
 func ensure(ctx context.Context, tx *store.Tx, app *application.Application, render Renderer) error {
-	parsed, err := descriptor.Parse([]byte(app.Descriptor))
+	parsed, err := app.Parsed()
 	if err != nil {
-		return fmt.Errorf("stored descriptor: %w", err)
+		return err
 	}
 	list, err := LockOfInstance(ctx, tx, app.ID.String())
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/history"
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/policy/about"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -152,15 +153,11 @@ func (a *Application) announceWith(
 }
 
 // watched reports whether policies are about the application, or will be: who follows them sleeps through all others.
-func (a *Application) watched(ctx context.Context, tx *store.Tx) (watched bool, err error) {
+func (a *Application) watched(ctx context.Context, tx *store.Tx) (bool, error) {
 	if parsed, err := a.Parsed(); err != nil || parsed.Watched() {
 		return true, nil // what cannot be read any more is not this one's to judge
 	}
-	// Those made by hand, and those that an earlier descriptor has left.
-	if err := tx.QueryRow(ctx, `select exists (select 1 from policies where instance = $1)`, a.ID.String()).Scan(&watched); err != nil {
-		return false, fmt.Errorf("look for policies: %w", err)
-	}
-	return watched, nil
+	return about.Any(ctx, tx, a.ID.String()) // those made by hand, and those that an earlier descriptor has left
 }
 
 // Placed records and announces a placement decision; plan is kept with it as JSON.

@@ -33,6 +33,7 @@ func TestFromDescriptor_publishedDescriptors(t *testing.T) {
 			require.NoError(t, err)
 			policies, err := registry.FromDescriptor(app, instance, app.Name)
 			require.NoError(t, err)
+			announced(t, app, policies)
 			got, err := json.MarshalIndent(policies, "", "  ")
 			require.NoError(t, err)
 			golden := filepath.Join("testdata", name+".golden.json")
@@ -72,7 +73,15 @@ func from(t *testing.T, component, top string) ([]registry.Policy, error) {
 	doc := strings.NewReplacer("%COMPONENT%", indent(component, "    "), "%TOP%", indent(top, "")).Replace(head)
 	app, err := descriptor.ParseHeader([]byte(doc))
 	require.NoError(t, err, doc)
-	return registry.FromDescriptor(app, "i1", "app")
+	policies, err := registry.FromDescriptor(app, "i1", "app")
+	announced(t, app, policies)
+	return policies, err
+}
+
+// announced asserts that a descriptor which gives policies says so itself: its events wake who follows them by that.
+func announced(t *testing.T, app *descriptor.Application, policies []registry.Policy) {
+	t.Helper()
+	require.True(t, app.Watched() || len(policies) == 0, "the descriptor gives %d policies and is not Watched", len(policies))
 }
 
 // line is a policy in short: name, component, template or expression, variables, remediation, pending interval.

@@ -130,7 +130,7 @@ func (w *world) run() {
 	w.t.Helper()
 	for range 3 {
 		w.managed.work()
-		w.tick(w.managed.sync)
+		w.tick("deploymentmanager-sync-" + w.managed.orchestrator)
 		w.settle()
 	}
 }

@@ -61,7 +61,6 @@ type world struct {
 // managed is what our own functions deploy to.
 type managed struct {
 	orchestrator string                     // as targets name it
-	sync         string                     // the function that looks at what became of it
 	apis         map[string]*kubeapi.Server // that the functions ask
 	servers      map[string]*kubeapi.Server // all there are
 	environment  func(kubeconfigs string) string
@@ -140,16 +139,15 @@ var clusters = []string{"one", "two"}
 func newHubWorld(t *testing.T, killAt int) *world {
 	t.Helper()
 	hub := kubeapi.Start(t, nil, nil)
-	servers := map[string]*kubeapi.Server{"hub": hub}
+	servers := startClusters(t)
 	var agents []*kubeapi.Agent
 	for _, name := range clusters {
-		servers[name] = kubeapi.Start(t, nil, []string{name + "-a"})
 		agents = append(agents, kubeapi.Join(t, hub, servers[name], name))
 	}
+	servers["hub"] = hub
 	w := prepare(t, killAt)
 	w.managed = &managed{
-		orchestrator: "ocm", sync: "deploymentmanager-sync-ocm",
-		apis: map[string]*kubeapi.Server{"hub": hub}, servers: servers,
+		orchestrator: "ocm", apis: map[string]*kubeapi.Server{"hub": hub}, servers: servers,
 		environment: func(kubeconfigs string) string { return "OCM_HUB=" + filepath.Join(kubeconfigs, "hub") },
 		work: func() {
 			for _, a := range agents {
@@ -164,13 +162,10 @@ func newHubWorld(t *testing.T, killAt int) *world {
 // newClusterWorld returns a world whose jobs are done by our own functions, straight at the clusters.
 func newClusterWorld(t *testing.T, killAt int) *world {
 	t.Helper()
-	servers := map[string]*kubeapi.Server{}
-	for _, name := range clusters {
-		servers[name] = kubeapi.Start(t, nil, []string{name + "-a"})
-	}
+	servers := startClusters(t)
 	w := prepare(t, killAt)
 	w.managed = &managed{
-		orchestrator: "kubernetes", sync: "deploymentmanager-sync-kubernetes", apis: servers, servers: servers,
+		orchestrator: "kubernetes", apis: servers, servers: servers,
 		environment: func(kubeconfigs string) string { return "KUBECONFIG_DIR=" + kubeconfigs },
 		work: func() {
 			for _, name := range clusters {
@@ -180,6 +175,15 @@ func newClusterWorld(t *testing.T, killAt int) *world {
 	}
 	w.start()
 	return w
+}
+
+// startClusters starts an API server for each cluster, with one node.
+func startClusters(t *testing.T) map[string]*kubeapi.Server {
+	servers := map[string]*kubeapi.Server{}
+	for _, name := range clusters {
+		servers[name] = kubeapi.Start(t, nil, []string{name + "-a"})
+	}
+	return servers
 }
 
 func prepare(t *testing.T, killAt int) *world {

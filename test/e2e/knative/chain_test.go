@@ -176,13 +176,20 @@ func (r *result) add(a answer, err error, what string) {
 	}
 }
 
-// traffic keeps submitting, reading and listing until stop is called, which returns how that went. What is answered
+// created is how many submissions were accepted so far.
+func (r *result) created() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.answers[http.StatusCreated]
+}
+
+// traffic keeps submitting, reading and listing until stop is called; r tells meanwhile how that goes. What is answered
 // 503 is repeated under the same key, as a client would.
-func (w *world) traffic(t *testing.T, name string) (stop func() *result) {
+func (w *world) traffic(t *testing.T, name string) (r *result, stop func()) {
 	t.Helper()
 	w.client(auth.Operator)
 	w.client(auth.Viewer)
-	r := &result{answers: map[int]int{}}
+	r = &result{answers: map[int]int{}}
 	quit := make(chan struct{})
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -226,7 +233,7 @@ func (w *world) traffic(t *testing.T, name string) (stop func() *result) {
 	})
 	t.Cleanup(func() { w.removeAll(name + "-") })
 	t.Cleanup(end) // before that, also when the test has failed
-	return func() *result {
+	return r, func() {
 		end()
 		t.Logf("answers by status: %v", r.answers)
 		for key, ids := range made {
@@ -244,7 +251,6 @@ func (w *world) traffic(t *testing.T, name string) (stop func() *result) {
 		for _, ids := range made {
 			w.available(ids[0])
 		}
-		return r
 	}
 }
 
@@ -259,26 +265,30 @@ func ended(quit <-chan struct{}, wait time.Duration) bool {
 }
 
 // during runs disturb under traffic and checks that no caller saw anything but 2xx and 503 with Retry-After, and that
-// all that was handed in comes to run. The sweep is not waited for: it is told to run as its clock would tell it.
-func (w *world) during(t *testing.T, name string, disturb func()) {
+// all that was handed in comes to run. flow waits until some more submissions were accepted. The sweep is not waited
+// for: it is told to run as its clock would tell it.
+func (w *world) during(t *testing.T, name string, disturb func(flow func())) {
 	t.Helper()
 	w.startFleet(t, fleetFile)
 	w.removeAll(name + "-") // of a run that was cut off
-	stop := w.traffic(t, name)
-	disturb()
+	r, stop := w.traffic(t, name)
+	disturb(func() {
+		before := r.created()
+		w.eventually("applications are accepted", func() bool { return r.created() >= before+3 })
+	})
 	time.Sleep(store.LeftFor + time.Second) // OUTBOX_AGE: younger events are still being published by who made them
 	w.tick("outbox-sweep")
-	r := stop()
+	stop()
 	require.Empty(t, r.failures, "%v", r.answers)
 	require.Positive(t, r.answers[http.StatusCreated])
 }
 
-// TestFunctionPodsKilledInMidRequest: every few seconds all pods of functions end without notice.
+// TestFunctionPodsKilledInMidRequest: again and again all pods of functions end without notice.
 func TestFunctionPodsKilledInMidRequest(t *testing.T) {
 	w := newWorld(t)
-	w.during(t, "e2e-kill", func() {
+	w.during(t, "e2e-kill", func(flow func()) {
 		for range 4 {
-			time.Sleep(5 * time.Second) // lets the traffic flow; what is asserted does not depend on it
+			flow()
 			w.kubectl("delete", "pods", "-l", "serving.knative.dev/service", "--grace-period=0", "--force", "--wait=false")
 		}
 	})
@@ -288,9 +298,9 @@ func TestFunctionPodsKilledInMidRequest(t *testing.T) {
 // the outbox, what was not delivered is delivered again.
 func TestBrokerPodsDeleted(t *testing.T) {
 	w := newWorld(t)
-	w.during(t, "e2e-broker", func() {
+	w.during(t, "e2e-broker", func(flow func()) {
 		for range 2 {
-			time.Sleep(5 * time.Second)
+			flow()
 			w.kubectl("-n", "knative-eventing", "delete", "pods", "--wait=false",
 				"-l", "eventing.knative.dev/brokerRole in (ingress, filter)")
 			w.kubectl("-n", "knative-eventing", "wait", "--for=condition=Available", "deploy", "--all", "--timeout=300s")
@@ -304,7 +314,8 @@ func TestPostgresRestarted(t *testing.T) {
 	if _, err := w.Kubectl("get", "statefulset", "postgres"); err != nil {
 		t.Skip("Postgres is not this namespace's own")
 	}
-	w.during(t, "e2e-postgres", func() {
+	w.during(t, "e2e-postgres", func(flow func()) {
+		flow()
 		restarts := w.kubectl("get", "pod", "postgres-0", "-o", "jsonpath={.status.containerStatuses[0].restartCount}")
 		w.kubectl("exec", "postgres-0", "--", "bash", "-c", "kill -QUIT 1")
 		w.eventually("Postgres is back", func() bool {

@@ -47,7 +47,7 @@ func TestUpgradeUnderTraffic(t *testing.T) {
 			"-v", "ON_ERROR_STOP=1", "-c", removeNextSchema)
 	})
 	before := w.revisions()
-	w.during(t, "e2e-upgrade", func() { w.deploy(t, next) })
+	w.during(t, "e2e-upgrade", func(func()) { w.deploy(t, next) })
 	after := w.revisions()
 	require.Len(t, after, len(before))
 	for function, revision := range after {

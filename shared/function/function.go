@@ -36,6 +36,7 @@ type Spec struct {
 	Memory      string        // limit as a Kubernetes quantity; "" = DefaultMemory
 	MaxBody     int64         // bytes of a request body; 0 = DefaultMaxBody
 	Storeless   bool          // its operation never asks the store: none is dialled while the caller is identified
+	Kubernetes  bool          // it asks the Kubernetes API as its ServiceAccount: no other function is given a token
 }
 
 // Defaults of a Spec.

@@ -83,10 +83,11 @@ func (o once) Patch(t types.PatchType) *rest.Request { return o.Interface.Patch(
 // InCluster names the cluster that a function itself runs in, in place of a file.
 const InCluster = "in-cluster"
 
-// account is where a pod finds who it is.
+// account is where a pod finds who it is, if that was mounted into it.
 const account = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// Open returns a client of the cluster that where names: InCluster, or the path of a kubeconfig. Nothing is dialled.
+// Open returns a client of the cluster that where names: InCluster, or the path of a kubeconfig. Nothing is dialled. In
+// its own cluster a function is who KUBERNETES_TOKEN says, else the account that is mounted into its pod.
 // Calls go through wrap, which may be nil.
 func Open(where string, wrap transport.WrapperFunc) (*Client, error) {
 	if where == InCluster {
@@ -109,8 +110,12 @@ func inCluster(account string, getenv func(string) string, wrap transport.Wrappe
 		return nil, errors.New("this process runs in no cluster: KUBERNETES_SERVICE_HOST and _PORT are not set")
 	}
 	how := as(wrap)
-	how.TLS.CAFile = filepath.Join(account, "ca.crt")
-	how.BearerTokenFile = filepath.Join(account, "token") // read again and again, since it is renewed within the hour
+	if token := getenv("KUBERNETES_TOKEN"); token != "" { // a volume would have the pod start a third of a second later
+		how.TLS.CAData, how.BearerToken = []byte(getenv("KUBERNETES_CA")), token
+	} else {
+		how.TLS.CAFile = filepath.Join(account, "ca.crt")
+		how.BearerTokenFile = filepath.Join(account, "token") // read again and again, since it is renewed within the hour
+	}
 	return New("https://"+net.JoinHostPort(host, port), how)
 }
 

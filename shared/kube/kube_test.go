@@ -123,9 +123,8 @@ func TestInCluster(t *testing.T) {
 	require.NoError(t, err)
 	host, port, err := net.SplitHostPort(u.Host)
 	require.NoError(t, err)
-	env := func(name string) string {
-		return map[string]string{"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}[name]
-	}
+	variables := map[string]string{"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
+	env := func(name string) string { return variables[name] }
 	account := t.TempDir()
 	write := func(name string, text []byte) {
 		require.NoError(t, os.WriteFile(filepath.Join(account, name), text, 0o600))
@@ -135,15 +134,22 @@ func TestInCluster(t *testing.T) {
 	write("ca.crt", []byte("none"))
 	_, err = inCluster(account, env, nil)
 	require.ErrorContains(t, err, "certificate")
-	write("ca.crt", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	write("ca.crt", certificate)
 	_, err = inCluster(account, env, nil)
 	require.ErrorContains(t, err, "token")
 	write("token", []byte("one\n"))
-	c, err := inCluster(account, env, func(base http.RoundTripper) http.RoundTripper { return seen{base} })
-	require.NoError(t, err)
-	_, err = c.Resource(configMaps).Namespace("one").Get(t.Context(), "a", metav1.GetOptions{})
-	require.NoError(t, err)
+	ask := func(account string) {
+		c, err := inCluster(account, env, func(base http.RoundTripper) http.RoundTripper { return seen{base} })
+		require.NoError(t, err)
+		_, err = c.Resource(configMaps).Namespace("one").Get(t.Context(), "a", metav1.GetOptions{})
+		require.NoError(t, err)
+	}
+	ask(account)
 	require.Equal(t, []string{"Bearer one littoral yes"}, sent)
+	variables["KUBERNETES_TOKEN"], variables["KUBERNETES_CA"] = "two", string(certificate)
+	ask("nothing is mounted")
+	require.Equal(t, "Bearer two littoral yes", sent[1])
 	_, err = inCluster(account, func(string) string { return "" }, nil)
 	require.ErrorContains(t, err, "no cluster")
 }

@@ -85,6 +85,8 @@ func TestEveryFunctionIsWhole(t *testing.T) {
 	require.NoError(t, err)
 	accounts, err := os.ReadFile(root + "/infra/base/serviceaccounts.yaml")
 	require.NoError(t, err)
+	tokens, err := os.ReadFile(root + "/infra/base/tokens.yaml")
+	require.NoError(t, err)
 	for name, entry := range entries(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -106,6 +108,10 @@ func TestEveryFunctionIsWhole(t *testing.T) {
 			require.LessOrEqual(t, len(name), 40)
 			require.Contains(t, string(accounts), "\n  name: "+s.Spec.Template.Spec.ServiceAccountName+"\n",
 				"infra/base/serviceaccounts.yaml says who it is")
+			require.Equal(t, entry.Spec.Kubernetes, strings.Contains(string(text), "name: kubernetes-"), "who is given a token")
+			if entry.Spec.Kubernetes {
+				require.Contains(t, string(tokens), "\n  name: kubernetes-"+s.Spec.Template.Spec.ServiceAccountName+"\n")
+			}
 			require.True(t, len(entry.Spec.Routes) > 0 || len(entry.Spec.Consumes) > 0, "nothing can wake it")
 		})
 	}

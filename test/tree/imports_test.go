@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/functions"
 )
 
 // heavy names the functions that may carry client-go (dynamic client only), with the reason.
@@ -92,6 +94,14 @@ func TestNoClientset(t *testing.T) {
 		for _, dep := range p.Deps {
 			require.False(t, below(dep, "k8s.io/client-go"), "%s depends on %s", p.folder(), dep)
 		}
+	}
+}
+
+// TestOnlyTheseHoldATokenOfKubernetes: who cannot ask its API is given nothing to ask it with.
+func TestOnlyTheseHoldATokenOfKubernetes(t *testing.T) {
+	t.Parallel()
+	for _, entry := range functions.Registry {
+		require.Equal(t, heavy[entry.Name] != "", entry.Spec.Kubernetes, entry.Name)
 	}
 }
 

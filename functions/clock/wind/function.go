@@ -26,6 +26,7 @@ var Spec = function.Spec{
 	Aside:       true,
 	Timeout:     30 * time.Second,
 	Concurrency: 1,
+	Kubernetes:  true,
 }
 
 const (

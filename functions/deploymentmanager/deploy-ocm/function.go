@@ -15,9 +15,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Consumes: []string{events.JobReady},
-	Emits:    carry.Emits,
-	Timeout:  30 * time.Second,
+	Consumes:   []string{events.JobReady},
+	Emits:      carry.Emits,
+	Timeout:    30 * time.Second,
+	Kubernetes: true,
 }
 
 // Function is the worker with its books.

@@ -17,6 +17,7 @@ var Spec = function.Spec{
 	Emits:       carry.Emits,
 	Timeout:     120 * time.Second,
 	Concurrency: 1, // a second one at the same time would only find the same
+	Kubernetes:  true,
 }
 
 // Function is the task with its books.

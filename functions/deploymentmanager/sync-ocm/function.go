@@ -19,9 +19,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Consumes: []string{events.Tick, events.ObjectAdded, events.ObjectUpdated, events.ObjectDeleted},
-	Emits:    carry.Emits,
-	Timeout:  120 * time.Second,
+	Consumes:   []string{events.Tick, events.ObjectAdded, events.ObjectUpdated, events.ObjectDeleted},
+	Emits:      carry.Emits,
+	Timeout:    120 * time.Second,
+	Kubernetes: true,
 }
 
 // Function is the worker with its books.

@@ -13,10 +13,11 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes:    []string{"POST /rules", "POST /rules/{$}", "POST /api/v1/rules", "POST /api/v1/rules/{$}"},
-	Role:      auth.Operator,
-	Storeless: true,
-	Memory:    "128Mi", // it holds Prometheus' parser
+	Routes:     []string{"POST /rules", "POST /rules/{$}", "POST /api/v1/rules", "POST /api/v1/rules/{$}"},
+	Role:       auth.Operator,
+	Storeless:  true,
+	Memory:     "128Mi", // it holds Prometheus' parser
+	Kubernetes: true,
 }
 
 // Function is the operation with its store.

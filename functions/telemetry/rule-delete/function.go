@@ -12,9 +12,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes:    []string{"DELETE /rules/{file}", "DELETE /api/v1/rules/{file}"},
-	Role:      auth.Operator,
-	Storeless: true,
+	Routes:     []string{"DELETE /rules/{file}", "DELETE /api/v1/rules/{file}"},
+	Role:       auth.Operator,
+	Storeless:  true,
+	Kubernetes: true,
 }
 
 // Function is the operation with its store.

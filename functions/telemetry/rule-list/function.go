@@ -12,9 +12,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes:    []string{"GET /rules", "GET /rules/{$}", "GET /api/v1/rules", "GET /api/v1/rules/{$}"},
-	Role:      auth.Viewer,
-	Storeless: true,
+	Routes:     []string{"GET /rules", "GET /rules/{$}", "GET /api/v1/rules", "GET /api/v1/rules/{$}"},
+	Role:       auth.Viewer,
+	Storeless:  true,
+	Kubernetes: true,
 }
 
 // Function is the operation with its store.

@@ -126,7 +126,7 @@ func build(main string, entry function.Entry) *servingv1.Service {
 	optional := true
 	template.Spec.Containers = []corev1.Container{{
 		Image: "ko://" + main,
-		Env:   prewake(entry),
+		Env:   append(prewake(entry), account(entry, component)...),
 		EnvFrom: []corev1.EnvFromSource{
 			{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: settings}}},
 			{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: secrets}, Optional: &optional}},
@@ -142,4 +142,19 @@ func build(main string, entry function.Entry) *servingv1.Service {
 		},
 	}}
 	return s
+}
+
+// account gives a function that asks the Kubernetes API the credentials of its ServiceAccount as variables: a pod with a
+// volume, such as that of a mounted token, is started a third of a second later than one without.
+func account(entry function.Entry, component string) []corev1.EnvVar {
+	if !entry.Spec.Kubernetes {
+		return nil
+	}
+	optional := true // where accounts are mounted instead
+	from := func(name, key string) corev1.EnvVar {
+		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: "kubernetes-" + component}, Key: key, Optional: &optional,
+		}}}
+	}
+	return []corev1.EnvVar{from("KUBERNETES_TOKEN", "token"), from("KUBERNETES_CA", "ca.crt")}
 }

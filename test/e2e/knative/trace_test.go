@@ -1,9 +1,13 @@
 package knative_test
 
 import (
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -27,6 +31,26 @@ func (w *world) here() string {
 	return host
 }
 
+// admit lets functions connect to an address of this machine for the time of the test, where NetworkPolicies are enforced.
+func (w *world) admit(t *testing.T, to net.Addr) {
+	t.Helper()
+	address, err := netip.ParseAddrPort(to.String())
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "policy.yaml")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `apiVersion: networking.k8s.io/v1
+kind: NetworkPolicy
+metadata: {name: e2e-collector}
+spec:
+  podSelector: {matchExpressions: [{key: serving.knative.dev/service, operator: Exists}]}
+  policyTypes: [Egress]
+  egress:
+    - to: [{ipBlock: {cidr: %s/%d}}]
+      ports: [{protocol: TCP, port: %d}]
+`, address.Addr(), address.Addr().BitLen(), address.Port()), 0o600))
+	w.kubectl("apply", "-f", file)
+	t.Cleanup(func() { w.kubectl("delete", "networkpolicy", "e2e-collector") })
+}
+
 // TestOneTraceShowsTheWholeChain: from the caller's own span through pods, Broker and reactions to the rule that a policy
 // becomes, pushed by functions that are gone soon after, and so are their metrics.
 func TestOneTraceShowsTheWholeChain(t *testing.T) {
@@ -38,6 +62,8 @@ func TestOneTraceShowsTheWholeChain(t *testing.T) {
 	collector := &httptest.Server{Listener: l, Config: &http.Server{Handler: seen}} //nolint:gosec // pods of the test's own cluster
 	collector.Start()
 	t.Cleanup(collector.Close)
+
+	w.admit(t, l.Addr())
 
 	const setting = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	before := w.setting(setting)

@@ -43,7 +43,7 @@ e2e-s3: $(S3)/versitygw ## objects and the archive with a real S3 server (the fi
 	LITTORAL_S3_SERVER=$(S3)/versitygw $(GO) run ./scripts/with-postgres -- $(GO) test -count=1 ./shared/objects/... ./shared/archive
 
 # The sweep says how many boundaries it covered, which "go test" shows with -v only; the thousand passes need no line.
-FAULTS := $(GO) test -timeout 80m -count=1 -v ./test/faults | grep --line-buffered -E '^(fault sweep|ok|FAIL|---|panic)|_test\.go'
+FAULTS := $(GO) test -timeout 80m -count=1 -v ./test/faults | grep --line-buffered -Ev '^(=== | +--- PASS)'
 
 .PHONY: faults
 faults: ## kill the functions at every boundary (the test run samples them)

@@ -123,13 +123,12 @@ func build(main string, entry function.Entry) *servingv1.Service {
 	template.Spec.ContainerConcurrency = ptr.Int64(entry.Spec.Concurrency)
 	// What waits for a sleeping function waits for its start as well. The call alone ends by the function's own deadline.
 	template.Spec.TimeoutSeconds = ptr.Int64(int64((start + entry.Spec.Timeout).Seconds()))
-	optional := true
 	template.Spec.Containers = []corev1.Container{{
 		Image: "ko://" + main,
 		Env:   append(prewake(entry), account(entry, component)...),
 		EnvFrom: []corev1.EnvFromSource{
 			{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: settings}}},
-			{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: secrets}, Optional: &optional}},
+			{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: secrets}, Optional: ptr.Bool(true)}},
 		},
 		Resources: corev1.ResourceRequirements{
 			Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("25m"), corev1.ResourceMemory: resource.MustParse("16Mi")},
@@ -150,10 +149,10 @@ func account(entry function.Entry, component string) []corev1.EnvVar {
 	if !entry.Spec.Kubernetes {
 		return nil
 	}
-	optional := true // where accounts are mounted instead
 	from := func(name, key string) corev1.EnvVar {
 		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
-			LocalObjectReference: corev1.LocalObjectReference{Name: "kubernetes-" + component}, Key: key, Optional: &optional,
+			LocalObjectReference: corev1.LocalObjectReference{Name: "kubernetes-" + component}, Key: key,
+			Optional: ptr.Bool(true), // where accounts are mounted instead
 		}}}
 	}
 	return []corev1.EnvVar{from("KUBERNETES_TOKEN", "token"), from("KUBERNETES_CA", "ca.crt")}

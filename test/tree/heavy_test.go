@@ -1,7 +1,6 @@
 package tree_test
 
 import (
-	"maps"
 	"slices"
 	"strings"
 )
@@ -43,7 +42,7 @@ var heavier = []struct {
 	},
 	{
 		"objects of any kind are brought to clusters, by client-go's dynamic client",
-		slices.Collect(maps.Keys(heavy)),
+		askers(),
 		[]string{
 			"k8s.io/client-go", "k8s.io/kube-openapi", "sigs.k8s.io/json", "sigs.k8s.io/randfill", "sigs.k8s.io/yaml",
 			"sigs.k8s.io/structured-merge-diff/v6", "github.com/davecgh/go-spew", "github.com/fxamacker/cbor/v2",

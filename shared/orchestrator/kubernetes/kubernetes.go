@@ -325,7 +325,7 @@ func (c cluster) remove(ctx context.Context, j *job.Job) error {
 		return err
 	}
 	if have == nil {
-		return c.tidy(ctx, j.Namespace) // whoever deleted the inventory may have ended before the namespace
+		return c.tidy(ctx, j.Namespace, "") // whoever deleted the inventory may have ended before the namespace
 	}
 	record, _ := orchestrator.ReadRecord(have)
 	if record.Epoch > j.Epoch {
@@ -347,6 +347,10 @@ func (c cluster) remove(ctx context.Context, j *job.Job) error {
 	if !gone {
 		return nil
 	}
+	// The namespace goes before its last inventory: without one, nothing would tell of the namespace any more.
+	if err := c.tidy(ctx, j.Namespace, have.GetName()); err != nil {
+		return err
+	}
 	uid := have.GetUID()
 	err = c.Resource(secrets).Namespace(have.GetNamespace()).Delete(ctx, have.GetName(), metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid},
@@ -354,15 +358,21 @@ func (c cluster) remove(ctx context.Context, j *job.Job) error {
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return err
 	}
-	return c.tidy(ctx, j.Namespace)
+	return c.tidy(ctx, j.Namespace, "") // another component may have gone at the same time
 }
 
-// tidy deletes the namespace of an application of which nothing is left in the cluster.
-func (c cluster) tidy(ctx context.Context, namespace string) error {
-	one := metav1.ListOptions{LabelSelector: labelInventory + "=true", Limit: 1}
-	left, err := c.Resource(secrets).Namespace(namespace).List(ctx, one)
-	if err != nil || len(left.Items) > 0 {
+// tidy deletes the namespace of an application of which nothing is left in the cluster but the inventory named last, if
+// any.
+func (c cluster) tidy(ctx context.Context, namespace, last string) error {
+	two := metav1.ListOptions{LabelSelector: labelInventory + "=true", Limit: 2}
+	left, err := c.Resource(secrets).Namespace(namespace).List(ctx, two)
+	if err != nil {
 		return err
+	}
+	for i := range left.Items {
+		if left.Items[i].GetName() != last {
+			return nil
+		}
 	}
 	ns, err := c.Resource(namespaces).Get(ctx, namespace, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && ns.GetLabels()[orchestrator.LabelManager] != orchestrator.Manager {

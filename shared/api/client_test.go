@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/loopback"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -188,10 +188,9 @@ func TestAnAnswerThatIsNotOursIsAnError(t *testing.T) {
 
 func TestNoServer(t *testing.T) {
 	t.Parallel()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	address, err := loopback.Free(t.Context())
 	require.NoError(t, err)
-	base := "http://" + l.Addr().String()
-	require.NoError(t, l.Close())
+	base := "http://" + address.String()
 	_, err = (&api.Client{Base: base}).Application(t.Context(), "x")
 	var away *api.Unreachable
 	require.ErrorAs(t, err, &away)

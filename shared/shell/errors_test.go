@@ -2,7 +2,6 @@ package shell_test
 
 import (
 	"context"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/loopback"
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
@@ -112,10 +112,9 @@ func TestApplyOfAnApplicationOnItsWayOut(t *testing.T) {
 
 func TestNoServer(t *testing.T) {
 	t.Parallel()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	address, err := loopback.Free(t.Context())
 	require.NoError(t, err)
-	base := "http://" + l.Addr().String()
-	require.NoError(t, l.Close())
+	base := "http://" + address.String()
 	for name, row := range map[string]struct {
 		args string
 		code int

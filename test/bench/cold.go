@@ -20,6 +20,7 @@ import (
 
 	"github.com/littoral-project/littoral/functions"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/loopback"
 	"github.com/littoral-project/littoral/test/images"
 )
 
@@ -212,20 +213,20 @@ func (m starts) of(key string) *measured {
 
 // run starts a process and measures until it has answered the request.
 func (s *scene) run(ctx context.Context, program string, way way, request []byte, into *measured) error {
-	port, err := freePort(ctx)
+	address, err := loopback.Free(ctx)
 	if err != nil {
 		return err
 	}
 	var log bytes.Buffer
 	cmd := exec.CommandContext(ctx, program)
-	cmd.Env = append(s.environment(way.address), "PORT="+port)
+	cmd.Env = append(s.environment(way.address), fmt.Sprintf("PORT=%d", address.Port()))
 	cmd.Stdout, cmd.Stderr = &log, &log
 
 	begin := time.Now()
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	conn, err := dial("127.0.0.1:" + port)
+	conn, err := dial(address.String())
 	listening := time.Since(begin)
 	var answer *http.Response
 	var body []byte

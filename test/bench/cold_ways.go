@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/littoral-project/littoral/shared/loopback"
 	"github.com/littoral-project/littoral/shared/store/localpg"
 	"github.com/littoral-project/littoral/test/images"
 )
@@ -56,15 +56,15 @@ func (w *world) pooler(ctx context.Context, database string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	port, err := freePort(ctx)
+	address, err := loopback.Free(ctx)
 	if err != nil {
 		return "", err
 	}
 	users := filepath.Join(w.dir, "userlist.txt")
 	config := filepath.Join(w.dir, "pgbouncer.ini")
 	// What is said later counts: where Postgres is, where to listen, who may come.
-	settings = fmt.Appendf(settings, "\nlisten_addr = 127.0.0.1\nlisten_port = %s\nauth_file = %s\n"+
-		"[databases]\nlittoral = host=127.0.0.1 port=%s dbname=%s\n", port, users, w.port, database)
+	settings = fmt.Appendf(settings, "\nlisten_addr = 127.0.0.1\nlisten_port = %d\nauth_file = %s\n"+
+		"[databases]\nlittoral = host=127.0.0.1 port=%s dbname=%s\n", address.Port(), users, w.port, database)
 	for file, text := range map[string][]byte{
 		config: settings, users: fmt.Appendf(nil, "%q %q\n", localpg.User, w.verifier),
 	} {
@@ -87,7 +87,7 @@ func (w *world) pooler(ctx context.Context, database string) (string, error) {
 	})
 	u := url.URL{
 		Scheme: "postgres", User: url.UserPassword(localpg.User, dbPassword),
-		Host: net.JoinHostPort("127.0.0.1", port), Path: "/littoral", RawQuery: "default_query_exec_mode=cache_describe",
+		Host: address.String(), Path: "/littoral", RawQuery: "default_query_exec_mode=cache_describe",
 	}
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		conn, err := pgx.Connect(ctx, u.String())

@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
@@ -27,6 +26,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/loopback"
 	"github.com/littoral-project/littoral/shared/migrate"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/localpg"
@@ -94,10 +94,11 @@ func (w *world) startPostgres(ctx context.Context) error {
 	if err := os.WriteFile(hba, []byte(rules), 0o644); err != nil { //nolint:gosec // read by the user Postgres runs as
 		return err
 	}
-	var err error
-	if w.port, err = freePort(ctx); err != nil {
+	address, err := loopback.Free(ctx)
+	if err != nil {
 		return err
 	}
+	w.port = fmt.Sprint(address.Port())
 	// The addresses that localpg gives name no port, so that libpq's and pgx's own setting counts.
 	if err := os.Setenv("PGPORT", w.port); err != nil {
 		return err
@@ -131,15 +132,6 @@ func (w *world) startPostgres(ctx context.Context) error {
 	defer func() { _ = conn.Close(ctx) }()
 	_, err = conn.Exec(ctx, fmt.Sprintf(`alter role %s password '%s'`, localpg.User, w.verifier))
 	return err
-}
-
-func freePort(ctx context.Context) (string, error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = l.Close() }()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port), nil //nolint:forcetypeassert // of a TCP listener
 }
 
 // database makes a migrated database and returns its addresses by socket and by TCP.

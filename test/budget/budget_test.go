@@ -4,8 +4,8 @@ package budget_test
 import (
 	"bytes"
 	"debug/buildinfo"
+	"fmt"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/loopback"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/test/images"
 )
@@ -60,18 +61,14 @@ func allowed(t *testing.T, program string) float64 {
 // memory starts the program and returns what it holds once it has answered with what it has read of Postgres.
 func memory(t *testing.T, program, database string) float64 {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := l.Addr().String()
-	require.NoError(t, l.Close())
-	_, port, err := net.SplitHostPort(address)
+	address, err := loopback.Free(t.Context())
 	require.NoError(t, err)
 
 	const nowhere = "http://127.0.0.1:9"
 	var log bytes.Buffer
 	cmd := exec.Command(program) //nolint:gosec // built above
 	cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "PORT=" + port, "DATABASE_URL=" + database, "K_SINK=" + nowhere,
+		"PATH=" + os.Getenv("PATH"), fmt.Sprintf("PORT=%d", address.Port()), "DATABASE_URL=" + database, "K_SINK=" + nowhere,
 		"OIDC_ISSUER=" + nowhere, "OIDC_AUDIENCE=littoral", "PROMETHEUS_ADDRESS=" + nowhere,
 		"OBJECTS_URL=file://" + t.TempDir(), "RULES_API_URL=" + nowhere, "RULES_BACKEND=files", "RULES_DIR=" + t.TempDir(),
 	}
@@ -82,7 +79,7 @@ func memory(t *testing.T, program, database string) float64 {
 		_ = cmd.Wait() // it was killed
 	}()
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		r, err := http.Get("http://" + address + function.ReadyPath) //nolint:noctx // it answers or is not there
+		r, err := http.Get("http://" + address.String() + function.ReadyPath) //nolint:noctx // it answers or is not there
 		if assert.NoError(c, err) {
 			defer func() { _ = r.Body.Close() }()
 			assert.Equal(c, http.StatusOK, r.StatusCode)

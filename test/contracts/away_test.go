@@ -2,9 +2,9 @@ package contracts_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -18,23 +18,17 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/loopback"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
-// closedPort returns an address at which nobody listens.
-func closedPort(t testing.TB) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close())
-	return l.Addr().String()
-}
-
 // withoutStore mounts every function on a store that is away.
 func withoutStore(t testing.TB) (w *world, consumers map[string]http.Handler) {
 	t.Helper()
-	db, err := store.Open(t.Context(), store.Config{DatabaseURL: "postgres://nobody@" + closedPort(t) + "/none"}, nil, nil)
+	address, err := loopback.Free(t.Context())
+	require.NoError(t, err)
+	db, err := store.Open(t.Context(), store.Config{DatabaseURL: fmt.Sprintf("postgres://nobody@%s/none", address)}, nil, nil)
 	require.NoError(t, err)
 	t.Cleanup(db.Close)
 	issuer := inprocess.NewIssuer(t)

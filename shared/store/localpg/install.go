@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"time"
 
 	embedded "github.com/fergusstrange/embedded-postgres"
+	"github.com/littoral-project/littoral/shared/loopback"
 )
 
 // noMainCluster keeps Debian's packages from creating and starting a server of their own while we install them.
@@ -89,7 +89,7 @@ func download(ctx context.Context, notice func(string)) error {
 }
 
 func downloadFrom(ctx context.Context, repository, into string) error {
-	port, err := freePort(ctx)
+	address, err := loopback.Free(ctx)
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func downloadFrom(ctx context.Context, repository, into string) error {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(scratch) }()
-	server := embedded.NewDatabase(embedded.DefaultConfig().Version(downloaded).Port(port).Logger(io.Discard).
+	server := embedded.NewDatabase(embedded.DefaultConfig().Version(downloaded).Port(uint32(address.Port())).Logger(io.Discard).
 		BinaryRepositoryURL(repository).BinariesPath(into).CachePath(filepath.Join(scratch, "cache")).
 		RuntimePath(filepath.Join(scratch, "run")).DataPath(filepath.Join(scratch, "data")))
 	err = server.Start()
@@ -109,19 +109,6 @@ func downloadFrom(ctx context.Context, repository, into string) error {
 		return nil
 	}
 	return fmt.Errorf("download Postgres: %w", err)
-}
-
-func freePort(ctx context.Context) (uint32, error) {
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = l.Close() }()
-	tcp, ok := l.Addr().(*net.TCPAddr)
-	if !ok {
-		return 0, fmt.Errorf("unexpected address %s", l.Addr())
-	}
-	return uint32(tcp.Port), nil //nolint:gosec // a port
 }
 
 // lockInstall lets one process of the machine install at a time; tests of several packages start together.

@@ -3,7 +3,6 @@ package telemetry_test
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -13,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/littoral-project/littoral/shared/loopback"
 	"github.com/stretchr/testify/require"
 )
 
@@ -69,13 +69,11 @@ func serve(t testing.TB, name, address string, args ...string) *process {
 	return p
 }
 
-// freeAddress is one that nobody listens on now.
-func freeAddress(t testing.TB) string {
+func free(t testing.TB) string {
 	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	address, err := loopback.Free(t.Context())
 	require.NoError(t, err)
-	defer func() { require.NoError(t, l.Close()) }()
-	return l.Addr().String()
+	return address.String()
 }
 
 func write(t testing.TB, path, format string, args ...any) string {

@@ -110,7 +110,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	tool(t, "prometheus")
 	dir := t.TempDir()
-	prometheus, alertmanager := freeAddress(t), freeAddress(t)
+	prometheus, alertmanager := free(t), free(t)
 	w := &world{
 		t: t, home: filepath.Join(dir, "home"), rules: filepath.Join(dir, "rules"), prometheus: "http://" + prometheus,
 		journal: &journal{seen: sighted{map[string]bool{}, map[string]bool{}, map[string]bool{}}},

@@ -4,7 +4,6 @@ package s3test
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/loopback"
 	"github.com/littoral-project/littoral/shared/objects/s3"
 )
 
@@ -38,12 +38,10 @@ func Start(t *testing.T) *Server {
 	if program == "" {
 		t.Skip("a real S3 server is not built: make e2e-s3")
 	}
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	address, err := loopback.Free(t.Context())
 	require.NoError(t, err)
-	address := l.Addr().String()
-	require.NoError(t, l.Close())
 	var log bytes.Buffer
-	server := exec.Command(program, "--access", accessKey, "--secret", secretKey, "--port", address,
+	server := exec.Command(program, "--access", accessKey, "--secret", secretKey, "--port", address.String(),
 		"posix", "--sidecar", t.TempDir(), dir)
 	server.Stdout, server.Stderr = &log, &log
 	require.NoError(t, server.Start())
@@ -54,7 +52,7 @@ func Start(t *testing.T) *Server {
 			t.Logf("the S3 server: %s", log.String())
 		}
 	})
-	url := "http://" + address
+	url := "http://" + address.String()
 	require.Eventually(t, func() bool {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 		require.NoError(t, err)

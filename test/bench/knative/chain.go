@@ -44,6 +44,14 @@ type chainRun struct {
 func (r chainRun) down() float64 { return r.Work }
 func (r chainRun) up() float64   { return r.Available - r.Reported }
 
+// chain is what its runs share.
+type chain struct {
+	*bench
+	client *http.Client // an operator
+	db     *pgx.Conn
+	works  *works
+}
+
 type chainResult struct {
 	Runs   []chainRun `json:"runs"`
 	Target string     `json:"target"`
@@ -69,11 +77,17 @@ func runChain(ctx context.Context, b *bench) (_ result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	standing, err := b.stand(ctx, client)
+	works, err := watchWorks(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.forget(context.WithoutCancel(ctx), client, standing)) }()
+	defer works.stop()
+	c := &chain{bench: b, client: client, db: db, works: works}
+	standing, err := c.stand(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.forget(context.WithoutCancel(ctx), standing)) }()
 	before, err := b.Setting("PREWAKE")
 	if err != nil {
 		return nil, err
@@ -86,7 +100,7 @@ func runChain(ctx context.Context, b *bench) (_ result, err error) {
 			if err := b.Set("PREWAKE", fmt.Sprint(on)); err != nil {
 				return nil, err
 			}
-			one, err := b.chain(ctx, client, db)
+			one, err := c.run(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -151,6 +165,44 @@ func (b *bench) telemetry(ctx context.Context) (stop func(), err error) {
 	return func() { cancel(); <-ended; _ = os.RemoveAll(folder) }, f.Emit(ctx)
 }
 
+// works knows every change of a ManifestWork. It watches from before the first run: to start a watch keeps a core busy.
+type works struct {
+	stop func()
+
+	mu   sync.Mutex
+	seen []seen
+}
+
+func watchWorks(ctx context.Context) (*works, error) {
+	w := &works{}
+	var err error
+	w.stop, err = watch(ctx, func(_ string, object json.RawMessage) {
+		one := readWork(object)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.seen = append(w.seen, one)
+	}, "manifestworks", "-A")
+	return w, err
+}
+
+// of returns when the work of an application was first seen, and when its pods were first said to be ready.
+func (w *works) of(application string) (work, ready time.Time, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.seen {
+		if !strings.Contains(s.text, application) {
+			continue
+		}
+		if work.IsZero() {
+			work = s.at
+		}
+		if s.ready {
+			return work, s.at, nil
+		}
+	}
+	return work, ready, fmt.Errorf("the ManifestWork of %s was not seen with ready pods in %d changes", application, len(w.seen))
+}
+
 // seen is a change of a ManifestWork, when it arrived here.
 type seen struct {
 	at    time.Time
@@ -188,15 +240,15 @@ func readWork(object json.RawMessage) seen {
 }
 
 // stand hands in an application that stays.
-func (b *bench) stand(ctx context.Context, client *http.Client) (id string, err error) {
-	if status, err := b.Tick(ctx, "aggregator-tick"); err != nil || status/100 != 2 {
+func (c *chain) stand(ctx context.Context) (id string, err error) {
+	if status, err := c.Tick(ctx, "aggregator-tick"); err != nil || status/100 != 2 {
 		return "", fmt.Errorf("aggregator-tick: %d %w", status, err)
 	}
-	image, err := b.helloImage()
+	image, err := c.helloImage()
 	if err != nil {
 		return "", err
 	}
-	g, err := b.submit(ctx, client, fmt.Sprintf("bench-standing-%d", time.Now().Unix()), image)
+	g, err := c.submit(ctx, fmt.Sprintf("bench-standing-%d", time.Now().Unix()), image)
 	return g.ID, err
 }
 
@@ -204,79 +256,73 @@ func (b *bench) helloImage() (string, error) {
 	return b.Kubectl("get", "ksvc", b.hellos[0].name, "-o", "jsonpath={.spec.template.spec.containers[0].image}")
 }
 
-// quiet waits until the clocks, which all tick every five minutes, leave a minute to measure in.
-func quiet(ctx context.Context) error {
+// atRest waits until hello and all of the chain are at zero, and the clocks, which all tick every five minutes, leave a
+// minute to measure in.
+func (c *chain) atRest(ctx context.Context) error {
 	const every, needed = 5 * time.Minute, time.Minute
-	past := time.Since(time.Now().Truncate(every))
-	if every-past >= needed {
-		return nil
-	}
-	select {
-	case <-time.After(every - past + 5*time.Second): // awake from then on, which is seen
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	for {
+		if err := c.pods.asleep(ctx, append([]string{c.hellos[0].name}, chained...)...); err != nil {
+			return err
+		}
+		left := time.Until(time.Now().Truncate(every).Add(every))
+		if left >= needed {
+			return nil
+		}
+		select {
+		case <-time.After(left + 5*time.Second): // awake from then on, which is seen
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 
-func (b *bench) chain(ctx context.Context, client *http.Client, db *pgx.Conn) (run chainRun, err error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+// run measures hello from zero, the chain from zero, and the chain awake. A start goes on behind its answer, so that all
+// is at rest again between the first two.
+func (c *chain) run(ctx context.Context) (run chainRun, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*patience)
 	defer cancel()
-	if status, err := b.Tick(ctx, "aggregator-tick"); err != nil || status/100 != 2 {
+	if status, err := c.Tick(ctx, "aggregator-tick"); err != nil || status/100 != 2 {
 		return run, fmt.Errorf("aggregator-tick: %d %w", status, err)
 	}
-	if err := quiet(ctx); err != nil {
+	if _, err := c.ask(ctx, target{url: c.Base + "/oidc/keys", role: auth.Operator}); err != nil { // gets the token
 		return run, err
 	}
-	if err := b.pods.asleep(ctx, append([]string{b.hellos[0].name}, chained...)...); err != nil {
-		return run, err
-	}
-	if _, err := b.ask(ctx, target{url: b.Base + "/oidc/keys", role: auth.Operator}); err != nil { // gets the token
-		return run, err
-	}
-	image, err := b.helloImage()
+	image, err := c.helloImage()
 	if err != nil {
 		return run, err
 	}
-	cold, err := b.ask(ctx, b.hellos[0])
+	if err := c.atRest(ctx); err != nil {
+		return run, err
+	}
+	cold, err := c.ask(ctx, c.hellos[0])
 	if err != nil {
 		return run, err
 	}
-	if run, err = b.follow(ctx, client, db, image); err != nil {
+	if err := c.atRest(ctx); err != nil {
 		return run, err
 	}
-	warm, err := b.follow(ctx, client, db, image)
+	if run, err = c.follow(ctx, image); err != nil {
+		return run, err
+	}
+	warm, err := c.follow(ctx, image)
 	run.Cold, run.Warm = cold, warm.Work
 	return run, err
 }
 
 // follow hands in an application and notes what becomes of it until it is available.
-func (b *bench) follow(ctx context.Context, client *http.Client, db *pgx.Conn, image string) (run chainRun, err error) {
-	var mu sync.Mutex
-	var works []seen
-	stop, err := watch(ctx, func(_ string, object json.RawMessage) {
-		one := readWork(object)
-		mu.Lock()
-		defer mu.Unlock()
-		works = append(works, one)
-	}, "manifestworks", "-A")
-	if err != nil {
-		return run, err
-	}
-	defer stop()
-
+func (c *chain) follow(ctx context.Context, image string) (run chainRun, err error) {
 	name := fmt.Sprintf("bench-%d", time.Now().UnixMilli())
 	begin := time.Now()
 	since := func(t time.Time) float64 { return float64(t.Sub(begin)) / float64(time.Millisecond) }
-	g, err := b.submit(ctx, client, name, image)
+	g, err := c.submit(ctx, name, image)
 	if err != nil {
 		return run, err
 	}
 	run.Answered = since(time.Now())
-	defer func() { err = errors.Join(err, b.forget(context.WithoutCancel(ctx), client, g.ID)) }()
+	defer func() { err = errors.Join(err, c.forget(context.WithoutCancel(ctx), g.ID)) }()
 	for run.Available == 0 {
 		var placed, finished *time.Time
-		if err := db.QueryRow(ctx, `select min(at) filter (where event = 'application.placed'),
+		if err := c.db.QueryRow(ctx, `select min(at) filter (where event = 'application.placed'),
 			min(at) filter (where event = 'job.finished') from history where application_id = $1`, g.ID).
 			Scan(&placed, &finished); err != nil {
 			return run, err
@@ -290,26 +336,12 @@ func (b *bench) follow(ctx context.Context, client *http.Client, db *pgx.Conn, i
 			return run, fmt.Errorf("application %s is not available: %w", g.ID, ctx.Err())
 		}
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	for _, s := range works {
-		if !strings.Contains(s.text, g.ID) {
-			continue
-		}
-		if run.Work == 0 {
-			run.Work = since(s.at)
-		}
-		if s.ready && run.Reported == 0 {
-			run.Reported = since(s.at)
-		}
-	}
-	if run.Work == 0 || run.Reported == 0 {
-		return run, fmt.Errorf("the ManifestWork of %s was not seen in %d changes", g.ID, len(works))
-	}
-	return run, nil
+	work, ready, err := c.works.of(g.ID)
+	run.Work, run.Reported = since(work), since(ready)
+	return run, err
 }
 
-func (b *bench) submit(ctx context.Context, client *http.Client, name, image string) (g api.Application, err error) {
+func (c *chain) submit(ctx context.Context, name, image string) (g api.Application, err error) {
 	cluster, node, _ := strings.Cut(*taken, "/")
 	body := fmt.Sprintf(`name: %s
 components:
@@ -332,12 +364,12 @@ components:
                 terminationGracePeriodSeconds: 1
                 containers: [{name: web, image: "%s", env: [{name: PORT, value: "8080"}]}]
 `, name, cluster, node, image)
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, b.Base+"/jobmanager/groups", strings.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.Base+"/jobmanager/groups", strings.NewReader(body))
 	if err != nil {
 		return g, err
 	}
 	r.Header.Set("Idempotency-Key", name)
-	resp, err := client.Do(r)
+	resp, err := c.client.Do(r)
 	if err != nil {
 		return g, err
 	}
@@ -353,15 +385,15 @@ components:
 }
 
 // forget has the application stopped and waits until it is gone.
-func (b *bench) forget(ctx context.Context, client *http.Client, id string) error {
+func (c *chain) forget(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {
-		r, err := http.NewRequestWithContext(ctx, http.MethodDelete, b.Base+"/jobmanager/groups/"+id+"?stop=true", http.NoBody)
+		r, err := http.NewRequestWithContext(ctx, http.MethodDelete, c.Base+"/jobmanager/groups/"+id+"?stop=true", http.NoBody)
 		if err != nil {
 			return err
 		}
-		resp, err := client.Do(r)
+		resp, err := c.client.Do(r)
 		if err != nil {
 			return err
 		}

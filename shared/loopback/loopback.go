@@ -1,4 +1,4 @@
-// Package loopback finds room on this machine for programs that have to be told where to listen.
+// Package loopback is about the addresses of this machine itself.
 package loopback
 
 import (
@@ -6,7 +6,18 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 )
+
+// Address returns the "host:port" to dial: a name below localhost is this machine, whatever a name server says
+// (RFC 6761, section 6.3), as it is to curl and to browsers. Anything else stays as it is.
+func Address(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || !strings.HasSuffix(strings.ToLower(strings.TrimSuffix(host, ".")), ".localhost") {
+		return address
+	}
+	return net.JoinHostPort("localhost", port)
+}
 
 // Free returns a TCP address of the loopback at which nobody listens. It is not held: in principle another process can
 // take it before the caller does.

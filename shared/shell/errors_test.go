@@ -188,3 +188,12 @@ func TestAnInterruptionIsSaid(t *testing.T) {
 	require.Equal(t, 130, r.code)
 	require.Contains(t, r.err, "interrupted")
 }
+
+func TestNamesBelowLocalhostAreThisMachine(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	_, port, ok := strings.Cut(h.url, "127.0.0.1:")
+	require.True(t, ok, h.url)
+	r := h.as(t.Context(), auth.Operator, "get", "apps", "--server", "http://littoral.lab.localhost:"+port)
+	require.Zero(t, r.code, r.err)
+}

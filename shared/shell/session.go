@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/loopback"
 )
 
 // DefaultServer is where "littoral up" serves.
@@ -37,10 +38,20 @@ func (sh *Shell) session(ctx context.Context, server, tokenFile string) *session
 	s.screen = newScreen(sh.Stdout, isTerminal(sh.Stdout) && sh.Getenv("NO_COLOR") == "" && sh.Getenv("TERM") != "dumb")
 	s.client = &api.Client{Base: cmp.Or(server, sh.Getenv("LITTORAL_SERVER"), DefaultServer), HTTP: sh.HTTP}
 	if s.client.HTTP == nil {
-		s.client.HTTP = &http.Client{}
+		s.client.HTTP = &http.Client{Transport: transport()}
 	}
 	s.client.Token, s.token = s.tokenSource(tokenFile)
 	return s
+}
+
+// transport is the default one, to which names below localhost are this machine.
+func transport() http.RoundTripper {
+	t := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // documented
+	dial := t.DialContext
+	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		return dial(ctx, network, loopback.Address(address))
+	}
+	return t
 }
 
 // tokenSource finds the access token by the rule that the help states. The laptop's own token goes to a server on this

@@ -24,6 +24,7 @@ import (
 
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/loopback"
 )
 
 // Namespace is where Littoral is.
@@ -115,12 +116,9 @@ func (l *Littoral) Inside() *http.Client {
 // Resolve turns name.namespace.svc.cluster.local:port into a ClusterIP and the port, and a name below localhost into
 // the machine itself.
 func (l *Littoral) Resolve(addr string) (string, error) {
-	host, port, err := net.SplitHostPort(addr)
+	host, port, err := net.SplitHostPort(loopback.Address(addr))
 	if err != nil {
 		return "", err
-	}
-	if strings.HasSuffix(host, ".localhost") {
-		return net.JoinHostPort("127.0.0.1", port), nil
 	}
 	for range 3 { // a function's name leads to that of Knative's gateway
 		parts := strings.Split(host, ".")

@@ -148,7 +148,7 @@ func (b *builder) makeClusters() {
 	for _, s := range b.samples(qAgent) {
 		names[[2]string{s.Labels["icos_controller_id"], s.Labels["id"]}] = s.Labels["name"]
 	}
-	for _, s := range b.samples(qOrch) {
+	for _, s := range b.agents() {
 		l := s.Labels
 		key := cmp.Or(l["agent_name"], l["agent_id"], l["icos_agent_id"])
 		kind := strings.ToLower(l["type"])
@@ -160,7 +160,7 @@ func (b *builder) makeClusters() {
 			b.doubt("an agent was left out that is of none of ocm, nuvla and kubernetes")
 			continue
 		case b.clusterBy.get("key", key, "") != nil:
-			continue // one series per host is allowed
+			continue // one series per host is allowed, and those of what the site was before
 		}
 		c := &cluster{key: key, uuid: l["icos_cluster_id"], agentHost: l["icos_host_id"]}
 		c.agent = cmp.Or(l["icos_agent_id"], l["agent_id"])
@@ -180,6 +180,29 @@ func (b *builder) makeClusters() {
 			c.ClusterLink = true
 		}
 	}
+}
+
+// agents returns what agents say of themselves, those with a live host first: a site that was set up anew keeps its
+// agent's name, and telemetry remembers what it was before. Two live sites of one name keep their order, so that the
+// picture does not alternate.
+func (b *builder) agents() []telemetry.Sample {
+	type owner struct{ cluster, agent string }
+	ownerOf := func(l map[string]string) owner { return owner{l["icos_cluster_id"], l["icos_agent_id"]} }
+	live := map[owner]bool{}
+	for _, s := range b.samples(qSeen) {
+		if n := (&topology.Node{LastSeen: topology.Known(s.Value)}); !n.Lost(b.now, b.staleAfter) {
+			live[ownerOf(s.Labels)] = true
+		}
+	}
+	var first, then []telemetry.Sample
+	for _, s := range b.samples(qOrch) {
+		if live[ownerOf(s.Labels)] {
+			first = append(first, s)
+		} else {
+			then = append(then, s)
+		}
+	}
+	return append(first, then...)
 }
 
 // clusterOf finds the cluster of a series: by cluster and agent, else by the one of the two that names one cluster.

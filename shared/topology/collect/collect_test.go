@@ -256,6 +256,33 @@ func TestCollect_hostsOfUnknownAgentsAreTold(t *testing.T) {
 	require.Equal(t, []string{"a host was left out whose agent is not known (1 times)"}, taxonomy.Warnings)
 }
 
+func TestCollect_aSiteThatWasSetUpAnewIsWhatItIsNow(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.until(now.Add(-10*time.Minute), box)
+	anew := box // under its old name, with all identifiers new
+	anew.agent, anew.cluster, anew.id = "agent-nuvla-2", "c3", "h3"
+	f.until(now, anew)
+	c := picture(t, f.collector(nil), now).Taxonomy.Cluster["nuvlabox/0f"]
+	require.Equal(t, "agent-nuvla-2", c.AgentID)
+	require.Equal(t, "c3", c.UUID)
+	n := c.Node[anew.agent] // ICOS lists the host of a Nuvla agent so
+	require.Equal(t, "h3", n.UUID)
+	require.False(t, n.Lost(now, time.Minute))
+}
+
+func TestCollect_twoLiveSitesOfOneNameDoNotAlternate(t *testing.T) {
+	t.Parallel()
+	other := box
+	other.agent, other.cluster, other.id = "agent-nuvla-2", "c3", "h3"
+	for _, order := range [][]machine{{box, other}, {other, box}} {
+		f := newFleet(t)
+		f.until(now.Add(-10*time.Second), order[0])
+		f.until(now, order[1])
+		require.Equal(t, box.agent, picture(t, f.collector(nil), now).Taxonomy.Cluster["nuvlabox/0f"].AgentID)
+	}
+}
+
 func TestCollect_hostileLabelsReachNoStore(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

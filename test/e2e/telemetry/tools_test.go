@@ -12,8 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/littoral-project/littoral/shared/loopback"
 	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/loopback"
 )
 
 // toolsDir names the directory with prometheus, promtool and alertmanager, as "make e2e-telemetry" builds them.

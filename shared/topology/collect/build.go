@@ -23,7 +23,8 @@ type builder struct {
 	staleAfter time.Duration
 	answers    map[string]telemetry.Answer
 
-	clusters []*cluster // by key
+	seen     []telemetry.Sample // when each host was heard of last
+	clusters []*cluster         // by key
 	hosts    []*host
 	warnings []string
 	doubts   map[string]int // sentence -> how often
@@ -77,6 +78,7 @@ func (b *builder) warn(format string, args ...any) {
 func (b *builder) doubt(sentence string) { b.doubts[sentence]++ }
 
 func (b *builder) build() *topology.Taxonomy {
+	b.seen = b.samples(qSeen)
 	b.makeClusters()
 	b.makeHosts()
 	b.addFacts()
@@ -189,7 +191,7 @@ func (b *builder) agents() []telemetry.Sample {
 	type owner struct{ cluster, agent string }
 	ownerOf := func(l map[string]string) owner { return owner{l["icos_cluster_id"], l["icos_agent_id"]} }
 	live := map[owner]bool{}
-	for _, s := range b.samples(qSeen) {
+	for _, s := range b.seen {
 		if n := (&topology.Node{LastSeen: topology.Known(s.Value)}); !n.Lost(b.now, b.staleAfter) {
 			live[ownerOf(s.Labels)] = true
 		}
@@ -241,7 +243,7 @@ func (b *builder) makeHosts() {
 			h.Engine = engine(s.Labels["type"])
 		}
 	}
-	for _, s := range b.samples(qSeen) {
+	for _, s := range b.seen {
 		if h := b.hostOf(s.Labels); h != nil && s.Value > h.seen.Or(0) {
 			// A host whose clock is ahead was seen now, not in the future.
 			h.seen = topology.Known(min(s.Value, float64(b.now.UnixMilli())/1000))

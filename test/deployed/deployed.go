@@ -12,7 +12,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -25,6 +27,7 @@ import (
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/loopback"
+	"github.com/littoral-project/littoral/test/images"
 )
 
 // Namespace is where Littoral is.
@@ -36,6 +39,7 @@ type Littoral struct {
 
 	mu      sync.Mutex
 	address map[string]string // host -> IP, for names that only the cluster knows
+	sender  *string           // the token that events are sent with, "" where Knative asks for none
 	clients map[auth.Role]*http.Client
 }
 
@@ -56,6 +60,35 @@ func (l *Littoral) Kubectl(args ...string) (string, error) {
 		err = fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, text)
 	}
 	return text, err
+}
+
+// Ko returns the program that "make deploy" builds images with: the one of PATH, or that which the Makefile has built.
+func Ko(ctx context.Context) (string, error) {
+	if ko, err := exec.LookPath("ko"); err == nil {
+		return ko, nil
+	}
+	root, err := images.Root(ctx)
+	return filepath.Join(root, "bin", "tools", "ko"), err
+}
+
+// Image builds and pushes a package of the project, on the base that "make deploy" has pushed, and returns its
+// reference.
+func Image(ctx context.Context, pkg string) (string, error) {
+	ko, err := Ko(ctx)
+	if err != nil {
+		return "", err
+	}
+	build := exec.CommandContext(ctx, ko, "build", "--base-import-paths", images.Module+"/"+pkg)
+	if os.Getenv("KO_DEFAULTBASEIMAGE") == "" {
+		build.Env = append(os.Environ(), "KO_DEFAULTBASEIMAGE="+os.Getenv("KO_DOCKER_REPO")+"/base")
+	}
+	var said bytes.Buffer
+	build.Stderr = &said
+	reference, err := build.Output()
+	if err != nil {
+		return "", fmt.Errorf("ko build %s: %w\n%s", pkg, err, said.Bytes())
+	}
+	return strings.TrimSpace(string(reference)), nil
 }
 
 // Secret reads a key of a Secret.
@@ -169,8 +202,48 @@ func (l *Littoral) Client(role auth.Role) (*http.Client, error) {
 	return c, nil
 }
 
+// Sender returns the token that the Broker and functions take events with, as a ServiceAccount of the namespace has it; ""
+// where Knative does not ask who sends.
+func (l *Littoral) Sender() (string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.sender != nil {
+		return *l.sender, nil
+	}
+	dir, err := l.Setting("KNATIVE_TOKENS")
+	if err != nil {
+		return "", err
+	}
+	var token string
+	if dir != "" {
+		brokers, err := l.Kubectl("get", "broker", "default", "-o", "jsonpath={.status.address.audience}")
+		if err != nil {
+			return "", err
+		}
+		ours, err := l.Kubectl("get", "trigger", "-o", "jsonpath={.items[0].spec.subscriber.audience}")
+		if err != nil {
+			return "", err
+		}
+		token, err = l.Kubectl("create", "token", "jobmanager", "--duration=4h", "--audience="+ours, "--audience="+brokers)
+		if err != nil {
+			return "", err
+		}
+	}
+	l.sender = &token
+	return token, nil
+}
+
 // Post sends an event to a Service inside the cluster and returns the status.
 func (l *Littoral) Post(ctx context.Context, address string, event any) (int, error) {
+	token, err := l.Sender()
+	if err != nil {
+		return 0, err
+	}
+	return l.PostAs(ctx, token, address, event)
+}
+
+// PostAs sends an event with a token, "" for none.
+func (l *Littoral) PostAs(ctx context.Context, token, address string, event any) (int, error) {
 	body, err := json.Marshal(event)
 	if err != nil {
 		return 0, err
@@ -180,6 +253,9 @@ func (l *Littoral) Post(ctx context.Context, address string, event any) (int, er
 		return 0, err
 	}
 	r.Header.Set("Content-Type", "application/cloudevents+json")
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
 	resp, err := l.Inside().Do(r)
 	if err != nil {
 		return 0, err

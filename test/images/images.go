@@ -64,19 +64,34 @@ func flags(ctx context.Context) (flags, env []string, err error) {
 	return append(ko.Flags, "-ldflags="+strings.Join(ko.Ldflags, " ")), ko.Env, nil
 }
 
-// ProjectFile reads a file of the project, wherever within it the caller was started.
-func ProjectFile(ctx context.Context, name string) ([]byte, error) {
+// Root returns the project's folder, wherever within it the caller was started.
+func Root(ctx context.Context) (string, error) {
 	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", Module).Output()
 	if err != nil {
-		return nil, fmt.Errorf("go list -m: %w", err)
+		return "", fmt.Errorf("go list -m: %w", err)
 	}
-	return os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), name))
+	return strings.TrimSpace(string(root)), nil
 }
 
-// Weigh returns the size of a file in MB, as it is and by gzip at its usual level. In a registry it is some 12 % more, since
-// ko compresses for speed, and the base comes on top ("images" of test/bench/knative).
-func Weigh(file string) (plain, zipped float64, err error) {
-	text, err := os.ReadFile(file)
+// ProjectFile reads a file of the project.
+func ProjectFile(ctx context.Context, name string) ([]byte, error) {
+	root, err := Root(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(filepath.Join(root, name))
+}
+
+// What an image may weigh, compressed, in MB.
+const (
+	Budget = 6.0
+	Base   = 0.15 // of it what all stand on, at most: see scripts/deploy/base
+)
+
+// Weigh returns the size of a program in MB, as it is and by gzip at its usual level. In a registry it is some 13 % more,
+// since ko compresses for speed ("images" of test/bench/knative).
+func Weigh(program string) (plain, zipped float64, err error) {
+	text, err := os.ReadFile(program)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-)
 
-const imageBudget = 6_000_000 // bytes, compressed
+	"github.com/littoral-project/littoral/test/images"
+)
 
 // image is what a function's image weighs in the registry, base included, compressed.
 type image struct {
@@ -38,7 +38,7 @@ func runImages(ctx context.Context, b *bench) (result, error) {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		one.Function = name
-		if one.Bytes > imageBudget {
+		if one.Bytes > images.Budget*1e6 {
 			r.Over++
 		}
 		r.Images = append(r.Images, one)
@@ -95,5 +95,5 @@ func (r *imagesResult) rows() [][]string {
 }
 
 func (r *imagesResult) notes() []string {
-	return []string{fmt.Sprintf("%d of %d images are above 6 MB, base included.", r.Over, len(r.Images))}
+	return []string{fmt.Sprintf("%d of %d images are above %.0f MB, base included.", r.Over, len(r.Images), images.Budget)}
 }

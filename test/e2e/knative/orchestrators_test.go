@@ -19,6 +19,7 @@ import (
 	"github.com/littoral-project/littoral/infra/runner/fleet"
 	"github.com/littoral-project/littoral/shared/api"
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/test/deployed"
 )
 
 // What names the two clusters under a hub of Open Cluster Management: cluster1, which is the hub itself and has a node
@@ -52,9 +53,9 @@ func newContinuum(t *testing.T) *continuum {
 	}
 	c := &continuum{world: w, image: os.Getenv(envImage)}
 	if c.image == "" {
-		out, err := exec.Command("ko", "build", "--base-import-paths", "../../bench/hello").Output()
-		require.NoError(t, err, "ko build: %s", out)
-		c.image = strings.TrimSpace(string(out))
+		built, err := deployed.Image(t.Context(), "test/bench/hello")
+		require.NoError(t, err)
+		c.image = built
 	}
 	plan, err := fleet.Load("testdata/ocm.json")
 	require.NoError(t, err)

@@ -1,6 +1,7 @@
 package knative_test
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/functions"
+	"github.com/littoral-project/littoral/test/deployed"
 )
 
 // The next version: a migration beyond all others that adds to tables in use, and a line that changes every program.
@@ -31,23 +35,18 @@ func init() { _ = os.Setenv("LITTORAL_E2E_VERSION", "next") }
 // does it, while callers hand in and read applications; afterwards this version again, over the newer schema.
 func TestUpgradeUnderTraffic(t *testing.T) {
 	w := newWorld(t)
-	for _, name := range []string{"KO_DOCKER_REPO", "OVERLAY"} {
-		if os.Getenv(name) == "" {
-			t.Skip(name + " is not set, as for make deploy: the next version cannot be built and applied")
-		}
-	}
+	needsBuilds(t)
 	if _, err := w.Kubectl("get", "statefulset", "postgres"); err != nil {
 		t.Skip("Postgres is not this namespace's own: its schema could not be put back")
 	}
-	here := filepath.Join("..", "..", "..")
-	next := nextVersion(t, here)
+	next := nextVersion(t)
 	t.Cleanup(func() {
-		w.deploy(t, here)
+		w.deploy(t, here, "up")
 		w.kubectl("exec", "postgres-0", "--", "psql", "-h", "/tmp", "-U", "littoral", "-d", "littoral",
 			"-v", "ON_ERROR_STOP=1", "-c", removeNextSchema)
 	})
 	before := w.revisions()
-	w.during(t, "e2e-upgrade", func(func()) { w.deploy(t, next) })
+	w.during(t, "e2e-upgrade", func(func()) { w.deploy(t, next, "up") })
 	after := w.revisions()
 	require.Len(t, after, len(before))
 	for function, revision := range after {
@@ -55,8 +54,37 @@ func TestUpgradeUnderTraffic(t *testing.T) {
 	}
 }
 
-// nextVersion copies what is built and applied, and changes it.
-func nextVersion(t *testing.T, here string) string {
+// TestTheSameSourceGivesTheSameImages: built in another folder, it has the digests of what runs.
+func TestTheSameSourceGivesTheSameImages(t *testing.T) {
+	w := newWorld(t)
+	needsBuilds(t)
+	dir := thisVersion(t)
+	w.deploy(t, dir, "images")
+	built, err := os.ReadFile(filepath.Join(dir, "bin", "deploy", "resolved.yaml"))
+	require.NoError(t, err)
+	n := 0
+	for line := range strings.Lines(w.kubectl("get", "ksvc", "-o",
+		`jsonpath={range .items[*]}{.spec.template.spec.containers[0].image}{"\n"}{end}`)) {
+		require.Contains(t, string(built), "image: "+strings.TrimSpace(line)+"\n")
+		n++
+	}
+	require.Equal(t, len(functions.Registry), n)
+}
+
+// here is the project's folder.
+var here = filepath.Join("..", "..", "..")
+
+func needsBuilds(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"KO_DOCKER_REPO", "OVERLAY"} {
+		if os.Getenv(name) == "" {
+			t.Skip(name + " is not set, as for make deploy: no version can be built")
+		}
+	}
+}
+
+// thisVersion copies what is built and applied.
+func thisVersion(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, folder := range []string{"functions", "shared", "triggers", "infra", "knative", "scripts"} {
@@ -67,6 +95,13 @@ func nextVersion(t *testing.T, here string) string {
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 	}
+	return dir
+}
+
+// nextVersion is this one, changed.
+func nextVersion(t *testing.T) string {
+	t.Helper()
+	dir := thisVersion(t)
 	add := func(text string, path ...string) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Join(path...)), []byte(text), 0o600))
 	}
@@ -75,15 +110,12 @@ func nextVersion(t *testing.T, here string) string {
 	return dir
 }
 
-// deploy is what "make deploy" does, in a folder with the sources.
-func (w *world) deploy(t *testing.T, dir string) {
+// deploy runs the script of "make deploy" in a folder with the sources.
+func (w *world) deploy(t *testing.T, dir, what string) {
 	t.Helper()
-	ko, err := exec.LookPath("ko")
-	if err != nil {
-		ko, err = filepath.Abs(filepath.Join("..", "..", "..", "bin", "tools", "ko")) // where the Makefile puts it
-		require.NoError(t, err)
-	}
-	cmd := exec.Command(filepath.Join("scripts", "deploy", "deploy"), "up") //nolint:noctx // also runs when the test's context is done
+	ko, err := deployed.Ko(context.Background()) // also when the test's context is done
+	require.NoError(t, err)
+	cmd := exec.Command(filepath.Join("scripts", "deploy", "deploy"), what) //nolint:noctx // the same
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "KO="+ko)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)

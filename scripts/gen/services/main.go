@@ -119,6 +119,10 @@ func build(main string, entry function.Entry) *servingv1.Service {
 	template.Labels = map[string]string{
 		"app.kubernetes.io/name": entry.Name, "app.kubernetes.io/part-of": "littoral", "app.kubernetes.io/component": component,
 	}
+	if entry.Spec.Concurrency == 1 {
+		// For one call Knative would start two instances, as it wants each at seven tenths of what it takes.
+		template.Annotations = map[string]string{"autoscaling.knative.dev/max-scale": "1"}
+	}
 	template.Spec.ServiceAccountName = component // what it may do is in infra/base/rbac.yaml
 	template.Spec.ContainerConcurrency = ptr.Int64(entry.Spec.Concurrency)
 	// What waits for a sleeping function waits for its start as well. The call alone ends by the function's own deadline.

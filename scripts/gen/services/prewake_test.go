@@ -34,6 +34,17 @@ func TestChain(t *testing.T) {
 	require.Nil(t, prewake(registry["place"]), "only who begins a chain wakes it")
 }
 
+// TestOneAtATimeIsOneInstance: where one call at a time is enough, Knative is not to start a second instance for it.
+func TestOneAtATimeIsOneInstance(t *testing.T) {
+	t.Parallel()
+	for _, concurrency := range []int64{1, 2} {
+		service := build("main", function.Entry{Name: "a-b", Spec: function.Spec{Concurrency: concurrency}.WithDefaults()})
+		most, said := service.Spec.Template.Annotations["autoscaling.knative.dev/max-scale"]
+		require.Equal(t, concurrency == 1, said)
+		require.Equal(t, said, most == "1")
+	}
+}
+
 // TestWhatIsForeseenWakes: every type that an operation foresees is one of its own that somebody waits for.
 func TestWhatIsForeseenWakes(t *testing.T) {
 	t.Parallel()

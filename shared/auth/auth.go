@@ -99,16 +99,21 @@ func refused(why string, cause error) error {
 	return problem.Wrap(problem.Unauthenticated, cause, "the access token was refused: %s", why)
 }
 
+// Bearer returns whom the bearer token of r names. Errors are those of Verify.
+func (v *Verifier) Bearer(r *http.Request) (Principal, error) {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return Principal{}, problem.New(problem.Unauthenticated, "send an access token: Authorization: Bearer <token>")
+	}
+	return v.Verify(r.Context(), strings.TrimSpace(token))
+}
+
 // Authenticate verifies the bearer token of r and checks that its holder has the role.
 func (v *Verifier) Authenticate(r *http.Request, role Role) (Principal, error) {
 	if role == Open {
 		return Principal{}, nil
 	}
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") || token == "" {
-		return Principal{}, problem.New(problem.Unauthenticated, "send an access token: Authorization: Bearer <token>")
-	}
-	p, err := v.Verify(r.Context(), strings.TrimSpace(token))
+	p, err := v.Bearer(r)
 	if err != nil {
 		return Principal{}, err
 	}

@@ -23,6 +23,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/events/identity"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/observe"
 	"github.com/littoral-project/littoral/shared/store"
@@ -36,6 +37,7 @@ type Config struct {
 	LogLevel slog.Level `envconfig:"LOG_LEVEL" default:"INFO"`
 	Store    store.Config
 	Auth     auth.Config
+	Knative  identity.Config
 	Wake     wake.Config
 }
 
@@ -115,14 +117,20 @@ func NewEnv(
 	ctx context.Context, name string, c Config, log *slog.Logger, recorder *observe.Recorder, waker *wake.Waker,
 ) (*function.Env, error) {
 	client := &http.Client{Timeout: outbound, Transport: recorder.Transport(http.DefaultTransport)}
-	broker := events.HTTPPublisher{URL: c.Broker, Client: &http.Client{Transport: recorder.Transport(toBroker(c.Store))}}
+	tokens, err := identity.Open(c.Knative)
+	if err != nil {
+		return nil, err
+	}
+	broker := events.HTTPPublisher{
+		URL: c.Broker, Client: &http.Client{Transport: recorder.Transport(tokens.Transport(toBroker(c.Store)))},
+	}
 	db, err := store.Open(ctx, c.Store, waker.Publisher(broker), nil)
 	if err != nil {
 		return nil, err
 	}
 	return &function.Env{
 		Name: name, DB: db, HTTP: client, Log: log, Observe: recorder,
-		Auth: auth.NewVerifier(c.Auth, client, db), EventKey: c.Store.EventKey,
+		Auth: auth.NewVerifier(c.Auth, client, db), Deliveries: tokens.Deliveries(db), EventKey: c.Store.EventKey,
 	}, nil
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/kelseyhightower/envconfig"
 
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events/identity"
 	"github.com/littoral-project/littoral/shared/observe"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -32,7 +33,7 @@ type Spec struct {
 	Foreseen    []string      // those of them that nearly every call ends in: their consumers are woken with it
 	Aside       bool          // nobody waits for what it does: its events wake it, and nobody does before
 	Timeout     time.Duration // of one call; 0 = DefaultTimeout
-	Concurrency int64         // calls one instance takes at once; 0 = DefaultConcurrency
+	Concurrency int64         // calls one instance takes at once; 0 = DefaultConcurrency; 1 = one call at a time, in one instance
 	Memory      string        // limit as a Kubernetes quantity; "" = DefaultMemory
 	MaxBody     int64         // bytes of a request body; 0 = DefaultMaxBody
 	Storeless   bool          // its operation never asks the store: none is dialled while the caller is identified
@@ -109,7 +110,8 @@ type Env struct {
 
 	Observe *observe.Recorder // tells a collector what happens; nil where there is none
 
-	EventKey string // checks the signature of delivered events; empty where the Broker is the trust boundary
+	Deliveries *identity.Deliveries // checks who delivers events; nil where Knative does not say
+	EventKey   string               // checks the signature of delivered events; empty where the Broker is the trust boundary
 }
 
 // Config fills the tagged fields of into from the environment: JOBMANAGER_JOB_PROMOTE_KEY for this function alone, else

@@ -1,6 +1,8 @@
 package contracts_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
@@ -14,6 +16,8 @@ import (
 
 	"github.com/littoral-project/littoral/functions"
 	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/events/identity"
+	"github.com/littoral-project/littoral/shared/events/identity/identitytest"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/test/inprocess"
 )
@@ -51,6 +55,47 @@ var everyType = []string{
 	events.TopologyChanged,
 	events.Tick,
 	"com.example.unknown",
+}
+
+// TestDeliveriesOfStrangers: where Knative says who delivers, an event without a token of the namespace is taken by the sink
+// alone, however it is signed.
+func TestDeliveriesOfStrangers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	cluster := identitytest.New(t)
+	tokens, err := identity.Open(cluster.Config())
+	require.NoError(t, err)
+	_, handlers, err := inprocess.Mount(functions.Registry, func(name string) *function.Env {
+		return &function.Env{
+			Name: name, DB: w.DB, Auth: w.Issuer.Verifier(), HTTP: http.DefaultClient, EventKey: eventKey,
+			Deliveries: tokens.Deliveries(w.DB), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		}
+	})
+	require.NoError(t, err)
+	for _, entry := range functions.Registry {
+		if len(entry.Spec.Consumes) == 0 {
+			continue
+		}
+		e := newEvent(t, "com.example.unknown")
+		events.Sign(&e, eventKey)
+		post := func(authorization string) int {
+			text, err := json.Marshal(e)
+			require.NoError(t, err)
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, function.EventPath, bytes.NewReader(text))
+			r.Header.Set("Content-Type", cloudevents.ApplicationCloudEventsJSON)
+			r.Header.Set("Authorization", authorization)
+			out := httptest.NewRecorder()
+			handlers[entry.Name].ServeHTTP(out, r)
+			return out.Code
+		}
+		known, strange := http.StatusForbidden, http.StatusUnauthorized // the one for its type
+		if slices.Contains(entry.Spec.Consumes, events.Any) {
+			known, strange = http.StatusNoContent, http.StatusNoContent
+		}
+		require.Equal(t, strange, post(""), entry.Name)
+		require.Equal(t, strange, post("Bearer "+identitytest.New(t).Token(nil)), "%s: a token of another cluster", entry.Name)
+		require.Equal(t, known, post("Bearer "+cluster.Token(nil)), entry.Name)
+	}
 }
 
 // TestDeliveries: a function takes the events that it declares, signed when there is a key, and no other.

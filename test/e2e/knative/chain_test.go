@@ -18,6 +18,7 @@ import (
 	"github.com/littoral-project/littoral/shared/deadletter"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/test/deployed"
 )
 
 const fleetFile = "testdata/fleet.json"
@@ -115,6 +116,22 @@ func TestForgedEventIsRefusedAndRecorded(t *testing.T) {
 	require.Empty(t, w.letters(forged.ID()))
 	require.Equal(t, before, w.jobs(id))
 	require.Equal(t, http.StatusNotFound, w.ask(auth.Operator, http.MethodPost, "/events/"+forged.ID()+"/replay", "", nil))
+}
+
+// TestOnlyWhoIsKnownMaySend: where Knative asks who sends, an event without a token is taken neither by the Broker nor by
+// a function. That those with one are is what all other tests show then.
+func TestOnlyWhoIsKnownMaySend(t *testing.T) {
+	w := newWorld(t)
+	if w.setting("KNATIVE_TOKENS") == "" {
+		t.Skip("KNATIVE_TOKENS is not set: this Knative does not ask who sends (knative/authentication)")
+	}
+	stranger, err := events.New(t.Context(), "/functions/jobmanager-group-delete", events.Tick, "", nil)
+	require.NoError(t, err)
+	for _, address := range []string{w.setting("K_SINK"), "http://outbox-sweep." + deployed.Namespace + ".svc.cluster.local/"} {
+		status, err := w.PostAs(t.Context(), "", address, stranger)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusUnauthorized, status, address)
+	}
 }
 
 // TestDeadLetterAndReplay: a roll-out that went wrong (the image of another function) refuses what it gets; after the

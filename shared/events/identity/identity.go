@@ -1,0 +1,160 @@
+// Package identity says who sends an event, where Knative's feature authentication-oidc is on: a Broker takes events only
+// from who has a token for it, and delivers them with a token of the Trigger's own ServiceAccount.
+//
+// The tokens are those of the cluster's ServiceAccounts (https://knative.dev/docs/eventing/features/sender-identity/).
+// Ours lie in a volume, which knative/authentication adds to each function:
+//
+//	broker    for the Broker
+//	api       for the API server, which is asked for the keys that all tokens are signed with
+//	ca.crt    the authorities of the API server
+//
+// They are renewed there, and so read whenever they are needed. Without the volume nothing here does anything: that an
+// event is ours is then known by its signature alone (events.Signed), which is checked either way.
+package identity
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/zitadel/oidc/v3/pkg/oidc"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+// Config is read from the environment by envconfig.
+type Config struct {
+	Dir      string `envconfig:"KNATIVE_TOKENS"`                             // where the volume is; empty = the feature is off
+	Audience string `envconfig:"KNATIVE_AUDIENCE" default:"littoral-events"` // that Triggers and sources name for us
+	Host     string `envconfig:"KUBERNETES_SERVICE_HOST"`
+	Port     string `envconfig:"KUBERNETES_SERVICE_PORT"`
+}
+
+// Files of the volume.
+const (
+	brokerFile = "broker"
+	apiFile    = "api"
+	caFile     = "ca.crt"
+)
+
+// keysPath is where an API server has the keys of its ServiceAccounts' tokens, in a JSON Web Key Set.
+const keysPath = "/openid/v1/jwks"
+
+const outbound = 5 * time.Second // of a question for the keys
+
+// Tokens are what others know this process by. A nil one has none and asks for none.
+type Tokens struct {
+	config Config
+	issuer string // of all tokens of the cluster
+	prefix string // of the subjects of the namespace's own ServiceAccounts
+	trust  *x509.CertPool
+}
+
+// Open reads who this process is; it returns nil when the feature is off. Nothing is dialled.
+func Open(c Config) (*Tokens, error) {
+	if c.Dir == "" {
+		return nil, nil //nolint:nilnil // a nil one is what there is then
+	}
+	t := &Tokens{config: c, trust: x509.NewCertPool()}
+	authorities, err := os.ReadFile(filepath.Join(c.Dir, caFile))
+	if err != nil {
+		return nil, fmt.Errorf("KNATIVE_TOKENS: %w", err)
+	}
+	if !t.trust.AppendCertsFromPEM(authorities) {
+		return nil, fmt.Errorf("KNATIVE_TOKENS: %s holds no certificate", caFile)
+	}
+	token, err := t.read(apiFile)
+	if err != nil {
+		return nil, fmt.Errorf("KNATIVE_TOKENS: %w", err)
+	}
+	// The kubelet has put it there, so who issued it and whom it names is true without looking at its signature.
+	var own oidc.TokenClaims
+	if _, err := oidc.ParseToken(token, &own); err != nil {
+		return nil, fmt.Errorf("KNATIVE_TOKENS: %s: %w", apiFile, err)
+	}
+	at := strings.LastIndex(own.Subject, ":")
+	if !strings.HasPrefix(own.Subject, "system:serviceaccount:") || own.Issuer == "" {
+		return nil, fmt.Errorf("KNATIVE_TOKENS: %s is not the token of a ServiceAccount", apiFile)
+	}
+	t.issuer, t.prefix = own.Issuer, own.Subject[:at+1]
+	return t, nil
+}
+
+func (t *Tokens) read(name string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(t.config.Dir, name))
+	return strings.TrimSpace(string(text)), err
+}
+
+// Transport puts the token for the Broker on each request.
+func (t *Tokens) Transport(next http.RoundTripper) http.RoundTripper {
+	if t == nil {
+		return next
+	}
+	return bearer{t, brokerFile, next}
+}
+
+type bearer struct {
+	tokens *Tokens
+	file   string
+	next   http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	token, err := b.tokens.read(b.file)
+	if err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+token)
+	return b.next.RoundTrip(r)
+}
+
+// Deliveries are checked by tokens as well as by signatures. A nil one takes all.
+type Deliveries struct {
+	prefix   string
+	verifier *auth.Verifier
+}
+
+// Deliveries returns what checks the deliveries to this process, with the keys of the store or the API server.
+func (t *Tokens) Deliveries(store auth.KeyStore) *Deliveries {
+	if t == nil {
+		return nil
+	}
+	api := &http.Client{
+		Timeout: outbound,
+		Transport: bearer{t, apiFile, &http.Transport{
+			TLSClientConfig: &tls.Config{RootCAs: t.trust, MinVersion: tls.VersionTLS12},
+		}},
+	}
+	keys := "https://" + net.JoinHostPort(t.config.Host, t.config.Port) + keysPath
+	return &Deliveries{t.prefix, auth.NewVerifier(auth.Config{
+		Issuer: t.issuer, Audience: t.config.Audience, JWKSURL: keys,
+	}, api, store)}
+}
+
+var errStranger = errors.New("the sender is of another namespace")
+
+// Check refuses a delivery without a token for us, or of who is not in our namespace, where the identities of Triggers and
+// sources are too. The error is Unauthenticated or Forbidden, or Unavailable when the keys cannot be had.
+func (d *Deliveries) Check(r *http.Request) error {
+	if d == nil {
+		return nil
+	}
+	sender, err := d.verifier.Bearer(r)
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(sender.Subject, d.prefix) {
+		return problem.Wrap(problem.Forbidden, errStranger, "events are not taken from %s", sender.Subject)
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package tree_test
+
+import (
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/kelseyhightower/envconfig"
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/littoral-project/littoral/functions"
+	"github.com/littoral-project/littoral/shared/events/identity"
+)
+
+// TestEverySenderAndReceiverHasAToken: with knative/authentication each function has the volume that package identity
+// reads, with a token for the Broker that it publishes to, and whoever sends events to functions asks for tokens that
+// they take.
+func TestEverySenderAndReceiverHasAToken(t *testing.T) {
+	t.Parallel()
+	const dir = root + "/knative/overlays/lab-authentication"
+	var c identity.Config
+	require.NoError(t, envconfig.Process("nothing", &c))
+	var broker string
+	eachBuilt(t, dir, func(name string, object struct{ Data map[string]string }) {
+		if name == "ConfigMap littoral" {
+			c.Dir = object.Data["KNATIVE_TOKENS"]
+			broker = "eventing.knative.dev/broker/" + path.Join(strings.Split(object.Data["K_SINK"], "/")[3:]...)
+		}
+	}, "ConfigMap")
+	require.NotEmpty(t, c.Dir)
+
+	n := 0
+	eachBuilt(t, dir, func(name string, object struct {
+		APIVersion string
+		Spec       struct{ Template corev1.PodTemplateSpec }
+	},
+	) {
+		if !strings.HasPrefix(object.APIVersion, "serving.knative.dev/") {
+			return
+		}
+		n++
+		pod := object.Spec.Template.Spec
+		require.Len(t, pod.Volumes, 1, name)
+		require.Equal(t, c.Dir, pod.Containers[0].VolumeMounts[0].MountPath, name)
+		files := map[string]string{} // and the audience of those that are tokens
+		for _, source := range pod.Volumes[0].Projected.Sources {
+			if source.ConfigMap != nil {
+				files[source.ConfigMap.Items[0].Path] = ""
+			} else {
+				files[source.ServiceAccountToken.Path] = source.ServiceAccountToken.Audience
+			}
+		}
+		require.Equal(t, map[string]string{"broker": broker, "api": "", "ca.crt": ""}, files, name)
+	}, "Service")
+	require.Equal(t, len(functions.Registry), n)
+
+	n = 0
+	type destination struct{ Audience string }
+	eachBuilt(t, dir, func(name string, object struct {
+		Spec struct{ Subscriber, Sink destination }
+	},
+	) {
+		n++
+		require.Equal(t, c.Audience, object.Spec.Subscriber.Audience+object.Spec.Sink.Audience, name)
+	}, "Trigger", "PingSource", "ApiServerSource")
+	require.Positive(t, n)
+}

@@ -100,6 +100,18 @@ func TestObjectsOfOthersAreLeftAlone(t *testing.T) {
 	require.NotNil(t, a.Get(path))
 }
 
+func TestAnObjectThatNobodyCanReadHidesNoOther(t *testing.T) {
+	t.Parallel()
+	s, a := open(t)
+	require.NoError(t, s.Put(t.Context(), rulestest.Group("shop", "up")))
+	a.Put(t, collection+"littoral-broken", `{"apiVersion": "monitoring.coreos.com/v1", "kind": "PrometheusRule",
+		"metadata": {"name": "littoral-broken", "namespace": "monitoring", "labels": {"app.kubernetes.io/managed-by": "littoral"}},
+		"spec": {"groups": "none"}}`)
+	list, err := s.List(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []rules.Group{rulestest.Group("shop", "up")}, list)
+}
+
 func TestWhatTheAPIServerRefuses(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

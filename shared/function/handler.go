@@ -153,18 +153,14 @@ func (e Entry) delivery(env *Env, work delivered) http.Handler {
 }
 
 // sink reports whether the function keeps what others did not take. Who sends it that may be anybody: it keeps only what is
-// signed, and Knative (1.19) delivers to a sink that a Trigger has from its Broker with a token for somebody else.
+// signed. (Knative's eventing 0.50 delivers to a sink that Triggers have from their Broker with a token for somebody else.)
 func (e Entry) sink() bool { return slices.Contains(e.Spec.Consumes, events.Any) }
 
 // accepts reports whether the event is of a declared type and, unless it is a tick (which carries nothing), signed by us.
 // A sink is given forgeries too: Brokers hand it what others refused for that, and it puts them on record.
 func (e Entry) accepts(env *Env, ev cloudevents.Event) bool {
-	for _, typ := range e.Spec.Consumes {
-		if typ == ev.Type() || typ == events.Any {
-			return typ == events.Any || events.Nudge(typ) || events.Signed(ev, env.EventKey)
-		}
-	}
-	return false
+	return e.sink() ||
+		slices.Contains(e.Spec.Consumes, ev.Type()) && (events.Nudge(ev.Type()) || events.Signed(ev, env.EventKey))
 }
 
 // wrap gives a call its trace, deadline and log line, and turns its error or panic into a problem document.

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/zitadel/oidc/v3/pkg/oidc"
+	"golang.org/x/oauth2"
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -98,24 +99,19 @@ func (t *Tokens) Transport(next http.RoundTripper) http.RoundTripper {
 	if t == nil {
 		return next
 	}
-	return bearer{t, brokerFile, next}
+	return &oauth2.Transport{Source: source{t, brokerFile}, Base: next}
 }
 
-type bearer struct {
+// source is a file of the volume, as it is at the moment.
+type source struct {
 	tokens *Tokens
 	file   string
-	next   http.RoundTripper
 }
 
-// RoundTrip implements http.RoundTripper.
-func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
-	token, err := b.tokens.read(b.file)
-	if err != nil {
-		return nil, err
-	}
-	r = r.Clone(r.Context())
-	r.Header.Set("Authorization", "Bearer "+token)
-	return b.next.RoundTrip(r)
+// Token implements oauth2.TokenSource.
+func (s source) Token() (*oauth2.Token, error) {
+	token, err := s.tokens.read(s.file)
+	return &oauth2.Token{AccessToken: token}, err
 }
 
 // Deliveries are checked by tokens as well as by signatures. A nil one takes all.
@@ -131,7 +127,7 @@ func (t *Tokens) Deliveries(store auth.KeyStore) *Deliveries {
 	}
 	api := &http.Client{
 		Timeout: outbound,
-		Transport: bearer{t, apiFile, &http.Transport{
+		Transport: &oauth2.Transport{Source: source{t, apiFile}, Base: &http.Transport{
 			TLSClientConfig: &tls.Config{RootCAs: t.trust, MinVersion: tls.VersionTLS12},
 		}},
 	}

@@ -1,6 +1,6 @@
 // Command base pushes what all images stand on, and prints its reference: the certificate authorities that Mozilla
-// trusts, a user that is not root, and nothing else. It is a fifth of what bases for static binaries are otherwise, since
-// no function needs time zones, and nothing is fetched but Go modules.
+// trusts, a user that is not root, and nothing else. It is a seventh of one with time zones, since
+// no function needs them, and nothing is fetched but Go modules.
 //
 //	base registry.example.com/littoral/base
 //	base                                        # $KO_DOCKER_REPO/base, as "make deploy" has it

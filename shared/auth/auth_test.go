@@ -1,20 +1,18 @@
 package auth_test
 
 import (
-	"crypto/rand"
 	"crypto/rsa"
 	"encoding/json"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/go-jose/go-jose/v4"
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/auth/authtest"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 )
@@ -29,25 +27,16 @@ type issuer struct {
 	away atomic.Bool
 }
 
-func newKey(t *testing.T) *rsa.PrivateKey {
-	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	require.NoError(t, err)
-	return key
-}
-
 func newIssuer(t *testing.T) *issuer {
 	t.Helper()
-	i := &issuer{key: newKey(t)}
+	i := &issuer{key: authtest.NewKey(t)}
 	i.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case i.away.Load():
 			w.WriteHeader(http.StatusBadGateway)
 		case r.URL.Path == "/keys":
 			i.hits.Add(1)
-			_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{
-				{Key: i.key.Public(), KeyID: "k1", Algorithm: "RS256", Use: "sig"},
-			}})
+			_ = json.NewEncoder(w).Encode(authtest.Keys(i.key, "k1"))
 		default:
 			_ = json.NewEncoder(w).Encode(map[string]string{"issuer": i.URL, "jwks_uri": i.URL + "/keys"})
 		}
@@ -70,22 +59,10 @@ func (i *issuer) token(t *testing.T, key *rsa.PrivateKey, changes claims) string
 
 func (i *issuer) tokenOf(t *testing.T, key *rsa.PrivateKey, id string, changes claims) string {
 	t.Helper()
-	c := claims{
+	return authtest.Sign(t, key, id, claims{
 		"iss": i.URL, "sub": "alice", "aud": []string{"littoral"}, "roles": []string{"viewer"},
 		"exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(),
-	}
-	maps.Copy(c, changes)
-	maps.DeleteFunc(c, func(_ string, v any) bool { return v == nil })
-	payload, err := json.Marshal(c)
-	require.NoError(t, err)
-	signer, err := jose.NewSigner(
-		jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: key, KeyID: id}}, nil)
-	require.NoError(t, err)
-	signed, err := signer.Sign(payload)
-	require.NoError(t, err)
-	text, err := signed.CompactSerialize()
-	require.NoError(t, err)
-	return text
+	}, changes)
 }
 
 func request(authorization string) *http.Request {
@@ -100,7 +77,7 @@ func TestAuthenticate_refuses(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
 	verifier := i.verifier()
-	stranger := newKey(t)
+	stranger := authtest.NewKey(t)
 	for name, row := range map[string]struct {
 		header string
 		kind   problem.Kind
@@ -190,7 +167,7 @@ func TestAuthenticate_sharesKeysThroughTheStore(t *testing.T) {
 		_, err := v.Authenticate(request("Bearer "+header), auth.Viewer)
 		return err
 	}
-	token, forged := i.token(t, i.key, nil), i.token(t, newKey(t), nil)
+	token, forged := i.token(t, i.key, nil), i.token(t, authtest.NewKey(t), nil)
 	require.NoError(t, instance(token))
 	require.NoError(t, instance(token))
 	require.Equal(t, problem.Unauthenticated, problem.KindOf(instance(forged)))
@@ -209,7 +186,7 @@ func TestAuthenticate_sharesKeysThroughTheStore(t *testing.T) {
 	require.NoError(t, instance(token))
 	require.Equal(t, int64(2), i.hits.Load())
 
-	i.key = newKey(t) // the issuer rotates its key without renaming it
+	i.key = authtest.NewKey(t) // the issuer rotates its key without renaming it
 	aged("6 minutes")
 	require.Equal(t, problem.Unauthenticated, problem.KindOf(instance(token)), "a key that was taken back")
 	require.NoError(t, instance(i.token(t, i.key, nil)))

@@ -1,18 +1,15 @@
 package contracts_test
 
 import (
-	"crypto/rand"
-	"crypto/rsa"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/go-jose/go-jose/v4"
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/auth/authtest"
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
@@ -73,20 +70,10 @@ func TestTokens(t *testing.T) {
 // forged returns a token that says all the right things under a key of its own.
 func forged(t testing.TB, issuer string, role auth.Role) string {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	require.NoError(t, err)
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: key, KeyID: "k1"}}, nil)
-	require.NoError(t, err)
-	payload, err := json.Marshal(inprocess.Claims{
+	return authtest.Sign(t, authtest.NewKey(t), "k1", inprocess.Claims{
 		"iss": issuer, "sub": "mallory", "aud": []string{inprocess.Audience}, "roles": []string{string(role)},
 		"exp": time.Now().Add(time.Hour).Unix(),
-	})
-	require.NoError(t, err)
-	signed, err := signer.Sign(payload)
-	require.NoError(t, err)
-	token, err := signed.CompactSerialize()
-	require.NoError(t, err)
-	return token
+	}, nil)
 }
 
 // TestOnlyHomeAndHealthAreOpen keeps a route from becoming open unnoticed.

@@ -4,26 +4,27 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/json"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-jose/go-jose/v4"
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/auth/authtest"
 )
 
 // Audience is what the tokens of an Issuer are meant for.
 const Audience = "littoral"
 
+const keyID = "k1"
+
 // Issuer signs access tokens and serves the key that proves them.
 type Issuer struct {
 	server *httptest.Server
-	signer jose.Signer
+	key    *rsa.PrivateKey
 }
 
 // Claims are what a token says.
@@ -37,15 +38,9 @@ func NewIssuer(t testing.TB) *Issuer {
 	t.Helper()
 	key, err := testKey()
 	require.NoError(t, err)
-	signer, err := jose.NewSigner(
-		jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: key, KeyID: "k1"}}, nil)
-	require.NoError(t, err)
-	keys := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{
-		{Key: key.Public(), KeyID: "k1", Algorithm: "RS256", Use: "sig"},
-	}}
-	i := &Issuer{signer: signer}
+	i := &Issuer{key: key}
 	i.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(keys)
+		_ = json.NewEncoder(w).Encode(authtest.Keys(key, keyID))
 	}))
 	t.Cleanup(i.server.Close)
 	return i
@@ -72,17 +67,8 @@ func (i *Issuer) Token(t testing.TB, role auth.Role) string {
 func (i *Issuer) TokenWith(t testing.TB, changes Claims) string {
 	t.Helper()
 	now := time.Now()
-	c := Claims{
+	return authtest.Sign(t, i.key, keyID, Claims{
 		"iss": i.server.URL, "sub": "somebody", "aud": []string{Audience},
 		"iat": now.Unix(), "exp": now.Add(time.Hour).Unix(),
-	}
-	maps.Copy(c, changes)
-	maps.DeleteFunc(c, func(_ string, v any) bool { return v == nil })
-	payload, err := json.Marshal(c)
-	require.NoError(t, err)
-	signed, err := i.signer.Sign(payload)
-	require.NoError(t, err)
-	text, err := signed.CompactSerialize()
-	require.NoError(t, err)
-	return text
+	}, changes)
 }

@@ -120,11 +120,12 @@ var direct = map[string][]string{
 	"shared/objects/s3/s3test":            {"github.com/stretchr/testify"},
 	"shared/wake":                         {"github.com/cloudevents/sdk-go/v2/event"},
 	"shared/auth":                         {"github.com/zitadel/oidc/v3", "github.com/go-jose/go-jose/v4"}, // of oidc
+	"shared/auth/authtest":                {"github.com/stretchr/testify", "github.com/go-jose/go-jose/v4"},
 	"shared/boot":                         {"github.com/kelseyhightower/envconfig", "knative.dev/pkg/network"},
 	"shared/descriptor":                   {"go.yaml.in/yaml/v3"},
 	"shared/events":                       {"github.com/cloudevents/sdk-go/v2/event"},
 	"shared/events/identity":              {"github.com/zitadel/oidc/v3", "golang.org/x/oauth2"}, // of oidc
-	"shared/events/identity/identitytest": {"github.com/stretchr/testify", "github.com/go-jose/go-jose/v4"},
+	"shared/events/identity/identitytest": {"github.com/stretchr/testify"},
 	"shared/function":                     {"github.com/cloudevents/sdk-go/v2/event", "github.com/kelseyhightower/envconfig"},
 	"shared/history":                      {"github.com/jackc/pgx/v5"},
 	"shared/job":                          {"github.com/jackc/pgx/v5"},

@@ -2,11 +2,9 @@
 package identitytest
 
 import (
-	"crypto/rand"
 	"crypto/rsa"
 	"encoding/json"
 	"encoding/pem"
-	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -16,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-jose/go-jose/v4"
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/auth/authtest"
 	"github.com/littoral-project/littoral/shared/events/identity"
 )
 
@@ -35,29 +33,20 @@ type Cluster struct {
 // New starts an API server, which ends with the test.
 func New(t testing.TB) *Cluster {
 	t.Helper()
-	c := &Cluster{t: t, key: newKey(t), dir: t.TempDir()}
+	c := &Cluster{t: t, key: authtest.NewKey(t), dir: t.TempDir()}
 	mine := c.Token(nil)
 	c.server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/openid/v1/jwks" || r.Header.Get("Authorization") != "Bearer "+mine {
 			w.WriteHeader(http.StatusForbidden)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{
-			{Key: c.key.Public(), KeyID: "k", Algorithm: "RS256", Use: "sig"},
-		}})
+		_ = json.NewEncoder(w).Encode(authtest.Keys(c.key, "k"))
 	}))
 	t.Cleanup(c.server.Close)
 	c.Write("api", mine)
 	c.Write("broker", "for the Broker")
 	c.Write("ca.crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.server.Certificate().Raw})))
 	return c
-}
-
-func newKey(t testing.TB) *rsa.PrivateKey {
-	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	require.NoError(t, err)
-	return key
 }
 
 // Write puts a file into the volume.
@@ -69,21 +58,10 @@ func (c *Cluster) Write(name, text string) {
 // Token is what a Trigger of the namespace littoral delivers with, but for the changes.
 func (c *Cluster) Token(changes map[string]any) string {
 	c.t.Helper()
-	claims := map[string]any{
+	return authtest.Sign(c.t, c.key, "k", map[string]any{
 		"iss": issuer, "sub": "system:serviceaccount:littoral:place-oidc", "aud": []string{"littoral-events"},
 		"exp": time.Now().Add(time.Hour).Unix(),
-	}
-	maps.Copy(claims, changes)
-	text, err := json.Marshal(claims)
-	require.NoError(c.t, err)
-	signer, err := jose.NewSigner(
-		jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: c.key, KeyID: "k"}}, nil)
-	require.NoError(c.t, err)
-	signed, err := signer.Sign(text)
-	require.NoError(c.t, err)
-	compact, err := signed.CompactSerialize()
-	require.NoError(c.t, err)
-	return compact
+	}, changes)
 }
 
 // Config is how a pod finds its volume.

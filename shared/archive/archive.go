@@ -95,13 +95,8 @@ func (b *batch) add(id string, at time.Time, line []byte, apps ...uuid.UUID) {
 	}
 }
 
-const (
-	// One run at a time. The number only has to differ from other locks.
-	lockArchive = `select pg_try_advisory_xact_lock(7461127)`
-
-	insertArchive = `insert into archives (key, kind, first_id, last_id, first_entry, last_entry, lines, bytes, sha256,
-	from_at, to_at, applications) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
-)
+const insertArchive = `insert into archives (key, kind, first_id, last_id, first_entry, last_entry, lines, bytes, sha256,
+from_at, to_at, applications) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
 
 // Move archives one batch of what is older than before, and returns how many lines that were: 0 when nothing is left,
 // or another run is at it. keep is how many snapshots of the topology stay at most, however young.
@@ -110,8 +105,7 @@ func (a *Archive) Move(ctx context.Context, kind Kind, before time.Time, keep in
 	// harmless, also when the transaction is repeated: the same lines make the same object.
 	err = a.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
 		lines = 0
-		var alone bool
-		if err := tx.QueryRow(ctx, lockArchive).Scan(&alone); err != nil || !alone {
+		if alone, err := tx.TryLock(ctx, store.LockArchive); err != nil || !alone {
 			return err
 		}
 		b := &batch{kind: kind, apps: map[uuid.UUID]bool{}}

@@ -22,12 +22,7 @@ import (
 
 // Lock makes the other decisions wait for the end of this transaction. Move needs it, taken before any application is
 // locked: placements take the two in that order.
-func Lock(ctx context.Context, tx *store.Tx) error {
-	if _, err := tx.Exec(ctx, lockPlacement); err != nil {
-		return fmt.Errorf("lock placement: %w", err)
-	}
-	return nil
-}
+func Lock(ctx context.Context, tx *store.Tx) error { return tx.Lock(ctx, store.LockPlacement) }
 
 // Move takes jobs of the application, as application.Lock returned it, to other nodes because a policy is violated
 // where they are; the other components keep their places. What fits nowhere else stays where it is, degraded, with

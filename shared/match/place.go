@@ -17,9 +17,6 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// lockPlacement serialises decisions until the end of the transaction.
-const lockPlacement = `select pg_advisory_xact_lock(4208716350)`
-
 // selectUnjudged finds what was submitted or displaced and has not been looked at since: it waits without a reason. The
 // application named comes first.
 const selectUnjudged = `select j.application_id from jobs j join applications a on a.id = j.application_id
@@ -63,8 +60,8 @@ func Unplaced(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
 // nowhere keeps waiting, with the reason. An application that is gone or not meant to run is left alone. because says in
 // half a sentence what it is placed for; it is kept with the decision.
 func Place(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, mayMove bool, because string) error {
-	if _, err := tx.Exec(ctx, lockPlacement); err != nil {
-		return fmt.Errorf("lock placement: %w", err)
+	if err := Lock(ctx, tx); err != nil {
+		return err
 	}
 	c, err := load(ctx, tx, id, mayMove)
 	if err != nil || c == nil {

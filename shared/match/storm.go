@@ -21,8 +21,8 @@ func PlaceAll(ctx context.Context, tx *store.Tx, ids []uuid.UUID, s Settings, be
 	case 1:
 		return Place(ctx, tx, ids[0], s, false, because)
 	}
-	if _, err := tx.Exec(ctx, lockPlacement); err != nil {
-		return fmt.Errorf("lock placement: %w", err)
+	if err := Lock(ctx, tx); err != nil {
+		return err
 	}
 	var waiting []*candidate
 	for _, id := range ids {

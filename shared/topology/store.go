@@ -18,9 +18,6 @@ import (
 )
 
 const (
-	// One writer at a time, also while the row does not exist yet. The number only has to differ from other locks.
-	lockTopology = `select pg_advisory_xact_lock(7461126)`
-
 	selectCurrent = `select taxonomy, at from topology`
 
 	// The picture that was announced last; differences are counted from it, so that many small ones add up.
@@ -91,8 +88,8 @@ func decodeStored(body []byte) (*Taxonomy, error) {
 func Save(
 	ctx context.Context, tx *store.Tx, t *Taxonomy, at time.Time, staleAfter time.Duration,
 ) (changed bool, err error) {
-	if _, err := tx.Exec(ctx, lockTopology); err != nil {
-		return false, fmt.Errorf("lock the topology: %w", err)
+	if err := tx.Lock(ctx, store.LockTopology); err != nil { // one writer at a time, also before there is a row
+		return false, err
 	}
 	at = at.UTC().Truncate(time.Microsecond) // what Postgres keeps
 	before, storedAt, err := announced(ctx, tx)

@@ -35,9 +35,6 @@ const (
 	never   = "0 0 31 2 *"              // the 31st of February
 	manager = "littoral-clock"          // of the fields that are set here
 
-	// One at a time decides by what is there and acts on it. The number only has to differ from other locks.
-	lockClocks = `select pg_advisory_xact_lock(7461127)`
-
 	// An application that is gone for its user may still be waited for at an edge, and its policies at the rule store.
 	selectBusy = `select exists (select from applications where deleted_at is null)
 or exists (select from jobs where state <> 'Finished')
@@ -82,8 +79,8 @@ func (f *Function) Run(ctx context.Context) error {
 		return nil
 	}
 	return f.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if _, err := tx.Exec(ctx, lockClocks); err != nil {
-			return fmt.Errorf("lock the clocks: %w", err)
+		if err := tx.Lock(ctx, store.LockClocks); err != nil { // one at a time decides by what is there and acts on it
+			return err
 		}
 		var busy bool
 		if err := tx.QueryRow(ctx, selectBusy).Scan(&busy); err != nil {

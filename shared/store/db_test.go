@@ -329,3 +329,22 @@ func TestOpen(t *testing.T) {
 	require.NoError(t, err, "opening dials nobody")
 	db.Close()
 }
+
+// TestForgetReactions: an event that nobody will send again needs no mark.
+func TestForgetReactions(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	_, err := db.Exec(t.Context(), `insert into inbox (consumer, source, id, at) values
+('a', '/s', 'old', now() - interval '31 days'), ('b', '/s', 'old', now() - interval '31 days'),
+('a', '/s', 'dead', now() - interval '31 days'), ('a', '/s', 'replayed', now() - interval '31 days'), ('a', '/s', 'young', now())`)
+	require.NoError(t, err)
+	_, err = db.Exec(t.Context(), `insert into dead_letters (id, consumer, source, event_id, type, event, code, replayed_at) values
+(gen_random_uuid(), 'b', '/s', 'dead', 't', '{}', 500, null), (gen_random_uuid(), 'b', '/s', 'replayed', 't', '{}', 500, now())`)
+	require.NoError(t, err)
+	n, err := db.ForgetReactions(t.Context(), 30*24*time.Hour)
+	require.NoError(t, err)
+	require.EqualValues(t, 3, n)
+	var left []string
+	require.NoError(t, db.QueryRow(t.Context(), `select array_agg(id order by id) from inbox`).Scan(&left))
+	require.Equal(t, []string{"dead", "young"}, left, "what can be sent again must not be worked off twice")
+}

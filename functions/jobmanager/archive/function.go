@@ -1,5 +1,5 @@
 // Package archive moves history, deleted applications and snapshots of the topology into the object store once they are
-// old.
+// old, and forgets which events were worked off long ago.
 package archive
 
 import (
@@ -11,6 +11,7 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/objects/open"
+	"github.com/littoral-project/littoral/shared/store"
 )
 
 // Spec declares the function.
@@ -23,6 +24,7 @@ var Spec = function.Spec{
 
 // Function is the task with its settings and stores; the archive is nil where none is set.
 type Function struct {
+	db      *store.DB
 	archive *archive.Archive
 	config  config
 	log     *slog.Logger
@@ -35,23 +37,32 @@ type config struct {
 	ApplicationsAfter time.Duration `envconfig:"ARCHIVE_APPLICATIONS_AFTER"`           // since they were deleted
 	TopologyAfter     time.Duration `envconfig:"ARCHIVE_TOPOLOGY_AFTER"`               // of snapshots
 	Snapshots         int           `envconfig:"ARCHIVE_SNAPSHOTS_KEPT" default:"250"` // at most, however young
+
+	InboxKept time.Duration `envconfig:"INBOX_KEPT" default:"720h"` // a Broker does not deliver again after so long
 }
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
-	f := &Function{log: env.Log}
+	f := &Function{db: env.DB, log: env.Log}
 	if err := env.Config(&f.config); err != nil {
 		return nil, err
 	}
-	store, err := open.Store(f.config.Objects, env.HTTP)
-	if store != nil {
-		f.archive = archive.New(env.DB, store)
+	objects, err := open.Store(f.config.Objects, env.HTTP)
+	if objects != nil {
+		f.archive = archive.New(env.DB, objects)
 	}
 	return f, err
 }
 
 // Run moves batch after batch until nothing is old enough; when the time is up, the next tick goes on.
 func (f *Function) Run(ctx context.Context) error {
+	forgotten, err := f.db.ForgetReactions(ctx, f.config.InboxKept)
+	if err != nil {
+		return err
+	}
+	if forgotten > 0 {
+		f.log.InfoContext(ctx, "forgot events that were worked off", "events", forgotten)
+	}
 	if f.archive == nil {
 		return nil
 	}

@@ -76,7 +76,7 @@ func (l *Letter) detail() string {
 		return p.Detail
 	}
 	if line, _, _ := strings.Cut(l.Answer, "\n"); line != "" {
-		return line[:min(len(line), 200)]
+		return strings.ToValidUTF8(line[:min(len(line), 200)], "") // which may have cut a letter in two
 	}
 	return "it said nothing"
 }

@@ -9,6 +9,8 @@ package descriptor
 import (
 	"slices"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Application is a descriptor in normal form.
@@ -39,6 +41,16 @@ type Component struct {
 	Targets       []Target      `json:"targets,omitempty"` // fixed by the user; empty: the matchmaker chooses
 	Communication Communication `json:"communication,omitzero"`
 	Scaling       *Scaling      `json:"scaling,omitempty"`
+
+	written *yaml.Node // of ParseHeader
+}
+
+// Written returns the component as it was handed in, aliases resolved, in the types of encoding/json; of ParseHeader only.
+func (c *Component) Written() map[string]any {
+	if c.written == nil {
+		return nil
+	}
+	return plain(c.written).(map[string]any)
 }
 
 // Component types.

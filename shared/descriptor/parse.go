@@ -129,6 +129,9 @@ func (r *reader) component(n *yaml.Node, path string) (c Component, line int, ok
 		return c, n.Line, false
 	}
 	line = n.Line
+	if r.header {
+		c.written = n
+	}
 	if name, path := f.get("name"); name != nil {
 		line = name.Line
 		c.Name = r.label(name, path, maxLabel)

@@ -345,7 +345,7 @@ func TestLook_changesNothing(t *testing.T) {
 	require.Equal(t, 1, preview.Changes)
 	require.Equal(t, "create", preview.Steps[0].Action)
 	require.Equal(t, "a", preview.Steps[0].To.Node)
-	apps, err := application.List(ctx, w.db, job.Filter{}, function.Page{Limit: 10})
+	apps, _, err := application.List(ctx, w.db, job.Filter{}, function.Page{Limit: 10})
 	require.NoError(t, err)
 	require.Empty(t, apps)
 	require.Empty(t, storetest.Published(w.db)[1:], "only the topology was announced")
@@ -380,9 +380,7 @@ func TestSolve(t *testing.T) {
 	ask := func(r match.Request) map[string]any {
 		answer, err := match.Solve(ctx, w.db, r, settings)
 		require.NoError(t, err)
-		components, err := answer.Components(r.Descriptor)
-		require.NoError(t, err)
-		body, err := json.Marshal(components)
+		body, err := json.Marshal(answer.Components())
 		require.NoError(t, err)
 		var list []map[string]any
 		require.NoError(t, json.Unmarshal(body, &list))

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"slices"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/placement"
@@ -98,13 +96,7 @@ func (r Request) apply(list []part) error {
 
 // Components returns the components as they were handed in, each with its targets: one object, a list where replicas go
 // to several places, or an empty list where nothing fits (contracts/icos.md §2.2).
-func (a *Answer) Components(doc string) ([]map[string]any, error) {
-	var raw struct {
-		Components []map[string]any `yaml:"components"`
-	}
-	if err := yaml.Unmarshal([]byte(doc), &raw); err != nil { // only the first document, as the reference reads it
-		return nil, problem.Wrap(problem.Malformed, err, "the descriptor cannot be read: %v", err)
-	}
+func (a *Answer) Components() []map[string]any {
 	targets := map[string][]map[string]string{}
 	for i, p := range a.list {
 		if as := a.Plan.Assignments[i]; as.Placed {
@@ -113,16 +105,18 @@ func (a *Answer) Components(doc string) ([]map[string]any, error) {
 			})
 		}
 	}
-	for _, c := range raw.Components {
-		name, _ := c["name"].(string)
-		switch found := targets[name]; len(found) {
+	list := make([]map[string]any, len(a.Application.Components))
+	for i := range a.Application.Components {
+		c := &a.Application.Components[i]
+		list[i] = c.Written()
+		switch found := targets[c.Name]; len(found) {
 		case 0:
-			c["targets"] = []any{}
+			list[i]["targets"] = []any{}
 		case 1:
-			c["targets"] = found[0]
+			list[i]["targets"] = found[0]
 		default:
-			c["targets"] = found
+			list[i]["targets"] = found
 		}
 	}
-	return raw.Components, nil
+	return list
 }

@@ -254,6 +254,11 @@ func TestMatchmakeHasThePublishedShape(t *testing.T) {
 		"no candidate is an empty list",
 	)
 
+	numbers := strings.Replace(freeShop, "color: red", "9000: ns/service, limit: .inf", 1)
+	odd := decode[struct{ Components []body }](t, w.viewer.call(t, http.MethodPost, "/matchmake", numbers).is(t, http.StatusOK))
+	manifest := odd.Components[0]["manifests"].([]any)[0].(body)["manifest"].(body)
+	require.Equal(t, body{"9000": "ns/service", "limit": ".inf"}, manifest["data"], "what JSON has no form for is text")
+
 	again := w.viewer.send(t, http.MethodPost, "/matchmake", body{
 		"descriptor":    freeShop,
 		"current_setup": []body{{"component": "web", "cluster_name": "hub", "node_name": "hub-1", "orchestrator": "ocm"}},

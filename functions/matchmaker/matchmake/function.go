@@ -47,9 +47,5 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	components, err := answer.Components(request.Descriptor)
-	if err != nil {
-		return err
-	}
-	return function.WriteJSON(w, http.StatusOK, map[string]any{"components": components})
+	return function.WriteJSON(w, http.StatusOK, map[string]any{"components": answer.Components()})
 }

@@ -29,7 +29,9 @@ const (
 
 	selectByName = `select ` + columns + ` from applications a where a.name = $1 and a.deleted_at is null order by a.created_at limit 2`
 
-	selectList = `select ` + columns + ` from applications a where a.deleted_at is null and (a.created_at, a.id) > ($1, $2)
+	// The descriptor, which may be large, is in no listing.
+	selectList = `select a.id, a.name, a.description, a.namespace, '' as descriptor, a.desired, a.version, a.owner,
+  a.created_at, a.updated_at from applications a where a.deleted_at is null and (a.created_at, a.id) > ($1, $2)
 and ($3 = '' or a.name = $3 or a.id::text = $3)
 and (($4 = '' and $5 = '' and $6 = '') or exists (select 1 from jobs j where j.application_id = a.id and j.cleans is null
   and ($4 = '' or j.state = $4) and ($5 = '' or j.orchestrator = $5) and ($6 = '' or j.owner_id = $6)))
@@ -82,26 +84,29 @@ func Named(ctx context.Context, q store.Querier, name string) (uuid.UUID, error)
 }
 
 // List returns a page of applications with their jobs, oldest first. The filter's state, orchestrator and owner select
-// applications of which some job matches.
-func List(ctx context.Context, q store.Querier, f job.Filter, page function.Page) ([]*Application, error) {
-	found, err := many(ctx, q, selectList, page.After.At, page.After.ID, f.Application, f.State, f.Orchestrator, f.Owner, page.Limit)
+// applications of which some job matches. cut says that the page is shorter than asked for, since they are large.
+func List(ctx context.Context, q store.Querier, f job.Filter, page function.Page) (found []*Application, cut bool, err error) {
+	found, err = many(ctx, q, selectList, page.After.At, page.After.ID, f.Application, f.State, f.Orchestrator, f.Owner, page.Limit)
 	if err != nil || len(found) == 0 {
-		return found, err
+		return found, false, err
 	}
 	ids := make([]uuid.UUID, len(found))
-	byID := make(map[uuid.UUID]*Application, len(found))
+	place := make(map[uuid.UUID]int, len(found))
 	for i, a := range found {
-		ids[i], byID[a.ID] = a.ID, a
+		ids[i], place[a.ID] = a.ID, i
 	}
-	jobs, err := job.OfApplications(ctx, q, ids...)
-	if err != nil {
-		return nil, err
-	}
-	for _, j := range jobs {
-		a := byID[j.ApplicationID]
+	size, end := 0, len(found)
+	err = job.EachOfApplications(ctx, q, ids, func(j *job.Job) bool {
+		i := place[j.ApplicationID]
+		a := found[i]
+		if size += j.Size(); size > job.PageBytes && i > 0 && len(a.Jobs) == 0 {
+			end = i
+			return false
+		}
 		a.Jobs = append(a.Jobs, j)
-	}
-	return found, nil
+		return true
+	})
+	return found[:end], end < len(found), err
 }
 
 func one(ctx context.Context, q store.Querier, sql string, id uuid.UUID) (*Application, error) {

@@ -218,9 +218,10 @@ func Document(r *http.Request) ([]byte, error) {
 	return nil, problem.New(problem.UnsupportedMedia, "send the descriptor as application/yaml, application/json or text/plain, not %s", media)
 }
 
-// WritePage answers a list, with a Link to the next page when this one is full.
-func WritePage[T any](w http.ResponseWriter, r *http.Request, p Page, list []T, cursor func(T) Cursor) error {
-	if len(list) == p.Limit && len(list) > 0 {
+// WritePage answers a list, with a Link to the next page when this one is full: as long as p allows, or cut, since the
+// rows are large.
+func WritePage[T any](w http.ResponseWriter, r *http.Request, p Page, list []T, cut bool, cursor func(T) Cursor) error {
+	if (cut || len(list) == p.Limit) && len(list) > 0 {
 		LinkNext(w, r, cursor(list[len(list)-1]))
 	}
 	if list == nil {

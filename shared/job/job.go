@@ -87,7 +87,7 @@ type Job struct {
 	ResourceUUID string        `db:"resource_uuid"`
 	ResourceName string        `db:"resource_name"`
 	Conditions   []Condition   `db:"conditions"`
-	Remediations []Remedy      `db:"remediations"`
+	Remediations []Remedy      `db:"remediations"` // of the present copy, as its content was last written
 	CreatedAt    time.Time     `db:"created_at"`
 	UpdatedAt    time.Time     `db:"updated_at"`
 
@@ -153,6 +153,14 @@ type RemedyTarget struct {
 	Node      string `json:"node"`
 	Namespace string `json:"namespace"`
 	Command   string `json:"command"`
+}
+
+// Size returns how large its objects are, in bytes.
+func (j *Job) Size() (bytes int) {
+	for _, c := range j.Instruction.Contents {
+		bytes += len(c.YAML)
+	}
+	return bytes
 }
 
 // Placed reports whether the job has a place.

@@ -30,6 +30,10 @@ const (
 	selectOfApplications = `select ` + columns + from + `where j.application_id = any($1)
 and (j.cleans is null or j.state <> 'Finished') order by j.component, j.replica, j.created_at, j.id`
 
+	selectByApplications = `select ` + columns + from + `where j.application_id = any($1)
+and (j.cleans is null or j.state <> 'Finished')
+order by array_position($1, j.application_id), j.component, j.replica, j.created_at, j.id`
+
 	selectOfApplicationForUpdate = `select ` + columns + from + `where j.application_id = $1
 and j.cleans is null order by j.id for update of j`
 
@@ -107,9 +111,53 @@ func many(ctx context.Context, q store.Querier, sql string, args ...any) ([]*Job
 	return jobs, nil
 }
 
+// PageBytes bounds the objects in one answer, which are in memory several times while it is encoded. The first of its
+// rows is there however large it is.
+const PageBytes = 2 << 20
+
+// each hands over jobs until next has enough.
+func each(ctx context.Context, q store.Querier, next func(*Job) (more bool), sql string, args ...any) error {
+	rows, err := q.Query(ctx, sql, args...)
+	if err != nil {
+		return fmt.Errorf("read jobs: %w", err)
+	}
+	defer rows.Close()
+	for more := true; more && rows.Next(); {
+		j, err := pgx.RowToAddrOfStructByName[Job](rows)
+		if err != nil {
+			return fmt.Errorf("read jobs: %w", err)
+		}
+		more = next(j)
+	}
+	rows.Close()
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("read jobs: %w", err)
+	}
+	return nil
+}
+
+// some returns the first jobs that are no larger than PageBytes together; cut says that there are more.
+func some(ctx context.Context, q store.Querier, sql string, args ...any) (jobs []*Job, cut bool, err error) {
+	jobs = []*Job{} // none is an empty list
+	size := 0
+	err = each(ctx, q, func(j *Job) bool {
+		size += j.Size()
+		if cut = size > PageBytes && len(jobs) > 0; !cut {
+			jobs = append(jobs, j)
+		}
+		return !cut
+	}, sql, args...)
+	return jobs, cut, err
+}
+
 // OfApplications returns the jobs of the applications by component and replica, with the clean-ups that are still open.
 func OfApplications(ctx context.Context, q store.Querier, applications ...uuid.UUID) ([]*Job, error) {
 	return many(ctx, q, selectOfApplications, applications)
+}
+
+// EachOfApplications hands over the same, application by application as they are listed, until next has enough.
+func EachOfApplications(ctx context.Context, q store.Querier, applications []uuid.UUID, next func(*Job) (more bool)) error {
+	return each(ctx, q, next, selectByApplications, applications)
 }
 
 // LockOfApplication returns the application's jobs, without clean-ups, and keeps them for this transaction.
@@ -125,18 +173,19 @@ type Filter struct {
 	Application  string // name or id
 }
 
-// List returns a page of jobs, oldest first.
-func List(ctx context.Context, q store.Querier, f Filter, page function.Page) ([]*Job, error) {
-	return many(ctx, q, selectList, page.After.At, page.After.ID, f.State, f.Orchestrator, f.Owner, f.Application, page.Limit)
+// List returns a page of jobs, oldest first; cut says that it is shorter than asked for, since they are large.
+func List(ctx context.Context, q store.Querier, f Filter, page function.Page) (jobs []*Job, cut bool, err error) {
+	return some(ctx, q, selectList, page.After.At, page.After.ID, f.State, f.Orchestrator, f.Owner, f.Application, page.Limit)
 }
 
-// MaxExecutable bounds one answer to a polling agent; what is left comes with its next poll.
+// MaxExecutable and PageBytes bound one answer to a polling agent; what is left comes with its next poll.
 const MaxExecutable = 500
 
 // Executable returns what the agent may promote now at places of the orchestrator, oldest first. Without an agent only
 // free jobs and lapsed ones are listed.
 func Executable(ctx context.Context, q store.Querier, orchestrator, agent string) ([]*Job, error) {
-	return many(ctx, q, selectExecutable, orchestrator, agent, MaxExecutable)
+	jobs, _, err := some(ctx, q, selectExecutable, orchestrator, agent, MaxExecutable)
+	return jobs, err
 }
 
 func (j *Job) insert(tx *store.Tx) {

@@ -71,6 +71,31 @@ update jobs set created_at = date_trunc('minute', created_at)`)
 	}
 }
 
+// TestPagesOfLargeThings: a page is as long as one instance can hold, and names the next.
+func TestPagesOfLargeThings(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	large := strings.Replace(hubShop, "color: red", "color: "+strings.Repeat("r", 900<<10), 1)
+	var groups, jobs []string
+	for i := range 5 {
+		g := w.submit(t, strings.Replace(large, "name: shop", fmt.Sprintf("name: shop-%d", i), 1))
+		groups, jobs = append(groups, g.ID), append(jobs, g.Jobs[0].ID)
+	}
+	for path, ids := range map[string][]string{"/jobmanager/groups": groups, "/jobmanager/jobs": jobs} {
+		pages := w.pages(t, path)
+		require.Equal(t, ids, flat(pages))
+		require.Len(t, pages, 3, "two of 900 KiB are within 2 MiB")
+	}
+	var done []string
+	for range 3 { // an agent gets what is left with its next polls
+		for _, j := range w.executable(t, w.hub, hubAgent, "ocm") {
+			done = append(done, j.ID)
+			w.finish(t, w.hub, hubAgent, j)
+		}
+	}
+	require.Equal(t, jobs, done)
+}
+
 // TestAPageStaysWhereItIsWhileThingsAreAdded: a cursor names the last row, not a number of rows.
 func TestAPageStaysWhereItIsWhileThingsAreAdded(t *testing.T) {
 	t.Parallel()

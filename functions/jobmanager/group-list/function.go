@@ -15,6 +15,7 @@ import (
 var Spec = function.Spec{
 	Routes: []string{"GET /jobmanager/groups"},
 	Role:   auth.Viewer,
+	Memory: "128Mi", // a page's objects are in memory several times
 }
 
 // Function is the operation with its store.
@@ -29,11 +30,11 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	apps, err := application.List(r.Context(), f.db, filter, page)
+	apps, cut, err := application.List(r.Context(), f.db, filter, page)
 	if err != nil {
 		return err
 	}
-	return function.WritePage(w, r, page, apps, func(a *application.Application) function.Cursor {
+	return function.WritePage(w, r, page, apps, cut, func(a *application.Application) function.Cursor {
 		return function.Cursor{At: a.CreatedAt, ID: a.ID}
 	})
 }

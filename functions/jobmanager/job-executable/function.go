@@ -17,7 +17,8 @@ var Spec = function.Spec{
 		"GET /jobmanager/jobs/executable/{orchestrator}",
 		"GET /jobmanager/jobs/executable/orchestrator/{orchestrator}",
 	},
-	Role: auth.Agent,
+	Role:   auth.Agent,
+	Memory: "128Mi", // the objects of an answer are in memory several times
 }
 
 // Function is the operation with its store.

@@ -14,6 +14,7 @@ import (
 var Spec = function.Spec{
 	Routes: []string{"GET /jobmanager/jobs"},
 	Role:   auth.Viewer,
+	Memory: "128Mi", // a page's objects are in memory several times
 }
 
 // Function is the operation with its store.
@@ -28,11 +29,11 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	jobs, err := job.List(r.Context(), f.db, filter, page)
+	jobs, cut, err := job.List(r.Context(), f.db, filter, page)
 	if err != nil {
 		return err
 	}
-	return function.WritePage(w, r, page, jobs, func(j *job.Job) function.Cursor {
+	return function.WritePage(w, r, page, jobs, cut, func(j *job.Job) function.Cursor {
 		return function.Cursor{At: j.CreatedAt, ID: j.ID}
 	})
 }

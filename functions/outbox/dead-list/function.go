@@ -34,7 +34,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return function.WritePage(w, r, page, letters, func(l deadletter.Letter) function.Cursor {
+	return function.WritePage(w, r, page, letters, false, func(l deadletter.Letter) function.Cursor {
 		return function.Cursor{At: l.At, ID: l.ID}
 	})
 }

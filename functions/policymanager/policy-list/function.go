@@ -42,7 +42,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return function.WritePage(w, r, page, list, func(p *policies.Policy) function.Cursor {
+	return function.WritePage(w, r, page, list, false, func(p *policies.Policy) function.Cursor {
 		return function.Cursor{At: p.CreatedAt, ID: p.UUID()}
 	})
 }

@@ -45,6 +45,9 @@ func Look(ctx context.Context, db *store.DB, document []byte, app *uuid.UUID, s 
 	}
 	var p *Preview
 	err = db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if err := Lock(ctx, tx); err != nil {
+			return err
+		}
 		id, before, err := look(ctx, tx, parsed.Name, app)
 		if err != nil {
 			return err

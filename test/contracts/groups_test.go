@@ -200,6 +200,27 @@ func (w *world) recoloured(t *testing.T, g group, change func(body)) body {
 	return text
 }
 
+// TestRoomIsOffered: whoever waits for room is tried again when somebody else asks for less, or goes before it was taken.
+func TestRoomIsOffered(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	shop := func(name, cpu string) string {
+		return strings.NewReplacer("name: shop", "name: "+name, "cpu: 500m", "cpu: "+cpu).Replace(hubShop)
+	}
+	large := w.submit(t, shop("large", "5"))
+	require.Equal(t, "hub-1", large.Jobs[0].Targets.Node)
+	second, third := w.submit(t, shop("second", "3")), w.submit(t, shop("third", "3"))
+	place := func(g group) string { return w.group(t, g.ID).Jobs[0].Targets.Node }
+	require.Empty(t, place(second))
+
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+large.ID, shop("large", "3")).is(t, http.StatusOK)
+	require.Equal(t, "hub-1", place(second), "the other asks for less")
+	require.Empty(t, place(third))
+
+	w.operator.call(t, http.MethodDelete, "/jobmanager/jobs/"+large.Jobs[0].ID, "").is(t, http.StatusOK)
+	require.Equal(t, "hub-1", place(third), "the other's job is forgotten")
+}
+
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

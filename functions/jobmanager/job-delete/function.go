@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/store"
@@ -17,6 +18,7 @@ import (
 var Spec = function.Spec{
 	Routes: []string{"DELETE /jobmanager/jobs/{job_uuid}"},
 	Role:   auth.Operator,
+	Emits:  []string{events.JobFinished},
 }
 
 // Function is the operation with its store.

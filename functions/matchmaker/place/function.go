@@ -46,8 +46,8 @@ func New(env *function.Env) (*Function, error) {
 }
 
 // React places the application that the event is about, one that was displaced together with all that were displaced
-// with it. A changed topology, a removal that has ended and an application that was stopped may have made room: then
-// whatever fitted nowhere is tried again. Only an update may move a component that has a place.
+// with it. A changed topology, a removal that has ended and an application that was stopped or updated may have made
+// room: then whatever fitted nowhere is tried again. Only an update may move a component that has a place.
 func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
 	switch e.Type() {
 	case events.TopologyChanged:
@@ -84,7 +84,11 @@ func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event)
 		}
 		return match.PlaceAll(ctx, tx, displaced, f.config.Settings, because)
 	}
-	return match.Place(ctx, tx, about.ID, f.config.Settings, e.Type() == events.ApplicationUpdated, asked[e.Type()])
+	updated := e.Type() == events.ApplicationUpdated
+	if err := match.Place(ctx, tx, about.ID, f.config.Settings, updated, asked[e.Type()]); err != nil || !updated {
+		return err
+	}
+	return f.again(ctx, tx, "the update of "+about.Name+" may have made room")
 }
 
 // sentence tells the first changes of the infrastructure, which are the most urgent ones.

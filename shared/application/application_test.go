@@ -280,13 +280,8 @@ func TestStart_afterStopRunsAnewAndStillRemovesTheOldCopy(t *testing.T) {
 	w := world{t, storetest.New(t)}
 	app, _ := w.submit(shop("a"), "")
 	app = w.run(app, "agent-1")
-	for _, step := range []func(context.Context, *store.Tx, uuid.UUID) (*application.Application, error){application.Stop, application.Start} {
-		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
-			_, err := step(ctx, tx, app.ID)
-			return err
-		}))
-	}
-	app = w.get(app.ID)
+	w.stop(app.ID)
+	app = w.start(app.ID)
 	require.Len(t, app.Jobs, 4, "two components that wait for a place, two clean-ups")
 	cleanups := 0
 	for _, j := range app.Jobs {
@@ -525,6 +520,78 @@ func TestObserve(t *testing.T) {
 	require.NoError(t, observe(job.Status{Resource: conditions("True"), Epoch: j.Epoch}))
 	require.Equal(t, job.Finished, w.job(j.ID).State)
 	require.Equal(t, 1, w.published(events.JobDegraded))
+
+	t.Run("a removal is done when its agent says so", func(t *testing.T) {
+		w.stop(app.ID)
+		require.NoError(t, w.take(j.ID, "agent-1"))
+		require.NoError(t, w.report(job.Report{ID: j.ID, OwnerID: "agent-1", Type: job.Delete, State: job.Degraded, Epoch: j.Epoch}))
+		require.NoError(t, observe(job.Status{Resource: conditions("True"), Epoch: j.Epoch}))
+		require.Equal(t, job.Degraded, w.job(j.ID).State, "it could not remove the copy, which runs yet")
+		require.Equal(t, "agent-1", w.job(j.ID).OwnerID)
+	})
+}
+
+// TestObserve_ofWhatShouldHaveLeft: the agent sees a copy that runs well, and knows nothing of the policy.
+func TestObserve_ofWhatShouldHaveLeft(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	j := w.run(app, "agent-1").Jobs[0]
+	step := func(fn func(ctx context.Context, tx *store.Tx, j *job.Job) error) *job.Job {
+		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return fn(ctx, tx, w.job(j.ID)) }))
+		return w.job(j.ID)
+	}
+	strain := func(ctx context.Context, tx *store.Tx, j *job.Job) error {
+		_, err := j.Strain(ctx, tx, "it is too hot there")
+		return err
+	}
+	observe := func(status string) *job.Job {
+		return step(func(ctx context.Context, tx *store.Tx, j *job.Job) error {
+			_, err := job.Observe(ctx, tx, job.Status{Epoch: j.Epoch, Resource: job.Resource{
+				JobID: j.ID, Conditions: []job.Condition{{Type: job.ConditionAvailable, Status: status}},
+			}}, time.Minute)
+			return err
+		})
+	}
+	step(strain)
+	seen := observe("True")
+	require.Equal(t, job.Degraded, seen.State)
+	require.Equal(t, "it is too hot there", seen.Condition(job.ConditionDegraded).Message)
+	before := w.published(events.ResourceChanged)
+	observe("True")
+	require.Equal(t, before, w.published(events.ResourceChanged), "nothing is news")
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		news, err := w.job(j.ID).Strain(ctx, tx, "it is too hot there")
+		require.False(t, news)
+		return err
+	}))
+
+	relieve := func(ctx context.Context, tx *store.Tx, j *job.Job) error { return j.Relieve(ctx, tx, "it is cooler") }
+	require.Equal(t, job.Finished, step(relieve).State)
+	step(strain)
+	observe("False")
+	require.Equal(t, job.Degraded, step(relieve).State, "it also runs badly")
+	require.Equal(t, job.Finished, observe("True").State)
+}
+
+func TestRemediations_areThoseOfThePresentCopy(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	for name, leave := range map[string]func(ctx context.Context, tx *store.Tx, j *job.Job) error{
+		"a move":      func(ctx context.Context, tx *store.Tx, j *job.Job) error { return j.Displace(ctx, tx, "hot", true) },
+		"new content": func(ctx context.Context, tx *store.Tx, j *job.Job) error { return j.Replace(ctx, tx, j.Instruction) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			app, _ := w.submit(shop("a"), "")
+			j := w.run(app, "agent-1").Jobs[0]
+			require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+				return j.Remediate(ctx, tx, job.Remedy{Type: job.ScaleUp, Step: 4}, "it is slow")
+			}))
+			require.Len(t, w.job(j.ID).Remediations, 1)
+			require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return leave(ctx, tx, w.job(j.ID)) }))
+			require.Empty(t, w.job(j.ID).Remediations, "it has as many copies as are written again")
+		})
+	}
 }
 
 func TestDisplaceLost_movesOnlyWhatItsOwnTimeoutSays(t *testing.T) {

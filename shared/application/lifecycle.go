@@ -125,14 +125,18 @@ func wanted(app *descriptor.Application, lostAfter time.Duration) []want {
 	return list
 }
 
+// add stores a job that waits for a place, or for the application to be started.
 func (a *Application) add(ctx context.Context, tx *store.Tx, w want) error {
 	j := job.New(a.ID, w.component, w.replica, w.instruction)
 	j.LostAfter = w.lostAfter
-	return j.Submit(ctx, tx)
+	if err := j.Submit(ctx, tx); err != nil || a.Desired == Running {
+		return err
+	}
+	return j.Stop(ctx, tx)
 }
 
-// Start asks a stopped application to run again; its components are placed anew.
-func Start(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Application, error) {
+// Start asks a stopped application to run again, as its present descriptor says; its components are placed anew.
+func Start(ctx context.Context, tx *store.Tx, id uuid.UUID, lostAfter time.Duration) (*Application, error) {
 	a, err := Lock(ctx, tx, id)
 	if err != nil {
 		return nil, err
@@ -147,15 +151,10 @@ func Start(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Application, error
 	if err != nil {
 		return nil, err
 	}
-	for _, j := range a.Jobs {
-		if app.Component(j.Component) == nil {
-			continue // an update took it out; only its removal is left
-		}
-		if err := j.Restart(ctx, tx); err != nil {
-			return nil, err
-		}
-	}
 	if err := a.want(ctx, tx, Running); err != nil {
+		return nil, err
+	}
+	if _, err := a.reconcile(ctx, tx, wanted(app, lostAfter)); err != nil {
 		return nil, err
 	}
 	if err := a.announce(ctx, tx, events.ApplicationStarted, "started", "asked to run again"); err != nil {
@@ -180,12 +179,13 @@ func Stop(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Application, error)
 }
 
 func (a *Application) stop(ctx context.Context, tx *store.Tx, to Desired) error {
+	before := a.Desired
 	for _, j := range a.Jobs {
 		if err := j.Stop(ctx, tx); err != nil {
 			return err
 		}
 	}
-	if err := a.want(ctx, tx, to); err != nil {
+	if err := a.want(ctx, tx, to); err != nil || before != Running {
 		return err
 	}
 	return a.announce(ctx, tx, events.ApplicationStopped, "stopped", "asked to stop")
@@ -216,12 +216,7 @@ func Delete(ctx context.Context, tx *store.Tx, id uuid.UUID, stop bool) (a *Appl
 		return nil, false, problem.New(problem.Conflict,
 			"application %s still runs: stop it first (PUT /jobmanager/groups/stop/%s), or delete it with ?stop=true", id, id)
 	}
-	if a.Desired == Running {
-		err = a.stop(ctx, tx, Deleted)
-	} else {
-		err = a.want(ctx, tx, Deleted)
-	}
-	if err != nil {
+	if err := a.stop(ctx, tx, Deleted); err != nil {
 		return nil, false, err
 	}
 	return a, false, a.settle(ctx, tx)

@@ -1,6 +1,7 @@
 package application
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -23,7 +24,7 @@ type key struct {
 
 // Update gives an application a new descriptor. Only what differs is touched: a component with other objects is
 // replaced where it runs, one with other requirements is looked at by the matchmaker again, a new one waits for a place,
-// one that is gone is removed. The error is that of descriptor.Parse, NotFound, or Conflict while it is deleted.
+// one that is gone is removed; of a stopped application nothing runs before it is started. The error is that of descriptor.Parse, NotFound, or Conflict while it is deleted.
 func Update(ctx context.Context, tx *store.Tx, id uuid.UUID, document []byte, lostAfter time.Duration) (*Application, error) {
 	app, err := descriptor.Parse(document)
 	if err != nil {
@@ -102,20 +103,23 @@ func (a *Application) reconcileOne(ctx context.Context, tx *store.Tx, j *job.Job
 	switch {
 	case j == nil:
 		return "added", a.add(ctx, tx, w)
-	case a.Desired == Running && (j.Gone() || j.Type == job.Delete):
-		if err := j.Restart(ctx, tx); err != nil { // it was taken out before and is back
+	case a.Desired == Running && (j.Gone() || j.Type == job.Delete): // it was stopped or taken out before
+		what = "added"
+		if err := j.Restart(ctx, tx); err != nil {
 			return "", err
 		}
-		j.LostAfter = w.lostAfter
-		return "added", j.Replace(ctx, tx, w.instruction)
+	case j.Type == job.Delete && !j.Gone():
+		return "", nil // it still says what is to be removed; Start looks again
+	}
+	switch {
 	case !reflect.DeepEqual(j.Instruction.Contents, w.instruction.Contents):
 		j.LostAfter = w.lostAfter
-		return "replaced", j.Replace(ctx, tx, w.instruction)
+		return cmp.Or(what, "replaced"), j.Replace(ctx, tx, w.instruction)
 	case !reflect.DeepEqual(normal(j.Instruction), normal(w.instruction)) || j.LostAfter != w.lostAfter:
 		j.LostAfter = w.lostAfter
-		return "changed", j.Require(ctx, tx, w.instruction)
+		return cmp.Or(what, "changed"), j.Require(ctx, tx, w.instruction)
 	}
-	return "", nil
+	return what, nil
 }
 
 // normal makes two instructions comparable after one of them was stored: an empty list or map is as good as none.

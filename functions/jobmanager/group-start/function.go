@@ -2,7 +2,10 @@
 package groupstart
 
 import (
+	"context"
 	"net/http"
+
+	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/auth"
@@ -19,13 +22,22 @@ var Spec = function.Spec{
 	Foreseen: []string{events.ApplicationStarted},
 }
 
-// Function is the operation with its store.
-type Function struct{ db *store.DB }
+// Function is the operation with its settings and store.
+type Function struct {
+	db       *store.DB
+	settings application.Settings
+}
 
-// New returns the function.
-func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	f := &Function{db: env.DB}
+	return f, env.Config(&f.settings)
+}
 
 // Handle answers the JobGroup as it is after the request; asking twice changes nothing more.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	return function.Change(w, r, f.db, "group_uuid", application.Start)
+	start := func(ctx context.Context, tx *store.Tx, id uuid.UUID) (*application.Application, error) {
+		return application.Start(ctx, tx, id, f.settings.LostAfter)
+	}
+	return function.Change(w, r, f.db, "group_uuid", start)
 }

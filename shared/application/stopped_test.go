@@ -1,0 +1,138 @@
+package application_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+)
+
+func (w world) update(id uuid.UUID, document []byte) *application.Application {
+	w.Helper()
+	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := application.Update(ctx, tx, id, document, time.Minute)
+		return err
+	}))
+	return w.get(id)
+}
+
+func (w world) stop(id uuid.UUID) *application.Application {
+	w.Helper()
+	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := application.Stop(ctx, tx, id)
+		return err
+	}))
+	return w.get(id)
+}
+
+func (w world) start(id uuid.UUID) *application.Application {
+	w.Helper()
+	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := application.Start(ctx, tx, id, time.Minute)
+		return err
+	}))
+	return w.get(id)
+}
+
+// removed has the agent carry out what is to be removed.
+func (w world) removed(agent string) {
+	w.Helper()
+	for _, j := range w.executable(agent) {
+		require.Equal(w, job.Delete, j.Type)
+		require.NoError(w, w.take(j.ID, agent))
+		require.NoError(w, w.finish(w.job(j.ID)))
+	}
+}
+
+func status(a *application.Application) application.Status {
+	s, _ := a.Status()
+	return s
+}
+
+var withCache = append(shop("b"), `
+  - name: cache
+    type: kubernetes
+    manifests: [{name: c, manifest: {apiVersion: v1, kind: Pod, metadata: {name: c}}}]
+`...)
+
+func TestUpdate_ofAStoppedApplicationWaitsForItsStart(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	app = w.run(app, "agent-1")
+	w.stop(app.ID)
+	w.removed("agent-1")
+	updated := w.update(app.ID, withCache)
+	require.Equal(t, application.Finished, status(updated), "nothing of it runs or waits")
+
+	started := w.start(app.ID)
+	require.Len(t, started.Jobs, 3)
+	for _, j := range started.Jobs {
+		require.Equal(t, job.Created, j.State)
+		require.Equal(t, job.Create, j.Type)
+		if j.Component == "web" {
+			require.Contains(t, j.Instruction.Contents[0].YAML, "image: b")
+		}
+	}
+
+	w.stop(app.ID)
+	w.update(app.ID, append(bytes.Clone(withCache), "  - {name: more, type: kubernetes, manifests: [{name: m, manifest: {apiVersion: v1, kind: Pod, metadata: {name: m}}}]}\n"...))
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, gone, err := application.Delete(ctx, tx, app.ID, true)
+		require.True(t, gone, "and what was added to it keeps nobody from deleting it")
+		return err
+	}))
+}
+
+// TestUpdate_leavesARemovalAlone: what is being stopped is removed as it is, and comes back as it was wanted last.
+func TestUpdate_leavesARemovalAlone(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	app = w.run(app, "agent-1")
+	w.stop(app.ID)
+	for _, j := range w.update(app.ID, shop("b")).Jobs {
+		require.Equal(t, job.Delete, j.Type)
+		if j.Component == "web" {
+			require.Contains(t, j.Instruction.Contents[0].YAML, "image: a", "what is to be removed")
+		}
+	}
+	w.removed("agent-1")
+	require.Equal(t, application.Finished, status(w.get(app.ID)))
+	for _, j := range w.start(app.ID).Jobs {
+		if j.Component == "web" {
+			require.Contains(t, j.Instruction.Contents[0].YAML, "image: b")
+		}
+	}
+}
+
+func TestStart_leavesOutReplicasThatAnUpdateTookOut(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	on := func(values string) []byte {
+		return bytes.Replace(shop("a"), []byte("memory: 64Mi"), []byte("memory: 64Mi, nodelabel: {key: robot, values: ["+values+"]}"), 1)
+	}
+	app, _ := w.submit(on("r1, r2"), "")
+	require.Len(t, app.Jobs, 3)
+	w.run(app, "agent-1")
+	w.update(app.ID, on("r1"))
+	w.removed("agent-1")
+	w.stop(app.ID)
+	w.removed("agent-1")
+	live := 0
+	for _, j := range w.start(app.ID).Jobs {
+		if !j.Gone() {
+			live++
+			require.Zero(t, j.Replica)
+		}
+	}
+	require.Equal(t, 2, live)
+}

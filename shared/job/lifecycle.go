@@ -2,11 +2,14 @@ package job
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
+	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -31,7 +34,7 @@ func (j *Job) instruct(in Instruction) {
 func (j *Job) await() {
 	now := time.Now().UTC()
 	j.Type, j.SubType, j.State = Create, "", Created
-	j.Target, j.OwnerID, j.ResourceUUID = Target{}, "", ""
+	j.Target, j.OwnerID, j.ResourceUUID, j.Remediations = Target{}, "", "", nil
 	j.Conditions = []Condition{
 		{Type: ConditionCreated, Status: "True", ObservedGeneration: 1, LastTransitionTime: now, Reason: "AwaitingForTarget"},
 		{Type: ConditionCreated, Status: "True", ObservedGeneration: 1, LastTransitionTime: now, Reason: "AwaitingForExecution"},
@@ -150,6 +153,7 @@ func (j *Job) Replace(ctx context.Context, tx *store.Tx, in Instruction) error {
 		return err
 	}
 	j.instruct(in)
+	j.Remediations = nil // what they changed is written anew
 	if j.OwnerID == "" {
 		return j.save(ctx, tx, Change, before, "new content before anyone took it")
 	}
@@ -200,10 +204,22 @@ func Remove(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
 	if _, err := tx.Exec(ctx, `delete from jobs where cleans = $1 and state = 'Finished'`, id); err != nil {
 		return fmt.Errorf("forget clean-ups: %w", err)
 	}
+	var left Target
+	err = tx.QueryRow(ctx, `select cluster, node from jobs where cleans = $1 limit 1`, id).Scan(&left.Cluster, &left.Node)
+	if err == nil {
+		return problem.New(problem.Conflict, "a former copy of job %s is still to be removed from %s", id, left)
+	}
+	if !errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("look for clean-ups: %w", err)
+	}
 	if _, err := tx.Exec(ctx, deleteJob, id); err != nil {
 		return fmt.Errorf("forget job: %w", err)
 	}
-	return j.record(ctx, tx, "removed", j.State, "forgotten")
+	if err := j.record(ctx, tx, "removed", j.State, "forgotten"); err != nil || !j.Placed() {
+		return err
+	}
+	j.Type, j.State = Delete, Finished // as others see it: its place is free
+	return j.emit(ctx, tx, events.JobFinished)
 }
 
 // Require gives the job other requirements with the same content. Its agent has nothing to do; the matchmaker looks

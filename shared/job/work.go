@@ -28,7 +28,7 @@ from old where j.id = old.id and j.cluster <> '' and not ` + othersPlace + ` and
   (old.state = 'Created' and (old.owner_id = $2 or (old.owner_id = '' and j.type = 'CreateDeployment')))
   or (old.state in ('Progressing', 'Degraded') and old.owner_id = $2)
   or (old.state in ('Progressing', 'Degraded') and j.type = 'CreateDeployment' and old.lease_until < now()))
-returning j.id, j.application_id, j.component, j.state, old.state, old.owner_id`
+returning j.id, j.application_id, j.component, j.type, j.cluster, j.node, j.state, old.state, old.owner_id`
 
 // Take makes the agent the owner of the job under a lease. Repeating it renews the lease. The error is NotFound, or
 // Conflict for everyone but the winner.
@@ -37,7 +37,8 @@ func Take(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string, lease t
 	var before State
 	var formerly string
 	err := tx.QueryRow(ctx, takeJob, id, agent, lease).Scan(
-		&taken.ID, &taken.ApplicationID, &taken.Component, &taken.State, &before, &formerly)
+		&taken.ID, &taken.ApplicationID, &taken.Component, &taken.Type, &taken.Target.Cluster, &taken.Target.Node,
+		&taken.State, &before, &formerly)
 	if errors.Is(err, pgx.ErrNoRows) {
 		j, err := Get(ctx, tx, id)
 		if err != nil {
@@ -52,6 +53,9 @@ func Take(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string, lease t
 		return nil // only the lease has moved
 	}
 	move, message := Promote, fmt.Sprintf("%s took it for %s", agent, lease)
+	if taken.Type == Delete {
+		message = fmt.Sprintf("%s took it, to remove it from %s", agent, taken.Target)
+	}
 	if formerly != "" && formerly != agent {
 		move, message = TakeOver, fmt.Sprintf("%s took it over: the lease of %s had run out", agent, formerly)
 	}
@@ -139,7 +143,7 @@ func Work(ctx context.Context, tx *store.Tx, r Report, lease time.Duration) (*Jo
 	if err := j.move(move); err != nil {
 		return nil, err
 	}
-	return j, j.report(ctx, tx, move, before, typ, r.Resource, conditions, lease)
+	return j, j.report(ctx, tx, move, before, typ, r.Resource, j.withStrain(conditions), lease)
 }
 
 // removedBy recognises a repeat of the report that ended a removal, which cleared the owner.
@@ -231,6 +235,9 @@ func (j *Job) message() string {
 			return fmt.Sprintf("%s at %s", c.Type, j.Target)
 		}
 	}
+	if j.Type == Delete && j.State == Finished {
+		return "removed from " + j.Target.String()
+	}
 	return "at " + j.Target.String()
 }
 
@@ -265,9 +272,12 @@ func Observe(ctx context.Context, tx *store.Tx, s Status, lease time.Duration) (
 	}
 	before := j.State
 	move := Progress
+	conditions = j.withStrain(conditions)
 	switch {
 	case before == Created:
 		return nil, problem.New(problem.Conflict, "job %s waits to be executed; nothing of it runs by its present decision", j.ID)
+	case j.Type == Delete && before != Progressing: // that a copy runs well is no removal, that it fails no news
+		move = ""
 	case before == Finished && failing(conditions):
 		move = Degrade
 	case before == Degraded && !failing(conditions) && running(conditions):

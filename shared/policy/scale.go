@@ -32,6 +32,8 @@ func replicas(app *descriptor.Application, j *job.Job, r job.Remediation) (now, 
 	for _, done := range j.Remediations {
 		switch {
 		case done.Status == "Failed":
+		case done.Type == job.Patch || done.Type == job.ReplaceIt: // these write the objects anew
+			now = base
 		case done.Type == job.ScaleUp:
 			now = min(now+max(done.Step, 1), max(bounds.MaxReplicas, base))
 		case done.Type == job.ScaleDown:

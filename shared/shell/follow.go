@@ -274,7 +274,7 @@ func (f *follower) worked(e *api.Entry) {
 	switch {
 	case removal && e.Event == "job.finished":
 		delete(f.removing, e.JobID)
-		f.say("removed", e.Component+" "+e.Message, "")
+		f.say("gone", e.Component, e.Message)
 	case removal:
 	case e.Event == "job.finished":
 		f.say("deployed", e.Component, e.Message)

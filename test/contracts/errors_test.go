@@ -335,7 +335,12 @@ func TestConflicts(t *testing.T) {
 	w.submit(t, twin)
 	w.operator.call(t, http.MethodPost, "/jobmanager/groups", twin, "Idempotency-Key", "k").is(t, http.StatusCreated)
 	admin := w.as(auth.Admin)
+	left, moved := w.running(t, strings.Replace(freeShop, "name: shop", "name: left", 1))
+	w.operator.send(t, http.MethodPost, "/jobmanager/policies/incompliance", body{
+		"policyName": "p", "remediation": "reallocate", "subject": body{"appInstance": left.ID},
+	}).is(t, http.StatusOK)
 	for name, row := range map[string]struct{ method, path, body string }{
+		"to forget a job of which a copy is left": {"DELETE", "/jobmanager/jobs/" + moved.ID, ``},
 		"to promote what another owns": {
 			"PATCH", "/jobmanager/jobs/promote/" + held.Jobs[0].ID, `{"owner_id": "agent-edge"}`,
 		},

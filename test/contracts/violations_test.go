@@ -199,7 +199,8 @@ func TestViolation_thatEndsWhereItIs(t *testing.T) {
 func TestScaling_staysWithinTheDescriptor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	g, j := w.running(t, strings.Replace(freeShop, "    requirements:", "    scaling: {maxReplicas: 4, step: 2}\n    requirements:", 1))
+	document := strings.Replace(freeShop, "    requirements:", "    scaling: {maxReplicas: 4, step: 2}\n    requirements:", 1)
+	g, j := w.running(t, document)
 	scale := func() *answer {
 		return w.operator.send(t, http.MethodPost, "/jobmanager/policies/incompliance", body{
 			"policyName": "p", "remediation": "scale-up", "subject": body{"appInstance": g.ID, "appComponent": "web"},
@@ -211,6 +212,12 @@ func TestScaling_staysWithinTheDescriptor(t *testing.T) {
 		w.finish(t, w.hub, hubAgent, w.job(t, j.ID))
 	}
 	require.Contains(t, scale().refused(t, http.StatusConflict).Detail, "1 to 4")
+
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+g.ID, strings.Replace(document, "color: red", "color: blue", 1)).
+		is(t, http.StatusOK)
+	w.finish(t, w.hub, hubAgent, w.job(t, j.ID))
+	scale().is(t, http.StatusOK)
+	require.Equal(t, 2, w.job(t, j.ID).Resource.Remediations[0].Step, "what was deployed anew has one copy again")
 }
 
 func TestWebhook_takesWhatIsNoViolation(t *testing.T) {

@@ -599,14 +599,16 @@ func TestDisplaceLost_movesOnlyWhatItsOwnTimeoutSays(t *testing.T) {
 	w := world{t, storetest.New(t)}
 	app, _ := w.submit(shop("a"), "")
 	app = w.run(app, "agent-1")
-	heard := func(seconds int, schedulable bool) {
+	both := func(seconds, other int, schedulable bool) {
 		_, err := w.db.Exec(context.Background(), `insert into topology (snapshot, taxonomy, at) values (gen_random_uuid(), '{}', now())
 on conflict (singleton) do update set at = now()`)
 		require.NoError(t, err)
 		_, err = w.db.Exec(context.Background(), `insert into nodes (cluster, node, last_seen, schedulable)
-values ('edge', 'n1', now() - make_interval(secs => $1), $2) on conflict (cluster, node) do update set last_seen = excluded.last_seen, schedulable = excluded.schedulable`, seconds, schedulable)
+values ('edge', 'n1', now() - make_interval(secs => $1), $3), ('edge', 'n2', now() - make_interval(secs => $2), true)
+on conflict (cluster, node) do update set last_seen = excluded.last_seen, schedulable = excluded.schedulable`, seconds, other, schedulable)
 		require.NoError(t, err)
 	}
+	heard := func(seconds int, schedulable bool) { both(seconds, 0, schedulable) }
 	lost := func() []uuid.UUID {
 		ids, err := application.Lost(context.Background(), w.db)
 		require.NoError(t, err)
@@ -619,6 +621,10 @@ values ('edge', 'n1', now() - make_interval(secs => $1), $2) on conflict (cluste
 	_, err := w.db.Exec(context.Background(), `update topology set at = now() - interval '1 minute'`)
 	require.NoError(t, err)
 	require.Empty(t, lost(), "while telemetry as a whole is away, no node is lost")
+	both(630, 600, true)
+	require.Empty(t, lost(), "nor while it answers and tells of nobody")
+	both(661, 600, true)
+	require.Equal(t, []uuid.UUID{app.ID}, lost(), "what was lost before that stays lost")
 	heard(0, false)
 	require.Equal(t, []uuid.UUID{app.ID}, lost(), "a drained node is left at once")
 

@@ -14,18 +14,21 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
+// heardUntil is the moment up to which silence is measured: when somebody was last heard of, and at most that of the last
+// picture of the infrastructure. While telemetry as a whole is away, or tells of nobody, no node is lost.
+const heardUntil = `least((select at from topology), (select max(last_seen) from nodes))`
+
 // selectLost finds the applications with a component on a node that was drained, or from which nothing was heard for
-// longer than the component bears. Silence is measured up to the last picture of the infrastructure, not up to now: while
-// telemetry as a whole is away, no node is lost.
+// longer than the component bears.
 const selectLost = `select distinct j.application_id from jobs j join nodes n on n.cluster = j.cluster and n.node = j.node
 join applications a on a.id = j.application_id
 where j.cleans is null and j.type <> 'DeleteDeployment' and a.desired = 'running' and a.deleted_at is null
-and (not n.schedulable or n.last_seen < (select at from topology) - j.lost_after) order by 1`
+and (not n.schedulable or n.last_seen < ` + heardUntil + ` - j.lost_after) order by 1`
 
-const selectLostOf = `select j.id, n.schedulable, extract(epoch from (select at from topology) - n.last_seen)::bigint
+const selectLostOf = `select j.id, n.schedulable, extract(epoch from ` + heardUntil + ` - n.last_seen)::bigint
 from jobs j join nodes n on n.cluster = j.cluster and n.node = j.node
 where j.application_id = $1 and j.cleans is null and j.type <> 'DeleteDeployment'
-and (not n.schedulable or n.last_seen < (select at from topology) - j.lost_after) order by j.id`
+and (not n.schedulable or n.last_seen < ` + heardUntil + ` - j.lost_after) order by j.id`
 
 // Lost returns the applications that have to leave a node.
 func Lost(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {

@@ -47,7 +47,7 @@ type Verifier struct {
 
 // NewVerifier returns a verifier that has not dialled anyone yet. The store may be nil.
 func NewVerifier(c Config, httpClient *http.Client, store KeyStore) *Verifier {
-	return &Verifier{config: c, keys: &keys{config: c, http: httpClient, store: store}}
+	return &Verifier{config: c, keys: newKeys(c, httpClient, store)}
 }
 
 type claims struct {

@@ -1,12 +1,17 @@
 package auth_test
 
 import (
+	"context"
 	"crypto/rsa"
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -204,6 +209,100 @@ func TestAuthenticate_asksForKeysThatAreNew(t *testing.T) {
 		require.Equal(t, problem.Unauthenticated, problem.KindOf(err), "%v", err)
 	}
 	require.Equal(t, int64(1), i.hits.Load())
+}
+
+// hanging is the way to an issuer whose packets are dropped once it hangs.
+type hanging struct {
+	key   *rsa.PrivateKey
+	hangs bool
+	asked int
+}
+
+func (h *hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	h.asked++
+	if h.hangs {
+		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	answer := httptest.NewRecorder()
+	_ = json.NewEncoder(answer).Encode(authtest.Keys(h.key, "k1"))
+	return answer.Result(), nil
+}
+
+// TestAuthenticate_anIssuerThatHangs: what it said holds for an hour, within the time of a call, and nobody can keep
+// others waiting by making up key ids.
+func TestAuthenticate_anIssuerThatHangs(t *testing.T) {
+	t.Parallel()
+	const callTakes = 10 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		way := &hanging{key: authtest.NewKey(t)}
+		i := &issuer{Server: &httptest.Server{URL: "https://issuer"}, key: way.key}
+		v := auth.NewVerifier(auth.Config{Issuer: i.URL, Audience: "littoral", JWKSURL: i.URL + "/keys"},
+			&http.Client{Transport: way}, nil)
+		call := func(token string) (took time.Duration, err error) {
+			ctx, cancel := context.WithTimeout(t.Context(), callTakes)
+			defer cancel()
+			begin := time.Now()
+			_, err = v.Authenticate(request("Bearer "+token).WithContext(ctx), auth.Viewer)
+			return time.Since(begin), err
+		}
+		good := i.token(t, i.key, claims{"exp": time.Now().Add(2 * time.Hour).Unix()})
+		_, err := call(good)
+		require.NoError(t, err)
+
+		way.hangs = true
+		time.Sleep(time.Minute)
+		var strangers sync.WaitGroup
+		for range 5 {
+			strangers.Go(func() {
+				took, err := call(i.tokenOf(t, i.key, "made up", nil))
+				require.Equal(t, problem.Unavailable, problem.KindOf(err), "%v", err)
+				require.LessOrEqual(t, took, 2*time.Second)
+			})
+		}
+		synctest.Wait()
+		took, err := call(good)
+		require.NoError(t, err)
+		require.Zero(t, took, "whose key is known waits for nobody")
+		strangers.Wait()
+		require.Equal(t, 2, way.asked)
+
+		time.Sleep(10 * time.Minute)
+		took, err = call(good)
+		require.NoError(t, err, "what the issuer said last holds while it hangs")
+		require.LessOrEqual(t, took, 2*time.Second)
+		took, err = call(good)
+		require.NoError(t, err)
+		require.Zero(t, took, "and it is not asked at each call")
+
+		time.Sleep(time.Hour)
+		took, err = call(good)
+		require.Equal(t, problem.Unavailable, problem.KindOf(err), "but not for ever: %v", err)
+		require.Less(t, took, callTakes)
+		way.hangs = false
+		_, err = call(good)
+		require.NoError(t, err)
+	})
+}
+
+// TestAuthenticate_passesOverKeysForOthers: an issuer may publish keys of kinds that we do not know.
+func TestAuthenticate_passesOverKeysForOthers(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	own, err := json.Marshal(authtest.Keys(i.key, "k1").Keys[0])
+	require.NoError(t, err)
+	set := fmt.Sprintf(`{"keys": [{"kty": "OKP", "crv": "X25519", "use": "enc", "x": "AAAA"}, {"kty": "new"}, {}, %s]}`, own)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, set)
+	}))
+	t.Cleanup(server.Close)
+	db := storetest.New(t)
+	for range 2 { // from the issuer, then from the store
+		v := auth.NewVerifier(auth.Config{Issuer: i.URL, Audience: "littoral", JWKSURL: server.URL}, server.Client(), db)
+		_, err = v.Authenticate(request("Bearer "+i.token(t, i.key, nil)), auth.Viewer)
+		require.NoError(t, err)
+		server.Close()
+	}
 }
 
 func TestVerify_withoutAnIssuerRefusesAll(t *testing.T) {

@@ -23,7 +23,13 @@ import (
 const (
 	keysFresh = 5 * time.Minute
 	keysHold  = time.Hour        // while the issuer cannot be reached
-	askAgain  = 10 * time.Second // at the earliest, for a key id that nobody knows
+	askAgain  = 10 * time.Second // at the earliest, for a key id that nobody knows or after no answer
+)
+
+// How long the issuer may take to answer. An hour's keys are no help to a call whose own time is over.
+const (
+	answerFirst = 8 * time.Second
+	answerHeld  = 2 * time.Second // while what it said before can be used
 )
 
 // KeyStore shares the issuer's keys among all instances: one that has just started finds them where it must go anyway, and
@@ -41,10 +47,17 @@ type keys struct {
 	http   *http.Client
 	store  KeyStore // nil asks the issuer only
 
-	mu    sync.Mutex
+	asking chan struct{} // held by whoever asks for keys; whose key is known does not wait for that
+	asked  time.Time     // when this process asked last
+	away   error         // why that gave nothing
+
+	mu    sync.Mutex // of what is known
 	set   jose.JSONWebKeySet
 	given time.Time // when the issuer gave the set
-	asked time.Time // when this process asked last
+}
+
+func newKeys(c Config, h *http.Client, store KeyStore) *keys {
+	return &keys{config: c, http: h, store: store, asking: make(chan struct{}, 1)}
 }
 
 // VerifySignature returns the payload of a token signed by the issuer. The error is Unavailable when its keys cannot be had.
@@ -58,27 +71,57 @@ func (k *keys) VerifySignature(ctx context.Context, token *jose.JSONWebSignature
 }
 
 func (k *keys) find(ctx context.Context, id, algorithm string) (jose.JSONWebKey, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	known := func(within time.Duration) (jose.JSONWebKey, error) {
-		if time.Since(k.given) > within {
-			return jose.JSONWebKey{}, oidc.ErrKeyNone
-		}
-		return oidc.FindMatchingKey(id, oidc.KeyUseSignature, algorithm, k.set.Keys...)
+	begin := time.Now()
+	if key, err := k.known(keysFresh, id, algorithm); err == nil {
+		return key, nil
 	}
-	if key, err := known(keysFresh); err == nil {
+	select {
+	case k.asking <- struct{}{}:
+		defer func() { <-k.asking }()
+	case <-ctx.Done():
+		return jose.JSONWebKey{}, problem.Wrap(problem.Unavailable, ctx.Err(), "the token issuer does not answer in time")
+	}
+	if key, err := k.known(keysFresh, id, algorithm); err == nil {
 		return key, nil
 	}
 	k.recall(ctx)
-	if key, err := known(keysFresh); err == nil {
+	if key, err := k.known(keysFresh, id, algorithm); err == nil {
 		return key, nil
 	}
-	away := k.ask(ctx)
-	key, err := known(keysHold)
-	if err != nil && away != nil {
-		return key, problem.Wrap(problem.Unavailable, away, "the token issuer cannot be reached")
+	// Whoever waited while another asked has that one's answer.
+	if held := k.age() <= keysHold; !k.asked.After(begin) && !(held && time.Since(k.asked) < askAgain) {
+		k.ask(ctx, held)
+	}
+	key, err := k.known(keysHold, id, algorithm)
+	if err != nil && k.away != nil {
+		return key, problem.Wrap(problem.Unavailable, k.away, "the token issuer cannot be reached")
 	}
 	return key, err
+}
+
+// known finds the key in a set that was given within the time.
+func (k *keys) known(within time.Duration, id, algorithm string) (jose.JSONWebKey, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if time.Since(k.given) > within {
+		return jose.JSONWebKey{}, oidc.ErrKeyNone
+	}
+	return oidc.FindMatchingKey(id, oidc.KeyUseSignature, algorithm, k.set.Keys...)
+}
+
+func (k *keys) age() time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return time.Since(k.given)
+}
+
+// keep takes the set when it is newer than the one at hand.
+func (k *keys) keep(set jose.JSONWebKeySet, given time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if given.After(k.given) {
+		k.set, k.given = set, given
+	}
 }
 
 // recall takes the set of the store when that is the newer one. A store that is away is no reason to refuse anybody.
@@ -87,37 +130,64 @@ func (k *keys) recall(ctx context.Context) {
 		return
 	}
 	text, age, err := k.store.IssuerKeys(ctx, k.name())
-	given := time.Now().Add(-age)
-	var set jose.JSONWebKeySet
-	if err == nil && text != nil && given.After(k.given) && json.Unmarshal(text, &set) == nil {
-		k.set, k.given = set, given
+	if err != nil || text == nil {
+		return
+	}
+	var set keySet
+	if json.Unmarshal(text, &set) == nil {
+		k.keep(jose.JSONWebKeySet(set), time.Now().Add(-age))
 	}
 }
 
-// ask gets the set from the issuer, unless it was asked just now and answered.
-func (k *keys) ask(ctx context.Context) error {
-	if time.Since(k.asked) < askAgain {
-		return nil
+// ask gets the set from the issuer. That a caller hangs up meanwhile is not the issuer's failure.
+func (k *keys) ask(ctx context.Context, held bool) {
+	patience := answerFirst
+	if held {
+		patience = answerHeld
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer cancel()
+	text, set, err := k.fetch(ctx)
+	k.asked, k.away = time.Now(), err
+	if err != nil {
+		return
+	}
+	k.keep(jose.JSONWebKeySet(set), time.Now())
+	if k.store != nil {
+		_ = k.store.KeepIssuerKeys(ctx, k.name(), text) // the next instance asks the issuer then
+	}
+}
+
+func (k *keys) fetch(ctx context.Context) (text []byte, set keySet, err error) {
 	url := k.config.JWKSURL
 	if url == "" {
 		var found oidc.DiscoveryConfiguration
 		if _, err := k.get(ctx, strings.TrimSuffix(k.config.Issuer, "/")+oidc.DiscoveryEndpoint, &found); err != nil {
-			return err
+			return nil, set, err
 		}
 		if found.Issuer != k.config.Issuer {
-			return fmt.Errorf("the issuer %s calls itself %s", k.config.Issuer, found.Issuer)
+			return nil, set, fmt.Errorf("the issuer %s calls itself %s", k.config.Issuer, found.Issuer)
 		}
 		url = found.JwksURI
 	}
-	var set jose.JSONWebKeySet
-	text, err := k.get(ctx, url, &set)
-	if err != nil {
+	text, err = k.get(ctx, url, &set)
+	return text, set, err
+}
+
+// keySet is a JSON Web Key Set without the keys that we do not understand: an issuer may have some for others (RFC 7517,
+// section 5).
+type keySet jose.JSONWebKeySet
+
+func (s *keySet) UnmarshalJSON(text []byte) error {
+	var raw struct{ Keys []json.RawMessage }
+	if err := json.Unmarshal(text, &raw); err != nil {
 		return err
 	}
-	k.set, k.given, k.asked = set, time.Now(), time.Now()
-	if k.store != nil {
-		_ = k.store.KeepIssuerKeys(ctx, k.name(), text) // the next instance asks the issuer then
+	for _, one := range raw.Keys {
+		var key jose.JSONWebKey
+		if key.UnmarshalJSON(one) == nil {
+			s.Keys = append(s.Keys, key)
+		}
 	}
 	return nil
 }

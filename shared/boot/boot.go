@@ -62,6 +62,9 @@ func run(ctx context.Context, entry function.Entry) error {
 	if err := envconfig.Process("", &c); err != nil {
 		return fmt.Errorf("settings: %w", err)
 	}
+	if err := c.canTell(entry.Spec); err != nil {
+		return fmt.Errorf("settings: %w", err)
+	}
 	log := slog.New(observe.LogHandler(slog.NewJSONHandler(os.Stdout, &slog.HandlerOptions{Level: c.LogLevel}))).
 		With("revision", os.Getenv("K_REVISION"))
 	slog.SetDefault(log)
@@ -87,6 +90,15 @@ func run(ctx context.Context, entry function.Entry) error {
 		return err
 	}
 	return Serve(ctx, listener, waker.Handler(handler, entry.Spec.Foreseen...), quiet)
+}
+
+// canTell refuses a function of a cluster that has to do with events, but no key to sign them and to tell forged ones by:
+// without the key it would take whatever anybody sends, and nobody would notice.
+func (c Config) canTell(spec function.Spec) error {
+	if c.Wake.Service == "" || c.Store.EventKey != "" || len(spec.Consumes)+len(spec.Emits) == 0 {
+		return nil
+	}
+	return errors.New("EVENT_KEY is not set, so no event could be told from a forged one")
 }
 
 // closeStore closes the store when every event is out, or when the time for that is over: the outbox keeps the rest.

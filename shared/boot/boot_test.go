@@ -2,6 +2,7 @@ package boot
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"testing"
 	"time"
@@ -9,11 +10,42 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
+
+// TestRun_neverTakesEventsUnsignedInACluster: a Secret without the key must not switch the check off unnoticed.
+func TestRun_neverTakesEventsUnsignedInACluster(t *testing.T) {
+	reaction := function.Spec{Consumes: []string{events.ApplicationPlaced}}
+	producer := function.Spec{Emits: []string{events.ApplicationPlaced}}
+	started := errors.New("it was made")
+	for name, row := range map[string]struct {
+		spec         function.Spec
+		service, key string
+		starts       bool
+	}{
+		"a reaction":                     {reaction, "f", "", false},
+		"who emits events":               {producer, "f", "", false},
+		"a reaction with the key":        {reaction, "f", "key", true},
+		"a reaction outside of Knative":  {reaction, "", "", true},
+		"who has nothing to do with any": {function.Spec{}, "f", "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("K_SERVICE", row.service)
+			t.Setenv("EVENT_KEY", row.key)
+			t.Setenv("DATABASE_URL", "postgres://nobody@localhost/none")
+			err := run(t.Context(), function.NewEntry("f", row.spec, func(*function.Env) (any, error) { return nil, started }))
+			if row.starts {
+				require.ErrorIs(t, err, started)
+			} else {
+				require.ErrorContains(t, err, "EVENT_KEY")
+			}
+		})
+	}
+}
 
 // published opens a store on the database, commits an event and waits until the Broker holds it.
 func published(t *testing.T, url string) (*store.DB, *storetest.Holding) {

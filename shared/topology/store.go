@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -30,9 +31,9 @@ on conflict (singleton) do update set
 
 	insertSnapshot = `insert into topology_snapshots (id, at, changes, taxonomy) values ($1, $2, $3, $4)`
 
-	// UUIDv7 sorts by age.
+	// UUIDv7 sorts by age. The newest stay: one of them is the present one.
 	pruneSnapshots = `delete from topology_snapshots
-where id in (select id from topology_snapshots order by id desc offset $1)`
+where id <= (select id from topology_snapshots order by id desc offset $1 limit 1)`
 
 	upsertNodes = `insert into nodes (cluster, node, last_seen, schedulable, agent)
 select * from unnest($1::text[], $2::text[], $3::timestamptz[], $4::bool[], $5::text[])
@@ -43,10 +44,13 @@ returning cluster, node, last_seen`
 )
 
 const (
-	keptSnapshots    = 500
 	announcedChanges = 2000 // in one event, which is bounded; the snapshot row has all
 	historyChanges   = 10   // named in the message
 )
+
+// MaxSnapshots is how many there may ever be. It is far beyond what a day brings, after which the archive has taken what is
+// old (functions/jobmanager/archive): only where that does not run are snapshots lost to it.
+const MaxSnapshots = 10_000
 
 // Fresh is the age from which a picture is too old to decide by. The clock of the aggregator ticks more often where
 // something runs; where nothing does it may stand still, and whoever finds the picture old has it looked again.
@@ -189,8 +193,11 @@ func announce(ctx context.Context, tx *store.Tx, body []byte, at time.Time, foun
 	if _, err := tx.Exec(ctx, upsertCurrent, id, body, at); err != nil {
 		return fmt.Errorf("store the topology: %w", err)
 	}
-	if _, err := tx.Exec(ctx, pruneSnapshots, keptSnapshots); err != nil {
-		return fmt.Errorf("prune snapshots: %w", err)
+	switch cut, err := Forget(ctx, tx, MaxSnapshots); {
+	case err != nil:
+		return err
+	case cut > 0:
+		slog.WarnContext(ctx, "snapshots of the topology were deleted before they were archived", "snapshots", cut)
 	}
 	if len(found) == 0 {
 		return nil
@@ -201,6 +208,15 @@ func announce(ctx context.Context, tx *store.Tx, body []byte, at time.Time, foun
 		return err
 	}
 	return tx.Emit(ctx, events.TopologyChanged, id.String(), events.Topology{Snapshot: id, Changes: told})
+}
+
+// Forget deletes all snapshots but the newest ones, and returns how many those were.
+func Forget(ctx context.Context, q store.Querier, keep int) (deleted int64, err error) {
+	tag, err := q.Exec(ctx, pruneSnapshots, keep)
+	if err != nil {
+		return 0, fmt.Errorf("prune snapshots: %w", err)
+	}
+	return tag.RowsAffected(), nil
 }
 
 // sentence tells the first changes to people.

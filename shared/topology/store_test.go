@@ -263,15 +263,25 @@ func TestSave_twoAtOnceAnnounceOnce(t *testing.T) {
 	require.Equal(t, 1, count(t, db, "topology"))
 }
 
-func TestSave_keepsABoundedNumberOfSnapshots(t *testing.T) {
+// TestSave_leavesOldSnapshotsToTheArchive, which comes once a day; only far beyond that some are cut.
+func TestSave_leavesOldSnapshotsToTheArchive(t *testing.T) {
 	t.Parallel()
-	db := storetest.New(t)
-	_, err := db.Exec(context.Background(), `insert into topology_snapshots (id, changes, taxonomy)
-select ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, '[]', '{}' from generate_series(1, 600) n`)
-	require.NoError(t, err)
-	require.True(t, save(t, db, one(start), start))
-	require.Equal(t, 500, count(t, db, "topology_snapshots"))
-	require.Equal(t, 1, count(t, db, "topology join topology_snapshots on id = snapshot"), "the newest is kept")
+	for name, row := range map[string]struct{ before, after int }{
+		"a flapping node's day":        {700, 701},
+		"as many as there may be":      {topology.MaxSnapshots - 1, topology.MaxSnapshots},
+		"when nobody has archived any": {topology.MaxSnapshots + 50, topology.MaxSnapshots},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := storetest.New(t)
+			_, err := db.Exec(context.Background(), `insert into topology_snapshots (id, changes, taxonomy)
+select ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, '[]', '{}' from generate_series(1, $1) n`, row.before)
+			require.NoError(t, err)
+			require.True(t, save(t, db, one(start), start))
+			require.Equal(t, row.after, count(t, db, "topology_snapshots"))
+			require.Equal(t, 1, count(t, db, "topology join topology_snapshots on id = snapshot"), "the newest is kept")
+		})
+	}
 }
 
 func TestSave_anEventStaysSmallHoweverManyNodesChange(t *testing.T) {

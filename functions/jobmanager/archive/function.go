@@ -1,9 +1,11 @@
 // Package archive moves history, deleted applications and snapshots of the topology into the object store once they are
-// old, and forgets which events were worked off long ago.
+// old, and forgets which events were worked off long ago. Without an object store, snapshots alone are many; those
+// beyond the number that stays are deleted.
 package archive
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/objects/open"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/topology"
 )
 
 // Spec declares the function.
@@ -47,6 +50,10 @@ func New(env *function.Env) (*Function, error) {
 	if err := env.Config(&f.config); err != nil {
 		return nil, err
 	}
+	if n := f.config.Snapshots; n < 0 || n >= topology.MaxSnapshots {
+		return nil, fmt.Errorf("ARCHIVE_SNAPSHOTS_KEPT must be less than %d: beyond that they are deleted, not archived",
+			topology.MaxSnapshots)
+	}
 	objects, err := open.Store(f.config.Objects, env.HTTP)
 	if objects != nil {
 		f.archive = archive.New(env.DB, objects)
@@ -64,7 +71,8 @@ func (f *Function) Run(ctx context.Context) error {
 		f.log.InfoContext(ctx, "forgot events that were worked off", "events", forgotten)
 	}
 	if f.archive == nil {
-		return nil
+		_, err := topology.Forget(ctx, f.db, max(f.config.Snapshots, 1)) // the present one stays
+		return err
 	}
 	now := time.Now()
 	for _, kind := range archive.Kinds {

@@ -1,0 +1,68 @@
+package archive_test
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/functions/jobmanager/archive"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+	"github.com/littoral-project/littoral/shared/topology"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+func newFunction(t *testing.T, db *store.DB) (*archive.Function, error) {
+	t.Helper()
+	return archive.New(&function.Env{
+		Name: "jobmanager-archive", DB: db, HTTP: http.DefaultClient, Log: slog.New(slog.DiscardHandler),
+	})
+}
+
+// TestRun_takesEverySnapshotBeyondThoseThatStay: what a restless day leaves is archived, not deleted. Without an archive it
+// is deleted, since it would only grow.
+func TestRun_takesEverySnapshotBeyondThoseThatStay(t *testing.T) {
+	const stay = 600
+	for name, row := range map[string]struct {
+		objects  string
+		archived int
+	}{
+		"with an archive": {"file://" + t.TempDir(), 101},
+		"without one":     {"", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := storetest.New(t)
+			t.Setenv("OBJECTS_URL", row.objects)
+			t.Setenv("ARCHIVE_SNAPSHOTS_KEPT", "600")
+			f, err := newFunction(t, db)
+			require.NoError(t, err)
+			_, err = db.Exec(t.Context(), `insert into topology_snapshots (id, changes, taxonomy)
+select ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, '[]', '{}' from generate_series(1, $1) n`, stay+100)
+			require.NoError(t, err)
+			ctx := store.WithSource(t.Context(), "/functions/aggregator-tick")
+			require.NoError(t, db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+				_, err := topology.Save(ctx, tx, &topology.Taxonomy{}, time.Now(), 1)
+				return err
+			}))
+			require.NoError(t, f.Run(t.Context()))
+
+			var live, archived int
+			require.NoError(t, db.QueryRow(t.Context(), `select (select count(*) from topology_snapshots),
+	(select coalesce(sum(lines), 0) from archives where kind = 'topology')`).Scan(&live, &archived))
+			require.Equal(t, stay, live)
+			require.Equal(t, row.archived, archived)
+		})
+	}
+}
+
+func TestNew_refusesToKeepMoreSnapshotsThanThereMayBe(t *testing.T) {
+	t.Setenv("ARCHIVE_SNAPSHOTS_KEPT", "10000")
+	_, err := newFunction(t, nil)
+	require.ErrorContains(t, err, "ARCHIVE_SNAPSHOTS_KEPT")
+}

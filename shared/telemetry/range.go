@@ -28,14 +28,14 @@ type Point struct {
 // QueryRange evaluates a query at each step from one instant to another. The error is that of Query.
 func (c *Client) QueryRange(ctx context.Context, query string, from, to time.Time, step time.Duration) ([]Series, error) {
 	seconds := func(ms int64) string { return strconv.FormatFloat(float64(ms)/1000, 'f', 3, 64) }
-	raw, err := c.ask(ctx, c.queryRange, "matrix", url.Values{
+	r, err := c.ask(ctx, c.queryRange, "matrix", url.Values{
 		"query": {query}, "start": {seconds(from.UnixMilli())}, "end": {seconds(to.UnixMilli())},
 		"step": {seconds(step.Milliseconds())},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return matrix(raw)
+	return matrix(r.result)
 }
 
 func matrix(raw []byte) ([]Series, error) {

@@ -46,8 +46,9 @@ type Sample struct {
 
 // Answer is what became of one named query.
 type Answer struct {
-	Samples []Sample
-	Err     error // of kind Unavailable, or nil
+	Samples  []Sample
+	Warnings []string // of a store that answered in spite of something; of joined queries, with the first
+	Err      error    // of kind Unavailable, or nil
 }
 
 // Client asks one Prometheus.
@@ -86,10 +87,10 @@ func (c *Client) Ask(
 		group.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			samples, err := c.Query(ctx, query, at)
+			answer := c.instant(ctx, query, at)
 			mu.Lock()
 			defer mu.Unlock()
-			answers[name] = Answer{samples, err}
+			answers[name] = answer
 		})
 	}
 	group.Wait()
@@ -112,10 +113,13 @@ func (c *Client) AskTogether(
 	given := c.Ask(ctx, joined, at, timeout/2)
 	for some := range slices.Chunk(names, together) {
 		answer := given[some[0]]
-		for _, name := range some {
-			if answer.Err != nil {
+		for i, name := range some {
+			switch {
+			case answer.Err != nil:
 				alone[name] = queries[name]
-			} else {
+			case i == 0:
+				answers[name] = Answer{Warnings: answer.Warnings}
+			default:
 				answers[name] = Answer{}
 			}
 		}
@@ -156,17 +160,25 @@ func join(names []string, queries map[string]string) string {
 // Query evaluates one query as of the instant at. The error is of kind Unavailable: whatever the reason, the numbers
 // cannot be had now.
 func (c *Client) Query(ctx context.Context, query string, at time.Time) ([]Sample, error) {
-	raw, err := c.ask(ctx, c.query, "vector", url.Values{
+	answer := c.instant(ctx, query, at)
+	return answer.Samples, answer.Err
+}
+
+func (c *Client) instant(ctx context.Context, query string, at time.Time) Answer {
+	r, err := c.ask(ctx, c.query, "vector", url.Values{
 		"query": {query}, "time": {strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', 3, 64)},
 	})
 	if err != nil {
-		return nil, err
+		return Answer{Err: err}
 	}
-	return vector(raw)
+	samples, err := vector(r.result)
+	return Answer{Samples: samples, Warnings: r.warnings, Err: err}
 }
 
-// ask posts a form to one of the API's addresses and returns its result, which must be of the type.
-func (c *Client) ask(ctx context.Context, address, resultType string, form url.Values) ([]byte, error) {
+// ask posts a form to one of the API's addresses and returns what came back; the result must be of the type.
+func (c *Client) ask(ctx context.Context, address, resultType string, form url.Values) (response, error) {
+	// Thanos would answer without the stores that are away: hosts would seem silent. Others pass over the parameter.
+	form.Set("partial_response", "false")
 	if deadline, ok := ctx.Deadline(); ok {
 		// Tells Prometheus when nobody waits any longer; seconds, since it reads no "9.9s".
 		left := max(time.Until(deadline), time.Millisecond)
@@ -175,7 +187,7 @@ func (c *Client) ask(ctx context.Context, address, resultType string, form url.V
 	// POST, since a query may be longer than what a proxy lets pass in a URL.
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(form.Encode()))
 	if err != nil {
-		return nil, problem.Wrap(problem.Unavailable, err, "the telemetry store cannot be asked")
+		return response{}, problem.Wrap(problem.Unavailable, err, "the telemetry store cannot be asked")
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Accept", "application/json")
@@ -187,14 +199,14 @@ func (c *Client) ask(ctx context.Context, address, resultType string, form url.V
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, problem.Wrap(problem.Unavailable, err, "the telemetry store %s", unreachable(ctx, err))
+		return response{}, problem.Wrap(problem.Unavailable, err, "the telemetry store %s", unreachable(ctx, err))
 	}
 	defer func() { _ = resp.Body.Close() }()
-	result, err := decode(resp, resultType)
+	r, err := decode(resp, resultType)
 	if err != nil && ctx.Err() != nil {
-		return nil, problem.Wrap(problem.Unavailable, err, "the telemetry store %s", unreachable(ctx, err))
+		return response{}, problem.Wrap(problem.Unavailable, err, "the telemetry store %s", unreachable(ctx, err))
 	}
-	return result, err
+	return r, err
 }
 
 func unreachable(ctx context.Context, err error) string {
@@ -209,10 +221,14 @@ func unreachable(ctx context.Context, err error) string {
 type response struct {
 	status, failure, resultType string
 	result                      []byte
+	warnings                    []string
 }
 
-// open reads {"status": ..., "error": ..., "data": {"resultType": ..., "result": ...}}. An answer may have megabytes, so
-// it is gone through once and the result left as it is.
+// maxWarnings is how many of one answer are taken note of.
+const maxWarnings = 10
+
+// open reads {"status": ..., "error": ..., "warnings": [...], "data": {"resultType": ..., "result": ...}}. An answer may
+// have megabytes, so it is gone through once and the result left as it is.
 func open(body []byte) (r response, err error) {
 	in := jsoniter.ConfigDefault.BorrowIterator(body)
 	defer jsoniter.ConfigDefault.ReturnIterator(in)
@@ -222,6 +238,13 @@ func open(body []byte) (r response, err error) {
 			r.status = in.ReadString()
 		case "error":
 			r.failure = in.ReadString()
+		case "warnings":
+			return in.ReadArrayCB(func(in *jsoniter.Iterator) bool {
+				if text := in.ReadString(); len(r.warnings) < maxWarnings {
+					r.warnings = append(r.warnings, brief(text))
+				}
+				return true
+			})
 		case "data":
 			return in.ReadMapCB(func(in *jsoniter.Iterator, key string) bool {
 				switch key {
@@ -242,27 +265,27 @@ func open(body []byte) (r response, err error) {
 	return r, in.Error
 }
 
-func decode(resp *http.Response, resultType string) ([]byte, error) {
+func decode(resp *http.Response, resultType string) (r response, err error) {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	switch {
 	case err != nil:
-		return nil, problem.Wrap(problem.Unavailable, err, "the telemetry store broke off its answer")
+		return response{}, problem.Wrap(problem.Unavailable, err, "the telemetry store broke off its answer")
 	case len(body) > maxAnswer:
-		return nil, problem.New(problem.Unavailable, "the telemetry store answered with more than %d bytes", maxAnswer)
+		return response{}, problem.New(problem.Unavailable, "the telemetry store answered with more than %d bytes", maxAnswer)
 	}
-	r, err := open(body)
+	r, err = open(body)
 	switch {
 	// Prometheus says in the body what is wrong with a query; a proxy before it does not.
 	case err == nil && r.status == "error":
-		return nil, problem.New(problem.Unavailable, "the telemetry store refused the query: %s", brief(r.failure))
+		return response{}, problem.New(problem.Unavailable, "the telemetry store refused the query: %s", brief(r.failure))
 	case resp.StatusCode/100 != 2:
-		return nil, problem.New(problem.Unavailable, "the telemetry store answered %s", resp.Status)
+		return response{}, problem.New(problem.Unavailable, "the telemetry store answered %s", resp.Status)
 	case err != nil || r.status != "success":
-		return nil, problem.Wrap(problem.Unavailable, err, "the telemetry store answered what is no query result")
+		return response{}, problem.Wrap(problem.Unavailable, err, "the telemetry store answered what is no query result")
 	case r.resultType != resultType:
-		return nil, problem.New(problem.Unavailable, "the query gives a %s, not a %s", brief(r.resultType), resultType)
+		return response{}, problem.New(problem.Unavailable, "the query gives a %s, not a %s", brief(r.resultType), resultType)
 	}
-	return r.result, nil
+	return r, nil
 }
 
 // vector reads [{"metric": {label: value}, "value": [epoch seconds, "number as text"]}]. It may hold hundreds of

@@ -71,7 +71,7 @@ func newBuilder(now time.Time, staleAfter time.Duration, answers map[string]tele
 }
 
 func (b *builder) warn(format string, args ...any) {
-	b.warnings = append(b.warnings, fmt.Sprintf(format, args...))
+	b.warnings = append(b.warnings, clean(fmt.Sprintf(format, args...)))
 }
 
 // doubt is a warning that may concern thousands; it is told once, with their number.

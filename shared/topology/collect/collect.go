@@ -73,6 +73,9 @@ func (c *Collector) Collect(ctx context.Context, now time.Time) (*Picture, error
 	var missing []string
 	var cause error
 	for _, q := range asked {
+		for _, warning := range answers[q.name].Warnings {
+			b.doubt("the telemetry store warns: " + warning)
+		}
 		err := answers[q.name].Err
 		if err == nil {
 			continue

@@ -3,6 +3,10 @@ package collect_test
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -310,6 +314,44 @@ func TestCollect_oneQueryFailing(t *testing.T) {
 	require.Contains(t, taxonomy.Warnings[1], "kube_node_status_capacity failed")
 	n := taxonomy.Cluster["agent-ocm-1"].Node["worker"]
 	require.InDelta(t, 4, known(t, n.StaticMetrics.CPUCores), 0, "the node exporter stands in")
+}
+
+// TestCollect_partOfTheStoresAway: Thanos, asked in the way that is its default, answers without a store that is away, as if
+// the hosts known there had fallen silent.
+func TestCollect_partOfTheStoresAway(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.until(now, worker)
+	thanos := func(inner http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.FormValue("partial_response") != "false" {
+				inner.ServeHTTP(w, r)
+				return
+			}
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			_, _ = io.WriteString(w, `{"status":"error","errorType":"execution","error":"no store matches"}`)
+		})
+	}
+	_, err := f.collector(thanos).Collect(context.Background(), now)
+	require.Equal(t, problem.Unavailable, problem.KindOf(err))
+}
+
+func TestCollect_whatTheStoreWarnsOfIsTold(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.until(now, worker)
+	warning := func(inner http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.Header.Del("Accept-Encoding")
+			answer := httptest.NewRecorder()
+			inner.ServeHTTP(answer, r)
+			_, _ = io.WriteString(w, `{"warnings":["remote \u0000read: away"],`+strings.TrimPrefix(answer.Body.String(), "{"))
+		})
+	}
+	taxonomy := picture(t, f.collector(warning), now).Taxonomy
+	require.Equal(t, []string{"edge-cluster-b/worker"}, nodes(taxonomy))
+	require.Len(t, taxonomy.Warnings, 1, "once, however many queries")
+	require.Contains(t, taxonomy.Warnings[0], "the telemetry store warns: remote read: away")
 }
 
 func TestCollect_withoutTheEssentialThereIsNoTaxonomy(t *testing.T) {

@@ -1,6 +1,7 @@
 package tree_test
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -30,4 +31,45 @@ func TestPodsHearOfNoServices(t *testing.T) {
 		}, "Deployment", "StatefulSet", "Job")
 	}
 	require.Positive(t, n)
+}
+
+// TestKubeconfigsAddToAFunctionsOwn: the component knative/kubeconfigs leaves a function the credentials by which it asks its
+// own cluster.
+func TestKubeconfigsAddToAFunctionsOwn(t *testing.T) {
+	t.Parallel()
+	variables := func(dir string) map[string][]string {
+		all := map[string][]string{}
+		eachBuilt(t, dir, func(name string, object struct {
+			APIVersion string
+			Spec       struct{ Template corev1.PodTemplateSpec }
+		},
+		) {
+			for _, c := range object.Spec.Template.Spec.Containers {
+				for _, v := range c.Env {
+					all[name] = append(all[name], v.Name)
+				}
+			}
+		}, "Service")
+		return all
+	}
+	const overlay = root + "/knative/overlays/edge"
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	from := func(folder string) string {
+		t.Helper()
+		there, err := filepath.Abs(folder)
+		require.NoError(t, err)
+		path, err := filepath.Rel(dir, there)
+		require.NoError(t, err)
+		return path
+	}
+	kustomization := "resources: [" + from(overlay) + "]\ncomponents: [" + from(root+"/knative/kubeconfigs") + "]\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(kustomization), 0o600))
+
+	want := variables(overlay)
+	for _, name := range []string{"Service deploymentmanager-deploy-kubernetes", "Service deploymentmanager-sync-kubernetes"} {
+		require.Contains(t, want[name], "KUBERNETES_TOKEN")
+		want[name] = append(want[name], "KUBECONFIG_DIR")
+	}
+	require.Equal(t, want, variables(dir))
 }

@@ -1,0 +1,49 @@
+package tree_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestWhoIsAskedForTelemetryMayTellOfAlerts: the namespaces that functions may call for telemetry have the Alertmanager of
+// infra/examples in them, which calls the gateway and the issuer.
+func TestWhoIsAskedForTelemetryMayTellOfAlerts(t *testing.T) {
+	t.Parallel()
+	allowed := map[string][]string{} // where from, of what serves
+	eachBuilt(t, root+"/infra/base", func(_ string, object struct {
+		Spec networkingv1.NetworkPolicySpec
+	},
+	) {
+		for _, rule := range object.Spec.Ingress {
+			for _, from := range rule.From {
+				if from.NamespaceSelector == nil {
+					continue
+				}
+				for _, serves := range selected(&object.Spec.PodSelector, "littoral.dev/serves") {
+					names := selected(from.NamespaceSelector, "kubernetes.io/metadata.name")
+					allowed[serves] = append(allowed[serves], names...)
+				}
+			}
+		}
+	}, "NetworkPolicy")
+	for _, serves := range []string{"gateway", "oidc"} {
+		require.Subset(t, allowed[serves], []string{"monitoring", "observability"}, serves)
+	}
+	require.Empty(t, allowed["postgres"])
+}
+
+// selected returns the values of the label that the selector asks for.
+func selected(s *metav1.LabelSelector, label string) []string {
+	if value, ok := s.MatchLabels[label]; ok {
+		return []string{value}
+	}
+	i := slices.IndexFunc(s.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return r.Key == label })
+	if i < 0 {
+		return nil
+	}
+	return s.MatchExpressions[i].Values
+}

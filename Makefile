@@ -93,7 +93,7 @@ e2e-knative: $(KO) ## end to end on the cluster of KUBECONFIG, after "make deplo
 	LITTORAL_E2E_KNATIVE=1 $(GO) test -count=1 -timeout 60m -v ./test/e2e/knative
 
 .PHONY: undeploy
-undeploy: ## remove everything of it from the cluster, its database too: [OVERLAY=...]
+undeploy: ## remove everything of it from the cluster, its database too: [OVERLAY=...] [FORCE=1]
 	scripts/deploy/deploy down
 
 .PHONY: new-function

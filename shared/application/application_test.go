@@ -625,6 +625,15 @@ on conflict (cluster, node) do update set last_seen = excluded.last_seen, schedu
 	require.Empty(t, lost(), "nor while it answers and tells of nobody")
 	both(661, 600, true)
 	require.Equal(t, []uuid.UUID{app.ID}, lost(), "what was lost before that stays lost")
+	both(630, 0, true)
+	back := func(seconds int) {
+		_, err := w.db.Exec(context.Background(), `update topology set silent_until = now() - make_interval(secs => $1)`, seconds)
+		require.NoError(t, err)
+	}
+	back(59)
+	require.Empty(t, lost(), "nor when it has come back and told of others first")
+	back(61)
+	require.Equal(t, []uuid.UUID{app.ID}, lost(), "but of one that is still silent then")
 	heard(0, false)
 	require.Equal(t, []uuid.UUID{app.ID}, lost(), "a drained node is left at once")
 

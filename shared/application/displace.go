@@ -14,21 +14,23 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// heardUntil is the moment up to which silence is measured: when somebody was last heard of, and at most that of the last
-// picture of the infrastructure. While telemetry as a whole is away, or tells of nobody, no node is lost.
-const heardUntil = `least((select at from topology), (select max(last_seen) from nodes))`
+// silence is how long nothing was heard from node n while something was from others: up to when somebody was last heard of,
+// and at most up to the last picture of the infrastructure; from when telemetry last told of nobody. So while telemetry as a
+// whole is away, tells of nobody, or has just come back with some nodes ahead of others, no node is lost.
+const silence = `(least((select at from topology), (select max(last_seen) from nodes))
+- greatest(n.last_seen, (select silent_until from topology)))`
 
 // selectLost finds the applications with a component on a node that was drained, or from which nothing was heard for
 // longer than the component bears.
 const selectLost = `select distinct j.application_id from jobs j join nodes n on n.cluster = j.cluster and n.node = j.node
 join applications a on a.id = j.application_id
 where j.cleans is null and j.type <> 'DeleteDeployment' and a.desired = 'running' and a.deleted_at is null
-and (not n.schedulable or n.last_seen < ` + heardUntil + ` - j.lost_after) order by 1`
+and (not n.schedulable or ` + silence + ` > j.lost_after) order by 1`
 
-const selectLostOf = `select j.id, n.schedulable, extract(epoch from ` + heardUntil + ` - n.last_seen)::bigint
+const selectLostOf = `select j.id, n.schedulable, extract(epoch from ` + silence + `)::bigint
 from jobs j join nodes n on n.cluster = j.cluster and n.node = j.node
 where j.application_id = $1 and j.cleans is null and j.type <> 'DeleteDeployment'
-and (not n.schedulable or n.last_seen < ` + heardUntil + ` - j.lost_after) order by j.id`
+and (not n.schedulable or ` + silence + ` > j.lost_after) order by j.id`
 
 // Lost returns the applications that have to leave a node.
 func Lost(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {

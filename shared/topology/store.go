@@ -24,10 +24,10 @@ const (
 	// The picture that was announced last; differences are counted from it, so that many small ones add up.
 	selectAnnounced = `select t.at, s.taxonomy, s.at from topology t left join topology_snapshots s on s.id = t.snapshot`
 
-	upsertCurrent = `insert into topology (snapshot, taxonomy, at) values ($1, $2, $3)
+	upsertCurrent = `insert into topology (snapshot, taxonomy, at, silent_until) values ($1, $2, $3, $4)
 on conflict (singleton) do update set
-	snapshot = excluded.snapshot, taxonomy = excluded.taxonomy, at = excluded.at`
-	updateCurrent = `update topology set taxonomy = $1, at = $2`
+	snapshot = excluded.snapshot, taxonomy = excluded.taxonomy, at = excluded.at, silent_until = excluded.silent_until`
+	updateCurrent = `update topology set taxonomy = $1, at = $2, silent_until = $3`
 
 	insertSnapshot = `insert into topology_snapshots (id, at, changes, taxonomy) values ($1, $2, $3, $4)`
 
@@ -116,12 +116,22 @@ func Save(
 		})
 	}
 	if len(found) == 0 && !first {
-		if _, err := tx.Exec(ctx, updateCurrent, body, at); err != nil {
+		if _, err := tx.Exec(ctx, updateCurrent, body, at, t.silentUntil()); err != nil {
 			return false, fmt.Errorf("store the topology: %w", err)
 		}
 		return false, nil
 	}
-	return len(found) > 0, announce(ctx, tx, body, at, found)
+	return len(found) > 0, announce(ctx, tx, t, body, at, found)
+}
+
+// silentUntil is nil where telemetry never told of nobody.
+func (t *Taxonomy) silentUntil() *time.Time {
+	s, known := t.Timestamp.SilentUntil.Get()
+	if !known {
+		return nil
+	}
+	at := fromSeconds(s)
+	return &at
 }
 
 // announced returns the picture of the last snapshot, the zero moment before the first, and when the latest was stored.
@@ -175,7 +185,9 @@ func saveNodes(ctx context.Context, tx *store.Tx, t *Taxonomy, at time.Time) err
 	return nil
 }
 
-func announce(ctx context.Context, tx *store.Tx, body []byte, at time.Time, found []events.TopologyChange) error {
+func announce(
+	ctx context.Context, tx *store.Tx, t *Taxonomy, body []byte, at time.Time, found []events.TopologyChange,
+) error {
 	id, err := uuid.NewV7()
 	if err != nil {
 		return err
@@ -190,7 +202,7 @@ func announce(ctx context.Context, tx *store.Tx, body []byte, at time.Time, foun
 	if _, err := tx.Exec(ctx, insertSnapshot, id, at, list, body); err != nil {
 		return fmt.Errorf("store a snapshot: %w", err)
 	}
-	if _, err := tx.Exec(ctx, upsertCurrent, id, body, at); err != nil {
+	if _, err := tx.Exec(ctx, upsertCurrent, id, body, at, t.silentUntil()); err != nil {
 		return fmt.Errorf("store the topology: %w", err)
 	}
 	switch cut, err := Forget(ctx, tx, MaxSnapshots); {

@@ -224,6 +224,20 @@ func TestSave_lastSeenNeverGoesBack(t *testing.T) {
 	require.Equal(t, 1, count(t, db, "nodes"), "the node is kept after it has gone")
 }
 
+func TestSave_keepsWhenNobodyWasHeardOf(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	for i, want := range []time.Time{start.Add(-time.Minute), start} { // announced, and as nothing has changed
+		at := start.Add(time.Duration(i) * time.Second)
+		picture := one(at)
+		picture.Timestamp.SilentUntil = topology.Known(float64(want.Unix()))
+		require.Equal(t, i == 0, save(t, db, picture, at))
+		var silent time.Time
+		require.NoError(t, db.QueryRow(context.Background(), "select silent_until from topology").Scan(&silent))
+		require.True(t, want.Equal(silent))
+	}
+}
+
 func TestSave_aLatePictureChangesNothing(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)

@@ -41,6 +41,7 @@ type Timestamp struct {
 	OldestTimestamp Measure `json:"oldestTimestamp,omitzero"` // epoch seconds; the least recent node that is not lost
 	TimeSinceOldest Measure `json:"timeSinceOldest,omitzero"` // seconds
 	StaleAfter      Measure `json:"staleAfter,omitzero"`      // seconds of silence from which a node is lost. Ours
+	SilentUntil     Measure `json:"silentUntil,omitzero"`     // epoch seconds; when nobody was heard of last. Ours
 }
 
 // Cluster is a set of nodes under one agent.

@@ -381,6 +381,9 @@ func (c *cluster) completeEngine() {
 // lastSeen tells, and one dead machine should not age the whole document.
 func (b *builder) addTimestamp(t *topology.Taxonomy) {
 	t.Timestamp.StaleAfter = topology.Known(b.staleAfter.Seconds())
+	for _, s := range b.samples(qSilence) {
+		t.Timestamp.SilentUntil = topology.Known(s.Value)
+	}
 	var live, all topology.Measure
 	for _, p := range t.Places() {
 		seen, known := p.At.LastSeen.Get()

@@ -61,7 +61,7 @@ type Picture struct {
 // Collect returns the picture as of now. The error is Unavailable when telemetry cannot say what clusters and nodes
 // exist.
 func (c *Collector) Collect(ctx context.Context, now time.Time) (*Picture, error) {
-	asked := queries(c.config.Lookback)
+	asked := queries(c.config.StaleAfter, c.config.Lookback)
 	expressions := make(map[string]string, len(asked))
 	for _, q := range asked {
 		expressions[q.name] = q.expression
@@ -107,6 +107,10 @@ func detail(err error) string {
 // telemetry forgot (it may have been restarted empty) although they were seen within the lookback. Without it a failing
 // query would look like nodes that lost their capacity or were put back into service.
 func (p *Picture) Complete(before *topology.Taxonomy) {
+	silent := &p.Taxonomy.Timestamp.SilentUntil
+	if was, known := before.Timestamp.SilentUntil.Get(); known {
+		*silent = topology.Known(max(was, silent.Or(was)))
+	}
 	for key, was := range before.Cluster {
 		now, known := p.Taxonomy.Cluster[key]
 		if !known {

@@ -152,6 +152,38 @@ func TestCollect_aSilentNodeStaysWithItsLastSeen(t *testing.T) {
 	require.Equal(t, []string{"edge-cluster-b/master"}, nodes(later), "after the lookback it is gone")
 }
 
+// TestCollect_saysWhenNobodyWasHeardOf: after that telemetry is back, though not from all at the same moment.
+func TestCollect_saysWhenNobodyWasHeardOf(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		begin, end time.Duration // of what a host tells every 15 s, before now
+		want       time.Duration
+	}{
+		"telemetry that never broke off":  {32 * time.Minute, 0, -1},
+		"telemetry that is away":          {32 * time.Minute, 10 * time.Minute, 0},
+		"away for less than makes a loss": {32 * time.Minute, 45 * time.Second, -1},
+		"telemetry that has come back":    {2 * time.Minute, 0, 2*time.Minute + 15*time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			for at := -row.begin; at <= -row.end; at += 15 * time.Second {
+				f.emit(now.Add(at), "tlum_host_info", with(worker.host(), labels{"hostname": worker.name}), 1)
+			}
+			f.emit(now, "tlum_host_info", labels{"icos_agent_id": "self", "icos_host_id": "h9"}, 1)
+			first := picture(t, f.collector(nil), now)
+			silent, known := first.Taxonomy.Timestamp.SilentUntil.Get()
+			require.Equal(t, row.want >= 0, known)
+			if known {
+				require.InDelta(t, float64(now.Add(-row.want).Unix()), silent, 0.001)
+			}
+			later := picture(t, f.collector(failing("vector(time())")), now.Add(time.Second))
+			later.Complete(first.Taxonomy)
+			require.Equal(t, first.Taxonomy.Timestamp.SilentUntil, later.Taxonomy.Timestamp.SilentUntil, "it is remembered")
+		})
+	}
+}
+
 func TestCollect_aDrainedNodeSaysSo(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

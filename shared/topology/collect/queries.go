@@ -24,6 +24,7 @@ const (
 	qHost          = "tlum_host_info"
 	qUname         = "node_uname_info"
 	qSeen          = "tlum_host_info (time of the newest sample)"
+	qSilence       = "tlum_host_info (when nobody was heard of)"
 	qVnet          = "tlum_vnet_info"
 	qLabels        = "tlum_host_labels"
 	qScore         = "SCA_score"
@@ -89,6 +90,14 @@ func newest(lookback time.Duration) string {
 	return perHost("max", live) + " or " + perHost("max", past)
 }
 
+// silence is when nobody was heard of last, within the lookback: each step at which nobody had been for as long as makes
+// one lost. The controller's own telemetry stands beside the store, and so does not count.
+func silence(staleAfter, lookback time.Duration) string {
+	const recent = `last_over_time(%s{icos_agent_id!="` + self + `"}[%ds])`
+	heard := fmt.Sprintf("group("+recent+" or "+recent+")", qHost, seconds(staleAfter), qUname, seconds(staleAfter))
+	return fmt.Sprintf("max_over_time((vector(time()) unless %s)[%ds:15s])", heard, seconds(lookback))
+}
+
 func seconds(d time.Duration) int { return int(d.Seconds()) }
 
 // rateWindow is how far irate looks for the two newest samples: enough for two scrapes a minute or two apart.
@@ -97,7 +106,7 @@ const rateWindow = "[5m]"
 // ofMachines leaves out the loopback and the virtual devices of containers.
 const ofMachines = `{device!~"lo|veth.*|cali.*|lxc.*"}`
 
-func queries(lookback time.Duration) []query {
+func queries(staleAfter, lookback time.Duration) []query {
 	keptOf := func(metric, owner string) string { return kept(metric, owner, lookback) }
 	const idle = `node_cpu_seconds_total{mode="idle"}`
 	return []query{
@@ -108,6 +117,7 @@ func queries(lookback time.Duration) []query {
 		{qUname, keptOf(qUname, byHost), true, nil},
 		{qSeen, newest(lookback), true, nil},
 
+		{qSilence, silence(staleAfter, lookback), false, nil},
 		{qVnet, fmt.Sprintf(`group by (%s) (tlum_vnet_info{type="ClusterLink"})`, byCluster), false, nil},
 		{qLabels, keptOf(qLabels, byHost), false, func(n, was *topology.Node) { n.Labels = was.Labels }},
 		{qScore, keptOf(qScore, byAgent), false, func(n, was *topology.Node) { n.ScaScore = was.ScaScore }},

@@ -58,21 +58,26 @@ func (h *Health) fail(reason, message string) {
 	h.Failed, h.Reason, h.Message = true, reason, h.Object+": "+message
 }
 
-// count settles what has a number of pods; updated of them run the newest form.
+// count settles what has a number of pods; updated of those that run are of the newest form.
 func (h *Health) count(running, updated, wanted int64) {
-	h.Pods, h.Wanted = running, wanted
+	h.Pods, h.Wanted = min(running, updated), wanted
 	switch {
 	case running < wanted:
 		h.Reason, h.Message = "PodsNotReady", fmt.Sprintf("%s: %d of %d pods are ready", h.Object, running, wanted)
 	case updated < wanted:
-		h.Reason, h.Message = "RollingOut", fmt.Sprintf("%s: %d of %d pods are of the newest form", h.Object, updated, wanted)
+		h.Reason = "RollingOut"
+		h.Message = fmt.Sprintf("%s: %d of %d pods are ready in the newest form", h.Object, updated, wanted)
 	default:
 		h.ready()
 	}
 }
 
 func (h *Health) deployment(v Values) {
-	h.count(v.number("AvailableReplicas", 0), v.number("UpdatedReplicas", 0), v.number("Wanted", 1))
+	available, updated := v.number("AvailableReplicas", 0), v.number("UpdatedReplicas", 0)
+	// What is available may be the pods of an older form, kept until those of the newest are ready: of the newest are
+	// surely those only that the older ones cannot account for.
+	older := max(0, v.number("Replicas", 0)-updated)
+	h.count(available, max(0, available-older), v.number("Wanted", 1))
 	switch failure := v.text(factFailure); {
 	case h.Ready:
 	case failure != "":
@@ -80,7 +85,7 @@ func (h *Health) deployment(v Values) {
 	case v.text("Progress") == "ProgressDeadlineExceeded":
 		h.fail(
 			"ProgressDeadlineExceeded",
-			fmt.Sprintf("%d of %d pods are ready, and that has not changed for long", h.Pods, h.Wanted),
+			fmt.Sprintf("%d of %d pods of the newest form are ready, and that has not changed for long", h.Pods, h.Wanted),
 		)
 	}
 }

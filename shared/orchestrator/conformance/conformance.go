@@ -141,6 +141,7 @@ func Run(t *testing.T, can Can, open func(t *testing.T) World) {
 	}
 	if can.Slow {
 		suite["a copy whose pods are not ready is not available"] = slow
+		suite["a replacement whose pods are not ready is not available by those that it replaces"] = stuck
 	}
 	for name, test := range suite {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
@@ -355,4 +356,18 @@ func slow(t *testing.T, w World) {
 	c := available(t, conditions)
 	require.Equal(t, "False", c.Status)
 	require.Contains(t, c.Message, "0 of 1 pods")
+}
+
+func stuck(t *testing.T, w World) {
+	j := Job(w.Places()[0], 1)
+	With(j, Image, 1)
+	defer gone(t, w, j)
+	finish(t, w, j)
+	next := As(j, job.Replace)
+	With(next, "slow:1", 1)
+	state, conditions := w.Do(t, next)
+	require.Equal(t, job.Progressing, state, "%v", conditions)
+	c := available(t, conditions)
+	require.Equal(t, "False", c.Status)
+	require.Contains(t, c.Message, "0 of 1 pods are ready in the newest form")
 }

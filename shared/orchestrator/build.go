@@ -176,6 +176,11 @@ func dress(o *unstructured.Unstructured, j *job.Job) error {
 	merge(o, "labels", own)
 	merge(o, "annotations", annotations)
 	merge(o, "annotations", map[string]string{markEpoch: strconv.FormatInt(j.Epoch, 10)})
+	if o.GroupVersionKind().GroupKind() == oneRun {
+		// The cluster would delete the Job some time after its end, and whoever looks after the copy would find it missing
+		// and run it again. How long a copy stays is for decisions to say.
+		unstructured.RemoveNestedField(o.Object, "spec", "ttlSecondsAfterFinished")
+	}
 	path, bears := PodTemplate(o)
 	if !bears {
 		return nil

@@ -96,6 +96,15 @@ func TestBuild_marksAndBindsEveryKindThatBearsPods(t *testing.T) {
 	}
 }
 
+func TestBuild_keepsJobsThatHaveEnded(t *testing.T) {
+	t.Parallel()
+	const bounded = "spec: {ttlSecondsAfterFinished: 60, "
+	once := build(t, newJob(strings.Replace(bearing["Job"], "spec: {", bounded, 1)))[1]
+	require.NotContains(t, fmt.Sprint(once.Object["spec"]), "ttlSecondsAfterFinished", "one that is deleted is run again")
+	each := build(t, newJob(strings.Replace(bearing["CronJob"], "{spec: {template", "{"+bounded+"template", 1)))[1]
+	require.Contains(t, fmt.Sprint(each.Object["spec"]), "ttlSecondsAfterFinished", "nobody misses those that a CronJob makes")
+}
+
 func TestBuild_bindsEachAlternativeOfTheManifest(t *testing.T) {
 	t.Parallel()
 	o := build(t, newJob(`apiVersion: v1

@@ -117,6 +117,9 @@ var podTemplates = map[schema.GroupKind][]string{
 	{Group: "", Kind: "Pod"}:             {},
 }
 
+// oneRun is the kind whose work is done when its pods have ended.
+var oneRun = schema.GroupKind{Group: "batch", Kind: "Job"}
+
 // PodTemplate returns where the object keeps the metadata and the spec of its pods; ok is false when it bears none.
 func PodTemplate(o *unstructured.Unstructured) (path []string, ok bool) {
 	path, ok = podTemplates[o.GroupVersionKind().GroupKind()]

@@ -15,7 +15,7 @@ var statusOf = map[string]func(o *Object, n int64) map[string]any{
 		// Old pods stay until new ones are ready, of which one more than is wanted may be there. What is available of a form
 		// that never becomes ready was so before.
 		old, _, _ := unstructured.NestedInt64(o.Object, "status", "availableReplicas")
-		if slow(o) && old > 0 {
+		if runs(o, "slow") && old > 0 {
 			return map[string]any{"replicas": old + 1, "readyReplicas": old, "availableReplicas": old, "updatedReplicas": int64(1)}
 		}
 		return map[string]any{"replicas": n, "readyReplicas": n, "availableReplicas": n, "updatedReplicas": n}
@@ -31,7 +31,13 @@ var statusOf = map[string]func(o *Object, n int64) map[string]any{
 			"desiredNumberScheduled": n, "numberReady": n, "numberAvailable": n, "updatedNumberScheduled": n,
 		}
 	},
-	"Job": func(_ *Object, n int64) map[string]any { return map[string]any{"active": n, "ready": n} },
+	"Job": func(o *Object, n int64) map[string]any {
+		if runs(o, "done") {
+			complete := []any{map[string]any{"type": "Complete", "status": "True"}}
+			return map[string]any{"succeeded": n, "conditions": complete}
+		}
+		return map[string]any{"active": n, "ready": n}
+	},
 	"Pod": func(_ *Object, n int64) map[string]any {
 		if n == 0 {
 			return map[string]any{"phase": "Pending"}
@@ -41,14 +47,22 @@ var statusOf = map[string]func(o *Object, n int64) map[string]any{
 	},
 }
 
-// slow reports whether the object's pods never become ready.
-func slow(o *Object) bool {
+// runs reports whether the object's pods are of an image whose name begins so.
+func runs(o *Object, image string) bool {
 	text, _ := json.Marshal(o.Object)
-	return strings.Contains(string(text), `"image":"slow`)
+	return strings.Contains(string(text), `"image":"`+image)
+}
+
+// expired reports whether the object is a Job that has ended, and that was given some time to live after that.
+func expired(o *Object) bool {
+	_, bounded, _ := unstructured.NestedInt64(o.Object, "spec", "ttlSecondsAfterFinished")
+	_, ended, _ := unstructured.NestedInt64(o.Object, "status", "succeeded")
+	return o.GetKind() == "Job" && bounded && ended
 }
 
 // Work lets the controllers of the cluster do what there is to do: pods run where their node is, what was deleted goes,
-// also out of namespaces that end. Pods of images that hold "slow" never become ready.
+// also out of namespaces that end. Pods of images that begin with "slow" never become ready, Jobs of images that begin
+// with "done" end at once.
 func (s *Server) Work() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +71,7 @@ func (s *Server) Work() {
 		write, bears := statusOf[o.GetKind()]
 		ns := s.objects["/api/v1/namespaces/"+o.GetNamespace()]
 		switch {
-		case o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 && o.GetKind() != "Namespace",
+		case o.GetDeletionTimestamp() != nil && len(o.GetFinalizers()) == 0 && o.GetKind() != "Namespace", expired(o),
 			o.GetNamespace() != "" && ns != nil && ns.GetDeletionTimestamp() != nil:
 			s.forget(path)
 		case bears:
@@ -76,7 +90,7 @@ func (s *Server) Work() {
 
 // pods is how many pods of the object run.
 func (s *Server) pods(o *Object) int64 {
-	if slow(o) {
+	if runs(o, "slow") {
 		return 0
 	}
 	for _, path := range [][]string{{"spec", "template", "spec"}, {"spec"}} {

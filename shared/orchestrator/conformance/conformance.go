@@ -44,6 +44,7 @@ type Can struct {
 	Silence bool // it tells that a cluster does not answer, instead of saying nothing
 	Refuse  bool // it says of a target that does not exist that it does not
 	Slow    bool // a pod may be made that never becomes ready: its image begins with "slow"
+	Done    bool // a Job may be made that ends at once: its image begins with "done"; of Clusters only
 }
 
 // Job returns a creation of one Deployment for the target.
@@ -142,6 +143,9 @@ func Run(t *testing.T, can Can, open func(t *testing.T) World) {
 	if can.Slow {
 		suite["a copy whose pods are not ready is not available"] = slow
 		suite["a replacement whose pods are not ready is not available by those that it replaces"] = stuck
+	}
+	if can.Done {
+		suite["a Job that has ended is not run again"] = ended
 	}
 	for name, test := range suite {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
@@ -370,4 +374,25 @@ func stuck(t *testing.T, w World) {
 	c := available(t, conditions)
 	require.Equal(t, "False", c.Status)
 	require.Contains(t, c.Message, "0 of 1 pods are ready in the newest form")
+}
+
+func ended(t *testing.T, w World) {
+	clusters, shows := w.(*Clusters)
+	require.True(t, shows)
+	j := Job(w.Places()[0], 1)
+	j.Instruction.Contents[0].YAML = `apiVersion: batch/v1
+kind: Job
+metadata: {name: once}
+spec:
+  ttlSecondsAfterFinished: 0
+  template: {spec: {restartPolicy: Never, containers: [{name: once, image: "done:1"}]}}
+`
+	defer gone(t, w, j)
+	finish(t, w, j)
+	before := clusters.object(t, j.Cluster, j, batch, "once")
+	require.NotNil(t, before)
+	finish(t, w, j) // whoever looks after the copy looks again
+	after := clusters.object(t, j.Cluster, j, batch, "once")
+	require.NotNil(t, after)
+	require.Equal(t, before.GetUID(), after.GetUID())
 }

@@ -80,16 +80,31 @@ func (w *Clusters) step(ctx context.Context, j *job.Job) (*orchestrator.Status, 
 	return &s, err
 }
 
-var deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+var (
+	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
+	batch       = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+)
 
-// Running reads the Deployment.
-func (w *Clusters) Running(t *testing.T, cluster string, j *job.Job) *Running {
+// object reads an object in the job's namespace; nil when there is none.
+func (w *Clusters) object(
+	t *testing.T, cluster string, j *job.Job, kind schema.GroupVersionResource, name string,
+) *unstructured.Unstructured {
 	t.Helper()
-	o, err := w.Objects[cluster].Resource(deployments).Namespace(j.Namespace).Get(t.Context(), "web", metav1.GetOptions{})
+	o, err := w.Objects[cluster].Resource(kind).Namespace(j.Namespace).Get(t.Context(), name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	require.NoError(t, err)
+	return o
+}
+
+// Running reads the Deployment.
+func (w *Clusters) Running(t *testing.T, cluster string, j *job.Job) *Running {
+	t.Helper()
+	o := w.object(t, cluster, j, deployments, "web")
+	if o == nil {
+		return nil
+	}
 	r := &Running{Epoch: orchestrator.EpochOf(o)}
 	r.Replicas, _, _ = unstructured.NestedInt64(o.Object, "spec", "replicas")
 	terms, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "affinity", "nodeAffinity",

@@ -163,7 +163,7 @@ func (c *Carrier) leaving(ctx context.Context, j *job.Job) error {
 func (c *Carrier) do(ctx context.Context, j *job.Job) error {
 	switch {
 	case j.Type == job.Delete, j.Type == job.Update && j.SubType == string(job.Reallocate):
-		if succeeded, err := c.succeeded(ctx, j); err != nil || succeeded {
+		if stays, err := c.stays(ctx, j); err != nil || stays {
 			return err
 		}
 		return c.Orchestrator.Remove(ctx, j)
@@ -175,6 +175,17 @@ func (c *Carrier) do(ctx context.Context, j *job.Job) error {
 		)
 	}
 	return c.Orchestrator.Apply(ctx, j)
+}
+
+// stays reports whether the copy that a clean-up is about is left to become that of its successor. One whose removal has
+// begun cannot: nothing is applied on top of it, so it has to go before the successor can come.
+func (c *Carrier) stays(ctx context.Context, j *job.Job) (bool, error) {
+	succeeded, err := c.succeeded(ctx, j)
+	if err != nil || !succeeded {
+		return false, err
+	}
+	s, err := c.Orchestrator.Observe(ctx, j)
+	return !s.Leaving, err
 }
 
 // grace is how long a clean-up waits for its job to be placed anew.

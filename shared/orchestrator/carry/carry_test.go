@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +21,7 @@ import (
 	"github.com/littoral-project/littoral/shared/kube"
 	"github.com/littoral-project/littoral/shared/orchestrator"
 	"github.com/littoral-project/littoral/shared/orchestrator/carry"
+	"github.com/littoral-project/littoral/shared/orchestrator/kubernetes"
 	"github.com/littoral-project/littoral/shared/orchestrator/ocm"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -53,6 +56,26 @@ func newWorld(t *testing.T) *world {
 		Settings: carry.Settings{Settings: job.Settings{Lease: time.Minute}},
 	}
 	return w
+}
+
+// newDirect is a world whose jobs are carried out at the APIs of its clusters, past the hub.
+func newDirect(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t)
+	w.carrier.Orchestrator, w.carrier.Kind = kubernetes.New(apis{w}), "kubernetes"
+	return w
+}
+
+// apis are the clusters of a world by name.
+type apis struct{ *world }
+
+func (a apis) Names() []string { return slices.Sorted(maps.Keys(a.agents)) }
+
+func (a apis) Open(name string) (*kube.Client, error) {
+	if a.agents[name] == nil {
+		return nil, orchestrator.Refuse(orchestrator.ReasonClusterNotFound, "no cluster %s", name)
+	}
+	return kube.New(a.agents[name].Cluster.URL, &transport.Config{})
 }
 
 func (w *world) tx(do func(ctx context.Context, tx *store.Tx) error) {
@@ -105,7 +128,7 @@ func (w *world) place(a *application.Application, cluster string) {
 		return a.Jobs[0].Place(
 			ctx,
 			tx,
-			job.Target{Orchestrator: "ocm", Cluster: cluster, Node: cluster + "-a"},
+			job.Target{Orchestrator: w.carrier.Kind, Cluster: cluster, Node: cluster + "-a"},
 			"for the test",
 		)
 	})
@@ -317,6 +340,34 @@ func TestStopAndStart(t *testing.T) {
 	w.turn()
 	require.True(t, w.job(a).Available())
 	require.Len(t, w.copies("two"), 1)
+}
+
+// TestStartWhileWhatWasStoppedStillGoes: pods take their time to end, and by then the application is wanted again.
+func TestStartWhileWhatWasStoppedStillGoes(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := open(t)
+			a := w.run("one")
+			w.tx(func(ctx context.Context, tx *store.Tx) error {
+				_, err := application.Stop(ctx, tx, a.ID)
+				return err
+			})
+			w.deliver()
+			require.Len(t, w.copies("one"), 1, "its pods have not ended")
+			w.tx(func(ctx context.Context, tx *store.Tx) error {
+				_, err := application.Start(ctx, tx, a.ID)
+				return err
+			})
+			w.place(a, "one")
+			w.deliver()
+			w.turn()
+			w.turn()
+			require.True(t, w.job(a).Available(), "%+v", w.job(a).Conditions)
+			require.Len(t, w.copies("one"), 1)
+		})
+	}
 }
 
 func TestUpdateAndScale(t *testing.T) {

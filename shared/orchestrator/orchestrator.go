@@ -35,7 +35,7 @@ type Orchestrator interface {
 	Observe(ctx context.Context, j *job.Job) (Status, error)
 
 	// Copies lists all that is there of ours, with an Orchestrator that observes what was just read instead of asking
-	// again. Places that do not answer are left out.
+	// again. Places that do not answer, or refuse to, are left out.
 	Copies(ctx context.Context) ([]Copy, Orchestrator, error)
 }
 

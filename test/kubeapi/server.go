@@ -45,6 +45,7 @@ type Server struct {
 	kinds    []metav1.APIResource         // beyond Kubernetes' own
 	version  int
 	refuse   func(verb, path string) error
+	deny     error
 	away     bool
 	calls    []string
 	page     int // objects of a list at most; 0 = as many as are asked for
@@ -115,6 +116,13 @@ func (s *Server) Refuse(check func(verb, path string) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refuse = check
+}
+
+// Deny has every call answered by the error, as where a credential has expired; nil mends that.
+func (s *Server) Deny(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.deny = err
 }
 
 // Cut has the server hang up on every call, as one behind a broken line does, until healed.
@@ -230,6 +238,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
 			_ = conn.Close()
 		}
+		return
+	}
+	if s.deny != nil {
+		answer(w, nil, s.deny)
 		return
 	}
 	r, ok := parse(h.URL.Path)

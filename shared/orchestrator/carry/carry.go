@@ -242,6 +242,9 @@ func (c *Carrier) watch(ctx context.Context, j *job.Job, wait time.Duration) (*o
 // report tells the books what was seen, unless the job has become other work meanwhile. When it has moved on to another
 // decision, what was made for it is taken away again.
 func (c *Carrier) report(ctx context.Context, j *job.Job, s *orchestrator.Status) error {
+	if s.Silent != "" && ctx.Err() != nil { // it may be our own time that was up, which says nothing about the cluster
+		return problem.Wrap(problem.Unavailable, ctx.Err(), "job %s in %s was not looked at in time", j.ID, j.Cluster)
+	}
 	state, conditions := s.Verdict(j)
 	fenced := false
 	err := c.DB.Tx(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {

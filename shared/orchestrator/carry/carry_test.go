@@ -8,10 +8,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/transport"
 
@@ -610,6 +612,83 @@ func TestWithoutAnOrchestratorJobsAreLeftToAgents(t *testing.T) {
 	require.NoError(t, w.carrier.SyncOne(t.Context(), w.job(a).ID))
 	require.Equal(t, job.Created, w.job(a).State)
 	require.Empty(t, w.job(a).OwnerID)
+}
+
+// allotted is a time that is up when the test says so.
+type allotted struct {
+	context.Context
+
+	up chan struct{}
+}
+
+func (a allotted) Done() <-chan struct{} { return a.up }
+
+func (a allotted) Err() error {
+	select {
+	case <-a.up:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// hasty is an orchestrator whose caller's time is up as soon as it looks at a copy.
+type hasty struct {
+	orchestrator.Orchestrator
+
+	end   func()
+	looks int
+}
+
+func (h *hasty) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.Orchestrator, error) {
+	copies, seen, err := h.Orchestrator.Copies(ctx)
+	h.Orchestrator = seen
+	return copies, h, err
+}
+
+func (h *hasty) Observe(ctx context.Context, j *job.Job) (orchestrator.Status, error) {
+	h.looks++
+	h.end()
+	return h.Orchestrator.Observe(ctx, j)
+}
+
+func TestTimeThatIsUpIsNoSilenceOfClusters(t *testing.T) {
+	t.Parallel()
+	w := newDirect(t)
+	var all []*application.Application
+	for range 2 {
+		a := w.submit()
+		w.place(a, "one")
+		w.deliver()
+		w.tx(func(ctx context.Context, tx *store.Tx) error {
+			_, _, err := application.Delete(ctx, tx, a.ID, true)
+			return err
+		})
+		w.deliver()
+		all = append(all, a)
+	}
+	time := allotted{t.Context(), make(chan struct{})}
+	h := &hasty{Orchestrator: w.carrier.Orchestrator, end: sync.OnceFunc(func() { close(time.up) })}
+	w.carrier.Orchestrator = h
+	require.Error(t, w.carrier.Sync(time))
+	require.Equal(t, 1, h.looks, "nobody is asked for whose answer there is no time")
+	for _, a := range all {
+		_, err := application.Get(t.Context(), w.db, a.ID)
+		require.NoError(t, err, "what runs in a cluster that is well was forgotten")
+		require.False(t, w.job(a).OutOfReach())
+	}
+}
+
+func TestAClusterThatRefusesHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	w := newDirect(t)
+	a := w.run("one")
+	w.agents["one"].Cluster.Deny(apierrors.NewUnauthorized("the token has expired"))
+	b := w.submit()
+	w.place(b, "two")
+	w.turn()
+	require.Equal(t, "Unauthorized", w.job(a).Condition(job.ConditionAvailable).Reason)
+	require.True(t, w.job(b).Available())
 }
 
 // mortal is an orchestrator in whose use the process dies once, before or after an effect.

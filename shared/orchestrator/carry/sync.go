@@ -68,6 +68,9 @@ func (c *Carrier) held(ctx context.Context, seen orchestrator.Orchestrator, subj
 			return errors.Join(append(faults, err)...)
 		}
 		for _, j := range jobs {
+			if ctx.Err() != nil { // nobody answers any more
+				return errors.Join(append(faults, ctx.Err())...)
+			}
 			if j.State != job.Created {
 				faults = append(faults, c.look(ctx, seen, j))
 			}

@@ -9,8 +9,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +34,7 @@ var (
 
 const (
 	attempts = 5
+	listed   = 4 // clusters whose inventories are listed at once; each takes memory
 
 	labelInventory = "littoral.dev/inventory"
 	keyObjects     = "objects"
@@ -44,7 +47,10 @@ type Clusters interface {
 }
 
 // Direct is an orchestrator over the APIs of clusters.
-type Direct struct{ clusters Clusters }
+type Direct struct {
+	clusters Clusters
+	silent   map[string]bool // clusters that need not be asked again, since they do not answer; nil = ask each time
+}
 
 var _ orchestrator.Orchestrator = (*Direct)(nil)
 
@@ -392,6 +398,10 @@ func (c cluster) tidy(ctx context.Context, namespace, last string) error {
 
 // Observe reads every object of the job's inventory.
 func (d *Direct) Observe(ctx context.Context, j *job.Job) (orchestrator.Status, error) {
+	silence := orchestrator.Status{Silent: fmt.Sprintf("the API of cluster %s does not answer", j.Cluster)}
+	if d.silent[j.Cluster] {
+		return silence, nil
+	}
 	var s orchestrator.Status
 	c, err := d.open(j.Cluster)
 	if err == nil {
@@ -404,7 +414,10 @@ func (d *Direct) Observe(ctx context.Context, j *job.Job) (orchestrator.Status, 
 		s.Refused = refusal
 		return s, nil
 	case errors.Is(err, orchestrator.ErrSilent):
-		return orchestrator.Status{Silent: fmt.Sprintf("the API of cluster %s does not answer", j.Cluster)}, nil
+		if d.silent != nil {
+			d.silent[j.Cluster] = true
+		}
+		return silence, nil
 	}
 	return s, err
 }
@@ -442,21 +455,37 @@ func (c cluster) observe(ctx context.Context, j *job.Job) (orchestrator.Status, 
 	return s, nil
 }
 
-// Copies lists the inventories in all clusters that answer.
+// Copies lists the inventories in all clusters that answer, several clusters at once: one that is silent takes long to
+// tell from one that is slow. The Orchestrator that comes with them asks no silent cluster again, so that it holds up
+// the look at no other. A cluster that refuses is left out as well; the jobs that are there say why.
 func (d *Direct) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.Orchestrator, error) {
+	seen := &Direct{clusters: d.clusters, silent: map[string]bool{}}
 	var copies []orchestrator.Copy
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	slots := make(chan struct{}, listed)
 	for _, name := range d.clusters.Names() {
 		c, err := d.open(name)
 		if err != nil {
 			continue // jobs that go there say so
 		}
-		found, err := c.copies(ctx, name)
-		if err != nil && !orchestrator.Silent(err) {
-			return nil, nil, orchestrator.Classify(err, "the list of inventories in "+name)
-		}
-		copies = append(copies, found...)
+		slots <- struct{}{}
+		all.Go(func() {
+			found, err := c.copies(ctx, name)
+			<-slots
+			mu.Lock()
+			defer mu.Unlock()
+			copies = append(copies, found...)
+			switch {
+			case orchestrator.Silent(err):
+				seen.silent[name] = true
+			case err != nil:
+				slog.WarnContext(ctx, "the inventories of a cluster cannot be listed", "cluster", name, "error", err.Error())
+			}
+		})
 	}
-	return copies, d, nil
+	all.Wait()
+	return copies, seen, nil
 }
 
 func (c cluster) copies(ctx context.Context, name string) ([]orchestrator.Copy, error) {

@@ -64,10 +64,45 @@ func TestConformance(t *testing.T) {
 
 func TestCopiesOfPlacesThatAnswer(t *testing.T) {
 	t.Parallel()
+	for name, fail := range map[string]func(*kubeapi.Server){
+		"silent":  func(s *kubeapi.Server) { s.Cut(true) },
+		"refuses": func(s *kubeapi.Server) { s.Deny(apierrors.NewUnauthorized("expired")) },
+		"broken":  func(s *kubeapi.Server) { s.Deny(apierrors.NewInternalError(errors.New("no disk"))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, d := open(t)
+			j := conformance.Job(w.Targets[2], 1)
+			require.NoError(t, w.Orchestrator.Apply(t.Context(), j))
+			fail(d["one"])
+			copies, _, err := w.Orchestrator.Copies(t.Context())
+			require.NoError(t, err)
+			require.Len(t, copies, 1)
+			require.Equal(t, j.Cluster, copies[0].Cluster)
+		})
+	}
+}
+
+// TestCopies_asksNoSilentClusterAgain: each call would last as long as it takes to give a cluster up.
+func TestCopies_asksNoSilentClusterAgain(t *testing.T) {
+	t.Parallel()
 	w, d := open(t)
+	silence := func(o orchestrator.Orchestrator, at int) string {
+		s, err := o.Observe(t.Context(), conformance.Job(w.Targets[at], 1))
+		require.NoError(t, err)
+		return s.Silent
+	}
 	d["one"].Cut(true)
-	_, _, err := w.Orchestrator.Copies(t.Context())
-	require.NoError(t, err, "places that do not answer are left out")
+	_, seen, err := w.Orchestrator.Copies(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, silence(seen, 2))
+	d["two"].Cut(true)
+	require.Contains(t, silence(seen, 2), "cluster two does not answer", "it has ceased to")
+	d["one"].Cut(false)
+	d["two"].Cut(false)
+	require.Contains(t, silence(seen, 0), "cluster one does not answer")
+	require.Contains(t, silence(seen, 2), "cluster two does not answer")
+	require.Empty(t, silence(w.Orchestrator, 0), "the next look asks anew")
 }
 
 // TestConformance_real runs the suite against real clusters, if there are any.

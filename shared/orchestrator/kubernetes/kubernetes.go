@@ -63,6 +63,7 @@ type entry struct {
 	Group    string                     `json:"group,omitempty"`
 	Version  string                     `json:"version"`
 	Object   *unstructured.Unstructured `json:"object"`
+	Dropped  bool                       `json:"dropped,omitempty"` // no decision wants it any more; it is to be deleted yet
 }
 
 func (e entry) gvr() schema.GroupVersionResource {
@@ -136,98 +137,95 @@ func (c cluster) apply(ctx context.Context, j *job.Job) error {
 	case leaving:
 		return orchestrator.ErrLeaving
 	}
+	entries, dropped := split(entries)
 	if scales(j) && have != nil && record.Epoch == j.Epoch {
-		if want.Remedy != "" && record.Remedy == want.Remedy {
-			return c.applyAll(ctx, j, entries) // which changes nothing but what a crash left behind
+		changed := entries // of one that is repeated, for what a crash left behind
+		if want.Remedy == "" || record.Remedy != want.Remedy {
+			if changed, err = scale(j, entries); err != nil {
+				return err
+			}
 		}
 		want.Content = record.Content
-		return c.scale(ctx, j, have, entries, want)
+		return c.put(ctx, j, have, change{want, entries, changed, dropped})
 	}
 	objects, err := orchestrator.Build(j)
 	if err != nil {
-		return err
-	}
-	if err := scaleAll(j, objects); err != nil {
 		return err
 	}
 	next, err := c.resolve(ctx, objects[1:])
 	if err != nil {
 		return err
 	}
+	if _, err := scale(j, next); err != nil {
+		return err
+	}
 	if err := c.applyNamespace(ctx, j, objects[0]); err != nil {
 		return err
 	}
-	dropped := without(entries, next)
-	if j.Type == job.Update && j.SubType == string(job.Patch) {
-		next, dropped = append(next, dropped...), nil
+	if j.Type == job.Update && j.SubType == string(job.Patch) { // which takes nothing away
+		next = append(next, without(entries, next)...)
 	}
-	// Both what was and what is to be stand in the inventory while it changes, so that a crash forgets nothing.
-	have, err = c.keep(ctx, j, have, want, append(slices.Clone(next), dropped...))
-	if err != nil {
-		return err
-	}
-	if err := c.applyAll(ctx, j, next); err != nil || len(dropped) == 0 {
-		return err
-	}
-	for _, e := range dropped {
-		if _, err := c.deleteOne(ctx, j, e); err != nil {
-			return err
-		}
-	}
-	_, err = c.keep(ctx, j, have, want, next)
-	return err
+	return c.put(ctx, j, have, change{want, next, next, without(slices.Concat(entries, dropped), next)})
 }
 
 func scales(j *job.Job) bool {
 	return j.Type == job.Update && orchestrator.Scales(job.Remediation(j.SubType))
 }
 
-func scaleAll(j *job.Job, objects []*unstructured.Unstructured) error {
+// scale changes the one field of the objects that a remediation means, and returns those that it changed: all other
+// fields of ours are as they were, those of others are not ours.
+func scale(j *job.Job, entries []entry) (changed []entry, err error) {
 	if !scales(j) {
-		return nil
+		return nil, nil
 	}
-	for _, o := range objects {
-		changed, err := orchestrator.Scale(o, orchestrator.RemedyOf(j))
-		if err != nil {
-			return err
-		}
-		if changed {
-			orchestrator.Stamp(o, j.Epoch)
-		}
-	}
-	return nil
-}
-
-// scale changes the one field that the remediation means in the objects as they were applied last, and applies those
-// that changed: all other fields of ours are as they were, those of others are not ours.
-func (c cluster) scale(
-	ctx context.Context, j *job.Job, have *unstructured.Unstructured, entries []entry, want orchestrator.Record,
-) error {
-	var changed []entry
 	for _, e := range entries {
 		did, err := orchestrator.Scale(e.Object, orchestrator.RemedyOf(j))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if did {
 			orchestrator.Stamp(e.Object, j.Epoch)
 			changed = append(changed, e)
 		}
 	}
-	// The inventory says what is wanted; an object that a crash left behind is applied by the next look.
-	if _, err := c.keep(ctx, j, have, want, entries); err != nil {
-		return err
-	}
-	return c.applyAll(ctx, j, changed)
+	return changed, nil
 }
 
-func (c cluster) applyAll(ctx context.Context, j *job.Job, entries []entry) error {
-	for _, e := range entries {
+// change is what an inventory is to become, and what that takes in the cluster.
+type change struct {
+	record  orchestrator.Record
+	entries []entry // that are wanted
+	apply   []entry // of those
+	dropped []entry // that are wanted no longer
+}
+
+// put carries a change out. All that was and all that is to be stands in the inventory meanwhile, so that wherever this
+// ends, the next look finds what is left to do.
+func (c cluster) put(ctx context.Context, j *job.Job, have *unstructured.Unstructured, to change) error {
+	all := slices.Clone(to.entries)
+	for _, e := range to.dropped {
+		e.Dropped = true
+		all = append(all, e)
+	}
+	have, err := c.keep(ctx, j, have, to.record, all)
+	if err != nil {
+		return err
+	}
+	for _, e := range to.apply {
 		if err := c.applyOne(ctx, j, e); err != nil {
 			return err
 		}
 	}
-	return nil
+	if len(to.dropped) == 0 {
+		return nil
+	}
+	for _, e := range to.dropped {
+		if _, err := c.deleteOne(ctx, j, e); err != nil {
+			return err
+		}
+	}
+	_, err = c.keep(ctx, j, have, to.record, to.entries)
+	return err
 }
 
 // hasNode refuses a target whose node the cluster does not have.
@@ -436,6 +434,10 @@ func (c cluster) observe(ctx context.Context, j *job.Job) (orchestrator.Status, 
 	}
 	s.Applied = true
 	for _, e := range entries {
+		if e.Dropped { // what was left in the middle counts as outdated, and is gone on with
+			s.Content = ""
+			continue
+		}
 		live, err := c.at(e).Get(ctx, e.Object.GetName(), metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
@@ -534,6 +536,18 @@ func (c cluster) discover(ctx context.Context, gvk schema.GroupVersionKind) (orc
 		}
 	}
 	return none, orchestrator.Refuse("UnknownKind", "the cluster does not know %s in %s", gvk.Kind, gvk.GroupVersion())
+}
+
+// split parts the entries that are wanted from those that were dropped.
+func split(entries []entry) (wanted, dropped []entry) {
+	for _, e := range entries {
+		if e.Dropped {
+			dropped = append(dropped, e)
+		} else {
+			wanted = append(wanted, e)
+		}
+	}
+	return wanted, dropped
 }
 
 func without(list, other []entry) []entry {

@@ -153,3 +153,49 @@ func TestRemove_afterItWasCutOffBeforeTheNamespace(t *testing.T) {
 	require.NoError(t, remove())
 	require.Empty(t, d["one"].Paths("/namespaces/"+j.Namespace))
 }
+
+// TestApply_goesOnWithWhatItDropped, when it could apply what a replacement brings but not delete what that drops.
+func TestApply_goesOnWithWhatItDropped(t *testing.T) {
+	t.Parallel()
+	for name, then := range map[string]func(*job.Job) *job.Job{
+		"as it is":     func(j *job.Job) *job.Job { return j },
+		"and scaled":   func(j *job.Job) *job.Job { return conformance.Ask(j, job.ScaleUp) },
+		"and patched":  func(j *job.Job) *job.Job { return conformance.Ask(j, job.Patch) },
+		"and replaced": func(j *job.Job) *job.Job { return conformance.Ask(j, job.ReplaceIt) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, d := open(t)
+			j := conformance.Job(w.Targets[0], 1)
+			worker := strings.ReplaceAll(j.Instruction.Contents[0].YAML, "name: web", "name: worker")
+			j.Instruction.Contents = append(j.Instruction.Contents, job.Content{Name: "worker", YAML: worker})
+			require.NoError(t, w.Orchestrator.Apply(t.Context(), j))
+			d["one"].Work()
+			next := conformance.As(j, job.Replace)
+			conformance.With(next, conformance.Image, 2)
+			d["one"].Refuse(func(verb, _ string) error {
+				if verb == http.MethodDelete {
+					return errors.New("away")
+				}
+				return nil
+			})
+			require.Error(t, w.Orchestrator.Apply(t.Context(), next))
+			d["one"].Refuse(nil)
+			d["one"].Work()
+			s, err := w.Orchestrator.Observe(t.Context(), next)
+			require.NoError(t, err)
+			require.True(t, s.Outdated(next), "it is to be gone on with")
+			for _, h := range s.Objects {
+				require.NotContains(t, h.Object, "worker", "what nobody wants does not count")
+			}
+			next = then(next)
+			require.NoError(t, w.Orchestrator.Apply(t.Context(), next))
+			d["one"].Work()
+			require.Empty(t, d["one"].Paths("/deployments/worker"))
+			require.NotEmpty(t, d["one"].Paths("/deployments/web"))
+			s, err = w.Orchestrator.Observe(t.Context(), next)
+			require.NoError(t, err)
+			require.False(t, s.Outdated(next))
+		})
+	}
+}

@@ -22,6 +22,9 @@ import (
 // Build returns the objects that the job comes to, in the order of their application: the namespace of the application,
 // then every manifest of the job, of whatever kind, each in that namespace where it lives in one, marked, and with its
 // pods bound to the job's node. The error is a Refusal that names what cannot be read.
+//
+// What bears pods is the job's own. All else is the application's: components may list the same ConfigMap, and replicas
+// of one do, so that nothing in it differs from one job to the next.
 func Build(j *job.Job) ([]*unstructured.Unstructured, error) {
 	objects, err := Read(j.Instruction.Contents)
 	if err != nil {
@@ -36,6 +39,7 @@ func Build(j *job.Job) ([]*unstructured.Unstructured, error) {
 		} else {
 			o.SetNamespace("")
 		}
+		distinguish(o, j)
 		id := identity(o)
 		if seen[id] {
 			if id == identity(all[0]) {
@@ -53,8 +57,8 @@ func Build(j *job.Job) ([]*unstructured.Unstructured, error) {
 	if len(all) == 1 {
 		return nil, Refuse(ReasonBadManifest, "component %s has no manifest", j.Component)
 	}
-	for _, o := range all[1:] { // the namespace is not of this job alone
-		Stamp(o, j.Epoch)
+	for _, o := range all[1:] {
+		Stamp(o)
 	}
 	return all, nil
 }
@@ -143,9 +147,7 @@ func namespaceOf(j *job.Job) *unstructured.Unstructured {
 	ns := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": j.Namespace},
 	}}
-	// Nothing here may differ from one component to the next: each of them brings the same namespace.
-	merge(ns, "labels", map[string]string{LabelManager: Manager, MarkInstance: j.ApplicationID.String()})
-	merge(ns, "annotations", map[string]string{MarkApplication: j.ApplicationName, MarkInstance: j.ApplicationID.String()})
+	markShared(ns, j)
 	return ns
 }
 
@@ -168,8 +170,32 @@ func marks(j *job.Job) (labels, annotations map[string]string) {
 	return labels, annotations
 }
 
+// markShared marks what is of the application. Its components and their decisions bring the same: nothing of theirs may
+// be in it.
+func markShared(o *unstructured.Unstructured, j *job.Job) {
+	merge(o, "labels", map[string]string{LabelManager: Manager, MarkInstance: j.ApplicationID.String()})
+	merge(o, "annotations", map[string]string{MarkApplication: j.ApplicationName, MarkInstance: j.ApplicationID.String()})
+}
+
+// distinguish gives what bears pods a name of its own and pods of its own where the job is not the first of its
+// component: each replica brings the same manifests, perhaps to the same cluster. The first is as it was written.
+func distinguish(o *unstructured.Unstructured, j *job.Job) {
+	if _, bears := PodTemplate(o); !bears || j.Replica == 0 {
+		return
+	}
+	o.SetName(o.GetName() + "-" + strconv.Itoa(j.Replica))
+	if _, selects, _ := unstructured.NestedMap(o.Object, "spec", "selector"); selects {
+		mergeAt(o.Object, map[string]string{LabelJob: Subject(j).String()}, "spec", "selector", "matchLabels")
+	}
+}
+
 // dress marks the object and the template of its pods, and binds the pods to the node.
 func dress(o *unstructured.Unstructured, j *job.Job) error {
+	path, bears := PodTemplate(o)
+	if !bears {
+		markShared(o, j)
+		return nil
+	}
 	labels, annotations := marks(j)
 	own := maps.Clone(labels)
 	own[LabelManager] = Manager
@@ -180,10 +206,6 @@ func dress(o *unstructured.Unstructured, j *job.Job) error {
 		// The cluster would delete the Job some time after its end, and whoever looks after the copy would find it missing
 		// and run it again. How long a copy stays is for decisions to say.
 		unstructured.RemoveNestedField(o.Object, "spec", "ttlSecondsAfterFinished")
-	}
-	path, bears := PodTemplate(o)
-	if !bears {
-		return nil
 	}
 	spec := append(path[:len(path):len(path)], "spec")
 	pod, ok, err := unstructured.NestedMap(o.Object, spec...)
@@ -250,14 +272,14 @@ func bind(pod map[string]any, node string) error {
 	return unstructured.SetNestedSlice(pod, terms, at...)
 }
 
-// Stamp marks the object with a digest of what it now is, under the epoch.
-func Stamp(o *unstructured.Unstructured, epoch int64) {
+// Stamp marks the object with a digest of what it now is, under its epoch.
+func Stamp(o *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(o.Object, "metadata", "annotations", markRevision)
 	text, err := json.Marshal(o.Object)
 	if err != nil {
 		return // it came from JSON
 	}
-	merge(o, "annotations", map[string]string{markRevision: strconv.FormatInt(epoch, 10) + "-" + digest(text)})
+	merge(o, "annotations", map[string]string{markRevision: strconv.FormatInt(EpochOf(o), 10) + "-" + digest(text)})
 }
 
 // RevisionOf returns the stamp of the object.

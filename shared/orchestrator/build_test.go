@@ -96,6 +96,26 @@ func TestBuild_marksAndBindsEveryKindThatBearsPods(t *testing.T) {
 	}
 }
 
+func TestBuild_givesEachReplicaPodsOfItsOwn(t *testing.T) {
+	t.Parallel()
+	manifest := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n" +
+		"spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: " + podSpec + "}}"
+	const settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}"
+	first, second := newJob(manifest, settings), newJob(manifest, settings)
+	second.ID, second.Replica, second.Epoch = uuid.New(), 1, 8
+	one, other := build(t, first), build(t, second)
+	require.Equal(t, "x", one[1].GetName())
+	require.Equal(t, "x-1", other[1].GetName())
+	selector, _, err := unstructured.NestedStringMap(other[1].Object, "spec", "selector", "matchLabels")
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"a": "b", "littoral.dev/job": second.ID.String()}, selector)
+	labels, _, err := unstructured.NestedStringMap(other[1].Object, "spec", "template", "metadata", "labels")
+	require.NoError(t, err)
+	require.Equal(t, "b", labels["a"], "Services find it")
+	require.Subset(t, labels, selector)
+	require.Equal(t, one[2], other[2], "what bears no pods is there for both")
+}
+
 func TestBuild_keepsJobsThatHaveEnded(t *testing.T) {
 	t.Parallel()
 	const bounded = "spec: {ttlSecondsAfterFinished: 60, "

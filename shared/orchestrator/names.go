@@ -126,7 +126,7 @@ func ReadRecord(object *unstructured.Unstructured) (r Record, ok bool) {
 	}, true
 }
 
-// EpochOf returns the epoch that the object is marked with, 0 when it has none.
+// EpochOf returns the epoch that the object is marked with, 0 when it has none, as what is not of one job alone.
 func EpochOf(object *unstructured.Unstructured) int64 {
 	n, _ := strconv.ParseInt(object.GetAnnotations()[markEpoch], 10, 64)
 	return n

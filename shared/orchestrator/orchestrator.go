@@ -77,6 +77,7 @@ const (
 	ReasonClusterSilent   = job.ReasonOutOfReach
 	ReasonNodeNotFound    = "NodeNotFound"
 	ReasonApplyConflict   = "ApplyConflict" // another field manager holds a field that we would change
+	ReasonNameTaken       = "NameTaken"     // something is there by that name which is not ours to change
 	ReasonRejected        = "Rejected"      // the API server takes the objects as they are never
 	ReasonBadManifest     = "BadManifest"
 	ReasonNotSupported    = "NotSupported"

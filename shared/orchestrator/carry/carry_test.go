@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -399,6 +400,55 @@ func TestUpdateAndScale(t *testing.T) {
 	require.True(t, w.job(a).Available())
 	o := w.agents["one"].Cluster.Get(w.copies("one")[0])
 	require.Contains(t, fmt.Sprint(o.Object["spec"]), "web:2")
+}
+
+// TestReplicasInOneClusterAreLeftAlone once they run, as they ask for: one on each of the nodes that the label names.
+func TestReplicasInOneClusterAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	const requirements = "requirements: {cpu: 100m"
+	labelled := strings.Replace(fmt.Sprintf(descriptor, "web:1"), requirements,
+		requirements+", nodelabel: {key: robot, values: [a, b]}", 1)
+	for name, open := range map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := open(t)
+			var id uuid.UUID
+			w.tx(func(ctx context.Context, tx *store.Tx) error {
+				a, _, err := application.Submit(ctx, tx, application.Submission{Document: []byte(labelled), LostAfter: time.Minute})
+				if err != nil {
+					return err
+				}
+				id = a.ID
+				if a, err = application.Lock(ctx, tx, a.ID); err != nil {
+					return err
+				}
+				for i, node := range []string{"one-a", "one-b"} {
+					to := job.Target{Orchestrator: w.carrier.Kind, Cluster: "one", Node: node}
+					if err := a.Jobs[i].Place(ctx, tx, to, "for the test"); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			look := func() {
+				for range 3 {
+					w.agents["one"].Work()
+					require.NoError(t, w.carrier.Sync(t.Context()))
+				}
+			}
+			look()
+			a, err := application.Get(t.Context(), w.db, id)
+			require.NoError(t, err)
+			status, message := a.Status()
+			require.Equal(t, application.Available, status, message)
+			require.Len(t, w.copies("one"), 2)
+
+			history, calls := w.history(a), w.agents["one"].Cluster.Calls()
+			look()
+			require.Equal(t, history, w.history(a))
+			require.Equal(t, calls, w.agents["one"].Cluster.Calls(), "nobody writes what is as it should be")
+		})
+	}
 }
 
 // displace takes the application's component from its place.

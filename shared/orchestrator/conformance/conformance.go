@@ -6,6 +6,7 @@ package conformance
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,6 +46,7 @@ type Can struct {
 	Refuse  bool // it says of a target that does not exist that it does not
 	Slow    bool // a pod may be made that never becomes ready: its image begins with "slow"
 	Done    bool // a Job may be made that ends at once: its image begins with "done"; of Clusters only
+	Share   bool // jobs of an application may list the same objects, which can be read; of Clusters only
 }
 
 // Job returns a creation of one Deployment for the target.
@@ -132,6 +134,7 @@ func Run(t *testing.T, can Can, open func(t *testing.T) World) {
 		"a removal leaves nothing, and may be repeated":                          removed,
 		"a clean-up leaves the copy of a newer decision":                         cleanedUp,
 		"a copy moves within its cluster":                                        moved,
+		"replicas of a component run beside each other in one cluster":           replicated,
 	}
 	if can.Silence {
 		suite["a cluster that does not answer holds nothing up for ever"] = silent
@@ -146,6 +149,10 @@ func Run(t *testing.T, can Can, open func(t *testing.T) World) {
 	}
 	if can.Done {
 		suite["a Job that has ended is not run again"] = ended
+	}
+	if can.Share {
+		suite["what jobs of an application list alike is theirs until the last goes"] = shared
+		suite["what an application has in a cluster is not taken over by another"] = taken
 	}
 	for name, test := range suite {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
@@ -389,10 +396,94 @@ spec:
 `
 	defer gone(t, w, j)
 	finish(t, w, j)
-	before := clusters.object(t, j.Cluster, j, batch, "once")
+	before := clusters.object(t, j.Cluster, jobs, j.Namespace, "once")
 	require.NotNil(t, before)
 	finish(t, w, j) // whoever looks after the copy looks again
-	after := clusters.object(t, j.Cluster, j, batch, "once")
+	after := clusters.object(t, j.Cluster, jobs, j.Namespace, "once")
 	require.NotNil(t, after)
 	require.Equal(t, before.GetUID(), after.GetUID())
+}
+
+func replicated(t *testing.T, w World) {
+	first := Job(w.Places()[0], 5)
+	second := beside(first, w.Places()[1])
+	second.Replica = 1
+	defer gone(t, w, second)
+	finish(t, w, first)
+	finish(t, w, second)
+	for _, j := range []*job.Job{first, second} {
+		have := w.Running(t, j.Cluster, j)
+		require.NotNil(t, have)
+		require.Equal(t, j.Node, have.Node)
+		require.Equal(t, j.Epoch, have.Epoch, "decisions on different jobs have nothing to do with each other")
+	}
+	before := *w.Running(t, second.Cluster, second)
+	finish(t, w, Ask(first, job.ScaleUp))
+	require.Equal(t, before, *w.Running(t, second.Cluster, second))
+	gone(t, w, first)
+	finish(t, w, second)
+	require.Equal(t, before, *w.Running(t, second.Cluster, second))
+}
+
+// beside returns a job of the same application and content.
+func beside(j *job.Job, to job.Target) *job.Job {
+	next := *j
+	next.ID, next.Target, next.Epoch = uuid.Must(uuid.NewV7()), to, 1
+	return &next
+}
+
+// withRole has the job bring a ClusterRole, which lives in no namespace and says by nothing but its being there that it
+// is ready.
+func withRole(j *job.Job, name string) {
+	const of = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nrules: []\n"
+	role := job.Content{Name: "role", YAML: of + "metadata: {name: " + name + "}\n"}
+	j.Instruction.Contents = append(j.Instruction.Contents, role)
+}
+
+func shared(t *testing.T, w World) {
+	clusters, shows := w.(*Clusters)
+	require.True(t, shows)
+	first := Job(w.Places()[0], 5)
+	withRole(first, first.Namespace)
+	second := beside(first, w.Places()[1])
+	second.Component, second.Instruction.Contents = "worker", append([]job.Content{}, first.Instruction.Contents...)
+	second.Instruction.Contents[0].YAML = strings.ReplaceAll(second.Instruction.Contents[0].YAML, "name: web", "name: worker")
+	finish(t, w, first)
+	finish(t, w, second)
+	require.Equal(t, job.Finished, clusters.look(t, first), "neither takes it from the other")
+	require.Equal(t, job.Finished, clusters.look(t, second))
+
+	there := func() (settings, role bool) {
+		return clusters.object(t, first.Cluster, configs, first.Namespace, "settings") != nil,
+			clusters.object(t, first.Cluster, roles, "", first.Namespace) != nil
+	}
+	gone(t, w, first)
+	settings, role := there()
+	require.True(t, settings)
+	require.True(t, role)
+	require.Equal(t, job.Finished, clusters.look(t, second))
+	gone(t, w, second)
+	settings, role = there()
+	require.False(t, settings)
+	require.False(t, role)
+}
+
+func taken(t *testing.T, w World) {
+	clusters, shows := w.(*Clusters)
+	require.True(t, shows)
+	holder, late := Job(w.Places()[0], 1), Job(w.Places()[0], 5)
+	withRole(holder, holder.Namespace)
+	withRole(late, holder.Namespace)
+	finish(t, w, holder)
+	state, conditions := w.Do(t, late)
+	require.Equal(t, job.Degraded, state)
+	c := available(t, conditions)
+	require.Contains(t, []string{orchestrator.ReasonNameTaken, orchestrator.ReasonApplyConflict}, c.Reason)
+	require.Contains(t, c.Message, "ClusterRole "+holder.Namespace)
+	require.Equal(t, job.Finished, clusters.look(t, holder))
+	gone(t, w, late)
+	require.NotNil(t, clusters.object(t, holder.Cluster, roles, "", holder.Namespace))
+	require.Equal(t, job.Finished, clusters.look(t, holder))
+	gone(t, w, holder)
+	require.Nil(t, clusters.object(t, holder.Cluster, roles, "", holder.Namespace))
 }

@@ -82,15 +82,17 @@ func (w *Clusters) step(ctx context.Context, j *job.Job) (*orchestrator.Status, 
 
 var (
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
-	batch       = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+	jobs        = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+	configs     = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	roles       = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
 )
 
-// object reads an object in the job's namespace; nil when there is none.
+// object reads an object; nil when there is none.
 func (w *Clusters) object(
-	t *testing.T, cluster string, j *job.Job, kind schema.GroupVersionResource, name string,
+	t *testing.T, cluster string, kind schema.GroupVersionResource, namespace, name string,
 ) *unstructured.Unstructured {
 	t.Helper()
-	o, err := w.Objects[cluster].Resource(kind).Namespace(j.Namespace).Get(t.Context(), name, metav1.GetOptions{})
+	o, err := w.Objects[cluster].Resource(kind).Namespace(namespace).Get(t.Context(), name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -98,13 +100,27 @@ func (w *Clusters) object(
 	return o
 }
 
-// Running reads the Deployment.
+// look says how the job's copy is doing, without bringing about anything.
+func (w *Clusters) look(t *testing.T, j *job.Job) job.State {
+	t.Helper()
+	s, err := w.Orchestrator.Observe(t.Context(), j)
+	require.NoError(t, err)
+	require.False(t, s.Outdated(j), "%+v", s)
+	state, _ := s.Verdict(j)
+	return state
+}
+
+// Running reads the job's Deployment.
 func (w *Clusters) Running(t *testing.T, cluster string, j *job.Job) *Running {
 	t.Helper()
-	o := w.object(t, cluster, j, deployments, "web")
-	if o == nil {
+	list, err := w.Objects[cluster].Resource(deployments).Namespace(j.Namespace).List(t.Context(), metav1.ListOptions{
+		LabelSelector: orchestrator.LabelJob + "=" + orchestrator.Subject(j).String(),
+	})
+	require.NoError(t, err)
+	if len(list.Items) == 0 {
 		return nil
 	}
+	o := &list.Items[0]
 	r := &Running{Epoch: orchestrator.EpochOf(o)}
 	r.Replicas, _, _ = unstructured.NestedInt64(o.Object, "spec", "replicas")
 	terms, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "affinity", "nodeAffinity",

@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/kube"
 	"github.com/littoral-project/littoral/shared/orchestrator"
 )
 
@@ -27,24 +30,69 @@ func (c cluster) inventory(ctx context.Context, j *job.Job) (*unstructured.Unstr
 	}
 	record, ours := orchestrator.ReadRecord(have)
 	if !ours || record.Subject != orchestrator.Subject(j) {
-		return nil, nil, orchestrator.Refuse("NameTaken", "%s has a Secret %s that is not ours", j.Namespace, have.GetName())
+		return nil, nil, orchestrator.Refuse(
+			orchestrator.ReasonNameTaken, "%s has a Secret %s that is not ours", j.Namespace, have.GetName(),
+		)
 	}
-	text, _, _ := unstructured.NestedString(have.Object, "data", keyObjects)
-	var entries []entry
+	entries, err := entriesOf(have)
+	return have, entries, err
+}
+
+func entriesOf(inventory *unstructured.Unstructured) (entries []entry, err error) {
+	text, _, _ := unstructured.NestedString(inventory.Object, "data", keyObjects)
 	body, err := base64.StdEncoding.DecodeString(text)
 	if err == nil {
 		err = json.Unmarshal(body, &entries)
 	}
 	if err != nil {
-		return nil, nil, orchestrator.Refuse(
-			"BadInventory",
-			"Secret %s/%s cannot be read: %v",
-			j.Namespace,
-			have.GetName(),
-			err,
+		return nil, orchestrator.Refuse(
+			"BadInventory", "Secret %s/%s cannot be read: %v", inventory.GetNamespace(), inventory.GetName(), err,
 		)
 	}
-	return have, entries, nil
+	return entries, nil
+}
+
+// shared lists what other jobs of the application want in the cluster and would share with this one.
+func (c cluster) shared(ctx context.Context, j *job.Job) (all []entry, err error) {
+	var faults []error
+	among := c.Resource(secrets).Namespace(j.Namespace)
+	err = kube.Each(ctx, among, labelInventory+"=true", func(o *unstructured.Unstructured) {
+		if o.GetName() == inventoryName(j) || o.GetAnnotations()[markLeaving] != "" {
+			return
+		}
+		entries, err := entriesOf(o)
+		faults = append(faults, err)
+		wanted, _ := split(entries)
+		all = append(all, slices.DeleteFunc(wanted, entry.bears)...)
+	})
+	return all, errors.Join(append(faults, err)...)
+}
+
+// standing reads the record of the inventory; nil has none. The error is that of a job which may not change the copy: a
+// newer decision has it, or its removal has begun.
+func standing(inventory *unstructured.Unstructured, j *job.Job) (r orchestrator.Record, err error) {
+	if inventory == nil {
+		return r, nil
+	}
+	r, _ = orchestrator.ReadRecord(inventory)
+	switch {
+	case r.Epoch > j.Epoch:
+		return r, orchestrator.ErrFenced
+	case inventory.GetAnnotations()[markLeaving] != "":
+		return r, orchestrator.ErrLeaving
+	}
+	return r, nil
+}
+
+// fenced is the error of standing, now. What is not of one job alone bears no epoch, so that the inventory has to tell:
+// it is read after the object that is to be changed, since a newer decision changes the inventory before that.
+func (c cluster) fenced(ctx context.Context, j *job.Job) error {
+	have, _, err := c.inventory(ctx, j)
+	if err != nil {
+		return err
+	}
+	_, err = standing(have, j)
+	return err
 }
 
 func inventoryName(j *job.Job) string { return orchestrator.Manager + "-" + orchestrator.NameOf(j) }

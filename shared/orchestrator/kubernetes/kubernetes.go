@@ -76,6 +76,40 @@ func (e entry) key() string {
 
 func (e entry) what() string { return e.Object.GetKind() + " " + e.Object.GetName() }
 
+// bears reports whether the entry is its job's own. What bears no pods, other jobs of the application may have as well.
+func (e entry) bears() bool {
+	_, bears := orchestrator.PodTemplate(e.Object)
+	return bears
+}
+
+// ours reports whether what is in the cluster is what the entry is about: of its job, or of its application.
+func (e entry) ours(live *unstructured.Unstructured) bool {
+	for _, mark := range []string{orchestrator.LabelJob, orchestrator.MarkInstance} {
+		if want := e.Object.GetLabels()[mark]; want != "" && live.GetLabels()[mark] != want {
+			return false
+		}
+	}
+	return true
+}
+
+// taken reports whether what is in the cluster by the entry's name is not ours. In the application's own namespace only
+// what other jobs have is: what the cluster itself puts there, like its ServiceAccount, is the application's to use.
+func (e entry) taken(live *unstructured.Unstructured) bool {
+	return !e.ours(live) && (e.Object.GetNamespace() == "" || managed(live))
+}
+
+func (e entry) takenBy(live *unstructured.Unstructured) error {
+	holder, notes := "nobody here", live.GetAnnotations()
+	if managed(live) {
+		holder = strings.TrimSpace(notes[orchestrator.MarkComponent] + " of application " + notes[orchestrator.MarkInstance])
+	}
+	return orchestrator.Refuse(orchestrator.ReasonNameTaken, "%s is there already and belongs to %s", e.what(), holder)
+}
+
+func managed(live *unstructured.Unstructured) bool {
+	return live.GetLabels()[orchestrator.LabelManager] == orchestrator.Manager
+}
+
 // cluster is one cluster at work.
 type cluster struct{ *kube.Client }
 
@@ -125,18 +159,11 @@ func (c cluster) apply(ctx context.Context, j *job.Job) error {
 	if err != nil {
 		return err
 	}
+	record, err := standing(have, j)
+	if err != nil {
+		return err
+	}
 	want := orchestrator.RecordOf(j)
-	record, leaving := orchestrator.Record{}, false
-	if have != nil {
-		record, _ = orchestrator.ReadRecord(have)
-		leaving = have.GetAnnotations()[markLeaving] != ""
-	}
-	switch {
-	case record.Epoch > j.Epoch:
-		return orchestrator.ErrFenced
-	case leaving:
-		return orchestrator.ErrLeaving
-	}
 	entries, dropped := split(entries)
 	if scales(j) && have != nil && record.Epoch == j.Epoch {
 		changed := entries // of one that is repeated, for what a crash left behind
@@ -184,7 +211,7 @@ func scale(j *job.Job, entries []entry) (changed []entry, err error) {
 			return nil, err
 		}
 		if did {
-			orchestrator.Stamp(e.Object, j.Epoch)
+			orchestrator.Stamp(e.Object)
 			changed = append(changed, e)
 		}
 	}
@@ -219,10 +246,11 @@ func (c cluster) put(ctx context.Context, j *job.Job, have *unstructured.Unstruc
 	if len(to.dropped) == 0 {
 		return nil
 	}
-	for _, e := range to.dropped {
-		if _, err := c.deleteOne(ctx, j, e); err != nil {
-			return err
-		}
+	if err := c.fenced(ctx, j); err != nil {
+		return err
+	}
+	if _, err := c.deleteAll(ctx, j, to.dropped); err != nil {
+		return err
 	}
 	_, err = c.keep(ctx, j, have, to.record, to.entries)
 	return err
@@ -263,16 +291,22 @@ func (c cluster) applyOne(ctx context.Context, j *job.Job, e entry) error {
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return orchestrator.Classify(err, e.what())
-	case orchestrator.EpochOf(have) > j.Epoch:
-		return orchestrator.ErrFenced
 	case have.GetDeletionTimestamp() != nil:
 		return orchestrator.ErrLeaving
+	case e.taken(have):
+		return e.takenBy(have)
+	case orchestrator.EpochOf(have) > j.Epoch:
+		return orchestrator.ErrFenced
 	default:
 		o.SetResourceVersion(have.GetResourceVersion())
 	}
+	if !e.bears() {
+		if err := c.fenced(ctx, j); err != nil {
+			return err
+		}
+	}
 	_, err = c.at(e).Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: orchestrator.Manager})
-	if apierrors.IsInvalid(err) && have != nil && replaceable(o) &&
-		have.GetLabels()[orchestrator.LabelJob] == orchestrator.Subject(j).String() {
+	if apierrors.IsInvalid(err) && have != nil && replaceable(o) && e.ours(have) {
 		// What it runs cannot be changed in place: it goes, and the next attempt makes it anew.
 		if _, err := c.deleteOne(ctx, j, e); err != nil {
 			return err
@@ -290,6 +324,23 @@ func replaceable(o *unstructured.Unstructured) bool {
 	return o.GetKind() == "Job" || o.GetKind() == "Pod"
 }
 
+// deleteAll deletes the entries, last first, and says whether they are gone. What other jobs share is left to the last.
+func (c cluster) deleteAll(ctx context.Context, j *job.Job, entries []entry) (gone bool, err error) {
+	shared, err := c.shared(ctx, j)
+	if err != nil {
+		return false, err
+	}
+	gone = true
+	for _, e := range slices.Backward(without(entries, shared)) {
+		done, err := c.deleteOne(ctx, j, e)
+		if err != nil {
+			return false, err
+		}
+		gone = gone && done
+	}
+	return gone, nil
+}
+
 // deleteOne deletes an object of the job and says whether it is gone.
 func (c cluster) deleteOne(ctx context.Context, j *job.Job, e entry) (gone bool, err error) {
 	have, err := c.at(e).Get(ctx, e.Object.GetName(), metav1.GetOptions{})
@@ -298,7 +349,7 @@ func (c cluster) deleteOne(ctx context.Context, j *job.Job, e entry) (gone bool,
 		return true, nil
 	case err != nil:
 		return false, orchestrator.Classify(err, e.what())
-	case have.GetLabels()[orchestrator.LabelJob] != orchestrator.Subject(j).String(), orchestrator.EpochOf(have) > j.Epoch:
+	case !e.ours(have), orchestrator.EpochOf(have) > j.Epoch:
 		return true, nil // it has become somebody else's
 	case have.GetDeletionTimestamp() != nil:
 		return false, nil
@@ -340,16 +391,8 @@ func (c cluster) remove(ctx context.Context, j *job.Job) error {
 			return err
 		}
 	}
-	gone := true
-	for _, e := range slices.Backward(entries) {
-		done, err := c.deleteOne(ctx, j, e)
-		if err != nil {
-			return err
-		}
-		gone = gone && done
-	}
-	if !gone {
-		return nil
+	if gone, err := c.deleteAll(ctx, j, entries); err != nil || !gone {
+		return err
 	}
 	// The namespace goes before its last inventory: without one, nothing would tell of the namespace any more.
 	if err := c.tidy(ctx, j.Namespace, have.GetName()); err != nil {
@@ -448,13 +491,36 @@ func (c cluster) observe(ctx context.Context, j *job.Job) (orchestrator.Status, 
 		case err != nil:
 			return s, err
 		default:
-			if stamp := orchestrator.RevisionOf(e.Object); stamp != orchestrator.RevisionOf(live) {
-				s.Content = "" // a crash, or an older decision in the middle of its work
+			want, err := c.wanted(ctx, j, e, orchestrator.RevisionOf(live))
+			if err != nil {
+				return s, err
 			}
-			s.Objects = append(s.Objects, orchestrator.Judge(e.Object, orchestrator.Ask(live, orchestrator.FactsOf(e.Object))))
+			if want == nil { // a crash, or an older decision in the middle of its work
+				want, s.Content = e.Object, ""
+			}
+			s.Objects = append(s.Objects, orchestrator.Judge(want, orchestrator.Ask(live, orchestrator.FactsOf(want))))
 		}
 	}
 	return s, nil
+}
+
+// wanted returns the object of the revision as some job wants it: the entry's, or where components list one by the same
+// name with different content, another's that was applied last. To put back what one of them has would be to take it
+// from the other, time and again. nil when nobody wants it so.
+func (c cluster) wanted(ctx context.Context, j *job.Job, e entry, revision string) (*unstructured.Unstructured, error) {
+	if orchestrator.RevisionOf(e.Object) == revision {
+		return e.Object, nil
+	}
+	if e.bears() {
+		return nil, nil
+	}
+	shared, err := c.shared(ctx, j)
+	for _, other := range shared {
+		if other.key() == e.key() && orchestrator.RevisionOf(other.Object) == revision {
+			return other.Object, nil
+		}
+	}
+	return nil, err
 }
 
 // Copies lists the inventories in all clusters that answer, several clusters at once: one that is silent takes long to

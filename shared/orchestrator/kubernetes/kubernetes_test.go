@@ -6,8 +6,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/dynamic"
@@ -55,7 +58,8 @@ func open(t *testing.T) (*conformance.Clusters, doubles) {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance.Run(t, conformance.Can{Silence: true, Refuse: true, Slow: true, Done: true}, func(t *testing.T) conformance.World {
+	can := conformance.Can{Silence: true, Refuse: true, Slow: true, Done: true, Share: true}
+	conformance.Run(t, can, func(t *testing.T) conformance.World {
 		t.Helper()
 		w, _ := open(t)
 		return w
@@ -115,7 +119,7 @@ func TestConformance_real(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 	}
 	w.Orchestrator = kubernetes.New(&kubernetes.Directory{Path: dir})
-	conformance.Run(t, conformance.Can{Refuse: true}, func(t *testing.T) conformance.World {
+	conformance.Run(t, conformance.Can{Refuse: true, Share: true}, func(t *testing.T) conformance.World {
 		t.Helper()
 		return w
 	})
@@ -199,3 +203,112 @@ func TestApply_goesOnWithWhatItDropped(t *testing.T) {
 		})
 	}
 }
+
+// TestApply_leavesWhatBelongsToOthers: what was there before, outside the application's namespace, and what another
+// component has.
+func TestApply_leavesWhatBelongsToOthers(t *testing.T) {
+	t.Parallel()
+	w, d := open(t)
+	const role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/admin"
+	d["one"].Put(t, role, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"admin"}}`)
+	before := d["one"].Get(role)
+	refused := func(j *job.Job) string {
+		var refusal *orchestrator.Refusal
+		require.ErrorAs(t, w.Orchestrator.Apply(t.Context(), j), &refusal)
+		require.Equal(t, orchestrator.ReasonNameTaken, refusal.Reason)
+		return refusal.Message
+	}
+	j := conformance.Job(w.Targets[0], 1)
+	j.Instruction.Contents = []job.Content{{
+		Name: "admin", YAML: "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: admin}\nrules: []",
+	}}
+	require.Contains(t, refused(j), "nobody here")
+	require.NoError(t, w.Orchestrator.Remove(t.Context(), j))
+	require.Equal(t, before, d["one"].Get(role))
+
+	first := conformance.Job(w.Targets[0], 7)
+	require.NoError(t, w.Orchestrator.Apply(t.Context(), first))
+	second := *first
+	second.ID, second.Component, second.Epoch = uuid.New(), "other", 1
+	require.Contains(t, refused(&second), "web of application "+first.ApplicationID.String())
+	require.NoError(t, w.Orchestrator.Remove(t.Context(), first))
+	d["one"].Work()
+	require.NoError(t, w.Orchestrator.Remove(t.Context(), first))
+	require.NoError(t, w.Orchestrator.Apply(t.Context(), &second), "it is free now")
+}
+
+// TestObserve_ofWhatComponentsHaveDifferently: the last to be applied counts, and is not taken back from whoever has it.
+func TestObserve_ofWhatComponentsHaveDifferently(t *testing.T) {
+	t.Parallel()
+	w, d := open(t)
+	first := conformance.Job(w.Targets[0], 1)
+	second := *first
+	second.ID, second.Component = uuid.New(), "other"
+	second.Instruction.Contents = []job.Content{{
+		Name: "settings", YAML: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: c}",
+	}}
+	require.NoError(t, w.Orchestrator.Apply(t.Context(), first))
+	require.NoError(t, w.Orchestrator.Apply(t.Context(), &second))
+	for _, j := range []*job.Job{first, &second} {
+		s, err := w.Orchestrator.Observe(t.Context(), j)
+		require.NoError(t, err)
+		require.False(t, s.Outdated(j))
+	}
+	d["one"].Change("/api/v1/namespaces/"+first.Namespace+"/configmaps/settings", func(o *kubeapi.Object) {
+		notes := o.GetAnnotations()
+		notes["littoral.dev/revision"] = "an older one"
+		o.SetAnnotations(notes)
+	})
+	s, err := w.Orchestrator.Observe(t.Context(), first)
+	require.NoError(t, err)
+	require.True(t, s.Outdated(first), "what nobody wants is put right")
+}
+
+// TestApply_fencesWhatBearsNoEpoch: an older decision that is held up before the object, or after it has read it, finds
+// that a newer one has come in between.
+func TestApply_fencesWhatBearsNoEpoch(t *testing.T) {
+	t.Parallel()
+	for _, verb := range []string{http.MethodGet, http.MethodPatch} {
+		t.Run(verb, func(t *testing.T) {
+			t.Parallel()
+			w, d := open(t)
+			older := conformance.Job(w.Targets[0], 1)
+			older.Instruction.Contents = older.Instruction.Contents[1:] // no pods
+			require.NoError(t, w.Orchestrator.Apply(t.Context(), older))
+			newer := conformance.As(older, job.Replace)
+			newer.Epoch = 2
+			newer.Instruction.Contents = []job.Content{{
+				Name: "settings", YAML: strings.Replace(older.Instruction.Contents[0].YAML, "a: b", "a: c", 1),
+			}}
+			path := "/api/v1/namespaces/" + older.Namespace + "/configmaps/settings"
+			comeBetween := sync.OnceValue(func() error { return w.Orchestrator.Apply(t.Context(), newer) })
+			slow := kubernetes.New(held{d, func(r *http.Request) {
+				if r.Method == verb && r.URL.Path == path {
+					assert.NoError(t, comeBetween())
+				}
+			}})
+			require.ErrorIs(t, slow.Apply(t.Context(), older), orchestrator.ErrFenced)
+			require.Equal(t, map[string]any{"a": "c"}, d["one"].Get(path).Object["data"])
+		})
+	}
+}
+
+// held are doubles to which each call is shown before it is made.
+type held struct {
+	doubles
+
+	show func(*http.Request)
+}
+
+func (h held) Open(name string) (*kube.Client, error) {
+	return kube.New(h.doubles[name].URL, &transport.Config{WrapTransport: func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			h.show(r)
+			return next.RoundTrip(r)
+		})
+	}})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -125,7 +125,9 @@ func (h *Hub) applyOnce(ctx context.Context, j *job.Job) error {
 	record, ours := orchestrator.ReadRecord(have)
 	switch {
 	case !ours || record.Subject != orchestrator.Subject(j):
-		return orchestrator.Refuse("NameTaken", "%s has a ManifestWork %s that is not ours", j.Cluster, have.GetName())
+		return orchestrator.Refuse(
+			orchestrator.ReasonNameTaken, "%s has a ManifestWork %s that is not ours", j.Cluster, have.GetName(),
+		)
 	case record.Epoch > j.Epoch:
 		return orchestrator.ErrFenced
 	case have.GetDeletionTimestamp() != nil:

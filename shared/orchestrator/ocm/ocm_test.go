@@ -42,7 +42,8 @@ func open(t *testing.T) (*conformance.Clusters, *kubeapi.Server, map[string]*kub
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance.Run(t, conformance.Can{Silence: true, Refuse: true, Slow: true, Done: true}, func(t *testing.T) conformance.World {
+	can := conformance.Can{Silence: true, Refuse: true, Slow: true, Done: true, Share: true}
+	conformance.Run(t, can, func(t *testing.T) conformance.World {
 		t.Helper()
 		w, _, _ := open(t)
 		return w
@@ -69,7 +70,7 @@ func TestConformance_real(t *testing.T) {
 	}
 	conformance.Run(
 		t,
-		conformance.Can{Silence: os.Getenv(conformance.EnvCut) != "", Refuse: true},
+		conformance.Can{Silence: os.Getenv(conformance.EnvCut) != "", Refuse: true, Share: true},
 		func(t *testing.T) conformance.World {
 			t.Helper()
 			return w

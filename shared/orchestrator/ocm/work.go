@@ -63,7 +63,7 @@ func scaleAll(j *job.Job, objects []*unstructured.Unstructured) error {
 			return err
 		}
 		if changed {
-			orchestrator.Stamp(o, j.Epoch)
+			orchestrator.Stamp(o)
 		}
 	}
 	return nil
@@ -142,11 +142,16 @@ func compose(
 // what to report.
 func configOf(j *job.Job, o *unstructured.Unstructured, kind orchestrator.Kind) map[string]any {
 	manager := fieldManager
-	if o.GetKind() == "Namespace" {
+	switch {
+	case o.GetKind() == "Namespace" && o.GetName() == j.Namespace:
 		// All components of an application bring its namespace, each what it has to say about it. Under one manager the last
 		// to be applied would take away what the others said.
 		name := orchestrator.NameOf(j)
 		manager += "-" + name[strings.LastIndexByte(name, '-')+1:]
+	case o.GetNamespace() == "":
+		// What is in no namespace another application may have by the same name. Under a manager of its own the later one is
+		// refused instead of taking it over.
+		manager += "-" + j.ApplicationID.String()
 	}
 	config := map[string]any{
 		"resourceIdentifier": map[string]any{

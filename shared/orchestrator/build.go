@@ -23,8 +23,8 @@ import (
 // then every manifest of the job, of whatever kind, each in that namespace where it lives in one, marked, and with its
 // pods bound to the job's node. The error is a Refusal that names what cannot be read.
 //
-// What bears pods is the job's own. All else is the application's: components may list the same ConfigMap, and replicas
-// of one do, so that nothing in it differs from one job to the next.
+// What bears pods is the job's own. All else is the application's: replicas of a component list the same ConfigMap, so
+// that nothing in it differs from one to the next, and components may.
 func Build(j *job.Job) ([]*unstructured.Unstructured, error) {
 	objects, err := Read(j.Instruction.Contents)
 	if err != nil {
@@ -147,7 +147,9 @@ func namespaceOf(j *job.Job) *unstructured.Unstructured {
 	ns := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": j.Namespace},
 	}}
-	markShared(ns, j)
+	// Nothing here may differ from one component to the next: each of them brings the same namespace.
+	merge(ns, "labels", map[string]string{LabelManager: Manager, MarkInstance: j.ApplicationID.String()})
+	merge(ns, "annotations", map[string]string{MarkApplication: j.ApplicationName, MarkInstance: j.ApplicationID.String()})
 	return ns
 }
 
@@ -157,24 +159,16 @@ func adopt(ns, from *unstructured.Unstructured) {
 	merge(ns, "annotations", from.GetAnnotations())
 }
 
-// marks are what telemetry knows the pods of a job by.
+// marks are what all objects of a component are known by.
 func marks(j *job.Job) (labels, annotations map[string]string) {
 	annotations = map[string]string{
 		MarkApplication: j.ApplicationName, MarkInstance: j.ApplicationID.String(), MarkComponent: j.Component,
-		MarkResource: ResourceID(j),
 	}
-	labels = map[string]string{LabelJob: Subject(j).String()}
-	for _, key := range []string{MarkApplication, MarkInstance, MarkComponent} {
-		labels[key] = labelValue(annotations[key])
+	labels = make(map[string]string, len(annotations)+1)
+	for key, value := range annotations {
+		labels[key] = labelValue(value)
 	}
 	return labels, annotations
-}
-
-// markShared marks what is of the application. Its components and their decisions bring the same: nothing of theirs may
-// be in it.
-func markShared(o *unstructured.Unstructured, j *job.Job) {
-	merge(o, "labels", map[string]string{LabelManager: Manager, MarkInstance: j.ApplicationID.String()})
-	merge(o, "annotations", map[string]string{MarkApplication: j.ApplicationName, MarkInstance: j.ApplicationID.String()})
 }
 
 // distinguish gives what bears pods a name of its own and pods of its own where the job is not the first of its
@@ -191,16 +185,18 @@ func distinguish(o *unstructured.Unstructured, j *job.Job) {
 
 // dress marks the object and the template of its pods, and binds the pods to the node.
 func dress(o *unstructured.Unstructured, j *job.Job) error {
-	path, bears := PodTemplate(o)
-	if !bears {
-		markShared(o, j)
-		return nil
-	}
 	labels, annotations := marks(j)
+	path, bears := PodTemplate(o)
+	if bears { // by these telemetry knows the pods of a job; all else may be of several
+		labels[LabelJob], annotations[MarkResource] = Subject(j).String(), ResourceID(j)
+	}
 	own := maps.Clone(labels)
 	own[LabelManager] = Manager
 	merge(o, "labels", own)
 	merge(o, "annotations", annotations)
+	if !bears {
+		return nil
+	}
 	merge(o, "annotations", map[string]string{markEpoch: strconv.FormatInt(j.Epoch, 10)})
 	if o.GroupVersionKind().GroupKind() == oneRun {
 		// The cluster would delete the Job some time after its end, and whoever looks after the copy would find it missing

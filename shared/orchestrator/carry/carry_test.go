@@ -335,7 +335,7 @@ func TestStopAndStart(t *testing.T) {
 	require.Empty(t, w.copies("one"))
 	require.Empty(t, w.hub.Paths("/manifestworks/"))
 	w.tx(func(ctx context.Context, tx *store.Tx) error {
-		_, err := application.Start(ctx, tx, a.ID)
+		_, err := application.Start(ctx, tx, a.ID, time.Minute)
 		return err
 	})
 	w.place(a, "two")
@@ -360,7 +360,7 @@ func TestStartWhileWhatWasStoppedStillGoes(t *testing.T) {
 			w.deliver()
 			require.Len(t, w.copies("one"), 1, "its pods have not ended")
 			w.tx(func(ctx context.Context, tx *store.Tx) error {
-				_, err := application.Start(ctx, tx, a.ID)
+				_, err := application.Start(ctx, tx, a.ID, time.Minute)
 				return err
 			})
 			w.place(a, "one")

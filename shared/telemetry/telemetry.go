@@ -34,7 +34,7 @@ type Config struct {
 
 const (
 	maxAnswer = 64 << 20 // bytes of one answer
-	together  = 17       // queries that AskTogether joins to one
+	together  = 18       // queries that AskTogether joins to one
 	maxAtOnce = 8        // queries of one Ask that run at the same time: Prometheus runs 20 in all by default
 )
 

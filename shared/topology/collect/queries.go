@@ -90,12 +90,13 @@ func newest(lookback time.Duration) string {
 	return perHost("max", live) + " or " + perHost("max", past)
 }
 
-// silence is when nobody was heard of last, within the lookback: each step at which nobody had been for as long as makes
-// one lost. The controller's own telemetry stands beside the store, and so does not count.
+// silence is when nobody was heard of last, within the lookback: the newest step at which nobody had been for as long as
+// makes one lost. The controller's own telemetry stands beside the store, and so does not count.
 func silence(staleAfter, lookback time.Duration) string {
 	const recent = `last_over_time(%s{icos_agent_id!="` + self + `"}[%ds])`
 	heard := fmt.Sprintf("group("+recent+" or "+recent+")", qHost, seconds(staleAfter), qUname, seconds(staleAfter))
-	return fmt.Sprintf("max_over_time((vector(time()) unless %s)[%ds:15s])", heard, seconds(lookback))
+	step := max(staleAfter/2, time.Second)
+	return fmt.Sprintf("max_over_time((vector(time()) unless %s)[%ds:%ds])", heard, seconds(lookback), seconds(step))
 }
 
 func seconds(d time.Duration) int { return int(d.Seconds()) }

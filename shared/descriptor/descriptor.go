@@ -195,6 +195,19 @@ func (a *Application) NodeUsage(component string) (cpuMax, memMax float64, memFr
 	return cpuMax, memMax, memFree
 }
 
+// UsageOfOthers reports whether the limits of NodeUsage leave out what the application itself uses, as each does unless
+// it says otherwise.
+func (a *Application) UsageOfOthers() bool {
+	for i := range a.Components {
+		for p := range a.applying(a.Components[i].Name) {
+			if p.Usage != nil && !p.Usage.ExcludeApp {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 func tighter(a, b float64) float64 {
 	if a == 0 || (b > 0 && b < a) {
 		return b

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -119,9 +120,19 @@ func (inv *inventory) node(p topology.Place, placing map[uuid.UUID]bool) placeme
 	}
 	out.CPU, _ = n.CPUMilli()
 	out.Memory, _ = n.MemoryBytes()
-	out.OtherCPU, out.OtherMemory = n.OthersUsage()
+	held := inv.reservations[[2]string{p.Cluster, p.Node}]
+	// What applications use beyond what is reserved for them is as gone as what others use: they asked for less, or they
+	// are no applications of this store.
+	ownCPU, ownMemory := n.OwnUsage()
+	var reservedCPU, reservedMemory int64
+	for _, r := range held {
+		reservedCPU, reservedMemory = reservedCPU+r.CPUMilli, reservedMemory+r.Memory
+	}
+	ownCPU, ownMemory = min(ownCPU, reservedCPU), min(ownMemory, reservedMemory)
+	usedCPU, _ := n.UsedCPUMilli()
+	usedMemory, _ := n.UsedMemoryBytes()
+	out.OtherCPU, out.OtherMemory = max(0, usedCPU-ownCPU), max(0, usedMemory-ownMemory)
 	if inv.forecast {
-		ownCPU, ownMemory := n.OwnUsage()
 		expect(n.ForecastedMetrics.CPUUtilizationPrediction, out.CPU, ownCPU, &out.CPUUsage, &out.OtherCPU)
 		expect(n.ForecastedMetrics.MemoryUtilizationPrediction, out.Memory, ownMemory, &out.MemoryUsage, &out.OtherMemory)
 	}
@@ -134,7 +145,6 @@ func (inv *inventory) node(p topology.Place, placing map[uuid.UUID]bool) placeme
 	if seen, ok := n.SeenAt(); ok {
 		out.Age = max(inv.at.Sub(seen), 0)
 	}
-	held := inv.reservations[[2]string{p.Cluster, p.Node}]
 	inv.devices(out.Devices, n, held, placing)
 	out.Resources = resources(n, held, placing)
 	for _, r := range held {
@@ -145,6 +155,27 @@ func (inv *inventory) node(p topology.Place, placing map[uuid.UUID]bool) placeme
 		}
 	}
 	return out
+}
+
+// withoutOwn takes what the instance itself uses of a node from the usage that its policies limit.
+func (inv *inventory) withoutOwn(nodes []placement.Node, instance string) {
+	for i, p := range inv.places {
+		cpu, memory := p.At.UsageOf(instance)
+		without := func(usage *float64, own, whole int64) {
+			if whole > 0 {
+				*usage = max(0, *usage-float64(own)/float64(whole))
+			}
+		}
+		without(&nodes[i].CPUUsage, cpu, nodes[i].CPU)
+		without(&nodes[i].MemoryUsage, memory, nodes[i].Memory)
+	}
+}
+
+// quiet reports whether the node has been silent for too long to be given anything new, but not for as long as takes
+// away what runs there.
+func (inv *inventory) quiet(t placement.Target, lostAfter time.Duration) bool {
+	i := slices.IndexFunc(inv.places, func(p topology.Place) bool { return p.Cluster == t.Cluster && p.Node == t.Node })
+	return i >= 0 && inv.places[i].At.Lost(inv.at, inv.staleAfter) && !inv.places[i].At.Lost(inv.at, lostAfter)
 }
 
 // expect replaces present usage by the forecast one, if there is one: as a part of the node, and what of it is others'.

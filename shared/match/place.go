@@ -74,9 +74,9 @@ func Place(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, mayMove 
 	if blind != "" {
 		return waitAll(ctx, tx, c.stored, c.list, blind)
 	}
-	p := problemOf(c.app, c.list, inv)
-	plan, err := placement.Place(p)
-	if err != nil {
+	var p placement.Problem
+	var plan placement.Plan
+	if c.list, p, plan, err = solve(c.app, c.list, inv); err != nil {
 		return fmt.Errorf("place %s: %w", c.stored.Name, err)
 	}
 	return c.carryOut(ctx, tx, plan, placement.Explain(p, plan), because)
@@ -150,8 +150,6 @@ func (c *candidate) carryOut(
 		}
 		as := plan.Assignments[i]
 		switch {
-		case !as.Placed && p.job.Placed():
-			continue // it fits nowhere better; what runs is left running
 		case !as.Placed:
 			news, err := p.job.Wait(ctx, tx, ex.Components[i].Summary)
 			if err != nil {

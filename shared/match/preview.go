@@ -48,7 +48,7 @@ func Look(ctx context.Context, db *store.DB, document []byte, app *uuid.UUID, s 
 		if err := Lock(ctx, tx); err != nil {
 			return err
 		}
-		id, before, err := look(ctx, tx, parsed.Name, app)
+		id, version, before, err := look(ctx, tx, parsed.Name, app)
 		if err != nil {
 			return err
 		}
@@ -64,7 +64,8 @@ func Look(ctx context.Context, db *store.DB, document []byte, app *uuid.UUID, s 
 		if err != nil {
 			return err
 		}
-		if err := Place(ctx, tx, after.ID, s, true, "to see what would happen"); err != nil {
+		changed := id == nil || after.Version != version // the same document again moves nothing
+		if err := Place(ctx, tx, after.ID, s, changed, "to see what would happen"); err != nil {
 			return err
 		}
 		if after, err = application.Get(ctx, tx, after.ID); err != nil {
@@ -79,11 +80,14 @@ func Look(ctx context.Context, db *store.DB, document []byte, app *uuid.UUID, s 
 	return p, nil
 }
 
-func look(ctx context.Context, tx *store.Tx, name string, app *uuid.UUID) (*uuid.UUID, map[uuid.UUID]*job.Job, error) {
+// look finds the application that the document is of, its version and its jobs.
+func look(
+	ctx context.Context, tx *store.Tx, name string, app *uuid.UUID,
+) (*uuid.UUID, int64, map[uuid.UUID]*job.Job, error) {
 	if app == nil && name != "" {
 		id, err := application.Named(ctx, tx, name)
 		if err != nil && problem.KindOf(err) != problem.NotFound {
-			return nil, nil, err
+			return nil, 0, nil, err
 		}
 		if err == nil {
 			app = &id
@@ -91,16 +95,16 @@ func look(ctx context.Context, tx *store.Tx, name string, app *uuid.UUID) (*uuid
 	}
 	before := map[uuid.UUID]*job.Job{}
 	if app == nil {
-		return nil, before, nil
+		return nil, 0, before, nil
 	}
 	a, err := application.Get(ctx, tx, *app)
 	if err != nil {
-		return nil, nil, err
+		return nil, 0, nil, err
 	}
 	for _, j := range a.Jobs {
 		before[j.ID] = j
 	}
-	return app, before, nil
+	return app, a.Version, before, nil
 }
 
 func (p *Preview) compare(before map[uuid.UUID]*job.Job, after []*job.Job) {
@@ -164,9 +168,7 @@ func Explain(ctx context.Context, q store.Querier, id uuid.UUID, s Settings) (*A
 	if err != nil {
 		return nil, err
 	}
-	list := parts(app, a.Jobs, true)
-	p := problemOf(app, list, inv)
-	plan, err := placement.Place(p)
+	list, p, plan, err := solve(app, parts(app, a.Jobs, true), inv)
 	if err != nil {
 		return nil, err
 	}

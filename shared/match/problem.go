@@ -2,6 +2,7 @@ package match
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +20,7 @@ type part struct {
 	component *descriptor.Component
 	replica   descriptor.Replica
 	job       *job.Job // nil when nothing is stored yet
-	fixed     bool     // stays where it is, whatever happens
+	fixed     bool     // stays where it is, whatever happens, and keeps what is reserved for it there
 	current   *placement.Target
 	excluded  []placement.Target
 	avoided   []placement.Target // where a policy was violated before it came here: better than nothing
@@ -69,31 +70,84 @@ func target(t job.Target) *placement.Target {
 	return &placement.Target{Orchestrator: t.Orchestrator, Cluster: t.Cluster, Node: t.Node}
 }
 
+// solve plans the parts of an application. What runs is given up for nothing: of a plan that had no place for it left,
+// another is made around it, where it is. The parts that come back are those of the last plan.
+func solve(
+	app *descriptor.Application, list []part, inv *inventory,
+) ([]part, placement.Problem, placement.Plan, error) {
+	list = slices.Clone(list)
+	for i := range list {
+		p := &list[i]
+		if p.job != nil && p.job.Placed() && inv.quiet(*p.current, p.job.LostAfter) {
+			p.fixed = true // nobody knows how it is there; it is moved when it counts as lost
+		}
+	}
+	for {
+		problem := problemOf(app, list, inv)
+		plan, err := placement.Place(problem)
+		again := false
+		for i := range list {
+			p := &list[i]
+			if err == nil && !plan.Assignments[i].Placed && p.job != nil && p.job.Placed() && !p.fixed {
+				p.fixed, again = true, true
+			}
+		}
+		if !again {
+			return list, problem, plan, err
+		}
+	}
+}
+
 // problemOf states the placement problem of the parts.
 func problemOf(app *descriptor.Application, list []part, inv *inventory) placement.Problem {
 	placing := map[uuid.UUID]bool{}
-	for _, p := range list {
-		if p.job != nil {
-			placing[p.job.ID] = true
-		}
-	}
+	leaving(list, placing)
 	inv.staleAfter = freshness(app, list, inv.staleAfter)
-	own := settingsOf(app)
-	problem := placement.Problem{Nodes: inv.nodes(placing), Weights: own.Weights, OneOrchestrator: own.OneOrchestrator}
-	for _, p := range list {
-		problem.Components = append(problem.Components, component(app, p))
+	own, components := demands(app, list)
+	problem := placement.Problem{
+		Nodes: inv.nodes(placing), Components: components, Affinities: affinities(app, list),
+		Weights: own.Weights, OneOrchestrator: own.OneOrchestrator,
 	}
-	problem.Affinities = affinities(app, list)
+	if i := slices.IndexFunc(list, func(p part) bool { return p.job != nil }); i >= 0 && app.UsageOfOthers() {
+		inv.withoutOwn(problem.Nodes, list[i].job.ApplicationID.String())
+	}
 	return problem
 }
 
-// settingsOf returns what an application demands as a whole.
-func settingsOf(app *descriptor.Application) placement.Group {
+// leaving collects the jobs whose reservations are free to themselves. That of a part which stays is not, nor that of one
+// which cannot: the copy that it leaves behind holds it until it is removed.
+func leaving(list []part, jobs map[uuid.UUID]bool) {
+	for _, p := range list {
+		if p.job != nil && !p.fixed && (p.current == nil || !slices.Contains(p.excluded, *p.current)) {
+			jobs[p.job.ID] = true
+		}
+	}
+}
+
+// demands returns what an application demands as a whole, and its components. Where all have to share an orchestrator,
+// what stays has chosen it.
+func demands(app *descriptor.Application, list []part) (placement.Group, []placement.Component) {
 	performance, energy, security, _ := app.ScoreWeights()
-	return placement.Group{
+	own := placement.Group{
 		Weights:         placement.Weights{Performance: performance, Energy: energy, Security: security},
 		OneOrchestrator: oneOrchestrator(app),
 	}
+	var chosen []string
+	for _, p := range list {
+		if own.OneOrchestrator && p.fixed && !slices.Contains(chosen, p.current.Orchestrator) {
+			chosen = append(chosen, p.current.Orchestrator)
+		}
+	}
+	components := make([]placement.Component, 0, len(list))
+	for _, p := range list {
+		c := component(app, p)
+		if !p.fixed {
+			c.Orchestrators = chosen
+		}
+		components = append(components, c)
+	}
+	own.OneOrchestrator = own.OneOrchestrator && len(chosen) == 0
+	return own, components
 }
 
 // freshness is how silent a node may be: never longer than what a component to be placed bears, or it would be moved to a
@@ -127,11 +181,8 @@ func component(app *descriptor.Application, p part) placement.Component {
 		c.Targets = append(c.Targets, placement.Target{Orchestrator: t.Orchestrator, Cluster: t.Cluster, Node: t.Node})
 	}
 	if p.fixed {
-		// It runs; only its place and what it holds matter to the others.
-		c = placement.Component{
-			ID: p.id, CPU: c.CPU, Memory: c.Memory, Devices: c.Devices, Resources: c.Resources,
-			Current: p.current, Targets: []placement.Target{*p.current},
-		}
+		// It runs; only its place matters to the others. What it holds there is reserved.
+		c = placement.Component{ID: p.id, Current: p.current, Targets: []placement.Target{*p.current}}
 	}
 	return c
 }

@@ -77,16 +77,15 @@ func PlaceAll(ctx context.Context, tx *store.Tx, ids []uuid.UUID, s Settings, be
 func problemOfAll(all []*candidate, inv *inventory) placement.Problem {
 	placing := map[uuid.UUID]bool{}
 	for _, c := range all {
-		c.placing(placing)
+		leaving(c.list, placing)
 	}
 	joint := placement.Problem{Nodes: inv.nodes(placing)}
 	for _, c := range all {
-		own := settingsOf(c.app)
+		own, components := demands(c.app, c.list)
 		own.ID = c.group()
 		own.StaleAfter = freshness(c.app, c.list, inv.staleAfter)
 		joint.Groups = append(joint.Groups, own)
-		for _, p := range c.list {
-			comp := component(c.app, p)
+		for _, comp := range components {
 			comp.ID, comp.Group = own.ID+"/"+comp.ID, own.ID
 			joint.Components = append(joint.Components, comp)
 		}
@@ -126,14 +125,6 @@ func (c *candidate) strip(plan placement.Plan, ex placement.Explanation, names *
 			for r := range e.Relaxation.Changes {
 				own(&e.Relaxation.Changes[r].Detail)
 			}
-		}
-	}
-}
-
-func (c *candidate) placing(jobs map[uuid.UUID]bool) {
-	for _, p := range c.list {
-		if p.job != nil {
-			jobs[p.job.ID] = true
 		}
 	}
 }

@@ -34,10 +34,17 @@ func (n *Node) UsedMemoryBytes() (bytes int64, ok bool) {
 
 // OwnUsage returns what the node's applications of ours use: the sum over the containers of all pods that belong to an
 // application instance, cpu in millicores and memory in bytes.
-func (n *Node) OwnUsage() (cpuMilli, memoryBytes int64) {
+func (n *Node) OwnUsage() (cpuMilli, memoryBytes int64) { return n.usageOf((*Pod).Ours) }
+
+// UsageOf is OwnUsage of one application instance.
+func (n *Node) UsageOf(instance string) (cpuMilli, memoryBytes int64) {
+	return n.usageOf(func(p *Pod) bool { return p.of(instance) })
+}
+
+func (n *Node) usageOf(counts func(*Pod) bool) (cpuMilli, memoryBytes int64) {
 	var cores, bytes float64
 	for _, p := range n.Pod {
-		if !p.Ours() {
+		if !counts(&p) {
 			continue
 		}
 		for _, c := range p.Container {
@@ -61,6 +68,15 @@ func (n *Node) OthersUsage() (cpuMilli, memoryBytes int64) {
 func (p *Pod) Ours() bool {
 	for _, w := range p.Workload {
 		if w.AppInstance != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *Pod) of(instance string) bool {
+	for _, w := range p.Workload {
+		if w.AppInstance == instance {
 			return true
 		}
 	}

@@ -1,0 +1,183 @@
+package match_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/match"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/topology"
+)
+
+func (w world) update(id uuid.UUID, document []byte) {
+	w.Helper()
+	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := application.Update(ctx, tx, id, document, time.Minute)
+		return err
+	}))
+}
+
+// displace takes the component from its place, as when its node is lost.
+func (w world) displace(id uuid.UUID, components ...string) {
+	w.Helper()
+	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		a, err := application.Lock(ctx, tx, id)
+		require.NoError(w, err)
+		for _, j := range a.Jobs {
+			for _, name := range components {
+				if j.Component == name {
+					require.NoError(w, j.Displace(ctx, tx, "its node is lost", false))
+				}
+			}
+		}
+		return nil
+	}))
+}
+
+// TestPlace_givesUpNothingThatRuns: two that wait are more than one that runs, but its place is taken.
+func TestPlace_givesUpNothingThatRuns(t *testing.T) {
+	t.Parallel()
+	small, large := node{name: "a", cores: 4}, node{name: "b", cores: 5}
+	three := app("shop", "x:cpu: 3", "y:cpu: 2", "z:cpu: 2")
+	alone := map[string]string{"x": "a", "y": "", "z": ""}
+	t.Run("when others are displaced", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, small)
+		id := w.submit(app("shop", "x:cpu: 3"))
+		w.place(id, false)
+		w.see(small, large)
+		w.update(id, three)
+		w.place(id, false)
+		require.Equal(t, map[string]string{"x": "a", "y": "b", "z": "b"}, w.where(id))
+		w.see(small)
+		w.displace(id, "y", "z")
+		w.place(id, false)
+		require.Equal(t, alone, w.where(id))
+
+		other := w.submit(app("other", "x:cpu: 2", "y:cpu: 2"))
+		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+			return match.PlaceAll(ctx, tx, []uuid.UUID{id, other}, settings, "there are two")
+		}))
+		require.Equal(t, alone, w.where(id))
+		require.Equal(t, map[string]string{"x": "", "y": ""}, w.where(other))
+	})
+	t.Run("when an update adds others", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, small)
+		id := w.submit(app("shop", "x:cpu: 3"))
+		w.place(id, false)
+		w.update(id, three)
+		w.place(id, true)
+		require.Equal(t, alone, w.where(id))
+		answer, err := match.Explain(t.Context(), w.db, id, settings)
+		require.NoError(t, err)
+		require.Equal(t, "a", answer.Plan.Assignments[0].Target.Node, "it is explained where it is")
+	})
+}
+
+// TestPlace_whatStaysHasChosenTheOrchestrator: the others wait for room there, rather than to go elsewhere.
+func TestPlace_whatStaysHasChosenTheOrchestrator(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	see := func(other bool) {
+		picture := taxonomy(node{name: "a", cores: 4})
+		if other {
+			far := taxonomy(node{name: "n", cores: 8}).Cluster["edge"]
+			far.Name, far.Type = "far", "nuvla"
+			picture.Cluster["far"] = far
+		}
+		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+			_, err := topology.Save(ctx, tx, picture, time.Now(), time.Minute)
+			return err
+		}))
+	}
+	see(false)
+	id := w.submit(app("shop", "x:cpu: 3"))
+	w.place(id, false)
+	see(true)
+	w.update(id, app("shop", "x:cpu: 3", "y:cpu: 2", "z:cpu: 2"))
+	w.place(id, false)
+	require.Equal(t, map[string]string{"x": "a", "y": "", "z": ""}, w.where(id))
+}
+
+// using returns the node with a pod of the instance that uses so many cores, and all that is used.
+func using(n node, instance string, cores float64) *topology.Taxonomy {
+	picture := taxonomy(n)
+	at := picture.Cluster["edge"].Node[n.name]
+	at.Pod = map[string]topology.Pod{"p": {
+		Workload:  map[string]topology.Workload{"w": {AppInstance: instance}},
+		Container: map[string]topology.Container{"c": {CPUUsage: topology.Known(cores)}},
+	}}
+	picture.Cluster["edge"].Node[n.name] = at
+	return picture
+}
+
+func (w world) picture(t *topology.Taxonomy) {
+	w.Helper()
+	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := topology.Save(ctx, tx, t, time.Now(), time.Minute)
+		return err
+	}))
+}
+
+// TestPlace_countsWhatIsUsedBeyondWhatIsReserved, by our applications too: that much is not free.
+func TestPlace_countsWhatIsUsedBeyondWhatIsReserved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node{name: "a", cores: 4})
+	greedy := w.submit(app("greedy", "x:cpu: 1"))
+	w.place(greedy, false)
+	busy := node{name: "a", cores: 4, used: 75}
+	w.picture(using(busy, greedy.String(), 3))
+	next := w.submit(app("next", "x:cpu: 2"))
+	w.place(next, false)
+	require.Equal(t, map[string]string{"x": ""}, w.where(next), "three of four cores are used")
+	w.place(greedy, true)
+	require.Equal(t, map[string]string{"x": "a"}, w.where(greedy), "it may stay itself")
+	w.picture(using(node{name: "a", cores: 4, used: 25}, greedy.String(), 1))
+	w.place(next, false)
+	require.Equal(t, map[string]string{"x": "a"}, w.where(next))
+
+	w = newWorld(t)
+	w.picture(using(busy, uuid.NewString(), 3))
+	id := w.submit(app("shop", "x:cpu: 2"))
+	w.place(id, false)
+	require.Equal(t, map[string]string{"x": ""}, w.where(id), "nor what applications use that nobody here knows")
+}
+
+// TestPlace_anUpdateMovesNothingForItsOwnLoadOrAShortSilence: neither makes it leave without an update.
+func TestPlace_anUpdateMovesNothingForItsOwnLoadOrAShortSilence(t *testing.T) {
+	t.Parallel()
+	document := func(text string) []byte {
+		return append(app("shop", "x:cpu: 1"), "description: "+text+"\npolicies: [{name: busy, type: node-resource-usage, cpu_threshold_perc: 0.5}]\n"...)
+	}
+	w := newWorld(t, node{name: "a", cores: 4, sca: 90})
+	id := w.submit(document("one"))
+	w.place(id, false)
+	require.Equal(t, map[string]string{"x": "a"}, w.where(id))
+	picture := using(node{name: "a", cores: 4, sca: 90, used: 75}, id.String(), 3)
+	picture.Cluster["edge"].Node["b"] = taxonomy(node{name: "b", cores: 8}).Cluster["edge"].Node["b"]
+	w.picture(picture)
+	w.update(id, document("two"))
+	w.place(id, true)
+	require.Equal(t, map[string]string{"x": "a"}, w.where(id), "three of the cores in use are its own")
+
+	w.see(node{name: "a", cores: 4, sca: 90, silent: 30 * time.Second}, node{name: "b", cores: 8})
+	w.update(id, document("three"))
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		return match.Place(ctx, tx, id, match.Settings{StaleAfter: 10 * time.Second}, true, "test")
+	}))
+	require.Equal(t, map[string]string{"x": "a"}, w.where(id), "it bears a minute of silence")
+
+	w.see(node{name: "a", cores: 4, sca: 90, used: 75}, node{name: "b", cores: 8})
+	preview, err := match.Look(t.Context(), w.db, document("three"), &id, settings, time.Minute)
+	require.NoError(t, err)
+	require.Zero(t, preview.Changes, "the same document moves nothing, though others now use its node")
+	w.update(id, document("four"))
+	w.place(id, true)
+	require.Equal(t, map[string]string{"x": "b"}, w.where(id))
+}

@@ -256,7 +256,7 @@ func (w *world) traffic(t *testing.T, name string) (r *result, stop func()) {
 		for key, ids := range made {
 			var g []api.Application
 			prefix, _, _ := strings.Cut(key, "-"+key[len(key)-36:])
-			w.ask(auth.Viewer, http.MethodGet, "/jobmanager/groups?limit=500", "", &g)
+			w.ask(auth.Viewer, http.MethodGet, "/jobmanager/groups?app="+prefix, "", &g)
 			n := 0
 			for i := range g {
 				if g[i].Name == prefix {

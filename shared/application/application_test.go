@@ -566,6 +566,13 @@ func TestObserve_ofWhatShouldHaveLeft(t *testing.T) {
 		return err
 	}))
 
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		return w.job(j.ID).Remediate(ctx, tx, job.Remedy{Type: job.ScaleUp}, "another policy asks for it")
+	}), "it may be helped where it is")
+	require.NoError(t, w.take(j.ID, "agent-1"))
+	require.NoError(t, w.finish(w.job(j.ID)))
+	require.Equal(t, job.Degraded, observe("True").State)
+
 	relieve := func(ctx context.Context, tx *store.Tx, j *job.Job) error { return j.Relieve(ctx, tx, "it is cooler") }
 	require.Equal(t, job.Finished, step(relieve).State)
 	step(strain)

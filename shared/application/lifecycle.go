@@ -169,10 +169,12 @@ func Stop(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Application, error)
 	if err != nil {
 		return nil, err
 	}
-	if a.Desired != Running {
-		return Get(ctx, tx, id)
+	if a.Desired == Running {
+		err = a.stop(ctx, tx, Stopped)
+	} else {
+		err = a.remove(ctx, tx)
 	}
-	if err := a.stop(ctx, tx, Stopped); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return Get(ctx, tx, id)
@@ -180,15 +182,23 @@ func Stop(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Application, error)
 
 func (a *Application) stop(ctx context.Context, tx *store.Tx, to Desired) error {
 	before := a.Desired
-	for _, j := range a.Jobs {
-		if err := j.Stop(ctx, tx); err != nil {
-			return err
-		}
+	if err := a.remove(ctx, tx); err != nil {
+		return err
 	}
 	if err := a.want(ctx, tx, to); err != nil || before != Running {
 		return err
 	}
 	return a.announce(ctx, tx, events.ApplicationStopped, "stopped", "asked to stop")
+}
+
+// remove has all that runs or waits removed; what is being removed is left to that.
+func (a *Application) remove(ctx context.Context, tx *store.Tx) error {
+	for _, j := range a.Jobs {
+		if err := j.Stop(ctx, tx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (a *Application) want(ctx context.Context, tx *store.Tx, d Desired) error {
@@ -206,8 +216,11 @@ func Delete(ctx context.Context, tx *store.Tx, id uuid.UUID, stop bool) (a *Appl
 	if a, err = Lock(ctx, tx, id); err != nil {
 		return nil, false, err
 	}
-	if stop && a.Desired == Deleted {
-		return a, false, nil // the request that began it is repeated, perhaps since its answer was lost
+	if stop && a.Desired == Deleted { // the request that began it is repeated, perhaps since its answer was lost
+		if err := a.remove(ctx, tx); err != nil {
+			return nil, false, err
+		}
+		return a, false, a.settle(ctx, tx)
 	}
 	if a.deletable() {
 		return a, true, a.forget(ctx, tx)

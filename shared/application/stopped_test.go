@@ -11,6 +11,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 )
@@ -135,4 +136,30 @@ func TestStart_leavesOutReplicasThatAnUpdateTookOut(t *testing.T) {
 		}
 	}
 	require.Equal(t, 2, live)
+}
+
+// TestDelete_endsWhatAnEarlierOneLeft: jobs that still ran in an application that was stopped, or being deleted already.
+func TestDelete_endsWhatAnEarlierOneLeft(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	left := func(desired application.Desired) uuid.UUID {
+		app, _ := w.submit(shop("a"), "")
+		w.run(app, "agent-1")
+		_, err := w.db.Exec(t.Context(), `update applications set desired = $2 where id = $1`, app.ID, desired)
+		require.NoError(t, err)
+		return app.ID
+	}
+	stopped := left(application.Stopped)
+	w.stop(stopped)
+	w.removed("agent-1")
+	require.Equal(t, application.Finished, status(w.get(stopped)))
+
+	deleted := left(application.Deleted)
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, _, err := application.Delete(ctx, tx, deleted, true)
+		return err
+	}))
+	w.removed("agent-1")
+	_, err := application.Get(t.Context(), w.db, deleted)
+	require.Equal(t, problem.NotFound, problem.KindOf(err))
 }

@@ -168,13 +168,16 @@ func (j *Job) Replace(ctx context.Context, tx *store.Tx, in Instruction) error {
 }
 
 // Remediate asks the owner for the remediation, of which Type is given, and Target and Step where they matter. The error
-// is Conflict unless the job is owned and Finished (contracts/icos.md §1.7).
+// is Conflict unless the job is owned and Finished (contracts/icos.md §1.7), or would be but for Strain.
 func (j *Job) Remediate(ctx context.Context, tx *store.Tx, asked Remedy, reason string) error {
 	r := asked.Type
 	if j.OwnerID == "" {
 		return problem.New(problem.Conflict, "job %s has no owner that could carry out %s", j.ID, r)
 	}
 	before := j.State
+	if before == Degraded && j.runsWell() {
+		j.State = Finished
+	}
 	if err := j.move(Remediate); err != nil {
 		return err
 	}

@@ -23,6 +23,12 @@ func (j *Job) strain() *Condition {
 	return &j.Conditions[i]
 }
 
+// runsWell reports whether nothing is wrong with a degraded job but its place.
+func (j *Job) runsWell() bool {
+	own := slices.DeleteFunc(slices.Clone(j.Conditions), func(c Condition) bool { return c.Reason == reasonStrained })
+	return j.strain() != nil && !failing(own)
+}
+
 // withStrain returns what was reported with that condition, of which an agent knows nothing: it sees a copy that runs.
 func (j *Job) withStrain(reported []Condition) []Condition {
 	if len(reported) == 0 {

@@ -99,9 +99,13 @@ func (m *model) explain(s *state, c int32) ComponentExplanation {
 			out.Summary = fmt.Sprintf("%s earns %s points, %s less than %s would, for the good of the other components",
 				place(out.Target), number(won.total), number(-out.Margin), place(next))
 		}
-		if m.isHome(c, at) {
-			out.Summary += "; it stays where it is"
-		}
+	}
+	switch current := m.comps[c].Current; {
+	case !out.Placed || current == nil:
+	case m.isHome(c, at):
+		out.Summary += "; it stays where it is"
+	default:
+		out.Summary += "; it is on " + place(*current) + " now"
 	}
 	return out
 }

@@ -268,10 +268,16 @@ func bind(pod map[string]any, node string) error {
 	return unstructured.SetNestedSlice(pod, terms, at...)
 }
 
-// Stamp marks the object with a digest of what it now is, under its epoch.
+// Stamp marks the object with a digest of what it now is, under its epoch. Which component was the last to apply what
+// several may list makes no difference: the others are content with it.
 func Stamp(o *unstructured.Unstructured) {
-	unstructured.RemoveNestedField(o.Object, "metadata", "annotations", markRevision)
-	text, err := json.Marshal(o.Object)
+	of := o.DeepCopy()
+	unstructured.RemoveNestedField(of.Object, "metadata", "annotations", markRevision)
+	if _, bears := PodTemplate(o); !bears {
+		unstructured.RemoveNestedField(of.Object, "metadata", "annotations", MarkComponent)
+		unstructured.RemoveNestedField(of.Object, "metadata", "labels", MarkComponent)
+	}
+	text, err := json.Marshal(of.Object)
 	if err != nil {
 		return // it came from JSON
 	}

@@ -217,6 +217,17 @@ func TestBuild_isTheSameEachTime(t *testing.T) {
 	}
 }
 
+func TestBuild_stampsAlikeWhatComponentsListAlike(t *testing.T) {
+	t.Parallel()
+	const shared = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: r}"
+	one, other := newJob(shared, bearing["Pod"]), newJob(shared, bearing["Pod"])
+	other.ID, other.Component, other.Epoch = uuid.New(), "worker", 8
+	a, b := build(t, one), build(t, other)
+	require.Equal(t, "worker", b[1].GetLabels()["app.icos.eu/component"])
+	require.Equal(t, orchestrator.RevisionOf(a[1]), orchestrator.RevisionOf(b[1]))
+	require.NotEqual(t, orchestrator.RevisionOf(a[2]), orchestrator.RevisionOf(b[2]))
+}
+
 func TestNamesComeFromIDs(t *testing.T) {
 	t.Parallel()
 	j := newJob()

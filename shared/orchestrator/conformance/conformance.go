@@ -457,13 +457,17 @@ func shared(t *testing.T, w World) {
 		return clusters.object(t, first.Cluster, configs, first.Namespace, "settings") != nil,
 			clusters.object(t, first.Cluster, roles, "", first.Namespace) != nil
 	}
+	for _, pair := range [][2]*job.Job{{second, first}, {first, second}} { // whoever was the last to apply it
+		gone(t, w, pair[0])
+		settings, role := there()
+		require.True(t, settings)
+		require.True(t, role)
+		require.Equal(t, job.Finished, clusters.look(t, pair[1]))
+		finish(t, w, pair[0])
+	}
 	gone(t, w, first)
-	settings, role := there()
-	require.True(t, settings)
-	require.True(t, role)
-	require.Equal(t, job.Finished, clusters.look(t, second))
 	gone(t, w, second)
-	settings, role = there()
+	settings, role := there()
 	require.False(t, settings)
 	require.False(t, role)
 }

@@ -295,7 +295,7 @@ func (c cluster) applyOne(ctx context.Context, j *job.Job, e entry) error {
 		return orchestrator.ErrLeaving
 	case e.taken(have):
 		return e.takenBy(have)
-	case orchestrator.EpochOf(have) > j.Epoch:
+	case e.bears() && orchestrator.EpochOf(have) > j.Epoch:
 		return orchestrator.ErrFenced
 	default:
 		o.SetResourceVersion(have.GetResourceVersion())
@@ -349,7 +349,7 @@ func (c cluster) deleteOne(ctx context.Context, j *job.Job, e entry) (gone bool,
 		return true, nil
 	case err != nil:
 		return false, orchestrator.Classify(err, e.what())
-	case !e.ours(have), orchestrator.EpochOf(have) > j.Epoch:
+	case !e.ours(have), e.bears() && orchestrator.EpochOf(have) > j.Epoch:
 		return true, nil // it has become somebody else's
 	case have.GetDeletionTimestamp() != nil:
 		return false, nil

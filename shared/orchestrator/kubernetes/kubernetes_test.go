@@ -264,6 +264,31 @@ func TestObserve_ofWhatComponentsHaveDifferently(t *testing.T) {
 	require.True(t, s.Outdated(first), "what nobody wants is put right")
 }
 
+// TestApply_sharesWhatBearsAnEpochOfOld: versions before gave what bears no pods the epoch of its job as well, which says
+// nothing about the decisions on other jobs.
+func TestApply_sharesWhatBearsAnEpochOfOld(t *testing.T) {
+	t.Parallel()
+	w, d := open(t)
+	old := conformance.Job(w.Targets[0], 5)
+	require.NoError(t, w.Orchestrator.Apply(t.Context(), old))
+	path := "/api/v1/namespaces/" + old.Namespace + "/configmaps/settings"
+	d["one"].Change(path, func(o *kubeapi.Object) {
+		notes := o.GetAnnotations()
+		notes["littoral.dev/epoch"] = "5"
+		o.SetAnnotations(notes)
+	})
+	other := *old
+	other.ID, other.Component, other.Epoch = uuid.New(), "other", 1
+	other.Instruction.Contents = old.Instruction.Contents[1:] // no pods
+	require.NoError(t, w.Orchestrator.Apply(t.Context(), &other))
+	for _, j := range []*job.Job{old, &other} {
+		require.NotNil(t, d["one"].Get(path), "it goes with the last that lists it")
+		require.NoError(t, w.Orchestrator.Remove(t.Context(), j))
+		d["one"].Work()
+	}
+	require.Nil(t, d["one"].Get(path))
+}
+
 // TestApply_fencesWhatBearsNoEpoch: an older decision that is held up before the object, or after it has read it, finds
 // that a newer one has come in between.
 func TestApply_fencesWhatBearsNoEpoch(t *testing.T) {

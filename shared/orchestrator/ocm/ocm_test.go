@@ -2,6 +2,7 @@ package ocm_test
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,6 +49,40 @@ func TestConformance(t *testing.T) {
 		w, _, _ := open(t)
 		return w
 	})
+}
+
+// TestApply_keepsWhoAppliesAnObject: another manager would be refused what the former one holds, by its own hand.
+func TestApply_keepsWhoAppliesAnObject(t *testing.T) {
+	t.Parallel()
+	w, hub, _ := open(t)
+	j := conformance.Job(w.Targets[0], 1)
+	withRole := func(j *job.Job, name, verb string) {
+		j.Instruction.Contents = append(j.Instruction.Contents, job.Content{
+			Name: name, YAML: "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: " + name + "}\n" +
+				"rules: [{apiGroups: [\"\"], resources: [pods], verbs: [" + verb + "]}]\n",
+		})
+	}
+	withRole(j, "old", "get")
+	require.NoError(t, w.Orchestrator.Apply(t.Context(), j))
+	work := hub.Paths("/manifestworks/")[0]
+	const former = `"fieldManager":"work-agent-littoral"` // of whatever was in no namespace, in versions before
+	own := `"fieldManager":"work-agent-littoral-` + j.ApplicationID.String() + `"`
+	hub.Change(work, func(o *kubeapi.Object) {
+		text, err := o.MarshalJSON()
+		require.NoError(t, err)
+		require.NoError(t, o.UnmarshalJSON([]byte(strings.ReplaceAll(string(text), own, former))))
+	})
+	w.Turn()
+	next := conformance.As(j, job.Replace)
+	next.Epoch = 2
+	conformance.With(next, conformance.Image, 1)
+	withRole(next, "old", "list")
+	withRole(next, "new", "list")
+	state, conditions := w.Do(t, next)
+	require.Equal(t, job.Finished, state, "%v", conditions)
+	text, err := hub.Get(work).MarshalJSON()
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(text), own), "what is new")
 }
 
 // TestConformance_real runs the suite against a hub and its agents, if there are any.

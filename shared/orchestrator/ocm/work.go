@@ -118,7 +118,7 @@ func compose(
 	kinds := orchestrator.KindsOf(objects)
 	for i, o := range objects {
 		list[i] = o.Object
-		configs = append(configs, configOf(j, o, kinds.Of(o)))
+		configs = append(configs, configOf(j, have, o, kinds.Of(o)))
 	}
 	spec := map[string]any{
 		"workload":        map[string]any{"manifests": list},
@@ -138,11 +138,35 @@ func compose(
 	return work, nil
 }
 
+// appliedAs returns whom the work has the object of the identifier applied as; "" where it has not.
+func appliedAs(work *unstructured.Unstructured, id map[string]string) string {
+	if work == nil {
+		return ""
+	}
+	configs, _, _ := unstructured.NestedSlice(work.Object, "spec", "manifestConfigs")
+	for _, entry := range configs {
+		config, _ := entry.(map[string]any)
+		of, _, _ := unstructured.NestedStringMap(config, "resourceIdentifier")
+		if of["group"] == id["group"] && of["resource"] == id["resource"] &&
+			of["namespace"] == id["namespace"] && of["name"] == id["name"] { // a hub may leave out what is empty
+			manager, _, _ := unstructured.NestedString(config, "updateStrategy", "serverSideApply", "fieldManager")
+			return manager
+		}
+	}
+	return ""
+}
+
 // configOf says how the agent is to apply the object, as an owner of the fields that stand in it and of no others, and
-// what to report.
-func configOf(j *job.Job, o *unstructured.Unstructured, kind orchestrator.Kind) map[string]any {
-	manager := fieldManager
+// what to report. have is the work so far, if any.
+func configOf(j *job.Job, have, o *unstructured.Unstructured, kind orchestrator.Kind) map[string]any {
+	id := map[string]string{
+		"group": o.GroupVersionKind().Group, "resource": kind.Resource, "namespace": o.GetNamespace(), "name": o.GetName(),
+	}
+	manager, former := fieldManager, appliedAs(have, id)
 	switch {
+	case former != "":
+		// Who applies an object stays: another would be refused the fields that the former holds, also by an older version.
+		manager = former
 	case o.GetKind() == "Namespace" && o.GetName() == j.Namespace:
 		// All components of an application bring its namespace, each what it has to say about it. Under one manager the last
 		// to be applied would take away what the others said.
@@ -154,9 +178,7 @@ func configOf(j *job.Job, o *unstructured.Unstructured, kind orchestrator.Kind) 
 		manager += "-" + j.ApplicationID.String()
 	}
 	config := map[string]any{
-		"resourceIdentifier": map[string]any{
-			"group": o.GroupVersionKind().Group, "resource": kind.Resource, "namespace": o.GetNamespace(), "name": o.GetName(),
-		},
+		"resourceIdentifier": id,
 		"updateStrategy": map[string]any{
 			"type": "ServerSideApply", "serverSideApply": map[string]any{"force": false, "fieldManager": manager},
 		},

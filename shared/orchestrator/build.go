@@ -30,6 +30,7 @@ func Build(j *job.Job) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
+	distinguish(objects, j)
 	kinds := KindsOf(objects)
 	all := []*unstructured.Unstructured{namespaceOf(j)}
 	seen := map[string]bool{identity(all[0]): true}
@@ -39,7 +40,6 @@ func Build(j *job.Job) ([]*unstructured.Unstructured, error) {
 		} else {
 			o.SetNamespace("")
 		}
-		distinguish(o, j)
 		id := identity(o)
 		if seen[id] {
 			if id == identity(all[0]) {
@@ -172,14 +172,30 @@ func marks(j *job.Job) (labels, annotations map[string]string) {
 }
 
 // distinguish gives what bears pods a name of its own and pods of its own where the job is not the first of its
-// component: each replica brings the same manifests, perhaps to the same cluster. The first is as it was written.
-func distinguish(o *unstructured.Unstructured, j *job.Job) {
-	if _, bears := PodTemplate(o); !bears || j.Replica == 0 {
+// component: each replica brings the same manifests, perhaps to the same cluster. The first is as it was written. What
+// scales such an object goes with it.
+func distinguish(objects []*unstructured.Unstructured, j *job.Job) {
+	if j.Replica == 0 {
 		return
 	}
-	o.SetName(o.GetName() + "-" + strconv.Itoa(j.Replica))
-	if _, selects, _ := unstructured.NestedMap(o.Object, "spec", "selector"); selects {
-		mergeAt(o.Object, map[string]string{LabelJob: Subject(j).String()}, "spec", "selector", "matchLabels")
+	number := "-" + strconv.Itoa(j.Replica)
+	own := map[[2]string]bool{} // by kind and name
+	for _, o := range objects {
+		if _, bears := PodTemplate(o); !bears {
+			continue
+		}
+		own[[2]string{o.GetKind(), o.GetName()}] = true
+		o.SetName(o.GetName() + number)
+		if _, selects, _ := unstructured.NestedMap(o.Object, "spec", "selector"); selects {
+			mergeAt(o.Object, map[string]string{LabelJob: Subject(j).String()}, "spec", "selector", "matchLabels")
+		}
+	}
+	for _, o := range objects {
+		of, _, _ := unstructured.NestedStringMap(o.Object, "spec", "scaleTargetRef")
+		if o.GetKind() == "HorizontalPodAutoscaler" && own[[2]string{of["kind"], of["name"]}] {
+			o.SetName(o.GetName() + number)
+			mergeAt(o.Object, map[string]string{"name": of["name"] + number}, "spec", "scaleTargetRef")
+		}
 	}
 }
 

@@ -101,7 +101,12 @@ func TestBuild_givesEachReplicaPodsOfItsOwn(t *testing.T) {
 	manifest := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n" +
 		"spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: " + podSpec + "}}"
 	const settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}"
-	first, second := newJob(manifest, settings), newJob(manifest, settings)
+	scaler := func(name, of string) string {
+		return "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: " + name + "}\n" +
+			"spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: " + of + "}}"
+	}
+	manifests := []string{manifest, settings, scaler("x", "x"), scaler("other", "of-another")}
+	first, second := newJob(manifests...), newJob(manifests...)
 	second.ID, second.Replica, second.Epoch = uuid.New(), 1, 8
 	one, other := build(t, first), build(t, second)
 	require.Equal(t, "x", one[1].GetName())
@@ -114,6 +119,13 @@ func TestBuild_givesEachReplicaPodsOfItsOwn(t *testing.T) {
 	require.Equal(t, "b", labels["a"], "Services find it")
 	require.Subset(t, labels, selector)
 	require.Equal(t, one[2], other[2], "what bears no pods is there for both")
+	for _, objects := range [][]*unstructured.Unstructured{one, other} {
+		of, _, err := unstructured.NestedString(objects[3].Object, "spec", "scaleTargetRef", "name")
+		require.NoError(t, err)
+		require.Equal(t, objects[1].GetName(), of, "each scales its own")
+		require.Equal(t, objects[1].GetName(), objects[3].GetName())
+	}
+	require.Equal(t, one[4], other[4], "what scales another's is there for both")
 }
 
 func TestBuild_keepsJobsThatHaveEnded(t *testing.T) {

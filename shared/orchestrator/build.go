@@ -214,11 +214,7 @@ func dress(o *unstructured.Unstructured, j *job.Job) error {
 		return nil
 	}
 	merge(o, "annotations", map[string]string{markEpoch: strconv.FormatInt(j.Epoch, 10)})
-	if o.GroupVersionKind().GroupKind() == oneRun {
-		// The cluster would delete the Job some time after its end, and whoever looks after the copy would find it missing
-		// and run it again. How long a copy stays is for decisions to say.
-		unstructured.RemoveNestedField(o.Object, "spec", "ttlSecondsAfterFinished")
-	}
+	KeepEnded(o)
 	spec := append(path[:len(path):len(path)], "spec")
 	pod, ok, err := unstructured.NestedMap(o.Object, spec...)
 	if err != nil || !ok {
@@ -238,6 +234,19 @@ func dress(o *unstructured.Unstructured, j *job.Job) error {
 		return Refuse(ReasonBadManifest, "%s: %v", identity(o), err)
 	}
 	return unstructured.SetNestedMap(o.Object, pod, spec...)
+}
+
+// KeepEnded has a Job stay when it has ended, and says whether that changes it. The cluster would delete it some time
+// after its end, and whoever looks after the copy would find it missing and run it again. How long a copy stays is for
+// decisions to say.
+func KeepEnded(o *unstructured.Unstructured) (changed bool) {
+	bound := []string{"spec", "ttlSecondsAfterFinished"}
+	_, goes, _ := unstructured.NestedFieldNoCopy(o.Object, bound...)
+	if !goes || o.GroupVersionKind().GroupKind() != oneRun {
+		return false
+	}
+	unstructured.RemoveNestedField(o.Object, bound...)
+	return true
 }
 
 // present makes the field an object where there is none; YAML of tools often says null.

@@ -1,12 +1,14 @@
 package ocm_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/transport"
 
@@ -83,6 +85,54 @@ func TestApply_keepsWhoAppliesAnObject(t *testing.T) {
 	text, err := hub.Get(work).MarshalJSON()
 	require.NoError(t, err)
 	require.Equal(t, 1, strings.Count(string(text), own), "what is new")
+}
+
+// TestObserve_ofJobsThatWouldGo: works of versions before have the cluster delete Jobs that have ended, which the agent
+// then runs again, also where the decision stays the same.
+func TestObserve_ofJobsThatWouldGo(t *testing.T) {
+	t.Parallel()
+	for name, then := range map[string]func(*job.Job) *job.Job{
+		"as it was":  func(j *job.Job) *job.Job { return j },
+		"and scaled": func(j *job.Job) *job.Job { return conformance.Ask(j, job.ScaleUp) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, hub, _ := open(t)
+			j := conformance.Job(w.Targets[0], 1)
+			j.Instruction.Contents = append(j.Instruction.Contents, job.Content{Name: "once", YAML: `apiVersion: batch/v1
+kind: Job
+metadata: {name: once}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: once, image: "done:1"}]}}}
+`})
+			require.NoError(t, w.Orchestrator.Apply(t.Context(), j))
+			j = then(j)
+			require.NoError(t, w.Orchestrator.Apply(t.Context(), j))
+			w.Turn()
+			before := *w.Running(t, j.Cluster, j)
+			at := []string{"spec", "workload", "manifests"}
+			bound := func() (n int) {
+				list, _, _ := unstructured.NestedSlice(hub.Get(hub.Paths("/manifestworks/")[0]).Object, at...)
+				return strings.Count(fmt.Sprint(list), "ttlSecondsAfterFinished")
+			}
+			hub.Change(hub.Paths("/manifestworks/")[0], func(o *kubeapi.Object) {
+				list, _, _ := unstructured.NestedSlice(o.Object, at...)
+				once := list[len(list)-1].(map[string]any) //nolint:forcetypeassert // the API's own form
+				require.NoError(t, unstructured.SetNestedField(once, int64(60), "spec", "ttlSecondsAfterFinished"))
+				require.NoError(t, unstructured.SetNestedSlice(o.Object, list, at...))
+			})
+			require.Equal(t, 1, bound())
+			s, err := w.Orchestrator.Observe(t.Context(), j)
+			require.NoError(t, err)
+			require.True(t, s.Outdated(j))
+			state, conditions := w.Do(t, j)
+			require.Equal(t, job.Finished, state, "%v", conditions)
+			require.Zero(t, bound())
+			require.Equal(t, before, *w.Running(t, j.Cluster, j))
+			s, err = w.Orchestrator.Observe(t.Context(), j)
+			require.NoError(t, err)
+			require.False(t, s.Outdated(j))
+		})
+	}
 }
 
 // TestConformance_real runs the suite against a hub and its agents, if there are any.

@@ -22,13 +22,13 @@ func newWork(j *job.Job, have *unstructured.Unstructured) (*unstructured.Unstruc
 		remedied := want.Remedy != "" && record.Remedy == want.Remedy
 		if orchestrator.Scales(job.Remediation(j.SubType)) && j.Type == job.Update && record.Epoch == j.Epoch {
 			if remedied {
-				return nil, nil
+				return lasting(j, have, record)
 			}
 			want.Content = record.Content // scaling leaves all else as it is
 			return scaled(j, have, want)
 		}
 		if record == want {
-			return nil, nil
+			return lasting(j, have, record)
 		}
 	}
 	objects, err := orchestrator.Build(j)
@@ -42,6 +42,25 @@ func newWork(j *job.Job, have *unstructured.Unstructured) (*unstructured.Unstruc
 		return nil, err
 	}
 	return compose(j, have, want, objects)
+}
+
+// lasting returns the work with Jobs that stay when they have ended, which those of versions before did not; nil when all
+// do.
+func lasting(
+	j *job.Job, have *unstructured.Unstructured, record orchestrator.Record,
+) (*unstructured.Unstructured, error) {
+	objects := manifests(have)
+	if !keepEnded(objects) {
+		return nil, nil
+	}
+	return compose(j, have, record, objects)
+}
+
+func keepEnded(objects []*unstructured.Unstructured) (changed bool) {
+	for _, o := range objects {
+		changed = orchestrator.KeepEnded(o) || changed
+	}
+	return changed
 }
 
 // scaled returns the work with the one field of its objects changed that the remediation means.
@@ -217,6 +236,10 @@ func statusOf(work *unstructured.Unstructured) orchestrator.Status {
 	if s.Leaving {
 		return s
 	}
+	objects := manifests(work)
+	if keepEnded(objects) { // what would go counts as outdated, and is put right
+		s.Content = ""
+	}
 	reports := reportsIn(work)
 	applied := false
 	for _, c := range conditionsIn(work.Object, "status", "conditions") {
@@ -231,7 +254,6 @@ func statusOf(work *unstructured.Unstructured) orchestrator.Status {
 		return s
 	}
 	s.Applied = true
-	objects := manifests(work)
 	kinds := orchestrator.KindsOf(objects)
 	for i, o := range objects {
 		report := reports[int64(i)]

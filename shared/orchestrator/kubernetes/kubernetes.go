@@ -84,12 +84,11 @@ func (e entry) bears() bool {
 
 // ours reports whether what is in the cluster is what the entry is about: of its job, or of its application.
 func (e entry) ours(live *unstructured.Unstructured) bool {
-	for _, mark := range []string{orchestrator.LabelJob, orchestrator.MarkInstance} {
-		if want := e.Object.GetLabels()[mark]; want != "" && live.GetLabels()[mark] != want {
-			return false
-		}
+	same := func(mark string) bool {
+		want := e.Object.GetLabels()[mark]
+		return want == "" || live.GetLabels()[mark] == want
 	}
-	return true
+	return same(orchestrator.MarkInstance) && (!e.bears() || same(orchestrator.LabelJob))
 }
 
 // taken reports whether what is in the cluster by the entry's name is not ours. In the application's own namespace only

@@ -1,6 +1,7 @@
 package kubernetes_test
 
 import (
+	"encoding/base64"
 	"errors"
 	"net/http"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/transport"
 
@@ -264,29 +266,47 @@ func TestObserve_ofWhatComponentsHaveDifferently(t *testing.T) {
 	require.True(t, s.Outdated(first), "what nobody wants is put right")
 }
 
-// TestApply_sharesWhatBearsAnEpochOfOld: versions before gave what bears no pods the epoch of its job as well, which says
-// nothing about the decisions on other jobs.
-func TestApply_sharesWhatBearsAnEpochOfOld(t *testing.T) {
+// TestApply_sharesWhatIsOfOld: versions before gave what bears no pods the epoch and the id of its job as well, which
+// says nothing about other jobs.
+func TestApply_sharesWhatIsOfOld(t *testing.T) {
 	t.Parallel()
-	w, d := open(t)
-	old := conformance.Job(w.Targets[0], 5)
-	require.NoError(t, w.Orchestrator.Apply(t.Context(), old))
-	path := "/api/v1/namespaces/" + old.Namespace + "/configmaps/settings"
-	d["one"].Change(path, func(o *kubeapi.Object) {
-		notes := o.GetAnnotations()
-		notes["littoral.dev/epoch"] = "5"
-		o.SetAnnotations(notes)
-	})
-	other := *old
-	other.ID, other.Component, other.Epoch = uuid.New(), "other", 1
-	other.Instruction.Contents = old.Instruction.Contents[1:] // no pods
-	require.NoError(t, w.Orchestrator.Apply(t.Context(), &other))
-	for _, j := range []*job.Job{old, &other} {
-		require.NotNil(t, d["one"].Get(path), "it goes with the last that lists it")
-		require.NoError(t, w.Orchestrator.Remove(t.Context(), j))
-		d["one"].Work()
+	for name, last := range map[string]int{"whose job goes first": 1, "whose job goes last": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, d := open(t)
+			old := conformance.Job(w.Targets[0], 5)
+			require.NoError(t, w.Orchestrator.Apply(t.Context(), old))
+			path := "/api/v1/namespaces/" + old.Namespace + "/configmaps/settings"
+			d["one"].Change(path, func(o *kubeapi.Object) {
+				notes := o.GetAnnotations()
+				notes["littoral.dev/epoch"] = "5"
+				o.SetAnnotations(notes)
+			})
+			d["one"].Change(d["one"].Paths("/secrets/")[0], func(o *kubeapi.Object) {
+				text, _, _ := unstructured.NestedString(o.Object, "data", "objects")
+				body, err := base64.StdEncoding.DecodeString(text)
+				require.NoError(t, err)
+				label := `"littoral.dev/job":"` + old.ID.String() + `"`
+				aged := strings.ReplaceAll(string(body), `"app.kubernetes.io/managed-by"`, label+`,"app.kubernetes.io/managed-by"`)
+				text = base64.StdEncoding.EncodeToString([]byte(aged))
+				require.NoError(t, unstructured.SetNestedField(o.Object, text, "data", "objects"))
+			})
+			other := *old
+			other.ID, other.Component, other.Epoch = uuid.New(), "other", 1
+			other.Instruction.Contents = old.Instruction.Contents[1:] // no pods
+			require.NoError(t, w.Orchestrator.Apply(t.Context(), &other))
+			jobs := []*job.Job{old, &other}
+			for _, j := range []*job.Job{jobs[1-last], jobs[last]} {
+				require.NotNil(t, d["one"].Get(path), "it goes with the last that lists it")
+				require.NoError(t, w.Orchestrator.Remove(t.Context(), j))
+				if j == jobs[last] {
+					require.Nil(t, d["one"].Get(path))
+				}
+				d["one"].Work()
+				require.NoError(t, w.Orchestrator.Remove(t.Context(), j))
+			}
+		})
 	}
-	require.Nil(t, d["one"].Get(path))
 }
 
 // TestApply_fencesWhatBearsNoEpoch: an older decision that is held up before the object, or after it has read it, finds

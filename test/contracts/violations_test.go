@@ -144,19 +144,46 @@ func TestViolation_isHeldBack(t *testing.T) {
 	w.legal(t)
 }
 
+// movedOften has the application moved that many times within the last hour, and not just now.
+func (w *world) movedOften(t testing.TB, g group, p policy, times int) {
+	t.Helper()
+	_, err := w.DB.Exec(t.Context(), `insert into policy_actions (id, policy_id, instance, component, remediation, status, violation,
+started_at, received_at, acted_at) select gen_random_uuid(), $1, $2, 'web', 'reallocate', 'done', '{}', now(), now(),
+now() - make_interval(mins => 20 + n) from generate_series(1, $3) n`, p.ID, g.ID, times)
+	require.NoError(t, err)
+}
+
 func TestViolation_movesAtMostSoOften(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	g, j, p := w.loaded(t, "redeploy")
-	_, err := w.DB.Exec(t.Context(), `insert into policy_actions (id, policy_id, instance, component, remediation, status, violation,
-started_at, received_at, acted_at) select gen_random_uuid(), $1, $2, 'web', 'reallocate', 'done', '{}', now(), now(),
-now() - make_interval(mins => 20 + n) from generate_series(1, 10) n`, p.ID, g.ID)
-	require.NoError(t, err)
+	w.movedOften(t, g, p, 10)
 	w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", time.Now()))).is(t, http.StatusOK)
 	held := w.told(t, g.ID, "policy.held")
 	require.Len(t, held, 1)
 	require.Contains(t, held[0], "10 times within an hour")
 	require.Equal(t, j.Targets, w.job(t, j.ID).Targets)
+}
+
+// TestViolation_movesAtMostSoOften_byAnyName: policies of the API keep the name that moving has in their own words.
+func TestViolation_movesAtMostSoOften_byAnyName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, j := w.running(t, freeShop)
+	given := usage(g.ID)
+	given["action"] = body{"extraParams": body{"remediation": "Migrate"}}
+	p := w.policy(t, given)
+	w.movedOften(t, g, p, 9)
+	am, start := w.alertmanager(), time.Now().Add(-time.Hour)
+	am.send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", start))).is(t, http.StatusOK)
+	require.Len(t, w.told(t, g.ID, "policy.violated"), 1, "the tenth is carried out")
+	w.finish(t, w.hub, hubAgent, w.job(t, j.ID))
+	w.laterBy(t, "2 min")
+	am.send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", start.Add(time.Minute)))).is(t, http.StatusOK)
+	held := w.told(t, g.ID, "policy.held")
+	require.Len(t, held, 1)
+	require.Contains(t, held[0], "10 times within an hour")
+	require.Len(t, w.told(t, g.ID, "policy.violated"), 1)
 }
 
 // TestViolation_withNowhereElseToGo: what fits no other node stays, degraded, says why, and goes when there is room.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -82,8 +83,12 @@ func (p *Policy) violated(ctx context.Context, tx *store.Tx, a events.Alert) err
 	if err := p.tell(ctx, tx, component, "policy.fired", message); err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, insertAction, id, p.UUID(), v.Subject.AppInstance, component, p.Action.Remediation(), v,
-		a.StartsAt, a.ReceivedAt)
+	remediation := p.Action.Remediation()
+	if known, err := job.ParseRemediation(remediation); err == nil {
+		remediation = string(known) // by one name, or moves under another would not be counted
+	}
+	_, err = tx.Exec(ctx, insertAction, id, p.UUID(), v.Subject.AppInstance, component, remediation, v, a.StartsAt,
+		a.ReceivedAt)
 	if err != nil {
 		return fmt.Errorf("store action: %w", err)
 	}

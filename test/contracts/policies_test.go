@@ -240,6 +240,23 @@ func TestFollow_keepsThePoliciesOfAnApplication(t *testing.T) {
 	require.Zero(t, rows, "nothing is left of a deleted application's policies")
 }
 
+// TestFollow_leavesAsleepWhatWasMadeSo: whatever its application does, until somebody activates it.
+func TestFollow_leavesAsleepWhatWasMadeSo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, _ := w.running(t, freeShop)
+	p := decode[policy](t, w.operator.send(t, http.MethodPost, polman+"/policies/?do_not_activate=true", usage(g.ID)).is(t, 200))
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/stop/"+g.ID, "").is(t, http.StatusOK)
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/start/"+g.ID, "").is(t, http.StatusOK)
+	require.Equal(t, "inactive", w.seePolicy(t, p.ID).Status.Phase)
+
+	w.operator.call(t, http.MethodPost, polman+"/policies/"+p.ID+"/activate", "").is(t, http.StatusNoContent)
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/stop/"+g.ID, "").is(t, http.StatusOK)
+	require.Equal(t, "inactive", w.seePolicy(t, p.ID).Status.Phase)
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/start/"+g.ID, "").is(t, http.StatusOK)
+	require.Equal(t, "enforced", w.seePolicy(t, p.ID).Status.Phase, "from then on it is watched as others are")
+}
+
 func TestLifecycleEvents_ofAnotherJobManager(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -50,10 +50,11 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	in.Status.RenderedSpec = &spec
+	made := policies.New(in, policies.FromAPI)
+	made.Paused = asleep // or the next event of its application would wake it
 	var stored *policies.Policy
 	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		activate := !asleep && spec.Type == registry.TelemetrySpec
-		p, _, err := policies.Create(ctx, tx, policies.New(in, policies.FromAPI), activate)
+		p, _, err := policies.Create(ctx, tx, made, !asleep && spec.Type == registry.TelemetrySpec)
 		if err != nil {
 			return err
 		}

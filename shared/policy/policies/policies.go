@@ -44,7 +44,7 @@ type Policy struct {
 	Origin        Origin
 	OriginVersion int64 // of the descriptor
 	State         registry.State
-	Paused        bool // deactivated by hand: what its application does changes nothing then
+	Paused        bool // deactivated by hand, or made asleep: what its application does changes nothing then
 	RuleWanted    int64
 	RuleDone      int64
 	RuleFile      string

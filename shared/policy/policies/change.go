@@ -145,11 +145,33 @@ func (p *Policy) renew(
 // unrenderable notes that the policy has no expression. It is unknown then, and nothing watches it.
 func (p *Policy) unrenderable(ctx context.Context, tx *store.Tx, cause error) error {
 	p.Status.RenderedSpec = nil
-	p.State = p.State.Deactivate()
-	p.State.Phase = registry.Unknown
+	p.unwatch()
 	if err := p.follow(ctx, tx); err != nil {
 		return err
 	}
+	return p.unclear(ctx, tx, cause)
+}
+
+// refused notes that the rule store does not take the policy's rule, which is no fault of the expression alone: it stays
+// rendered, to be tried again when the policy is activated.
+func (p *Policy) refused(ctx context.Context, tx *store.Tx, cause error) error {
+	p.unwatch()
+	if err := p.save(ctx, tx); err != nil {
+		return err
+	}
+	if err := p.unclear(ctx, tx, cause); err != nil {
+		return err
+	}
+	return p.tell(ctx, tx, "", "policy.refused", "policy "+p.Name+" is not watched: "+brief(cause.Error()))
+}
+
+// unwatch makes the policy unknown: it should be watched and cannot be.
+func (p *Policy) unwatch() {
+	p.State = p.State.Deactivate()
+	p.State.Phase = registry.Unknown
+}
+
+func (p *Policy) unclear(ctx context.Context, tx *store.Tx, cause error) error {
 	return p.note(ctx, tx, registry.EventRenderingError, map[string]any{"error": brief(cause.Error())})
 }
 

@@ -65,8 +65,7 @@ func (p *Policy) violated(ctx context.Context, tx *store.Tx, a events.Alert) err
 	id := ViolationID(p.UUID(), p.State.Since, a.Fingerprint, a.StartsAt)
 	v, err := p.Violation(id.String(), a.Labels, a.Annotations)
 	if err != nil { // nobody can say what it is about, so nothing is done
-		details := map[string]any{"error": brief(err.Error())}
-		if err := p.note(ctx, tx, registry.EventRenderingError, details); err != nil {
+		if err := p.unclear(ctx, tx, err); err != nil {
 			return err
 		}
 		return p.tell(ctx, tx, "", "policy.unclear", "an alert of policy "+p.Name+" is not acted upon: "+brief(err.Error()))

@@ -40,14 +40,9 @@ func Sync(ctx context.Context, tx *store.Tx, rules Rules, id uuid.UUID) error {
 	former := p.RuleFile
 	p.RuleURL, p.RuleFile = "", ""
 	if p.Active() && p.watched() {
-		group, err := p.group()
-		if err != nil {
+		if err := p.put(ctx, tx, rules); err != nil {
 			return err
 		}
-		if p.RuleFile, err = rules.Put(ctx, group); err != nil {
-			return err
-		}
-		p.RuleURL = rules.URL()
 	}
 	if former != "" && former != p.RuleFile {
 		if err := rules.Delete(ctx, former); err != nil {
@@ -55,6 +50,23 @@ func Sync(ctx context.Context, tx *store.Tx, rules Rules, id uuid.UUID) error {
 		}
 	}
 	return p.synced(ctx, tx)
+}
+
+// put makes the rule. One that the store refuses now it would refuse again, so the policy says that nothing watches it
+// until it is activated anew.
+func (p *Policy) put(ctx context.Context, tx *store.Tx, rules Rules) error {
+	group, err := p.group()
+	if err != nil {
+		return err
+	}
+	file, err := rules.Put(ctx, group)
+	if problem.KindOf(err) == problem.Invalid {
+		return p.refused(ctx, tx, err)
+	}
+	if err == nil {
+		p.RuleFile, p.RuleURL = file, rules.URL()
+	}
+	return err
 }
 
 // group is the rule group of the policy. A rules API knows a group by its name, and a name is taken once per
@@ -226,26 +238,26 @@ func askAgain(ctx context.Context, db *store.DB, found map[string]bool) (int, er
 	return missing, nil
 }
 
-const selectLate = `select id from policies where rule_done < rule_wanted and updated_at < now() - $1::interval
-order by id`
+const selectLate = `select ` + columns + ` from policies where rule_done < rule_wanted
+and updated_at < now() - $1::interval order by id`
 
 // late is when a change that the rule store has not followed counts as forgotten: the Broker has given up by then.
 const late = 5 * time.Minute
 
 func askLate(ctx context.Context, db *store.DB) (int, error) {
-	ids, err := collectIDs(ctx, db, selectLate, late)
+	list, err := many(ctx, db, selectLate, late)
 	if err != nil {
 		return 0, err
 	}
-	for _, id := range ids {
+	for _, p := range list {
 		err := db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
-			return tx.Emit(ctx, events.PolicyChanged, id.String(), events.Policy{ID: id})
+			return p.announce(ctx, tx, events.PolicyChanged, "", nil)
 		})
 		if err != nil {
 			return 0, err
 		}
 	}
-	return len(ids), nil
+	return len(list), nil
 }
 
 func collectIDs(ctx context.Context, q store.Querier, sql string, args ...any) ([]uuid.UUID, error) {

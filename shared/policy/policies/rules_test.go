@@ -2,10 +2,12 @@ package policies_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -14,20 +16,26 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/policy/policies"
 	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
+	"github.com/littoral-project/littoral/shared/telemetry/rules/check"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
 // ruler is a rule store in memory, named by the groups' names.
 type ruler struct {
-	kept map[string]registry.RuleGroup
-	puts int
+	kept    map[string]registry.RuleGroup
+	puts    int
+	refuses error // what it says to every rule
 }
 
 func (r *ruler) Put(_ context.Context, g registry.RuleGroup) (string, error) {
 	r.puts++
+	if r.refuses != nil {
+		return "", r.refuses
+	}
 	r.kept["file-"+g.Name] = g
 	return "file-" + g.Name, nil
 }
@@ -54,6 +62,14 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	return &world{t, storetest.New(t), &ruler{kept: map[string]registry.RuleGroup{}}, map[string]bool{}}
+}
+
+// seen is the policy as its readers have it.
+func (w *world) seen(p *policies.Policy) *policies.Policy {
+	w.Helper()
+	now, err := policies.Get(w.Context(), w.db, p.UUID())
+	require.NoError(w, err)
+	return now
 }
 
 func (w *world) tx(fn func(context.Context, *store.Tx) error) error { return w.db.Tx(w.Context(), fn) }
@@ -116,11 +132,9 @@ func TestSync_followsThePolicyAndRepeatsHarmlessly(t *testing.T) {
 	w.sync()
 	require.Len(t, w.files(), 1, "the repeat is the same rule")
 	require.Equal(t, 2, w.rules.puts)
-	seen, err := policies.Get(t.Context(), w.db, id)
-	require.NoError(t, err)
 	require.Equal(t, map[string]registry.Backend{
 		"prom-1": {Service: "prometheus", URL: "http://rules/", RuleFile: w.files()[0]},
-	}, seen.Status.MeasurementBackends)
+	}, w.seen(p).Status.MeasurementBackends)
 
 	w.change(p, func(ctx context.Context, tx *store.Tx, p *policies.Policy) error { return p.Deactivate(ctx, tx, true) })
 	w.sync()
@@ -132,6 +146,76 @@ func TestSync_followsThePolicyAndRepeatsHarmlessly(t *testing.T) {
 	var rows int
 	require.NoError(t, w.db.QueryRow(t.Context(), `select count(*) from policies`).Scan(&rows))
 	require.Zero(t, rows)
+}
+
+// TestSync_ofARuleThatTheStoreRefuses: nothing watches the policy then, which it says once, and nobody asks again until
+// somebody activates it.
+func TestSync_ofARuleThatTheStoreRefuses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.create("cpu", "up > 1")
+	w.sync()
+	require.Len(t, w.files(), 1)
+	w.rules.refuses = problem.New(problem.Invalid, "the limit of 70 groups is reached")
+	w.change(p, func(ctx context.Context, tx *store.Tx, p *policies.Policy) error {
+		next := p.Policy
+		next.Spec.Expr = "up > 2"
+		return p.Update(ctx, tx, next, next.Spec)
+	})
+	w.sync()
+	require.Empty(t, w.files(), "the former rule watches what the policy does not say any more")
+	refused := w.seen(p)
+	require.Equal(t, registry.Unknown, refused.Status.Phase)
+	require.Empty(t, refused.Status.MeasurementBackends)
+	last := refused.Status.Events[len(refused.Status.Events)-1]
+	require.Equal(t, registry.EventRenderingError, last.Type)
+	require.Contains(t, last.Details["error"], "70 groups")
+	var told string
+	require.NoError(t, w.db.QueryRow(t.Context(), `select message from history where event = 'policy.refused'`).Scan(&told))
+	require.Contains(t, told, "70 groups")
+
+	_, err := w.db.Exec(t.Context(), `update policies set updated_at = updated_at - interval '1 hour'`)
+	require.NoError(t, err)
+	repaired, err := policies.Reconcile(t.Context(), w.db, w.rules)
+	require.NoError(t, err)
+	require.Zero(t, repaired)
+
+	w.rules.refuses = nil
+	w.change(p, func(ctx context.Context, tx *store.Tx, p *policies.Policy) error { return p.Activate(ctx, tx) })
+	w.sync()
+	require.Len(t, w.files(), 1)
+	require.Equal(t, registry.Enforced, w.seen(p).Status.Phase)
+}
+
+// TestReconcile_asksForWhatIsLate names the application too, in whose history a dead letter would be.
+func TestReconcile_asksForWhatIsLate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.create("cpu", "up > 1")
+	_, err := w.db.Exec(t.Context(), `update policies set updated_at = updated_at - interval '1 hour'`)
+	require.NoError(t, err)
+	repaired, err := policies.Reconcile(t.Context(), w.db, w.rules)
+	require.NoError(t, err)
+	require.Equal(t, policies.Repaired{Late: 1}, repaired)
+	published := storetest.Published(w.db)
+	asked, err := events.Data[events.Policy](published[len(published)-1])
+	require.NoError(t, err)
+	require.Equal(t, events.Policy{ID: p.UUID(), Name: "cpu", Instance: "i"}, asked)
+}
+
+// TestGroups_areTakenWhateverPolicyTheyAreOf: what a policy may be, the rules API takes.
+func TestGroups_areTakenWhateverPolicyTheyAreOf(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.create(strings.Repeat("n", 512), "up > 1")
+	require.NoError(t, p.Check())
+	w.sync()
+	for _, g := range w.rules.kept {
+		body, err := json.Marshal(registry.RulesRequest{Data: registry.RuleFile{Groups: []registry.RuleGroup{g}}})
+		require.NoError(t, err)
+		_, err = check.Request(body)
+		require.NoError(t, err)
+	}
 }
 
 func TestReconcile_repairsWhatDiffers(t *testing.T) {

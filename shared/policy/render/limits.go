@@ -5,13 +5,15 @@ import (
 	"time"
 
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/littoral-project/littoral/shared/telemetry/rules"
 )
 
 // What an expression may be at most. The longest template has about a tenth of it. Prometheus bounds the samples of a
 // query but not its text, and a rule is evaluated several times a minute for as long as its application lives.
 const (
 	maxText      = 16 << 10 // bytes as written
-	maxRendered  = 64 << 10 // bytes as rendered
+	maxRendered  = rules.MaxExpr
 	maxNodes     = 1000
 	maxSelectors = 64
 	maxMatchers  = 32 // of one selector

@@ -168,6 +168,10 @@ func TestQuery(t *testing.T) {
 		"enormous": {
 			expr: strings.Repeat("m+", 10_000) + "m", fault: "spec.expr: is longer than 16384 bytes",
 		},
+		"enormous when rendered": {
+			expr: strings.Repeat(`m{a=~"{{t}}"} + `, 40) + "m", variables: vars{"t": strings.Repeat("x", 1000)},
+			fault: "spec.expr: is longer than 16384 bytes when rendered",
+		},
 		"many parts":     {expr: strings.Repeat("1+", 5_000) + "m", fault: "spec.expr: is too large"},
 		"many selectors": {expr: strings.Repeat("m+", 100) + "m", fault: "spec.expr: is too large"},
 		"deep": {

@@ -42,6 +42,13 @@ type Groups struct {
 	Groups []Group `json:"groups" yaml:"groups"`
 }
 
+// What a group and a rule may be at most, in bytes. Parsing costs up to the square of an expression's length. A name has
+// room for a policy's name and id.
+const (
+	MaxName = 1 << 10
+	MaxExpr = 16 << 10
+)
+
 // Store keeps groups. Its errors are NotFound for an id that is not there, Invalid for what the back end refuses, and
 // Unavailable when it is away.
 type Store interface {

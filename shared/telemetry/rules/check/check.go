@@ -23,12 +23,10 @@ import (
 	"github.com/littoral-project/littoral/shared/telemetry/rules"
 )
 
-// Limits of one request. The last bounds what parsing an expression costs: its depth is at most its length.
+// Limits of one request.
 const (
 	maxGroups = 100
 	maxRules  = 1000 // of one group
-	maxName   = 500  // bytes
-	maxExpr   = 16 << 10
 )
 
 // request is what may be sent: as ICOS does, or plainly as a rule file written in JSON.
@@ -95,8 +93,8 @@ func group(g rules.Group, at string, faults *problem.Faults) {
 	switch {
 	case strings.TrimSpace(g.Name) == "":
 		faults.Add(at+".name", 0, "is missing")
-	case len(g.Name) > maxName:
-		faults.Add(at+".name", 0, "has %d bytes, at most %d are taken", len(g.Name), maxName)
+	case len(g.Name) > rules.MaxName:
+		faults.Add(at+".name", 0, "has %d bytes, at most %d are taken", len(g.Name), rules.MaxName)
 	case hasControl(g.Name):
 		faults.Add(at+".name", 0, "holds a control character")
 	}
@@ -142,8 +140,8 @@ func expression(expr, at string, faults *problem.Faults) {
 	switch {
 	case expr == "":
 		faults.Add(at, 0, "must be set")
-	case len(expr) > maxExpr:
-		faults.Add(at, 0, "has %d bytes, at most %d are taken", len(expr), maxExpr)
+	case len(expr) > rules.MaxExpr:
+		faults.Add(at, 0, "has %d bytes, at most %d are taken", len(expr), rules.MaxExpr)
 	default:
 		if _, err := parser.NewParser(parser.Options{}).ParseExpr(expr); err != nil {
 			faults.Add(at, 0, "could not parse expression: %v", err)

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -106,13 +107,24 @@ type Repaired struct{ Missing, Orphans, Late int }
 // Reconcile compares the rule store with the policies: a rule that is missing or differs is asked for again, one that
 // belongs to no active policy is taken away. Rules that name no policy are somebody else's.
 //
-// The rules are listed before the policies are read. A rule is made only after its policy was stored, so one whose
-// policy is not there then is an orphan for good.
+// What our own rows tell is asked for whatever the store answers: the rules API of ICOS has no list.
 func Reconcile(ctx context.Context, db *store.DB, rules Rules) (Repaired, error) {
 	var r Repaired
+	err := r.compare(ctx, db, rules)
+	if rules.URL() != "" {
+		err = errors.Join(err, r.askAgain(ctx, db, false, nil))
+	}
+	n, late := askLate(ctx, db)
+	r.Late = n
+	return r, errors.Join(err, late)
+}
+
+// compare lists the rules before the policies are read. A rule is made only after its policy was stored, so one whose
+// policy is not there then is an orphan for good.
+func (r *Repaired) compare(ctx context.Context, db *store.DB, rules Rules) error {
 	listed, err := rules.List(ctx)
 	if err != nil {
-		return r, err
+		return err
 	}
 	found := map[string]bool{} // by policy
 	for file, group := range listed {
@@ -122,7 +134,7 @@ func Reconcile(ctx context.Context, db *store.DB, rules Rules) (Repaired, error)
 		}
 		fits, err := checkRule(ctx, db, rules, id, file, group)
 		if err != nil {
-			return r, err
+			return err
 		}
 		if fits {
 			found[id] = true
@@ -130,12 +142,7 @@ func Reconcile(ctx context.Context, db *store.DB, rules Rules) (Repaired, error)
 			r.Orphans++
 		}
 	}
-	r.Missing, err = askAgain(ctx, db, found)
-	if err != nil {
-		return r, err
-	}
-	r.Late, err = askLate(ctx, db)
-	return r, err
+	return r.askAgain(ctx, db, true, found)
 }
 
 // owner is the policy that a group names; empty when it names none.
@@ -207,20 +214,20 @@ func sameFor(a, b string) bool {
 }
 
 const selectFollowed = `select id from policies where deleted_at is null and phase in ('enforced', 'violated')
-and rule_done >= rule_wanted and rule_file <> '' order by id`
+and rule_done >= rule_wanted and (rule_file <> '') = $1 order by id`
 
-// askAgain asks for every rule that should be in the store and was not found there.
-func askAgain(ctx context.Context, db *store.DB, found map[string]bool) (int, error) {
-	ids, err := collectIDs(ctx, db, selectFollowed)
+// askAgain asks for every rule that should be in the store and was not found there: of those that were put, or of those
+// that never were, since no rules API was set when it was their turn.
+func (r *Repaired) askAgain(ctx context.Context, db *store.DB, put bool, found map[string]bool) error {
+	ids, err := collectIDs(ctx, db, selectFollowed, put)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	missing := 0
 	for _, id := range ids {
 		if found[id.String()] {
 			continue
 		}
-		missing++
+		r.Missing++
 		err := db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
 			p, err := lockAny(ctx, tx, id)
 			if problem.KindOf(err) == problem.NotFound {
@@ -232,10 +239,10 @@ func askAgain(ctx context.Context, db *store.DB, found map[string]bool) (int, er
 			return p.follow(ctx, tx)
 		})
 		if err != nil {
-			return missing, err
+			return err
 		}
 	}
-	return missing, nil
+	return nil
 }
 
 const selectLate = `select ` + columns + ` from policies where rule_done < rule_wanted

@@ -29,13 +29,15 @@ type ruler struct {
 	kept    map[string]registry.RuleGroup
 	puts    int
 	refuses error // what it says to every rule
+	hides   error // what it says to who asks for a list
+	nowhere bool  // it is none: no rules API is set
 }
 
 func (r *ruler) Put(_ context.Context, g registry.RuleGroup) (string, error) {
-	r.puts++
-	if r.refuses != nil {
+	if r.refuses != nil || r.nowhere {
 		return "", r.refuses
 	}
+	r.puts++
 	r.kept["file-"+g.Name] = g
 	return "file-" + g.Name, nil
 }
@@ -45,10 +47,15 @@ func (r *ruler) Delete(_ context.Context, file string) error {
 	return nil
 }
 
-func (r *ruler) URL() string { return "http://rules/" }
+func (r *ruler) URL() string {
+	if r.nowhere {
+		return ""
+	}
+	return "http://rules/"
+}
 
 func (r *ruler) List(context.Context) (map[string]registry.RuleGroup, error) {
-	return maps.Clone(r.kept), nil
+	return maps.Clone(r.kept), r.hides
 }
 
 // world is a database with a rule store beside it.
@@ -254,6 +261,31 @@ func TestReconcile_repairsWhatDiffers(t *testing.T) {
 	again, err := policies.Reconcile(t.Context(), w.db, w.rules)
 	require.NoError(t, err)
 	require.Zero(t, again)
+}
+
+// TestReconcile_withoutAList: the rules API of ICOS has none.
+func TestReconcile_withoutAList(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.rules.nowhere = true
+	w.create("early", "up > 1")
+	w.sync()
+	nothing, err := policies.Reconcile(t.Context(), w.db, w.rules)
+	require.NoError(t, err)
+	require.Zero(t, nothing, "there is no rules API")
+
+	w.rules.nowhere, w.rules.hides = false, errors.New("no such method")
+	w.create("late", "up > 2")
+	_, err = w.db.Exec(t.Context(), `update policies set updated_at = updated_at - interval '1 hour'`)
+	require.NoError(t, err)
+	repaired, err := policies.Reconcile(t.Context(), w.db, w.rules)
+	require.ErrorIs(t, err, w.rules.hides)
+	require.Equal(t, policies.Repaired{Missing: 1, Late: 1}, repaired, "a rules API was set after the first was made")
+	w.sync()
+	require.Len(t, w.files(), 2)
+	repaired, err = policies.Reconcile(t.Context(), w.db, w.rules)
+	require.ErrorIs(t, err, w.rules.hides)
+	require.Zero(t, repaired)
 }
 
 func TestGroups_ofAlikeNamesAreTwo(t *testing.T) {

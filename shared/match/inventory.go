@@ -120,19 +120,9 @@ func (inv *inventory) node(p topology.Place, placing map[uuid.UUID]bool) placeme
 	}
 	out.CPU, _ = n.CPUMilli()
 	out.Memory, _ = n.MemoryBytes()
-	held := inv.reservations[[2]string{p.Cluster, p.Node}]
-	// What applications use beyond what is reserved for them is as gone as what others use: they asked for less, or they
-	// are no applications of this store.
-	ownCPU, ownMemory := n.OwnUsage()
-	var reservedCPU, reservedMemory int64
-	for _, r := range held {
-		reservedCPU, reservedMemory = reservedCPU+r.CPUMilli, reservedMemory+r.Memory
-	}
-	ownCPU, ownMemory = min(ownCPU, reservedCPU), min(ownMemory, reservedMemory)
-	usedCPU, _ := n.UsedCPUMilli()
-	usedMemory, _ := n.UsedMemoryBytes()
-	out.OtherCPU, out.OtherMemory = max(0, usedCPU-ownCPU), max(0, usedMemory-ownMemory)
+	out.OtherCPU, out.OtherMemory = n.OthersUsage()
 	if inv.forecast {
+		ownCPU, ownMemory := n.OwnUsage()
 		expect(n.ForecastedMetrics.CPUUtilizationPrediction, out.CPU, ownCPU, &out.CPUUsage, &out.OtherCPU)
 		expect(n.ForecastedMetrics.MemoryUtilizationPrediction, out.Memory, ownMemory, &out.MemoryUsage, &out.OtherMemory)
 	}
@@ -145,6 +135,7 @@ func (inv *inventory) node(p topology.Place, placing map[uuid.UUID]bool) placeme
 	if seen, ok := n.SeenAt(); ok {
 		out.Age = max(inv.at.Sub(seen), 0)
 	}
+	held := inv.reservations[[2]string{p.Cluster, p.Node}]
 	inv.devices(out.Devices, n, held, placing)
 	out.Resources = resources(n, held, placing)
 	for _, r := range held {

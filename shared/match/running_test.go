@@ -125,30 +125,6 @@ func (w world) picture(t *topology.Taxonomy) {
 	}))
 }
 
-// TestPlace_countsWhatIsUsedBeyondWhatIsReserved, by our applications too: that much is not free.
-func TestPlace_countsWhatIsUsedBeyondWhatIsReserved(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, node{name: "a", cores: 4})
-	greedy := w.submit(app("greedy", "x:cpu: 1"))
-	w.place(greedy, false)
-	busy := node{name: "a", cores: 4, used: 75}
-	w.picture(using(busy, greedy.String(), 3))
-	next := w.submit(app("next", "x:cpu: 2"))
-	w.place(next, false)
-	require.Equal(t, map[string]string{"x": ""}, w.where(next), "three of four cores are used")
-	w.place(greedy, true)
-	require.Equal(t, map[string]string{"x": "a"}, w.where(greedy), "it may stay itself")
-	w.picture(using(node{name: "a", cores: 4, used: 25}, greedy.String(), 1))
-	w.place(next, false)
-	require.Equal(t, map[string]string{"x": "a"}, w.where(next))
-
-	w = newWorld(t)
-	w.picture(using(busy, uuid.NewString(), 3))
-	id := w.submit(app("shop", "x:cpu: 2"))
-	w.place(id, false)
-	require.Equal(t, map[string]string{"x": ""}, w.where(id), "nor what applications use that nobody here knows")
-}
-
 // TestPlace_anUpdateMovesNothingForItsOwnLoadOrAShortSilence: neither makes it leave without an update.
 func TestPlace_anUpdateMovesNothingForItsOwnLoadOrAShortSilence(t *testing.T) {
 	t.Parallel()

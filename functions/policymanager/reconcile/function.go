@@ -1,5 +1,5 @@
 // Package reconcile compares the rule store with the policies, lets go of held actions whose time has come, and
-// forgets alerts of long ago.
+// forgets what is long past.
 package reconcile
 
 import (

@@ -127,17 +127,30 @@ func fingerprint(labels map[string]string) string {
 	return hex.EncodeToString(sum.Sum(nil))[:16]
 }
 
-// keepAlerts is how long a repeat of an alert is recognised. Alertmanager repeats an alert that still fires every few
-// hours, and those are renewed.
-const keepAlerts = 30 * 24 * time.Hour
+// keep is how long a repeat of an alert is recognised. Alertmanager repeats an alert that still fires every few hours.
+const keep = 30 * 24 * time.Hour
 
-// Prune forgets alerts that nobody sends any more.
+const (
+	pruneAlerts = `delete from policy_alerts where received_at < now() - $1::interval`
+
+	pruneEvents = `delete from policy_events e using policies p cross join lateral
+  (select id from policy_events where policy_id = p.id order by id desc offset $1 limit 1) newest
+where e.policy_id = p.id and e.id <= newest.id`
+)
+
+// Prune forgets alerts that nobody sends any more, and the events that no policy shows. What was done is kept: the
+// metrics count it, and a counter never falls.
 func Prune(ctx context.Context, q store.Querier) error {
-	_, err := q.Exec(ctx, `delete from policy_alerts where received_at < now() - $1::interval`, keepAlerts)
-	if err != nil {
-		return fmt.Errorf("prune alerts: %w", err)
+	var failed []error
+	for _, old := range []struct {
+		sql  string
+		keep any
+	}{{pruneAlerts, keep}, {pruneEvents, newestEvents}} {
+		if _, err := q.Exec(ctx, old.sql, old.keep); err != nil {
+			failed = append(failed, fmt.Errorf("prune policies: %w", err))
+		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // The bounds of an alert. Prometheus' own limits on labels are below them by default.

@@ -34,10 +34,9 @@ order by created_at, id limit $8`
 
 	selectOfInstance = `select ` + columns + ` from policies where instance = $1 order by created_at, id for update`
 
-	selectEvents = `select policy_id, type, at, details from (
-  select *, row_number() over (partition by policy_id order by id desc) as nth from policy_events
-  where policy_id = any($1)
-) newest where nth <= $2 order by id`
+	// The newest of each policy are read from the end of its index, however many there are.
+	selectEvents = `select e.policy_id, e.type, e.at, e.details from unnest($1::uuid[]) as p (id) cross join lateral
+  (select * from policy_events where policy_id = p.id order by id desc limit $2) e order by e.id`
 
 	upsert = `insert into policies (id, name, instance, origin, origin_version, definition, rendered, phase, paused, state,
 rule_wanted, rule_done, rule_file) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)

@@ -288,6 +288,28 @@ func TestReconcile_withoutAList(t *testing.T) {
 	require.Zero(t, repaired)
 }
 
+func TestPrune_keepsTheEventsThatAPolicyShows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	often, rarely := w.create("often", "up > 1"), w.create("rarely", "up > 2")
+	_, err := w.db.Exec(t.Context(), `insert into policy_events (policy_id, type, details)
+select $1, 'violated', jsonb_build_object('n', n) from generate_series(1, 60) n`, often.UUID())
+	require.NoError(t, err)
+	count := func(sql string) (n int) {
+		require.NoError(t, w.db.QueryRow(t.Context(), sql).Scan(&n))
+		return n
+	}
+	before := w.seen(often).Status.Events
+	require.Len(t, before, 50)
+	require.EqualValues(t, 60, before[49].Details["n"], "the newest come last")
+	all := w.seen(rarely).Status.Events
+
+	require.NoError(t, policies.Prune(t.Context(), w.db))
+	require.Equal(t, before, w.seen(often).Status.Events)
+	require.Equal(t, all, w.seen(rarely).Status.Events)
+	require.Equal(t, len(before)+len(all), count(`select count(*) from policy_events`))
+}
+
 func TestGroups_ofAlikeNamesAreTwo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -168,25 +168,11 @@ func TestEventsSayWhetherPoliciesAreAboutTheApplication(t *testing.T) {
 		all := storetest.Published(w.db)
 		return all[len(all)-1].Extensions()["watched"]
 	}
-	change := func(app *application.Application, document []byte) {
-		w.Helper()
-		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
-			_, err := application.Update(ctx, tx, app.ID, document, time.Minute)
-			return err
-		}))
-	}
-	stop := func(app *application.Application) {
-		w.Helper()
-		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
-			_, err := application.Stop(ctx, tx, app.ID)
-			return err
-		}))
-	}
 	plain, _ := w.submit(shop("a"), "")
 	require.Nil(t, attribute())
-	change(plain, append(shop("a"), "policies: [{security: high}]\n"...))
+	w.update(plain.ID, append(shop("a"), "policies: [{security: high}]\n"...))
 	require.Equal(t, "true", attribute(), "it asks for one")
-	change(plain, shop("b"))
+	w.update(plain.ID, shop("b"))
 	require.Nil(t, attribute(), "none was made of what it asked for")
 
 	w.submit(bytes.Replace(shop("a"), []byte("cpu: 500m"), []byte("devices: [camera]"), 1), "")
@@ -196,7 +182,7 @@ func TestEventsSayWhetherPoliciesAreAboutTheApplication(t *testing.T) {
 	_, err := w.db.Exec(t.Context(), `insert into policies (id, instance, name, origin, definition, phase, deleted_at)
 values (gen_random_uuid(), $1, 'p', 'api', '{}', 'enforced', now())`, handMade.ID.String())
 	require.NoError(t, err)
-	stop(handMade)
+	w.stop(handMade.ID)
 	require.Equal(t, "true", attribute(), "a deleted one may have a rule yet")
 }
 
@@ -233,11 +219,7 @@ func TestLife_fromSubmissionToDeletion(t *testing.T) {
 	})
 	require.Equal(t, problem.Conflict, problem.KindOf(err), "what runs cannot be deleted")
 
-	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
-		_, gone, err := application.Delete(ctx, tx, app.ID, true)
-		require.False(t, gone)
-		return err
-	}))
+	require.False(t, w.delete(app.ID))
 	require.Empty(t, w.executable("agent-2"), "a removal is its owner's work")
 	removals := w.executable("agent-1")
 	require.Len(t, removals, 2)

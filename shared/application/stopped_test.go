@@ -43,6 +43,15 @@ func (w world) start(id uuid.UUID) *application.Application {
 	return w.get(id)
 }
 
+func (w world) delete(id uuid.UUID) (gone bool) {
+	w.Helper()
+	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) (err error) {
+		_, gone, err = application.Delete(ctx, tx, id, true)
+		return err
+	}))
+	return gone
+}
+
 // removed has the agent carry out what is to be removed.
 func (w world) removed(agent string) {
 	w.Helper()
@@ -86,11 +95,7 @@ func TestUpdate_ofAStoppedApplicationWaitsForItsStart(t *testing.T) {
 
 	w.stop(app.ID)
 	w.update(app.ID, append(bytes.Clone(withCache), "  - {name: more, type: kubernetes, manifests: [{name: m, manifest: {apiVersion: v1, kind: Pod, metadata: {name: m}}}]}\n"...))
-	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
-		_, gone, err := application.Delete(ctx, tx, app.ID, true)
-		require.True(t, gone, "and what was added to it keeps nobody from deleting it")
-		return err
-	}))
+	require.True(t, w.delete(app.ID), "and what was added to it keeps nobody from deleting it")
 }
 
 // TestUpdate_leavesARemovalAlone: what is being stopped is removed as it is, and comes back as it was wanted last.
@@ -155,10 +160,7 @@ func TestDelete_endsWhatAnEarlierOneLeft(t *testing.T) {
 	require.Equal(t, application.Finished, status(w.get(stopped)))
 
 	deleted := left(application.Deleted)
-	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
-		_, _, err := application.Delete(ctx, tx, deleted, true)
-		return err
-	}))
+	w.delete(deleted)
 	w.removed("agent-1")
 	_, err := application.Get(t.Context(), w.db, deleted)
 	require.Equal(t, problem.NotFound, problem.KindOf(err))

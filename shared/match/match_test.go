@@ -76,8 +76,13 @@ func (w world) tx(fn func(ctx context.Context, tx *store.Tx) error) error {
 
 func (w world) see(nodes ...node) {
 	w.Helper()
+	w.picture(taxonomy(nodes...))
+}
+
+func (w world) picture(t *topology.Taxonomy) {
+	w.Helper()
 	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
-		_, err := topology.Save(ctx, tx, taxonomy(nodes...), time.Now(), time.Minute)
+		_, err := topology.Save(ctx, tx, t, time.Now(), time.Minute)
 		return err
 	}))
 }
@@ -262,10 +267,7 @@ func TestPlace_anUpdateMovesOnlyWhatNoLongerFits(t *testing.T) {
 	w.run(id)
 	before := w.where(id)
 	update := func(document []byte) {
-		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
-			_, err := application.Update(ctx, tx, id, document, time.Minute)
-			return err
-		}))
+		w.update(id, document)
 		w.place(id, true)
 	}
 	update(app("shop", "x:cpu: 1100m, architecture: amd64", "y:cpu: 1"))

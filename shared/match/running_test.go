@@ -91,10 +91,7 @@ func TestPlace_whatStaysHasChosenTheOrchestrator(t *testing.T) {
 			far.Name, far.Type = "far", "nuvla"
 			picture.Cluster["far"] = far
 		}
-		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
-			_, err := topology.Save(ctx, tx, picture, time.Now(), time.Minute)
-			return err
-		}))
+		w.picture(picture)
 	}
 	see(false)
 	id := w.submit(app("shop", "x:cpu: 3"))
@@ -115,14 +112,6 @@ func using(n node, instance string, cores float64) *topology.Taxonomy {
 	}}
 	picture.Cluster["edge"].Node[n.name] = at
 	return picture
-}
-
-func (w world) picture(t *topology.Taxonomy) {
-	w.Helper()
-	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
-		_, err := topology.Save(ctx, tx, t, time.Now(), time.Minute)
-		return err
-	}))
 }
 
 // TestPlace_anUpdateMovesNothingForItsOwnLoadOrAShortSilence: neither makes it leave without an update.

@@ -28,9 +28,6 @@ const (
 
 	// Order by id keeps two transactions that lock several jobs of one application from waiting for each other.
 	selectOfApplications = `select ` + columns + from + `where j.application_id = any($1)
-and (j.cleans is null or j.state <> 'Finished') order by j.component, j.replica, j.created_at, j.id`
-
-	selectByApplications = `select ` + columns + from + `where j.application_id = any($1)
 and (j.cleans is null or j.state <> 'Finished')
 order by array_position($1, j.application_id), j.component, j.replica, j.created_at, j.id`
 
@@ -157,7 +154,7 @@ func OfApplications(ctx context.Context, q store.Querier, applications ...uuid.U
 
 // EachOfApplications hands over the same, application by application as they are listed, until next has enough.
 func EachOfApplications(ctx context.Context, q store.Querier, applications []uuid.UUID, next func(*Job) (more bool)) error {
-	return each(ctx, q, next, selectByApplications, applications)
+	return each(ctx, q, next, selectOfApplications, applications)
 }
 
 // LockOfApplication returns the application's jobs, without clean-ups, and keeps them for this transaction.

@@ -24,7 +24,8 @@ type key struct {
 
 // Update gives an application a new descriptor. Only what differs is touched: a component with other objects is
 // replaced where it runs, one with other requirements is looked at by the matchmaker again, a new one waits for a place,
-// one that is gone is removed; of a stopped application nothing runs before it is started. The error is that of descriptor.Parse, NotFound, or Conflict while it is deleted.
+// one that is gone is removed; of a stopped application nothing runs before it is started. The error is that of
+// descriptor.Parse, NotFound, or Conflict while it is deleted.
 func Update(ctx context.Context, tx *store.Tx, id uuid.UUID, document []byte, lostAfter time.Duration) (*Application, error) {
 	app, err := descriptor.Parse(document)
 	if err != nil {

@@ -101,7 +101,7 @@ func solve(
 // problemOf states the placement problem of the parts.
 func problemOf(app *descriptor.Application, list []part, inv *inventory) placement.Problem {
 	placing := map[uuid.UUID]bool{}
-	leaving(list, placing)
+	addPlacing(list, placing)
 	inv.staleAfter = freshness(app, list, inv.staleAfter)
 	own, components := demands(app, list)
 	problem := placement.Problem{
@@ -114,9 +114,9 @@ func problemOf(app *descriptor.Application, list []part, inv *inventory) placeme
 	return problem
 }
 
-// leaving collects the jobs whose reservations are free to themselves. That of a part which stays is not, nor that of one
+// addPlacing collects the jobs whose reservations are free to themselves. That of a part which stays is not, nor that of one
 // which cannot: the copy that it leaves behind holds it until it is removed.
-func leaving(list []part, jobs map[uuid.UUID]bool) {
+func addPlacing(list []part, jobs map[uuid.UUID]bool) {
 	for _, p := range list {
 		if p.job != nil && !p.fixed && (p.current == nil || !slices.Contains(p.excluded, *p.current)) {
 			jobs[p.job.ID] = true

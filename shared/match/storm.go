@@ -77,7 +77,7 @@ func PlaceAll(ctx context.Context, tx *store.Tx, ids []uuid.UUID, s Settings, be
 func problemOfAll(all []*candidate, inv *inventory) placement.Problem {
 	placing := map[uuid.UUID]bool{}
 	for _, c := range all {
-		leaving(c.list, placing)
+		addPlacing(c.list, placing)
 	}
 	joint := placement.Problem{Nodes: inv.nodes(placing)}
 	for _, c := range all {

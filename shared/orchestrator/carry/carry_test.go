@@ -321,23 +321,33 @@ func TestWhatSomebodyTakesAwayIsPutBack(t *testing.T) {
 	require.Len(t, w.copies("one"), 1)
 }
 
-func TestStopAndStart(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	a := w.run("one")
+func (w *world) stop(a *application.Application) {
+	w.t.Helper()
 	w.tx(func(ctx context.Context, tx *store.Tx) error {
 		_, err := application.Stop(ctx, tx, a.ID)
 		return err
 	})
+}
+
+func (w *world) start(a *application.Application) {
+	w.t.Helper()
+	w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := application.Start(ctx, tx, a.ID, time.Minute)
+		return err
+	})
+}
+
+func TestStopAndStart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.run("one")
+	w.stop(a)
 	w.deliver()
 	w.turn()
 	require.True(t, w.job(a).Gone())
 	require.Empty(t, w.copies("one"))
 	require.Empty(t, w.hub.Paths("/manifestworks/"))
-	w.tx(func(ctx context.Context, tx *store.Tx) error {
-		_, err := application.Start(ctx, tx, a.ID, time.Minute)
-		return err
-	})
+	w.start(a)
 	w.place(a, "two")
 	w.deliver()
 	w.turn()
@@ -353,16 +363,10 @@ func TestStartWhileWhatWasStoppedStillGoes(t *testing.T) {
 			t.Parallel()
 			w := open(t)
 			a := w.run("one")
-			w.tx(func(ctx context.Context, tx *store.Tx) error {
-				_, err := application.Stop(ctx, tx, a.ID)
-				return err
-			})
+			w.stop(a)
 			w.deliver()
 			require.Len(t, w.copies("one"), 1, "its pods have not ended")
-			w.tx(func(ctx context.Context, tx *store.Tx) error {
-				_, err := application.Start(ctx, tx, a.ID, time.Minute)
-				return err
-			})
+			w.start(a)
 			w.place(a, "one")
 			w.deliver()
 			w.turn()
@@ -821,10 +825,7 @@ func TestADeathAnywhereChangesNothing(t *testing.T) {
 		require.True(t, w.job(a).Available())
 		require.Empty(t, w.copies("one"))
 		require.Len(t, w.copies("two"), 1)
-		w.tx(func(ctx context.Context, tx *store.Tx) error {
-			_, err := application.Stop(ctx, tx, a.ID)
-			return err
-		})
+		w.stop(a)
 		settle()
 		require.True(t, w.job(a).Gone())
 		require.Empty(t, w.hub.Paths("/manifestworks/"))

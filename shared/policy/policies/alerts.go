@@ -136,16 +136,20 @@ const (
 	pruneEvents = `delete from policy_events e using policies p cross join lateral
   (select id from policy_events where policy_id = p.id order by id desc offset $1 limit 1) newest
 where e.policy_id = p.id and e.id <= newest.id`
+
+	// The actions on an application go with it into the archive.
+	pruneActions = `delete from policy_actions a where a.acted_at < now() - $1::interval
+and not exists (select 1 from applications where id::text = a.instance)`
 )
 
-// Prune forgets alerts that nobody sends any more, and the events that no policy shows. What was done is kept: the
-// metrics count it, and a counter never falls.
+// Prune forgets alerts that nobody sends any more, the events that no policy shows, and what was done long ago about
+// hosts. The metrics go on counting what is forgotten.
 func Prune(ctx context.Context, q store.Querier) error {
 	var failed []error
 	for _, old := range []struct {
 		sql  string
 		keep any
-	}{{pruneAlerts, keep}, {pruneEvents, newestEvents}} {
+	}{{pruneAlerts, keep}, {pruneEvents, newestEvents}, {pruneActions, keep}} {
 		if _, err := q.Exec(ctx, old.sql, old.keep); err != nil {
 			failed = append(failed, fmt.Errorf("prune policies: %w", err))
 		}

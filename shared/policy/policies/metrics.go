@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,21 +17,12 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// buckets are the upper bounds of the reaction times, in seconds.
-var buckets = []float64{0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300}
-
-// stages are the steps from the alert to the action, with the columns at their ends.
-var stages = []struct{ name, from, to string }{
-	{"alert", "started_at", "received_at"},
-	{"judge", "received_at", "judged_at"},
-	{"act", "judged_at", "acted_at"},
-	{"total", "started_at", "acted_at"},
-}
-
-const selectStage = `with took as (select extract(epoch from %[2]s - %[1]s)::float8 as s from policy_actions
-  where %[2]s is not null and %[1]s is not null)
-select (select array_agg((select count(*) from took where s <= b) order by b) from unnest($1::float8[]) b), count(*),
-coalesce(sum(s), 0) from took`
+// selectTimes reads the histogram of all actions, those that are gone included.
+const selectTimes = `select t.stage, t.le, t.count + count(s.seconds), t.seconds + coalesce(sum(s.seconds), 0)
+from reaction_times t left join (policy_actions a
+  cross join lateral reaction_stages(a.started_at, a.received_at, a.judged_at, a.acted_at) s)
+  on s.stage = t.stage and s.seconds <= t.le
+group by t.stage, t.le order by t.stage, t.le`
 
 // Metrics writes how the policies stand, and how long each stage of a reaction took, in the text format of Prometheus.
 func Metrics(ctx context.Context, q store.Querier) ([]byte, error) {
@@ -74,25 +66,25 @@ func histograms(ctx context.Context, q store.Querier, b *bytes.Buffer) ([]byte, 
 	const name = "plm_reaction_seconds"
 	const help = "# HELP %s Time from an alert's start to the action on it, by stage.\n# TYPE %s histogram\n"
 	fmt.Fprintf(b, help, name, name)
-	for _, stage := range stages {
-		rows, err := q.Query(ctx, fmt.Sprintf(selectStage, stage.from, stage.to), buckets)
-		if err != nil {
-			return nil, fmt.Errorf("measure reactions: %w", err)
+	rows, err := q.Query(ctx, selectTimes)
+	if err != nil {
+		return nil, fmt.Errorf("measure reactions: %w", err)
+	}
+	type bucket struct {
+		Stage   string
+		UpTo    float64
+		Count   int64
+		Seconds float64
+	}
+	buckets, err := pgx.CollectRows(rows, pgx.RowToStructByPos[bucket])
+	if err != nil {
+		return nil, fmt.Errorf("measure reactions: %w", err)
+	}
+	for _, k := range buckets {
+		fmt.Fprintf(b, "%s_bucket{stage=%q,le=%q} %d\n", name, k.Stage, strconv.FormatFloat(k.UpTo, 'g', -1, 64), k.Count)
+		if math.IsInf(k.UpTo, 1) {
+			fmt.Fprintf(b, "%s_sum{stage=%q} %g\n%s_count{stage=%q} %d\n", name, k.Stage, k.Seconds, name, k.Stage, k.Count)
 		}
-		type stats struct {
-			Counts []int64
-			Count  int64
-			Sum    float64
-		}
-		s, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[stats])
-		if err != nil {
-			return nil, fmt.Errorf("measure reactions: %w", err)
-		}
-		for i, le := range buckets {
-			fmt.Fprintf(b, "%s_bucket{stage=%q,le=%q} %d\n", name, stage.name, strconv.FormatFloat(le, 'g', -1, 64), s.Counts[i])
-		}
-		fmt.Fprintf(b, "%s_bucket{stage=%q,le=\"+Inf\"} %d\n%s_sum{stage=%q} %g\n%s_count{stage=%q} %d\n", name, stage.name,
-			s.Count, name, stage.name, s.Sum, name, stage.name, s.Count)
 	}
 	return b.Bytes(), nil
 }

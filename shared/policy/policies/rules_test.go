@@ -310,6 +310,40 @@ select $1, 'violated', jsonb_build_object('n', n) from generate_series(1, 60) n`
 	require.Equal(t, len(before)+len(all), count(`select count(*) from policy_events`))
 }
 
+// TestPrune_forgetsWhatWasDoneAndCountsOn: a counter never falls.
+func TestPrune_forgetsWhatWasDoneAndCountsOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	application := uuid.New().String()
+	_, err := w.db.Exec(t.Context(), `insert into applications (id, name, namespace, descriptor)
+values ($1, 'hello', 'littoral', '')`, application)
+	require.NoError(t, err)
+	for _, a := range []struct {
+		instance, age string
+	}{{"", "31 days"}, {"", "40 days"}, {"", "1 day"}, {application, "31 days"}} {
+		_, err := w.db.Exec(t.Context(), `insert into policy_actions (id, policy_id, instance, component, remediation, status,
+violation, started_at, received_at, judged_at, acted_at)
+select gen_random_uuid(), gen_random_uuid(), $1, '', 'reallocate', 'done', '{}', at, at + interval '0.2 s',
+  at + interval '1 s', at + interval '400 s' from (select now() - $2::interval) t (at)`, a.instance, a.age)
+		require.NoError(t, err)
+	}
+	before, err := policies.Metrics(t.Context(), w.db)
+	require.NoError(t, err)
+	for _, line := range []string{
+		`_bucket{stage="alert",le="0.1"} 0`, `_bucket{stage="alert",le="0.25"} 4`, `_bucket{stage="total",le="300"} 0`,
+		`_bucket{stage="total",le="+Inf"} 4`, `_sum{stage="total"} 1600`, `_count{stage="total"} 4`,
+	} {
+		require.Contains(t, string(before), "plm_reaction_seconds"+line+"\n")
+	}
+	require.NoError(t, policies.Prune(t.Context(), w.db))
+	var left []string
+	require.NoError(t, w.db.QueryRow(t.Context(), `select array_agg(instance order by instance) from policy_actions`).Scan(&left))
+	require.Equal(t, []string{"", application}, left)
+	after, err := policies.Metrics(t.Context(), w.db)
+	require.NoError(t, err)
+	require.Equal(t, string(before), string(after))
+}
+
 func TestGroups_ofAlikeNamesAreTwo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/littoral-project/littoral/shared/problem"
 )
@@ -42,7 +43,7 @@ func Classify(err error, what string) error {
 		return fmt.Errorf("%w: %v", ErrSilent, err) //nolint:errorlint // the cause is for people only
 	case apierrors.HasStatusCause(err, "NamespaceTerminating"):
 		return fmt.Errorf("%w: %v", ErrLeaving, err) //nolint:errorlint // the same
-	case apierrors.IsConflict(err) && strings.Contains(err.Error(), "conflict with"):
+	case apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
 		return &Refusal{Reason: ReasonApplyConflict, Message: what + ": " + err.Error(), Err: err}
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err),
 		apierrors.IsMethodNotSupported(err), apierrors.IsRequestEntityTooLargeError(err), apierrors.IsUnauthorized(err),

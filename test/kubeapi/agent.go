@@ -163,10 +163,7 @@ func (a *Agent) apply(work string, manifest *Object, config map[string]any) (ok 
 		}
 	}
 	if _, err := a.Cluster.apply(r, text, manager, false); err != nil {
-		if strings.Contains(err.Error(), "conflict with") {
-			return false, err.Error(), "ApplyConflict"
-		}
-		return false, err.Error(), "AppliedManifestFailed"
+		return false, "Failed to apply manifest: " + err.Error(), "AppliedManifestFailed"
 	}
 	o := a.Cluster.objects[path]
 	notes := o.GetAnnotations()

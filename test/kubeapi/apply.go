@@ -120,27 +120,39 @@ func jobTemplate(o *Object) any {
 	return spec["template"]
 }
 
-func conflicts(managed map[string]owners, current, wanted map[string]any, manager string) []string {
-	var taken []string
+// conflicts names what others manage of the fields that the manager wants to change.
+func conflicts(managed map[string]owners, current, wanted map[string]any, manager string) []metav1.StatusCause {
+	var taken []metav1.StatusCause
 	for _, field := range slices.Sorted(maps.Keys(wanted)) {
 		if same(current[field], wanted[field]) {
 			continue
 		}
 		for other := range managed[field] {
 			if other != manager {
-				taken = append(taken, fmt.Sprintf("conflict with %q: %s", other, strings.ReplaceAll(field, "\x00", ".")))
+				taken = append(taken, metav1.StatusCause{
+					Type: metav1.CauseTypeFieldManagerConflict, Message: fmt.Sprintf("conflict with %q", other),
+					Field: "." + strings.ReplaceAll(field, "\x00", "."),
+				})
 			}
 		}
 	}
 	return taken
 }
 
-func fieldConflict(taken []string) error {
-	causes := make([]metav1.StatusCause, len(taken))
-	for i, text := range taken {
-		causes[i] = metav1.StatusCause{Type: metav1.CauseTypeFieldManagerConflict, Message: text}
+// fieldConflict says it as an API server does: one conflict in one line, more of them in a list for each manager.
+func fieldConflict(taken []metav1.StatusCause) error {
+	if len(taken) == 1 {
+		return apierrors.NewApplyConflict(taken, "Apply failed with 1 conflict: "+taken[0].Message+": "+taken[0].Field)
 	}
-	return apierrors.NewApplyConflict(causes, fmt.Sprintf("Apply failed with %d conflict: %s", len(taken), taken[0]))
+	fields := map[string]string{}
+	for _, c := range taken {
+		fields[c.Message] += "\n- " + c.Field
+	}
+	text := fmt.Sprintf("Apply failed with %d conflicts:", len(taken))
+	for _, by := range slices.Sorted(maps.Keys(fields)) {
+		text += strings.Replace(by, "conflict", " conflicts", 1) + ":" + fields[by]
+	}
+	return apierrors.NewApplyConflict(taken, text)
 }
 
 func set(in map[string]any, path []string, value any) {

@@ -296,9 +296,9 @@ func conditionsIn(in map[string]any, path ...string) []standing {
 	return all
 }
 
-// firstLine keeps a message short enough for a condition.
-func firstLine(s string) string {
-	s, _, _ = strings.Cut(s, "\n")
+// brief keeps a message short enough for a condition, in one line.
+func brief(s string) string {
 	const most = 500
-	return s[:min(most, len(s))]
+	s = strings.Join(strings.Fields(s), " ")
+	return strings.ToValidUTF8(s[:min(most, len(s))], "")
 }

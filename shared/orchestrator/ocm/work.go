@@ -2,6 +2,7 @@ package ocm
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -312,6 +313,9 @@ func reportsIn(work *unstructured.Unstructured) map[int64]report {
 	return all
 }
 
+// conflict is what an API server says when fields are another manager's.
+var conflict = regexp.MustCompile(`Apply failed with \d+ conflict`)
+
 // refusal names the first manifest that the agent could not apply. It goes on trying by itself; what only takes time is
 // no refusal, and then nil is returned.
 func refusal(reports map[int64]report, whole standing) *orchestrator.Refusal {
@@ -323,14 +327,14 @@ func refusal(reports map[int64]report, whole standing) *orchestrator.Refusal {
 		if strings.Contains(r.applied.Message, "being terminated") {
 			return nil
 		}
-		reason := r.applied.Reason
-		if strings.Contains(r.applied.Message, "exceeded quota") {
+		reason := r.applied.Reason // AppliedManifestFailed, whatever the API server had against it
+		switch {
+		case strings.Contains(r.applied.Message, "exceeded quota"):
 			reason = "QuotaExceeded"
-		}
-		if strings.Contains(reason, "Conflict") {
+		case conflict.MatchString(r.applied.Message):
 			reason = orchestrator.ReasonApplyConflict
 		}
-		return orchestrator.Refuse(reason, "%s: %s", r.object, firstLine(r.applied.Message))
+		return orchestrator.Refuse(reason, "%s: %s", r.object, brief(r.applied.Message))
 	}
-	return orchestrator.Refuse(whole.Reason, "%s", firstLine(whole.Message))
+	return orchestrator.Refuse(whole.Reason, "%s", brief(whole.Message))
 }

@@ -187,10 +187,15 @@ func finish(t *testing.T, w World, j *job.Job) {
 // gone removes what a test made.
 func gone(t *testing.T, w World, j *job.Job) {
 	t.Helper()
+	finish(t, w, removal(j))
+	require.Nil(t, w.Running(t, j.Cluster, j))
+}
+
+// removal is a decision to remove the job's copy that is newer than any other.
+func removal(j *job.Job) *job.Job {
 	last := As(j, job.Delete)
 	last.Epoch = 1 << 40
-	finish(t, w, last)
-	require.Nil(t, w.Running(t, j.Cluster, j))
+	return last
 }
 
 func repeated(t *testing.T, w World) {

@@ -39,6 +39,9 @@ func (w *Clusters) Cut(t *testing.T, cluster string, cut bool) { w.Parted(t, clu
 // Do carries the job out as package carry does, and looks at it until it has come to something or its time is up.
 func (w *Clusters) Do(t *testing.T, j *job.Job) (job.State, []job.Condition) {
 	t.Helper()
+	if w.Turn == nil && j.Type != job.Delete {
+		t.Cleanup(func() { w.tidy(t, j) })
+	}
 	until := time.Now().Add(w.Wait)
 	for first := true; ; first = false {
 		s, err := w.step(t.Context(), j)
@@ -56,6 +59,25 @@ func (w *Clusters) Do(t *testing.T, j *job.Job) (job.State, []job.Condition) {
 		}
 		time.Sleep(300 * time.Millisecond)
 	}
+}
+
+// tidy removes what a test that failed left in a real cluster.
+func (w *Clusters) tidy(t *testing.T, j *job.Job) {
+	t.Helper()
+	if !t.Failed() {
+		return
+	}
+	for until := time.Now().Add(w.Wait); time.Now().Before(until); time.Sleep(300 * time.Millisecond) {
+		last := removal(j)
+		s, err := w.step(context.WithoutCancel(t.Context()), last)
+		if err != nil {
+			continue
+		}
+		if state, _ := s.Verdict(last); state == job.Finished {
+			return
+		}
+	}
+	t.Logf("job %s is still in %s", j.ID, j.Cluster)
 }
 
 func (w *Clusters) step(ctx context.Context, j *job.Job) (*orchestrator.Status, error) {

@@ -3,7 +3,10 @@ package application_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -647,4 +650,42 @@ on conflict (cluster, node) do update set last_seen = excluded.last_seen, schedu
 		require.NoError(t, w.finish(w.job(c.ID)))
 	}
 	require.Len(t, w.get(app.ID).Jobs, 2)
+}
+
+// TestPut_keepsAnothersChange: what is written of a JobGroup while another change is under way is added to that.
+func TestPut_keepsAnothersChange(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(withCache, "")
+	part := w.get(app.ID)
+	part.Jobs = slices.DeleteFunc(part.Jobs, func(j *job.Job) bool { return j.Component != "web" })
+	body, err := json.Marshal(part)
+	require.NoError(t, err)
+	change, err := application.ReadChange([]byte(strings.ReplaceAll(string(body), "image: b", "image: mine")))
+	require.NoError(t, err)
+	theirs := strings.ReplaceAll(string(withCache), "kind: Pod, metadata: {name: c}",
+		"kind: Pod, metadata: {name: c, labels: {by: other}}")
+	require.NotEqual(t, string(withCache), theirs)
+	done := make(chan error)
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		if _, err := application.Update(ctx, tx, app.ID, []byte(theirs), time.Minute); err != nil {
+			return err
+		}
+		go func() {
+			done <- w.tx(func(ctx context.Context, tx *store.Tx) error {
+				_, err := change.Put(ctx, tx, nil, time.Minute)
+				return err
+			})
+		}()
+		require.Eventually(t, func() (waits bool) {
+			err := w.db.QueryRow(t.Context(), `select exists (select 1 from pg_stat_activity where datname = current_database()
+and wait_event_type = 'Lock')`).Scan(&waits)
+			return err == nil && waits
+		}, 10*time.Second, 5*time.Millisecond)
+		return nil
+	}))
+	require.NoError(t, <-done)
+	after := w.get(app.ID).Descriptor
+	require.Contains(t, after, "by: other")
+	require.Contains(t, after, "image: mine")
 }

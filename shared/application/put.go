@@ -102,7 +102,7 @@ func (g *group) put(ctx context.Context, tx *store.Tx, id *uuid.UUID, lostAfter 
 	if g.ID != uuid.Nil && *id != g.ID {
 		return nil, problem.New(problem.Conflict, "the JobGroup is %s, the request names %s", g.ID, id)
 	}
-	a, err := Get(ctx, tx, *id)
+	a, err := Lock(ctx, tx, *id) // or another's change between the two would be undone
 	if err != nil {
 		return nil, err
 	}

@@ -375,6 +375,29 @@ func TestLook_changesNothing(t *testing.T) {
 	}
 }
 
+func TestLook_tellsWhatIsRemoved(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node{name: "a", cores: 4})
+	id := w.submit(app("shop", "placed:cpu: 1", "stays:cpu: 1", "waits:cpu: 64"))
+	w.place(id, false)
+	steps := func() (actions map[string]string, changes int) {
+		preview, err := match.Look(t.Context(), w.db, app("shop", "stays:cpu: 1"), &id, settings, time.Minute)
+		require.NoError(t, err)
+		actions = map[string]string{}
+		for _, s := range preview.Steps {
+			actions[s.Component] = s.Action
+		}
+		return actions, preview.Changes
+	}
+	actions, changes := steps()
+	require.Equal(t, map[string]string{"placed": "remove", "stays": "none", "waits": "remove"}, actions)
+	require.Equal(t, 2, changes)
+	w.update(id, app("shop", "stays:cpu: 1"))
+	actions, changes = steps()
+	require.Equal(t, map[string]string{"stays": "none"}, actions, "what is gone is told no more")
+	require.Zero(t, changes)
+}
+
 func TestSolve(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{name: "a", cores: 4, sca: 90}, node{name: "b", cores: 4, sca: 60})

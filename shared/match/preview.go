@@ -109,10 +109,11 @@ func look(
 
 func (p *Preview) compare(before map[uuid.UUID]*job.Job, after []*job.Job) {
 	for _, j := range after {
-		if j.Cleans != nil {
+		old := before[j.ID]
+		if j.Cleans != nil || j.Gone() && (old == nil || old.Gone()) {
 			continue
 		}
-		s := step(before[j.ID], j)
+		s := step(old, j)
 		if s.Action != "none" {
 			p.Changes++
 		}
@@ -134,6 +135,8 @@ func step(old, now *job.Job) Step {
 		}
 	}
 	switch {
+	case now.Gone():
+		s.Action = "remove"
 	case !now.Placed() && now.Type == job.Create && now.State == job.Created:
 		s.Action = "wait"
 		if old != nil && !old.Placed() {

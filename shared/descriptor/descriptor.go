@@ -195,17 +195,19 @@ func (a *Application) NodeUsage(component string) (cpuMax, memMax float64, memFr
 	return cpuMax, memMax, memFree
 }
 
-// UsageOfOthers reports whether the limits of NodeUsage leave out what the application itself uses, as each does unless
-// it says otherwise.
+// UsageOfOthers reports whether there are limits of NodeUsage, and they leave out what the application itself uses, as
+// each does unless it says otherwise.
 func (a *Application) UsageOfOthers() bool {
+	limits := false
 	for i := range a.Components {
 		for p := range a.applying(a.Components[i].Name) {
 			if p.Usage != nil && !p.Usage.ExcludeApp {
 				return false
 			}
+			limits = limits || p.Usage != nil
 		}
 	}
-	return true
+	return limits
 }
 
 func tighter(a, b float64) float64 {

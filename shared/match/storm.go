@@ -27,10 +27,16 @@ func PlaceAll(ctx context.Context, tx *store.Tx, ids []uuid.UUID, s Settings, be
 	var waiting []*candidate
 	for _, id := range ids {
 		c, err := load(ctx, tx, id, false)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if c != nil {
+		case c == nil:
+		case c.app.UsageOfOthers():
+			// What it uses itself does not count for it, but for the others: there is no one problem of both.
+			if err := Place(ctx, tx, id, s, false, because); err != nil {
+				return err
+			}
+		default:
 			waiting = append(waiting, c)
 		}
 	}

@@ -56,6 +56,21 @@ func TestPlaceAll_sharesWhatIsLeftBetweenApplications(t *testing.T) {
 	require.Equal(t, 2, w.count(events.ApplicationPlaced), "nothing is left to place")
 }
 
+// TestPlaceAll_leavesOutOwnUsage: where an application's limits mean others, it is placed as it would be alone.
+func TestPlaceAll_leavesOutOwnUsage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node{name: "a", cores: 8, sca: 90})
+	document := func(components ...string) []byte {
+		return append(app("shop", components...), "policies: [{name: busy, type: node-resource-usage, cpu_threshold_perc: 0.5}]\n"...)
+	}
+	id := w.submit(document("x:cpu: 1"))
+	w.place(id, false)
+	w.picture(using(node{name: "a", cores: 8, sca: 90, used: 60}, id.String(), 4.5))
+	w.update(id, document("x:cpu: 1", "y:cpu: 1"))
+	w.placeAll(settings, id, w.submit(app("other", "z:cpu: 100")))
+	require.Equal(t, map[string]string{"x": "a", "y": "a"}, w.where(id))
+}
+
 func TestPlaceAll_saysWhatFitsNowhereToEachApplication(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -52,6 +52,7 @@ type inventory struct {
 	places       []topology.Place
 	reservations map[[2]string][]reservation // by cluster and node
 	at           time.Time                   // of the picture: while telemetry as a whole is away, no node grows stale
+	silentUntil  time.Time                   // when telemetry last told of nobody; zero where it never did
 	staleAfter   time.Duration
 	forecast     bool
 }
@@ -61,7 +62,10 @@ func readInventory(ctx context.Context, q store.Querier, s Settings) (*inventory
 	if err != nil {
 		return nil, err
 	}
-	inv := &inventory{places: taxonomy.Places(), reservations: map[[2]string][]reservation{}, at: at, staleAfter: s.StaleAfter, forecast: s.UseForecast}
+	inv := &inventory{
+		places: taxonomy.Places(), reservations: map[[2]string][]reservation{}, at: at, silentUntil: taxonomy.SilentUntil(),
+		staleAfter: s.StaleAfter, forecast: s.UseForecast,
+	}
 	rows, err := q.Query(ctx, selectReservations)
 	if err != nil {
 		return nil, fmt.Errorf("read reservations: %w", err)
@@ -163,10 +167,14 @@ func (inv *inventory) withoutOwn(nodes []placement.Node, instance string) {
 }
 
 // quiet reports whether the node has been silent for too long to be given anything new, but not for as long as takes
-// away what runs there.
+// away what runs there. That is measured as for who is displaced: from when telemetry last told of nobody.
 func (inv *inventory) quiet(t placement.Target, lostAfter time.Duration) bool {
 	i := slices.IndexFunc(inv.places, func(p topology.Place) bool { return p.Cluster == t.Cluster && p.Node == t.Node })
-	return i >= 0 && inv.places[i].At.Lost(inv.at, inv.staleAfter) && !inv.places[i].At.Lost(inv.at, lostAfter)
+	if i < 0 {
+		return false
+	}
+	n := inv.places[i].At
+	return n.Lost(inv.at, inv.staleAfter) && (!n.Lost(inv.at, lostAfter) || inv.at.Sub(inv.silentUntil) <= lostAfter)
 }
 
 // expect replaces present usage by the forecast one, if there is one: as a part of the node, and what of it is others'.

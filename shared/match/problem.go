@@ -76,6 +76,7 @@ func solve(
 	app *descriptor.Application, list []part, inv *inventory,
 ) ([]part, placement.Problem, placement.Plan, error) {
 	list = slices.Clone(list)
+	inv.staleAfter = freshness(app, list, inv.staleAfter)
 	for i := range list {
 		p := &list[i]
 		if p.job != nil && p.job.Placed() && inv.quiet(*p.current, p.job.LostAfter) {

@@ -131,6 +131,7 @@ func TestPlace_anUpdateMovesNothingForItsOwnLoadOrAShortSilence(t *testing.T) {
 	w.place(id, true)
 	require.Equal(t, map[string]string{"x": "a"}, w.where(id), "three of the cores in use are its own")
 
+	w.hush(10 * time.Minute)
 	w.see(node{name: "a", cores: 4, sca: 90, silent: 30 * time.Second}, node{name: "b", cores: 8})
 	w.update(id, document("three"))
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
@@ -145,4 +146,46 @@ func TestPlace_anUpdateMovesNothingForItsOwnLoadOrAShortSilence(t *testing.T) {
 	w.update(id, document("four"))
 	w.place(id, true)
 	require.Equal(t, map[string]string{"x": "b"}, w.where(id))
+}
+
+// hush has all nodes seen that long ago: what is stored of them never goes back by itself.
+func (w world) hush(ago time.Duration) {
+	w.Helper()
+	_, err := w.db.Exec(context.Background(), "update nodes set last_seen = last_seen - $1::interval", ago)
+	require.NoError(w, err)
+}
+
+// TestPlace_anUpdateMovesNothingForASilenceThatMeansNothing: not when telemetry as a whole was away, and not for what
+// another component bears.
+func TestPlace_anUpdateMovesNothingForASilenceThatMeansNothing(t *testing.T) {
+	t.Parallel()
+	t.Run("telemetry was away", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, node{name: "a", cores: 4, sca: 90}, node{name: "b", cores: 4, sca: 10})
+		id := w.submit(app("shop", "x:cpu: 1"))
+		w.place(id, false)
+		picture := taxonomy(node{name: "a", cores: 4, sca: 90, silent: 10 * time.Minute}, node{name: "b", cores: 4, sca: 10})
+		picture.Timestamp.SilentUntil = topology.Known(float64(time.Now().Add(-time.Second).Unix()))
+		w.hush(10 * time.Minute)
+		w.picture(picture)
+		w.update(id, append(app("shop", "x:cpu: 1"), "description: two\n"...))
+		w.place(id, true)
+		require.Equal(t, map[string]string{"x": "a"}, w.where(id))
+	})
+	t.Run("another bears less", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, node{name: "a", cores: 4, sca: 10}, node{name: "b", cores: 1, sca: 90})
+		document := func(text string) []byte {
+			return append(app("shop", "x:cpu: 1", "y:cpu: 2"),
+				"description: "+text+"\npolicies: [{component: x, redeployOnLostTelemetry: 20s}]\n"...)
+		}
+		id := w.submit(document("one"))
+		w.place(id, false)
+		require.Equal(t, map[string]string{"x": "b", "y": "a"}, w.where(id))
+		w.hush(10 * time.Minute)
+		w.see(node{name: "a", cores: 4, sca: 10, silent: 30 * time.Second}, node{name: "b", cores: 4, sca: 90})
+		w.update(id, document("two"))
+		w.place(id, true)
+		require.Equal(t, map[string]string{"x": "b", "y": "a"}, w.where(id))
+	})
 }

@@ -116,7 +116,7 @@ func Save(
 		})
 	}
 	if len(found) == 0 && !first {
-		if _, err := tx.Exec(ctx, updateCurrent, body, at, t.silentUntil()); err != nil {
+		if _, err := tx.Exec(ctx, updateCurrent, body, at, orNull(t.SilentUntil())); err != nil {
 			return false, fmt.Errorf("store the topology: %w", err)
 		}
 		return false, nil
@@ -124,13 +124,20 @@ func Save(
 	return len(found) > 0, announce(ctx, tx, t, body, at, found)
 }
 
-// silentUntil is nil where telemetry never told of nobody.
-func (t *Taxonomy) silentUntil() *time.Time {
+// SilentUntil is when telemetry last told of nobody; the zero time where it never did.
+func (t *Taxonomy) SilentUntil() time.Time {
 	s, known := t.Timestamp.SilentUntil.Get()
 	if !known {
+		return time.Time{}
+	}
+	return fromSeconds(s)
+}
+
+// orNull is how a time that may be unknown is stored.
+func orNull(at time.Time) *time.Time {
+	if at.IsZero() {
 		return nil
 	}
-	at := fromSeconds(s)
 	return &at
 }
 
@@ -202,7 +209,7 @@ func announce(
 	if _, err := tx.Exec(ctx, insertSnapshot, id, at, list, body); err != nil {
 		return fmt.Errorf("store a snapshot: %w", err)
 	}
-	if _, err := tx.Exec(ctx, upsertCurrent, id, body, at, t.silentUntil()); err != nil {
+	if _, err := tx.Exec(ctx, upsertCurrent, id, body, at, orNull(t.SilentUntil())); err != nil {
 		return fmt.Errorf("store the topology: %w", err)
 	}
 	switch cut, err := Forget(ctx, tx, MaxSnapshots); {

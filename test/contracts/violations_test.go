@@ -223,6 +223,71 @@ func TestViolation_thatEndsWhereItIs(t *testing.T) {
 	require.Equal(t, "Available", w.group(t, g.ID).Status)
 }
 
+// TestAPolicyThatGoes_blamesNobody: a component that could not leave may stay when the policy does, whatever it goes by.
+func TestAPolicyThatGoes_blamesNobody(t *testing.T) {
+	t.Parallel()
+	for how, goes := range map[string]func(*testing.T, *world, string, string){
+		"deleted": func(t *testing.T, w *world, _, p string) {
+			t.Helper()
+			w.operator.call(t, http.MethodDelete, polman+"/policies/"+p, "").is(t, http.StatusNoContent)
+		},
+		"deactivated": func(t *testing.T, w *world, _, p string) {
+			t.Helper()
+			w.operator.call(t, http.MethodPost, polman+"/policies/"+p+"/deactivate", "").is(t, http.StatusNoContent)
+		},
+		"taken out of the descriptor": func(t *testing.T, w *world, g, _ string) {
+			t.Helper()
+			w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+g, hubShop).is(t, http.StatusOK)
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			g, j := w.running(t, hubShop+"policies:\n  - security: high\n")
+			p := w.policiesOf(t, g.ID)["0"]
+			w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", time.Now()))).is(t, http.StatusOK)
+			require.Equal(t, "Degraded", w.job(t, j.ID).State)
+			goes(t, w, g.ID, p.ID)
+			require.Equal(t, "Finished", w.job(t, j.ID).State)
+		})
+	}
+}
+
+// TestAPolicyThatIsKept_excusesWhatNoOtherBlames: one on another component does not hold it up.
+func TestAPolicyThatIsKept_excusesWhatNoOtherBlames(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g := w.submit(t, hubShop+`  - name: store
+    type: kubernetes
+    requirements: {cpu: 500m, memory: 256Mi, architecture: x86_64}
+    targets: [{cluster_name: hub, node_name: hub-1, orchestrator: ocm}]
+    manifests: [{name: store, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: store}, data: {a: b}}}]
+policies:
+  - {name: webload, component: web, type: custom, fromTemplate: app-host-cpu-usage-perc, remediation: redeploy, variables: {threshold: 0.8}}
+  - {name: storeload, component: store, type: custom, fromTemplate: app-host-cpu-usage-perc, remediation: none, variables: {threshold: 0.8}}
+`)
+	for _, j := range w.group(t, g.ID).Jobs {
+		w.finish(t, w.hub, hubAgent, w.take(t, w.hub, hubAgent, j))
+	}
+	all, start := w.policiesOf(t, g.ID), time.Now()
+	tell := func(name, component, status string) {
+		a := alert(all[name], g.ID, status, start)
+		a["labels"].(body)["icos_app_component"] = component //nolint:forcetypeassert // alert makes it
+		w.alertmanager().send(t, http.MethodPost, webhook, notice(a)).is(t, http.StatusOK)
+	}
+	states := func() (list []string) {
+		for _, j := range w.group(t, g.ID).Jobs {
+			list = append(list, j.State)
+		}
+		return list
+	}
+	tell("webload", "web", "firing")
+	tell("storeload", "store", "firing")
+	require.Contains(t, states(), "Degraded")
+	tell("webload", "web", "resolved")
+	require.Equal(t, []string{"Finished", "Finished"}, states())
+}
+
 func TestScaling_staysWithinTheDescriptor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

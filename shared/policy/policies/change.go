@@ -85,8 +85,12 @@ func (p *Policy) Deactivate(ctx context.Context, tx *store.Tx, paused bool) erro
 		p.Paused = p.Paused || paused
 		return p.save(ctx, tx)
 	}
+	before := p.State.Phase
 	p.State, p.Paused = p.State.Deactivate(), paused
 	if err := p.follow(ctx, tx); err != nil {
+		return err
+	}
+	if err := p.unblame(ctx, tx, before, "is not watched any more"); err != nil {
 		return err
 	}
 	return p.note(ctx, tx, registry.EventDeactivated, nil)
@@ -125,6 +129,7 @@ func (p *Policy) SetVariables(
 func (p *Policy) renew(
 	ctx context.Context, tx *store.Tx, spec registry.Spec, typ registry.EventType, details map[string]any,
 ) error {
+	before := p.State.Phase
 	p.Status.RenderedSpec = &spec
 	switch {
 	case !p.Active() && p.State.Phase == registry.Unknown:
@@ -139,14 +144,21 @@ func (p *Policy) renew(
 	if err := p.follow(ctx, tx); err != nil {
 		return err
 	}
+	if err := p.unblame(ctx, tx, before, "was changed"); err != nil {
+		return err
+	}
 	return p.note(ctx, tx, typ, details)
 }
 
 // unrenderable notes that the policy has no expression. It is unknown then, and nothing watches it.
 func (p *Policy) unrenderable(ctx context.Context, tx *store.Tx, cause error) error {
+	before := p.State.Phase
 	p.Status.RenderedSpec = nil
 	p.unwatch()
 	if err := p.follow(ctx, tx); err != nil {
+		return err
+	}
+	if err := p.unblame(ctx, tx, before, "is not watched any more"); err != nil {
 		return err
 	}
 	return p.unclear(ctx, tx, cause)
@@ -155,8 +167,12 @@ func (p *Policy) unrenderable(ctx context.Context, tx *store.Tx, cause error) er
 // refused notes that the rule store does not take the policy's rule, which is no fault of the expression alone: it stays
 // rendered, to be tried again when the policy is activated.
 func (p *Policy) refused(ctx context.Context, tx *store.Tx, cause error) error {
+	before := p.State.Phase
 	p.unwatch()
 	if err := p.save(ctx, tx); err != nil {
+		return err
+	}
+	if err := p.unblame(ctx, tx, before, "is not watched any more"); err != nil {
 		return err
 	}
 	if err := p.unclear(ctx, tx, cause); err != nil {
@@ -180,9 +196,12 @@ func (p *Policy) Delete(ctx context.Context, tx *store.Tx) error {
 	if p.DeletedAt != nil {
 		return nil
 	}
-	at := now()
+	at, before := now(), p.State.Phase
 	p.State, p.DeletedAt = p.State.Deactivate(), &at
 	if err := p.follow(ctx, tx); err != nil {
+		return err
+	}
+	if err := p.unblame(ctx, tx, before, "was deleted"); err != nil {
 		return err
 	}
 	return p.note(ctx, tx, registry.EventDeleted, nil)

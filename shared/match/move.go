@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/descriptor"
@@ -159,20 +158,6 @@ func (m *move) leave(
 		return to, err
 	}
 	return to, p.job.Place(ctx, m.tx, to, why(ex, as))
-}
-
-const selectStrained = `select distinct j.application_id from jobs j join applications a on a.id = j.application_id
-where j.cluster <> '' and j.cleans is null and j.type <> 'DeleteDeployment' and j.excluded <> '[]'
-and j.excluded @> jsonb_build_array(jsonb_build_object('cluster_name', j.cluster, 'node_name', j.node))
-and a.desired = 'running' and a.deleted_at is null order by 1`
-
-// Strained returns the applications with a component that should have left its place and fitted nowhere else.
-func Strained(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
-	rows, err := q.Query(ctx, selectStrained)
-	if err != nil {
-		return nil, fmt.Errorf("find what cannot leave: %w", err)
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 }
 
 // Retry moves what could not leave its place, now that there may be room.

@@ -42,19 +42,6 @@ func Unjudged(ctx context.Context, q store.Querier, first uuid.UUID) ([]uuid.UUI
 	return found, nil
 }
 
-const selectUnplaced = `select distinct j.application_id from jobs j join applications a on a.id = j.application_id
-where j.state = 'Created' and j.type = 'CreateDeployment' and j.cluster = '' and j.cleans is null
-and a.desired = 'running' and a.deleted_at is null order by 1`
-
-// Unplaced returns the applications with a component that waits for a place.
-func Unplaced(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
-	rows, err := q.Query(ctx, selectUnplaced)
-	if err != nil {
-		return nil, fmt.Errorf("find what is unplaced: %w", err)
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
-}
-
 // Place decides where the unplaced components of the application run, reserves those places and hands the jobs over, in
 // this transaction. Components that have a place keep it; with mayMove one that no longer fits its place moves. What fits
 // nowhere keeps waiting, with the reason. An application that is gone or not meant to run is left alone. because says in

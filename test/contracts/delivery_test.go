@@ -48,6 +48,7 @@ var everyType = []string{
 	events.ApplicationDisplaced,
 	events.ApplicationPlaced,
 	events.ApplicationUnplaced,
+	events.ApplicationWaiting,
 	events.JobReady,
 	events.JobFinished,
 	events.JobDegraded,

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/topology"
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
@@ -410,6 +411,28 @@ func (w *world) seeRaw(t testing.TB, id string) string {
 	var row string
 	require.NoError(t, w.DB.QueryRow(t.Context(), `select to_jsonb(j)::text from jobs j where id = $1`, id).Scan(&row))
 	return row
+}
+
+// TestWhatWaits_isLookedAtFromTimeToTime: not all that makes room is worth an event of its own.
+func TestWhatWaits_isLookedAtFromTimeToTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	busy := func(percent float64) {
+		taxonomy := inprocess.Topology(time.Now())
+		for _, cluster := range taxonomy.Cluster {
+			for name, node := range cluster.Node {
+				node.DynamicMetrics.CPUUsagePercent = topology.Known(percent)
+				cluster.Node[name] = node
+			}
+		}
+		w.SaveTopology(taxonomy)
+	}
+	busy(85)
+	j := w.submit(t, freeShop+"policies: [{name: calm, type: node-resource-usage, cpu_threshold_perc: 0.8}]\n").Jobs[0]
+	busy(70)
+	require.Empty(t, w.job(t, j.ID).Targets.Node, "nobody was told")
+	require.NoError(t, w.Broker.TickOne(t.Context(), "jobmanager-displace"))
+	require.NotEmpty(t, w.job(t, j.ID).Targets.Node)
 }
 
 // TestViolation_ofAJobThatIsBusy is delivered again until the job can be changed.

@@ -1,8 +1,11 @@
-// Package displace moves components away from nodes that are drained or lost.
+// Package displace moves components away from nodes that are drained or lost, and from time to time has those looked at
+// that wait for a place.
 package displace
 
 import (
 	"context"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/events"
@@ -13,7 +16,7 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{
 	Consumes: []string{events.Tick, events.TopologyChanged},
-	Emits:    []string{events.ApplicationDisplaced, events.JobReady},
+	Emits:    []string{events.ApplicationDisplaced, events.ApplicationWaiting, events.JobReady},
 }
 
 // Function is the operation with its store.
@@ -22,9 +25,9 @@ type Function struct{ db *store.DB }
 // New returns the function.
 func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
 
-// Run looks for components on lost nodes, one transaction per application: a component that has already left is not
-// found again, so running twice is harmless.
-func (f *Function) Run(ctx context.Context) error {
+// Work looks for components on lost nodes, one transaction per application: a component that has already left is not
+// found again, so doing it twice is harmless.
+func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
 	apps, err := application.Lost(ctx, f.db)
 	if err != nil {
 		return err
@@ -35,5 +38,8 @@ func (f *Function) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	if e.Type() != events.Tick {
+		return nil // what the topology's news mean to them, the matchmaker finds out by himself
+	}
+	return f.db.Tx(ctx, application.Remind)
 }

@@ -10,6 +10,7 @@ import (
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 
+	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
@@ -22,7 +23,7 @@ import (
 var Spec = function.Spec{
 	Consumes: []string{
 		events.ApplicationSubmitted, events.ApplicationUpdated, events.ApplicationStarted, events.ApplicationDisplaced,
-		events.TopologyChanged, events.JobFinished, events.ApplicationStopped,
+		events.ApplicationWaiting, events.TopologyChanged, events.JobFinished, events.ApplicationStopped,
 	},
 	Emits:    []string{events.ApplicationPlaced, events.ApplicationUnplaced, events.JobReady},
 	Foreseen: []string{events.JobReady}, // policies are followed while the orchestrator works
@@ -47,7 +48,7 @@ func New(env *function.Env) (*Function, error) {
 
 // React places the application that the event is about, one that was displaced together with all that were displaced
 // with it. A changed topology, a removal that has ended and an application that was stopped or updated may have made
-// room: then whatever fitted nowhere is tried again. Only an update may move a component that has a place.
+// room: then whatever fitted nowhere is tried again, and so it is from time to time. Only an update may move a component that has a place.
 func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
 	switch e.Type() {
 	case events.TopologyChanged:
@@ -71,6 +72,8 @@ func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event)
 		return problem.Wrap(problem.Malformed, err, "the event cannot be read")
 	}
 	switch e.Type() {
+	case events.ApplicationWaiting:
+		return f.again(ctx, tx, "it waited for some time")
 	case events.ApplicationStopped:
 		return f.again(ctx, tx, "stopping "+about.Name+" made room")
 	case events.ApplicationDisplaced:
@@ -113,7 +116,10 @@ var asked = map[string]string{
 
 // again tries whatever fitted nowhere, together, and whatever had to stay where a policy is violated.
 func (f *Function) again(ctx context.Context, tx *store.Tx, because string) error {
-	waiting, err := match.Unplaced(ctx, tx)
+	if err := match.Lock(ctx, tx); err != nil { // or a decision that is under way would leave something waiting unseen
+		return err
+	}
+	waiting, err := application.Waiting(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -122,7 +128,7 @@ func (f *Function) again(ctx context.Context, tx *store.Tx, because string) erro
 			return err
 		}
 	}
-	strained, err := match.Strained(ctx, tx)
+	strained, err := application.Strained(ctx, tx)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,54 @@
+package application
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+const selectWaiting = `select distinct j.application_id from jobs j join applications a on a.id = j.application_id
+where j.state = 'Created' and j.type = 'CreateDeployment' and j.cluster = '' and j.cleans is null
+and a.desired = 'running' and a.deleted_at is null order by 1`
+
+// Waiting returns the applications with a component that waits for a place.
+func Waiting(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
+	rows, err := q.Query(ctx, selectWaiting)
+	if err != nil {
+		return nil, fmt.Errorf("find what is unplaced: %w", err)
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+}
+
+const selectStrained = `select distinct j.application_id from jobs j join applications a on a.id = j.application_id
+where j.cluster <> '' and j.cleans is null and j.type <> 'DeleteDeployment' and j.excluded <> '[]'
+and j.excluded @> jsonb_build_array(jsonb_build_object('cluster_name', j.cluster, 'node_name', j.node))
+and a.desired = 'running' and a.deleted_at is null order by 1`
+
+// Strained returns the applications with a component that should have left its place and fitted nowhere else.
+func Strained(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
+	rows, err := q.Query(ctx, selectStrained)
+	if err != nil {
+		return nil, fmt.Errorf("find what cannot leave: %w", err)
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+}
+
+// Remind has the matchmaker look again at what waits for a place, or for another, if anything does. Most of what makes
+// room is told by an event of its own; not all that a placement is decided by is worth one, such as a node's load.
+func Remind(ctx context.Context, tx *store.Tx) error {
+	for _, list := range []func(context.Context, store.Querier) ([]uuid.UUID, error){Waiting, Strained} {
+		found, err := list(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if len(found) > 0 {
+			return tx.Emit(ctx, events.ApplicationWaiting, found[0].String(), events.Application{ID: found[0]})
+		}
+	}
+	return nil
+}

@@ -25,11 +25,12 @@ func Waiting(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
 }
 
 const selectStrained = `select distinct j.application_id from jobs j join applications a on a.id = j.application_id
-where j.cluster <> '' and j.cleans is null and j.type <> 'DeleteDeployment' and j.excluded <> '[]'
-and j.excluded @> jsonb_build_array(jsonb_build_object('cluster_name', j.cluster, 'node_name', j.node))
+where j.cluster <> '' and j.cleans is null and j.type <> 'DeleteDeployment'
+and (j.excluded @> jsonb_build_array(jsonb_build_object('cluster_name', j.cluster, 'node_name', j.node))
+  or j.conditions @> '[{"reason": "DoesNotFit"}]')
 and a.desired = 'running' and a.deleted_at is null order by 1`
 
-// Strained returns the applications with a component that should have left its place and fitted nowhere else.
+// Strained returns the applications with a component that is in the wrong place and fitted nowhere else.
 func Strained(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
 	rows, err := q.Query(ctx, selectStrained)
 	if err != nil {

@@ -8,15 +8,23 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// reasonStrained marks the condition of a job that should leave its place and cannot.
-const reasonStrained = "PolicyViolated"
+// What marks the condition of a job that is in the wrong place. An agent knows nothing of it: it sees a copy that runs.
+const (
+	reasonStrained = "PolicyViolated" // it should leave, and there is nowhere else
+	reasonMisfit   = "DoesNotFit"     // an update asks for what neither its place has nor any other
+)
+
+func misplaced(c Condition) bool { return c.Reason == reasonStrained || c.Reason == reasonMisfit }
 
 // Strained reports whether the job should have left its place, since a policy is violated there, and found no other.
 func (j *Job) Strained() bool { return j.Placed() && slices.Contains(j.Excluded, j.Target) }
 
-// strain returns the condition by which Strain says so, nil when there is none.
-func (j *Job) strain() *Condition {
-	i := slices.IndexFunc(j.Conditions, func(c Condition) bool { return c.Reason == reasonStrained })
+// Misfits reports whether the job asks for what its place does not have.
+func (j *Job) Misfits() bool { return j.Placed() && j.mark(reasonMisfit) != nil }
+
+// mark returns the condition of that reason, nil when there is none.
+func (j *Job) mark(reason string) *Condition {
+	i := slices.IndexFunc(j.Conditions, func(c Condition) bool { return c.Reason == reason })
 	if i < 0 {
 		return nil
 	}
@@ -25,18 +33,19 @@ func (j *Job) strain() *Condition {
 
 // runsWell reports whether nothing is wrong with a degraded job but its place.
 func (j *Job) runsWell() bool {
-	own := slices.DeleteFunc(slices.Clone(j.Conditions), func(c Condition) bool { return c.Reason == reasonStrained })
-	return j.strain() != nil && !failing(own)
+	return slices.ContainsFunc(j.Conditions, misplaced) && !failing(slices.DeleteFunc(slices.Clone(j.Conditions), misplaced))
 }
 
-// withStrain returns what was reported with that condition, of which an agent knows nothing: it sees a copy that runs.
-func (j *Job) withStrain(reported []Condition) []Condition {
+// withMarks returns what was reported with the marks of the job.
+func (j *Job) withMarks(reported []Condition) []Condition {
 	if len(reported) == 0 {
 		return reported
 	}
-	reported = slices.DeleteFunc(reported, func(c Condition) bool { return c.Reason == reasonStrained }) // an echo
-	if c := j.strain(); c != nil && j.Strained() && j.Type != Delete {
-		reported = slices.Insert(reported, 0, *c)
+	reported = slices.DeleteFunc(reported, misplaced) // an echo
+	for _, c := range j.Conditions {
+		if misplaced(c) && j.Type != Delete && (c.Reason == reasonMisfit || j.Strained()) {
+			reported = slices.Insert(reported, 0, c)
+		}
 	}
 	return reported
 }
@@ -44,31 +53,55 @@ func (j *Job) withStrain(reported []Condition) []Condition {
 // Strain notes that the job must leave its place and fits nowhere else: it stays, degraded, until there is room. news
 // says whether that, or its reason, is new.
 func (j *Job) Strain(ctx context.Context, tx *store.Tx, reason string) (news bool, err error) {
-	if c := j.strain(); j.Strained() && c != nil && c.Message == reason {
+	if c := j.mark(reasonStrained); j.Strained() && c != nil && c.Message == reason {
 		return false, nil
 	}
-	before := j.State
-	if j.State == Finished {
-		if err := j.move(Degrade); err != nil {
-			return false, err
-		}
-	}
 	j.Excluded = []Target{j.Target}
-	j.Conditions = slices.DeleteFunc(j.Conditions, func(c Condition) bool { return c.Reason == reasonStrained })
-	j.Conditions = slices.Insert(j.Conditions, 0, Condition{
-		Type: ConditionDegraded, Status: "True", ObservedGeneration: j.Epoch, LastTransitionTime: time.Now().UTC(),
-		Reason: reasonStrained, Message: reason,
-	})
-	return true, j.keepFrom(ctx, tx, Degrade, before, reason)
+	return true, j.setMark(ctx, tx, reasonStrained, reason)
 }
 
 // Relieve lets the job stay where it is.
 func (j *Job) Relieve(ctx context.Context, tx *store.Tx, reason string) error {
-	before := j.State
 	j.Excluded = nil
-	ours := j.strain() != nil
-	j.Conditions = slices.DeleteFunc(j.Conditions, func(c Condition) bool { return c.Reason == reasonStrained })
-	if ours && j.State == Degraded && !failing(j.Conditions) {
+	return j.clearMark(ctx, tx, reasonStrained, reason)
+}
+
+// Misfit notes that the job asks for what neither its place has nor any other: it stays, degraded, until one has. news
+// says whether that, or its reason, is new.
+func (j *Job) Misfit(ctx context.Context, tx *store.Tx, reason string) (news bool, err error) {
+	if c := j.mark(reasonMisfit); c != nil && c.Message == reason {
+		return false, nil
+	}
+	return true, j.setMark(ctx, tx, reasonMisfit, reason)
+}
+
+// Fit notes that the job's place has what it asks for. Of one that nobody said otherwise of, it says nothing.
+func (j *Job) Fit(ctx context.Context, tx *store.Tx) error {
+	if !j.Misfits() {
+		return nil
+	}
+	return j.clearMark(ctx, tx, reasonMisfit, "it fits "+j.Target.String()+" again")
+}
+
+func (j *Job) setMark(ctx context.Context, tx *store.Tx, as, reason string) error {
+	before := j.State
+	if j.State == Finished {
+		if err := j.move(Degrade); err != nil {
+			return err
+		}
+	}
+	j.Conditions = slices.DeleteFunc(j.Conditions, func(c Condition) bool { return c.Reason == as })
+	j.Conditions = slices.Insert(j.Conditions, 0, Condition{
+		Type: ConditionDegraded, Status: "True", ObservedGeneration: j.Epoch, LastTransitionTime: time.Now().UTC(),
+		Reason: as, Message: reason,
+	})
+	return j.keepFrom(ctx, tx, Degrade, before, reason)
+}
+
+func (j *Job) clearMark(ctx context.Context, tx *store.Tx, as, reason string) error {
+	before, marked := j.State, j.mark(as) != nil
+	j.Conditions = slices.DeleteFunc(j.Conditions, func(c Condition) bool { return c.Reason == as })
+	if marked && j.State == Degraded && !failing(j.Conditions) {
 		if err := j.move(Finish); err != nil {
 			return err
 		}

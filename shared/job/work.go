@@ -143,7 +143,7 @@ func Work(ctx context.Context, tx *store.Tx, r Report, lease time.Duration) (*Jo
 	if err := j.move(move); err != nil {
 		return nil, err
 	}
-	return j, j.report(ctx, tx, move, before, typ, r.Resource, j.withStrain(conditions), lease)
+	return j, j.report(ctx, tx, move, before, typ, r.Resource, j.withMarks(conditions), lease)
 }
 
 // removedBy recognises a repeat of the report that ended a removal, which cleared the owner.
@@ -272,7 +272,7 @@ func Observe(ctx context.Context, tx *store.Tx, s Status, lease time.Duration) (
 	}
 	before := j.State
 	move := Progress
-	conditions = j.withStrain(conditions)
+	conditions = j.withMarks(conditions)
 	switch {
 	case before == Created:
 		return nil, problem.New(problem.Conflict, "job %s waits to be executed; nothing of it runs by its present decision", j.ID)

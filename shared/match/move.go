@@ -36,11 +36,17 @@ func Move(
 	if a.Desired != application.Running {
 		return problem.New(problem.Conflict, "application %s is not meant to run", a.ID)
 	}
+	return moveAll(ctx, tx, a, jobs, reason, false, s)
+}
+
+func moveAll(
+	ctx context.Context, tx *store.Tx, a *application.Application, jobs []*job.Job, reason string, again bool, s Settings,
+) error {
 	app, err := a.Parsed()
 	if err != nil {
 		return err
 	}
-	m := move{tx: tx, app: a, descriptor: app, reason: reason, list: parts(app, a.Jobs, false)}
+	m := move{tx: tx, app: a, descriptor: app, reason: reason, again: again, list: parts(app, a.Jobs, nobody)}
 	for i := range m.list {
 		p := &m.list[i]
 		if p.job != nil && p.job.Placed() && slices.Contains(jobs, p.job) {
@@ -96,6 +102,7 @@ type move struct {
 	app        *application.Application
 	descriptor *descriptor.Application
 	reason     string
+	again      bool // it has been said why what cannot leave should
 	list       []part
 	leaving    []int // of list
 }
@@ -111,6 +118,9 @@ func (m *move) carryOut(ctx context.Context, plan *placement.Plan, ex *placement
 				return err
 			}
 			moved = append(moved, p.id+" on "+to.String())
+			continue
+		}
+		if m.again {
 			continue
 		}
 		why := noTelemetry
@@ -172,11 +182,17 @@ func Retry(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings) error {
 	if err != nil || a.Desired != application.Running {
 		return err
 	}
-	var jobs []*job.Job
+	var strained []*job.Job
 	for _, j := range a.Jobs {
 		if j.Strained() {
-			jobs = append(jobs, j)
+			strained = append(strained, j)
 		}
 	}
-	return Move(ctx, tx, a, jobs, "a policy is violated there", s)
+	if err := moveAll(ctx, tx, a, strained, "a policy is violated there", true, s); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(a.Jobs, misfits) {
+		return nil
+	}
+	return place(ctx, tx, id, s, misfits, "there may be what it asks for")
 }

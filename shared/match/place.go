@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -47,6 +48,15 @@ func Unjudged(ctx context.Context, q store.Querier, first uuid.UUID) ([]uuid.UUI
 // nowhere keeps waiting, with the reason. An application that is gone or not meant to run is left alone. because says in
 // half a sentence what it is placed for; it is kept with the decision.
 func Place(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, mayMove bool, because string) error {
+	if mayMove {
+		return place(ctx, tx, id, s, anybody, because)
+	}
+	return place(ctx, tx, id, s, nobody, because)
+}
+
+func place(
+	ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, mayMove func(*job.Job) bool, because string,
+) error {
 	if err := Lock(ctx, tx); err != nil {
 		return err
 	}
@@ -66,7 +76,7 @@ func Place(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, mayMove 
 	if c.list, p, plan, err = solve(c.app, c.list, inv); err != nil {
 		return fmt.Errorf("place %s: %w", c.stored.Name, err)
 	}
-	return c.carryOut(ctx, tx, plan, placement.Explain(p, plan), because)
+	return c.carryOut(ctx, tx, plan, explain(c.list, p, plan), because)
 }
 
 // candidate is an application with something to place.
@@ -77,7 +87,7 @@ type candidate struct {
 }
 
 // load locks the application; nil when there is nothing to do.
-func load(ctx context.Context, tx *store.Tx, id uuid.UUID, mayMove bool) (*candidate, error) {
+func load(ctx context.Context, tx *store.Tx, id uuid.UUID, mayMove func(*job.Job) bool) (*candidate, error) {
 	a, err := application.Lock(ctx, tx, id)
 	if problem.KindOf(err) == problem.NotFound {
 		return nil, nil
@@ -90,19 +100,10 @@ func load(ctx context.Context, tx *store.Tx, id uuid.UUID, mayMove bool) (*candi
 		return nil, err
 	}
 	list := parts(app, a.Jobs, mayMove)
-	if !mayMove && !anyUnplaced(list) {
+	if !slices.ContainsFunc(list, func(p part) bool { return p.job != nil && !p.fixed }) {
 		return nil, nil
 	}
 	return &candidate{a, app, list}, nil
-}
-
-func anyUnplaced(list []part) bool {
-	for _, p := range list {
-		if p.job != nil && !p.job.Placed() {
-			return true
-		}
-	}
-	return false
 }
 
 func waitAll(ctx context.Context, tx *store.Tx, a *application.Application, list []part, reason string) error {
@@ -132,11 +133,20 @@ func (c *candidate) carryOut(
 ) error {
 	var placed, waiting, told []string
 	for i, p := range c.list {
-		if p.job == nil || p.fixed {
+		if p.job == nil || p.fixed && p.alone == nil {
 			continue
 		}
 		as := plan.Assignments[i]
 		switch {
+		case p.misfit:
+			news, err := p.misfitted(ctx, tx)
+			if err != nil {
+				return err
+			}
+			if news {
+				waiting, told = append(waiting, p.id), append(told, p.id+": "+p.alone.Summary)
+			}
+			continue
 		case !as.Placed:
 			news, err := p.job.Wait(ctx, tx, ex.Components[i].Summary)
 			if err != nil {
@@ -147,6 +157,9 @@ func (c *candidate) carryOut(
 			}
 			continue
 		case p.job.Placed() && !as.Moved:
+			if err := p.job.Fit(ctx, tx); err != nil {
+				return err
+			}
 			continue
 		case p.job.Placed():
 			if err := p.job.Displace(ctx, tx, "its place does not fit it any more: "+as.Reason, false); err != nil {
@@ -178,9 +191,20 @@ func (c *candidate) carryOut(
 	return nil
 }
 
+// misfitted notes that the part's own place is none for it, nor any other. Of one that has to leave its place that is said
+// already.
+func (p *part) misfitted(ctx context.Context, tx *store.Tx) (news bool, err error) {
+	if p.job.Strained() {
+		return false, nil
+	}
+	return p.job.Misfit(ctx, tx, p.alone.Summary)
+}
+
 // decide writes what is kept of a plan for the parts that it decided on.
 func decide(because string, plan placement.Plan, ex placement.Explanation, list []part) (json.RawMessage, error) {
-	d := placement.Decide(because, plan, ex, func(i int) bool { return list[i].job != nil && !list[i].fixed })
+	d := placement.Decide(because, plan, ex, func(i int) bool {
+		return list[i].job != nil && (!list[i].fixed || list[i].misfit)
+	})
 	data, err := json.Marshal(d)
 	if err != nil {
 		return nil, fmt.Errorf("encode decision: %w", err)

@@ -10,7 +10,6 @@ import (
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/job"
-	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -171,9 +170,9 @@ func Explain(ctx context.Context, q store.Querier, id uuid.UUID, s Settings) (*A
 	if err != nil {
 		return nil, err
 	}
-	list, p, plan, err := solve(app, parts(app, a.Jobs, true), inv)
+	list, p, plan, err := solve(app, parts(app, a.Jobs, anybody), inv)
 	if err != nil {
 		return nil, err
 	}
-	return &Answer{Application: app, Plan: plan, Explanation: placement.Explain(p, plan), list: list}, nil
+	return &Answer{Application: app, Plan: plan, Explanation: explain(list, p, plan), list: list}, nil
 }

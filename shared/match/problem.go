@@ -24,11 +24,19 @@ type part struct {
 	current   *placement.Target
 	excluded  []placement.Target
 	avoided   []placement.Target // where a policy was violated before it came here: better than nothing
+
+	alone  *placement.ComponentExplanation // of one that stays since no plan had a place for it: what it would find by itself
+	misfit bool                            // of such a one: its own place is none for it either
 }
 
+// Who of the placed ones may move.
+func nobody(*job.Job) bool    { return false }
+func anybody(*job.Job) bool   { return true }
+func misfits(j *job.Job) bool { return j.Misfits() && !j.Strained() }
+
 // parts lists what a descriptor places, with the stored jobs where there are any. Of these, the placed ones are fixed
-// unless mayMove.
-func parts(app *descriptor.Application, jobs []*job.Job, mayMove bool) []part {
+// unless they may move.
+func parts(app *descriptor.Application, jobs []*job.Job, mayMove func(*job.Job) bool) []part {
 	stored := map[string]*job.Job{}
 	for _, j := range jobs {
 		if j.Cleans == nil && j.Type != job.Delete && !j.Gone() {
@@ -41,7 +49,7 @@ func parts(app *descriptor.Application, jobs []*job.Job, mayMove bool) []part {
 		for _, r := range c.Replicas() {
 			p := part{id: partID(c.Name, r.Index), component: c, replica: r, job: stored[partID(c.Name, r.Index)]}
 			if p.job != nil {
-				p.fixed = p.job.Placed() && !mayMove
+				p.fixed = p.job.Placed() && !mayMove(p.job)
 				if p.job.Placed() {
 					p.current = target(p.job.Target)
 				}
@@ -90,13 +98,53 @@ func solve(
 		for i := range list {
 			p := &list[i]
 			if err == nil && !plan.Assignments[i].Placed && p.job != nil && p.job.Placed() && !p.fixed {
-				p.fixed, again = true, true
+				p.fixed, p.alone, again = true, &placement.ComponentExplanation{}, true
 			}
 		}
-		if !again {
+		switch {
+		case err != nil:
 			return list, problem, plan, err
+		case !again:
+			return list, problem, plan, explainAlone(app, list, inv)
 		}
 	}
+}
+
+// explainAlone says of what stays only since no plan had a place for it, what it would find by itself, all others being
+// where they are.
+func explainAlone(app *descriptor.Application, list []part, inv *inventory) error {
+	for i := range list {
+		p := &list[i]
+		if p.alone == nil {
+			continue
+		}
+		others := slices.Clone(list)
+		others[i].fixed = false
+		problem := problemOf(app, others, inv)
+		plan, err := placement.Place(problem)
+		if err != nil {
+			return err
+		}
+		as := plan.Assignments[i]
+		*p.alone, p.misfit = placement.Explain(problem, plan).Components[i], !as.Placed || as.Moved
+		if !as.Placed {
+			p.alone.Summary += "; it stays on " + p.job.Target.String()
+		}
+	}
+	return nil
+}
+
+// explain explains the plan of the parts.
+func explain(list []part, p placement.Problem, plan placement.Plan) placement.Explanation {
+	ex := placement.Explain(p, plan)
+	for i := range list {
+		if alone := list[i].alone; alone != nil {
+			was := ex.Components[i]
+			ex.Components[i] = *alone
+			ex.Components[i].Placed, ex.Components[i].Target = was.Placed, was.Target
+		}
+	}
+	return ex
 }
 
 // problemOf states the placement problem of the parts.

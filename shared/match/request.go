@@ -60,7 +60,7 @@ func Solve(ctx context.Context, q store.Querier, r Request, s Settings) (*Answer
 	if err != nil {
 		return nil, err
 	}
-	list := parts(app, nil, true)
+	list := parts(app, nil, anybody)
 	if err := r.apply(list); err != nil {
 		return nil, err
 	}

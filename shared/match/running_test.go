@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/match"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/topology"
@@ -188,4 +190,80 @@ func TestPlace_anUpdateMovesNothingForASilenceThatMeansNothing(t *testing.T) {
 		w.place(id, true)
 		require.Equal(t, map[string]string{"x": "b", "y": "a"}, w.where(id))
 	})
+}
+
+// TestPlace_saysWhatAnUpdateAsksForInVain: it stays where it is, degraded, until a node has what it asks for.
+func TestPlace_saysWhatAnUpdateAsksForInVain(t *testing.T) {
+	t.Parallel()
+	document := func(level string) []byte {
+		return append(app("shop", "x:cpu: 1"), "policies: [{security: "+level+"}]\n"...)
+	}
+	start := func(t *testing.T) (world, uuid.UUID) {
+		t.Helper()
+		w := newWorld(t, node{name: "a", cores: 4, sca: 60})
+		id := w.submit(document("medium"))
+		w.place(id, false)
+		w.run(id)
+		w.update(id, document("high"))
+		w.place(id, true)
+		a, err := application.Get(t.Context(), w.db, id)
+		require.NoError(t, err)
+		require.Equal(t, job.Degraded, a.Jobs[0].State)
+		require.Contains(t, a.Jobs[0].Conditions[0].Message, "security")
+		require.Equal(t, 1, w.count(events.ApplicationUnplaced))
+		answer, err := match.Explain(t.Context(), w.db, id, settings)
+		require.NoError(t, err)
+		require.Contains(t, answer.Explanation.Components[0].Summary, "none of 1 node")
+		require.Contains(t, answer.Explanation.Components[0].Summary, "it stays on")
+		again, err := application.Strained(t.Context(), w.db)
+		require.NoError(t, err)
+		require.Equal(t, []uuid.UUID{id}, again)
+		return w, id
+	}
+	retry := func(w world, id uuid.UUID) {
+		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return match.Retry(ctx, tx, id, settings) }))
+	}
+	t.Run("and goes where it is", func(t *testing.T) {
+		t.Parallel()
+		w, id := start(t)
+		retry(w, id)
+		require.Equal(t, 1, w.count(events.ApplicationUnplaced), "that is no news")
+		w.see(node{name: "a", cores: 4, sca: 60}, node{name: "b", cores: 4, sca: 95})
+		retry(w, id)
+		require.Equal(t, map[string]string{"x": "b"}, w.where(id))
+	})
+	t.Run("and is well when it is taken back", func(t *testing.T) {
+		t.Parallel()
+		w, id := start(t)
+		w.update(id, document("medium"))
+		w.place(id, true)
+		a, err := application.Get(t.Context(), w.db, id)
+		require.NoError(t, err)
+		require.Equal(t, job.Finished, a.Jobs[0].State)
+		again, err := application.Strained(t.Context(), w.db)
+		require.NoError(t, err)
+		require.Empty(t, again)
+	})
+}
+
+// TestExplain_ofWhatCannotLeave says what keeps it from the other nodes, and a look in vain leaves its reason as it is.
+func TestExplain_ofWhatCannotLeave(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node{name: "a", cores: 4, sca: 60}, node{name: "b", cores: 0.5, sca: 60})
+	id := w.submit(app("shop", "x:cpu: 1"))
+	w.place(id, false)
+	w.run(id)
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		locked, err := application.Lock(ctx, tx, id)
+		require.NoError(t, err)
+		return match.Move(ctx, tx, locked, locked.Jobs, "policy hot is violated (value 95)", settings)
+	}))
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return match.Retry(ctx, tx, id, settings) }))
+	a, err := application.Get(t.Context(), w.db, id)
+	require.NoError(t, err)
+	require.Contains(t, a.Jobs[0].Conditions[0].Message, "policy hot is violated (value 95)")
+	answer, err := match.Explain(t.Context(), w.db, id, settings)
+	require.NoError(t, err)
+	require.Contains(t, answer.Explanation.Components[0].Summary, "none of 2 nodes")
+	require.Contains(t, answer.Explanation.Components[0].Summary, "it stays on edge/a")
 }

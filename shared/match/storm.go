@@ -26,7 +26,7 @@ func PlaceAll(ctx context.Context, tx *store.Tx, ids []uuid.UUID, s Settings, be
 	}
 	var waiting []*candidate
 	for _, id := range ids {
-		c, err := load(ctx, tx, id, false)
+		c, err := load(ctx, tx, id, nobody)
 		switch {
 		case err != nil:
 			return err

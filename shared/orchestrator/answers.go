@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 
@@ -26,6 +27,13 @@ func Silent(err error) bool {
 	return errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) ||
 		strings.Contains(err.Error(), "connection reset") ||
 		strings.Contains(err.Error(), "EOF")
+}
+
+// Failing reports whether the API server, or whatever stands before it, says that it cannot answer now: to a look that
+// is silence as well. A write is tried again first, since that is often over soon.
+func Failing(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError
 }
 
 // Classify gives an error of an API server about what, the meaning that it has for a job: a Refusal for a no that a

@@ -579,6 +579,29 @@ func TestAClusterThatWasCutOffHoldsNoDeletionUp(t *testing.T) {
 	require.Equal(t, "Finished", state)
 }
 
+// TestAClusterWhoseServerIsDeadHoldsNoDeletionUp, also where something before it still answers.
+func TestAClusterWhoseServerIsDeadHoldsNoDeletionUp(t *testing.T) {
+	t.Parallel()
+	w := newDirect(t)
+	a := w.run("one")
+	w.agents["one"].Cluster.Deny(apierrors.NewServiceUnavailable("no healthy upstream"))
+	w.turn()
+	require.Equal(t, "Unknown", w.job(a).Condition(job.ConditionAvailable).Status)
+	w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, _, err := application.Delete(ctx, tx, a.ID, true)
+		return err
+	})
+	w.deliver()
+	w.turn()
+	_, err := application.Get(t.Context(), w.db, a.ID)
+	require.Equal(t, problem.NotFound, problem.KindOf(err), "its user is done with it")
+	require.True(t, w.job(a).OutOfReach())
+
+	w.agents["one"].Cluster.Deny(nil)
+	w.turn()
+	require.Empty(t, w.copies("one"))
+}
+
 // late is an orchestrator in whose way something comes while it applies.
 type late struct {
 	orchestrator.Orchestrator

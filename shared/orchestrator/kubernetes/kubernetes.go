@@ -458,6 +458,8 @@ func (d *Direct) Observe(ctx context.Context, j *job.Job) (orchestrator.Status, 
 			d.silent[j.Cluster] = true
 		}
 		return silence, nil
+	case orchestrator.Failing(err): // perhaps of one kind only, so that other jobs may be looked at yet
+		return silence, nil
 	}
 	return s, err
 }
@@ -544,7 +546,7 @@ func (d *Direct) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.
 			defer mu.Unlock()
 			copies = append(copies, found...)
 			switch {
-			case orchestrator.Silent(err):
+			case orchestrator.Silent(err), orchestrator.Failing(err):
 				seen.silent[name] = true
 			case err != nil:
 				slog.WarnContext(ctx, "the inventories of a cluster cannot be listed", "cluster", name, "error", err.Error())

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/transport"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/littoral-project/littoral/shared/orchestrator"
 	"github.com/littoral-project/littoral/shared/orchestrator/conformance"
 	"github.com/littoral-project/littoral/shared/orchestrator/kubernetes"
+	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/test/kubeapi"
 )
 
@@ -109,6 +111,37 @@ func TestCopies_asksNoSilentClusterAgain(t *testing.T) {
 	require.Contains(t, silence(seen, 0), "cluster one does not answer")
 	require.Contains(t, silence(seen, 2), "cluster two does not answer")
 	require.Empty(t, silence(w.Orchestrator, 0), "the next look asks anew")
+}
+
+// TestObserve_ofAClusterWhoseServerIsDead: what stands before it still answers, in its place.
+func TestObserve_ofAClusterWhoseServerIsDead(t *testing.T) {
+	t.Parallel()
+	secrets := schema.GroupResource{Resource: "secrets"}
+	for name, answer := range map[string]error{
+		"500": apierrors.NewInternalError(errors.New("no leader")),
+		"502": apierrors.NewGenericServerResponse(http.StatusBadGateway, "get", secrets, "", "no upstream", 0, true),
+		"503": apierrors.NewServiceUnavailable("no healthy upstream"),
+		"504": apierrors.NewTimeoutError("the upstream is late", 0),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, d := open(t)
+			j := conformance.Job(w.Targets[0], 1)
+			require.NoError(t, w.Orchestrator.Apply(t.Context(), j))
+			d["one"].Deny(answer)
+			_, seen, err := w.Orchestrator.Copies(t.Context())
+			require.NoError(t, err)
+			for _, o := range []orchestrator.Orchestrator{w.Orchestrator, seen} {
+				s, err := o.Observe(t.Context(), j)
+				require.NoError(t, err)
+				require.Contains(t, s.Silent, "cluster one does not answer")
+			}
+			for _, err := range []error{w.Orchestrator.Apply(t.Context(), j), w.Orchestrator.Remove(t.Context(), j)} {
+				require.Equal(t, problem.Unavailable, problem.KindOf(err), "it may be short")
+				require.NotErrorIs(t, err, orchestrator.ErrSilent)
+			}
+		})
+	}
 }
 
 // TestConformance_real runs the suite against real clusters, if there are any.

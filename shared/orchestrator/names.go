@@ -74,12 +74,14 @@ func RecordOf(j *job.Job) Record {
 	}
 }
 
-// RemedyID names the remediation that an Update asks for; "" for other jobs.
+// RemedyID names the remediation that an Update asks for; "" for other jobs. One that is refused, since it is for nobody
+// here to carry out, leaves the copy as it is: to make it good would undo those before.
 func RemedyID(j *job.Job) string {
-	if id := RemedyOf(j).ID; id != uuid.Nil {
-		return id.String()
+	r := RemedyOf(j)
+	if r.ID == uuid.Nil || r.Type == job.Secure {
+		return ""
 	}
-	return ""
+	return r.ID.String()
 }
 
 // Content is a digest of what the job deploys and where.

@@ -167,7 +167,7 @@ func (c *Carrier) do(ctx context.Context, j *job.Job) error {
 			return err
 		}
 		return c.Orchestrator.Remove(ctx, j)
-	case j.Type == job.Update && j.SubType == string(job.Secure):
+	case secures(j):
 		return orchestrator.Refuse(
 			orchestrator.ReasonNotSupported,
 			"nothing here can act inside a container, as %q asks",
@@ -176,6 +176,9 @@ func (c *Carrier) do(ctx context.Context, j *job.Job) error {
 	}
 	return c.Orchestrator.Apply(ctx, j)
 }
+
+// secures reports whether the job asks for what only someone inside its containers could do.
+func secures(j *job.Job) bool { return j.Type == job.Update && j.SubType == string(job.Secure) }
 
 // stays reports whether the copy that a clean-up is about is left to become that of its successor. One whose removal has
 // begun cannot: nothing is applied on top of it, so it has to go before the successor can come.

@@ -381,15 +381,7 @@ func TestUpdateAndScale(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.run("one")
-	w.tx(func(ctx context.Context, tx *store.Tx) error {
-		j, err := job.Lock(ctx, tx, w.job(a).ID)
-		if err != nil {
-			return err
-		}
-		return j.Remediate(ctx, tx, job.Remedy{Type: job.ScaleUp}, "busy")
-	})
-	w.deliver()
-	w.turn()
+	w.remediate(a, job.ScaleUp)
 	j := w.job(a)
 	require.True(t, j.Available())
 	require.Equal(t, "2 of 2 pods run on one-a", j.Condition(job.ConditionAvailable).Message)
@@ -404,6 +396,63 @@ func TestUpdateAndScale(t *testing.T) {
 	require.True(t, w.job(a).Available())
 	o := w.agents["one"].Cluster.Get(w.copies("one")[0])
 	require.Contains(t, fmt.Sprint(o.Object["spec"]), "web:2")
+}
+
+// TestARefusedRemediationLeavesTheCopyAsItIs, scaled as it is.
+func TestARefusedRemediationLeavesTheCopyAsItIs(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := open(t)
+			a := w.run("one")
+			w.remediate(a, job.ScaleUp)
+			require.True(t, w.job(a).Available())
+			path := w.copies("one")[0]
+			before := w.agents["one"].Cluster.Get(path)
+			require.Contains(t, fmt.Sprint(before.Object["spec"]), "replicas:2")
+			w.remediate(a, job.Secure)
+			require.Equal(t, before.Object["spec"], w.agents["one"].Cluster.Get(path).Object["spec"])
+			require.Equal(t, "Failed", w.job(a).Remediations[1].Status)
+			w.remediate(a, job.ScaleUp)
+			require.True(t, w.job(a).Available())
+			require.Contains(t, fmt.Sprint(w.agents["one"].Cluster.Get(path).Object["spec"]), "replicas:3")
+		})
+	}
+}
+
+// TestARefusalThatACrashKeptBackIsMadeUpFor: nothing was done, and so nothing is said to have been.
+func TestARefusalThatACrashKeptBackIsMadeUpFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.run("one")
+	w.ask(a, job.Secure)
+	w.tx(func(ctx context.Context, tx *store.Tx) error {
+		return job.Take(ctx, tx, w.job(a).ID, owner, time.Minute)
+	})
+	w.turn()
+	require.Equal(t, "Failed", w.job(a).Remediations[0].Status)
+	require.True(t, w.job(a).Available())
+}
+
+// ask asks for the remediation.
+func (w *world) ask(a *application.Application, r job.Remediation) {
+	w.t.Helper()
+	w.tx(func(ctx context.Context, tx *store.Tx) error {
+		j, err := job.Lock(ctx, tx, w.job(a).ID)
+		if err != nil {
+			return err
+		}
+		return j.Remediate(ctx, tx, job.Remedy{Type: r}, "busy")
+	})
+}
+
+// remediate asks for the remediation, and has it carried out.
+func (w *world) remediate(a *application.Application, r job.Remediation) {
+	w.t.Helper()
+	w.ask(a, r)
+	w.deliver()
+	w.turn()
 }
 
 // TestReplicasInOneClusterAreLeftAlone once they run, as they ask for: one on each of the nodes that the label names.

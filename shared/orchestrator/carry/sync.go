@@ -94,6 +94,8 @@ func (c *Carrier) look(ctx context.Context, seen orchestrator.Orchestrator, j *j
 		undone = known && s.Exists && s.Epoch <= j.Epoch // also when it has begun: some need several goes
 	}
 	switch {
+	case j.State == job.Progressing && secures(j): // it is to be refused, whatever is there
+		return c.carry(ctx, j, 0)
 	case j.State == job.Progressing && undone && (!s.Leaving || j.Type == job.Delete):
 		return c.carry(ctx, j, 0)
 	case j.State == job.Progressing:

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/transport"
 
 	"github.com/littoral-project/littoral/shared/application"
@@ -107,14 +108,16 @@ components:
 `
 
 // submit stores the application.
-func (w *world) submit() (a *application.Application) {
+func (w *world) submit() *application.Application {
+	return w.submitAs(fmt.Sprintf(descriptor, "web:1"))
+}
+
+// submitAs stores the application of the document.
+func (w *world) submitAs(document string) (a *application.Application) {
 	w.t.Helper()
 	w.tx(func(ctx context.Context, tx *store.Tx) (err error) {
-		a, _, err = application.Submit(
-			ctx,
-			tx,
-			application.Submission{Document: fmt.Appendf(nil, descriptor, "web:1"), LostAfter: time.Minute},
-		)
+		in := application.Submission{Document: []byte(document), LostAfter: time.Minute}
+		a, _, err = application.Submit(ctx, tx, in)
 		return err
 	})
 	return a
@@ -319,6 +322,74 @@ func TestWhatSomebodyTakesAwayIsPutBack(t *testing.T) {
 	w.turn()
 	require.True(t, w.job(a).Available())
 	require.Len(t, w.copies("one"), 1)
+}
+
+// TestWhatIsPutBackAtOnceIsWellAtOnce, in the synchronisation that found it missing.
+func TestWhatIsPutBackAtOnceIsWellAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newDirect(t)
+	a := w.submitAs(fmt.Sprintf(descriptor, "web:1") + `
+      - name: settings
+        manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}
+`)
+	w.place(a, "one")
+	w.deliver()
+	w.turn()
+	require.True(t, w.job(a).Available())
+	cluster := w.agents["one"].Cluster
+	path := cluster.Paths("/configmaps/settings")[0]
+	at := cluster.Client(t).Resource(schema.GroupVersionResource{Version: "v1", Resource: "configmaps"})
+	err := at.Namespace(w.job(a).Namespace).Delete(t.Context(), "settings", metav1.DeleteOptions{})
+	require.NoError(t, err)
+	before := w.history(a)
+	require.NoError(t, w.carrier.Sync(t.Context()))
+	require.NotNil(t, cluster.Get(path))
+	j := w.job(a)
+	require.Equal(t, job.Finished, j.State)
+	require.True(t, j.Available(), "%+v", j.Conditions)
+	require.Equal(t, before+2, w.history(a), "that it was away, and that it is back")
+}
+
+// outrun is an orchestrator that is outrun by something between its list of copies and the looks at them.
+type outrun struct {
+	orchestrator.Orchestrator
+
+	by func()
+}
+
+func (o *outrun) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.Orchestrator, error) {
+	copies, seen, err := o.Orchestrator.Copies(ctx)
+	o.by()
+	return copies, seen, err
+}
+
+func TestWhatIsDeployedDuringASynchronisationIsWell(t *testing.T) {
+	t.Parallel()
+	for name, listed := range map[string]func(*world){
+		"that saw nothing of it":     func(*world) {},
+		"that saw that it had begun": (*world).deliver,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			a := w.submit()
+			w.place(a, "one")
+			listed(w)
+			real := w.carrier.Orchestrator
+			var before int
+			w.carrier.Orchestrator = &outrun{real, func() {
+				w.carrier.Orchestrator = real
+				w.deliver()
+				w.agents["one"].Work()
+				require.NoError(t, w.carrier.SyncOne(t.Context(), w.job(a).ID))
+				require.Equal(t, job.Finished, w.job(a).State)
+				before = w.history(a)
+			}}
+			require.NoError(t, w.carrier.Sync(t.Context()))
+			require.True(t, w.job(a).Available())
+			require.Equal(t, before, w.history(a), "nobody was told that it was away")
+		})
+	}
 }
 
 func (w *world) stop(a *application.Application) {

@@ -85,25 +85,40 @@ func (c *Carrier) held(ctx context.Context, seen orchestrator.Orchestrator, subj
 // look compares a job with its copy.
 func (c *Carrier) look(ctx context.Context, seen orchestrator.Orchestrator, j *job.Job) error {
 	s, err := seen.Observe(ctx, j)
+	if err == nil && belied(j, &s) { // what was seen may be older than the books: once more
+		s, err = c.Orchestrator.Observe(ctx, j)
+	}
 	if err != nil {
 		return err
-	}
-	known := s.Silent == "" && s.Refused == nil
-	undone := known && (!s.Exists || s.Outdated(j))
-	if j.Type == job.Delete {
-		undone = known && s.Exists && s.Epoch <= j.Epoch // also when it has begun: some need several goes
 	}
 	switch {
 	case j.State == job.Progressing && secures(j): // it is to be refused, whatever is there
 		return c.carry(ctx, j, 0)
-	case j.State == job.Progressing && undone && (!s.Leaving || j.Type == job.Delete):
+	case j.State == job.Progressing && undone(j, &s) && (!s.Leaving || j.Type == job.Delete):
 		return c.carry(ctx, j, 0)
 	case j.State == job.Progressing:
 		return c.report(ctx, j, &s)
-	case undone && !s.Leaving:
+	case undone(j, &s) && !s.Leaving:
 		return c.mend(ctx, j, &s)
 	}
 	return c.observe(ctx, j, &s)
+}
+
+// undone reports whether what was seen is not what the job asks for.
+func undone(j *job.Job, s *orchestrator.Status) bool {
+	switch {
+	case s.Silent != "" || s.Refused != nil:
+		return false
+	case j.Type == job.Delete:
+		return s.Exists && s.Epoch <= j.Epoch // also when it has begun: some need several goes
+	}
+	return !s.Exists || s.Outdated(j)
+}
+
+// belied reports whether what was seen speaks against what the books say of the job.
+func belied(j *job.Job, s *orchestrator.Status) bool {
+	state, _ := s.Verdict(j)
+	return undone(j, s) || j.State == job.Finished && state != job.Finished && s.Silent == ""
 }
 
 // mend puts back what somebody took away, and tries again what was refused; the books hear of it when it makes a
@@ -114,11 +129,13 @@ func (c *Carrier) mend(ctx context.Context, j *job.Job, s *orchestrator.Status) 
 		if s.Exists {
 			reason, message = orchestrator.ReasonOutdated, "what is in "+j.Cluster+" is not what was asked for last"
 		}
-		if err := c.tell(ctx, j, []job.Condition{{
+		told := []job.Condition{{
 			Type: job.ConditionAvailable, Status: "False", ObservedGeneration: j.Epoch, Reason: reason, Message: message,
-		}}); err != nil {
+		}}
+		if err := c.tell(ctx, j, told); err != nil {
 			return err
 		}
+		j.State, j.Conditions = job.Degraded, told // so that it makes a difference when it is back
 	}
 	err := c.Orchestrator.Apply(ctx, j)
 	var refusal *orchestrator.Refusal

@@ -31,6 +31,9 @@ func Build(j *job.Job) ([]*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	distinguish(objects, j)
+	for _, o := range autoscaled(objects) { // whoever holds the field as well is refused the next change
+		unstructured.RemoveNestedField(o.Object, "spec", "replicas")
+	}
 	kinds := KindsOf(objects)
 	all := []*unstructured.Unstructured{namespaceOf(j)}
 	seen := map[string]bool{identity(all[0]): true}
@@ -192,7 +195,7 @@ func distinguish(objects []*unstructured.Unstructured, j *job.Job) {
 	}
 	for _, o := range objects {
 		of, _, _ := unstructured.NestedStringMap(o.Object, "spec", "scaleTargetRef")
-		if o.GetKind() == "HorizontalPodAutoscaler" && own[[2]string{of["kind"], of["name"]}] {
+		if o.GetKind() == autoscaler && own[[2]string{of["kind"], of["name"]}] {
 			o.SetName(o.GetName() + number)
 			mergeAt(o.Object, map[string]string{"name": of["name"] + number}, "spec", "scaleTargetRef")
 		}

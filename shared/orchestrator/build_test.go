@@ -128,6 +128,38 @@ func TestBuild_givesEachReplicaPodsOfItsOwn(t *testing.T) {
 	require.Equal(t, one[4], other[4], "what scales another's is there for both")
 }
 
+func TestBuild_leavesReplicasToAutoscalers(t *testing.T) {
+	t.Parallel()
+	const asked = "spec: {replicas: 2, "
+	deployment := strings.Replace(bearing["Deployment"], "spec: {", asked, 1)
+	const scaler = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: s}\n" +
+		"spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: x}}"
+	for name, number := range map[string]int{"of the first": 0, "of the others": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJob(deployment, scaler, strings.Replace(bearing["StatefulSet"], "spec: {", asked, 1))
+			j.Replica = number
+			objects := build(t, j)
+			require.NotContains(t, objects[1].Object["spec"], "replicas")
+			require.Contains(t, objects[3].Object["spec"], "replicas", "which it does not scale")
+		})
+	}
+	j := newJob(deployment, scaler)
+	j.Type = job.Update
+	for remediation, supported := range map[job.Remediation]bool{
+		job.ScaleUp: false, job.ScaleDown: false, job.ScaleOut: true, job.ScaleIn: true,
+	} {
+		j.SubType = string(remediation)
+		require.Equal(t, supported, orchestrator.Scales(j), remediation)
+	}
+	j.SubType = string(job.ScaleUp)
+	refusal := orchestrator.Unsupported(j)
+	require.Equal(t, orchestrator.ReasonNotSupported, refusal.Reason)
+	require.Contains(t, refusal.Message, "apps/Deployment x")
+	j.Instruction.Contents = j.Instruction.Contents[:1]
+	require.Nil(t, orchestrator.Unsupported(j))
+}
+
 func TestBuild_keepsJobsThatHaveEnded(t *testing.T) {
 	t.Parallel()
 	const bounded = "spec: {ttlSecondsAfterFinished: 60, "

@@ -74,14 +74,14 @@ func RecordOf(j *job.Job) Record {
 	}
 }
 
-// RemedyID names the remediation that an Update asks for; "" for other jobs. One that is refused, since it is for nobody
-// here to carry out, leaves the copy as it is: to make it good would undo those before.
+// RemedyID names the remediation that an Update asks for; "" for other jobs, and for one that nobody here can carry
+// out: it is refused, and to go on with it would undo those before.
 func RemedyID(j *job.Job) string {
-	r := RemedyOf(j)
-	if r.ID == uuid.Nil || r.Type == job.Secure {
+	id := RemedyOf(j).ID
+	if id == uuid.Nil || Unsupported(j) != nil {
 		return ""
 	}
-	return r.ID.String()
+	return id.String()
 }
 
 // Content is a digest of what the job deploys and where.

@@ -2,6 +2,8 @@ package orchestrator
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,9 +20,62 @@ const (
 // MaxReplicas bounds what scaling up can come to.
 const MaxReplicas = 200
 
-// Scales reports whether the remediation changes fields of objects that are there and leaves all others.
-func Scales(r job.Remediation) bool {
-	return r == job.ScaleUp || r == job.ScaleDown || r == job.ScaleOut || r == job.ScaleIn
+// Scales reports whether the job asks to change fields of objects that are there and to leave all others.
+func Scales(j *job.Job) bool {
+	r := job.Remediation(j.SubType)
+	return j.Type == job.Update && Unsupported(j) == nil &&
+		(r == job.ScaleUp || r == job.ScaleDown || r == job.ScaleOut || r == job.ScaleIn)
+}
+
+// Unsupported says why nobody here can carry out the remediation that the job asks for; nil when somebody can, or when
+// it asks for none. Such a job leaves the copy as it is.
+func Unsupported(j *job.Job) *Refusal {
+	if j.Type != job.Update {
+		return nil
+	}
+	switch job.Remediation(j.SubType) {
+	case job.Secure:
+		return Refuse(ReasonNotSupported, "nothing here can act inside a container, as %q asks", j.SubType)
+	case job.ScaleUp, job.ScaleDown:
+		if settled := settledByAutoscalers(j); len(settled) > 0 {
+			return Refuse(
+				ReasonNotSupported, "how many replicas %s has is for its HorizontalPodAutoscaler to say", identity(settled[0]),
+			)
+		}
+	}
+	return nil
+}
+
+const autoscaler = "HorizontalPodAutoscaler"
+
+// settledByAutoscalers is autoscaled of the job's manifests. Most have no autoscaler and need not be read.
+func settledByAutoscalers(j *job.Job) []*unstructured.Unstructured {
+	scales := func(c job.Content) bool { return strings.Contains(c.YAML, autoscaler) }
+	if !slices.ContainsFunc(j.Instruction.Contents, scales) {
+		return nil
+	}
+	objects, err := Read(j.Instruction.Contents)
+	if err != nil {
+		return nil // Build says so
+	}
+	return autoscaled(objects)
+}
+
+// autoscaled lists those of the objects whose number of replicas an autoscaler among them settles.
+func autoscaled(objects []*unstructured.Unstructured) (settled []*unstructured.Unstructured) {
+	named := map[[2]string]bool{} // by kind and name
+	for _, o := range objects {
+		if o.GetKind() == autoscaler {
+			of, _, _ := unstructured.NestedStringMap(o.Object, "spec", "scaleTargetRef")
+			named[[2]string{of["kind"], of["name"]}] = true
+		}
+	}
+	for _, o := range objects {
+		if Replicated(o) && named[[2]string{o.GetKind(), o.GetName()}] {
+			settled = append(settled, o)
+		}
+	}
+	return settled
 }
 
 // RemedyOf returns the remediation that an Update asks for.

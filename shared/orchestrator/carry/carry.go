@@ -161,24 +161,17 @@ func (c *Carrier) leaving(ctx context.Context, j *job.Job) error {
 
 // do has the orchestrator do what the job says.
 func (c *Carrier) do(ctx context.Context, j *job.Job) error {
-	switch {
-	case j.Type == job.Delete, j.Type == job.Update && j.SubType == string(job.Reallocate):
+	if refusal := orchestrator.Unsupported(j); refusal != nil {
+		return refusal
+	}
+	if j.Type == job.Delete || j.Type == job.Update && j.SubType == string(job.Reallocate) {
 		if stays, err := c.stays(ctx, j); err != nil || stays {
 			return err
 		}
 		return c.Orchestrator.Remove(ctx, j)
-	case secures(j):
-		return orchestrator.Refuse(
-			orchestrator.ReasonNotSupported,
-			"nothing here can act inside a container, as %q asks",
-			j.SubType,
-		)
 	}
 	return c.Orchestrator.Apply(ctx, j)
 }
-
-// secures reports whether the job asks for what only someone inside its containers could do.
-func secures(j *job.Job) bool { return j.Type == job.Update && j.SubType == string(job.Secure) }
 
 // stays reports whether the copy that a clean-up is about is left to become that of its successor. One whose removal has
 // begun cannot: nothing is applied on top of it, so it has to go before the successor can come.

@@ -492,6 +492,37 @@ func TestARefusedRemediationLeavesTheCopyAsItIs(t *testing.T) {
 	}
 }
 
+// TestWhatAnAutoscalerSettlesIsNotScaled: that is said once, and the application goes on.
+func TestWhatAnAutoscalerSettlesIsNotScaled(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := open(t)
+			a := w.submitAs(fmt.Sprintf(descriptor, "web:1") + `
+      - name: scaler
+        manifest:
+          apiVersion: autoscaling/v2
+          kind: HorizontalPodAutoscaler
+          metadata: {name: web}
+          spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxReplicas: 9}
+`)
+			w.place(a, "one")
+			w.deliver()
+			w.turn()
+			w.ask(a, job.ScaleUp)
+			w.deliver()
+			degraded := w.job(a).Condition(job.ConditionDegraded)
+			require.NotNil(t, degraded)
+			require.Equal(t, orchestrator.ReasonNotSupported, degraded.Reason)
+			require.Contains(t, degraded.Message, "is for its HorizontalPodAutoscaler to say")
+			w.turn()
+			require.True(t, w.job(a).Available())
+			require.Equal(t, "Failed", w.job(a).Remediations[0].Status)
+		})
+	}
+}
+
 // TestARefusalThatACrashKeptBackIsMadeUpFor: nothing was done, and so nothing is said to have been.
 func TestARefusalThatACrashKeptBackIsMadeUpFor(t *testing.T) {
 	t.Parallel()

@@ -92,7 +92,7 @@ func (c *Carrier) look(ctx context.Context, seen orchestrator.Orchestrator, j *j
 		return err
 	}
 	switch {
-	case j.State == job.Progressing && secures(j): // it is to be refused, whatever is there
+	case j.State == job.Progressing && orchestrator.Unsupported(j) != nil: // it is to be refused, whatever is there
 		return c.carry(ctx, j, 0)
 	case j.State == job.Progressing && undone(j, &s) && (!s.Leaving || j.Type == job.Delete):
 		return c.carry(ctx, j, 0)

@@ -152,6 +152,7 @@ func Run(t *testing.T, can Can, open func(t *testing.T) World) {
 	}
 	if can.Share {
 		suite["what jobs of an application list alike is theirs until the last goes"] = shared
+		suite["what an autoscaler has set is left to it"] = autoscaled
 		suite["what an application has in a cluster is not taken over by another"] = taken
 	}
 	for name, test := range suite {
@@ -428,6 +429,32 @@ func replicated(t *testing.T, w World) {
 	gone(t, w, first)
 	finish(t, w, second)
 	require.Equal(t, before, *w.Running(t, second.Cluster, second))
+}
+
+// withScaler has the job bring an autoscaler.
+func withScaler(j *job.Job) {
+	j.Instruction.Contents = append(j.Instruction.Contents, job.Content{Name: "scaler", YAML: `apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, minReplicas: 1, maxReplicas: 9}
+`})
+}
+
+func autoscaled(t *testing.T, w World) {
+	clusters, shows := w.(*Clusters)
+	require.True(t, shows)
+	j := Job(w.Places()[0], 1)
+	withScaler(j)
+	defer gone(t, w, j)
+	finish(t, w, j)
+	clusters.scale(t, j, 3)
+	next := As(j, job.Replace)
+	With(next, Image, 1)
+	withScaler(next)
+	finish(t, w, next)
+	require.Equal(t, int64(3), w.Running(t, j.Cluster, j).Replicas)
+	finish(t, w, Ask(next, job.ScaleUp))
+	require.Equal(t, int64(3), w.Running(t, j.Cluster, j).Replicas)
 }
 
 // beside returns a job of the same application and content.

@@ -122,6 +122,22 @@ func (w *Clusters) object(
 	return o
 }
 
+// scale sets the number of the job's replicas as an autoscaler does.
+func (w *Clusters) scale(t *testing.T, j *job.Job, n int64) {
+	t.Helper()
+	at := w.Objects[j.Cluster].Resource(deployments).Namespace(j.Namespace)
+	require.Eventually(t, func() bool { // a real cluster may change it meanwhile
+		o := w.object(t, j.Cluster, deployments, j.Namespace, "web")
+		require.NotNil(t, o)
+		require.NoError(t, unstructured.SetNestedField(o.Object, n, "spec", "replicas"))
+		_, err := at.Update(t.Context(), o, metav1.UpdateOptions{FieldManager: "kube-controller-manager"})
+		return err == nil
+	}, patience, 10*time.Millisecond)
+	if w.Turn != nil {
+		w.Turn()
+	}
+}
+
 // look says how the job's copy is doing, without bringing about anything.
 func (w *Clusters) look(t *testing.T, j *job.Job) job.State {
 	t.Helper()

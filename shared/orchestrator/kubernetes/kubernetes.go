@@ -164,7 +164,10 @@ func (c cluster) apply(ctx context.Context, j *job.Job) error {
 	}
 	want := orchestrator.RecordOf(j)
 	entries, dropped := split(entries)
-	if scales(j) && have != nil && record.Epoch == j.Epoch {
+	if have != nil && record.Epoch == j.Epoch && orchestrator.Unsupported(j) != nil {
+		return c.put(ctx, j, have, change{record, entries, entries, dropped})
+	}
+	if orchestrator.Scales(j) && have != nil && record.Epoch == j.Epoch {
 		changed := entries // of one that is repeated, for what a crash left behind
 		if want.Remedy == "" || record.Remedy != want.Remedy {
 			if changed, err = scale(j, entries); err != nil {
@@ -194,14 +197,10 @@ func (c cluster) apply(ctx context.Context, j *job.Job) error {
 	return c.put(ctx, j, have, change{want, next, next, without(slices.Concat(entries, dropped), next)})
 }
 
-func scales(j *job.Job) bool {
-	return j.Type == job.Update && orchestrator.Scales(job.Remediation(j.SubType))
-}
-
 // scale changes the one field of the objects that a remediation means, and returns those that it changed: all other
 // fields of ours are as they were, those of others are not ours.
 func scale(j *job.Job, entries []entry) (changed []entry, err error) {
-	if !scales(j) {
+	if !orchestrator.Scales(j) {
 		return nil, nil
 	}
 	for _, e := range entries {

@@ -20,8 +20,11 @@ func newWork(j *job.Job, have *unstructured.Unstructured) (*unstructured.Unstruc
 	want := orchestrator.RecordOf(j)
 	if have != nil {
 		record, _ := orchestrator.ReadRecord(have)
+		if record.Epoch == j.Epoch && orchestrator.Unsupported(j) != nil {
+			return lasting(j, have, record)
+		}
 		remedied := want.Remedy != "" && record.Remedy == want.Remedy
-		if orchestrator.Scales(job.Remediation(j.SubType)) && j.Type == job.Update && record.Epoch == j.Epoch {
+		if orchestrator.Scales(j) && record.Epoch == j.Epoch {
 			if remedied {
 				return lasting(j, have, record)
 			}
@@ -74,7 +77,7 @@ func scaled(j *job.Job, have *unstructured.Unstructured, want orchestrator.Recor
 }
 
 func scaleAll(j *job.Job, objects []*unstructured.Unstructured) error {
-	if j.Type != job.Update {
+	if !orchestrator.Scales(j) {
 		return nil
 	}
 	for _, o := range objects {

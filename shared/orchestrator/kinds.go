@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 
@@ -124,6 +125,24 @@ var oneRun = schema.GroupKind{Group: "batch", Kind: "Job"}
 func PodTemplate(o *unstructured.Unstructured) (path []string, ok bool) {
 	path, ok = podTemplates[o.GroupVersionKind().GroupKind()]
 	return slices.Clone(path), ok
+}
+
+// Replaceable reports whether the object is of a kind whose pods cannot be changed in place: to change what it runs, or
+// where, it is deleted and made anew.
+func Replaceable(o *unstructured.Unstructured) bool {
+	gk := o.GroupVersionKind().GroupKind()
+	return gk == oneRun || gk == schema.GroupKind{Kind: "Pod"}
+}
+
+// SamePods reports whether two objects of a kind that bears pods have the same ones.
+func SamePods(a, b *unstructured.Unstructured) bool {
+	path, _ := PodTemplate(a)
+	if len(path) == 0 {
+		path = []string{"spec"}
+	}
+	one, _, _ := unstructured.NestedFieldNoCopy(a.Object, path...)
+	other, _, _ := unstructured.NestedFieldNoCopy(b.Object, path...)
+	return reflect.DeepEqual(one, other)
 }
 
 // replicated are the kinds whose number of pods can be set.

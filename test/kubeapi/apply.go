@@ -80,7 +80,7 @@ func (s *Server) apply(r request, body []byte, manager string, force bool) (*Obj
 	if have != nil {
 		next = have.DeepCopy()
 	}
-	if have != nil && have.GetKind() == "Job" && !same(jobTemplate(have), jobTemplate(o)) {
+	if have != nil && !same(fixed(have), fixed(o)) {
 		return nil, apierrors.NewInvalid(have.GroupVersionKind().GroupKind(), r.name, nil)
 	}
 	for _, field := range slices.Sorted(maps.Keys(managed)) {
@@ -115,9 +115,16 @@ func (s *Server) apply(r request, body []byte, manager string, force bool) (*Obj
 	return next, nil
 }
 
-func jobTemplate(o *Object) any {
+// fixed is what of the object cannot be changed.
+func fixed(o *Object) any {
 	spec, _ := o.Object["spec"].(map[string]any)
-	return spec["template"]
+	switch o.GetKind() {
+	case "Job":
+		return spec["template"]
+	case "Pod":
+		return spec
+	}
+	return nil
 }
 
 // conflicts names what others manage of the fields that the manager wants to change.

@@ -704,6 +704,53 @@ func TestACopyThatStaysInItsClusterIsNotRemovedFirst(t *testing.T) {
 	require.Zero(t, open)
 }
 
+// TestAJobThatStaysInItsClusterIsMadeAnew, since its pods cannot be changed in place.
+func TestAJobThatStaysInItsClusterIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	const once = `
+name: batch
+components:
+  - name: once
+    type: kubernetes
+    requirements: {cpu: 100m}
+    manifests:
+      - name: once
+        manifest:
+          apiVersion: batch/v1
+          kind: Job
+          metadata: {name: once}
+          spec: {template: {spec: {restartPolicy: Never, containers: [{name: once, image: "run:1"}]}}}
+`
+	for name, open := range map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := open(t)
+			a := w.submitAs(once)
+			w.place(a, "one")
+			w.deliver()
+			w.turn()
+			require.True(t, w.job(a).Available())
+			w.displace(a)
+			w.tx(func(ctx context.Context, tx *store.Tx) error {
+				a, err := application.Lock(ctx, tx, a.ID)
+				if err != nil {
+					return err
+				}
+				to := job.Target{Orchestrator: w.carrier.Kind, Cluster: "one", Node: "one-b"}
+				return a.Jobs[0].Place(ctx, tx, to, "for the test")
+			})
+			w.deliver()
+			w.turn()
+			w.turn()
+			require.True(t, w.job(a).Available(), "%+v", w.job(a).Conditions)
+			cluster := w.agents["one"].Cluster
+			paths := cluster.Paths("/jobs/")
+			require.Len(t, paths, 1)
+			require.Contains(t, fmt.Sprint(cluster.Get(paths[0]).Object["spec"]), "one-b")
+		})
+	}
+}
+
 func TestAClusterThatWasCutOffHoldsNoDeletionUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

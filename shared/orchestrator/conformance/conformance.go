@@ -5,6 +5,7 @@
 package conformance
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/orchestrator"
@@ -152,6 +155,11 @@ func Run(t *testing.T, can Can, open func(t *testing.T) World) {
 	}
 	if can.Share {
 		suite["what jobs of an application list alike is theirs until the last goes"] = shared
+		for kind := range unchanging {
+			suite["a "+kind+" moves within its cluster"] = func(t *testing.T, w World) { movedAnew(t, w, kind) }
+			suite["a replacement changes what a "+kind+" runs"] = func(t *testing.T, w World) { replacedAnew(t, w, kind) }
+		}
+		suite["a Job that is scaled out asks for more"] = scaledOutAnew
 		suite["what an autoscaler has set is left to it"] = autoscaled
 		suite["what an application has in a cluster is not taken over by another"] = taken
 	}
@@ -313,6 +321,82 @@ func moved(t *testing.T, w World) {
 	have := w.Running(t, next.Cluster, next)
 	require.Equal(t, next.Node, have.Node)
 	require.Equal(t, int64(2), have.Epoch)
+}
+
+// unchanging are the kinds whose pods cannot be changed in place.
+var unchanging = map[string]schema.GroupVersionResource{"Job": jobs, "Pod": pods}
+
+// withOne has the job run one object of an unchanging kind.
+func withOne(j *job.Job, kind, greeting string) {
+	pod := `
+  restartPolicy: Never
+  terminationGracePeriodSeconds: 1
+  containers:
+    - name: once
+      image: "` + Image + `"
+      env: [{name: GREETING, value: ` + greeting + `}]
+      resources: {requests: {cpu: 10m}}
+`
+	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: once}\nspec:" + pod
+	if kind == "Job" {
+		text = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec:\n  template:\n    spec:" +
+			strings.ReplaceAll(pod, "\n  ", "\n      ")
+	}
+	j.Instruction = job.Instruction{
+		ComponentName: "web", Type: "kubernetes", Contents: []job.Content{{Name: "once", YAML: text}},
+	}
+}
+
+// one reads the object that withOne has the job run.
+func one(t *testing.T, w World, j *job.Job, kind string) *unstructured.Unstructured {
+	t.Helper()
+	clusters, shows := w.(*Clusters)
+	require.True(t, shows)
+	o := clusters.object(t, j.Cluster, unchanging[kind], j.Namespace, "once")
+	require.NotNil(t, o)
+	return o
+}
+
+func movedAnew(t *testing.T, w World, kind string) {
+	t.Helper()
+	j := Job(w.Places()[0], 1)
+	withOne(j, kind, "hello")
+	finish(t, w, j)
+	next := As(j, job.Create)
+	next.Epoch, next.Target = 2, w.Places()[1]
+	defer gone(t, w, next)
+	finish(t, w, next)
+	have := running(one(t, w, next, kind))
+	require.Equal(t, next.Node, have.Node)
+	require.Equal(t, int64(2), have.Epoch)
+}
+
+func replacedAnew(t *testing.T, w World, kind string) {
+	t.Helper()
+	j := Job(w.Places()[0], 1)
+	withOne(j, kind, "hello")
+	defer gone(t, w, j)
+	finish(t, w, j)
+	other := As(j, job.Replace)
+	withOne(other, kind, "goodbye")
+	finish(t, w, other)
+	have := one(t, w, other, kind)
+	require.Contains(t, fmt.Sprint(have.Object["spec"]), "goodbye")
+	finish(t, w, other)
+	require.Equal(t, have.GetUID(), one(t, w, other, kind).GetUID(), "once is enough")
+}
+
+func scaledOutAnew(t *testing.T, w World) {
+	j := Job(w.Places()[0], 1)
+	withOne(j, "Job", "hello")
+	defer gone(t, w, j)
+	finish(t, w, j)
+	before := running(one(t, w, j, "Job"))
+	out := Ask(j, job.ScaleOut)
+	finish(t, w, out)
+	finish(t, w, out)
+	before.CPUMilli += orchestrator.StepCPUMilli
+	require.Equal(t, before, running(one(t, w, j, "Job")))
 }
 
 func silent(t *testing.T, w World) {

@@ -43,15 +43,16 @@ func (w *Clusters) Do(t *testing.T, j *job.Job) (job.State, []job.Condition) {
 		t.Cleanup(func() { w.tidy(t, j) })
 	}
 	until := time.Now().Add(w.Wait)
-	for first := true; ; first = false {
+	for turns := 0; ; turns++ {
 		s, err := w.step(t.Context(), j)
 		if err == nil {
 			state, conditions := s.Verdict(j)
-			if state != job.Progressing || s.Silent != "" || !first && time.Now().After(until) {
+			if state != job.Progressing || s.Silent != "" || turns > 0 && time.Now().After(until) {
 				return state, conditions
 			}
 		} else {
-			require.True(t, errors.Is(err, orchestrator.ErrLeaving) && time.Now().Before(until), "%v", err)
+			require.ErrorIs(t, err, orchestrator.ErrLeaving)
+			require.True(t, turns < 3 || time.Now().Before(until), "%v", err)
 		}
 		if w.Turn != nil {
 			w.Turn()
@@ -105,6 +106,7 @@ func (w *Clusters) step(ctx context.Context, j *job.Job) (*orchestrator.Status, 
 var (
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	jobs        = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
+	pods        = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	configs     = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	roles       = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}
 )
@@ -158,11 +160,16 @@ func (w *Clusters) Running(t *testing.T, cluster string, j *job.Job) *Running {
 	if len(list.Items) == 0 {
 		return nil
 	}
-	o := &list.Items[0]
-	r := &Running{Epoch: orchestrator.EpochOf(o)}
+	return running(&list.Items[0])
+}
+
+// running reads what bears pods.
+func running(o *unstructured.Unstructured) *Running {
+	r := &Running{Epoch: orchestrator.EpochOf(o), CPUMilli: orchestrator.CPUMilli(o)}
 	r.Replicas, _, _ = unstructured.NestedInt64(o.Object, "spec", "replicas")
-	terms, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "affinity", "nodeAffinity",
-		"requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+	path, _ := orchestrator.PodTemplate(o)
+	terms, _, _ := unstructured.NestedSlice(o.Object, append(path, "spec", "affinity", "nodeAffinity",
+		"requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")...)
 	for _, term := range terms {
 		fields, _, _ := unstructured.NestedSlice(
 			term.(map[string]any),
@@ -173,6 +180,5 @@ func (w *Clusters) Running(t *testing.T, cluster string, j *job.Job) *Running {
 			r.Node = values[0]
 		}
 	}
-	r.CPUMilli = orchestrator.CPUMilli(o)
 	return r
 }

@@ -304,7 +304,7 @@ func (c cluster) applyOne(ctx context.Context, j *job.Job, e entry) error {
 		}
 	}
 	_, err = c.at(e).Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: orchestrator.Manager})
-	if apierrors.IsInvalid(err) && have != nil && replaceable(o) && e.ours(have) {
+	if apierrors.IsInvalid(err) && have != nil && orchestrator.Replaceable(o) && e.ours(have) {
 		// What it runs cannot be changed in place: it goes, and the next attempt makes it anew.
 		if _, err := c.deleteOne(ctx, j, e); err != nil {
 			return err
@@ -315,11 +315,6 @@ func (c cluster) applyOne(ctx context.Context, j *job.Job, e entry) error {
 		return err // changed since it was read: once more
 	}
 	return orchestrator.Classify(err, e.what())
-}
-
-// replaceable are kinds whose pods cannot be changed in place.
-func replaceable(o *unstructured.Unstructured) bool {
-	return o.GetKind() == "Job" || o.GetKind() == "Pod"
 }
 
 // deleteAll deletes the entries, last first, and says whether they are gone. What other jobs share is left to the last.

@@ -137,6 +137,12 @@ func (h *Hub) applyOnce(ctx context.Context, j *job.Job) error {
 	if err != nil || work == nil {
 		return err
 	}
+	if replaces(have, work) { // all of it goes, and the next attempt makes it anew
+		if err := h.delete(ctx, have); err != nil {
+			return err
+		}
+		return orchestrator.ErrLeaving
+	}
 	_, err = h.works(j.Cluster).Update(ctx, work, metav1.UpdateOptions{FieldManager: orchestrator.Manager})
 	return err
 }
@@ -197,14 +203,7 @@ func (h *Hub) Remove(ctx context.Context, j *job.Job) error {
 		if record.Epoch > j.Epoch {
 			return orchestrator.ErrFenced
 		}
-		uid, version := have.GetUID(), have.GetResourceVersion()
-		err = h.works(j.Cluster).Delete(ctx, have.GetName(), metav1.DeleteOptions{
-			Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
-		})
-		switch {
-		case err == nil, apierrors.IsNotFound(err):
-			return nil
-		case !apierrors.IsConflict(err):
+		if err := h.delete(ctx, have); !apierrors.IsConflict(err) {
 			return orchestrator.Classify(err, "ManifestWork "+have.GetName())
 		}
 	}
@@ -214,6 +213,18 @@ func (h *Hub) Remove(ctx context.Context, j *job.Job) error {
 		orchestrator.NameOf(j),
 		j.Cluster,
 	)
+}
+
+// delete deletes the work, unless it has changed since it was read.
+func (h *Hub) delete(ctx context.Context, work *unstructured.Unstructured) error {
+	uid, version := work.GetUID(), work.GetResourceVersion()
+	err := h.works(work.GetNamespace()).Delete(ctx, work.GetName(), metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
+	})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }
 
 // Observe reads the work's status and whether the cluster's agent answers.

@@ -3,6 +3,7 @@ package ocm
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -105,6 +106,19 @@ func dropped(have *unstructured.Unstructured, objects []*unstructured.Unstructur
 		}
 	}
 	return rest
+}
+
+// replaces reports whether the next form of the work asks for other pods of what cannot change them in place. An agent
+// applies what stands in a work, but deletes nothing to make it anew.
+func replaces(have, next *unstructured.Unstructured) bool {
+	former := map[string]*unstructured.Unstructured{}
+	for _, o := range manifests(have) {
+		former[key(o)] = o
+	}
+	return slices.ContainsFunc(manifests(next), func(o *unstructured.Unstructured) bool {
+		before := former[key(o)]
+		return before != nil && orchestrator.Replaceable(o) && !orchestrator.SamePods(before, o)
+	})
 }
 
 func key(o *unstructured.Unstructured) string {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,8 +21,9 @@ import (
 )
 
 // Build returns the objects that the job comes to, in the order of their application: the namespace of the application,
-// then every manifest of the job, of whatever kind, each in that namespace where it lives in one, marked, and with its
-// pods bound to the job's node. The error is a Refusal that names what cannot be read.
+// then every manifest of the job, of whatever kind, those that define kinds first, each in that namespace where it
+// lives in one, marked, and with its pods bound to the job's node. The error is a Refusal that names what cannot be
+// read.
 //
 // What bears pods is the job's own. All else is the application's: replicas of a component list the same ConfigMap, so
 // that nothing in it differs from one to the next, and components may.
@@ -30,6 +32,7 @@ func Build(j *job.Job) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
+	slices.SortStableFunc(objects, definitionsFirst)
 	distinguish(objects, j)
 	for _, o := range autoscaled(objects) { // whoever holds the field as well is refused the next change
 		unstructured.RemoveNestedField(o.Object, "spec", "replicas")

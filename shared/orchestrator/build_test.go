@@ -208,19 +208,19 @@ func TestBuild_keepsEveryManifest(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"Namespace/shop-11111111",
+		"CustomResourceDefinition/oxen.example.org",
 		"shop-11111111/Service/s",
 		"shop-11111111/Sensor/t",
 		"ClusterRole/r",
 		"shop-11111111/ConfigMap/c",
 		"shop-11111111/Secret/c",
 		"Planet/p",
-		"CustomResourceDefinition/oxen.example.org",
 		"Ox/o",
 	}, got)
-	require.Equal(t, map[string]any{"deep": []any{int64(1), map[string]any{"a": nil}}}, objects[2].Object["spec"])
+	require.Equal(t, map[string]any{"deep": []any{int64(1), map[string]any{"a": nil}}}, objects[3].Object["spec"])
 	kinds := orchestrator.KindsOf(objects)
 	require.Equal(t, orchestrator.Kind{Resource: "oxen"}, kinds.Of(objects[8]), "its definition says how it is called")
-	require.Equal(t, orchestrator.Kind{Resource: "sensors", Namespaced: true, Guessed: true}, kinds.Of(objects[2]))
+	require.Equal(t, orchestrator.Kind{Resource: "sensors", Namespaced: true, Guessed: true}, kinds.Of(objects[3]))
 }
 
 func TestBuild_saysWhatIsWrong(t *testing.T) {

@@ -73,6 +73,34 @@ func pluralOf(kind string) string {
 	return low + "s"
 }
 
+const definition = "CustomResourceDefinition"
+
+// Defines reports whether the object is the CustomResourceDefinition of the other's kind, in its version.
+func Defines(o, other *unstructured.Unstructured) bool {
+	gvk := other.GroupVersionKind()
+	if _, ours := KindsOf([]*unstructured.Unstructured{o})[gvk.GroupKind()]; !ours {
+		return false
+	}
+	versions, _, _ := unstructured.NestedSlice(o.Object, "spec", "versions")
+	return slices.ContainsFunc(versions, func(entry any) bool {
+		version, ok := entry.(map[string]any)
+		return ok && version["name"] == gvk.Version
+	})
+}
+
+// definitionsFirst orders objects so that kinds are there before what is of them.
+func definitionsFirst(a, b *unstructured.Unstructured) int {
+	switch {
+	case a.GetKind() == b.GetKind():
+		return 0
+	case a.GetKind() == definition:
+		return -1
+	case b.GetKind() == definition:
+		return 1
+	}
+	return 0
+}
+
 // Kinds knows the kinds of Kubernetes and those that a job brings definitions of.
 type Kinds map[schema.GroupKind]Kind
 
@@ -80,7 +108,7 @@ type Kinds map[schema.GroupKind]Kind
 func KindsOf(objects []*unstructured.Unstructured) Kinds {
 	kinds := Kinds{}
 	for _, o := range objects {
-		if o.GetKind() != "CustomResourceDefinition" {
+		if o.GetKind() != definition {
 			continue
 		}
 		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")

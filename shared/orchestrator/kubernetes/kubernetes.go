@@ -237,7 +237,11 @@ func (c cluster) put(ctx context.Context, j *job.Job, have *unstructured.Unstruc
 		return err
 	}
 	for _, e := range to.apply {
-		if err := c.applyOne(ctx, j, e); err != nil {
+		err := c.applyOne(ctx, j, e)
+		if apierrors.IsNotFound(err) && defined(to.entries, e) {
+			return problem.New(problem.Unavailable, "the cluster does not know the kind of %s yet; try again", e.what())
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -252,6 +256,11 @@ func (c cluster) put(ctx context.Context, j *job.Job, have *unstructured.Unstruc
 	}
 	_, err = c.keep(ctx, j, have, to.record, to.entries)
 	return err
+}
+
+// defined reports whether one of the entries defines the kind of the other, which takes the API server a moment.
+func defined(entries []entry, of entry) bool {
+	return slices.ContainsFunc(entries, func(e entry) bool { return orchestrator.Defines(e.Object, of.Object) })
 }
 
 // hasNode refuses a target whose node the cluster does not have.

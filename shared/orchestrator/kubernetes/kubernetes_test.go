@@ -299,6 +299,43 @@ func TestObserve_ofWhatComponentsHaveDifferently(t *testing.T) {
 	require.True(t, s.Outdated(first), "what nobody wants is put right")
 }
 
+// TestApply_ofAKindThatTheJobDefines: the API server has taken the definition, and takes a moment to go by it.
+func TestApply_ofAKindThatTheJobDefines(t *testing.T) {
+	t.Parallel()
+	const definition = `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: oxen.example.org}
+spec: {group: example.org, scope: Namespaced, names: {kind: Ox, plural: oxen}, versions: [{name: v1}]}
+`
+	const ox = "apiVersion: example.org/v1\nkind: Ox\nmetadata: {name: ox}\n"
+	for name, manifests := range map[string]string{
+		"before": definition + "---\n" + ox,
+		"after":  ox + "---\n" + definition,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, d := open(t)
+			j := conformance.Job(w.Targets[0], 1)
+			j.Instruction.Contents = append(j.Instruction.Contents, job.Content{Name: "oxen", YAML: manifests})
+			err := w.Orchestrator.Apply(t.Context(), j)
+			var refusal *orchestrator.Refusal
+			require.NotErrorAs(t, err, &refusal)
+			require.Equal(t, problem.Unavailable, problem.KindOf(err))
+			require.Contains(t, err.Error(), "Ox ox")
+			require.NotEmpty(t, d["one"].Paths("/customresourcedefinitions/oxen.example.org"))
+			d["one"].Define("example.org", "v1", "Ox", "oxen", true)
+			require.NoError(t, w.Orchestrator.Apply(t.Context(), j))
+			require.NotEmpty(t, d["one"].Paths("/oxen/ox"))
+		})
+	}
+	w, _ := open(t)
+	j := conformance.Job(w.Targets[0], 1)
+	other := strings.Replace(ox, "/v1", "/v2", 1)
+	j.Instruction.Contents = append(j.Instruction.Contents, job.Content{Name: "oxen", YAML: definition + "---\n" + other})
+	var refusal *orchestrator.Refusal
+	require.ErrorAs(t, w.Orchestrator.Apply(t.Context(), j), &refusal, "no time will bring a version that is not defined")
+}
+
 // TestApply_sharesWhatIsOfOld: versions before gave what bears no pods the epoch and the id of its job as well, which
 // says nothing about other jobs.
 func TestApply_sharesWhatIsOfOld(t *testing.T) {

@@ -1,11 +1,13 @@
 -- +goose Up
 
--- How many seconds each stage of a reaction took; null for one that has not ended.
+-- How many seconds each stage of a reaction took that has ended. Whoever says when an alert started may be ahead of us.
+-- The seconds are exact: the sum of floats depends on their order, and would fall now and then.
 create function reaction_stages(started timestamptz, received timestamptz, judged timestamptz, acted timestamptz)
-returns table (stage text, seconds float8) language sql immutable as $$
-    select s.stage, extract(epoch from s.took)::float8
+returns table (stage text, seconds numeric) language sql immutable as $$
+    select s.stage, greatest(extract(epoch from s.took), 0)
     from (values ('alert', received - started), ('judge', judged - received), ('act', acted - judged),
         ('total', acted - started)) s (stage, took)
+    where s.took is not null
 $$;
 
 -- The histogram of the actions that are gone: how many took at most so many seconds, and the sum of their seconds. What
@@ -14,7 +16,7 @@ create table reaction_times (
     stage   text,
     le      float8,
     count   bigint not null default 0,
-    seconds float8 not null default 0,
+    seconds numeric not null default 0,
     primary key (stage, le)
 );
 insert into reaction_times (stage, le)

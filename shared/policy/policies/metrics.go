@@ -18,7 +18,7 @@ import (
 )
 
 // selectTimes reads the histogram of all actions, those that are gone included.
-const selectTimes = `select t.stage, t.le, t.count + count(s.seconds), t.seconds + coalesce(sum(s.seconds), 0)
+const selectTimes = `select t.stage, t.le, t.count + count(s.seconds), (t.seconds + coalesce(sum(s.seconds), 0))::float8
 from reaction_times t left join (policy_actions a
   cross join lateral reaction_stages(a.started_at, a.received_at, a.judged_at, a.acted_at) s)
   on s.stage = t.stage and s.seconds <= t.le

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -342,6 +343,40 @@ select gen_random_uuid(), gen_random_uuid(), $1, '', 'reallocate', 'done', '{}',
 	after, err := policies.Metrics(t.Context(), w.db)
 	require.NoError(t, err)
 	require.Equal(t, string(before), string(after))
+}
+
+// TestMetrics_neverFall whatever order the rows are read in, and when an alert is said to start ahead of us.
+func TestMetrics_neverFall(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, err := w.db.Exec(t.Context(), `insert into policy_actions (id, policy_id, instance, component, remediation, status,
+violation, started_at, received_at, judged_at, acted_at)
+select gen_random_uuid(), gen_random_uuid(), '', '', 'reallocate', 'done', '{}', at, at + a * interval '1 s',
+  at + (a + b) * interval '1 s', at + (a + b + c) * interval '1 s'
+from (select now() - i * interval '1 h' as at, random() as a, random() as b, random() * 9 as c
+  from generate_series(1, 1500) i) t`)
+	require.NoError(t, err)
+	sums := func() []string {
+		text, err := policies.Metrics(t.Context(), w.db)
+		require.NoError(t, err)
+		return regexp.MustCompile(`_sum\{stage="\w+"\} \S+`).FindAllString(string(text), -1)
+	}
+	before := sums()
+	require.Len(t, before, 4)
+	for range 10 {
+		_, err = w.db.Exec(t.Context(), `update policy_actions set detail = 'moved'
+where id in (select id from policy_actions order by random() limit 5)`)
+		require.NoError(t, err)
+		require.Equal(t, before, sums())
+	}
+	require.NoError(t, policies.Prune(t.Context(), w.db))
+	require.Equal(t, before, sums())
+
+	_, err = w.db.Exec(t.Context(), `insert into policy_actions (id, policy_id, instance, component, remediation, status,
+violation, started_at, received_at, judged_at, acted_at)
+values (gen_random_uuid(), gen_random_uuid(), '', '', '', 'done', '{}', now() + interval '1 h', now(), now(), now())`)
+	require.NoError(t, err)
+	require.Equal(t, before, sums(), "no stage takes less than no time")
 }
 
 func TestGroups_ofAlikeNamesAreTwo(t *testing.T) {

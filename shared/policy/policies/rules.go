@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -70,14 +71,19 @@ func (p *Policy) put(ctx context.Context, tx *store.Tx, rules Rules) error {
 	return err
 }
 
-// group is the rule group of the policy. A rules API knows a group by its name, and a name is taken once per
-// application only: where it does not hold the instance, the policy's id tells alike names apart.
+// group is the rule group of the policy. A rules API knows a group by its name, and Prometheus an alert by its labels,
+// of which the expression may leave none but the alert's name. A name is taken once per application only: where it does
+// not hold the instance, the policy's id tells alike names apart.
 func (p *Policy) group() (registry.RuleGroup, error) {
 	g, err := p.RuleGroup()
-	if p.Instance == "" || !strings.Contains(p.Name, p.Instance) {
-		g.Name += " " + p.ID
+	if err != nil || (p.Instance != "" && strings.Contains(p.Name, p.Instance)) {
+		return g, err
 	}
-	return g, err
+	g.Name += " " + p.ID
+	for _, rule := range g.Rules {
+		rule.Labels[registry.LabelID] = p.ID
+	}
+	return g, nil
 }
 
 // synced notes how far the rule store has followed, and forgets a policy of which nothing is left. One that a person
@@ -189,13 +195,14 @@ func checkRule(
 	return fits, err
 }
 
-// alike compares what makes a rule fire, not how it is written down.
+// alike compares what makes a rule fire and what its alerts are known by, not how it is written down.
 func alike(a, b registry.RuleGroup) bool {
 	if len(a.Rules) != len(b.Rules) {
 		return false
 	}
 	for i := range a.Rules {
-		if a.Rules[i].Expr != b.Rules[i].Expr || !sameFor(a.Rules[i].For, b.Rules[i].For) {
+		x, y := a.Rules[i], b.Rules[i]
+		if x.Expr != y.Expr || !sameFor(x.For, y.For) || !maps.Equal(x.Labels, y.Labels) {
 			return false
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -379,21 +378,42 @@ values (gen_random_uuid(), gen_random_uuid(), '', '', '', 'done', '{}', now() + 
 	require.Equal(t, before, sums(), "no stage takes less than no time")
 }
 
+// TestGroups_ofAlikeNamesAreTwo for the rules API, which knows groups by their names, and for who gets their alerts, which
+// are known by their labels: the expression here leaves none.
 func TestGroups_ofAlikeNamesAreTwo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	for i := range 2 {
+	create := func(name, instance string) string {
 		p := policies.New(registry.Policy{
-			Name:    "cpu",
-			Subject: registry.Subject{Type: registry.AppSubject, AppName: "a", AppInstance: fmt.Sprint("i", i), AppComponent: "*"},
-			Spec:    registry.Spec{Type: registry.TelemetrySpec, Expr: "up > 1"},
+			Name:    name,
+			Subject: registry.Subject{Type: registry.AppSubject, AppName: "a", AppInstance: instance, AppComponent: "c"},
+			Spec:    registry.Spec{Type: registry.TelemetrySpec, Expr: "sum(up) > 1"},
 		}, policies.FromAPI)
 		require.NoError(t, p.Render(plain))
 		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
 			_, _, err := policies.Create(ctx, tx, p, true)
 			return err
 		}))
+		return p.ID
 	}
-	w.sync()
-	require.Len(t, w.files(), 2)
+	one, two, named := create("cpu", "i0"), create("cpu", "i1"), create("a-i0-cpu", "i0")
+	labels := func() map[string]map[string]string {
+		w.sync()
+		found := map[string]map[string]string{}
+		for _, g := range w.rules.kept {
+			found[g.Rules[0].Annotations["plm_id"]] = g.Rules[0].Labels
+		}
+		return found
+	}
+	want := map[string]map[string]string{one: {"plm_id": one}, two: {"plm_id": two}, named: {}}
+	require.Equal(t, want, labels())
+	require.Contains(t, w.files(), "file-a-i0-cpu", "one whose name holds its instance needs no more")
+
+	for _, g := range w.rules.kept { // as an older version made them
+		clear(g.Rules[0].Labels)
+	}
+	_, err := policies.Reconcile(t.Context(), w.db, w.rules)
+	require.NoError(t, err)
+	require.Equal(t, want, labels())
+	require.Equal(t, 5, w.rules.puts, "the third was right")
 }

@@ -19,6 +19,9 @@ const (
 	AnnotationBackend = "plm_measurement_backend"
 )
 
+// LabelID is the label that tells the alerts of two policies of one name apart. It says nothing about their subjects.
+const LabelID = "plm_id"
+
 // OutOfRange is the threshold of a value that is violated but beyond none of the named ones.
 const OutOfRange = "__out_of_range__"
 
@@ -51,6 +54,7 @@ func (p *Policy) Violation(id string, labels, annotations map[string]string) (Vi
 	if v.ExtraLabels == nil {
 		v.ExtraLabels = map[string]string{}
 	}
+	delete(v.ExtraLabels, LabelID)
 	v.Subject.Custom = maps.Clone(p.Subject.Custom)
 	fields := p.Subject.Fields()
 	for _, field := range slices.Sorted(maps.Keys(fields)) {

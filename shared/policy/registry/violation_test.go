@@ -130,6 +130,11 @@ func TestViolation_subject(t *testing.T) {
 			meant:  registry.Subject{Type: registry.AppSubject, AppName: "a", AppInstance: "i", AppComponent: "c"},
 			labels: map[string]string{"icos_app_instance": "theirs"}, fault: "the alert's label icos_app_instance is theirs",
 		},
+		"the label that tells alike policies apart is none of the subject's": {
+			meant:  registry.Subject{Type: registry.HostSubject, HostID: "h", AgentID: "a"},
+			labels: map[string]string{"plm_id": "65f5a3ced6ea3f831414a387"},
+			want:   registry.Subject{Type: registry.HostSubject, HostID: "h", AgentID: "a"},
+		},
 		"a host": {
 			meant:  registry.Subject{Type: registry.HostSubject, HostID: "*", AgentID: "a"},
 			labels: map[string]string{"icos_host_id": "h"},

@@ -154,7 +154,12 @@ const reallocate = "reallocate"
 const selectDue = `select a.id, a.policy_id from policy_actions a where a.status = 'held' and a.held_until <= now()
 order by a.held_until limit 1000`
 
-// Release announces anew every held action whose time has come.
+// moveOn finds nothing where the action is not due any more.
+const moveOn = `update policy_actions set held_until = now() + $2::interval
+where id = $1 and status = 'held' and held_until <= now()`
+
+// Release announces anew every held action whose time has come. One that nobody sees to is tried again after the time
+// that the Broker takes to give up: an event at each tick would become a dead letter at each.
 func Release(ctx context.Context, db *store.DB) (int, error) {
 	rows, err := db.Query(ctx, selectDue)
 	if err != nil {
@@ -167,6 +172,13 @@ func Release(ctx context.Context, db *store.DB) (int, error) {
 	}
 	for _, d := range found {
 		err := db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+			tag, err := tx.Exec(ctx, moveOn, d.Violation, late)
+			if err != nil {
+				return fmt.Errorf("move the held action on: %w", err)
+			}
+			if tag.RowsAffected() == 0 {
+				return nil
+			}
 			return tx.Emit(ctx, events.PolicyViolated, d.Policy.String(), events.Policy{ID: d.Policy, Violation: &d.Violation})
 		})
 		if err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -113,14 +112,14 @@ type Repaired struct{ Missing, Orphans, Late int }
 // Reconcile compares the rule store with the policies: a rule that is missing or differs is asked for again, one that
 // belongs to no active policy is taken away. Rules that name no policy are somebody else's.
 //
-// What our own rows tell is asked for whatever the store answers: the rules API of ICOS has no list.
+// What our own rows tell is seen to whatever the store answers: the rules API of ICOS has no list.
 func Reconcile(ctx context.Context, db *store.DB, rules Rules) (Repaired, error) {
 	var r Repaired
 	err := r.compare(ctx, db, rules)
 	if rules.URL() != "" {
 		err = errors.Join(err, r.askAgain(ctx, db, false, nil))
 	}
-	n, late := askLate(ctx, db)
+	n, late := syncLate(ctx, db, rules)
 	r.Late = n
 	return r, errors.Join(err, late)
 }
@@ -252,26 +251,28 @@ func (r *Repaired) askAgain(ctx context.Context, db *store.DB, put bool, found m
 	return nil
 }
 
-const selectLate = `select ` + columns + ` from policies where rule_done < rule_wanted
+const selectLate = `select id from policies where rule_done < rule_wanted
 and updated_at < now() - $1::interval order by id`
 
 // late is when a change that the rule store has not followed counts as forgotten: the Broker has given up by then.
 const late = 5 * time.Minute
 
-func askLate(ctx context.Context, db *store.DB) (int, error) {
-	list, err := many(ctx, db, selectLate, late)
+// syncLate carries over what is late itself. An event more for each policy at each tick would become a dead letter more,
+// for as long as the rules API does not work.
+func syncLate(ctx context.Context, db *store.DB, rules Rules) (int, error) {
+	ids, err := collectIDs(ctx, db, selectLate, late)
 	if err != nil {
 		return 0, err
 	}
-	for _, p := range list {
-		err := db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
-			return p.announce(ctx, tx, events.PolicyChanged, "", nil)
-		})
-		if err != nil {
-			return 0, err
+	var failed []error
+	for _, id := range ids {
+		err := db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error { return Sync(ctx, tx, rules, id) })
+		failed = append(failed, err)
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	return len(list), nil
+	return len(ids), errors.Join(failed...)
 }
 
 func collectIDs(ctx context.Context, q store.Querier, sql string, args ...any) ([]uuid.UUID, error) {

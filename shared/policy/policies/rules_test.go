@@ -194,20 +194,61 @@ func TestSync_ofARuleThatTheStoreRefuses(t *testing.T) {
 	require.Equal(t, registry.Enforced, w.seen(p).Status.Phase)
 }
 
-// TestReconcile_asksForWhatIsLate names the application too, in whose history a dead letter would be.
-func TestReconcile_asksForWhatIsLate(t *testing.T) {
+// TestReconcile_carriesOverWhatIsLate itself: an event for each attempt would be a dead letter for each, while the rules
+// API does not work.
+func TestReconcile_carriesOverWhatIsLate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	p := w.create("cpu", "up > 1")
+	away := problem.New(problem.Unavailable, "the rules API answered 401")
+	w.rules.refuses = away
+	w.create("cpu", "up > 1")
+	w.create("memory", "up > 2")
 	_, err := w.db.Exec(t.Context(), `update policies set updated_at = updated_at - interval '1 hour'`)
 	require.NoError(t, err)
+	told := len(storetest.Published(w.db))
+	for range 3 {
+		repaired, err := policies.Reconcile(t.Context(), w.db, w.rules)
+		require.ErrorIs(t, err, away)
+		require.Equal(t, 2, strings.Count(err.Error(), "401"), "each was tried")
+		require.Equal(t, policies.Repaired{Late: 2}, repaired)
+	}
+	w.rules.refuses = nil
 	repaired, err := policies.Reconcile(t.Context(), w.db, w.rules)
 	require.NoError(t, err)
-	require.Equal(t, policies.Repaired{Late: 1}, repaired)
-	published := storetest.Published(w.db)
-	asked, err := events.Data[events.Policy](published[len(published)-1])
+	require.Equal(t, policies.Repaired{Late: 2}, repaired)
+	require.Len(t, w.files(), 2)
+	require.NoError(t, w.db.Settle(t.Context()))
+	require.Len(t, storetest.Published(w.db), told)
+	repaired, err = policies.Reconcile(t.Context(), w.db, w.rules)
 	require.NoError(t, err)
-	require.Equal(t, events.Policy{ID: p.UUID(), Name: "cpu", Instance: "i"}, asked)
+	require.Zero(t, repaired)
+}
+
+// TestRelease_announcesOnceWhatIsDue: whoever sees to it says until when it is held next. Where nobody can, an event at
+// each tick would be a dead letter at each.
+func TestRelease_announcesOnceWhatIsDue(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, err := w.db.Exec(t.Context(), `insert into policy_actions (id, policy_id, instance, component, remediation, status,
+violation, started_at, received_at, held_until) select gen_random_uuid(), gen_random_uuid(), '', '', 'reallocate', 'held',
+'{}', now(), now(), now() + until from unnest(array[interval '-1 min', interval '1 h']) until`)
+	require.NoError(t, err)
+	announced := func() (n int) {
+		_, err := policies.Release(t.Context(), w.db)
+		require.NoError(t, err)
+		require.NoError(t, w.db.Settle(t.Context()))
+		for _, e := range storetest.Published(w.db) {
+			if e.Type() == events.PolicyViolated {
+				n++
+			}
+		}
+		return n
+	}
+	require.Equal(t, 1, announced())
+	require.Equal(t, 1, announced(), "it is on its way")
+	_, err = w.db.Exec(t.Context(), `update policy_actions set held_until = held_until - interval '6 min'`)
+	require.NoError(t, err)
+	require.Equal(t, 2, announced(), "nobody has seen to it")
 }
 
 // TestGroups_areTakenWhateverPolicyTheyAreOf: what a policy may be, the rules API takes.

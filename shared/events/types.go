@@ -29,6 +29,7 @@ const (
 	ResourceChanged      = "dev.littoral.resource.changed.v1" // conditions reported by an orchestrator
 	TopologyChanged      = "dev.littoral.topology.changed.v1"
 	AlertReceived        = "dev.littoral.alert.received.v1"  // about a policy, new to us
+	PolicyFirst          = "dev.littoral.policy.first.v1"    // created while there was no other, and no application
 	PolicyChanged        = "dev.littoral.policy.changed.v1"  // the rule store has to follow
 	PolicyViolated       = "dev.littoral.policy.violated.v1" // an episode began; something is to be done
 	PolicyResolved       = "dev.littoral.policy.resolved.v1" // nothing violates it any more

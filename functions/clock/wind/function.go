@@ -22,7 +22,7 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Consumes:    []string{events.Tick, events.ApplicationFirst},
+	Consumes:    []string{events.Tick, events.ApplicationFirst, events.PolicyFirst},
 	Aside:       true,
 	Timeout:     30 * time.Second,
 	Concurrency: 1,

@@ -16,6 +16,8 @@ import (
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/policy/policies"
+	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/test/kubeapi"
@@ -163,6 +165,47 @@ func TestTheFirstIsTold(t *testing.T) {
 		}
 	}
 	require.Equal(t, []string{id.String()}, first)
+}
+
+// TestTheFirstPolicyIsTold that comes while there is no application: nothing else would have the clocks tick for it. The
+// next finds them ticking, and so does one that is watched only later.
+func TestTheFirstPolicyIsTold(t *testing.T) {
+	w := newTower(t)
+	require.NoError(t, w.function.Run(t.Context()))
+	require.Equal(t, resting, w.schedules())
+	create := func(name string) (id string) {
+		w.tx(func(ctx context.Context, tx *store.Tx) error {
+			p := registry.Policy{
+				Name: name, Subject: registry.Subject{Type: registry.HostSubject, HostID: "h", AgentID: "a"},
+				Spec: registry.Spec{Type: registry.TelemetrySpec, Expr: "up < 1"},
+			}
+			stored, _, err := policies.Create(ctx, tx, policies.New(p, policies.FromAPI), false)
+			id = stored.ID
+			return err
+		})
+		return id
+	}
+	told := func() (first []string) {
+		require.NoError(t, w.db.Settle(t.Context()))
+		for _, e := range storetest.Published(w.db) {
+			if e.Type() == events.PolicyFirst {
+				first = append(first, e.Subject())
+			}
+		}
+		return first
+	}
+	one := create("one")
+	create("two")
+	require.Equal(t, []string{one}, told())
+	require.Contains(t, wind.Spec.Consumes, events.PolicyFirst)
+	require.NoError(t, w.function.Run(t.Context()))
+	require.Equal(t, ticking, w.schedules())
+
+	_, err := w.db.Exec(t.Context(), `delete from policies`)
+	require.NoError(t, err)
+	w.submit()
+	create("of an application, or beside it")
+	require.Equal(t, []string{one}, told())
 }
 
 func TestWithoutACluster(t *testing.T) {

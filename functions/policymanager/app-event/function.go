@@ -23,7 +23,7 @@ var Spec = function.Spec{
 		"POST /registry/api/v1/icos/app/{$}",
 	},
 	Role:   auth.Operator,
-	Emits:  []string{events.PolicyChanged},
+	Emits:  []string{events.PolicyFirst, events.PolicyChanged},
 	Memory: "128Mi", // it carries the parser of PromQL
 }
 

@@ -37,6 +37,9 @@ func Create(ctx context.Context, tx *store.Tx, p *Policy, activate bool) (stored
 	if err := p.note(ctx, tx, registry.EventCreated, nil); err != nil {
 		return nil, false, err
 	}
+	if err := p.announceFirst(ctx, tx); err != nil {
+		return nil, false, err
+	}
 	if p.Status.RenderedSpec != nil {
 		if err := p.note(ctx, tx, registry.EventRendered, nil); err != nil {
 			return nil, false, err

@@ -144,6 +144,21 @@ func (p *Policy) announce(ctx context.Context, tx *store.Tx, typ, component stri
 	})
 }
 
+const selectAlone = `select not exists (select from applications where deleted_at is null)
+and not exists (select from policies where deleted_at is null and id <> $1)`
+
+// announceFirst tells of a policy that came while there was nothing to look after, when the clocks may rest.
+func (p *Policy) announceFirst(ctx context.Context, tx *store.Tx) error {
+	var alone bool
+	if err := tx.QueryRow(ctx, selectAlone, p.UUID()).Scan(&alone); err != nil {
+		return fmt.Errorf("look for others: %w", err)
+	}
+	if !alone {
+		return nil
+	}
+	return p.announce(ctx, tx, events.PolicyFirst, "", nil)
+}
+
 // follow makes the rule store follow the policy.
 func (p *Policy) follow(ctx context.Context, tx *store.Tx) error {
 	p.RuleWanted++

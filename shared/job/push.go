@@ -47,12 +47,14 @@ func Lock(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Job, error) { retur
 const selectHeld = `select ` + columns + from + `where j.orchestrator = $1 and j.owner_id = $2 and j.id > $3
 and ($4::uuid is null or j.id = $4 or j.cleans = $4) order by j.id limit $5`
 
-// Held returns jobs that the agent owns at places of the orchestrator, those after the id first, in its order; with a
-// subject only that job and the clean-ups of what it left behind.
+// Held returns the first jobs that the agent owns at places of the orchestrator, no larger than PageBytes together:
+// those after the id, in its order; with a subject only that job and the clean-ups of what it left behind. more says that
+// there may be further ones.
 func Held(
 	ctx context.Context, q store.Querier, orchestrator, agent string, after uuid.UUID, subject *uuid.UUID, limit int,
-) ([]*Job, error) {
-	return many(ctx, q, selectHeld, orchestrator, agent, after, subject, limit)
+) (jobs []*Job, more bool, err error) {
+	jobs, cut, err := some(ctx, q, selectHeld, orchestrator, agent, after, subject, limit)
+	return jobs, cut || len(jobs) == limit, err
 }
 
 // ReasonOutOfReach is the reason of the condition Available, then Unknown, while a job's cluster does not answer.

@@ -33,7 +33,7 @@ import (
 const (
 	callTimeout = 10 * time.Second // a cluster that needs longer for one call is taken not to answer
 	idleTimeout = 30 * time.Second
-	pageLimit   = 500 // objects of a list at once
+	pageLimit   = 50 // objects of a list at once: works and inventories are some 10 kB each, and many times that in memory
 )
 
 // Client speaks with one API server.
@@ -252,6 +252,21 @@ func Each(
 			return nil
 		}
 	}
+}
+
+// EachMetadata is Each in all namespaces for what needs nothing of the objects but their metadata: the rest, which may be
+// large, is not sent.
+func (c *Client) EachMetadata(
+	ctx context.Context, of schema.GroupVersionResource, selector string, do func(*unstructured.Unstructured),
+) error {
+	return Each(ctx, dynamic.New(metadata{once{c.rest}}).Resource(of), selector, do)
+}
+
+// metadata asks for lists of metadata.
+type metadata struct{ once }
+
+func (m metadata) Get() *rest.Request {
+	return m.once.Get().SetHeader("Accept", "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
 }
 
 // Kinds lists what the server has in a group. The error is NotFound when it has no such group.

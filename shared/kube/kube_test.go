@@ -92,6 +92,24 @@ func TestEachReadsAllPages(t *testing.T) {
 	require.Error(t, Each(t.Context(), c.Resource(configMaps), "", func(*unstructured.Unstructured) {}))
 }
 
+// TestEachMetadata: what is in the objects is not even sent.
+func TestEachMetadata(t *testing.T) {
+	t.Parallel()
+	c, s := open(t)
+	s.Page(1)
+	for _, name := range []string{"a", "b"} {
+		_, err := c.Resource(configMaps).Namespace("one").Create(t.Context(), configMap(name, "much"), metav1.CreateOptions{})
+		require.NoError(t, err)
+	}
+	var names string
+	require.NoError(t, c.EachMetadata(t.Context(), configMaps, "", func(o *unstructured.Unstructured) {
+		require.NotContains(t, o.Object, "data")
+		require.NotEmpty(t, o.GetResourceVersion())
+		names += o.GetName()
+	}))
+	require.Equal(t, "ab", names)
+}
+
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	c, s := open(t)

@@ -1,7 +1,7 @@
 // Package kubeapi is a double of a Kubernetes API server for tests that must run on any machine, built from the
 // documented behaviour of the API: objects of any kind by path, resource versions, generations, preconditions,
-// finalizers, namespaces that end, label selectors, lists by pages that expire, kinds that are not there, server-side
-// apply with field managers and their conflicts, quotas by refusal. Work plays the controllers of one cluster, Agent the
+// finalizers, namespaces that end, label selectors, lists by pages that expire, lists of metadata only, kinds that are
+// not there, server-side apply with field managers and their conflicts, quotas by refusal. Work plays the controllers of one cluster, Agent the
 // agent of Open Cluster Management between two.
 //
 // It is a double: what it accepts a real server may refuse. The same conformance suite runs against real servers where
@@ -395,13 +395,23 @@ func (s *Server) list(w http.ResponseWriter, h *http.Request, r request) {
 		meta["continue"] = history + paths[limit-1]
 	}
 	items := []any{}
+	version, kind, bare := r.resource.GroupVersion().String(), "List", strings.Contains(h.Header.Get("Accept"), metadataOnly)
+	if bare {
+		version, kind = metav1.SchemeGroupVersion.Group+"/"+metav1.SchemeGroupVersion.Version, "PartialObjectMetadataList"
+	}
 	for _, path := range paths {
-		items = append(items, shown(s.objects[path]).Object)
+		o := shown(s.objects[path]).Object
+		if bare {
+			o = map[string]any{"apiVersion": version, "kind": "PartialObjectMetadata", "metadata": o["metadata"]}
+		}
+		items = append(items, o)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).
-		Encode(map[string]any{"apiVersion": r.resource.GroupVersion().String(), "kind": "List", "metadata": meta, "items": items})
+	_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": version, "kind": kind, "metadata": meta, "items": items})
 }
+
+// metadataOnly in what a caller accepts asks for a list of objects with nothing but their metadata.
+const metadataOnly = "as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
 // housed checks that the object's namespace is there and not ending.
 func (s *Server) housed(r request) error {

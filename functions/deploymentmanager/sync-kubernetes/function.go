@@ -16,7 +16,8 @@ var Spec = function.Spec{
 	Consumes:    []string{events.Tick},
 	Emits:       carry.Emits,
 	Timeout:     120 * time.Second,
-	Concurrency: 1, // a second one at the same time would only find the same
+	Memory:      "128Mi", // pages of all that is there are in memory several times
+	Concurrency: 1,       // a second one at the same time would only find the same
 	Kubernetes:  true,
 }
 

@@ -22,6 +22,7 @@ var Spec = function.Spec{
 	Consumes:   []string{events.Tick, events.ObjectAdded, events.ObjectUpdated, events.ObjectDeleted},
 	Emits:      carry.Emits,
 	Timeout:    120 * time.Second,
+	Memory:     "128Mi", // pages of all that is there are in memory several times
 	Kubernetes: true,
 }
 

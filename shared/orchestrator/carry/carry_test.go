@@ -266,6 +266,27 @@ func TestAnEventThatWasLostIsMadeUpFor(t *testing.T) {
 	require.True(t, w.job(a).Available())
 }
 
+// TestJobsThatAreLargeTogetherAreAllLookedAt: they come in pages that are bounded by bytes.
+func TestJobsThatAreLargeTogetherAreAllLookedAt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var all []*application.Application
+	for range 3 {
+		a := w.submit()
+		_, err := w.db.Exec(t.Context(), `update jobs set instruction = jsonb_set(instruction, '{contents,0,yaml}',
+to_jsonb(instruction #>> '{contents,0,yaml}' || E'\n# ' || repeat('x', $2))) where application_id = $1`, a.ID, job.PageBytes/2)
+		require.NoError(t, err)
+		w.place(a, "one")
+		w.deliver()
+		all = append(all, a)
+	}
+	w.agents["one"].Work()
+	require.NoError(t, w.carrier.Sync(t.Context()))
+	for _, a := range all {
+		require.True(t, w.job(a).Available(), "%+v", w.job(a).Conditions)
+	}
+}
+
 func TestAClusterThatNobodyKnowsIsNamedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -63,7 +63,7 @@ func (c *Carrier) held(ctx context.Context, seen orchestrator.Orchestrator, subj
 	var faults []error
 	var after uuid.UUID
 	for {
-		jobs, err := job.Held(ctx, c.DB, c.Kind, c.id(), after, subject, batch)
+		jobs, more, err := job.Held(ctx, c.DB, c.Kind, c.id(), after, subject, batch)
 		if err != nil {
 			return errors.Join(append(faults, err)...)
 		}
@@ -76,7 +76,7 @@ func (c *Carrier) held(ctx context.Context, seen orchestrator.Orchestrator, subj
 			}
 			after = j.ID
 		}
-		if len(jobs) < batch {
+		if !more {
 			return errors.Join(faults...)
 		}
 	}
@@ -204,7 +204,7 @@ func (c *Carrier) overtaken(ctx context.Context, copied orchestrator.Copy) error
 	case copied.Epoch > j.Epoch, copied.Epoch == j.Epoch && !j.Gone(), copied.Cluster == j.Cluster && !j.Gone():
 		return nil // it is the one, or is about to become it
 	}
-	open, err := job.Held(ctx, c.DB, c.Kind, c.id(), uuid.Nil, &copied.Subject, batch)
+	open, _, err := job.Held(ctx, c.DB, c.Kind, c.id(), uuid.Nil, &copied.Subject, batch)
 	if err != nil {
 		return err
 	}

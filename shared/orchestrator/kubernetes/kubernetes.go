@@ -562,7 +562,7 @@ func (d *Direct) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.
 
 func (c cluster) copies(ctx context.Context, name string) ([]orchestrator.Copy, error) {
 	var all []orchestrator.Copy
-	err := kube.Each(ctx, c.Resource(secrets), labelInventory+"=true", func(o *unstructured.Unstructured) {
+	err := c.EachMetadata(ctx, secrets, labelInventory+"=true", func(o *unstructured.Unstructured) {
 		if record, ours := orchestrator.ReadRecord(o); ours {
 			all = append(all, orchestrator.Copy{Record: record, Cluster: name})
 		}

@@ -50,10 +50,10 @@ type Hub struct {
 
 var _ orchestrator.Orchestrator = (*Hub)(nil)
 
-// snapshot is everything of ours on the hub at one moment.
+// snapshot is how everything of ours on the hub was doing at one moment. The works themselves would be too much to keep.
 type snapshot struct {
-	clusters map[string]*unstructured.Unstructured
-	works    map[string]*unstructured.Unstructured // by "cluster/name"
+	silent map[string]string              // of each cluster, see silence
+	works  map[string]orchestrator.Status // by "cluster/name"
 }
 
 // Config is read from the environment by envconfig.
@@ -149,9 +149,6 @@ func (h *Hub) applyOnce(ctx context.Context, j *job.Job) error {
 
 // work returns the job's work; nil when there is none.
 func (h *Hub) work(ctx context.Context, j *job.Job) (*unstructured.Unstructured, error) {
-	if h.seen != nil {
-		return h.seen.works[j.Cluster+"/"+orchestrator.NameOf(j)], nil
-	}
 	have, err := h.works(j.Cluster).Get(ctx, orchestrator.NameOf(j), metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -162,12 +159,6 @@ func (h *Hub) work(ctx context.Context, j *job.Job) (*unstructured.Unstructured,
 // cluster returns the managed cluster. The error is a Refusal when the hub has none of that name, or has not accepted
 // it.
 func (h *Hub) cluster(ctx context.Context, name string) (*unstructured.Unstructured, error) {
-	if h.seen != nil {
-		if c := h.seen.clusters[name]; c != nil {
-			return c, nil
-		}
-		return nil, notFound(name)
-	}
 	c, err := h.client.Resource(Clusters).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, notFound(name)
@@ -229,29 +220,50 @@ func (h *Hub) delete(ctx context.Context, work *unstructured.Unstructured) error
 
 // Observe reads the work's status and whether the cluster's agent answers.
 func (h *Hub) Observe(ctx context.Context, j *job.Job) (orchestrator.Status, error) {
-	var s orchestrator.Status
-	cluster, err := h.cluster(ctx, j.Cluster)
+	silent, err := h.silent(ctx, j.Cluster)
 	var refusal *orchestrator.Refusal
 	switch {
 	case errors.As(err, &refusal):
-		s.Refused = refusal
-		return s, nil
+		return orchestrator.Status{Refused: refusal}, nil
 	case err != nil:
-		return s, err
+		return orchestrator.Status{}, err
 	}
-	work, err := h.work(ctx, j)
+	s, err := h.status(ctx, j)
 	if err != nil {
 		return s, orchestrator.Classify(err, "ManifestWork "+orchestrator.NameOf(j))
 	}
-	if work == nil {
-		if j.Type != job.Delete { // an agent takes the finalizer off when all is deleted, so that nothing is left is certain
-			s.Silent = silence(cluster)
-		}
-		return s, nil
+	if s.Exists || j.Type != job.Delete { // an agent takes the finalizer off when all is deleted: that nothing is left is certain
+		s.Silent = silent
 	}
-	s = statusOf(work)
-	s.Silent = silence(cluster)
 	return s, nil
+}
+
+// silent is the silence of the cluster.
+func (h *Hub) silent(ctx context.Context, name string) (string, error) {
+	if h.seen != nil {
+		silent, known := h.seen.silent[name]
+		if !known {
+			return "", notFound(name)
+		}
+		return silent, nil
+	}
+	cluster, err := h.cluster(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	return silence(cluster), nil
+}
+
+// status reads what the job's work says, whether or not its cluster answers.
+func (h *Hub) status(ctx context.Context, j *job.Job) (orchestrator.Status, error) {
+	if h.seen != nil {
+		return h.seen.works[j.Cluster+"/"+orchestrator.NameOf(j)], nil
+	}
+	work, err := h.work(ctx, j)
+	if err != nil || work == nil {
+		return orchestrator.Status{}, err
+	}
+	return statusOf(work), nil
 }
 
 // silence says since when the cluster's agent has not been heard of; "" when it has.
@@ -266,19 +278,19 @@ func silence(cluster *unstructured.Unstructured) string {
 
 // Copies lists the works of ours in all clusters.
 func (h *Hub) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.Orchestrator, error) {
-	seen := &snapshot{clusters: map[string]*unstructured.Unstructured{}, works: map[string]*unstructured.Unstructured{}}
+	seen := &snapshot{silent: map[string]string{}, works: map[string]orchestrator.Status{}}
 	var copies []orchestrator.Copy
 	// Works first: a cluster that is taken away in between shows as missing, not its works as gone.
 	selector := orchestrator.LabelManager + "=" + orchestrator.Manager
 	err := kube.Each(ctx, h.client.Resource(Works), selector, func(o *unstructured.Unstructured) {
 		if record, ours := orchestrator.ReadRecord(o); ours {
-			seen.works[o.GetNamespace()+"/"+o.GetName()] = o
+			seen.works[o.GetNamespace()+"/"+o.GetName()] = statusOf(o)
 			copies = append(copies, orchestrator.Copy{Record: record, Cluster: o.GetNamespace()})
 		}
 	})
 	if err == nil {
 		err = kube.Each(ctx, h.client.Resource(Clusters), "", func(o *unstructured.Unstructured) {
-			seen.clusters[o.GetName()] = o
+			seen.silent[o.GetName()] = silence(o)
 		})
 	}
 	return copies, &Hub{client: h.client, seen: seen}, orchestrator.Classify(err, "the list of works")

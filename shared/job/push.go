@@ -2,9 +2,11 @@ package job
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -45,16 +47,31 @@ func Claim(
 func Lock(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Job, error) { return lock(ctx, tx, id) }
 
 const selectHeld = `select ` + columns + from + `where j.orchestrator = $1 and j.owner_id = $2 and j.id > $3
-and ($4::uuid is null or j.id = $4 or j.cleans = $4) order by j.id limit $5`
+and ($4::uuid is null or j.id = $4 or j.cleans = $4) and ($5 = '' or j.cluster = $5) order by j.id limit $6`
 
 // Held returns the first jobs that the agent owns at places of the orchestrator, no larger than PageBytes together:
-// those after the id, in its order; with a subject only that job and the clean-ups of what it left behind. more says that
-// there may be further ones.
+// those after the id, in its order; with a subject only that job and the clean-ups of what it left behind, with a cluster
+// only those in it. more says that there may be further ones.
 func Held(
-	ctx context.Context, q store.Querier, orchestrator, agent string, after uuid.UUID, subject *uuid.UUID, limit int,
+	ctx context.Context, q store.Querier, orchestrator, agent string, after uuid.UUID, subject *uuid.UUID, cluster string,
+	limit int,
 ) (jobs []*Job, more bool, err error) {
-	jobs, cut, err := some(ctx, q, selectHeld, orchestrator, agent, after, subject, limit)
+	jobs, cut, err := some(ctx, q, selectHeld, orchestrator, agent, after, subject, cluster, limit)
 	return jobs, cut || len(jobs) == limit, err
+}
+
+// HeldIn returns the clusters of the jobs that the agent owns at places of the orchestrator.
+func HeldIn(ctx context.Context, q store.Querier, orchestrator, agent string) ([]string, error) {
+	rows, err := q.Query(ctx, `select distinct cluster from jobs
+where orchestrator = $1 and owner_id = $2 and cluster <> '' order by cluster`, orchestrator, agent)
+	if err != nil {
+		return nil, fmt.Errorf("read clusters of jobs: %w", err)
+	}
+	clusters, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("read clusters of jobs: %w", err)
+	}
+	return clusters, nil
 }
 
 // ReasonOutOfReach is the reason of the condition Available, then Unknown, while a job's cluster does not answer.

@@ -287,6 +287,51 @@ to_jsonb(instruction #>> '{contents,0,yaml}' || E'\n# ' || repeat('x', $2))) whe
 	}
 }
 
+// slow takes all the time that it is given to look at a job, except in the cluster named quick.
+type slow struct {
+	orchestrator.Orchestrator
+	quick string
+}
+
+func (s slow) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.Orchestrator, error) {
+	copies, seen, err := s.Orchestrator.Copies(ctx)
+	return copies, slow{seen, s.quick}, err
+}
+
+func (s slow) Observe(ctx context.Context, j *job.Job) (orchestrator.Status, error) {
+	if j.Cluster != s.quick {
+		<-ctx.Done()
+		return orchestrator.Status{}, ctx.Err()
+	}
+	return s.Orchestrator.Observe(ctx, j)
+}
+
+// TestSlowClustersHoldUpNoOther: not even when there are more of them than are looked at side by side, all of whose jobs
+// are older.
+func TestSlowClustersHoldUpNoOther(t *testing.T) {
+	t.Parallel()
+	w := newDirect(t)
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		w.agents[name] = kubeapi.Join(t, w.hub, kubeapi.Start(t, nil, []string{name + "-a"}), name)
+		for range 2 {
+			w.place(w.submit(), name)
+		}
+	}
+	healthy := w.submit()
+	w.place(healthy, "two")
+	w.deliver()
+	w.agents["two"].Work()
+	lost := w.submit()
+	w.place(lost, "two") // and its event is lost
+	w.carrier.Orchestrator = slow{w.carrier.Orchestrator, "two"}
+
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	require.ErrorContains(t, w.carrier.Sync(ctx), "not all jobs in a were looked at in time")
+	require.True(t, w.job(healthy).Available(), "%+v", w.job(healthy).Conditions)
+	require.Equal(t, job.Progressing, w.job(lost).State)
+}
+
 func TestAClusterThatNobodyKnowsIsNamedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -3,6 +3,7 @@ package carry
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,32 +16,67 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// batch is how many jobs are read at once.
-const batch = 200
+const (
+	batch   = 200 // jobs that are read at once
+	abreast = 4   // clusters that are looked at side by side; each takes memory
+)
 
-// Sync compares everything of ours with the books: it reports what has changed, goes on with what was left in the
-// middle, takes what nobody was told of, and removes copies that a later decision has overtaken.
+// Sync compares everything of ours with the books: it takes what nobody was told of, removes copies that a later decision
+// has overtaken, reports what has changed and goes on with what was left in the middle. None of these keeps the time of
+// those after it, however slow a cluster is.
 func (c *Carrier) Sync(ctx context.Context) error {
 	if c.Orchestrator == nil {
 		return nil
 	}
-	copies, seen, err := c.Orchestrator.Copies(ctx)
+	missed := c.missed(ctx)
+	// Listed only now: by an older list, what was just made would be missing.
+	listing, cancel := share(ctx, 2)
+	defer cancel()
+	copies, seen, err := c.Orchestrator.Copies(listing)
 	if err != nil {
-		return err
+		return errors.Join(missed, err)
 	}
-	faults := []error{c.held(ctx, seen, nil)}
+	return errors.Join(missed, c.tidy(ctx, copies), c.held(ctx, seen))
+}
+
+// share is a context with one part of so many of the time that is left.
+func share(ctx context.Context, parts int) (context.Context, context.CancelFunc) {
+	end, ends := ctx.Deadline()
+	if !ends {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, time.Until(end)/time.Duration(parts))
+}
+
+// missed takes the jobs that nobody was told of.
+func (c *Carrier) missed(ctx context.Context) error {
+	ctx, cancel := share(ctx, 4)
+	defer cancel()
 	jobs, err := job.Executable(ctx, c.DB, c.Kind, c.id())
-	faults = append(faults, err)
+	faults := []error{err}
 	for _, j := range jobs {
 		switch {
-		case j.State != job.Created && j.OwnerID == c.id(): // was just looked at
+		case ctx.Err() != nil:
+			return errors.Join(append(faults, ctx.Err())...)
+		case j.State != job.Created && j.OwnerID == c.id(): // held will look at it
 		case j.State == job.Created && j.OwnerID == "" && time.Since(j.UpdatedAt) > c.Settings.Patience:
 			faults = append(faults, c.take(ctx, about(j)))
 		default:
 			faults = append(faults, c.Execute(ctx, about(j)))
 		}
 	}
+	return errors.Join(faults...)
+}
+
+// tidy removes the copies that were overtaken.
+func (c *Carrier) tidy(ctx context.Context, copies []orchestrator.Copy) error {
+	ctx, cancel := share(ctx, 4)
+	defer cancel()
+	var faults []error
 	for _, copied := range copies {
+		if ctx.Err() != nil {
+			return errors.Join(append(faults, ctx.Err())...)
+		}
 		faults = append(faults, c.overtaken(ctx, copied))
 	}
 	return errors.Join(faults...)
@@ -51,25 +87,53 @@ func (c *Carrier) SyncOne(ctx context.Context, subject uuid.UUID) error {
 	if c.Orchestrator == nil {
 		return nil
 	}
-	return c.held(ctx, c.Orchestrator, &subject)
+	return c.lookAll(ctx, c.Orchestrator, "", &subject)
 }
 
 func about(j *job.Job) events.Job {
 	return events.Job{ID: j.ID, ApplicationID: j.ApplicationID, Orchestrator: j.Orchestrator, Epoch: j.Epoch}
 }
 
-// held looks at every job that is ours.
-func (c *Carrier) held(ctx context.Context, seen orchestrator.Orchestrator, subject *uuid.UUID) error {
+// held looks at every job that is ours, in several clusters side by side. Each cluster has an equal share of the time
+// that is left, so that a slow one uses up no other's.
+func (c *Carrier) held(ctx context.Context, seen orchestrator.Orchestrator) error {
+	clusters, err := job.HeldIn(ctx, c.DB, c.Kind, c.id())
+	if err != nil {
+		return err
+	}
+	faults := make([]error, len(clusters))
+	slots := make(chan struct{}, abreast)
+	var all sync.WaitGroup
+	for i, cluster := range clusters {
+		slots <- struct{}{}
+		rounds := (len(clusters) - i + abreast - 1) / abreast
+		all.Go(func() {
+			defer func() { <-slots }()
+			its, cancel := share(ctx, rounds)
+			defer cancel()
+			faults[i] = c.lookAll(its, seen, cluster, nil)
+		})
+	}
+	all.Wait()
+	return errors.Join(faults...)
+}
+
+// lookAll looks at the jobs that are ours, one after another; with a cluster at those in it, with a subject at that one
+// and what it left behind.
+func (c *Carrier) lookAll(
+	ctx context.Context, seen orchestrator.Orchestrator, cluster string, subject *uuid.UUID,
+) error {
 	var faults []error
 	var after uuid.UUID
 	for {
-		jobs, more, err := job.Held(ctx, c.DB, c.Kind, c.id(), after, subject, batch)
+		jobs, more, err := job.Held(ctx, c.DB, c.Kind, c.id(), after, subject, cluster, batch)
 		if err != nil {
 			return errors.Join(append(faults, err)...)
 		}
 		for _, j := range jobs {
 			if ctx.Err() != nil { // nobody answers any more
-				return errors.Join(append(faults, ctx.Err())...)
+				err := problem.Wrap(problem.Unavailable, ctx.Err(), "not all jobs in %s were looked at in time", j.Cluster)
+				return errors.Join(append(faults, err)...)
 			}
 			if j.State != job.Created {
 				faults = append(faults, c.look(ctx, seen, j))
@@ -204,12 +268,12 @@ func (c *Carrier) overtaken(ctx context.Context, copied orchestrator.Copy) error
 	case copied.Epoch > j.Epoch, copied.Epoch == j.Epoch && !j.Gone(), copied.Cluster == j.Cluster && !j.Gone():
 		return nil // it is the one, or is about to become it
 	}
-	open, _, err := job.Held(ctx, c.DB, c.Kind, c.id(), uuid.Nil, &copied.Subject, batch)
+	open, _, err := job.Held(ctx, c.DB, c.Kind, c.id(), uuid.Nil, &copied.Subject, copied.Cluster, batch)
 	if err != nil {
 		return err
 	}
 	for _, cleanup := range open {
-		if cleanup.Type == job.Delete && cleanup.Cluster == copied.Cluster {
+		if cleanup.Type == job.Delete {
 			return nil
 		}
 	}

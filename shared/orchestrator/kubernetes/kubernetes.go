@@ -34,7 +34,7 @@ var (
 
 const (
 	attempts = 5
-	listed   = 4 // clusters whose inventories are listed at once; each takes memory
+	listed   = 16 // clusters whose inventories are listed at once; each takes memory
 
 	labelInventory = "littoral.dev/inventory"
 	keyObjects     = "objects"
@@ -49,7 +49,7 @@ type Clusters interface {
 // Direct is an orchestrator over the APIs of clusters.
 type Direct struct {
 	clusters Clusters
-	silent   map[string]bool // clusters that need not be asked again, since they do not answer; nil = ask each time
+	silent   *sync.Map // clusters that need not be asked again, since they do not answer; nil = ask each time
 }
 
 var _ orchestrator.Orchestrator = (*Direct)(nil)
@@ -439,10 +439,19 @@ func (c cluster) tidy(ctx context.Context, namespace, last string) error {
 	return err
 }
 
+// gaveUp reports whether the cluster need not be asked again.
+func (d *Direct) gaveUp(name string) bool {
+	if d.silent == nil {
+		return false
+	}
+	_, silent := d.silent.Load(name)
+	return silent
+}
+
 // Observe reads every object of the job's inventory.
 func (d *Direct) Observe(ctx context.Context, j *job.Job) (orchestrator.Status, error) {
 	silence := orchestrator.Status{Silent: fmt.Sprintf("the API of cluster %s does not answer", j.Cluster)}
-	if d.silent[j.Cluster] {
+	if d.gaveUp(j.Cluster) {
 		return silence, nil
 	}
 	var s orchestrator.Status
@@ -458,7 +467,7 @@ func (d *Direct) Observe(ctx context.Context, j *job.Job) (orchestrator.Status, 
 		return s, nil
 	case errors.Is(err, orchestrator.ErrSilent):
 		if d.silent != nil {
-			d.silent[j.Cluster] = true
+			d.silent.Store(j.Cluster, true)
 		}
 		return silence, nil
 	case orchestrator.Failing(err): // perhaps of one kind only, so that other jobs may be looked at yet
@@ -531,7 +540,7 @@ func (c cluster) wanted(ctx context.Context, j *job.Job, e entry, revision strin
 // tell from one that is slow. The Orchestrator that comes with them asks no silent cluster again, so that it holds up
 // the look at no other. A cluster that refuses is left out as well; the jobs that are there say why.
 func (d *Direct) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.Orchestrator, error) {
-	seen := &Direct{clusters: d.clusters, silent: map[string]bool{}}
+	seen := &Direct{clusters: d.clusters, silent: &sync.Map{}}
 	var copies []orchestrator.Copy
 	var mu sync.Mutex
 	var all sync.WaitGroup
@@ -549,8 +558,8 @@ func (d *Direct) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.
 			defer mu.Unlock()
 			copies = append(copies, found...)
 			switch {
-			case orchestrator.Silent(err), orchestrator.Failing(err):
-				seen.silent[name] = true
+			case orchestrator.Failing(err), orchestrator.Silent(err) && ctx.Err() == nil: // else it was our own time that was up
+				seen.silent.Store(name, true)
 			case err != nil:
 				slog.WarnContext(ctx, "the inventories of a cluster cannot be listed", "cluster", name, "error", err.Error())
 			}

@@ -1,6 +1,7 @@
 package kubernetes_test
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"net/http"
@@ -111,6 +112,12 @@ func TestCopies_asksNoSilentClusterAgain(t *testing.T) {
 	require.Contains(t, silence(seen, 0), "cluster one does not answer")
 	require.Contains(t, silence(seen, 2), "cluster two does not answer")
 	require.Empty(t, silence(w.Orchestrator, 0), "the next look asks anew")
+
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, seen, err = w.Orchestrator.Copies(over)
+	require.NoError(t, err)
+	require.Empty(t, silence(seen, 0), "that our own time was up says nothing about the cluster")
 }
 
 // TestObserve_ofAClusterWhoseServerIsDead: what stands before it still answers, in its place.

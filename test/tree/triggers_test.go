@@ -1,12 +1,14 @@
 package tree_test
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	eventingduckv1 "knative.dev/eventing/pkg/apis/duck/v1"
@@ -15,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/job"
 )
 
 // outside are the event types that come from elsewhere, with who sends them.
@@ -86,6 +89,23 @@ func (w *wire) wakes() (function string, types []string) {
 		return w.Spec.Delivery.DeadLetterSink.Ref.Name, []string{events.Any}
 	}
 	return "", nil
+}
+
+// TestSynchronisationsTickUnderTheLease: a job in progress is looked at again before it lapses.
+func TestSynchronisationsTickUnderTheLease(t *testing.T) {
+	t.Parallel()
+	found := 0
+	for _, w := range wires(t) {
+		if w.Kind != "PingSource" || !strings.HasPrefix(w.Metadata.Name, "deploymentmanager-sync-") {
+			continue
+		}
+		found++
+		var minutes int
+		_, err := fmt.Sscanf(w.Spec.Schedule, "*/%d * * * *", &minutes)
+		require.NoError(t, err, w.Spec.Schedule)
+		require.Less(t, time.Duration(minutes)*time.Minute, job.DefaultLease)
+	}
+	require.Equal(t, 2, found)
 }
 
 // TestTriggersAndDeclarationsAgree: who is woken by what, as triggers/ says and as the functions declare.

@@ -257,6 +257,30 @@ func TestWhatAnAgentHasIsLeftToIt(t *testing.T) {
 	require.Empty(t, w.hub.Paths("/manifestworks/"))
 }
 
+// TestWhatAnAgentHasTakenOverIsRemoved: its copy and ours would run side by side in the cluster.
+func TestWhatAnAgentHasTakenOverIsRemoved(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*testing.T) *world{"through a hub": newWorld, "straight": newDirect} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := open(t)
+			a := w.submit()
+			w.place(a, "one")
+			w.deliver()
+			w.agents["one"].Work()
+			require.Len(t, w.copies("one"), 1)
+			_, err := w.db.Exec(t.Context(), `update jobs set lease_until = now() - interval '1s'`)
+			require.NoError(t, err)
+			w.tx(func(ctx context.Context, tx *store.Tx) error {
+				return job.Take(ctx, tx, w.job(a).ID, "agent-one", time.Minute)
+			})
+			w.turn()
+			require.Empty(t, w.copies("one"))
+			require.Equal(t, "agent-one", w.job(a).OwnerID)
+		})
+	}
+}
+
 func TestAnEventThatWasLostIsMadeUpFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -265,8 +265,10 @@ func (c *Carrier) overtaken(ctx context.Context, copied orchestrator.Copy) error
 		return nil
 	case err != nil:
 		return err
-	case copied.Epoch > j.Epoch, copied.Epoch == j.Epoch && !j.Gone(), copied.Cluster == j.Cluster && !j.Gone():
-		return nil // it is the one, or is about to become it
+	case copied.Epoch > j.Epoch, copied.Epoch == j.Epoch && !j.Gone():
+		return nil // it is the one
+	case copied.Cluster == j.Cluster && !j.Gone() && (j.OwnerID == "" || j.OwnerID == c.id()):
+		return nil // it is about to become it; another who has taken the job makes one of its own
 	}
 	open, _, err := job.Held(ctx, c.DB, c.Kind, c.id(), uuid.Nil, &copied.Subject, copied.Cluster, batch)
 	if err != nil {

@@ -689,3 +689,25 @@ and wait_event_type = 'Lock')`).Scan(&waits)
 	require.Contains(t, after, "by: other")
 	require.Contains(t, after, "image: mine")
 }
+
+// TestForgetCleanups: each move leaves one behind, and the application may live for years.
+func TestForgetCleanups(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	for _, row := range []struct{ state, age string }{{"Finished", "2 days"}, {"Finished", "1 hour"}, {"Progressing", "2 days"}} {
+		_, err := w.db.Exec(t.Context(), `insert into jobs
+(id, application_id, component, cleans, type, state, instruction, lost_after, resource_name, updated_at)
+select gen_random_uuid(), application_id, component, id, 'DeleteDeployment', $2, instruction, lost_after, resource_name,
+  now() - $3::interval from jobs where id = $1`, app.Jobs[0].ID, row.state, row.age)
+		require.NoError(t, err)
+	}
+	n, err := job.ForgetCleanups(t.Context(), w.db, 24*time.Hour)
+	require.NoError(t, err)
+	require.EqualValues(t, 1, n)
+	var left []string
+	require.NoError(t, w.db.QueryRow(t.Context(),
+		`select array_agg(state order by state) from jobs where cleans is not null`).Scan(&left))
+	require.Equal(t, []string{"Finished", "Progressing"}, left)
+	require.Len(t, w.get(app.ID).Jobs, len(app.Jobs)+1, "what is asked for is kept, and what is being removed")
+}

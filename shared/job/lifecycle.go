@@ -193,6 +193,16 @@ func (j *Job) Remediate(ctx context.Context, tx *store.Tx, asked Remedy, reason 
 	return j.ready(ctx, tx)
 }
 
+// ForgetCleanups forgets the clean-ups that ended longer than age ago, and returns how many. History keeps what they did;
+// until then an agent that repeats its report is known.
+func ForgetCleanups(ctx context.Context, q store.Querier, age time.Duration) (int64, error) {
+	done, err := q.Exec(ctx, `delete from jobs where cleans is not null and state = 'Finished' and updated_at < now() - $1::interval`, age)
+	if err != nil {
+		return 0, fmt.Errorf("forget clean-ups: %w", err)
+	}
+	return done.RowsAffected(), nil
+}
+
 const deleteJob = `delete from jobs where id = $1`
 
 // Remove forgets the job. The error is Conflict while something of it may still run.

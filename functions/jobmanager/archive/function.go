@@ -12,6 +12,7 @@ import (
 	"github.com/littoral-project/littoral/shared/archive"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/objects/open"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/topology"
@@ -44,6 +45,9 @@ type config struct {
 	InboxKept time.Duration `envconfig:"INBOX_KEPT" default:"720h"` // a Broker does not deliver again after so long
 }
 
+// cleanupsKept is how long a removal that has ended may be reported again.
+const cleanupsKept = 24 * time.Hour
+
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
 	f := &Function{db: env.DB, log: env.Log}
@@ -69,6 +73,9 @@ func (f *Function) Run(ctx context.Context) error {
 	}
 	if forgotten > 0 {
 		f.log.InfoContext(ctx, "forgot events that were worked off", "events", forgotten)
+	}
+	if _, err := job.ForgetCleanups(ctx, f.db, cleanupsKept); err != nil {
+		return err
 	}
 	if f.archive == nil {
 		_, err := topology.Forget(ctx, f.db, max(f.config.Snapshots, 1)) // the present one stays

@@ -211,18 +211,19 @@ func (a *Application) want(ctx context.Context, tx *store.Tx, d Desired) error {
 
 // Delete forgets an application. It must be stopped, or never have run (contracts/icos.md §1.7); else the error is
 // Conflict, unless stop is set: then what runs is removed first and the application goes when the last part is reported
-// gone. gone says whether it is gone already.
+// gone. One whose removal nobody tends goes at once. gone says whether it is gone already.
 func Delete(ctx context.Context, tx *store.Tx, id uuid.UUID, stop bool) (a *Application, gone bool, err error) {
 	if a, err = Lock(ctx, tx, id); err != nil {
 		return nil, false, err
 	}
-	if stop && a.Desired == Deleted { // the request that began it is repeated, perhaps since its answer was lost
+	abandoned := a.abandoned()
+	if stop && a.Desired == Deleted && !abandoned { // what began it is repeated, perhaps since its answer was lost
 		if err := a.remove(ctx, tx); err != nil {
 			return nil, false, err
 		}
 		return a, false, a.settle(ctx, tx)
 	}
-	if a.deletable() {
+	if abandoned || a.deletable() {
 		return a, true, a.forget(ctx, tx)
 	}
 	if !stop {
@@ -233,6 +234,14 @@ func Delete(ctx context.Context, tx *store.Tx, id uuid.UUID, stop bool) (a *Appl
 		return nil, false, err
 	}
 	return a, false, a.settle(ctx, tx)
+}
+
+// abandoned reports whether nobody tends what is left of an application that is not to run. Its removal goes on without
+// it, should its agent come back.
+func (a *Application) abandoned() bool {
+	return a.Desired != Running && !slices.ContainsFunc(a.Jobs, func(j *job.Job) bool {
+		return !j.Gone() && !j.OutOfReach() && !j.Untended()
+	})
 }
 
 // deletable is the contract's rule; an open removal goes on without its application.

@@ -84,6 +84,15 @@ func (j *Job) OutOfReach() bool {
 	return j.Type == Delete && c != nil && c.Status == "Unknown" && c.Reason == ReasonOutOfReach
 }
 
+// Untended reports whether nobody has worked on a removal for as long as a lease: its agent is away, or there is none.
+func (j *Job) Untended() bool {
+	since := j.UpdatedAt.Add(DefaultLease)
+	if j.State != Created && j.LeaseUntil != nil {
+		since = *j.LeaseUntil
+	}
+	return j.Type == Delete && time.Now().After(since)
+}
+
 // Unknown says why nobody knows whether the component runs; "" when it is known.
 func (j *Job) Unknown() string {
 	if c := j.Condition(ConditionAvailable); c != nil && c.Status == "Unknown" {

@@ -242,3 +242,35 @@ func TestReallocation(t *testing.T) {
 	require.Empty(t, w.executable(t, w.hub, hubAgent, "ocm"))
 	w.legal(t)
 }
+
+// TestDelete_ofWhatNobodyTends ends when it is asked for again; the removal waits for the agent.
+func TestDelete_ofWhatNobodyTends(t *testing.T) {
+	t.Parallel()
+	for name, away := range map[string]func(*testing.T, *world){
+		"an agent that never came": func(t *testing.T, w *world) {
+			t.Helper()
+			_, err := w.DB.Exec(t.Context(), "update jobs set updated_at = now() - interval '1 h'")
+			require.NoError(t, err)
+		},
+		"an agent that went": func(t *testing.T, w *world) {
+			t.Helper()
+			removal := w.take(t, w.hub, hubAgent, w.executable(t, w.hub, hubAgent, "ocm")[0])
+			w.lapse(t, removal.ID)
+		},
+	} {
+		for _, again := range []string{"", "?stop=true"} {
+			t.Run(name+again, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t)
+				g, j := w.running(t, hubShop)
+				path := "/jobmanager/groups/" + g.ID
+				w.operator.call(t, http.MethodDelete, path+"?stop=true", "").is(t, http.StatusAccepted)
+				w.operator.call(t, http.MethodDelete, path+"?stop=true", "").is(t, http.StatusAccepted)
+				away(t, w)
+				w.operator.call(t, http.MethodDelete, path+again, "").is(t, http.StatusOK)
+				w.viewer.call(t, http.MethodGet, path, "").is(t, http.StatusNotFound)
+				require.Equal(t, "DeleteDeployment", w.job(t, j.ID).Type, "what runs is to be removed yet")
+			})
+		}
+	}
+}

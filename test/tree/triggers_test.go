@@ -10,14 +10,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kelseyhightower/envconfig"
 	"github.com/stretchr/testify/require"
 	eventingduckv1 "knative.dev/eventing/pkg/apis/duck/v1"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
+	synckubernetes "github.com/littoral-project/littoral/functions/deploymentmanager/sync-kubernetes"
+	syncocm "github.com/littoral-project/littoral/functions/deploymentmanager/sync-ocm"
 	"github.com/littoral-project/littoral/shared/events"
-	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/orchestrator/carry"
 )
 
 // outside are the event types that come from elsewhere, with who sends them.
@@ -94,6 +97,10 @@ func (w *wire) wakes() (function string, types []string) {
 // TestSynchronisationsTickUnderTheLease: a job in progress is looked at again before it lapses.
 func TestSynchronisationsTickUnderTheLease(t *testing.T) {
 	t.Parallel()
+	var settings carry.Settings
+	require.NoError(t, envconfig.Process("", &settings))
+	lease, deadline := settings.Lease, syncocm.Spec.Timeout
+	require.Equal(t, deadline, synckubernetes.Spec.Timeout)
 	found := 0
 	for _, w := range wires(t) {
 		if w.Kind != "PingSource" || !strings.HasPrefix(w.Metadata.Name, "deploymentmanager-sync-") {
@@ -103,7 +110,7 @@ func TestSynchronisationsTickUnderTheLease(t *testing.T) {
 		var minutes int
 		_, err := fmt.Sscanf(w.Spec.Schedule, "*/%d * * * *", &minutes)
 		require.NoError(t, err, w.Spec.Schedule)
-		require.Less(t, time.Duration(minutes)*time.Minute, job.DefaultLease)
+		require.Less(t, time.Duration(minutes)*time.Minute+deadline, lease)
 	}
 	require.Equal(t, 2, found)
 }

@@ -29,8 +29,9 @@ var Emits = []string{events.JobFinished, events.JobDegraded, events.ResourceChan
 
 // Settings is read from the environment by envconfig.
 type Settings struct {
-	job.Settings
-
+	// Lease is how long a job is ours without a sign of life: longer than from one synchronisation to the end of the next, so
+	// that none in progress lapses between them.
+	Lease time.Duration `envconfig:"DEPLOY_LEASE" default:"600s"`
 	// ID is whose jobs are: that of the functions of one orchestrator together.
 	ID string `envconfig:"DEPLOYMENTMANAGER_ID"`
 	// Wait is for how long a deployment watches what it has made before it leaves that to the next Sync.

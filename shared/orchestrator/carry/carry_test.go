@@ -57,7 +57,7 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	w.carrier = &carry.Carrier{
 		DB: w.db, Log: slog.New(slog.DiscardHandler), Orchestrator: ocm.New(client), Kind: "ocm",
-		Settings: carry.Settings{Settings: job.Settings{Lease: time.Minute}},
+		Settings: carry.Settings{Lease: time.Minute},
 	}
 	return w
 }

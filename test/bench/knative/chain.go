@@ -260,10 +260,10 @@ func (b *bench) helloImage() (string, error) {
 	return b.Kubectl("get", "ksvc", b.hellos[0].name, "-o", "jsonpath={.spec.template.spec.containers[0].image}")
 }
 
-// atRest waits until the hellos and all of the chain are at zero, and the clocks, which all tick every four or every five
-// minutes, leave a minute to measure in. What the end of the last pod leaves to do is given its time.
+// atRest waits until the hellos and all of the chain are at zero, and the clocks, which all tick every five minutes, leave a
+// minute to measure in. What the end of the last pod leaves to do is given its time.
 func (c *chain) atRest(ctx context.Context) error {
-	const needed, settle = time.Minute, 5 * time.Second
+	const every, needed, settle = 5 * time.Minute, time.Minute, 5 * time.Second
 	for {
 		if err := c.pods.asleep(ctx, append(names(c.hellos), chained...)...); err != nil {
 			return err
@@ -273,7 +273,7 @@ func (c *chain) atRest(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		left := min(untilNext(4*time.Minute), untilNext(5*time.Minute))
+		left := time.Until(time.Now().Truncate(every).Add(every))
 		if left >= needed {
 			return nil
 		}
@@ -283,11 +283,6 @@ func (c *chain) atRest(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
-}
-
-// untilNext is how long it is to the next minute that a clock of the schedule "every so often" ticks at.
-func untilNext(every time.Duration) time.Duration {
-	return time.Until(time.Now().Truncate(every).Add(every))
 }
 
 // run measures hello from zero, as many hellos at once as the chain has functions on its way down, the chain from zero, and

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -17,24 +18,24 @@ and a.desired = 'running' and a.deleted_at is null order by 1`
 
 // Waiting returns the applications with a component that waits for a place.
 func Waiting(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
-	rows, err := q.Query(ctx, selectWaiting)
-	if err != nil {
-		return nil, fmt.Errorf("find what is unplaced: %w", err)
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	return found(ctx, q, selectWaiting)
 }
 
 const selectStrained = `select distinct j.application_id from jobs j join applications a on a.id = j.application_id
 where j.cluster <> '' and j.cleans is null and j.type <> 'DeleteDeployment'
 and (j.excluded @> jsonb_build_array(jsonb_build_object('cluster_name', j.cluster, 'node_name', j.node))
-  or j.conditions @> '[{"reason": "DoesNotFit"}]')
+  or j.conditions @> '[{"reason": "` + job.ReasonMisfit + `"}]')
 and a.desired = 'running' and a.deleted_at is null order by 1`
 
 // Strained returns the applications with a component that is in the wrong place and fitted nowhere else.
 func Strained(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
-	rows, err := q.Query(ctx, selectStrained)
+	return found(ctx, q, selectStrained)
+}
+
+func found(ctx context.Context, q store.Querier, sql string) ([]uuid.UUID, error) {
+	rows, err := q.Query(ctx, sql)
 	if err != nil {
-		return nil, fmt.Errorf("find what cannot leave: %w", err)
+		return nil, fmt.Errorf("find what needs another place: %w", err)
 	}
 	return pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 }
@@ -43,12 +44,12 @@ func Strained(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
 // room is told by an event of its own; not all that a placement is decided by is worth one, such as a node's load.
 func Remind(ctx context.Context, tx *store.Tx) error {
 	for _, list := range []func(context.Context, store.Querier) ([]uuid.UUID, error){Waiting, Strained} {
-		found, err := list(ctx, tx)
+		all, err := list(ctx, tx)
 		if err != nil {
 			return err
 		}
-		if len(found) > 0 {
-			return tx.Emit(ctx, events.ApplicationWaiting, found[0].String(), events.Application{ID: found[0]})
+		if len(all) > 0 {
+			return tx.Emit(ctx, events.ApplicationWaiting, all[0].String(), events.Application{ID: all[0]})
 		}
 	}
 	return nil

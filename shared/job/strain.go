@@ -11,16 +11,16 @@ import (
 // What marks the condition of a job that is in the wrong place. An agent knows nothing of it: it sees a copy that runs.
 const (
 	reasonStrained = "PolicyViolated" // it should leave, and there is nowhere else
-	reasonMisfit   = "DoesNotFit"     // an update asks for what neither its place has nor any other
+	ReasonMisfit   = "DoesNotFit"     // an update asks for what neither its place has nor any other
 )
 
-func misplaced(c Condition) bool { return c.Reason == reasonStrained || c.Reason == reasonMisfit }
+func misplaced(c Condition) bool { return c.Reason == reasonStrained || c.Reason == ReasonMisfit }
 
 // Strained reports whether the job should have left its place, since a policy is violated there, and found no other.
 func (j *Job) Strained() bool { return j.Placed() && slices.Contains(j.Excluded, j.Target) }
 
 // Misfits reports whether the job asks for what its place does not have.
-func (j *Job) Misfits() bool { return j.Placed() && j.mark(reasonMisfit) != nil }
+func (j *Job) Misfits() bool { return j.Placed() && j.mark(ReasonMisfit) != nil }
 
 // mark returns the condition of that reason, nil when there is none.
 func (j *Job) mark(reason string) *Condition {
@@ -43,7 +43,7 @@ func (j *Job) withMarks(reported []Condition) []Condition {
 	}
 	reported = slices.DeleteFunc(reported, misplaced) // an echo
 	for _, c := range j.Conditions {
-		if misplaced(c) && j.Type != Delete && (c.Reason == reasonMisfit || j.Strained()) {
+		if misplaced(c) && j.Type != Delete && (c.Reason == ReasonMisfit || j.Strained()) {
 			reported = slices.Insert(reported, 0, c)
 		}
 	}
@@ -69,10 +69,10 @@ func (j *Job) Relieve(ctx context.Context, tx *store.Tx, reason string) error {
 // Misfit notes that the job asks for what neither its place has nor any other: it stays, degraded, until one has. news
 // says whether that, or its reason, is new.
 func (j *Job) Misfit(ctx context.Context, tx *store.Tx, reason string) (news bool, err error) {
-	if c := j.mark(reasonMisfit); c != nil && c.Message == reason {
+	if c := j.mark(ReasonMisfit); c != nil && c.Message == reason {
 		return false, nil
 	}
-	return true, j.setMark(ctx, tx, reasonMisfit, reason)
+	return true, j.setMark(ctx, tx, ReasonMisfit, reason)
 }
 
 // Fit notes that the job's place has what it asks for. Of one that nobody said otherwise of, it says nothing.
@@ -80,7 +80,7 @@ func (j *Job) Fit(ctx context.Context, tx *store.Tx) error {
 	if !j.Misfits() {
 		return nil
 	}
-	return j.clearMark(ctx, tx, reasonMisfit, "it fits "+j.Target.String()+" again")
+	return j.clearMark(ctx, tx, ReasonMisfit, "it fits "+j.Target.String()+" again")
 }
 
 func (j *Job) setMark(ctx context.Context, tx *store.Tx, as, reason string) error {

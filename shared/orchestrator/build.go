@@ -197,10 +197,9 @@ func distinguish(objects []*unstructured.Unstructured, j *job.Job) {
 		}
 	}
 	for _, o := range objects {
-		of, _, _ := unstructured.NestedStringMap(o.Object, "spec", "scaleTargetRef")
-		if o.GetKind() == autoscaler && own[[2]string{of["kind"], of["name"]}] {
+		if of, scales := scaleTarget(o); scales && own[of] {
 			o.SetName(o.GetName() + number)
-			mergeAt(o.Object, map[string]string{"name": of["name"] + number}, "spec", "scaleTargetRef")
+			mergeAt(o.Object, map[string]string{"name": of[1] + number}, "spec", "scaleTargetRef")
 		}
 	}
 }

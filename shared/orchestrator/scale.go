@@ -61,13 +61,18 @@ func settledByAutoscalers(j *job.Job) []*unstructured.Unstructured {
 	return autoscaled(objects)
 }
 
+// scaleTarget returns the kind and name of what an autoscaler scales; ok is false for all else.
+func scaleTarget(o *unstructured.Unstructured) (of [2]string, ok bool) {
+	ref, _, _ := unstructured.NestedStringMap(o.Object, "spec", "scaleTargetRef")
+	return [2]string{ref["kind"], ref["name"]}, o.GetKind() == autoscaler
+}
+
 // autoscaled lists those of the objects whose number of replicas an autoscaler among them settles.
 func autoscaled(objects []*unstructured.Unstructured) (settled []*unstructured.Unstructured) {
 	named := map[[2]string]bool{} // by kind and name
 	for _, o := range objects {
-		if o.GetKind() == autoscaler {
-			of, _, _ := unstructured.NestedStringMap(o.Object, "spec", "scaleTargetRef")
-			named[[2]string{of["kind"], of["name"]}] = true
+		if of, scales := scaleTarget(o); scales {
+			named[of] = true
 		}
 	}
 	for _, o := range objects {

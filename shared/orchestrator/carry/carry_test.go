@@ -841,22 +841,28 @@ components:
 	}
 }
 
-func TestAClusterThatWasCutOffHoldsNoDeletionUp(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	a := w.run("one")
-	w.agents["one"].Cut(true)
+// deleteAway deletes an application whose cluster is away: for its user it is gone, and its removal waits.
+func (w *world) deleteAway(a *application.Application) {
+	w.t.Helper()
 	w.tx(func(ctx context.Context, tx *store.Tx) error {
 		_, _, err := application.Delete(ctx, tx, a.ID, true)
 		return err
 	})
 	w.deliver()
 	w.turn()
-	_, err := application.Get(t.Context(), w.db, a.ID)
-	require.Equal(t, problem.NotFound, problem.KindOf(err), "its user is done with it")
+	_, err := application.Get(w.t.Context(), w.db, a.ID)
+	require.Equal(w.t, problem.NotFound, problem.KindOf(err), "its user is done with it")
+	require.True(w.t, w.job(a).OutOfReach())
+}
+
+func TestAClusterThatWasCutOffHoldsNoDeletionUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.run("one")
+	w.agents["one"].Cut(true)
+	w.deleteAway(a)
 	j := w.job(a)
 	require.Equal(t, job.Progressing, j.State)
-	require.True(t, j.OutOfReach())
 	require.Contains(t, j.Unknown(), "it goes when the cluster is back")
 
 	w.agents["one"].Cut(false)
@@ -875,15 +881,7 @@ func TestAClusterWhoseServerIsDeadHoldsNoDeletionUp(t *testing.T) {
 	w.agents["one"].Cluster.Deny(apierrors.NewServiceUnavailable("no healthy upstream"))
 	w.turn()
 	require.Equal(t, "Unknown", w.job(a).Condition(job.ConditionAvailable).Status)
-	w.tx(func(ctx context.Context, tx *store.Tx) error {
-		_, _, err := application.Delete(ctx, tx, a.ID, true)
-		return err
-	})
-	w.deliver()
-	w.turn()
-	_, err := application.Get(t.Context(), w.db, a.ID)
-	require.Equal(t, problem.NotFound, problem.KindOf(err), "its user is done with it")
-	require.True(t, w.job(a).OutOfReach())
+	w.deleteAway(a)
 
 	w.agents["one"].Cluster.Deny(nil)
 	w.turn()

@@ -30,6 +30,9 @@ type Clusters struct {
 	Wait time.Duration
 }
 
+// pause is between two looks at a real cluster, whose controllers work by themselves.
+const pause = 300 * time.Millisecond
+
 // Places are the targets.
 func (w *Clusters) Places() []job.Target { return w.Targets }
 
@@ -58,7 +61,7 @@ func (w *Clusters) Do(t *testing.T, j *job.Job) (job.State, []job.Condition) {
 			w.Turn()
 			continue
 		}
-		time.Sleep(300 * time.Millisecond)
+		time.Sleep(pause)
 	}
 }
 
@@ -68,7 +71,7 @@ func (w *Clusters) tidy(t *testing.T, j *job.Job) {
 	if !t.Failed() {
 		return
 	}
-	for until := time.Now().Add(w.Wait); time.Now().Before(until); time.Sleep(300 * time.Millisecond) {
+	for until := time.Now().Add(w.Wait); time.Now().Before(until); time.Sleep(pause) {
 		last := removal(j)
 		s, err := w.step(context.WithoutCancel(t.Context()), last)
 		if err != nil {

@@ -79,14 +79,17 @@ lint: $(TOOLS)/golangci-lint ## vet, format and lint
 fmt: $(TOOLS)/golangci-lint ## format
 	$(TOOLS)/golangci-lint fmt ./...
 
-KO := $(shell command -v ko || echo $(TOOLS)/ko)
+KO := $(TOOLS)/ko
 
-$(TOOLS)/ko: scripts/tools/ko/go.mod
-	cd scripts/tools/ko && $(GO) build -trimpath -o $@ github.com/google/ko
+$(KO): scripts/tools/ko/go.mod scripts/tools/ko/build.sh
+	scripts/tools/ko/build.sh $(TOOLS)
+
+.PHONY: ko
+ko: $(KO) ## what builds the images, bin/tools/ko
 
 .PHONY: deploy
 deploy: $(KO) ## build, push and apply to a cluster: KO_DOCKER_REPO=... [OVERLAY=edge|cloud|lab|PATH]
-	KO=$(KO) scripts/deploy/deploy up
+	scripts/deploy/deploy up
 
 .PHONY: e2e-knative
 e2e-knative: $(KO) ## end to end on the cluster of KUBECONFIG, after "make deploy" and with the same KO_DOCKER_REPO and OVERLAY

@@ -62,11 +62,8 @@ func (l *Littoral) Kubectl(args ...string) (string, error) {
 	return text, err
 }
 
-// Ko returns the program that "make deploy" builds images with: the one of PATH, or that which the Makefile has built.
+// Ko returns the program that "make deploy" builds images with, which "make ko" has built.
 func Ko(ctx context.Context) (string, error) {
-	if ko, err := exec.LookPath("ko"); err == nil {
-		return ko, nil
-	}
 	root, err := images.Root(ctx)
 	return filepath.Join(root, "bin", "tools", "ko"), err
 }

@@ -88,8 +88,7 @@ const (
 	Base   = 0.15 // of it what all stand on, at most: see scripts/deploy/base
 )
 
-// Weigh returns the size of a program in MB, as it is and by gzip at its usual level. In a registry it is some 13 % more,
-// since ko compresses for speed ("images" of test/bench/knative).
+// Weigh returns the size of a program in MB, as it is and by gzip at its usual level, as in a registry (scripts/tools/ko).
 func Weigh(program string) (plain, zipped float64, err error) {
 	text, err := os.ReadFile(program)
 	if err != nil {

@@ -5,7 +5,7 @@
 //	go run ./test/bench/knative http chain      # these parts: images, http, chain, wave, pool
 //	go run ./test/bench/knative -json -rounds 10 http
 //
-// It needs KUBECONFIG, kubectl and ko with KO_DOCKER_REPO, a route to the cluster's Services, and an overlay with the
+// It needs KUBECONFIG, kubectl, ko ("make ko") with KO_DOCKER_REPO, a route to the cluster's Services, and an overlay with the
 // trial issuer (infra/issuer). It removes what it makes. Nothing here is a test: no number fails the build.
 package main
 

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/littoral-project/littoral/functions"
+	"github.com/littoral-project/littoral/shared/function"
 )
 
 const (
@@ -114,7 +115,7 @@ func writeRoutes(mains []string) error {
 		if len(matches) == 0 {
 			continue
 		}
-		body, err := yaml.Marshal(httpRoute(entry.Name, matches))
+		body, err := yaml.Marshal(httpRoute(entry, matches))
 		if err != nil {
 			return err
 		}
@@ -131,8 +132,10 @@ func writeRoutes(mains []string) error {
 	return nil
 }
 
-// httpRoute sends the matches to Knative's own gateway under the function's name, which is how that gateway knows it.
-func httpRoute(name string, matches []map[string]any) map[string]any {
+// httpRoute sends the matches to Knative's own gateway under the function's name, which is how that gateway knows it. It
+// waits as long as Knative does: some ingresses give up after 15 s otherwise, when a start may not be over.
+func httpRoute(entry function.Entry, matches []map[string]any) map[string]any {
+	name, request := entry.Name, fmt.Sprintf("%.0fs", (start+entry.Spec.Timeout).Seconds())
 	var rules []map[string]any
 	for len(matches) > 0 {
 		n := min(len(matches), matchesPerRule)
@@ -142,6 +145,7 @@ func httpRoute(name string, matches []map[string]any) map[string]any {
 				"type": "URLRewrite", "urlRewrite": map[string]string{"hostname": name + ".littoral.svc.cluster.local"},
 			}},
 			"backendRefs": []map[string]any{{"name": placeholder, "namespace": placeholder, "port": 80}},
+			"timeouts":    map[string]string{"request": request},
 		})
 		matches = matches[n:]
 	}

@@ -52,7 +52,7 @@ func (b *batch) read(ctx context.Context, tx *store.Tx, before time.Time, keep i
 	case Applications:
 		return b.readApplications(ctx, tx, before)
 	case Topology:
-		return b.readRows(ctx, tx, oldSnapshots, before, maxLines, keep)
+		return b.readRows(ctx, tx, oldSnapshots, before, snapshotsAtOnce, keep)
 	}
 	return fmt.Errorf("there is no kind %q", b.kind)
 }
@@ -83,6 +83,10 @@ func (b *batch) readHistory(ctx context.Context, tx *store.Tx, before time.Time)
 	rows.Close()
 	return rows.Err()
 }
+
+// snapshotsAtOnce bounds how many Postgres sends although only some may fit into the batch: one of a thousand nodes is
+// several mebibytes.
+const snapshotsAtOnce = 16
 
 // applicationsAtOnce bounds how many are locked; an application may be a mebibyte.
 const applicationsAtOnce = 50

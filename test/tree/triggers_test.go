@@ -130,6 +130,9 @@ func TestTriggersAndDeclarationsAgree(t *testing.T) {
 			continue
 		}
 		require.Equal(t, name+".yaml", w.file, "what wakes a function is in the file of its name")
+		if w.Kind == "PingSource" && slices.Contains(woken[name], types[0]) {
+			continue // two clocks may wake one function, each at its own pace
+		}
 		for _, typ := range types {
 			require.NotContains(t, woken[name], typ, "%s would get each %s twice", name, typ)
 		}

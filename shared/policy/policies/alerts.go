@@ -45,9 +45,11 @@ type Received struct {
 }
 
 const (
-	insertAlert = `insert into policy_alerts (policy_id, fingerprint, starts_at, status, known, labels)
-values ($1, $2, $3, $4, $5, $6) on conflict do nothing`
-	// What the alert is about is said by the instant at which its policy was activated, too.
+	// What the alert is about is said by the instant at which its policy was activated, too. A notice that comes in while
+	// the policy is activated anew is of the former activation and means nothing; the next one of the same alert is no
+	// repeat of it.
+	insertAlert = `insert into policy_alerts (policy_id, fingerprint, starts_at, status, known, labels, since)
+values ($1, $2, $3, $4, $5, $6, $7) on conflict do nothing`
 	selectSince = `select coalesce((state ->> 'since')::timestamptz, '0001-01-01 00:00:00Z') from policies
 where id = $1 and deleted_at is null`
 
@@ -69,7 +71,7 @@ func Receive(ctx context.Context, tx *store.Tx, alerts []Alert) (Received, error
 				return r, fmt.Errorf("find policy: %w", err)
 			}
 		}
-		tag, err := tx.Exec(ctx, insertAlert, policyKey(a), a.Fingerprint, a.StartsAt, a.Status, known, a.Labels)
+		tag, err := tx.Exec(ctx, insertAlert, policyKey(a), a.Fingerprint, a.StartsAt, a.Status, known, a.Labels, since)
 		if err != nil {
 			return r, fmt.Errorf("record alert: %w", err)
 		}

@@ -69,7 +69,8 @@ func (p *Policy) Activate(ctx context.Context, tx *store.Tx) error {
 	return p.note(ctx, tx, registry.EventActivated, nil)
 }
 
-// watch begins a new life: what was heard of its alerts before is forgotten, so that one that still fires counts anew.
+// watch begins a new life, in which an alert that still fires counts anew. What was heard of its alerts before is of no
+// use to anybody then.
 func (p *Policy) watch(ctx context.Context, tx *store.Tx) error {
 	p.State = p.State.Activate(now())
 	if _, err := tx.Exec(ctx, forgetAlerts, p.ID); err != nil {

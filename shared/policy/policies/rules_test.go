@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
@@ -98,14 +99,21 @@ func (w *world) create(name, expr string) *policies.Policy {
 	return p
 }
 
+// news are the events of that type that nobody asked for before.
+func (w *world) news(typ string) (found []cloudevents.Event) {
+	for _, e := range storetest.Published(w.db) {
+		if e.Type() == typ && !w.done[e.ID()] {
+			w.done[e.ID()] = true
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
 // sync works off every change that was announced and not yet followed.
 func (w *world) sync() {
 	w.Helper()
-	for _, e := range storetest.Published(w.db) {
-		if e.Type() != events.PolicyChanged || w.done[e.ID()] {
-			continue
-		}
-		w.done[e.ID()] = true
+	for _, e := range w.news(events.PolicyChanged) {
 		id := uuid.MustParse(e.Subject())
 		require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error { return policies.Sync(ctx, tx, w.rules, id) }))
 	}

@@ -1,0 +1,76 @@
+package policies_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/policy/policies"
+	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// judge works off every alert that was announced and not yet judged.
+func (w *world) judge() {
+	w.Helper()
+	for _, e := range w.news(events.AlertReceived) {
+		var a events.Alert
+		require.NoError(w, e.DataAs(&a))
+		require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
+			_, err := policies.Judge(ctx, tx, a)
+			return err
+		}))
+	}
+}
+
+// TestReceive_whileThePolicyIsChanged: the notice is of the policy as it was, and so the next one of the same alert is the
+// first of the policy as it is.
+func TestReceive_whileThePolicyIsChanged(t *testing.T) {
+	t.Parallel()
+	for how, change := range map[string]func(context.Context, *store.Tx, *policies.Policy) error{
+		"given another variable": func(ctx context.Context, tx *store.Tx, p *policies.Policy) error {
+			return p.SetVariables(ctx, tx, p.Variables, p.Spec, nil)
+		},
+		"activated anew": func(ctx context.Context, tx *store.Tx, p *policies.Policy) error {
+			if err := p.Deactivate(ctx, tx, true); err != nil {
+				return err
+			}
+			return p.Activate(ctx, tx)
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			p := w.create("cpu", "up > 1")
+			alert := policies.Alert{
+				Status: policies.Firing, StartsAt: time.Now(), Fingerprint: "f",
+				Labels:      map[string]string{"icos_app_component": "web"},
+				Annotations: map[string]string{registry.AnnotationID: p.ID, "plm_expr_value": "2"},
+			}
+			receive := func(ctx context.Context, tx *store.Tx) policies.Received {
+				received, err := policies.Receive(ctx, tx, []policies.Alert{alert})
+				require.NoError(t, err)
+				return received
+			}
+			require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+				require.Equal(t, policies.Received{New: 1}, receive(ctx, tx))
+				w.change(p, change) // without waiting for the webhook
+				return nil
+			}))
+			w.judge()
+			require.Equal(t, registry.Enforced, w.seen(p).State.Phase, "it was said of the former activation")
+
+			for _, want := range []policies.Received{{New: 1}, {Repeated: 1}} {
+				require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+					require.Equal(t, want, receive(ctx, tx))
+					return nil
+				}))
+				w.judge()
+				require.Equal(t, registry.Violated, w.seen(p).State.Phase)
+			}
+		})
+	}
+}

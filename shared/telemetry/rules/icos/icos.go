@@ -3,8 +3,8 @@
 //
 // The service neither lists its files nor promises the same name for the same group, so which file belongs to which
 // group is kept in Postgres (table rule_files). A group that has not changed is not sent again; for one that has, the
-// new file is there before the old one goes. A crash between the answer and our note of it leaves a file that nobody
-// knows: the service gives no way to find it.
+// new file is there before the old one goes, which is remembered until it has gone. A crash between the answer and our
+// note of it leaves a file that nobody knows: the service gives no way to find it.
 package icos
 
 import (
@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -23,9 +24,11 @@ import (
 
 const (
 	lock   = `select pg_advisory_xact_lock(hashtextextended('rule_files ' || $1, 0))`
-	find   = `select file, content from rule_files where id = $1`
-	upsert = `insert into rule_files (id, file, content) values ($1, $2, $3)
-on conflict (id) do update set file = excluded.file, content = excluded.content, updated_at = now()`
+	find   = `select file, content, former from rule_files where id = $1`
+	upsert = `insert into rule_files (id, file, content) values ($1, $2, $3) on conflict (id) do update
+set file = excluded.file, content = excluded.content, former = array_append(rule_files.former, rule_files.file),
+	updated_at = now()`
+	clean      = `update rule_files set former = '{}' where id = $1`
 	forget     = `delete from rule_files where id = $1`
 	list       = `select content from rule_files order by id collate "C"`
 	media      = "application/json"
@@ -44,45 +47,58 @@ var _ rules.Store = (*Store)(nil)
 // http://host:9099/api/v1/rules.
 func New(remote *rules.Remote, db *store.DB) *Store { return &Store{remote, db} }
 
-// Put sends a group that the service does not have yet. One caller at a time deals with a group.
+// Put sends a group that the service does not have yet, and then removes the files that it had of it before, also those
+// that could not be removed the time before. One caller at a time deals with a group.
 func (s *Store) Put(ctx context.Context, g rules.Group) error {
 	id := rules.ID(g.Name)
 	content, err := json.Marshal(g)
 	if err != nil {
 		return fmt.Errorf("encode group %s: %w", g.Name, err)
 	}
-	var former string
-	err = s.locked(ctx, id, func(ctx context.Context, tx *store.Tx, file string, have []byte) error {
-		if file != "" && string(have) == string(content) {
+	var left []string
+	err = s.locked(ctx, id, func(ctx context.Context, tx *store.Tx, had known) error {
+		if had.file != "" && string(had.content) == string(content) {
+			left = had.former
 			return nil
 		}
 		made, err := s.send(ctx, content)
 		if err != nil {
 			return err
 		}
-		if made != file {
-			former = file
-		}
+		left = had.files()
 		_, err = tx.Exec(ctx, upsert, id, made, content)
 		return err
 	})
-	if err != nil || former == "" {
+	if err != nil || len(left) == 0 {
 		return err
 	}
-	return s.remove(ctx, former)
+	return s.locked(ctx, id, func(ctx context.Context, tx *store.Tx, has known) error {
+		for _, file := range has.former {
+			if file == has.file { // the service called it as it did before
+				continue
+			}
+			if err := s.remove(ctx, file); err != nil {
+				return err
+			}
+		}
+		_, err := tx.Exec(ctx, clean, id)
+		return err
+	})
 }
 
-// Delete removes the group's file.
+// Delete removes the group's files.
 func (s *Store) Delete(ctx context.Context, id string) error {
 	if !rules.IsID(id) {
 		return rules.ErrUnknown(id)
 	}
-	return s.locked(ctx, id, func(ctx context.Context, tx *store.Tx, file string, _ []byte) error {
-		if file == "" {
+	return s.locked(ctx, id, func(ctx context.Context, tx *store.Tx, has known) error {
+		if has.file == "" {
 			return rules.ErrUnknown(id)
 		}
-		if err := s.remove(ctx, file); err != nil {
-			return err
+		for _, file := range has.files() {
+			if err := s.remove(ctx, file); err != nil {
+				return err
+			}
 		}
 		_, err := tx.Exec(ctx, forget, id)
 		return err
@@ -104,21 +120,35 @@ func (s *Store) List(ctx context.Context) ([]rules.Group, error) {
 	})
 }
 
-// locked runs fn alone among all that deal with the group, with what is known of its file ("" for none).
+// known is what we remember of a group: nothing, or its file, and files before it that may still be there.
+type known struct {
+	file    string
+	content []byte
+	former  []string
+}
+
+// files are all that the service may have of the group.
+func (k known) files() []string {
+	if k.file == "" {
+		return nil
+	}
+	return append(slices.Clone(k.former), k.file)
+}
+
+// locked runs fn alone among all that deal with the group, with what is known of it.
 func (s *Store) locked(
-	ctx context.Context, id string, fn func(ctx context.Context, tx *store.Tx, file string, content []byte) error,
+	ctx context.Context, id string, fn func(ctx context.Context, tx *store.Tx, of known) error,
 ) error {
 	return s.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if _, err := tx.Exec(ctx, lock, id); err != nil {
 			return fmt.Errorf("lock rule file: %w", err)
 		}
-		var file string
-		var content []byte
-		err := tx.QueryRow(ctx, find, id).Scan(&file, &content)
+		var of known
+		err := tx.QueryRow(ctx, find, id).Scan(&of.file, &of.content, &of.former)
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("read rule file: %w", err)
 		}
-		return fn(ctx, tx, file, content)
+		return fn(ctx, tx, of)
 	})
 }
 

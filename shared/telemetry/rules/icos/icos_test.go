@@ -26,6 +26,8 @@ type service struct {
 	mu    sync.Mutex
 	posts int
 	files map[string]rules.Group
+	named bool // it calls a file by what is in it
+	stuck bool // it removes nothing
 }
 
 func (s *service) handler() http.Handler {
@@ -40,12 +42,19 @@ func (s *service) handler() http.Handler {
 		}
 		s.posts++
 		file := fmt.Sprintf("rule file %d.yml", s.posts)
+		if s.named {
+			file = in.Data.Groups[0].Rules[0].Expr
+		}
 		s.files[file] = in.Data.Groups[0]
 		_ = json.NewEncoder(w).Encode(map[string]string{"file": file, "status": "success"})
 	})
 	mux.HandleFunc("DELETE /api/v1/rules/{file}", func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		if s.stuck {
+			http.Error(w, "disk is away", http.StatusInternalServerError)
+			return
+		}
 		if _, ok := s.files[r.PathValue("file")]; !ok {
 			http.Error(w, "no such file", http.StatusNotFound)
 			return
@@ -98,4 +107,39 @@ func TestAFileThatIsGoneAlreadyIsAsGood(t *testing.T) {
 	list, err := store.List(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, list)
+}
+
+// TestWhatCouldNotBeRemovedIsRemovedLater: or the former rules would fire for ever.
+func TestWhatCouldNotBeRemovedIsRemovedLater(t *testing.T) {
+	t.Parallel()
+	store, s, _ := open(t)
+	require.NoError(t, store.Put(t.Context(), rulestest.Group("shop", "up > 1")))
+	s.stuck = true
+	for _, expr := range []string{"up > 2", "up > 3", "up > 3"} {
+		require.Error(t, store.Put(t.Context(), rulestest.Group("shop", expr)))
+	}
+	require.Len(t, s.files, 3, "the new one is there before the others go")
+	s.stuck = false
+	for range 2 {
+		require.NoError(t, store.Put(t.Context(), rulestest.Group("shop", "up > 3")))
+		require.Equal(t, []string{"rule file 3.yml"}, slices.Collect(maps.Keys(s.files)))
+	}
+	s.stuck = true
+	require.Error(t, store.Put(t.Context(), rulestest.Group("shop", "up > 4")))
+	require.Error(t, store.Delete(t.Context(), rules.ID("shop")))
+	s.stuck = false
+	require.NoError(t, store.Delete(t.Context(), rules.ID("shop")))
+	require.Empty(t, s.files)
+}
+
+func TestAFileThatIsCalledAsItWasOnceStays(t *testing.T) {
+	t.Parallel()
+	store, s, _ := open(t)
+	s.named = true
+	require.NoError(t, store.Put(t.Context(), rulestest.Group("shop", "up > 1")))
+	s.stuck = true
+	require.Error(t, store.Put(t.Context(), rulestest.Group("shop", "up > 2")))
+	s.stuck = false
+	require.NoError(t, store.Put(t.Context(), rulestest.Group("shop", "up > 1")))
+	require.Equal(t, []string{"up > 1"}, slices.Collect(maps.Keys(s.files)))
 }

@@ -17,7 +17,7 @@ type Place struct {
 // Places lists every node by cluster and node name. The name of a cluster is its Name, unless that is empty or another
 // cluster has it as name or key: then it is the key, so that no two places are called alike. The same holds for nodes.
 func (t *Taxonomy) Places() []Place {
-	clusterNames := names(t.Cluster, func(c Cluster) string { return c.Name })
+	clusterNames := t.ClusterNames()
 	var places []Place
 	for ck, c := range t.Cluster {
 		nodeNames := names(c.Node, func(n Node) string { return n.Name })
@@ -31,9 +31,9 @@ func (t *Taxonomy) Places() []Place {
 	return places
 }
 
-// ClusterName returns the name that targets use for the cluster with the key.
-func (t *Taxonomy) ClusterName(key string) string {
-	return names(t.Cluster, func(c Cluster) string { return c.Name })[key]
+// ClusterNames are the names that targets use for the clusters, by key.
+func (t *Taxonomy) ClusterNames() map[string]string {
+	return names(t.Cluster, func(c Cluster) string { return c.Name })
 }
 
 // names gives each key its element's name when nothing else claims that name, else the key itself.

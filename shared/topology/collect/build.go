@@ -29,7 +29,7 @@ type builder struct {
 	warnings []string
 	doubts   map[string]int // sentence -> how often
 
-	clusterBy index[cluster] // uuid and agent, uuid alone, agent alone
+	clusterBy index[cluster] // key; uuid and managed name; uuid and agent, uuid alone, agent alone
 	hostBy    index[host]    // see hostOf
 	nodeBy    index[host]    // cluster or agent, and node name
 }
@@ -153,6 +153,7 @@ func (b *builder) makeClusters() {
 	for _, s := range b.agents() {
 		l := s.Labels
 		key := cmp.Or(l["agent_name"], l["agent_id"], l["icos_agent_id"])
+		uuid, managed := l["icos_cluster_id"], names[[2]string{l["icos_controller_id"], l["agent_id"]}]
 		kind := strings.ToLower(l["type"])
 		switch {
 		case key == "":
@@ -163,15 +164,18 @@ func (b *builder) makeClusters() {
 			continue
 		case b.clusterBy.get("key", key, "") != nil:
 			continue // one series per host is allowed, and those of what the site was before
+		case uuid != "" && managed != "" && b.clusterBy.get("managed", uuid, managed) != nil:
+			continue // what it was before its agent was registered anew under another name
 		}
-		c := &cluster{key: key, uuid: l["icos_cluster_id"], agentHost: l["icos_host_id"]}
+		c := &cluster{key: key, uuid: uuid, agentHost: l["icos_host_id"]}
 		c.agent = cmp.Or(l["icos_agent_id"], l["agent_id"])
 		c.Cluster = topology.Cluster{
 			Type: kind, UUID: c.uuid, AgentID: c.agent, Node: map[string]topology.Node{},
-			Name: cmp.Or(names[[2]string{l["icos_controller_id"], l["agent_id"]}], key),
+			Name: cmp.Or(managed, key),
 		}
 		b.clusters = append(b.clusters, c)
 		b.clusterBy.put(c, "key", key, "")
+		b.clusterBy.put(c, "managed", c.uuid, managed)
 		b.clusterBy.put(c, "both", c.uuid, c.agent)
 		b.clusterBy.put(c, "uuid", c.uuid, "")
 		b.clusterBy.put(c, "agent", c.agent, "")
@@ -185,8 +189,8 @@ func (b *builder) makeClusters() {
 }
 
 // agents returns what agents say of themselves, those with a live host first: a site that was set up anew keeps its
-// agent's name, and telemetry remembers what it was before. Two live sites of one name keep their order, so that the
-// picture does not alternate.
+// agent's name or its own, and telemetry remembers what it was before. Two live sites of one name keep their order, so
+// that the picture does not alternate.
 func (b *builder) agents() []telemetry.Sample {
 	type owner struct{ cluster, agent string }
 	ownerOf := func(l map[string]string) owner { return owner{l["icos_cluster_id"], l["icos_agent_id"]} }
@@ -321,8 +325,9 @@ func degrees(text string) topology.Measure {
 	return topology.Known(v)
 }
 
-// assemble gives each host its key. Of several under one name the one seen last has it; the others are a machine's
-// former installations and are left out once they are lost, or else are told apart by their identifiers.
+// assemble gives each host its key. Of several under one name the one seen last has it (which Complete puts right where
+// another live one had it before); the others are a machine's former installations and are left out once they are lost,
+// or else are told apart by their identifiers.
 func (b *builder) assemble() map[string]topology.Cluster {
 	slices.SortFunc(b.hosts, func(x, y *host) int {
 		return cmp.Or(-cmp.Compare(x.seen.Or(0), y.seen.Or(0)), cmp.Compare(x.id, y.id), cmp.Compare(x.name, y.name))

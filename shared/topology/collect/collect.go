@@ -103,17 +103,27 @@ func detail(err error) string {
 	return "for an unknown reason"
 }
 
-// Complete takes from the picture before what this one cannot know: the keys of failed queries, and nodes that
-// telemetry forgot (it may have been restarted empty) although they were seen within the lookback. Without it a failing
-// query would look like nodes that lost their capacity or were put back into service.
+// Complete takes from the picture before what this one cannot know: the keys of failed queries, nodes that telemetry
+// forgot (it may have been restarted empty) although they were seen within the lookback, and who is called how. Without
+// it a failing query would look like nodes that lost their capacity or were put back into service, and a live node that
+// is called otherwise than before like a silent one.
 func (p *Picture) Complete(before *topology.Taxonomy) {
 	silent := &p.Taxonomy.Timestamp.SilentUntil
 	if was, known := before.Timestamp.SilentUntil.Get(); known {
 		*silent = topology.Known(max(was, silent.Or(was)))
 	}
+	type site struct{ uuid, name string }
+	anew := map[site]bool{}
+	for _, c := range p.Taxonomy.Cluster {
+		anew[site{c.UUID, c.Name}] = true
+	}
 	for key, was := range before.Cluster {
 		now, known := p.Taxonomy.Cluster[key]
-		if !known {
+		switch {
+		case known:
+		case was.UUID != "" && anew[site{was.UUID, was.Name}]:
+			continue // its agent is registered under another name
+		default:
 			now = was
 			now.Node, now.Pod = nil, nil
 		}
@@ -127,9 +137,46 @@ func (p *Picture) Complete(before *topology.Taxonomy) {
 			p.Taxonomy.Cluster[key] = now
 		}
 	}
+	p.keepNames(before)
+}
+
+// keepNames lets clusters be called as they were, though nothing tells their names any more or others come that claim
+// them.
+func (p *Picture) keepNames(before *topology.Taxonomy) {
+	clusters, called := p.Taxonomy.Cluster, before.ClusterNames()
+	holder := map[string]string{} // by name
+	for key, c := range clusters {
+		if name, known := called[key]; known && c.Name == key && c.Type == before.Cluster[key].Type {
+			c.Name = name
+			clusters[key] = c
+		}
+		if called[key] == c.Name {
+			holder[c.Name] = key
+		}
+	}
+	for key, c := range clusters {
+		if by, held := holder[c.Name]; held && by != key {
+			c.Name = key
+			clusters[key] = c
+		}
+	}
+}
+
+// keepHolders gives a node its key back that a live one of the same name has taken: which of the two was heard of last
+// may alternate.
+func keepHolders(now, before map[string]topology.Node) {
+	for key, was := range before {
+		taker, holder := now[key], now[was.UUID]
+		if was.UUID != "" && holder.UUID == was.UUID && holder.Name == taker.Name &&
+			taker.UUID != "" && taker.UUID != was.UUID {
+			now[key], now[taker.UUID] = holder, taker
+			delete(now, was.UUID)
+		}
+	}
 }
 
 func (p *Picture) completeNodes(now, before map[string]topology.Node) map[string]topology.Node {
+	keepHolders(now, before)
 	all := map[string]topology.Node{}
 	taken := map[string]bool{}
 	for key, n := range now {

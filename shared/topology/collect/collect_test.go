@@ -441,6 +441,98 @@ func TestComplete_remembersWhatTelemetryForgot(t *testing.T) {
 	require.Len(t, before.Cluster, 2, "what was before is left alone")
 }
 
+// TestComplete_aClusterIsCalledAsItWas: what runs on its nodes knows them by that name, and would count them as silent.
+func TestComplete_aClusterIsCalledAsItWas(t *testing.T) {
+	t.Parallel()
+	agent := func(id string) machine { m := worker; m.agent = id; return m }
+	named := func(agentName string) machine { m := worker; m.agentName = agentName; return m }
+	stranger := machine{agent: "agent-ocm-0", cluster: "c0", id: "h0", name: "other"}
+	for name, row := range map[string]struct {
+		then []machine
+		want []string
+	}{
+		"when another claims its name": {
+			[]machine{worker, stranger}, []string{"agent-ocm-0/other", "edge-cluster-b/worker"},
+		},
+		"when its agent is another, by an earlier id":   {[]machine{agent("agent-ocm-0")}, []string{"edge-cluster-b/worker"}},
+		"when its agent is another, by a later id":      {[]machine{agent("agent-ocm-2")}, []string{"edge-cluster-b/worker"}},
+		"when its agent is called otherwise, earlier":   {[]machine{named("agent-ocm-0")}, []string{"edge-cluster-b/worker"}},
+		"when its agent is called otherwise, and later": {[]machine{named("agent-ocm-2")}, []string{"edge-cluster-b/worker"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			f.until(now, worker)
+			before := picture(t, f.collector(nil), now).Taxonomy
+			for _, after := range []time.Duration{20 * time.Second, 3 * time.Minute, 29 * time.Minute, 40 * time.Minute} {
+				at := now.Add(after)
+				for _, m := range row.then {
+					f.until(at, m)
+				}
+				p := picture(t, f.collector(nil), at)
+				p.Complete(before)
+				require.Equal(t, row.want, nodes(p.Taxonomy), after)
+				for _, place := range p.Taxonomy.Places() {
+					require.InDelta(t, float64(at.Unix()), known(t, place.At.LastSeen), 0.001, "%s is heard of", place.Node)
+				}
+				before = p.Taxonomy
+			}
+		})
+	}
+}
+
+func TestComplete_aClusterOfWhichNothingTellsTheNameAnyMore(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.until(now, worker)
+	before := picture(t, f.collector(nil), now).Taxonomy
+	at := now.Add(40 * time.Minute)
+	tell := func(kind string) []string {
+		f.emit(at, "tlum_orch_info", with(worker.host(), labels{
+			"type": kind, "agent_id": worker.agent, "agent_name": worker.agent,
+		}), 1)
+		f.emit(at, "node_uname_info", with(worker.host(), labels{"nodename": worker.name}), 1)
+		p := picture(t, f.collector(nil), at)
+		require.Equal(t, []string{"agent-ocm-1/worker"}, nodes(p.Taxonomy))
+		p.Complete(before)
+		return nodes(p.Taxonomy)
+	}
+	require.Equal(t, []string{"edge-cluster-b/worker"}, tell("ocm"))
+	at = at.Add(40 * time.Minute)
+	require.Equal(t, []string{"agent-ocm-1/worker"}, tell("kubernetes"), "it is no managed cluster any more")
+}
+
+// TestComplete_ofTwoNodesOfOneName the one that had it keeps it while it lives, whichever was heard of last.
+func TestComplete_ofTwoNodesOfOneName(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	twin := worker
+	twin.id = "t2"
+	var before *topology.Taxonomy
+	ids := func(at time.Time) map[string]string {
+		p := picture(t, f.collector(nil), at)
+		if before != nil {
+			p.Complete(before)
+		}
+		before = p.Taxonomy
+		found := map[string]string{}
+		for _, place := range before.Places() {
+			found[place.Node] = place.At.UUID
+		}
+		return found
+	}
+	for i, m := range []machine{worker, twin, worker, twin} {
+		at := now.Add(time.Duration(i) * 20 * time.Second)
+		f.until(at, m)
+		found := ids(at)
+		require.Equal(t, "h2", found["worker"])
+		require.Equal(t, i > 0, found["t2"] == "t2")
+	}
+	at := now.Add(10 * time.Minute)
+	f.until(at, twin)
+	require.Equal(t, map[string]string{"worker": "t2"}, ids(at), "the other was its former installation")
+}
+
 func TestNew_refusesSettingsThatCannotWork(t *testing.T) {
 	t.Parallel()
 	good := collect.Config{QueryTimeout: 1, StaleAfter: time.Minute, Lookback: time.Hour}

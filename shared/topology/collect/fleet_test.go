@@ -1,6 +1,7 @@
 package collect_test
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net/http"
@@ -30,6 +31,7 @@ func with(a, b labels) labels {
 // machine is a host as its exporters see it.
 type machine struct {
 	agent, cluster, id, name, ip string
+	agentName                    string // of an OCM agent; its id where empty
 	docker                       bool
 }
 
@@ -109,7 +111,7 @@ func (f *fleet) until(at time.Time, m machine) {
 		emit("tlum_orch_info", labels{"type": "nuvla", "agent_id": m.agent, "agent_name": "nuvlabox/0f"}, 1)
 		return
 	}
-	emit("tlum_orch_info", labels{"type": "ocm", "agent_id": m.agent, "agent_name": m.agent}, 1)
+	emit("tlum_orch_info", labels{"type": "ocm", "agent_id": m.agent, "agent_name": cmp.Or(m.agentName, m.agent)}, 1)
 	f.emit(at, "tlum_ocm_agent_info", with(m.ofCluster(), labels{"id": m.agent, "name": "edge-cluster-b"}), 1)
 	f.emit(at, "kube_node_status_capacity", with(m.kube(), labels{"resource": "cpu", "unit": "core"}), 3)
 	f.emit(at, "kube_node_status_capacity", with(m.kube(), labels{"resource": "memory", "unit": "byte"}), 7e9)

@@ -64,18 +64,22 @@ func (s *Store) Put(ctx context.Context, g rules.Group) error {
 	return s.tell(ctx)
 }
 
-// Delete removes the group's file.
+// Delete removes the group's file. When there is none, Prometheus is told all the same, as by Put.
 func (s *Store) Delete(ctx context.Context, id string) error {
 	if !rules.IsID(id) {
 		return rules.ErrUnknown(id)
 	}
-	switch err := os.Remove(s.path(id)); {
-	case errors.Is(err, fs.ErrNotExist):
-		return rules.ErrUnknown(id)
-	case err != nil:
-		return away(err)
+	removed := os.Remove(s.path(id))
+	if removed != nil && !errors.Is(removed, fs.ErrNotExist) {
+		return away(removed)
 	}
-	return s.tell(ctx)
+	if err := s.tell(ctx); err != nil {
+		return err
+	}
+	if removed != nil {
+		return rules.ErrUnknown(id)
+	}
+	return nil
 }
 
 // List reads the files whose name is the id of the group in them.

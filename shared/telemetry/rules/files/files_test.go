@@ -59,6 +59,15 @@ func TestPrometheusIsToldOfEachChange(t *testing.T) {
 	require.NoError(t, s.Delete(t.Context(), rules.ID("shop")))
 	require.EqualValues(t, 3, told.Load())
 
+	require.NoError(t, s.Put(t.Context(), g))
+	broken.Store(true)
+	for range 2 {
+		require.Equal(t, problem.Unavailable, problem.KindOf(s.Delete(t.Context(), rules.ID("shop"))), "it still evaluates them")
+	}
+	broken.Store(false)
+	require.Equal(t, problem.NotFound, problem.KindOf(s.Delete(t.Context(), rules.ID("shop"))))
+	require.EqualValues(t, 5, told.Load())
+
 	broken.Store(true)
 	err = s.Put(t.Context(), g)
 	require.Equal(t, problem.Unavailable, problem.KindOf(err))

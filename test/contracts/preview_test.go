@@ -60,6 +60,12 @@ func TestBacktest_tellsWhenAPolicyWouldHaveFired(t *testing.T) {
 		past := decode[body](t, ask(nil).is(t, http.StatusOK))
 		require.Equal(t, 5.0, past["evaluations"])
 		require.NotNil(t, past["episodes"])
+		for interval, evaluations := range map[string]float64{"": 5, "30s": 3, "500ms": 61} {
+			rare := hosts(0.5)
+			rare["properties"] = body{"interval": interval}
+			past := decode[body](t, ask(body{"policy": rare, "step": nil}).is(t, http.StatusOK))
+			require.Equal(t, evaluations, past["evaluations"], "as often as the rule of %q would be", interval)
+		}
 		for field, change := range map[string]body{
 			"from": {"from": nil}, "to": {"to": now.Add(-time.Hour)}, "step": {"step": "1s", "from": now.AddDate(-1, 0, 0)},
 		} {

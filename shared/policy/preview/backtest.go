@@ -19,7 +19,7 @@ type Question struct {
 	Policy registry.Policy `json:"policy"`
 	From   time.Time       `json:"from"`
 	To     time.Time       `json:"to"`   // now when left out
-	Step   Step            `json:"step"` // between evaluations; 15s when left out
+	Step   Step            `json:"step"` // between evaluations; the policy's interval, or 15s, when left out
 }
 
 // Step is a duration as Prometheus writes it, or a number of seconds.
@@ -48,8 +48,10 @@ func (s *Step) UnmarshalJSON(raw []byte) error {
 	return problem.New(problem.Invalid, "must be a duration such as 15s, or a number of seconds")
 }
 
-// defaultStep is how often rules are evaluated where nobody says otherwise.
-const defaultStep = 15 * time.Second
+const (
+	defaultStep  = 15 * time.Second // how often rules are evaluated where nobody says otherwise
+	shortestStep = time.Second
+)
 
 // Check fills in what may be left out and finds everything that is wrong with the times.
 func (q *Question) Check(now time.Time) error {
@@ -57,7 +59,8 @@ func (q *Question) Check(now time.Time) error {
 		q.To = now
 	}
 	if q.Step == 0 {
-		q.Step = Step(defaultStep)
+		interval, _ := template.ParseDuration(q.Policy.Properties.Interval) // which is checked with the policy
+		q.Step = Step(max(cmp.Or(interval, defaultStep), shortestStep))
 	}
 	if q.Policy.Name == "" {
 		q.Policy.Name = "backtest"
@@ -69,7 +72,7 @@ func (q *Question) Check(now time.Time) error {
 		faults.Add("from", 0, "is required")
 	case !q.From.Before(q.To):
 		faults.Add("to", 0, "must be after from")
-	case step < time.Second:
+	case step < shortestStep:
 		faults.Add("step", 0, "must be a second at least")
 	case q.To.Sub(q.From)/step >= telemetry.MaxPoints:
 		faults.Add("step", 0, "gives more than %d evaluations; take a longer step or a shorter time", telemetry.MaxPoints)

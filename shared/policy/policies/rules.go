@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/policy/template"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -208,15 +209,11 @@ func alike(a, b registry.RuleGroup) bool {
 	return true
 }
 
-// sameFor compares waiting times: none at all may be written in several ways.
+// sameFor compares waiting times, which a store may write otherwise than they were put: 1m for 60s, nothing for 0.
 func sameFor(a, b string) bool {
-	none := func(s string) string {
-		if s == "" || s == "0" {
-			return "0s"
-		}
-		return s
-	}
-	return none(a) == none(b)
+	x, _ := template.ParseDuration(a)
+	y, _ := template.ParseDuration(b)
+	return x == y
 }
 
 const selectFollowed = `select id from policies where deleted_at is null and phase in ('enforced', 'violated')

@@ -274,6 +274,40 @@ func TestGroups_areTakenWhateverPolicyTheyAreOf(t *testing.T) {
 	}
 }
 
+// TestReconcile_leavesARuleThatIsOnlyWrittenOtherwise: Mimir says 1m for 60s, and leaves out what is nought.
+func TestReconcile_leavesARuleThatIsOnlyWrittenOtherwise(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for pending, other := range map[string]string{"60s": "1m", "90m": "1h30m", "": "", "0": "0s"} {
+		p := w.create("cpu "+pending, "up > 1")
+		w.change(p, func(ctx context.Context, tx *store.Tx, p *policies.Policy) error {
+			next := p.Policy
+			next.Properties.PendingInterval = pending
+			return p.Update(ctx, tx, next, p.Spec)
+		})
+		w.sync()
+		for _, g := range w.rules.kept {
+			if g.Rules[0].Annotations[registry.AnnotationID] == p.ID {
+				g.Rules[0].For = other
+			}
+		}
+	}
+	puts := w.rules.puts
+	repaired, err := policies.Reconcile(t.Context(), w.db, w.rules)
+	require.NoError(t, err)
+	require.Zero(t, repaired)
+	w.sync()
+	require.Equal(t, puts, w.rules.puts)
+
+	for _, g := range w.rules.kept {
+		g.Rules[0].For = "2m"
+	}
+	_, err = policies.Reconcile(t.Context(), w.db, w.rules)
+	require.NoError(t, err)
+	w.sync()
+	require.Equal(t, puts+4, w.rules.puts, "what differs is put anew")
+}
+
 func TestReconcile_repairsWhatDiffers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -138,11 +138,12 @@ func TestFromDescriptor(t *testing.T) {
 		},
 		"lost telemetry, short, long and by default": {
 			component: "policies: [{redeployOnLostTelemetry: 15m}, {type: redeployOnLostTelemetry, timeout: 6h}, " +
-				"{type: redeployOnLostTelemetry}]",
+				"{type: redeployOnLostTelemetry}, {redeployOnLostTelemetry: 15s}]",
 			want: []string{
 				`app-i1-0 web redeploy-on-lost-telemetry {"timeout":"15m"} reallocate`,
 				`app-i1-1 web redeploy-on-lost-telemetry {"lookback":"12h","timeout":"6h"} reallocate`,
 				`app-i1-2 web redeploy-on-lost-telemetry {"timeout":"5m"} reallocate`,
+				`app-i1-3 web redeploy-on-lost-telemetry {"gap":"15s","timeout":"15s"} reallocate`,
 			},
 		},
 		"scheduler kinds and unknown ones give none": {

@@ -112,7 +112,7 @@ func outlines(t testing.TB) map[string]outline {
 var ordinary = map[string]any{
 	"l": "x", "t": "text", "p": "a|b", "d": "1m", "n": int64(1),
 	"threshold": 0.5, "maxCpuUsagePercent": 0.5, "compssTask": "a.b", "thresholdTimeSeconds": int64(9),
-	"device": "squat.ai/video", "least": int64(1), "timeout": "5m", "lookback": "6h", "since": int64(0),
+	"device": "squat.ai/video", "least": int64(1), "timeout": "5m", "lookback": "6h", "gap": "1m", "since": int64(0),
 	"maxEvents": int64(0), "severity": ".+", "eventName": ".+",
 }
 

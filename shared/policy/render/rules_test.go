@@ -3,6 +3,7 @@ package render_test
 import (
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -34,7 +35,18 @@ var world = strings.NewReplacer(
 const (
 	oursOnH1   = `tlum_workload_info{<h1>,<ours>,id="p1",name="ns__p1",status="running"} 1x240`
 	theirsOnH2 = `tlum_workload_info{<h2>,<theirs>,id="p9",name="ns__p9",status="running"} 1x240`
+	hostH2     = `tlum_host_info{<h2>,hostname="n2"} 1x240`
 )
+
+// during is that nothing fires from then to then, and what fires besides.
+func during(from, to time.Duration, besides map[time.Duration][]string) map[time.Duration][]string {
+	all := map[time.Duration][]string{}
+	for at := from; at <= to; at += 15 * time.Second {
+		all[at] = nil
+	}
+	maps.Copy(all, besides)
+	return all
+}
 
 // ruleTest loads series at fifteen seconds between samples, watches one policy, and says which alerts fire when.
 type ruleTest struct {
@@ -272,21 +284,54 @@ var ruleTests = map[string]ruleTest{
 		series: []string{oursOnH1, `node_mounted{<h2>,device="video_0",resource_path="squat.ai/video"} 0x80`},
 		alerts: map[time.Duration][]string{10 * time.Minute: nil},
 	},
-	"telemetry: silent for longer than the timeout, while another tenant's goes on": {
+	"telemetry: silent for longer than the timeout, while another host is heard of": {
 		template: "redeploy-on-lost-telemetry", variables: registry.Variables{"timeout": "2m"},
 		series: []string{
-			`tlum_workload_info{<h1>,<ours>,id="p1"} 1x20 stale`, theirsOnH2,
-			`tlum_workload_info{<h1>,<ours/db>,id="p2"} 1x240`,
+			`tlum_workload_info{<h1>,<ours>,id="p1"} 1x20 stale`, hostH2, `tlum_workload_info{<h1>,<ours/db>,id="p2"} 1x240`,
 		},
 		alerts: map[time.Duration][]string{
 			5 * time.Minute: nil, 6*time.Minute + 45*time.Second: nil, 8 * time.Minute: {"web  180"},
 			59 * time.Minute: {"web  3240"},
 		},
 	},
+	"telemetry: a host that only the node exporter tells of is heard of too": {
+		template: "redeploy-on-lost-telemetry", variables: registry.Variables{"timeout": "2m"},
+		series: []string{
+			`tlum_workload_info{<h1>,<ours>,id="p1"} 1x20 stale`, `node_uname_info{<h2>,nodename="n2"} 1x240`,
+		},
+		alerts: map[time.Duration][]string{5 * time.Minute: nil, 8 * time.Minute: {"web  180"}},
+	},
+	"telemetry: all of it is away, and the controller tells of itself alone": {
+		template: "redeploy-on-lost-telemetry", variables: registry.Variables{"timeout": "2m"},
+		series: []string{
+			`tlum_workload_info{<h1>,<ours>,id="p1"} 1x20`, `tlum_host_info{<h1>,hostname="n1"} 1x21`,
+			`tlum_host_info{icos_agent_id="self",icos_host_id="h9"} 1x240`,
+		},
+		alerts: during(5*time.Minute, 30*time.Minute, nil),
+	},
+	"telemetry: nobody was heard of for longer than the timeout, and hosts come back one by one": {
+		template: "redeploy-on-lost-telemetry", variables: registry.Variables{"timeout": "2m"}, component: "*",
+		series: []string{
+			`tlum_host_info{<h1>,hostname="n1"} 1x20 _x27 1x200`, `tlum_host_info{<h2>,hostname="n2"} 1x20 _x23 1x200`,
+			`tlum_workload_info{<h1>,<ours>,id="p1"} 1x20 _x27 1x200`, `tlum_workload_info{<h1>,<ours/db>,id="p2"} 1x20`,
+		},
+		// The first is heard of again after eleven minutes, web a minute later, and db never.
+		alerts: during(5*time.Minute, 12*time.Minute+45*time.Second, map[time.Duration][]string{
+			14 * time.Minute: {"db  540"}, 40 * time.Minute: {"db  2100"},
+		}),
+	},
+	"telemetry: nobody was heard of for longer than a short timeout": {
+		template: "redeploy-on-lost-telemetry", variables: registry.Variables{"timeout": "30s", "gap": "30s"},
+		series: []string{
+			`tlum_host_info{<h1>,hostname="n1"} 1x20 _x7 1x200`, `tlum_host_info{<h2>,hostname="n2"} 1x20 _x6 1x200`,
+			`tlum_workload_info{<h1>,<ours>,id="p1"} 1x20 _x7 1x200`,
+		},
+		alerts: during(5*time.Minute, 10*time.Minute, nil),
+	},
 	"telemetry: a component that moved is not lost": {
 		template: "redeploy-on-lost-telemetry", variables: registry.Variables{"timeout": "2m"},
 		series: []string{
-			`tlum_workload_info{<h1>,<ours>,id="p1"} 1x20 stale`,
+			`tlum_workload_info{<h1>,<ours>,id="p1"} 1x20 stale`, hostH2,
 			`tlum_workload_info{<h2>,<ours>,id="p2"} _x24 1x200`,
 		},
 		alerts: map[time.Duration][]string{7 * time.Minute: nil, 20 * time.Minute: nil},
@@ -294,12 +339,12 @@ var ruleTests = map[string]ruleTest{
 	"telemetry: what was there before the last start is history": {
 		template: "redeploy-on-lost-telemetry", variables: registry.Variables{"timeout": "2m", "since": int64(600)},
 		series: []string{
-			`tlum_workload_info{<h1>,<ours>,id="p1"} 1x20 stale _x99 1x20 stale`,
+			`tlum_workload_info{<h1>,<ours>,id="p1"} 1x20 stale _x99 1x20 stale`, hostH2,
 		},
 		alerts: map[time.Duration][]string{12 * time.Minute: nil, 31 * time.Minute: nil, 40 * time.Minute: {"web  285"}},
 	},
 	"telemetry: there never was any": {
-		template: "redeploy-on-lost-telemetry", series: []string{theirsOnH2},
+		template: "redeploy-on-lost-telemetry", series: []string{hostH2},
 		alerts: map[time.Duration][]string{20 * time.Minute: nil},
 	},
 	"COMPSs: more tasks wait than the computing units can do in time": {

@@ -85,15 +85,23 @@ var deviceAvailable = &Template{
 // which the caller sets to the time of the last start. One series per component, without a host: a component that
 // moved is known on two hosts, and losing it is one violation. The history is read in steps of ten seconds, the
 // silence itself from the samples. A timeout must be longer than the scrape interval.
+//
+// Telemetry as a whole may be away, and then nobody knows who is lost. So the silence lasts up to when some host was
+// heard of last; and once there was a moment at which none had been for as long as the gap, all have the timeout to be
+// heard of again. Lost nodes are told apart in the same way (shared/application/displace.go).
 var lostTelemetry = &Template{
 	Name:        LostTelemetry,
 	Description: "The component has sent no telemetry for longer than the timeout",
 	Expr: `(
-  time() - max by ({{subject_label_list}}) (
+  scalar(max(timestamp(` + hostInfo + `) or timestamp(` + uname + `))) - max by ({{subject_label_list}}) (
     max_over_time(timestamp(tlum_workload_info{{{subject_label_selector}}})[{{lookback}}:10s])
-  )
+  ) > {{timeout}}
   unless on ({{subject_label_list}})
   max by ({{subject_label_list}}) (last_over_time(tlum_workload_info{{{subject_label_selector}}}[{{timeout}}]))
+  unless on ()
+  max_over_time(
+    absent(last_over_time(` + hostInfo + `[{{gap}}]) or last_over_time(` + uname + `[{{gap}}]))[{{timeout}}:10s]
+  )
 ) < time() - {{since}}`,
 	Variables: []Variable{
 		{Name: "timeout", Kind: Duration, Default: "5m", Min: 1, Max: 12 * 3600, Description: "the longest silence"},
@@ -102,11 +110,22 @@ var lostTelemetry = &Template{
 			Description: "how long a lost component is remembered; longer than the timeout",
 		},
 		{
+			Name: "gap", Kind: Duration, Default: "1m", Min: 1, Max: 12 * 3600,
+			Description: "from when on telemetry as a whole is away: nobody was heard of for so long; not above the timeout",
+		},
+		{
 			Name: "since", Kind: Number, Default: 0.0, Max: 1e11,
 			Description: "when the application was started, in seconds since 1970",
 		},
 	},
 }
+
+// What hosts are heard of by, as in the topology (shared/topology/METRICS.md). The controller's own telemetry stands
+// beside the store and tells nothing of the others.
+const (
+	hostInfo = `tlum_host_info{icos_agent_id!="self"}`
+	uname    = `node_uname_info{icos_agent_id!="self"}`
+)
 
 // securityEvents counts what Tetragon saw. The name of ICOS's metric is not public: this is Tetragon's own, with the
 // labels the page's variables speak of and those that a remediation by "secure" needs. A counter that appears with its

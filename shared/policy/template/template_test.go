@@ -44,7 +44,7 @@ func TestComplete(t *testing.T) {
 		},
 		"a duration": {
 			name: template.LostTelemetry, given: vars{"timeout": "1h30m"},
-			want: vars{"timeout": 90 * time.Minute, "lookback": 6 * time.Hour, "since": 0.0},
+			want: vars{"timeout": 90 * time.Minute, "lookback": 6 * time.Hour, "gap": time.Minute, "since": 0.0},
 		},
 		"too short": {
 			name: template.LostTelemetry, given: vars{"timeout": "1ms"}, fault: "v.timeout: must be within 1 and 43200 seconds",

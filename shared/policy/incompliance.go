@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -32,6 +33,9 @@ type Incompliance struct {
 	ExtraLabels        map[string]string `json:"extraLabels"`
 	Subject            Subject           `json:"subject"`
 	Remediation        job.Remediation   `json:"remediation"`
+
+	// Silence is how long nothing was heard of the subject at least, where that is the violation.
+	Silence time.Duration `json:"-"`
 }
 
 // Subject is what the violation is about. It is resolved by resource id, then manifest, then instance and component.
@@ -59,7 +63,7 @@ func (i *Incompliance) Check() error {
 	return faults.Err("the incompliance is not valid")
 }
 
-// ErrLeft is wrapped by the error of a move away from a node that the component is not on; a repeat does not help.
+// ErrLeft is wrapped by the error of a move away from where the component is not any more; a repeat does not help.
 var ErrLeft = errors.New("not there")
 
 const (
@@ -72,6 +76,8 @@ and (resource_uuid = $1 or id::text = $1) order by id`
 
 	byComponent = `select id, application_id from jobs where cleans is null and type <> 'DeleteDeployment'
 and application_id = $1 and ($2 = '' or component = $2) order by id`
+
+	placedOfLate = `select job_id from history where application_id = $1 and event = $2 and at > now() - $3::interval`
 )
 
 // Remediate applies the remediation to every job that the subject means. An incompliance whose id was worked off
@@ -110,6 +116,9 @@ func Remediate(ctx context.Context, tx *store.Tx, i *Incompliance, s Settings) e
 		return nil
 	case job.Reallocate:
 		if err := i.stillThere(ctx, tx, jobs); err != nil {
+			return err
+		}
+		if jobs, err = i.sinceThen(ctx, tx, app, jobs); err != nil {
 			return err
 		}
 		return match.Move(ctx, tx, app, jobs, reason, s.Settings)
@@ -237,6 +246,30 @@ func (i *Incompliance) stillThere(ctx context.Context, tx *store.Tx, jobs []*job
 	}
 	return problem.Wrap(problem.Conflict, ErrLeft, "the violation is about %s, where the component is not",
 		strings.Join(known, ", "))
+}
+
+// sinceThen leaves out the jobs that were placed less than the silence ago: what is silent is where they were before. When
+// all were, that is an error.
+func (i *Incompliance) sinceThen(
+	ctx context.Context, tx *store.Tx, app *application.Application, jobs []*job.Job,
+) ([]*job.Job, error) {
+	if i.Silence == 0 {
+		return jobs, nil
+	}
+	rows, err := tx.Query(ctx, placedOfLate, app.ID, "job."+string(job.Place), i.Silence)
+	if err != nil {
+		return nil, fmt.Errorf("find what was placed of late: %w", err)
+	}
+	late, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	if err != nil {
+		return nil, fmt.Errorf("find what was placed of late: %w", err)
+	}
+	left := slices.DeleteFunc(slices.Clone(jobs), func(j *job.Job) bool { return slices.Contains(late, j.ID) })
+	if len(left) == 0 {
+		return nil, problem.Wrap(problem.Conflict, ErrLeft, "it was placed less than %s ago, and may yet be heard of there",
+			i.Silence)
+	}
+	return left, nil
 }
 
 // there keeps, of several copies, those on the node that the violation names; all when it names none of theirs.

@@ -139,5 +139,6 @@ func incompliance(p *policies.Policy, a *policies.Action, r job.Remediation) *po
 	if v.Threshold != nil {
 		i.Threshold = *v.Threshold
 	}
+	i.Silence, _ = p.Silence()
 	return i
 }

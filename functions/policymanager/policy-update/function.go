@@ -45,9 +45,11 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err := function.DecodeJSON(r, &next); err != nil {
 		return err
 	}
-	if _, err := policies.Get(r.Context(), f.db, id); err != nil {
+	was, err := policies.Get(r.Context(), f.db, id)
+	if err != nil {
 		return err
 	}
+	next.Started = was.Started
 	spec, err := admit.Policy(r.Context(), f.db, &next)
 	if err != nil {
 		return err

@@ -116,7 +116,7 @@ func (e *Event) Apply(
 	case created:
 		err = makeAll(ctx, tx, c, e.Descriptor, e.Instance, e.Callback, render)
 	case started:
-		err = policies.Resume(ctx, tx, e.Instance, true)
+		err = policies.Resume(ctx, tx, e.Instance, true, render)
 	case stopped:
 		err = policies.Pause(ctx, tx, e.Instance)
 	default:
@@ -161,7 +161,7 @@ func (d *Deployed) Apply(
 		return nil, err
 	}
 	if activate {
-		if err := policies.Resume(ctx, tx, d.Instance, false); err != nil {
+		if err := policies.Resume(ctx, tx, d.Instance, false, render); err != nil {
 			return nil, err
 		}
 	}

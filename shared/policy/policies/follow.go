@@ -75,8 +75,8 @@ func Pause(ctx context.Context, tx *store.Tx, instance string) error {
 	return nil
 }
 
-// Resume has every policy about the application watched, also those a person deactivated if all.
-func Resume(ctx context.Context, tx *store.Tx, instance string, all bool) error {
+// Resume has every policy about the application, which runs from now on, watched; also those a person deactivated if all.
+func Resume(ctx context.Context, tx *store.Tx, instance string, all bool, render Renderer) error {
 	list, err := LockOfInstance(ctx, tx, instance)
 	if err != nil {
 		return err
@@ -85,11 +85,30 @@ func Resume(ctx context.Context, tx *store.Tx, instance string, all bool) error 
 		if p.DeletedAt != nil || !p.watched() || (p.Paused && !all) {
 			continue
 		}
-		if err := p.Activate(ctx, tx); err != nil {
+		if err := p.start(ctx, tx, render); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// start is Activate for a policy whose application has been started: what was heard of that before is no silence of now.
+func (p *Policy) start(ctx context.Context, tx *store.Tx, render Renderer) error {
+	if p.Active() && !p.Paused {
+		return nil
+	}
+	p.Started = now()
+	p.State.Started = p.Started
+	if _, lost := p.Silence(); lost {
+		err := p.Render(render)
+		if problem.KindOf(err) == problem.Invalid {
+			return p.unrenderable(ctx, tx, err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return p.Activate(ctx, tx)
 }
 
 func ensure(ctx context.Context, tx *store.Tx, app *application.Application, render Renderer) error {
@@ -130,7 +149,7 @@ func ensure(ctx context.Context, tx *store.Tx, app *application.Application, ren
 			return err
 		}
 	}
-	return Resume(ctx, tx, app.ID.String(), false)
+	return Resume(ctx, tx, app.ID.String(), false, render)
 }
 
 // sound returns the policies that no fault is about.
@@ -171,6 +190,7 @@ func ensureOne(
 	if same(&p.Policy, &want) && p.State.Phase != registry.Unknown {
 		return p.save(ctx, tx)
 	}
+	want.Started = p.Started
 	spec, err := render(&want)
 	if problem.KindOf(err) == problem.Invalid {
 		p.Spec, p.Variables = want.Spec, want.Variables

@@ -196,7 +196,7 @@ func scan(row pgx.CollectableRow) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.ID, p.State.Phase = id.String(), phase
+	p.ID, p.State.Phase, p.Started = id.String(), phase, p.State.Started
 	p.Subject, p.Spec, p.Action, p.Variables, p.Properties = d.Subject, d.Spec, d.Action, d.Variables, d.Properties
 	p.Defaults()
 	p.Status.Phase = phase

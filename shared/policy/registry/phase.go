@@ -16,9 +16,10 @@ type State struct {
 	Phase Phase `json:"phase"`
 	// Since is when the policy was activated last. It names that activation: a notice that came in during another one is
 	// old, whatever it says, and one that came in during this one is not, however long ago its alert started.
-	Since  time.Time `json:"since,omitzero"`
-	Fired  bool      `json:"fired,omitempty"` // a violation has been given; a one-off policy gives no other
-	Tracks []Track   `json:"tracks,omitempty"`
+	Since   time.Time `json:"since,omitzero"`
+	Started time.Time `json:"started,omitzero"` // when its application was, see Policy
+	Fired   bool      `json:"fired,omitempty"`  // a violation has been given; a one-off policy gives no other
+	Tracks  []Track   `json:"tracks,omitempty"`
 }
 
 // Track is the story of one fingerprint.
@@ -72,7 +73,7 @@ const (
 // Activate makes the policy enforced from that instant on. What was heard before is forgotten: an alert that still fires
 // is a violation of the policy as it is now, and Alertmanager may go on naming it by the instant it first fired at.
 func (s State) Activate(at time.Time) State {
-	return State{Phase: Enforced, Since: at.UTC().Round(0)}
+	return State{Phase: Enforced, Since: at.UTC().Round(0), Started: s.Started}
 }
 
 // Deactivate makes the policy inactive.

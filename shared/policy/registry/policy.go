@@ -9,6 +9,7 @@ package registry
 import (
 	"time"
 
+	"github.com/littoral-project/littoral/shared/policy/template"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -25,6 +26,9 @@ type Policy struct {
 
 	// Path is where a descriptor has it, such as components[0].policies[1], for whoever finds a fault later.
 	Path string `json:"-"`
+	// Started is when the application that it is about was started last, as far as is known: a rendering that wants to
+	// know takes nothing of before for it.
+	Started time.Time `json:"-"`
 }
 
 // Properties tune how a policy is watched. Durations are as Prometheus writes them.
@@ -51,6 +55,16 @@ const RemediationParam = "remediation"
 
 // Remediation is what the action asks for, empty when it asks for nothing.
 func (a *Action) Remediation() string { return a.ExtraParams[RemediationParam] }
+
+// Silence is the timeout of a policy about lost telemetry; ok is false for any other.
+func (p *Policy) Silence() (timeout time.Duration, ok bool) {
+	t, known := template.Lookup(p.Spec.TemplateName)
+	if p.Spec.Type != TemplateSpec || !known || t.Name != template.LostTelemetry {
+		return 0, false
+	}
+	timeout, ok = t.Complete(p.Variables, "variables", &problem.Faults{})["timeout"].(time.Duration)
+	return timeout, ok
+}
 
 // Phase is how a policy stands.
 type Phase string

@@ -3,6 +3,7 @@ package render
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -61,7 +62,12 @@ func ofTemplate(p *registry.Policy) (registry.Spec, error) {
 		faults.Add("subject.type", 0, "template %s is not for a subject of type %s", t.Name, p.Subject.Type)
 		return registry.Spec{}, faults.Err(invalid)
 	}
-	variables := t.Complete(p.Variables, "variables", &faults)
+	given := map[string]any{}
+	maps.Copy(given, p.Variables)
+	if _, said := given[template.Since]; !said && !p.Started.IsZero() {
+		given[template.Since] = p.Started.Unix() // a template that does not ask for it leaves it out
+	}
+	variables := t.Complete(given, "variables", &faults)
 	if err := faults.Err(invalid); err != nil {
 		return registry.Spec{}, err
 	}

@@ -114,7 +114,7 @@ var lostTelemetry = &Template{
 			Description: "from when on telemetry as a whole is away: nobody was heard of for so long; not above the timeout",
 		},
 		{
-			Name: "since", Kind: Number, Default: 0.0, Max: 1e11,
+			Name: Since, Kind: Number, Default: 0.0, Max: 1e11,
 			Description: "when the application was started, in seconds since 1970",
 		},
 	},

@@ -66,6 +66,9 @@ const (
 	SecurityEvents        = "app-security-events"
 )
 
+// Since is the variable that says when the application was started. It is set unless the writer sets it.
+const Since = "since"
+
 var catalogue = []*Template{
 	compssUnderAllocation, cpuUsageHost, cpuUsage, cpuUsageExcl, memoryUsage, memoryUsageExcl, memoryAvailable,
 	memoryAvailableExcl, scaScore, deviceAvailable, lostTelemetry, securityEvents,

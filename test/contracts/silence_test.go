@@ -1,0 +1,78 @@
+package contracts_test
+
+import (
+	"net/http"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const silentShop = freeShop + "policies:\n  - {name: silent, redeployOnLostTelemetry: 5m}\n"
+
+var sinceIn = regexp.MustCompile(`< time\(\) - ([0-9]+)$`)
+
+// since is from when on the rule of a policy about lost telemetry counts what it saw.
+func (w *world) since(t testing.TB, p policy) time.Time {
+	t.Helper()
+	expr, _ := w.seePolicy(t, p.ID).Status.Rendered["expr"].(string)
+	found := sinceIn.FindStringSubmatch(expr)
+	require.NotNil(t, found, expr)
+	seconds, err := strconv.ParseInt(found[1], 10, 64)
+	require.NoError(t, err)
+	return time.Unix(seconds, 0)
+}
+
+// TestSilence_countsFromTheLastStart: what was heard of an application before it was stopped is no silence of it now.
+func TestSilence_countsFromTheLastStart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	before := time.Now().Truncate(time.Second)
+	g, j := w.running(t, silentShop)
+	p := w.policiesOf(t, g.ID)["silent"]
+	first := w.since(t, p)
+	require.False(t, first.Before(before))
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/stop/"+g.ID, "").is(t, http.StatusOK)
+	w.finish(t, w.hub, hubAgent, w.job(t, j.ID))
+
+	_, err := w.DB.Exec(t.Context(), `update policies set state = jsonb_set(state, '{started}', '"2026-01-01T00:00:00Z"'),
+rendered = jsonb_set(rendered, '{expr}', to_jsonb(replace(rendered ->> 'expr', $1, '0')))`, strconv.FormatInt(first.Unix(), 10))
+	require.NoError(t, err)
+	require.Zero(t, w.since(t, p).Unix())
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/start/"+g.ID, "").is(t, http.StatusOK)
+	again := w.since(t, p)
+	require.False(t, again.Before(first))
+
+	w.operator.call(t, http.MethodPost, polman+"/policies/"+p.ID+"/variables/timeout/7m", "").is(t, http.StatusNoContent)
+	require.Equal(t, again, w.since(t, p), "changing the policy starts nothing")
+	w.operator.call(t, http.MethodPost, polman+"/policies/"+p.ID+"/deactivate", "").is(t, http.StatusNoContent)
+	w.operator.call(t, http.MethodPost, polman+"/policies/"+p.ID+"/activate", "").is(t, http.StatusNoContent)
+	require.Equal(t, again, w.since(t, p))
+}
+
+// TestSilence_ofThePlaceBefore: a lost node was left already when the alert about the component comes, which names none.
+func TestSilence_ofThePlaceBefore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, j := w.running(t, silentShop)
+	p := w.policiesOf(t, g.ID)["silent"]
+	start := time.Now().Add(-time.Minute)
+	fire := func(episode int) {
+		a := alert(p, g.ID, "firing", start.Add(time.Duration(episode)*time.Second))
+		delete(a["labels"].(body), "icos_host_id") //nolint:forcetypeassert // alert makes it
+		w.alertmanager().send(t, http.MethodPost, webhook, notice(a)).is(t, http.StatusOK)
+	}
+	fire(0)
+	require.Equal(t, j.Targets, w.job(t, j.ID).Targets)
+	skipped := w.told(t, g.ID, "policy.skipped")
+	require.Len(t, skipped, 1)
+	require.Contains(t, skipped[0], "it was placed less than 5m0s ago")
+
+	_, err := w.DB.Exec(t.Context(), `update history set at = at - interval '10 min'`)
+	require.NoError(t, err)
+	fire(1)
+	require.NotEqual(t, j.Targets, w.job(t, j.ID).Targets)
+	w.legal(t)
+}

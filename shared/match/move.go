@@ -3,7 +3,6 @@ package match
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
-	"github.com/littoral-project/littoral/shared/topology"
 )
 
 // Lock makes the other decisions wait for the end of this transaction. Move needs it, taken before any application is
@@ -25,7 +23,8 @@ func Lock(ctx context.Context, tx *store.Tx) error { return tx.Lock(ctx, store.L
 
 // Move takes jobs of the application, as application.Lock returned it, to other nodes because a policy is violated
 // where they are; the other components keep their places. What fits nowhere else stays where it is, degraded, with
-// the reason, and is tried again when there is room (Retry). The error is Conflict for an application that is not
+// the reason, and is tried again when there is room (Retry); so does everything while the picture of the infrastructure is
+// missing or too old. The error is Conflict for an application that is not
 // meant to run.
 //
 // Unlike a drained or lost node, one that violates a policy is better than none: so the place is found first, and only
@@ -57,12 +56,13 @@ func moveAll(
 	if len(m.leaving) == 0 {
 		return nil // it waits for a place already, or is being removed
 	}
-	inv, err := readInventory(ctx, tx, s)
-	if errors.Is(err, topology.ErrUnknown) {
-		return m.carryOut(ctx, nil, nil)
-	}
+	inv, blind, err := freshInventory(ctx, tx, s)
 	if err != nil {
 		return err
+	}
+	if blind != "" {
+		m.blind = blind
+		return m.carryOut(ctx, nil, nil)
 	}
 	p, plan, err := m.search(inv)
 	if err != nil {
@@ -102,12 +102,13 @@ type move struct {
 	app        *application.Application
 	descriptor *descriptor.Application
 	reason     string
-	again      bool // it has been said why what cannot leave should
+	again      bool   // it has been said why what cannot leave should
+	blind      string // why nothing is known of the infrastructure; empty when it is
 	list       []part
 	leaving    []int // of list
 }
 
-// carryOut moves what has a place; plan is nil while nothing is known of the infrastructure.
+// carryOut moves what has a place; plan is nil while blind.
 func (m *move) carryOut(ctx context.Context, plan *placement.Plan, ex *placement.Explanation) error {
 	var moved, stuck, told []string
 	for _, i := range m.leaving {
@@ -123,7 +124,7 @@ func (m *move) carryOut(ctx context.Context, plan *placement.Plan, ex *placement
 		if m.again {
 			continue
 		}
-		why := noTelemetry
+		why := m.blind
 		if ex != nil {
 			why = ex.Components[i].Summary
 		}

@@ -246,6 +246,37 @@ func TestPlace_saysWhatAnUpdateAsksForInVain(t *testing.T) {
 	})
 }
 
+// TestMove_doesNotDecideByAnOldPicture: what should leave stays until the infrastructure has been looked at again.
+func TestMove_doesNotDecideByAnOldPicture(t *testing.T) {
+	t.Parallel()
+	nodes := []node{{name: "a", cores: 4, sca: 90}, {name: "b", cores: 4, sca: 10}}
+	w := newWorld(t, nodes...)
+	id := w.submit(app("shop", "x:cpu: 1"))
+	w.place(id, false)
+	w.run(id)
+	_, err := w.db.Exec(t.Context(), "update topology set at = at - $1::interval", topology.Fresh+time.Minute)
+	require.NoError(t, err)
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		a, err := application.Lock(ctx, tx, id)
+		require.NoError(t, err)
+		return match.Move(ctx, tx, a, a.Jobs, "policy hot is violated", settings)
+	}))
+	retry := func() {
+		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return match.Retry(ctx, tx, id, settings) }))
+	}
+	retry()
+	require.Equal(t, map[string]string{"x": "a"}, w.where(id))
+	a, err := application.Get(t.Context(), w.db, id)
+	require.NoError(t, err)
+	require.Equal(t, job.Degraded, a.Jobs[0].State)
+	require.Contains(t, a.Jobs[0].Conditions[0].Message, "policy hot is violated: the last telemetry is of ")
+	require.Equal(t, 1, w.count(events.ApplicationUnplaced), "the aggregator is asked to look")
+
+	w.see(nodes...)
+	retry()
+	require.Equal(t, map[string]string{"x": "b"}, w.where(id))
+}
+
 // TestExplain_ofWhatCannotLeave says what keeps it from the other nodes, and a look in vain leaves its reason as it is.
 func TestExplain_ofWhatCannotLeave(t *testing.T) {
 	t.Parallel()

@@ -254,39 +254,79 @@ func TestAPolicyThatGoes_blamesNobody(t *testing.T) {
 	}
 }
 
-// TestAPolicyThatIsKept_excusesWhatNoOtherBlames: one on another component does not hold it up.
+// TestAPolicyThatIsKept_excusesWhatNoOtherBlames: a violation by another component does not hold it up, nor does a policy
+// that moves nothing.
 func TestAPolicyThatIsKept_excusesWhatNoOtherBlames(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	g := w.submit(t, hubShop+`  - name: store
+	const usage = "type: custom, fromTemplate: app-host-cpu-usage-perc, variables: {threshold: 0.8}"
+	for name, row := range map[string]struct {
+		policies      string
+		told          [][3]string // policy, component, status
+		before, after map[string]string
+	}{
+		"another policy, of another component": {
+			policies: `  - {name: web, component: web, remediation: redeploy, ` + usage + `}
+  - {name: store, component: store, remediation: redeploy, ` + usage + "}\n",
+			told:   [][3]string{{"web", "web", "firing"}, {"store", "store", "firing"}, {"web", "web", "resolved"}},
+			before: map[string]string{"web": "Degraded", "store": "Degraded"},
+			after:  map[string]string{"web": "Finished", "store": "Degraded"},
+		},
+		"the same policy, by another component": {
+			policies: `  - {name: all, remediation: redeploy, ` + usage + "}\n",
+			told:     [][3]string{{"all", "web", "firing"}, {"all", "store", "firing"}, {"all", "web", "resolved"}},
+			before:   map[string]string{"web": "Degraded", "store": "Degraded"},
+			after:    map[string]string{"web": "Finished", "store": "Degraded"},
+		},
+		"another policy of the same component, which only records": {
+			policies: `  - {name: moves, remediation: migrate, ` + usage + `}
+  - {name: records, remediation: none, ` + usage + "}\n",
+			told:   [][3]string{{"moves", "web", "firing"}, {"records", "web", "firing"}, {"moves", "web", "resolved"}},
+			before: map[string]string{"web": "Degraded", "store": "Finished"},
+			after:  map[string]string{"web": "Finished", "store": "Finished"},
+		},
+		"another policy of the same component, which moves it too": {
+			policies: `  - {name: moves, remediation: migrate, ` + usage + `}
+  - {name: too, remediation: redeploy, ` + usage + "}\n",
+			told:   [][3]string{{"moves", "web", "firing"}, {"too", "web", "firing"}, {"moves", "web", "resolved"}},
+			before: map[string]string{"web": "Degraded", "store": "Finished"},
+			after:  map[string]string{"web": "Degraded", "store": "Finished"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			g := w.submit(t, hubShop+`  - name: store
     type: kubernetes
     requirements: {cpu: 500m, memory: 256Mi, architecture: x86_64}
     targets: [{cluster_name: hub, node_name: hub-1, orchestrator: ocm}]
     manifests: [{name: store, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: store}, data: {a: b}}}]
 policies:
-  - {name: webload, component: web, type: custom, fromTemplate: app-host-cpu-usage-perc, remediation: redeploy, variables: {threshold: 0.8}}
-  - {name: storeload, component: store, type: custom, fromTemplate: app-host-cpu-usage-perc, remediation: none, variables: {threshold: 0.8}}
-`)
-	for _, j := range w.group(t, g.ID).Jobs {
-		w.finish(t, w.hub, hubAgent, w.take(t, w.hub, hubAgent, j))
+`+row.policies)
+			for _, j := range w.group(t, g.ID).Jobs {
+				w.finish(t, w.hub, hubAgent, w.take(t, w.hub, hubAgent, j))
+			}
+			all, start := w.policiesOf(t, g.ID), time.Now()
+			states := func() map[string]string {
+				of := map[string]string{}
+				for _, j := range w.group(t, g.ID).Jobs {
+					of[j.Resource.Name] = j.State
+				}
+				return of
+			}
+			last := len(row.told) - 1
+			for i, told := range row.told {
+				if i == last {
+					require.Equal(t, row.before, states())
+				}
+				a := alert(all[told[0]], g.ID, told[2], start)
+				a["fingerprint"] = told[0] + " " + told[1]
+				a["labels"].(body)["icos_app_component"] = told[1] //nolint:forcetypeassert // alert makes it
+				w.alertmanager().send(t, http.MethodPost, webhook, notice(a)).is(t, http.StatusOK)
+			}
+			require.Equal(t, row.after, states())
+			w.legal(t)
+		})
 	}
-	all, start := w.policiesOf(t, g.ID), time.Now()
-	tell := func(name, component, status string) {
-		a := alert(all[name], g.ID, status, start)
-		a["labels"].(body)["icos_app_component"] = component //nolint:forcetypeassert // alert makes it
-		w.alertmanager().send(t, http.MethodPost, webhook, notice(a)).is(t, http.StatusOK)
-	}
-	states := func() (list []string) {
-		for _, j := range w.group(t, g.ID).Jobs {
-			list = append(list, j.State)
-		}
-		return list
-	}
-	tell("webload", "web", "firing")
-	tell("storeload", "store", "firing")
-	require.Contains(t, states(), "Degraded")
-	tell("webload", "web", "resolved")
-	require.Equal(t, []string{"Finished", "Finished"}, states())
 }
 
 func TestScaling_staysWithinTheDescriptor(t *testing.T) {

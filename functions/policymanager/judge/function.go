@@ -25,15 +25,11 @@ type Function struct{}
 // New returns the function.
 func New(*function.Env) (*Function, error) { return &Function{}, nil }
 
-// React announces each violation once. Components that had nowhere else to go may stay when the policy is kept again.
+// React announces each violation once. A component that had nowhere else to go may stay when its own has ended.
 func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
 	about, err := events.Data[events.Alert](e)
 	if err != nil {
 		return problem.Wrap(problem.Malformed, err, "the event cannot be read")
 	}
-	resolved, err := policies.Judge(ctx, tx, about)
-	if err != nil || resolved == nil {
-		return err
-	}
-	return policies.Excuse(ctx, tx, resolved)
+	return policies.Judge(ctx, tx, about)
 }

@@ -17,35 +17,45 @@ import (
 )
 
 // Judge changes the policy by what an alert says. The first notice of an episode announces a violation, whatever its
-// number and order; the end of the last open one announces that the policy is kept again. It reports the policy that
-// was resolved, for whoever has to undo something; nil otherwise.
-func Judge(ctx context.Context, tx *store.Tx, a events.Alert) (resolved *Policy, err error) {
+// number and order; the end of the last open one announces that the policy is kept again. A component that had nowhere
+// else to go may stay where it is as soon as its own violation ends, whatever others do.
+func Judge(ctx context.Context, tx *store.Tx, a events.Alert) error {
 	p, err := Lock(ctx, tx, a.Policy)
 	if problem.KindOf(err) == problem.NotFound {
-		return nil, nil // deleted while it was firing
+		return nil // deleted while it was firing
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	before := p.State.Phase
 	if before == registry.Unknown {
-		return nil, nil // it has no rule: the alert is of one that is gone
+		return nil // it has no rule: the alert is of one that is gone
 	}
-	notice := registry.Notice{Fingerprint: a.Fingerprint, StartsAt: a.StartsAt, Firing: a.Firing, Since: a.Since}
+	notice := registry.Notice{
+		Fingerprint: a.Fingerprint, Component: a.Labels[componentLabel], StartsAt: a.StartsAt, Firing: a.Firing, Since: a.Since,
+	}
 	state, outcome := p.State.Judge(notice, p.Properties.Oneoff)
 	p.State = state
 	if err := p.save(ctx, tx); err != nil {
-		return nil, err
+		return err
 	}
 	switch outcome.Verdict {
 	case registry.NewEpisode:
-		return nil, p.violated(ctx, tx, a)
+		return p.violated(ctx, tx, a)
 	case registry.AllResolved:
-		return p, p.resolved(ctx, tx, a)
+		if err := p.resolved(ctx, tx, a); err != nil {
+			return err
+		}
 	case registry.NoChange:
 	}
-	return nil, nil
+	if !outcome.Ended {
+		return nil
+	}
+	return p.excuse(ctx, tx, "is kept again")
 }
+
+// componentLabel is the label by which an alert tells the component that it is about.
+const componentLabel = "icos_app_component"
 
 // violations separates the ids of violations from all other derived ids.
 var violations = uuid.MustParse("0d6f9f0e-3a7b-5c55-8d53-6f1f7d1c2ab4")
@@ -101,7 +111,7 @@ func (p *Policy) resolved(ctx context.Context, tx *store.Tx, a events.Alert) err
 	if err := p.tell(ctx, tx, "", "policy.resolved", "policy "+p.Name+" is kept again"); err != nil {
 		return err
 	}
-	return p.announce(ctx, tx, events.PolicyResolved, a.Labels["icos_app_component"], nil)
+	return p.announce(ctx, tx, events.PolicyResolved, a.Labels[componentLabel], nil)
 }
 
 // tell writes into the history of the application that the policy is about.

@@ -25,8 +25,9 @@ type State struct {
 // Track is the story of one fingerprint.
 type Track struct {
 	Fingerprint string    `json:"fingerprint"`
-	Episodes    []Episode `json:"episodes"`         // oldest first
-	Horizon     time.Time `json:"horizon,omitzero"` // episodes up to here were forgotten: all notices of them are old
+	Component   string    `json:"component,omitempty"` // that it is about; empty when the alert does not tell
+	Episodes    []Episode `json:"episodes"`            // oldest first
+	Horizon     time.Time `json:"horizon,omitzero"`    // episodes up to here were forgotten: all notices of them are old
 }
 
 // Episode is one violation of one alert.
@@ -39,6 +40,7 @@ type Episode struct {
 // Notice is what one alert of a webhook says.
 type Notice struct {
 	Fingerprint string
+	Component   string // that it is about, if it says so
 	StartsAt    time.Time
 	Firing      bool      // else resolved
 	Since       time.Time // of the state when the notice came in
@@ -61,6 +63,8 @@ type Outcome struct {
 	// Over says of a violation that it is past already: its end overtook it. It happened and counts once; whether
 	// there is still something to remedy is for the caller to decide.
 	Over bool
+	// Ended says that what the notice is about violates the policy no more. Others may.
+	Ended bool
 }
 
 // The bounds of what is remembered. A fingerprint that fires anew every minute is covered for more than half an hour of
@@ -109,6 +113,10 @@ func (s State) Judge(n Notice, oneoff bool) (State, Outcome) {
 	if !t.Horizon.IsZero() && !start.After(t.Horizon) {
 		return s, Outcome{Verdict: NoChange}
 	}
+	wasOpen := t.open()
+	if n.Component != "" {
+		t.Component = n.Component
+	}
 	e := t.episode(start)
 	before := *e
 	switch {
@@ -120,7 +128,7 @@ func (s State) Judge(n Notice, oneoff bool) (State, Outcome) {
 	t.supersede()
 	after := *t.episode(start)
 	t.forget()
-	out := Outcome{Verdict: NoChange, Episode: after}
+	out := Outcome{Verdict: NoChange, Episode: after, Ended: wasOpen && !t.open()}
 	s.Tracks = tracks
 	if after.Fired && !before.Fired && !(oneoff && s.Fired) {
 		out.Verdict, out.Over, s.Fired = NewEpisode, after.Over, true
@@ -136,17 +144,28 @@ func (s State) Judge(n Notice, oneoff bool) (State, Outcome) {
 	return s, out
 }
 
-// open reports whether an episode goes on. One of which only the end was seen never did.
-func (s State) open() bool { return s.any(func(e Episode) bool { return e.Fired && !e.Over }) }
+// open reports whether an episode goes on.
+func (s State) open() bool { return slices.ContainsFunc(s.Tracks, Track.open) }
 
 // Open reports whether an episode that started then goes on.
 func (s State) Open(start time.Time) bool {
-	return s.any(func(e Episode) bool { return e.Fired && !e.Over && e.Start.Equal(start) })
+	return slices.ContainsFunc(s.Tracks, func(t Track) bool {
+		return slices.ContainsFunc(t.Episodes, func(e Episode) bool { return e.open() && e.Start.Equal(start) })
+	})
 }
 
-func (s State) any(is func(Episode) bool) bool {
-	return slices.ContainsFunc(s.Tracks, func(t Track) bool { return slices.ContainsFunc(t.Episodes, is) })
+// Blames reports whether an episode about the component goes on. One that does not tell its component is about any that
+// the policy is about, as its subject has it.
+func (s State) Blames(component, subject string) bool {
+	return slices.ContainsFunc(s.Tracks, func(t Track) bool {
+		return t.open() && (t.Component == component || t.Component == "" && (subject == "" || Matches(subject, component)))
+	})
 }
+
+func (t Track) open() bool { return slices.ContainsFunc(t.Episodes, Episode.open) }
+
+// open reports whether the episode goes on. One of which only the end was seen never did.
+func (e Episode) open() bool { return e.Fired && !e.Over }
 
 // track returns a copy of the tracks, with one for the fingerprint, and where it is. Tracks are sorted by fingerprint.
 func track(tracks []Track, fingerprint string) (int, []Track) {

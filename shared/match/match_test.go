@@ -213,7 +213,8 @@ func TestPlace_keepsWhatMayStay(t *testing.T) {
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
 		locked, err := application.Lock(ctx, tx, id)
 		require.NoError(t, err)
-		return match.Move(ctx, tx, locked, locked.Jobs[:1], "test", settings)
+		_, err = match.Move(ctx, tx, locked, locked.Jobs[:1], "test", settings)
+		return err
 	}))
 	moved := a.Jobs[0].Component
 	after := w.where(id)
@@ -251,7 +252,8 @@ func TestMove_prefersAPlaceWhereNothingWasWrong(t *testing.T) {
 				a, err := application.Lock(ctx, tx, id)
 				require.NoError(t, err)
 				jobs := slices.DeleteFunc(slices.Clone(a.Jobs), func(j *job.Job) bool { return j.Cleans != nil })
-				return match.Move(ctx, tx, a, jobs, "test", settings)
+				_, err = match.Move(ctx, tx, a, jobs, "test", settings)
+				return err
 			}))
 			way = append(way, w.where(id)["x"])
 		}

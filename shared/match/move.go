@@ -24,26 +24,25 @@ func Lock(ctx context.Context, tx *store.Tx) error { return tx.Lock(ctx, store.L
 // Move takes jobs of the application, as application.Lock returned it, to other nodes because a policy is violated
 // where they are; the other components keep their places. What fits nowhere else stays where it is, degraded, with
 // the reason, and is tried again when there is room (Retry); so does everything while the picture of the infrastructure is
-// missing or too old. The error is Conflict for an application that is not
-// meant to run.
+// missing or too old. It reports how many have left. The error is Conflict for an application that is not meant to run.
 //
 // Unlike a drained or lost node, one that violates a policy is better than none: so the place is found first, and only
 // what has one leaves.
 func Move(
 	ctx context.Context, tx *store.Tx, a *application.Application, jobs []*job.Job, reason string, s Settings,
-) error {
+) (left int, err error) {
 	if a.Desired != application.Running {
-		return problem.New(problem.Conflict, "application %s is not meant to run", a.ID)
+		return 0, problem.New(problem.Conflict, "application %s is not meant to run", a.ID)
 	}
 	return moveAll(ctx, tx, a, jobs, reason, false, s)
 }
 
 func moveAll(
 	ctx context.Context, tx *store.Tx, a *application.Application, jobs []*job.Job, reason string, again bool, s Settings,
-) error {
+) (left int, err error) {
 	app, err := a.Parsed()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	m := move{tx: tx, app: a, descriptor: app, reason: reason, again: again, list: parts(app, a.Jobs, nobody)}
 	for i := range m.list {
@@ -54,11 +53,11 @@ func moveAll(
 		}
 	}
 	if len(m.leaving) == 0 {
-		return nil // it waits for a place already, or is being removed
+		return 0, nil // it waits for a place already, or is being removed
 	}
 	inv, blind, err := freshInventory(ctx, tx, s)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if blind != "" {
 		m.blind = blind
@@ -66,7 +65,7 @@ func moveAll(
 	}
 	p, plan, err := m.search(inv)
 	if err != nil {
-		return fmt.Errorf("place %s: %w", a.Name, err)
+		return 0, fmt.Errorf("place %s: %w", a.Name, err)
 	}
 	explanation := placement.Explain(p, plan)
 	return m.carryOut(ctx, &plan, &explanation)
@@ -108,15 +107,17 @@ type move struct {
 	leaving    []int // of list
 }
 
-// carryOut moves what has a place; plan is nil while blind.
-func (m *move) carryOut(ctx context.Context, plan *placement.Plan, ex *placement.Explanation) error {
+// carryOut moves what has a place, and says how many that are; plan is nil while blind.
+func (m *move) carryOut(
+	ctx context.Context, plan *placement.Plan, ex *placement.Explanation,
+) (left int, err error) {
 	var moved, stuck, told []string
 	for _, i := range m.leaving {
 		p := m.list[i]
 		if plan != nil && plan.Assignments[i].Placed {
 			to, err := m.leave(ctx, p, plan.Assignments[i], &ex.Components[i])
 			if err != nil {
-				return err
+				return 0, err
 			}
 			moved = append(moved, p.id+" on "+to.String())
 			continue
@@ -131,7 +132,7 @@ func (m *move) carryOut(ctx context.Context, plan *placement.Plan, ex *placement
 		why = fmt.Sprintf("%s stays on %s, though %s: %s", p.id, p.job.Target, m.reason, why)
 		news, err := p.job.Strain(ctx, m.tx, why)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if news {
 			stuck, told = append(stuck, p.id), append(told, why)
@@ -140,23 +141,24 @@ func (m *move) carryOut(ctx context.Context, plan *placement.Plan, ex *placement
 	if len(moved) > 0 {
 		decision, err := decide(m.reason, *plan, *ex, m.list)
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if err := m.app.Placed(ctx, m.tx, strings.Join(moved, ", "), decision); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if len(stuck) > 0 {
 		var decision json.RawMessage
 		if plan != nil && len(moved) == 0 { // else it is kept with what was moved
-			var err error
 			if decision, err = decide(m.reason, *plan, *ex, m.list); err != nil {
-				return err
+				return 0, err
 			}
 		}
-		return m.app.Unplaced(ctx, m.tx, strings.Join(told, "; "), stuck, decision)
+		if err := m.app.Unplaced(ctx, m.tx, strings.Join(told, "; "), stuck, decision); err != nil {
+			return 0, err
+		}
 	}
-	return nil
+	return len(moved), nil
 }
 
 // leave takes one job from its place to the next.
@@ -189,7 +191,7 @@ func Retry(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings) error {
 			strained = append(strained, j)
 		}
 	}
-	if err := moveAll(ctx, tx, a, strained, "a policy is violated there", true, s); err != nil {
+	if _, err := moveAll(ctx, tx, a, strained, "a policy is violated there", true, s); err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(a.Jobs, misfits) {

@@ -259,7 +259,8 @@ func TestMove_doesNotDecideByAnOldPicture(t *testing.T) {
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
 		a, err := application.Lock(ctx, tx, id)
 		require.NoError(t, err)
-		return match.Move(ctx, tx, a, a.Jobs, "policy hot is violated", settings)
+		_, err = match.Move(ctx, tx, a, a.Jobs, "policy hot is violated", settings)
+		return err
 	}))
 	retry := func() {
 		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return match.Retry(ctx, tx, id, settings) }))
@@ -287,7 +288,8 @@ func TestExplain_ofWhatCannotLeave(t *testing.T) {
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
 		locked, err := application.Lock(ctx, tx, id)
 		require.NoError(t, err)
-		return match.Move(ctx, tx, locked, locked.Jobs, "policy hot is violated (value 95)", settings)
+		_, err = match.Move(ctx, tx, locked, locked.Jobs, "policy hot is violated (value 95)", settings)
+		return err
 	}))
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return match.Retry(ctx, tx, id, settings) }))
 	a, err := application.Get(t.Context(), w.db, id)

@@ -104,7 +104,8 @@ func TestPlace_keepsItsReasonsWithTheDecision(t *testing.T) {
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
 		a, err := application.Lock(ctx, tx, id)
 		require.NoError(t, err)
-		return match.Move(ctx, tx, a, a.Jobs, "its score fell", settings)
+		_, err = match.Move(ctx, tx, a, a.Jobs, "its score fell", settings)
+		return err
 	}))
 	require.Equal(t, map[string]string{"x": "a"}, w.where(id))
 	moved := w.decisions(id)[1]

@@ -80,50 +80,50 @@ and application_id = $1 and ($2 = '' or component = $2) order by id`
 	placedOfLate = `select job_id from history where application_id = $1 and event = $2 and at > now() - $3::interval`
 )
 
-// Remediate applies the remediation to every job that the subject means. An incompliance whose id was worked off
-// before changes nothing. The error is NotFound when the subject means no job, or Conflict when a job is not in a
+// Remediate applies the remediation to every job that the subject means, and reports how many of them were changed. An
+// incompliance whose id was worked off before changes nothing. The error is NotFound when the subject means no job, or Conflict when a job is not in a
 // state to be changed (it must be owned and Finished, unless it is to be reallocated), when the descriptor does not allow
 // it, or when it shall leave a node that it has left already.
-func Remediate(ctx context.Context, tx *store.Tx, i *Incompliance, s Settings) error {
+func Remediate(ctx context.Context, tx *store.Tx, i *Incompliance, s Settings) (changed int, err error) {
 	if err := i.Check(); err != nil {
-		return err
+		return 0, err
 	}
 	if i.ID == "" {
 		i.ID = uuid.Must(uuid.NewV7()).String()
 	}
 	tag, err := tx.Exec(ctx, seen, i.ID)
 	if err != nil {
-		return fmt.Errorf("inbox: %w", err)
+		return 0, fmt.Errorf("inbox: %w", err)
 	}
 	if tag.RowsAffected() == 0 {
-		return nil
+		return 0, nil
 	}
 	if i.Remediation == job.Reallocate {
 		if err := match.Lock(ctx, tx); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	app, jobs, err := i.resolve(ctx, tx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	reason := i.reason()
 	if err := record(ctx, tx, app.ID, i, reason); err != nil {
-		return err
+		return 0, err
 	}
 	switch i.Remediation {
 	case job.NoRemediation:
-		return nil
+		return 0, nil
 	case job.Reallocate:
 		if err := i.stillThere(ctx, tx, jobs); err != nil {
-			return err
+			return 0, err
 		}
 		if jobs, err = i.sinceThen(ctx, tx, app, jobs); err != nil {
-			return err
+			return 0, err
 		}
 		return match.Move(ctx, tx, app, jobs, reason, s.Settings)
 	}
-	return i.ask(ctx, tx, app, jobs, s.meant(i.Remediation), reason)
+	return len(jobs), i.ask(ctx, tx, app, jobs, s.meant(i.Remediation), reason)
 }
 
 // ask asks the owners of the jobs for the remediation, within the bounds of the descriptor.

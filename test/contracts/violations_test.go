@@ -212,6 +212,45 @@ func TestViolation_withNowhereElseToGo(t *testing.T) {
 	})
 }
 
+// TestViolation_movesAtMostSoOften_butCountsNoStay: one that had nowhere else to go was not moved, and holds up nobody.
+func TestViolation_movesAtMostSoOften_butCountsNoStay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g := w.submit(t, freeShop+`  - name: store
+    type: kubernetes
+    requirements: {cpu: 500m, memory: 256Mi, architecture: x86_64}
+    targets: [{cluster_name: hub, node_name: hub-1, orchestrator: ocm}]
+    manifests: [{name: store, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: store}, data: {a: b}}}]
+policies:
+  - {name: load, type: custom, fromTemplate: app-host-cpu-usage-perc, remediation: redeploy, variables: {threshold: 0.8}}
+`)
+	before := map[string]job{}
+	for _, j := range w.group(t, g.ID).Jobs {
+		w.finish(t, w.hub, hubAgent, w.take(t, w.hub, hubAgent, j))
+		before[j.Resource.Name] = j
+	}
+	p, start := w.policiesOf(t, g.ID)["load"], time.Now().Add(-time.Hour)
+	w.movedOften(t, g, p, 9)
+	fire := func(component string, episode int) {
+		a := alert(p, g.ID, "firing", start.Add(time.Duration(episode)*time.Minute))
+		a["fingerprint"] = component
+		a["labels"].(body)["icos_app_component"] = component //nolint:forcetypeassert // alert makes it
+		w.alertmanager().send(t, http.MethodPost, webhook, notice(a)).is(t, http.StatusOK)
+	}
+	for episode := range 3 {
+		fire("store", episode)
+	}
+	require.Empty(t, w.told(t, g.ID, "policy.held"), "it was not changed")
+	stayed := w.told(t, g.ID, "policy.stayed")
+	require.Len(t, stayed, 3)
+	require.Contains(t, stayed[0], "nothing was moved")
+	require.Equal(t, before["store"].Targets, w.job(t, before["store"].ID).Targets)
+
+	fire("web", 0)
+	require.NotEqual(t, before["web"].Targets, w.job(t, before["web"].ID).Targets, "the tenth move")
+	w.legal(t)
+}
+
 func TestViolation_thatEndsWhereItIs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

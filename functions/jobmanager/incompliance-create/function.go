@@ -39,7 +39,8 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		return policy.Remediate(ctx, tx, &in, f.config)
+		_, err := policy.Remediate(ctx, tx, &in, f.config)
+		return err
 	})
 	if err != nil {
 		return err

@@ -115,12 +115,14 @@ func (f *Function) remediate(ctx context.Context, tx *store.Tx, p *policies.Poli
 			return err
 		}
 	}
-	err = policy.Remediate(ctx, tx, incompliance(p, a, remediation), f.config.Settings)
+	changed, err := policy.Remediate(ctx, tx, incompliance(p, a, remediation), f.config.Settings)
 	switch {
 	case problem.KindOf(err) == problem.NotFound, errors.Is(err, policy.ErrLimit), errors.Is(err, policy.ErrLeft):
 		return a.Finish(ctx, tx, policies.Skipped, err.Error())
 	case err != nil:
 		return err
+	case remediation == job.Reallocate && changed == 0:
+		return a.Stay(ctx, tx)
 	}
 	return a.Finish(ctx, tx, policies.Done, string(remediation))
 }

@@ -77,6 +77,19 @@ held_until = null where id = $1`, a.ID, status, a.Detail)
 	return a.tell(ctx, tx, "policy.skipped", "policy "+a.Violation.PolicyName+": nothing was done: "+a.Detail)
 }
 
+// stayed is the detail of an action that was to move something and moved nothing: no brake counts it.
+const stayed = "nothing was moved"
+
+// Stay ends an action that was to move something, though nothing has left its place: it has nowhere else to go, for now, or
+// waits for a place already.
+func (a *Action) Stay(ctx context.Context, tx *store.Tx) error {
+	if err := a.Finish(ctx, tx, Done, stayed); err != nil {
+		return err
+	}
+	message := "policy " + a.Violation.PolicyName + ": " + stayed + ": it has nowhere else to go now, or waits for a place already"
+	return a.tell(ctx, tx, "policy.stayed", message)
+}
+
 // hold puts the action off; history says why, once for each reason.
 func (a *Action) hold(ctx context.Context, tx *store.Tx, until time.Time, detail string) error {
 	again := a.Status == Held && a.Detail == detail
@@ -110,10 +123,10 @@ type Brakes struct {
 
 const (
 	lastAction = `select max(acted_at) from policy_actions where status = 'done' and instance = $1 and component = $2
-and remediation not in ('', 'none') and id <> $3`
+and remediation not in ('', 'none') and detail <> '` + stayed + `' and id <> $3`
 
 	recentMoves = `select count(*), min(acted_at) from policy_actions where status = 'done' and instance = $1
-and remediation = $2 and acted_at > now() - interval '1 hour'`
+and remediation = $2 and detail <> '` + stayed + `' and acted_at > now() - interval '1 hour'`
 )
 
 // Brake holds the action back when its component was just changed, or its application was moved too often. Two actions

@@ -65,7 +65,7 @@ func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fr
 		return nil, false, err
 	}
 	if first {
-		if err := tx.Emit(ctx, events.ApplicationFirst, a.ID.String(), events.Application{ID: a.ID, Name: a.Name}); err != nil {
+		if err := tx.Emit(ctx, events.ApplicationFirst, events.Clocks, events.Application{ID: a.ID, Name: a.Name}); err != nil {
 			return nil, false, err
 		}
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Event types. The subject is the id of the application, job or snapshot that the event is about.
+// Event types. The subject is the id of the application, job or snapshot that the event is about; of those that have the
+// clocks tick it is Clocks.
 const (
 	ApplicationSubmitted = "dev.littoral.application.submitted.v1" // stored, waits for a place
 	ApplicationFirst     = "dev.littoral.application.first.v1"     // submitted while there was no other
@@ -45,6 +46,10 @@ const (
 	// Any stands for every type in what a dead letter sink consumes.
 	Any = "*"
 )
+
+// Clocks is the subject of events that have the clocks tick. Events about one subject wait for each other, and these must
+// not wait for what else is to be said about an application: who looks after that tick by tick would rest until then.
+const Clocks = "clocks"
 
 // Nudge reports whether events of the type come from the platform, unsigned: they tell a function when to look, and
 // nothing that it believes without looking itself.

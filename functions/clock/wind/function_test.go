@@ -93,6 +93,33 @@ func (w tower) submit() (id uuid.UUID) {
 	return id
 }
 
+func (w tower) create(policy string) (id uuid.UUID) {
+	w.Helper()
+	w.tx(func(ctx context.Context, tx *store.Tx) error {
+		p := registry.Policy{
+			Name: policy, Subject: registry.Subject{Type: registry.HostSubject, HostID: "h", AgentID: "a"},
+			Spec: registry.Spec{Type: registry.TelemetrySpec, Expr: "up < 1"},
+		}
+		stored, _, err := policies.Create(ctx, tx, policies.New(p, policies.FromAPI), false)
+		id = stored.UUID()
+		return err
+	})
+	return id
+}
+
+// told lists what was announced as the first of its kind.
+func (w tower) told(typ string) (first []uuid.UUID) {
+	w.Helper()
+	for _, e := range storetest.Published(w.db) {
+		if e.Type() == typ {
+			about, err := events.Data[struct{ ID uuid.UUID }](e)
+			require.NoError(w, err)
+			first = append(first, about.ID)
+		}
+	}
+	return first
+}
+
 var (
 	ticking = map[string]string{"tick": "*/5 * * * *", "sweep": "*/10 * * * *", "archive": "23 3 * * *"}
 	resting = map[string]string{"tick": never, "sweep": never, "archive": "23 3 * * *"}
@@ -158,13 +185,36 @@ func TestTheFirstIsTold(t *testing.T) {
 	w := tower{T: t, db: storetest.New(t)}
 	id := w.submit()
 	w.submit()
-	var first []string
-	for _, e := range storetest.Published(w.db) {
-		if e.Type() == events.ApplicationFirst {
-			first = append(first, e.Subject())
-		}
+	require.Equal(t, []uuid.UUID{id}, w.told(events.ApplicationFirst))
+}
+
+// TestTheClocksDoNotWaitForThePlacement: a Broker may hold an event until its consumers have taken it, or for as long as
+// they fail, and what looks after them then is woken by a clock.
+func TestTheClocksDoNotWaitForThePlacement(t *testing.T) {
+	t.Parallel()
+	broker := storetest.NewHolding()
+	db, err := store.Open(t.Context(), store.Config{DatabaseURL: storetest.URL(t), PublishAtOnce: 16}, broker, nil)
+	require.NoError(t, err)
+	t.Cleanup(db.Close)
+	w := tower{T: t, db: db}
+	w.submit()
+	var held []string
+	for len(held) < 2 { // and nobody answers
+		e := <-broker.Arrived
+		held = append(held, e.Type())
 	}
-	require.Equal(t, []string{id.String()}, first)
+	require.ElementsMatch(t, []string{events.ApplicationSubmitted, events.ApplicationFirst}, held)
+	close(broker.Answers)
+	require.NoError(t, w.db.Settle(t.Context()))
+
+	w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := tx.Exec(ctx, `update applications set deleted_at = now()`)
+		return err
+	})
+	w.create("p")
+	require.NoError(t, w.db.Settle(t.Context()))
+	e := <-broker.Arrived
+	require.Equal(t, []string{events.PolicyFirst, events.Clocks}, []string{e.Type(), e.Subject()})
 }
 
 // TestTheFirstPolicyIsTold that comes while there is no application: nothing else would have the clocks tick for it. The
@@ -173,30 +223,9 @@ func TestTheFirstPolicyIsTold(t *testing.T) {
 	w := newTower(t)
 	require.NoError(t, w.function.Run(t.Context()))
 	require.Equal(t, resting, w.schedules())
-	create := func(name string) (id string) {
-		w.tx(func(ctx context.Context, tx *store.Tx) error {
-			p := registry.Policy{
-				Name: name, Subject: registry.Subject{Type: registry.HostSubject, HostID: "h", AgentID: "a"},
-				Spec: registry.Spec{Type: registry.TelemetrySpec, Expr: "up < 1"},
-			}
-			stored, _, err := policies.Create(ctx, tx, policies.New(p, policies.FromAPI), false)
-			id = stored.ID
-			return err
-		})
-		return id
-	}
-	told := func() (first []string) {
-		require.NoError(t, w.db.Settle(t.Context()))
-		for _, e := range storetest.Published(w.db) {
-			if e.Type() == events.PolicyFirst {
-				first = append(first, e.Subject())
-			}
-		}
-		return first
-	}
-	one := create("one")
-	create("two")
-	require.Equal(t, []string{one}, told())
+	one := w.create("one")
+	w.create("two")
+	require.Equal(t, []uuid.UUID{one}, w.told(events.PolicyFirst))
 	require.Contains(t, wind.Spec.Consumes, events.PolicyFirst)
 	require.NoError(t, w.function.Run(t.Context()))
 	require.Equal(t, ticking, w.schedules())
@@ -204,8 +233,8 @@ func TestTheFirstPolicyIsTold(t *testing.T) {
 	_, err := w.db.Exec(t.Context(), `delete from policies`)
 	require.NoError(t, err)
 	w.submit()
-	create("of an application, or beside it")
-	require.Equal(t, []string{one}, told())
+	w.create("of an application, or beside it")
+	require.Equal(t, []uuid.UUID{one}, w.told(events.PolicyFirst))
 }
 
 func TestWithoutACluster(t *testing.T) {

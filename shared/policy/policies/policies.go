@@ -139,9 +139,11 @@ func (p *Policy) note(ctx context.Context, tx *store.Tx, typ registry.EventType,
 
 // announce tells the others about the policy.
 func (p *Policy) announce(ctx context.Context, tx *store.Tx, typ, component string, violation *uuid.UUID) error {
-	return tx.Emit(ctx, typ, p.ID, events.Policy{
-		ID: p.UUID(), Name: p.Name, Instance: p.Instance, Component: component, Violation: violation,
-	})
+	return tx.Emit(ctx, typ, p.ID, p.event(component, violation))
+}
+
+func (p *Policy) event(component string, violation *uuid.UUID) events.Policy {
+	return events.Policy{ID: p.UUID(), Name: p.Name, Instance: p.Instance, Component: component, Violation: violation}
 }
 
 const selectAlone = `select not exists (select from applications where deleted_at is null)
@@ -156,7 +158,7 @@ func (p *Policy) announceFirst(ctx context.Context, tx *store.Tx) error {
 	if !alone {
 		return nil
 	}
-	return p.announce(ctx, tx, events.PolicyFirst, "", nil)
+	return tx.Emit(ctx, events.PolicyFirst, events.Clocks, p.event("", nil))
 }
 
 // follow makes the rule store follow the policy.

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -49,8 +48,9 @@ type publishing struct {
 	open     int           // batches that have not ended
 	idle     chan struct{} // closed when none is open
 	closed   bool
-	accepted []*batch // whose events are to be removed from the outbox
-	clearing bool     // somebody does so
+	accepted []*batch    // whose events are to be removed from the outbox
+	kept     []uuid.UUID // of events that were accepted, and could not be removed
+	clearing bool        // somebody does so
 }
 
 // batch is the events of one commit, or what was left by others.
@@ -143,7 +143,9 @@ func (p *publishing) work() {
 		err := p.publish(a)
 		p.mu.Lock()
 		p.told(a, err)
-		p.clear()
+		if len(p.accepted) > 0 {
+			p.clear(context.WithoutCancel(p.accepted[0].ctx))
+		}
 	}
 	p.workers--
 }
@@ -209,34 +211,37 @@ func (p *publishing) one(b *batch, id uuid.UUID, err error) {
 	p.accepted = append(p.accepted, b)
 }
 
-// clear removes from the outbox what was accepted, together with what is accepted while it does so.
-func (p *publishing) clear() {
+// clear removes from the outbox what was accepted, together with what is accepted while it does so. What cannot be
+// removed, since Postgres is away or its connections are taken, is kept for the next time: it would be published again.
+func (p *publishing) clear(ctx context.Context) {
 	if p.clearing {
 		return
 	}
 	p.clearing = true
-	for len(p.accepted) > 0 {
-		batches := p.accepted
-		p.accepted = nil
-		p.mu.Unlock()
-		err := p.remove(batches)
-		p.mu.Lock()
+	for more := true; more; more = len(p.accepted) > 0 {
+		batches, sent := p.accepted, p.kept
+		p.accepted, p.kept = nil, nil
 		for _, b := range batches {
-			b.err = errors.Join(b.err, err)
+			sent = append(sent, b.sent...)
+		}
+		p.mu.Unlock()
+		err := p.remove(ctx, sent)
+		p.mu.Lock()
+		if err != nil {
+			p.kept = sent
+			slog.WarnContext(ctx, "accepted events are still in the outbox", "events", len(sent), "error", err)
+		}
+		for _, b := range batches {
 			p.end(b)
 		}
 	}
 	p.clearing = false
 }
 
-// remove deletes what the batches have sent. Where others had to leave events, it takes some of them along: the Broker
-// is there, and the clock of outbox/sweep may be slow, so that functions can sleep.
-func (p *publishing) remove(batches []*batch) error {
-	var sent []uuid.UUID
-	for _, b := range batches {
-		sent = append(sent, b.sent...)
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(batches[0].ctx), clearFor)
+// remove deletes what was sent. Where others had to leave events, it takes some of them along: the Broker is there, and
+// the clock of outbox/sweep may be slow, so that functions can sleep.
+func (p *publishing) remove(ctx context.Context, sent []uuid.UUID) error {
+	ctx, cancel := context.WithTimeout(ctx, clearFor)
 	defer cancel()
 	var left bool
 	if err := p.db.QueryRow(ctx, deleteOutbox, sent, LeftFor.Seconds()).Scan(&left); err != nil {
@@ -245,8 +250,10 @@ func (p *publishing) remove(batches []*batch) error {
 	if !left || p.ctx.Err() != nil {
 		return nil
 	}
-	_, err := p.resend(ctx, LeftFor, leftMost)
-	return err
+	if _, err := p.resend(ctx, LeftFor, leftMost); err != nil {
+		slog.WarnContext(ctx, "what others had to leave is not taken along", "error", err)
+	}
+	return nil
 }
 
 // resend has events published again that are in the outbox for longer than age.
@@ -272,8 +279,21 @@ func (p *publishing) end(b *batch) {
 	}
 }
 
-// settle waits until no batch is open.
+// settle waits until no batch is open, and tries once more to remove what could not be.
 func (p *publishing) settle(ctx context.Context) error {
+	if err := p.wait(ctx); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	if len(p.kept) > 0 {
+		p.clear(ctx)
+	}
+	p.mu.Unlock()
+	return p.wait(ctx) // for what that took along
+}
+
+// wait returns when no batch is open.
+func (p *publishing) wait(ctx context.Context) error {
 	p.mu.Lock()
 	open, idle := p.open, p.idle
 	p.mu.Unlock()
@@ -294,5 +314,5 @@ func (p *publishing) stop() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
-	_ = p.settle(context.Background()) // ends: every publish and statement sees that its context has
+	_ = p.wait(context.Background()) // ends: every publish and statement sees that its context has
 }

@@ -155,6 +155,30 @@ func TestPublishing_leavesWhatIsBehindARefusedEventOfItsSubject(t *testing.T) {
 	require.Zero(t, outboxSize(t, db))
 }
 
+// Handlers have the connections as well. What the Broker has is removed later, not published again.
+func TestPublishing_removesLaterWhatCannotBeRemovedNow(t *testing.T) {
+	t.Parallel()
+	for name, next := range map[string]func(ctx context.Context, db *store.DB) error{
+		"with the next":   func(ctx context.Context, db *store.DB) error { return emit(ctx, db, "b") },
+		"before it rests": func(ctx context.Context, db *store.DB) error { return db.Settle(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := storetest.New(t)
+			// A removal that fails, as one does that gets no connection in time.
+			_, err := db.Exec(t.Context(), `create function refuse() returns trigger language plpgsql as 'begin raise ''not now''; end';
+create trigger refuse before delete on outbox execute function refuse()`)
+			require.NoError(t, err)
+			require.NoError(t, emit(t.Context(), db, "a"))
+			require.Equal(t, 1, outboxSize(t, db))
+			_, err = db.Exec(t.Context(), `drop trigger refuse on outbox`)
+			require.NoError(t, err)
+			require.NoError(t, next(t.Context(), db))
+			require.Zero(t, outboxSize(t, db))
+		})
+	}
+}
+
 // A Broker that holds everything slows its publishers down and then leaves their events where they are; nobody fails.
 func TestPublishing_isBounded(t *testing.T) {
 	t.Parallel()

@@ -101,11 +101,12 @@ func (c Config) canTell(spec function.Spec) error {
 	return errors.New("EVENT_KEY is not set, so no event could be told from a forged one")
 }
 
-// closeStore closes the store when every event is out, or when the time for that is over: the outbox keeps the rest.
+// closeStore closes the store when every event is out, some that others left included, or when the time for that is over:
+// the outbox keeps the rest.
 func closeStore(db *store.DB, within time.Duration, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	if err := db.Settle(ctx); err != nil {
+	if err := db.Finish(ctx); err != nil {
 		log.Warn("stopped before every event was out", "error", err.Error())
 	}
 	db.Close()

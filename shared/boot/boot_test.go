@@ -88,6 +88,20 @@ func TestCloseStore_waitsForEventsOnTheirWay(t *testing.T) {
 	require.Zero(t, left(t, url))
 }
 
+// TestCloseStore_takesAlongWhatWasLeft: a call that only reads mends what a crash has left behind.
+func TestCloseStore_takesAlongWhatWasLeft(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	crashed, _ := published(t, url)
+	crashed.Close()
+	db, err := store.Open(t.Context(), store.Config{DatabaseURL: url}, &storetest.Recorder{}, nil)
+	require.NoError(t, err)
+	_, err = db.Exec(t.Context(), `update outbox set created_at = now() - $1::interval`, store.LeftFor)
+	require.NoError(t, err)
+	closeStore(db, time.Minute, slog.New(slog.DiscardHandler))
+	require.Zero(t, left(t, url))
+}
+
 func TestCloseStore_leavesInTheOutboxWhatTakesTooLong(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)

@@ -2,7 +2,8 @@
 // the outbox, the inbox and the migrations.
 //
 // A function changes rows and emits events through one Tx; the events are published after the commit, while the function
-// answers, and by the outbox sweep for whatever a crash left behind. What a newcomer gets wrong: nothing but Tx.Emit may announce a change.
+// answers. What a crash or an absent Broker left behind is published by the outbox sweep, by whoever reaches the Broker
+// next, and by processes that end. What a newcomer gets wrong: nothing but Tx.Emit may announce a change.
 package store
 
 import (

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/events"
@@ -22,7 +23,7 @@ const (
 	// A row that is being published again is left alone by others for as long again.
 	leftOutbox = `
 update outbox set tried_at = now() where id in (
-    select id from outbox where coalesce(tried_at, created_at) < now() - make_interval(secs => $1)
+    select id from outbox where coalesce(tried_at, created_at) < now() - make_interval(secs => $1) or id = any($3)
     order by id limit $2 for update skip locked)
 returning event`
 
@@ -64,10 +65,10 @@ func (db *DB) Waiting(ctx context.Context) (events int64, lag time.Duration, err
 	return events, time.Duration(seconds * float64(time.Second)), nil
 }
 
-// left returns up to limit events, oldest first, that are in the outbox for longer than age, and for as long again only
-// to this caller.
-func (db *DB) left(ctx context.Context, age time.Duration, limit int) ([]cloudevents.Event, error) {
-	rows, err := db.Query(ctx, leftOutbox, age.Seconds(), limit)
+// left returns up to limit events, oldest first, that are in the outbox for longer than age or named by ids, and for as
+// long again only to this caller.
+func (db *DB) left(ctx context.Context, age time.Duration, limit int, ids []uuid.UUID) ([]cloudevents.Event, error) {
+	rows, err := db.Query(ctx, leftOutbox, age.Seconds(), limit, ids)
 	if err != nil {
 		return nil, fmt.Errorf("read the outbox: %w", err)
 	}
@@ -89,7 +90,7 @@ func (db *DB) left(ctx context.Context, age time.Duration, limit int) ([]cloudev
 // Sweep publishes up to limit events that are older than age and still in the outbox, oldest first, and returns how many
 // the Broker accepted.
 func (db *DB) Sweep(ctx context.Context, age time.Duration, limit int) (int, error) {
-	b, err := db.publishing.resend(ctx, age, limit)
+	b, err := db.publishing.resend(ctx, age, limit, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -106,3 +107,16 @@ func (db *DB) Sweep(ctx context.Context, age time.Duration, limit int) (int, err
 
 // Settle waits until everything that was committed here before has been published, or left to the sweep.
 func (db *DB) Settle(ctx context.Context) error { return db.publishing.settle(ctx) }
+
+// Finish is Settle for a process that ends, which then looks, if it has used the store, whether events were left in the
+// outbox by others or itself, and publishes some of them. The clock of outbox/sweep may rest, and what has it tick again
+// may be among them.
+func (db *DB) Finish(ctx context.Context) error {
+	if err := db.Settle(ctx); err != nil || db.Stat().NewConnsCount() == 0 {
+		return err
+	}
+	if err := db.publishing.again(ctx); err != nil {
+		return err
+	}
+	return db.Settle(ctx)
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +27,9 @@ const (
 	// and then leaves his events in the outbox.
 	mostOpen = 256
 	patience = 2 * time.Second
+
+	// mostRefused is how many of the events that it could not publish a process keeps in mind until it ends.
+	mostRefused = 1000
 )
 
 // publishing hands to the Broker what was committed, behind the backs of those who committed it: their callers are
@@ -51,6 +55,7 @@ type publishing struct {
 	accepted []*batch    // whose events are to be removed from the outbox
 	kept     []uuid.UUID // of events that were accepted, and could not be removed
 	clearing bool        // somebody does so
+	refused  []uuid.UUID // the last events that stay in the outbox for now
 }
 
 // batch is the events of one commit, or what was left by others.
@@ -86,6 +91,13 @@ func (p *publishing) announce(ctx context.Context, emitted []cloudevents.Event) 
 	}
 	if !p.turn(ctx) {
 		slog.WarnContext(ctx, "the Broker is too slow: events stay in the outbox for the sweep", "events", len(emitted))
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		for _, e := range emitted {
+			if id, err := uuid.Parse(e.ID()); err == nil {
+				p.refuse(id)
+			}
+		}
 		return
 	}
 	p.begin(ctx, emitted, true)
@@ -174,18 +186,14 @@ func (p *publishing) publish(a announcement) error {
 func (p *publishing) told(a announcement, err error) {
 	subject := a.event.Subject()
 	delete(p.busy, subject)
-	id, malformed := uuid.Parse(a.event.ID())
-	if err == nil {
-		err = malformed
-	}
-	p.one(a.batch, id, err)
+	p.one(a, err)
 	if err == nil {
 		return
 	}
 	kept := p.queue[:0]
 	for _, behind := range p.queue {
 		if behind.event.Subject() == subject {
-			p.one(behind.batch, uuid.Nil, err)
+			p.one(behind, err)
 		} else {
 			kept = append(kept, behind)
 		}
@@ -195,11 +203,19 @@ func (p *publishing) told(a announcement, err error) {
 }
 
 // one counts down what a batch waits for.
-func (p *publishing) one(b *batch, id uuid.UUID, err error) {
+func (p *publishing) one(a announcement, err error) {
+	b := a.batch
+	id, malformed := uuid.Parse(a.event.ID())
+	if err == nil {
+		err = malformed
+	}
 	if err == nil {
 		b.sent = append(b.sent, id)
-	} else if b.err == nil {
-		b.err = err
+	} else {
+		p.refuse(id)
+		if b.err == nil {
+			b.err = err
+		}
 	}
 	if b.waiting--; b.waiting > 0 {
 		return
@@ -209,6 +225,26 @@ func (p *publishing) one(b *batch, id uuid.UUID, err error) {
 		return
 	}
 	p.accepted = append(p.accepted, b)
+}
+
+// refuse keeps in mind that the event stays in the outbox.
+func (p *publishing) refuse(id uuid.UUID) {
+	if len(p.refused) == mostRefused {
+		p.refused = slices.Delete(p.refused, 0, 1)
+	}
+	p.refused = append(p.refused, id)
+}
+
+// again has events published again that others left, or that were refused here.
+func (p *publishing) again(ctx context.Context) error {
+	p.mu.Lock()
+	refused := p.refused
+	p.refused = nil
+	p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, clearFor)
+	defer cancel()
+	_, err := p.resend(ctx, LeftFor, leftMost, refused)
+	return err
 }
 
 // clear removes from the outbox what was accepted, together with what is accepted while it does so. What cannot be
@@ -250,15 +286,15 @@ func (p *publishing) remove(ctx context.Context, sent []uuid.UUID) error {
 	if !left || p.ctx.Err() != nil {
 		return nil
 	}
-	if _, err := p.resend(ctx, LeftFor, leftMost); err != nil {
+	if _, err := p.resend(ctx, LeftFor, leftMost, nil); err != nil {
 		slog.WarnContext(ctx, "what others had to leave is not taken along", "error", err)
 	}
 	return nil
 }
 
-// resend has events published again that are in the outbox for longer than age.
-func (p *publishing) resend(ctx context.Context, age time.Duration, limit int) (*batch, error) {
-	left, err := p.db.left(ctx, age, limit)
+// resend has events published again that are in the outbox for longer than age, or named by ids.
+func (p *publishing) resend(ctx context.Context, age time.Duration, limit int, ids []uuid.UUID) (*batch, error) {
+	left, err := p.db.left(ctx, age, limit, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -267,7 +303,7 @@ func (p *publishing) resend(ctx context.Context, age time.Duration, limit int) (
 
 func (p *publishing) end(b *batch) {
 	b.release()
-	if b.err != nil {
+	if b.err != nil && p.ctx.Err() == nil { // whoever closed the store knows
 		slog.WarnContext(b.ctx, "events stay in the outbox for the sweep", "error", b.err)
 	}
 	if b.turn {

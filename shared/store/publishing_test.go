@@ -65,6 +65,72 @@ func TestSettle_endsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, db.Settle(short), context.DeadlineExceeded)
 }
 
+func TestFinish_publishesWhatWasLeft(t *testing.T) {
+	t.Parallel()
+	away := func(t *testing.T, url, subject string) (*store.DB, *storetest.Recorder) {
+		t.Helper()
+		db, broker := openRecording(t, url)
+		broker.Fail(errors.New("away"))
+		require.NoError(t, emit(t.Context(), db, subject))
+		return db, broker
+	}
+	t.Run("by others, long ago", func(t *testing.T) {
+		t.Parallel()
+		url := storetest.URL(t)
+		away(t, url, "old")
+		db, broker := openRecording(t, url)
+		_, err := db.Exec(t.Context(), `update outbox set created_at = now() - $1::interval`, store.LeftFor)
+		require.NoError(t, err)
+		away(t, url, "young")
+		require.NoError(t, db.Finish(t.Context()))
+		require.Equal(t, []string{"old"}, subjects(broker.Events()), "young events are left to the call that made them")
+		require.Equal(t, 1, outboxSize(t, db))
+	})
+	t.Run("by itself", func(t *testing.T) {
+		t.Parallel()
+		db, broker := away(t, storetest.URL(t), "refused")
+		require.NoError(t, db.Finish(t.Context()), "the Broker is still away")
+		require.Equal(t, 1, outboxSize(t, db))
+		broker.Fail(nil)
+		require.NoError(t, db.Finish(t.Context()))
+		require.Equal(t, []string{"refused"}, subjects(broker.Events()))
+		require.Zero(t, outboxSize(t, db))
+	})
+	t.Run("as long as there is time", func(t *testing.T) {
+		t.Parallel()
+		url := storetest.URL(t)
+		away(t, url, "old")
+		h := storetest.NewHolding()
+		db, err := store.Open(t.Context(), store.Config{DatabaseURL: url}, h, nil)
+		require.NoError(t, err)
+		t.Cleanup(db.Close)
+		_, err = db.Exec(t.Context(), `update outbox set created_at = now() - $1::interval`, store.LeftFor)
+		require.NoError(t, err)
+		short, cancel := context.WithCancel(t.Context())
+		finished := make(chan error)
+		go func() { finished <- db.Finish(short) }()
+		require.Equal(t, "old", (<-h.Arrived).Subject())
+		cancel()
+		require.ErrorIs(t, <-finished, context.Canceled)
+		require.Equal(t, 1, outboxSize(t, db))
+	})
+	t.Run("which asks nothing of a store that was not used", func(t *testing.T) {
+		t.Parallel()
+		db, _ := openRecording(t, "postgres://nobody@127.0.0.1:1/none?sslmode=disable")
+		require.NoError(t, db.Finish(t.Context()))
+	})
+}
+
+// openRecording returns a DB with the Broker that it publishes to.
+func openRecording(t *testing.T, url string) (*store.DB, *storetest.Recorder) {
+	t.Helper()
+	broker := &storetest.Recorder{}
+	db, err := store.Open(t.Context(), store.Config{DatabaseURL: url}, broker, nil)
+	require.NoError(t, err)
+	t.Cleanup(db.Close)
+	return db, broker
+}
+
 func TestClose_givesUpWhatIsOnItsWayAndKeepsIt(t *testing.T) {
 	t.Parallel()
 	h := storetest.NewHolding()

@@ -24,8 +24,9 @@ import (
 
 // Config is read from the environment by envconfig.
 //
-// Statements are prepared once per connection. Behind a PgBouncer before 1.21 in transaction mode they cannot be; there
-// the URL ends in ?default_query_exec_mode=cache_describe, a setting of pgx.
+// Statements are prepared once per connection. Behind a PgBouncer in transaction mode they cannot be where its
+// max_prepared_statements is 0, as it is by default before 1.24 and always before 1.21; there the URL ends in
+// ?default_query_exec_mode=cache_describe, a setting of pgx.
 type Config struct {
 	DatabaseURL string `envconfig:"DATABASE_URL"`
 	MaxConns    int32  `envconfig:"DATABASE_MAX_CONNS" default:"2"` // per instance: many instances share one Postgres

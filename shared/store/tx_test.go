@@ -103,7 +103,8 @@ func TestTx_inWhichNothingIsSaid(t *testing.T) {
 	require.NoError(t, storetest.New(t).Tx(t.Context(), func(context.Context, *store.Tx) error { return nil }))
 }
 
-// A PgBouncer before 1.21 gives every transaction another backend, which knows no statement that another has prepared.
+// A PgBouncer whose max_prepared_statements is 0 gives every transaction another backend, which knows no statement that
+// another has prepared.
 func TestTx_preparesNothingWhenToldSo(t *testing.T) {
 	t.Parallel()
 	address, err := url.Parse(storetest.URL(t))

@@ -272,6 +272,7 @@ func TestClassify(t *testing.T) {
 		"Postgres shuts down":                    {fmt.Errorf("x: %w", &pgconn.PgError{Code: "57P01"}), problem.Unavailable},
 		"Postgres starts up":                     {&pgconn.PgError{Code: "57P03"}, problem.Unavailable},
 		"no connection is left":                  {&pgconn.PgError{Code: "53300"}, problem.Unavailable},
+		"a machine was asleep for too long":      {&pgconn.PgError{Code: "25P03"}, problem.Unavailable},
 		"a deadlock":                             {&pgconn.PgError{Code: "40P01"}, problem.Unavailable},
 		"the network fails":                      {&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, problem.Unavailable},
 		"a statement that is wrong is our fault": {&pgconn.PgError{Code: "42601"}, problem.Internal},

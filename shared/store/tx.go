@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
@@ -15,7 +16,7 @@ import (
 
 // Tx is a transaction that can announce what it changes. It is a Querier.
 //
-// A round trip costs more than most statements, so what nobody waits for travels with what follows: "begin" with the
+// A round trip costs more than most statements, so what nobody waits for travels with what follows: what begins it with the
 // first statement that has an answer, appended ones with the next, and the last of them with the commit. Postgres works
 // them off in the order in which they were given, and skips what follows one that fails.
 type Tx struct {
@@ -90,7 +91,7 @@ func (tx *Tx) open() bool { return tx.conn.Conn().PgConn().TxStatus() != 'I' }
 
 // commit ends the transaction. One in which nothing was said is none.
 func (tx *Tx) commit(ctx context.Context) error {
-	if tx.failed == nil && !tx.open() && tx.waiting.Len() == 1 {
+	if tx.failed == nil && !tx.open() && tx.waiting.Len() == opening {
 		return nil
 	}
 	tag, err := tx.Exec(ctx, "commit")
@@ -153,6 +154,26 @@ func (r row) Scan(dest ...any) error {
 	return r.rows.Err()
 }
 
+// opening is how many statements begin adds.
+const opening = 2
+
+// Postgres does not see that a machine is gone for hours, and keeps what its transactions have locked. It ends one that has
+// been given nothing to do for longer than its call can take.
+const (
+	endAbandoned   = `select set_config('idle_in_transaction_session_timeout', $1, true)`
+	abandonedAfter = 30 * time.Second // the end of the call
+	endless        = 2 * time.Minute  // what a call may take that has no end
+)
+
+func (tx *Tx) begin(ctx context.Context) {
+	most := endless
+	if end, ok := ctx.Deadline(); ok {
+		most = max(time.Until(end), 0)
+	}
+	tx.Append("begin")
+	tx.Append(endAbandoned, strconv.FormatInt((most+abandonedAfter).Milliseconds(), 10))
+}
+
 type sourceKey struct{}
 
 // WithSource returns ctx in which emitted events name source as their producer, e.g. "/functions/jobmanager-group-create".
@@ -203,7 +224,7 @@ func (db *DB) once(ctx context.Context, fn func(context.Context, *Tx) error) (*T
 		source = "/littoral"
 	}
 	tx := &Tx{conn: conn, source: source}
-	tx.Append("begin")
+	tx.begin(ctx)
 	defer func() {
 		if tx.open() {
 			// The rollback must reach Postgres even when the caller has given up.

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -101,6 +102,36 @@ func TestTx_endsWithAStatementThatIsRefused(t *testing.T) {
 func TestTx_inWhichNothingIsSaid(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, storetest.New(t).Tx(t.Context(), func(context.Context, *store.Tx) error { return nil }))
+}
+
+// Postgres ends a transaction whose machine is gone. What a call may still work on it leaves alone.
+func TestTx_isEndedByPostgresAfterItsCall(t *testing.T) {
+	t.Parallel()
+	db, _ := openRecording(t, storetest.URL(t)) // one connection
+	idle := func(ctx context.Context, q store.Querier) (most time.Duration) {
+		var ms int64
+		const setting = `select setting::bigint from pg_settings where name = 'idle_in_transaction_session_timeout'`
+		require.NoError(t, q.QueryRow(ctx, setting).Scan(&ms))
+		return time.Duration(ms) * time.Millisecond
+	}
+	within := func(ctx context.Context) (most time.Duration) {
+		require.NoError(t, db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+			most = idle(ctx, tx)
+			return nil
+		}))
+		return most
+	}
+	for _, call := range []time.Duration{time.Minute, time.Hour} {
+		ctx, cancel := context.WithTimeout(t.Context(), call)
+		defer cancel()
+		most := within(ctx)
+		require.Greater(t, most, call)
+		require.Less(t, most, call+time.Minute)
+	}
+	most := within(context.Background())
+	require.Greater(t, most, time.Minute)
+	require.Less(t, most, time.Hour)
+	require.Zero(t, idle(t.Context(), db), "a pooler gives the connection to others afterwards")
 }
 
 // A PgBouncer whose max_prepared_statements is 0 gives every transaction another backend, which knows no statement that

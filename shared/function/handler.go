@@ -30,6 +30,9 @@ const ReadyPath = "/readyz"
 
 const selectSchema = `select version_id from goose_db_version order by id desc limit 1`
 
+// statusHungUp is how a call is noted whose caller did not wait for the answer, in nginx's words.
+const statusHungUp = 499
+
 // WakeAgent is the User-Agent of whoever wakes a function ahead of its event: such a call has the store dialled too.
 const WakeAgent = "littoral-prewake"
 
@@ -166,7 +169,8 @@ func (e Entry) accepts(env *Env, ev cloudevents.Event) bool {
 // wrap gives a call its trace, deadline and log line, and turns its error or panic into a problem document.
 func (e Entry) wrap(env *Env, serve func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx := trace.Start(r.Context(), r.Header.Get("Traceparent"))
+		caller := r.Context()
+		ctx := trace.Start(caller, r.Header.Get("Traceparent"))
 		ctx = env.Observe.Sample(trace.WithState(ctx, r.Header.Get("Tracestate")))
 		ctx = store.WithSource(ctx, "/functions/"+e.Name)
 		ctx, cancel := context.WithTimeout(ctx, e.Spec.Timeout)
@@ -182,7 +186,14 @@ func (e Entry) wrap(env *Env, serve func(http.ResponseWriter, *http.Request) err
 			problem.Write(out, err, trace.ID(ctx))
 		}
 		took := time.Since(start)
+		hungUp := err != nil && caller.Err() != nil && out.call.EventType == "" // a Broker that does delivers again
+		if hungUp {
+			out.started, out.code = true, statusHungUp
+		}
 		e.log(out.ctx, env, r, out, err, took)
+		if hungUp {
+			err = nil // of ours there is none
+		}
 		out.call.Route, out.call.Path = r.Pattern, r.URL.Path
 		out.call.Status, out.call.Error, out.call.Start, out.call.Took = out.status(), err, start, took
 		env.Observe.Note(out.ctx, out.call)

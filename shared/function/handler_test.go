@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +17,8 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
@@ -137,6 +141,73 @@ func TestHandler_answersEveryFailureWithAProblem(t *testing.T) {
 	}
 	require.Contains(t, log.String(), "panic: secret", "the cause stays in the log")
 	require.Equal(t, "fine", call(h, "GET", "/things/x", "").Body.String())
+}
+
+// TestHandler_doesNotTakeHangingUpForAFault: who watches for failures of the server is not to be told of impatient callers.
+func TestHandler_doesNotTakeHangingUpForAFault(t *testing.T) {
+	t.Parallel()
+	var spans []ptrace.Span
+	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		told := ptraceotlp.NewExportRequest()
+		if err = errors.Join(err, told.UnmarshalJSON(body)); err != nil {
+			t.Error(err)
+			return
+		}
+		of := told.Traces().ResourceSpans().At(0).ScopeSpans().At(0).Spans()
+		for i := range of.Len() {
+			spans = append(spans, of.At(i))
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"partialSuccess":{}}`)
+	}))
+	t.Cleanup(collector.Close)
+	settings, err := observe.FromEnv(func(name string) string {
+		return map[string]string{
+			"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": collector.URL, "OTEL_BSP_SCHEDULE_DELAY": "3600000",
+		}[name]
+	})
+	require.NoError(t, err)
+	exporter := observe.New(settings, http.DefaultClient, slog.New(slog.DiscardHandler))
+	env := &function.Env{
+		Name: "test-function", Auth: auth.NewVerifier(auth.Config{}, http.DefaultClient, nil),
+		Log: slog.New(slog.DiscardHandler), Observe: exporter.Recorder("test-function"),
+	}
+	spec := function.Spec{Routes: []string{"GET /waits", "GET /fails"}, Role: auth.Open}
+	arrived := make(chan struct{}, 2)
+	h, err := function.NewEntry("test-function", spec, func(*function.Env) (operation, error) {
+		return func(_ http.ResponseWriter, r *http.Request) error {
+			if r.URL.Path == "/fails" {
+				return errors.New("broken")
+			}
+			arrived <- struct{}{}
+			<-r.Context().Done()
+			return fmt.Errorf("read: %w", r.Context().Err())
+		}, nil
+	}).Handler(env)
+	require.NoError(t, err)
+
+	ctx, hangUp := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodGet, "/waits", nil))
+		close(done)
+	}()
+	<-arrived
+	hangUp()
+	<-done
+	require.Equal(t, http.StatusInternalServerError, call(h, http.MethodGet, "/fails", "").Code)
+	exporter.Shutdown(t.Context())
+
+	require.Len(t, spans, 2)
+	for i, want := range []struct {
+		status int64
+		code   ptrace.StatusCode
+	}{{499, ptrace.StatusCodeUnset}, {http.StatusInternalServerError, ptrace.StatusCodeError}} {
+		status, _ := spans[i].Attributes().Get("http.response.status_code")
+		require.Equal(t, want.status, status.Int())
+		require.Equal(t, want.code, spans[i].Status().Code())
+	}
 }
 
 func TestHandler_asksForTheRole(t *testing.T) {

@@ -50,7 +50,8 @@ func keep(t *testing.T, db *store.DB, e cloudevents.Event) {
 
 func list(t *testing.T, db *store.DB, all bool) []deadletter.Letter {
 	t.Helper()
-	letters, err := deadletter.List(t.Context(), db, all, time.Time{}, uuid.Nil, 100)
+	letters, cut, err := deadletter.List(t.Context(), db, all, time.Time{}, uuid.Nil, 100)
+	require.False(t, cut)
 	require.NoError(t, err)
 	return letters
 }
@@ -196,7 +197,7 @@ func TestPages(t *testing.T) {
 	var at time.Time
 	var id uuid.UUID
 	for {
-		page, err := deadletter.List(t.Context(), db, false, at, id, 2)
+		page, _, err := deadletter.List(t.Context(), db, false, at, id, 2)
 		require.NoError(t, err)
 		if len(page) == 0 {
 			break
@@ -205,6 +206,31 @@ func TestPages(t *testing.T) {
 			got = append(got, page[i].EventID)
 			at, id = page[i].At, page[i].ID
 		}
+	}
+	require.Equal(t, want, got)
+}
+
+// TestAPageOfLargeEventsIsShort: an event may be as large as the objects of an application, and many may die at once.
+func TestAPageOfLargeEventsIsShort(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	var want []string
+	for range 3 {
+		e := published(t)
+		want = append(want, e.ID())
+		keep(t, db, died(e, "places", 500, strings.Repeat("x", 10)))
+	}
+	_, err := db.Exec(t.Context(), `update dead_letters set event = json_build_object('x', repeat('x', $1))`, deadletter.PageBytes*2/3)
+	require.NoError(t, err)
+	var got []string
+	var at time.Time
+	var id uuid.UUID
+	for cut := true; cut; {
+		var page []deadletter.Letter
+		page, cut, err = deadletter.List(t.Context(), db, false, at, id, 100)
+		require.NoError(t, err)
+		require.Len(t, page, 1, "one more would be too much, and none is no page")
+		at, id, got = page[0].At, page[0].ID, append(got, page[0].EventID)
 	}
 	require.Equal(t, want, got)
 }

@@ -78,7 +78,12 @@ func Forged(ctx context.Context, db *store.DB, e cloudevents.Event) error {
 	})
 }
 
-// List returns a page of the letters, oldest first; those that were replayed only with all.
+// PageBytes bounds the events in one answer, which are in memory several times while it is encoded. The first is there
+// however large it is.
+const PageBytes = 2 << 20
+
+// List returns a page of the letters, oldest first; those that were replayed only with all. cut says that it is shorter
+// than asked for, since they are large.
 func List(
 	ctx context.Context,
 	q store.Querier,
@@ -86,8 +91,28 @@ func List(
 	after time.Time,
 	afterID uuid.UUID,
 	limit int,
-) ([]Letter, error) {
-	return collect(q.Query(ctx, list, all, after, afterID, limit))
+) (letters []Letter, cut bool, err error) {
+	rows, err := q.Query(ctx, list, all, after, afterID, limit)
+	if err != nil {
+		return nil, false, fmt.Errorf("read dead letters: %w", err)
+	}
+	defer rows.Close()
+	size := 0
+	for !cut && rows.Next() {
+		l, err := pgx.RowToStructByName[Letter](rows)
+		if err != nil {
+			return nil, false, fmt.Errorf("read dead letters: %w", err)
+		}
+		size += len(l.Event) + len(l.Answer)
+		if cut = size > PageBytes && len(letters) > 0; !cut {
+			letters = append(letters, l)
+		}
+	}
+	rows.Close()
+	if err := rows.Err(); err != nil {
+		return nil, false, fmt.Errorf("read dead letters: %w", err)
+	}
+	return letters, cut, nil
 }
 
 // Replay publishes the event again and returns its letters. The error is NotFound when the event is no dead letter and

@@ -14,6 +14,7 @@ import (
 var Spec = function.Spec{
 	Routes: []string{"GET /events/dead"},
 	Role:   auth.Viewer,
+	Memory: "128Mi", // a page's events are in memory several times
 }
 
 // Function is the operation with its store.
@@ -30,11 +31,11 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err := query.Err(); err != nil {
 		return err
 	}
-	letters, err := deadletter.List(r.Context(), f.db, all, page.After.At, page.After.ID, page.Limit)
+	letters, cut, err := deadletter.List(r.Context(), f.db, all, page.After.At, page.After.ID, page.Limit)
 	if err != nil {
 		return err
 	}
-	return function.WritePage(w, r, page, letters, false, func(l deadletter.Letter) function.Cursor {
+	return function.WritePage(w, r, page, letters, cut, func(l deadletter.Letter) function.Cursor {
 		return function.Cursor{At: l.At, ID: l.ID}
 	})
 }

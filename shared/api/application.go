@@ -14,6 +14,7 @@ type Application struct {
 	Status      string    `json:"status"`  // StatusPending, ...
 	Message     string    `json:"message"` // what the status waits for, in one line
 	Version     int64     `json:"version"` // grows with each change of the descriptor
+	Judged      int64     `json:"judged"`  // the version that the matchmaker has looked at; 0 = the server does not say
 	Owner       string    `json:"owner"`
 	Jobs        []Job     `json:"jobs"`
 }
@@ -21,7 +22,7 @@ type Application struct {
 // The statuses of an application.
 const (
 	StatusPending   = "Pending"   // some component has no place
-	StatusDeploying = "Deploying" // placed, not all of it runs
+	StatusDeploying = "Deploying" // placed, not all of it runs; or updated, and the matchmaker has not looked yet
 	StatusAvailable = "Available" // every component runs, say their orchestrators
 	StatusDegraded  = "Degraded"  // some component failed or runs badly
 	StatusUnknown   = "Unknown"   // some component is where nobody answers
@@ -29,6 +30,11 @@ const (
 	StatusStopped   = "Stopped"
 	StatusDeleting  = "Deleting"
 )
+
+// Overlooked reports whether the matchmaker is yet to look at an update of what is meant to run.
+func (a *Application) Overlooked() bool {
+	return a.Desired == "running" && a.Judged != 0 && a.Judged < a.Version
+}
 
 // Components returns the jobs that are components, without the removals of copies they left behind.
 func (a *Application) Components() []Job {

@@ -31,7 +31,7 @@ type Status string
 // The statuses, as "littoral get apps" shows them.
 const (
 	Pending   Status = "Pending"   // some component has no place
-	Deploying Status = "Deploying" // placed, not all of it runs
+	Deploying Status = "Deploying" // placed, not all of it runs; or updated, and the matchmaker has not looked yet
 	Available Status = "Available" // every component runs, say their orchestrators
 	Degraded  Status = "Degraded"  // some component failed or runs badly
 	Unknown   Status = "Unknown"   // some component is where nobody answers
@@ -49,6 +49,7 @@ type Application struct {
 	Descriptor  string     `db:"descriptor"` // as handed in
 	Desired     Desired    `db:"desired"`
 	Version     int64      `db:"version"` // grows with each change of the descriptor
+	Judged      int64      `db:"judged"`  // the version that the matchmaker has looked at; of a stopped one it says nothing
 	Owner       string     `db:"owner"`   // the caller who handed it in
 	CreatedAt   time.Time  `db:"created_at"`
 	UpdatedAt   time.Time  `db:"updated_at"`
@@ -73,7 +74,7 @@ func (a *Application) Parsed() (*descriptor.Application, error) {
 // instances never meet.
 func Namespace(name string, id uuid.UUID) string { return name + "-" + id.String()[:8] }
 
-// MarshalJSON writes the contract's JobGroup with namespace, desired, status, message and version added.
+// MarshalJSON writes the contract's JobGroup with namespace, desired, status, message, version and judged added.
 func (a *Application) MarshalJSON() ([]byte, error) {
 	status, message := a.Status()
 	jobs := a.Jobs
@@ -91,9 +92,13 @@ func (a *Application) MarshalJSON() ([]byte, error) {
 		Status      Status     `json:"status"`
 		Message     string     `json:"message"`
 		Version     int64      `json:"version"`
+		Judged      int64      `json:"judged"`
 		Owner       string     `json:"owner"`
 		Jobs        []*job.Job `json:"jobs"`
-	}{a.ID, a.CreatedAt, a.UpdatedAt, a.Name, a.Description, a.Namespace, a.Desired, status, message, a.Version, a.Owner, jobs})
+	}{
+		a.ID, a.CreatedAt, a.UpdatedAt, a.Name, a.Description, a.Namespace, a.Desired, status, message, a.Version, a.Judged,
+		a.Owner, jobs,
+	})
 }
 
 // Status sums up the jobs, with a line on what it waits for.
@@ -137,6 +142,8 @@ func (a *Application) Status() (Status, string) {
 		return Degraded, note
 	case unknown > 0:
 		return Unknown, note
+	case a.Judged < a.Version: // what runs may have to leave its place yet
+		return Deploying, "the update is yet to be looked at"
 	case available == live && live > 0:
 		return Available, fmt.Sprintf("%d of %d components run", available, live)
 	}

@@ -314,6 +314,9 @@ func TestUpdate_touchesOnlyWhatDiffers(t *testing.T) {
 	require.NoError(t, w.take(work[0].ID, "agent-1"))
 	require.NoError(t, w.finish(w.job(work[0].ID)))
 	status, _ := w.get(app.ID).Status()
+	require.Equal(t, application.Deploying, status, "it may have to move yet")
+	require.NoError(t, w.tx(func(_ context.Context, tx *store.Tx) error { application.Judged(tx, app.ID); return nil }))
+	status, _ = w.get(app.ID).Status()
 	require.Equal(t, application.Available, status)
 }
 

@@ -54,7 +54,7 @@ func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fr
 	}
 	var first bool
 	err = tx.QueryRow(ctx, insertOne, a.ID, a.Name, a.Description, a.Namespace, a.Descriptor, a.Owner, key).
-		Scan(&a.CreatedAt, &a.UpdatedAt, &a.Desired, &a.Version, &first)
+		Scan(&a.CreatedAt, &a.UpdatedAt, &a.Desired, &a.Version, &a.Judged, &first)
 	if store.IsUniqueViolation(err, "applications_idempotency_key_idx") {
 		return nil, false, problem.Wrap(problem.Unavailable, err, "the same Idempotency-Key is being worked on; try again")
 	}

@@ -18,7 +18,8 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-const columns = `a.id, a.name, a.description, a.namespace, a.descriptor, a.desired, a.version, a.owner, a.created_at, a.updated_at`
+const columns = `a.id, a.name, a.description, a.namespace, a.descriptor, a.desired, a.version, a.judged, a.owner, a.created_at,
+a.updated_at`
 
 const (
 	selectOne = `select ` + columns + ` from applications a where a.id = $1 and a.deleted_at is null`
@@ -30,21 +31,24 @@ const (
 	selectByName = `select ` + columns + ` from applications a where a.name = $1 and a.deleted_at is null order by a.created_at limit 2`
 
 	// The descriptor, which may be large, is in no listing.
-	selectList = `select a.id, a.name, a.description, a.namespace, '' as descriptor, a.desired, a.version, a.owner,
-  a.created_at, a.updated_at from applications a where a.deleted_at is null and (a.created_at, a.id) > ($1, $2)
+	selectList = `select a.id, a.name, a.description, a.namespace, '' as descriptor, a.desired, a.version, a.judged,
+  a.owner, a.created_at, a.updated_at from applications a where a.deleted_at is null and (a.created_at, a.id) > ($1, $2)
 and ($3 = '' or a.name = $3 or a.id::text = $3)
 and (($4 = '' and $5 = '' and $6 = '') or exists (select 1 from jobs j where j.application_id = a.id and j.cleans is null
   and ($4 = '' or j.state = $4) and ($5 = '' or j.orchestrator = $5) and ($6 = '' or j.owner_id = $6)))
 order by a.created_at, a.id limit $7`
 
 	insertOne = `insert into applications (id, name, description, namespace, descriptor, owner, idempotency_key)
-values ($1, $2, $3, $4, $5, $6, $7) returning created_at, updated_at, desired, version,
+values ($1, $2, $3, $4, $5, $6, $7) returning created_at, updated_at, desired, version, judged,
 not exists (select from applications where deleted_at is null)`
 
 	updateDescriptor = `update applications set descriptor = $2, description = $3, version = version + 1, updated_at = now()
 where id = $1 returning version, updated_at`
 
-	updateDesired = `update applications set desired = $2, updated_at = now() where id = $1`
+	// What is stopped has no place that an update could make wrong, and what is started gets a new one.
+	updateDesired = `update applications set desired = $2, judged = version, updated_at = now() where id = $1`
+
+	updateJudged = `update applications set judged = version where id = $1 and judged < version`
 
 	markDeleted = `update applications set desired = 'deleted', deleted_at = now(), updated_at = now() where id = $1`
 )

@@ -32,18 +32,30 @@ func Strained(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
 	return found(ctx, q, selectStrained)
 }
 
+const selectOverlooked = `select id from applications where judged < version and desired = 'running' and deleted_at is null
+order by 1`
+
+// Overlooked returns the applications with an update that the matchmaker is yet to look at: the news of it may still be on
+// its way, nothing was known of the infrastructure when it came, or it was seen to by a matchmaker that keeps no record.
+func Overlooked(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
+	return found(ctx, q, selectOverlooked)
+}
+
+// Judged notes that the matchmaker has looked at the application as it is now. The caller has locked it.
+func Judged(tx *store.Tx, id uuid.UUID) { tx.Append(updateJudged, id) }
+
 func found(ctx context.Context, q store.Querier, sql string) ([]uuid.UUID, error) {
 	rows, err := q.Query(ctx, sql)
 	if err != nil {
-		return nil, fmt.Errorf("find what needs another place: %w", err)
+		return nil, fmt.Errorf("find what is to be placed: %w", err)
 	}
 	return pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
 }
 
-// Remind has the matchmaker look again at what waits for a place, or for another, if anything does. Most of what makes
-// room is told by an event of its own; not all that a placement is decided by is worth one, such as a node's load.
+// Remind has the matchmaker look at what waits for a place, or for another, or was overlooked, if anything is. Most of what
+// makes room is told by an event of its own; not all that a placement is decided by is worth one, such as a node's load.
 func Remind(ctx context.Context, tx *store.Tx) error {
-	for _, list := range []func(context.Context, store.Querier) ([]uuid.UUID, error){Waiting, Strained} {
+	for _, list := range []func(context.Context, store.Querier) ([]uuid.UUID, error){Waiting, Strained, Overlooked} {
 		all, err := list(ctx, tx)
 		if err != nil {
 			return err

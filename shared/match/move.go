@@ -197,5 +197,6 @@ func Retry(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings) error {
 	if !slices.ContainsFunc(a.Jobs, misfits) {
 		return nil
 	}
-	return place(ctx, tx, id, s, misfits, "there may be what it asks for")
+	_, err = place(ctx, tx, id, s, misfits, "there may be what it asks for")
+	return err
 }

@@ -47,36 +47,44 @@ func Unjudged(ctx context.Context, q store.Querier, first uuid.UUID) ([]uuid.UUI
 // this transaction. Components that have a place keep it; with mayMove one that no longer fits its place moves. What fits
 // nowhere keeps waiting, with the reason. An application that is gone or not meant to run is left alone. because says in
 // half a sentence what it is placed for; it is kept with the decision.
+//
+// With mayMove its updates are judged then, whichever of them the call was for: what was looked at is the last one.
 func Place(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, mayMove bool, because string) error {
-	if mayMove {
-		return place(ctx, tx, id, s, anybody, because)
+	if !mayMove {
+		_, err := place(ctx, tx, id, s, nobody, because)
+		return err
 	}
-	return place(ctx, tx, id, s, nobody, because)
+	blind, err := place(ctx, tx, id, s, anybody, because)
+	if err == nil && !blind {
+		application.Judged(tx, id)
+	}
+	return err
 }
 
+// place is Place of those that may move; blind says that nothing is known of the infrastructure, so nothing was decided.
 func place(
 	ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, mayMove func(*job.Job) bool, because string,
-) error {
+) (blind bool, err error) {
 	if err := Lock(ctx, tx); err != nil {
-		return err
+		return false, err
 	}
 	c, err := load(ctx, tx, id, mayMove)
 	if err != nil || c == nil {
-		return err
+		return false, err
 	}
-	inv, blind, err := freshInventory(ctx, tx, s)
+	inv, why, err := freshInventory(ctx, tx, s)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if blind != "" {
-		return waitAll(ctx, tx, c.stored, c.list, blind)
+	if why != "" {
+		return true, waitAll(ctx, tx, c.stored, c.list, why)
 	}
 	var p placement.Problem
 	var plan placement.Plan
 	if c.list, p, plan, err = solve(c.app, c.list, inv); err != nil {
-		return fmt.Errorf("place %s: %w", c.stored.Name, err)
+		return false, fmt.Errorf("place %s: %w", c.stored.Name, err)
 	}
-	return c.carryOut(ctx, tx, plan, explain(c.list, p, plan), because)
+	return false, c.carryOut(ctx, tx, plan, explain(c.list, p, plan), because)
 }
 
 // candidate is an application with something to place.

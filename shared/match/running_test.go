@@ -300,3 +300,84 @@ func TestExplain_ofWhatCannotLeave(t *testing.T) {
 	require.Contains(t, answer.Explanation.Components[0].Summary, "none of 2 nodes")
 	require.Contains(t, answer.Explanation.Components[0].Summary, "it stays on edge/a")
 }
+
+func (w world) status(id uuid.UUID) application.Status {
+	w.Helper()
+	a, err := application.Get(w.Context(), w.db, id)
+	require.NoError(w, err)
+	status, message := a.Status()
+	require.Equal(w, status == application.Deploying, message == "the update is yet to be looked at", message)
+	return status
+}
+
+func (w world) overlooked() []uuid.UUID {
+	w.Helper()
+	found, err := application.Overlooked(w.Context(), w.db)
+	require.NoError(w, err)
+	return found
+}
+
+// TestPlace_judgesAnUpdate: what ran before it counts as available only when the matchmaker has looked whether it may stay.
+func TestPlace_judgesAnUpdate(t *testing.T) {
+	t.Parallel()
+	start := func(t *testing.T) (world, uuid.UUID) {
+		t.Helper()
+		w := newWorld(t, node{name: "a", cores: 4})
+		id := w.submit(app("shop", "x:cpu: 1"))
+		w.place(id, false)
+		w.run(id)
+		require.Equal(t, application.Available, w.status(id))
+		require.Empty(t, w.overlooked())
+		w.update(id, app("shop", "x:cpu: 2"))
+		require.Equal(t, application.Deploying, w.status(id))
+		require.Equal(t, []uuid.UUID{id}, w.overlooked())
+		return w, id
+	}
+	t.Run("that moves nothing", func(t *testing.T) {
+		t.Parallel()
+		w, id := start(t)
+		w.place(id, true)
+		require.Equal(t, application.Available, w.status(id))
+		require.Empty(t, w.overlooked())
+	})
+	t.Run("with those after it", func(t *testing.T) {
+		t.Parallel()
+		w, id := start(t)
+		w.update(id, app("shop", "x:cpu: 8"))
+		w.place(id, true) // for the first of the two
+		require.Equal(t, application.Degraded, w.status(id), "the second was looked at")
+		w.update(id, app("shop", "x:cpu: 1"))
+		w.place(id, true) // for the second
+		require.Equal(t, application.Available, w.status(id))
+	})
+	t.Run("not where nothing may move", func(t *testing.T) {
+		t.Parallel()
+		w, id := start(t)
+		w.place(id, false)
+		require.Equal(t, application.Deploying, w.status(id))
+	})
+	t.Run("not while nothing is known of the infrastructure", func(t *testing.T) {
+		t.Parallel()
+		w, id := start(t)
+		_, err := w.db.Exec(t.Context(), "update topology set at = at - $1::interval", topology.Fresh+time.Minute)
+		require.NoError(t, err)
+		w.place(id, true)
+		require.Equal(t, application.Deploying, w.status(id))
+		require.Equal(t, []uuid.UUID{id}, w.overlooked(), "it is looked at again when something is")
+	})
+	t.Run("unless it is stopped meanwhile", func(t *testing.T) {
+		t.Parallel()
+		w, id := start(t)
+		change := func(to func(context.Context, *store.Tx) error) { require.NoError(t, w.tx(to)) }
+		change(func(ctx context.Context, tx *store.Tx) error { _, err := application.Stop(ctx, tx, id); return err })
+		w.update(id, app("shop", "x:cpu: 3"))
+		w.place(id, true)
+		require.Empty(t, w.overlooked())
+		change(func(ctx context.Context, tx *store.Tx) error {
+			_, err := application.Start(ctx, tx, id, time.Minute)
+			return err
+		})
+		require.Empty(t, w.overlooked(), "all of it gets a place by what is wanted now")
+		require.Equal(t, application.Pending, w.status(id))
+	})
+}

@@ -45,6 +45,9 @@ var finished = goal{"finished", func(a *api.Application) (bool, error) {
 	if a == nil {
 		return false, errors.New("it was deleted meanwhile")
 	}
+	if a.Overlooked() {
+		return false, nil // an update that may have work for its jobs yet
+	}
 	for _, j := range a.Jobs {
 		if j.State != "Finished" {
 			return false, nil

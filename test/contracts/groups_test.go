@@ -9,7 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/store"
 )
 
 func TestSubmissionTakesADescriptorUnderAnyOfItsMediaTypes(t *testing.T) {
@@ -219,6 +221,22 @@ func TestRoomIsOffered(t *testing.T) {
 
 	w.operator.call(t, http.MethodDelete, "/jobmanager/jobs/"+large.Jobs[0].ID, "").is(t, http.StatusOK)
 	require.Equal(t, "hub-1", place(third), "the other's job is forgotten")
+}
+
+// TestAnUpdateThatNobodyLookedAt is looked at when the clock ticks: what saw to it may have been a matchmaker of the version
+// before, which keeps no record of that.
+func TestAnUpdateThatNobodyLookedAt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, _ := w.running(t, hubShop)
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+g.ID, hubShop+"description: another\n").is(t, http.StatusOK)
+	require.Equal(t, "Available", w.group(t, g.ID).Status, "the matchmaker has looked")
+	_, err := w.DB.Exec(t.Context(), `update applications set judged = 1 where id = $1`, g.ID)
+	require.NoError(t, err)
+	require.Equal(t, "Deploying", w.group(t, g.ID).Status)
+	require.NoError(t, w.DB.Tx(store.WithSource(t.Context(), "/functions/jobmanager-displace"), application.Remind))
+	require.NoError(t, w.DB.Settle(t.Context()))
+	require.Equal(t, "Available", w.group(t, g.ID).Status)
 }
 
 func TestDelete(t *testing.T) {

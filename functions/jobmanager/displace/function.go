@@ -1,5 +1,5 @@
 // Package displace moves components away from nodes that are drained or lost, and from time to time has those looked at
-// that wait for a place.
+// that wait for a place, or were updated and not looked at.
 package displace
 
 import (

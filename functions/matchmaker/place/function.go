@@ -48,7 +48,8 @@ func New(env *function.Env) (*Function, error) {
 
 // React places the application that the event is about, one that was displaced together with all that were displaced
 // with it. A changed topology, a removal that has ended and an application that was stopped or updated may have made
-// room: then whatever fitted nowhere is tried again, and so it is from time to time. Only an update may move a component that has a place.
+// room: then whatever fitted nowhere is tried again, and so it is from time to time. Only an update may move a component
+// that has a place.
 func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
 	switch e.Type() {
 	case events.TopologyChanged:
@@ -114,7 +115,8 @@ var asked = map[string]string{
 	events.ApplicationStarted:   "it was started",
 }
 
-// again tries whatever fitted nowhere, together, and whatever had to stay where a policy is violated.
+// again tries whatever fitted nowhere, together, and whatever had to stay where a policy is violated; and it looks at the
+// updates that nobody has looked at.
 func (f *Function) again(ctx context.Context, tx *store.Tx, because string) error {
 	if err := match.Lock(ctx, tx); err != nil { // or a decision that is under way would leave something waiting unseen
 		return err
@@ -134,6 +136,15 @@ func (f *Function) again(ctx context.Context, tx *store.Tx, because string) erro
 	}
 	for _, id := range strained {
 		if err := match.Retry(ctx, tx, id, f.config.Settings); err != nil {
+			return err
+		}
+	}
+	overlooked, err := application.Overlooked(ctx, tx)
+	if err != nil {
+		return err
+	}
+	for _, id := range overlooked {
+		if err := match.Place(ctx, tx, id, f.config.Settings, true, asked[events.ApplicationUpdated]); err != nil {
 			return err
 		}
 	}

@@ -20,8 +20,7 @@ func (w *world) judge() {
 		var a events.Alert
 		require.NoError(w, e.DataAs(&a))
 		require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
-			_, err := policies.Judge(ctx, tx, a)
-			return err
+			return policies.Judge(ctx, tx, a)
 		}))
 	}
 }

@@ -36,11 +36,12 @@ func (a *Application) Overlooked() bool {
 	return a.Desired == "running" && a.Judged != 0 && a.Judged < a.Version
 }
 
-// Components returns the jobs that are components, without the removals of copies they left behind.
+// Components returns the jobs that are components, without the removals of copies they left behind. What is gone of an
+// application that is meant to run was taken out of it by an update, and is none of them.
 func (a *Application) Components() []Job {
 	list := make([]Job, 0, len(a.Jobs))
 	for _, j := range a.Jobs {
-		if j.Cleans == "" {
+		if j.Cleans == "" && (a.Desired != "running" || !j.Gone()) {
 			list = append(list, j)
 		}
 	}
@@ -74,17 +75,23 @@ type Job struct {
 // Component returns the name of the component, with the number of the replica where it is not the first.
 func (j *Job) Component() string { return replica(j.Instruction.ComponentName, j.Replica) }
 
-// Available reports whether the component runs and its orchestrator says so.
+// Available reports whether the component runs, by the server's rule: an orchestrator that reports no such condition is
+// taken at its word that the job is finished.
 func (j *Job) Available() bool {
-	if j.State != "Finished" || j.Type == "DeleteDeployment" {
+	if j.State != "Finished" || j.Gone() {
 		return false
 	}
 	for _, c := range j.Resource.Conditions {
-		if c.Type == "Available" && c.Status == "True" {
-			return true
+		if c.Type == "Available" {
+			return c.Status == "True"
 		}
 	}
-	return false
+	return true
+}
+
+// Gone reports whether nothing of the job runs or is being started: it was removed, or stopped before anyone took it.
+func (j *Job) Gone() bool {
+	return j.State == "Finished" && (j.Type == "DeleteDeployment" || j.OwnerID == "")
 }
 
 // Manifest is one object to deploy, in the older spelling.

@@ -173,6 +173,48 @@ func part(t *testing.T, text []byte, key string) []byte {
 	return whole[key]
 }
 
+// TestJobsStandAlikeOnBothSides: what the server takes for available, or for gone, the client does too.
+func TestJobsStandAlikeOnBothSides(t *testing.T) {
+	t.Parallel()
+	for _, state := range []job.State{job.Created, job.Progressing, job.Finished, job.Degraded} {
+		for _, typ := range []job.Type{job.Create, job.Delete, job.Update, job.Replace} {
+			for _, owner := range []string{"", "agent-hub"} {
+				for _, available := range []string{"", "True", "False", "Unknown"} {
+					server := &job.Job{State: state, Type: typ, OwnerID: owner}
+					if available != "" {
+						server.Conditions = []job.Condition{{Type: job.ConditionAvailable, Status: available}}
+					}
+					text, err := json.Marshal(server)
+					require.NoError(t, err)
+					var client api.Job
+					require.NoError(t, json.Unmarshal(text, &client))
+					require.Equal(t, server.Available(), client.Available(), "available: %s", text)
+					require.Equal(t, server.Gone(), client.Gone(), "gone: %s", text)
+				}
+			}
+		}
+	}
+}
+
+func TestComponentsAreThoseThatCount(t *testing.T) {
+	t.Parallel()
+	count := func(desired application.Desired) int {
+		cleans := uuid.New()
+		text, err := json.Marshal(&application.Application{Desired: desired, Jobs: []*job.Job{
+			{Component: "runs", State: job.Finished, OwnerID: "agent-hub"},
+			{Component: "leaves", State: job.Created, Type: job.Delete, OwnerID: "agent-hub"},
+			{Component: "removed", State: job.Finished, Type: job.Delete, OwnerID: "agent-hub"},
+			{Component: "copy", State: job.Created, Type: job.Delete, OwnerID: "agent-hub", Cleans: &cleans},
+		}})
+		require.NoError(t, err)
+		var a api.Application
+		require.NoError(t, json.Unmarshal(text, &a))
+		return len(a.Components())
+	}
+	require.Equal(t, 2, count(application.Running), "an update took one out")
+	require.Equal(t, 3, count(application.Stopped), "it comes back when it is started")
+}
+
 func TestPlacesAreCalledAlikeOnBothSides(t *testing.T) {
 	t.Parallel()
 	server := taxonomy(t)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -145,6 +146,30 @@ func TestWait_doesNotTakeForAvailableWhatADrainedNodeStillRuns(t *testing.T) {
 		h.at(3+n, func() { h.work() })
 	}
 	require.Contains(t, h.ok("wait", "app", "shop"), "available")
+}
+
+// TestWhatAnUpdateTookOutCountsNoMore: neither is it waited for, nor does it run anywhere.
+func TestWhatAnUpdateTookOutCountsNoMore(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.drain("")
+	text, err := os.ReadFile("testdata/shop.yaml")
+	require.NoError(t, err)
+	const elsewhere = "targets: [{orchestrator: nuvla, cluster_name: edge, node_name: edge-2}]\n    communication"
+	shop := strings.Replace(string(text), "communication", elsewhere, 1)
+	web, _, _ := strings.Cut(shop, "  - name: camera")
+	file := filepath.Join(t.TempDir(), "shop.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(shop), 0o600))
+	h.at(2, func() { require.Equal(t, 2, h.work()) })
+	h.ok("apply", "-f", file, "--wait")
+	require.NoError(t, os.WriteFile(file, []byte(web), 0o600))
+	h.at(3, func() { require.Equal(t, 1, h.work(), "the camera is removed") })
+	h.ok("apply", "-f", file, "--wait")
+	h.drain("edge/edge-1") // where the camera was
+	h.ok("wait", "app", "shop")
+	out := h.ok("get", "apps", "-o", "wide")
+	require.Contains(t, out, "1/1")
+	require.NotContains(t, out, "edge/edge-1")
 }
 
 func TestNodesAreLostWhenTheServerSaysSo(t *testing.T) {

@@ -32,9 +32,9 @@ type Preview struct {
 	Steps       []Step `json:"steps"`
 }
 
-// Step is what would happen to one component.
+// Step is what would happen to one component, or to the application itself.
 type Step struct {
-	Component string  `json:"component"`
+	Component string  `json:"component"` // empty for the application itself
 	Replica   int     `json:"replica"`
 	Action    string  `json:"action"` // create, replace, change, move, remove, wait, none
 	From      *Target `json:"from,omitempty"`

@@ -1,6 +1,7 @@
 package match_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -375,6 +376,61 @@ func TestLook_changesNothing(t *testing.T) {
 		}
 		require.Contains(t, actions, row.action, name)
 	}
+}
+
+// TestLook_tellsWhatNoComponentTells: what an update would change beside the components is a change too.
+func TestLook_tellsWhatNoComponentTells(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node{name: "a", cores: 4})
+	document := app("shop", "x:cpu: 1", "y:cpu: 1")
+	id := w.submit(document)
+	w.place(id, false)
+	w.run(id)
+	more := func(text string) []byte { return append(slices.Clone(document), text...) }
+	inX := func(text string) []byte {
+		return bytes.Replace(document, []byte("requirements"), []byte(text+"\n    requirements"), 1)
+	}
+	told := func(document []byte) (why []string) {
+		preview, err := match.Look(t.Context(), w.db, document, &id, settings, time.Minute)
+		require.NoError(t, err)
+		changes := 0
+		for _, s := range preview.Steps {
+			if s.Action != "none" {
+				changes++
+			}
+			if s.Component == "" {
+				require.Equal(t, "change", s.Action)
+				why = append(why, s.Why)
+			}
+		}
+		require.Equal(t, changes, preview.Changes)
+		return why
+	}
+	for name, row := range map[string]struct {
+		document []byte
+		want     []string
+	}{
+		"a comment":              {more("# a comment\n"), nil},
+		"without its name":       {bytes.Replace(document, []byte("name: shop\n"), nil, 1), nil},
+		"a description":          {more("description: a shop\n"), []string{"other description"}},
+		"weights":                {more("policies: [{type: scheduler, performance: 1}]\n"), []string{"other policies"}},
+		"policies":               {inX("policies: [{security: low}]"), []string{"other policies"}},
+		"scaling":                {inX("scaling: {minReplicas: 1, maxReplicas: 3}"), []string{"other scaling"}},
+		"a target":               {inX("targets: [{cluster_name: edge, node_name: a}]"), []string{"other targets"}},
+		"what a component tells": {bytes.Replace(document, []byte("cpu: 1"), []byte("cpu: 2"), 1), nil},
+		"and more than that": {
+			append(bytes.Replace(document, []byte("cpu: 1"), []byte("cpu: 2"), 1), "description: a shop\n"...),
+			[]string{"other description"},
+		},
+	} {
+		require.Equal(t, row.want, told(row.document), name)
+	}
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := application.Stop(ctx, tx, id)
+		return err
+	}))
+	require.Equal(t, []string{"other components"}, told(bytes.Replace(document, []byte("cpu: 1"), []byte("cpu: 2"), 1)),
+		"none of them runs")
 }
 
 func TestLook_tellsWhatIsRemoved(t *testing.T) {

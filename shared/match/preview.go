@@ -3,6 +3,9 @@ package match
 import (
 	"context"
 	"errors"
+	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,9 +17,9 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Step is one thing that a submission or update would do to a component.
+// Step is one thing that a submission or update would do to a component, or to the application itself.
 type Step struct {
-	Component string      `json:"component"`
+	Component string      `json:"component"` // empty for the application itself
 	Replica   int         `json:"replica"`
 	Action    string      `json:"action"` // create, replace, change, move, remove, wait, none
 	From      *job.Target `json:"from,omitempty"`
@@ -47,30 +50,36 @@ func Look(ctx context.Context, db *store.DB, document []byte, app *uuid.UUID, s 
 		if err := Lock(ctx, tx); err != nil {
 			return err
 		}
-		id, version, before, err := look(ctx, tx, parsed.Name, app)
+		before, err := look(ctx, tx, parsed.Name, app)
 		if err != nil {
 			return err
 		}
-		p = &Preview{Application: id, Name: parsed.Name}
+		p = &Preview{Name: parsed.Name}
 		var after *application.Application
-		if id == nil {
+		if before == nil {
 			after, _, err = application.Submit(ctx, tx, application.Submission{
 				Document: document, Parsed: parsed, LostAfter: lostAfter,
 			})
 		} else {
-			after, err = application.Update(ctx, tx, *id, document, lostAfter)
+			p.Application = &before.ID
+			after, err = application.Update(ctx, tx, before.ID, document, lostAfter)
 		}
 		if err != nil {
 			return err
 		}
-		changed := id == nil || after.Version != version // the same document again moves nothing
+		changed := before == nil || after.Version != before.Version // the same document again moves nothing
 		if err := Place(ctx, tx, after.ID, s, changed, "to see what would happen"); err != nil {
 			return err
 		}
 		if after, err = application.Get(ctx, tx, after.ID); err != nil {
 			return err
 		}
-		p.compare(before, after.Jobs)
+		p.compare(before, after)
+		if before != nil && changed {
+			if err := p.rest(before, parsed); err != nil {
+				return err
+			}
+		}
 		return errRollBack
 	})
 	if !errors.Is(err, errRollBack) {
@@ -79,36 +88,33 @@ func Look(ctx context.Context, db *store.DB, document []byte, app *uuid.UUID, s 
 	return p, nil
 }
 
-// look finds the application that the document is of, its version and its jobs.
-func look(
-	ctx context.Context, tx *store.Tx, name string, app *uuid.UUID,
-) (*uuid.UUID, int64, map[uuid.UUID]*job.Job, error) {
+// look finds the application that the document is of; nil when there is none.
+func look(ctx context.Context, tx *store.Tx, name string, app *uuid.UUID) (*application.Application, error) {
 	if app == nil && name != "" {
 		id, err := application.Named(ctx, tx, name)
 		if err != nil && problem.KindOf(err) != problem.NotFound {
-			return nil, 0, nil, err
+			return nil, err
 		}
 		if err == nil {
 			app = &id
 		}
 	}
-	before := map[uuid.UUID]*job.Job{}
 	if app == nil {
-		return nil, 0, before, nil
+		return nil, nil //nolint:nilnil // none is an answer
 	}
-	a, err := application.Get(ctx, tx, *app)
-	if err != nil {
-		return nil, 0, nil, err
-	}
-	for _, j := range a.Jobs {
-		before[j.ID] = j
-	}
-	return app, a.Version, before, nil
+	return application.Get(ctx, tx, *app)
 }
 
-func (p *Preview) compare(before map[uuid.UUID]*job.Job, after []*job.Job) {
-	for _, j := range after {
-		old := before[j.ID]
+// compare adds what would become of each component.
+func (p *Preview) compare(before, after *application.Application) {
+	was := map[uuid.UUID]*job.Job{}
+	if before != nil {
+		for _, j := range before.Jobs {
+			was[j.ID] = j
+		}
+	}
+	for _, j := range after.Jobs {
+		old := was[j.ID]
 		if j.Cleans != nil || j.Gone() && (old == nil || old.Gone()) {
 			continue
 		}
@@ -119,6 +125,43 @@ func (p *Preview) compare(before map[uuid.UUID]*job.Job, after []*job.Job) {
 		p.Steps = append(p.Steps, s)
 	}
 }
+
+// rest adds a step for what the update changes of the application that no component's step tells, such as its policies.
+// Of one that is stopped no component has a step.
+func (p *Preview) rest(before *application.Application, now *descriptor.Application) error {
+	old, err := before.Parsed()
+	if err != nil {
+		return err
+	}
+	var what []string
+	add := func(name string, differs bool) {
+		if differs {
+			what = append(what, name)
+		}
+	}
+	// of a component that both have
+	differs := func(part func(*descriptor.Component) any) bool {
+		return slices.ContainsFunc(now.Components, func(c descriptor.Component) bool {
+			was := old.Component(c.Name)
+			return was != nil && !reflect.DeepEqual(part(was), part(&c))
+		})
+	}
+	add("description", old.Description != now.Description)
+	add("policies", !reflect.DeepEqual(old.Policies, now.Policies) ||
+		differs(func(c *descriptor.Component) any { return c.Policies }))
+	add("communication", differs(func(c *descriptor.Component) any { return c.Communication }))
+	add("scaling", differs(func(c *descriptor.Component) any { return c.Scaling }))
+	add("targets", differs(func(c *descriptor.Component) any { return c.Targets }))
+	add("components", p.Changes == 0 && (!slices.EqualFunc(old.Components, now.Components, sameName) ||
+		differs(func(c *descriptor.Component) any { return []any{c.Type, c.Requirements, c.Manifests} })))
+	if len(what) > 0 {
+		p.Changes++
+		p.Steps = append(p.Steps, Step{Action: "change", Why: "other " + strings.Join(what, ", ")})
+	}
+	return nil
+}
+
+func sameName(a, b descriptor.Component) bool { return a.Name == b.Name }
 
 func step(old, now *job.Job) Step {
 	s := Step{Component: now.Component, Replica: now.Replica, Action: "none"}

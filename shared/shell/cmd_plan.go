@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/littoral-project/littoral/shared/api"
@@ -57,7 +58,7 @@ func (c *planCommand) show(s *session, p *api.Preview) error {
 	var rows [][]string
 	for i := range p.Steps {
 		step := &p.Steps[i]
-		rows = append(rows, []string{marks[step.Action], step.Name(), step.Action, at(step.From), at(step.To), step.Why})
+		rows = append(rows, []string{marks[step.Action], cmp.Or(step.Name(), "(application)"), step.Action, at(step.From), at(step.To), step.Why})
 	}
 	if err := t.write(rows...); err != nil {
 		return err

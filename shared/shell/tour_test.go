@@ -172,6 +172,20 @@ func TestWhatAnUpdateTookOutCountsNoMore(t *testing.T) {
 	require.NotContains(t, out, "edge/edge-1")
 }
 
+// TestPlan_ofWhatNoComponentTells: apply would change something, so plan says so.
+func TestPlan_ofWhatNoComponentTells(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.ok("apply", "-f", "testdata/shop.yaml")
+	text, err := os.ReadFile("testdata/shop.yaml")
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "shop.yaml")
+	require.NoError(t, os.WriteFile(file, append(text, "policies: [{type: scheduler, performance: 1}]\n"...), 0o600))
+	r := h.run("plan", "-f", file)
+	require.Equal(t, 1, r.code)
+	require.Regexp(t, `~ +\(application\) +change +- +- +other policies\n1 to change`, r.out)
+}
+
 func TestNodesAreLostWhenTheServerSaysSo(t *testing.T) {
 	t.Parallel()
 	h := newHost(t) // its nodes were seen 5 s ago

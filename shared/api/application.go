@@ -17,6 +17,7 @@ type Application struct {
 	Judged      int64     `json:"judged"`  // the version that the matchmaker has looked at; 0 = the server does not say
 	Owner       string    `json:"owner"`
 	Jobs        []Job     `json:"jobs"`
+	Warnings    []string  `json:"warnings,omitempty"` // what is odd about the descriptor that this answers
 }
 
 // The statuses of an application.

@@ -57,7 +57,7 @@ func fullJob() *job.Job {
 func fullApplication() *application.Application {
 	return &application.Application{
 		ID: someID, Name: "shop", Description: "a shop", Namespace: "shop-0198c2ab", Desired: application.Running, Version: 2, Judged: 1,
-		Owner: "operator", CreatedAt: noon, UpdatedAt: noon, Jobs: []*job.Job{fullJob()},
+		Owner: "operator", CreatedAt: noon, UpdatedAt: noon, Jobs: []*job.Job{fullJob()}, Warnings: []string{"odd"},
 	}
 }
 
@@ -75,7 +75,7 @@ func fullEntry() history.Entry {
 
 func fullPreview() match.Preview {
 	target := job.Target{Orchestrator: "ocm", Cluster: "hub", Node: "hub-1"}
-	return match.Preview{Application: &someID, Name: "shop", Changes: 1, Steps: []match.Step{
+	return match.Preview{Application: &someID, Name: "shop", Changes: 1, Warnings: []string{"odd"}, Steps: []match.Step{
 		{Component: "web", Replica: 1, Action: "move", From: &target, To: &target, Why: "w"},
 	}}
 }
@@ -89,6 +89,7 @@ func fullAnswer() match.Answer {
 	place := placement.Target{Orchestrator: "ocm", Cluster: "hub", Node: "hub-1"}
 	score := placement.Score{Performance: 1, Energy: 2, Security: 3, Weighted: 2}
 	return match.Answer{
+		Warnings: []string{"odd"},
 		Plan: placement.Plan{
 			Assignments: []placement.Assignment{{
 				Component: "web", Placed: true, Target: place, Score: score, Affinity: 1, Moved: true, Stayed: true, Reason: "why",

@@ -26,10 +26,11 @@ type Entry struct {
 
 // Preview is what handing in a descriptor would do.
 type Preview struct {
-	Application string `json:"application,omitempty"` // the one that would be updated; empty = a new one
-	Name        string `json:"name"`
-	Changes     int    `json:"changes"` // steps that are not "none"
-	Steps       []Step `json:"steps"`
+	Application string   `json:"application,omitempty"` // the one that would be updated; empty = a new one
+	Name        string   `json:"name"`
+	Changes     int      `json:"changes"` // steps that are not "none"
+	Steps       []Step   `json:"steps"`
+	Warnings    []string `json:"warnings,omitempty"` // what is odd about the descriptor
 }
 
 // Step is what would happen to one component, or to the application itself.
@@ -49,6 +50,7 @@ func (s *Step) Name() string { return replica(s.Component, s.Replica) }
 type Answer struct {
 	Plan        placement.Plan        `json:"plan"`
 	Explanation placement.Explanation `json:"explanation"`
+	Warnings    []string              `json:"warnings,omitempty"` // what is odd about the descriptor
 }
 
 func replica(component string, n int) string {

@@ -54,6 +54,7 @@ type Application struct {
 	CreatedAt   time.Time  `db:"created_at"`
 	UpdatedAt   time.Time  `db:"updated_at"`
 	Jobs        []*job.Job `db:"-"`
+	Warnings    []string   `db:"-"` // of the descriptor that was just handed in; of a stored one it says nothing
 
 	parsed *descriptor.Application // of Descriptor, once it was asked for
 }
@@ -74,7 +75,8 @@ func (a *Application) Parsed() (*descriptor.Application, error) {
 // instances never meet.
 func Namespace(name string, id uuid.UUID) string { return name + "-" + id.String()[:8] }
 
-// MarshalJSON writes the contract's JobGroup with namespace, desired, status, message, version and judged added.
+// MarshalJSON writes the contract's JobGroup with namespace, desired, status, message, version and judged added; and to what
+// answers a descriptor, what is odd about that.
 func (a *Application) MarshalJSON() ([]byte, error) {
 	status, message := a.Status()
 	jobs := a.Jobs
@@ -95,9 +97,10 @@ func (a *Application) MarshalJSON() ([]byte, error) {
 		Judged      int64      `json:"judged"`
 		Owner       string     `json:"owner"`
 		Jobs        []*job.Job `json:"jobs"`
+		Warnings    []string   `json:"warnings,omitempty"`
 	}{
 		a.ID, a.CreatedAt, a.UpdatedAt, a.Name, a.Description, a.Namespace, a.Desired, status, message, a.Version, a.Judged,
-		a.Owner, jobs,
+		a.Owner, jobs, a.Warnings,
 	})
 }
 

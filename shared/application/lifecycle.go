@@ -36,6 +36,9 @@ func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fr
 	}
 	if s.IdempotencyKey != "" {
 		if a, err := submitted(ctx, tx, s); a != nil || err != nil {
+			if a != nil {
+				a.Warnings = app.Warnings
+			}
 			return a, false, err
 		}
 	}
@@ -46,7 +49,7 @@ func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fr
 	}
 	a = &Application{
 		ID: id, Name: name, Description: app.Description, Namespace: Namespace(name, id),
-		Descriptor: string(s.Document), Owner: s.Caller, parsed: app,
+		Descriptor: string(s.Document), Owner: s.Caller, Warnings: app.Warnings, parsed: app,
 	}
 	var key *string
 	if s.IdempotencyKey != "" {
@@ -61,7 +64,8 @@ func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fr
 	if err != nil {
 		return nil, false, fmt.Errorf("store application: %w", err)
 	}
-	if err := a.announce(ctx, tx, events.ApplicationSubmitted, "submitted", fmt.Sprintf("%d components", len(app.Components))); err != nil {
+	message := fmt.Sprintf("%d components", len(app.Components))
+	if err := a.announceDescriptor(ctx, tx, events.ApplicationSubmitted, "submitted", message); err != nil {
 		return nil, false, err
 	}
 	if first {

@@ -145,6 +145,18 @@ func (a *Application) announce(ctx context.Context, tx *store.Tx, typ, what, mes
 	return a.announceWith(ctx, tx, typ, what, message, nil, components...)
 }
 
+// announceDescriptor is announce of a descriptor that was handed in; what is odd about it is kept as well.
+func (a *Application) announceDescriptor(ctx context.Context, tx *store.Tx, typ, what, message string) error {
+	if len(a.Warnings) == 0 {
+		return a.announce(ctx, tx, typ, what, message)
+	}
+	data, err := json.Marshal(map[string]any{"warnings": a.Warnings})
+	if err != nil {
+		return fmt.Errorf("encode warnings: %w", err)
+	}
+	return a.announceWith(ctx, tx, typ, what, fmt.Sprintf("%s; warnings: %d", message, len(a.Warnings)), data)
+}
+
 func (a *Application) announceWith(
 	ctx context.Context, tx *store.Tx, typ, what, message string, data json.RawMessage, components ...string,
 ) error {

@@ -48,7 +48,7 @@ func update(
 		return nil, nameChanged("name", app.Name, a.Name)
 	}
 	if string(document) == a.Descriptor {
-		return Get(ctx, tx, id)
+		return answer(ctx, tx, id, app)
 	}
 	changed, err := a.reconcile(ctx, tx, wanted(app, lostAfter))
 	if err != nil {
@@ -58,15 +58,25 @@ func update(
 	if err != nil {
 		return nil, fmt.Errorf("store descriptor: %w", err)
 	}
-	a.Descriptor, a.parsed = string(document), app // what is announced is about this one
+	a.Descriptor, a.parsed, a.Warnings = string(document), app, app.Warnings // what is announced is about this one
 	message := "no component differs"
 	if len(changed) > 0 {
 		message = strings.Join(changed, ", ")
 	}
-	if err := a.announce(ctx, tx, events.ApplicationUpdated, "updated", message); err != nil {
+	if err := a.announceDescriptor(ctx, tx, events.ApplicationUpdated, "updated", message); err != nil {
 		return nil, err
 	}
-	return Get(ctx, tx, id)
+	return answer(ctx, tx, id, app)
+}
+
+// answer returns the application as it is stored now, with what is odd about the descriptor that was handed in.
+func answer(ctx context.Context, tx *store.Tx, id uuid.UUID, app *descriptor.Application) (*Application, error) {
+	a, err := Get(ctx, tx, id)
+	if err != nil {
+		return nil, err
+	}
+	a.Warnings = app.Warnings
+	return a, nil
 }
 
 // reconcile makes the jobs those that are wanted and says what changed.

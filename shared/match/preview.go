@@ -33,6 +33,7 @@ type Preview struct {
 	Name        string     `json:"name"`
 	Changes     int        `json:"changes"` // steps that are not "none"
 	Steps       []Step     `json:"steps"`
+	Warnings    []string   `json:"warnings,omitempty"` // what is odd about the descriptor
 }
 
 var errRollBack = errors.New("preview only")
@@ -54,7 +55,7 @@ func Look(ctx context.Context, db *store.DB, document []byte, app *uuid.UUID, s 
 		if err != nil {
 			return err
 		}
-		p = &Preview{Name: parsed.Name}
+		p = &Preview{Name: parsed.Name, Warnings: parsed.Warnings}
 		var after *application.Application
 		if before == nil {
 			after, _, err = application.Submit(ctx, tx, application.Submission{
@@ -217,5 +218,7 @@ func Explain(ctx context.Context, q store.Querier, id uuid.UUID, s Settings) (*A
 	if err != nil {
 		return nil, err
 	}
-	return &Answer{Application: app, Plan: plan, Explanation: explain(list, p, plan), list: list}, nil
+	return &Answer{
+		Application: app, Plan: plan, Explanation: explain(list, p, plan), Warnings: app.Warnings, list: list,
+	}, nil
 }

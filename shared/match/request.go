@@ -49,6 +49,7 @@ type Answer struct {
 	Application *descriptor.Application `json:"-"`
 	Plan        placement.Plan          `json:"plan"`
 	Explanation placement.Explanation   `json:"explanation"`
+	Warnings    []string                `json:"warnings,omitempty"` // what is odd about the descriptor
 
 	list []part
 }
@@ -73,7 +74,9 @@ func Solve(ctx context.Context, q store.Querier, r Request, s Settings) (*Answer
 	if err != nil {
 		return nil, err
 	}
-	return &Answer{Application: app, Plan: plan, Explanation: placement.Explain(p, plan), list: list}, nil
+	return &Answer{
+		Application: app, Plan: plan, Explanation: placement.Explain(p, plan), Warnings: app.Warnings, list: list,
+	}, nil
 }
 
 // apply puts the present places and the violated ones to the parts they belong to.

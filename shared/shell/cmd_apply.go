@@ -52,6 +52,7 @@ func (c *applyCommand) handIn(s *session, document []byte) (a *api.Application, 
 	}
 	if existing == nil {
 		if a, err = s.client.CreateApplication(s.ctx, document, api.NewKey()); err == nil {
+			s.warn(a.Warnings)
 			s.screen.line("application %s created: %s", a.Name, a.ID)
 		}
 		return a, 0, err
@@ -66,6 +67,7 @@ func (c *applyCommand) handIn(s *session, document []byte) (a *api.Application, 
 	if a, err = s.client.UpdateApplication(s.ctx, existing.ID, document); err != nil {
 		return nil, 0, err
 	}
+	s.warn(a.Warnings)
 	done := "updated"
 	if a.Version == existing.Version {
 		done = "unchanged"

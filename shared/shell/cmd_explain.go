@@ -21,6 +21,7 @@ func (c *explainCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	s.warn(answer.Warnings)
 	if c.Output.structured() {
 		return s.print(c.Output, answer)
 	}

@@ -85,10 +85,15 @@ func (s *session) taxonomy(ctx context.Context) (*api.Taxonomy, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, w := range t.Warnings {
+	s.warn(t.Warnings)
+	return t, nil
+}
+
+// warn passes on what the server warns of.
+func (s *session) warn(warnings []string) {
+	for _, w := range warnings {
 		fmt.Fprintf(s.err, "littoral: warning: %s\n", printable(w))
 	}
-	return t, nil
 }
 
 func (s *session) stateOf(in *api.Taxonomy, n *api.Node) string {

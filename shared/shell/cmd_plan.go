@@ -36,6 +36,7 @@ func (c *planCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	s.warn(p.Warnings)
 	if c.Output.structured() {
 		err = s.print(c.Output, p)
 	} else {

@@ -172,6 +172,20 @@ func TestWhatAnUpdateTookOutCountsNoMore(t *testing.T) {
 	require.NotContains(t, out, "edge/edge-1")
 }
 
+// TestWhatIsOddAboutADescriptorIsSaid beside the output, before and after it is handed in.
+func TestWhatIsOddAboutADescriptorIsSaid(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	text, err := os.ReadFile("testdata/shop.yaml")
+	require.NoError(t, err)
+	odd := filepath.Join(t.TempDir(), "shop.yaml")
+	require.NoError(t, os.WriteFile(odd, bytes.Replace(text, []byte("requirements"), []byte("requirments"), 1), 0o600))
+	for _, line := range []string{"plan -f ", "explain -f ", "apply -f ", "apply -f ", "plan -f "} {
+		r := h.run(append(strings.Fields(line), odd)...)
+		require.Equal(t, "littoral: warning: components[0].requirments (line 6): unknown key, ignored\n", r.err, line)
+	}
+}
+
 // TestPlan_ofWhatNoComponentTells: apply would change something, so plan says so.
 func TestPlan_ofWhatNoComponentTells(t *testing.T) {
 	t.Parallel()

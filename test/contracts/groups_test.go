@@ -223,6 +223,46 @@ func TestRoomIsOffered(t *testing.T) {
 	require.Equal(t, "hub-1", place(third), "the other's job is forgotten")
 }
 
+// TestWhatIsOddAboutADescriptorIsTold to whoever hands it in, and kept with the history.
+func TestWhatIsOddAboutADescriptorIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	type answered struct {
+		ID       string
+		Warnings []string
+	}
+	ask := func(method, path, document string, status int) answered {
+		return decode[answered](t, w.operator.call(t, method, path, document, "Idempotency-Key", "odd").is(t, status))
+	}
+	odd := hubShop + "policies: [{type: securty, remediation: none}]\n"
+	warned := func(a answered) string {
+		require.Len(t, a.Warnings, 1)
+		require.Contains(t, a.Warnings[0], `"securty" is not a known type of policy`)
+		return a.ID
+	}
+	id := warned(ask(http.MethodPost, "/jobmanager/groups", odd, http.StatusCreated))
+	warned(ask(http.MethodPost, "/jobmanager/groups", odd, http.StatusCreated)) // the same once more
+	group := "/jobmanager/groups/" + id
+	require.Empty(t, ask(http.MethodPut, group, hubShop, http.StatusOK).Warnings)
+	warned(ask(http.MethodPut, group, odd, http.StatusOK))
+	warned(ask(http.MethodPut, group, odd, http.StatusOK)) // unchanged
+	for _, preview := range []string{"plan", "explain", "matchmake"} {
+		warned(ask(http.MethodPost, "/matchmaker/"+preview, odd, http.StatusOK))
+		require.Empty(t, ask(http.MethodPost, "/matchmaker/"+preview, hubShop, http.StatusOK).Warnings)
+	}
+	type entry struct {
+		Message string
+		Data    answered
+	}
+	entries := decode[[]entry](t, w.viewer.get(t, "/jobmanager/history?event=application.submitted,application.updated&app="+id))
+	require.Len(t, entries, 3)
+	for _, i := range []int{0, 2} {
+		warned(entries[i].Data)
+		require.Contains(t, entries[i].Message, "; warnings: 1")
+	}
+	require.NotContains(t, entries[1].Message, "warnings")
+}
+
 // TestAnUpdateThatNobodyLookedAt is looked at when the clock ticks: what saw to it may have been a matchmaker of the version
 // before, which keeps no record of that.
 func TestAnUpdateThatNobodyLookedAt(t *testing.T) {

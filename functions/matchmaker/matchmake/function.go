@@ -47,5 +47,8 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return function.WriteJSON(w, http.StatusOK, map[string]any{"components": answer.Components()})
+	return function.WriteJSON(w, http.StatusOK, struct {
+		Components []map[string]any `json:"components"`
+		Warnings   []string         `json:"warnings,omitempty"` // ours, not in ICOS
+	}{answer.Components(), answer.Warnings})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,11 +17,11 @@ import (
 )
 
 // Client calls Littoral. Errors are *Error for what a server refused, which unwraps to *problem.Error, *Unreachable
-// when there is none, or those of the context. It is safe for use by several goroutines.
+// when there is none, *Moved when it is elsewhere, or those of the context. It is safe for use by several goroutines.
 type Client struct {
 	Base  string                 // base URL of all routes, e.g. http://127.0.0.1:8080
 	Token func() (string, error) // gives the access token of each request; nil, or an empty token, sends none
-	HTTP  *http.Client           // nil = http.DefaultClient
+	HTTP  *http.Client           // nil = a default one
 }
 
 // StaticToken returns a token source that always gives token.
@@ -111,18 +112,42 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 			req.Header.Set("Authorization", "Bearer "+token)
 		}
 	}
-	client := c.HTTP
-	if client == nil {
-		client = http.DefaultClient
+	client := http.Client{}
+	if c.HTTP != nil {
+		client = *c.HTTP
+	}
+	if client.CheckRedirect == nil {
+		client.CheckRedirect = keepMethod
 	}
 	resp, err := client.Do(req)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		return nil, &Unreachable{Base: c.Base, Err: err}
+	var moved *Moved
+	switch {
+	case err == nil:
+		return resp, nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.As(err, &moved):
+		moved.Base, moved.To = c.Base, strings.TrimSuffix(moved.To, r.path)
+		return nil, moved
 	}
-	return resp, nil
+	return nil, &Unreachable{Base: c.Base, Err: err}
+}
+
+// maxRedirects is how many are followed, as by default.
+const maxRedirects = 10
+
+// keepMethod refuses a redirect that turns a change into a GET (RFC 9110, 15.4): that would be answered well, and nothing
+// would be changed.
+func keepMethod(r *http.Request, via []*http.Request) error {
+	switch {
+	case r.Method != via[0].Method:
+		to := *r.URL
+		to.RawQuery, to.Fragment = "", ""
+		return &Moved{Method: via[0].Method, To: to.String()}
+	case len(via) >= maxRedirects:
+		return fmt.Errorf("stopped after %d redirects", maxRedirects)
+	}
+	return nil
 }
 
 func decode(resp *http.Response, into any) error {

@@ -186,6 +186,53 @@ func TestAnAnswerThatIsNotOursIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "is not what Littoral gives")
 }
 
+// TestAChangeIsNotRedirectedToARead: net/http would send a GET, and take its answer for that of the change.
+func TestAChangeIsNotRedirectedToARead(t *testing.T) {
+	t.Parallel()
+	var reached []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		reached = append(reached, r.Method+" "+r.URL.String()+" "+string(body))
+		_, _ = io.WriteString(w, `{"id": "a b"}`)
+	}))
+	t.Cleanup(server.Close)
+	for status, changes := range map[int]bool{301: true, 302: true, 303: true, 307: false, 308: false} {
+		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, server.URL+r.URL.String(), status)
+		}))
+		t.Cleanup(front.Close)
+		c := &api.Client{Base: front.URL}
+		for call, do := range map[string]func() error{
+			"POST /jobmanager/groups x": func() error {
+				_, err := c.CreateApplication(t.Context(), []byte("x"), "key")
+				return err
+			},
+			"PUT /jobmanager/groups/a%20b x": func() error {
+				_, err := c.UpdateApplication(t.Context(), "a b", []byte("x"))
+				return err
+			},
+			"DELETE /jobmanager/groups/a%20b?stop=true ": func() error {
+				_, _, err := c.DeleteApplication(t.Context(), "a b", true)
+				return err
+			},
+		} {
+			reached = nil
+			err := do()
+			if !changes {
+				require.NoError(t, err, "%d %s", status, call)
+				require.Equal(t, []string{call}, reached)
+				continue
+			}
+			var moved *api.Moved
+			require.ErrorAs(t, err, &moved, "%d %s", status, call)
+			require.Equal(t, server.URL, moved.To)
+			require.Empty(t, reached)
+		}
+		_, err := c.Application(t.Context(), "a b")
+		require.NoError(t, err, "what only reads may be redirected")
+	}
+}
+
 func TestNoServer(t *testing.T) {
 	t.Parallel()
 	address, err := loopback.Free(t.Context())

@@ -40,6 +40,17 @@ func (e *Unreachable) Error() string {
 
 func (e *Unreachable) Unwrap() error { return e.Err }
 
+// Moved says that the server is elsewhere, and that the change was not carried out.
+type Moved struct {
+	Base   string
+	Method string
+	To     string // the base URL to use instead, or the whole address where it is no other place of the same path
+}
+
+func (e *Moved) Error() string {
+	return fmt.Sprintf("%s redirects to %s, where a %s would arrive as a GET; nothing was changed", e.Base, e.To, e.Method)
+}
+
 // readError decodes the problem document of an answer. Whatever else stands there (a proxy may have answered) becomes a
 // problem of the kind that the status means.
 func readError(resp *http.Response) *Error {

@@ -50,9 +50,12 @@ func (s *session) explain(err error) string {
 func (s *session) advice(err error, refused *api.Error) string {
 	var given *advised
 	var away *api.Unreachable
+	var moved *api.Moved
 	switch {
 	case errors.As(err, &given):
 		return given.advice
+	case errors.As(err, &moved):
+		return "Check --server and LITTORAL_SERVER; the server seems to be at: --server " + printable(moved.To)
 	case errors.As(err, &away) && local(away.Base):
 		return "Start one with: littoral up (or name another with --server or LITTORAL_SERVER)"
 	case errors.As(err, &away):

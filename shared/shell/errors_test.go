@@ -2,6 +2,8 @@ package shell_test
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -134,6 +136,25 @@ func TestNoServer(t *testing.T) {
 			require.Contains(t, r.err, row.says)
 		})
 	}
+}
+
+// TestAServerThatIsElsewhere, as behind a gateway that redirects http to https: what was not done is not called done.
+func TestAServerThatIsElsewhere(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.ok("apply", "-f", "testdata/shop.yaml")
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, h.url+r.URL.String(), http.StatusMovedPermanently)
+	}))
+	t.Cleanup(front.Close)
+	h.ok("get", "apps", "--server", front.URL)
+	for _, line := range []string{"delete app shop", "stop app shop", "apply -f testdata/shop-green.yaml"} {
+		r := h.run(append(strings.Fields(line), "--server", front.URL)...)
+		require.Equal(t, 1, r.code, line)
+		require.Contains(t, r.err, "nothing was changed", line)
+		require.Contains(t, r.err, "--server "+h.url+"\n", line)
+	}
+	require.Contains(t, h.ok("get", "apps", "-o", "wide"), "running")
 }
 
 func TestWhereTheTokenComesFrom(t *testing.T) {

@@ -158,11 +158,11 @@ func (f *follower) look(ctx context.Context) (*api.Application, error) {
 // until the server has heard of it, and moved that: the status of the application does not tell yet. So telemetry is
 // asked, as it is now. Where it does not answer nobody can tell, and the status stands.
 func (f *follower) stands(ctx context.Context, a *api.Application) bool {
-	f.note = ""
 	now, err := f.client.Taxonomy(ctx)
 	if err != nil {
-		return true
+		return ctx.Err() == nil // or it is only the time that is up
 	}
+	f.note = ""
 	drained := map[api.Target]bool{}
 	for _, p := range now.Places() {
 		drained[api.Target{Cluster: p.Cluster, Node: p.Node}] = p.At.Drained()

@@ -79,6 +79,7 @@ type Job struct {
 	Epoch        int64         `db:"epoch"`
 	LeaseUntil   *time.Time    `db:"lease_until"` // after it another agent may take a working or degraded job over
 	Instruction  Instruction   `db:"instruction"`
+	Superseded   []string      `db:"superseded"`   // digests of the contents before the present one, the newest last
 	CPUMilli     int64         `db:"cpu_milli"`    // reserved at the target
 	MemoryBytes  int64         `db:"memory_bytes"` // reserved at the target
 	Devices      []string      `db:"devices"`      // reserved at the target

@@ -26,6 +26,7 @@ func New(application uuid.UUID, component string, replica int, in Instruction) *
 
 // instruct sets the content and what it reserves.
 func (j *Job) instruct(in Instruction) {
+	j.supersede(in.Contents)
 	j.Instruction, j.instructed = in, true
 	j.CPUMilli, j.MemoryBytes, j.Devices = in.Requirements.CPUMilli, in.Requirements.MemoryBytes, in.Requirements.Devices
 }
@@ -157,11 +158,16 @@ func (j *Job) Replace(ctx context.Context, tx *store.Tx, in Instruction) error {
 	if j.OwnerID == "" {
 		return j.save(ctx, tx, Change, before, "new content before anyone took it")
 	}
+	return j.giveContent(ctx, tx, before, "new content for "+j.Target.String())
+}
+
+// giveContent has the owner of the job bring its present content about.
+func (j *Job) giveContent(ctx context.Context, tx *store.Tx, before State, message string) error {
 	if j.ResourceUUID != "" { // else its agent never got as far as creating it
 		j.Type = Replace
 	}
 	j.SubType = ""
-	if err := j.save(ctx, tx, Change, before, "new content for "+j.Target.String()); err != nil {
+	if err := j.save(ctx, tx, Change, before, message); err != nil {
 		return err
 	}
 	return j.ready(ctx, tx)

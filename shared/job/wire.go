@@ -122,6 +122,28 @@ type Report struct {
 	State    State     `json:"state"`
 	Epoch    int64     `json:"epoch"`
 	Resource Resource  `json:"resource"`
+
+	// What the agent has carried out, in the model of v1.4.1 or of D3.2, where it gives the job back as it was listed. Older
+	// agents put other things here, so neither has to be what it should.
+	Manifests   json.RawMessage `json:"manifests"`
+	Instruction json.RawMessage `json:"instruction"`
+}
+
+// contents returns what the agent gave back, in each model that it did.
+func (r *Report) contents() (given [][]Content) {
+	var manifests []plainManifest
+	if json.Unmarshal(r.Manifests, &manifests) == nil && len(manifests) > 0 {
+		list := make([]Content, len(manifests))
+		for i, m := range manifests {
+			list[i].YAML = m.YAML
+		}
+		given = append(given, list)
+	}
+	var instruction wireInstruction
+	if json.Unmarshal(r.Instruction, &instruction) == nil && len(instruction.Contents) > 0 {
+		given = append(given, instruction.Contents)
+	}
+	return given
 }
 
 // Status is what an agent says about the resource of a job, between reports.

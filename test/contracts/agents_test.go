@@ -2,7 +2,9 @@ package contracts_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -179,6 +181,78 @@ func TestReports(t *testing.T) {
 			require.Equal(t, j.ID, raw["id"])
 			require.NotContains(t, raw, "ID")
 			w.unchanged(t, func() { w.hub.send(t, http.MethodPut, path, row.body(j)).is(t, http.StatusOK) })
+		})
+	}
+}
+
+// TestReportsOnFormerContent: agents of ICOS carry out what they were listed, without reading the job again, and give it
+// back. Content that was replaced in between is not forgotten for that.
+func TestReportsOnFormerContent(t *testing.T) {
+	t.Parallel()
+	type giving func(listed body) body
+	v141 := func(listed body) body { return body{"manifests": listed["manifests"]} }
+	d32 := func(listed body) body { return body{"instruction": listed["instruction"]} }
+	for name, row := range map[string]struct {
+		gives   giving
+		runs    bool // before, so that the change is a replacement
+		uuid    string
+		state   string
+		changes int
+		want    standing
+	}{
+		"in the model of v1.4.1":                 {v141, false, "u", "Finished", 1, standing{replace, "", "Created", hubAgent}},
+		"in the model of D3.2":                   {d32, false, "u", "Finished", 1, standing{replace, "", "Created", hubAgent}},
+		"before anything was made":               {v141, false, "", "Progressing", 1, standing{create, "", "Created", hubAgent}},
+		"of a replacement":                       {v141, true, "u", "Finished", 1, standing{replace, "", "Created", hubAgent}},
+		"that went wrong":                        {v141, true, "u", "Degraded", 1, standing{replace, "", "Created", hubAgent}},
+		"that was replaced more than once":       {v141, false, "u", "Finished", 3, standing{replace, "", "Created", hubAgent}},
+		"which is the present one":               {v141, false, "u", "Finished", 0, standing{create, "", "Finished", hubAgent}},
+		"which is not given":                     {func(body) body { return nil }, false, "u", "Finished", 0, standing{create, "", "Finished", hubAgent}},
+		"which is given in a way of nobody else": {func(body) body { return body{"manifests": "x", "instruction": []int{1}} }, false, "u", "Finished", 1, standing{create, "", "Finished", hubAgent}},
+		"which the agent has written in its way": {
+			func(body) body { return body{"manifests": []body{{"yamlString": "kind: ConfigMap"}}} },
+			false, "u", "Finished", 1, standing{create, "", "Finished", hubAgent},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			g := w.submit(t, hubShop)
+			colour := func(name string) {
+				changed := strings.Replace(hubShop, "red", name, 1)
+				w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+g.ID, changed).is(t, http.StatusOK)
+			}
+			if row.runs {
+				w.finish(t, w.hub, hubAgent, g.Jobs[0])
+				colour("green")
+			}
+			listed := decode[[]body](t, w.hub.get(t, "/jobmanager/jobs/executable/ocm/"+hubAgent))[0]
+			for i := range row.changes {
+				colour(fmt.Sprint("blue-", i))
+			}
+			j := w.take(t, w.hub, hubAgent, g.Jobs[0])
+			b := report(hubAgent, j, row.state, "Available")
+			b["type"] = listed["type"]
+			b["resource"].(body)["resource_uuid"] = row.uuid
+			maps.Copy(b, row.gives(listed))
+			a := w.hub.send(t, http.MethodPut, "/jobmanager/jobs", b).is(t, http.StatusOK)
+			require.Equal(t, row.want, decode[job](t, a).stands())
+			if row.want.State != "Created" {
+				w.legal(t)
+				return
+			}
+			require.Contains(t, string(w.viewer.get(t, "/jobmanager/history?limit=1000").body),
+				hubAgent+" carried out content that was replaced before it took the job")
+			w.hub.send(t, http.MethodPut, "/jobmanager/jobs", b).refused(t, http.StatusConflict)
+
+			offered := w.executable(t, w.hub, hubAgent, "ocm")
+			require.Len(t, offered, 1)
+			require.Contains(t, offered[0].Manifests[0].YAML, "blue")
+			again := report(hubAgent, w.take(t, w.hub, hubAgent, offered[0]), "Finished", "Available")
+			again["manifests"] = offered[0].Manifests
+			w.hub.send(t, http.MethodPut, "/jobmanager/jobs", again).is(t, http.StatusOK)
+			require.Equal(t, "Available", w.group(t, g.ID).Status)
+			w.legal(t)
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,7 +13,8 @@ import (
 )
 
 // TestOperatorsAndAgentsAtOnce: two operators change, stop and start one application, a policy manager reallocates it
-// and two agents take its jobs and report on them, all at once. Whoever is too late is refused; nothing breaks.
+// and two agents take its jobs and report on them, all at once. Whoever is too late is refused; nothing breaks. One agent
+// reads what it has taken; the other, a slow one, carries out what it was listed and gives that back, as those of ICOS do.
 func TestOperatorsAndAgentsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -48,21 +50,41 @@ func TestOperatorsAndAgentsAtOnce(t *testing.T) {
 			}
 		})
 	}
+	var runs sync.Map // job and owner -> manifests
 	for n := range 2 {
 		all.Go(func() {
 			agent := fmt.Sprint("late-", n) // no cluster is known to have it, so both are offered all there is
+			var listed []job
 			for range rounds * 2 {
+				offered := listed // one agent is as slow as to work off what it was listed a poll ago
 				a := w.anyAgent.call(t, http.MethodGet, "/jobmanager/jobs/executable/ocm/"+agent, "")
 				allowed(a, 200)
-				for _, j := range decode[[]job](t, a) {
+				if listed = decode[[]job](t, a); n == 0 {
+					offered = listed
+				}
+				for _, j := range offered {
 					a := w.anyAgent.send(t, http.MethodPatch, "/jobmanager/jobs/promote/"+j.ID, body{"owner_id": agent})
 					allowed(a, 204, 404, 409)
 					if a.status != http.StatusNoContent {
 						continue
 					}
-					now := w.job(t, j.ID)
+					if n == 0 {
+						j = w.job(t, j.ID)
+					}
 					for _, state := range []string{"Progressing", "Finished"} {
-						allowed(w.anyAgent.send(t, http.MethodPut, "/jobmanager/jobs", report(agent, now, state, "Available")), 200, 409)
+						said := report(agent, j, state, "Available")
+						said["manifests"] = j.Manifests
+						a := w.anyAgent.send(t, http.MethodPut, "/jobmanager/jobs", said)
+						allowed(a, 200, 409)
+						if a.status != http.StatusOK {
+							continue
+						}
+						if now := decode[job](t, a); now.State == "Finished" && (now.Type == create || now.Type == replace) {
+							runs.Store(j.ID+agent, j.Manifests)
+							if !slices.Equal(now.Manifests, j.Manifests) {
+								failures.Store("a job is finished with content that it does not have any more", true)
+							}
+						}
 					}
 				}
 			}
@@ -79,11 +101,16 @@ func TestOperatorsAndAgentsAtOnce(t *testing.T) {
 	for range 5 {
 		for _, agent := range []string{"late-0", "late-1"} {
 			for _, j := range w.executable(t, w.anyAgent, agent, "ocm") {
-				w.finish(t, w.anyAgent, agent, j)
+				runs.Store(j.ID+agent, w.finish(t, w.anyAgent, agent, j).Manifests)
 			}
 		}
 	}
-	require.Equal(t, "Available", w.group(t, g.ID).Status)
+	now := w.group(t, g.ID)
+	require.Equal(t, "Available", now.Status)
+	for _, j := range now.Jobs {
+		running, _ := runs.Load(j.ID + j.OwnerID)
+		require.Equal(t, j.Manifests, running, "what runs is what is stored")
+	}
 	w.oneOwner(t)
 }
 

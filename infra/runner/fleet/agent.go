@@ -163,21 +163,13 @@ func (a *agent) take(ctx context.Context, j Job) error {
 		a.log.DebugContext(ctx, "job went to another", "job_id", j.ID)
 		return a.drop(j.ID)
 	}
-	if j.State != "Created" && j.State != "" { // taken over from another, which raises the epoch
-		now, got, err := a.client.job(ctx, j.ID)
-		if err != nil || got != accepted {
-			return err
-		}
-		j = now
-	}
-	if err := a.change(func(at *clusterState) { at.Tasks[j.ID] = &task{Job: j, Taken: true} }); err != nil {
-		return err
-	}
-	return a.execute(ctx, j.ID)
+	return a.resume(ctx, j.ID)
 }
 
-// resume goes on with a task that an earlier round did not end. Where nobody knows whether promote got through, the job
-// itself says; asking for it again could take what has since been given to another cluster.
+// resume goes on with a task that was not ended. What is carried out is the job as it is read once it is the agent's: it
+// may have changed since it was listed, and whatever changes it from now on has it promoted again. Nor does anybody else
+// know, after a kill, whether promote got through; asking for the job again could take what has since been given to
+// another cluster.
 func (a *agent) resume(ctx context.Context, id string) error {
 	t := a.task(id)
 	if t.Taken {
@@ -187,8 +179,8 @@ func (a *agent) resume(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if got != accepted || j.OwnerID != a.cluster.AgentID || j.Epoch != t.Job.Epoch || j.State != stateProgressing {
-		return a.drop(id) // if it is free, the list has it
+	if got != accepted || j.OwnerID != a.cluster.AgentID || j.State != stateProgressing {
+		return a.drop(id) // if it is free, or to be done otherwise, the list has it
 	}
 	if err := a.change(func(at *clusterState) { at.Tasks[id] = &task{Job: j, Taken: true} }); err != nil {
 		return err

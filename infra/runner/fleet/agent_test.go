@@ -96,6 +96,43 @@ func TestAgentLeavesWhatIsNotItsOwn(t *testing.T) {
 	}
 }
 
+// TestChangeBetweenListAndPromote: what the agent was listed is not what it may carry out.
+func TestChangeBetweenListAndPromote(t *testing.T) {
+	t.Parallel()
+	m := newManager()
+	f := newFleet(t, m)
+	j := m.put(typeCreate, "edge", "edge-1", 1)
+	m.hook = func(call string) {
+		if strings.HasPrefix(call, "PATCH") {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			j.Instruction.Contents = []Content{{Name: "web", YAML: strings.Replace(webYAML, "replicas: 2", "replicas: 3", 1)}}
+		}
+	}
+	poll(t, f, "edge")
+	require.Equal(t, enum(stateFinished), m.state(j))
+	require.Equal(t, 3, f.agents["edge"].copy(j.ID).Workloads[0].Replicas)
+}
+
+// TestChangeBetweenPromoteAndRead puts the job back; the agent takes it anew.
+func TestChangeBetweenPromoteAndRead(t *testing.T) {
+	t.Parallel()
+	m := newManager()
+	f := newFleet(t, m)
+	j := m.put(typeCreate, "edge", "edge-1", 1)
+	m.hook = func(call string) {
+		if call == "GET /jobmanager/jobs/"+j.ID {
+			m.ask(j, typeCreate, "")
+		}
+	}
+	poll(t, f, "edge")
+	require.Empty(t, m.reports, "it is not the agent's to carry out before it is promoted again")
+	require.Empty(t, f.agents["edge"].tasks())
+	m.hook = nil
+	poll(t, f, "edge")
+	require.Equal(t, enum(stateFinished), m.state(j))
+}
+
 func TestTargetMayNameClusterAgentOrKey(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"edge", "agent-ocm-2"} {
@@ -418,9 +455,9 @@ func TestJobManagerAway(t *testing.T) {
 func TestOlderJobManagersAreUnderstood(t *testing.T) {
 	t.Parallel()
 	m := newManager()
-	old := `[{"ID":"0f7e1c9a-0000-4000-8000-00000000000a","type":5,"state":1,"targets":[{"cluster_name":"edge",
+	old := `{"ID":"0f7e1c9a-0000-4000-8000-00000000000a","type":5,"state":1,"targets":[{"cluster_name":"edge",
 	  "node_name":"edge-1","orchestrator":"ocm"}],"manifests":[{"yamlString":"kind: Pod\nmetadata: {name: p}\nspec:
-	  {containers: [{name: c}]}"}],"resource":{"resource_name":"front"},"job_group_name":"shop"}]`
+	  {containers: [{name: c}]}"}],"resource":{"resource_name":"front"},"job_group_name":"shop"}`
 	old = strings.NewReplacer("\n", "", "\t", "").Replace(old)
 	var reported *http.Request
 	f := newFleet(t, m, func(o *Options) {
@@ -429,7 +466,9 @@ func TestOlderJobManagersAreUnderstood(t *testing.T) {
 				code, body := http.StatusOK, "{}"
 				switch r.Method {
 				case http.MethodGet:
-					body = old
+					if body = strings.Replace(old, `"state":1`, `"state":2,"owner_id":"agent-ocm-2"`, 1); strings.Contains(r.URL.Path, "executable") {
+						body = "[" + old + "]"
+					}
 				case http.MethodPatch:
 					code, body = http.StatusNoContent, ""
 				default:

@@ -73,7 +73,7 @@ func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fr
 			return nil, false, err
 		}
 	}
-	for _, want := range wanted(app, s.LostAfter) {
+	for _, want := range a.wanted(app, s.LostAfter) {
 		if err := a.add(ctx, tx, want); err != nil {
 			return nil, false, err
 		}
@@ -107,8 +107,9 @@ type want struct {
 	lostAfter   time.Duration
 }
 
-// wanted lists the jobs of a descriptor: one for each component, or for each replica of one.
-func wanted(app *descriptor.Application, lostAfter time.Duration) []want {
+// wanted lists the jobs of a descriptor: one for each component, or for each replica of one, under the numbers of those
+// that are stored.
+func (a *Application) wanted(app *descriptor.Application, lostAfter time.Duration) []want {
 	var list []want
 	for i := range app.Components {
 		c := &app.Components[i]
@@ -120,7 +121,7 @@ func wanted(app *descriptor.Application, lostAfter time.Duration) []want {
 		for _, m := range c.Manifests {
 			contents = append(contents, job.Content{Name: m.Name, YAML: m.YAML})
 		}
-		for _, r := range c.Replicas() {
+		for _, r := range job.Replicas(c, a.Jobs) {
 			list = append(list, want{component: c.Name, replica: r.Index, lostAfter: after, instruction: job.Instruction{
 				ComponentName: c.Name, Type: c.Type, Contents: contents, Requirements: c.Requirements, Labels: r.Labels,
 			}})
@@ -158,7 +159,7 @@ func Start(ctx context.Context, tx *store.Tx, id uuid.UUID, lostAfter time.Durat
 	if err := a.want(ctx, tx, Running); err != nil {
 		return nil, err
 	}
-	if _, err := a.reconcile(ctx, tx, wanted(app, lostAfter)); err != nil {
+	if _, err := a.reconcile(ctx, tx, a.wanted(app, lostAfter)); err != nil {
 		return nil, err
 	}
 	if err := a.announce(ctx, tx, events.ApplicationStarted, "started", "asked to run again"); err != nil {

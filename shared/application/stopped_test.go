@@ -126,21 +126,25 @@ func TestStart_leavesOutReplicasThatAnUpdateTookOut(t *testing.T) {
 	on := func(values string) []byte {
 		return bytes.Replace(shop("a"), []byte("memory: 64Mi"), []byte("memory: 64Mi, nodelabel: {key: robot, values: ["+values+"]}"), 1)
 	}
-	app, _ := w.submit(on("r1, r2"), "")
-	require.Len(t, app.Jobs, 3)
-	w.run(app, "agent-1")
-	w.update(app.ID, on("r1"))
-	w.removed("agent-1")
-	w.stop(app.ID)
-	w.removed("agent-1")
-	live := 0
-	for _, j := range w.start(app.ID).Jobs {
-		if !j.Gone() {
-			live++
-			require.Zero(t, j.Replica)
+	for name, left := range map[string]struct {
+		value   string
+		replica int
+	}{"the last": {"r1", 0}, "the first": {"r2", 1}} {
+		app, _ := w.submit(on("r1, r2"), "")
+		require.Len(t, app.Jobs, 3)
+		w.run(app, "agent-1")
+		w.update(app.ID, on(left.value))
+		w.removed("agent-1")
+		w.stop(app.ID)
+		w.removed("agent-1")
+		live := map[string]int{}
+		for _, j := range w.start(app.ID).Jobs {
+			if j.Live() {
+				live[j.Component] = j.Replica
+			}
 		}
+		require.Equal(t, map[string]int{"web": left.replica, "db": 0}, live, name)
 	}
-	require.Equal(t, 2, live)
 }
 
 // TestDelete_endsWhatAnEarlierOneLeft: jobs that still ran in an application that was stopped, or being deleted already.

@@ -50,7 +50,7 @@ func update(
 	if string(document) == a.Descriptor {
 		return answer(ctx, tx, id, app)
 	}
-	changed, err := a.reconcile(ctx, tx, wanted(app, lostAfter))
+	changed, err := a.reconcile(ctx, tx, a.wanted(app, lostAfter))
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (a *Application) reconcile(ctx context.Context, tx *store.Tx, list []want) 
 		}
 	}
 	for _, j := range a.Jobs { // in their order, not the map's
-		if have[key{j.Component, j.Replica}] == nil || j.Gone() || j.Type == job.Delete {
+		if have[key{j.Component, j.Replica}] == nil || !j.Live() {
 			continue
 		}
 		if err := j.Stop(ctx, tx); err != nil {
@@ -114,7 +114,7 @@ func (a *Application) reconcileOne(ctx context.Context, tx *store.Tx, j *job.Job
 	switch {
 	case j == nil:
 		return "added", a.add(ctx, tx, w)
-	case a.Desired == Running && (j.Gone() || j.Type == job.Delete): // it was stopped or taken out before
+	case a.Desired == Running && !j.Live(): // it was stopped or taken out before
 		what = "added"
 		if err := j.Restart(ctx, tx); err != nil {
 			return "", err
@@ -133,8 +133,10 @@ func (a *Application) reconcileOne(ctx context.Context, tx *store.Tx, j *job.Job
 	return what, nil
 }
 
-// normal makes two instructions comparable after one of them was stored: an empty list or map is as good as none.
+// normal makes two instructions comparable after one of them was stored: an empty list or map is as good as none. Of the
+// node label of its component a replica is concerned by its own value alone, which is in its labels.
 func normal(in job.Instruction) job.Instruction {
+	in.Requirements.NodeLabel = nil
 	if len(in.Labels) == 0 {
 		in.Labels = nil
 	}

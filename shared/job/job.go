@@ -188,3 +188,6 @@ func (j *Job) Available() bool {
 func (j *Job) Gone() bool {
 	return j.State == Finished && (j.Type == Delete || j.OwnerID == "")
 }
+
+// Live reports whether the job runs or is meant to.
+func (j *Job) Live() bool { return j.Cleans == nil && j.Type != Delete && !j.Gone() }

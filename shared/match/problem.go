@@ -37,16 +37,15 @@ func misfits(j *job.Job) bool { return j.Misfits() && !j.Strained() }
 // parts lists what a descriptor places, with the stored jobs where there are any. Of these, the placed ones are fixed
 // unless they may move.
 func parts(app *descriptor.Application, jobs []*job.Job, mayMove func(*job.Job) bool) []part {
+	live := slices.DeleteFunc(slices.Clone(jobs), func(j *job.Job) bool { return !j.Live() })
 	stored := map[string]*job.Job{}
-	for _, j := range jobs {
-		if j.Cleans == nil && j.Type != job.Delete && !j.Gone() {
-			stored[partID(j.Component, j.Replica)] = j
-		}
+	for _, j := range live {
+		stored[partID(j.Component, j.Replica)] = j
 	}
 	var list []part
 	for i := range app.Components {
 		c := &app.Components[i]
-		for _, r := range c.Replicas() {
+		for _, r := range job.Replicas(c, live) {
 			p := part{id: partID(c.Name, r.Index), component: c, replica: r, job: stored[partID(c.Name, r.Index)]}
 			if p.job != nil {
 				p.fixed = p.job.Placed() && !mayMove(p.job)

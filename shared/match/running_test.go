@@ -381,3 +381,68 @@ func TestPlace_judgesAnUpdate(t *testing.T) {
 		require.Equal(t, application.Pending, w.status(id))
 	})
 }
+
+// TestPlace_aListOfNodesMovesNoneThatStaysInIt: a replica is known by the node that it asks for, wherever that stands in
+// the list. In each row the nodes are listed anew, and the jobs say where they are by then.
+func TestPlace_aListOfNodesMovesNoneThatStaysInIt(t *testing.T) {
+	t.Parallel()
+	on := func(values string) []byte {
+		if values == "" {
+			return app("shop", "x:cpu: 1")
+		}
+		return app("shop", "x:cpu: 1, nodelabel: {key: robot, values: ["+values+"]}")
+	}
+	for name, row := range map[string]struct {
+		lists   []string
+		changes []int          // that a preview tells of each list
+		cleans  int            // copies that are left behind for another, by all of them
+		at      map[int]string // replica -> node
+	}{
+		"the first is taken out":  {[]string{"r2, r3"}, []int{1}, 0, map[int]string{1: "r2", 2: "r3"}},
+		"one in the middle":       {[]string{"r1, r3"}, []int{1}, 0, map[int]string{0: "r1", 2: "r3"}},
+		"all but the last":        {[]string{"r3"}, []int{2}, 0, map[int]string{2: "r3"}},
+		"they change places":      {[]string{"r3, r1, r2"}, []int{0}, 0, map[int]string{0: "r1", 1: "r2", 2: "r3"}},
+		"one more, at the front":  {[]string{"r4, r1, r2, r3"}, []int{1}, 0, map[int]string{0: "r1", 1: "r2", 2: "r3", 3: "r4"}},
+		"one for another":         {[]string{"r4, r2, r3"}, []int{1}, 1, map[int]string{0: "r4", 1: "r2", 2: "r3"}},
+		"out and in again":        {[]string{"r2, r3", "r2, r3, r1"}, []int{1, 1}, 1, map[int]string{0: "r1", 1: "r2", 2: "r3"}},
+		"out, and another in":     {[]string{"r2, r3", "r4, r2, r3"}, []int{1, 1}, 1, map[int]string{0: "r4", 1: "r2", 2: "r3"}},
+		"out twice":               {[]string{"r2, r3", "r3"}, []int{1, 1}, 0, map[int]string{2: "r3"}},
+		"anywhere, then anywhere": {[]string{"r2", "", ""}, []int{2, 1, 0}, 0, map[int]string{1: "r2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			picture := taxonomy(node{name: "r1", cores: 4}, node{name: "r2", cores: 4}, node{name: "r3", cores: 4}, node{name: "r4", cores: 4})
+			for name, n := range picture.Cluster["edge"].Node {
+				n.Labels = map[string]string{"robot": name}
+				picture.Cluster["edge"].Node[name] = n
+			}
+			w.picture(picture)
+			id := w.submit(on("r1, r2, r3"))
+			w.place(id, false)
+			w.run(id)
+			for i, list := range row.lists {
+				preview, err := match.Look(t.Context(), w.db, on(list), &id, settings, time.Minute)
+				require.NoError(t, err)
+				require.Equal(t, row.changes[i], preview.Changes, "%s: %+v", list, preview.Steps)
+				for range 2 { // the second time it is the same list in another layout
+					w.update(id, append(on(list), '\n'))
+					w.place(id, true)
+				}
+			}
+			a, err := application.Get(t.Context(), w.db, id)
+			require.NoError(t, err)
+			at, cleans := map[int]string{}, 0
+			for _, j := range a.Jobs {
+				switch {
+				case j.Cleans != nil:
+					cleans++
+				case j.Live():
+					at[j.Replica] = j.Node
+				}
+			}
+			require.Equal(t, row.at, at)
+			require.Equal(t, row.cleans, cleans)
+		})
+	}
+}

@@ -211,7 +211,8 @@ func TestReportsOnFormerContent(t *testing.T) {
 		"which is given in a way of nobody else": {func(body) body { return body{"manifests": "x", "instruction": []int{1}} }, false, "u", "Finished", 1, standing{create, "", "Finished", hubAgent}},
 		"which the agent has written in its way": {
 			func(body) body { return body{"manifests": []body{{"yamlString": "kind: ConfigMap"}}} },
-			false, "u", "Finished", 1, standing{create, "", "Finished", hubAgent},
+			false, "u", "Finished", 1,
+			standing{create, "", "Finished", hubAgent},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,69 @@
+package job
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/littoral-project/littoral/shared/descriptor"
+)
+
+// Replicas returns the replicas of a component under the numbers of their jobs. One that asks for the labels of a stored
+// job is that job, wherever its value stands in the list: so the others stay where they are when one is taken out. Of the
+// rest, each takes a live job that is left over, or else the lowest number that is free.
+func Replicas(c *descriptor.Component, stored []*Job) []descriptor.Replica {
+	byLabels := map[string][]*Job{}
+	own := ofComponent(c.Name, stored)
+	for _, j := range own {
+		labels := fmt.Sprint(j.Instruction.Labels)
+		byLabels[labels] = append(byLabels[labels], j)
+	}
+	replicas := c.Replicas()
+	taken := map[int]bool{}
+	var open []*descriptor.Replica
+	for i := range replicas {
+		r := &replicas[i]
+		labels := fmt.Sprint(r.Labels)
+		same := byLabels[labels]
+		if len(same) == 0 {
+			open = append(open, r)
+			continue
+		}
+		r.Index, byLabels[labels] = same[0].Replica, same[1:]
+		taken[r.Index] = true
+	}
+	var numbers []int
+	for _, j := range own {
+		if j.Live() && !taken[j.Replica] {
+			numbers = append(numbers, j.Replica)
+		}
+	}
+	free := 0
+	for _, r := range open {
+		if len(numbers) > 0 {
+			r.Index, numbers = numbers[0], numbers[1:]
+		} else {
+			for taken[free] {
+				free++
+			}
+			r.Index = free
+		}
+		taken[r.Index] = true
+	}
+	return replicas
+}
+
+// ofComponent returns the jobs of the component without clean-ups, live ones first, each by their numbers.
+func ofComponent(name string, jobs []*Job) []*Job {
+	own := slices.DeleteFunc(slices.Clone(jobs), func(j *Job) bool { return j.Component != name || j.Cleans != nil })
+	slices.SortFunc(own, func(a, b *Job) int {
+		switch {
+		case a.Live() == b.Live():
+			return cmp.Compare(a.Replica, b.Replica)
+		case a.Live():
+			return -1
+		}
+		return 1
+	})
+	return own
+}

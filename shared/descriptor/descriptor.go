@@ -101,7 +101,7 @@ type Communication struct {
 
 // Scaling bounds what scale-up and scale-down may do.
 type Scaling struct {
-	MinReplicas int `json:"minReplicas"` // 1 when left out
+	MinReplicas int `json:"minReplicas"` // 1 when left out, and never less
 	MaxReplicas int `json:"maxReplicas"` // never below MinReplicas
 	Step        int `json:"step"`        // 1 when left out
 }

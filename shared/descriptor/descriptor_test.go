@@ -420,6 +420,13 @@ manifests:
 		"scaling has defaults": {doc: one("scaling: {maxReplicas: 5}"), check: func(t *testing.T, a *application) {
 			require.Equal(t, &descriptor.Scaling{MinReplicas: 1, MaxReplicas: 5, Step: 1}, a.Components[0].Scaling)
 		}},
+		"the last replica is never scaled away": {
+			doc:      one("scaling: {minReplicas: 0, maxReplicas: 2}"),
+			warnings: []string{"components[0].scaling.minReplicas (line 7): is 0, taken for 1"},
+			check: func(t *testing.T, a *application) {
+				require.Equal(t, &descriptor.Scaling{MinReplicas: 1, MaxReplicas: 2, Step: 1}, a.Components[0].Scaling)
+			},
+		},
 		"sections nobody defined are mentioned": {
 			doc: top("dependencies: {a: b}\nrequirements: {cpu: 1}\ncolour: red"),
 			warnings: []string{

@@ -58,7 +58,7 @@ func requireComponent(t *testing.T, app *Application, c *Component) {
 		require.NotEqual(t, Target{Orchestrator: target.Orchestrator}, target)
 	}
 	if s := c.Scaling; s != nil {
-		require.True(t, 0 <= s.MinReplicas && s.MinReplicas <= s.MaxReplicas && s.Step > 0)
+		require.True(t, 1 <= s.MinReplicas && s.MinReplicas <= s.MaxReplicas && s.Step > 0)
 	}
 	for p := range app.applying(c.Name) {
 		require.NotEmpty(t, p.Remediation)

@@ -273,6 +273,10 @@ func (r *reader) scaling(n *yaml.Node, path string) *Scaling {
 		return int(value)
 	}
 	s := Scaling{MinReplicas: whole("minReplicas", 0, 1), Step: whole("step", 1, 1)}
+	if s.MinReplicas == 0 {
+		r.warn(join(path, "minReplicas"), n, "is 0, taken for 1: the last replica is never scaled away")
+		s.MinReplicas = 1
+	}
 	s.MaxReplicas = whole("maxReplicas", 1, max(1, s.MinReplicas))
 	if s.MaxReplicas < s.MinReplicas {
 		r.fault(join(path, "maxReplicas"), n, "is %d, less than minReplicas %d", s.MaxReplicas, s.MinReplicas)

@@ -37,8 +37,8 @@ func TestRemediations(t *testing.T) {
 			t.Run(name+" by "+path, func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t)
-				g, j := w.running(t, strings.Replace(freeShop, "    requirements:",
-					"    scaling: {minReplicas: 0, maxReplicas: 2}\n    requirements:", 1))
+				g, j := w.running(t, strings.NewReplacer("    requirements:", "    scaling: {maxReplicas: 3}\n    requirements:",
+					"data: {color: red}", "spec: {replicas: 2}").Replace(freeShop))
 				sent := body{
 					"id": uuid.NewString(), "currentValue": "235.365", "threshold": "warning", "policyName": "slow", "policyId": "p1",
 					"measurementBackend": "prom-1", "extraLabels": body{"k8s_pod_name": "web-1"}, "remediation": name,

@@ -392,6 +392,23 @@ func TestScaling_staysWithinTheDescriptor(t *testing.T) {
 	require.Equal(t, 2, w.job(t, j.ID).Resource.Remediations[0].Step, "what was deployed anew has one copy again")
 }
 
+// TestScaling_keepsTheLastReplica: a minimum of none is one of one, in the books as in the clusters.
+func TestScaling_keepsTheLastReplica(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, j := w.running(t, strings.Replace(freeShop, "    requirements:",
+		"    scaling: {minReplicas: 0, maxReplicas: 2}\n    requirements:", 1))
+	scale := func(which string) *answer {
+		return w.operator.send(t, http.MethodPost, "/jobmanager/policies/incompliance", body{
+			"policyName": "p", "remediation": which, "subject": body{"appInstance": g.ID, "appComponent": "web"},
+		})
+	}
+	require.Contains(t, scale("scale-down").refused(t, http.StatusConflict).Detail, "1 to 2")
+	scale("scale-up").is(t, http.StatusOK)
+	w.finish(t, w.hub, hubAgent, w.job(t, j.ID))
+	require.Contains(t, scale("scale-up").refused(t, http.StatusConflict).Detail, "1 to 2")
+}
+
 func TestWebhook_takesWhatIsNoViolation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

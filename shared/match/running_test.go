@@ -394,14 +394,14 @@ func TestPlace_aListOfNodesMovesNoneThatStaysInIt(t *testing.T) {
 	}
 	for name, row := range map[string]struct {
 		lists   []string
-		changes []int          // that a preview tells of each list
+		changes []int          // that a preview tells of each list, and one where the list alone differs
 		cleans  int            // copies that are left behind for another, by all of them
 		at      map[int]string // replica -> node
 	}{
 		"the first is taken out":  {[]string{"r2, r3"}, []int{1}, 0, map[int]string{1: "r2", 2: "r3"}},
 		"one in the middle":       {[]string{"r1, r3"}, []int{1}, 0, map[int]string{0: "r1", 2: "r3"}},
 		"all but the last":        {[]string{"r3"}, []int{2}, 0, map[int]string{2: "r3"}},
-		"they change places":      {[]string{"r3, r1, r2"}, []int{0}, 0, map[int]string{0: "r1", 1: "r2", 2: "r3"}},
+		"they change places":      {[]string{"r3, r1, r2"}, []int{1}, 0, map[int]string{0: "r1", 1: "r2", 2: "r3"}},
 		"one more, at the front":  {[]string{"r4, r1, r2, r3"}, []int{1}, 0, map[int]string{0: "r1", 1: "r2", 2: "r3", 3: "r4"}},
 		"one for another":         {[]string{"r4, r2, r3"}, []int{1}, 1, map[int]string{0: "r4", 1: "r2", 2: "r3"}},
 		"out and in again":        {[]string{"r2, r3", "r2, r3, r1"}, []int{1, 1}, 1, map[int]string{0: "r1", 1: "r2", 2: "r3"}},

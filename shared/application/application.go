@@ -62,7 +62,7 @@ type Application struct {
 // Parsed returns the descriptor in normal form. It is read once and shared: nobody may change it.
 func (a *Application) Parsed() (*descriptor.Application, error) {
 	if a.parsed == nil {
-		parsed, err := descriptor.Parse([]byte(a.Descriptor))
+		parsed, err := descriptor.ParseStored([]byte(a.Descriptor))
 		if err != nil {
 			return nil, fmt.Errorf("stored descriptor: %w", err)
 		}

@@ -2,8 +2,9 @@
 // at once and hands back one normal form.
 //
 // It does no I/O and keeps no clock. Parse is for a submission, where everything a component names must be there;
-// ParseHeader is for the matchmaker, which is given the components without their manifests. Whatever is wrong comes
-// back as one *problem.Error that lists each fault with its path and line; what is merely odd is in Warnings.
+// ParseStored is for what was accepted before, and ParseHeader for the matchmaker, which is given the components without
+// their manifests. Whatever is wrong comes back as one *problem.Error that lists each fault with its path and line; what
+// is merely odd is in Warnings.
 package descriptor
 
 import (

@@ -816,6 +816,58 @@ policies:
 	}
 }
 
+// robots has a component with so many bytes of manifests on so many nodes.
+func robots(nodes, bytes int, more string) string {
+	var values []string
+	for i := range nodes {
+		values = append(values, fmt.Sprint("r", i))
+	}
+	return "components:\n- name: c\n  requirements:\n    nodelabel: {key: robot, values: [" + strings.Join(values, ",") + "]}\n" +
+		"  manifests:\n  - {name: m, manifest: {kind: ConfigMap, data: {text: " + strings.Repeat("x", bytes) + "}}}\n" + more
+}
+
+// TestSubmissionFaults: what is refused when it is handed in, and read when it was stored before.
+func TestSubmissionFaults(t *testing.T) {
+	t.Parallel()
+	component := func(name, fields string) string { return "- {name: " + name + ", " + fields + "}\n" }
+	inline := func(objects ...string) string {
+		var entries []string
+		for i, o := range objects {
+			entries = append(entries, fmt.Sprintf("{name: m%d, manifest: %s}", i, o))
+		}
+		return "manifests: [" + strings.Join(entries, ", ") + "]"
+	}
+	for name, row := range map[string]struct {
+		doc    string
+		faults []string
+	}{
+		"as many jobs as may be": {robots(999, 10, component("d", inline("{kind: Pod}"))), nil},
+		"more jobs than may be": {
+			robots(999, 10, component("d", inline("{kind: Pod}"))+component("e", inline("{kind: Pod}"))),
+			[]string{"components[0].requirements.nodelabel.values (line 4): are 999, so that the application has 1001 jobs; 1000 are allowed"},
+		},
+		"manifests that are large on one node": {robots(1, 900_000, ""), nil},
+		"and too large on five": {
+			robots(5, 900_000, ""),
+			[]string{"components[0].requirements.nodelabel.values (line 4): have the manifests written once for each: those of all jobs together have 45"},
+		},
+		"both at once": {robots(1001, 5000, ""), []string{
+			"components[0].requirements.nodelabel.values (line 4): are 1001",
+			"components[0].requirements.nodelabel.values (line 4): have the manifests",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := descriptor.Parse([]byte(row.doc))
+			requireFaults(t, err, row.faults)
+			_, err = descriptor.ParseStored([]byte(row.doc))
+			require.NoError(t, err)
+			_, err = descriptor.ParseHeader([]byte(row.doc))
+			require.NoError(t, err)
+		})
+	}
+}
+
 func TestParseHeader(t *testing.T) {
 	t.Parallel()
 	app, err := descriptor.ParseHeader([]byte("components:\n- {name: c, manifests: [{name: a}, {name: b}]}\n---\n" +

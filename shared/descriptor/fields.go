@@ -15,8 +15,10 @@ type reader struct {
 	app    Application
 	faults problem.Faults
 	header bool // what is wrong with manifests and names is a warning then
+	stored bool // it was accepted before
 
 	index       manifestIndex
+	labelled    map[int]spot // by component, the values of its node label
 	policyCount int
 	moreWarned  int
 }

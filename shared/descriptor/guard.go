@@ -19,10 +19,11 @@ const (
 	maxDocuments  = 256
 	maxDirectives = 16 // the YAML library compares each %TAG with all before it
 	maxComponents = 1000
-	maxPolicies   = 2000    // of all components and the top level
-	maxEntries    = 4096    // of any other list
-	maxKeys       = 1000    // of an object the reader looks into
-	maxRendered   = 4 << 20 // bytes of manifest text over all components
+	maxJobs       = maxComponents // one for each component, or for each value of its node label
+	maxPolicies   = 2000          // of all components and the top level
+	maxEntries    = 4096          // of any other list
+	maxKeys       = 1000          // of an object the reader looks into
+	maxRendered   = 4 << 20       // bytes of manifest text over all components, and over all jobs
 	maxWarnings   = 100
 )
 

@@ -10,27 +10,38 @@ import (
 // Parse reads a descriptor for submission: YAML of one or several documents, or JSON. Every component must have its
 // manifests. The error is a *problem.Error: TooLarge beyond the bounds on size, Malformed when the text cannot be read
 // at all, else Invalid with every fault, its path (components[1].requirements.cpu) and line.
-func Parse(doc []byte) (*Application, error) { return read(doc, false) }
+func Parse(doc []byte) (*Application, error) { return read(doc, reader{}) }
+
+// ParseStored reads a descriptor that was accepted before: what came to be refused since is none of its faults.
+func ParseStored(doc []byte) (*Application, error) { return read(doc, reader{stored: true}) }
 
 // ParseHeader reads a descriptor for matchmaking, where only the components count. Manifests that are there are
 // resolved as in Parse; one that is missing is left with its name alone. What is wrong with manifests is a warning, and
 // so is a name that no cluster would take.
-func ParseHeader(doc []byte) (*Application, error) { return read(doc, true) }
+func ParseHeader(doc []byte) (*Application, error) { return read(doc, reader{header: true}) }
 
-func read(doc []byte, header bool) (*Application, error) {
-	r := reader{header: header}
+const invalid = "the descriptor is invalid"
+
+func read(doc []byte, r reader) (*Application, error) {
+	r.labelled = map[int]spot{}
 	roots, err := load(doc, &r.faults)
 	if err != nil {
 		return nil, err
 	}
 	r.application(roots)
-	if err := r.faults.Err("the descriptor is invalid"); err != nil {
+	if err := r.faults.Err(invalid); err != nil {
 		return nil, err
 	}
 	if err := r.renderManifests(); err != nil {
 		return nil, err
 	}
 	r.check()
+	if !r.header && !r.stored {
+		r.checkSubmission()
+		if err := r.faults.Err(invalid); err != nil {
+			return nil, err
+		}
+	}
 	if r.moreWarned > 0 {
 		r.app.Warnings = append(r.app.Warnings, "further warnings are not listed")
 	}

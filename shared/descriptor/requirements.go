@@ -92,6 +92,7 @@ func (r *reader) nodeLabel(n *yaml.Node, path string) *NodeLabel {
 	}
 	values, at := f.get("values", "value")
 	l.Values = r.texts(values, at)
+	r.labelled[len(r.app.Components)] = spot{at, values}
 	if len(l.Values) == 0 {
 		r.fault(join(path, "values"), n, "is missing: a nodelabel names at least one value")
 	}

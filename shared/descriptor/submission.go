@@ -1,0 +1,49 @@
+package descriptor
+
+import "go.yaml.in/yaml/v3"
+
+// spot is where something stands in the document.
+type spot struct {
+	path string
+	node *yaml.Node
+}
+
+// checkSubmission finds what is refused of a document that is handed in, though one that was stored before may have it.
+func (r *reader) checkSubmission() {
+	r.checkReplicas()
+}
+
+// checkReplicas bounds the jobs, each of which has the objects of its component. What is beyond the bounds can only come
+// from node labels, so the fault is that of the one that adds most.
+func (r *reader) checkReplicas() {
+	jobs, size := 0, 0
+	most, mostJobs := 0, 0
+	largest, largestSize := 0, 0
+	for i := range r.app.Components {
+		c := &r.app.Components[i]
+		bytes := 0
+		for _, m := range c.Manifests {
+			bytes += len(m.YAML)
+		}
+		replicas := 1
+		if c.Requirements.NodeLabel != nil {
+			replicas = len(c.Requirements.NodeLabel.Values)
+		}
+		jobs, size = jobs+replicas, size+replicas*bytes
+		if replicas > mostJobs {
+			most, mostJobs = i, replicas
+		}
+		if added := (replicas - 1) * bytes; added > largestSize {
+			largest, largestSize = i, added
+		}
+	}
+	if jobs > maxJobs {
+		at := r.labelled[most]
+		r.fault(at.path, at.node, "are %d, so that the application has %d jobs; %d are allowed", mostJobs, jobs, maxJobs)
+	}
+	if size > maxRendered {
+		at := r.labelled[largest]
+		r.fault(at.path, at.node, "have the manifests written once for each: those of all jobs together have %d bytes; "+
+			"%d are allowed", size, maxRendered)
+	}
+}

@@ -378,6 +378,86 @@ func TestPut_takesAJobGroupWithChangedObjects(t *testing.T) {
 	require.Contains(t, w.get(app.ID).Descriptor, "kind: Pod", "the descriptor follows, so that a later start runs the same")
 }
 
+// TestPut_ofAnObjectThatTwoComponentsList: one that was changed in one job is refused, as the other component would undo
+// it; in both it is taken. That a component has its objects inline from then on changes nothing for the other.
+func TestPut_ofAnObjectThatTwoComponentsList(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit([]byte(`
+name: shop
+components:
+  - {name: web, type: kubernetes, manifests: [web, common]}
+  - {name: db, type: kubernetes, manifests: [db, common]}
+manifests:
+  - {name: web, manifest: {apiVersion: v1, kind: Pod, metadata: {name: web}, spec: {image: "a:1"}}}
+  - {name: db, manifest: {apiVersion: v1, kind: Pod, metadata: {name: db}, spec: {image: "a:1"}}}
+  - name: common
+    manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: common}, data: {colour: "red", text: "on\n two lines: {}", "no": '1'}}
+`), "")
+	put := func(change func(j *job.Job, at int, content *job.Content)) error {
+		list := []map[string]any{}
+		for _, j := range w.get(app.ID).Jobs {
+			for i := range j.Instruction.Contents {
+				change(j, i, &j.Instruction.Contents[i])
+			}
+			list = append(list, map[string]any{"id": j.ID, "instruction": map[string]any{"contents": j.Instruction.Contents}})
+		}
+		body, err := json.Marshal(map[string]any{"id": app.ID, "jobs": list})
+		require.NoError(t, err)
+		read, err := application.ReadChange(body)
+		require.NoError(t, err)
+		return w.tx(func(ctx context.Context, tx *store.Tx) error {
+			_, err := read.Put(ctx, tx, nil, time.Minute)
+			return err
+		})
+	}
+	in := func(component, from, to string) func(*job.Job, int, *job.Content) {
+		return func(j *job.Job, _ int, c *job.Content) {
+			if component == "" || j.Component == component {
+				c.YAML = strings.Replace(c.YAML, from, to, 1)
+			}
+		}
+	}
+	require.NoError(t, put(in("web", "a:1", "a:2")), "its own")
+	before := w.get(app.ID)
+	err := put(in("db", "red", "blue"))
+	require.Equal(t, problem.Invalid, problem.KindOf(err))
+	require.ErrorContains(t, err, "with the objects of the JobGroup")
+	var refused *problem.Error
+	require.ErrorAs(t, err, &refused)
+	require.Contains(t, refused.Fields[0].Detail, `the ConfigMap "common" is in component "web" already, with other content`)
+	require.Equal(t, before.Version, w.get(app.ID).Version)
+	require.NoError(t, put(in("", "red", "blue")))
+	for _, j := range w.get(app.ID).Jobs {
+		require.Contains(t, j.Instruction.Contents[1].YAML, "blue")
+	}
+}
+
+// TestStored_whatCameToBeRefused runs on, stops, starts and goes; another submission of it, or an update, is refused.
+func TestStored_whatCameToBeRefused(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	doubled := bytes.ReplaceAll(shop("a"), []byte("kind: Pod, metadata: {name: db}"), []byte("kind: Deployment, metadata: {name: web}"))
+	doubled = bytes.ReplaceAll(doubled, []byte("apiVersion: v1"), []byte("apiVersion: apps/v1"))
+	app, _ := w.submit(shop("a"), "")
+	_, err := w.db.Exec(t.Context(), `update applications set descriptor = $2 where id = $1`, app.ID, doubled)
+	require.NoError(t, err)
+	w.run(app, "agent-1")
+	w.stop(app.ID)
+	w.removed("agent-1")
+	require.Len(t, w.start(app.ID).Jobs, 2)
+	require.Equal(t, problem.Invalid, problem.KindOf(w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, _, err := application.Submit(ctx, tx, application.Submission{Document: doubled, LostAfter: time.Minute})
+		return err
+	})))
+	require.Equal(t, problem.Invalid, problem.KindOf(w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := application.Update(ctx, tx, app.ID, append(doubled, '\n'), time.Minute)
+		return err
+	})))
+	w.stop(app.ID)
+	require.True(t, w.delete(app.ID))
+}
+
 func TestTake_oneOfManyAgentsWins(t *testing.T) {
 	t.Parallel()
 	w := world{t, storetest.New(t)}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -129,7 +130,15 @@ func (g *group) put(ctx context.Context, tx *store.Tx, id *uuid.UUID, lostAfter 
 			return nil, &problem.Error{Kind: problem.Invalid, Detail: "the JobGroup is not valid", Fields: []problem.Field{f}}
 		}
 	}
-	return Update(ctx, tx, *id, document, lostAfter)
+	app, err := descriptor.Parse(document)
+	var refused *problem.Error
+	if errors.As(err, &refused) && refused.Kind == problem.Invalid {
+		refused.Detail = "with the objects of the JobGroup " + refused.Detail
+	}
+	if err != nil {
+		return nil, err
+	}
+	return update(ctx, tx, *id, document, app, lostAfter)
 }
 
 // contents returns the objects that the client wants: the model of v1.4.1 and that of D3.2 both stand in an answer, and

@@ -837,6 +837,11 @@ func TestSubmissionFaults(t *testing.T) {
 		}
 		return "manifests: [" + strings.Join(entries, ", ") + "]"
 	}
+	config := func(apiVersion, data string) string {
+		return "{apiVersion: " + apiVersion + ", kind: ConfigMap, metadata: {name: shared}, data: " + data + "}"
+	}
+	const top = "manifests:\n- {name: shared, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: shared}}}\n" +
+		"- {name: web, manifest: {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}}\n"
 	for name, row := range map[string]struct {
 		doc    string
 		faults []string
@@ -855,6 +860,60 @@ func TestSubmissionFaults(t *testing.T) {
 			"components[0].requirements.nodelabel.values (line 4): are 1001",
 			"components[0].requirements.nodelabel.values (line 4): have the manifests",
 		}},
+		"an object that two list": {
+			"components:\n" + component("a", "manifests: [shared, web]") + component("b", "manifests: [shared]") + top, nil,
+		},
+		"an object that two define alike": {
+			"components:\n" + component("a", inline(config("v1", "{x: '1', y: b}"))) + component("b", inline(config("v1", `{y: "b", "x": "1"}`))), nil,
+		},
+		"an object that two define differently": {
+			"components:\n" + component("a", inline("{kind: Pod}", config("v1", "{x: '1'}"))) +
+				component("b", inline("{kind: Pod}", config("v1", "{x: 1}"))),
+			[]string{`components[1].manifests[1] (line 3): the ConfigMap "shared" is in component "a" already, with other content`},
+		},
+		"one that is defined at the top level and by a component": {
+			"components:\n" + component("a", "manifests: [shared, web]") + component("b", inline(config("v1", "{}"))) + top,
+			[]string{`components[1].manifests[0] (line 3): the ConfigMap "shared" is in component "a" already`},
+		},
+		"objects of one name in two groups": {
+			"components:\n" + component("a", inline(config("v1", "{x: a}"))) + component("b", inline(config("example.org/v1", "{x: b}"))), nil,
+		},
+		"an object in two versions": {
+			"components:\n" + component("a", inline(config("example.org/v1", "{}"))) + component("b", inline(config("example.org/v2", "{}"))),
+			[]string{`components[1].manifests[0] (line 3): the ConfigMap "shared"`},
+		},
+		"pods that two list": {
+			"components:\n" + component("a", "manifests: [web]") + component("b", "manifests: [shared, web]") + top,
+			[]string{`components[1].manifests[1] (line 3): the Deployment "web" is in component "a" already; what bears pods belongs`},
+		},
+		"pods that three list": {
+			"components:\n" + component("a", "manifests: [web]") + component("b", "manifests: [web]") + component("c", "manifests: [web]") + top,
+			[]string{
+				`components[1].manifests[0] (line 3): the Deployment "web" is in component "a"`,
+				`components[2].manifests[0] (line 4): the Deployment "web" is in component "a"`,
+			},
+		},
+		"pods that two list in two clusters": {
+			"components:\n" + component("a", "targets: {cluster_name: x}, manifests: [web]") +
+				component("b", "targets: [{cluster_name: y}], manifests: [web]") + top, nil,
+		},
+		"pods that two list in one cluster": {
+			"components:\n" + component("a", "targets: {cluster_name: x}, manifests: [web]") +
+				component("b", "targets: [{cluster_name: y}, {cluster_name: x}], manifests: [web]") + top,
+			[]string{`components[1].manifests[0] (line 3): the Deployment "web" is in component "a"`},
+		},
+		"pods in one cluster, and perhaps there as well": {
+			"components:\n" + component("a", "targets: {cluster_name: x}, manifests: [web]") +
+				component("b", "targets: {node_name: n}, manifests: [web]") + top,
+			[]string{`components[1].manifests[0] (line 3): the Deployment "web" is in component "a"`},
+		},
+		"pods anywhere, and in a cluster": {
+			"components:\n" + component("a", "manifests: [web]") + component("b", "targets: {cluster_name: x}, manifests: [web]") + top,
+			[]string{`components[1].manifests[0] (line 3): the Deployment "web" is in component "a"`},
+		},
+		"what has no name": {
+			"components:\n" + component("a", inline("{kind: Pod}")+", type: docker") + component("b", inline("{kind: Pod}")), nil,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

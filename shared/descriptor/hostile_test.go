@@ -111,6 +111,10 @@ func hostile() map[string]refused {
 		"a thousand components that share a large manifest": {"components:\n" +
 			numbered(999, "- {name: c%d, manifests: [m]}\n") + "manifests:\n- name: m\n  manifest: {kind: " +
 			strings.Repeat("x", 100_000) + "}\n", large},
+		"hundreds of components that share all their objects": {"components:\n" +
+			numbered(300, "- {name: a%d, targets: {cluster_name: c%[1]d}, manifests: ["+numbered(40, "m%d,")+"]}\n") +
+			numbered(300, "- {name: b%d, manifests: ["+numbered(40, "m%d,")+"]}\n") + "manifests:\n" +
+			numbered(40, "- {name: m%d, manifest: {apiVersion: v1, kind: Pod, metadata: {name: m%[1]d}}}\n"), invalid},
 		"twenty thousand services": {"components:\n- name: c\n  communication:\n" +
 			strings.Repeat("  - incoming: a\n", 20_000), invalid},
 		"twenty thousand manifests":    {valid + "manifests:\n" + strings.Repeat("- {}\n", 20_000), invalid},

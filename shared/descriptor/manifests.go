@@ -24,12 +24,14 @@ type definition struct {
 	kind       string
 	used       bool
 	text       string
+	ordered    string // content, once it was asked for
 }
 
 // plan is the manifests of one component, still to be rendered; an entry without a definition is only a name.
 type plan []planned
 
 type planned struct {
+	spot
 	name string
 	def  *definition
 }
@@ -182,7 +184,7 @@ func (r *reader) manifestEntry(entry *yaml.Node, path string, seen map[string]bo
 			return nil
 		}
 		d := &definition{name: name, path: objectPath, node: object, kind: kind, used: true}
-		return plan{{name: name, def: d}}
+		return plan{{spot{path, entry}, name, d}}
 	}
 	defs := r.index.byName[name]
 	if len(defs) == 0 {
@@ -190,12 +192,12 @@ func (r *reader) manifestEntry(entry *yaml.Node, path string, seen map[string]bo
 			r.fault(path, entry, "%q is not defined: neither under manifests nor as a document with that metadata.name",
 				shorten(name))
 		}
-		return plan{{name: name}}
+		return plan{{spot{path, entry}, name, nil}}
 	}
 	var p plan
 	for _, d := range defs {
 		d.used = true
-		p = append(p, planned{name: name, def: d})
+		p = append(p, planned{spot{path, entry}, name, d})
 	}
 	return p
 }

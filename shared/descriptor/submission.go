@@ -11,6 +11,7 @@ type spot struct {
 // checkSubmission finds what is refused of a document that is handed in, though one that was stored before may have it.
 func (r *reader) checkSubmission() {
 	r.checkReplicas()
+	r.checkShared()
 }
 
 // checkReplicas bounds the jobs, each of which has the objects of its component. What is beyond the bounds can only come

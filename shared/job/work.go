@@ -108,7 +108,8 @@ func (j *Job) fence(agent string, epoch int64) error {
 }
 
 // Work takes a report of the owner: how far it has come and what the orchestrator says. A repeated report changes
-// nothing more. One on content that was replaced before the job was taken puts the job back for its owner. The error is NotFound, Invalid, or Conflict for a fenced owner and for a report on other work.
+// nothing more. One on content that was replaced before the job was taken puts the job back for its owner. The error is
+// NotFound, Invalid, or Conflict for a fenced owner and for a report on other work.
 func Work(ctx context.Context, tx *store.Tx, r Report, lease time.Duration) (*Job, error) {
 	if r.ID == uuid.Nil {
 		r.ID = r.OldID

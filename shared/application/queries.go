@@ -103,7 +103,7 @@ func List(ctx context.Context, q store.Querier, f job.Filter, page function.Page
 	err = job.EachOfApplications(ctx, q, ids, func(j *job.Job) bool {
 		i := place[j.ApplicationID]
 		a := found[i]
-		if size += j.Size(); size > job.PageBytes && i > 0 && len(a.Jobs) == 0 {
+		if size += j.Size(); size > store.PageBytes && i > 0 && len(a.Jobs) == 0 {
 			end = i
 			return false
 		}

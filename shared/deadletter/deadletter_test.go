@@ -220,7 +220,7 @@ func TestAPageOfLargeEventsIsShort(t *testing.T) {
 		want = append(want, e.ID())
 		keep(t, db, died(e, "places", 500, strings.Repeat("x", 10)))
 	}
-	_, err := db.Exec(t.Context(), `update dead_letters set event = json_build_object('x', repeat('x', $1))`, deadletter.PageBytes*2/3)
+	_, err := db.Exec(t.Context(), `update dead_letters set event = json_build_object('x', repeat('x', $1))`, store.PageBytes*2/3)
 	require.NoError(t, err)
 	var got []string
 	var at time.Time

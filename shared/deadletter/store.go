@@ -78,10 +78,6 @@ func Forged(ctx context.Context, db *store.DB, e cloudevents.Event) error {
 	})
 }
 
-// PageBytes bounds the events in one answer, which are in memory several times while it is encoded. The first is there
-// however large it is.
-const PageBytes = 2 << 20
-
 // List returns a page of the letters, oldest first; those that were replayed only with all. cut says that it is shorter
 // than asked for, since they are large.
 func List(
@@ -96,20 +92,8 @@ func List(
 	if err != nil {
 		return nil, false, fmt.Errorf("read dead letters: %w", err)
 	}
-	defer rows.Close()
-	size := 0
-	for !cut && rows.Next() {
-		l, err := pgx.RowToStructByName[Letter](rows)
-		if err != nil {
-			return nil, false, fmt.Errorf("read dead letters: %w", err)
-		}
-		size += len(l.Event) + len(l.Answer)
-		if cut = size > PageBytes && len(letters) > 0; !cut {
-			letters = append(letters, l)
-		}
-	}
-	rows.Close()
-	if err := rows.Err(); err != nil {
+	letters, cut, err = store.Page(rows, pgx.RowToStructByName[Letter], func(l Letter) int { return len(l.Event) + len(l.Answer) })
+	if err != nil {
 		return nil, false, fmt.Errorf("read dead letters: %w", err)
 	}
 	return letters, cut, nil

@@ -49,7 +49,7 @@ func Lock(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Job, error) { retur
 const selectHeld = `select ` + columns + from + `where j.orchestrator = $1 and j.owner_id = $2 and j.id > $3
 and ($4::uuid is null or j.id = $4 or j.cleans = $4) and ($5 = '' or j.cluster = $5) order by j.id limit $6`
 
-// Held returns the first jobs that the agent owns at places of the orchestrator, no larger than PageBytes together:
+// Held returns the first jobs that the agent owns at places of the orchestrator, no larger than store.PageBytes together:
 // those after the id, in its order; with a subject only that job and the clean-ups of what it left behind, with a cluster
 // only those in it. more says that there may be further ones.
 func Held(

@@ -108,10 +108,6 @@ func many(ctx context.Context, q store.Querier, sql string, args ...any) ([]*Job
 	return jobs, nil
 }
 
-// PageBytes bounds the objects in one answer, which are in memory several times while it is encoded. The first of its
-// rows is there however large it is.
-const PageBytes = 2 << 20
-
 // each hands over jobs until next has enough.
 func each(ctx context.Context, q store.Querier, next func(*Job) (more bool), sql string, args ...any) error {
 	rows, err := q.Query(ctx, sql, args...)
@@ -133,18 +129,16 @@ func each(ctx context.Context, q store.Querier, next func(*Job) (more bool), sql
 	return nil
 }
 
-// some returns the first jobs that are no larger than PageBytes together; cut says that there are more.
+// some returns the first jobs that are no larger than store.PageBytes together; cut says that there are more.
 func some(ctx context.Context, q store.Querier, sql string, args ...any) (jobs []*Job, cut bool, err error) {
-	jobs = []*Job{} // none is an empty list
-	size := 0
-	err = each(ctx, q, func(j *Job) bool {
-		size += j.Size()
-		if cut = size > PageBytes && len(jobs) > 0; !cut {
-			jobs = append(jobs, j)
-		}
-		return !cut
-	}, sql, args...)
-	return jobs, cut, err
+	rows, err := q.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, false, fmt.Errorf("read jobs: %w", err)
+	}
+	if jobs, cut, err = store.Page(rows, pgx.RowToAddrOfStructByName[Job], (*Job).Size); err != nil {
+		return nil, false, fmt.Errorf("read jobs: %w", err)
+	}
+	return jobs, cut, nil
 }
 
 // OfApplications returns the jobs of the applications by component and replica, with the clean-ups that are still open.
@@ -175,7 +169,7 @@ func List(ctx context.Context, q store.Querier, f Filter, page function.Page) (j
 	return some(ctx, q, selectList, page.After.At, page.After.ID, f.State, f.Orchestrator, f.Owner, f.Application, page.Limit)
 }
 
-// MaxExecutable and PageBytes bound one answer to a polling agent; what is left comes with its next poll.
+// MaxExecutable and store.PageBytes bound one answer to a polling agent; what is left comes with its next poll.
 const MaxExecutable = 500
 
 // Executable returns what the agent may promote now at places of the orchestrator, oldest first. Without an agent only

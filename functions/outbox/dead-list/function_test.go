@@ -11,6 +11,7 @@ import (
 	deadlist "github.com/littoral-project/littoral/functions/outbox/dead-list"
 	"github.com/littoral-project/littoral/shared/deadletter"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 )
 
@@ -22,7 +23,7 @@ func TestAPageThatIsShortSinceEventsAreLargeIsNotTheLast(t *testing.T) {
 	db := storetest.New(t)
 	_, err := db.Exec(t.Context(), `insert into dead_letters (id, consumer, source, event_id, type, event, code)
 select gen_random_uuid(), 'place', '/s', n::text, 't', json_build_object('x', repeat('x', $1)), 500 from generate_series(1, 3) n`,
-		deadletter.PageBytes*2/3)
+		store.PageBytes*2/3)
 	require.NoError(t, err)
 	f, err := deadlist.New(&function.Env{DB: db})
 	require.NoError(t, err)

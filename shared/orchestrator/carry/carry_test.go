@@ -298,7 +298,7 @@ func TestJobsThatAreLargeTogetherAreAllLookedAt(t *testing.T) {
 	for range 3 {
 		a := w.submit()
 		_, err := w.db.Exec(t.Context(), `update jobs set instruction = jsonb_set(instruction, '{contents,0,yaml}',
-to_jsonb(instruction #>> '{contents,0,yaml}' || E'\n# ' || repeat('x', $2))) where application_id = $1`, a.ID, job.PageBytes/2)
+to_jsonb(instruction #>> '{contents,0,yaml}' || E'\n# ' || repeat('x', $2))) where application_id = $1`, a.ID, store.PageBytes/2)
 		require.NoError(t, err)
 		w.place(a, "one")
 		w.deliver()

@@ -76,6 +76,35 @@ func Tail(
 	return collect(q.Query(ctx, tail, application, limit, append([]string{}, events...), upTo))
 }
 
+const (
+	jobsOfLate = `select job_id from history where application_id = $1 and event = $2 and job_id is not null
+and at > now() - $3::interval`
+	told = `select exists (select 1 from history where application_id = $1 and event = $2 and message = $3)`
+)
+
+// JobsOfLate returns the jobs of the application that the event happened to within the time, each as often as it did.
+func JobsOfLate(
+	ctx context.Context, q store.Querier, application uuid.UUID, event string, within time.Duration,
+) ([]uuid.UUID, error) {
+	rows, err := q.Query(ctx, jobsOfLate, application, event, within)
+	if err != nil {
+		return nil, fmt.Errorf("read history: %w", err)
+	}
+	jobs, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	if err != nil {
+		return nil, fmt.Errorf("read history: %w", err)
+	}
+	return jobs, nil
+}
+
+// Told reports whether the event of the application is there with these words.
+func Told(ctx context.Context, q store.Querier, application uuid.UUID, event, message string) (before bool, err error) {
+	if err := q.QueryRow(ctx, told, application, event, message).Scan(&before); err != nil {
+		return false, fmt.Errorf("read history: %w", err)
+	}
+	return before, nil
+}
+
 func collect(rows pgx.Rows, err error) ([]Entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read history: %w", err)

@@ -76,8 +76,6 @@ and (resource_uuid = $1 or id::text = $1) order by id`
 
 	byComponent = `select id, application_id from jobs where cleans is null and type <> 'DeleteDeployment'
 and application_id = $1 and ($2 = '' or component = $2) order by id`
-
-	placedOfLate = `select job_id from history where application_id = $1 and event = $2 and at > now() - $3::interval`
 )
 
 // Remediate applies the remediation to every job that the subject means, and reports how many of them were changed. An
@@ -256,13 +254,9 @@ func (i *Incompliance) sinceThen(
 	if i.Silence == 0 {
 		return jobs, nil
 	}
-	rows, err := tx.Query(ctx, placedOfLate, app.ID, "job."+string(job.Place), i.Silence)
+	late, err := history.JobsOfLate(ctx, tx, app.ID, "job."+string(job.Place), i.Silence)
 	if err != nil {
-		return nil, fmt.Errorf("find what was placed of late: %w", err)
-	}
-	late, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
-	if err != nil {
-		return nil, fmt.Errorf("find what was placed of late: %w", err)
+		return nil, err
 	}
 	left := slices.DeleteFunc(slices.Clone(jobs), func(j *job.Job) bool { return slices.Contains(late, j.ID) })
 	if len(left) == 0 {

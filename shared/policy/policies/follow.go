@@ -168,13 +168,11 @@ func sound(made []registry.Policy, err error) []registry.Policy {
 // refuse tells once what of the descriptor's policies cannot be watched; the others are.
 func refuse(ctx context.Context, tx *store.Tx, app *application.Application, cause error) error {
 	message := "not watched: " + brief(cause.Error())
-	const told = `select exists (select 1 from history
-where application_id = $1 and event = 'policy.refused' and message = $2)`
-	var before bool
-	if err := tx.QueryRow(ctx, told, app.ID, message).Scan(&before); err != nil || before {
+	const event = "policy.refused"
+	if before, err := history.Told(ctx, tx, app.ID, event, message); err != nil || before {
 		return err
 	}
-	return history.Record(ctx, tx, history.Entry{ApplicationID: &app.ID, Event: "policy.refused", Message: message})
+	return history.Record(ctx, tx, history.Entry{ApplicationID: &app.ID, Event: event, Message: message})
 }
 
 func ensureOne(

@@ -26,10 +26,7 @@ func (r *reader) checkReplicas() {
 		for _, m := range c.Manifests {
 			bytes += len(m.YAML)
 		}
-		replicas := 1
-		if c.Requirements.NodeLabel != nil {
-			replicas = len(c.Requirements.NodeLabel.Values)
-		}
+		replicas := len(c.Replicas())
 		jobs, size = jobs+replicas, size+replicas*bytes
 		if replicas > mostJobs {
 			most, mostJobs = i, replicas

@@ -121,7 +121,7 @@ func (j *Job) submitCleanup(ctx context.Context, tx *store.Tx, reason string) er
 
 // Stop removes what runs; a job that nobody has taken is done at once.
 func (j *Job) Stop(ctx context.Context, tx *store.Tx) error {
-	if j.Gone() || j.Type == Delete {
+	if !j.Live() {
 		return nil
 	}
 	before := j.State

@@ -202,7 +202,7 @@ func (c *Carrier) succeeded(ctx context.Context, j *job.Job) (bool, error) {
 	case err != nil:
 		return false, err
 	case heir.Placed():
-		return heir.Epoch > j.Epoch && heir.Cluster == j.Cluster && heir.Type != job.Delete && !heir.Gone(), nil
+		return heir.Epoch > j.Epoch && heir.Cluster == j.Cluster && heir.Live(), nil
 	case heir.State == job.Created && time.Since(j.CreatedAt) < grace:
 		return false, problem.New(problem.Unavailable, "job %s is about to be placed anew; try again", heir.ID)
 	}

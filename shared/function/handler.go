@@ -141,9 +141,9 @@ func (e Entry) delivery(env *Env, work delivered) http.Handler {
 		out, _ := w.(*response)
 		out.ctx, out.call.EventType, out.call.EventID = ctx, ev.Type(), ev.ID()
 		out.call.EventSource, out.call.EventSubject = ev.Source(), ev.Subject()
-		if !e.accepts(env, ev) {
+		if err := e.accept(env, ev); err != nil {
 			env.Log.ErrorContext(ctx, "event refused", "function", e.Name, "event_type", ev.Type(), "event_id", ev.ID())
-			return problem.New(problem.Forbidden, "this function does not take %s from %s", ev.Type(), ev.Source())
+			return err
 		}
 		fresh, err := work(ctx, ev)
 		if err != nil {
@@ -159,11 +159,20 @@ func (e Entry) delivery(env *Env, work delivered) http.Handler {
 // signed. (Knative's eventing 0.50 delivers to a sink that Triggers have from their Broker with a token for somebody else.)
 func (e Entry) sink() bool { return slices.Contains(e.Spec.Consumes, events.Any) }
 
-// accepts reports whether the event is of a declared type and, unless it is a tick (which carries nothing), signed by us.
+// accept returns nil for an event of a declared type that, unless it is a tick (which carries nothing), we have signed.
+// The error is Forbidden for a forgery, and Unavailable for one of ours that the next version of the function takes: its
+// Trigger may be there before it, and so the event is delivered again.
 // A sink is given forgeries too: Brokers hand it what others refused for that, and it puts them on record.
-func (e Entry) accepts(env *Env, ev cloudevents.Event) bool {
-	return e.sink() ||
-		slices.Contains(e.Spec.Consumes, ev.Type()) && (events.Nudge(ev.Type()) || events.Signed(ev, env.EventKey))
+func (e Entry) accept(env *Env, ev cloudevents.Event) error {
+	declared, signed := slices.Contains(e.Spec.Consumes, ev.Type()), events.Signed(ev, env.EventKey)
+	switch {
+	case e.sink(), declared && (signed || events.Nudge(ev.Type())):
+		return nil
+	case signed && env.EventKey != "": // else nothing tells whose it is
+		return problem.New(problem.Unavailable, "this function does not take %s yet", ev.Type())
+	default:
+		return problem.New(problem.Forbidden, "this function does not take %s from %s", ev.Type(), ev.Source())
+	}
 }
 
 // wrap gives a call its trace, deadline and log line, and turns its error or panic into a problem document.

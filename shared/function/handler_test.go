@@ -261,15 +261,20 @@ func TestDelivery_refusesStrangers(t *testing.T) {
 	t.Parallel()
 	h, _ := serve(t, nil, function.Spec{Consumes: []string{events.TopologyChanged}},
 		reaction(func(context.Context, *store.Tx, cloudevents.Event) error { return errors.New("must not be reached") }))
-	for name, row := range map[string]struct{ typ, key string }{
-		"an unsigned event":        {events.TopologyChanged, ""},
-		"a signature of a foreign": {events.TopologyChanged, "other"},
-		"a type not declared":      {events.JobReady, key},
+	for name, row := range map[string]struct {
+		typ, key string
+		want     int
+	}{
+		"an unsigned event":             {events.TopologyChanged, "", http.StatusForbidden},
+		"a signature of a foreign":      {events.TopologyChanged, "other", http.StatusForbidden},
+		"a type not declared, unsigned": {events.JobReady, "", http.StatusForbidden},
+		"a tick not declared":           {events.Tick, "", http.StatusForbidden},
+		"a type of the version to come": {events.JobReady, key, http.StatusServiceUnavailable}, // which is delivered again
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := deliver(t, h, event(t, row.typ, row.key))
-			require.Equal(t, http.StatusForbidden, w.Code)
+			require.Equal(t, row.want, w.Code)
 			document(t, w)
 		})
 	}

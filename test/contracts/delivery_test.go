@@ -89,7 +89,7 @@ func TestDeliveriesOfStrangers(t *testing.T) {
 			handlers[entry.Name].ServeHTTP(out, r)
 			return out.Code
 		}
-		known, strange := http.StatusForbidden, http.StatusUnauthorized // the one for its type
+		known, strange := http.StatusServiceUnavailable, http.StatusUnauthorized // the one for its type
 		if slices.Contains(entry.Spec.Consumes, events.Any) {
 			known, strange = http.StatusNoContent, http.StatusNoContent
 		}
@@ -99,7 +99,8 @@ func TestDeliveriesOfStrangers(t *testing.T) {
 	}
 }
 
-// TestDeliveries: a function takes the events that it declares, signed when there is a key, and no other.
+// TestDeliveries: a function takes the events that it declares, signed when there is a key, and no other. One of ours that
+// it does not declare is delivered again, since the function may be about to be replaced.
 func TestDeliveries(t *testing.T) {
 	t.Parallel()
 	unsigned, open := consumers(t, "")
@@ -118,10 +119,12 @@ func TestDeliveries(t *testing.T) {
 					unsigned.unchanged(t, func() {
 						status, text := deliver(t, open[entry.Name], e)
 						require.Equal(t, http.StatusForbidden, status, "%s: %s", typ, text)
+						status, text = deliver(t, closed[entry.Name], e)
+						require.Equal(t, http.StatusForbidden, status, "%s: %s", typ, text)
 					})
 					events.Sign(&e, eventKey)
 					status, _ := deliver(t, closed[entry.Name], e)
-					require.Equal(t, http.StatusForbidden, status, "%s, though it is signed", typ)
+					require.Equal(t, http.StatusServiceUnavailable, status, "%s: a next version may take it", typ)
 					continue
 				}
 				status, text := deliver(t, open[entry.Name], e)

@@ -37,16 +37,22 @@ func (a *Application) Overlooked() bool {
 	return a.Desired == "running" && a.Judged != 0 && a.Judged < a.Version
 }
 
-// Components returns the jobs that are components, without the removals of copies they left behind. What is gone of an
-// application that is meant to run was taken out of it by an update, and is none of them.
+// Components returns the jobs that are components, without the removals of copies they left behind, and without what was
+// taken out.
 func (a *Application) Components() []Job {
 	list := make([]Job, 0, len(a.Jobs))
 	for _, j := range a.Jobs {
-		if j.Cleans == "" && (a.Desired != "running" || !j.Gone()) {
+		if j.Cleans == "" && !a.TakenOut(&j) {
 			list = append(list, j)
 		}
 	}
 	return list
+}
+
+// TakenOut reports whether an update has taken the job's component out of an application that is meant to run, be it gone
+// or yet to be removed.
+func (a *Application) TakenOut(j *Job) bool {
+	return a.Desired == "running" && j.Cleans == "" && !j.Live()
 }
 
 // Job is one component's work, or the removal of a copy that it left behind.
@@ -94,6 +100,9 @@ func (j *Job) Available() bool {
 func (j *Job) Gone() bool {
 	return j.State == "Finished" && (j.Type == "DeleteDeployment" || j.OwnerID == "")
 }
+
+// Live reports whether the job runs or is meant to.
+func (j *Job) Live() bool { return j.Cleans == "" && j.Type != "DeleteDeployment" && !j.Gone() }
 
 // Manifest is one object to deploy, in the older spelling.
 type Manifest struct {

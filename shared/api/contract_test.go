@@ -174,7 +174,7 @@ func part(t *testing.T, text []byte, key string) []byte {
 	return whole[key]
 }
 
-// TestJobsStandAlikeOnBothSides: what the server takes for available, or for gone, the client does too.
+// TestJobsStandAlikeOnBothSides: what the server takes for available, gone or live, the client does too.
 func TestJobsStandAlikeOnBothSides(t *testing.T) {
 	t.Parallel()
 	for _, state := range []job.State{job.Created, job.Progressing, job.Finished, job.Degraded} {
@@ -191,6 +191,7 @@ func TestJobsStandAlikeOnBothSides(t *testing.T) {
 					require.NoError(t, json.Unmarshal(text, &client))
 					require.Equal(t, server.Available(), client.Available(), "available: %s", text)
 					require.Equal(t, server.Gone(), client.Gone(), "gone: %s", text)
+					require.Equal(t, server.Live(), client.Live(), "live: %s", text)
 				}
 			}
 		}
@@ -199,7 +200,7 @@ func TestJobsStandAlikeOnBothSides(t *testing.T) {
 
 func TestComponentsAreThoseThatCount(t *testing.T) {
 	t.Parallel()
-	count := func(desired application.Desired) int {
+	count := func(desired application.Desired) (counted int, status string) {
 		cleans := uuid.New()
 		text, err := json.Marshal(&application.Application{Desired: desired, Jobs: []*job.Job{
 			{Component: "runs", State: job.Finished, OwnerID: "agent-hub"},
@@ -210,10 +211,14 @@ func TestComponentsAreThoseThatCount(t *testing.T) {
 		require.NoError(t, err)
 		var a api.Application
 		require.NoError(t, json.Unmarshal(text, &a))
-		return len(a.Components())
+		return len(a.Components()), a.Status + ": " + a.Message
 	}
-	require.Equal(t, 2, count(application.Running), "an update took one out")
-	require.Equal(t, 3, count(application.Stopped), "it comes back when it is started")
+	counted, status := count(application.Running)
+	require.Equal(t, 1, counted, "an update took two out, of which one is yet to be removed")
+	require.Equal(t, "Available: 1 of 1 components run; 1 more still to be removed", status)
+	counted, status = count(application.Stopped)
+	require.Equal(t, 3, counted, "they come back when it is started")
+	require.Equal(t, "Stopping: 2 of 3 components still to be removed", status)
 }
 
 func TestPlacesAreCalledAlikeOnBothSides(t *testing.T) {

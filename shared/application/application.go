@@ -104,16 +104,20 @@ func (a *Application) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// Status sums up the jobs, with a line on what it waits for.
+// Status sums up the jobs, with a line on what it waits for. What an update took out of an application that is meant to run
+// is no component of it any more: where it cannot be removed now, that keeps nothing else waiting.
 func (a *Application) Status() (Status, string) {
-	var unplaced, degraded, unknown, available, gone, live int
+	var unplaced, degraded, unknown, available, gone, out, live int
 	var note string
 	for _, j := range a.Jobs {
-		if j.Cleans != nil {
+		switch {
+		case j.Cleans != nil:
 			continue
-		}
-		if j.Gone() {
+		case j.Gone():
 			gone++
+			continue
+		case a.Desired == Running && !j.Live():
+			out++
 			continue
 		}
 		live++
@@ -132,6 +136,10 @@ func (a *Application) Status() (Status, string) {
 			note = j.Component + " waits for a place"
 		}
 	}
+	runs := fmt.Sprintf("%d of %d components run", available, live)
+	if out > 0 {
+		runs += fmt.Sprintf("; %d more still to be removed", out)
+	}
 	switch {
 	case a.Desired == Deleted:
 		return Deleting, still(live, gone, note)
@@ -148,9 +156,9 @@ func (a *Application) Status() (Status, string) {
 	case a.Judged < a.Version: // what runs may have to leave its place yet
 		return Deploying, "the update is yet to be looked at"
 	case available == live && live > 0:
-		return Available, fmt.Sprintf("%d of %d components run", available, live)
+		return Available, runs
 	}
-	return Deploying, fmt.Sprintf("%d of %d components run", available, live)
+	return Deploying, runs
 }
 
 // still says what is to be removed yet, and what that waits for.

@@ -147,6 +147,55 @@ func TestStart_leavesOutReplicasThatAnUpdateTookOut(t *testing.T) {
 	}
 }
 
+// TestStatus_doesNotWaitForWhatAnUpdateTookOut: everything that is wanted runs, and what is not may never be removed.
+func TestStatus_doesNotWaitForWhatAnUpdateTookOut(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	for name, away := range map[string]func(*job.Job){
+		"its agent is dead": func(*job.Job) {},
+		"its cluster is cut off": func(j *job.Job) {
+			require.NoError(t, w.take(j.ID, "agent-1"))
+			require.NoError(t, w.report(job.Report{
+				ID: j.ID, OwnerID: "agent-1", Type: job.Delete, State: job.Progressing, Epoch: j.Epoch,
+				Resource: job.Resource{Conditions: []job.Condition{{
+					Type: job.ConditionAvailable, Status: "Unknown", Reason: job.ReasonOutOfReach, Message: "it goes when the cluster is back",
+				}}},
+			}))
+		},
+		"it runs badly": func(j *job.Job) {
+			require.NoError(t, w.take(j.ID, "agent-1"))
+			require.NoError(t, w.report(job.Report{
+				ID: j.ID, OwnerID: "agent-1", Type: job.Delete, State: job.Degraded, Epoch: j.Epoch,
+			}))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			app, _ := w.submit(withCache, "")
+			w.run(app, "agent-1")
+			w.update(app.ID, shop("b"))
+			for _, j := range w.get(app.ID).Jobs {
+				if j.Component == "cache" {
+					away(j)
+				}
+			}
+			status, message := w.get(app.ID).Status()
+			require.Equal(t, application.Deploying, status, "it may have to move yet")
+			require.Equal(t, "the update is yet to be looked at", message)
+			require.NoError(t, w.tx(func(_ context.Context, tx *store.Tx) error { application.Judged(tx, app.ID); return nil }))
+			status, message = w.get(app.ID).Status()
+			require.Equal(t, application.Available, status)
+			require.Equal(t, "2 of 2 components run; 1 more still to be removed", message)
+
+			status, message = w.stop(app.ID).Status()
+			require.Equal(t, application.Stopping, status)
+			require.Contains(t, message, "3 of 3 components still to be removed", "it still runs somewhere")
+			w.start(app.ID)
+			status, _ = w.update(app.ID, withCache).Status()
+			require.Equal(t, application.Pending, status, "put back, it is waited for")
+		})
+	}
+}
+
 // TestDelete_endsWhatAnEarlierOneLeft: jobs that still ran in an application that was stopped, or being deleted already.
 func TestDelete_endsWhatAnEarlierOneLeft(t *testing.T) {
 	t.Parallel()

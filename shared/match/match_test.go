@@ -450,9 +450,18 @@ func TestLook_tellsWhatIsRemoved(t *testing.T) {
 	actions, changes := steps()
 	require.Equal(t, map[string]string{"placed": "remove", "stays": "none", "waits": "remove"}, actions)
 	require.Equal(t, 2, changes)
+	a, err := application.Get(t.Context(), w.db, id)
+	require.NoError(t, err)
+	for _, j := range a.Jobs {
+		if j.Placed() {
+			require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+				return job.Take(ctx, tx, j.ID, "agent-1", time.Minute)
+			}))
+		}
+	}
 	w.update(id, app("shop", "stays:cpu: 1"))
 	actions, changes = steps()
-	require.Equal(t, map[string]string{"stays": "none"}, actions, "what is gone is told no more")
+	require.Equal(t, map[string]string{"stays": "none"}, actions, "what is gone, or about to be, is told no more")
 	require.Zero(t, changes)
 }
 

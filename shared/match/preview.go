@@ -116,7 +116,7 @@ func (p *Preview) compare(before, after *application.Application) {
 	}
 	for _, j := range after.Jobs {
 		old := was[j.ID]
-		if j.Cleans != nil || j.Gone() && (old == nil || old.Gone()) {
+		if !j.Live() && (old == nil || !old.Live()) {
 			continue
 		}
 		s := step(old, j)
@@ -178,7 +178,7 @@ func step(old, now *job.Job) Step {
 		}
 	}
 	switch {
-	case now.Gone():
+	case !now.Live():
 		s.Action = "remove"
 	case !now.Placed() && now.Type == job.Create && now.State == job.Created:
 		s.Action = "wait"
@@ -187,8 +187,6 @@ func step(old, now *job.Job) Step {
 		}
 	case old == nil || !old.Placed():
 		s.Action = "create"
-	case now.Type == job.Delete && old.Type != job.Delete:
-		s.Action = "remove"
 	case now.Target != old.Target:
 		s.Action = "move"
 	case now.Type == job.Replace && now.State == job.Created && now.UpdatedAt != old.UpdatedAt:

@@ -47,7 +47,7 @@ func (c *describeApp) Run(s *session) error {
 	}
 	s.describe(a)
 	for _, j := range a.Jobs {
-		if err := s.describeJob(&j, decisions); err != nil {
+		if err := s.describeJob(a, &j, decisions); err != nil {
 			return err
 		}
 	}
@@ -85,10 +85,13 @@ func (s *session) fields(indent string, list [][2]string) {
 	}
 }
 
-func (s *session) describeJob(j *api.Job, decisions []decision) error {
+func (s *session) describeJob(a *api.Application, j *api.Job, decisions []decision) error {
 	title := j.Component()
-	if j.Cleans != "" {
+	switch {
+	case j.Cleans != "":
 		title += " (removal of a copy left behind)"
+	case a.TakenOut(j):
+		title += " (taken out)"
 	}
 	fmt.Fprintf(s.out, "  %s\n", printable(title))
 	where := "none yet"

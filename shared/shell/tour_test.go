@@ -163,13 +163,18 @@ func TestWhatAnUpdateTookOutCountsNoMore(t *testing.T) {
 	h.at(2, func() { require.Equal(t, 2, h.work()) })
 	h.ok("apply", "-f", file, "--wait")
 	require.NoError(t, os.WriteFile(file, []byte(web), 0o600))
-	h.at(3, func() { require.Equal(t, 1, h.work(), "the camera is removed") })
-	h.ok("apply", "-f", file, "--wait")
-	h.drain("edge/edge-1") // where the camera was
-	h.ok("wait", "app", "shop")
-	out := h.ok("get", "apps", "-o", "wide")
-	require.Contains(t, out, "1/1")
-	require.NotContains(t, out, "edge/edge-1")
+	h.drain("edge/edge-1") // where the camera is, and nobody there to remove it
+	require.Contains(t, h.ok("apply", "-f", file, "--wait"), "1 of 1 components run; 1 more still to be removed")
+	counts := func() {
+		h.ok("wait", "app", "shop")
+		out := h.ok("get", "apps", "-o", "wide")
+		require.Contains(t, out, "1/1")
+		require.NotContains(t, out, "edge/edge-1")
+		require.Contains(t, h.ok("describe", "app", "shop"), "camera (taken out)\n")
+	}
+	counts()
+	require.Equal(t, 1, h.work(), "the camera is removed")
+	counts()
 }
 
 // TestWhatIsOddAboutADescriptorIsSaid beside the output, before and after it is handed in.

@@ -136,7 +136,17 @@ type Condition struct {
 	Message            string    `json:"message"`
 }
 
-// Remedy is a remediation that was asked for, with how it went: Pending, Remediated or Failed.
+// How a remediation went (contract: RemediationStatus).
+const (
+	RemedyPending = "Pending"    // asked for; or refused, and to be tried again
+	RemedyDone    = "Remediated" // carried out, however what it changed runs
+	RemedyFailed  = "Failed"     // not carried out, and never will be
+)
+
+// reasonNotSupported is the reason of the condition Applied, then False, of a remediation that nobody there can carry out.
+const reasonNotSupported = "NotSupported"
+
+// Remedy is a remediation that was asked for, with how it went.
 type Remedy struct {
 	ID         uuid.UUID     `json:"id"`
 	ResourceID string        `json:"resource_id"`
@@ -168,10 +178,12 @@ func (j *Job) Size() (bytes int) {
 func (j *Job) Placed() bool { return j.Cluster != "" }
 
 // Condition returns the condition of the type, nil when it was not reported.
-func (j *Job) Condition(typ string) *Condition {
-	for i := range j.Conditions {
-		if j.Conditions[i].Type == typ {
-			return &j.Conditions[i]
+func (j *Job) Condition(typ string) *Condition { return conditionOf(j.Conditions, typ) }
+
+func conditionOf(conditions []Condition, typ string) *Condition {
+	for i := range conditions {
+		if conditions[i].Type == typ {
+			return &conditions[i]
 		}
 	}
 	return nil

@@ -191,7 +191,7 @@ func (j *Job) Remediate(ctx context.Context, tx *store.Tx, asked Remedy, reason 
 	if r == ReplaceIt {
 		j.Type = Replace
 	}
-	asked.ID, asked.ResourceID, asked.Status = uuid.Must(uuid.NewV7()), j.ResourceUUID, "Pending"
+	asked.ID, asked.ResourceID, asked.Status = uuid.Must(uuid.NewV7()), j.ResourceUUID, RemedyPending
 	j.Remediations = append(j.Remediations, asked)
 	if err := j.save(ctx, tx, Remediate, before, fmt.Sprintf("%s: %s", r, reason)); err != nil {
 		return err

@@ -183,13 +183,13 @@ func (j *Job) report(ctx context.Context, tx *store.Tx, m Move, before State, ty
 	switch m {
 	case Finish:
 		j.lease = nil
-		j.settleRemedies("Remediated")
+		j.settleRemedies(m, conditions)
 		if typ == Delete {
 			j.OwnerID, j.ResourceUUID, j.Conditions = "", "", nil
 		}
 	case Degrade:
 		j.lease = &lease
-		j.settleRemedies("Failed")
+		j.settleRemedies(m, conditions)
 	default:
 		j.lease = &lease
 	}
@@ -221,12 +221,28 @@ func (j *Job) renew(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-func (j *Job) settleRemedies(status string) {
+// settleRemedies says how the pending remediations went, by a report that the job is Finished or Degraded.
+func (j *Job) settleRemedies(m Move, reported []Condition) {
 	for i := range j.Remediations {
-		if j.Remediations[i].Status == "Pending" {
-			j.Remediations[i].Status = status
+		if r := &j.Remediations[i]; r.Status == RemedyPending {
+			r.Status = r.outcome(m, conditionOf(reported, ConditionApplied))
 		}
 	}
+}
+
+// outcome is how the remediation went; applied is what was reported of that, if anything. What it changed stays changed,
+// however badly that runs; only what acts inside a container changes nothing that would stay. What was refused is tried
+// again, until it is done, unless nobody there can do it.
+func (r *Remedy) outcome(m Move, applied *Condition) string {
+	switch {
+	case m == Finish:
+		return RemedyDone
+	case r.Type == Secure, applied != nil && applied.Reason == reasonNotSupported:
+		return RemedyFailed
+	case applied != nil && applied.Status == "True":
+		return RemedyDone
+	}
+	return RemedyPending
 }
 
 // message says in one line what the orchestrator reported.

@@ -31,7 +31,7 @@ func replicas(app *descriptor.Application, j *job.Job, r job.Remediation) (now, 
 	now = base
 	for _, done := range j.Remediations {
 		switch {
-		case done.Status == "Failed":
+		case done.Status == job.RemedyFailed:
 		case done.Type == job.Patch || done.Type == job.ReplaceIt: // these write the objects anew
 			now = base
 		case done.Type == job.ScaleUp:

@@ -392,6 +392,56 @@ func TestScaling_staysWithinTheDescriptor(t *testing.T) {
 	require.Equal(t, 2, w.job(t, j.ID).Resource.Remediations[0].Step, "what was deployed anew has one copy again")
 }
 
+// TestScaling_countsWhatWasCarriedOut, whether or not it runs well; what was refused is tried again, and counts with it.
+func TestScaling_countsWhatWasCarriedOut(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		conditions []body
+		degraded   string // how the remediation stands by that report
+		finished   string // and when the job runs
+		copies     int    // of which the books know then
+	}{
+		"pods beyond the quota": {
+			[]body{{"type": "Applied", "status": "True"}, {"type": "Available", "status": "False", "reason": "FailedCreate"}},
+			"Remediated", "Remediated", 2,
+		},
+		"a field that another held for a while": {
+			[]body{{"type": "Applied", "status": "False", "reason": "ApplyConflict"}}, "Pending", "Remediated", 2,
+		},
+		"nothing is known of it": {[]body{{"type": "Degraded", "status": "True"}}, "Pending", "Remediated", 2},
+		"nobody there can":       {[]body{{"type": "Applied", "status": "False", "reason": "NotSupported"}}, "Failed", "Failed", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			g, j := w.running(t, strings.Replace(freeShop, "    requirements:", "    scaling: {maxReplicas: 2}\n    requirements:", 1))
+			scale := func(which string) *answer {
+				return w.operator.send(t, http.MethodPost, "/jobmanager/policies/incompliance", body{
+					"policyName": "p", "remediation": which, "subject": body{"appInstance": g.ID, "appComponent": "web"},
+				})
+			}
+			scale("scale-up").is(t, http.StatusOK)
+			taken := w.take(t, w.hub, hubAgent, w.job(t, j.ID))
+			told := report(hubAgent, taken, "Degraded", "Degraded")
+			told["resource"].(body)["conditions"] = row.conditions //nolint:forcetypeassert // report makes it
+			w.hub.send(t, http.MethodPut, "/jobmanager/jobs", told).is(t, http.StatusOK)
+			require.Equal(t, row.degraded, w.job(t, j.ID).Resource.Remediations[0].Status)
+			w.hub.send(t, http.MethodPut, "/jobmanager/resources/status", body{
+				"job_id": j.ID, "owner_id": hubAgent, "epoch": taken.Epoch, "status": "Available",
+			}).is(t, http.StatusOK)
+			require.Equal(t, "Finished", w.job(t, j.ID).State)
+			require.Equal(t, row.finished, w.job(t, j.ID).Resource.Remediations[0].Status)
+
+			within, beyond := "scale-down", "scale-up" // of two
+			if row.copies == 1 {
+				within, beyond = beyond, within
+			}
+			require.Contains(t, scale(beyond).refused(t, http.StatusConflict).Detail, fmt.Sprintf("has %d replicas already", row.copies))
+			scale(within).is(t, http.StatusOK)
+		})
+	}
+}
+
 // TestScaling_keepsTheLastReplica: a minimum of none is one of one, in the books as in the clusters.
 func TestScaling_keepsTheLastReplica(t *testing.T) {
 	t.Parallel()

@@ -359,6 +359,7 @@ func TestRemediations(t *testing.T) {
 		memory   int64
 	}{
 		{typeUpdate, scaleUp, 3, 500, 256 << 20},
+		{typeUpdate, secure, 3, 500, 256 << 20}, // it acts inside a container
 		{typeUpdate, scaleOut, 3, 1500, 1256 << 20},
 		{typeUpdate, scaleIn, 3, 500, 256 << 20},
 		{typeUpdate, scaleIn, 3, 500, 256 << 20}, // less than a step is left

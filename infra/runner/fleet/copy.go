@@ -64,7 +64,7 @@ func (c *clusterState) apply(j *Job, now time.Time) {
 		next.Workloads = have.Workloads
 		again = !fresh && j.remedy() != "" && j.remedy() == have.Remedy
 	}
-	if next.Workloads == nil || !scales(j.SubType) {
+	if next.Workloads == nil || !keeps(j.SubType) {
 		next.Workloads = workloads(next.Component, j.contents(), j.Instruction.Requirements)
 	}
 	if j.Type == typeUpdate {
@@ -91,8 +91,9 @@ func (c *clusterState) fence(job string, epoch int64) (dropped bool) {
 	return true
 }
 
-func scales(remediation enum) bool {
-	return slices.Contains([]enum{scaleUp, scaleDown, scaleOut, scaleIn}, remediation)
+// keeps reports whether the remediation changes no more than a field of what runs, if that; all others write it anew.
+func keeps(remediation enum) bool {
+	return slices.Contains([]enum{scaleUp, scaleDown, scaleOut, scaleIn, secure}, remediation)
 }
 
 // scaled returns the workloads after the remediation: up and down change replicas, out and in what the first container

@@ -197,8 +197,9 @@ func (i *Incompliance) resolve(ctx context.Context, tx *store.Tx) (*application.
 	if err != nil {
 		return nil, nil, err
 	}
+	unknown := problem.New(problem.NotFound, "the subject means no component that is known here")
 	if len(hits) == 0 {
-		return nil, nil, problem.New(problem.NotFound, "the subject means no component that is known here")
+		return nil, nil, unknown
 	}
 	app, err := application.Lock(ctx, tx, hits[0].Application)
 	if err != nil {
@@ -210,9 +211,12 @@ func (i *Incompliance) resolve(ctx context.Context, tx *store.Tx) (*application.
 	}
 	var jobs []*job.Job
 	for _, j := range app.Jobs {
-		if meant[j.ID] {
+		if meant[j.ID] && j.Live() { // what was stopped or taken out is nobody's to remedy
 			jobs = append(jobs, j)
 		}
+	}
+	if len(jobs) == 0 {
+		return nil, nil, unknown
 	}
 	return app, i.there(jobs), nil
 }

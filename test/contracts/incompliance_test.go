@@ -1,6 +1,7 @@
 package contracts_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -100,6 +101,34 @@ func TestSubjects(t *testing.T) {
 			)
 		})
 	}
+}
+
+// TestSubjects_withoutWhatWasTakenOut: what nobody has taken before an update took it out is no part of the application.
+func TestSubjects_withoutWhatWasTakenOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const part = `  - name: %[1]s
+    type: kubernetes
+    targets: {cluster_name: hub, node_name: hub-1, orchestrator: ocm}
+    manifests: [{name: %[1]s, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: %[1]s}}}]
+`
+	web := "name: shop\ncomponents:\n" + fmt.Sprintf(part, "web")
+	g := w.submit(t, web+fmt.Sprintf(part, "db"))
+	violate := func(component string) *answer {
+		return w.operator.send(t, http.MethodPost, "/jobmanager/policies/incompliance", body{
+			"policyName": "p", "remediation": "scale-out", "subject": body{"appInstance": g.ID, "appComponent": component},
+		})
+	}
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+g.ID, web).is(t, http.StatusOK)
+	ids := map[string]string{}
+	for _, j := range g.Jobs {
+		ids[j.Resource.Name] = j.ID
+	}
+	w.finish(t, w.hub, hubAgent, w.job(t, ids["web"]))
+	w.unchanged(t, func() { violate("db").refused(t, http.StatusNotFound) })
+	violate("").is(t, http.StatusOK)
+	require.Equal(t, standing{update, "scale-out", "Created", hubAgent}, w.job(t, ids["web"]).stands())
+	w.legal(t)
 }
 
 // TestSecure: the container that is meant comes from the labels (contracts/icos.md §1.5).

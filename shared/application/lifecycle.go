@@ -2,11 +2,13 @@ package application
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/events"
@@ -25,8 +27,8 @@ type Submission struct {
 }
 
 // Submit stores a new application whose components wait for places. fresh is false when the idempotency key was seen
-// before: then the application of that time is returned. The error is that of descriptor.Parse, or Conflict when the
-// key came with another document.
+// before: then the application of that time is returned, as it is now. The error is that of descriptor.Parse, or Conflict
+// when the key came with another document, or its application was deleted.
 func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fresh bool, err error) {
 	app := s.Parsed
 	if app == nil {
@@ -87,16 +89,20 @@ func submitted(ctx context.Context, tx *store.Tx, s Submission) (*Application, e
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 1))`, s.Caller+"\n"+s.IdempotencyKey); err != nil {
 		return nil, fmt.Errorf("lock idempotency key: %w", err)
 	}
-	found, err := many(ctx, tx, selectByKey, s.Caller, s.IdempotencyKey)
-	if err != nil || len(found) == 0 {
-		return nil, err
-	}
-	a := found[0]
-	if a.Version == 1 && a.Descriptor != string(s.Document) {
+	var id uuid.UUID
+	var deleted, same bool
+	err := tx.QueryRow(ctx, selectByKey, s.Caller, s.IdempotencyKey, s.Document).Scan(&id, &deleted, &same)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil, nil //nolint:nilnil // none is an answer
+	case err != nil:
+		return nil, fmt.Errorf("look for the idempotency key: %w", err)
+	case deleted: // a late repeat is not to bring it back
+		return nil, problem.New(problem.Conflict, "the application of this Idempotency-Key, %s, was deleted; use another key", id)
+	case !same:
 		return nil, problem.New(problem.Conflict, "this Idempotency-Key came with another document before")
 	}
-	a.Jobs, err = job.OfApplications(ctx, tx, a.ID)
-	return a, err
+	return Get(ctx, tx, id)
 }
 
 // want is one job that a descriptor asks for.

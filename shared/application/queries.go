@@ -26,7 +26,10 @@ const (
 
 	selectOneForUpdate = selectOne + ` for update`
 
-	selectByKey = `select ` + columns + ` from applications a where a.owner = $1 and a.idempotency_key = $2`
+	// What an earlier version stored has no digest; of that the first document is known until it is updated.
+	selectByKey = `select a.id, a.desired = 'deleted' as deleted,
+  coalesce(a.submitted = sha256(convert_to($3, 'UTF8')), a.version > 1 or a.descriptor = $3) as same
+from applications a where a.owner = $1 and a.idempotency_key = $2`
 
 	selectByName = `select ` + columns + ` from applications a where a.name = $1 and a.deleted_at is null order by a.created_at limit 2`
 
@@ -38,8 +41,8 @@ and (($4 = '' and $5 = '' and $6 = '') or exists (select 1 from jobs j where j.a
   and ($4 = '' or j.state = $4) and ($5 = '' or j.orchestrator = $5) and ($6 = '' or j.owner_id = $6)))
 order by a.created_at, a.id limit $7`
 
-	insertOne = `insert into applications (id, name, description, namespace, descriptor, owner, idempotency_key)
-values ($1, $2, $3, $4, $5, $6, $7) returning created_at, updated_at, desired, version, judged,
+	insertOne = `insert into applications (id, name, description, namespace, descriptor, owner, idempotency_key, submitted)
+values ($1, $2, $3, $4, $5, $6, $7, sha256(convert_to($5, 'UTF8'))) returning created_at, updated_at, desired, version, judged,
 not exists (select from applications where deleted_at is null)`
 
 	updateDescriptor = `update applications set descriptor = $2, description = $3, version = version + 1, updated_at = now()

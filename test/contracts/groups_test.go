@@ -113,6 +113,42 @@ func TestIdempotencyKey(t *testing.T) {
 	require.NotEmpty(t, ids[0])
 }
 
+// TestIdempotencyKey_meansWhatItCameWith: neither another document, nor an application that is no more.
+func TestIdempotencyKey_meansWhatItCameWith(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	post := func(text string) *answer {
+		return w.operator.call(t, http.MethodPost, "/jobmanager/groups", text, "Idempotency-Key", "k1")
+	}
+	g := decode[group](t, post(hubShop).is(t, http.StatusCreated))
+	group := "/jobmanager/groups/" + g.ID
+	changed := strings.Replace(hubShop, "color: red", "color: blue", 1)
+	require.NotEqual(t, hubShop, changed)
+	w.operator.call(t, http.MethodPut, group, changed).is(t, http.StatusOK)
+	w.unchanged(t, func() {
+		require.Contains(t, post(changed).refused(t, http.StatusConflict).Detail, "another document")
+		again := decode[body](t, post(hubShop).is(t, http.StatusCreated))
+		require.Equal(t, g.ID, again["id"])
+		require.EqualValues(t, 2, again["version"], "the repeat does not undo the update")
+	})
+
+	_, err := w.DB.Exec(t.Context(), `update applications set submitted = null where id = $1`, g.ID)
+	require.NoError(t, err)
+	post(changed).is(t, http.StatusCreated) // an earlier version did not keep what came first
+
+	w.finish(t, w.hub, hubAgent, w.job(t, g.Jobs[0].ID))
+	w.operator.call(t, http.MethodDelete, group+"?stop=true", "").is(t, http.StatusAccepted)
+	deleted := func() {
+		w.unchanged(t, func() {
+			require.Contains(t, post(hubShop).refused(t, http.StatusConflict).Detail, g.ID+", was deleted; use another key")
+		})
+	}
+	deleted() // or about to be
+	w.finish(t, w.hub, hubAgent, w.job(t, g.Jobs[0].ID))
+	w.viewer.call(t, http.MethodGet, group, "").refused(t, http.StatusNotFound)
+	deleted()
+}
+
 // TestUpdateTouchesOnlyWhatDiffers, in each form of PUT groups.
 func TestUpdateTouchesOnlyWhatDiffers(t *testing.T) {
 	t.Parallel()

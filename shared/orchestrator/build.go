@@ -34,6 +34,7 @@ func Build(j *job.Job) ([]*unstructured.Unstructured, error) {
 	}
 	slices.SortStableFunc(objects, definitionsFirst)
 	distinguish(objects, j)
+	resettle(objects, j)
 	for _, o := range autoscaled(objects) { // whoever holds the field as well is refused the next change
 		unstructured.RemoveNestedField(o.Object, "spec", "replicas")
 	}
@@ -200,6 +201,37 @@ func distinguish(objects []*unstructured.Unstructured, j *job.Job) {
 		if of, scales := scaleTarget(o); scales && own[of] {
 			o.SetName(o.GetName() + number)
 			mergeAt(o.Object, map[string]string{"name": of[1] + number}, "spec", "scaleTargetRef")
+		}
+	}
+}
+
+// resettle has the bindings of roles name the ServiceAccounts of the application where they will be. Whoever writes a
+// binding does not know the application's namespace, so its own are taken to be those in none, in the binding's, or in one
+// by the application's name, and those that the job brings. All others are somebody else's.
+func resettle(objects []*unstructured.Unstructured, j *job.Job) {
+	brought := map[[2]string]bool{} // by namespace, as it was written, and name
+	for _, o := range objects {
+		if o.GroupVersionKind().GroupKind() == account {
+			brought[[2]string{o.GetNamespace(), o.GetName()}] = true
+		}
+	}
+	for _, o := range objects {
+		if !binds(o) {
+			continue
+		}
+		field, _, _ := unstructured.NestedFieldNoCopy(o.Object, "subjects")
+		subjects, _ := field.([]any)
+		for _, entry := range subjects {
+			subject, _ := entry.(map[string]any)
+			if subject["kind"] != account.Kind {
+				continue
+			}
+			in, _ := subject["namespace"].(string)
+			name, _ := subject["name"].(string)
+			if in == "" || in == o.GetNamespace() || in == j.ApplicationName ||
+				brought[[2]string{in, name}] || brought[[2]string{"", name}] {
+				subject["namespace"] = j.Namespace
+			}
 		}
 	}
 }

@@ -223,6 +223,44 @@ func TestBuild_keepsEveryManifest(t *testing.T) {
 	require.Equal(t, orchestrator.Kind{Resource: "sensors", Namespaced: true, Guessed: true}, kinds.Of(objects[3]))
 }
 
+func TestBuild_bindsRolesToTheServiceAccountsOfTheApplication(t *testing.T) {
+	t.Parallel()
+	const (
+		binding = "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: x, namespace: written}\n"
+		global  = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: x}\n"
+		account = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web}"
+		placed  = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: web, namespace: written}"
+		own     = "shop-11111111"
+	)
+	for name, row := range map[string]struct {
+		manifests []string
+		subject   string
+		want      any // namespace of the subject
+	}{
+		"in no namespace":                       {[]string{binding}, "{kind: ServiceAccount, name: web}", own},
+		"in none, for what is in none":          {[]string{global}, "{kind: ServiceAccount, name: web}", own},
+		"beside the binding":                    {[]string{binding}, "{kind: ServiceAccount, name: web, namespace: written}", own},
+		"in a namespace called as it is":        {[]string{global}, "{kind: ServiceAccount, name: web, namespace: shop}", own},
+		"that the job brings":                   {[]string{global, account}, "{kind: ServiceAccount, name: web, namespace: default}", own},
+		"that the job brings from there":        {[]string{global, placed}, "{kind: ServiceAccount, name: web, namespace: written}", own},
+		"somebody else's":                       {[]string{binding}, "{kind: ServiceAccount, name: web, namespace: kube-system}", "kube-system"},
+		"somebody else's by the same name":      {[]string{binding, placed}, "{kind: ServiceAccount, name: web, namespace: kube-system}", "kube-system"},
+		"somebody else's beside one of its own": {[]string{binding, account}, "{kind: ServiceAccount, name: x, namespace: default}", "default"},
+		"a group, which is in no namespace":     {[]string{binding}, "{kind: Group, name: web}", nil},
+		"none, since it is no object":           {[]string{binding}, "web", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			manifests := append([]string{}, row.manifests...)
+			manifests[0] += "subjects: [" + row.subject + "]"
+			subjects, _, err := unstructured.NestedSlice(build(t, newJob(manifests...))[1].Object, "subjects")
+			require.NoError(t, err)
+			subject, _ := subjects[0].(map[string]any)
+			require.Equal(t, row.want, subject["namespace"])
+		})
+	}
+}
+
 func TestBuild_saysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ manifest, want string }{

@@ -155,6 +155,15 @@ func PodTemplate(o *unstructured.Unstructured) (path []string, ok bool) {
 	return slices.Clone(path), ok
 }
 
+// account is the kind that pods act as.
+var account = schema.GroupKind{Kind: "ServiceAccount"}
+
+// binds reports whether the object gives a role to subjects.
+func binds(o *unstructured.Unstructured) bool {
+	gk := o.GroupVersionKind().GroupKind()
+	return gk.Group == "rbac.authorization.k8s.io" && (gk.Kind == "RoleBinding" || gk.Kind == "ClusterRoleBinding")
+}
+
 // Replaceable reports whether the object is of a kind whose pods cannot be changed in place: to change what it runs, or
 // where, it is deleted and made anew.
 func Replaceable(o *unstructured.Unstructured) bool {

@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 )
@@ -443,7 +444,20 @@ func decode(r request, body []byte) (*Object, error) {
 		o.SetNamespace(r.namespace)
 	}
 	o.SetManagedFields(nil)
-	return o, nil
+	return o, admit(o)
+}
+
+// admit refuses what an API server does not take: a binding has to say in which namespace a ServiceAccount is.
+func admit(o *Object) error {
+	subjects, _, _ := unstructured.NestedSlice(o.Object, "subjects")
+	for i, entry := range subjects {
+		subject, _ := entry.(map[string]any)
+		if subject["kind"] == "ServiceAccount" && subject["namespace"] == nil {
+			at := field.NewPath("subjects").Index(i).Child("namespace")
+			return apierrors.NewInvalid(o.GroupVersionKind().GroupKind(), o.GetName(), field.ErrorList{field.Required(at, "")})
+		}
+	}
+	return nil
 }
 
 func (s *Server) create(r request, body []byte, manager string) (*Object, error) {

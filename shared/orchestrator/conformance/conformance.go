@@ -161,6 +161,7 @@ func Run(t *testing.T, can Can, open func(t *testing.T) World) {
 		}
 		suite["a Job that is scaled out asks for more"] = scaledOutAnew
 		suite["what an autoscaler has set is left to it"] = autoscaled
+		suite["a role goes to the ServiceAccount that comes with it"] = bound
 		suite["what an application has in a cluster is not taken over by another"] = taken
 	}
 	for name, test := range suite {
@@ -539,6 +540,34 @@ func autoscaled(t *testing.T, w World) {
 	require.Equal(t, int64(3), w.Running(t, j.Cluster, j).Replicas)
 	finish(t, w, Ask(next, job.ScaleUp))
 	require.Equal(t, int64(3), w.Running(t, j.Cluster, j).Replicas)
+}
+
+func bound(t *testing.T, w World) {
+	clusters, shows := w.(*Clusters)
+	require.True(t, shows)
+	j := Job(w.Places()[0], 1)
+	j.Instruction.Contents = append(j.Instruction.Contents, job.Content{Name: "rights", YAML: `apiVersion: v1
+kind: ServiceAccount
+metadata: {name: web}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: web}
+rules: []
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: web}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: web}
+subjects: [{kind: ServiceAccount, name: web}]
+`})
+	defer gone(t, w, j)
+	finish(t, w, j)
+	binding := clusters.object(t, j.Cluster, bindings, j.Namespace, "web")
+	require.NotNil(t, binding)
+	require.Equal(t, []any{
+		map[string]any{"kind": "ServiceAccount", "name": "web", "namespace": j.Namespace},
+	}, binding.Object["subjects"])
 }
 
 // beside returns a job of the same application and content.

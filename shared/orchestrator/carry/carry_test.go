@@ -402,6 +402,79 @@ func TestWhatAClusterRefusesIsSaid(t *testing.T) {
 	require.True(t, w.job(a).Available())
 }
 
+// refused brings about a copy of the application that its cluster refuses, and lets nobody at the hub from then on.
+func (w *world) refused(fail func(*kubeapi.Server)) *application.Application {
+	w.t.Helper()
+	w.agents["one"].Cluster.Refuse(func(_, path string) error {
+		if strings.HasSuffix(path, "/web") {
+			return errors.New(`deployments "web" is forbidden: exceeded quota: small, requested: 1`)
+		}
+		return nil
+	})
+	a := w.submit()
+	w.place(a, "one")
+	w.deliver()
+	w.turn()
+	require.Equal(w.t, job.Degraded, w.job(a).State)
+	fail(w.hub)
+	return a
+}
+
+// hubsAway are the ways in which a hub is away for a while, each with its end.
+var hubsAway = map[string]struct{ fail, heal func(*kubeapi.Server) }{
+	"silent": {func(s *kubeapi.Server) { s.Cut(true) }, func(s *kubeapi.Server) { s.Cut(false) }},
+	"failing": {
+		func(s *kubeapi.Server) { s.Deny(apierrors.NewServiceUnavailable("no leader")) },
+		func(s *kubeapi.Server) { s.Deny(nil) },
+	},
+}
+
+// TestWhatFollowsOnRefusedContentIsCarriedOut, though nobody could be told of it at first.
+func TestWhatFollowsOnRefusedContentIsCarriedOut(t *testing.T) {
+	t.Parallel()
+	for name, away := range hubsAway {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			a := w.refused(away.fail)
+			w.tx(func(ctx context.Context, tx *store.Tx) error {
+				other := strings.Replace(fmt.Sprintf(descriptor, "web:1"), "metadata: {name: web}", "metadata: {name: smaller}", 1)
+				_, err := application.Update(ctx, tx, a.ID, []byte(other), time.Minute)
+				return err
+			})
+			w.deliver()
+			away.heal(w.hub)
+			w.turn()
+			require.True(t, w.job(a).Available(), "%+v", w.job(a).Conditions)
+			copies := w.copies("one")
+			require.Len(t, copies, 1)
+			require.Contains(t, copies[0], "/smaller")
+		})
+	}
+}
+
+// TestWhatWasRefusedIsRemoved, though nobody could be told of it at first: parts of it may run.
+func TestWhatWasRefusedIsRemoved(t *testing.T) {
+	t.Parallel()
+	for name, away := range hubsAway {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			a := w.refused(away.fail)
+			require.NotEmpty(t, w.agents["one"].Cluster.Paths("/namespaces/"))
+			w.tx(func(ctx context.Context, tx *store.Tx) error {
+				_, _, err := application.Delete(ctx, tx, a.ID, true)
+				return err
+			})
+			w.deliver()
+			away.heal(w.hub)
+			w.turn()
+			require.Empty(t, w.hub.Paths("/manifestworks/"))
+			require.Empty(t, w.agents["one"].Cluster.Paths("/namespaces/"))
+		})
+	}
+}
+
 func TestWhatSomebodyTakesAwayIsPutBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

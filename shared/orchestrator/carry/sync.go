@@ -168,10 +168,11 @@ func (c *Carrier) look(ctx context.Context, seen orchestrator.Orchestrator, j *j
 	return c.observe(ctx, j, &s)
 }
 
-// undone reports whether what was seen is not what the job asks for.
+// undone reports whether what was seen is not what the job asks for. A copy that was refused may be of former content, or
+// be one that is to go.
 func undone(j *job.Job, s *orchestrator.Status) bool {
 	switch {
-	case s.Silent != "" || s.Refused != nil:
+	case s.Silent != "", s.Refused != nil && !s.Exists:
 		return false
 	case j.Type == job.Delete:
 		return s.Exists && s.Epoch <= j.Epoch // also when it has begun: some need several goes

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"bufio"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,6 +36,9 @@ func Build(j *job.Job) ([]*unstructured.Unstructured, error) {
 	slices.SortStableFunc(objects, definitionsFirst)
 	distinguish(objects, j)
 	resettle(objects, j)
+	for _, o := range objects {
+		encode(o)
+	}
 	for _, o := range autoscaled(objects) { // whoever holds the field as well is refused the next change
 		unstructured.RemoveNestedField(o.Object, "spec", "replicas")
 	}
@@ -234,6 +238,22 @@ func resettle(objects []*unstructured.Unstructured, j *job.Job) {
 			}
 		}
 	}
+}
+
+// encode writes what a Secret says as text into its data, as an API server does, but before anybody applies it: who applies
+// a text owns that, and when it is taken out, the data that came of it would stay (kubernetes/kubernetes#108008). What
+// cannot be read is for the API server to refuse.
+func encode(o *unstructured.Unstructured) {
+	const text = "stringData"
+	values, found, err := unstructured.NestedStringMap(o.Object, text)
+	if !found || err != nil || o.GroupVersionKind().GroupKind() != secret || present(o.Object, "data") != nil {
+		return
+	}
+	for key, value := range values {
+		encoded := base64.StdEncoding.EncodeToString([]byte(value))
+		_ = unstructured.SetNestedField(o.Object, encoded, "data", key) // fails only where data is no object
+	}
+	unstructured.RemoveNestedField(o.Object, text)
 }
 
 // dress marks the object and the template of its pods, and binds the pods to the node.

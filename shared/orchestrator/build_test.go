@@ -261,6 +261,35 @@ func TestBuild_bindsRolesToTheServiceAccountsOfTheApplication(t *testing.T) {
 	}
 }
 
+func TestBuild_writesTheTextOfSecretsIntoTheirData(t *testing.T) {
+	t.Parallel()
+	const of = "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\n"
+	for name, row := range map[string]struct {
+		fields string
+		want   map[string]any
+	}{
+		"text":                  {"stringData: {a: b, empty: ''}", map[string]any{"a": "Yg==", "empty": ""}},
+		"text and data":         {"stringData: {a.b: c}\ndata: {b: Yg==}", map[string]any{"a.b": "Yw==", "b": "Yg=="}},
+		"text in place of data": {"stringData: {a: b}\ndata: {a: YQ==}", map[string]any{"a": "Yg=="}},
+		"text, and data null":   {"stringData: {a: b}\ndata: null", map[string]any{"a": "Yg=="}},
+		"data":                  {"data: {b: Yg==}", map[string]any{"b": "Yg=="}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := build(t, newJob(of+row.fields))[1]
+			require.Equal(t, row.want, o.Object["data"])
+			require.NotContains(t, o.Object, "stringData")
+		})
+	}
+	for _, fields := range []string{"stringData: {a: 1}", "stringData: {a: b}\ndata: [c]"} {
+		require.Contains(t, build(t, newJob(of+fields))[1].Object, "stringData", "the API server says what is wrong")
+	}
+	one, other := build(t, newJob(of+"stringData: {a: b}"))[1], build(t, newJob(of+"stringData: {a: c}"))[1]
+	require.NotEqual(t, orchestrator.RevisionOf(one), orchestrator.RevisionOf(other))
+	sensor := build(t, newJob("apiVersion: example.org/v1\nkind: Secret\nmetadata: {name: x}\nstringData: {a: b}"))[1]
+	require.Contains(t, sensor.Object, "stringData", "another kind by that name")
+}
+
 func TestBuild_saysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ manifest, want string }{

@@ -155,8 +155,10 @@ func PodTemplate(o *unstructured.Unstructured) (path []string, ok bool) {
 	return slices.Clone(path), ok
 }
 
-// account is the kind that pods act as.
-var account = schema.GroupKind{Kind: "ServiceAccount"}
+var (
+	account = schema.GroupKind{Kind: "ServiceAccount"}
+	secret  = schema.GroupKind{Kind: "Secret"}
+)
 
 // binds reports whether the object gives a role to subjects.
 func binds(o *unstructured.Unstructured) bool {

@@ -9,6 +9,7 @@
 package kubeapi
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -184,6 +185,7 @@ func (s *Server) Change(path string, alter func(*Object)) {
 }
 
 func (s *Server) store(path string, o *Object) {
+	encode(o)
 	if o.GetUID() == "" {
 		o.SetUID(types.UID(uuid.NewString()))
 		o.SetCreationTimestamp(metav1.Now())
@@ -193,6 +195,18 @@ func (s *Server) store(path string, o *Object) {
 	}
 	s.bump(o)
 	s.objects[path] = o
+}
+
+// encode keeps the text of a Secret as data. Whoever applied the text owns no more than that.
+func encode(o *Object) {
+	text, _, _ := unstructured.NestedStringMap(o.Object, "stringData")
+	if o.GetKind() != "Secret" || len(text) == 0 {
+		return
+	}
+	for key, value := range text {
+		set(o.Object, []string{"data", key}, base64.StdEncoding.EncodeToString([]byte(value)))
+	}
+	delete(o.Object, "stringData")
 }
 
 func (s *Server) bump(o *Object) {

@@ -161,6 +161,7 @@ func Run(t *testing.T, can Can, open func(t *testing.T) World) {
 		}
 		suite["a Job that is scaled out asks for more"] = scaledOutAnew
 		suite["what an autoscaler has set is left to it"] = autoscaled
+		suite["a key that is taken out of a Secret goes"] = withheld
 		suite["a role goes to the ServiceAccount that comes with it"] = bound
 		suite["what an application has in a cluster is not taken over by another"] = taken
 	}
@@ -568,6 +569,30 @@ subjects: [{kind: ServiceAccount, name: web}]
 	require.Equal(t, []any{
 		map[string]any{"kind": "ServiceAccount", "name": "web", "namespace": j.Namespace},
 	}, binding.Object["subjects"])
+}
+
+func withheld(t *testing.T, w World) {
+	clusters, shows := w.(*Clusters)
+	require.True(t, shows)
+	const of = "apiVersion: v1\nkind: Secret\nmetadata: {name: keys}\nstringData: "
+	keep := func(j *job.Job, text string) {
+		With(j, Image, 1)
+		j.Instruction.Contents = append(j.Instruction.Contents, job.Content{Name: "keys", YAML: of + text})
+	}
+	data := func(j *job.Job) any {
+		o := clusters.object(t, j.Cluster, secrets, j.Namespace, "keys")
+		require.NotNil(t, o)
+		return o.Object["data"]
+	}
+	j := Job(w.Places()[0], 1)
+	keep(j, "{a: a, b: b}")
+	defer gone(t, w, j)
+	finish(t, w, j)
+	require.Equal(t, map[string]any{"a": "YQ==", "b": "Yg=="}, data(j))
+	next := As(j, job.Replace)
+	keep(next, "{b: c}")
+	finish(t, w, next)
+	require.Equal(t, map[string]any{"b": "Yw=="}, data(next))
 }
 
 // beside returns a job of the same application and content.

@@ -188,9 +188,10 @@ func (c *Carrier) stays(ctx context.Context, j *job.Job) (bool, error) {
 // grace is how long a clean-up waits for its job to be placed anew.
 const grace = 10 * time.Second
 
-// succeeded reports whether the job whose copy a clean-up is to remove was placed in the same cluster again. Then the
-// copy is not removed but becomes the new one: on a node that is lost, removing would not come to an end, and nothing
-// could be put up under the same name until then. Right after a displacement that is not known yet, which is the error.
+// succeeded reports whether the job whose copy a clean-up is to remove was placed in the same cluster again, and nobody
+// else has taken it, who would make a copy of its own. Then the copy is not removed but becomes the new one: on a node
+// that is lost, removing would not come to an end, and nothing could be put up under the same name until then. Right
+// after a displacement that is not known yet, which is the error.
 func (c *Carrier) succeeded(ctx context.Context, j *job.Job) (bool, error) {
 	if j.Cleans == nil {
 		return false, nil
@@ -202,7 +203,8 @@ func (c *Carrier) succeeded(ctx context.Context, j *job.Job) (bool, error) {
 	case err != nil:
 		return false, err
 	case heir.Placed():
-		return heir.Epoch > j.Epoch && heir.Cluster == j.Cluster && heir.Live(), nil
+		ours := heir.Orchestrator == j.Orchestrator && (heir.OwnerID == "" || heir.OwnerID == c.id())
+		return ours && heir.Epoch > j.Epoch && heir.Cluster == j.Cluster && heir.Live(), nil
 	case heir.State == job.Created && time.Since(j.CreatedAt) < grace:
 		return false, problem.New(problem.Unavailable, "job %s is about to be placed anew; try again", heir.ID)
 	}

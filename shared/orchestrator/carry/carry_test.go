@@ -809,12 +809,7 @@ func TestACopyInAClusterThatWasCutOffIsFencedAndGoesWhenItIsBack(t *testing.T) {
 	w.turn()
 	require.Empty(t, w.copies("one"))
 	require.Len(t, w.copies("two"), 1)
-	var open int
-	require.NoError(
-		t,
-		w.db.QueryRow(t.Context(), `select count(*) from jobs where cleans is not null and state <> 'Finished'`).Scan(&open),
-	)
-	require.Zero(t, open)
+	w.noCleanups()
 
 	w.displace(a)
 	w.place(a, "one")
@@ -861,10 +856,45 @@ func TestACopyThatStaysInItsClusterIsNotRemovedFirst(t *testing.T) {
 	after := w.agents["one"].Cluster.Get(path)
 	require.Equal(t, before.GetUID(), after.GetUID(), "it was moved, not made anew")
 	require.Contains(t, fmt.Sprint(after.Object["spec"]), "one-b")
+	w.noCleanups()
+}
+
+// TestACopyWhoseSuccessorIsAnothersIsRemoved, though that is in the same cluster: nothing of ours becomes another's.
+func TestACopyWhoseSuccessorIsAnothersIsRemoved(t *testing.T) {
+	t.Parallel()
+	for name, by := range map[string]string{"an agent that asks for jobs": "ocm", "another orchestrator": "nuvla"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			a := w.run("one")
+			w.displace(a)
+			w.tx(func(ctx context.Context, tx *store.Tx) error {
+				a, err := application.Lock(ctx, tx, a.ID)
+				if err != nil {
+					return err
+				}
+				to := job.Target{Orchestrator: by, Cluster: "one", Node: "one-b"}
+				return a.Jobs[0].Place(ctx, tx, to, "for the test")
+			})
+			w.tx(func(ctx context.Context, tx *store.Tx) error {
+				return job.Take(ctx, tx, w.job(a).ID, "agent-one", time.Minute)
+			})
+			w.deliver()
+			w.turn()
+			require.Equal(t, "agent-one", w.job(a).OwnerID)
+			require.Empty(t, w.copies("one"))
+			w.noCleanups()
+		})
+	}
+}
+
+// noCleanups demands that none is open.
+func (w *world) noCleanups() {
+	w.t.Helper()
 	var open int
-	require.NoError(t, w.db.QueryRow(t.Context(),
+	require.NoError(w.t, w.db.QueryRow(w.t.Context(),
 		`select count(*) from jobs where cleans is not null and state <> 'Finished'`).Scan(&open))
-	require.Zero(t, open)
+	require.Zero(w.t, open)
 }
 
 // TestAJobThatStaysInItsClusterIsMadeAnew, since its pods cannot be changed in place.

@@ -71,7 +71,7 @@ func (c *Carrier) Work(ctx context.Context, e cloudevents.Event) error {
 	if err != nil {
 		return problem.Wrap(problem.Malformed, err, "the event cannot be read")
 	}
-	return c.Execute(ctx, about)
+	return c.execute(ctx, about, c.Settings.Wait)
 }
 
 // id returns whom jobs belong to that this carries out.
@@ -85,10 +85,10 @@ func (c *Carrier) id() string {
 // poll is how often what was made is looked at while waiting.
 const poll = 250 * time.Millisecond
 
-// Execute carries out the job that an event tells of. Errors are worth a repeat; whatever else is wrong stands in the
+// execute carries out the job that an event tells of. Errors are worth a repeat; whatever else is wrong stands in the
 // job's conditions. A free job for a cluster that nobody here knows is left alone: it may be that of an agent that asks
 // for its jobs. When none takes it, Sync says so.
-func (c *Carrier) Execute(ctx context.Context, about events.Job) error {
+func (c *Carrier) execute(ctx context.Context, about events.Job, wait time.Duration) error {
 	if about.Orchestrator != c.Kind || c.Orchestrator == nil {
 		return nil
 	}
@@ -103,11 +103,11 @@ func (c *Carrier) Execute(ctx context.Context, about events.Job) error {
 			return err
 		}
 	}
-	return c.take(ctx, about)
+	return c.take(ctx, about, wait)
 }
 
 // take claims the job and carries it out.
-func (c *Carrier) take(ctx context.Context, about events.Job) error {
+func (c *Carrier) take(ctx context.Context, about events.Job, wait time.Duration) error {
 	var j *job.Job
 	err := c.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var err error
@@ -117,7 +117,7 @@ func (c *Carrier) take(ctx context.Context, about events.Job) error {
 	if err != nil || j == nil {
 		return err
 	}
-	return c.carry(ctx, j, c.Settings.Wait)
+	return c.carry(ctx, j, wait)
 }
 
 // carry brings about what the job asks for, watches it for a while and reports what comes of it.

@@ -290,6 +290,49 @@ func TestAnEventThatWasLostIsMadeUpFor(t *testing.T) {
 	require.True(t, w.job(a).Available())
 }
 
+// impatient is an orchestrator whose caller's time is up when it looks at a job for the second time before it has taken
+// them all.
+type impatient struct {
+	orchestrator.Orchestrator
+
+	end  func()
+	seen map[uuid.UUID]bool
+}
+
+func (i *impatient) Observe(ctx context.Context, j *job.Job) (orchestrator.Status, error) {
+	if i.seen[j.ID] {
+		i.end()
+	}
+	i.seen[j.ID] = true
+	return i.Orchestrator.Observe(ctx, j)
+}
+
+func (i *impatient) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.Orchestrator, error) {
+	clear(i.seen)
+	return i.Orchestrator.Copies(ctx)
+}
+
+// TestManyEventsThatWereLostAreMadeUpForAtOnce: no job waits for the pods of another.
+func TestManyEventsThatWereLostAreMadeUpForAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.carrier.Settings.Wait = time.Hour
+	var all []*application.Application
+	for range 3 {
+		a := w.submitAs(fmt.Sprintf(descriptor, "slow:1"))
+		w.place(a, "one")
+		all = append(all, a)
+	}
+	time := allotted{t.Context(), make(chan struct{})}
+	end := sync.OnceFunc(func() { close(time.up) })
+	w.carrier.Orchestrator = &impatient{w.carrier.Orchestrator, end, map[uuid.UUID]bool{}}
+	require.NoError(t, w.carrier.Sync(time))
+	for _, a := range all {
+		require.Equal(t, job.Progressing, w.job(a).State)
+	}
+	require.Len(t, w.hub.Paths("/manifestworks/"), len(all))
+}
+
 // TestJobsThatAreLargeTogetherAreAllLookedAt: they come in pages that are bounded by bytes.
 func TestJobsThatAreLargeTogetherAreAllLookedAt(t *testing.T) {
 	t.Parallel()

@@ -48,7 +48,8 @@ func share(ctx context.Context, parts int) (context.Context, context.CancelFunc)
 	return context.WithTimeout(ctx, time.Until(end)/time.Duration(parts))
 }
 
-// missed takes the jobs that nobody was told of.
+// missed takes the jobs that nobody was told of. It watches none of them, since there may be many: the looks that follow
+// see what becomes of them.
 func (c *Carrier) missed(ctx context.Context) error {
 	ctx, cancel := share(ctx, 4)
 	defer cancel()
@@ -60,9 +61,9 @@ func (c *Carrier) missed(ctx context.Context) error {
 			return errors.Join(append(faults, ctx.Err())...)
 		case j.State != job.Created && j.OwnerID == c.id(): // held will look at it
 		case j.State == job.Created && j.OwnerID == "" && time.Since(j.UpdatedAt) > c.Settings.Patience:
-			faults = append(faults, c.take(ctx, about(j)))
+			faults = append(faults, c.take(ctx, about(j), 0))
 		default:
-			faults = append(faults, c.Execute(ctx, about(j)))
+			faults = append(faults, c.execute(ctx, about(j), 0))
 		}
 	}
 	return errors.Join(faults...)

@@ -143,8 +143,8 @@ const (
 	RemedyFailed  = "Failed"     // not carried out, and never will be
 )
 
-// reasonNotSupported is the reason of the condition Applied, then False, of a remediation that nobody there can carry out.
-const reasonNotSupported = "NotSupported"
+// ReasonNotSupported is the reason of the condition Applied, then False, of a remediation that nobody there can carry out.
+const ReasonNotSupported = "NotSupported"
 
 // Remedy is a remediation that was asked for, with how it went.
 type Remedy struct {

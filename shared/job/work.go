@@ -237,7 +237,7 @@ func (r *Remedy) outcome(m Move, applied *Condition) string {
 	switch {
 	case m == Finish:
 		return RemedyDone
-	case r.Type == Secure, applied != nil && applied.Reason == reasonNotSupported:
+	case r.Type == Secure, applied != nil && applied.Reason == ReasonNotSupported:
 		return RemedyFailed
 	case applied != nil && applied.Status == "True":
 		return RemedyDone

@@ -80,7 +80,7 @@ const (
 	ReasonNameTaken       = "NameTaken"     // something is there by that name which is not ours to change
 	ReasonRejected        = "Rejected"      // the API server takes the objects as they are never
 	ReasonBadManifest     = "BadManifest"
-	ReasonNotSupported    = "NotSupported"
+	ReasonNotSupported    = job.ReasonNotSupported
 	ReasonMissing         = "Missing"
 	ReasonOutdated        = "Outdated"
 	ReasonRemoved         = "Removed"

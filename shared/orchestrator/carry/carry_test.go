@@ -445,6 +445,32 @@ func TestWhatAClusterRefusesIsSaid(t *testing.T) {
 	require.True(t, w.job(a).Available())
 }
 
+// TestAScalingThatWasRefusedIsCarriedOutLater: so it stays pending, and what is counted is what runs in the end.
+func TestAScalingThatWasRefusedIsCarriedOutLater(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := open(t)
+			a := w.run("one")
+			w.agents["one"].Cluster.Refuse(func(_, path string) error {
+				if strings.HasSuffix(path, "/web") {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web", errors.New("exceeded quota"))
+				}
+				return nil
+			})
+			w.remediate(a, job.ScaleUp)
+			require.Equal(t, job.Degraded, w.job(a).State)
+			require.Equal(t, job.RemedyPending, w.job(a).Remediations[0].Status)
+			w.agents["one"].Cluster.Refuse(nil)
+			w.turn()
+			require.True(t, w.job(a).Available())
+			require.Contains(t, fmt.Sprint(w.agents["one"].Cluster.Get(w.copies("one")[0]).Object["spec"]), "replicas:2")
+			require.Equal(t, job.RemedyDone, w.job(a).Remediations[0].Status)
+		})
+	}
+}
+
 // refused brings about a copy of the application that its cluster refuses, and lets nobody at the hub from then on.
 func (w *world) refused(fail func(*kubeapi.Server)) *application.Application {
 	w.t.Helper()

@@ -36,7 +36,8 @@ const selectOverlooked = `select id from applications where judged < version and
 order by 1`
 
 // Overlooked returns the applications with an update that the matchmaker is yet to look at: the news of it may still be on
-// its way, nothing was known of the infrastructure when it came, or it was seen to by a matchmaker that keeps no record.
+// its way, nothing was known of the infrastructure when it came, or nothing of a node where a component runs, or it was seen
+// to by a matchmaker that keeps no record.
 func Overlooked(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
 	return found(ctx, q, selectOverlooked)
 }

@@ -48,7 +48,9 @@ func Unjudged(ctx context.Context, q store.Querier, first uuid.UUID) ([]uuid.UUI
 // nowhere keeps waiting, with the reason. An application that is gone or not meant to run is left alone. because says in
 // half a sentence what it is placed for; it is kept with the decision.
 //
-// With mayMove its updates are judged then, whichever of them the call was for: what was looked at is the last one.
+// With mayMove its updates are judged then, whichever of them the call was for: what was looked at is the last one. They
+// are not while nobody knows how all of it is where it runs: application.Overlooked finds it again until somebody does, or
+// until what is not heard of counts as lost and gets another place.
 func Place(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, mayMove bool, because string) error {
 	if !mayMove {
 		_, err := place(ctx, tx, id, s, nobody, because)
@@ -61,7 +63,8 @@ func Place(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, mayMove 
 	return err
 }
 
-// place is Place of those that may move; blind says that nothing is known of the infrastructure, so nothing was decided.
+// place is Place of those that may move; blind says that for some of them nothing was decided, since nothing is known of
+// the infrastructure, or of their nodes for now.
 func place(
 	ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, mayMove func(*job.Job) bool, because string,
 ) (blind bool, err error) {
@@ -84,7 +87,8 @@ func place(
 	if c.list, p, plan, err = solve(c.app, c.list, inv); err != nil {
 		return false, fmt.Errorf("place %s: %w", c.stored.Name, err)
 	}
-	return false, c.carryOut(ctx, tx, plan, explain(c.list, p, plan), because)
+	blind = slices.ContainsFunc(c.list, func(p part) bool { return p.quiet })
+	return blind, c.carryOut(ctx, tx, plan, explain(c.list, p, plan), because)
 }
 
 // candidate is an application with something to place.

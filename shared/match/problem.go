@@ -21,6 +21,7 @@ type part struct {
 	replica   descriptor.Replica
 	job       *job.Job // nil when nothing is stored yet
 	fixed     bool     // stays where it is, whatever happens, and keeps what is reserved for it there
+	quiet     bool     // fixed for now, since nobody knows how it is there
 	current   *placement.Target
 	excluded  []placement.Target
 	avoided   []placement.Target // where a policy was violated before it came here: better than nothing
@@ -86,8 +87,8 @@ func solve(
 	inv.staleAfter = freshness(app, list, inv.staleAfter)
 	for i := range list {
 		p := &list[i]
-		if p.job != nil && p.job.Placed() && inv.quiet(*p.current, p.job.LostAfter) {
-			p.fixed = true // nobody knows how it is there; it is moved when it counts as lost
+		if p.job != nil && p.job.Placed() && !p.fixed && inv.quiet(*p.current, p.job.LostAfter) {
+			p.fixed, p.quiet = true, true // it is moved when it counts as lost
 		}
 	}
 	for {

@@ -365,6 +365,38 @@ func TestPlace_judgesAnUpdate(t *testing.T) {
 		require.Equal(t, application.Deploying, w.status(id))
 		require.Equal(t, []uuid.UUID{id}, w.overlooked(), "it is looked at again when something is")
 	})
+	t.Run("not while nobody knows how it is where it runs", func(t *testing.T) {
+		t.Parallel()
+		w, id := start(t)
+		w.update(id, app("shop", "x:cpu: 8"))
+		look := func(silent time.Duration) {
+			w.hush(time.Hour)
+			w.see(node{name: "a", cores: 4, silent: silent}, node{name: "b", cores: 8})
+			require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+				return match.Place(ctx, tx, id, match.Settings{StaleAfter: 10 * time.Second}, true, "test")
+			}))
+		}
+		look(30 * time.Second)
+		require.Equal(t, map[string]string{"x": "a"}, w.where(id))
+		require.Equal(t, application.Deploying, w.status(id))
+		require.Equal(t, []uuid.UUID{id}, w.overlooked(), "it is looked at again when it is heard of")
+		look(0)
+		require.Equal(t, map[string]string{"x": "b"}, w.where(id))
+		require.Empty(t, w.overlooked())
+	})
+	t.Run("at the latest when its node is lost", func(t *testing.T) {
+		t.Parallel()
+		w, id := start(t)
+		w.update(id, app("shop", "x:cpu: 8"))
+		w.hush(time.Hour)
+		w.see(node{name: "a", cores: 4, silent: 10 * time.Minute}, node{name: "b", cores: 4})
+		w.displace(id, "x")
+		w.place(id, false)
+		require.Equal(t, []uuid.UUID{id}, w.overlooked())
+		w.place(id, true)
+		require.Empty(t, w.overlooked())
+		require.Equal(t, application.Pending, w.status(id), "no other node has what it asks for")
+	})
 	t.Run("unless it is stopped meanwhile", func(t *testing.T) {
 		t.Parallel()
 		w, id := start(t)

@@ -6,12 +6,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/test/inprocess"
 )
 
 func TestSubmissionTakesADescriptorUnderAnyOfItsMediaTypes(t *testing.T) {
@@ -313,6 +315,56 @@ func TestAnUpdateThatNobodyLookedAt(t *testing.T) {
 	require.NoError(t, w.DB.Tx(store.WithSource(t.Context(), "/functions/jobmanager-displace"), application.Remind))
 	require.NoError(t, w.DB.Settle(t.Context()))
 	require.Equal(t, "Available", w.group(t, g.ID).Status)
+}
+
+// silence has a node of the hub seen that long ago, and all others now.
+func (w *world) silence(t testing.TB, node string, length time.Duration) {
+	t.Helper()
+	_, err := w.DB.Exec(t.Context(), `update nodes set last_seen = last_seen - interval '1 hour'`) // which never goes back by itself
+	require.NoError(t, err)
+	now := time.Now()
+	taxonomy := inprocess.Topology(now)
+	taxonomy.Cluster["hub"].Node[node] = inprocess.Topology(now.Add(-length)).Cluster["hub"].Node[node]
+	w.SaveTopology(taxonomy)
+}
+
+// TestAnUpdateOfWhatIsOnASilentNode is carried out when the node is heard of again, or is lost; until then nobody says that
+// it was.
+func TestAnUpdateOfWhatIsOnASilentNode(t *testing.T) {
+	t.Parallel()
+	start := func(t *testing.T) (*world, group) {
+		t.Helper()
+		w := newWorld(t)
+		g, _ := w.running(t, hubShop)
+		w.silence(t, "hub-1", 2*time.Minute)
+		elsewhere := strings.Replace(hubShop, "hub-1", "hub-2", 1)
+		w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+g.ID, elsewhere).is(t, http.StatusOK)
+		require.Equal(t, "hub-1", w.group(t, g.ID).Jobs[0].Targets.Node)
+		require.Equal(t, "Deploying", w.group(t, g.ID).Status)
+		return w, g
+	}
+	settled := func(t *testing.T, w *world, g group) {
+		t.Helper()
+		now := w.group(t, g.ID)
+		require.Equal(t, "hub-2", now.Jobs[0].Targets.Node)
+		w.finish(t, w.hub, hubAgent, now.Jobs[0])
+		require.Equal(t, "Available", w.group(t, g.ID).Status)
+		w.legal(t)
+	}
+	t.Run("that is heard of again", func(t *testing.T) {
+		t.Parallel()
+		w, g := start(t)
+		w.silence(t, "hub-1", 0)
+		settled(t, w, g)
+	})
+	t.Run("that is lost", func(t *testing.T) {
+		t.Parallel()
+		w, g := start(t)
+		w.silence(t, "hub-1", 10*time.Minute)
+		require.NoError(t, w.Broker.TickOne(t.Context(), "jobmanager-displace"))
+		require.NoError(t, w.Broker.Drain(t.Context()))
+		settled(t, w, g)
+	})
 }
 
 func TestDelete(t *testing.T) {

@@ -112,7 +112,7 @@ func TestEpisode_thatFlaps(t *testing.T) {
 	require.Equal(t, moved, w.job(t, j.ID).Targets, "left alone within the cool-down")
 	held := w.told(t, g.ID, "policy.held")
 	require.Len(t, held, 4)
-	require.Contains(t, held[0], "reallocate is held back: web was changed less than 1m0s ago; tried again after")
+	require.Contains(t, held[0], "reallocate is held back: the last remediation of web was less than 1m0s ago; tried again after")
 
 	w.laterBy(t, "2 min")
 	require.Len(t, w.told(t, g.ID, "job.displaced"), 2, "for the one that still fires alone")

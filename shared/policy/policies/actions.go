@@ -77,7 +77,8 @@ held_until = null where id = $1`, a.ID, status, a.Detail)
 	return a.tell(ctx, tx, "policy.skipped", "policy "+a.Violation.PolicyName+": nothing was done: "+a.Detail)
 }
 
-// stayed is the detail of an action that was to move something and moved nothing: no brake counts it.
+// stayed is the detail of an action that was to move something and moved nothing: it is no move of its application. Its
+// component is left alone all the same, since it was all looked for.
 const stayed = "nothing was moved"
 
 // Stay ends an action that was to move something, though nothing has left its place: it has nowhere else to go, for now, or
@@ -115,7 +116,7 @@ func (a *Action) tell(ctx context.Context, tx *store.Tx, event, message string) 
 
 // Brakes keep remediations from chasing each other.
 type Brakes struct {
-	// Cooldown is how long a component is left alone after a remediation.
+	// Cooldown is how long a component is left alone after a remediation, also one that found it no other place.
 	Cooldown time.Duration `envconfig:"POLICY_COOLDOWN" default:"60s"`
 	// MovesPerHour is how often the components of one application may be moved.
 	MovesPerHour int `envconfig:"POLICY_MOVES_PER_HOUR" default:"10"`
@@ -123,13 +124,13 @@ type Brakes struct {
 
 const (
 	lastAction = `select max(acted_at) from policy_actions where status = 'done' and instance = $1 and component = $2
-and remediation not in ('', 'none') and detail <> '` + stayed + `' and id <> $3`
+and remediation not in ('', 'none') and id <> $3`
 
 	recentMoves = `select count(*), min(acted_at) from policy_actions where status = 'done' and instance = $1
 and remediation = $2 and detail <> '` + stayed + `' and acted_at > now() - interval '1 hour'`
 )
 
-// Brake holds the action back when its component was just changed, or its application was moved too often. Two actions
+// Brake holds the action back when its component was just seen to, or its application was moved too often. Two actions
 // of one application wait for each other here.
 func (a *Action) Brake(ctx context.Context, tx *store.Tx, b Brakes) (held bool, err error) {
 	if a.Instance == "" {
@@ -143,7 +144,7 @@ func (a *Action) Brake(ctx context.Context, tx *store.Tx, b Brakes) (held bool, 
 		return false, fmt.Errorf("read actions: %w", err)
 	}
 	if last != nil && time.Since(*last) < b.Cooldown {
-		why := fmt.Sprintf("%s was changed less than %s ago", a.Component, b.Cooldown)
+		why := fmt.Sprintf("the last remediation of %s was less than %s ago", a.Component, b.Cooldown)
 		return true, a.hold(ctx, tx, last.Add(b.Cooldown), why)
 	}
 	if a.Remediation != reallocate || b.MovesPerHour <= 0 {

@@ -77,24 +77,21 @@ func Tail(
 }
 
 const (
-	jobsOfLate = `select job_id from history where application_id = $1 and event = $2 and job_id is not null
-and at > now() - $3::interval`
+	last = `select max(at) from history where application_id = $1 and ($2 = '' or component = $2) and event = $3`
 	told = `select exists (select 1 from history where application_id = $1 and event = $2 and message = $3)`
 )
 
-// JobsOfLate returns the jobs of the application that the event happened to within the time, each as often as it did.
-func JobsOfLate(
-	ctx context.Context, q store.Querier, application uuid.UUID, event string, within time.Duration,
-) ([]uuid.UUID, error) {
-	rows, err := q.Query(ctx, jobsOfLate, application, event, within)
-	if err != nil {
-		return nil, fmt.Errorf("read history: %w", err)
+// Last returns when the event happened last to the component of the application, to any where that is empty; the zero time
+// where it never did.
+func Last(ctx context.Context, q store.Querier, application uuid.UUID, component, event string) (time.Time, error) {
+	var at *time.Time
+	if err := q.QueryRow(ctx, last, application, component, event).Scan(&at); err != nil {
+		return time.Time{}, fmt.Errorf("read history: %w", err)
 	}
-	jobs, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
-	if err != nil {
-		return nil, fmt.Errorf("read history: %w", err)
+	if at == nil {
+		return time.Time{}, nil
 	}
-	return jobs, nil
+	return *at, nil
 }
 
 // Told reports whether the event of the application is there with these words.

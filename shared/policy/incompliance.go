@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -33,9 +32,6 @@ type Incompliance struct {
 	ExtraLabels        map[string]string `json:"extraLabels"`
 	Subject            Subject           `json:"subject"`
 	Remediation        job.Remediation   `json:"remediation"`
-
-	// Silence is how long nothing was heard of the subject at least, where that is the violation.
-	Silence time.Duration `json:"-"`
 }
 
 // Subject is what the violation is about. It is resolved by resource id, then manifest, then instance and component.
@@ -114,9 +110,6 @@ func Remediate(ctx context.Context, tx *store.Tx, i *Incompliance, s Settings) (
 		return 0, nil
 	case job.Reallocate:
 		if err := i.stillThere(ctx, tx, jobs); err != nil {
-			return 0, err
-		}
-		if jobs, err = i.sinceThen(ctx, tx, app, jobs); err != nil {
 			return 0, err
 		}
 		return match.Move(ctx, tx, app, jobs, reason, s.Settings)
@@ -248,26 +241,6 @@ func (i *Incompliance) stillThere(ctx context.Context, tx *store.Tx, jobs []*job
 	}
 	return problem.Wrap(problem.Conflict, ErrLeft, "the violation is about %s, where the component is not",
 		strings.Join(known, ", "))
-}
-
-// sinceThen leaves out the jobs that were placed less than the silence ago: what is silent is where they were before. When
-// all were, that is an error.
-func (i *Incompliance) sinceThen(
-	ctx context.Context, tx *store.Tx, app *application.Application, jobs []*job.Job,
-) ([]*job.Job, error) {
-	if i.Silence == 0 {
-		return jobs, nil
-	}
-	late, err := history.JobsOfLate(ctx, tx, app.ID, "job."+string(job.Place), i.Silence)
-	if err != nil {
-		return nil, err
-	}
-	left := slices.DeleteFunc(slices.Clone(jobs), func(j *job.Job) bool { return slices.Contains(late, j.ID) })
-	if len(left) == 0 {
-		return nil, problem.Wrap(problem.Conflict, ErrLeft, "it was placed less than %s ago, and may yet be heard of there",
-			i.Silence)
-	}
-	return left, nil
 }
 
 // there keeps, of several copies, those on the node that the violation names; all when it names none of theirs.

@@ -10,7 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const silentShop = freeShop + "policies:\n  - {name: silent, redeployOnLostTelemetry: 5m}\n"
+const (
+	whenSilent = "policies:\n  - {name: silent, redeployOnLostTelemetry: 5m}\n"
+	silentShop = freeShop + whenSilent
+)
 
 var sinceIn = regexp.MustCompile(`< time\(\) - ([0-9]+)$`)
 
@@ -52,27 +55,64 @@ rendered = jsonb_set(rendered, '{expr}', to_jsonb(replace(rendered ->> 'expr', $
 	require.Equal(t, again, w.since(t, p))
 }
 
-// TestSilence_ofThePlaceBefore: a lost node was left already when the alert about the component comes, which names none.
+// TestSilence_ofThePlaceBefore: a lost node was left already when the alert about the component comes, which names none. If it
+// is not heard of at the new place either, the alert goes on all the while, and nobody tells of another.
 func TestSilence_ofThePlaceBefore(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	g, j := w.running(t, silentShop)
-	p := w.policiesOf(t, g.ID)["silent"]
-	start := time.Now().Add(-time.Minute)
-	fire := func(episode int) {
-		a := alert(p, g.ID, "firing", start.Add(time.Duration(episode)*time.Second))
-		delete(a["labels"].(body), "icos_host_id") //nolint:forcetypeassert // alert makes it
-		w.alertmanager().send(t, http.MethodPost, webhook, notice(a)).is(t, http.StatusOK)
+	start := func(t *testing.T, document string) (w *world, g group, j job, tell func(status string)) {
+		t.Helper()
+		w = newWorld(t)
+		g, j = w.running(t, document+whenSilent)
+		p, at := w.policiesOf(t, g.ID)["silent"], time.Now()
+		return w, g, j, func(status string) {
+			a := alert(p, g.ID, status, at)
+			delete(a["labels"].(body), "icos_host_id") //nolint:forcetypeassert // alert makes it
+			w.alertmanager().send(t, http.MethodPost, webhook, notice(a)).is(t, http.StatusOK)
+		}
 	}
-	fire(0)
-	require.Equal(t, j.Targets, w.job(t, j.ID).Targets)
-	skipped := w.told(t, g.ID, "policy.skipped")
-	require.Len(t, skipped, 1)
-	require.Contains(t, skipped[0], "it was placed less than 5m0s ago")
+	later := func(t *testing.T, w *world) {
+		t.Helper()
+		_, err := w.DB.Exec(t.Context(), `update history set at = at - interval '6 min'`)
+		require.NoError(t, err)
+		w.laterBy(t, "6 min")
+	}
+	t.Run("and it is not heard of here either", func(t *testing.T) {
+		t.Parallel()
+		w, g, j, tell := start(t, freeShop)
+		tell("firing")
+		require.Equal(t, j.Targets, w.job(t, j.ID).Targets)
+		held := w.told(t, g.ID, "policy.held")
+		require.Len(t, held, 1)
+		require.Contains(t, held[0], "web was placed less than 5m0s ago")
+		later(t, w)
+		require.NotEqual(t, j.Targets, w.job(t, j.ID).Targets)
+		w.legal(t)
+	})
+	t.Run("and it is heard of here", func(t *testing.T) {
+		t.Parallel()
+		w, g, j, tell := start(t, freeShop)
+		tell("firing")
+		tell("resolved")
+		later(t, w)
+		require.Equal(t, j.Targets, w.job(t, j.ID).Targets)
+		require.Len(t, w.told(t, g.ID, "policy.skipped"), 1)
+	})
+	t.Run("and it is nowhere yet", func(t *testing.T) {
+		t.Parallel()
+		w, g, j, tell := start(t, hubShop)
+		later(t, w)
+		w.silence(t, "hub-1", 10*time.Minute)
+		require.NoError(t, w.Broker.TickOne(t.Context(), "jobmanager-displace"))
+		require.NoError(t, w.Broker.Drain(t.Context()))
+		require.Empty(t, w.job(t, j.ID).Targets.Node)
+		tell("firing")
+		require.Contains(t, w.told(t, g.ID, "policy.held")[0], "web waits for a place")
 
-	_, err := w.DB.Exec(t.Context(), `update history set at = at - interval '10 min'`)
-	require.NoError(t, err)
-	fire(1)
-	require.NotEqual(t, j.Targets, w.job(t, j.ID).Targets)
-	w.legal(t)
+		w.silence(t, "hub-1", 0)
+		require.Equal(t, j.Targets, w.job(t, j.ID).Targets)
+		w.laterBy(t, "6 min")
+		require.Contains(t, w.told(t, g.ID, "policy.held")[1], "web was placed less than 5m0s ago")
+		later(t, w)
+		require.Len(t, w.told(t, g.ID, "policy.stayed"), 1, "its turn has come: there is no other node for it")
+	})
 }

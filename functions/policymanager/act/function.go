@@ -111,7 +111,7 @@ func (f *Function) remediate(ctx context.Context, tx *store.Tx, p *policies.Poli
 	}
 	a.Remediation = string(remediation)
 	if remediation != job.NoRemediation {
-		if held, err := a.Brake(ctx, tx, f.config.Brakes); err != nil || held {
+		if held, err := a.Brake(ctx, tx, p, f.config.Brakes); err != nil || held {
 			return err
 		}
 	}
@@ -141,6 +141,5 @@ func incompliance(p *policies.Policy, a *policies.Action, r job.Remediation) *po
 	if v.Threshold != nil {
 		i.Threshold = *v.Threshold
 	}
-	i.Silence, _ = p.Silence()
 	return i
 }

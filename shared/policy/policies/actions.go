@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -130,9 +132,9 @@ and remediation not in ('', 'none') and id <> $3`
 and remediation = $2 and detail <> '` + stayed + `' and acted_at > now() - interval '1 hour'`
 )
 
-// Brake holds the action back when its component was just seen to, or its application was moved too often. Two actions
-// of one application wait for each other here.
-func (a *Action) Brake(ctx context.Context, tx *store.Tx, b Brakes) (held bool, err error) {
+// Brake holds the action of the policy back when its component was just seen to, or its application was moved too often, or
+// when what is lost may yet be heard of where it is now. Two actions of one application wait for each other here.
+func (a *Action) Brake(ctx context.Context, tx *store.Tx, p *Policy, b Brakes) (held bool, err error) {
 	if a.Instance == "" {
 		return false, nil
 	}
@@ -147,7 +149,13 @@ func (a *Action) Brake(ctx context.Context, tx *store.Tx, b Brakes) (held bool, 
 		why := fmt.Sprintf("the last remediation of %s was less than %s ago", a.Component, b.Cooldown)
 		return true, a.hold(ctx, tx, last.Add(b.Cooldown), why)
 	}
-	if a.Remediation != reallocate || b.MovesPerHour <= 0 {
+	if a.Remediation != reallocate {
+		return false, nil
+	}
+	if held, err := a.listen(ctx, tx, p); err != nil || held {
+		return held, err
+	}
+	if b.MovesPerHour <= 0 {
 		return false, nil
 	}
 	var moves int
@@ -160,6 +168,36 @@ func (a *Action) Brake(ctx context.Context, tx *store.Tx, b Brakes) (held bool, 
 	}
 	why := fmt.Sprintf("the application was moved %d times within an hour", moves)
 	return true, a.hold(ctx, tx, first.Add(time.Hour), why)
+}
+
+// listen holds the action of a policy about lost telemetry back until its component has been where it is for as long as the
+// policy bears: what was not heard of before may be the place that it has left. The same violation may still go on then, and
+// no other will be told.
+func (a *Action) listen(ctx context.Context, tx *store.Tx, p *Policy) (held bool, err error) {
+	silence, lost := p.Silence()
+	app := instanceID(a.Instance)
+	if !lost || app == nil {
+		return false, nil
+	}
+	if err := tx.Lock(ctx, store.LockPlacement); err != nil { // or a place that is being decided on would not be seen
+		return false, err
+	}
+	jobs, err := job.OfApplications(ctx, tx, *app)
+	if err != nil {
+		return false, err
+	}
+	jobs = slices.DeleteFunc(jobs, func(j *job.Job) bool {
+		return !j.Live() || a.Component != "" && j.Component != a.Component
+	})
+	if len(jobs) > 0 && !slices.ContainsFunc(jobs, (*job.Job).Placed) {
+		return true, a.hold(ctx, tx, time.Now().Add(silence), a.Component+" waits for a place")
+	}
+	placed, err := history.Last(ctx, tx, *app, a.Component, "job."+string(job.Place))
+	if err != nil || time.Since(placed) >= silence {
+		return false, err
+	}
+	why := fmt.Sprintf("%s was placed less than %s ago, and may yet be heard of there", a.Component, silence)
+	return true, a.hold(ctx, tx, placed.Add(silence), why)
 }
 
 // reallocate is the remediation that moves.

@@ -64,6 +64,8 @@ func somePolicy(i int) registry.Policy {
 	}
 }
 
+func rendered(p *registry.Policy) (registry.Spec, error) { return render.Policy(p, time.Minute) }
+
 func runPolicies(ctx context.Context, w *world) (result, error) {
 	s, err := w.newSystem(ctx, "policies", wiring{})
 	if err != nil {
@@ -74,7 +76,7 @@ func runPolicies(ctx context.Context, w *world) (result, error) {
 	begin := time.Now()
 	for i := range made {
 		made[i] = policies.New(somePolicy(i), policies.FromAPI)
-		if err := made[i].Render(render.Policy); err != nil {
+		if err := made[i].Render(rendered); err != nil {
 			return nil, err
 		}
 	}

@@ -2,6 +2,7 @@ package contracts_test
 
 import (
 	"net/http"
+	"os"
 	"regexp"
 	"strconv"
 	"testing"
@@ -115,4 +116,59 @@ func TestSilence_ofThePlaceBefore(t *testing.T) {
 		later(t, w)
 		require.Len(t, w.told(t, g.ID, "policy.stayed"), 1, "its turn has come: there is no other node for it")
 	})
+}
+
+// TestSilence_ofHosts: whoever makes a rule about lost telemetry knows how long a host may be silent here, which a timeout
+// below that cuts short.
+func TestSilence_ofHosts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	lost := func(instance, timeout string) body {
+		given := usage(instance)
+		given["spec"], given["variables"] = body{"templateName": "redeploy-on-lost-telemetry"}, body{"timeout": timeout}
+		return given
+	}
+	looks := func(at string, given any) {
+		expr := decode[body](t, w.operator.send(t, http.MethodPost, polman+at, given).is(t, http.StatusOK))["expr"]
+		require.Contains(t, expr, `icos_agent_id!="self"}[3m]`, at)
+	}
+	looks("/render", lost("x", "5m"))
+	looks("/backtest", body{"policy": lost("x", "5m"), "from": time.Now().Add(-time.Minute), "step": "15s"})
+
+	p := w.policy(t, lost("x", "5m"))
+	watches := func(gap string) {
+		t.Helper()
+		require.Contains(t, w.seePolicy(t, p.ID).Status.Rendered["expr"], `icos_agent_id!="self"}[`+gap+`]`)
+	}
+	watches("3m")
+	w.operator.call(t, http.MethodPost, polman+"/policies/"+p.ID+"/variables/timeout/30s", "").is(t, http.StatusNoContent)
+	watches("30s")
+	w.operator.call(t, http.MethodDelete, polman+"/policies/"+p.ID+"/variables/timeout", "").is(t, http.StatusNoContent)
+	watches("3m")
+	w.operator.send(t, http.MethodPut, polman+"/policies/"+p.ID, lost("x", "2m")).is(t, http.StatusOK)
+	watches("2m")
+	w.operator.send(t, http.MethodPut, polman+"/policies/"+p.ID, lost("x", "7m")).is(t, http.StatusOK)
+	watches("3m")
+
+	g, _ := w.running(t, silentShop)
+	p = w.policiesOf(t, g.ID)["silent"]
+	watches("3m")
+	for at, event := range map[string]body{
+		"/icos":     {"app_instance": "y", "common_action": body{"uri": "/x", "http_method": "POST"}},
+		"/icos/app": {"app_instance": "z", "event": "created"},
+	} {
+		event["app_descriptor"], event["service"] = silentShop, "job-manager"
+		p = decode[[]policy](t, w.operator.send(t, http.MethodPost, polman+at, event).is(t, http.StatusOK))[0]
+		watches("3m")
+	}
+}
+
+func init() {
+	for _, maker := range []string{
+		"FOLLOW", "APP_EVENT", "APP_POLICIES", "POLICY_CREATE", "POLICY_UPDATE", "VARIABLE_SET", "VARIABLE_DELETE", "RENDER", "BACKTEST",
+	} {
+		if err := os.Setenv("POLICYMANAGER_"+maker+"_STALE_AFTER", "3m"); err != nil { // parallel tests share the environment
+			panic(err)
+		}
+	}
 }

@@ -30,7 +30,12 @@ var Spec = function.Spec{
 // Function is the operation with its settings and store.
 type Function struct {
 	db     *store.DB
-	config lifecycle.Config
+	config config
+}
+
+type config struct {
+	lifecycle.Config
+	admit.Settings
 }
 
 // New reads the settings.
@@ -50,7 +55,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	}
 	var list []*policies.Policy
 	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
-		list, err = e.Apply(ctx, tx, f.config, admit.Descriptor)
+		list, err = e.Apply(ctx, tx, f.config.Config, f.config.Descriptor)
 		return err
 	})
 	if err != nil {

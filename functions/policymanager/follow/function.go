@@ -25,11 +25,14 @@ var Spec = function.Spec{
 	Memory: "128Mi", // it carries the parser of PromQL
 }
 
-// Function is the reaction.
-type Function struct{}
+// Function is the reaction with its settings.
+type Function struct{ config admit.Settings }
 
-// New returns the function.
-func New(*function.Env) (*Function, error) { return &Function{}, nil }
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	f := &Function{}
+	return f, env.Config(&f.config)
+}
 
 // React looks at the application as it is now, whatever the event says of then: policies are made with it, watched
 // while it is meant to run, and go with it.
@@ -38,5 +41,5 @@ func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event)
 	if err != nil {
 		return problem.Wrap(problem.Malformed, err, "the event cannot be read")
 	}
-	return policies.Follow(ctx, tx, about.ID, admit.Descriptor)
+	return policies.Follow(ctx, tx, about.ID, f.config.Descriptor)
 }

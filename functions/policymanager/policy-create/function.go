@@ -27,11 +27,17 @@ var Spec = function.Spec{
 	Memory: "128Mi", // it carries the parser of PromQL
 }
 
-// Function is the operation with its store.
-type Function struct{ db *store.DB }
+// Function is the operation with its settings and store.
+type Function struct {
+	db     *store.DB
+	config admit.Settings
+}
 
-// New returns the function.
-func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	f := &Function{db: env.DB}
+	return f, env.Config(&f.config)
+}
 
 // Handle answers 200 with the policy, as its contract has it; the same policy a second time is the first one.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
@@ -45,7 +51,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	in.ID, in.Status = "", registry.Status{}
-	spec, err := admit.Policy(r.Context(), f.db, &in)
+	spec, err := f.config.Policy(r.Context(), f.db, &in)
 	if err != nil {
 		return err
 	}

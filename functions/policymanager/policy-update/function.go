@@ -25,11 +25,17 @@ var Spec = function.Spec{
 	Memory: "128Mi", // it carries the parser of PromQL
 }
 
-// Function is the operation with its store.
-type Function struct{ db *store.DB }
+// Function is the operation with its settings and store.
+type Function struct {
+	db     *store.DB
+	config admit.Settings
+}
 
-// New returns the function.
-func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	f := &Function{db: env.DB}
+	return f, env.Config(&f.config)
+}
 
 // Handle answers the policy as it is then. With a version, that must be the one that the caller has seen.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
@@ -50,7 +56,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	next.Started = was.Started
-	spec, err := admit.Policy(r.Context(), f.db, &next)
+	spec, err := f.config.Policy(r.Context(), f.db, &next)
 	if err != nil {
 		return err
 	}

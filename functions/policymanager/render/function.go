@@ -24,20 +24,27 @@ var Spec = function.Spec{
 	Memory: "128Mi",       // it carries the parser of PromQL
 }
 
-// Function is the operation with what it asks.
+// Function is the operation with its settings and what it asks.
 type Function struct {
 	db        *store.DB
 	telemetry *telemetry.Client
+	config    config
+}
+
+type config struct {
+	telemetry.Config
+	admit.Settings
 }
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
-	var c telemetry.Config
-	if err := env.Config(&c); err != nil {
+	f := &Function{db: env.DB}
+	if err := env.Config(&f.config); err != nil {
 		return nil, err
 	}
-	client, err := telemetry.New(c, env.HTTP)
-	return &Function{db: env.DB, telemetry: client}, err
+	var err error
+	f.telemetry, err = telemetry.New(f.config.Config, env.HTTP)
+	return f, err
 }
 
 // Handle answers 200 with the expression also while telemetry is away, and says so then. Nothing is stored.
@@ -49,7 +56,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if p.Name == "" {
 		p.Name = "preview"
 	}
-	spec, err := admit.Policy(r.Context(), f.db, &p)
+	spec, err := f.config.Policy(r.Context(), f.db, &p)
 	if err != nil {
 		return err
 	}

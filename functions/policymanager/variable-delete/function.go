@@ -28,11 +28,17 @@ var Spec = function.Spec{
 	Memory: "128Mi", // it carries the parser of PromQL
 }
 
-// Function is the operation with its store.
-type Function struct{ db *store.DB }
+// Function is the operation with its settings and store.
+type Function struct {
+	db     *store.DB
+	config admit.Settings
+}
 
-// New returns the function.
-func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	f := &Function{db: env.DB}
+	return f, env.Config(&f.config)
+}
 
 // Handle answers 204; 406 when the policy cannot be rendered without the variable, and nothing is changed then.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
@@ -48,7 +54,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		next := p.Policy
 		next.Variables = maps.Clone(p.Variables)
 		delete(next.Variables, name)
-		spec, err := admit.Render(ctx, &next)
+		spec, err := f.config.Render(ctx, &next)
 		if problem.KindOf(err) == problem.Invalid {
 			return problem.Wrap(problem.NotAcceptable, err, "policy %q cannot be rendered without variable %q", p.Name, name)
 		}

@@ -27,11 +27,17 @@ var Spec = function.Spec{
 	Memory: "128Mi", // it carries the parser of PromQL
 }
 
-// Function is the operation with its store.
-type Function struct{ db *store.DB }
+// Function is the operation with its settings and store.
+type Function struct {
+	db     *store.DB
+	config admit.Settings
+}
 
-// New returns the function.
-func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	f := &Function{db: env.DB}
+	return f, env.Config(&f.config)
+}
 
 // Handle answers 204. A value with which the policy cannot be rendered is refused and changes nothing.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
@@ -46,7 +52,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		if err := next.Variables.Set(name, value); err != nil {
 			return err
 		}
-		spec, err := admit.Render(ctx, &next)
+		spec, err := f.config.Render(ctx, &next)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ package admit
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -20,9 +21,14 @@ import (
 	"github.com/littoral-project/littoral/shared/webhook"
 )
 
+// Settings are what rendering a policy depends on beside it.
+type Settings struct {
+	StaleAfter time.Duration `envconfig:"STALE_AFTER" default:"60s"` // silence from which a node is lost
+}
+
 // Policy checks a policy as its writer gave it and returns what it renders to. The errors are Invalid with every
 // fault, or Forbidden when the expression reads other tenants' series and the caller's role does not allow that.
-func Policy(ctx context.Context, q store.Querier, p *registry.Policy) (registry.Spec, error) {
+func (s Settings) Policy(ctx context.Context, q store.Querier, p *registry.Policy) (registry.Spec, error) {
 	p.Defaults()
 	if err := p.Check(); err != nil {
 		return registry.Spec{}, err
@@ -37,12 +43,12 @@ func Policy(ctx context.Context, q store.Querier, p *registry.Policy) (registry.
 	if err := subject(ctx, q, &p.Subject); err != nil {
 		return registry.Spec{}, err
 	}
-	return Render(ctx, p)
+	return s.Render(ctx, p)
 }
 
 // Render returns what the policy renders to, for this caller.
-func Render(ctx context.Context, p *registry.Policy) (registry.Spec, error) {
-	spec, err := render.Policy(p)
+func (s Settings) Render(ctx context.Context, p *registry.Policy) (registry.Spec, error) {
+	spec, err := render.Policy(p, s.StaleAfter)
 	if err != nil || spec.Type != registry.TelemetrySpec {
 		return spec, err
 	}
@@ -50,8 +56,8 @@ func Render(ctx context.Context, p *registry.Policy) (registry.Spec, error) {
 }
 
 // Descriptor renders the policies of a descriptor, which may be anyone's: they read no other tenant's series.
-func Descriptor(p *registry.Policy) (registry.Spec, error) {
-	spec, err := render.Policy(p)
+func (s Settings) Descriptor(p *registry.Policy) (registry.Spec, error) {
+	spec, err := render.Policy(p, s.StaleAfter)
 	if err != nil || spec.Type != registry.TelemetrySpec {
 		return spec, err
 	}

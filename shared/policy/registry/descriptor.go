@@ -124,13 +124,9 @@ func (m *maker) usage(w draft, d *descriptor.Policy) {
 	}
 }
 
-// silence makes a lost component be remembered for at least twice the time it takes to miss it, and telemetry as a whole
-// count as away before that.
+// silence makes a lost component be remembered for at least twice the time it takes to miss it.
 func silence(timeout time.Duration) Variables {
 	v := Variables{"timeout": template.FormatDuration(timeout)}
-	if timeout < time.Minute {
-		v["gap"] = v["timeout"]
-	}
 	if timeout > 3*time.Hour {
 		v["lookback"] = template.FormatDuration(2 * timeout)
 	}

@@ -143,7 +143,7 @@ func TestFromDescriptor(t *testing.T) {
 				`app-i1-0 web redeploy-on-lost-telemetry {"timeout":"15m"} reallocate`,
 				`app-i1-1 web redeploy-on-lost-telemetry {"lookback":"12h","timeout":"6h"} reallocate`,
 				`app-i1-2 web redeploy-on-lost-telemetry {"timeout":"5m"} reallocate`,
-				`app-i1-3 web redeploy-on-lost-telemetry {"gap":"15s","timeout":"15s"} reallocate`,
+				`app-i1-3 web redeploy-on-lost-telemetry {"timeout":"15s"} reallocate`,
 			},
 		},
 		"scheduler kinds and unknown ones give none": {

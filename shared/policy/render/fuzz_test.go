@@ -303,7 +303,7 @@ func BenchmarkPolicy(b *testing.B) {
 				Variables: registry.Variables{"threshold": 0.5},
 			}
 			for b.Loop() {
-				if _, err := render.Policy(&p); err != nil {
+				if _, err := render.Policy(&p, time.Minute); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/rulefmt"
@@ -46,7 +47,7 @@ func TestRules_ofThePublishedDescriptors(t *testing.T) {
 			var file registry.RuleFile
 			for i := range policies {
 				p := &policies[i]
-				spec, err := render.Policy(p)
+				spec, err := render.Policy(p, time.Minute)
 				require.NoError(t, err, p.Name)
 				if spec.Type == registry.ConstraintsSpec {
 					continue

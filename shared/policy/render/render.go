@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/prometheus/prometheus/promql/parser"
 
@@ -19,15 +20,15 @@ var promql = parser.NewParser(parser.Options{})
 
 // Policy returns the spec of a policy with every placeholder filled in: what its status keeps and its alert rule
 // watches. A query's violatedIf is part of the expression then, and repeated beside it to tell in which direction
-// thresholds lie. A spec of constraints has nothing to fill in.
+// thresholds lie. A spec of constraints has nothing to fill in. staleAfter is how long a host may be silent here.
 //
 // The error is Invalid and names the fields at fault as the policy has them: spec.expr, variables.threshold.
-func Policy(p *registry.Policy) (registry.Spec, error) {
+func Policy(p *registry.Policy, staleAfter time.Duration) (registry.Spec, error) {
 	switch p.Spec.Type {
 	case registry.ConstraintsSpec:
 		return p.Spec, nil
 	case registry.TemplateSpec:
-		return ofTemplate(p)
+		return ofTemplate(p, staleAfter)
 	case registry.TelemetrySpec:
 	}
 	// Thresholds can be written as placeholders too; a variable of the same name goes before.
@@ -47,7 +48,10 @@ func Policy(p *registry.Policy) (registry.Spec, error) {
 	return spec, nil
 }
 
-func ofTemplate(p *registry.Policy) (registry.Spec, error) {
+// leastGap is far above what hosts usually leave between two readings.
+const leastGap = time.Minute
+
+func ofTemplate(p *registry.Policy, staleAfter time.Duration) (registry.Spec, error) {
 	var faults problem.Faults
 	t, known := template.Lookup(p.Spec.TemplateName)
 	if !known {
@@ -66,6 +70,9 @@ func ofTemplate(p *registry.Policy) (registry.Spec, error) {
 	maps.Copy(given, p.Variables)
 	if _, said := given[template.Since]; !said && !p.Started.IsZero() {
 		given[template.Since] = p.Started.Unix() // a template that does not ask for it leaves it out
+	}
+	if silence, lost := p.Silence(); lost && given[template.Gap] == nil {
+		given[template.Gap] = min(silence, max(leastGap, staleAfter)) // or the last host that is left would seem to come and go
 	}
 	variables := t.Complete(given, "variables", &faults)
 	if err := faults.Err(invalid); err != nil {

@@ -3,6 +3,7 @@ package render_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/require"
@@ -256,7 +257,7 @@ func TestPolicy(t *testing.T) {
 			if test.policy.Subject.Type == "" {
 				test.policy.Subject = web()
 			}
-			_, err := render.Policy(&test.policy)
+			_, err := render.Policy(&test.policy, time.Minute)
 			require.ErrorContains(t, err, test.fault)
 			require.Equal(t, problem.Invalid, problem.KindOf(err))
 		})
@@ -269,7 +270,7 @@ func TestPolicy_namesThresholds(t *testing.T) {
 		Type: registry.TelemetrySpec, Expr: "m{{{subject_label_selector}}}", ViolatedIf: "> {{warning}}",
 		Thresholds: map[string]float64{"warning": 3, "critical": 5},
 	}}
-	spec, err := render.Policy(&p)
+	spec, err := render.Policy(&p, time.Minute)
 	require.NoError(t, err)
 	require.Equal(t, "m{"+ours+"} > 3", spec.Expr)
 	require.Equal(t, "> 3", spec.ViolatedIf)
@@ -279,7 +280,7 @@ func TestPolicy_namesThresholds(t *testing.T) {
 func TestPolicy_constraintsHaveNothingToRender(t *testing.T) {
 	t.Parallel()
 	p := registry.Policy{Spec: registry.Spec{Type: registry.ConstraintsSpec, Constraints: map[string]string{"a": "b"}}}
-	spec, err := render.Policy(&p)
+	spec, err := render.Policy(&p, time.Minute)
 	require.NoError(t, err)
 	require.Equal(t, p.Spec, spec)
 }

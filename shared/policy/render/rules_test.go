@@ -56,6 +56,8 @@ type ruleTest struct {
 	host      bool   // the subject is host h1
 	series    []string
 	alerts    map[time.Duration][]string // what fires at that time, as "component host value"
+
+	staleAfter time.Duration // how long a host may be silent
 }
 
 var ruleTests = map[string]ruleTest{
@@ -321,12 +323,21 @@ var ruleTests = map[string]ruleTest{
 		}),
 	},
 	"telemetry: nobody was heard of for longer than a short timeout": {
-		template: "redeploy-on-lost-telemetry", variables: registry.Variables{"timeout": "30s", "gap": "30s"},
+		template: "redeploy-on-lost-telemetry", variables: registry.Variables{"timeout": "30s"},
 		series: []string{
-			`tlum_host_info{<h1>,hostname="n1"} 1x20 _x7 1x200`, `tlum_host_info{<h2>,hostname="n2"} 1x20 _x6 1x200`,
-			`tlum_workload_info{<h1>,<ours>,id="p1"} 1x20 _x7 1x200`,
+			`tlum_host_info{<h1>,hostname="n1"} 1x20 _x3 1x200`, `tlum_host_info{<h2>,hostname="n2"} 1x20 _x2 1x200`,
+			`tlum_workload_info{<h1>,<ours>,id="p1"} 1x20 _x3 1x200`,
 		},
 		alerts: during(5*time.Minute, 10*time.Minute, nil),
+	},
+	"telemetry: the one host that is left reports as rarely as hosts may": {
+		template: "redeploy-on-lost-telemetry", staleAfter: 3 * time.Minute,
+		series: []string{
+			`tlum_workload_info{<h1>,<ours>,id="p1"} 1x20 stale`, `tlum_host_info{<h2>,hostname="n2"} ` + strings.Repeat("1 _x7 ", 30),
+		},
+		alerts: map[time.Duration][]string{
+			10*time.Minute + 45*time.Second: nil, 13 * time.Minute: {"web  420"}, 50*time.Minute + 45*time.Second: {"web  2700"},
+		},
 	},
 	"telemetry: a component that moved is not lost": {
 		template: "redeploy-on-lost-telemetry", variables: registry.Variables{"timeout": "2m"},
@@ -415,7 +426,7 @@ func TestTemplates_fireWhenTheyShould(t *testing.T) {
 			if test.host {
 				p.Subject = registry.Subject{Type: registry.HostSubject, HostID: "h1", AgentID: "a"}
 			}
-			spec, err := render.Policy(&p)
+			spec, err := render.Policy(&p, test.staleAfter)
 			require.NoError(t, err)
 			require.Equal(t, test.alerts, firing(t, spec.Expr, test.series, test.alerts))
 		})

@@ -110,8 +110,9 @@ var lostTelemetry = &Template{
 			Description: "how long a lost component is remembered; longer than the timeout",
 		},
 		{
-			Name: "gap", Kind: Duration, Default: "1m", Min: 1, Max: 12 * 3600,
-			Description: "from when on telemetry as a whole is away: nobody was heard of for so long; not above the timeout",
+			Name: Gap, Kind: Duration, Default: "1m", Min: 1, Max: 12 * 3600,
+			Description: "from when on telemetry as a whole is away: nobody was heard of for so long; where it is not given, " +
+				"not below STALE_AFTER, but never above the timeout",
 		},
 		{
 			Name: Since, Kind: Number, Default: 0.0, Max: 1e11,

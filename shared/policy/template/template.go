@@ -66,8 +66,11 @@ const (
 	SecurityEvents        = "app-security-events"
 )
 
-// Since is the variable that says when the application was started. It is set unless the writer sets it.
-const Since = "since"
+// The variables that are set unless the writer sets them.
+const (
+	Since = "since" // when the application was started
+	Gap   = "gap"   // how long nobody is heard of before telemetry as a whole counts as away
+)
 
 var catalogue = []*Template{
 	compssUnderAllocation, cpuUsageHost, cpuUsage, cpuUsageExcl, memoryUsage, memoryUsageExcl, memoryAvailable,

@@ -418,6 +418,49 @@ func TestComplete_takesFromBeforeWhatFailed(t *testing.T) {
 	require.Equal(t, was.Labels, n.Labels)
 }
 
+// TestComplete_takesFromBeforeWhatContainersUse: else all of it would be others', and deducted beside what is reserved.
+func TestComplete_takesFromBeforeWhatContainersUse(t *testing.T) {
+	t.Parallel()
+	const cpu, memory = "container_cpu_utilization_ratio", "container_memory_working_set_bytes"
+	f := newFleet(t)
+	f.until(now.Add(-time.Second), worker)
+	f.until(now.Add(-time.Second), box)
+	f.pod(now, worker, "p1", "web-1", "instance-1")
+	f.pod(now, worker, "p2", "web-2", "instance-1")
+	f.workload(now, box, "d1", "web", "instance-1")
+	f.emit(now, cpu, with(box.host(), labels{"container_id": "d1"}), 0.25)
+	before := picture(t, f.collector(nil), now).Taxonomy
+
+	later := now.Add(15 * time.Second)
+	f.emit(later, "kube_pod_info", with(worker.kube(), labels{
+		"namespace": "ns", "pod": "web-2", "uid": "p2", "pod_ip": "10.42.0.12",
+	}), prometheus.Stale)
+	f.pod(later, worker, "p3", "web-3", "instance-1")
+	for name, row := range map[string]struct {
+		spoilt      []string
+		cpu, memory int64
+	}{
+		"nothing fails":                   {nil, 1000, 2e6},
+		"their cpu":                       {[]string{cpu}, 500, 2e6},
+		"their memory":                    {[]string{memory}, 1000, 1e6},
+		"both":                            {[]string{cpu, memory}, 500, 1e6},
+		"all that tells of them":          {[]string{cpu, memory, "kube_pod_container_info"}, 500, 1e6},
+		"all that tells of them and pods": {[]string{cpu, memory, "kube_pod"}, 1000, 2e6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := picture(t, f.collector(failing(row.spoilt...)), later)
+			p.Complete(before)
+			n := p.Taxonomy.Cluster["agent-ocm-1"].Node["worker"]
+			usedCPU, usedMemory := n.OwnUsage()
+			require.Equal(t, []int64{row.cpu, row.memory}, []int64{usedCPU, usedMemory})
+			n = p.Taxonomy.Cluster["nuvlabox/0f"].Node["agent-nuvla-1"]
+			usedCPU, _ = n.OwnUsage()
+			require.EqualValues(t, 250, usedCPU)
+		})
+	}
+}
+
 func TestComplete_remembersWhatTelemetryForgot(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

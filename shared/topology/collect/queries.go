@@ -2,6 +2,7 @@ package collect
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/littoral-project/littoral/shared/topology"
@@ -144,11 +145,12 @@ func queries(staleAfter, lookback time.Duration) []query {
 		{qNetAddress, qNetAddress + ofMachines, false, nil},
 		{qNetSpeed, qNetSpeed + ofMachines, false, nil},
 
+		// In this order: containers before what is read of them, and before all that a node had is taken as it was.
+		{qContainer, qContainer, false, keepContainers},
+		{qContainerCPU, qContainerCPU, false, keepReading(cpuOf)},
+		{qContainerMem, qContainerMem, false, keepReading(memoryOf)},
 		{qPod, qPod, false, func(n, was *topology.Node) { n.Pod = was.Pod }},
 		{qPhase, qPhase + " == 1", false, nil},
-		{qContainer, qContainer, false, nil},
-		{qContainerCPU, qContainerCPU, false, nil},
-		{qContainerMem, qContainerMem, false, nil},
 		{qWorkload, qWorkload, false, func(n, was *topology.Node) { n.Pod = was.Pod }},
 	}
 }
@@ -176,6 +178,34 @@ func keepMemoryUsage(n, was *topology.Node) {
 func keepPower(n, was *topology.Node) {
 	keep(&n.DynamicMetrics.CPUPowerWatts, was.DynamicMetrics.CPUPowerWatts)
 }
+
+// keepContainers gives pods the containers that they had, where nothing tells of any.
+func keepContainers(n, was *topology.Node) {
+	for id, p := range n.Pod {
+		if old := was.Pod[id]; len(p.Container) == 0 {
+			p.Container, p.NumberOfContainers = maps.Clone(old.Container), old.NumberOfContainers
+			n.Pod[id] = p
+		}
+	}
+}
+
+// keepReading lets containers that are still there use what they did. Without it all that our applications use would
+// seem to be used by others, and be deducted beside what is reserved for them.
+func keepReading(of func(*topology.Container) *topology.Measure) func(now, before *topology.Node) {
+	return func(n, was *topology.Node) {
+		for id, p := range n.Pod {
+			for name, c := range p.Container {
+				old := was.Pod[id].Container[name]
+				keep(of(&c), *of(&old))
+				p.Container[name] = c
+			}
+		}
+	}
+}
+
+func cpuOf(c *topology.Container) *topology.Measure { return &c.CPUUsage }
+
+func memoryOf(c *topology.Container) *topology.Measure { return &c.ContainerMemory }
 
 func keep(now *topology.Measure, before topology.Measure) {
 	if _, known := before.Get(); known {

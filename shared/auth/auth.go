@@ -95,6 +95,14 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Principal, error) 
 	return p, nil
 }
 
+// MeantFor reports whether a token says that it is for the audience. Who has signed it is not asked: this is for a token
+// that is about to be sent, not for one that came.
+func MeantFor(token, audience string) bool {
+	var c oidc.TokenClaims
+	_, err := oidc.ParseToken(token, &c)
+	return err == nil && oidc.CheckAudience(&c, audience) == nil
+}
+
 func refused(why string, cause error) error {
 	return problem.Wrap(problem.Unauthenticated, cause, "the access token was refused: %s", why)
 }

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/auth/authtest"
 	"github.com/littoral-project/littoral/shared/credentials"
 	"github.com/littoral-project/littoral/shared/problem"
 )
@@ -133,4 +135,54 @@ func TestTokens(t *testing.T) {
 	require.NoError(t, err)
 	err = without.Do(t.Context(), Call{Method: "POST", URL: target.URL, Token: true})
 	require.Equal(t, problem.Unavailable, problem.KindOf(err), "no token, no call")
+}
+
+// TestTokens_forLittoralItself: an issuer that does not know the parameter audience gives the same token for every target.
+// With it a stranger could do here what the policy manager may.
+func TestTokens_forLittoralItself(t *testing.T) {
+	t.Parallel()
+	key := authtest.NewKey(t)
+	for name, row := range map[string]struct {
+		audience any
+		allow    string // beside the network that everything here is in
+		want     bool
+	}{
+		"for the target":                          {"https://hooks.example.com", "", true},
+		"for nobody in particular":                {nil, "", true},
+		"for Littoral":                            {"littoral", "", false},
+		"for Littoral among others":               {[]string{"account", "littoral"}, "", false},
+		"for Littoral, to a host that is trusted": {"littoral", "localhost", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			token := authtest.Sign(t, key, "k1", map[string]any{"sub": "policymanager", "roles": []string{"operator"}},
+				map[string]any{"aud": row.audience})
+			issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				_ = json.NewEncoder(w).Encode(map[string]any{"access_token": token, "token_type": "Bearer", "expires_in": 300})
+			}))
+			t.Cleanup(issuer.Close)
+			got := make(chan string, 1)
+			target := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				got <- r.Header.Get("Authorization")
+			}))
+			t.Cleanup(target.Close)
+			c, err := New(Config{
+				Timeout: 5 * time.Second, Allow: []string{"127.0.0.0/8", "::1", row.allow}, Audience: "littoral",
+				Config: credentials.Config{ClientID: "policymanager", ClientSecret: "s", TokenURL: issuer.URL},
+			}, http.DefaultClient)
+			require.NoError(t, err)
+			err = c.Do(t.Context(), Call{
+				Method: "POST", URL: strings.Replace(target.URL, "127.0.0.1", "localhost", 1), Token: true,
+			})
+			if row.want {
+				require.NoError(t, err)
+				require.Equal(t, "Bearer "+token, <-got)
+				return
+			}
+			require.Equal(t, problem.Forbidden, problem.KindOf(err), "%v", err)
+			require.NotContains(t, err.Error(), token)
+			require.Empty(t, got, "nobody was called")
+		})
+	}
 }

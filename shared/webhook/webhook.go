@@ -18,6 +18,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/credentials"
 	"github.com/littoral-project/littoral/shared/problem"
 )
@@ -27,6 +28,8 @@ type Config struct {
 	// Allow lists addresses, networks and host names that may be called although they are not public.
 	Allow   []string      `envconfig:"WEBHOOK_ALLOW"`
 	Timeout time.Duration `envconfig:"WEBHOOK_TIMEOUT" default:"8s"`
+	// Audience is whom tokens for Littoral itself are for; such a token is sent to no stranger.
+	Audience string `envconfig:"OIDC_AUDIENCE"`
 	credentials.Config
 }
 
@@ -149,13 +152,29 @@ func (c *Client) request(ctx context.Context, call Call) (*http.Request, error) 
 		req.Header.Set("Idempotency-Key", call.ID)
 	}
 	if call.Token {
-		token, err := c.tokens.Token(ctx, audience(u))
+		token, err := c.token(ctx, u)
 		if err != nil {
 			return nil, err
 		}
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	return req, nil
+}
+
+// token returns a token for the target. An issuer may ignore the audience that it is asked for, which is no parameter of
+// RFC 6749, and give a token for Littoral, with which whoever gets it could do here what we may. Only a host that a
+// setting names is trusted with that. A token that cannot be read says nothing, and is sent.
+func (c *Client) token(ctx context.Context, u *url.URL) (string, error) {
+	token, err := c.tokens.Token(ctx, audience(u))
+	if err != nil {
+		return "", err
+	}
+	if auth.MeantFor(token, c.config.Audience) && !c.allowed.host(u.Hostname()) {
+		return "", problem.New(problem.Forbidden,
+			"%s is not called: the token issuer gives no token for %s, but one for %s itself, which the action must not send there",
+			u.Host, audience(u), c.config.Audience)
+	}
+	return token, nil
 }
 
 // audience names a target to the token issuer: its origin.

@@ -98,6 +98,7 @@ func (h *Host) inHost() map[string]string {
 		"RULES_BACKEND": "files", "RULES_DIR": h.rulesDir(), "RULES_RELOAD_URL": "http://" + prometheusHost + reloadPath,
 		"RULES_API_URL":  h.url + "/rules/",
 		"OBJECTS_URL":    "file://" + h.objectsDir(),
+		"OIDC_AUDIENCE":  h.settings.Auth.Audience,
 		"OIDC_CLIENT_ID": me.ClientID, "OIDC_CLIENT_SECRET": me.ClientSecret, "OIDC_TOKEN_URL": me.TokenURL,
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -36,10 +37,11 @@ func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fr
 			return nil, false, err
 		}
 	}
+	warnings := registry.Warnings(app)
 	if s.IdempotencyKey != "" {
 		if a, err := submitted(ctx, tx, s); a != nil || err != nil {
 			if a != nil {
-				a.Warnings = app.Warnings
+				a.Warnings = warnings
 			}
 			return a, false, err
 		}
@@ -51,7 +53,7 @@ func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fr
 	}
 	a = &Application{
 		ID: id, Name: name, Description: app.Description, Namespace: Namespace(name, id),
-		Descriptor: string(s.Document), Owner: s.Caller, Warnings: app.Warnings, parsed: app,
+		Descriptor: string(s.Document), Owner: s.Caller, Warnings: warnings, parsed: app,
 	}
 	var key *string
 	if s.IdempotencyKey != "" {

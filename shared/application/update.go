@@ -13,6 +13,7 @@ import (
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -47,8 +48,9 @@ func update(
 	if app.Name != "" && app.Name != a.Name {
 		return nil, nameChanged("name", app.Name, a.Name)
 	}
+	warnings := registry.Warnings(app)
 	if string(document) == a.Descriptor {
-		return answer(ctx, tx, id, app)
+		return answer(ctx, tx, id, warnings)
 	}
 	changed, err := a.reconcile(ctx, tx, a.wanted(app, lostAfter))
 	if err != nil {
@@ -58,7 +60,7 @@ func update(
 	if err != nil {
 		return nil, fmt.Errorf("store descriptor: %w", err)
 	}
-	a.Descriptor, a.parsed, a.Warnings = string(document), app, app.Warnings // what is announced is about this one
+	a.Descriptor, a.parsed, a.Warnings = string(document), app, warnings // what is announced is about this one
 	message := "no component differs"
 	if len(changed) > 0 {
 		message = strings.Join(changed, ", ")
@@ -66,16 +68,16 @@ func update(
 	if err := a.announceDescriptor(ctx, tx, events.ApplicationUpdated, "updated", message); err != nil {
 		return nil, err
 	}
-	return answer(ctx, tx, id, app)
+	return answer(ctx, tx, id, warnings)
 }
 
 // answer returns the application as it is stored now, with what is odd about the descriptor that was handed in.
-func answer(ctx context.Context, tx *store.Tx, id uuid.UUID, app *descriptor.Application) (*Application, error) {
+func answer(ctx context.Context, tx *store.Tx, id uuid.UUID, warnings []string) (*Application, error) {
 	a, err := Get(ctx, tx, id)
 	if err != nil {
 		return nil, err
 	}
-	a.Warnings = app.Warnings
+	a.Warnings = warnings
 	return a, nil
 }
 

@@ -10,32 +10,23 @@ import (
 // check compares the parts of a valid descriptor with each other. What does not fit is a warning: the published
 // examples do all of this.
 func (r *reader) check() {
-	r.checkScopes()
+	r.checkWeights()
 	r.checkPolicyNames()
 	r.checkEngines()
 	r.checkUnused()
 	r.turnCommunication()
 }
 
-func (r *reader) checkScopes() {
+func (r *reader) checkWeights() {
 	weights := false
-	names := make(map[string]bool, len(r.app.Components))
-	for i := range r.app.Components {
-		names[r.app.Components[i].Name] = true
-	}
 	for i := range r.app.Policies {
-		p := &r.app.Policies[i]
-		for _, name := range p.ApplyTo {
-			if !names[name] {
-				r.warn(at("policies", i), nil, "applies to %q, which is not a component", shorten(name))
-			}
+		if r.app.Policies[i].Weights == nil {
+			continue
 		}
-		if p.Weights != nil {
-			if weights {
-				r.warn(at("policies", i), nil, "ignored: an earlier policy gives the weights already")
-			}
-			weights = true
+		if weights {
+			r.warn(at("policies", i), nil, "ignored: an earlier policy gives the weights already")
 		}
+		weights = true
 	}
 }
 

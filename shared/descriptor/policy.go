@@ -221,7 +221,7 @@ func (r *reader) common(p *Policy, f *fields, otherwise string) {
 				"replace, secure or none", shorten(action.Value))
 		}
 		p.Remediation = canonical
-	} else if p.Kind == KindCustom {
+	} else if p.Kind == KindCustom && p.FromTemplate == "" {
 		r.warn(join(f.path, "remediation"), f.node, "is missing: violations are recorded, nothing is done about them")
 	}
 	if v, path := f.get("variables"); v != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -55,7 +56,7 @@ func Look(ctx context.Context, db *store.DB, document []byte, app *uuid.UUID, s 
 		if err != nil {
 			return err
 		}
-		p = &Preview{Name: parsed.Name, Warnings: parsed.Warnings}
+		p = &Preview{Name: parsed.Name}
 		var after *application.Application
 		if before == nil {
 			after, _, err = application.Submit(ctx, tx, application.Submission{
@@ -68,6 +69,7 @@ func Look(ctx context.Context, db *store.DB, document []byte, app *uuid.UUID, s 
 		if err != nil {
 			return err
 		}
+		p.Warnings = after.Warnings
 		changed := before == nil || after.Version != before.Version // the same document again moves nothing
 		if err := Place(ctx, tx, after.ID, s, changed, "to see what would happen"); err != nil {
 			return err
@@ -217,6 +219,6 @@ func Explain(ctx context.Context, q store.Querier, id uuid.UUID, s Settings) (*A
 		return nil, err
 	}
 	return &Answer{
-		Application: app, Plan: plan, Explanation: explain(list, p, plan), Warnings: app.Warnings, list: list,
+		Application: app, Plan: plan, Explanation: explain(list, p, plan), Warnings: registry.Warnings(app), list: list,
 	}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/placement"
+	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -75,7 +76,7 @@ func Solve(ctx context.Context, q store.Querier, r Request, s Settings) (*Answer
 		return nil, err
 	}
 	return &Answer{
-		Application: app, Plan: plan, Explanation: placement.Explain(p, plan), Warnings: app.Warnings, list: list,
+		Application: app, Plan: plan, Explanation: placement.Explain(p, plan), Warnings: registry.Warnings(app), list: list,
 	}, nil
 }
 

@@ -301,6 +301,56 @@ func TestWhatIsOddAboutADescriptorIsTold(t *testing.T) {
 	require.NotContains(t, entries[1].Message, "warnings")
 }
 
+// TestPoliciesThatAreFaultyAreTold to whoever hands them in, though the application is taken.
+func TestPoliciesThatAreFaultyAreTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	faulty := hubShop + `policies:
+  - {name: typo, type: custom, fromTemplate: app-host-cpu-usage-per, remediation: none, variables: {threshold: 0.8}}
+  - {name: bare, type: custom, fromTemplate: app-host-cpu-usage-perc, remediation: none}
+  - {name: silent, type: custom, fromTemplate: app-sca-score, variables: {threshold: 5}}
+  - {security: low, apply-to: db}
+  - redeployOnLostTelemetry: 24h
+  - security: low
+`
+	faults := []string{
+		`policies[0].fromTemplate: "app-host-cpu-usage-per" is not a template: `,
+		"policies[1].variables.threshold: is required by template app-host-cpu-usage-perc: ",
+		"policies[2].remediation: is required with fromTemplate: ",
+		`policies[3].apply-to: "db" is not a component of the application`,
+		"policies[4].variables.timeout: must be within 1 and 43200 seconds: ",
+		"policies[4].variables.lookback: must be within 60 and 86400 seconds: ", // which is twice that
+	}
+	ask := func(method, path, document string, status int) (id string, warnings []string) {
+		a := decode[struct {
+			ID       string
+			Warnings []string
+		}](t, w.operator.call(t, method, path, document, "Idempotency-Key", "faulty").is(t, status))
+		return a.ID, a.Warnings
+	}
+	warned := func(method, path string, status int) (id string) {
+		id, warnings := ask(method, path, faulty, status)
+		require.Len(t, warnings, len(faults))
+		for i, fault := range faults {
+			require.Contains(t, warnings[i], fault)
+			require.Contains(t, warnings[i], "; the policy is not watched")
+		}
+		return id
+	}
+	id := warned(http.MethodPost, "/jobmanager/groups", http.StatusCreated)
+	warned(http.MethodPost, "/jobmanager/groups", http.StatusCreated) // the same once more
+	group := "/jobmanager/groups/" + id
+	_, warnings := ask(http.MethodPut, group, hubShop, http.StatusOK)
+	require.Empty(t, warnings)
+	warned(http.MethodPost, "/matchmaker/plan?app="+id, http.StatusOK)
+	warned(http.MethodPut, group, http.StatusOK)
+	warned(http.MethodPut, group, http.StatusOK) // unchanged
+	for _, preview := range []string{"plan", "explain", "matchmake", "explain?app=" + id} {
+		warned(http.MethodPost, "/matchmaker/"+preview, http.StatusOK)
+	}
+	require.Len(t, w.policiesOf(t, id), 1, "the one without a fault")
+}
+
 // TestAnUpdateThatNobodyLookedAt is looked at when the clock ticks: what saw to it may have been a matchmaker of the version
 // before, which keeps no record of that.
 func TestAnUpdateThatNobodyLookedAt(t *testing.T) {

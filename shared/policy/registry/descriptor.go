@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -37,6 +38,20 @@ func FromDescriptor(app *descriptor.Application, instance, name string) ([]Polic
 		m.devices(c, fmt.Sprintf("components[%d].requirements.devices", i))
 	}
 	return m.made, m.faults.Err("the policies of the descriptor are not valid")
+}
+
+// Warnings lists what is odd about a descriptor, with what is wrong with its policies: the application is accepted, and
+// those that are faulty are not watched.
+func Warnings(app *descriptor.Application) []string {
+	list := slices.Clone(app.Warnings)
+	_, err := FromDescriptor(app, uuid.Nil.String(), cmp.Or(app.Name, "nameless"))
+	var faulty *problem.Error
+	if errors.As(err, &faulty) {
+		for _, f := range faulty.Fields {
+			list = append(list, f.String()+"; the policy is not watched")
+		}
+	}
+	return list
 }
 
 // maker collects the policies of one descriptor.

@@ -476,11 +476,11 @@ func TestWebhook_takesWhatIsNoViolation(t *testing.T) {
 	stranger["annotations"] = body{"plm_id": "65f5a3ced6ea3f831414a387"}
 	am.send(t, http.MethodPost, webhook, notice(stranger, body{
 		"status": "firing", "startsAt": time.Now(), "labels": body{"alertname": "Watchdog"},
-	})).is(t, http.StatusOK)
+	}, body{"status": "firing", "startsAt": time.Now()})).is(t, http.StatusOK)
 	am.send(t, http.MethodPost, webhook, notice()).is(t, http.StatusOK)
 	var rows int
 	require.NoError(t, w.DB.QueryRow(t.Context(), `select count(*) from policy_alerts`).Scan(&rows))
-	require.Equal(t, 3, rows, "recorded once each")
+	require.Equal(t, 4, rows, "recorded once each")
 }
 
 func TestWebhook_refusesWhatIsNoMessage(t *testing.T) {

@@ -56,11 +56,19 @@ func (m *message) alerts() []policies.Alert {
 	list := make([]policies.Alert, len(m.Alerts))
 	for i, a := range m.Alerts {
 		list[i] = policies.Alert{
-			Status: a.Status, Labels: a.Labels, Annotations: a.Annotations, StartsAt: a.StartsAt, EndsAt: a.EndsAt,
-			Fingerprint: a.Fingerprint,
+			Status: a.Status, Labels: entries(a.Labels), Annotations: entries(a.Annotations),
+			StartsAt: a.StartsAt, EndsAt: a.EndsAt, Fingerprint: a.Fingerprint,
 		}
 	}
 	return list
+}
+
+// entries returns what an alert says, which may be nothing.
+func entries(said template.KV) map[string]string {
+	if said == nil {
+		return map[string]string{}
+	}
+	return said
 }
 
 // Handle records the alerts and answers 200 with what was new in them. Alerts that concern no policy of ours are no

@@ -13,9 +13,12 @@ const polman = "/polman/registry/api/v1"
 
 // policy is what the tests read of a policy.
 type policy struct {
-	ID        string         `json:"id"`
-	Name      string         `json:"name"`
-	Subject   body           `json:"subject"`
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Subject body   `json:"subject"`
+	Spec    struct {
+		TemplateName string `json:"templateName"`
+	} `json:"spec"`
 	Variables map[string]any `json:"variables"`
 	Version   int64          `json:"version"`
 	Status    struct {
@@ -238,6 +241,56 @@ func TestFollow_keepsThePoliciesOfAnApplication(t *testing.T) {
 	var rows int
 	require.NoError(t, w.DB.QueryRow(t.Context(), `select count(*) from policies`).Scan(&rows))
 	require.Zero(t, rows, "nothing is left of a deleted application's policies")
+}
+
+// TestFollow_leavesOffWhatAPersonSwitchedOff: also where the policy has another number then, and another has its.
+func TestFollow_leavesOffWhatAPersonSwitchedOff(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	type names = map[string]string // number -> template and phase
+	const (
+		security, cpu, device = "app-sca-score ", "app-host-cpu-usage-perc ", "device-available "
+		off, on               = "inactive", "enforced"
+
+		load = "{type: custom, fromTemplate: app-host-cpu-usage-perc, remediation: none, variables: {threshold: 0.8}}"
+	)
+	top := func(policies ...string) string {
+		return freeShop + "policies:\n- " + strings.Join(policies, "\n- ") + "\n"
+	}
+	devices := func(list string) string {
+		return strings.Replace(freeShop, "architecture: x86_64", "devices: ["+list+"]", 1)
+	}
+	g, _ := w.running(t, top("security: high"))
+	switchOff := func(number string) {
+		id := w.policiesOf(t, g.ID)[number].ID
+		w.operator.call(t, http.MethodPost, polman+"/policies/"+id+"/deactivate", "").is(t, http.StatusNoContent)
+	}
+	switchOff("0")
+	for _, row := range []struct {
+		document string
+		want     names
+		then     string // is switched off
+	}{
+		{document: top(load, "security: high"), want: names{"0": cpu + on, "1": security + off}},
+		{document: top("security: high", load), want: names{"0": security + off, "1": cpu + on}},
+		{document: top("security: low"), want: names{"0": security + off}}, // the same, made milder
+		{document: top("security: high", "security: low"), want: names{"0": security + on, "1": security + off}},
+		{document: top("security: high", load), want: names{"0": security + on, "1": cpu + on}, then: "1"},
+		{document: top("security: low", "security: high"), want: names{"0": security + on, "1": security + on}},
+		{document: devices("a.b/video"), want: names{"0": device + on}, then: "0"},
+		{document: devices("a.b/gps, a.b/video"), want: names{"0": device + on, "1": device + off}},
+		{document: devices("a.b/gps, a.b/lidar"), want: names{"0": device + on, "1": device + on}},
+	} {
+		w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+g.ID, row.document).is(t, http.StatusOK)
+		got := names{}
+		for number, p := range w.policiesOf(t, g.ID) {
+			got[number] = p.Spec.TemplateName + " " + p.Status.Phase
+		}
+		require.Equal(t, row.want, got, row.document)
+		if row.then != "" {
+			switchOff(row.then)
+		}
+	}
 }
 
 // TestFollow_leavesAsleepWhatWasMadeSo: whatever its application does, until somebody activates it.

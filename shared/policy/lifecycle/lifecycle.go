@@ -191,7 +191,7 @@ func makeAll(
 		if callback != nil {
 			c.direct(callback, &wanted[i])
 		}
-		if err := policies.Make(ctx, tx, wanted[i], policies.FromService, 0, render); err != nil {
+		if err := policies.Make(ctx, tx, policies.New(wanted[i], policies.FromService), render); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,9 @@ package policies
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/history"
 	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/policy/template"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -134,8 +137,9 @@ func ensure(ctx context.Context, tx *store.Tx, app *application.Application, ren
 			return err
 		}
 	}
+	off := switchedOff(list, wanted)
 	for i := range wanted {
-		if err := ensureOne(ctx, tx, have[wanted[i].ID], wanted[i], app.Version, render); err != nil {
+		if err := ensureOne(ctx, tx, have[wanted[i].ID], wanted[i], off[i], app.Version, render); err != nil {
 			return err
 		}
 		delete(have, wanted[i].ID)
@@ -150,6 +154,51 @@ func ensure(ctx context.Context, tx *store.Tx, app *application.Application, ren
 		}
 	}
 	return Resume(ctx, tx, app.ID.String(), false, render)
+}
+
+// switchedOff tells which of the policies that are wanted a person has deactivated. One whose name is a running number is
+// known by all it says, else by what it is about, whichever number that had before: its row may be another's now.
+func switchedOff(list []*Policy, wanted []registry.Policy) []bool {
+	off, found := make([]bool, len(wanted)), make([]bool, len(wanted))
+	taken := map[*Policy]bool{}
+	for _, tier := range []struct {
+		numbered bool
+		key      func(*registry.Policy) string
+	}{
+		{false, func(p *registry.Policy) string { return p.ID }},
+		{true, func(p *registry.Policy) string { return p.ID + said(p) }},
+		{true, said},
+		{true, func(p *registry.Policy) string { return p.ID + about(p) }},
+		{true, about},
+	} {
+		had := map[string][]*Policy{}
+		for _, p := range list {
+			if p.DeletedAt == nil && !taken[p] && (p.Origin == FromDescriptor || !tier.numbered) {
+				key := tier.key(&p.Policy)
+				had[key] = append(had[key], p)
+			}
+		}
+		for i := range wanted {
+			if found[i] || wanted[i].Numbered != tier.numbered {
+				continue
+			}
+			key := tier.key(&wanted[i])
+			if rows := had[key]; len(rows) > 0 {
+				had[key], taken[rows[0]] = rows[1:], true
+				off[i], found[i] = rows[0].Paused, true
+			}
+		}
+	}
+	return off
+}
+
+// about is what a policy watches, whatever its limit. A device is part of that.
+func about(p *registry.Policy) string {
+	text, _ := json.Marshal([]any{p.Subject, p.Spec.Type, p.Spec.TemplateName, p.Spec.Expr})
+	if p.Spec.TemplateName == template.DeviceAvailable {
+		text = fmt.Append(text, p.Variables["device"])
+	}
+	return string(text)
 }
 
 // sound returns the policies that no fault is about.
@@ -176,15 +225,23 @@ func refuse(ctx context.Context, tx *store.Tx, app *application.Application, cau
 }
 
 func ensureOne(
-	ctx context.Context, tx *store.Tx, p *Policy, want registry.Policy, version int64, render Renderer,
+	ctx context.Context, tx *store.Tx, p *Policy, want registry.Policy, off bool, version int64, render Renderer,
 ) error {
 	switch {
 	case p == nil || (p.DeletedAt != nil && p.OriginVersion < version):
-		return Make(ctx, tx, want, FromDescriptor, version, render)
+		made := New(want, FromDescriptor)
+		made.OriginVersion, made.Paused = version, off
+		return Make(ctx, tx, made, render)
 	case p.DeletedAt != nil || p.OriginVersion >= version:
 		return nil
 	}
 	p.Origin, p.OriginVersion = FromDescriptor, version
+	if off {
+		if err := p.Deactivate(ctx, tx, true); err != nil {
+			return err
+		}
+	}
+	p.Paused = off
 	if same(&p.Policy, &want) && p.State.Phase != registry.Unknown {
 		return p.save(ctx, tx)
 	}
@@ -202,11 +259,7 @@ func ensureOne(
 
 // Make stores the policy that a descriptor asks for, not yet watched. One that cannot be rendered is kept too, with
 // the reason: whoever looks for it finds out.
-func Make(
-	ctx context.Context, tx *store.Tx, want registry.Policy, origin Origin, version int64, render Renderer,
-) error {
-	p := New(want, origin)
-	p.OriginVersion = version
+func Make(ctx context.Context, tx *store.Tx, p *Policy, render Renderer) error {
 	unclear := p.Render(render)
 	if unclear != nil && problem.KindOf(unclear) != problem.Invalid {
 		return unclear

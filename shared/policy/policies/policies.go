@@ -69,10 +69,15 @@ func defined(p *registry.Policy) definition {
 }
 
 // same reports whether two policies say the same.
-func same(a, b *registry.Policy) bool {
-	left, errLeft := json.Marshal(defined(a))
-	right, errRight := json.Marshal(defined(b))
-	return errLeft == nil && errRight == nil && a.Name == b.Name && string(left) == string(right)
+func same(a, b *registry.Policy) bool { return a.Name == b.Name && said(a) != "" && said(a) == said(b) }
+
+// said is all that a policy says beside its name; empty when that cannot be written down.
+func said(p *registry.Policy) string {
+	text, err := json.Marshal(defined(p))
+	if err != nil {
+		return ""
+	}
+	return string(text)
 }
 
 // New returns the policy as it will be stored. The id is derived from instance and name, so that the same policy made

@@ -216,7 +216,7 @@ func (m *maker) devices(c *descriptor.Component, path string) {
 // finish names the policy and checks it as a whole.
 func (m *maker) finish(w draft, d *descriptor.Policy, spec Spec, variables Variables) {
 	p := Policy{
-		Path: w.path,
+		Path: w.path, Numbered: w.name == "",
 		Subject: Subject{
 			Type: AppSubject, AppName: m.name, AppInstance: m.instance, AppComponent: w.component,
 		},

@@ -26,6 +26,8 @@ type Policy struct {
 
 	// Path is where a descriptor has it, such as components[0].policies[1], for whoever finds a fault later.
 	Path string `json:"-"`
+	// Numbered says that it has a running number for a name, which is another's when policies before it come or go.
+	Numbered bool `json:"-"`
 	// Started is when the application that it is about was started last, as far as is known: a rendering that wants to
 	// know takes nothing of before for it.
 	Started time.Time `json:"-"`

@@ -96,6 +96,34 @@ func TestPagesOfLargeThings(t *testing.T) {
 	require.Equal(t, jobs, done)
 }
 
+// TestPagesOfLargePolicies: or of policies with large events; each page names the next.
+func TestPagesOfLargePolicies(t *testing.T) {
+	t.Parallel()
+	for what, large := range map[string]string{
+		"policies": `update policies set definition = jsonb_set(definition, '{action,extraParams,x}', to_jsonb(repeat('x', $1)))`,
+		"events": `insert into policy_events (policy_id, type, details)
+select id, 'variableSet', jsonb_build_object('x', repeat('x', $1)) from policies`,
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			var ids []string
+			for i := range 5 {
+				ids = append(ids, w.policy(t, usage(fmt.Sprintf("elsewhere-%d", i))).ID)
+			}
+			_, err := w.DB.Exec(t.Context(), large, 900<<10)
+			require.NoError(t, err)
+			pages := w.pages(t, polman+"/policies")
+			require.Equal(t, ids, flat(pages))
+			require.Len(t, pages, 3, "two of 900 KiB are within 2 MiB")
+			for _, p := range decode[[]policy](t, w.viewer.get(t, polman+"/policies")) {
+				require.Subset(t, p.happened(), []string{"created", "rendered", "activated"}, "none is without its events")
+			}
+			require.Contains(t, string(w.viewer.get(t, "/polman/status").body), "These are the oldest 2.")
+		})
+	}
+}
+
 // TestAPageStaysWhereItIsWhileThingsAreAdded: a cursor names the last row, not a number of rows.
 func TestAPageStaysWhereItIsWhileThingsAreAdded(t *testing.T) {
 	t.Parallel()

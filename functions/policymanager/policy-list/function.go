@@ -18,7 +18,8 @@ var Spec = function.Spec{
 		"GET /polman/registry/api/v1/policies/{$}",
 		"GET /registry/api/v1/policies/{$}",
 	},
-	Role: auth.Viewer,
+	Role:   auth.Viewer,
+	Memory: "128Mi", // a page's policies are in memory several times
 }
 
 // Function is the operation with its store.
@@ -38,11 +39,11 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	list, err := policies.List(r.Context(), f.db, filter, page)
+	list, cut, err := policies.List(r.Context(), f.db, filter, page)
 	if err != nil {
 		return err
 	}
-	return function.WritePage(w, r, page, list, false, func(p *policies.Policy) function.Cursor {
+	return function.WritePage(w, r, page, list, cut, func(p *policies.Policy) function.Cursor {
 		return function.Cursor{At: p.CreatedAt, ID: p.UUID()}
 	})
 }

@@ -30,7 +30,7 @@ type Function struct{ db *store.DB }
 // New returns the function.
 func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
 
-// most is how many policies one page shows.
+// most is how many policies the page shows, and fewer when they are large.
 const most = 1000
 
 // Handle answers a plain HTML page.
@@ -39,7 +39,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list, err := policies.List(r.Context(), f.db, policies.Filter{}, function.Page{Limit: most})
+	list, _, err := policies.List(r.Context(), f.db, policies.Filter{}, function.Page{Limit: most})
 	if err != nil {
 		return err
 	}
@@ -73,6 +73,10 @@ func page(counts policies.Stats, list []*policies.Policy) []byte {
 		}
 		b.WriteString("</tr>\n")
 	}
-	b.WriteString("</table></body></html>\n")
+	b.WriteString("</table>")
+	if n := int64(len(list)); n < counts.Total {
+		fmt.Fprintf(&b, "<p>These are the oldest %d.</p>", n)
+	}
+	b.WriteString("</body></html>\n")
 	return b.Bytes()
 }

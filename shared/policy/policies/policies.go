@@ -53,6 +53,8 @@ type Policy struct {
 	CreatedAt     time.Time
 	UpdatedAt     time.Time
 	DeletedAt     *time.Time
+
+	size int // of its row, in bytes
 }
 
 // definition is what a user says of a policy beside its name.

@@ -35,8 +35,8 @@ order by created_at, id limit $8`
 	selectOfInstance = `select ` + columns + ` from policies where instance = $1 order by created_at, id for update`
 
 	// The newest of each policy are read from the end of its index, however many there are.
-	selectEvents = `select e.policy_id, e.type, e.at, e.details from unnest($1::uuid[]) as p (id) cross join lateral
-  (select * from policy_events where policy_id = p.id order by id desc limit $2) e order by e.id`
+	selectEvents = `select p.place - 1, e.type, e.at, e.details from unnest($1::uuid[]) with ordinality as p (id, place)
+cross join lateral (select * from policy_events where policy_id = p.id order by id desc limit $2) e order by p.place, e.id`
 
 	upsert = `insert into policies (id, name, instance, origin, origin_version, definition, rendered, phase, paused, state,
 rule_wanted, rule_done, rule_file) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
@@ -93,14 +93,28 @@ type Filter struct {
 	Search  string // part of a name, in any case
 }
 
-// List returns a page of policies with their newest events, oldest first.
-func List(ctx context.Context, q store.Querier, f Filter, page function.Page) ([]*Policy, error) {
-	list, err := many(ctx, q, selectList, page.After.At, page.After.ID, f.App, f.Subject, f.Phase, f.Name, f.Search,
+// List returns a page of policies with their newest events, oldest first. cut says that it is shorter than asked for: the
+// policies are large together, or their events are.
+func List(ctx context.Context, q store.Querier, f Filter, page function.Page) (list []*Policy, cut bool, err error) {
+	rows, err := q.Query(ctx, selectList, page.After.At, page.After.ID, f.App, f.Subject, f.Phase, f.Name, f.Search,
 		page.Limit)
 	if err != nil {
-		return nil, err
+		return nil, false, fmt.Errorf("read policies: %w", err)
 	}
-	return list, readEvents(ctx, q, list)
+	list, cut, err = store.Page(rows, scan, func(p *Policy) int { return p.size })
+	if err != nil {
+		return nil, false, fmt.Errorf("read policies: %w", err)
+	}
+	size, end := 0, len(list)
+	err = eachEvent(ctx, q, list, func(i int, e registry.Event, bytes int) bool {
+		if size += bytes; size > store.PageBytes && i > 0 {
+			end = i // it is the first of the next page, with all its events
+			return false
+		}
+		list[i].Status.Events = append(list[i].Status.Events, e)
+		return true
+	})
+	return list[:end], cut || end < len(list), err
 }
 
 // LockOfInstance returns the policies about one application, also those deleted by hand, and keeps them.
@@ -189,14 +203,18 @@ func scan(row pgx.CollectableRow) (*Policy, error) {
 	var p Policy
 	var id uuid.UUID
 	var d definition
-	var rendered []byte
+	var written, rendered []byte
 	var phase registry.Phase
-	err := row.Scan(&id, &p.Name, &p.Instance, &p.Origin, &p.OriginVersion, &d, &rendered, &phase, &p.Paused, &p.State,
+	err := row.Scan(&id, &p.Name, &p.Instance, &p.Origin, &p.OriginVersion, &written, &rendered, &phase, &p.Paused, &p.State,
 		&p.RuleWanted, &p.RuleDone, &p.RuleFile, &p.RuleURL, &p.Version, &p.CreatedAt, &p.UpdatedAt, &p.DeletedAt)
 	if err != nil {
 		return nil, err
 	}
+	if err := json.Unmarshal(written, &d); err != nil {
+		return nil, err
+	}
 	p.ID, p.State.Phase, p.Started = id.String(), phase, p.State.Started
+	p.size = len(written) + len(rendered)
 	p.Subject, p.Spec, p.Action, p.Variables, p.Properties = d.Subject, d.Spec, d.Action, d.Variables, d.Properties
 	p.Defaults()
 	p.Status.Phase = phase
@@ -219,27 +237,45 @@ func (p *Policy) readEvents(ctx context.Context, q store.Querier) error {
 }
 
 func readEvents(ctx context.Context, q store.Querier, list []*Policy) error {
+	return eachEvent(ctx, q, list, func(i int, e registry.Event, _ int) bool {
+		list[i].Status.Events = append(list[i].Status.Events, e)
+		return true
+	})
+}
+
+// eachEvent hands over the newest events of the policies, one policy after the other, until next has enough. bytes is about
+// what one is in an answer.
+func eachEvent(
+	ctx context.Context, q store.Querier, list []*Policy, next func(i int, e registry.Event, bytes int) (more bool),
+) error {
+	const frame = 100 // bytes of an event beside its details
 	if len(list) == 0 {
 		return nil
 	}
 	ids := make([]uuid.UUID, len(list))
-	byID := map[uuid.UUID]*Policy{}
 	for i, p := range list {
-		ids[i], byID[p.UUID()] = p.UUID(), p
+		ids[i] = p.UUID()
 	}
 	rows, err := q.Query(ctx, selectEvents, ids, newestEvents)
 	if err != nil {
 		return fmt.Errorf("read policy events: %w", err)
 	}
-	var id uuid.UUID
-	var e registry.Event
-	_, err = pgx.ForEachRow(rows, []any{&id, (*string)(&e.Type), &e.Timestamp, &e.Details}, func() error {
-		p := byID[id]
-		p.Status.Events = append(p.Status.Events, e)
-		e = registry.Event{}
-		return nil
-	})
-	if err != nil {
+	defer rows.Close()
+	for rows.Next() {
+		var i int
+		var e registry.Event
+		var details []byte
+		if err := rows.Scan(&i, (*string)(&e.Type), &e.Timestamp, &details); err != nil {
+			return fmt.Errorf("read policy events: %w", err)
+		}
+		if err := json.Unmarshal(details, &e.Details); err != nil {
+			return fmt.Errorf("read policy events: %w", err)
+		}
+		if !next(i, e, frame+len(details)) {
+			return nil
+		}
+	}
+	if err := rows.Err(); err != nil {
 		return fmt.Errorf("read policy events: %w", err)
 	}
 	return nil

@@ -26,6 +26,14 @@ components:
     manifests: [{name: web, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {color: red}}}]
 `
 
+// hubStore is one more component for either, whose place its user has fixed.
+const hubStore = `  - name: store
+    type: kubernetes
+    requirements: {cpu: 500m, memory: 256Mi, architecture: x86_64}
+    targets: [{cluster_name: hub, node_name: hub-1, orchestrator: ocm}]
+    manifests: [{name: store, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: store}, data: {a: b}}}]
+`
+
 // group is what the tests read of a JobGroup.
 type group struct {
 	ID      string `json:"id"`

@@ -1,6 +1,7 @@
 package contracts_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -14,6 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/match"
+	"github.com/littoral-project/littoral/shared/policy/policies"
+	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/topology"
 	"github.com/littoral-project/littoral/test/inprocess"
 )
@@ -217,12 +222,7 @@ func TestViolation_withNowhereElseToGo(t *testing.T) {
 func TestViolation_movesAtMostSoOften_butCountsNoStay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	g := w.submit(t, freeShop+`  - name: store
-    type: kubernetes
-    requirements: {cpu: 500m, memory: 256Mi, architecture: x86_64}
-    targets: [{cluster_name: hub, node_name: hub-1, orchestrator: ocm}]
-    manifests: [{name: store, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: store}, data: {a: b}}}]
-policies:
+	g := w.submit(t, freeShop+hubStore+`policies:
   - {name: load, type: custom, fromTemplate: app-host-cpu-usage-perc, remediation: redeploy, variables: {threshold: 0.8}}
 `)
 	before := map[string]job{}
@@ -266,6 +266,68 @@ func TestViolation_thatEndsWhereItIs(t *testing.T) {
 	w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "resolved", start))).is(t, http.StatusOK)
 	require.Equal(t, "Finished", w.job(t, j.ID).State)
 	require.Equal(t, "Available", w.group(t, g.ID).Status)
+}
+
+// TestViolation_thatEndedBeforeItsTurn: nobody would let the component stay any more, so nobody has it go. Another component
+// whose violation began at the same instant goes on to be meant.
+func TestViolation_thatEndedBeforeItsTurn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g := w.submit(t, hubShop+hubStore+`policies:
+  - {name: load, type: custom, fromTemplate: app-host-cpu-usage-perc, remediation: redeploy, variables: {threshold: 0.8}}
+`)
+	for _, j := range w.group(t, g.ID).Jobs {
+		w.finish(t, w.hub, hubAgent, w.take(t, w.hub, hubAgent, j))
+	}
+	p, start := w.policiesOf(t, g.ID)["load"], time.Now()
+	for _, told := range [][2]string{{"store", "firing"}, {"web", "resolved"}, {"web", "firing"}} {
+		a := alert(p, g.ID, told[1], start)
+		a["fingerprint"] = told[0]
+		a["labels"].(body)["icos_app_component"] = told[0] //nolint:forcetypeassert // alert makes it
+		w.alertmanager().send(t, http.MethodPost, webhook, notice(a)).is(t, http.StatusOK)
+	}
+	require.Len(t, w.told(t, g.ID, "policy.fired"), 2)
+	skipped := w.told(t, g.ID, "policy.skipped")
+	require.Len(t, skipped, 1)
+	require.Contains(t, skipped[0], "had ended when its turn came")
+	for _, j := range w.group(t, g.ID).Jobs {
+		require.Equal(t, map[string]string{"web": "Finished", "store": "Degraded"}[j.Resource.Name], j.State)
+	}
+	w.legal(t)
+}
+
+// TestViolation_thatEndsWhileItsActionWaits for other decisions: it is looked at again when nobody can end it unseen.
+func TestViolation_thatEndsWhileItsActionWaits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, j := w.running(t, hubShop+"policies:\n  - security: high\n")
+	p, start := w.policiesOf(t, g.ID)["0"], time.Now().UTC().Truncate(time.Microsecond)
+	firing := alert(p, g.ID, "firing", start)
+	var sent sync.WaitGroup
+	require.NoError(t, w.DB.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		if err := match.Lock(ctx, tx); err != nil {
+			return err
+		}
+		sent.Go(func() { w.alertmanager().send(t, http.MethodPost, webhook, notice(firing)).is(t, http.StatusOK) })
+		require.Eventually(t, func() (waits bool) {
+			err := w.DB.QueryRow(t.Context(), `select exists (select from pg_locks where not granted and locktype = 'advisory'
+and database = (select oid from pg_database where datname = current_database()))`).Scan(&waits)
+			return err == nil && waits
+		}, 20*time.Second, 10*time.Millisecond)
+		violated, err := policies.Get(ctx, tx, uuid.MustParse(p.ID))
+		if err != nil {
+			return err
+		}
+		return policies.Judge(ctx, tx, events.Alert{
+			Policy: violated.UUID(), Fingerprint: firing["fingerprint"].(string), StartsAt: start, //nolint:forcetypeassert // alert makes it
+			ReceivedAt: time.Now(), Since: violated.State.Since, Labels: map[string]string{"icos_app_component": "web"},
+		})
+	}))
+	sent.Wait()
+	require.NoError(t, w.Broker.Drain(t.Context()))
+	require.Equal(t, "enforced", w.seePolicy(t, p.ID).Status.Phase)
+	require.Equal(t, "Finished", w.job(t, j.ID).State)
+	require.Contains(t, w.told(t, g.ID, "policy.skipped")[0], "had ended when its turn came")
 }
 
 // TestAPolicyThatGoes_blamesNobody: a component that could not leave may stay when the policy does, whatever it goes by.
@@ -339,12 +401,7 @@ func TestAPolicyThatIsKept_excusesWhatNoOtherBlames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			g := w.submit(t, hubShop+`  - name: store
-    type: kubernetes
-    requirements: {cpu: 500m, memory: 256Mi, architecture: x86_64}
-    targets: [{cluster_name: hub, node_name: hub-1, orchestrator: ocm}]
-    manifests: [{name: store, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: store}, data: {a: b}}}]
-policies:
+			g := w.submit(t, hubShop+hubStore+`policies:
 `+row.policies)
 			for _, j := range w.group(t, g.ID).Jobs {
 				w.finish(t, w.hub, hubAgent, w.take(t, w.hub, hubAgent, j))

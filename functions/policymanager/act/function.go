@@ -8,10 +8,13 @@ import (
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/google/uuid"
 
+	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/match"
 	"github.com/littoral-project/littoral/shared/policy"
 	"github.com/littoral-project/littoral/shared/policy/policies"
 	"github.com/littoral-project/littoral/shared/policy/registry"
@@ -64,20 +67,35 @@ func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event)
 	if err != nil || a == nil || a.Over() {
 		return err
 	}
-	p, err := policies.Get(ctx, tx, a.PolicyID)
+	p, past, err := due(ctx, tx, a, a.Status == policies.Held)
 	switch {
-	case problem.KindOf(err) == problem.NotFound:
-		return a.Finish(ctx, tx, policies.Skipped, "the policy was deleted")
 	case err != nil:
 		return err
-	case !p.Active():
-		return a.Finish(ctx, tx, policies.Skipped, "the policy is not watched any more")
-	case a.Status == policies.Held && !p.State.Open(a.StartedAt):
-		return a.Finish(ctx, tx, policies.Skipped, "this violation had ended when its turn came")
+	case past != "":
+		return a.Finish(ctx, tx, policies.Skipped, past)
 	case p.Action.URL != "":
 		return f.call(ctx, tx, p, a)
 	}
 	return f.remediate(ctx, tx, p, a)
+}
+
+// due returns the policy that asks for the action, or why it does not any more: also because the violation has ended, if that
+// matters.
+func due(
+	ctx context.Context, tx *store.Tx, a *policies.Action, matters bool,
+) (p *policies.Policy, past string, err error) {
+	p, err = policies.Get(ctx, tx, a.PolicyID)
+	switch {
+	case problem.KindOf(err) == problem.NotFound:
+		return nil, "the policy was deleted", nil
+	case err != nil:
+		return nil, "", err
+	case !p.Active():
+		return nil, "the policy is not watched any more", nil
+	case matters && !p.Open(a.ID):
+		return nil, "this violation had ended when its turn came", nil
+	}
+	return p, "", nil
 }
 
 // call makes the outgoing call. Whoever is called sees the same id again when the call is repeated after a crash.
@@ -115,6 +133,15 @@ func (f *Function) remediate(ctx context.Context, tx *store.Tx, p *policies.Poli
 			return err
 		}
 	}
+	if remediation == job.Reallocate {
+		past, err := stillDue(ctx, tx, a)
+		if err != nil {
+			return err
+		}
+		if past != "" {
+			return a.Finish(ctx, tx, policies.Skipped, past)
+		}
+	}
 	changed, err := policy.Remediate(ctx, tx, incompliance(p, a, remediation), f.config.Settings)
 	switch {
 	case problem.KindOf(err) == problem.NotFound, errors.Is(err, policy.ErrLimit), errors.Is(err, policy.ErrLeft):
@@ -125,6 +152,22 @@ func (f *Function) remediate(ctx context.Context, tx *store.Tx, p *policies.Poli
 		return a.Stay(ctx, tx)
 	}
 	return a.Finish(ctx, tx, policies.Done, string(remediation))
+}
+
+// stillDue is due with the application locked: who ends the violation lets the component stay, with the same lock, and so has
+// either ended it before or finds what the move has come to.
+func stillDue(ctx context.Context, tx *store.Tx, a *policies.Action) (past string, err error) {
+	if err := match.Lock(ctx, tx); err != nil {
+		return "", err
+	}
+	if id, err := uuid.Parse(a.Instance); err == nil {
+		_, err := application.Lock(ctx, tx, id)
+		if err != nil && problem.KindOf(err) != problem.NotFound {
+			return "", err
+		}
+	}
+	_, past, err = due(ctx, tx, a, true)
+	return past, err
 }
 
 // incompliance is the violation in the words of the job manager.

@@ -68,6 +68,16 @@ func ViolationID(policy uuid.UUID, activated time.Time, fingerprint string, star
 	return uuid.NewSHA1(violations, []byte(strings.Join(parts, "\x00")))
 }
 
+// Open reports whether the violation goes on.
+func (p *Policy) Open(violation uuid.UUID) bool {
+	for fingerprint, start := range p.State.Open() {
+		if ViolationID(p.UUID(), p.State.Since, fingerprint, start) == violation {
+			return true
+		}
+	}
+	return false
+}
+
 const insertAction = `insert into policy_actions (id, policy_id, instance, component, remediation, violation,
 started_at, received_at) values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing`
 

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -147,11 +148,17 @@ func (s State) Judge(n Notice, oneoff bool) (State, Outcome) {
 // open reports whether an episode goes on.
 func (s State) open() bool { return slices.ContainsFunc(s.Tracks, Track.open) }
 
-// Open reports whether an episode that started then goes on.
-func (s State) Open(start time.Time) bool {
-	return slices.ContainsFunc(s.Tracks, func(t Track) bool {
-		return slices.ContainsFunc(t.Episodes, func(e Episode) bool { return e.open() && e.Start.Equal(start) })
-	})
+// Open yields the episodes that go on: the alert, and when it started.
+func (s State) Open() iter.Seq2[string, time.Time] {
+	return func(yield func(string, time.Time) bool) {
+		for _, t := range s.Tracks {
+			for _, e := range t.Episodes {
+				if e.open() && !yield(t.Fingerprint, e.Start) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // Blames reports whether an episode about the component goes on. One that does not tell its component is about any that

@@ -2,6 +2,7 @@ package registry_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -119,17 +120,17 @@ func TestJudge_activatedAgain(t *testing.T) {
 	}
 	still := firing(1)
 	still.Since = at(20)
-	require.False(t, s.Open(at(1)))
+	require.Empty(t, maps.Collect(s.Open()))
 	s, out := s.Judge(still, false)
 	require.Equal(t, registry.NewEpisode, out.Verdict)
 	require.Equal(t, registry.Violated, s.Phase)
-	require.True(t, s.Open(at(1)))
+	require.Equal(t, map[string]time.Time{"f": at(1).UTC()}, maps.Collect(s.Open()))
 	s, out = s.Judge(still, false)
 	require.Equal(t, registry.NoChange, out.Verdict, "once")
 	still.Firing = false
 	s, out = s.Judge(still, false)
 	require.Equal(t, registry.AllResolved, out.Verdict)
-	require.False(t, s.Open(at(1)))
+	require.Empty(t, maps.Collect(s.Open()))
 }
 
 // TestJudge_oncePerEpisode has two Alertmanagers send the notices of some episodes two hundred times in any order.

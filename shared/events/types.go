@@ -32,7 +32,7 @@ const (
 	AlertReceived        = "dev.littoral.alert.received.v1"  // about a policy, new to us
 	PolicyFirst          = "dev.littoral.policy.first.v1"    // created while there was no other, and no application
 	PolicyChanged        = "dev.littoral.policy.changed.v1"  // the rule store has to follow
-	PolicyViolated       = "dev.littoral.policy.violated.v1" // an episode began; something is to be done
+	PolicyViolated       = "dev.littoral.policy.violated.v1" // an episode began, or goes on after its end; something is to be done
 	PolicyResolved       = "dev.littoral.policy.resolved.v1" // nothing violates it any more
 
 	// Tick is what a PingSource sends.
@@ -118,9 +118,10 @@ func (c TopologyChange) Place() string {
 // Alert is the data of AlertReceived: one alert of a webhook.
 type Alert struct {
 	Policy      uuid.UUID         `json:"policy"`
-	Fingerprint string            `json:"fingerprint"` // of the labels: which of the things the policy watches
-	Firing      bool              `json:"firing"`      // else resolved
-	StartsAt    time.Time         `json:"startsAt"`    // names the episode
+	Fingerprint string            `json:"fingerprint"`     // of the labels: which of the things the policy watches
+	Firing      bool              `json:"firing"`          // else resolved
+	StartsAt    time.Time         `json:"startsAt"`        // names the episode
+	EndsAt      time.Time         `json:"endsAt,omitzero"` // of one that is resolved: whatever started before has ended
 	ReceivedAt  time.Time         `json:"receivedAt"`
 	Since       time.Time         `json:"since,omitzero"` // when the policy had been activated, as it came in
 	Labels      map[string]string `json:"labels"`

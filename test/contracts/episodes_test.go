@@ -1,11 +1,15 @@
 package contracts_test
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/policy/policies"
 )
 
 // on is the alert with the host that it was measured on, as the templates' expressions keep it.
@@ -22,6 +26,29 @@ held_until = held_until - $1::text::interval`, interval)
 	require.NoError(t, err)
 	require.NoError(t, w.Broker.TickOne(t.Context(), "policymanager-reconcile"))
 	require.NoError(t, w.Broker.Drain(t.Context()))
+}
+
+// heardBefore has all that was heard of the policy's alerts be heard so much earlier.
+func (w *world) heardBefore(t testing.TB, p policy, by time.Duration) {
+	t.Helper()
+	_, err := w.DB.Exec(t.Context(), `update policy_alerts set received_at = received_at - $1::interval`, by)
+	require.NoError(t, err)
+	kept, err := policies.Get(t.Context(), w.DB, uuid.MustParse(p.ID))
+	require.NoError(t, err)
+	earlier := func(at *time.Time) {
+		if !at.IsZero() {
+			*at = at.Add(-by)
+		}
+	}
+	for i := range kept.State.Tracks {
+		track := &kept.State.Tracks[i]
+		earlier(&track.Ended)
+		for j := range track.Episodes {
+			earlier(&track.Episodes[j].Heard)
+		}
+	}
+	_, err = w.DB.Exec(t.Context(), `update policies set state = $2 where id = $1`, p.ID, kept.State)
+	require.NoError(t, err)
 }
 
 // TestEpisode_ofAPolicyThatIsActivatedAgain: the alert has been firing all the while, and Alertmanager goes on naming
@@ -121,6 +148,93 @@ func TestEpisode_thatFlaps(t *testing.T) {
 	require.Contains(t, skipped[0], "had ended when its turn came")
 	w.laterBy(t, "2 min")
 	require.Len(t, w.told(t, g.ID, "job.displaced"), 2)
+	w.legal(t)
+}
+
+// TestEpisode_thatOutlivesItsEnd: Alertmanager had not heard of the alert for a while and took it for resolved.
+func TestEpisode_thatOutlivesItsEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, j := w.running(t, hubShop+"policies:\n  - security: high\n")
+	p, start := w.policiesOf(t, g.ID)["0"], time.Now().Add(-time.Hour)
+	tell := func(status string, started time.Time, news bool) {
+		t.Helper()
+		a := alert(p, g.ID, status, started)
+		if status == "resolved" {
+			a["endsAt"] = time.Now()
+		}
+		want := body{"new": 0.0, "repeated": 1.0, "ignored": 0.0}
+		if news {
+			want = body{"new": 1.0, "repeated": 0.0, "ignored": 0.0}
+		}
+		require.Equal(t, want, decode[body](t, w.alertmanager().send(t, http.MethodPost, webhook, notice(a)).is(t, http.StatusOK)))
+	}
+	is := func(phase, state string) {
+		t.Helper()
+		require.Equal(t, phase, w.seePolicy(t, p.ID).Status.Phase)
+		require.Equal(t, state, w.job(t, j.ID).State)
+	}
+	for gap := range 3 {
+		tell("firing", start, true)
+		tell("firing", start, false)
+		is("violated", "Degraded")
+		require.Len(t, w.told(t, g.ID, "policy.fired"), gap+1)
+		require.Len(t, w.told(t, g.ID, "policy.stayed"), gap+1)
+		w.heardBefore(t, p, 10*time.Minute)
+		tell("resolved", start, true)
+		tell("resolved", start, false)
+		tell("firing", start, false) // overtaken
+		is("enforced", "Finished")
+		w.heardBefore(t, p, 5*time.Minute)
+	}
+	require.Contains(t, fmt.Sprint(w.told(t, g.ID, "policy.fired")), "is violated still")
+
+	later := start.Add(15 * time.Second) // as another Prometheus has it
+	tell("firing", later, true)
+	is("violated", "Degraded")
+	w.heardBefore(t, p, 5*time.Minute)
+	tell("resolved", start, true)
+	is("enforced", "Finished")
+	w.heardBefore(t, p, 5*time.Minute)
+	tell("firing", later, true)
+	is("violated", "Degraded")
+	tell("firing", start, true) // in a repeat that says it once more
+	w.heardBefore(t, p, 5*time.Minute)
+	tell("resolved", start, true)
+	is("enforced", "Finished")
+	w.legal(t)
+}
+
+// TestEpisode_thatOutlivesItsEnd_isActedUponOnce: again only if nothing came of it.
+func TestEpisode_thatOutlivesItsEnd_isActedUponOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	start := time.Now().Add(-time.Hour)
+	tell := func(g group, p policy, status string) {
+		t.Helper()
+		w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, status, start))).is(t, http.StatusOK)
+	}
+	g, j, p := w.loaded(t, "scale-up")
+	tell(g, p, "firing")
+	w.finish(t, w.hub, hubAgent, w.job(t, j.ID))
+	tell(g, p, "resolved")
+	w.heardBefore(t, p, 5*time.Minute)
+	w.laterBy(t, "2 hours")
+	tell(g, p, "firing")
+	require.Equal(t, "violated", w.seePolicy(t, p.ID).Status.Phase)
+	require.Equal(t, "Finished", w.job(t, j.ID).State)
+	require.Len(t, w.told(t, g.ID, "policy.violated"), 1)
+
+	g, j, p = w.loaded(t, "redeploy")
+	w.movedOften(t, g, p, 10)
+	tell(g, p, "firing")
+	tell(g, p, "resolved")
+	w.laterBy(t, "2 hours")
+	require.Contains(t, w.told(t, g.ID, "policy.skipped")[0], "had ended when its turn came")
+	require.Equal(t, j.Targets, w.job(t, j.ID).Targets)
+	w.heardBefore(t, p, 5*time.Minute)
+	tell(g, p, "firing")
+	require.NotEqual(t, j.Targets, w.job(t, j.ID).Targets, "nothing had come of it")
 	w.legal(t)
 }
 

@@ -170,11 +170,12 @@ func stillDue(ctx context.Context, tx *store.Tx, a *policies.Action) (past strin
 	return past, err
 }
 
-// incompliance is the violation in the words of the job manager.
+// incompliance is the violation in the words of the job manager. It has no id: that it is carried out once is kept with the
+// action, which may be begun anew when the violation goes on after all.
 func incompliance(p *policies.Policy, a *policies.Action, r job.Remediation) *policy.Incompliance {
 	v := a.Violation
 	i := &policy.Incompliance{
-		ID: a.ID.String(), CurrentValue: v.CurrentValue, PolicyName: p.Name, PolicyID: p.ID,
+		CurrentValue: v.CurrentValue, PolicyName: p.Name, PolicyID: p.ID,
 		MeasurementBackend: v.MeasurementBackend, ExtraLabels: v.ExtraLabels, Remediation: r,
 		Subject: policy.Subject{
 			Type: string(v.Subject.Type), AppName: v.Subject.AppName, AppComponent: v.Subject.AppComponent,

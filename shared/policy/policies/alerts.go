@@ -27,7 +27,7 @@ type Alert struct {
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
 	StartsAt    time.Time         `json:"startsAt"`
-	EndsAt      time.Time         `json:"endsAt"`
+	EndsAt      time.Time         `json:"endsAt"` // of one that is resolved
 	Fingerprint string            `json:"fingerprint"`
 }
 
@@ -48,16 +48,26 @@ const (
 	// What the alert is about is said by the instant at which its policy was activated, too. A notice that comes in while
 	// the policy is activated anew is of the former activation and means nothing; the next one of the same alert is no
 	// repeat of it.
-	insertAlert = `insert into policy_alerts (policy_id, fingerprint, starts_at, status, known, labels, since)
-values ($1, $2, $3, $4, $5, $6, $7) on conflict do nothing`
+	//
+	// Nor is a notice a repeat that contradicts what was heard since: that the alert fires, clearly later than it ended, or
+	// that it ended, when it fired since. received_at is when it was news last.
+	insertAlert = `insert into policy_alerts as heard
+(policy_id, fingerprint, starts_at, status, known, labels, since, received_at) values ($1, $2, $3, $4, $5, $6, $7, $8)
+on conflict (policy_id, fingerprint, starts_at, status, since) do update set received_at = excluded.received_at
+where exists (select from policy_alerts other
+  where other.policy_id = heard.policy_id and other.fingerprint = heard.fingerprint and other.since = heard.since
+  and other.status <> heard.status and case heard.status
+    when 'firing' then other.received_at >= heard.received_at - $9::interval
+      and other.received_at < excluded.received_at - $9::interval
+    else other.starts_at <= greatest(heard.starts_at, $10) and other.received_at > heard.received_at end)`
 	selectSince = `select coalesce((state ->> 'since')::timestamptz, '0001-01-01 00:00:00Z') from policies
 where id = $1 and deleted_at is null`
 
 	forgetAlerts = `delete from policy_alerts where policy_id = $1`
 )
 
-// Receive records the alerts and announces those that were not heard of before. Alerts that name no policy of ours are
-// recorded too, once, and mean nothing.
+// Receive records the alerts and announces those that say anything new. Alerts that name no policy of ours are recorded too,
+// once, and mean nothing.
 func Receive(ctx context.Context, tx *store.Tx, alerts []Alert) (Received, error) {
 	var r Received
 	at := now()
@@ -71,7 +81,8 @@ func Receive(ctx context.Context, tx *store.Tx, alerts []Alert) (Received, error
 				return r, fmt.Errorf("find policy: %w", err)
 			}
 		}
-		tag, err := tx.Exec(ctx, insertAlert, policyKey(a), a.Fingerprint, a.StartsAt, a.Status, known, a.Labels, since)
+		tag, err := tx.Exec(ctx, insertAlert, policyKey(a), a.Fingerprint, a.StartsAt, a.Status, known, a.Labels, since, at,
+			registry.Lag, a.EndsAt)
 		if err != nil {
 			return r, fmt.Errorf("record alert: %w", err)
 		}
@@ -83,8 +94,8 @@ func Receive(ctx context.Context, tx *store.Tx, alerts []Alert) (Received, error
 		default:
 			r.New++
 			err := tx.Emit(ctx, events.AlertReceived, id.String(), events.Alert{
-				Policy: id, Fingerprint: a.Fingerprint, Firing: a.Status == Firing, StartsAt: a.StartsAt, ReceivedAt: at,
-				Since: since, Labels: a.Labels, Annotations: a.Annotations,
+				Policy: id, Fingerprint: a.Fingerprint, Firing: a.Status == Firing, StartsAt: a.StartsAt,
+				EndsAt: a.EndsAt, ReceivedAt: at, Since: since, Labels: a.Labels, Annotations: a.Annotations,
 			})
 			if err != nil {
 				return r, err

@@ -17,8 +17,9 @@ import (
 )
 
 // Judge changes the policy by what an alert says. The first notice of an episode announces a violation, whatever its
-// number and order; the end of the last open one announces that the policy is kept again. A component that had nowhere
-// else to go may stay where it is as soon as its own violation ends, whatever others do.
+// number and order; the end of the last open one announces that the policy is kept again. An episode that goes on after its
+// end is announced once more. A component that had nowhere else to go may stay where it is as soon as its own violation
+// ends, whatever others do.
 func Judge(ctx context.Context, tx *store.Tx, a events.Alert) error {
 	p, err := Lock(ctx, tx, a.Policy)
 	if problem.KindOf(err) == problem.NotFound {
@@ -32,7 +33,8 @@ func Judge(ctx context.Context, tx *store.Tx, a events.Alert) error {
 		return nil // it has no rule: the alert is of one that is gone
 	}
 	notice := registry.Notice{
-		Fingerprint: a.Fingerprint, Component: a.Labels[componentLabel], StartsAt: a.StartsAt, Firing: a.Firing, Since: a.Since,
+		Fingerprint: a.Fingerprint, Component: a.Labels[componentLabel], StartsAt: a.StartsAt, EndsAt: a.EndsAt,
+		Firing: a.Firing, ReceivedAt: a.ReceivedAt, Since: a.Since,
 	}
 	state, outcome := p.State.Judge(notice, p.Properties.Oneoff)
 	p.State = state
@@ -40,8 +42,8 @@ func Judge(ctx context.Context, tx *store.Tx, a events.Alert) error {
 		return err
 	}
 	switch outcome.Verdict {
-	case registry.NewEpisode:
-		return p.violated(ctx, tx, a)
+	case registry.NewEpisode, registry.Continued:
+		return p.violated(ctx, tx, a, outcome.Verdict)
 	case registry.AllResolved:
 		if err := p.resolved(ctx, tx, a); err != nil {
 			return err
@@ -81,7 +83,12 @@ func (p *Policy) Open(violation uuid.UUID) bool {
 const insertAction = `insert into policy_actions (id, policy_id, instance, component, remediation, violation,
 started_at, received_at) values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing`
 
-func (p *Policy) violated(ctx context.Context, tx *store.Tx, a events.Alert) error {
+// forgetIdle forgets an action that has changed nothing.
+const forgetIdle = `delete from policy_actions where id = $1 and (status = 'skipped' or detail = '` + stayed + `')`
+
+// violated announces the violation. One that goes on after all is acted upon once more if nothing came of it: it was taken
+// for ended when its turn came, or had its component stay, which was excused since.
+func (p *Policy) violated(ctx context.Context, tx *store.Tx, a events.Alert, verdict registry.Verdict) error {
 	id := ViolationID(p.UUID(), p.State.Since, a.Fingerprint, a.StartsAt)
 	v, err := p.Violation(id.String(), a.Labels, a.Annotations)
 	if err != nil { // nobody can say what it is about, so nothing is done
@@ -99,8 +106,20 @@ func (p *Policy) violated(ctx context.Context, tx *store.Tx, a events.Alert) err
 	}
 	component := v.Subject.AppComponent
 	message := fmt.Sprintf("policy %s is violated (value %s)", p.Name, brief(v.CurrentValue))
+	if verdict == registry.Continued {
+		message = fmt.Sprintf("policy %s is violated still (value %s): its alert had not ended", p.Name, brief(v.CurrentValue))
+	}
 	if err := p.tell(ctx, tx, component, "policy.fired", message); err != nil {
 		return err
+	}
+	if verdict == registry.Continued {
+		tag, err := tx.Exec(ctx, forgetIdle, id)
+		if err != nil {
+			return fmt.Errorf("forget action: %w", err)
+		}
+		if tag.RowsAffected() == 0 {
+			return p.announce(ctx, tx, events.PolicyViolated, component, &id)
+		}
 	}
 	remediation := p.Action.Remediation()
 	if known, err := job.ParseRemediation(remediation); err == nil {

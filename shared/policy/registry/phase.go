@@ -11,8 +11,12 @@ import (
 // with the policy and changed in the same transaction as the effects.
 //
 // An episode is one violation: the policy, the fingerprint of the alert (which of the things it watches), and the
-// instant it started firing. Every notice is about one episode, so counting episodes is all it takes: repeats change
-// nothing, and the order in which two Alertmanagers send does not matter.
+// instant it started firing. Counting episodes, and keeping when each was heard of last, is all it takes: repeats change
+// nothing, and the order in which two Alertmanagers send, or notices are judged, does not matter.
+//
+// An end may turn out to be none. An Alertmanager that hears nothing of an alert for a while says that it was resolved, and
+// later that it fires, under the same start; and that may move, when one of several Prometheis or an Alertmanager starts
+// anew. So an end holds for whatever started before it, until it is heard, clearly later, that the alert fires.
 type State struct {
 	Phase Phase `json:"phase"`
 	// Since is when the policy was activated last. It names that activation: a notice that came in during another one is
@@ -28,14 +32,17 @@ type Track struct {
 	Fingerprint string    `json:"fingerprint"`
 	Component   string    `json:"component,omitempty"` // that it is about; empty when the alert does not tell
 	Episodes    []Episode `json:"episodes"`            // oldest first
-	Horizon     time.Time `json:"horizon,omitzero"`    // episodes up to here were forgotten: all notices of them are old
+	Horizon     time.Time `json:"horizon,omitzero"`    // episodes up to here were forgotten: that they fire is old
+	Until       time.Time `json:"until,omitzero"`      // what started up to here has ended,
+	Ended       time.Time `json:"ended,omitzero"`      // as was received then, last
 }
 
 // Episode is one violation of one alert.
 type Episode struct {
 	Start time.Time `json:"start"`
 	Fired bool      `json:"fired,omitempty"` // counted as violated
-	Over  bool      `json:"over,omitempty"`  // resolved, or a later one has started
+	Heard time.Time `json:"heard,omitzero"`  // when it was received last that it fires
+	Over  bool      `json:"over,omitempty"`  // resolved
 }
 
 // Notice is what one alert of a webhook says.
@@ -43,9 +50,15 @@ type Notice struct {
 	Fingerprint string
 	Component   string // that it is about, if it says so
 	StartsAt    time.Time
+	EndsAt      time.Time // of one that is resolved, if it says so
 	Firing      bool      // else resolved
+	ReceivedAt  time.Time
 	Since       time.Time // of the state when the notice came in
 }
+
+// Lag is how long after an end a notice that the alert fires may be an older one, which the end has overtaken. One that
+// fires is told of again and again, so this hides none.
+const Lag = time.Minute
 
 // Verdict is what a notice means.
 type Verdict string
@@ -54,16 +67,14 @@ type Verdict string
 const (
 	NoChange    Verdict = "none"     // known already, or nothing is watched
 	NewEpisode  Verdict = "violated" // to be acted on, exactly once
+	Continued   Verdict = "goes on"  // its end was none
 	AllResolved Verdict = "resolved" // nothing violates the policy any more
 )
 
 // Outcome is the verdict on a notice.
 type Outcome struct {
 	Verdict Verdict
-	Episode Episode
-	// Over says of a violation that it is past already: its end overtook it. It happened and counts once; whether
-	// there is still something to remedy is for the caller to decide.
-	Over bool
+	Episode Episode // that fires; one that is over already happened all the same and counts once
 	// Ended says that what the notice is about violates the policy no more. Others may.
 	Ended bool
 }
@@ -101,9 +112,7 @@ func closed(tracks []Track) []Track {
 
 // Judge returns the state after a notice and what the notice means. s is not changed.
 //
-// Of the same fingerprint, an episode ends when a later one starts, since an alert cannot fire twice at a time; so a
-// lost notice of its end does no harm. While the policy is inactive, notices mean nothing. oneoff lets the policy be
-// violated once per activation.
+// While the policy is inactive, notices mean nothing. oneoff lets the policy be violated once per activation.
 func (s State) Judge(n Notice, oneoff bool) (State, Outcome) {
 	if s.Phase == Inactive || !n.Since.Equal(s.Since) {
 		return s, Outcome{Verdict: NoChange}
@@ -111,31 +120,33 @@ func (s State) Judge(n Notice, oneoff bool) (State, Outcome) {
 	start := n.StartsAt.UTC().Round(0)
 	i, tracks := track(s.Tracks, n.Fingerprint)
 	t := &tracks[i]
-	if !t.Horizon.IsZero() && !start.After(t.Horizon) {
+	if n.Firing && !t.Horizon.IsZero() && !start.After(t.Horizon) {
 		return s, Outcome{Verdict: NoChange}
 	}
 	wasOpen := t.open()
 	if n.Component != "" {
 		t.Component = n.Component
 	}
-	e := t.episode(start)
-	before := *e
-	switch {
-	case !n.Firing:
-		e.Over = true
-	default:
-		e.Fired = true
+	e, before := &Episode{}, Episode{}
+	if n.Firing {
+		e = t.episode(start)
+		before = *e
+		e.Fired, e.Heard = true, latest(e.Heard, n.ReceivedAt)
+	} else {
+		t.Until, t.Ended = latest(t.Until, start, n.EndsAt), latest(t.Ended, n.ReceivedAt)
 	}
-	t.supersede()
-	after := *t.episode(start)
+	t.settle()
+	after := *e
 	t.forget()
 	out := Outcome{Verdict: NoChange, Episode: after, Ended: wasOpen && !t.open()}
 	s.Tracks = tracks
-	if after.Fired && !before.Fired && !(oneoff && s.Fired) {
-		out.Verdict, out.Over, s.Fired = NewEpisode, after.Over, true
-	}
 	violated := s.open()
-	if s.Phase == Violated && !violated && out.Verdict == NoChange {
+	switch {
+	case after.Fired && !before.Fired && !(oneoff && s.Fired):
+		out.Verdict, s.Fired = NewEpisode, true
+	case before.Fired && !wasOpen && t.open():
+		out.Verdict = Continued
+	case s.Phase == Violated && !violated:
 		out.Verdict = AllResolved
 	}
 	s.Phase = Enforced
@@ -145,17 +156,31 @@ func (s State) Judge(n Notice, oneoff bool) (State, Outcome) {
 	return s, out
 }
 
+func latest(first time.Time, others ...time.Time) time.Time {
+	for _, t := range others {
+		if t.After(first) {
+			first = t.UTC().Round(0)
+		}
+	}
+	return first
+}
+
 // open reports whether an episode goes on.
 func (s State) open() bool { return slices.ContainsFunc(s.Tracks, Track.open) }
 
-// Open yields the episodes that go on: the alert, and when it started.
+// Open yields the episodes that go on: the alert, and when it started. Of an alert it is the last, since that cannot fire
+// twice at a time: the end of the one before was lost, or is yet to come.
 func (s State) Open() iter.Seq2[string, time.Time] {
 	return func(yield func(string, time.Time) bool) {
 		for _, t := range s.Tracks {
-			for _, e := range t.Episodes {
-				if e.open() && !yield(t.Fingerprint, e.Start) {
+			for _, e := range slices.Backward(t.Episodes) {
+				if !e.open() {
+					continue
+				}
+				if !yield(t.Fingerprint, e.Start) {
 					return
 				}
+				break
 			}
 		}
 	}
@@ -171,7 +196,7 @@ func (s State) Blames(component, subject string) bool {
 
 func (t Track) open() bool { return slices.ContainsFunc(t.Episodes, Episode.open) }
 
-// open reports whether the episode goes on. One of which only the end was seen never did.
+// open reports whether the episode goes on. One of which only the end was seen, as older versions kept it, never did.
 func (e Episode) open() bool { return e.Fired && !e.Over }
 
 // track returns a copy of the tracks, with one for the fingerprint, and where it is. Tracks are sorted by fingerprint.
@@ -198,25 +223,26 @@ func track(tracks []Track, fingerprint string) (int, []Track) {
 func stalest(tracks []Track) int {
 	best := 0
 	for i := range tracks {
-		a, b := tracks[i].last(), tracks[best].last()
-		if a.Over != b.Over {
-			if a.Over {
+		a, b := &tracks[i], &tracks[best]
+		if a.open() != b.open() {
+			if b.open() {
 				best = i
 			}
 			continue
 		}
-		if a.Start.Before(b.Start) {
+		if a.last().Before(b.last()) {
 			best = i
 		}
 	}
 	return best
 }
 
-func (t *Track) last() Episode {
-	if len(t.Episodes) == 0 {
-		return Episode{Over: true}
+// last is when the last episode started.
+func (t *Track) last() (start time.Time) {
+	if len(t.Episodes) > 0 {
+		start = t.Episodes[len(t.Episodes)-1].Start
 	}
-	return t.Episodes[len(t.Episodes)-1]
+	return start
 }
 
 // episode returns the one that started then, a new one if there is none.
@@ -230,10 +256,16 @@ func (t *Track) episode(start time.Time) *Episode {
 	return &t.Episodes[i]
 }
 
-// supersede ends every episode but the last.
-func (t *Track) supersede() {
-	for i := range t.Episodes[:len(t.Episodes)-1] {
-		t.Episodes[i].Over = true
+// settle says of each episode whether it is over. Of one that was heard of before this was kept, it is known already.
+func (t *Track) settle() {
+	for i := range t.Episodes {
+		e := &t.Episodes[i]
+		switch {
+		case !t.Ended.IsZero() && !e.Start.After(t.Until):
+			e.Over = !e.Heard.After(t.Ended.Add(Lag))
+		case !e.Heard.IsZero():
+			e.Over = false
+		}
 	}
 }
 

@@ -13,11 +13,23 @@ import (
 )
 
 func firing(start int) registry.Notice {
-	return registry.Notice{Fingerprint: "f", StartsAt: at(start), Firing: true, Since: at(0)}
+	return registry.Notice{Fingerprint: "f", StartsAt: at(start), Firing: true, ReceivedAt: at(start), Since: at(0)}
 }
 
 func resolved(start int) registry.Notice {
-	return registry.Notice{Fingerprint: "f", StartsAt: at(start), Since: at(0)}
+	return registry.Notice{Fingerprint: "f", StartsAt: at(start), ReceivedAt: at(start), Since: at(0)}
+}
+
+// ended is resolved with the instant at which it ended, as is heard then.
+func ended(start, end int) registry.Notice {
+	n := resolved(start)
+	n.EndsAt, n.ReceivedAt = at(end), at(end)
+	return n
+}
+
+func received(then int, n registry.Notice) registry.Notice {
+	n.ReceivedAt = at(then)
+	return n
 }
 
 func of(fingerprint string, n registry.Notice) registry.Notice {
@@ -27,7 +39,7 @@ func of(fingerprint string, n registry.Notice) registry.Notice {
 
 func TestJudge(t *testing.T) {
 	t.Parallel()
-	const none, violated, over = registry.NoChange, registry.NewEpisode, registry.AllResolved
+	const none, violated, over, goesOn = registry.NoChange, registry.NewEpisode, registry.AllResolved, registry.Continued
 	for name, test := range map[string]struct {
 		notices  []registry.Notice
 		verdicts []registry.Verdict
@@ -56,6 +68,36 @@ func TestJudge(t *testing.T) {
 		},
 		"the second episode arrives first": {
 			notices:  []registry.Notice{firing(9), firing(1), resolved(1), resolved(9)},
+			verdicts: []registry.Verdict{violated, violated, none, over}, phase: registry.Enforced,
+		},
+		"the end was none": {
+			notices: []registry.Notice{
+				firing(1), ended(1, 300), received(360, firing(1)), received(361, firing(1)), received(500, firing(1)), ended(1, 600),
+			},
+			verdicts: []registry.Verdict{violated, over, none, goesOn, none, over}, phase: registry.Enforced,
+		},
+		"the end was none, and is judged late": {
+			notices:  []registry.Notice{firing(1), received(400, firing(1)), ended(1, 300)},
+			verdicts: []registry.Verdict{violated, none, none}, phase: registry.Violated,
+		},
+		"the start moves later, and back": {
+			notices:  []registry.Notice{firing(1), firing(16), ended(1, 50)},
+			verdicts: []registry.Verdict{violated, violated, over}, phase: registry.Enforced,
+		},
+		"the start moves earlier": {
+			notices:  []registry.Notice{firing(16), firing(1), ended(1, 50)},
+			verdicts: []registry.Verdict{violated, violated, over}, phase: registry.Enforced,
+		},
+		"another start of what has ended is judged late": {
+			notices:  []registry.Notice{firing(1), ended(1, 50), firing(16)},
+			verdicts: []registry.Verdict{violated, over, violated}, phase: registry.Enforced,
+		},
+		"the end was none, and the start moved back": {
+			notices:  []registry.Notice{firing(1), firing(16), ended(1, 300), received(400, firing(1))},
+			verdicts: []registry.Verdict{violated, violated, over, goesOn}, phase: registry.Violated,
+		},
+		"the end of the first is heard after the beginning of the second": {
+			notices:  []registry.Notice{firing(1), firing(30), ended(1, 20), ended(30, 40)},
 			verdicts: []registry.Verdict{violated, violated, none, over}, phase: registry.Enforced,
 		},
 		"violated for as long as anything violates it": {
@@ -88,10 +130,57 @@ func TestJudge_saysWhenAViolationIsPast(t *testing.T) {
 	t.Parallel()
 	s := registry.State{}.Activate(at(0))
 	_, out := s.Judge(firing(1), false)
-	require.False(t, out.Over)
+	require.False(t, out.Episode.Over)
 	s, _ = s.Judge(resolved(1), false)
 	_, out = s.Judge(firing(1), false)
-	require.True(t, out.Over)
+	require.True(t, out.Episode.Over)
+}
+
+// TestJudge_inAnyOrder comes to what was heard last.
+func TestJudge_inAnyOrder(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewPCG(5, 6))
+	heard := []registry.Notice{
+		firing(1), firing(16), ended(1, 300), received(310, firing(16)), received(400, firing(1)), received(401, firing(1)),
+	}
+	for range 500 {
+		r.Shuffle(len(heard), func(i, j int) { heard[i], heard[j] = heard[j], heard[i] })
+		s := registry.State{}.Activate(at(0))
+		for _, n := range heard {
+			s, _ = s.Judge(n, false)
+		}
+		require.Equal(t, registry.Violated, s.Phase)
+		require.Equal(t, map[string]time.Time{"f": at(1).UTC()}, maps.Collect(s.Open()))
+		s, out := s.Judge(ended(1, 500), false)
+		require.Equal(t, registry.AllResolved, out.Verdict)
+		require.Empty(t, maps.Collect(s.Open()))
+	}
+}
+
+// TestJudge_afterAnOlderVersion, which kept what is over, and not when it heard so.
+func TestJudge_afterAnOlderVersion(t *testing.T) {
+	t.Parallel()
+	s := registry.State{Phase: registry.Violated, Since: at(0), Tracks: []registry.Track{{
+		Fingerprint: "f", Episodes: []registry.Episode{{Start: at(1), Fired: true, Over: true}, {Start: at(9), Fired: true}},
+	}}}
+	s, out := s.Judge(ended(9, 20), false)
+	require.Equal(t, registry.AllResolved, out.Verdict)
+	s, out = s.Judge(firing(30), false)
+	require.Equal(t, registry.NewEpisode, out.Verdict)
+	s, out = s.Judge(ended(30, 40), false)
+	require.Equal(t, registry.AllResolved, out.Verdict)
+	_, out = s.Judge(received(200, firing(30)), false)
+	require.Equal(t, registry.Continued, out.Verdict)
+}
+
+// TestOpen_namesOneEpisodeOfEachAlert: a lost end leaves an earlier one open, which is not acted upon any more.
+func TestOpen_namesOneEpisodeOfEachAlert(t *testing.T) {
+	t.Parallel()
+	s := registry.State{}.Activate(at(0))
+	for _, n := range []registry.Notice{firing(1), firing(9), of("g", firing(1))} {
+		s, _ = s.Judge(n, false)
+	}
+	require.Equal(t, map[string]time.Time{"f": at(9).UTC(), "g": at(1).UTC()}, maps.Collect(s.Open()))
 }
 
 func TestJudge_inactive(t *testing.T) {
@@ -212,7 +301,7 @@ func BenchmarkJudge(b *testing.B) {
 	s := registry.State{}.Activate(at(0))
 	for i := 0; b.Loop(); i++ {
 		s, _ = s.Judge(registry.Notice{
-			Fingerprint: "f", StartsAt: time.Unix(int64(i/4), 0), Firing: i%4 != 3, Since: at(0),
+			Fingerprint: "f", StartsAt: time.Unix(int64(i/4), 0), Firing: i%4 != 3, ReceivedAt: time.Unix(int64(i), 0), Since: at(0),
 		}, false)
 	}
 }

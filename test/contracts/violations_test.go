@@ -430,6 +430,58 @@ func TestAPolicyThatIsKept_excusesWhatNoOtherBlames(t *testing.T) {
 	}
 }
 
+// TestAPolicyOfSeveralApplications_excusesEachOfThem, when its own violation ends, and is asked before others excuse.
+func TestAPolicyOfSeveralApplications_excusesEachOfThem(t *testing.T) {
+	t.Parallel()
+	for _, meant := range []string{"*", "/[0-9a-f-]+/"} {
+		t.Run(meant, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			one, first := w.running(t, hubShop+"policies:\n  - security: high\n")
+			other, second := w.running(t, hubShop)
+			own := w.policiesOf(t, one.ID)["0"]
+			given := usage(meant)
+			given["subject"] = body{"type": "app", "appName": "*", "appInstance": meant, "appComponent": "*"}
+			given["spec"], given["variables"] = body{"type": "template", "templateName": "app-host-cpu-usage-perc"}, body{"threshold": 0.8}
+			all, start := w.policy(t, given), time.Now()
+			tell := func(p policy, g group, status string) {
+				t.Helper()
+				a := alert(p, g.ID, status, start)
+				a["fingerprint"] = p.ID + g.ID
+				w.alertmanager().send(t, http.MethodPost, webhook, notice(a)).is(t, http.StatusOK)
+			}
+			are := func(states ...string) {
+				t.Helper()
+				require.Equal(t, states, []string{w.job(t, first.ID).State, w.job(t, second.ID).State})
+			}
+			tell(all, one, "firing")
+			tell(all, other, "firing")
+			tell(own, one, "firing")
+			are("Degraded", "Degraded")
+			require.Len(t, w.told(t, other.ID, "policy.fired"), 1)
+			tell(own, one, "resolved")
+			are("Degraded", "Degraded")
+			tell(all, one, "resolved")
+			are("Finished", "Degraded")
+			require.Len(t, w.told(t, one.ID, "policy.resolved"), 2)
+			require.Equal(t, "violated", w.seePolicy(t, all.ID).Status.Phase)
+			require.Empty(t, w.told(t, other.ID, "policy.resolved"))
+			tell(all, other, "resolved")
+			are("Finished", "Finished")
+			require.Len(t, w.told(t, other.ID, "policy.resolved"), 1)
+			require.Equal(t, "enforced", w.seePolicy(t, all.ID).Status.Phase)
+
+			start = start.Add(time.Minute)
+			tell(all, one, "firing")
+			tell(all, other, "firing")
+			are("Degraded", "Degraded")
+			w.operator.call(t, http.MethodDelete, polman+"/policies/"+all.ID, "").is(t, http.StatusNoContent)
+			are("Finished", "Finished")
+			w.legal(t)
+		})
+	}
+}
+
 func TestScaling_staysWithinTheDescriptor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

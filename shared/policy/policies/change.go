@@ -89,7 +89,7 @@ func (p *Policy) Deactivate(ctx context.Context, tx *store.Tx, paused bool) erro
 		p.Paused = p.Paused || paused
 		return p.save(ctx, tx)
 	}
-	before := p.State.Phase
+	before := p.State
 	p.State, p.Paused = p.State.Deactivate(), paused
 	if err := p.follow(ctx, tx); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (p *Policy) SetVariables(
 func (p *Policy) renew(
 	ctx context.Context, tx *store.Tx, spec registry.Spec, typ registry.EventType, details map[string]any,
 ) error {
-	before := p.State.Phase
+	before := p.State
 	p.Status.RenderedSpec = &spec
 	switch {
 	case !p.Active() && p.State.Phase == registry.Unknown:
@@ -156,7 +156,7 @@ func (p *Policy) renew(
 
 // unrenderable notes that the policy has no expression. It is unknown then, and nothing watches it.
 func (p *Policy) unrenderable(ctx context.Context, tx *store.Tx, cause error) error {
-	before := p.State.Phase
+	before := p.State
 	p.Status.RenderedSpec = nil
 	p.unwatch()
 	if err := p.follow(ctx, tx); err != nil {
@@ -171,7 +171,7 @@ func (p *Policy) unrenderable(ctx context.Context, tx *store.Tx, cause error) er
 // refused notes that the rule store does not take the policy's rule, which is no fault of the expression alone: it stays
 // rendered, to be tried again when the policy is activated.
 func (p *Policy) refused(ctx context.Context, tx *store.Tx, cause error) error {
-	before := p.State.Phase
+	before := p.State
 	p.unwatch()
 	if err := p.save(ctx, tx); err != nil {
 		return err
@@ -182,7 +182,7 @@ func (p *Policy) refused(ctx context.Context, tx *store.Tx, cause error) error {
 	if err := p.unclear(ctx, tx, cause); err != nil {
 		return err
 	}
-	return p.tell(ctx, tx, "", "policy.refused", "policy "+p.Name+" is not watched: "+brief(cause.Error()))
+	return p.tell(ctx, tx, p.Instance, "", "policy.refused", "policy "+p.Name+" is not watched: "+brief(cause.Error()))
 }
 
 // unwatch makes the policy unknown: it should be watched and cannot be.
@@ -200,7 +200,7 @@ func (p *Policy) Delete(ctx context.Context, tx *store.Tx) error {
 	if p.DeletedAt != nil {
 		return nil
 	}
-	at, before := now(), p.State.Phase
+	at, before := now(), p.State
 	p.State, p.DeletedAt = p.State.Deactivate(), &at
 	if err := p.follow(ctx, tx); err != nil {
 		return err

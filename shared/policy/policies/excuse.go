@@ -1,11 +1,11 @@
 package policies
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/application"
@@ -15,39 +15,42 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-const selectViolated = `select coalesce(definition -> 'subject' ->> 'appComponent', ''),
-coalesce(definition -> 'action' -> 'extraParams' ->> $2, ''), state from policies
-where instance = $1 and deleted_at is null and phase = 'violated'`
+// Whether a policy about several instances means this one is for package registry to say.
+const selectViolated = `select definition -> 'subject', coalesce(definition -> 'action' -> 'extraParams' ->> $2, ''), state
+from policies where (instance = $1 or instance = '*' or instance like '/%') and deleted_at is null and phase = 'violated'`
 
 // unblame is excuse for a policy that was violated and says nothing any more.
-func (p *Policy) unblame(ctx context.Context, tx *store.Tx, before registry.Phase, why string) error {
-	if before != registry.Violated {
-		return nil
+func (p *Policy) unblame(ctx context.Context, tx *store.Tx, before registry.State, why string) error {
+	for _, instance := range before.Instances() {
+		if err := p.excuse(ctx, tx, cmp.Or(instance, p.Instance), why); err != nil {
+			return err
+		}
 	}
-	return p.excuse(ctx, tx, why)
+	return nil
 }
 
-// excuse lets components stay that no policy of the application has go any more. Which policy had them go nobody knows: all
-// are looked at that move something.
-func (p *Policy) excuse(ctx context.Context, tx *store.Tx, why string) error {
-	id, err := uuid.Parse(p.Instance)
-	if err != nil {
-		return nil //nolint:nilerr // it is about no application of ours
+// excuse lets components of the instance stay that no policy has go any more. Which policy had them go nobody knows: all are
+// looked at that move something.
+func (p *Policy) excuse(ctx context.Context, tx *store.Tx, instance, why string) error {
+	id := instanceID(instance)
+	if id == nil {
+		return nil // it is about no application of ours
 	}
-	app, err := application.Lock(ctx, tx, id)
+	app, err := application.Lock(ctx, tx, *id)
 	if problem.KindOf(err) == problem.NotFound {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	rows, err := tx.Query(ctx, selectViolated, p.Instance, registry.RemediationParam)
+	rows, err := tx.Query(ctx, selectViolated, instance, registry.RemediationParam)
 	if err != nil {
 		return fmt.Errorf("find what is violated: %w", err)
 	}
 	type violated struct {
-		Component, Remediation string
-		State                  registry.State
+		Subject     registry.Subject
+		Remediation string
+		State       registry.State
 	}
 	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[violated])
 	if err != nil {
@@ -58,7 +61,7 @@ func (p *Policy) excuse(ctx context.Context, tx *store.Tx, why string) error {
 		return err != nil || known != job.Reallocate
 	})
 	for _, j := range app.Jobs {
-		blames := func(v violated) bool { return v.State.Blames(j.Component, v.Component) }
+		blames := func(v violated) bool { return v.State.Blames(instance, j.Component, v.Subject) }
 		if !j.Strained() || slices.ContainsFunc(all, blames) {
 			continue
 		}

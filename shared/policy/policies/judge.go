@@ -3,6 +3,7 @@ package policies
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,9 +33,10 @@ func Judge(ctx context.Context, tx *store.Tx, a events.Alert) error {
 	if before == registry.Unknown {
 		return nil // it has no rule: the alert is of one that is gone
 	}
+	instance := p.instance(a.Labels)
 	notice := registry.Notice{
-		Fingerprint: a.Fingerprint, Component: a.Labels[componentLabel], StartsAt: a.StartsAt, EndsAt: a.EndsAt,
-		Firing: a.Firing, ReceivedAt: a.ReceivedAt, Since: a.Since,
+		Fingerprint: a.Fingerprint, Instance: instance, Component: a.Labels[componentLabel], StartsAt: a.StartsAt,
+		EndsAt: a.EndsAt, Firing: a.Firing, ReceivedAt: a.ReceivedAt, Since: a.Since,
 	}
 	state, outcome := p.State.Judge(notice, p.Properties.Oneoff)
 	p.State = state
@@ -45,7 +47,7 @@ func Judge(ctx context.Context, tx *store.Tx, a events.Alert) error {
 	case registry.NewEpisode, registry.Continued:
 		return p.violated(ctx, tx, a, outcome.Verdict)
 	case registry.AllResolved:
-		if err := p.resolved(ctx, tx, a); err != nil {
+		if err := p.resolved(ctx, tx, instance, a); err != nil {
 			return err
 		}
 	case registry.NoChange:
@@ -53,7 +55,14 @@ func Judge(ctx context.Context, tx *store.Tx, a events.Alert) error {
 	if !outcome.Ended {
 		return nil
 	}
-	return p.excuse(ctx, tx, "is kept again")
+	const kept = "is kept again"
+	goesOn := func(about string) bool { return about == instance || about == "" }
+	if !slices.ContainsFunc(p.State.Instances(), goesOn) {
+		if err := p.tell(ctx, tx, instance, "", "policy.resolved", "policy "+p.Name+" "+kept); err != nil {
+			return err
+		}
+	}
+	return p.excuse(ctx, tx, instance, kept)
 }
 
 // componentLabel is the label by which an alert tells the component that it is about.
@@ -95,7 +104,7 @@ func (p *Policy) violated(ctx context.Context, tx *store.Tx, a events.Alert, ver
 		if err := p.unclear(ctx, tx, err); err != nil {
 			return err
 		}
-		return p.tell(ctx, tx, "", "policy.unclear", "an alert of policy "+p.Name+" is not acted upon: "+brief(err.Error()))
+		return p.tell(ctx, tx, p.instance(a.Labels), "", "policy.unclear", "an alert of policy "+p.Name+" is not acted upon: "+brief(err.Error()))
 	}
 	details := map[string]any{"currentValue": brief(v.CurrentValue), "violation": id.String()}
 	if v.Threshold != nil {
@@ -104,12 +113,12 @@ func (p *Policy) violated(ctx context.Context, tx *store.Tx, a events.Alert, ver
 	if err := p.note(ctx, tx, registry.EventViolated, details); err != nil {
 		return err
 	}
-	component := v.Subject.AppComponent
+	instance, component := v.Subject.AppInstance, v.Subject.AppComponent
 	message := fmt.Sprintf("policy %s is violated (value %s)", p.Name, brief(v.CurrentValue))
 	if verdict == registry.Continued {
 		message = fmt.Sprintf("policy %s is violated still (value %s): its alert had not ended", p.Name, brief(v.CurrentValue))
 	}
-	if err := p.tell(ctx, tx, component, "policy.fired", message); err != nil {
+	if err := p.tell(ctx, tx, instance, component, "policy.fired", message); err != nil {
 		return err
 	}
 	if verdict == registry.Continued {
@@ -118,41 +127,46 @@ func (p *Policy) violated(ctx context.Context, tx *store.Tx, a events.Alert, ver
 			return fmt.Errorf("forget action: %w", err)
 		}
 		if tag.RowsAffected() == 0 {
-			return p.announce(ctx, tx, events.PolicyViolated, component, &id)
+			return p.announce(ctx, tx, events.PolicyViolated, instance, component, &id)
 		}
 	}
 	remediation := p.Action.Remediation()
 	if known, err := job.ParseRemediation(remediation); err == nil {
 		remediation = string(known) // by one name, or moves under another would not be counted
 	}
-	_, err = tx.Exec(ctx, insertAction, id, p.UUID(), v.Subject.AppInstance, component, remediation, v, a.StartsAt,
-		a.ReceivedAt)
+	_, err = tx.Exec(ctx, insertAction, id, p.UUID(), instance, component, remediation, v, a.StartsAt, a.ReceivedAt)
 	if err != nil {
 		return fmt.Errorf("store action: %w", err)
 	}
-	return p.announce(ctx, tx, events.PolicyViolated, component, &id)
+	return p.announce(ctx, tx, events.PolicyViolated, instance, component, &id)
 }
 
-func (p *Policy) resolved(ctx context.Context, tx *store.Tx, a events.Alert) error {
+func (p *Policy) resolved(ctx context.Context, tx *store.Tx, instance string, a events.Alert) error {
 	if err := p.note(ctx, tx, registry.EventResolved, nil); err != nil {
 		return err
 	}
-	if err := p.tell(ctx, tx, "", "policy.resolved", "policy "+p.Name+" is kept again"); err != nil {
-		return err
-	}
-	return p.announce(ctx, tx, events.PolicyResolved, a.Labels[componentLabel], nil)
+	return p.announce(ctx, tx, events.PolicyResolved, instance, a.Labels[componentLabel], nil)
 }
 
 // tell writes into the history of the application that the policy is about.
-func (p *Policy) tell(ctx context.Context, tx *store.Tx, component, event, message string) error {
+func (p *Policy) tell(ctx context.Context, tx *store.Tx, instance, component, event, message string) error {
 	return history.Record(ctx, tx, history.Entry{
-		ApplicationID: p.application(), Component: component, Event: event, Message: message,
+		ApplicationID: instanceID(instance), Component: component, Event: event, Message: message,
 	})
 }
 
-// application is the application of ours that the policy is about; nil when it is about anything else.
-func (p *Policy) application() *uuid.UUID { return instanceID(p.Instance) }
+// instance says whose application an alert of the policy is about; empty when that cannot be told, or is none.
+func (p *Policy) instance(labels map[string]string) string {
+	if _, several := registry.Regexp(p.Instance); !several {
+		return p.Instance
+	}
+	if told := labels[registry.InstanceLabel]; registry.Matches(p.Instance, told) {
+		return told
+	}
+	return ""
+}
 
+// instanceID is the id of the application of ours that the instance is; nil when it is anything else.
 func instanceID(instance string) *uuid.UUID {
 	id, err := uuid.Parse(instance)
 	if err != nil || len(instance) != 36 {

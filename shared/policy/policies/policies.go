@@ -40,7 +40,7 @@ const (
 // Policy is a policy with what only the store knows.
 type Policy struct {
 	registry.Policy
-	Instance      string // whose application it is about; empty for hosts and for all
+	Instance      string // whose application it is about, or whose, as its subject has it; empty for hosts
 	Origin        Origin
 	OriginVersion int64 // of the descriptor
 	State         registry.State
@@ -145,12 +145,12 @@ func (p *Policy) note(ctx context.Context, tx *store.Tx, typ registry.EventType,
 }
 
 // announce tells the others about the policy.
-func (p *Policy) announce(ctx context.Context, tx *store.Tx, typ, component string, violation *uuid.UUID) error {
-	return tx.Emit(ctx, typ, p.ID, p.event(component, violation))
+func (p *Policy) announce(ctx context.Context, tx *store.Tx, typ, instance, component string, violation *uuid.UUID) error {
+	return tx.Emit(ctx, typ, p.ID, p.event(instance, component, violation))
 }
 
-func (p *Policy) event(component string, violation *uuid.UUID) events.Policy {
-	return events.Policy{ID: p.UUID(), Name: p.Name, Instance: p.Instance, Component: component, Violation: violation}
+func (p *Policy) event(instance, component string, violation *uuid.UUID) events.Policy {
+	return events.Policy{ID: p.UUID(), Name: p.Name, Instance: instance, Component: component, Violation: violation}
 }
 
 const selectAlone = `select not exists (select from applications where deleted_at is null)
@@ -165,7 +165,7 @@ func (p *Policy) announceFirst(ctx context.Context, tx *store.Tx) error {
 	if !alone {
 		return nil
 	}
-	return tx.Emit(ctx, events.PolicyFirst, events.Clocks, p.event("", nil))
+	return tx.Emit(ctx, events.PolicyFirst, events.Clocks, p.event(p.Instance, "", nil))
 }
 
 // follow makes the rule store follow the policy.
@@ -174,7 +174,7 @@ func (p *Policy) follow(ctx context.Context, tx *store.Tx) error {
 	if err := p.save(ctx, tx); err != nil {
 		return err
 	}
-	return p.announce(ctx, tx, events.PolicyChanged, "", nil)
+	return p.announce(ctx, tx, events.PolicyChanged, p.Instance, "", nil)
 }
 
 func unknown(id string) error {

@@ -30,7 +30,8 @@ type State struct {
 // Track is the story of one fingerprint.
 type Track struct {
 	Fingerprint string    `json:"fingerprint"`
-	Component   string    `json:"component,omitempty"` // that it is about; empty when the alert does not tell
+	Instance    string    `json:"instance,omitempty"`  // whose application it is about; empty when the alert does not tell
+	Component   string    `json:"component,omitempty"` // of it, likewise
 	Episodes    []Episode `json:"episodes"`            // oldest first
 	Horizon     time.Time `json:"horizon,omitzero"`    // episodes up to here were forgotten: that they fire is old
 	Until       time.Time `json:"until,omitzero"`      // what started up to here has ended,
@@ -48,7 +49,8 @@ type Episode struct {
 // Notice is what one alert of a webhook says.
 type Notice struct {
 	Fingerprint string
-	Component   string // that it is about, if it says so
+	Instance    string // whose application it is about, if it says so
+	Component   string // likewise
 	StartsAt    time.Time
 	EndsAt      time.Time // of one that is resolved, if it says so
 	Firing      bool      // else resolved
@@ -124,6 +126,9 @@ func (s State) Judge(n Notice, oneoff bool) (State, Outcome) {
 		return s, Outcome{Verdict: NoChange}
 	}
 	wasOpen := t.open()
+	if n.Instance != "" {
+		t.Instance = n.Instance
+	}
 	if n.Component != "" {
 		t.Component = n.Component
 	}
@@ -186,12 +191,27 @@ func (s State) Open() iter.Seq2[string, time.Time] {
 	}
 }
 
-// Blames reports whether an episode about the component goes on. One that does not tell its component is about any that
-// the policy is about, as its subject has it.
-func (s State) Blames(component, subject string) bool {
+// Blames reports whether an episode about the component of the instance goes on. One that does not tell is about any that
+// the subject of the policy means.
+func (s State) Blames(instance, component string, subject Subject) bool {
+	means := func(told, meant, name string) bool {
+		return told == name || told == "" && (meant == "" || Matches(meant, name))
+	}
 	return slices.ContainsFunc(s.Tracks, func(t Track) bool {
-		return t.open() && (t.Component == component || t.Component == "" && (subject == "" || Matches(subject, component)))
+		return t.open() && means(t.Instance, subject.AppInstance, instance) && means(t.Component, subject.AppComponent, component)
 	})
+}
+
+// Instances are those that an episode is about which goes on; empty stands for one that does not tell.
+func (s State) Instances() []string {
+	var found []string
+	for _, t := range s.Tracks {
+		if t.open() {
+			found = append(found, t.Instance)
+		}
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
 }
 
 func (t Track) open() bool { return slices.ContainsFunc(t.Episodes, Episode.open) }

@@ -25,28 +25,21 @@ import (
 // A policy's id derives from instance and name: the same descriptor gives the same policies, so creating them twice is
 // creating them once. The error lists every fault with its path in the descriptor; what could be made is
 // returned beside it, and Policy.Path tells which of it a fault is about.
-func FromDescriptor(app *descriptor.Application, instance, name string) ([]Policy, error) {
-	m := maker{app: app, instance: instance, name: name, taken: map[string]bool{}}
-	for i := range app.Policies {
-		m.add(&app.Policies[i], fmt.Sprintf("policies[%d]", i))
-	}
-	for i := range app.Components {
-		c := &app.Components[i]
-		for j := range c.Policies {
-			m.add(&c.Policies[j], fmt.Sprintf("components[%d].policies[%d]", i, j))
-		}
-		m.devices(c, fmt.Sprintf("components[%d].requirements.devices", i))
-	}
-	return m.made, m.faults.Err("the policies of the descriptor are not valid")
+func FromDescriptor(app *descriptor.Application, instance, name string) (made []Policy, err error) {
+	m := maker{app: app, instance: instance, name: name, keep: func(p Policy) { made = append(made, p) }}
+	err = m.all()
+	return made, err
 }
 
 // Warnings lists what is odd about a descriptor, with what is wrong with its policies: the application is accepted, and
-// those that are faulty are not watched.
+// those that are faulty are not watched. Of the others, which may be tens of thousands, none is kept.
 func Warnings(app *descriptor.Application) []string {
+	m := maker{
+		app: app, instance: uuid.Nil.String(), name: cmp.Or(app.Name, "nameless"), keep: func(Policy) {},
+	}
 	list := slices.Clone(app.Warnings)
-	_, err := FromDescriptor(app, uuid.Nil.String(), cmp.Or(app.Name, "nameless"))
 	var faulty *problem.Error
-	if errors.As(err, &faulty) {
+	if errors.As(m.all(), &faulty) {
 		for _, f := range faulty.Fields {
 			list = append(list, f.String()+"; the policy is not watched")
 		}
@@ -54,13 +47,29 @@ func Warnings(app *descriptor.Application) []string {
 	return list
 }
 
-// maker collects the policies of one descriptor.
+// maker makes the policies of one descriptor.
 type maker struct {
 	app            *descriptor.Application
 	instance, name string
-	made           []Policy
+	keep           func(Policy)
+	made           int
 	taken          map[string]bool // names
 	faults         problem.Faults
+}
+
+func (m *maker) all() error {
+	m.taken = map[string]bool{}
+	for i := range m.app.Policies {
+		m.add(&m.app.Policies[i], fmt.Sprintf("policies[%d]", i))
+	}
+	for i := range m.app.Components {
+		c := &m.app.Components[i]
+		for j := range c.Policies {
+			m.add(&c.Policies[j], fmt.Sprintf("components[%d].policies[%d]", i, j))
+		}
+		m.devices(c, fmt.Sprintf("components[%d].requirements.devices", i))
+	}
+	return m.faults.Err("the policies of the descriptor are not valid")
 }
 
 // draft is a policy before it has a name.
@@ -232,7 +241,8 @@ func (m *maker) finish(w draft, d *descriptor.Policy, spec Spec, variables Varia
 		m.take(w.path, err)
 		return
 	}
-	m.made = append(m.made, p)
+	m.made++
+	m.keep(p)
 }
 
 // unique is {application}-{instance}-{name as written, else the running number}. A name that is taken gets a number
@@ -240,7 +250,7 @@ func (m *maker) finish(w draft, d *descriptor.Policy, spec Spec, variables Varia
 func (m *maker) unique(w draft) string {
 	base := w.name
 	if base == "" {
-		base = strconv.Itoa(len(m.made))
+		base = strconv.Itoa(m.made)
 	} else if w.suffix != "" {
 		base += "-" + w.suffix
 	}

@@ -28,10 +28,12 @@ held_until = held_until - $1::text::interval`, interval)
 	require.NoError(t, w.Broker.Drain(t.Context()))
 }
 
-// heardBefore has all that was heard of the policy's alerts be heard so much earlier.
+// heardBefore has all that was heard of the policy's alerts be heard so much earlier, and what was done about any be done then.
 func (w *world) heardBefore(t testing.TB, p policy, by time.Duration) {
 	t.Helper()
 	_, err := w.DB.Exec(t.Context(), `update policy_alerts set received_at = received_at - $1::interval`, by)
+	require.NoError(t, err)
+	_, err = w.DB.Exec(t.Context(), `update policy_actions set acted_at = acted_at - $1::interval`, by)
 	require.NoError(t, err)
 	kept, err := policies.Get(t.Context(), w.DB, uuid.MustParse(p.ID))
 	require.NoError(t, err)

@@ -471,6 +471,7 @@ func TestAPolicyOfSeveralApplications_excusesEachOfThem(t *testing.T) {
 			require.Len(t, w.told(t, other.ID, "policy.resolved"), 1)
 			require.Equal(t, "enforced", w.seePolicy(t, all.ID).Status.Phase)
 
+			w.laterBy(t, "2 min")
 			start = start.Add(time.Minute)
 			tell(all, one, "firing")
 			tell(all, other, "firing")

@@ -420,15 +420,21 @@ func TestAClusterThatNobodyKnowsIsNamedOnce(t *testing.T) {
 	require.True(t, w.job(a).Available(), "it is registered now")
 }
 
-func TestWhatAClusterRefusesIsSaid(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+// exceed has the first cluster refuse the Deployment, as one does whose quota is used up.
+func (w *world) exceed() {
 	w.agents["one"].Cluster.Refuse(func(_, path string) error {
 		if strings.HasSuffix(path, "/web") {
-			return errors.New(`deployments "web" is forbidden: exceeded quota: small, requested: 1`)
+			return apierrors.NewForbidden(
+				schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", errors.New("exceeded quota: small, requested: 1"))
 		}
 		return nil
 	})
+}
+
+func TestWhatAClusterRefusesIsSaid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.exceed()
 	a := w.submit()
 	w.place(a, "one")
 	w.deliver()
@@ -453,12 +459,7 @@ func TestAScalingThatWasRefusedIsCarriedOutLater(t *testing.T) {
 			t.Parallel()
 			w := open(t)
 			a := w.run("one")
-			w.agents["one"].Cluster.Refuse(func(_, path string) error {
-				if strings.HasSuffix(path, "/web") {
-					return apierrors.NewForbidden(schema.GroupResource{Resource: "deployments"}, "web", errors.New("exceeded quota"))
-				}
-				return nil
-			})
+			w.exceed()
 			w.remediate(a, job.ScaleUp)
 			require.Equal(t, job.Degraded, w.job(a).State)
 			require.Equal(t, job.RemedyPending, w.job(a).Remediations[0].Status)
@@ -474,12 +475,7 @@ func TestAScalingThatWasRefusedIsCarriedOutLater(t *testing.T) {
 // refused brings about a copy of the application that its cluster refuses, and lets nobody at the hub from then on.
 func (w *world) refused(fail func(*kubeapi.Server)) *application.Application {
 	w.t.Helper()
-	w.agents["one"].Cluster.Refuse(func(_, path string) error {
-		if strings.HasSuffix(path, "/web") {
-			return errors.New(`deployments "web" is forbidden: exceeded quota: small, requested: 1`)
-		}
-		return nil
-	})
+	w.exceed()
 	a := w.submit()
 	w.place(a, "one")
 	w.deliver()

@@ -104,26 +104,37 @@ func TestCallsAreBounded(t *testing.T) {
 	require.NoError(t, c.Do(t.Context(), Call{Method: "POST", URL: endless.URL}), "no more of it is read than needed")
 }
 
+// issue starts an issuer that gives out the token, whatever it is asked, and returns what gets it there.
+func issue(t *testing.T, token string, asked *url.Values) credentials.Config {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = r.ParseForm()
+		*asked = r.PostForm
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"access_token": token, "token_type": "Bearer", "expires_in": 300})
+	}))
+	t.Cleanup(s.Close)
+	return credentials.Config{ClientID: "policymanager", ClientSecret: "s", TokenURL: s.URL}
+}
+
+// authorized starts a target and returns by what each caller says who it is.
+func authorized(t *testing.T) (target *httptest.Server, by <-chan string) {
+	t.Helper()
+	got := make(chan string, 1)
+	target = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		got <- r.Header.Get("Authorization")
+	}))
+	t.Cleanup(target.Close)
+	return target, got
+}
+
 // TestTokens: an access token is got by client credentials, for the audience of the target, and only when asked for.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	var asked url.Values
-	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_ = r.ParseForm()
-		asked = r.PostForm
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`{"access_token": "secret-1", "token_type": "Bearer", "expires_in": 300}`))
-	}))
-	t.Cleanup(issuer.Close)
-	got := make(chan string, 1)
-	target := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		got <- r.Header.Get("Authorization")
-	}))
-	t.Cleanup(target.Close)
-	c, err := New(Config{
-		Timeout: 5 * time.Second, Allow: []string{"127.0.0.1"},
-		Config: credentials.Config{ClientID: "policymanager", ClientSecret: "s", TokenURL: issuer.URL},
-	}, http.DefaultClient)
+	client := issue(t, "secret-1", &asked)
+	target, got := authorized(t)
+	c, err := New(Config{Timeout: 5 * time.Second, Allow: []string{"127.0.0.1"}, Config: client}, http.DefaultClient)
 	require.NoError(t, err)
 	require.NoError(t, c.Do(t.Context(), Call{Method: "POST", URL: target.URL}))
 	require.Empty(t, <-got)
@@ -157,19 +168,10 @@ func TestTokens_forLittoralItself(t *testing.T) {
 			t.Parallel()
 			token := authtest.Sign(t, key, "k1", map[string]any{"sub": "policymanager", "roles": []string{"operator"}},
 				map[string]any{"aud": row.audience})
-			issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Type", "application/json")
-				_ = json.NewEncoder(w).Encode(map[string]any{"access_token": token, "token_type": "Bearer", "expires_in": 300})
-			}))
-			t.Cleanup(issuer.Close)
-			got := make(chan string, 1)
-			target := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				got <- r.Header.Get("Authorization")
-			}))
-			t.Cleanup(target.Close)
+			target, got := authorized(t)
 			c, err := New(Config{
 				Timeout: 5 * time.Second, Allow: []string{"127.0.0.0/8", "::1", row.allow}, Audience: "littoral",
-				Config: credentials.Config{ClientID: "policymanager", ClientSecret: "s", TokenURL: issuer.URL},
+				Config: issue(t, token, new(url.Values)),
 			}, http.DefaultClient)
 			require.NoError(t, err)
 			err = c.Do(t.Context(), Call{

@@ -8,13 +8,10 @@ import (
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
-	"github.com/google/uuid"
 
-	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
-	"github.com/littoral-project/littoral/shared/match"
 	"github.com/littoral-project/littoral/shared/policy"
 	"github.com/littoral-project/littoral/shared/policy/policies"
 	"github.com/littoral-project/littoral/shared/policy/registry"
@@ -157,14 +154,8 @@ func (f *Function) remediate(ctx context.Context, tx *store.Tx, p *policies.Poli
 // stillDue is due with the application locked: who ends the violation lets the component stay, with the same lock, and so has
 // either ended it before or finds what the move has come to.
 func stillDue(ctx context.Context, tx *store.Tx, a *policies.Action) (past string, err error) {
-	if err := match.Lock(ctx, tx); err != nil {
+	if err := a.LockSubject(ctx, tx); err != nil {
 		return "", err
-	}
-	if id, err := uuid.Parse(a.Instance); err == nil {
-		_, err := application.Lock(ctx, tx, id)
-		if err != nil && problem.KindOf(err) != problem.NotFound {
-			return "", err
-		}
 	}
 	_, past, err = due(ctx, tx, a, true)
 	return past, err

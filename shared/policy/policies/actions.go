@@ -10,10 +10,12 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/history"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -149,7 +151,7 @@ func (a *Action) Brake(ctx context.Context, tx *store.Tx, p *Policy, b Brakes) (
 		why := fmt.Sprintf("the last remediation of %s was less than %s ago", a.Component, b.Cooldown)
 		return true, a.hold(ctx, tx, last.Add(b.Cooldown), why)
 	}
-	if a.Remediation != reallocate {
+	if a.Remediation != string(job.Reallocate) {
 		return false, nil
 	}
 	if held, err := a.listen(ctx, tx, p); err != nil || held {
@@ -160,7 +162,7 @@ func (a *Action) Brake(ctx context.Context, tx *store.Tx, p *Policy, b Brakes) (
 	}
 	var moves int
 	var first *time.Time
-	if err := tx.QueryRow(ctx, recentMoves, a.Instance, reallocate).Scan(&moves, &first); err != nil {
+	if err := tx.QueryRow(ctx, recentMoves, a.Instance, job.Reallocate).Scan(&moves, &first); err != nil {
 		return false, fmt.Errorf("read actions: %w", err)
 	}
 	if moves < b.MovesPerHour || first == nil {
@@ -168,6 +170,22 @@ func (a *Action) Brake(ctx context.Context, tx *store.Tx, p *Policy, b Brakes) (
 	}
 	why := fmt.Sprintf("the application was moved %d times within an hour", moves)
 	return true, a.hold(ctx, tx, first.Add(time.Hour), why)
+}
+
+// LockSubject locks the application that the action is about, as whoever moves its components does: placement first. One that
+// is gone is nothing to lock.
+func (a *Action) LockSubject(ctx context.Context, tx *store.Tx) error {
+	if err := tx.Lock(ctx, store.LockPlacement); err != nil {
+		return err
+	}
+	app := instanceID(a.Instance)
+	if app == nil {
+		return nil
+	}
+	if _, err := application.Lock(ctx, tx, *app); err != nil && problem.KindOf(err) != problem.NotFound {
+		return err
+	}
+	return nil
 }
 
 // listen holds the action of a policy about lost telemetry back until its component has been where it is for as long as the
@@ -199,9 +217,6 @@ func (a *Action) listen(ctx context.Context, tx *store.Tx, p *Policy) (held bool
 	why := fmt.Sprintf("%s was placed less than %s ago, and may yet be heard of there", a.Component, silence)
 	return true, a.hold(ctx, tx, placed.Add(silence), why)
 }
-
-// reallocate is the remediation that moves.
-const reallocate = "reallocate"
 
 const selectDue = `select a.id, a.policy_id from policy_actions a where a.status = 'held' and a.held_until <= now()
 order by a.held_until limit 1000`

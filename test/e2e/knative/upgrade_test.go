@@ -32,7 +32,8 @@ func init() { _ = os.Setenv("LITTORAL_E2E_VERSION", "next") }
 )
 
 // TestUpgradeUnderTraffic: the next version, with a migration and a change in every program, is deployed as an operator
-// does it, while callers hand in and read applications; afterwards this version again, over the newer schema.
+// does it, while callers hand in and read applications, and then, among the same calls, this version again over the newer
+// schema.
 func TestUpgradeUnderTraffic(t *testing.T) {
 	w := newWorld(t)
 	needsBuilds(t)
@@ -41,17 +42,23 @@ func TestUpgradeUnderTraffic(t *testing.T) {
 	}
 	next := nextVersion(t)
 	t.Cleanup(func() {
-		w.deploy(t, here, "up")
+		w.deploy(t, here, "up") // also where it broke off in between
 		w.kubectl("exec", "postgres-0", "--", "psql", "-h", "/tmp", "-U", "littoral", "-d", "littoral",
 			"-v", "ON_ERROR_STOP=1", "-c", removeNextSchema)
 	})
 	before := w.revisions()
-	w.during(t, "e2e-upgrade", func(func()) { w.deploy(t, next, "up") })
-	after := w.revisions()
-	require.Len(t, after, len(before))
-	for function, revision := range after {
-		require.NotEqual(t, before[function], revision, function)
-	}
+	w.during(t, "e2e-upgrade", func(flow func()) {
+		for _, version := range []string{next, here} {
+			w.deploy(t, version, "up")
+			after := w.revisions()
+			require.Len(t, after, len(before))
+			for function, revision := range after {
+				require.NotEqual(t, before[function], revision, function)
+			}
+			before = after
+			flow()
+		}
+	})
 }
 
 // TestTheSameSourceGivesTheSameImages: built in another folder, it has the digests of what runs.

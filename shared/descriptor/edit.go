@@ -2,100 +2,98 @@ package descriptor
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
+	"slices"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/littoral-project/littoral/shared/problem"
 )
 
 // WithManifests returns the document with the objects of one component replaced by the given ones, written inline into
-// the component. The rest stays as it was, but for comments and layout. The document must be one that Parse accepts.
+// the component. The rest stays as it was, but for comments and layout: aliases are written out, so that nothing else
+// changes with the component. The document must be one that Parse accepts.
 func WithManifests(document []byte, component string, objects []Manifest) ([]byte, error) {
-	decoder := yaml.NewDecoder(bytes.NewReader(document))
+	var faults problem.Faults
+	roots, err := load(document, &faults)
+	if err == nil {
+		err = faults.Err(invalid)
+	}
+	if err != nil {
+		return nil, err
+	}
+	head := slices.IndexFunc(roots, isHead)
+	if head < 0 {
+		return nil, errors.New("the descriptor has no components")
+	}
+	if roots[head], err = withManifests(roots[head], component, objects); err != nil {
+		return nil, err
+	}
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
-	for first := true; ; first = false {
-		var root yaml.Node
-		err := decoder.Decode(&root)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read descriptor: %w", err)
-		}
-		if first {
-			if err := replaceManifests(&root, component, objects); err != nil {
-				return nil, err
-			}
-		}
-		if err := encoder.Encode(&root); err != nil {
+	for _, root := range roots {
+		if err := encoder.Encode(root); err != nil {
 			return nil, fmt.Errorf("write descriptor: %w", err)
 		}
 	}
 	return out.Bytes(), encoder.Close()
 }
 
-func replaceManifests(root *yaml.Node, component string, objects []Manifest) error {
+// withManifests returns the head with the component's objects replaced. What leads to them is copied: load shares nodes.
+func withManifests(head *yaml.Node, component string, objects []Manifest) (*yaml.Node, error) {
 	entries := &yaml.Node{Kind: yaml.SequenceNode}
 	for _, m := range objects {
 		entry, err := manifestNode(m)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		entries.Content = append(entries.Content, entry)
 	}
-	if len(root.Content) == 0 {
-		return errors.New("the descriptor is empty")
+	components := *field(head, "components")
+	at := slices.IndexFunc(components.Content, func(c *yaml.Node) bool { return scalar(c, "name") == component })
+	if at < 0 {
+		return nil, fmt.Errorf("the descriptor has no component %q", component)
 	}
-	list := child(root.Content[0], "components")
-	if list == nil {
-		return errors.New("the descriptor has no components")
-	}
-	for _, c := range list.Content {
-		if name := child(c, "name"); name == nil || name.Value != component {
-			continue
-		}
-		if at := child(c, "manifests"); at != nil {
-			*at = *entries
-			return nil
-		}
-		c.Content = append(c.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: "manifests"}, entries)
-		return nil
-	}
-	return fmt.Errorf("the descriptor has no component %q", component)
+	components.Content = slices.Clone(components.Content)
+	components.Content[at] = withField(components.Content[at], "manifests", entries)
+	return withField(head, "components", &components), nil
 }
 
 // manifestNode returns {name: ..., manifest: {...}}; a nameless object is named by its metadata.
 func manifestNode(m Manifest) (*yaml.Node, error) {
-	var object yaml.Node
-	if err := yaml.Unmarshal([]byte(m.YAML), &object); err != nil {
-		return nil, fmt.Errorf("manifest %q is not YAML: %w", m.Name, err)
+	var faults problem.Faults
+	roots, err := load([]byte(m.YAML), &faults)
+	if err == nil {
+		err = faults.Err("the object is not valid")
 	}
-	if len(object.Content) == 0 || object.Content[0].Kind != yaml.MappingNode {
-		return nil, fmt.Errorf("manifest %q is not an object", m.Name)
+	if err != nil {
+		return nil, fmt.Errorf("manifest %q: %w", m.Name, err)
 	}
-	name := m.Name
-	if name == "" {
-		if metadata := child(object.Content[0], "metadata"); metadata != nil {
-			if n := child(metadata, "name"); n != nil {
-				name = n.Value
-			}
-		}
+	if len(roots) != 1 || roots[0].Kind != yaml.MappingNode {
+		return nil, fmt.Errorf("manifest %q is not one object", m.Name)
 	}
-	scalar := func(v string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: v} }
-	return &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{
-		scalar("name"), scalar(name), scalar("manifest"), object.Content[0],
-	}}, nil
+	entry := &yaml.Node{Kind: yaml.MappingNode}
+	entry = withField(entry, "name", textNode(cmp.Or(m.Name, metadataName(roots[0]))))
+	return withField(entry, "manifest", roots[0]), nil
 }
 
-// child returns the value of a key of a mapping, nil when it has none.
-func child(n *yaml.Node, key string) *yaml.Node {
-	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
-		if n.Content[i].Value == key {
-			return n.Content[i+1]
+// withField returns a copy of the object in which the key has the value.
+func withField(n *yaml.Node, name string, value *yaml.Node) *yaml.Node {
+	c := *n
+	c.Content = slices.Clone(n.Content)
+	for i := 0; i+1 < len(c.Content); i += 2 {
+		if c.Content[i].Value == name {
+			c.Content[i+1] = value
+			return &c
 		}
 	}
-	return nil
+	c.Content = append(c.Content, textNode(name), value)
+	return &c
+}
+
+func textNode(text string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: tagStr, Value: text}
 }

@@ -52,10 +52,7 @@ func read(doc []byte, r reader) (*Application, error) {
 func (r *reader) application(roots []*yaml.Node) {
 	head := -1
 	for i, root := range roots {
-		if root.Kind != yaml.MappingNode {
-			continue
-		}
-		if v, _ := (&fields{node: root, used: map[string]bool{}}).get("components"); v == nil || isObject(root) {
+		if !isHead(root) {
 			continue
 		}
 		if head >= 0 {
@@ -120,10 +117,14 @@ func (r *reader) application(roots []*yaml.Node) {
 	r.rest(f)
 }
 
-// isObject reports whether a document is a Kubernetes object, which may have components of its own.
-func isObject(root *yaml.Node) bool {
+// isHead reports whether a document has components and is no Kubernetes object, which may have components of its own.
+func isHead(root *yaml.Node) bool {
+	if root.Kind != yaml.MappingNode {
+		return false
+	}
 	f := fields{node: root, used: map[string]bool{}}
-	return f.has("apiVersion") && f.has("kind")
+	components, _ := f.get("components")
+	return components != nil && !(f.has("apiVersion") && f.has("kind"))
 }
 
 func (r *reader) optional(f *fields, name string) string {

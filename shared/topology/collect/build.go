@@ -153,7 +153,8 @@ func (b *builder) makeClusters() {
 	for _, s := range b.agents() {
 		l := s.Labels
 		key := cmp.Or(l["agent_name"], l["agent_id"], l["icos_agent_id"])
-		uuid, managed := l["icos_cluster_id"], names[[2]string{l["icos_controller_id"], l["agent_id"]}]
+		uuid, agent := l["icos_cluster_id"], cmp.Or(l["icos_agent_id"], l["agent_id"])
+		managed := names[[2]string{l["icos_controller_id"], l["agent_id"]}]
 		kind := strings.ToLower(l["type"])
 		switch {
 		case key == "":
@@ -166,9 +167,10 @@ func (b *builder) makeClusters() {
 			continue // one series per host is allowed, and those of what the site was before
 		case uuid != "" && managed != "" && b.clusterBy.get("managed", uuid, managed) != nil:
 			continue // what it was before its agent was registered anew under another name
+		case uuid != "" && b.clusterBy.get("both", uuid, agent) != nil:
+			continue // its agent is being renamed, and for minutes telemetry tells both names
 		}
-		c := &cluster{key: key, uuid: uuid, agentHost: l["icos_host_id"]}
-		c.agent = cmp.Or(l["icos_agent_id"], l["agent_id"])
+		c := &cluster{key: key, uuid: uuid, agent: agent, agentHost: l["icos_host_id"]}
 		c.Cluster = topology.Cluster{
 			Type: kind, UUID: c.uuid, AgentID: c.agent, Node: map[string]topology.Node{},
 			Name: cmp.Or(managed, key),

@@ -112,17 +112,17 @@ func (p *Picture) Complete(before *topology.Taxonomy) {
 	if was, known := before.Timestamp.SilentUntil.Get(); known {
 		*silent = topology.Known(max(was, silent.Or(was)))
 	}
-	type site struct{ uuid, name string }
+	type site struct{ uuid, by string }
 	anew := map[site]bool{}
 	for _, c := range p.Taxonomy.Cluster {
-		anew[site{c.UUID, c.Name}] = true
+		anew[site{c.UUID, c.Name}], anew[site{c.UUID, c.AgentID}] = true, true
 	}
 	for key, was := range before.Cluster {
 		now, known := p.Taxonomy.Cluster[key]
 		switch {
 		case known:
-		case was.UUID != "" && anew[site{was.UUID, was.Name}]:
-			continue // its agent is registered under another name
+		case was.UUID != "" && (anew[site{was.UUID, was.Name}] || anew[site{was.UUID, was.AgentID}]):
+			continue // its agent is registered under another name, or is called otherwise
 		default:
 			now = was
 			now.Node, now.Pod = nil, nil

@@ -524,6 +524,36 @@ func TestComplete_aClusterIsCalledAsItWas(t *testing.T) {
 	}
 }
 
+// TestComplete_aSiteWhoseAgentIsRenamed: a site that is no managed cluster goes by its agent's name. While telemetry tells
+// both names it has one of them, and never none.
+func TestComplete_aSiteWhoseAgentIsRenamed(t *testing.T) {
+	t.Parallel()
+	for name, to := range map[string]string{"to an earlier name": "nuvlabox/0a", "to a later name": "nuvlabox/0z"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			f.until(now, box)
+			before := picture(t, f.collector(nil), now).Taxonomy
+			renamed := box
+			renamed.agentName = to
+			for _, after := range []time.Duration{20 * time.Second, 3 * time.Minute, 6 * time.Minute, 29 * time.Minute} {
+				at := now.Add(after)
+				f.until(at, renamed)
+				p := picture(t, f.collector(nil), at)
+				require.Empty(t, p.Taxonomy.Warnings)
+				p.Complete(before)
+				places := p.Taxonomy.Places()
+				require.Len(t, places, 1, after)
+				require.InDelta(t, float64(at.Unix()), known(t, places[0].At.LastSeen), 0.001, "it is heard of")
+				if after > 5*time.Minute { // until then Prometheus takes a series that has stopped for one of now
+					require.Equal(t, to, places[0].Cluster)
+				}
+				before = p.Taxonomy
+			}
+		})
+	}
+}
+
 func TestComplete_aClusterOfWhichNothingTellsTheNameAnyMore(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

@@ -31,7 +31,7 @@ func with(a, b labels) labels {
 // machine is a host as its exporters see it.
 type machine struct {
 	agent, cluster, id, name, ip string
-	agentName                    string // of an OCM agent; its id where empty
+	agentName                    string // the usual one where empty
 	docker                       bool
 }
 
@@ -108,7 +108,7 @@ func (f *fleet) until(at time.Time, m machine) {
 	}
 	emit("tlum_runtime_info", labels{"type": engine, "node_name": m.name, "version": "1"}, 1)
 	if m.docker {
-		emit("tlum_orch_info", labels{"type": "nuvla", "agent_id": m.agent, "agent_name": "nuvlabox/0f"}, 1)
+		emit("tlum_orch_info", labels{"type": "nuvla", "agent_id": m.agent, "agent_name": cmp.Or(m.agentName, "nuvlabox/0f")}, 1)
 		return
 	}
 	emit("tlum_orch_info", labels{"type": "ocm", "agent_id": m.agent, "agent_name": cmp.Or(m.agentName, m.agent)}, 1)

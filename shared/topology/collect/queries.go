@@ -112,7 +112,7 @@ func queries(staleAfter, lookback time.Duration) []query {
 	keptOf := func(metric, owner string) string { return kept(metric, owner, lookback) }
 	const idle = `node_cpu_seconds_total{mode="idle"}`
 	return []query{
-		{qOrch, keptOf(qOrch, byCluster+", agent_name"), true, nil},
+		{qOrch, keptOf(qOrch, byCluster), true, nil},
 		{qAgent, keptOf(qAgent, "icos_controller_id, id"), true, nil},
 		{qRuntime, keptOf(qRuntime, byHost), true, nil},
 		{qHost, keptOf(qHost, byHost), true, nil},

@@ -29,9 +29,10 @@ type builder struct {
 	warnings []string
 	doubts   map[string]int // sentence -> how often
 
-	clusterBy index[cluster] // key; uuid and managed name; uuid and agent, uuid alone, agent alone
-	hostBy    index[host]    // see hostOf
-	nodeBy    index[host]    // cluster or agent, and node name
+	former    map[[5]string]bool // see findFormer
+	clusterBy index[cluster]     // key; uuid and managed name; uuid and agent, uuid alone, agent alone
+	hostBy    index[host]        // see hostOf
+	nodeBy    index[host]        // cluster or agent, and node name
 }
 
 // index finds things by up to three labels. A key that several things share finds none of them.
@@ -66,7 +67,7 @@ type host struct {
 func newBuilder(now time.Time, staleAfter time.Duration, answers map[string]telemetry.Answer) *builder {
 	return &builder{
 		now: now, staleAfter: staleAfter, answers: answers,
-		doubts: map[string]int{}, clusterBy: index[cluster]{}, hostBy: index[host]{}, nodeBy: index[host]{},
+		doubts: map[string]int{}, former: map[[5]string]bool{}, clusterBy: index[cluster]{}, hostBy: index[host]{}, nodeBy: index[host]{},
 	}
 }
 
@@ -79,6 +80,7 @@ func (b *builder) doubt(sentence string) { b.doubts[sentence]++ }
 
 func (b *builder) build() *topology.Taxonomy {
 	b.seen = b.samples(qSeen)
+	b.findFormer()
 	b.makeClusters()
 	b.makeHosts()
 	b.addFacts()
@@ -194,23 +196,47 @@ func (b *builder) makeClusters() {
 // agent's name or its own, and telemetry remembers what it was before. Two live sites of one name keep their order, so
 // that the picture does not alternate.
 func (b *builder) agents() []telemetry.Sample {
-	type owner struct{ cluster, agent string }
-	ownerOf := func(l map[string]string) owner { return owner{l["icos_cluster_id"], l["icos_agent_id"]} }
-	live := map[owner]bool{}
+	type site struct{ cluster, agent string }
+	siteOf := func(l map[string]string) site { return site{l["icos_cluster_id"], l["icos_agent_id"]} }
+	live := map[site]bool{}
 	for _, s := range b.seen {
-		if n := (&topology.Node{LastSeen: topology.Known(s.Value)}); !n.Lost(b.now, b.staleAfter) {
-			live[ownerOf(s.Labels)] = true
+		if b.live(s) {
+			live[siteOf(s.Labels)] = true
 		}
 	}
 	var first, then []telemetry.Sample
 	for _, s := range b.samples(qOrch) {
-		if live[ownerOf(s.Labels)] {
+		if live[siteOf(s.Labels)] {
 			first = append(first, s)
 		} else {
 			then = append(then, s)
 		}
 	}
 	return append(first, then...)
+}
+
+// live reports whether the host of a sample of b.seen was heard of lately.
+func (b *builder) live(s telemetry.Sample) bool {
+	n := topology.Node{LastSeen: topology.Known(s.Value)}
+	return !n.Lost(b.now, b.staleAfter)
+}
+
+// findFormer notes what machines were called before: under that their series have ended, while they were heard of since
+// under another name. Telemetry remembers those series too, which tell nothing of the machine as it is now.
+func (b *builder) findFormer() {
+	newest := map[[2]string]float64{}
+	machine := func(l map[string]string) [2]string { return [2]string{l["icos_cluster_id"], l["icos_host_id"]} }
+	for _, s := range b.seen {
+		newest[machine(s.Labels)] = max(s.Value, newest[machine(s.Labels)])
+	}
+	for _, s := range b.seen {
+		b.former[owner(s.Labels)] = s.Labels["icos_host_id"] != "" && !b.live(s) && s.Value < newest[machine(s.Labels)]
+	}
+}
+
+// owner is the host of a series as the series names it.
+func owner(l map[string]string) [5]string {
+	return [5]string{l["icos_controller_id"], l["icos_agent_id"], l["icos_cluster_id"], l["icos_host_id"], l["icos_host_name"]}
 }
 
 // clusterOf finds the cluster of a series: by cluster and agent, else by the one of the two that names one cluster.
@@ -263,9 +289,9 @@ func (b *builder) makeHosts() {
 	}
 }
 
-// hostFor finds or makes the host of a series.
+// hostFor finds or makes the host of a series; nil for none.
 func (b *builder) hostFor(l map[string]string) *host {
-	if h := b.hostOf(l); h != nil {
+	if h := b.hostOf(l); h != nil || b.former[owner(l)] {
 		return h
 	}
 	c := b.clusterOf(l)
@@ -286,10 +312,13 @@ func (b *builder) hostFor(l map[string]string) *host {
 }
 
 // hostOf finds the host of a series: by machine identifier within the cluster (cloned machines share it across
-// clusters), by the identifier alone, or, only where there is none, by cluster and host name.
+// clusters), by the identifier alone, or, only where there is none, by cluster and host name. What the series tells of a
+// machine under its former name is of no host.
 func (b *builder) hostOf(l map[string]string) *host {
 	cluster, id, name := l["icos_cluster_id"], l["icos_host_id"], l["icos_host_name"]
 	switch {
+	case b.former[owner(l)]:
+		return nil
 	case id != "" && cluster != "":
 		return b.hostBy.get("both", cluster, id)
 	case id != "":

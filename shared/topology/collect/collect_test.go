@@ -554,6 +554,32 @@ func TestComplete_aSiteWhoseAgentIsRenamed(t *testing.T) {
 	}
 }
 
+// TestCollect_aRenamedMachine is known by the machine identifier that it keeps, and is what it says under its present name.
+func TestCollect_aRenamedMachine(t *testing.T) {
+	t.Parallel()
+	for name, to := range map[string]string{"to an earlier name": "a-worker", "to a later name": "z-worker"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			f.until(now, worker)
+			f.emit(now, "tlum_host_labels", with(worker.host(), labels{"label_former": "1"}), 1)
+			renamed := worker
+			renamed.name, renamed.ip = to, "192.0.2.9"
+			for _, after := range []time.Duration{2 * time.Minute, 10 * time.Minute} {
+				f.until(now.Add(after), renamed)
+			}
+			for _, after := range []time.Duration{2 * time.Minute, 10 * time.Minute, 12 * time.Minute} { // then it is lost
+				at := now.Add(after)
+				taxonomy := picture(t, f.collector(nil), at).Taxonomy
+				require.Equal(t, []string{"edge-cluster-b/" + to}, nodes(taxonomy), after)
+				n := taxonomy.Cluster["agent-ocm-1"].Node[to]
+				require.Equal(t, map[string]string{"color": "green"}, n.Labels)
+				require.Equal(t, after > 10*time.Minute, n.Lost(at, time.Minute))
+			}
+		})
+	}
+}
+
 func TestComplete_aClusterOfWhichNothingTellsTheNameAnyMore(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

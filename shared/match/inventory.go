@@ -63,22 +63,28 @@ func readInventory(ctx context.Context, q store.Querier, s Settings) (*inventory
 		return nil, err
 	}
 	inv := &inventory{
-		places: taxonomy.Places(), reservations: map[[2]string][]reservation{}, at: at, silentUntil: taxonomy.SilentUntil(),
+		places: taxonomy.Places(), at: at, silentUntil: taxonomy.SilentUntil(),
 		staleAfter: s.StaleAfter, forecast: s.UseForecast,
 	}
+	return inv, inv.readReservations(ctx, q)
+}
+
+// readReservations reads anew what is held of the infrastructure.
+func (inv *inventory) readReservations(ctx context.Context, q store.Querier) error {
 	rows, err := q.Query(ctx, selectReservations)
 	if err != nil {
-		return nil, fmt.Errorf("read reservations: %w", err)
+		return fmt.Errorf("read reservations: %w", err)
 	}
 	held, err := pgx.CollectRows(rows, pgx.RowToStructByPos[reservation])
 	if err != nil {
-		return nil, fmt.Errorf("read reservations: %w", err)
+		return fmt.Errorf("read reservations: %w", err)
 	}
+	inv.reservations = map[[2]string][]reservation{}
 	for _, r := range held {
 		at := [2]string{r.Cluster, r.Node}
 		inv.reservations[at] = append(inv.reservations[at], r)
 	}
-	return inv, nil
+	return nil
 }
 
 // freshInventory is readInventory for who decides by it. When the picture is missing or too old, blind says so; who then

@@ -65,9 +65,12 @@ func moveAll(
 	}
 	p, plan, err := m.search(inv)
 	if err != nil {
+		if m.blind = refused(err); m.blind != "" {
+			return m.carryOut(ctx, nil, nil)
+		}
 		return 0, fmt.Errorf("place %s: %w", a.Name, err)
 	}
-	explanation := placement.Explain(p, plan)
+	explanation := explain(m.list, p, plan, (*part).decided)
 	return m.carryOut(ctx, &plan, &explanation)
 }
 
@@ -102,12 +105,12 @@ type move struct {
 	descriptor *descriptor.Application
 	reason     string
 	again      bool   // it has been said why what cannot leave should
-	blind      string // why nothing is known of the infrastructure; empty when it is
+	blind      string // why there can be no plan, such as that nothing is known of the infrastructure; empty when there is one
 	list       []part
 	leaving    []int // of list
 }
 
-// carryOut moves what has a place, and says how many that are; plan is nil while blind.
+// carryOut moves what has a place, and says how many that are; plan is nil when blind.
 func (m *move) carryOut(
 	ctx context.Context, plan *placement.Plan, ex *placement.Explanation,
 ) (left int, err error) {

@@ -3,6 +3,7 @@ package match
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,7 +65,7 @@ func Place(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, mayMove 
 }
 
 // place is Place of those that may move; blind says that for some of them nothing was decided, since nothing is known of
-// the infrastructure, or of their nodes for now.
+// the infrastructure, or of their nodes for now, or since the problem is too large.
 func place(
 	ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, mayMove func(*job.Job) bool, because string,
 ) (blind bool, err error) {
@@ -85,10 +86,13 @@ func place(
 	var p placement.Problem
 	var plan placement.Plan
 	if c.list, p, plan, err = solve(c.app, c.list, inv); err != nil {
+		if why := refused(err); why != "" {
+			return true, waitAll(ctx, tx, c.stored, c.list, why)
+		}
 		return false, fmt.Errorf("place %s: %w", c.stored.Name, err)
 	}
 	blind = slices.ContainsFunc(c.list, func(p part) bool { return p.quiet })
-	return blind, c.carryOut(ctx, tx, plan, explain(c.list, p, plan), because)
+	return blind, c.carryOut(ctx, tx, plan, explain(c.list, p, plan, (*part).decided), because)
 }
 
 // candidate is an application with something to place.
@@ -116,6 +120,19 @@ func load(ctx context.Context, tx *store.Tx, id uuid.UUID, mayMove func(*job.Job
 		return nil, nil
 	}
 	return &candidate{a, app, list}, nil
+}
+
+// refused says why the engine does not take a problem, mostly for its size; empty for any other error. What the problem is
+// of waits then: an error would keep all that is looked at with it from a place as well.
+func refused(err error) string {
+	var e *problem.Error
+	if !errors.As(err, &e) || e.Kind != problem.Invalid {
+		return ""
+	}
+	if len(e.Fields) == 0 {
+		return e.Detail
+	}
+	return e.Detail + ": " + e.Fields[0].String()
 }
 
 func waitAll(ctx context.Context, tx *store.Tx, a *application.Application, list []part, reason string) error {
@@ -215,7 +232,7 @@ func (p *part) misfitted(ctx context.Context, tx *store.Tx) (news bool, err erro
 // decide writes what is kept of a plan for the parts that it decided on.
 func decide(because string, plan placement.Plan, ex placement.Explanation, list []part) (json.RawMessage, error) {
 	d := placement.Decide(because, plan, ex, func(i int) bool {
-		return list[i].job != nil && (!list[i].fixed || list[i].misfit)
+		return list[i].decided() || list[i].misfit
 	})
 	data, err := json.Marshal(d)
 	if err != nil {

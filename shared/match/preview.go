@@ -219,6 +219,7 @@ func Explain(ctx context.Context, q store.Querier, id uuid.UUID, s Settings) (*A
 		return nil, err
 	}
 	return &Answer{
-		Application: app, Plan: plan, Explanation: explain(list, p, plan), Warnings: registry.Warnings(app), list: list,
+		Application: app, Plan: plan, Explanation: explain(list, p, plan, func(*part) bool { return true }),
+		Warnings: registry.Warnings(app), list: list,
 	}, nil
 }

@@ -113,6 +113,12 @@ func solve(
 // explainAlone says of what stays only since no plan had a place for it, what it would find by itself, all others being
 // where they are.
 func explainAlone(app *descriptor.Application, list []part, inv *inventory) error {
+	all := 0
+	for i := range list {
+		if list[i].alone != nil {
+			all++
+		}
+	}
 	for i := range list {
 		p := &list[i]
 		if p.alone == nil {
@@ -126,7 +132,9 @@ func explainAlone(app *descriptor.Application, list []part, inv *inventory) erro
 			return err
 		}
 		as := plan.Assignments[i]
-		*p.alone, p.misfit = placement.Explain(problem, plan).Components[i], !as.Placed || as.Moved
+		ex := placement.ExplainOnly(problem, plan, func(k int) bool { return k == i })
+		*p.alone, p.misfit = ex.Components[i], !as.Placed || as.Moved
+		p.alone.Cut(max(1, placement.MaxExplained/all))
 		if !as.Placed {
 			p.alone.Summary += "; it stays on " + p.job.Target.String()
 		}
@@ -134,18 +142,20 @@ func explainAlone(app *descriptor.Application, list []part, inv *inventory) erro
 	return nil
 }
 
-// explain explains the plan of the parts.
-func explain(list []part, p placement.Problem, plan placement.Plan) placement.Explanation {
-	ex := placement.Explain(p, plan)
+// explain explains the plan of those parts that are asked for, and of those that stay since it had no place for them.
+func explain(list []part, p placement.Problem, plan placement.Plan, asked func(*part) bool) placement.Explanation {
+	ex := placement.ExplainOnly(p, plan, func(i int) bool { return list[i].alone == nil && asked(&list[i]) })
 	for i := range list {
 		if alone := list[i].alone; alone != nil {
-			was := ex.Components[i]
 			ex.Components[i] = *alone
-			ex.Components[i].Placed, ex.Components[i].Target = was.Placed, was.Target
+			ex.Components[i].Placed, ex.Components[i].Target = plan.Assignments[i].Placed, plan.Assignments[i].Target
 		}
 	}
 	return ex
 }
+
+// decided reports whether the plan decides on the part, rather than being made around it.
+func (p *part) decided() bool { return p.job != nil && !p.fixed }
 
 // problemOf states the placement problem of the parts.
 func problemOf(app *descriptor.Application, list []part, inv *inventory) placement.Problem {
@@ -292,5 +302,5 @@ func affinities(app *descriptor.Application, list []part) []placement.Affinity {
 // why says in one line what decided for the place.
 func why(e *placement.ComponentExplanation, a placement.Assignment) string {
 	return fmt.Sprintf("score %.0f (performance %.0f, energy %.0f, security %.0f); %d of %d nodes could take it",
-		a.Score.Weighted, a.Score.Performance, a.Score.Energy, a.Score.Security, e.Fit(), len(e.Nodes)+e.Omitted)
+		a.Score.Weighted, a.Score.Performance, a.Score.Energy, a.Score.Security, e.Fit, len(e.Nodes)+e.Omitted)
 }

@@ -11,9 +11,13 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
+// pairsTogether bounds the components times the nodes of applications that share one problem: a problem takes memory and
+// time by these, and a function has little of both.
+const pairsTogether = 200_000
+
 // PlaceAll is Place, without moves, for several applications at once: after a cluster is lost they compete for what is
 // left, and one problem shares that better than whoever comes first. Each application keeps its own weights, its own
-// patience with silent nodes and its own orchestrator.
+// patience with silent nodes and its own orchestrator. Those that are too many for one problem share some.
 func PlaceAll(ctx context.Context, tx *store.Tx, ids []uuid.UUID, s Settings, because string) error {
 	switch len(ids) {
 	case 0:
@@ -24,43 +28,72 @@ func PlaceAll(ctx context.Context, tx *store.Tx, ids []uuid.UUID, s Settings, be
 	if err := Lock(ctx, tx); err != nil {
 		return err
 	}
-	var waiting []*candidate
+	inv, blind, err := freshInventory(ctx, tx, s)
+	if err != nil {
+		return err
+	}
+	var together []*candidate
+	components := 0
 	for _, id := range ids {
 		c, err := load(ctx, tx, id, nobody)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
+		}
+		switch {
 		case c == nil:
+			continue
+		case blind != "":
+			if err := waitAll(ctx, tx, c.stored, c.list, blind); err != nil {
+				return err
+			}
+			continue
 		case c.app.UsageOfOthers():
 			// What it uses itself does not count for it, but for the others: there is no one problem of both.
 			if err := Place(ctx, tx, id, s, false, because); err != nil {
 				return err
 			}
-		default:
-			waiting = append(waiting, c)
+			continue
 		}
+		if (components+len(c.list))*len(inv.places) > pairsTogether {
+			if err := placeTogether(ctx, tx, together, inv, because); err != nil {
+				return err
+			}
+			together, components = nil, 0
+		}
+		together, components = append(together, c), components+len(c.list)
 	}
+	return placeTogether(ctx, tx, together, inv, because)
+}
+
+// placeTogether places applications in one problem. Where that is refused, those in each half of them share one.
+func placeTogether(ctx context.Context, tx *store.Tx, waiting []*candidate, inv *inventory, because string) error {
 	if len(waiting) == 0 {
 		return nil
 	}
-	inv, blind, err := freshInventory(ctx, tx, s)
-	if err != nil {
+	if err := inv.readReservations(ctx, tx); err != nil { // the applications before these have taken places
 		return err
-	}
-	if blind != "" {
-		for _, c := range waiting {
-			if err := waitAll(ctx, tx, c.stored, c.list, blind); err != nil {
-				return err
-			}
-		}
-		return nil
 	}
 	p := problemOfAll(waiting, inv)
 	plan, err := placement.Place(p)
 	if err != nil {
-		return fmt.Errorf("place %d applications: %w", len(waiting), err)
+		why := refused(err)
+		if why == "" {
+			return fmt.Errorf("place %d applications: %w", len(waiting), err)
+		}
+		if len(waiting) == 1 {
+			return waitAll(ctx, tx, waiting[0].stored, waiting[0].list, why)
+		}
+		half := len(waiting) / 2
+		if err := placeTogether(ctx, tx, waiting[:half], inv, because); err != nil {
+			return err
+		}
+		return placeTogether(ctx, tx, waiting[half:], inv, because)
 	}
-	ex := placement.Explain(p, plan)
+	var list []part
+	for _, c := range waiting {
+		list = append(list, c.list...)
+	}
+	ex := explain(list, p, plan, (*part).decided)
 	var known []string
 	for _, c := range waiting {
 		known = append(known, c.group()+"/", c.stored.Name+"/") // as what is reserved already is called

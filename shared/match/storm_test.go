@@ -3,6 +3,10 @@ package match_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -176,4 +180,61 @@ func TestPlace_usesTheForecastWhereItIsToldTo(t *testing.T) {
 	require.Equal(t, map[string]string{"x": "a"}, w.where(now))
 	w.placeAll(match.Settings{StaleAfter: time.Minute, UseForecast: true}, soon)
 	require.Equal(t, map[string]string{"x": "b"}, w.where(soon), "a tenth of four cores will be left on the other")
+}
+
+// TestPlaceAll_sharesWhatFitsIntoOneProblem: a problem is no larger than a function can hold.
+func TestPlaceAll_sharesWhatFitsIntoOneProblem(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, many(1500)...)
+	components := make([]string, 50)
+	for i := range components {
+		components[i] = fmt.Sprintf("x%d:cpu: 1", i)
+	}
+	var ids []uuid.UUID
+	for i := range 4 {
+		ids = append(ids, w.submit(app(fmt.Sprintf("app-%d", i), components...)))
+	}
+	w.placeAll(settings, ids...)
+	for _, id := range ids {
+		require.NotContains(t, slices.Collect(maps.Values(w.where(id))), "")
+		d := w.decisions(id)
+		require.Len(t, d, 1)
+		require.Equal(t, 100, d[0].Placed, "two of them share one problem")
+		require.Equal(t, 1500, d[0].Why[0].Of)
+	}
+}
+
+// many returns that many nodes.
+func many(n int) []node {
+	nodes := make([]node, n)
+	for i := range nodes {
+		nodes[i] = node{name: fmt.Sprintf("n%04d", i), cores: 4}
+	}
+	return nodes
+}
+
+// TestPlaceAll_oneThatIsTooLargeKeepsNoOtherFromItsPlace: it waits, with the reason, and so it does alone.
+func TestPlaceAll_oneThatIsTooLargeKeepsNoOtherFromItsPlace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, many(2500)...)
+	devices := make([]string, 4096) // times the nodes, that is more than the engine takes
+	for i := range devices {
+		devices[i] = fmt.Sprintf("d/%d", i)
+	}
+	huge := w.submit(app("huge", "x:devices: ["+strings.Join(devices, ", ")+"]"))
+	one, two := w.submit(app("one", "x:cpu: 1")), w.submit(app("two", "x:cpu: 1"))
+	w.placeAll(settings, one, huge, two)
+	for _, id := range []uuid.UUID{one, two} {
+		require.NotEmpty(t, w.where(id)["x"])
+	}
+	waits := func() {
+		a, err := application.Get(t.Context(), w.db, huge)
+		require.NoError(t, err)
+		require.False(t, a.Jobs[0].Placed())
+		require.Contains(t, a.Jobs[0].Conditions[0].Message, "the placement problem is too large")
+		require.Equal(t, 1, w.count(events.ApplicationUnplaced))
+	}
+	waits()
+	w.placeAll(settings, huge)
+	waits()
 }

@@ -50,20 +50,9 @@ func Decide(because string, plan Plan, ex Explanation, decided func(i int) bool)
 		}
 		d.Why = append(d.Why, Why{
 			Component: c.Component, Placed: c.Placed, Summary: c.Summary, RunnerUp: c.RunnerUp, Margin: c.Margin,
-			Rejections: c.Rejections, Relaxation: c.Relaxation, Nodes: nodes, Fit: c.Fit(),
+			Rejections: c.Rejections, Relaxation: c.Relaxation, Nodes: nodes, Fit: c.Fit,
 			Of: len(c.Nodes) + c.Omitted, Omitted: len(c.Nodes) - len(nodes) + c.Omitted,
 		})
 	}
 	return d
-}
-
-// Fit counts the nodes that could take the component, as far as they are listed.
-func (c *ComponentExplanation) Fit() int {
-	fit := 0
-	for i := range c.Nodes {
-		if len(c.Nodes[i].Failures) == 0 {
-			fit++
-		}
-	}
-	return fit
 }

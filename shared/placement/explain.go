@@ -12,6 +12,12 @@ import (
 // gets a smallest relaxation. The plan should be one of this problem; places in it that the problem does not have, or
 // that do not fit, count as none. A malformed problem has the zero Explanation.
 func Explain(p Problem, plan Plan) Explanation {
+	return ExplainOnly(p, plan, func(int) bool { return true })
+}
+
+// ExplainOnly is Explain of those components that are asked for, by their index in the problem. The others have the zero
+// ComponentExplanation.
+func ExplainOnly(p Problem, plan Plan, asked func(i int) bool) Explanation {
 	nodes, err := validate(&p)
 	if err != nil {
 		return Explanation{}
@@ -26,10 +32,23 @@ func Explain(p Problem, plan Plan) Explanation {
 		Objective:  plan.Objective, Bound: plan.Bound, Gap: plan.Gap, Exact: plan.Exact, Prices: plan.Prices,
 	}
 	out.Placed = s.placed
+	var chosen []int32
 	for c := range m.comps {
-		out.Components[m.comps[c].index] = m.explain(s, int32(c))
+		if asked(m.comps[c].index) {
+			chosen = append(chosen, int32(c))
+		}
+	}
+	for _, c := range chosen {
+		out.Components[m.comps[c].index] = m.explain(s, c, len(chosen))
 	}
 	return out
+}
+
+// Cut leaves all but the first nodes out, for an explanation that is kept beside others.
+func (c *ComponentExplanation) Cut(keep int) {
+	if more := len(c.Nodes) - keep; more > 0 {
+		c.Nodes, c.Omitted = slices.Clone(c.Nodes[:keep]), c.Omitted+more
+	}
 }
 
 // places reads where the plan has each component; -1 for none.
@@ -50,8 +69,8 @@ func (m *model) places(plan Plan) []int32 {
 	return at
 }
 
-// explain views one component with the others where they are.
-func (m *model) explain(s *state, c int32) ComponentExplanation {
+// explain views one component, of so many that are explained, with the others where they are.
+func (m *model) explain(s *state, c int32, asked int) ComponentExplanation {
 	comp := &m.comps[c]
 	out := ComponentExplanation{Component: comp.ID, Placed: s.at[c] >= 0}
 	at := s.at[c]
@@ -60,13 +79,16 @@ func (m *model) explain(s *state, c int32) ComponentExplanation {
 		s.take(c)
 		defer s.put(c, at)
 	}
-	show := max(1, MaxExplained/len(m.comps))
+	show := max(1, MaxExplained/asked)
 	out.Omitted = max(0, len(m.nodes)-show)
-	nodes := m.promising(c, at, max(show, maxLooked/len(m.comps)))
+	nodes := m.promising(c, at, max(show, maxLooked/asked))
 	all := make([]view, len(nodes))
 	for i, n := range nodes {
 		all[i] = m.view(s, c, n)
 		all[i].chosen = n == at
+		if !all[i].fails {
+			out.Fit++
+		}
 	}
 	slices.SortFunc(all, view.compare)
 	for _, v := range all[:min(show, len(all))] {
@@ -78,9 +100,11 @@ func (m *model) explain(s *state, c int32) ComponentExplanation {
 		return out
 	}
 	out.Rejections = make(map[Rule]int)
-	for i := range out.Nodes {
-		for r := range distinct(out.Nodes[i].Failures) {
-			out.Rejections[r]++
+	for _, v := range all {
+		if v.fails {
+			for _, r := range s.broken(c, v.node) {
+				out.Rejections[r]++
+			}
 		}
 	}
 	won := all[0]
@@ -199,6 +223,18 @@ func (m *model) detail(s *state, c int32, v view) NodeExplanation {
 			term.Closeness, term.Points = m.closenessName(e, n, at), e.weight*m.closeness(e, n, at)
 		}
 		out.Affinity = append(out.Affinity, term)
+	}
+	return out
+}
+
+// broken returns the rules that keep an unplaced component off any node, each once: those of failuresBeside.
+func (s *state) broken(c, n int32) []Rule {
+	r, h := s.m.classes[s.m.comps[c].class].want, &s.m.nodes[n]
+	out := s.obstacles(c, n)
+	for i := range filters {
+		if f := &filters[i]; !f.amounts() && !f.keep(r, h) {
+			out = append(out, f.rule)
+		}
 	}
 	return out
 }
@@ -322,15 +358,6 @@ func (s *state) capacity(r *request, n int32, d int) *capacity {
 				out.held = append(out.held, holding{by: m.comps[x].ID, how: "taken by", amount: a.amount})
 			}
 		}
-	}
-	return out
-}
-
-// distinct returns the rules among the failures.
-func distinct(fs []Failure) map[Rule]bool {
-	out := make(map[Rule]bool, len(fs))
-	for _, f := range fs {
-		out[f.Rule] = true
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package placement_test
 
 import (
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -547,6 +548,42 @@ func TestExplain(t *testing.T) {
 	require.Equal(t, placement.RuleCPU, big.Relaxation.Changes[0].Rule)
 	require.Equal(t, "lower cpu from 32 cores to 4 cores", big.Relaxation.Changes[0].Detail)
 	require.True(t, big.Relaxation.Verified)
+}
+
+// TestExplainIsBounded: of a large problem it lists what ranks first, and counts all.
+func TestExplainIsBounded(t *testing.T) {
+	t.Parallel()
+	p := placement.Problem{Budget: 1}
+	for i := range 200 {
+		p.Components = append(p.Components, placement.Component{ID: fmt.Sprintf("c%03d", i), CPU: 10})
+	}
+	for i := range 800 {
+		p.Nodes = append(p.Nodes, edge("a", fmt.Sprintf("n%03d", i), func(n *placement.Node) { n.Unschedulable = i >= 600 }))
+	}
+	plan, err := placement.Place(p)
+	require.NoError(t, err)
+	listed := 0
+	for _, c := range placement.Explain(p, plan).Components {
+		listed += len(c.Nodes)
+		require.True(t, c.Nodes[0].Chosen)
+		require.Equal(t, 800, len(c.Nodes)+c.Omitted)
+		require.Equal(t, 600, c.Fit)
+		require.Equal(t, map[placement.Rule]int{placement.RuleUnschedulable: 200}, c.Rejections)
+	}
+	require.LessOrEqual(t, listed, placement.MaxExplained)
+
+	only := placement.ExplainOnly(p, plan, func(i int) bool { return i == 7 })
+	require.Len(t, only.Components, 200)
+	for i, c := range only.Components {
+		if i == 7 {
+			require.Len(t, c.Nodes, 800, "alone it is told in full")
+			c.Cut(6)
+			require.Len(t, c.Nodes, 6)
+			require.Equal(t, 794, c.Omitted)
+			continue
+		}
+		require.Zero(t, c)
+	}
 }
 
 func TestPricesTellWhatScarceCapacityIsWorth(t *testing.T) {

@@ -34,8 +34,9 @@ const (
 	MaxNodes      = 200_000
 	MaxPairs      = 10_000_000
 
-	// MaxExplained is how many nodes, over all components, one Explanation details.
-	MaxExplained = 200_000
+	// MaxExplained is how many nodes, over all components, one Explanation details. Each takes some 300 bytes, and as
+	// much again as JSON: this many fit into a small function.
+	MaxExplained = 20_000
 )
 
 // Problem is everything a placement depends on.
@@ -328,8 +329,10 @@ type ComponentExplanation struct {
 	// Nodes holds every node of the problem, best first: the chosen one, then those that could take the component
 	// beside the rest of the plan by falling Total, then those that failed, by target.
 	Nodes []NodeExplanation `json:"nodes"`
-	// Omitted counts nodes left out of Nodes, from its end, when the whole explanation passes MaxExplained.
+	// Omitted counts nodes left out of Nodes, from its end, when the whole explanation passes MaxExplained. Fit counts
+	// those of all nodes that could take it, the chosen one among them.
 	Omitted int `json:"omitted,omitempty"`
+	Fit     int `json:"fit"`
 	// RunnerUp is the best other node that could take it with the rest of the plan as it is; Margin is how many points
 	// it is behind. A negative margin means the chosen node serves the rest of the plan better.
 	RunnerUp *Target `json:"runnerUp,omitempty"`

@@ -110,7 +110,7 @@ func (s *session) explainComponent(c *placement.ComponentExplanation) error {
 		return err
 	}
 	if c.Omitted > 0 {
-		fmt.Fprintf(s.out, "  (%d more nodes that do not fit)\n", c.Omitted)
+		fmt.Fprintf(s.out, "  (%d more nodes, which rank below these)\n", c.Omitted)
 	}
 	fmt.Fprintln(s.out)
 	return nil

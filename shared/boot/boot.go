@@ -39,6 +39,8 @@ type Config struct {
 	Auth     auth.Config
 	Knative  identity.Config
 	Wake     wake.Config
+
+	FormerKey string `envconfig:"EVENT_KEY_FORMER"` // accepted beside the store's EventKey, and never signed with
 }
 
 // quiet is how long after SIGTERM requests may still arrive while the network forgets this instance.
@@ -143,7 +145,8 @@ func NewEnv(
 	}
 	return &function.Env{
 		Name: name, DB: db, HTTP: client, Log: log, Observe: recorder,
-		Auth: auth.NewVerifier(c.Auth, client, db), Deliveries: tokens.Deliveries(db), EventKey: c.Store.EventKey,
+		Auth: auth.NewVerifier(c.Auth, client, db), Deliveries: tokens.Deliveries(db),
+		EventKey: c.Store.EventKey, FormerKey: c.FormerKey,
 	}, nil
 }
 

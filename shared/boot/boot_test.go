@@ -1,12 +1,18 @@
 package boot
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 	"time"
 
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/kelseyhightower/envconfig"
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/events"
@@ -23,19 +29,21 @@ func TestRun_neverTakesEventsUnsignedInACluster(t *testing.T) {
 	producer := function.Spec{Emits: []string{events.ApplicationPlaced}}
 	started := errors.New("it was made")
 	for name, row := range map[string]struct {
-		spec         function.Spec
-		service, key string
-		starts       bool
+		spec                 function.Spec
+		service, key, former string
+		starts               bool
 	}{
-		"a reaction":                     {reaction, "f", "", false},
-		"who emits events":               {producer, "f", "", false},
-		"a reaction with the key":        {reaction, "f", "key", true},
-		"a reaction outside of Knative":  {reaction, "", "", true},
-		"who has nothing to do with any": {function.Spec{}, "f", "", true},
+		"a reaction":                     {reaction, "f", "", "", false},
+		"who emits events":               {producer, "f", "", "", false},
+		"a reaction with the key":        {reaction, "f", "key", "", true},
+		"who emits with a former key":    {producer, "f", "", "key", false},
+		"a reaction outside of Knative":  {reaction, "", "", "", true},
+		"who has nothing to do with any": {function.Spec{}, "f", "", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("K_SERVICE", row.service)
 			t.Setenv("EVENT_KEY", row.key)
+			t.Setenv("EVENT_KEY_FORMER", row.former)
 			t.Setenv("DATABASE_URL", "postgres://nobody@localhost/none")
 			err := run(t.Context(), function.NewEntry("f", row.spec, func(*function.Env) (any, error) { return nil, started }))
 			if row.starts {
@@ -45,6 +53,70 @@ func TestRun_neverTakesEventsUnsignedInACluster(t *testing.T) {
 			}
 		})
 	}
+}
+
+// react is a Reaction made of a function.
+type react func(context.Context, *store.Tx, cloudevents.Event) error
+
+func (f react) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
+	return f(ctx, tx, e)
+}
+
+// TestNewEnv_takesWhatTheFormerKeySigned, and signs with the present one: who sent it had read the settings before they
+// changed.
+func TestNewEnv_takesWhatTheFormerKeySigned(t *testing.T) {
+	sent := make(chan cloudevents.Event, 10)
+	broker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		e, err := events.FromRequest(r)
+		if err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		sent <- e
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	defer broker.Close()
+	for name, value := range map[string]string{
+		"EVENT_KEY": "present", "EVENT_KEY_FORMER": "former", "K_SINK": broker.URL, "DATABASE_URL": storetest.URL(t),
+	} {
+		t.Setenv(name, value)
+	}
+	var c Config
+	require.NoError(t, envconfig.Process("", &c))
+	env, err := NewEnv(t.Context(), "f", c, slog.New(slog.DiscardHandler), nil, nil)
+	require.NoError(t, err)
+	defer env.DB.Close()
+	spec := function.Spec{Consumes: []string{events.ApplicationPlaced}, Emits: []string{events.ApplicationDisplaced}}
+	h, err := function.NewEntry("f", spec, func(*function.Env) (react, error) {
+		return func(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
+			return tx.Emit(ctx, events.ApplicationDisplaced, e.Subject(), events.Application{})
+		}, nil
+	}).Handler(env)
+	require.NoError(t, err)
+
+	for key, status := range map[string]int{
+		"former": http.StatusNoContent, "present": http.StatusNoContent,
+		"another": http.StatusForbidden, "": http.StatusForbidden,
+	} {
+		e, err := events.New(t.Context(), "/test", events.ApplicationPlaced, "by "+key, events.Application{})
+		require.NoError(t, err)
+		events.Sign(&e, key)
+		body, err := json.Marshal(e)
+		require.NoError(t, err)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, function.EventPath, bytes.NewReader(body))
+		r.Header.Set("Content-Type", cloudevents.ApplicationCloudEventsJSON)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		require.Equal(t, status, w.Code, "signed with %q", key)
+	}
+	require.NoError(t, env.DB.Settle(t.Context()))
+	close(sent)
+	var subjects []string
+	for e := range sent {
+		subjects = append(subjects, e.Subject())
+		require.True(t, events.Signed(e, "present"))
+	}
+	require.ElementsMatch(t, []string{"by former", "by present"}, subjects)
 }
 
 // published opens a store on the database, commits an event and waits until the Broker holds it.

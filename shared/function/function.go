@@ -18,6 +18,7 @@ import (
 	"github.com/kelseyhightower/envconfig"
 
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/events/identity"
 	"github.com/littoral-project/littoral/shared/observe"
 	"github.com/littoral-project/littoral/shared/store"
@@ -112,6 +113,12 @@ type Env struct {
 
 	Deliveries *identity.Deliveries // checks who delivers events; nil where Knative does not say
 	EventKey   string               // checks the signature of delivered events; empty where the Broker is the trust boundary
+	FormerKey  string               // another that they may be signed with, while EventKey is being changed; empty = none
+}
+
+// Signed reports whether an event is ours: it carries the proof of the key or of the former one. Without a key all are.
+func (e *Env) Signed(ev cloudevents.Event) bool {
+	return events.Signed(ev, e.EventKey) || e.FormerKey != "" && events.Signed(ev, e.FormerKey)
 }
 
 // Config fills the tagged fields of into from the environment: JOBMANAGER_JOB_PROMOTE_KEY for this function alone, else

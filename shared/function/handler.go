@@ -164,7 +164,7 @@ func (e Entry) sink() bool { return slices.Contains(e.Spec.Consumes, events.Any)
 // Trigger may be there before it, and so the event is delivered again.
 // A sink is given forgeries too: Brokers hand it what others refused for that, and it puts them on record.
 func (e Entry) accept(env *Env, ev cloudevents.Event) error {
-	declared, signed := slices.Contains(e.Spec.Consumes, ev.Type()), events.Signed(ev, env.EventKey)
+	declared, signed := slices.Contains(e.Spec.Consumes, ev.Type()), env.Signed(ev)
 	switch {
 	case e.sink(), declared && (signed || events.Nudge(ev.Type())):
 		return nil

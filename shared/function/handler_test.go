@@ -47,14 +47,14 @@ type task func(context.Context) error
 
 func (f task) Run(ctx context.Context) error { return f(ctx) }
 
-const key = "event-key"
+const key, formerKey = "event-key", "former-event-key"
 
 // serve returns the handler of a function made of f, and what it logs.
 func serve[F any](t *testing.T, db *store.DB, spec function.Spec, f F) (http.Handler, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
 	env := &function.Env{
-		Name: "test-function", DB: db, HTTP: http.DefaultClient, EventKey: key,
+		Name: "test-function", DB: db, HTTP: http.DefaultClient, EventKey: key, FormerKey: formerKey,
 		Auth: auth.NewVerifier(auth.Config{}, http.DefaultClient, nil),
 		Log:  slog.New(observe.LogHandler(slog.NewTextHandler(&log, nil))),
 	}
@@ -270,6 +270,7 @@ func TestDelivery_refusesStrangers(t *testing.T) {
 		"a type not declared, unsigned": {events.JobReady, "", http.StatusForbidden},
 		"a tick not declared":           {events.Tick, "", http.StatusForbidden},
 		"a type of the version to come": {events.JobReady, key, http.StatusServiceUnavailable}, // which is delivered again
+		"one by the former key":         {events.JobReady, formerKey, http.StatusServiceUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -16,18 +16,18 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{Consumes: []string{events.Any}}
 
-// Function is the sink with its store, and the key that our own events are signed with.
+// Function is the sink with its store, and what tells our own events from others.
 type Function struct {
-	db  *store.DB
-	key string
+	db     *store.DB
+	signed func(cloudevents.Event) bool
 }
 
 // New returns the function.
-func New(env *function.Env) (*Function, error) { return &Function{db: env.DB, key: env.EventKey}, nil }
+func New(env *function.Env) (*Function, error) { return &Function{db: env.DB, signed: env.Signed}, nil }
 
 // Keep stores the event together with who did not take it and why; of a forged one it notes only that it came.
 func (f *Function) Keep(ctx context.Context, e cloudevents.Event) error {
-	if !events.Signed(e, f.key) {
+	if !f.signed(e) {
 		return deadletter.Forged(ctx, f.db, e)
 	}
 	return deadletter.Keep(ctx, f.db, e)

@@ -24,17 +24,18 @@ func TestOnlyWhatWeSignedIsKept(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
 	h, err := function.NewEntry("outbox-dead-letter", deadletter.Spec, deadletter.New).Handler(&function.Env{
-		Name: "outbox-dead-letter", DB: db, EventKey: "key", Log: slog.New(slog.DiscardHandler),
+		Name: "outbox-dead-letter", DB: db, EventKey: "key", FormerKey: "former", Log: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)
 	for name, row := range map[string]struct {
 		typ, key string
 		status   int
 	}{
-		"an event of ours":            {events.JobReady, "key", http.StatusNoContent},
-		"one of a type yet to come":   {"dev.littoral.tide.turned.v1", "key", http.StatusNoContent},
-		"one that nobody signed":      {events.JobReady, "", http.StatusNoContent},
-		"one that another key signed": {events.JobReady, "other", http.StatusNoContent},
+		"an event of ours":               {events.JobReady, "key", http.StatusNoContent},
+		"one of a type yet to come":      {"dev.littoral.tide.turned.v1", "key", http.StatusNoContent},
+		"one that the former key signed": {events.JobReady, "former", http.StatusNoContent},
+		"one that nobody signed":         {events.JobReady, "", http.StatusNoContent},
+		"one that another key signed":    {events.JobReady, "other", http.StatusNoContent},
 	} {
 		e, err := events.New(t.Context(), "/test", row.typ, "s", events.Job{ID: uuid.New()})
 		require.NoError(t, err)
@@ -50,7 +51,7 @@ func TestOnlyWhatWeSignedIsKept(t *testing.T) {
 	}
 	var kept, noted int
 	require.NoError(t, db.QueryRow(t.Context(), `select count(*) from dead_letters`).Scan(&kept))
-	require.Equal(t, 2, kept)
+	require.Equal(t, 3, kept)
 	require.NoError(t, db.QueryRow(t.Context(), `select count(*) from history where event = 'event.forged'`).Scan(&noted))
 	require.Equal(t, 2, noted, "of a forgery it is on record that it came")
 }

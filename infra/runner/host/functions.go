@@ -140,8 +140,8 @@ func (h *Host) mount(router *function.Router, services []service) error {
 		recorder := h.exporter.Recorder(s.entry.Name)
 		client := &http.Client{Transport: recorder.Transport(h.mesh), Timeout: outbound}
 		handler, err := s.entry.Handler(&function.Env{
-			Name: s.entry.Name, DB: h.db, HTTP: client, Log: h.log, Auth: verifier, EventKey: h.settings.EventKey,
-			Observe: recorder,
+			Name: s.entry.Name, DB: h.db, HTTP: client, Log: h.log, Auth: verifier, Observe: recorder,
+			EventKey: h.settings.EventKey, FormerKey: h.settings.FormerKey,
 		})
 		if err != nil {
 			return err

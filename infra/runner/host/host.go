@@ -343,8 +343,9 @@ func (h *Host) makeFleet(plan *fleet.Plan) (err error) {
 
 // settings come from the environment, with what the host itself knows as defaults.
 type settings struct {
-	Auth     auth.Config
-	EventKey string `envconfig:"EVENT_KEY"`
+	Auth      auth.Config
+	EventKey  string `envconfig:"EVENT_KEY"`
+	FormerKey string `envconfig:"EVENT_KEY_FORMER"`
 
 	FleetDelay time.Duration `envconfig:"FLEET_DELAY" default:"700ms"` // from taking a job to its being available
 	FleetPoll  time.Duration `envconfig:"FLEET_POLL" default:"1s"`     // between two questions of an agent for work

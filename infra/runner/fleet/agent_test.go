@@ -368,7 +368,7 @@ func TestRemediations(t *testing.T) {
 		{typeUpdate, scaleDown, 1, 500, 256 << 20}, // nothing is scaled away
 		{typeReplace, "", 2, 500, 256 << 20},
 		{typeUpdate, scaleUp, 3, 500, 256 << 20},
-		{typeUpdate, "patch", 2, 500, 256 << 20},
+		{typeUpdate, patch, 2, 500, 256 << 20},
 	} {
 		m.ask(j, step.typ, step.sub)
 		poll(t, f, "cloud")

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -55,7 +56,7 @@ func (p *polled) Running(_ *testing.T, cluster string, j *job.Job) *conformance.
 	if c == nil || c.Removed {
 		return nil
 	}
-	w := c.Workloads[0]
+	w := c.Workloads[slices.IndexFunc(c.Workloads, func(w Workload) bool { return w.Name == "web" })]
 	return &conformance.Running{
 		Epoch: c.Epoch, Node: c.Node, Replicas: int64(w.Replicas), CPUMilli: w.Containers[0].CPUMilli,
 	}

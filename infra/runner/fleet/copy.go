@@ -65,7 +65,11 @@ func (c *clusterState) apply(j *Job, now time.Time) {
 		again = !fresh && j.remedy() != "" && j.remedy() == have.Remedy
 	}
 	if next.Workloads == nil || !keeps(j.SubType) {
-		next.Workloads = workloads(next.Component, j.contents(), j.Instruction.Requirements)
+		named := workloads(next.Component, j.contents(), j.Instruction.Requirements)
+		if j.SubType == patch { // which takes nothing away
+			named = append(named, others(next.Workloads, named)...)
+		}
+		next.Workloads = named[:min(maxWorkloads, len(named))]
 	}
 	if j.Type == typeUpdate {
 		next.Remedy = j.remedy()
@@ -94,6 +98,13 @@ func (c *clusterState) fence(job string, epoch int64) (dropped bool) {
 // keeps reports whether the remediation changes no more than a field of what runs, if that; all others write it anew.
 func keeps(remediation enum) bool {
 	return slices.Contains([]enum{scaleUp, scaleDown, scaleOut, scaleIn, secure}, remediation)
+}
+
+// others lists the workloads that are not named.
+func others(all, named []Workload) []Workload {
+	return slices.DeleteFunc(slices.Clone(all), func(w Workload) bool {
+		return slices.ContainsFunc(named, func(n Workload) bool { return n.Name == w.Name })
+	})
 }
 
 // scaled returns the workloads after the remediation: up and down change replicas, out and in what the first container

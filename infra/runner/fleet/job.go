@@ -84,6 +84,7 @@ const (
 	scaleDown  = "scale-down"
 	scaleOut   = "scale-out"
 	scaleIn    = "scale-in"
+	patch      = "patch"
 	secure     = "secure"
 	reallocate = "reallocate"
 )

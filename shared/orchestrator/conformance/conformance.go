@@ -134,6 +134,7 @@ func Run(t *testing.T, can Can, open func(t *testing.T) World) {
 		"scaling out changes what is asked for only":                             scaledOut,
 		"a scaling that is repeated counts once":                                 scaledOnce,
 		"a replacement changes what runs":                                        replaced,
+		"a patch changes what it names and takes nothing away":                   patched,
 		"a removal leaves nothing, and may be repeated":                          removed,
 		"a clean-up leaves the copy of a newer decision":                         cleanedUp,
 		"a copy moves within its cluster":                                        moved,
@@ -181,18 +182,19 @@ func created(t *testing.T, w World) {
 	require.Equal(t, int64(1), have.Epoch)
 }
 
-// finish carries the job out and demands that it runs.
-func finish(t *testing.T, w World, j *job.Job) {
+// finish carries the job out and demands that it runs, or is gone; it returns the condition that says so.
+func finish(t *testing.T, w World, j *job.Job) job.Condition {
 	t.Helper()
 	state, conditions := w.Do(t, j)
 	require.Equal(t, job.Finished, state, "%v", conditions)
+	c := available(t, conditions)
 	if j.Type != job.Delete {
-		c := available(t, conditions)
 		require.Equal(t, "True", c.Status, c.Message)
 		require.Contains(t, c.Message, j.Node)
 		require.NotEmpty(t, c.Reason)
 		require.False(t, c.LastTransitionTime.IsZero())
 	}
+	return c
 }
 
 // gone removes what a test made.
@@ -284,6 +286,32 @@ func replaced(t *testing.T, w World) {
 	With(other, Image, 1)
 	finish(t, w, other)
 	require.Equal(t, int64(1), w.Running(t, j.Cluster, j).Replicas)
+}
+
+func patched(t *testing.T, w World) {
+	j := Job(w.Places()[0], 1)
+	web := j.Instruction.Contents[0]
+	worker := job.Content{Name: "worker", YAML: strings.ReplaceAll(web.YAML, ": web", ": worker")}
+	j.Instruction.Contents = append(j.Instruction.Contents, worker)
+	defer gone(t, w, j)
+	finish(t, w, j)
+	before := *w.Running(t, j.Cluster, j)
+	next := j
+	patch := func(c job.Content, pods string) {
+		t.Helper()
+		c.YAML = strings.Replace(c.YAML, "replicas: 2", "replicas: 3", 1)
+		next = Ask(next, job.Patch)
+		next.Instruction.Contents = []job.Content{c}
+		require.Contains(t, finish(t, w, next).Message, pods+" pods", "what is not named runs as well")
+	}
+	patch(worker, "5 of 5")
+	require.Equal(t, before, *w.Running(t, j.Cluster, j), "it was not named")
+	patch(web, "6 of 6")
+	before.Replicas = 3
+	require.Equal(t, before, *w.Running(t, j.Cluster, j))
+	if clusters, shows := w.(*Clusters); shows {
+		require.NotNil(t, clusters.object(t, j.Cluster, configs, j.Namespace, "settings"))
+	}
 }
 
 func removed(t *testing.T, w World) {

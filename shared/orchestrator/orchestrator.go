@@ -83,6 +83,7 @@ const (
 	ReasonNotSupported    = job.ReasonNotSupported
 	ReasonMissing         = "Missing"
 	ReasonOutdated        = "Outdated"
+	ReasonNewerCopy       = "NewerCopy" // it is of a decision that the books do not know, as after they were restored
 	ReasonRemoved         = "Removed"
 	ReasonLeaving         = "Terminating"
 )

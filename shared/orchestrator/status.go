@@ -26,6 +26,17 @@ func (s *Status) Outdated(j *job.Job) bool {
 		s.Epoch == want.Epoch && (s.Content != want.Content || want.Remedy != "" && s.Remedy != want.Remedy)
 }
 
+// stray says of a copy that it is of a later decision than the job, "" of others. While the books know every decision, it
+// is the job that was read before the latest one, and what comes of it is fenced. Only where the books were restored from
+// a backup does such a copy stay: nothing that they say can be brought about then.
+func (s *Status) stray(j *job.Job) string {
+	if !s.Exists || s.Epoch <= j.Epoch {
+		return ""
+	}
+	return fmt.Sprintf("what is in %s is of epoch %d, and the database knows none after %d: if it was restored from a backup, "+
+		"do what infra/README.md says under \"Restore from a backup\"", j.Cluster, s.Epoch, j.Epoch)
+}
+
 // Verdict is the state that a job comes to by what was seen: Finished or Degraded, or Progressing while it may still
 // become either, with the conditions of its resource.
 func (s *Status) Verdict(j *job.Job) (job.State, []job.Condition) {
@@ -37,6 +48,11 @@ func (s *Status) Verdict(j *job.Job) (job.State, []job.Condition) {
 	case s.Silent != "":
 		c.set(job.ConditionAvailable, "Unknown", ReasonClusterSilent, s.Silent)
 		return job.Progressing, c.list
+	case s.stray(j) != "":
+		c.set(job.ConditionApplied, "False", ReasonNewerCopy, s.stray(j))
+		c.set(job.ConditionAvailable, "Unknown", ReasonNewerCopy, s.stray(j))
+		c.set(job.ConditionDegraded, "True", ReasonNewerCopy, s.stray(j))
+		return job.Degraded, c.list
 	case s.Refused != nil:
 		c.set(job.ConditionApplied, "False", s.Refused.Reason, s.Refused.Message)
 		c.set(job.ConditionAvailable, "False", s.Refused.Reason, s.Refused.Message)
@@ -87,8 +103,11 @@ func (s *Status) removal(j *job.Job) (job.State, []job.Condition) {
 	case s.Silent != "":
 		c.set(job.ConditionAvailable, "Unknown", ReasonClusterSilent, "it goes when the cluster is back: "+s.Silent)
 		return job.Progressing, c.list
+	case s.stray(j) != "" && j.Cleans == nil:
+		c.set(job.ConditionAvailable, "Unknown", ReasonNewerCopy, s.stray(j))
+		return job.Progressing, c.list
 	case s.Refused != nil && s.Refused.Reason == ReasonClusterNotFound, !s.Exists, s.Epoch > j.Epoch:
-		// What was in a cluster that was taken from us is out of our hands; a newer copy is another decision's.
+		// What was in a cluster that was taken from us is out of our hands; to a clean-up, a newer copy is its successor's.
 		c.set(job.ConditionAvailable, "False", ReasonRemoved, "nothing of it is in "+j.Cluster)
 		return job.Finished, c.list
 	case s.Refused != nil:

@@ -676,6 +676,15 @@ func TestStartWhileWhatWasStoppedStillGoes(t *testing.T) {
 	}
 }
 
+// update gives the application's component another image.
+func (w *world) update(a *application.Application, image string) {
+	w.t.Helper()
+	w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := application.Update(ctx, tx, a.ID, fmt.Appendf(nil, descriptor, image), time.Minute)
+		return err
+	})
+}
+
 func TestUpdateAndScale(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -686,10 +695,7 @@ func TestUpdateAndScale(t *testing.T) {
 	require.Equal(t, "2 of 2 pods run on one-a", j.Condition(job.ConditionAvailable).Message)
 	require.Equal(t, "Remediated", j.Remediations[0].Status)
 
-	w.tx(func(ctx context.Context, tx *store.Tx) error {
-		_, err := application.Update(ctx, tx, a.ID, fmt.Appendf(nil, descriptor, "web:2"), time.Minute)
-		return err
-	})
+	w.update(a, "web:2")
 	w.deliver()
 	w.turn()
 	require.True(t, w.job(a).Available())
@@ -1056,19 +1062,28 @@ func TestAClusterWhoseServerIsDeadHoldsNoDeletionUp(t *testing.T) {
 	require.Empty(t, w.copies("one"))
 }
 
-// late is an orchestrator in whose way something comes while it applies.
+// late is an orchestrator in whose way something comes while it applies or removes.
 type late struct {
 	orchestrator.Orchestrator
 
 	meanwhile func()
 }
 
-func (l *late) Apply(ctx context.Context, j *job.Job) error {
+func (l *late) wait() {
 	if do := l.meanwhile; do != nil {
 		l.meanwhile = nil
 		do()
 	}
+}
+
+func (l *late) Apply(ctx context.Context, j *job.Job) error {
+	l.wait()
 	return l.Orchestrator.Apply(ctx, j)
+}
+
+func (l *late) Remove(ctx context.Context, j *job.Job) error {
+	l.wait()
+	return l.Orchestrator.Remove(ctx, j)
 }
 
 func TestWhatWasDecidedMeanwhileWins(t *testing.T) {
@@ -1088,6 +1103,46 @@ func TestWhatWasDecidedMeanwhileWins(t *testing.T) {
 	require.Equal(t, "two", w.job(a).Cluster)
 	require.Empty(t, w.copies("one"))
 	require.Len(t, w.copies("two"), 1)
+}
+
+// TestAnOvertakenWorkerSaysNothing: what it finds is the copy of the decision that has overtaken it, in its own place.
+func TestAnOvertakenWorkerSaysNothing(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		work, meanwhile func(*world, *application.Application)
+	}{
+		"that applies": {(*world).displace, (*world).displace},
+		"that removes": {(*world).stop, (*world).start},
+	} {
+		for kind, open := range map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				t.Parallel()
+				w := open(t)
+				a := w.run("one")
+				row.work(w, a)
+				if !w.job(a).Placed() {
+					w.place(a, "one")
+				}
+				real, before := w.carrier.Orchestrator, 0
+				w.carrier.Orchestrator = &late{real, func() {
+					w.carrier.Orchestrator = real
+					row.meanwhile(w, a)
+					w.place(a, "one")
+					w.deliver()
+					w.turn()
+					require.True(t, w.job(a).Available(), "%+v", w.job(a).Conditions)
+					before = w.history(a)
+				}}
+				w.deliver()
+				require.NotZero(t, before, "it was overtaken")
+				require.Equal(t, before, w.history(a))
+				w.turn()
+				require.True(t, w.job(a).Available(), "%+v", w.job(a).Conditions)
+				require.Len(t, w.copies("one"), 1)
+				require.Equal(t, before, w.history(a))
+			})
+		}
+	}
 }
 
 func TestACopyThatACrashLeftIsFoundAndRemoved(t *testing.T) {
@@ -1115,15 +1170,9 @@ func TestAReportIsOnlyAboutWhatWasDone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.run("one")
-	update := func(image string) {
-		w.tx(func(ctx context.Context, tx *store.Tx) error {
-			_, err := application.Update(ctx, tx, a.ID, fmt.Appendf(nil, descriptor, image), time.Minute)
-			return err
-		})
-	}
-	update("web:2")
+	w.update(a, "web:2")
 	real := w.carrier.Orchestrator
-	w.carrier.Orchestrator = &late{real, func() { update("web:3") }}
+	w.carrier.Orchestrator = &late{real, func() { w.update(a, "web:3") }}
 	w.deliver()
 	require.NotEqual(t, job.Finished, w.job(a).State, "web:3 is yet to be carried out")
 	w.deliver()

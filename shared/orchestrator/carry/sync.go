@@ -267,7 +267,11 @@ func (c *Carrier) overtaken(ctx context.Context, copied orchestrator.Copy) error
 		return nil
 	case err != nil:
 		return err
-	case copied.Epoch > j.Epoch, copied.Epoch == j.Epoch && !j.Gone():
+	case copied.Epoch > j.Epoch: // no decision that the books know made it, and the next one may come to the same number
+		c.Log.WarnContext(ctx, "a copy is newer than the database, which was perhaps restored from a backup: see infra/README.md",
+			"job_id", copied.Subject, "cluster", copied.Cluster, "epoch", copied.Epoch, "known", j.Epoch)
+		return nil
+	case copied.Epoch == j.Epoch && !j.Gone():
 		return nil // it is the one
 	case copied.Cluster == j.Cluster && !j.Gone() && (j.OwnerID == "" || j.OwnerID == c.id()):
 		return nil // it is about to become it; another who has taken the job makes one of its own

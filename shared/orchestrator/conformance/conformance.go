@@ -227,7 +227,8 @@ func fenced(t *testing.T, w World) {
 	older := As(j, job.Replace)
 	older.Epoch = 4
 	With(older, Image, 3)
-	w.Do(t, older)
+	state, _ := w.Do(t, older)
+	require.NotEqual(t, job.Finished, state, "what runs is not what it asks for")
 	have := w.Running(t, j.Cluster, j)
 	require.Equal(t, int64(5), have.Epoch)
 	require.Equal(t, int64(2), have.Replicas)

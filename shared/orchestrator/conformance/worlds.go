@@ -50,7 +50,7 @@ func (w *Clusters) Do(t *testing.T, j *job.Job) (job.State, []job.Condition) {
 		s, err := w.step(t.Context(), j)
 		if err == nil {
 			state, conditions := s.Verdict(j)
-			if state != job.Progressing || s.Silent != "" || turns > 0 && time.Now().After(until) {
+			if state != job.Progressing || s.Silent != "" || s.Epoch > j.Epoch || turns > 0 && time.Now().After(until) {
 				return state, conditions
 			}
 		} else {

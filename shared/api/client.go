@@ -203,7 +203,7 @@ func list[T any](ctx context.Context, c *Client, r request) ([]T, error) {
 			return nil, err
 		}
 		all = append(all, page...)
-		cursor := nextCursor(h.header.Values("Link"))
+		cursor := linked(h.header.Values("Link"), "next", "cursor")
 		if cursor == "" || cursor == r.query.Get("cursor") {
 			return all, nil
 		}
@@ -211,27 +211,27 @@ func list[T any](ctx context.Context, c *Client, r request) ([]T, error) {
 	}
 }
 
-// nextCursor finds the cursor in the Link to the next page (RFC 8288). Only the cursor is taken from the link: the path
-// stays ours, also behind a gateway that adds a prefix.
-func nextCursor(headers []string) string {
+// linked finds the Link to another page (RFC 8288) and returns the parameter that it differs in, "" where there is none.
+// Nothing else is taken from the link: the path stays ours, also behind a gateway that adds a prefix.
+func linked(headers []string, rel, parameter string) string {
 	for _, header := range headers {
 		for link := range strings.SplitSeq(header, ",") {
 			target, params, ok := strings.Cut(strings.TrimSpace(link), ">")
-			if !ok || !strings.HasPrefix(target, "<") || !isNext(params) {
+			if !ok || !strings.HasPrefix(target, "<") || !hasRel(params, rel) {
 				continue
 			}
 			if u, err := url.Parse(target[1:]); err == nil {
-				return u.Query().Get("cursor")
+				return u.Query().Get(parameter)
 			}
 		}
 	}
 	return ""
 }
 
-func isNext(params string) bool {
+func hasRel(params, rel string) bool {
 	for param := range strings.SplitSeq(params, ";") {
 		name, value, _ := strings.Cut(strings.TrimSpace(param), "=")
-		if strings.EqualFold(name, "rel") && strings.EqualFold(strings.Trim(value, `"`), "next") {
+		if strings.EqualFold(name, "rel") && strings.EqualFold(strings.Trim(value, `"`), rel) {
 			return true
 		}
 	}

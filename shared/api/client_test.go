@@ -141,6 +141,37 @@ func TestEveryPageIsRead(t *testing.T) {
 	}, asked, "the token never goes where a link points, only where the base is")
 }
 
+// TestTheNewestOfHistoryAreReadInAsManyAnswersAsItTakes: entries may be large, so that one answer has not all.
+func TestTheNewestOfHistoryAreReadInAsManyAnswersAsItTakes(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[int][]string{
+		2: {"/jobmanager/history?app=a&limit=2"},
+		5: {"/jobmanager/history?app=a&limit=5", "/jobmanager/history?app=a&before=8&limit=3"},
+		9: {
+			"/jobmanager/history?app=a&limit=9", "/jobmanager/history?app=a&before=8&limit=7",
+			"/jobmanager/history?app=a&before=5&limit=4",
+		},
+	} {
+		var asked []string
+		c := client(func(r *http.Request) *http.Response {
+			asked = append(asked, r.URL.RequestURI())
+			switch r.URL.Query().Get("before") {
+			case "":
+				return answer(200, "application/json", `[{"id":8},{"id":9}]`, "Link", `</prefix/jobmanager/history?before=8>; rel="prev"`)
+			case "8":
+				return answer(200, "application/json", `[{"id":5},{"id":6},{"id":7}]`, "Link", `</jobmanager/history?before=5>; rel="prev"`)
+			}
+			return answer(200, "application/json", `[{"id":4}]`)
+		})
+		entries, err := c.History(t.Context(), api.HistoryQuery{App: "a", After: -1, Limit: limit})
+		require.NoError(t, err)
+		require.Equal(t, want, asked)
+		for i, e := range entries {
+			require.Equal(t, int64(10-len(entries)+i), e.ID, "oldest first")
+		}
+	}
+}
+
 func TestRefusalsBecomeProblems(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

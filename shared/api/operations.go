@@ -105,8 +105,8 @@ type HistoryQuery struct {
 	Events []string // of these kinds only; none = all
 }
 
-// History lists what happened, oldest first; one answer is bounded by the limit, so a caller that wants all asks again
-// after the last id.
+// History lists what happened, oldest first. Of the newest ones all are read up to the limit, in as many answers as it
+// takes. One answer is bounded, so a caller that wants all after an id asks again after the last one, until there is none.
 func (c *Client) History(ctx context.Context, h HistoryQuery) ([]Entry, error) {
 	return c.history(ctx, "/jobmanager/history", h)
 }
@@ -131,8 +131,20 @@ func (c *Client) history(ctx context.Context, path string, h HistoryQuery) ([]En
 		q.Set("event", strings.Join(h.Events, ","))
 	}
 	entries := []Entry{}
-	_, err := c.do(ctx, get(path, q), &entries)
-	return entries, err
+	for {
+		var page []Entry
+		answer, err := c.do(ctx, get(path, q), &page)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(page, entries...)
+		before := linked(answer.header.Values("Link"), "prev", "before")
+		if before == "" || before == q.Get("before") || len(entries) >= h.Limit {
+			return entries, nil
+		}
+		q.Set("before", before)
+		q.Set("limit", strconv.Itoa(h.Limit-len(entries)))
+	}
 }
 
 // Plan shows what handing in the descriptor would change. app is the application to update; "" means the only one of

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"testing"
@@ -58,8 +59,9 @@ func live(t *testing.T, db *store.DB) []history.Entry {
 
 func archived(t *testing.T, a *archive.Archive) []history.Entry {
 	t.Helper()
-	list, err := a.Tail(t.Context(), nil, 100_000)
+	list, cut, err := a.Before(t.Context(), nil, math.MaxInt64, 100_000)
 	require.NoError(t, err)
+	require.False(t, cut)
 	return list
 }
 
@@ -138,9 +140,13 @@ func moveAndReadBack(t *testing.T, o objects.Store) {
 		return e.ApplicationID == nil || *e.ApplicationID != app || e.Event == "job.1"
 	})
 	require.Equal(t, text(t, want), text(t, paged))
-	tail, err := a.Tail(t.Context(), &app, 5, "job.0", "job.2")
-	require.NoError(t, err)
-	require.Equal(t, text(t, want[len(want)-5:]), text(t, tail))
+	end := int64(math.MaxInt64)
+	for last := len(want); last > len(want)-15; last -= 5 {
+		tail, _, err := a.Before(t.Context(), &app, end, 5, "job.0", "job.2")
+		require.NoError(t, err)
+		require.Equal(t, text(t, want[last-5:last]), text(t, tail))
+		end = tail[0].ID
+	}
 	none, err := a.After(t.Context(), nil, before[6009].ID, 10)
 	require.NoError(t, err)
 	require.Empty(t, none)
@@ -275,7 +281,7 @@ func TestWhatDidNotArriveIsNotDeleted(t *testing.T) {
 	require.Len(t, live(t, db), 20)
 
 	require.Equal(t, 20, moveAll(t, archive.New(db, o), archive.History))
-	_, err = archive.New(db, liar{o}).Tail(t.Context(), nil, 10)
+	_, _, err = archive.New(db, liar{o}).Before(t.Context(), nil, math.MaxInt64, 10)
 	require.ErrorContains(t, err, "not what was stored", "nor is it believed later")
 }
 
@@ -401,4 +407,41 @@ func TestTwoRunsAtOnceMoveEachLineOnce(t *testing.T) {
 	}
 	moveAll(t, archive.New(db, o), archive.History)
 	require.Equal(t, before, text(t, archived(t, archive.New(db, o))))
+}
+
+// TestAPageOfTheArchiveIsNoLargerThanOneOfWhatIsThere: and goes on from one object to the next.
+func TestAPageOfTheArchiveIsNoLargerThanOneOfWhatIsThere(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	exec(t, db, `insert into history (at, event, data)
+select $1, 'e', jsonb_build_object('d', repeat('d', $2)) from generate_series(1, 15) i`,
+		time.Now().Add(-2*retention), store.PageBytes*2/5) // two go into a page, six into an object
+	all := []int64{}
+	for _, e := range live(t, db) {
+		all = append(all, e.ID)
+	}
+	require.Len(t, all, 2, "as the listing of what is not archived")
+	a := archive.New(db, folder.New(t.TempDir()))
+	require.Equal(t, 15, moveAll(t, a, archive.History))
+	var up, down []int64
+	for after := int64(0); len(up) < 15; after = up[len(up)-1] {
+		list, err := a.After(t.Context(), nil, after, 100)
+		require.NoError(t, err)
+		require.Len(t, list, min(2, 15-len(up)))
+		for _, e := range list {
+			up = append(up, e.ID)
+		}
+	}
+	for before := int64(math.MaxInt64); len(down) < 15; before = down[len(down)-1] {
+		list, cut, err := a.Before(t.Context(), nil, before, 100)
+		require.NoError(t, err)
+		require.Len(t, list, min(2, 15-len(down)))
+		require.Equal(t, len(down)+len(list) < 15, cut)
+		for _, e := range slices.Backward(list) {
+			down = append(down, e.ID)
+		}
+	}
+	require.Equal(t, all, up[13:])
+	slices.Reverse(down)
+	require.Equal(t, up, down)
 }

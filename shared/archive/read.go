@@ -11,47 +11,66 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/store"
 )
 
 const (
 	archivesAfter = `select key, sha256 from archives where kind = 'history' and last_entry > $1
 and ($2::uuid is null or applications @> array[$2::uuid]) order by last_entry`
-	archivesNewest = `select key, sha256 from archives where kind = 'history'
-and ($1::uuid is null or applications @> array[$1::uuid]) order by last_entry desc`
+	archivesBefore = `select key, sha256 from archives where kind = 'history' and first_entry < $1
+and ($2::uuid is null or applications @> array[$2::uuid]) order by last_entry desc`
 )
 
-// After lists up to limit archived entries with an id above after, oldest first; application nil means all, and no
-// events all of these.
+// After lists up to limit archived entries with an id above after, oldest first, and no more than store.PageBytes;
+// application nil means all, and no events all of these.
 func (a *Archive) After(
 	ctx context.Context, application *uuid.UUID, after int64, limit int, events ...string,
 ) ([]history.Entry, error) {
-	found := []history.Entry{}
+	p := page{limit: limit, list: []history.Entry{}}
 	err := a.each(ctx, func(entries []history.Entry) bool {
 		for i := range entries {
-			if len(found) < limit && entries[i].ID > after && matches(&entries[i], application, events) {
-				found = append(found, entries[i])
+			if entries[i].ID > after && matches(&entries[i], application, events) && !p.add(entries[i]) {
+				return false
 			}
 		}
-		return len(found) < limit
+		return true
 	}, archivesAfter, after, application)
-	return found, err
+	return p.list, err
 }
 
-// Tail lists the newest limit archived entries, oldest first.
-func (a *Archive) Tail(
-	ctx context.Context, application *uuid.UUID, limit int, events ...string,
-) ([]history.Entry, error) {
-	found := []history.Entry{}
-	err := a.each(ctx, func(entries []history.Entry) bool {
-		for i := len(entries) - 1; i >= 0 && len(found) < limit; i-- {
-			if matches(&entries[i], application, events) {
-				found = append(found, entries[i])
+// Before lists the newest of the archived entries with an id below before, up to limit, oldest first. cut says that there
+// are more than store.PageBytes.
+func (a *Archive) Before(
+	ctx context.Context, application *uuid.UUID, before int64, limit int, events ...string,
+) (list []history.Entry, cut bool, err error) {
+	p := page{limit: limit, list: []history.Entry{}}
+	err = a.each(ctx, func(entries []history.Entry) bool {
+		for i := range slices.Backward(entries) {
+			if entries[i].ID < before && matches(&entries[i], application, events) && !p.add(entries[i]) {
+				return false
 			}
 		}
-		return len(found) < limit
-	}, archivesNewest, application)
-	slices.Reverse(found)
-	return found, err
+		return true
+	}, archivesBefore, before, application)
+	slices.Reverse(p.list)
+	return p.list, p.cut, err
+}
+
+// page is filled as store.Page does.
+type page struct {
+	list        []history.Entry
+	limit, size int
+	cut         bool
+}
+
+// add reports whether there may be room for another one.
+func (p *page) add(e history.Entry) bool {
+	p.size += e.Size()
+	if p.cut = p.size > store.PageBytes && len(p.list) > 0; p.cut {
+		return false
+	}
+	p.list = append(p.list, e)
+	return len(p.list) < p.limit
 }
 
 func matches(e *history.Entry, application *uuid.UUID, events []string) bool {

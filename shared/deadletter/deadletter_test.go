@@ -298,3 +298,21 @@ func TestEventsOfEveryKindFindTheirApplication(t *testing.T) {
 		})
 	}
 }
+
+// TestOfAForgeryOnlyTheBeginningsOfItsNamesAreKept: anybody may send one, of any size and as often as he likes.
+func TestOfAForgeryOnlyTheBeginningsOfItsNamesAreKept(t *testing.T) {
+	t.Parallel()
+	db, long := storetest.New(t), strings.Repeat("ü", 100_000)
+	e := published(t)
+	e.SetID("i" + long)
+	e.SetType("t" + long)
+	e.SetSource("/s" + long)
+	require.NoError(t, deadletter.Forged(t.Context(), db, died(e, "c"+long, 403, long)))
+	entries := happened(t, db)
+	require.Len(t, entries, 1)
+	require.Equal(t, "event.forged", entries[0].Event)
+	require.Less(t, entries[0].Size(), 2000)
+	for _, name := range []string{"iü", "tü", "/s%C3%BC"} {
+		require.Contains(t, string(entries[0].Data), name)
+	}
+}

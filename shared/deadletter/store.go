@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/history"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -66,14 +67,16 @@ func Forged(ctx context.Context, db *store.DB, e cloudevents.Event) error {
 	if err != nil {
 		return problem.Wrap(problem.Invalid, err, "the event cannot be read: %v", err)
 	}
-	data, err := json.Marshal(map[string]string{"eventId": e.ID(), "type": e.Type(), "source": e.Source()})
+	typ, source := events.Brief(l.Type), events.Brief(l.Source)
+	data, err := json.Marshal(map[string]string{"eventId": events.Brief(l.EventID), "type": typ, "source": source})
 	if err != nil {
 		return err
 	}
 	return db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return history.Record(ctx, tx, history.Entry{
 			Event: "event.forged", Data: data,
-			Message: fmt.Sprintf("%s refused %s, which claims to come from %s but is not signed by us", l.Consumer, short(l.Type), l.Source),
+			Message: fmt.Sprintf("%s refused %s, which claims to come from %s but is not signed by us",
+				events.Brief(l.Consumer), short(typ), source),
 		})
 	})
 }

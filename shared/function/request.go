@@ -169,6 +169,13 @@ func (q *Query) Int(name string, fallback, low, high int64) int64 {
 	return n
 }
 
+// Either refuses the two parameters together.
+func (q *Query) Either(one, other string) {
+	if q.Text(one) != "" && q.Text(other) != "" {
+		q.faults.Add("query."+other, 0, "does not go together with %s", one)
+	}
+}
+
 // Page reads limit and cursor.
 func (q *Query) Page() Page {
 	p := Page{Limit: int(q.Int("limit", DefaultLimit, 1, MaxLimit))}
@@ -191,17 +198,23 @@ func (q *Query) Err() error {
 	return err
 }
 
-// LinkNext tells the caller where the next page begins (RFC 8288): the body stays the plain array that ICOS clients read.
+// LinkNext tells the caller where the next page begins.
 func LinkNext(w http.ResponseWriter, r *http.Request, last Cursor) {
 	raw, err := json.Marshal(last)
 	if err != nil {
 		return // a time and a UUID always encode
 	}
-	next := *r.URL
-	query := next.Query()
-	query.Set("cursor", base64.RawURLEncoding.EncodeToString(raw))
-	next.RawQuery = query.Encode()
-	w.Header().Set("Link", fmt.Sprintf("<%s>; rel=\"next\"", next.RequestURI()))
+	Link(w, r, "next", "cursor", base64.RawURLEncoding.EncodeToString(raw))
+}
+
+// Link tells the caller of another page, which is asked for as this one was but for one parameter (RFC 8288): the body
+// stays the plain array that ICOS clients read.
+func Link(w http.ResponseWriter, r *http.Request, rel, parameter, value string) {
+	page := *r.URL
+	query := page.Query()
+	query.Set(parameter, value)
+	page.RawQuery = query.Encode()
+	w.Header().Set("Link", fmt.Sprintf("<%s>; rel=%q", page.RequestURI(), rel))
 }
 
 // Document reads a body that holds a descriptor: YAML or JSON under any of the media types that clients send it with.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -37,9 +38,9 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 	list = `select id, at, application_id, job_id, component, event, from_state, to_state, message, cause, trace_id, data
 from history where id > $1 and id <= $5 and ($2::uuid is null or application_id = $2) and (cardinality($4::text[]) = 0 or event = any($4))
 order by id limit $3`
-	tail = `select * from (select id, at, application_id, job_id, component, event, from_state, to_state, message, cause, trace_id, data
+	newest = `select id, at, application_id, job_id, component, event, from_state, to_state, message, cause, trace_id, data
 from history where id <= $4 and ($1::uuid is null or application_id = $1) and (cardinality($3::text[]) = 0 or event = any($3))
-order by id desc limit $2) newest order by id`
+order by id desc limit $2`
 )
 
 // Record writes the entry with the commit of the transaction that makes it true; cause and trace come from ctx. If
@@ -50,8 +51,12 @@ func Record(ctx context.Context, tx *store.Tx, e Entry) error {
 	return nil
 }
 
-// After lists up to limit entries with an id above after, oldest first; application nil means all, and no events all of
-// these. Whoever asks again after the last one misses none, however transactions overlap.
+// Size is how many bytes the texts of the entry have; the rest is small.
+func (e Entry) Size() int { return len(e.Component) + len(e.Message) + len(e.Cause) + len(e.Data) }
+
+// After lists up to limit entries with an id above after, oldest first, and no more than store.Page allows; application
+// nil means all, and no events all of these. Whoever asks again after the last one misses none, however transactions
+// overlap.
 func After(
 	ctx context.Context, q store.Querier, application *uuid.UUID, after int64, limit int, events ...string,
 ) ([]Entry, error) {
@@ -59,21 +64,33 @@ func After(
 	if err != nil || !ok {
 		return []Entry{}, err // what is there comes with the next look
 	}
-	return collect(q.Query(ctx, list, after, application, limit, append([]string{}, events...), upTo))
+	entries, _, err := page(q.Query(ctx, list, after, application, limit, append([]string{}, events...), upTo))
+	return entries, err
 }
 
-// Tail lists the newest limit entries, oldest first.
-func Tail(
-	ctx context.Context, q store.Querier, application *uuid.UUID, limit int, events ...string,
-) ([]Entry, error) {
+// Before lists the newest of the entries with an id below before, up to limit, oldest first. cut says that there are more
+// than store.Page allows.
+func Before(
+	ctx context.Context, q store.Querier, application *uuid.UUID, before int64, limit int, events ...string,
+) (entries []Entry, cut bool, err error) {
 	upTo, ok, err := settled(ctx, q)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if !ok {
 		upTo = math.MaxInt64 // better all there is than nothing
 	}
-	return collect(q.Query(ctx, tail, application, limit, append([]string{}, events...), upTo))
+	entries, cut, err = page(q.Query(ctx, newest, application, limit, append([]string{}, events...), min(upTo, before-1)))
+	slices.Reverse(entries)
+	return entries, cut, err
+}
+
+// Tail lists the newest entries, up to limit and as many as store.Page allows, oldest first.
+func Tail(
+	ctx context.Context, q store.Querier, application *uuid.UUID, limit int, events ...string,
+) ([]Entry, error) {
+	entries, _, err := Before(ctx, q, application, math.MaxInt64, limit, events...)
+	return entries, err
 }
 
 const (
@@ -102,13 +119,12 @@ func Told(ctx context.Context, q store.Querier, application uuid.UUID, event, me
 	return before, nil
 }
 
-func collect(rows pgx.Rows, err error) ([]Entry, error) {
-	if err != nil {
-		return nil, fmt.Errorf("read history: %w", err)
+func page(rows pgx.Rows, err error) (entries []Entry, cut bool, _ error) {
+	if err == nil {
+		entries, cut, err = store.Page(rows, pgx.RowToStructByName[Entry], Entry.Size)
 	}
-	entries, err := pgx.CollectRows(rows, pgx.RowToStructByName[Entry])
 	if err != nil {
-		return nil, fmt.Errorf("read history: %w", err)
+		return nil, false, fmt.Errorf("read history: %w", err)
 	}
-	return entries, nil
+	return entries, cut, nil
 }

@@ -3,6 +3,7 @@ package history_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"testing"
 
@@ -128,4 +129,36 @@ func TestAfter_losesNothingUnderConcurrentCommits(t *testing.T) {
 		}
 	}
 	require.Len(t, seen, authors*each)
+}
+
+// TestAPageIsNoLargerThanAnAnswerMayBe: entries may be large, and their reader has little memory. Whoever goes on reads all.
+func TestAPageIsNoLargerThanAnAnswerMayBe(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	_, err := db.Exec(t.Context(), `insert into history (event, message, cause, data)
+select 'e' || i, repeat('m', $1), repeat('c', $1), jsonb_build_object('d', repeat('d', $1)) from generate_series(1, 5) i`,
+		store.PageBytes*2/15) // two go into a page
+	require.NoError(t, err)
+
+	after := int64(0)
+	for _, want := range [][]string{{"e1", "e2"}, {"e3", "e4"}, {"e5"}, {}} {
+		entries, err := history.After(t.Context(), db, nil, after, 100)
+		require.NoError(t, err)
+		require.Equal(t, want, eventsOf(entries))
+		if len(entries) > 0 {
+			after = entries[len(entries)-1].ID
+		}
+	}
+	before := int64(math.MaxInt64)
+	for _, want := range [][]string{{"e4", "e5"}, {"e2", "e3"}, {"e1"}} {
+		entries, cut, err := history.Before(t.Context(), db, nil, before, 100)
+		require.NoError(t, err)
+		require.Equal(t, want, eventsOf(entries))
+		require.Equal(t, want[0] != "e1", cut)
+		before = entries[0].ID
+	}
+	entries, cut, err := history.Before(t.Context(), db, nil, before, 100)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+	require.False(t, cut)
 }

@@ -44,7 +44,7 @@ returning cluster, node, last_seen`
 )
 
 const (
-	announcedChanges = 2000 // in one event, which is bounded; the snapshot row has all
+	announcedChanges = 2000 // in one event and in history, which are bounded; the snapshot row has all
 	historyChanges   = 10   // named in the message
 )
 
@@ -222,7 +222,10 @@ func announce(
 		return nil
 	}
 	told := found[:min(len(found), announcedChanges)]
-	entry := history.Entry{Event: "topology.changed", Message: sentence(found), Data: list}
+	if list, err = json.Marshal(told); err != nil {
+		return fmt.Errorf("encode changes: %w", err)
+	}
+	entry := history.Entry{Event: "topology.changed", Message: sentence(found), Data: list} // which counts the rest
 	if err := history.Record(ctx, tx, entry); err != nil {
 		return err
 	}

@@ -314,3 +314,27 @@ func TestSave_anEventStaysSmallHoweverManyNodesChange(t *testing.T) {
 	require.NoError(t, row.Scan(&all))
 	require.Equal(t, 5000, all)
 }
+
+// TestSave_tellsNoMoreThanALineOfHistoryHolds: the snapshot has the rest.
+func TestSave_tellsNoMoreThanALineOfHistoryHolds(t *testing.T) {
+	t.Parallel()
+	db, taxonomy := storetest.New(t), one(start)
+	nodes := taxonomy.Cluster["agent-1"].Node
+	for i := range 2099 {
+		n := nodes["rpi"]
+		n.Name = fmt.Sprintf("rpi-%d", i)
+		nodes[n.Name] = n
+	}
+	require.True(t, save(t, db, taxonomy, start))
+	entries, err := history.Tail(t.Context(), db, nil, 10)
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+	var told []events.TopologyChange
+	require.NoError(t, json.Unmarshal(entries[0].Data, &told))
+	require.Len(t, told, 2000)
+	require.Contains(t, entries[0].Message, "and 2090 more")
+	require.Len(t, announcements(t, db), 2000)
+	var all int
+	require.NoError(t, db.QueryRow(t.Context(), `select jsonb_array_length(changes) from topology_snapshots`).Scan(&all))
+	require.Equal(t, 2100, all)
+}

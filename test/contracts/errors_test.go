@@ -174,6 +174,7 @@ func TestQueries(t *testing.T) {
 		"GET /jobmanager/groups": list,
 		"GET /jobmanager/history": {
 			"app=shop", "after=-1", "after=x", "after=9223372036854775808", "limit=0", "state=Created", "after=1&after=2",
+			"before=-1", "before=x", "before=1&before=2", "after=1&before=9",
 		},
 		"GET /jobmanager/jobs/executable/ocm": {
 			"agent=a",

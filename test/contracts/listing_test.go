@@ -208,8 +208,12 @@ func TestHistory(t *testing.T) {
 			"job.finished",
 		},
 	)
-	tail := decode[[]entry](t, w.viewer.get(t, "/jobmanager/history?limit=2&app="+g.ID))
-	require.Equal(t, all[len(all)-2:], tail, "without a beginning the newest are meant")
+	newest := w.viewer.get(t, "/jobmanager/history?limit=2&app="+g.ID)
+	require.Equal(t, all[len(all)-2:], decode[[]entry](t, newest), "without a beginning the newest are meant")
+	earlier := fmt.Sprintf("/jobmanager/history?app=%s&before=%d&limit=2", g.ID, all[len(all)-2].ID)
+	require.Equal(t, "<"+earlier+`>; rel="prev"`, newest.header.Get("Link"))
+	require.Equal(t, all[len(all)-4:len(all)-2], decode[[]entry](t, w.viewer.get(t, earlier)))
+	require.Empty(t, w.viewer.get(t, "/jobmanager/history?limit=1000&app="+g.ID).header.Get("Link"), "there is nothing before")
 	after := decode[[]entry](
 		t,
 		w.viewer.get(t, fmt.Sprintf("/jobmanager/history?after=%d&limit=3&app=%s", all[0].ID, g.ID)),

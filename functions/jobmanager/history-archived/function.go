@@ -47,13 +47,14 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		return problem.New(problem.NotFound, "there is no archive here (OBJECTS_URL is not set)")
 	}
 	var entries []history.Entry
+	var cut bool
 	if want.After < 0 {
-		entries, err = f.archive.Tail(r.Context(), want.Application, want.Limit, want.Events...)
+		entries, cut, err = f.archive.Before(r.Context(), want.Application, want.Before, want.Limit, want.Events...)
 	} else {
 		entries, err = f.archive.After(r.Context(), want.Application, want.After, want.Limit, want.Events...)
 	}
 	if err != nil {
 		return err
 	}
-	return function.WriteJSON(w, http.StatusOK, entries)
+	return want.Write(w, r, entries, cut)
 }

@@ -22,20 +22,21 @@ type Function struct{ db *store.DB }
 // New returns the function.
 func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
 
-// Handle answers entries after the id ?after=, oldest first, or without it the newest ones.
+// Handle answers entries after the id ?after=, or without it the newest ones, of those before the id ?before=; oldest first.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	want, err := history.Asked(r)
 	if err != nil {
 		return err
 	}
 	var entries []history.Entry
+	var cut bool
 	if want.After < 0 {
-		entries, err = history.Tail(r.Context(), f.db, want.Application, want.Limit, want.Events...)
+		entries, cut, err = history.Before(r.Context(), f.db, want.Application, want.Before, want.Limit, want.Events...)
 	} else {
 		entries, err = history.After(r.Context(), f.db, want.Application, want.After, want.Limit, want.Events...)
 	}
 	if err != nil {
 		return err
 	}
-	return function.WriteJSON(w, http.StatusOK, entries)
+	return want.Write(w, r, entries, cut)
 }

@@ -13,9 +13,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // User is the superuser of every server that this package starts.
@@ -167,6 +169,9 @@ func (s *Server) waitReady(ctx context.Context) error {
 		if err == nil {
 			return conn.Close(ctx)
 		}
+		if lacks(err) {
+			return halfMade(s.dir, err)
+		}
 		select {
 		case <-s.process.done:
 			return errEnded
@@ -178,3 +183,16 @@ func (s *Server) waitReady(ctx context.Context) error {
 }
 
 var errEnded = errors.New("the server ended while starting")
+
+// lacks reports whether a server that runs refuses for good, since it does not find in its data what initdb makes there:
+// for all but what passes, which is that it is starting or ending (class 57) or short of something (class 53).
+func lacks(err error) bool {
+	var refused *pgconn.PgError
+	return errors.As(err, &refused) && !strings.HasPrefix(refused.Code, "57") && !strings.HasPrefix(refused.Code, "53")
+}
+
+// halfMade says what to do about a data directory that the start before this one may have been interrupted at making.
+func halfMade(dir string, cause error) error {
+	return fmt.Errorf("%[1]s is not whole (%[2]w), as it is after a first start that was interrupted; "+
+		"if there is nothing in it that you need, remove it and start again: rm -r %[1]s", dir, cause)
+}

@@ -77,6 +77,53 @@ func TestDataSurvivesARestartAndACrash(t *testing.T) {
 	exec1(t, url, `select 1 / n from kept`)
 }
 
+func TestAFirstStartThatIsInterrupted(t *testing.T) {
+	t.Parallel()
+	d := dir(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := localpg.Start(ctx, localpg.Options{Dir: d})
+		ended <- err
+	}()
+	require.Eventually(t, func() bool {
+		begun, _ := filepath.Glob(d + "*/PG_VERSION")
+		return len(begun) > 0
+	}, time.Minute, time.Millisecond)
+	interrupt()
+	require.Error(t, <-ended)
+	server := start(t, d)
+	exec1(t, server.URL("postgres"), `create table kept (n int)`)
+	left, err := filepath.Glob(d + ".*")
+	require.NoError(t, err)
+	require.Equal(t, []string{d + ".lock"}, left)
+}
+
+// TestADirectoryThatIsNotWhole, as an interruption left it before that was seen to, is named.
+func TestADirectoryThatIsNotWhole(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(t *testing.T, d, url string){
+		"with nothing but its outline": func(t *testing.T, d, _ string) {
+			require.NoError(t, os.Remove(filepath.Join(d, "global", "pg_control")))
+		},
+		"without its last database": func(t *testing.T, _, url string) {
+			exec1(t, url, `drop database postgres`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := dir(t)
+			server := start(t, d)
+			defer func() { require.NoError(t, server.Stop()) }()
+			spoil(t, d, server.URL("template1"))
+			require.NoError(t, server.Stop())
+			_, err := localpg.Start(t.Context(), localpg.Options{Dir: d})
+			require.ErrorContains(t, err, "rm -r "+d)
+		})
+	}
+}
+
 func TestADirectoryInUseIsRefused(t *testing.T) {
 	t.Parallel()
 	d := dir(t)

@@ -25,18 +25,36 @@ type process struct {
 	tail *tail
 }
 
+// initialise fills the data directory, whole or not at all: a first start may be interrupted at any time, and what initdb
+// had made until then looks like a data directory.
 func (s *Server) initialise(ctx context.Context) error {
 	if majorOf(s.dir) != "" {
+		if _, err := os.Stat(filepath.Join(s.dir, "global", "pg_control")); err != nil {
+			return halfMade(s.dir, err)
+		}
 		return nil
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "initdb"), "-D", s.dir, "-U", User, "--encoding=UTF8",
+	made := s.dir + ".new"
+	if err := os.RemoveAll(made); err != nil { // of a start that was interrupted
+		return err
+	}
+	if err := os.Mkdir(made, 0o700); err != nil {
+		return err
+	}
+	if err := s.as.own(made); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "initdb"), "-D", made, "-U", User, "--encoding=UTF8",
 		"--no-locale", "--auth-local=trust", "--auth-host=reject", "--no-sync", "--no-instructions")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.as.credential()}
 	cmd.Dir, cmd.Env = "/", environment()
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb as %s: %w\n%s", s.as.name, err, lastLines(out))
 	}
-	return nil
+	if err := os.Remove(s.dir); err != nil { // it is empty
+		return err
+	}
+	return os.Rename(made, s.dir)
 }
 
 func (a account) credential() *syscall.Credential {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -164,6 +165,28 @@ func TestAStalePIDFileOfAnotherProcessIsNoHindrance(t *testing.T) {
 	_, rest, _ := strings.Cut(string(text), "\n")
 	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "%d\n%s", os.Getpid(), rest), 0o600))
 	start(t, d)
+}
+
+// TestStartedOn is how a server that was left running is known where there is no /proc.
+func TestStartedOn(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("ps"); err != nil {
+		t.Skip("needs ps")
+	}
+	d := dir(t)
+	start(t, d)
+	text, err := os.ReadFile(filepath.Join(d, "postmaster.pid"))
+	require.NoError(t, err)
+	first, _, _ := strings.Cut(string(text), "\n")
+	pid, err := strconv.Atoi(first)
+	require.NoError(t, err)
+	require.True(t, localpg.StartedOn(pid, d))
+	alias := filepath.Join(t.TempDir(), "data")
+	require.NoError(t, os.Symlink(d, alias))
+	require.True(t, localpg.StartedOn(pid, alias), "the same directory by another name")
+	require.False(t, localpg.StartedOn(pid, t.TempDir()), "a server, but of another directory")
+	require.False(t, localpg.StartedOn(os.Getpid(), d), "a process that is no server")
+	require.False(t, localpg.StartedOn(-pid, d))
 }
 
 func TestADirectoryOnlyRootCanEnter(t *testing.T) {

@@ -179,7 +179,7 @@ func stopLeftover(ctx context.Context, dir string) error {
 	}
 	first, _, _ := strings.Cut(string(text), "\n")
 	pid, err := strconv.Atoi(strings.TrimSpace(first))
-	if err != nil || !serves(pid, dir) {
+	if err != nil || pid <= 0 || !serves(pid, dir) { // a signal to 0 or less would reach a whole group of processes
 		return os.Remove(file)
 	}
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT} {
@@ -192,6 +192,22 @@ func stopLeftover(ctx context.Context, dir string) error {
 		}
 	}
 	return fmt.Errorf("a Postgres (pid %d) still runs on %s and does not stop; end it: kill -INT %d", pid, dir, pid)
+}
+
+// startedOn asks ps whether the process is a Postgres that arguments has told to work in dir.
+func startedOn(pid int, dir string) bool {
+	out, err := exec.Command("ps", "-ww", "-o", "args=", "-p", strconv.Itoa(pid)).Output()
+	if err != nil {
+		return false // there is no such process
+	}
+	_, rest, _ := strings.Cut(string(out), " -D ")
+	named, _, _ := strings.Cut(rest, " -c ")
+	its, err := os.Stat(named)
+	if err != nil {
+		return false
+	}
+	ours, err := os.Stat(dir)
+	return err == nil && os.SameFile(its, ours)
 }
 
 // tail keeps the last few kilobytes written to it.

@@ -21,6 +21,16 @@ func (k Kind) GVR(gvk schema.GroupVersionKind) schema.GroupVersionResource {
 	return gvk.GroupVersion().WithResource(k.Resource)
 }
 
+// Hint says what the author of a manifest can do where the cluster has no such object, since it was only guessed that it
+// lives in a namespace; "" where it was not.
+func (k Kind) Hint() string {
+	if !k.Guessed || !k.Namespaced {
+		return ""
+	}
+	return "the kind was taken to be one that lives in a namespace; if it does not, give the object the annotation " +
+		markScope + ": " + scopeCluster
+}
+
 // wellKnown are the kinds of Kubernetes itself, so that no cluster needs to be asked about them.
 var wellKnown = known(map[string]string{
 	"": "ConfigMap Endpoints=endpoints Event LimitRange PersistentVolumeClaim Pod PodTemplate ReplicationController " +
@@ -132,7 +142,7 @@ func (k Kinds) Of(o *unstructured.Unstructured) Kind {
 	if kind, ok := wellKnown[gk]; ok {
 		return kind
 	}
-	return Kind{Resource: pluralOf(gk.Kind), Namespaced: o.GetAnnotations()[markScope] != "cluster", Guessed: true}
+	return Kind{Resource: pluralOf(gk.Kind), Namespaced: o.GetAnnotations()[markScope] != scopeCluster, Guessed: true}
 }
 
 // podTemplates is where the kinds that bear pods keep the metadata and spec of those.

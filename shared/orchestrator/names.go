@@ -30,7 +30,8 @@ const (
 	markContent   = "littoral.dev/content"
 	markRemedy    = "littoral.dev/remedy"
 	markNamespace = "littoral.dev/namespace"
-	markScope     = "littoral.dev/scope" // "cluster" on an object of a kind that nobody here knows
+	markScope     = "littoral.dev/scope" // on an object of a kind that nobody here knows
+	scopeCluster  = "cluster"            // says that it is in no namespace
 )
 
 // Manager is the field manager of what we apply, and the value of LabelManager.

@@ -2,10 +2,12 @@ package kubeapi
 
 import (
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/jsonpath"
 )
@@ -161,6 +163,10 @@ func (a *Agent) apply(work string, manifest *Object, config map[string]any) (ok 
 		if err := a.Cluster.refuse("PATCH", path); err != nil {
 			return false, err.Error(), "AppliedManifestFailed"
 		}
+	}
+	if !a.Cluster.knows(r) {
+		err := apierrors.NewGenericServerResponse(http.StatusNotFound, "PATCH", r.resource.GroupResource(), r.name, "", 0, true)
+		return false, "Failed to apply manifest: " + err.Error(), "AppliedManifestFailed"
 	}
 	if _, err := a.Cluster.apply(r, text, manager, false); err != nil {
 		return false, "Failed to apply manifest: " + err.Error(), "AppliedManifestFailed"

@@ -264,7 +264,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 		s.discover(w, h.URL.Path)
 		return
 	}
-	if !s.knows(r.resource) {
+	if !s.knows(r) {
 		http.NotFound(w, h) // as it does for any path that is none
 		return
 	}
@@ -304,13 +304,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 	}
 }
 
-// knows reports whether there are objects of the kind. All groups of Kubernetes' own are taken to be there.
-func (s *Server) knows(r schema.GroupVersionResource) bool {
-	if !strings.Contains(r.Group, ".") || strings.HasSuffix(r.Group, ".k8s.io") {
+// knows reports whether there are objects of the kind, in a namespace or in none as it is asked. All groups of Kubernetes'
+// own are taken to be there.
+func (s *Server) knows(r request) bool {
+	of := r.resource
+	if !strings.Contains(of.Group, ".") || strings.HasSuffix(of.Group, ".k8s.io") {
 		return true
 	}
+	everywhere := r.namespace == "" && r.name == ""
 	return slices.ContainsFunc(s.kinds, func(k metav1.APIResource) bool {
-		return k.Group == r.Group && k.Version == r.Version && k.Name == r.Resource
+		return k.Group == of.Group && k.Version == of.Version && k.Name == of.Resource &&
+			(everywhere || k.Namespaced == (r.namespace != ""))
 	})
 }
 

@@ -1,6 +1,7 @@
 package ocm_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -133,6 +134,46 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: once, image: 
 			require.False(t, s.Outdated(j))
 		})
 	}
+}
+
+// TestVerdict_onAKindInNoNamespace: nothing but the manifest can tell the hub of a kind that only the cluster defines.
+func TestVerdict_onAKindInNoNamespace(t *testing.T) {
+	t.Parallel()
+	w, _, agents := open(t)
+	agents["one"].Cluster.Define("example.org", "v1", "Planet", "planets", false)
+	const planet, star = "apiVersion: example.org/v1\nkind: Planet\nmetadata: ", "apiVersion: example.org/v1\nkind: Star\nmetadata: "
+	with := func(j *job.Job, manifest string) *job.Job {
+		conformance.With(j, conformance.Image, 1)
+		j.Instruction.Contents = append(j.Instruction.Contents, job.Content{Name: "planet", YAML: manifest})
+		return j
+	}
+	refused := func(j *job.Job) string {
+		state, conditions := w.Do(t, j)
+		require.Equal(t, job.Degraded, state, "%v", conditions)
+		j.Conditions = conditions
+		return j.Condition(job.ConditionDegraded).Message
+	}
+	j := with(conformance.Job(w.Targets[0], 1), planet+"{name: p}")
+	require.Contains(t, refused(j), `Planet p: Failed to apply manifest: the server could not find the requested resource`)
+	require.Contains(t, refused(j), "annotation littoral.dev/scope: cluster")
+
+	j = with(conformance.As(j, job.Replace), planet+"{name: p, annotations: {littoral.dev/scope: cluster}}")
+	state, conditions := w.Do(t, j)
+	require.Equal(t, job.Finished, state, "%v", conditions)
+	require.NotEmpty(t, agents["one"].Cluster.Paths("/apis/example.org/v1/planets/p"))
+
+	j = with(conformance.As(j, job.Replace), star+"{name: p, annotations: {littoral.dev/scope: cluster}}")
+	require.NotContains(t, refused(j), "littoral.dev/scope", "it says so")
+
+	agents["one"].Cluster.Define("example.org", "v1", "Star", "stars", true)
+	agents["one"].Cluster.Refuse(func(_, path string) error {
+		if strings.HasSuffix(path, "/stars/p") {
+			return errors.New("no room")
+		}
+		return nil
+	})
+	j = with(conformance.As(j, job.Replace), star+"{name: p}")
+	require.NotContains(t, refused(j), "littoral.dev/scope", "it is not about that")
 }
 
 // TestConformance_real runs the suite against a hub and its agents, if there are any.

@@ -264,7 +264,7 @@ func statusOf(work *unstructured.Unstructured) orchestrator.Status {
 		if c.Type == "Applied" && c.Generation == work.GetGeneration() {
 			applied = c.Status == "True"
 			if c.Status == "False" {
-				s.Refused = refusal(reports, c)
+				s.Refused = refusal(objects, reports, c)
 			}
 		}
 	}
@@ -335,9 +335,9 @@ var conflict = regexp.MustCompile(`Apply failed with \d+ conflict`)
 
 // refusal names the first manifest that the agent could not apply. It goes on trying by itself; what only takes time is
 // no refusal, and then nil is returned.
-func refusal(reports map[int64]report, whole standing) *orchestrator.Refusal {
-	for at := range int64(len(reports)) {
-		r := reports[at]
+func refusal(objects []*unstructured.Unstructured, reports map[int64]report, whole standing) *orchestrator.Refusal {
+	for at, o := range objects {
+		r := reports[int64(at)]
 		if r.applied.Status != "False" {
 			continue
 		}
@@ -345,13 +345,18 @@ func refusal(reports map[int64]report, whole standing) *orchestrator.Refusal {
 			return nil
 		}
 		reason := r.applied.Reason // AppliedManifestFailed, whatever the API server had against it
+		message := brief(r.applied.Message)
 		switch {
 		case strings.Contains(r.applied.Message, "exceeded quota"):
 			reason = "QuotaExceeded"
 		case conflict.MatchString(r.applied.Message):
 			reason = orchestrator.ReasonApplyConflict
+		case strings.Contains(r.applied.Message, "could not find the requested resource"):
+			if hint := orchestrator.KindsOf(objects).Of(o).Hint(); hint != "" {
+				message += "; " + hint
+			}
 		}
-		return orchestrator.Refuse(reason, "%s: %s", r.object, brief(r.applied.Message))
+		return orchestrator.Refuse(reason, "%s: %s", r.object, message)
 	}
 	return orchestrator.Refuse(whole.Reason, "%s", brief(whole.Message))
 }

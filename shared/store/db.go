@@ -96,10 +96,11 @@ func Classify(err error) error {
 	case errors.As(err, &pg) && (pg.Code == "22021" || pg.Code == "22P05"):
 		return problem.Wrap(problem.Invalid, err, "a text holds a NUL character or is not UTF-8")
 	case errors.As(err, &pg):
-		// 08 connection, 53 resources (too many connections), 57 operator intervention (restart, shutdown), 40 conflicts,
-		// 25P03 a transaction that was left alone.
-		if strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "53") || strings.HasPrefix(pg.Code, "57P") ||
-			pg.Code == "25P03" || repeatable(err) {
+		// 08 connection (to a PgBouncer, a wrong password as well), 28 who we are (a password is being changed), 53 resources
+		// (too many connections), 57 operator intervention (restart, shutdown), 40 conflicts, 25P03 a transaction that was
+		// left alone.
+		if strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "28") || strings.HasPrefix(pg.Code, "53") ||
+			strings.HasPrefix(pg.Code, "57P") || pg.Code == "25P03" || repeatable(err) {
 			return problem.Wrap(problem.Unavailable, err, "the store is away; try again")
 		}
 	case errors.As(err, &connect), errors.As(err, &network), pgconn.Timeout(err), pgconn.SafeToRetry(err),

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
@@ -271,6 +272,8 @@ func TestClassify(t *testing.T) {
 		"a kind already set is kept":             {fmt.Errorf("x: %w", conflict), problem.Conflict},
 		"Postgres shuts down":                    {fmt.Errorf("x: %w", &pgconn.PgError{Code: "57P01"}), problem.Unavailable},
 		"Postgres starts up":                     {&pgconn.PgError{Code: "57P03"}, problem.Unavailable},
+		"a password is being changed":            {&pgconn.PgError{Code: "28P01"}, problem.Unavailable},
+		"PgBouncer has another password":         {&pgconn.PgError{Code: "08P01"}, problem.Unavailable},
 		"no connection is left":                  {&pgconn.PgError{Code: "53300"}, problem.Unavailable},
 		"a machine was asleep for too long":      {&pgconn.PgError{Code: "25P03"}, problem.Unavailable},
 		"a deadlock":                             {&pgconn.PgError{Code: "40P01"}, problem.Unavailable},
@@ -286,24 +289,75 @@ func TestClassify(t *testing.T) {
 	require.NoError(t, store.Classify(nil))
 }
 
-func TestClassify_ofAStoppedPostgresAndItsReturn(t *testing.T) {
-	t.Parallel()
+// ownPostgres starts a server of the test's own, which lets in whom the lines of its pg_hba.conf say.
+func ownPostgres(t *testing.T, hba string) *localpg.Server {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "littoral-store-")
 	require.NoError(t, err)
 	require.NoError(t, os.Chmod(dir, 0o755))
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	server, err := localpg.Start(t.Context(), localpg.Options{Dir: filepath.Join(dir, "pg")})
+	file := filepath.Join(dir, "pg_hba.conf")
+	require.NoError(t, os.WriteFile(file, []byte(hba), 0o644)) //nolint:gosec // read by the user Postgres runs as
+	server, err := localpg.Start(t.Context(), localpg.Options{
+		Dir: filepath.Join(dir, "pg"), Settings: map[string]string{"hba_file": file},
+	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, server.Stop()) })
-	db, err := store.Open(t.Context(), store.Config{DatabaseURL: server.URL("postgres")}, nil, nil)
+	return server
+}
+
+// asker opens the address, and returns it with what asks it something.
+func asker(t *testing.T, address string) (*store.DB, func() error) {
+	t.Helper()
+	db, err := store.Open(t.Context(), store.Config{DatabaseURL: address}, nil, nil)
 	require.NoError(t, err)
-	defer db.Close()
-	ask := func() error {
+	t.Cleanup(db.Close)
+	return db, func() error {
 		return db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 			_, err := tx.Exec(ctx, `select 1`)
 			return err
 		})
 	}
+}
+
+// TestClassify_ofAChangedPassword: a function that is awake goes on with the old one until it is restarted.
+func TestClassify_ofAChangedPassword(t *testing.T) {
+	t.Parallel()
+	server := ownPostgres(t, "local all guest scram-sha-256\nlocal all all trust\n")
+	owner, _ := asker(t, server.URL("postgres"))
+	change := func(statement string) {
+		_, err := owner.Exec(t.Context(), statement)
+		require.NoError(t, err)
+	}
+	guest := func(password string) (*store.DB, func() error) {
+		address, err := url.Parse(server.URL("postgres"))
+		require.NoError(t, err)
+		address.User = url.UserPassword("guest", password)
+		return asker(t, address.String())
+	}
+	change(`create role guest login password 'former'`)
+	db, ask := guest("former")
+	require.NoError(t, ask())
+
+	change(`alter role guest password 'present'`)
+	require.NoError(t, ask(), "a connection that is there stays")
+	db.Reset()
+	var pg *pgconn.PgError
+	require.ErrorAs(t, ask(), &pg)
+	require.Equal(t, "28P01", pg.Code)
+	require.Equal(t, problem.Unavailable, problem.KindOf(store.Classify(ask())))
+	_, ask = guest("present")
+	require.NoError(t, ask())
+
+	change(`alter role guest nologin`)
+	_, ask = guest("present")
+	require.Equal(t, problem.Unavailable, problem.KindOf(store.Classify(ask())))
+}
+
+func TestClassify_ofAStoppedPostgresAndItsReturn(t *testing.T) {
+	t.Parallel()
+	server := ownPostgres(t, "local all all trust\n")
+	_, ask := asker(t, server.URL("postgres"))
 	require.NoError(t, ask())
 	server.Kill()
 	for range 3 { // the first meets a dead connection, the others none at all

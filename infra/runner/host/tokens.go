@@ -21,20 +21,40 @@ func (h *Host) writeTokens(ctx context.Context) error {
 	b := newBackground()
 	h.onStop(b.stop)
 	b.run(func(ctx context.Context) {
-		tick := time.NewTicker(issuer.Lifetime / 3)
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-			}
-			if err := h.renewTokens(ctx); err != nil {
+		every(ctx, issuer.Lifetime/3, time.Now, func() error {
+			err := h.renewTokens(ctx)
+			if err != nil {
 				h.log.ErrorContext(ctx, "tokens were not renewed", "error", err.Error())
 			}
-		}
+			return err
+		})
 	})
 	return nil
+}
+
+// glance is how often the clock is looked at, and so how long tokens may have expired after the machine has slept.
+const glance = 10 * time.Second
+
+// every does something each time that the period has passed by the wall clock, until ctx ends: tokens expire by that
+// clock, and it goes on while the machine sleeps, as timers do not. It is done at once when the clock was set back, and
+// again at the next glance when it failed.
+func every(ctx context.Context, period time.Duration, now func() time.Time, do func() error) {
+	tick := time.NewTicker(glance)
+	defer tick.Stop()
+	next := now().Round(0).Add(period) // Round takes the reading of the clock that stands still away
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if left := next.Sub(now()); 0 < left && left <= period {
+			continue
+		}
+		if do() == nil {
+			next = now().Round(0).Add(period)
+		}
+	}
 }
 
 func (h *Host) renewTokens(ctx context.Context) error {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -265,6 +266,86 @@ func TestARestart(t *testing.T) {
 		got := w.taken()
 		require.Len(t, got, 1)
 		require.Equal(t, "memory", got[0].GroupLabels["alertname"])
+		require.Equal(t, "resolved", got[0].Status)
+	})
+}
+
+// TestARestart_ofWhatGoesOnFiring: Prometheus forgets over a restart when an alert began to fire, and an alert that begins
+// later is another violation to whoever hears of it.
+func TestARestart_ofWhatGoesOnFiring(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, file := &webhook{}, filepath.Join(t.TempDir(), "alerts.json")
+		n := start(t, w, file)
+		began := time.Now()
+		n.Send(alert(began, "cpu", "edge-1"))
+		time.Sleep(time.Second)
+		require.Len(t, w.taken(), 1)
+		require.NoError(t, n.Close())
+
+		n = start(t, w, file)
+		time.Sleep(5 * time.Second)
+		anew := time.Now()
+		for time.Since(anew) < long {
+			n.Send(alert(anew, "cpu", "edge-1"))
+			time.Sleep(5 * time.Second)
+		}
+		n.Send(resolved(alert(anew, "cpu", "edge-1")))
+		time.Sleep(shortly)
+		got := w.taken()
+		require.Len(t, got, 2, "the repeat, and its end")
+		for i, status := range []string{"firing", "resolved"} {
+			require.Equal(t, status, got[i].Status)
+			require.True(t, began.Equal(got[i].Alerts[0].StartsAt), "it began at %s, not at %s", began, got[i].Alerts[0].StartsAt)
+		}
+
+		again := time.Now()
+		n.Send(alert(again, "cpu", "edge-1"))
+		time.Sleep(shortly)
+		got = w.taken()
+		require.Len(t, got, 1)
+		require.True(t, again.Equal(got[0].Alerts[0].StartsAt), "what begins after the end is another episode")
+	})
+}
+
+// TestARestart_ofARuleThatIsSeldomEvaluated, which says nothing for longer than others may.
+func TestARestart_ofARuleThatIsSeldomEvaluated(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, file := &webhook{}, filepath.Join(t.TempDir(), "alerts.json")
+		n := start(t, w, file)
+		slow := func() *prometheus.Alert {
+			a := alert(time.Now(), "cpu", "edge-1")
+			a.EndsAt = time.Now().Add(2 * time.Minute) // four times its interval
+			return a
+		}
+		n.Send(slow())
+		time.Sleep(time.Second)
+		require.Len(t, w.taken(), 1)
+		require.NoError(t, n.Close())
+
+		n = start(t, w, file)
+		time.Sleep(time.Minute)
+		n.Send(slow())
+		time.Sleep(shortly)
+		require.Empty(t, w.taken(), "it has not ended")
+		time.Sleep(3 * time.Minute)
+		got := w.taken()
+		require.Equal(t, "resolved", got[len(got)-1].Status)
+	})
+}
+
+// TestARestart_afterAVersionThatKeptNoValidity takes up its file.
+func TestARestart_afterAVersionThatKeptNoValidity(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, file := &webhook{}, filepath.Join(t.TempDir(), "alerts.json")
+		require.NoError(t, os.WriteFile(file, []byte(`[{"labels": {"alertname": "cpu"}, "annotations": {},
+	"startsAt": "2000-01-01T00:00:00Z", "endsAt": "2000-01-01T00:00:20Z", "generatorURL": "http://littoral/graph"}]`), 0o600))
+		start(t, w, file)
+		time.Sleep(time.Minute)
+		got := w.taken()
+		require.Len(t, got, 1)
 		require.Equal(t, "resolved", got[0].Status)
 	})
 }

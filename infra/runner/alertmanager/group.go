@@ -29,10 +29,15 @@ func newGroup(n *Notifier, labels model.LabelSet) *group {
 	return &group{n: n, labels: labels, alerts: map[model.Fingerprint]*model.Alert{}}
 }
 
-// put takes the newest word on an alert.
+// put takes the newest word on an alert. One that begins before the last has ended is the same episode, as Alertmanager
+// merges them: a Prometheus that was restarted tells what goes on firing with a later beginning.
 func (g *group) put(a *model.Alert) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	last := g.alerts[a.Fingerprint()]
+	if last != nil && a.StartsAt.After(last.StartsAt) && a.StartsAt.Before(last.EndsAt) {
+		a.StartsAt = last.StartsAt
+	}
 	g.alerts[a.Fingerprint()] = a
 }
 

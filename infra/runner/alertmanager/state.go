@@ -15,9 +15,16 @@ import (
 	"github.com/littoral-project/littoral/infra/runner/durable"
 )
 
-// settle is how long after a restart an alert that was said to fire may go without word before it is resolved:
+// settle is how long after a restart an alert that was said to fire may at least go without word before it is resolved:
 // Prometheus forgets what does not fire any more, and would never say so.
 const settle = 20 * time.Second
+
+// kept is an alert that was said to fire.
+type kept struct {
+	*model.Alert
+
+	Valid time.Duration `json:"valid"` // for how long, without another word; a rule that is seldom evaluated says more
+}
 
 // save keeps what the webhook believes to fire.
 func (n *Notifier) save() {
@@ -26,10 +33,13 @@ func (n *Notifier) save() {
 	}
 	n.saving.Lock()
 	defer n.saving.Unlock()
-	open := []*model.Alert{}
+	open := []kept{}
+	now := n.now()
 	n.mu.Lock()
 	for _, key := range slices.Sorted(maps.Keys(n.groups)) {
-		open = append(open, n.groups[key].open()...)
+		for _, a := range n.groups[key].open() {
+			open = append(open, kept{a, a.EndsAt.Sub(now)})
+		}
 	}
 	n.mu.Unlock()
 	body, err := json.Marshal(open)
@@ -50,7 +60,7 @@ func (n *Notifier) restore() error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	var open []*model.Alert
+	var open []kept
 	if err == nil {
 		err = json.Unmarshal(body, &open)
 	}
@@ -58,10 +68,12 @@ func (n *Notifier) restore() error {
 		return fmt.Errorf("alerts: %w", err)
 	}
 	now := n.now()
-	for _, a := range open {
-		a.EndsAt = now.Add(settle)
+	alerts := make([]*model.Alert, len(open))
+	for i, a := range open {
+		a.EndsAt = now.Add(max(settle, a.Valid))
+		alerts[i] = a.Alert
 	}
-	n.take(open)
+	n.take(alerts)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, g := range n.groups {

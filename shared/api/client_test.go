@@ -186,10 +186,22 @@ func TestRefusalsBecomeProblems(t *testing.T) {
 			problem.Invalid, "bad: name (line 3): is missing", "t1",
 		},
 		"a proxy's page is known by its status": {
-			answer(502, "text/html", "<html>"), problem.Internal, "the server answered 502 Bad Gateway", "",
+			answer(413, "text/html", "<html>"), problem.TooLarge, "the server answered 413 Request Entity Too Large", "",
 		},
-		"a bare 404 is not found": {
-			answer(404, "text/plain", "404 page not found"), problem.NotFound, "the server answered 404 Not Found", "",
+		"a proxy that cannot reach the server may do so soon": {
+			answer(502, "text/html", "<html>"), problem.Unavailable, "the server answered 502 Bad Gateway", "",
+		},
+		"so may one whose patience was too short": {
+			answer(504, "text/html", "<html>"), problem.Unavailable, "the server answered 504 Gateway Timeout", "",
+		},
+		"a bare 404 does not say that there is no such application": {
+			answer(404, "text/plain", "404 page not found"), problem.Internal,
+			"the server answered 404 Not Found, but not as Littoral does: it is another server, or something in front of " +
+				"Littoral answered", "",
+		},
+		"a 404 of ours does": {
+			answer(404, problem.ContentType, `{"type":"https://littoral.dev/problems/not-found","status":404,"detail":"none"}`),
+			problem.NotFound, "none", "",
 		},
 		"a broken problem document too": {
 			answer(409, problem.ContentType, "{"), problem.Conflict, "the server answered 409 Conflict", "",

@@ -51,20 +51,19 @@ func (e *Moved) Error() string {
 	return fmt.Sprintf("%s redirects to %s, where a %s would arrive as a GET; nothing was changed", e.Base, e.To, e.Method)
 }
 
-// readError decodes the problem document of an answer. Whatever else stands there (a proxy may have answered) becomes a
-// problem of the kind that the status means.
+// readError decodes the problem document of an answer; whatever else stands there is foreign.
 func readError(resp *http.Response) *Error {
 	defer drain(resp)
-	e := &Error{Status: resp.StatusCode, Problem: &problem.Error{Kind: kindOf(resp.StatusCode)}}
+	e := &Error{Status: resp.StatusCode}
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	var d problem.Document
 	if media != problem.ContentType || json.Unmarshal(body, &d) != nil {
-		e.Problem.Detail = "the server answered " + resp.Status
+		e.Problem = foreign(resp)
 		return e
 	}
 	e.TraceID = d.TraceID
-	e.Problem.Detail, e.Problem.Fields = d.Detail, d.Errors
+	e.Problem = &problem.Error{Kind: kindOf(resp.StatusCode), Detail: d.Detail, Fields: d.Errors}
 	if e.Problem.Detail == "" {
 		e.Problem.Detail = d.Title
 	}
@@ -72,6 +71,20 @@ func readError(resp *http.Response) *Error {
 		e.Problem.Kind = problem.Kind(kind)
 	}
 	return e
+}
+
+// foreign makes a problem of what Littoral did not answer itself, but a proxy in front of it or another server: of the kind
+// that the status means, except that a 404 then says nothing about what was asked for, and that a 502 or 504 will pass.
+func foreign(resp *http.Response) *problem.Error {
+	p := &problem.Error{Kind: kindOf(resp.StatusCode), Detail: "the server answered " + resp.Status}
+	switch resp.StatusCode {
+	case http.StatusNotFound:
+		p.Kind = problem.Internal
+		p.Detail += ", but not as Littoral does: it is another server, or something in front of Littoral answered"
+	case http.StatusBadGateway, http.StatusGatewayTimeout:
+		p.Kind = problem.Unavailable
+	}
+	return p
 }
 
 const problemTypes = "https://littoral.dev/problems/"

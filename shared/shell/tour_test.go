@@ -279,23 +279,54 @@ func TestWaitingEnds(t *testing.T) {
 
 func TestWaitingOutlivesAServerThatIsAwayForAWhile(t *testing.T) {
 	t.Parallel()
-	h := newHost(t)
-	h.ok("apply", "-f", "testdata/shop.yaml")
-	gets := 0
-	h.onPath = func(r *http.Request) int {
-		if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/jobmanager/groups/") {
-			if gets++; gets > 1 && gets < 9 { // longer than the client is patient with one call
-				return http.StatusServiceUnavailable
+	for _, away := range []int{http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout} {
+		t.Run(http.StatusText(away), func(t *testing.T) {
+			t.Parallel()
+			h := newHost(t)
+			h.ok("apply", "-f", "testdata/shop.yaml")
+			gets := 0
+			h.onPath = func(r *http.Request) int {
+				if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/jobmanager/groups/") {
+					if gets++; gets > 1 && gets < 9 { // longer than the client is patient with one call
+						return away
+					}
+					if gets == 9 {
+						h.work()
+					}
+				}
+				return 0
 			}
-			if gets == 9 {
-				h.work()
-			}
-		}
-		return 0
+			out := h.ok("wait", "app", "shop")
+			require.Contains(t, out, "available")
+			require.GreaterOrEqual(t, gets, 9)
+		})
 	}
-	out := h.ok("wait", "app", "shop")
-	require.Contains(t, out, "available")
-	require.GreaterOrEqual(t, gets, 9)
+}
+
+// TestOnlyTheServerSaysThatAnApplicationIsGone, not whatever answers 404 in its place.
+func TestOnlyTheServerSaysThatAnApplicationIsGone(t *testing.T) {
+	t.Parallel()
+	for name, lost := range map[string]int{"from the first": 0, "while it waits": 1} { // looks before that
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHost(t)
+			h.ok("apply", "-f", "testdata/shop.yaml")
+			require.Equal(t, 2, h.work())
+			h.ok("delete", "app", "shop", "--no-wait")
+			looks := 0
+			h.onPath = func(r *http.Request) int {
+				if strings.HasPrefix(r.URL.Path, "/jobmanager/groups") {
+					if looks++; looks > lost {
+						return http.StatusNotFound
+					}
+				}
+				return 0
+			}
+			r := h.run("wait", "app", "shop", "--for=deleted")
+			require.Equal(t, 1, r.code, r.out)
+			require.Contains(t, r.err, "in front of")
+		})
+	}
 }
 
 func TestARoleThatMayOnlyLook(t *testing.T) {

@@ -12,13 +12,17 @@ import (
 
 type applyCommand struct {
 	File    []string      `short:"f" required:"" placeholder:"FILE" help:"Descriptor; - is standard input. Repeatable."`
-	New     bool          `help:"Always make a new application, also when one has the name."`
+	App     string        `xor:"which" placeholder:"ID" help:"Application to update; default: the only one of its name, else a new one."`
+	New     bool          `xor:"which" help:"Always make a new application, also when one has the name."`
 	Wait    bool          `short:"w" help:"Show what happens until it is available."`
 	Timeout time.Duration `default:"5m" help:"How long --wait waits."`
 }
 
 // Run applies one file after the other and stops at the first that fails.
 func (c *applyCommand) Run(s *session) error {
+	if c.App != "" && len(c.File) > 1 {
+		return usagef("--app names one application, so there can be one file only")
+	}
 	for _, file := range c.File {
 		if err := c.one(s, file); err != nil {
 			if len(c.File) > 1 {
@@ -79,11 +83,14 @@ func (c *applyCommand) handIn(s *session, document []byte) (a *api.Application, 
 	return a, after, nil
 }
 
-// existing returns the only application with the descriptor's name, nil when there is none. A descriptor that cannot be
-// read has none: the server says better what is wrong with it.
+// existing returns the application that the user named, else the only one with the descriptor's name, nil when there is
+// none. A descriptor that cannot be read has none: the server says better what is wrong with it.
 func (c *applyCommand) existing(s *session, document []byte) (*api.Application, error) {
-	if c.New {
+	switch {
+	case c.New:
 		return nil, nil //nolint:nilnil // none is an answer
+	case c.App != "":
+		return s.application(s.ctx, c.App)
 	}
 	header, err := descriptor.ParseHeader(document)
 	if err != nil || header.Name == "" {
@@ -98,7 +105,7 @@ func (c *applyCommand) existing(s *session, document []byte) (*api.Application, 
 		return nil, nil //nolint:nilnil // none is an answer
 	case len(found) > 1:
 		return nil, advise(fmt.Errorf("there are %d applications named %q", len(found), header.Name),
-			"Make another with: littoral submit; or delete those you do not need: littoral get apps --app %s", header.Name)
+			"Make another with: littoral submit; or name the one to update: littoral apply --app ID\n  %s", choice(found))
 	case found[0].Desired == "deleted":
 		return nil, advise(errors.New("the application of that name is being deleted"),
 			"Wait until it is gone: littoral wait app %s --for=deleted; or make another now with: littoral submit", found[0].ID)

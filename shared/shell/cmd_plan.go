@@ -68,8 +68,11 @@ func (c *planCommand) show(s *session, p *api.Preview) error {
 		_, err := fmt.Fprintln(s.out, "Nothing to do.")
 		return err
 	}
-	_, err := fmt.Fprintf(s.out, "%d to change; nothing was changed yet. Do it with: littoral apply -f %s\n",
-		p.Changes, c.File)
+	apply := "littoral apply -f " + c.File
+	if c.App != "" {
+		apply += " --app " + p.Application
+	}
+	_, err := fmt.Fprintf(s.out, "%d to change; nothing was changed yet. Do it with: %s\n", p.Changes, apply)
 	return err
 }
 

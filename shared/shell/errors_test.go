@@ -61,7 +61,13 @@ func TestEveryErrorSaysWhatToDo(t *testing.T) {
 			auth.Operator, "describe app shop", 1, []string{`"shop" means 2 applications`, "Name one by its id"},
 		},
 		"an apply that could mean several": {
-			auth.Operator, "apply -f testdata/shop.yaml", 1, []string{`2 applications named "shop"`, "littoral submit"},
+			auth.Operator, "apply -f testdata/shop.yaml", 1, []string{`2 applications named "shop"`, "littoral submit", "--app ID"},
+		},
+		"an apply to one of them of several files": {
+			auth.Operator, "apply -f testdata/shop.yaml -f testdata/huge.yaml --app huge", 2, []string{"--app", "one file"},
+		},
+		"an apply to one of them that is to be new": {
+			auth.Operator, "apply -f testdata/huge.yaml --app huge --new", 2, []string{"--app", "--new"},
 		},
 		"a node that the fleet does not have": {
 			auth.Operator, "fleet drain edge-9", 1, []string{`no node "edge-9"; there are edge-1, edge-2`, "littoral fleet"},

@@ -61,12 +61,16 @@ func (s *session) application(ctx context.Context, named string) (*api.Applicati
 	case 1:
 		return &found[0], nil
 	}
+	return nil, advise(fmt.Errorf("%q means %d applications", named, len(found)), "Name one by its id:\n  %s", choice(found))
+}
+
+// choice lists the applications of which one is to be named.
+func choice(found []api.Application) string {
 	ids := make([]string, len(found))
 	for i := range found {
 		ids[i] = found[i].ID + " (" + found[i].Status + ")"
 	}
-	return nil, advise(fmt.Errorf("%q means %d applications", named, len(found)),
-		"Name one by its id:\n  %s", strings.Join(ids, "\n  "))
+	return strings.Join(ids, "\n  ")
 }
 
 // missing reports whether the error says that there is no such thing.

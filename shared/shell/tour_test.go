@@ -205,6 +205,30 @@ func TestPlan_ofWhatNoComponentTells(t *testing.T) {
 	require.Regexp(t, `~ +\(application\) +change +- +- +other policies\n1 to change`, r.out)
 }
 
+// TestOneOfTwoOfAName is updated by its id, as plan says.
+func TestOneOfTwoOfAName(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.ok("submit", "-f", "testdata/shop.yaml")
+	h.ok("submit", "-f", "testdata/shop.yaml")
+	var apps []api.Application
+	read := func() {
+		require.NoError(t, json.Unmarshal([]byte(h.ok("get", "apps", "-o", "json")), &apps))
+		require.Len(t, apps, 2)
+	}
+	read()
+	id := apps[1].ID
+	r := h.run("plan", "-f", "testdata/shop-green.yaml", "--app", id[:8])
+	require.Equal(t, 1, r.code, r.err)
+	_, apply, ok := strings.Cut(strings.TrimSpace(r.out), "Do it with: littoral ")
+	require.True(t, ok, r.out)
+	require.Contains(t, h.ok(strings.Fields(apply)...), "application shop updated: "+id)
+	require.Contains(t, h.ok("apply", "-f", "testdata/shop-green.yaml", "--app", id[:8]), "application shop unchanged: "+id)
+	read()
+	require.EqualValues(t, 1, apps[0].Version)
+	require.EqualValues(t, 2, apps[1].Version)
+}
+
 func TestNodesAreLostWhenTheServerSaysSo(t *testing.T) {
 	t.Parallel()
 	h := newHost(t) // its nodes were seen 5 s ago

@@ -97,6 +97,11 @@ func (c *Client) Jobs(ctx context.Context, f Filter) ([]Job, error) {
 	return list[Job](ctx, c, get("/jobmanager/jobs", f.query()))
 }
 
+// Job returns one job.
+func (c *Client) Job(ctx context.Context, id string) (*Job, error) {
+	return one[Job](ctx, c, get("/jobmanager/jobs/"+url.PathEscape(id), nil))
+}
+
 // HistoryQuery selects entries. App "" means all applications; a negative After means the newest ones.
 type HistoryQuery struct {
 	App    string   // whole id

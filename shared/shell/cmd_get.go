@@ -74,7 +74,10 @@ func (c *getApps) Run(s *session) error {
 			return []string{a.Name, shortID(a.ID), a.Status, ready(&a), s.age(a.CreatedAt)}
 		},
 		steady: []int{2, 3},
-		gone:   func(a *api.Application) { a.Status, a.Message = gone, "" },
+		again: func(ctx context.Context, a api.Application) (*api.Application, error) {
+			return s.client.Application(ctx, a.ID)
+		},
+		gone: func(a *api.Application) { a.Status, a.Message = gone, "" },
 	}
 	if c.Output == asWide {
 		l.header = append(l.header, "WANTED", "VERSION", "OWNER", "NAMESPACE", "PLACES", "MESSAGE")
@@ -134,6 +137,7 @@ func (c *getJobs) Run(s *session) error {
 			}
 		},
 		steady: []int{3, 4, 5, 6},
+		again:  func(ctx context.Context, j api.Job) (*api.Job, error) { return s.client.Job(ctx, j.ID) },
 		gone:   func(j *api.Job) { j.State = gone },
 	}
 	if c.Output == asWide {

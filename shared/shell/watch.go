@@ -17,7 +17,9 @@ type listing[T any] struct {
 	header []string
 	row    func(T) []string
 	steady []int // columns whose change is worth a line; nil = all
-	gone   func(*T)
+	// again reads what left the list, since a filter may only hide it now; nil = it is gone
+	again func(context.Context, T) (*T, error)
+	gone  func(*T)
 }
 
 // run prints the list, and with watch each thing again whenever it has changed, until the user has seen enough.
@@ -35,7 +37,7 @@ func (l *listing[T]) run(s *session) error {
 	}
 	known := l.index(list)
 	for s.wait(s.ctx) == nil {
-		list, err := l.fetch(s.ctx)
+		now, changed, err := l.look(s.ctx, known)
 		switch {
 		case s.ctx.Err() != nil:
 			return nil
@@ -45,8 +47,7 @@ func (l *listing[T]) run(s *session) error {
 		case err != nil:
 			return err
 		}
-		now := l.index(list)
-		if err := l.printEach(s, t, l.changes(known, now, list)); err != nil {
+		if err := l.printEach(s, t, changed); err != nil {
 			return err
 		}
 		known = now
@@ -112,8 +113,13 @@ func (l *listing[T]) mark(v T) string {
 	return string(text)
 }
 
-func (l *listing[T]) changes(before, now map[string]seen[T], list []T) []T {
-	var changed []T
+// look returns the list as it is now, and of it what has changed since before; what left the list comes last.
+func (l *listing[T]) look(ctx context.Context, before map[string]seen[T]) (now map[string]seen[T], changed []T, err error) {
+	list, err := l.fetch(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	now = l.index(list)
 	for _, v := range list {
 		if old, known := before[l.key(v)]; !known || old.mark != now[l.key(v)].mark {
 			changed = append(changed, v)
@@ -127,9 +133,26 @@ func (l *listing[T]) changes(before, now map[string]seen[T], list []T) []T {
 	}
 	slices.Sort(left)
 	for _, key := range left {
-		v := before[key].value
-		l.gone(&v)
+		v, err := l.leave(ctx, before[key].value)
+		if err != nil {
+			return nil, nil, err
+		}
 		changed = append(changed, v)
 	}
-	return changed
+	return now, changed, nil
+}
+
+// leave returns what became of a thing that is not in the list any more: it may only not be what the list is of.
+func (l *listing[T]) leave(ctx context.Context, v T) (T, error) {
+	if l.again != nil {
+		found, err := l.again(ctx, v)
+		switch {
+		case err == nil:
+			return *found, nil
+		case !missing(err):
+			return v, err
+		}
+	}
+	l.gone(&v)
+	return v, nil
 }

@@ -68,6 +68,42 @@ func statuses(out string) []string {
 	return lines
 }
 
+// TestWatchOfAState: what is not in that state any more is shown as it is, and only what is gone is called so.
+func TestWatchOfAState(t *testing.T) {
+	t.Parallel()
+	for what, path := range map[string]string{"apps": "/jobmanager/groups", "jobs": "/jobmanager/jobs"} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			h := newHost(t)
+			h.ok("apply", "-f", "testdata/shop.yaml")
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			h.steps(path, nil, func() { require.Equal(t, 2, h.work()) }, nil, stop)
+			r := h.as(ctx, auth.Operator, "get", what, "-w", "--state", "Created")
+			require.Zero(t, r.code, r.err)
+			require.NotContains(t, r.out, "Gone")
+			became := map[string]string{"apps": "Available", "jobs": "Finished"}[what]
+			require.Contains(t, r.out, became)
+		})
+	}
+}
+
+func TestWatchOfAState_whatIsGone(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.ok("apply", "-f", "testdata/huge.yaml") // it has no place, so it goes at once
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	h.steps("/jobmanager/groups", nil, func() {
+		h.onPath = nil
+		h.ok("delete", "app", "huge")
+		h.steps("/jobmanager/groups", nil, stop)
+	})
+	r := h.as(ctx, auth.Operator, "get", "apps", "-w", "--state", "Created")
+	require.Zero(t, r.code, r.err)
+	require.Contains(t, r.out, "Gone")
+}
+
 func TestWatchForPrograms(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)

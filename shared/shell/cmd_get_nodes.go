@@ -3,6 +3,7 @@ package shell
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -79,13 +80,18 @@ func (c *getNodes) fetch(ctx context.Context, s *session) ([]nodeItem, error) {
 	return list, nil
 }
 
-// taxonomy reads the infrastructure and passes on what the server warns of.
+// taxonomy reads the infrastructure and passes on what the server warns of, once however often a command reads it.
 func (s *session) taxonomy(ctx context.Context) (*api.Taxonomy, error) {
 	t, err := s.client.Taxonomy(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s.warn(t.Warnings)
+	for _, w := range t.Warnings {
+		if !slices.Contains(s.warned, w) {
+			s.warned = append(s.warned, w)
+			s.warn([]string{w})
+		}
+	}
 	return t, nil
 }
 

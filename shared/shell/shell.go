@@ -205,4 +205,6 @@ type session struct {
 	exec   func(path string, args, env []string) error
 	parser *kong.Kong
 	token  string // where the access token comes from, for people
+
+	warned []string // what was passed on of the taxonomy's warnings
 }

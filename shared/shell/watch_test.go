@@ -104,6 +104,23 @@ func TestWatchOfAState_whatIsGone(t *testing.T) {
 	require.Contains(t, r.out, "Gone")
 }
 
+// TestWatchPassesOnAWarningOnce, not with each look.
+func TestWatchPassesOnAWarningOnce(t *testing.T) {
+	t.Parallel()
+	for _, what := range []string{"nodes", "clusters"} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			h := newHost(t)
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			h.steps("/aggregator/", nil, nil, nil, stop)
+			r := h.as(ctx, auth.Operator, "get", what, "-w")
+			require.Zero(t, r.code, r.err)
+			require.Equal(t, "littoral: warning: the query for power failed\n", r.err)
+		})
+	}
+}
+
 func TestWatchForPrograms(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)

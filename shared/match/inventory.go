@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/topology"
@@ -170,6 +171,26 @@ func (inv *inventory) withoutOwn(nodes []placement.Node, instance string) {
 		without(&nodes[i].CPUUsage, cpu, nodes[i].CPU)
 		without(&nodes[i].MemoryUsage, memory, nodes[i].Memory)
 	}
+}
+
+// orchestrator returns the one that the target names, or else that of the places it allows; empty where these have several,
+// or there are none.
+func (inv *inventory) orchestrator(t descriptor.Target) string {
+	if t.Orchestrator != "" {
+		return t.Orchestrator
+	}
+	found := ""
+	for _, p := range inv.places {
+		if t.Cluster != "" && t.Cluster != p.Cluster || t.Node != "" && t.Node != p.Node {
+			continue
+		}
+		of := strings.ToLower(p.In.Type)
+		if found != "" && found != of {
+			return ""
+		}
+		found = of
+	}
+	return found
 }
 
 // quiet reports whether the node has been silent for too long to be given anything new, but not for as long as takes

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -162,7 +161,7 @@ func problemOf(app *descriptor.Application, list []part, inv *inventory) placeme
 	placing := map[uuid.UUID]bool{}
 	addPlacing(list, placing)
 	inv.staleAfter = freshness(app, list, inv.staleAfter)
-	own, components := demands(app, list)
+	own, components := demands(app, list, inv)
 	problem := placement.Problem{
 		Nodes: inv.nodes(placing), Components: components, Affinities: affinities(app, list),
 		Weights: own.Weights, OneOrchestrator: own.OneOrchestrator,
@@ -185,11 +184,11 @@ func addPlacing(list []part, jobs map[uuid.UUID]bool) {
 
 // demands returns what an application demands as a whole, and its components. Where all have to share an orchestrator,
 // what stays has chosen it.
-func demands(app *descriptor.Application, list []part) (placement.Group, []placement.Component) {
+func demands(app *descriptor.Application, list []part, inv *inventory) (placement.Group, []placement.Component) {
 	performance, energy, security, _ := app.ScoreWeights()
 	own := placement.Group{
 		Weights:         placement.Weights{Performance: performance, Energy: energy, Security: security},
-		OneOrchestrator: oneOrchestrator(app),
+		OneOrchestrator: oneOrchestrator(app, inv),
 	}
 	var chosen []string
 	for _, p := range list {
@@ -248,7 +247,7 @@ func component(app *descriptor.Application, p part) placement.Component {
 
 // oneOrchestrator is the rule of the ICOS documents (contracts/icos.md §2.4): all components of an application go to one
 // orchestrator type, unless their types differ, one is "multiple", or the user fixed places under different ones.
-func oneOrchestrator(app *descriptor.Application) bool {
+func oneOrchestrator(app *descriptor.Application, inv *inventory) bool {
 	fixed := map[string]bool{}
 	for i := range app.Components {
 		c := &app.Components[i]
@@ -256,7 +255,7 @@ func oneOrchestrator(app *descriptor.Application) bool {
 			return false
 		}
 		for _, t := range c.Targets {
-			fixed[strings.ToLower(t.Orchestrator)] = true
+			fixed[inv.orchestrator(t)] = true
 		}
 	}
 	delete(fixed, "")

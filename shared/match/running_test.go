@@ -2,6 +2,8 @@ package match_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -102,6 +104,54 @@ func TestPlace_whatStaysHasChosenTheOrchestrator(t *testing.T) {
 	w.update(id, app("shop", "x:cpu: 3", "y:cpu: 2", "z:cpu: 2"))
 	w.place(id, false)
 	require.Equal(t, map[string]string{"x": "a", "y": "", "z": ""}, w.where(id))
+}
+
+// TestPlace_theUserFixesPlacesOfTwoOrchestrators: whether or not the targets name these, as long as the places have one.
+func TestPlace_theUserFixesPlacesOfTwoOrchestrators(t *testing.T) {
+	t.Parallel()
+	in := func(targets ...string) []byte {
+		var b strings.Builder
+		b.WriteString("name: shop\ncomponents:\n")
+		for i, target := range targets {
+			fmt.Fprintf(&b, "  - {name: x%d, type: kubernetes, targets: [{%s}], requirements: {cpu: 1}, manifests: [{name: x, manifest: {apiVersion: v1, kind: Pod, metadata: {name: x%d}}}]}\n", i, target, i)
+		}
+		return []byte(b.String())
+	}
+	for name, row := range map[string]struct {
+		targets []string
+		placed  int
+	}{
+		"by cluster":             {[]string{"cluster_name: edge", "cluster_name: far"}, 2},
+		"by node":                {[]string{"node_name: a", "node_name: n"}, 2},
+		"one by name":            {[]string{"cluster_name: edge, orchestrator: ocm", "cluster_name: far"}, 2},
+		"both by name":           {[]string{"cluster_name: edge, orchestrator: ocm", "cluster_name: far, orchestrator: nuvla"}, 2},
+		"a node that is in both": {[]string{"node_name: both", "cluster_name: edge"}, 2},
+		"what is not there":      {[]string{"cluster_name: gone", "cluster_name: far"}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			picture := taxonomy(node{name: "a", cores: 4}, node{name: "both", cores: 4})
+			far := taxonomy(node{name: "n", cores: 4}, node{name: "both", cores: 8}).Cluster["edge"]
+			far.Name, far.Type = "far", "nuvla"
+			picture.Cluster["far"] = far
+			w.picture(picture)
+			id := w.submit(in(row.targets...))
+			w.place(id, false)
+			placed, orchestrators := 0, map[string]bool{}
+			a, err := application.Get(t.Context(), w.db, id)
+			require.NoError(t, err)
+			for _, j := range a.Jobs {
+				if j.Placed() {
+					placed++
+					orchestrators[j.Orchestrator] = true
+				}
+			}
+			require.Equal(t, row.placed, placed)
+			require.Equal(t, name == "a node that is in both" || row.placed == 1, len(orchestrators) == 1,
+				"where the user leaves a choice, they share one")
+		})
+	}
 }
 
 // using returns the node with a pod of the instance that uses so many cores, and all that is used.

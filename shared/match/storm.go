@@ -120,7 +120,7 @@ func problemOfAll(all []*candidate, inv *inventory) placement.Problem {
 	}
 	joint := placement.Problem{Nodes: inv.nodes(placing)}
 	for _, c := range all {
-		own, components := demands(c.app, c.list)
+		own, components := demands(c.app, c.list, inv)
 		own.ID = c.group()
 		own.StaleAfter = freshness(c.app, c.list, inv.staleAfter)
 		joint.Groups = append(joint.Groups, own)

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/topology"
@@ -39,11 +40,18 @@ type reservation struct {
 	Memory    int64
 	Devices   []string
 	Resources map[string]int64
+	Taken     *time.Time // of one with devices: when an agent took it there; nil when none has
 }
 
-// selectReservations lists what every job of ours holds, clean-ups included, since what they remove still runs.
+// selectReservations lists what every job of ours holds, clean-ups included, since what they remove still runs. A job was
+// taken long ago where the archive has the history of its place.
 const selectReservations = `select j.id, j.cluster, j.node, a.name || '/' || j.component, j.cpu_milli, j.memory_bytes, j.devices,
-coalesce(j.instruction -> 'requirements' -> 'resources', '{}')
+coalesce(j.instruction -> 'requirements' -> 'resources', '{}'),
+case when j.owner_id <> '' then coalesce((select min(h.at) from history h
+  where cardinality(j.devices) > 0 and j.cleans is null
+  and h.application_id = j.application_id and h.job_id = j.id and h.event = 'job.` + string(job.Promote) + `'
+  and h.id > (select max(p.id) from history p
+    where p.application_id = j.application_id and p.job_id = j.id and p.event = 'job.` + string(job.Place) + `')), 'epoch') end
 from jobs j join applications a on a.id = j.application_id
 where j.cluster <> '' and not (j.state = 'Finished' and (j.type = 'DeleteDeployment' or j.owner_id = ''))
 order by j.cluster, j.node, j.id`
@@ -213,8 +221,13 @@ func expect(percent topology.Measure, whole, own int64, usage *float64, others *
 }
 
 // devices counts the free devices by path: all that work, less those others keep busy, less those other jobs of ours
-// have reserved. A device kept busy by a job that is being placed is free to that job.
+// have reserved. A device kept busy by a job that is being placed is free to that job. One of ours keeps none busy that
+// telemetry told of before an agent took it.
 func (inv *inventory) devices(free map[string]int, n *topology.Node, held []reservation, placing map[uuid.UUID]bool) {
+	told := inv.at
+	if seen, ok := n.SeenAt(); ok && seen.Before(told) {
+		told = seen
+	}
 	busy := map[string]int{}
 	for _, d := range n.Devices {
 		switch d.Status {
@@ -227,7 +240,9 @@ func (inv *inventory) devices(free map[string]int, n *topology.Node, held []rese
 	}
 	for _, r := range held {
 		for _, path := range r.Devices {
-			busy[path]-- // this much of the bustle is ours
+			if r.Taken != nil && r.Taken.Before(told) {
+				busy[path]-- // this much of the bustle is ours
+			}
 			if !placing[r.Job] {
 				free[path]--
 			}

@@ -340,6 +340,60 @@ func TestPlace_countsDevices(t *testing.T) {
 	require.ElementsMatch(t, []string{"a", ""}, []string{placed["x"], placed["y"]}, "one camera serves one component")
 }
 
+// TestPlace_givesNoDeviceAwayThatOthersKeepBusy: a busy device is a job's own only if telemetry can know of the job.
+func TestPlace_givesNoDeviceAwayThatOthersKeepBusy(t *testing.T) {
+	t.Parallel()
+	const path = "squat.ai/video"
+	w := newWorld(t)
+	see := func(busy ...bool) {
+		picture := taxonomy(node{name: "a", cores: 8, devices: slices.Repeat([]string{path}, len(busy))})
+		for i, b := range busy {
+			if b {
+				picture.Cluster["edge"].Node["a"].Devices[fmt.Sprint(i)] = topology.Device{Path: path, Status: topology.DeviceBusy}
+			}
+		}
+		w.picture(picture)
+	}
+	cam := func(name string) uuid.UUID {
+		id := w.submit(app(name, "x:devices: "+path))
+		w.place(id, false)
+		return id
+	}
+	at := func(id uuid.UUID) string { return w.where(id)["x"] }
+
+	see(true, false)
+	first := cam("first")
+	require.Equal(t, "a", at(first))
+	second := cam("second")
+	require.Empty(t, at(second), "one is a stranger's, the other the first's")
+	w.run(first)
+	w.place(second, false)
+	require.Empty(t, at(second), "telemetry has not looked since the first was taken")
+
+	pass := func() {
+		_, err := w.db.Exec(t.Context(), "update history set at = at - interval '10 seconds'")
+		require.NoError(t, err)
+	}
+	pass()
+	see(true, true)
+	w.place(second, false)
+	require.Empty(t, at(second), "one is a stranger's, the other the first's")
+	w.update(first, bytes.Replace(app("first", "x:devices: "+path), []byte("{name: x}"), []byte("{name: x, labels: {v: two}}"), 1))
+	w.place(first, true)
+	require.Equal(t, "a", at(first), "the device that it keeps busy is free to it")
+	see(true, true, false)
+	w.run(first)
+	w.place(second, false)
+	require.Equal(t, "a", at(second), "an update changes nothing about what is busy")
+
+	w.run(second)
+	pass()
+	w.displace(first, "x")
+	see(true, true, true, false)
+	require.Equal(t, "a", at(cam("third")), "one is a stranger's, one the second's, and one of what the first left behind")
+	require.Empty(t, at(cam("fourth")))
+}
+
 func TestLook_changesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{name: "a", cores: 4})

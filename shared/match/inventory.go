@@ -41,6 +41,7 @@ type reservation struct {
 	Devices   []string
 	Resources map[string]int64
 	Taken     *time.Time // of one with devices: when an agent took it there; nil when none has
+	Recorded  bool       // it is known when its node was last heard of, by which it is displaced
 }
 
 // selectReservations lists what every job of ours holds, clean-ups included, since what they remove still runs. A job was
@@ -51,7 +52,8 @@ case when j.owner_id <> '' then coalesce((select min(h.at) from history h
   where cardinality(j.devices) > 0 and j.cleans is null
   and h.application_id = j.application_id and h.job_id = j.id and h.event = 'job.` + string(job.Promote) + `'
   and h.id > (select max(p.id) from history p
-    where p.application_id = j.application_id and p.job_id = j.id and p.event = 'job.` + string(job.Place) + `')), 'epoch') end
+    where p.application_id = j.application_id and p.job_id = j.id and p.event = 'job.` + string(job.Place) + `')), 'epoch') end,
+exists (select 1 from nodes n where n.cluster = j.cluster and n.node = j.node)
 from jobs j join applications a on a.id = j.application_id
 where j.cluster <> '' and not (j.state = 'Finished' and (j.type = 'DeleteDeployment' or j.owner_id = ''))
 order by j.cluster, j.node, j.id`
@@ -202,11 +204,13 @@ func (inv *inventory) orchestrator(t descriptor.Target) string {
 }
 
 // quiet reports whether the node has been silent for too long to be given anything new, but not for as long as takes
-// away what runs there. That is measured as for who is displaced: from when telemetry last told of nobody.
+// away what runs there. That is measured as for who is displaced: from when telemetry last told of nobody. One that telemetry
+// shows no more is quiet as long as it is recorded: by that what runs there is displaced when its time is up.
 func (inv *inventory) quiet(t placement.Target, lostAfter time.Duration) bool {
 	i := slices.IndexFunc(inv.places, func(p topology.Place) bool { return p.Cluster == t.Cluster && p.Node == t.Node })
 	if i < 0 {
-		return false
+		held := inv.reservations[[2]string{t.Cluster, t.Node}]
+		return slices.ContainsFunc(held, func(r reservation) bool { return r.Recorded })
 	}
 	n := inv.places[i].At
 	return n.Lost(inv.at, inv.staleAfter) && (!n.Lost(inv.at, lostAfter) || inv.at.Sub(inv.silentUntil) <= lostAfter)

@@ -242,6 +242,46 @@ func TestPlace_anUpdateMovesNothingForASilenceThatMeansNothing(t *testing.T) {
 	})
 }
 
+// TestPlace_anUpdateMovesNothingFromANodeThatTelemetryShowsNoMore: who is displaced, and when, goes by what is stored of the
+// node. Where nothing is, nothing would ever displace it, so the update does.
+func TestPlace_anUpdateMovesNothingFromANodeThatTelemetryShowsNoMore(t *testing.T) {
+	t.Parallel()
+	document := func(text string) []byte {
+		return append(app("shop", "x:cpu: 1"), "description: "+text+"\npolicies: [{redeployOnLostTelemetry: 1h}]\n"...)
+	}
+	for name, known := range map[string]bool{"until its time is up": true, "unless nothing is known of it": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, node{name: "a", cores: 4, sca: 90}, node{name: "b", cores: 4})
+			id := w.submit(document("one"))
+			w.place(id, false)
+			require.Equal(t, map[string]string{"x": "a"}, w.where(id))
+			_, err := w.db.Exec(t.Context(), "update nodes set last_seen = last_seen - interval '31 minutes' where node = 'a'")
+			require.NoError(t, err)
+			if !known {
+				_, err := w.db.Exec(t.Context(), "delete from nodes where node = 'a'")
+				require.NoError(t, err)
+			}
+			w.see(node{name: "b", cores: 4})
+			w.update(id, document("two"))
+			w.place(id, true)
+			if !known {
+				require.Equal(t, map[string]string{"x": "b"}, w.where(id))
+				return
+			}
+			require.Equal(t, map[string]string{"x": "a"}, w.where(id), "it bears an hour")
+			require.Equal(t, []uuid.UUID{id}, w.overlooked(), "it is looked at again when something is known")
+
+			_, err = w.db.Exec(t.Context(), "update nodes set last_seen = last_seen - interval '30 minutes' where node = 'a'")
+			require.NoError(t, err)
+			require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return application.DisplaceLost(ctx, tx, id) }))
+			w.place(id, true)
+			require.Equal(t, map[string]string{"x": "b"}, w.where(id))
+			require.Empty(t, w.overlooked())
+		})
+	}
+}
+
 // TestPlace_saysWhatAnUpdateAsksForInVain: it stays where it is, degraded, until a node has what it asks for.
 func TestPlace_saysWhatAnUpdateAsksForInVain(t *testing.T) {
 	t.Parallel()

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/littoral-project/littoral/functions"
 	"github.com/littoral-project/littoral/shared/events"
@@ -43,6 +45,13 @@ func TestOneAtATimeIsOneInstance(t *testing.T) {
 		require.Equal(t, concurrency == 1, said)
 		require.Equal(t, said, most == "1")
 	}
+}
+
+// TestGarbageIsCollectedBelowTheLimit: of memory, at which the kernel kills a function.
+func TestGarbageIsCollectedBelowTheLimit(t *testing.T) {
+	t.Parallel()
+	service := build("main", function.Entry{Name: "a-b", Spec: function.Spec{Memory: "100Mi"}.WithDefaults()})
+	require.Contains(t, service.Spec.Template.Spec.Containers[0].Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: fmt.Sprint(90 << 20)})
 }
 
 // TestWhatIsForeseenWakes: every type that an operation foresees is one of its own that somebody waits for.

@@ -137,12 +137,13 @@ func (e Entry) delivery(env *Env, work delivered) http.Handler {
 		if parent := events.TraceParent(ev); parent != "" {
 			ctx = env.Observe.Sample(trace.WithState(trace.Start(ctx, parent), events.TraceState(ev)))
 		}
-		ctx = trace.WithCause(ctx, "event "+ev.ID())
+		ctx = trace.WithCause(ctx, "event "+events.Brief(ev.ID()))
 		out, _ := w.(*response)
-		out.ctx, out.call.EventType, out.call.EventID = ctx, ev.Type(), ev.ID()
-		out.call.EventSource, out.call.EventSubject = ev.Source(), ev.Subject()
+		out.ctx, out.call.EventType, out.call.EventID = ctx, e.known(env, ev), events.Brief(ev.ID())
+		out.call.EventSource, out.call.EventSubject = events.Brief(ev.Source()), events.Brief(ev.Subject())
 		if err := e.accept(env, ev); err != nil {
-			env.Log.ErrorContext(ctx, "event refused", "function", e.Name, "event_type", ev.Type(), "event_id", ev.ID())
+			env.Log.ErrorContext(ctx, "event refused", "function", e.Name, "event_type", events.Brief(ev.Type()),
+				"event_id", out.call.EventID)
 			return err
 		}
 		fresh, err := work(ctx, ev)
@@ -159,6 +160,15 @@ func (e Entry) delivery(env *Env, work delivered) http.Handler {
 // signed. (Knative's eventing 0.50 delivers to a sink that Triggers have from their Broker with a token for somebody else.)
 func (e Entry) sink() bool { return slices.Contains(e.Spec.Consumes, events.Any) }
 
+// known returns the type of the event for what is measured: anybody can make types up, and each one would be a series of
+// its own.
+func (e Entry) known(env *Env, ev cloudevents.Event) string {
+	if slices.Contains(e.Spec.Consumes, ev.Type()) || (e.sink() && events.Signed(ev, env.EventKey)) {
+		return ev.Type()
+	}
+	return "other"
+}
+
 // accept returns nil for an event of a declared type that, unless it is a tick (which carries nothing), we have signed.
 // The error is Forbidden for a forgery, and Unavailable for one of ours that the next version of the function takes: its
 // Trigger may be there before it, and so the event is delivered again.
@@ -169,9 +179,10 @@ func (e Entry) accept(env *Env, ev cloudevents.Event) error {
 	case e.sink(), declared && (signed || events.Nudge(ev.Type())):
 		return nil
 	case signed && env.EventKey != "": // else nothing tells whose it is
-		return problem.New(problem.Unavailable, "this function does not take %s yet", ev.Type())
+		return problem.New(problem.Unavailable, "this function does not take %s yet", events.Brief(ev.Type()))
 	default:
-		return problem.New(problem.Forbidden, "this function does not take %s from %s", ev.Type(), ev.Source())
+		return problem.New(problem.Forbidden, "this function does not take %s from %s",
+			events.Brief(ev.Type()), events.Brief(ev.Source()))
 	}
 }
 

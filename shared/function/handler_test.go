@@ -17,6 +17,7 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
 
@@ -46,6 +47,10 @@ func (f reaction) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) 
 type task func(context.Context) error
 
 func (f task) Run(ctx context.Context) error { return f(ctx) }
+
+type sink func(context.Context, cloudevents.Event) error
+
+func (f sink) Keep(ctx context.Context, e cloudevents.Event) error { return f(ctx, e) }
 
 const key, formerKey = "event-key", "former-event-key"
 
@@ -143,10 +148,10 @@ func TestHandler_answersEveryFailureWithAProblem(t *testing.T) {
 	require.Equal(t, "fine", call(h, "GET", "/things/x", "").Body.String())
 }
 
-// TestHandler_doesNotTakeHangingUpForAFault: who watches for failures of the server is not to be told of impatient callers.
-func TestHandler_doesNotTakeHangingUpForAFault(t *testing.T) {
-	t.Parallel()
-	var spans []ptrace.Span
+// traced returns what tells of calls, and the spans that it has told when it is shut down.
+func traced(t *testing.T) (exporter *observe.Exporter, spans *[]ptrace.Span) {
+	t.Helper()
+	spans = &[]ptrace.Span{}
 	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		told := ptraceotlp.NewExportRequest()
@@ -156,7 +161,7 @@ func TestHandler_doesNotTakeHangingUpForAFault(t *testing.T) {
 		}
 		of := told.Traces().ResourceSpans().At(0).ScopeSpans().At(0).Spans()
 		for i := range of.Len() {
-			spans = append(spans, of.At(i))
+			*spans = append(*spans, of.At(i))
 		}
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = io.WriteString(w, `{"partialSuccess":{}}`)
@@ -168,7 +173,14 @@ func TestHandler_doesNotTakeHangingUpForAFault(t *testing.T) {
 		}[name]
 	})
 	require.NoError(t, err)
-	exporter := observe.New(settings, http.DefaultClient, slog.New(slog.DiscardHandler))
+	exporter = observe.New(settings, http.DefaultClient, slog.New(slog.DiscardHandler))
+	return exporter, spans
+}
+
+// TestHandler_doesNotTakeHangingUpForAFault: who watches for failures of the server is not to be told of impatient callers.
+func TestHandler_doesNotTakeHangingUpForAFault(t *testing.T) {
+	t.Parallel()
+	exporter, spans := traced(t)
 	env := &function.Env{
 		Name: "test-function", Auth: auth.NewVerifier(auth.Config{}, http.DefaultClient, nil),
 		Log: slog.New(slog.DiscardHandler), Observe: exporter.Recorder("test-function"),
@@ -199,14 +211,14 @@ func TestHandler_doesNotTakeHangingUpForAFault(t *testing.T) {
 	require.Equal(t, http.StatusInternalServerError, call(h, http.MethodGet, "/fails", "").Code)
 	exporter.Shutdown(t.Context())
 
-	require.Len(t, spans, 2)
+	require.Len(t, *spans, 2)
 	for i, want := range []struct {
 		status int64
 		code   ptrace.StatusCode
 	}{{499, ptrace.StatusCodeUnset}, {http.StatusInternalServerError, ptrace.StatusCodeError}} {
-		status, _ := spans[i].Attributes().Get("http.response.status_code")
+		status, _ := (*spans)[i].Attributes().Get("http.response.status_code")
 		require.Equal(t, want.status, status.Int())
-		require.Equal(t, want.code, spans[i].Status().Code())
+		require.Equal(t, want.code, (*spans)[i].Status().Code())
 	}
 }
 
@@ -281,6 +293,51 @@ func TestDelivery_refusesStrangers(t *testing.T) {
 	}
 	require.Equal(t, http.StatusBadRequest, call(h, "POST", "/", "no event").Code)
 	require.Equal(t, http.StatusMethodNotAllowed, call(h, "GET", "/", "").Code)
+}
+
+// TestDelivery_isNotedByNamesThatWeKnow: whoever made up types of events would else make up series of metrics, of any size.
+func TestDelivery_isNotedByNamesThatWeKnow(t *testing.T) {
+	t.Parallel()
+	exporter, spans := traced(t)
+	env := &function.Env{
+		Name: "test-function", EventKey: key, Log: slog.New(slog.DiscardHandler), Observe: exporter.Recorder("test-function"),
+	}
+	var causes []string
+	handler := func(consumes string) http.Handler {
+		h, err := function.NewEntry("test-function", function.Spec{Consumes: []string{consumes}},
+			func(*function.Env) (sink, error) {
+				return func(ctx context.Context, _ cloudevents.Event) error {
+					causes = append(causes, trace.Cause(ctx))
+					return nil
+				}, nil
+			}).Handler(env)
+		require.NoError(t, err)
+		return h
+	}
+	long := strings.Repeat("x", 100_000)
+	invented := event(t, "dev.littoral."+long, "")
+	invented.SetID("1" + long)
+	invented.SetSource("/" + long)
+	invented.SetSubject(long)
+	one, every := handler(events.TopologyChanged), handler(events.Any)
+	require.Less(t, deliver(t, one, invented).Body.Len(), 1000)
+	deliver(t, one, event(t, events.TopologyChanged, "")) // declared, though nobody signed it
+	deliver(t, every, invented)
+	deliver(t, every, event(t, "dev.littoral.tide.turned.v1", key))
+	exporter.Shutdown(t.Context())
+
+	names := []string{}
+	for _, s := range *spans {
+		names = append(names, s.Name())
+		s.Attributes().Range(func(name string, value pcommon.Value) bool {
+			require.Less(t, len(value.AsString()), 1000, name)
+			return true
+		})
+	}
+	require.Equal(t, []string{
+		"process other", "process " + events.TopologyChanged, "process other", "process dev.littoral.tide.turned.v1",
+	}, names)
+	require.Less(t, len(causes[0]), 1000)
 }
 
 func TestDelivery_reactsOnceAndInTheTraceOfTheEvent(t *testing.T) {

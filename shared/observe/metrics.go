@@ -11,8 +11,8 @@ import (
 // bounds of the histograms in seconds, as OpenTelemetry advises for HTTP.
 var bounds = []float64{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}
 
-// key tells the series of a function apart. Its parts come from declarations, so there are few; only a type of event
-// that somebody made up does not.
+// key tells the series of a function apart. Its parts come from declarations, so there are few; only where no
+// key tells our events from others (package events) may a type of event be made up.
 type key struct {
 	route, event, outcome string
 	status                int

@@ -2,7 +2,13 @@ package auth_test
 
 import (
 	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/rsa"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -14,6 +20,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-jose/go-jose/v4"
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/auth"
@@ -108,6 +115,55 @@ func TestAuthenticate_refuses(t *testing.T) {
 			require.Equal(t, row.kind, problem.KindOf(err), "%v", err)
 		})
 	}
+}
+
+// TestAuthenticate_takesWhateverAnIssuerSignsWith: Keycloak, for one, may be set to any of these. With a secret that is no
+// secret, as the issuer's public key is none, anybody could sign.
+func TestAuthenticate_takesWhateverAnIssuerSignsWith(t *testing.T) {
+	t.Parallel()
+	curve := func(c elliptic.Curve) any {
+		key, err := ecdsa.GenerateKey(c, rand.Reader)
+		require.NoError(t, err)
+		return key
+	}
+	_, edwards, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	rsaKey := authtest.NewKey(t)
+	p256, p384, p521 := curve(elliptic.P256()), curve(elliptic.P384()), curve(elliptic.P521())
+	var set jose.JSONWebKeySet
+	for id, key := range map[string]any{"rsa": rsaKey, "p256": p256, "p384": p384, "p521": p521, "ed": edwards} {
+		set.Keys = append(set.Keys, jose.JSONWebKey{Key: key.(crypto.Signer).Public(), KeyID: id, Use: "sig"})
+	}
+	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(set)
+	}))
+	t.Cleanup(issuer.Close)
+	verifier := auth.NewVerifier(auth.Config{Issuer: "i", Audience: "littoral", JWKSURL: issuer.URL}, issuer.Client(), nil)
+	says := claims{"iss": "i", "sub": "alice", "aud": "littoral", "exp": time.Now().Add(time.Hour).Unix()}
+	for algorithm, row := range map[jose.SignatureAlgorithm]struct {
+		key   any
+		id    string
+		taken bool
+	}{
+		jose.RS256: {rsaKey, "rsa", true}, jose.RS384: {rsaKey, "rsa", true}, jose.RS512: {rsaKey, "rsa", true},
+		jose.PS256: {rsaKey, "rsa", true}, jose.PS384: {rsaKey, "rsa", true}, jose.PS512: {rsaKey, "rsa", true},
+		jose.ES256: {p256, "p256", true}, jose.ES384: {p384, "p384", true}, jose.ES512: {p521, "p521", true},
+		jose.EdDSA: {edwards, "ed", true},
+		jose.HS256: {rsaKey.N.Bytes(), "rsa", false}, jose.HS512: {rsaKey.N.Bytes(), "rsa", false},
+	} {
+		p, err := verifier.Verify(t.Context(), authtest.SignBy(t, algorithm, row.key, row.id, says, nil))
+		if row.taken {
+			require.NoError(t, err, algorithm)
+			require.Equal(t, "alice", p.Subject)
+		} else {
+			require.Equal(t, problem.Unauthenticated, problem.KindOf(err), algorithm)
+		}
+	}
+	body, err := json.Marshal(says)
+	require.NoError(t, err)
+	text := base64.RawURLEncoding.EncodeToString
+	_, err = verifier.Verify(t.Context(), text([]byte(`{"alg":"none"}`))+"."+text(body)+".")
+	require.Equal(t, problem.Unauthenticated, problem.KindOf(err), "%v", err)
 }
 
 func TestAuthenticate_findsRolesWhereIssuersPutThem(t *testing.T) {

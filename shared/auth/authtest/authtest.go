@@ -28,12 +28,18 @@ func Keys(key *rsa.PrivateKey, id string) jose.JSONWebKeySet {
 // Sign returns a token with the claims and the changes to them, of which a nil value removes one.
 func Sign(t testing.TB, key *rsa.PrivateKey, id string, claims, changes map[string]any) string {
 	t.Helper()
+	return SignBy(t, jose.RS256, key, id, claims, changes)
+}
+
+// SignBy does what Sign does by any algorithm, with a key for that.
+func SignBy(t testing.TB, algorithm jose.SignatureAlgorithm, key any, id string, claims, changes map[string]any) string {
+	t.Helper()
 	all := maps.Clone(claims)
 	maps.Copy(all, changes)
 	maps.DeleteFunc(all, func(_ string, v any) bool { return v == nil })
 	payload, err := json.Marshal(all)
 	require.NoError(t, err)
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: key, KeyID: id}}, nil)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: jose.JSONWebKey{Key: key, KeyID: id}}, nil)
 	require.NoError(t, err)
 	signed, err := signer.Sign(payload)
 	require.NoError(t, err)

@@ -95,6 +95,7 @@ func pass(host string, t http.RoundTripper) http.Handler {
 		Transport: t,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", host, host
+			r.Out.URL.RawQuery = r.In.URL.RawQuery // without what ReverseProxy cannot read, another question would be answered
 			r.SetXForwarded()
 			if r.Out.Header.Get("Traceparent") == "" {
 				r.Out.Header.Set("Traceparent", trace.Parent(trace.Start(r.In.Context(), "")))

@@ -74,9 +74,9 @@ func TestEveryRouteReachesItsFunction(t *testing.T) {
 				from, to := strings.Index(path, "{"), strings.Index(path, "}")
 				path = path[:from] + "a%2Fb" + path[to+1:]
 			}
-			resp, text := do(t, method, front.URL+path+"?q=%20x", "body")
+			resp, text := do(t, method, front.URL+path+"?q=%20x&app=1;limit=2&%zz", "body")
 			require.Equal(t, 200, resp.StatusCode, declared)
-			require.Equal(t, entry.Name+".ns "+method+" "+path+"?q=%20x body", text, "the request arrives as it was sent")
+			require.Equal(t, entry.Name+".ns "+method+" "+path+"?q=%20x&app=1;limit=2&%zz body", text, "the request arrives as it was sent")
 			n++
 		}
 	}

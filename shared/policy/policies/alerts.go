@@ -174,6 +174,7 @@ func Prune(ctx context.Context, q store.Querier) error {
 const (
 	maxLabels  = 128
 	maxText    = 8 << 10
+	maxTexts   = 128 << 10 // of one alert: even where each letter takes six in JSON they fit into an event
 	farAhead   = 24 * time.Hour
 	maxMessage = 10_000
 )
@@ -197,16 +198,21 @@ func (a *Alert) Check(i int, faults *problem.Faults) {
 	if len(a.Fingerprint) > 128 || !clean(a.Fingerprint) {
 		faults.Add(at+".fingerprint", 0, "is longer than 128 bytes or no text")
 	}
+	sum := 0
 	for name, texts := range map[string]map[string]string{"labels": a.Labels, "annotations": a.Annotations} {
 		if len(texts) > maxLabels {
 			faults.Add(at+"."+name, 0, "has more than %d entries", maxLabels)
 		}
 		for key, value := range texts {
+			sum += len(key) + len(value)
 			if len(key)+len(value) > maxText || !clean(key) || !clean(value) {
 				faults.Add(at+"."+name, 0, "has an entry that is longer than %d bytes or no text", maxText)
 				break
 			}
 		}
+	}
+	if sum > maxTexts {
+		faults.Add(at, 0, "has more than %d bytes of labels and annotations", maxTexts)
 	}
 }
 

@@ -2,6 +2,8 @@ package policies_test
 
 import (
 	"context"
+	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/policy/policies"
 	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -71,5 +74,37 @@ func TestReceive_whileThePolicyIsChanged(t *testing.T) {
 				require.Equal(t, registry.Violated, w.seen(p).State.Phase)
 			}
 		})
+	}
+}
+
+// TestCheck_passesNothingThatIsTooLargeForAnEvent: such an alert would be accepted, and lost on its way to who judges it.
+func TestCheck_passesNothingThatIsTooLargeForAnEvent(t *testing.T) {
+	t.Parallel()
+	for texts, passes := range map[int]bool{16: true, 17: false} {
+		alert := policies.Alert{
+			Status: policies.Firing, StartsAt: time.Now(), Labels: map[string]string{}, Annotations: map[string]string{},
+		}
+		for i := range texts {
+			into := alert.Labels
+			if i%2 == 0 {
+				into = alert.Annotations
+			}
+			into[string(rune('a'+i))] = strings.Repeat("\x01", 8<<10-1) // of six letters in JSON
+		}
+		var faults problem.Faults
+		alert.Check(0, &faults)
+		err := faults.Err("no alert")
+		if !passes {
+			require.ErrorContains(t, err, "labels and annotations")
+			continue
+		}
+		require.NoError(t, err)
+		e, err := events.New(t.Context(), "/test", events.AlertReceived, "p", events.Alert{
+			Labels: alert.Labels, Annotations: alert.Annotations,
+		})
+		require.NoError(t, err)
+		body, err := json.Marshal(e)
+		require.NoError(t, err)
+		require.Less(t, len(body), events.MaxBytes)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -97,10 +98,10 @@ func Classify(err error) error {
 		return problem.Wrap(problem.Invalid, err, "a text holds a NUL character or is not UTF-8")
 	case errors.As(err, &pg):
 		// 08 connection (to a PgBouncer, a wrong password as well), 28 who we are (a password is being changed), 53 resources
-		// (too many connections), 57 operator intervention (restart, shutdown), 40 conflicts, 25P03 a transaction that was
-		// left alone.
-		if strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "28") || strings.HasPrefix(pg.Code, "53") ||
-			strings.HasPrefix(pg.Code, "57P") || pg.Code == "25P03" || repeatable(err) {
+		// (too many connections), 57 operator intervention (restart, shutdown, a statement that took longer than is allowed),
+		// 40 conflicts, 25P03 a transaction that was left alone, 55P03 a lock that was waited for longer than is allowed.
+		if slices.Contains([]string{"08", "28", "53", "57"}, pg.Code[:min(len(pg.Code), 2)]) ||
+			pg.Code == "25P03" || pg.Code == "55P03" || repeatable(err) {
 			return problem.Wrap(problem.Unavailable, err, "the store is away; try again")
 		}
 	case errors.As(err, &connect), errors.As(err, &network), pgconn.Timeout(err), pgconn.SafeToRetry(err),

@@ -276,6 +276,8 @@ func TestClassify(t *testing.T) {
 		"PgBouncer has another password":         {&pgconn.PgError{Code: "08P01"}, problem.Unavailable},
 		"no connection is left":                  {&pgconn.PgError{Code: "53300"}, problem.Unavailable},
 		"a machine was asleep for too long":      {&pgconn.PgError{Code: "25P03"}, problem.Unavailable},
+		"a statement took too long":              {&pgconn.PgError{Code: "57014"}, problem.Unavailable},
+		"a lock took too long":                   {&pgconn.PgError{Code: "55P03"}, problem.Unavailable},
 		"a deadlock":                             {&pgconn.PgError{Code: "40P01"}, problem.Unavailable},
 		"the network fails":                      {&net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, problem.Unavailable},
 		"a statement that is wrong is our fault": {&pgconn.PgError{Code: "42601"}, problem.Internal},

@@ -163,7 +163,7 @@ func (e Entry) sink() bool { return slices.Contains(e.Spec.Consumes, events.Any)
 // known returns the type of the event for what is measured: anybody can make types up, and each one would be a series of
 // its own.
 func (e Entry) known(env *Env, ev cloudevents.Event) string {
-	if slices.Contains(e.Spec.Consumes, ev.Type()) || (e.sink() && events.Signed(ev, env.EventKey)) {
+	if slices.Contains(e.Spec.Consumes, ev.Type()) || (e.sink() && env.Signed(ev)) {
 		return ev.Type()
 	}
 	return "other"

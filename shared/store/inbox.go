@@ -11,9 +11,11 @@ import (
 const (
 	insertInbox = `insert into inbox (consumer, source, id) values ($1, $2, $3) on conflict do nothing`
 
-	// A dead letter that was not sent again can be, at any time, to all who take such events.
+	// A dead letter that was not sent again can be, at any time, to all who take such events; one that was may be on its way
+	// to them.
 	forgetInbox = `delete from inbox where ctid = any(array(select i.ctid from inbox i where i.at < now() - $1::interval
-and not exists (select from dead_letters d where d.event_id = i.id and d.source = i.source and d.replayed_at is null)
+and not exists (select from dead_letters d where d.event_id = i.id and d.source = i.source
+and (d.replayed_at is null or d.replayed_at > now() - interval '1 day'))
 limit $2))`
 
 	forgetAtOnce = 10_000 // rows, in one transaction

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
 
 	"github.com/littoral-project/littoral/functions"
 	"github.com/littoral-project/littoral/shared/function"
@@ -81,6 +83,27 @@ func TestEveryRouteReachesItsFunction(t *testing.T) {
 		}
 	}
 	require.Len(t, routes, n)
+}
+
+// TestACallEndsBeforeItsGatewayDoes: what is still waited for when an instance is replaced.
+func TestACallEndsBeforeItsGatewayDoes(t *testing.T) {
+	t.Parallel()
+	for _, entry := range functions.Registry {
+		require.LessOrEqual(t, entry.Spec.Timeout, longest, entry.Name)
+	}
+	text, err := os.ReadFile("../../knative/gateway/gateway.yaml")
+	require.NoError(t, err)
+	text, _, _ = bytes.Cut(text, []byte("\n---\n"))
+	var deployment struct {
+		Spec struct {
+			Template struct {
+				Spec struct{ TerminationGracePeriodSeconds int }
+			}
+		}
+	}
+	require.NoError(t, yaml.Unmarshal(text, &deployment))
+	grace := time.Duration(deployment.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second
+	require.Greater(t, grace, quiet+longest)
 }
 
 func TestWhatNoFunctionServesIsAProblem(t *testing.T) {

@@ -33,8 +33,11 @@ type config struct {
 	Skip      []string `envconfig:"PREWAKE_SKIP"`           // but these
 }
 
-// quiet is how long after SIGTERM requests may still arrive while the network forgets this instance.
-const quiet = 5 * time.Second
+// How long the gateway takes to end, for which gateway.yaml gives it time.
+const (
+	quiet   = 5 * time.Second // after SIGTERM requests may still arrive while the network forgets this instance
+	longest = 5 * time.Minute // that a call may take: above what any function declares
+)
 
 // wakeEvery is the least time between two calls that wake a function.
 const wakeEvery = 20 * time.Second
@@ -70,7 +73,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := boot.Serve(ctx, listener, handler, quiet); !errors.Is(err, http.ErrServerClosed) {
+	if err := boot.Serve(ctx, listener, handler, quiet, longest); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
@@ -82,6 +85,6 @@ func transport() *http.Transport {
 	t.Proxy = nil
 	t.MaxIdleConnsPerHost = 32
 	t.MaxIdleConns = 512
-	t.ResponseHeaderTimeout = 5 * time.Minute // above the longest timeout that a function declares
+	t.ResponseHeaderTimeout = longest
 	return t
 }

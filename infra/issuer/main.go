@@ -37,6 +37,7 @@ type config struct {
 const (
 	keyFile = "signing-key.pem" // where package issuer looks for its key
 	quiet   = 5 * time.Second
+	longest = 20 * time.Second // of a call; with quiet below the 30 seconds that Kubernetes gives a pod to end
 )
 
 func main() {
@@ -86,7 +87,7 @@ func serve(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		return boot.Serve(ctx, listener, mux, quiet)
+		return boot.Serve(ctx, listener, mux, quiet, longest)
 	})
 }
 

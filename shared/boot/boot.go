@@ -91,7 +91,7 @@ func run(ctx context.Context, entry function.Entry) error {
 	if err != nil {
 		return err
 	}
-	return Serve(ctx, listener, waker.Handler(handler, entry.Spec.Foreseen...), quiet)
+	return Serve(ctx, listener, waker.Handler(handler, entry.Spec.Foreseen...), quiet, entry.Spec.Timeout)
 }
 
 // canTell refuses a function of a cluster that has to do with events, but no key to sign them and to tell forged ones by:
@@ -161,8 +161,10 @@ func toBroker(c store.Config) http.RoundTripper {
 	return mine
 }
 
-// Serve answers requests until ctx ends, then fails probes for the quiet period while requests finish.
-func Serve(ctx context.Context, l net.Listener, h http.Handler, quiet time.Duration) error {
+// Serve answers requests until ctx ends, then fails probes until no request has come for the quiet period, and waits for
+// those that still run for as long as the longest may take. The grace of a pod has to be above the sum, but for a function:
+// Knative's proxy beside it has its calls end before it is told to.
+func Serve(ctx context.Context, l net.Listener, h http.Handler, quiet, longest time.Duration) error {
 	drainer := &drainer{inner: h}
 	server := &http.Server{Handler: drainer, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	failed := make(chan error, 1)
@@ -173,7 +175,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, quiet time.Durat
 	case <-ctx.Done():
 	}
 	drainer.drain(quiet)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), longest)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil && !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("shut down: %w", err)

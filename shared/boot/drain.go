@@ -8,7 +8,8 @@ import (
 )
 
 // drainer answers the kubelet's probes and passes all else on. Once it drains, probes fail, so that nobody new is sent
-// here. It does what the one of knative.dev/pkg does, which would bring zap, a second HTTP/2 and a part of the Kubernetes
+// here, and whoever kept his connection has it closed with the next answer: he would come here for as long as it is open,
+// and the drain would not end. It does what the one of knative.dev/pkg does, which would bring zap, a second HTTP/2 and a part of the Kubernetes
 // libraries into each function, a twentieth of its image.
 type drainer struct {
 	inner    http.Handler
@@ -17,12 +18,16 @@ type drainer struct {
 }
 
 func (d *drainer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	draining := d.draining.Load()
 	switch {
 	case !strings.HasPrefix(r.UserAgent(), "kube-probe/"):
 		now := time.Now()
 		d.last.Store(&now)
+		if draining {
+			w.Header().Set("Connection", "close")
+		}
 		d.inner.ServeHTTP(w, r)
-	case d.draining.Load():
+	case draining:
 		http.Error(w, "shutting down", http.StatusServiceUnavailable)
 	default:
 		w.WriteHeader(http.StatusOK)

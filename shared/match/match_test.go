@@ -331,6 +331,19 @@ func TestPlace_goesToNoNodeAsSilentAsTheOneItLeft(t *testing.T) {
 	require.Equal(t, map[string]string{"x": "a"}, w.where(patient))
 }
 
+// TestPlace_spreadsWhatAsksForNothing: a burst of such applications does not land on one node.
+func TestPlace_spreadsWhatAsksForNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node{name: "a", cores: 4}, node{name: "b", cores: 4}, node{name: "c", cores: 4})
+	at := map[string]int{}
+	for i := range 6 {
+		id := w.submit(app(fmt.Sprintf("app-%d", i), "x:"))
+		w.place(id, false)
+		at[w.where(id)["x"]]++
+	}
+	require.Equal(t, map[string]int{"a": 2, "b": 2, "c": 2}, at)
+}
+
 func TestPlace_countsDevices(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{name: "a", cores: 4, devices: []string{"squat.ai/video"}}, node{name: "b", cores: 4})

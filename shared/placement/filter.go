@@ -140,6 +140,7 @@ type have struct {
 	index               int32 // in Problem.Nodes
 	orch, cluster       int32 // numbers of its orchestrator and cluster
 	freeCPU, freeMemory int64 // capacity - other - reserved, at least 0
+	idleCPU, idleMemory int64 // free - what reservations of none count in scores, at least 0
 	cpu, memory         int64 // capacity
 	watts               float64
 	security            float64
@@ -159,6 +160,15 @@ func (h *have) measure() {
 	for i := range h.Reserved {
 		h.freeCPU -= min(h.freeCPU, h.Reserved[i].CPU)
 		h.freeMemory -= min(h.freeMemory, h.Reserved[i].Memory)
+	}
+	h.idleCPU, h.idleMemory = h.freeCPU, h.freeMemory
+	for i := range h.Reserved {
+		if h.Reserved[i].CPU == 0 {
+			h.idleCPU -= min(h.idleCPU, NominalCPU)
+		}
+		if h.Reserved[i].Memory == 0 {
+			h.idleMemory -= min(h.idleMemory, NominalMemory)
+		}
 	}
 	h.watts = -1
 	if h.EnergyWatts != nil && h.freeCPU != 0 {

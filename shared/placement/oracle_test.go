@@ -243,7 +243,7 @@ func worth(p placement.Problem, at []int) (int, float64) {
 			return 0
 		}
 		f, _ := new(big.Float).SetInt(new(big.Int).Sub(free, big.NewInt(take))).Float64()
-		return f / float64(whole)
+		return max(0, f/float64(whole))
 	}
 	placed, sum := 0, 0.0
 	number := map[string]int{}
@@ -285,6 +285,14 @@ func worth(p placement.Problem, at []int) (int, float64) {
 			continue
 		}
 		cpu, memory := freeOf(n)
+		for _, r := range n.Reserved {
+			if r.CPU == 0 {
+				cpu = new(big.Int).Sub(cpu, big.NewInt(100))
+			}
+			if r.Memory == 0 {
+				memory = new(big.Int).Sub(memory, big.NewInt(200<<20))
+			}
+		}
 		performance := 50 * (left(cpu, c.CPU, n.CPU) + left(memory, c.Memory, n.Memory))
 		sum += (wp*performance + we*energy + ws*security) / (wp + we + ws)
 	}
@@ -405,7 +413,7 @@ func randomProblem(r *rand.Rand, components, nodes int) placement.Problem {
 			n.OtherCPU = int64(r.IntN(1500))
 		}
 		if chance(30) {
-			n.Reserved = []placement.Reservation{{Holder: "shop/web", CPU: int64(r.IntN(1000)), Memory: 1 << 29}}
+			n.Reserved = []placement.Reservation{{Holder: "shop/web", CPU: int64(r.IntN(1000)), Memory: 1 << 29}, {Holder: "shop/db"}}[:1+r.IntN(2)]
 		}
 		if chance(80) {
 			sca := float64(r.IntN(101))

@@ -550,6 +550,27 @@ func TestExplain(t *testing.T) {
 	require.True(t, big.Relaxation.Verified)
 }
 
+// TestWhatReservesNothingWeighsOnTheScore: each such component makes its node a little worse, and takes no capacity.
+func TestWhatReservesNothingWeighsOnTheScore(t *testing.T) {
+	t.Parallel()
+	full := edge("a", "n1", func(n *placement.Node) {
+		n.Reserved = []placement.Reservation{{Holder: "shop/web"}, {Holder: "shop/db", Memory: 1 << 30}}
+	})
+	p := placement.Problem{
+		Components: []placement.Component{{ID: "x"}}, Nodes: []placement.Node{full, edge("a", "n2")},
+		Weights: placement.Weights{Performance: 1},
+	}
+	plan := checked(t, p)
+	require.Equal(t, "n2", plan.Assignments[0].Target.Node)
+	require.InDelta(t, 100, plan.Assignments[0].Score.Performance, 1e-9)
+	at := placement.Explain(p, plan).Components[0].Nodes[1]
+	require.InDelta(t, 100-50*(200/8000.0+(200+1024)/8192.0), at.Score.Performance, 1e-9)
+
+	p.Components[0].CPU = 8000
+	p.Nodes = p.Nodes[:1]
+	require.True(t, checked(t, p).Assignments[0].Placed, "all cores are free")
+}
+
 // TestExplainIsBounded: of a large problem it lists what ranks first, and counts all.
 func TestExplainIsBounded(t *testing.T) {
 	t.Parallel()

@@ -65,7 +65,7 @@ func (m *model) score(cl *class, k int32) {
 
 // scoreAt returns the score of the class's components at a candidate node.
 //
-//	performance = 100 * ((freeCPU - cpu)/CPU + (freeMemory - memory)/Memory) / 2     an unknown capacity adds 0
+//	performance = 100 * ((idleCPU - cpu)/CPU + (idleMemory - memory)/Memory) / 2     an unknown capacity adds 0
 //	energy      = 100 * (1 + least) / (1 + w), w = watts * 1000 / freeCPU, least = min w over the candidates;
 //	              25 when the draw or the free cpu is unknown or zero
 //	security    = SCA score, cut to 0..100; 0 when unknown
@@ -76,7 +76,7 @@ func (m *model) score(cl *class, k int32) {
 func (m *model) scoreAt(cl *class, n int32) Score {
 	h := &m.nodes[n]
 	s := Score{
-		Performance: 100 * (share(h.freeCPU, cl.want.CPU, h.cpu) + share(h.freeMemory, cl.want.Memory, h.memory)) / 2,
+		Performance: 100 * (share(h.idleCPU, cl.want.CPU, h.cpu) + share(h.idleMemory, cl.want.Memory, h.memory)) / 2,
 		Energy:      unknownEnergy,
 		Security:    h.security,
 	}

@@ -34,6 +34,11 @@ const (
 	MaxNodes      = 200_000
 	MaxPairs      = 10_000_000
 
+	// NominalCPU (millicores) and NominalMemory (bytes) are what a reservation of none counts in the score of a node, as in
+	// the scheduler of Kubernetes: what asks for nothing uses something all the same. They take no capacity.
+	NominalCPU    = 100
+	NominalMemory = 200 << 20
+
 	// MaxExplained is how many nodes, over all components, one Explanation details. Each takes some 300 bytes, and as
 	// much again as JSON: this many fit into a small function.
 	MaxExplained = 20_000
@@ -123,7 +128,8 @@ type Node struct {
 	OtherCPU    int64 `json:"otherCPU,omitempty"`
 	OtherMemory int64 `json:"otherMemory,omitempty"`
 	// Reserved is held by other components of Littoral; the components of this problem must be left out of it.
-	// free = capacity - other - reserved, never below 0.
+	// free = capacity - other - reserved, never below 0. For its score, a reservation of none counts as NominalCPU or
+	// NominalMemory.
 	Reserved []Reservation `json:"reserved,omitempty"`
 
 	Devices   map[string]int    `json:"devices,omitempty"`   // path -> free count, reservations already deducted

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 			log.Fatal(err)
 		}
 	}
-	storetest.Main(m) // exits, and the telemetry with it
+	storetest.Main(m, func() error { return os.RemoveAll(dir) }) // exits, and the telemetry with it
 }
 
 // telemetry serves what two infrastructures emit in one round: that of a published taxonomy, and our default one, which

@@ -279,6 +279,7 @@ func (h *Host) openBroker(ctx context.Context, set *manifests.Set) (err error) {
 		return err
 	}
 	h.onStop(h.closeStore)
+	h.onStop(h.mesh.Wait)
 	h.onStop(h.broker.Stop) // first, since its deliveries need the store
 	return nil
 }

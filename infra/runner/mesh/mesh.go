@@ -54,6 +54,7 @@ type Mesh struct {
 	mu       sync.RWMutex
 	handlers map[string]http.Handler
 	outside  http.RoundTripper
+	running  sync.WaitGroup
 }
 
 // New returns a Mesh that knows nobody; outside answers for everybody else.
@@ -87,10 +88,10 @@ func (m *Mesh) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	w := &recorder{header: http.Header{}}
 	done := make(chan error, 1)
-	go func() {
+	m.running.Go(func() {
 		defer func() { _ = inner.Body.Close() }()
 		done <- serve(h, w, inner)
-	}()
+	})
 	select {
 	case err := <-done:
 		if err != nil {
@@ -99,6 +100,21 @@ func (m *Mesh) RoundTrip(r *http.Request) (*http.Response, error) {
 		return w.response(r), nil
 	case <-r.Context().Done():
 		return nil, context.Cause(r.Context())
+	}
+}
+
+// Wait returns when no handler runs any more, or when ctx ends: one whose request was given up may still be at it.
+func (m *Mesh) Wait(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		m.running.Wait()
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 

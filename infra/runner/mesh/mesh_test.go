@@ -71,6 +71,29 @@ func TestMesh(t *testing.T) {
 	require.Error(t, err)
 }
 
+func TestWait_isForHandlersWhoseCallersGaveUp(t *testing.T) {
+	t.Parallel()
+	const host = "slow.littoral.svc.cluster.local"
+	m := mesh.New(http.DefaultTransport)
+	begun, end := make(chan struct{}), make(chan struct{})
+	m.Handle(host, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		close(begun)
+		<-end
+	}))
+	ctx, giveUp := context.WithCancel(t.Context())
+	go func() {
+		<-begun
+		giveUp()
+	}()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host, nil)
+	require.NoError(t, err)
+	_, err = m.RoundTrip(r) //nolint:bodyclose // there is none
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorIs(t, m.Wait(ctx), context.Canceled, "it runs on")
+	close(end)
+	require.NoError(t, m.Wait(t.Context()))
+}
+
 func TestResolve(t *testing.T) {
 	t.Parallel()
 	service := &duckv1.KReference{Kind: "Service", Namespace: "ns", Name: "x"}

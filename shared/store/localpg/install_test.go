@@ -42,7 +42,7 @@ func archive(t *testing.T) []byte {
 }
 
 func TestDownloadFrom(t *testing.T) {
-	t.Parallel()
+	t.Setenv("TMPDIR", t.TempDir()) // the library leaves a log there
 	jar := archive(t)
 	sum := sha256.Sum256(jar)
 	repository := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"log"
 	"os"
 	"path/filepath"
 	"sync"
@@ -47,12 +48,18 @@ type server struct {
 	err      error
 }
 
-// Main runs the tests, ends the server they used and exits.
-func Main(m *testing.M) {
+// Main runs the tests, ends the server they used, tidies what else was made for all of them and exits.
+func Main(m *testing.M, tidy ...func() error) {
 	mainRuns.Store(true)
 	code := m.Run()
 	if started.stop != nil {
 		started.stop()
+	}
+	for _, f := range tidy {
+		if err := f(); err != nil {
+			log.Print(err)
+			code = max(code, 1)
+		}
 	}
 	os.Exit(code)
 }

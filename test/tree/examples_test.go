@@ -1,20 +1,75 @@
 package tree_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"testing"
 
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/common/promslog"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/discovery/kubernetes"
+	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
 
 	"github.com/littoral-project/littoral/shared/auth"
 )
+
+const examples = root + "/infra/examples/"
+
+// TestTheExamplesOfPrometheusSayTheSame: Prometheus loads the plain example, its rules too, and what is written for its
+// Operator says nothing else.
+func TestTheExamplesOfPrometheusSayTheSame(t *testing.T) {
+	t.Parallel()
+	plain, err := config.LoadFile(examples+"prometheus.yml", false, promslog.NewNopLogger())
+	require.NoError(t, err)
+	require.Contains(t, plain.RuleFiles, filepath.Join(examples, "topology-rules.yml"))
+	_, faults := rulefmt.ParseFile(examples+"topology-rules.yml", false, model.UTF8Validation, parser.NewParser(parser.Options{}),
+		promslog.NewNopLogger())
+	require.Empty(t, faults)
+
+	text, err := os.ReadFile(examples + "operator.yml")
+	require.NoError(t, err)
+	specs := map[string][]byte{} // by kind
+	for document := range bytes.SplitSeq(text, []byte("\n---\n")) {
+		var object struct {
+			Kind string
+			Spec json.RawMessage
+		}
+		require.NoError(t, yaml.Unmarshal(document, &object))
+		specs[object.Kind] = object.Spec
+	}
+
+	rules, err := os.ReadFile(examples + "topology-rules.yml")
+	require.NoError(t, err)
+	rules, err = yaml.YAMLToJSON(rules)
+	require.NoError(t, err)
+	require.JSONEq(t, string(rules), string(specs["PrometheusRule"]))
+
+	var operated struct {
+		OTLP struct{ PromoteResourceAttributes []string }
+		TSDB struct{ OutOfOrderTimeWindow model.Duration }
+	}
+	require.NoError(t, json.Unmarshal(specs["Prometheus"], &operated))
+	require.Equal(t, plain.OTLPConfig.PromoteResourceAttributes, operated.OTLP.PromoteResourceAttributes)
+	require.Equal(t, plain.StorageConfig.TSDBConfig.OutOfOrderTimeWindowFlag, operated.TSDB.OutOfOrderTimeWindow)
+
+	knative, ok := plain.ScrapeConfigs[0].ServiceDiscoveryConfigs[0].(*kubernetes.SDConfig)
+	require.True(t, ok)
+	var monitor struct{ NamespaceSelector struct{ MatchNames []string } }
+	require.NoError(t, json.Unmarshal(specs["PodMonitor"], &monitor))
+	require.Equal(t, knative.NamespaceDiscovery.Names, monitor.NamespaceSelector.MatchNames)
+}
 
 // TestTheExampleRealmTellsRoles: its clients get the scopes that it defines and no other (Keycloak makes its own ones only for
 // a realm that comes without any), and their tokens say what package auth reads.
 func TestTheExampleRealmTellsRoles(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile(root + "/infra/examples/keycloak-realm.json")
+	text, err := os.ReadFile(examples + "keycloak-realm.json")
 	require.NoError(t, err)
 	type named struct{ Name string }
 	var realm struct {

@@ -21,6 +21,7 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
+	"github.com/littoral-project/littoral/shared/topology"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
@@ -667,6 +668,92 @@ func TestRemediations_areThoseOfThePresentCopy(t *testing.T) {
 			require.Empty(t, w.job(j.ID).Remediations, "it has as many copies as are written again")
 		})
 	}
+}
+
+// serve has the agent serve the edge's node, in a cluster of the identifier, and whatever follows from that done.
+func (w world) serve(agent, cluster string) {
+	w.Helper()
+	taxonomy := &topology.Taxonomy{Cluster: map[string]topology.Cluster{"site": {
+		Type: "ocm", Name: edge.Cluster, AgentID: agent, UUID: cluster,
+		Node: map[string]topology.Node{edge.Node: {Name: edge.Node}},
+	}}}
+	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := topology.Save(ctx, tx, taxonomy, time.Now(), time.Minute)
+		return err
+	}))
+	found, err := application.Handovers(context.Background(), w.db)
+	require.NoError(w, err)
+	for range 2 { // the second changes nothing
+		for _, h := range found {
+			require.NoError(w, w.tx(h.Do))
+		}
+	}
+	found, err = application.Handovers(context.Background(), w.db)
+	require.NoError(w, err)
+	require.Empty(w, found)
+}
+
+// TestHandover_toAnotherAgentOfTheSameCluster: what runs there runs on; all that is to be done with it is the other's.
+func TestHandover_toAnotherAgentOfTheSameCluster(t *testing.T) {
+	t.Parallel()
+	for _, uuid := range []string{"c1", ""} { // or telemetry does not say that it is the same
+		w := world{t, storetest.New(t)}
+		w.serve("agent-1", uuid)
+		app, _ := w.submit(shop("a"), "")
+		app = w.run(app, "agent-1")
+		other, _ := w.submit(shop("a"), "")
+		other = w.run(other, "deploymentmanager-ocm")
+		removed, _ := w.submit(shop("a"), "")
+		removed = w.run(removed, "agent-1")
+		w.stop(removed.ID)
+		require.NoError(t, w.take(removed.Jobs[0].ID, "agent-1"))
+		w.serve("agent-2", uuid)
+
+		require.Equal(t, other, w.get(other.ID), "what no agent owns that telemetry told of is left alone")
+		for _, j := range app.Jobs {
+			now := w.job(j.ID)
+			require.Equal(t, []any{job.Finished, "agent-2", j.Epoch + 1, edge}, []any{now.State, now.OwnerID, now.Epoch, now.Target})
+			require.True(t, now.Available())
+			require.Equal(t, problem.Conflict, problem.KindOf(w.finish(j)), "the former owner is fenced")
+		}
+		require.Empty(t, w.executable("agent-1"))
+		require.Len(t, w.executable("agent-2"), 2, "a removal that waits, and one that the former agent had begun")
+		w.stop(app.ID)
+		w.removed("agent-2")
+		require.True(t, w.delete(app.ID))
+		require.True(t, w.delete(removed.ID))
+	}
+}
+
+// TestHandover_ofASiteThatWasSetUpAnew: nobody would tell that what ran there runs no more, so it is placed anew; the
+// other agent removes what may be left of it, which frees what it held.
+func TestHandover_ofASiteThatWasSetUpAnew(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	w.serve("agent-1", "c1")
+	app, _ := w.submit(shop("a"), "")
+	app = w.run(app, "agent-1")
+	deleted, _ := w.submit(shop("a"), "")
+	deleted = w.run(deleted, "agent-1")
+	w.stop(deleted.ID)
+	w.serve("agent-2", "c2")
+	require.Equal(t, 1, w.published(events.ApplicationDisplaced))
+	status, _ := w.get(app.ID).Status()
+	require.Equal(t, application.Pending, status)
+	require.Len(t, w.executable("agent-2"), 4)
+	w.removed("agent-2")
+	require.True(t, w.delete(deleted.ID))
+	app = w.run(app, "agent-2")
+	require.Len(t, app.Jobs, 2, "nothing is left of the former site")
+
+	// What left while the node was away is the next agent's to remove too.
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return app.Jobs[0].Displace(ctx, tx, "silent", false) }))
+	w.serve("agent-3", "c2")
+	clean := w.executable("agent-3")
+	require.Len(t, clean, 1)
+	require.NotNil(t, clean[0].Cleans)
+	w.removed("agent-3")
+	require.Len(t, w.get(app.ID).Jobs, 2)
 }
 
 func TestDisplaceLost_movesOnlyWhatItsOwnTimeoutSays(t *testing.T) {

@@ -1,6 +1,6 @@
 // Package job is one component's work: its states, who may do it, and its rows.
 //
-// A job keeps its id while its component moves. Each placement decision and each takeover raises its epoch, the fencing
+// A job keeps its id while its component moves. Each placement decision and each change of owner raises its epoch, the fencing
 // token: a report that carries an older epoch, or comes from anyone but the owner, is refused and changes nothing. What a
 // moved component left behind is removed by a clean-up job of its own, addressed to the former owner, so a dead place
 // never keeps the component from running elsewhere.

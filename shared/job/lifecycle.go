@@ -199,6 +199,47 @@ func (j *Job) Remediate(ctx context.Context, tx *store.Tx, asked Remedy, reason 
 	return j.ready(ctx, tx)
 }
 
+const selectOwnedAt = `select id from jobs where cluster = $1 and node = $2 and owner_id = $3 order by id`
+
+// HandOver makes the agent the owner of what the former one owns at the node, under a new epoch that fences the former.
+// Leases end with it: what the former one was at work on is the other's to do at once.
+func HandOver(ctx context.Context, tx *store.Tx, cluster, node, former, agent string) error {
+	rows, err := tx.Query(ctx, selectOwnedAt, cluster, node, former)
+	if err != nil {
+		return fmt.Errorf("find jobs of a former agent: %w", err)
+	}
+	ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	if err != nil {
+		return fmt.Errorf("find jobs of a former agent: %w", err)
+	}
+	for _, id := range ids {
+		j, err := lock(ctx, tx, id)
+		switch {
+		case problem.KindOf(err) == problem.NotFound:
+			continue
+		case err != nil:
+			return err
+		case j.OwnerID != former || j.Cluster != cluster || j.Node != node:
+			continue // it has moved on before it could be locked
+		}
+		j.OwnerID = agent
+		j.Epoch++
+		if j.LeaseUntil != nil {
+			j.lease = new(time.Duration)
+		}
+		if err := j.save(ctx, tx, GiveOver, j.State, fmt.Sprintf("%s serves %s now, not %s", agent, j.Target, former)); err != nil {
+			return err
+		}
+		if j.State != Created {
+			continue
+		}
+		if err := j.ready(ctx, tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // ForgetCleanups forgets the clean-ups that ended longer than age ago, and returns how many. History keeps what they did;
 // until then an agent that repeats its report is known.
 func ForgetCleanups(ctx context.Context, q store.Querier, age time.Duration) (int64, error) {

@@ -24,6 +24,7 @@ const (
 	Stop      Move = "stopped"    // asked to remove what runs
 	Cancel    Move = "cancelled"  // stopped before anyone took it
 	Restart   Move = "restarted"  // asked to run again
+	GiveOver  Move = "handedover" // given to the agent that serves its place now; its state stays
 )
 
 // transitions is the whole state machine (contracts/icos.md §1.7, with the lease and the fencing of ours): a move is

@@ -1,5 +1,5 @@
-// Package displace moves components away from nodes that are drained or lost, and from time to time has those looked at
-// that wait for a place, or were updated and not looked at.
+// Package displace moves components away from nodes that are drained or lost, hands what a former agent owns to the one that
+// serves its node now, and from time to time has those looked at that wait for a place, or were updated and not looked at.
 package displace
 
 import (
@@ -25,9 +25,18 @@ type Function struct{ db *store.DB }
 // New returns the function.
 func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
 
-// Work looks for components on lost nodes, one transaction per application: a component that has already left is not
-// found again, so doing it twice is harmless.
+// Work looks for nodes with another agent, and for components on lost nodes, one transaction per node or application: what
+// was handed over or has already left is not found again, so doing it twice is harmless.
 func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
+	handovers, err := application.Handovers(ctx, f.db)
+	if err != nil {
+		return err
+	}
+	for _, h := range handovers {
+		if err := f.db.Tx(ctx, h.Do); err != nil {
+			return err
+		}
+	}
 	apps, err := application.Lost(ctx, f.db)
 	if err != nil {
 		return err

@@ -12,8 +12,8 @@ package storetest
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"log"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sync"

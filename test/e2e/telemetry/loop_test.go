@@ -47,9 +47,9 @@ func TestTheLoop(t *testing.T) {
 	require.Subset(t, comparisons, []string{">", "<", ">=", "<=", "==", "!="}, "each comparison")
 }
 
-// probe is a rule that belongs to no policy.
+// probe is a rule that belongs to no policy, though it is called as if it did: else nobody were told.
 const probe = `{"data": {"groups": [{"name": "probe", "rules": [{
-	"alert": "LowScore", "expr": "SCA_score{agent_hostname=\"%s\"} < 40", "for": "0", "labels": {},
+	"alert": "probe:rule-0", "expr": "SCA_score{agent_hostname=\"%s\"} < 40", "for": "0", "labels": {},
 	"annotations": {"value": "{{ $value }}"}}]}]}}`
 
 func (w *world) probes(node string) {
@@ -57,13 +57,13 @@ func (w *world) probes(node string) {
 	require.Equal(w.t, http.StatusOK, w.ask("operator", http.MethodPost, "/rules/", fmt.Sprintf(probe, node), &put))
 	w.promtool(put.File)
 	w.set(node, told{"sca": "20"})
-	w.eventually("it fires", func() bool { return w.told("LowScore", "firing") != nil })
-	d := w.told("LowScore", "firing")
+	w.eventually("it fires", func() bool { return w.told("probe:rule-0", "firing") != nil })
+	d := w.told("probe:rule-0", "firing")
 	require.Equal(w.t, http.StatusOK, d.status, "Alertmanager's token is taken, and an alert of no policy is no fault")
 	require.Equal(w.t, "4", d.Version)
 	require.Equal(w.t, "20", d.Alerts[0].Annotations["value"])
 	w.set(node, told{"sca": ""})
-	w.eventually("it is over", func() bool { return w.told("LowScore", "resolved") != nil })
+	w.eventually("it is over", func() bool { return w.told("probe:rule-0", "resolved") != nil })
 	require.Equal(w.t, http.StatusNoContent, w.ask("operator", http.MethodDelete, "/rules/"+put.File, "", nil))
 }
 

@@ -2,11 +2,11 @@ package telemetry_test
 
 import (
 	"bytes"
-	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -77,10 +77,23 @@ func free(t testing.TB) string {
 	return address.String()
 }
 
-func write(t testing.TB, path, format string, args ...any) string {
+func write(t testing.TB, path, text string) string {
 	t.Helper()
-	require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, format, args...), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
+}
+
+// example returns a file of infra/examples with addresses and credentials of a cluster replaced by those that are here.
+func example(t testing.TB, name string, here map[string]string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("../../../infra/examples", name))
+	require.NoError(t, err)
+	replaced := string(text)
+	for there, own := range here {
+		require.Contains(t, replaced, there, name)
+		replaced = strings.ReplaceAll(replaced, there, own)
+	}
+	return replaced
 }
 
 // ruleFile is where the rules lie that the rules API calls by the name.

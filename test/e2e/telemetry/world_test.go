@@ -1,6 +1,7 @@
-// Package telemetry_test runs the loop of policies with a real Prometheus and a real Alertmanager around the laptop
-// host: the fleet is scraped, rule files that the functions wrote are evaluated, alerts come back through the webhook,
-// and what they ask for happens. "make e2e-telemetry" builds the two and runs it; otherwise it is skipped.
+// Package telemetry_test runs the loop of policies with a real Prometheus, and a real Alertmanager configured by
+// infra/examples, around the laptop host: the fleet is scraped, rule files that the functions wrote are evaluated, alerts
+// come back through the webhook, and what they ask for happens. "make e2e-telemetry" builds the two and runs it;
+// otherwise it is skipped.
 package telemetry_test
 
 import (
@@ -8,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
@@ -25,9 +27,11 @@ import (
 
 	"github.com/prometheus/alertmanager/template"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/oauth2/clientcredentials"
 
 	"github.com/littoral-project/littoral/functions"
 	"github.com/littoral-project/littoral/infra/runner/host"
+	"github.com/littoral-project/littoral/infra/runner/issuer"
 	"github.com/littoral-project/littoral/knative"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/triggers"
@@ -48,9 +52,6 @@ func TestMain(m *testing.M) {
 const patience = 4 * time.Minute
 
 const pause = 300 * time.Millisecond
-
-// webhook is the policy manager's.
-const webhook = "/polman/watcher/api/v1/webhooks/alertmanager"
 
 // world is the laptop host with a Prometheus and an Alertmanager that are not its own.
 type world struct {
@@ -95,16 +96,6 @@ scrape_configs:
     static_configs: [{targets: [%q]}]
 `
 
-const alertmanagerConfig = `
-route: {receiver: littoral, group_by: [alertname], group_wait: 1s, group_interval: 1s, repeat_interval: 1m}
-receivers:
-  - name: littoral
-    webhook_configs:
-      - url: %s
-        send_resolved: true
-        http_config: {authorization: {credentials_file: %q}}
-`
-
 // newWorld starts everything. The settings are those of an installation that keeps rule files for a plain Prometheus.
 func newWorld(t *testing.T) *world {
 	t.Helper()
@@ -138,19 +129,28 @@ func newWorld(t *testing.T) *world {
 
 	relay := httptest.NewServer(http.HandlerFunc(w.relay))
 	t.Cleanup(relay.Close)
-	serve(
-		t,
-		"alertmanager",
-		alertmanager,
-		"--cluster.listen-address=",
-		"--storage.path="+filepath.Join(dir, "alertmanager"),
-		"--config.file="+write(t, filepath.Join(dir, "alertmanager.yml"), alertmanagerConfig, relay.URL+webhook,
-			w.host.TokenFile("alertmanager")),
-	)
+	me := w.credentials("alertmanager")
+	secret := write(t, filepath.Join(dir, "client-secret"), me.ClientSecret)
+	serve(t, "alertmanager", alertmanager, "--cluster.listen-address=", "--storage.path="+filepath.Join(dir, "alertmanager"),
+		"--config.file="+write(t, filepath.Join(dir, "alertmanager.yml"), example(t, "alertmanager.yml", map[string]string{
+			"http://gateway.littoral.svc.cluster.local":           relay.URL,
+			"http://issuer.littoral.svc.cluster.local/oidc/token": me.TokenURL,
+			"/etc/alertmanager/secrets/littoral/client-secret":    secret,
+		})))
 	serve(t, "prometheus", prometheus, "--web.enable-lifecycle", "--storage.tsdb.path="+filepath.Join(dir, "prometheus"),
-		"--config.file="+write(t, filepath.Join(dir, "prometheus.yml"), prometheusConfig, w.rules, alertmanager,
-			w.host.TokenFile("viewer"), strings.TrimPrefix(w.host.URL(), "http://")))
+		"--config.file="+write(t, filepath.Join(dir, "prometheus.yml"), fmt.Sprintf(prometheusConfig, w.rules, alertmanager,
+			w.host.TokenFile("viewer"), strings.TrimPrefix(w.host.URL(), "http://"))))
 	return w
+}
+
+// credentials returns what the client gets its tokens from the host's issuer with.
+func (w *world) credentials(id string) *clientcredentials.Config {
+	w.t.Helper()
+	provider, err := issuer.New(issuer.Options{
+		URL: w.host.URL() + "/oidc", Dir: filepath.Join(w.home, "oidc"), Audience: "littoral", Clients: issuer.People(),
+	})
+	require.NoError(w.t, err)
+	return provider.Credentials(id)
 }
 
 // relay hands what Alertmanager sends on to the host as it is, its token included, and remembers it.

@@ -140,13 +140,12 @@ func TestDeadLetterAndReplay(t *testing.T) {
 	w := newWorld(t)
 	w.startFleet(t, fleetFile)
 	const function = "matchmaker-place"
-	require.Empty(t, w.kubectl("get", "ksvc", function, "-o", "jsonpath={.spec.template.spec.containers[0].env}"))
+	good := w.kubectl("get", "ksvc", function, "-o", "jsonpath={.spec.template.spec.containers[0].env}")
 	roll := func(env string) {
 		w.kubectl("patch", "ksvc", function, "--type=json", "-p",
 			`[{"op":"add","path":"/spec/template/spec/containers/0/env","value":`+env+`}]`)
 		w.kubectl("wait", "--for=condition=Ready", "ksvc/"+function, "--timeout=300s")
 	}
-	const good = "[]"
 	t.Cleanup(func() { roll(good) })
 	roll(`[{"name":"EVENT_KEY","value":"another"}]`) // all that is ours is a forgery to it
 

@@ -24,6 +24,15 @@ func TestTheLoop(t *testing.T) {
 			t.Parallel()
 			w.in(t).probes(w.grounds[len(kinds)][0].node)
 		})
+		t.Run("functions push their metrics, and the aggregator is told of nodes", func(t *testing.T) {
+			t.Parallel()
+			w := w.in(t)
+			w.eventually("metrics have come by OTLP", func() bool {
+				_, found := w.query(`http_server_request_duration_seconds_count{service_name!=""}`)
+				return found
+			})
+			w.eventually("a message about nodes was taken", func() bool { return w.told("LittoralNodeHeard", "firing") != nil })
+		})
 		for i := range kinds {
 			t.Run(kinds[i].name, func(t *testing.T) {
 				t.Parallel()

@@ -1,4 +1,4 @@
-// Package telemetry_test runs the loop of policies with a real Prometheus, and a real Alertmanager configured by
+// Package telemetry_test runs the loop of policies with a real Prometheus and a real Alertmanager, configured by
 // infra/examples, around the laptop host: the fleet is scraped, rule files that the functions wrote are evaluated, alerts
 // come back through the webhook, and what they ask for happens. "make e2e-telemetry" builds the two and runs it;
 // otherwise it is skipped.
@@ -82,11 +82,10 @@ type delivery struct {
 	status  int
 }
 
-const prometheusConfig = `
-global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}
-rule_files: ["%s/*.yaml"]
-alerting:
-  alertmanagers: [{static_configs: [{targets: [%q]}]}]
+// fleetScraped takes the place of what the example scrapes, which is a cluster's. Metrics of the fleet have times of their
+// own.
+const fleetScraped = `
+global: {scrape_interval: 2s, scrape_timeout: 2s, evaluation_interval: 1s}
 scrape_configs:
   - job_name: fleet
     metrics_path: /fleet/metrics
@@ -119,6 +118,8 @@ func newWorld(t *testing.T) *world {
 	t.Setenv("RULES_RELOAD_URL", w.prometheus+"/-/reload")
 	t.Setenv("PROMETHEUS_ADDRESS", w.prometheus)
 	t.Setenv("WEBHOOK_ALLOW", "127.0.0.1")
+	t.Setenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", w.prometheus+"/api/v1/otlp/v1/metrics")
+	t.Setenv("OTEL_METRIC_EXPORT_INTERVAL", "5000") // milliseconds
 	var err error
 	w.host, err = host.Start(t.Context(), host.Options{
 		Addr: "127.0.0.1:0", Home: w.home, Fleet: fleet, Database: storetest.URL(t), Registry: functions.Registry,
@@ -137,9 +138,15 @@ func newWorld(t *testing.T) *world {
 			"http://issuer.littoral.svc.cluster.local/oidc/token": me.TokenURL,
 			"/etc/alertmanager/secrets/littoral/client-secret":    secret,
 		})))
-	serve(t, "prometheus", prometheus, "--web.enable-lifecycle", "--storage.tsdb.path="+filepath.Join(dir, "prometheus"),
-		"--config.file="+write(t, filepath.Join(dir, "prometheus.yml"), fmt.Sprintf(prometheusConfig, w.rules, alertmanager,
-			w.host.TokenFile("viewer"), strings.TrimPrefix(w.host.URL(), "http://"))))
+	write(t, filepath.Join(dir, "topology-rules.yml"), example(t, "topology-rules.yml", nil))
+	config, _, _ := strings.Cut(example(t, "prometheus.yml", map[string]string{
+		"policies/*.yaml": w.rules + "/*.yaml",
+		"alertmanager.monitoring.svc.cluster.local:9093": alertmanager,
+	}), "scrape_configs:")
+	config += fmt.Sprintf(fleetScraped, w.host.TokenFile("viewer"), strings.TrimPrefix(w.host.URL(), "http://"))
+	serve(t, "prometheus", prometheus, "--web.enable-lifecycle", "--web.enable-otlp-receiver",
+		"--storage.tsdb.path="+filepath.Join(dir, "prometheus"),
+		"--config.file="+write(t, filepath.Join(dir, "prometheus.yml"), config))
 	return w
 }
 

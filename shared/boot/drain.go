@@ -8,9 +8,9 @@ import (
 )
 
 // drainer answers the kubelet's probes and passes all else on. Once it drains, probes fail, so that nobody new is sent
-// here, and whoever kept his connection has it closed with the next answer: he would come here for as long as it is open,
-// and the drain would not end. It does what the one of knative.dev/pkg does, which would bring zap, a second HTTP/2 and a part of the Kubernetes
-// libraries into each function, a twentieth of its image.
+// here, and an open connection is closed with its next answer: calls would come by it for as long as it is open, and the
+// drain would not end. It does what the one of knative.dev/pkg does, which would bring zap, a second HTTP/2 and a part of
+// the Kubernetes libraries into each function, a twentieth of its image.
 type drainer struct {
 	inner    http.Handler
 	draining atomic.Bool

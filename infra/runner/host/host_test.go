@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -194,7 +195,7 @@ func TestKill9(t *testing.T) {
 	t.Parallel()
 	home := newHome(t)
 	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), childHome+"="+home)
+	child.Env = append(ofTheUser(), childHome+"="+home)
 	out, err := child.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, child.Start())
@@ -214,6 +215,16 @@ func TestKill9(t *testing.T) {
 	require.Eventually(t, func() bool { return ask(t, h.URL(), home, "", "GET", "/healthz", "", nil) == 200 },
 		patience, 20*time.Millisecond)
 	require.Equal(t, 200, ask(t, h.URL(), home, "viewer", "GET", "/jobmanager/groups/"+g.ID, "", &g))
+}
+
+// ofTheUser is the environment without what other hosts of this process have set, such as folders of theirs.
+func ofTheUser() []string {
+	environment.Lock()
+	defer environment.Unlock()
+	return slices.DeleteFunc(os.Environ(), func(setting string) bool {
+		name, _, _ := strings.Cut(setting, "=")
+		return environment.ours[name]
+	})
 }
 
 func TestStart_saysWhatIsWrongAndLeavesNothingRunning(t *testing.T) {

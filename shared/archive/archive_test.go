@@ -52,7 +52,7 @@ from generate_series(1, $3) i`, time.Now().Add(-age), app, n)
 
 func live(t *testing.T, db *store.DB) []history.Entry {
 	t.Helper()
-	list, err := history.Tail(t.Context(), db, nil, 100_000)
+	list, _, err := history.Before(t.Context(), db, nil, math.MaxInt64, 100_000)
 	require.NoError(t, err)
 	return list
 }

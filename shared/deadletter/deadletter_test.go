@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -68,7 +69,7 @@ func replay(t *testing.T, db *store.DB, id string) ([]deadletter.Letter, error) 
 
 func happened(t *testing.T, db *store.DB) []history.Entry {
 	t.Helper()
-	entries, err := history.Tail(t.Context(), db, nil, 100)
+	entries, _, err := history.Before(t.Context(), db, nil, math.MaxInt64, 100)
 	require.NoError(t, err)
 	return entries
 }

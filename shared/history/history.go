@@ -85,14 +85,6 @@ func Before(
 	return entries, cut, err
 }
 
-// Tail lists the newest entries, up to limit and as many as store.Page allows, oldest first.
-func Tail(
-	ctx context.Context, q store.Querier, application *uuid.UUID, limit int, events ...string,
-) ([]Entry, error) {
-	entries, _, err := Before(ctx, q, application, math.MaxInt64, limit, events...)
-	return entries, err
-}
-
 const (
 	last = `select max(at) from history where application_id = $1 and ($2 = '' or component = $2) and event = $3`
 	told = `select exists (select 1 from history where application_id = $1 and event = $2 and message = $3)`

@@ -82,7 +82,10 @@ func TestAfter_waitsForAWriter(t *testing.T) {
 	got := make(chan []string, 2)
 	for _, read := range []func() ([]history.Entry, error){
 		func() ([]history.Entry, error) { return history.After(t.Context(), db, nil, 0, 10) },
-		func() ([]history.Entry, error) { return history.Tail(t.Context(), db, nil, 10) },
+		func() ([]history.Entry, error) {
+			entries, _, err := history.Before(t.Context(), db, nil, math.MaxInt64, 10)
+			return entries, err
+		},
 	} {
 		go func() {
 			entries, err := read()

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -32,7 +33,7 @@ func (w world) placeAll(s match.Settings, ids ...uuid.UUID) {
 // decisions returns what is kept of the decisions about the application, oldest first.
 func (w world) decisions(id uuid.UUID) []placement.Decision {
 	w.Helper()
-	entries, err := history.Tail(context.Background(), w.db, &id, 100)
+	entries, _, err := history.Before(context.Background(), w.db, &id, math.MaxInt64, 100)
 	require.NoError(w, err)
 	var list []placement.Decision
 	for _, e := range entries {

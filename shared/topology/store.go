@@ -226,8 +226,10 @@ func announce(
 		return nil
 	}
 	told := found[:min(len(found), announcedChanges)]
-	if list, err = json.Marshal(told); err != nil {
-		return fmt.Errorf("encode changes: %w", err)
+	if len(told) < len(found) {
+		if list, err = json.Marshal(told); err != nil {
+			return fmt.Errorf("encode changes: %w", err)
+		}
 	}
 	entry := history.Entry{Event: "topology.changed", Message: sentence(found), Data: list} // which counts the rest
 	if err := history.Record(ctx, tx, entry); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"sync"
 	"testing"
 	"time"
@@ -101,7 +102,7 @@ func TestSave_firstPictureIsAnnouncedAndRead(t *testing.T) {
 	require.True(t, at.Equal(start))
 	require.Equal(t, one(start), current)
 
-	entries, err := history.Tail(ctx, db, nil, 10)
+	entries, _, err := history.Before(ctx, db, nil, math.MaxInt64, 10)
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
 	require.Equal(t, "topology.changed", entries[0].Event)
@@ -326,7 +327,7 @@ func TestSave_tellsNoMoreThanALineOfHistoryHolds(t *testing.T) {
 		nodes[n.Name] = n
 	}
 	require.True(t, save(t, db, taxonomy, start))
-	entries, err := history.Tail(t.Context(), db, nil, 10)
+	entries, _, err := history.Before(t.Context(), db, nil, math.MaxInt64, 10)
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
 	var told []events.TopologyChange

@@ -67,7 +67,8 @@ type host struct {
 func newBuilder(now time.Time, staleAfter time.Duration, answers map[string]telemetry.Answer) *builder {
 	return &builder{
 		now: now, staleAfter: staleAfter, answers: answers,
-		doubts: map[string]int{}, former: map[[5]string]bool{}, clusterBy: index[cluster]{}, hostBy: index[host]{}, nodeBy: index[host]{},
+		doubts: map[string]int{}, former: map[[5]string]bool{},
+		clusterBy: index[cluster]{}, hostBy: index[host]{}, nodeBy: index[host]{},
 	}
 }
 

@@ -68,7 +68,8 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 owner_id = $8, epoch = $9, lease_until = now() + $10::interval,
 instruction = coalesce($11, instruction), cpu_milli = $12, memory_bytes = $13, devices = $14,
 lost_after = $15, excluded = $16, resource_uuid = $17, resource_name = $18, conditions = $19, remediations = $20,
-superseded = $21, updated_at = now() where id = $1`
+superseded = $21, updated_at = now(),
+taken_at = case when (cluster, node) = ($6, $7) and $8 <> '' then taken_at end where id = $1`
 )
 
 // Get returns the job. The error is NotFound.

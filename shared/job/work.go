@@ -23,6 +23,7 @@ const DefaultLease = 300 * time.Second
 // raising the epoch so that the former owner is fenced.
 const takeJob = `with old as (select id, state, owner_id, lease_until from jobs where id = $1 for update)
 update jobs j set state = 'Progressing', owner_id = $2, lease_until = now() + $3::interval, updated_at = now(),
+  taken_at = coalesce(j.taken_at, now()),
   epoch = j.epoch + case when old.owner_id in ('', $2) then 0 else 1 end
 from old where j.id = old.id and j.cluster <> '' and not ` + othersPlace + ` and (
   (old.state = 'Created' and (old.owner_id = $2 or (old.owner_id = '' and j.type = 'CreateDeployment')))

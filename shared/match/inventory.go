@@ -17,7 +17,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/descriptor"
-	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/topology"
@@ -40,19 +39,14 @@ type reservation struct {
 	Memory    int64
 	Devices   []string
 	Resources map[string]int64
-	Taken     *time.Time // of one with devices: when an agent took it there; nil when none has
+	Taken     *time.Time // when an agent took it there; nil when none has
 	Recorded  bool       // it is known when its node was last heard of, by which it is displaced
 }
 
-// selectReservations lists what every job of ours holds, clean-ups included, since what they remove still runs. A job was
-// taken long ago where the archive has the history of its place.
+// selectReservations lists what every job of ours holds, clean-ups included, since what they remove still runs.
 const selectReservations = `select j.id, j.cluster, j.node, a.name || '/' || j.component, j.cpu_milli, j.memory_bytes, j.devices,
 coalesce(j.instruction -> 'requirements' -> 'resources', '{}'),
-case when j.owner_id <> '' then coalesce((select min(h.at) from history h
-  where cardinality(j.devices) > 0 and j.cleans is null
-  and h.application_id = j.application_id and h.job_id = j.id and h.event = 'job.` + string(job.Promote) + `'
-  and h.id > (select max(p.id) from history p
-    where p.application_id = j.application_id and p.job_id = j.id and p.event = 'job.` + string(job.Place) + `')), 'epoch') end,
+case when j.owner_id <> '' then coalesce(j.taken_at, 'epoch') end,
 exists (select 1 from nodes n where n.cluster = j.cluster and n.node = j.node)
 from jobs j join applications a on a.id = j.application_id
 where j.cluster <> '' and not (j.state = 'Finished' and (j.type = 'DeleteDeployment' or j.owner_id = ''))

@@ -384,7 +384,7 @@ func TestPlace_givesNoDeviceAwayThatOthersKeepBusy(t *testing.T) {
 	require.Empty(t, at(second), "telemetry has not looked since the first was taken")
 
 	pass := func() {
-		_, err := w.db.Exec(t.Context(), "update history set at = at - interval '10 seconds'")
+		_, err := w.db.Exec(t.Context(), "update jobs set taken_at = taken_at - interval '10 seconds'")
 		require.NoError(t, err)
 	}
 	pass()

@@ -591,6 +591,14 @@ func TestWebhook_takesWhatIsNoViolation(t *testing.T) {
 	var rows int
 	require.NoError(t, w.DB.QueryRow(t.Context(), `select count(*) from policy_alerts`).Scan(&rows))
 	require.Equal(t, 4, rows, "recorded once each")
+
+	// What no event could carry of a stranger's does not keep the others from being heard.
+	g, _, p := w.loaded(t, "none")
+	got := decode[body](t, am.send(t, http.MethodPost, webhook, notice(body{
+		"status": "firing", "startsAt": time.Now(), "labels": body{"alertname": "Full\x00"},
+		"annotations": body{"description": strings.Repeat("x", 200<<10), "plm_id": "\x00"},
+	}, alert(p, g.ID, "firing", time.Now()))).is(t, http.StatusOK))
+	require.Equal(t, body{"new": 1.0, "repeated": 0.0, "ignored": 1.0}, got)
 }
 
 func TestWebhook_refusesWhatIsNoMessage(t *testing.T) {

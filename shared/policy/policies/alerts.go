@@ -67,13 +67,16 @@ where id = $1 and deleted_at is null`
 )
 
 // Receive records the alerts and announces those that say anything new. Alerts that name no policy of ours are recorded too,
-// once, and mean nothing.
+// once, without what they say, and mean nothing.
 func Receive(ctx context.Context, tx *store.Tx, alerts []Alert) (Received, error) {
 	var r Received
 	at := now()
 	for _, a := range ordered(alerts) {
-		id, err := uuid.Parse(a.Annotations[registry.AnnotationID])
-		known := err == nil
+		id, known := a.policy()
+		labels := a.Labels
+		if !known {
+			labels = map[string]string{}
+		}
 		var since time.Time
 		if known {
 			err := tx.QueryRow(ctx, selectSince, id).Scan(&since)
@@ -81,7 +84,7 @@ func Receive(ctx context.Context, tx *store.Tx, alerts []Alert) (Received, error
 				return r, fmt.Errorf("find policy: %w", err)
 			}
 		}
-		tag, err := tx.Exec(ctx, insertAlert, policyKey(a), a.Fingerprint, a.StartsAt, a.Status, known, a.Labels, since, at,
+		tag, err := tx.Exec(ctx, insertAlert, policyKey(a), a.Fingerprint, a.StartsAt, a.Status, known, labels, since, at,
 			registry.Lag, a.EndsAt)
 		if err != nil {
 			return r, fmt.Errorf("record alert: %w", err)
@@ -123,13 +126,18 @@ func ordered(alerts []Alert) []Alert {
 	return alerts
 }
 
-// policyKey is what the alert says about its policy: the id in its usual form, or whatever else it is, in bounds.
+// policy returns the policy that the alert names.
+func (a *Alert) policy() (id uuid.UUID, named bool) {
+	id, err := uuid.Parse(a.Annotations[registry.AnnotationID])
+	return id, err == nil
+}
+
+// policyKey is the id of the alert's policy in its usual form, or nothing.
 func policyKey(a Alert) string {
-	said := a.Annotations[registry.AnnotationID]
-	if id, err := uuid.Parse(said); err == nil {
+	if id, named := a.policy(); named {
 		return id.String()
 	}
-	return brief(said)
+	return ""
 }
 
 func fingerprint(labels map[string]string) string {
@@ -180,7 +188,8 @@ const (
 )
 
 // Check adds what is wrong with the alert, the i-th of its message. Clocks differ, so an instant in the near future is
-// none of it; one far ahead would make every later episode look old.
+// none of it; one far ahead would make every later episode look old. What an alert says that names no policy of ours is not
+// kept, so it may say what it likes: Alertmanager gives a message up that is refused, and with it the alerts beside that one.
 func (a *Alert) Check(i int, faults *problem.Faults) {
 	at := fmt.Sprintf("alerts[%d]", i)
 	if i == maxMessage {
@@ -197,6 +206,9 @@ func (a *Alert) Check(i int, faults *problem.Faults) {
 	}
 	if len(a.Fingerprint) > 128 || !clean(a.Fingerprint) {
 		faults.Add(at+".fingerprint", 0, "is longer than 128 bytes or no text")
+	}
+	if _, named := a.policy(); !named {
+		return
 	}
 	sum := 0
 	for name, texts := range map[string]map[string]string{"labels": a.Labels, "annotations": a.Annotations} {

@@ -18,6 +18,7 @@ var Spec = function.Spec{
 	Role:     auth.Operator,
 	Emits:    []string{events.ApplicationPlaced, events.ApplicationUnplaced, events.JobReady},
 	Foreseen: []string{events.JobReady},
+	Memory:   "128Mi", // for each call ten thousand nodes, and the problem they make
 }
 
 // Function is the operation with its settings and store.

@@ -16,6 +16,7 @@ import (
 var Spec = function.Spec{
 	Routes: []string{"POST /matchmaker/explain", "POST /explain"},
 	Role:   auth.Viewer,
+	Memory: "128Mi", // for each call ten thousand nodes, and the problem they make
 }
 
 // Function is the operation with its settings and store.

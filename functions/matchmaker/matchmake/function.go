@@ -14,6 +14,7 @@ import (
 var Spec = function.Spec{
 	Routes: []string{"POST /matchmake", "POST /matchmaker/matchmake"},
 	Role:   auth.Viewer,
+	Memory: "128Mi", // for each call ten thousand nodes, and the problem they make
 }
 
 // Function is the operation with its settings and store.

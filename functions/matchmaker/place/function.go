@@ -28,6 +28,7 @@ var Spec = function.Spec{
 	Emits:    []string{events.ApplicationPlaced, events.ApplicationUnplaced, events.JobReady},
 	Foreseen: []string{events.JobReady}, // policies are followed while the orchestrator works
 	Timeout:  30 * time.Second,
+	Memory:   "128Mi", // for each call ten thousand nodes, and the problem they make
 }
 
 // Function is the operation with its settings and store.

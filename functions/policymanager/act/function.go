@@ -25,6 +25,7 @@ var Spec = function.Spec{
 	Consumes: []string{events.PolicyViolated},
 	Emits:    []string{events.ApplicationPlaced, events.ApplicationUnplaced, events.JobReady},
 	Timeout:  30 * time.Second,
+	Memory:   "128Mi", // for each call ten thousand nodes, and the problem they make
 }
 
 // Function is the reaction with its settings.

@@ -23,6 +23,8 @@ import (
 	"github.com/prometheus/prometheus/prompb"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
 	"github.com/littoral-project/littoral/shared/auth"
@@ -143,8 +145,8 @@ func (l *Littoral) Inside() *http.Client {
 	}}
 }
 
-// Resolve turns name.namespace.svc.cluster.local:port into a ClusterIP and the port, and a name below localhost into
-// the machine itself.
+// Resolve turns name.namespace.svc.cluster.local:port into a ClusterIP, or a pod's where the Service has none, and the
+// port, and a name below localhost into the machine itself.
 func (l *Littoral) Resolve(addr string) (string, error) {
 	host, port, err := net.SplitHostPort(loopback.Address(addr))
 	if err != nil {
@@ -162,11 +164,16 @@ func (l *Littoral) Resolve(addr string) (string, error) {
 			return net.JoinHostPort(ip, port), nil
 		}
 		out, err := l.Kubectl("-n", parts[1], "get", "service", parts[0], "-o",
-			"jsonpath={.spec.externalName} {.spec.clusterIP}")
+			"jsonpath={.spec.externalName},{.spec.clusterIP}")
 		if err != nil {
 			return "", err
 		}
-		name, ip, _ := strings.Cut(out, " ")
+		name, ip, _ := strings.Cut(out, ",")
+		if ip == corev1.ClusterIPNone {
+			ip, err = l.Kubectl("-n", parts[1], "get", "endpointslices", "-l", discoveryv1.LabelServiceName+"="+parts[0], "-o",
+				"jsonpath={.items[0].endpoints[0].addresses[0]}")
+			return net.JoinHostPort(ip, port), err
+		}
 		if name == "" {
 			l.mu.Lock()
 			l.address[host] = ip

@@ -54,7 +54,7 @@ func TestEverythingIsReady(t *testing.T) {
 func TestFromZeroToAvailable(t *testing.T) {
 	w := newWorld(t)
 	w.startFleet(t, fleetFile)
-	id := w.submit(t, "e2e-chain")
+	id := w.submit(t, application("e2e-chain"))
 	w.available(id)
 	require.Equal(t, "e2e-pier", w.jobs(id)[0].Targets.Cluster)
 	require.Equal(t, http.StatusOK, w.ask(auth.Operator, http.MethodPut, "/jobmanager/groups/stop/"+id, "", nil))
@@ -96,7 +96,7 @@ type entry struct {
 func TestForgedEventIsRefusedAndRecorded(t *testing.T) {
 	w := newWorld(t)
 	w.startFleet(t, fleetFile)
-	id := w.submit(t, "e2e-forged")
+	id := w.submit(t, application("e2e-forged"))
 	w.available(id)
 	forged, err := events.New(t.Context(), "/functions/jobmanager-group-delete", events.ApplicationDisplaced, id,
 		events.Application{ID: uuid.MustParse(id), Name: "e2e-forged"})
@@ -149,7 +149,7 @@ func TestDeadLetterAndReplay(t *testing.T) {
 	t.Cleanup(func() { roll(good) })
 	roll(`[{"name":"EVENT_KEY","value":"another"}]`) // all that is ours is a forgery to it
 
-	id := w.submit(t, "e2e-dead")
+	id := w.submit(t, application("e2e-dead"))
 	var dead deadletter.Letter
 	w.eventually("its event is a dead letter", func() bool {
 		var all []deadletter.Letter
@@ -358,7 +358,7 @@ func TestTheIdleSystemSleeps(t *testing.T) {
 	})
 	require.Zero(t, w.watch(5*time.Minute))
 	w.startFleet(t, fleetFile)
-	id := w.submit(t, "e2e-first")
+	id := w.submit(t, application("e2e-first"))
 	w.available(id)
 	w.eventually("the clocks tick again", func() bool {
 		return !strings.Contains(w.kubectl("get", "pingsource", "-o", "jsonpath={.items[*].spec.schedule}"), never)

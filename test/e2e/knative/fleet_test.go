@@ -22,7 +22,7 @@ import (
 
 // startFleet runs simulated clusters until the test ends: their telemetry goes to the cluster's real Prometheus, their
 // agents pull jobs at the base URL. It returns once the aggregator knows of them.
-func (w *world) startFleet(t *testing.T, taxonomy string) {
+func (w *world) startFleet(t *testing.T, taxonomy string) *fleet.Fleet {
 	t.Helper()
 	plan, err := fleet.Load(taxonomy)
 	require.NoError(t, err)
@@ -49,17 +49,19 @@ func (w *world) startFleet(t *testing.T, taxonomy string) {
 		a, err := w.try(auth.Viewer, http.MethodGet, "/aggregator/", "")
 		return err == nil && a.status == http.StatusOK && bytes.Contains(a.body, []byte(plan.Clusters[0].Nodes[0].Name))
 	})
+	return f
 }
 
-// application is a descriptor of one component for a node of the fleet, whatever other clusters there are.
-func application(name string) string {
+// application is a descriptor of one component for the fleet, whatever other clusters there are, with lines of more for the
+// component.
+func application(name string, more ...string) string {
 	return fmt.Sprintf(`name: %[1]s
 components:
   - name: web
     type: kubernetes
     requirements: {cpu: 10m, memory: 4Mi}
-    targets: [{cluster_name: e2e-pier, node_name: e2e-pier-1, orchestrator: nuvla}]
-    manifests:
+    targets: [{cluster_name: e2e-pier, orchestrator: nuvla}]
+%[2]s    manifests:
       - name: web
         manifest:
           apiVersion: apps/v1
@@ -71,15 +73,15 @@ components:
             template:
               metadata: {labels: {app: web}}
               spec: {containers: [{name: web, image: "example/web:1"}]}
-`, name)
+`, name, strings.Join(more, ""))
 }
 
 // submit hands an application in, under a key that makes a repeat harmless, and removes it when the test ends.
-func (w *world) submit(t *testing.T, name string) string {
+func (w *world) submit(t *testing.T, descriptor string) string {
 	t.Helper()
 	var g api.Application
-	require.Equal(t, http.StatusCreated, w.ask(auth.Operator, http.MethodPost, "/jobmanager/groups", application(name), &g,
-		"Idempotency-Key", name+uuid.NewString()))
+	require.Equal(t, http.StatusCreated, w.ask(auth.Operator, http.MethodPost, "/jobmanager/groups", descriptor, &g,
+		"Idempotency-Key", uuid.NewString()))
 	t.Cleanup(func() { w.remove(g.ID) })
 	return g.ID
 }

@@ -75,7 +75,7 @@ func TestOneTraceShowsTheWholeChain(t *testing.T) {
 	trace := strings.ReplaceAll(uuid.NewString(), "-", "")
 	seen.Follow(trace)
 	var g api.Application
-	text := strings.Replace(application("e2e-trace"), "    targets:", "    policies: [{security: medium}]\n    targets:", 1)
+	text := application("e2e-trace", "    policies: [{security: medium}]\n")
 	require.Equal(t, http.StatusCreated, w.ask(auth.Operator, http.MethodPost, "/jobmanager/groups", text, &g,
 		"Idempotency-Key", trace, "Traceparent", "00-"+trace+"-"+caller+"-01"))
 	t.Cleanup(func() { w.remove(g.ID) })

@@ -1,9 +1,15 @@
 // Package function is the grammar that every function is written in: what it declares, what it is given, and the shape
 // of its one method.
 //
-// A function folder holds a Spec (the declaration), New (its constructor) and one of three methods: Handle answers an
-// HTTP operation, React works off an event exactly once, Run does a scheduled piece of work. From the Spec the main, the
-// registry entry, the Knative Service and the route are generated.
+// A function folder holds a Spec (the declaration), New (its constructor) and one of five methods:
+//
+//	Handle  answers an HTTP operation
+//	React   works off an event exactly once, in the transaction that records it
+//	Work    works off an event whose effects lie outside Postgres
+//	Run     does a scheduled piece of work
+//	Keep    keeps events that nobody took: the dead letters
+//
+// From the Spec the main, the registry entry, the Knative Service and the route are generated.
 package function
 
 import (
@@ -32,7 +38,7 @@ type Spec struct {
 	Consumes    []string      // event types that a Trigger or PingSource may send here
 	Emits       []string      // event types it may produce
 	Foreseen    []string      // those of them that nearly every call ends in: their consumers are woken with it
-	Aside       bool          // nobody waits for what it does: its events wake it, and nobody does before
+	Aside       bool          // nobody waits for what it does: only its event starts it, it is not woken ahead
 	Timeout     time.Duration // of one call; 0 = DefaultTimeout
 	Concurrency int64         // calls one instance takes at once; 0 = DefaultConcurrency; 1 = one call at a time, in one instance
 	Memory      string        // limit as a Kubernetes quantity; "" = DefaultMemory

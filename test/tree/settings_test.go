@@ -1,0 +1,45 @@
+package tree_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// notForUsers are variables that somebody else than who runs Littoral sets.
+var notForUsers = map[string]string{
+	"PREWAKE_CHAIN":           "is generated into each Service",
+	"K_SERVICE":               "is set by Knative",
+	"KUBERNETES_SERVICE_HOST": "is set by Kubernetes",
+	"KUBERNETES_SERVICE_PORT": "is set by Kubernetes",
+}
+
+// TestEverySettingIsInTheReadme: whoever runs functions finds there each variable that they read.
+func TestEverySettingIsInTheReadme(t *testing.T) {
+	t.Parallel()
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	require.NoError(t, err)
+	tag := regexp.MustCompile(`envconfig:"([A-Z0-9_]+)"`)
+	found := 0
+	for _, p := range ours(t) {
+		if !below(p.folder(), "functions") && !below(p.folder(), "shared") {
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join(p.Dir, "*.go"))
+		require.NoError(t, err)
+		for _, file := range files {
+			text, err := os.ReadFile(file) //nolint:gosec // a source of ours
+			require.NoError(t, err)
+			for _, name := range tag.FindAllStringSubmatch(string(text), -1) {
+				found++
+				if notForUsers[name[1]] == "" {
+					require.Contains(t, string(readme), "`"+name[1]+"`", "of %s", p.folder())
+				}
+			}
+		}
+	}
+	require.Positive(t, found)
+}

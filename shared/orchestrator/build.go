@@ -198,7 +198,11 @@ func distinguish(objects []*unstructured.Unstructured, j *job.Job) {
 		own[[2]string{o.GetKind(), o.GetName()}] = true
 		o.SetName(o.GetName() + number)
 		if _, selects, _ := unstructured.NestedMap(o.Object, "spec", "selector"); selects {
-			mergeAt(o.Object, map[string]string{LabelJob: Subject(j).String()}, "spec", "selector", "matchLabels")
+			path := []string{"spec", "selector", "matchLabels"}
+			if o.GroupVersionKind().GroupKind() == replicationController {
+				path = path[:2]
+			}
+			mergeAt(o.Object, map[string]string{LabelJob: Subject(j).String()}, path...)
 		}
 	}
 	for _, o := range objects {

@@ -44,13 +44,14 @@ const podSpec = `{containers: [{name: c, image: "i:1"}]}`
 
 // bearing are manifests of every kind that bears pods.
 var bearing = map[string]string{
-	"Deployment":  "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\nspec: {template: {spec: " + podSpec + "}}",
-	"StatefulSet": "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: x}\nspec: {template: {metadata: null, spec: " + podSpec + "}}",
-	"DaemonSet":   "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: x}\nspec: {template: {metadata: {labels: {a: b}}, spec: " + podSpec + "}}",
-	"ReplicaSet":  "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: x}\nspec: {template: {spec: " + podSpec + "}}",
-	"Job":         "apiVersion: batch/v1\nkind: Job\nmetadata: {name: x}\nspec: {template: {spec: " + podSpec + "}}",
-	"CronJob":     "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: x}\nspec: {jobTemplate: {spec: {template: {spec: " + podSpec + "}}}}",
-	"Pod":         "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: " + podSpec,
+	"Deployment":            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\nspec: {template: {spec: " + podSpec + "}}",
+	"StatefulSet":           "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: x}\nspec: {template: {metadata: null, spec: " + podSpec + "}}",
+	"DaemonSet":             "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: x}\nspec: {template: {metadata: {labels: {a: b}}, spec: " + podSpec + "}}",
+	"ReplicaSet":            "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: x}\nspec: {template: {spec: " + podSpec + "}}",
+	"ReplicationController": "apiVersion: v1\nkind: ReplicationController\nmetadata: {name: x}\nspec: {template: {spec: " + podSpec + "}}",
+	"Job":                   "apiVersion: batch/v1\nkind: Job\nmetadata: {name: x}\nspec: {template: {spec: " + podSpec + "}}",
+	"CronJob":               "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: x}\nspec: {jobTemplate: {spec: {template: {spec: " + podSpec + "}}}}",
+	"Pod":                   "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: " + podSpec,
 }
 
 func TestBuild_marksAndBindsEveryKindThatBearsPods(t *testing.T) {
@@ -106,6 +107,8 @@ func TestBuild_givesEachReplicaPodsOfItsOwn(t *testing.T) {
 			"spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: " + of + "}}"
 	}
 	manifests := []string{manifest, settings, scaler("x", "x"), scaler("other", "of-another")}
+	manifests = append(manifests, "apiVersion: v1\nkind: ReplicationController\nmetadata: {name: old}\n"+
+		"spec: {selector: {a: b}, template: {metadata: {labels: {a: b}}, spec: "+podSpec+"}}")
 	first, second := newJob(manifests...), newJob(manifests...)
 	second.ID, second.Replica, second.Epoch = uuid.New(), 1, 8
 	one, other := build(t, first), build(t, second)
@@ -126,6 +129,9 @@ func TestBuild_givesEachReplicaPodsOfItsOwn(t *testing.T) {
 		require.Equal(t, objects[1].GetName(), objects[3].GetName())
 	}
 	require.Equal(t, one[4], other[4], "what scales another's is there for both")
+	selector, _, err = unstructured.NestedStringMap(other[5].Object, "spec", "selector")
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"a": "b", "littoral.dev/job": second.ID.String()}, selector)
 }
 
 func TestBuild_leavesReplicasToAutoscalers(t *testing.T) {

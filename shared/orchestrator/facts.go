@@ -39,6 +39,12 @@ var (
 	replicaFailure = Fact{Name: factFailure, Path: condition("ReplicaFailure", "message")}
 )
 
+var replicaSet = append([]Fact{
+	{Name: "Wanted", Path: ".spec.replicas"},
+	{Name: "AvailableReplicas", Path: ".status.availableReplicas"},
+	replicaFailure,
+}, generations...)
+
 // facts are what is asked of each kind that this package can judge.
 var facts = map[schema.GroupKind][]Fact{
 	{Group: "apps", Kind: "Deployment"}: append([]Fact{
@@ -61,11 +67,8 @@ var facts = map[schema.GroupKind][]Fact{
 		{Name: "NumberAvailable", Path: ".status.numberAvailable", Known: true},
 		{Name: "UpdatedNumberScheduled", Path: ".status.updatedNumberScheduled"},
 	}, generations...),
-	{Group: "apps", Kind: "ReplicaSet"}: append([]Fact{
-		{Name: "Wanted", Path: ".spec.replicas"},
-		{Name: "AvailableReplicas", Path: ".status.availableReplicas"},
-		replicaFailure,
-	}, generations...),
+	{Group: "apps", Kind: "ReplicaSet"}: replicaSet,
+	replicationController:               replicaSet,
 	{Group: "batch", Kind: "Job"}: {
 		{Name: "JobComplete", Path: condition("Complete", "status"), Known: true},
 		{Name: "JobSucceeded", Path: ".status.succeeded", Known: true},

@@ -154,7 +154,12 @@ var podTemplates = map[schema.GroupKind][]string{
 	{Group: "batch", Kind: "Job"}:        {"spec", "template"},
 	{Group: "batch", Kind: "CronJob"}:    {"spec", "jobTemplate", "spec", "template"},
 	{Group: "", Kind: "Pod"}:             {},
+
+	replicationController: {"spec", "template"},
 }
+
+// replicationController is the ReplicaSet of before: its selector is labels and nothing else.
+var replicationController = schema.GroupKind{Kind: "ReplicationController"}
 
 // oneRun is the kind whose work is done when its pods have ended.
 var oneRun = schema.GroupKind{Group: "batch", Kind: "Job"}
@@ -197,6 +202,7 @@ func SamePods(a, b *unstructured.Unstructured) bool {
 // replicated are the kinds whose number of pods can be set.
 var replicated = []schema.GroupKind{
 	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps", Kind: "ReplicaSet"},
+	replicationController,
 }
 
 // Replicated reports whether the number of the object's pods can be set.

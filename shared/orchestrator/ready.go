@@ -49,6 +49,7 @@ var judges = map[schema.GroupKind]func(*Health, Values){
 	{Group: "batch", Kind: "Job"}:        (*Health).job,
 	{Group: "batch", Kind: "CronJob"}:    func(h *Health, _ Values) { h.ready() }, // it bears pods when its time comes
 	{Group: "", Kind: "Pod"}:             (*Health).pod,
+	replicationController:                (*Health).replicaSet,
 }
 
 func (h *Health) ready() { h.Ready, h.Reason = true, "AsExpected" }

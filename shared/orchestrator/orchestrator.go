@@ -81,6 +81,7 @@ const (
 	ReasonRejected        = "Rejected"      // the API server takes the objects as they are never
 	ReasonBadManifest     = "BadManifest"
 	ReasonNotSupported    = job.ReasonNotSupported
+	ReasonRetrying        = "Retrying" // the API server, or what it asks, fails
 	ReasonMissing         = "Missing"
 	ReasonOutdated        = "Outdated"
 	ReasonNewerCopy       = "NewerCopy" // it is of a decision that the books do not know, as after they were restored

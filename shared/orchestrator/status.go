@@ -9,8 +9,9 @@ import (
 
 // Status is what an orchestrator says about a copy.
 type Status struct {
-	Silent string // why nothing can be known now; empty = the rest is known
-	Exists bool   // something of the copy is there, be it on its way out
+	Silent  string // why nothing can be known now; empty = the rest is known
+	Failing string // why the place does not do what it is asked for now, and is asked again; empty = the rest is known
+	Exists  bool   // something of the copy is there, be it on its way out
 
 	Record           // of the copy that is there
 	Leaving bool     // it is being removed
@@ -47,6 +48,10 @@ func (s *Status) Verdict(j *job.Job) (job.State, []job.Condition) {
 	switch {
 	case s.Silent != "":
 		c.set(job.ConditionAvailable, "Unknown", ReasonClusterSilent, s.Silent)
+		return job.Progressing, c.list
+	case s.Failing != "":
+		c.set(job.ConditionProgressing, "True", ReasonRetrying, s.Failing)
+		c.set(job.ConditionAvailable, "False", ReasonRetrying, s.Failing)
 		return job.Progressing, c.list
 	case s.stray(j) != "":
 		c.set(job.ConditionApplied, "False", ReasonNewerCopy, s.stray(j))
@@ -103,8 +108,15 @@ func (s *Status) removal(j *job.Job) (job.State, []job.Condition) {
 	case s.Silent != "":
 		c.set(job.ConditionAvailable, "Unknown", ReasonClusterSilent, "it goes when the cluster is back: "+s.Silent)
 		return job.Progressing, c.list
+	case s.Failing != "":
+		c.set(job.ConditionAvailable, "Unknown", ReasonRetrying, s.Failing)
+		return job.Progressing, c.list
 	case s.stray(j) != "" && j.Cleans == nil:
 		c.set(job.ConditionAvailable, "Unknown", ReasonNewerCopy, s.stray(j))
+		return job.Progressing, c.list
+	case s.Refused != nil && !s.Exists && s.Refused.Reason != ReasonClusterNotFound: // nobody may look whether it is there
+		c.set(job.ConditionAvailable, "Unknown", ReasonClusterSilent,
+			"it goes when the cluster admits us: "+s.Refused.Reason+": "+s.Refused.Message)
 		return job.Progressing, c.list
 	case s.Refused != nil && s.Refused.Reason == ReasonClusterNotFound, !s.Exists, s.Epoch > j.Epoch:
 		// What was in a cluster that was taken from us is out of our hands; to a clean-up, a newer copy is its successor's.

@@ -136,6 +136,8 @@ func (c *Carrier) carry(ctx context.Context, j *job.Job, wait time.Duration) err
 		return c.leaving(ctx, j)
 	case errors.Is(err, orchestrator.ErrFenced):
 		c.Log.InfoContext(ctx, "an older decision left a newer copy alone", "job_id", j.ID, "epoch", j.Epoch)
+	case orchestrator.Failing(err) && ctx.Err() == nil: // said, and asked for again
+		return errors.Join(err, c.report(ctx, j, &orchestrator.Status{Failing: err.Error(), Exists: true}))
 	case err != nil:
 		return err
 	}
@@ -258,10 +260,7 @@ func (c *Carrier) report(ctx context.Context, j *job.Job, s *orchestrator.Status
 		case now.OwnerID != c.id() || now.Epoch != j.Epoch:
 			fenced = true
 			return nil
-		case now.State == job.Created,
-			now.Type != j.Type,
-			now.SubType != j.SubType,
-			!reflect.DeepEqual(now.Instruction, j.Instruction):
+		case now.State == job.Created || !sameWork(now, j):
 			return nil // whoever changed it has told of that
 		}
 		_, err = application.Report(ctx, tx, job.Report{
@@ -277,6 +276,11 @@ func (c *Carrier) report(ctx context.Context, j *job.Job, s *orchestrator.Status
 		return err
 	}
 	return nil
+}
+
+// sameWork reports whether two readings of a job ask for the same.
+func sameWork(a, b *job.Job) bool {
+	return a.Type == b.Type && a.SubType == b.SubType && reflect.DeepEqual(a.Instruction, b.Instruction)
 }
 
 // resource is what the books keep of a copy.

@@ -1062,6 +1062,87 @@ func TestAClusterWhoseServerIsDeadHoldsNoDeletionUp(t *testing.T) {
 	require.Empty(t, w.copies("one"))
 }
 
+// TestACopyThatNobodyMayLookAtIsNotGone: with a token that has expired nothing is seen, which is not that nothing is there.
+func TestACopyThatNobodyMayLookAtIsNotGone(t *testing.T) {
+	t.Parallel()
+	w := newDirect(t)
+	a := w.run("one")
+	w.agents["one"].Cluster.Deny(apierrors.NewUnauthorized("the token has expired"))
+	w.deleteAway(a)
+	require.Equal(t, job.Progressing, w.job(a).State)
+	require.Contains(t, w.job(a).Unknown(), "the token has expired")
+
+	w.agents["one"].Cluster.Deny(nil)
+	require.Len(t, w.copies("one"), 1)
+	w.turn()
+	require.Empty(t, w.copies("one"))
+	require.Equal(t, job.Finished, w.job(a).State)
+}
+
+// TestAClusterThatFailsIsNamed: a webhook there is down, say, and so whatever is applied is answered 500.
+func TestAClusterThatFailsIsNamed(t *testing.T) {
+	t.Parallel()
+	w := newDirect(t)
+	a := w.submit()
+	w.place(a, "one")
+	w.agents["one"].Cluster.Refuse(func(_, _ string) error {
+		return apierrors.NewInternalError(errors.New("failed calling webhook: connection refused"))
+	})
+	w.deliver()
+	j := w.job(a)
+	require.Equal(t, job.Progressing, j.State)
+	require.Equal(t, orchestrator.ReasonRetrying, j.Condition(job.ConditionAvailable).Reason)
+	require.Contains(t, j.Condition(job.ConditionAvailable).Message, "failed calling webhook")
+
+	w.agents["one"].Cluster.Refuse(nil)
+	w.turn()
+	require.True(t, w.job(a).Available())
+}
+
+// looking is an orchestrator in whose way something comes while it looks.
+type looking struct {
+	orchestrator.Orchestrator
+
+	meanwhile func()
+}
+
+func (l *looking) Observe(ctx context.Context, j *job.Job) (orchestrator.Status, error) {
+	if do := l.meanwhile; do != nil {
+		l.meanwhile = nil
+		do()
+	}
+	return l.Orchestrator.Observe(ctx, j)
+}
+
+// TestWhatWasReadLongAgoIsNotBroughtBack: while the copy is looked at, the application is given other content, or stopped.
+func TestWhatWasReadLongAgoIsNotBroughtBack(t *testing.T) {
+	t.Parallel()
+	for what, change := range map[string]func(*world, *application.Application){
+		"changed": func(w *world, a *application.Application) { w.update(a, "web:2") },
+		"stopped": (*world).stop,
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			w := newDirect(t)
+			a := w.run("one")
+			rows := 0
+			w.carrier.Orchestrator = &looking{w.carrier.Orchestrator, func() {
+				change(w, a)
+				w.deliver()
+				w.turn()
+				rows = w.history(a)
+			}}
+			require.NoError(t, w.carrier.SyncOne(t.Context(), w.job(a).ID))
+			require.Equal(t, rows, w.history(a), "nothing more is told")
+			if what == "stopped" {
+				require.Empty(t, w.copies("one"))
+				return
+			}
+			require.Contains(t, fmt.Sprint(w.agents["one"].Cluster.Get(w.copies("one")[0]).Object["spec"]), "web:2")
+		})
+	}
+}
+
 // late is an orchestrator in whose way something comes while it applies or removes.
 type late struct {
 	orchestrator.Orchestrator

@@ -156,17 +156,36 @@ func (c *Carrier) look(ctx context.Context, seen orchestrator.Orchestrator, j *j
 	if err != nil {
 		return err
 	}
+	refused := orchestrator.Unsupported(j) != nil // whatever is there
+	carries := j.State == job.Progressing && (refused || undone(j, &s) && (!s.Leaving || j.Type == job.Delete))
+	mends := j.State != job.Progressing && undone(j, &s) && !s.Leaving
+	if carries || mends {
+		if stands, err := c.stands(ctx, j); err != nil || !stands {
+			return err
+		}
+	}
 	switch {
-	case j.State == job.Progressing && orchestrator.Unsupported(j) != nil: // it is to be refused, whatever is there
+	case carries:
 		return c.carry(ctx, j, 0)
-	case j.State == job.Progressing && undone(j, &s) && (!s.Leaving || j.Type == job.Delete):
-		return c.carry(ctx, j, 0)
+	case mends:
+		return c.mend(ctx, j, &s)
 	case j.State == job.Progressing:
 		return c.report(ctx, j, &s)
-	case undone(j, &s) && !s.Leaving:
-		return c.mend(ctx, j, &s)
 	}
 	return c.observe(ctx, j, &s)
+}
+
+// stands reports whether the job is still what was read, perhaps long ago since many were looked at before it. Whoever
+// has changed it has told of that.
+func (c *Carrier) stands(ctx context.Context, j *job.Job) (bool, error) {
+	now, err := job.Get(ctx, c.DB, j.ID)
+	switch {
+	case problem.KindOf(err) == problem.NotFound:
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return now.OwnerID == j.OwnerID && now.Epoch == j.Epoch && now.State == j.State && sameWork(now, j), nil
 }
 
 // undone reports whether what was seen is not what the job asks for. A copy that was refused may be of former content, or
@@ -198,7 +217,7 @@ func (c *Carrier) mend(ctx context.Context, j *job.Job, s *orchestrator.Status) 
 		told := []job.Condition{{
 			Type: job.ConditionAvailable, Status: "False", ObservedGeneration: j.Epoch, Reason: reason, Message: message,
 		}}
-		if err := c.tell(ctx, j, told); err != nil {
+		if fenced, err := c.tell(ctx, j, told); err != nil || fenced {
 			return err
 		}
 		j.State, j.Conditions = job.Degraded, told // so that it makes a difference when it is back
@@ -225,14 +244,16 @@ func (c *Carrier) mend(ctx context.Context, j *job.Job, s *orchestrator.Status) 
 // observe tells the books how the copy of a job is doing that is not being worked on.
 func (c *Carrier) observe(ctx context.Context, j *job.Job, s *orchestrator.Status) error {
 	_, conditions := s.Verdict(j)
-	return c.tell(ctx, j, conditions)
+	_, err := c.tell(ctx, j, conditions)
+	return err
 }
 
-func (c *Carrier) tell(ctx context.Context, j *job.Job, conditions []job.Condition) error {
+// tell has the books take the conditions. It is fenced when the job has moved on meanwhile, of which somebody was told.
+func (c *Carrier) tell(ctx context.Context, j *job.Job, conditions []job.Condition) (fenced bool, err error) {
 	if j.State == job.Finished && same(j.Conditions, conditions) {
-		return nil // a healthy system is quiet
+		return false, nil // a healthy system is quiet
 	}
-	err := c.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err = c.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
 		_, err := application.Observe(ctx, tx, job.Status{
 			Resource: job.Resource{JobID: j.ID, Name: orchestrator.NameOf(j), Conditions: conditions},
 			OwnerID:  c.id(), Epoch: j.Epoch,
@@ -240,9 +261,9 @@ func (c *Carrier) tell(ctx context.Context, j *job.Job, conditions []job.Conditi
 		return err
 	})
 	if kind := problem.KindOf(err); err != nil && (kind == problem.Conflict || kind == problem.NotFound) {
-		return nil // it has moved on meanwhile, and somebody was told
+		return true, nil
 	}
-	return err
+	return false, err
 }
 
 func same(a, b []job.Condition) bool {

@@ -51,6 +51,14 @@ spec:
 	t.Cleanup(func() { w.kubectl("delete", "networkpolicy", "e2e-collector") })
 }
 
+// change gives a setting another value for the time of the test.
+func (w *world) change(setting, value string) {
+	w.t.Helper()
+	before := w.setting(setting)
+	require.NoError(w.t, w.Set(setting, value))
+	w.t.Cleanup(func() { require.NoError(w.t, w.Set(setting, before)) })
+}
+
 // TestOneTraceShowsTheWholeChain: from the caller's own span through pods, Broker and reactions to the rule that a policy
 // becomes, pushed by functions that are gone soon after, and so are their metrics.
 func TestOneTraceShowsTheWholeChain(t *testing.T) {
@@ -65,10 +73,11 @@ func TestOneTraceShowsTheWholeChain(t *testing.T) {
 
 	w.admit(t, l.Addr())
 
-	const setting = "OTEL_EXPORTER_OTLP_ENDPOINT"
-	before := w.setting(setting)
-	require.NoError(t, w.Set(setting, collector.URL))
-	t.Cleanup(func() { require.NoError(t, w.Set(setting, before)) })
+	const everything, metrics = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
+	w.change(everything, collector.URL)
+	if w.setting(metrics) != "" { // metrics go elsewhere
+		w.change(metrics, collector.URL+"/v1/metrics")
+	}
 	w.asleep() // what runs already has the settings of its start
 	w.startFleet(t, fleetFile)
 

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/infra/runner/fleet"
+	"github.com/littoral-project/littoral/test/bench/stats"
 )
 
 const (
@@ -49,7 +50,7 @@ func runChain(ctx context.Context, w *world) (result, error) {
 		return nil, err
 	}
 	n := times(chainUsual)
-	var total sample
+	var total stats.Sample
 	watch.reset()
 	for i := range n + chainWarmUp {
 		if err := s.look(ctx); err != nil {
@@ -64,13 +65,13 @@ func runChain(ctx context.Context, w *world) (result, error) {
 		took := time.Since(begin)
 		watch.end(i >= chainWarmUp)
 		if i >= chainWarmUp {
-			total.add(took)
+			total.Add(took)
 		}
 		if err := s.takeDown(ctx, id); err != nil {
 			return nil, err
 		}
 	}
-	return chainResult{Applications: n, P50: total.p50(), P99: total.p99(), Stages: watch.rows(n, total.p50())}, nil
+	return chainResult{Applications: n, P50: total.P50(), P99: total.P99(), Stages: watch.rows(n, total.P50())}, nil
 }
 
 // bringUp hands the descriptor in, lets every agent work once and sees it Available.
@@ -121,7 +122,7 @@ type spent struct {
 
 type stage struct {
 	calls     int
-	time, sql sample
+	time, sql stats.Sample
 }
 
 func (w *stopwatch) reset() { w.all = map[string]*stage{} }
@@ -143,8 +144,8 @@ func (w *stopwatch) end(counts bool) {
 			w.all[name] = &stage{}
 		}
 		w.all[name].calls += s.calls
-		w.all[name].time.add(s.time)
-		w.all[name].sql.add(s.sql)
+		w.all[name].time.Add(s.time)
+		w.all[name].sql.Add(s.sql)
 	}
 	w.now = nil
 }
@@ -233,8 +234,8 @@ func (w *stopwatch) rows(applications int, whole float64) []stageRow {
 			continue
 		}
 		rows = append(rows, stageRow{
-			Function: name, Calls: float64(s.calls) / float64(applications), P50: s.time.p50(), SQL: s.sql.p50(),
-			Share: s.time.p50() / whole,
+			Function: name, Calls: float64(s.calls) / float64(applications), P50: s.time.P50(), SQL: s.sql.P50(),
+			Share: s.time.P50() / whole,
 		})
 	}
 	return rows
@@ -253,7 +254,7 @@ func (r chainResult) print(w io.Writer) {
 		[]string{"HTTP, routing, agents", "", say(rest), "", fmt.Sprintf("%.0f%%", 100*rest/r.P50)},
 		[]string{"submit to Available", "", say(r.P50), "", "p99 " + say(r.P99)},
 	)
-	table(w, rows)
+	stats.Table(w, rows)
 	_, _ = fmt.Fprintf(w, "\n%d applications of %s (2 components), one after the other; "+
 		"%d agents poll once each and report without delay.\n"+
 		"All functions in one process over HTTP, events delivered at once, Postgres with fsync on.\n",

@@ -21,6 +21,7 @@ import (
 	"github.com/littoral-project/littoral/functions"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/loopback"
+	"github.com/littoral-project/littoral/test/bench/stats"
 	"github.com/littoral-project/littoral/test/images"
 )
 
@@ -139,11 +140,11 @@ type starts map[string]*measured
 
 const reading = ", read"
 
-type measured struct{ listen, answer, cpu, rss sample }
+type measured struct{ listen, answer, cpu, rss stats.Sample }
 
 func (m *measured) against(base *measured) coldWay {
 	return coldWay{
-		Best: m.answer.quantile(0), P50: m.answer.p50(), P99: m.answer.p99(), Ratio: m.answer.p50() / base.answer.p50(),
+		Best: m.answer.Quantile(0), P50: m.answer.P50(), P99: m.answer.P99(), Ratio: m.answer.P50() / base.answer.P50(),
 	}
 }
 
@@ -166,13 +167,13 @@ func (m starts) row(name, program string, base starts) (coldRow, error) {
 		}
 		read := m[way+reading].against(base[way+reading])
 		row.Ways[way], row.Read[way] = at.against(base[way]), read
-		row.RSS = max(row.RSS, at.rss.p50(), m[way+reading].rss.p50())
+		row.RSS = max(row.RSS, at.rss.P50(), m[way+reading].rss.P50())
 		if way != byTCP { // which nobody deploys
 			over("p50/"+way, read.P50, budgetP50)
 			over("p99/"+way, read.P99, budgetP99)
 		}
 	}
-	row.Listen, row.CPU = m[bySocket].listen.p50(), m[bySocket].cpu.p50()
+	row.Listen, row.CPU = m[bySocket].listen.P50(), m[bySocket].cpu.P50()
 	over("RSS", row.RSS, budgetRSS)
 	over("image", row.Zip, budgetZip)
 	row.Misses = strings.Join(misses, " ")
@@ -243,9 +244,9 @@ func (s *scene) run(ctx context.Context, program string, way way, request []byte
 	if answer.StatusCode/100 != 2 {
 		return fmt.Errorf("answered %s: %s\n%s", answer.Status, body, log.Bytes())
 	}
-	into.listen.add(listening)
-	into.answer.add(answered)
-	into.cpu.add(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime())
+	into.listen.Add(listening)
+	into.answer.Add(answered)
+	into.cpu.Add(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime())
 	into.rss = append(into.rss, rss)
 	return nil
 }
@@ -315,5 +316,5 @@ func (r coldResult) table(w io.Writer, times func(coldRow) map[string]coldWay, m
 		}
 		rows = append(rows, append(row, cells(f)...))
 	}
-	table(w, rows)
+	stats.Table(w, rows)
 }

@@ -17,7 +17,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
@@ -27,6 +26,7 @@ import (
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/trace"
+	"github.com/littoral-project/littoral/test/bench/stats"
 )
 
 const (
@@ -65,11 +65,11 @@ func (l load) String() string {
 }
 
 func medianLoad(all []load) load {
-	var client, server sample
+	var client, server stats.Sample
 	for _, l := range all {
 		client, server = append(client, l.Client), append(server, l.Server)
 	}
-	return load{client.p50(), server.p50()}
+	return load{client.P50(), server.P50()}
 }
 
 type jobRound struct {
@@ -97,7 +97,7 @@ func runJobs(ctx context.Context, w *world) (result, error) {
 		return nil, err
 	}
 	r := jobsResult{Clients: jobClients, Cycles: jobClients * jobCycles, Trips: b.trips, Writes: b.writes}
-	var ours, raw, ratios, reads sample
+	var ours, raw, ratios, reads stats.Sample
 	var oursCPU, rawCPU []load
 	for range times(jobsUsual) {
 		o, oc, err := b.ours(ctx)
@@ -116,7 +116,7 @@ func runJobs(ctx context.Context, w *world) (result, error) {
 		ours, raw, ratios, reads = append(ours, o), append(raw, p), append(ratios, o/p), append(reads, o/q)
 		oursCPU, rawCPU = append(oursCPU, oc), append(rawCPU, pc)
 	}
-	r.Ours, r.Raw, r.Ratio, r.Reads = ours.p50(), raw.p50(), ratios.p50(), reads.p50()
+	r.Ours, r.Raw, r.Ratio, r.Reads = ours.P50(), raw.P50(), ratios.P50(), reads.P50()
 	r.OursCPU, r.RawCPU = medianLoad(oursCPU), medianLoad(rawCPU)
 	return r, nil
 }
@@ -229,7 +229,7 @@ func (b *jobBench) ours(ctx context.Context) (rate float64, cost load, err error
 	runtime.GC()
 	var running sync.WaitGroup
 	failures := make([]error, jobClients)
-	client, server, begin := ownCPU(), b.serverCPU(), time.Now()
+	client, server, begin := stats.Processor(), b.serverCPU(), time.Now()
 	for client := range jobClients {
 		running.Go(func() {
 			for n := 1; n <= jobCycles && failures[client] == nil; n++ {
@@ -243,7 +243,7 @@ func (b *jobBench) ours(ctx context.Context) (rate float64, cost load, err error
 	}
 	took := time.Since(begin)
 	const all = jobClients * jobCycles
-	return all / took.Seconds(), perCycle(ownCPU()-client, b.serverCPU()-server), errors.Join(failures...)
+	return all / took.Seconds(), perCycle(stats.Processor()-client, b.serverCPU()-server), errors.Join(failures...)
 }
 
 func perCycle(client, server time.Duration) load {
@@ -316,12 +316,6 @@ func (b *jobBench) serverCPU() time.Duration {
 func number(text string) int {
 	n, _ := strconv.Atoi(text)
 	return n
-}
-
-func ownCPU() time.Duration {
-	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // record runs one cycle and makes pgbench's scripts of the statements that it sent: the same text with the same values,
@@ -465,7 +459,7 @@ func (r jobsResult) print(w io.Writer) {
 		})
 	}
 	rows = append(rows, []string{"median", say(r.Ours), say(r.Raw), say(r.Ratio), "", say(r.Reads)})
-	table(w, rows)
+	stats.Table(w, rows)
 	_, _ = fmt.Fprintf(w, "\n%d connections, %d cycles a round, fsync on. "+
 		"A cycle is promote, report Finished and clear the outbox: 3 commits, 2 of which wait for the disk.\n"+
 		"Round trips of a cycle: %d, reads included; pgbench that reads nothing: %d.\n"+

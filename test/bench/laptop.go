@@ -19,6 +19,7 @@ import (
 	"github.com/littoral-project/littoral/functions"
 	"github.com/littoral-project/littoral/infra/runner/host"
 	"github.com/littoral-project/littoral/knative"
+	"github.com/littoral-project/littoral/test/bench/stats"
 	"github.com/littoral-project/littoral/triggers"
 )
 
@@ -54,7 +55,7 @@ func runLaptop(ctx context.Context, w *world) (_ result, err error) {
 	defer func() { err = errors.Join(err, h.stop(ctx)) }()
 
 	n := times(laptopUsual)
-	var submit, total sample
+	var submit, total stats.Sample
 	for i := range n + laptopWarmUp {
 		begin := time.Now()
 		g, err := c.call(ctx, http.MethodPost, "/jobmanager/groups", descriptor)
@@ -66,8 +67,8 @@ func runLaptop(ctx context.Context, w *world) (_ result, err error) {
 			return nil, err
 		}
 		if i >= laptopWarmUp {
-			submit.add(answered)
-			total.add(time.Since(begin))
+			submit.Add(answered)
+			total.Add(time.Since(begin))
 		}
 		if _, err := c.call(ctx, http.MethodPut, "/jobmanager/groups/stop/"+g.ID, nil); err != nil {
 			return nil, err
@@ -79,7 +80,7 @@ func runLaptop(ctx context.Context, w *world) (_ result, err error) {
 			return nil, err
 		}
 	}
-	return laptopResult{Applications: n, Submit: submit.p50(), P50: total.p50(), P99: total.p99()}, nil
+	return laptopResult{Applications: n, Submit: submit.P50(), P50: total.P50(), P99: total.P99()}, nil
 }
 
 // laptopHost is the host of a laptop, with what was set for it.
@@ -192,7 +193,7 @@ func (c caller) await(ctx context.Context, id, status string) error {
 }
 
 func (r laptopResult) print(w io.Writer) {
-	table(w, [][]string{
+	stats.Table(w, [][]string{
 		{"", "p50 ms", "p99 ms"},
 		{"POST groups answered", say(r.Submit), ""},
 		{"submit to Available", say(r.P50), say(r.P99)},

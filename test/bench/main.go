@@ -27,10 +27,10 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime"
 	"slices"
-	"strings"
 	"syscall"
+
+	"github.com/littoral-project/littoral/test/bench/stats"
 )
 
 // result is what a part measured: marshalled for programs, printed for people.
@@ -87,9 +87,9 @@ func run(ctx context.Context, names []string, asJSON bool) error {
 		return err
 	}
 	defer w.close()
-	results := map[string]any{"machine": machine()}
+	results := map[string]any{"machine": stats.Machine()}
 	if !asJSON {
-		fmt.Printf("%s\n", machine())
+		fmt.Printf("%s\n", stats.Machine())
 	}
 	for _, p := range chosen {
 		fmt.Fprintf(os.Stderr, "bench: %s ...\n", p.name)
@@ -127,16 +127,6 @@ func choose(names []string) ([]part, error) {
 	return chosen, nil
 }
 
-// machine says where it was measured and how busy that was.
-func machine() string {
-	load := "unknown"
-	if text, err := os.ReadFile("/proc/loadavg"); err == nil {
-		load, _, _ = strings.Cut(string(text), " ")
-	}
-	return fmt.Sprintf("%s/%s, %d cores, %s, load %s before the start",
-		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), load)
-}
-
 // times returns the -rounds flag, or the default of a part.
 func times(usual int) int {
 	if *rounds > 0 {
@@ -144,3 +134,6 @@ func times(usual int) int {
 	}
 	return usual
 }
+
+// say formats one number with two digits after the point.
+func say(f float64) string { return fmt.Sprintf("%.2f", f) }

@@ -19,6 +19,7 @@ import (
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/policy/render"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/test/bench/stats"
 )
 
 const (
@@ -97,16 +98,16 @@ func runPolicies(ctx context.Context, w *world) (result, error) {
 		}
 	}
 	start := time.Now().Add(-time.Minute)
-	var took sample
+	var took stats.Sample
 	begin = time.Now()
 	for batch := range slices.Chunk(made, perMessage) {
 		at := time.Now()
 		if err := s.alert(ctx, batch, start); err != nil {
 			return nil, err
 		}
-		took.add(time.Since(at))
+		took.Add(time.Since(at))
 	}
-	r.Webhook, r.P50, r.P99 = perSecond(manyPolicies, time.Since(begin)), took.p50(), took.p99()
+	r.Webhook, r.P50, r.P99 = perSecond(manyPolicies, time.Since(begin)), took.P50(), took.P99()
 	if err := s.allViolated(ctx); err != nil {
 		return nil, err
 	}
@@ -178,7 +179,7 @@ func (s *system) allViolated(ctx context.Context) error {
 }
 
 func (r policiesResult) print(w io.Writer) {
-	table(w, [][]string{
+	stats.Table(w, [][]string{
 		{"", "per second"},
 		{"policies rendered", fmt.Sprintf("%.0f", r.Render)},
 		{"notices judged, the decision alone", fmt.Sprintf("%.0f", r.Judge)},
@@ -237,7 +238,7 @@ func runBacktest(ctx context.Context, w *world) (_ result, err error) {
 		return nil, err
 	}
 	r := backtestResult{Policies: pastPolicies, Series: series}
-	var took sample
+	var took stats.Sample
 	begin := time.Now()
 	for i := range pastPolicies {
 		p := somePolicy(i)
@@ -254,10 +255,10 @@ func runBacktest(ctx context.Context, w *world) (_ result, err error) {
 		if err := s.call(ctx, "operator", http.MethodPost, "/polman/registry/api/v1/backtest", body, &past); err != nil {
 			return nil, err
 		}
-		took.add(time.Since(at))
+		took.Add(time.Since(at))
 		r.Evaluations, r.Episodes = past.Evaluations, r.Episodes+len(past.Episodes)
 	}
-	r.Total, r.P50, r.P99 = millis(time.Since(begin)), took.p50(), took.p99()
+	r.Total, r.P50, r.P99 = stats.Millis(time.Since(begin)), took.P50(), took.P99()
 	if r.Episodes == 0 {
 		return nil, errors.New("no policy would have fired: the past is not what it should be")
 	}
@@ -313,7 +314,7 @@ func fillPast(ctx context.Context, server *prometheus.Server, to time.Time) (ser
 }
 
 func (r backtestResult) print(w io.Writer) {
-	table(w, [][]string{
+	stats.Table(w, [][]string{
 		{"policies", "evaluations each", "series", "episodes", "total s", "p50 ms", "p99 ms"},
 		{
 			fmt.Sprint(r.Policies), fmt.Sprint(r.Evaluations), fmt.Sprint(r.Series), fmt.Sprint(r.Episodes),

@@ -15,6 +15,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/test/bench/stats"
 )
 
 const (
@@ -57,7 +58,7 @@ func runPoll(ctx context.Context, w *world) (result, error) {
 			return nil, err
 		}
 	}
-	took := make([]sample, len(pollSizes))
+	took := make([]stats.Sample, len(pollSizes))
 	for n := range r.Polls + 20 { // the first are not counted: plans and caches settle
 		for i, s := range systems {
 			begin := time.Now()
@@ -66,7 +67,7 @@ func runPoll(ctx context.Context, w *world) (result, error) {
 				return nil, err
 			}
 			if n >= 20 {
-				took[i].add(time.Since(begin))
+				took[i].Add(time.Since(begin))
 			}
 			if len(jobs) != pollExecutable {
 				return nil, fmt.Errorf("%d jobs are executable among %d, not %d", len(jobs), pollSizes[i], pollExecutable)
@@ -74,7 +75,7 @@ func runPoll(ctx context.Context, w *world) (result, error) {
 		}
 	}
 	for i := range r.Sizes {
-		r.Sizes[i].P50, r.Sizes[i].P99, r.Sizes[i].Ratio = took[i].p50(), took[i].p99(), took[i].p50()/took[0].p50()
+		r.Sizes[i].P50, r.Sizes[i].P99, r.Sizes[i].Ratio = took[i].P50(), took[i].P99(), took[i].P50()/took[0].P50()
 	}
 	return r, nil
 }
@@ -158,7 +159,7 @@ func (r pollResult) print(w io.Writer) {
 			strings.Join(s.Indexes, " "),
 		})
 	}
-	table(w, rows)
+	stats.Table(w, rows)
 	_, _ = fmt.Fprintf(w, "\nGET executable over HTTP, token checked, %d jobs executable; "+
 		"%d polls of each size, in turn. Goal: ratio <= %.1f, by an index.\n", pollExecutable, r.Polls, budgetPoll)
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/littoral-project/littoral/test/bench/stats"
 )
 
 const (
@@ -136,7 +138,7 @@ func runWebhook(ctx context.Context, w *world) (_ result, err error) {
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 	n := times(webhookUsual)
-	var answered, total sample
+	var answered, total stats.Sample
 	for i := range n + webhookWarmUp {
 		from, _, err := l.node(ctx)
 		if err != nil {
@@ -166,8 +168,8 @@ func runWebhook(ctx context.Context, w *world) (_ result, err error) {
 			return nil, err
 		}
 		if i >= webhookWarmUp {
-			answered.add(took)
-			total.add(time.Since(begin))
+			answered.Add(took)
+			total.Add(time.Since(begin))
 		}
 		if err := tell("resolved"); err != nil {
 			return nil, err
@@ -177,12 +179,12 @@ func runWebhook(ctx context.Context, w *world) (_ result, err error) {
 		}
 	}
 	return webhookResult{
-		Rounds: n, Answered: answered.p50(), P50: total.p50(), P99: total.p99(), Max: total.quantile(1),
+		Rounds: n, Answered: answered.P50(), P50: total.P50(), P99: total.P99(), Max: total.Quantile(1),
 	}, nil
 }
 
 func (r webhookResult) print(w io.Writer) {
-	table(w, [][]string{
+	stats.Table(w, [][]string{
 		{"", "p50 ms", "p99 ms", "max ms"},
 		{"webhook answered", say(r.Answered), "", ""},
 		{"webhook to the new target", say(r.P50), say(r.P99), say(r.Max)},
@@ -223,21 +225,21 @@ func runStages(ctx context.Context, w *world) (_ result, err error) {
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 	n := times(stagesUsual)
-	spans := make([]sample, len(marks))
-	var total sample
+	spans := make([]stats.Sample, len(marks))
+	var total stats.Sample
 	for range n {
 		instants, err := l.react(ctx)
 		if err != nil {
 			return nil, err
 		}
 		for i := range marks {
-			spans[i].add(instants[i+1].Sub(instants[i]))
+			spans[i].Add(instants[i+1].Sub(instants[i]))
 		}
-		total.add(instants[len(marks)].Sub(instants[0]))
+		total.Add(instants[len(marks)].Sub(instants[0]))
 	}
-	r := stagesResult{Rounds: n, Scrape: stagesEvery.Seconds(), Total: [2]float64{total.p50(), total.quantile(1)}}
+	r := stagesResult{Rounds: n, Scrape: stagesEvery.Seconds(), Total: [2]float64{total.P50(), total.Quantile(1)}}
 	for i, name := range marks {
-		r.Stages = append(r.Stages, spanRow{name, spans[i].p50(), spans[i].quantile(1)})
+		r.Stages = append(r.Stages, spanRow{name, spans[i].P50(), spans[i].Quantile(1)})
 	}
 	return r, nil
 }
@@ -333,7 +335,7 @@ func (r stagesResult) print(w io.Writer) {
 		rows = append(rows, []string{s.Stage, say(s.P50), say(s.Max)})
 	}
 	rows = append(rows, []string{"all", say(r.Total[0]), say(r.Total[1])})
-	table(w, rows)
+	stats.Table(w, rows)
 	_, _ = fmt.Fprintf(w, "\n%d rounds on the laptop host: scrape and evaluation every %.0f s by the embedded Prometheus\n"+
 		"engine, its agents poll every second and take 0.7 s to deploy. The fleet tells what it is told to do at once,\n"+
 		"so the wait for a scrape is not in here: it adds %.1f s on average, %.0f s at most.\n", r.Rounds, r.Scrape, r.Scrape/2, r.Scrape)

@@ -22,12 +22,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/littoral-project/littoral/shared/placement/flow"
+	"github.com/littoral-project/littoral/test/bench/stats"
 )
 
 type settings struct {
@@ -127,7 +127,7 @@ func measure(set settings, file string) (*result, error) {
 		return nil, err
 	}
 	r := &result{File: filepath.Base(file), Nodes: p.Nodes(), Arcs: p.Arcs()}
-	var times []float64
+	var times stats.Sample
 	var other rival
 	for range set.runs {
 		ms, sol, err := timed(flow.NewSolver(p).Solve)
@@ -145,9 +145,9 @@ func measure(set settings, file string) (*result, error) {
 			}
 		}
 	}
-	r.MS, r.Checked = median(times), true
+	r.MS, r.Checked = times.Median(), true
 	if set.against != "" {
-		r.Against = &against{BuildMS: median(other.build), RunMS: median(other.run), Equal: other.cost == r.Cost}
+		r.Against = &against{BuildMS: other.build.Median(), RunMS: other.run.Median(), Equal: other.cost == r.Cost}
 		r.Against.Ratio = r.MS / r.Against.RunMS
 		if !r.Against.Equal {
 			return nil, fmt.Errorf("cost %d, the other program found %d", r.Cost, other.cost)
@@ -169,7 +169,7 @@ func solveAgain(set settings, p *flow.Problem) (*resolve, error) {
 		return nil, err
 	}
 	again := func() (*flow.Solution, error) { return warm, s.SolveInto(warm) }
-	var warms, colds, ratios []float64
+	var warms, colds, ratios stats.Sample
 	for range set.runs {
 		for range r.Changed {
 			_, _, _, _, cost, _ := p.Arc(flow.ArcID(random.IntN(p.Arcs())))
@@ -192,14 +192,14 @@ func solveAgain(set settings, p *flow.Problem) (*resolve, error) {
 		warms, colds, ratios = append(warms, warmMS), append(colds, coldMS), append(ratios, warmMS/coldMS)
 		r.WarmPivots, r.ColdPivots = warm.Pivots, cold.Pivots
 	}
-	r.WarmMS, r.ColdMS, r.Ratio = median(warms), median(colds), median(ratios)
+	r.WarmMS, r.ColdMS, r.Ratio = warms.Median(), colds.Median(), ratios.Median()
 	return r, nil
 }
 
 // rival collects what the other program says: "cost C build MS run MS".
 type rival struct {
 	cost       int64
-	build, run []float64
+	build, run stats.Sample
 }
 
 func (o *rival) solve(program, file string) error {
@@ -219,13 +219,7 @@ func (o *rival) solve(program, file string) error {
 func timed(solve func() (*flow.Solution, error)) (float64, *flow.Solution, error) {
 	begin := time.Now()
 	sol, err := solve()
-	return float64(time.Since(begin).Microseconds()) / 1e3, sol, err
-}
-
-// median sorts a and returns the middle.
-func median(a []float64) float64 {
-	slices.Sort(a)
-	return (a[(len(a)-1)/2] + a[len(a)/2]) / 2
+	return stats.Millis(time.Since(begin)), sol, err
 }
 
 // read opens a DIMACS file, gzipped or not.

@@ -20,6 +20,7 @@ import (
 	"github.com/littoral-project/littoral/infra/runner/fleet"
 	"github.com/littoral-project/littoral/shared/api"
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/test/bench/stats"
 )
 
 // toWork are the functions between a submission and its ManifestWork; chained are all that take part in a run.
@@ -321,7 +322,7 @@ func (c *chain) run(ctx context.Context) (run chainRun, err error) {
 		return run, err
 	}
 	warm, err := c.follow(ctx, image)
-	run.Cold, run.Crowd, run.Warm = cold, crowd.quantile(1), warm.Work
+	run.Cold, run.Crowd, run.Warm = cold, crowd.Quantile(1), warm.Work
 	return run, err
 }
 
@@ -426,8 +427,8 @@ func (c *chain) forget(ctx context.Context, id string) error {
 }
 
 // of returns one measure of all runs of a kind.
-func (r *chainResult) of(prewake bool, what func(chainRun) float64) sample {
-	var s sample
+func (r *chainResult) of(prewake bool, what func(chainRun) float64) stats.Sample {
+	var s stats.Sample
 	for _, run := range r.Runs {
 		if run.Prewake == prewake {
 			s = append(s, what(run))
@@ -455,24 +456,24 @@ func (r *chainResult) rows() [][]string {
 		{"Littoral, way down, all awake", func(c chainRun) float64 { return c.Warm }},
 	} {
 		on, off := r.of(true, m.of), r.of(false, m.of)
-		all = append(all, []string{m.name, ms(on.p50()), ms(on.quantile(1)), ms(off.p50()), ms(off.quantile(1))})
+		all = append(all, []string{m.name, ms(on.P50()), ms(on.Quantile(1)), ms(off.P50()), ms(off.Quantile(1))})
 	}
 	return all
 }
 
 func (r *chainResult) notes() []string {
 	var all []string
-	var cold, crowd sample
+	var cold, crowd stats.Sample
 	for _, run := range r.Runs {
 		cold, crowd = append(cold, run.Cold), append(crowd, run.Crowd)
 	}
 	for _, on := range []bool{true, false} {
-		down, up := r.of(on, chainRun.down).p50(), r.of(on, chainRun.up).p50()
+		down, up := r.of(on, chainRun.down).P50(), r.of(on, chainRun.up).P50()
 		all = append(all, fmt.Sprintf("PREWAKE=%t, %d runs: way down %.2f, way up %.2f, both %.2f cold starts of hello; goal 1.50: %s.",
-			on, len(r.of(on, chainRun.down)), down/cold.p50(), up/cold.p50(), (down+up)/cold.p50(),
-			verdict((down+up)/cold.p50() <= 1.5)),
+			on, len(r.of(on, chainRun.down)), down/cold.P50(), up/cold.P50(), (down+up)/cold.P50(),
+			verdict((down+up)/cold.P50() <= 1.5)),
 			fmt.Sprintf("PREWAKE=%t: both %.2f times what as many hellos at once take, which is %.2f cold starts.",
-				on, (down+up)/crowd.p50(), crowd.p50()/cold.p50()))
+				on, (down+up)/crowd.P50(), crowd.P50()/cold.P50()))
 	}
 	return append(all, "The application runs at "+r.Target+".")
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/test/bench/stats"
 	"github.com/littoral-project/littoral/test/deployed"
 )
 
@@ -190,14 +191,14 @@ func (b *bench) ask(ctx context.Context, t target) (float64, error) {
 
 // row is what one function took.
 type row struct {
-	Function string  `json:"function"`
-	P50      float64 `json:"p50_ms"`
-	P95      float64 `json:"p95_ms"`
-	Ratio    float64 `json:"p50_to_floor"` // 0 for the floor itself
-	Warm     float64 `json:"warm_p50_ms"`
-	Starts   int     `json:"starts"`
-	Failures int     `json:"failures"`
-	All      sample  `json:"all_ms"`
+	Function string       `json:"function"`
+	P50      stats.Number `json:"p50_ms"`
+	P95      stats.Number `json:"p95_ms"`
+	Ratio    stats.Number `json:"p50_to_floor"` // 0 for the floor itself
+	Warm     stats.Number `json:"warm_p50_ms"`
+	Starts   int          `json:"starts"`
+	Failures int          `json:"failures"`
+	All      stats.Sample `json:"all_ms"`
 }
 
 type httpResult struct {
@@ -223,7 +224,7 @@ func runHTTP(ctx context.Context, b *bench) (result, error) {
 		return nil, err
 	}
 	order := interleave(b.hellos[:*hellos], all)
-	cold, warm, failures := map[string]sample{}, map[string]sample{}, map[string]int{}
+	cold, warm, failures := map[string]stats.Sample{}, map[string]stats.Sample{}, map[string]int{}
 	for n := range *rounds {
 		say("http: round %d of %d", n+1, *rounds)
 		for _, t := range order {
@@ -247,18 +248,16 @@ func runHTTP(ctx context.Context, b *bench) (result, error) {
 		}
 	}
 	r := &httpResult{}
-	floor := cold[helloName].p50()
+	floor := stats.Number(cold[helloName].P50())
 	for _, key := range append([]string{helloName}, names(all)...) {
 		one := row{
-			Function: key, P50: cold[key].p50(), P95: cold[key].p95(), Warm: warm[key].p50(),
-			Starts: len(cold[key]), Failures: failures[key], All: cold[key],
+			Function: key, P50: stats.Number(cold[key].P50()), P95: stats.Number(cold[key].P95()),
+			Warm: stats.Number(warm[key].P50()), Starts: len(cold[key]), Failures: failures[key], All: cold[key],
 		}
 		if key == helloName {
 			one.Function = "hello (floor)"
-		} else if one.Starts > 0 {
-			if one.Ratio = one.P50 / floor; one.Ratio <= 1.15 {
-				r.Met++
-			}
+		} else if one.Ratio = one.P50 / floor; one.Ratio <= 1.15 {
+			r.Met++
 		}
 		r.Rows = append(r.Rows, one)
 	}
@@ -283,10 +282,10 @@ func (r *httpResult) rows() [][]string {
 	for _, o := range r.Rows {
 		against, goal := "-", "-"
 		if o.Ratio > 0 {
-			against, goal = ratio(o.Ratio), verdict(o.Ratio <= 1.15)
+			against, goal = ratio(float64(o.Ratio)), verdict(o.Ratio <= 1.15)
 		}
 		all = append(all, []string{
-			o.Function, ms(o.P50), ms(o.P95), against, goal, fmt.Sprintf("%.1f", o.Warm),
+			o.Function, ms(float64(o.P50)), ms(float64(o.P95)), against, goal, fmt.Sprintf("%.1f", o.Warm),
 			fmt.Sprint(o.Starts), fmt.Sprint(o.Failures),
 		})
 	}
@@ -294,25 +293,25 @@ func (r *httpResult) rows() [][]string {
 }
 
 func (r *httpResult) notes() []string {
-	var every sample
+	var every stats.Sample
 	for _, o := range r.Rows[1:] {
 		every = append(every, o.All...)
 	}
-	floor := r.Rows[0]
+	p50, p95, floor := stats.Number(every.P50()), stats.Number(every.P95()), r.Rows[0]
 	return []string{
 		fmt.Sprintf("All functions together: p50 %.0f ms (%.2f of the floor's), p95 %.0f ms (%.2f); %d of %d functions meet the goal.",
-			every.p50(), every.p50()/floor.P50, every.p95(), every.p95()/floor.P95, r.Met, len(r.Rows)-1),
+			p50, p50/floor.P50, p95, p95/floor.P95, r.Met, len(r.Rows)-1),
 	}
 }
 
 // waveResult is how long functions took that were woken at once.
 type waveResult struct {
-	Together int     `json:"together"`
-	Floor    sample  `json:"floor_ms"` // hello alone
-	Ours     sample  `json:"ours_ms"`
-	Hello    sample  `json:"hello_ms"` // as many copies of hello at once; none: not measured
-	Failures int     `json:"failures"`
-	Beyond   float64 `json:"beyond_ms"` // p95 of ours less that of hello alone
+	Together int          `json:"together"`
+	Floor    stats.Sample `json:"floor_ms"` // hello alone
+	Ours     stats.Sample `json:"ours_ms"`
+	Hello    stats.Sample `json:"hello_ms"` // as many copies of hello at once; none: not measured
+	Failures int          `json:"failures"`
+	Beyond   stats.Number `json:"beyond_ms"` // p95 of ours less that of hello alone
 }
 
 func runWave(ctx context.Context, b *bench) (result, error) {
@@ -356,12 +355,12 @@ func runWave(ctx context.Context, b *bench) (result, error) {
 		woken, failures = b.together(ctx, b.hellos[:*many])
 		r.Hello, r.Failures = append(r.Hello, woken...), r.Failures+failures
 	}
-	r.Beyond = r.Ours.p95() - r.Floor.p95()
+	r.Beyond = stats.Number(r.Ours.P95() - r.Floor.P95())
 	return r, nil
 }
 
 // together asks all at once, and counts those that do not answer.
-func (b *bench) together(ctx context.Context, targets []target) (all sample, failures int) {
+func (b *bench) together(ctx context.Context, targets []target) (all stats.Sample, failures int) {
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	for _, t := range targets {
@@ -383,9 +382,9 @@ func (b *bench) together(ctx context.Context, targets []target) (all sample, fai
 
 func (r *waveResult) rows() [][]string {
 	all := [][]string{{"woken", "p50 ms", "p95 ms", "max ms", "starts"}}
-	line := func(what string, s sample) {
+	line := func(what string, s stats.Sample) {
 		if len(s) > 0 {
-			all = append(all, []string{what, ms(s.p50()), ms(s.p95()), ms(s.quantile(1)), fmt.Sprint(len(s))})
+			all = append(all, []string{what, ms(s.P50()), ms(s.P95()), ms(s.Quantile(1)), fmt.Sprint(len(s))})
 		}
 	}
 	line("hello, alone", r.Floor)
@@ -399,9 +398,9 @@ func (r *waveResult) notes() []string {
 		return fmt.Sprintf("p95 beyond %s: %.0f ms, goal 2000: %s. %d were not answered.",
 			what, by, verdict(by <= 2000 && r.Failures == 0), r.Failures)
 	}
-	all := []string{beyond("one hello alone", r.Beyond)}
+	all := []string{beyond("one hello alone", float64(r.Beyond))}
 	if len(r.Hello) > 0 {
-		all = append(all, beyond("as many hellos at once", r.Ours.p95()-r.Hello.p95()))
+		all = append(all, beyond("as many hellos at once", r.Ours.P95()-r.Hello.P95()))
 	}
 	return all
 }

@@ -16,15 +16,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"os/signal"
-	"runtime"
 	"slices"
-	"strings"
 	"syscall"
-	"text/tabwriter"
 
+	"github.com/littoral-project/littoral/test/bench/stats"
 	"github.com/littoral-project/littoral/test/deployed"
 )
 
@@ -86,23 +83,23 @@ func run(ctx context.Context, names []string) (err error) {
 	}
 	defer b.pods.stop()
 	defer func() { err = errors.Join(err, b.removeHellos()) }()
-	results := map[string]any{"machine": machine()}
+	results := map[string]any{"machine": stats.Machine()}
 	if !*asJSON {
-		fmt.Println(machine())
+		fmt.Println(stats.Machine())
 	}
 	for _, p := range parts {
 		if len(names) > 0 && !slices.Contains(names, p.name) {
 			continue
 		}
 		say("%s ...", p.name)
-		before := load()
+		before := stats.Load()
 		r, err := p.run(ctx, b)
 		if err != nil {
 			return fmt.Errorf("%s: %w", p.name, err)
 		}
 		results[p.name] = r
 		if !*asJSON {
-			fmt.Printf("\n== %s (load %s before, %s after) ==\n\n", p.name, before, load())
+			fmt.Printf("\n== %s (load %s before, %s after) ==\n\n", p.name, before, stats.Load())
 			print(os.Stdout, r)
 		}
 	}
@@ -115,11 +112,7 @@ func run(ctx context.Context, names []string) (err error) {
 }
 
 func print(w io.Writer, r result) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, row := range r.rows() {
-		_, _ = fmt.Fprintln(t, strings.Join(row, "\t"))
-	}
-	_ = t.Flush()
+	stats.Table(w, r.rows())
 	_, _ = fmt.Fprintln(w)
 	for _, note := range r.notes() {
 		_, _ = fmt.Fprintln(w, note)
@@ -127,35 +120,6 @@ func print(w io.Writer, r result) {
 }
 
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "knative: "+format+"\n", args...) }
-
-func load() string {
-	text, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "unknown"
-	}
-	first, _, _ := strings.Cut(string(text), " ")
-	return first
-}
-
-func machine() string {
-	return fmt.Sprintf("%s/%s, %d cores, %s, load %s before the start",
-		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), load())
-}
-
-// sample is a set of measurements in milliseconds.
-type sample []float64
-
-// quantile returns the smallest measurement that at least the share q of all do not exceed, 0 of none.
-func (s sample) quantile(q float64) float64 {
-	if len(s) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(s))
-	return sorted[max(int(math.Ceil(q*float64(len(sorted))))-1, 0)]
-}
-
-func (s sample) p50() float64 { return s.quantile(0.50) }
-func (s sample) p95() float64 { return s.quantile(0.95) }
 
 func ms(f float64) string    { return fmt.Sprintf("%.0f", f) }
 func ratio(f float64) string { return fmt.Sprintf("%.2f", f) }

@@ -17,11 +17,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
-	"syscall"
 	"time"
 
 	"github.com/littoral-project/littoral/shared/placement"
+	"github.com/littoral-project/littoral/test/bench/stats"
 )
 
 // optima are proven by CBC 2.10.8, by file name. A file that is not here has no known optimum.
@@ -125,22 +124,22 @@ func measure(file string, budget int64, runs int) (*result, error) {
 	p := in.problem()
 	p.Budget = budget
 	r := &result{File: filepath.Base(file), Components: len(p.Components), Nodes: len(p.Nodes)}
-	var times, cpu []float64
+	var times, cpu stats.Sample
 	for range runs {
 		runtime.GC() // what the run before left
-		begin, used := time.Now(), processor()
+		begin, used := time.Now(), stats.Processor()
 		plan, err := placement.Place(p)
 		if err != nil {
 			return nil, err
 		}
-		times = append(times, float64(time.Since(begin).Microseconds())/1e3)
-		cpu = append(cpu, float64((processor()-used).Microseconds())/1e3)
+		times.Add(time.Since(begin))
+		cpu.Add(stats.Processor() - used)
 		if err := in.check(plan); err != nil {
 			return nil, err
 		}
 		r.Objective, r.Bound, r.Gap, r.Exact, r.Work = plan.Objective, plan.Bound, plan.Gap, plan.Exact, plan.Work
 	}
-	r.MS, r.CPUMS, r.Checked = median(times), median(cpu), true
+	r.MS, r.CPUMS, r.Checked = times.Median(), cpu.Median(), true
 	if best, known := optima[r.File]; known {
 		r.Optimum, r.Short = &best, (best-r.Objective)/best
 		if r.Objective > best+1e-6 || r.Bound < best-1e-6 {
@@ -148,21 +147,6 @@ func measure(file string, budget int64, runs int) (*result, error) {
 		}
 	}
 	return r, nil
-}
-
-// median sorts a and returns the middle.
-func median(a []float64) float64 {
-	slices.Sort(a)
-	return (a[(len(a)-1)/2] + a[len(a)/2]) / 2
-}
-
-// processor returns the processor time this program has used, collecting garbage included.
-func processor() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // read takes a file's bytes and refuses scores that do not fit the lists.

@@ -23,10 +23,10 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/littoral-project/littoral/shared/placement"
+	"github.com/littoral-project/littoral/test/bench/stats"
 )
 
 // result is one line. Times are in milliseconds.
@@ -160,10 +160,7 @@ func grow(runs int) ([]*result, error) {
 		if i > 0 {
 			x.result.Growth = x.since(all[i-1])
 		}
-		results[i] = x.result
-	}
-	for _, x := range all {
-		x.settle()
+		results[i] = x.settle()
 	}
 	return results, nil
 }
@@ -193,7 +190,7 @@ func timed(name string, p placement.Problem, runs int, prepare func() error, sol
 type series struct {
 	problem    placement.Problem
 	result     *result
-	times, cpu []float64 // of each run
+	times, cpu stats.Sample // of each run
 }
 
 func newSeries(name string, p placement.Problem) *series {
@@ -202,13 +199,13 @@ func newSeries(name string, p placement.Problem) *series {
 
 // solve is one run.
 func (x *series) solve(solve func() (placement.Plan, error)) error {
-	begin, used := time.Now(), processor()
+	begin, used := time.Now(), stats.Processor()
 	plan, err := solve()
 	if err != nil {
 		return err
 	}
-	x.times = append(x.times, float64(time.Since(begin).Microseconds())/1e3)
-	x.cpu = append(x.cpu, float64((processor()-used).Microseconds())/1e3)
+	x.times.Add(time.Since(begin))
+	x.cpu.Add(stats.Processor() - used)
 	r := x.result
 	r.Placed, r.Objective, r.Bound, r.Gap = plan.Placed, plan.Objective, plan.Bound, plan.Gap
 	r.Exact, r.Work = plan.Exact, plan.Work
@@ -220,11 +217,11 @@ func (x *series) solve(solve func() (placement.Plan, error)) error {
 func (x *series) since(small *series) *growth {
 	nodes := float64(x.result.Nodes) / float64(small.result.Nodes)
 	median := func(large, small []float64) float64 {
-		ratios := make([]float64, len(large))
+		ratios := make(stats.Sample, len(large))
 		for i := range large {
 			ratios[i] = large[i] / max(small[i], 1e-3) / nodes // what takes less than the clock can tell takes a microsecond
 		}
-		return median(ratios)
+		return ratios.Median()
 	}
 	return &growth{
 		MS: median(x.times, small.times), CPUMS: median(x.cpu, small.cpu),
@@ -234,23 +231,8 @@ func (x *series) since(small *series) *growth {
 
 // settle computes the times.
 func (x *series) settle() *result {
-	x.result.MS, x.result.CPUMS, x.result.LeastMS = median(x.times), median(x.cpu), slices.Min(x.times)
+	x.result.MS, x.result.CPUMS, x.result.LeastMS = x.times.Median(), x.cpu.Median(), slices.Min(x.times)
 	return x.result
-}
-
-// median sorts a and returns the middle.
-func median(a []float64) float64 {
-	slices.Sort(a)
-	return (a[(len(a)-1)/2] + a[len(a)/2]) / 2
-}
-
-// processor returns the processor time this program has used, collecting garbage included.
-func processor() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // storm solves case c at once, and again after one node in a hundred is lost: anew, and from where the first ended.

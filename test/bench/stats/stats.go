@@ -1,0 +1,94 @@
+// Package stats is what the benchmark programs count with, so that a number means the same in all of them.
+package stats
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"text/tabwriter"
+	"time"
+)
+
+// Sample is a set of measurements, in milliseconds unless said otherwise. What is said of an empty one is NaN: 0 would
+// pass for the best of all.
+type Sample []float64
+
+// Add adds a measurement.
+func (s *Sample) Add(d time.Duration) { *s = append(*s, Millis(d)) }
+
+// Millis returns the duration in milliseconds.
+func Millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// Quantile returns the smallest measurement that at least the share q of all do not exceed.
+func (s Sample) Quantile(q float64) float64 {
+	if len(s) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(s))
+	return sorted[max(int(math.Ceil(q*float64(len(sorted))))-1, 0)]
+}
+
+// P50, P95 and P99 are the quantiles that are usually asked for.
+func (s Sample) P50() float64 { return s.Quantile(0.50) }
+func (s Sample) P95() float64 { return s.Quantile(0.95) }
+func (s Sample) P99() float64 { return s.Quantile(0.99) }
+
+// Median returns the middle measurement, or the mean of both when there are two.
+func (s Sample) Median() float64 {
+	if len(s) == 0 {
+		return math.NaN()
+	}
+	sorted := slices.Sorted(slices.Values(s))
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+}
+
+// Number is what was counted where that may be nothing: JSON, which knows no NaN, says null of it.
+type Number float64
+
+// MarshalJSON implements json.Marshaler.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if math.IsNaN(float64(n)) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(n))
+}
+
+// Processor returns the processor time this program has used, collecting garbage included.
+func Processor() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// Machine says where it was measured and how busy that was.
+func Machine() string {
+	return fmt.Sprintf("%s/%s, %d cores, %s, load %s before the start",
+		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), Load())
+}
+
+// Load says how busy the machine was in the last minute.
+func Load() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	return first
+}
+
+// Table prints rows in columns; the first row is the head.
+func Table(w io.Writer, rows [][]string) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		_, _ = fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	_ = t.Flush()
+}

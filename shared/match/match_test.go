@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/application/applicationtest"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
@@ -101,15 +102,7 @@ func app(name string, components ...string) []byte {
 
 func (w world) submit(document []byte) uuid.UUID {
 	w.Helper()
-	var id uuid.UUID
-	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
-		a, _, err := application.Submit(ctx, tx, application.Submission{Document: document, LostAfter: time.Minute})
-		if err == nil {
-			id = a.ID
-		}
-		return err
-	}))
-	return id
+	return applicationtest.Submit(w, w.db, string(document)).ID
 }
 
 func (w world) place(id uuid.UUID, mayMove bool) {

@@ -16,6 +16,8 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -87,6 +89,14 @@ func (s *Server) Kubeconfig() string {
 "contexts": [{"name": "double", "context": {"cluster": "double", "user": "double"}}],
 "clusters": [{"name": "double", "cluster": {"server": "` + s.URL + `"}}],
 "users": [{"name": "double", "user": {"token": "double"}}]}`
+}
+
+// KubeconfigFile writes a kubeconfig of the server to a file with the name, alone in its folder, and returns its path.
+func (s *Server) KubeconfigFile(t testing.TB, name string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(file, []byte(s.Kubeconfig()), 0o600))
+	return file
 }
 
 // Page has lists come in pages of no more than n objects.

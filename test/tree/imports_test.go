@@ -114,6 +114,7 @@ var direct = map[string][]string{
 	"shared/telemetry/rules/mimir":        {"go.yaml.in/yaml/v3"},
 	"shared/telemetry/rules/rulestest":    {"github.com/stretchr/testify"},
 	"shared/application":                  {"github.com/jackc/pgx/v5"},
+	"shared/application/applicationtest":  {"github.com/stretchr/testify"},
 	"shared/archive":                      {"github.com/jackc/pgx/v5"},
 	"shared/objects/objectstest":          {"github.com/stretchr/testify"},
 	"shared/objects/s3":                   {"github.com/aws/aws-sdk-go-v2"},

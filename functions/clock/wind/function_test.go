@@ -3,10 +3,7 @@ package wind_test
 import (
 	"context"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -14,6 +11,7 @@ import (
 
 	"github.com/littoral-project/littoral/functions/clock/wind"
 	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/application/applicationtest"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/policy/policies"
@@ -58,9 +56,7 @@ func newTower(t *testing.T) tower {
 		w.api.Put(t, sources+name, `{"apiVersion": "sources.knative.dev/v1", "kind": "PingSource",
 			"metadata": {"name": "`+name+`", "namespace": "littoral", `+clock+`}`)
 	}
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(file, []byte(w.api.Kubeconfig()), 0o600))
-	t.Setenv("CLOCK_WIND_CLOCKS", file)
+	t.Setenv("CLOCK_WIND_CLOCKS", w.api.KubeconfigFile(t, "clocks"))
 	var err error
 	w.function, err = wind.New(&function.Env{Name: "clock-wind", DB: w.db, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
@@ -83,14 +79,9 @@ func (w tower) tx(do func(ctx context.Context, tx *store.Tx) error) {
 	require.NoError(w, w.db.Tx(store.WithSource(w.Context(), "/test"), do))
 }
 
-func (w tower) submit() (id uuid.UUID) {
+func (w tower) submit() uuid.UUID {
 	w.Helper()
-	w.tx(func(ctx context.Context, tx *store.Tx) error {
-		a, _, err := application.Submit(ctx, tx, application.Submission{Document: []byte(descriptor), LostAfter: time.Minute})
-		id = a.ID
-		return err
-	})
-	return id
+	return applicationtest.Submit(w, w.db, descriptor).ID
 }
 
 func (w tower) create(policy string) (id uuid.UUID) {

@@ -1,22 +1,18 @@
 package deployocm_test
 
 import (
-	"context"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	deployocm "github.com/littoral-project/littoral/functions/deploymentmanager/deploy-ocm"
-	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/application/applicationtest"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
@@ -29,12 +25,10 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 
 const key = "event-key"
 
-// serve returns the function as a process would serve it, with the hub that the kubeconfig names.
-func serve(t *testing.T, db *store.DB, kubeconfig string) http.Handler {
+// serve returns the function as a process would serve it, with the hub.
+func serve(t *testing.T, db *store.DB, hub *kubeapi.Server) http.Handler {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(file, []byte(kubeconfig), 0o600))
-	t.Setenv("DEPLOYMENTMANAGER_DEPLOY_OCM_OCM_HUB", file)
+	t.Setenv("DEPLOYMENTMANAGER_DEPLOY_OCM_OCM_HUB", hub.KubeconfigFile(t, "hub"))
 	t.Setenv("DEPLOYMENTMANAGER_DEPLOY_OCM_DEPLOY_WAIT", "100ms")
 	h, err := function.NewEntry("deploymentmanager-deploy-ocm", deployocm.Spec, deployocm.New).Handler(&function.Env{
 		Name: "deploymentmanager-deploy-ocm", DB: db, EventKey: key, Log: slog.New(slog.DiscardHandler),
@@ -66,17 +60,8 @@ components:
 // ready stores an application whose component is placed at edge/edge-a, and returns the event that tells of its job.
 func ready(t *testing.T, db *store.DB) (id uuid.UUID, e cloudevents.Event) {
 	t.Helper()
-	require.NoError(t, db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-		a, _, err := application.Submit(ctx, tx, application.Submission{Document: []byte(descriptor), LostAfter: time.Minute})
-		if err != nil {
-			return err
-		}
-		id = a.ID
-		if a, err = application.Lock(ctx, tx, a.ID); err != nil {
-			return err
-		}
-		return a.Jobs[0].Place(ctx, tx, job.Target{Orchestrator: "ocm", Cluster: "edge", Node: "edge-a"}, "for the test")
-	}))
+	id = applicationtest.Submit(t, db, descriptor).ID
+	applicationtest.Place(t, db, id, job.Target{Orchestrator: "ocm", Cluster: "edge", Node: "edge-a"})
 	published := storetest.Published(db)
 	e = published[len(published)-1]
 	require.Equal(t, events.JobReady, e.Type())
@@ -87,23 +72,22 @@ func ready(t *testing.T, db *store.DB) (id uuid.UUID, e cloudevents.Event) {
 func TestAJobBecomesAManifestWork(t *testing.T) {
 	db, hub := storetest.New(t), kubeapi.Start(t, nil, nil)
 	agent := kubeapi.Join(t, hub, kubeapi.Start(t, nil, []string{"edge-a"}), "edge")
-	h := serve(t, db, hub.Kubeconfig())
+	h := serve(t, db, hub)
 	id, e := ready(t, db)
 	require.Equal(t, http.StatusNoContent, deliver(t, h, e))
 	agent.Work()
 	require.Equal(t, http.StatusNoContent, deliver(t, h, e), "a duplicate finds what the first made")
 	works := hub.Paths("/namespaces/edge/manifestworks/")
 	require.Len(t, works, 1)
-	jobs, err := job.OfApplications(t.Context(), db, id)
-	require.NoError(t, err)
-	require.Equal(t, job.Finished, jobs[0].State)
-	require.True(t, jobs[0].Available())
+	j := applicationtest.Job(t, db, id)
+	require.Equal(t, job.Finished, j.State)
+	require.True(t, j.Available())
 }
 
 func TestAHubThatIsAwayIsTriedAgain(t *testing.T) {
 	db, hub := storetest.New(t), kubeapi.Start(t, nil, nil)
 	kubeapi.Join(t, hub, kubeapi.Start(t, nil, nil), "edge")
-	h := serve(t, db, hub.Kubeconfig())
+	h := serve(t, db, hub)
 	_, e := ready(t, db)
 	hub.Cut(true)
 	require.Equal(t, http.StatusServiceUnavailable, deliver(t, h, e))
@@ -117,7 +101,7 @@ func TestAStoreThatIsAwayIsTriedAgain(t *testing.T) {
 	away, err := store.Open(t.Context(), store.Config{DatabaseURL: "postgres://nobody@127.0.0.1:1/none"}, nil, nil)
 	require.NoError(t, err)
 	t.Cleanup(away.Close)
-	h := serve(t, away, hub.Kubeconfig())
+	h := serve(t, away, hub)
 	_, e := ready(t, storetest.New(t))
 	require.Equal(t, http.StatusServiceUnavailable, deliver(t, h, e))
 	require.Empty(t, hub.Paths("/manifestworks/"))
@@ -126,7 +110,7 @@ func TestAStoreThatIsAwayIsTriedAgain(t *testing.T) {
 func TestAForgedEventIsRefused(t *testing.T) {
 	db, hub := storetest.New(t), kubeapi.Start(t, nil, nil)
 	kubeapi.Join(t, hub, kubeapi.Start(t, nil, nil), "edge")
-	h := serve(t, db, hub.Kubeconfig())
+	h := serve(t, db, hub)
 	_, e := ready(t, db)
 	body, err := e.MarshalJSON()
 	require.NoError(t, err)

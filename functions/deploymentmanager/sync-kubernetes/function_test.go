@@ -1,21 +1,16 @@
 package synckubernetes_test
 
 import (
-	"context"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	synckubernetes "github.com/littoral-project/littoral/functions/deploymentmanager/sync-kubernetes"
-	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/application/applicationtest"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
-	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/test/kubeapi"
 )
@@ -32,35 +27,14 @@ components:
 
 func TestEachRunBringsTheBooksUpToDate(t *testing.T) {
 	db, cluster := storetest.New(t), kubeapi.Start(t, nil, []string{"edge-a"})
-	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "edge"), []byte(cluster.Kubeconfig()), 0o600))
-	t.Setenv("DEPLOYMENTMANAGER_SYNC_KUBERNETES_KUBECONFIG_DIR", dir)
+	t.Setenv("DEPLOYMENTMANAGER_SYNC_KUBERNETES_KUBECONFIG_DIR", filepath.Dir(cluster.KubeconfigFile(t, "edge")))
 	f, err := synckubernetes.New(
 		&function.Env{Name: "deploymentmanager-sync-kubernetes", DB: db, Log: slog.New(slog.DiscardHandler)},
 	)
 	require.NoError(t, err)
-	var id uuid.UUID
-	require.NoError(t, db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-		a, _, err := application.Submit(ctx, tx, application.Submission{Document: []byte(descriptor), LostAfter: time.Minute})
-		if err != nil {
-			return err
-		}
-		id = a.ID
-		if a, err = application.Lock(ctx, tx, a.ID); err != nil {
-			return err
-		}
-		return a.Jobs[0].Place(
-			ctx,
-			tx,
-			job.Target{Orchestrator: "kubernetes", Cluster: "edge", Node: "edge-a"},
-			"for the test",
-		)
-	}))
-	only := func() *job.Job {
-		jobs, err := job.OfApplications(t.Context(), db, id)
-		require.NoError(t, err)
-		return jobs[0]
-	}
+	id := applicationtest.Submit(t, db, descriptor).ID
+	applicationtest.Place(t, db, id, job.Target{Orchestrator: "kubernetes", Cluster: "edge", Node: "edge-a"})
+	only := func() *job.Job { return applicationtest.Job(t, db, id) }
 	require.NoError(t, f.Run(t.Context()), "it takes what nobody was told of")
 	require.Equal(t, job.Progressing, only().State)
 	cluster.Work()

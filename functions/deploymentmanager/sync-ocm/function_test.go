@@ -1,24 +1,19 @@
 package syncocm_test
 
 import (
-	"context"
 	"encoding/json"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"testing"
-	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	syncocm "github.com/littoral-project/littoral/functions/deploymentmanager/sync-ocm"
-	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/application/applicationtest"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
-	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/test/kubeapi"
 )
@@ -38,28 +33,12 @@ func newFunction(t *testing.T) (*syncocm.Function, *kubeapi.Server, *kubeapi.Age
 	t.Helper()
 	db, hub := storetest.New(t), kubeapi.Start(t, nil, nil)
 	agent := kubeapi.Join(t, hub, kubeapi.Start(t, nil, []string{"edge-a"}), "edge")
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	require.NoError(t, os.WriteFile(file, []byte(hub.Kubeconfig()), 0o600))
-	t.Setenv("DEPLOYMENTMANAGER_SYNC_OCM_OCM_HUB", file)
+	t.Setenv("DEPLOYMENTMANAGER_SYNC_OCM_OCM_HUB", hub.KubeconfigFile(t, "hub"))
 	f, err := syncocm.New(&function.Env{Name: "deploymentmanager-sync-ocm", DB: db, Log: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
-	var id uuid.UUID
-	require.NoError(t, db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
-		a, _, err := application.Submit(ctx, tx, application.Submission{Document: []byte(descriptor), LostAfter: time.Minute})
-		if err != nil {
-			return err
-		}
-		id = a.ID
-		if a, err = application.Lock(ctx, tx, a.ID); err != nil {
-			return err
-		}
-		return a.Jobs[0].Place(ctx, tx, job.Target{Orchestrator: "ocm", Cluster: "edge", Node: "edge-a"}, "for the test")
-	}))
-	return f, hub, agent, func() *job.Job {
-		jobs, err := job.OfApplications(t.Context(), db, id)
-		require.NoError(t, err)
-		return jobs[0]
-	}
+	id := applicationtest.Submit(t, db, descriptor).ID
+	applicationtest.Place(t, db, id, job.Target{Orchestrator: "ocm", Cluster: "edge", Node: "edge-a"})
+	return f, hub, agent, func() *job.Job { return applicationtest.Job(t, db, id) }
 }
 
 func newEvent(t *testing.T, typ string, data any) cloudevents.Event {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/transport"
 
 	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/application/applicationtest"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/kube"
@@ -113,31 +114,16 @@ func (w *world) submit() *application.Application {
 }
 
 // submitAs stores the application of the document.
-func (w *world) submitAs(document string) (a *application.Application) {
+func (w *world) submitAs(document string) *application.Application {
 	w.t.Helper()
-	w.tx(func(ctx context.Context, tx *store.Tx) (err error) {
-		in := application.Submission{Document: []byte(document), LostAfter: time.Minute}
-		a, _, err = application.Submit(ctx, tx, in)
-		return err
-	})
-	return a
+	return applicationtest.Submit(w.t, w.db, document)
 }
 
 // place has the application's only job at the node.
 func (w *world) place(a *application.Application, cluster string) {
 	w.t.Helper()
-	w.tx(func(ctx context.Context, tx *store.Tx) error {
-		a, err := application.Lock(ctx, tx, a.ID)
-		if err != nil {
-			return err
-		}
-		return a.Jobs[0].Place(
-			ctx,
-			tx,
-			job.Target{Orchestrator: w.carrier.Kind, Cluster: cluster, Node: cluster + "-a"},
-			"for the test",
-		)
-	})
+	to := job.Target{Orchestrator: w.carrier.Kind, Cluster: cluster, Node: cluster + "-a"}
+	applicationtest.Place(w.t, w.db, a.ID, to)
 }
 
 // deliver hands the carrier what was published since, as the Trigger would, each event twice.
@@ -182,15 +168,7 @@ where conditions @> '[{"type": "Available", "status": "True"}]'`).Scan(&availabl
 
 func (w *world) job(a *application.Application) *job.Job {
 	w.t.Helper()
-	jobs, err := job.OfApplications(w.t.Context(), w.db, a.ID)
-	require.NoError(w.t, err)
-	for _, j := range jobs {
-		if j.Cleans == nil {
-			return j
-		}
-	}
-	require.Fail(w.t, "no job")
-	return nil
+	return applicationtest.Job(w.t, w.db, a.ID)
 }
 
 // history counts the rows about the application.
@@ -801,24 +779,10 @@ func TestReplicasInOneClusterAreLeftAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := open(t)
-			var id uuid.UUID
-			w.tx(func(ctx context.Context, tx *store.Tx) error {
-				a, _, err := application.Submit(ctx, tx, application.Submission{Document: []byte(labelled), LostAfter: time.Minute})
-				if err != nil {
-					return err
-				}
-				id = a.ID
-				if a, err = application.Lock(ctx, tx, a.ID); err != nil {
-					return err
-				}
-				for i, node := range []string{"one-a", "one-b"} {
-					to := job.Target{Orchestrator: w.carrier.Kind, Cluster: "one", Node: node}
-					if err := a.Jobs[i].Place(ctx, tx, to, "for the test"); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
+			id := w.submitAs(labelled).ID
+			applicationtest.Place(t, w.db, id,
+				job.Target{Orchestrator: w.carrier.Kind, Cluster: "one", Node: "one-a"},
+				job.Target{Orchestrator: w.carrier.Kind, Cluster: "one", Node: "one-b"})
 			look := func() {
 				for range 3 {
 					w.agents["one"].Work()
@@ -914,13 +878,7 @@ func TestACopyThatStaysInItsClusterIsNotRemovedFirst(t *testing.T) {
 	w.displace(a)
 	w.deliver() // the clean-up comes before the decision, and waits for it
 	require.Empty(t, w.hub.Get(w.hub.Paths("/manifestworks/")[0]).GetDeletionTimestamp())
-	w.tx(func(ctx context.Context, tx *store.Tx) error {
-		a, err := application.Lock(ctx, tx, a.ID)
-		if err != nil {
-			return err
-		}
-		return a.Jobs[0].Place(ctx, tx, job.Target{Orchestrator: "ocm", Cluster: "one", Node: "one-b"}, "for the test")
-	})
+	applicationtest.Place(t, w.db, a.ID, job.Target{Orchestrator: "ocm", Cluster: "one", Node: "one-b"})
 	w.deliver()
 	w.turn()
 	require.True(t, w.job(a).Available())
@@ -939,14 +897,7 @@ func TestACopyWhoseSuccessorIsAnothersIsRemoved(t *testing.T) {
 			w := newWorld(t)
 			a := w.run("one")
 			w.displace(a)
-			w.tx(func(ctx context.Context, tx *store.Tx) error {
-				a, err := application.Lock(ctx, tx, a.ID)
-				if err != nil {
-					return err
-				}
-				to := job.Target{Orchestrator: by, Cluster: "one", Node: "one-b"}
-				return a.Jobs[0].Place(ctx, tx, to, "for the test")
-			})
+			applicationtest.Place(t, w.db, a.ID, job.Target{Orchestrator: by, Cluster: "one", Node: "one-b"})
 			w.tx(func(ctx context.Context, tx *store.Tx) error {
 				return job.Take(ctx, tx, w.job(a).ID, "agent-one", time.Minute)
 			})
@@ -995,14 +946,7 @@ components:
 			w.turn()
 			require.True(t, w.job(a).Available())
 			w.displace(a)
-			w.tx(func(ctx context.Context, tx *store.Tx) error {
-				a, err := application.Lock(ctx, tx, a.ID)
-				if err != nil {
-					return err
-				}
-				to := job.Target{Orchestrator: w.carrier.Kind, Cluster: "one", Node: "one-b"}
-				return a.Jobs[0].Place(ctx, tx, to, "for the test")
-			})
+			applicationtest.Place(t, w.db, a.ID, job.Target{Orchestrator: w.carrier.Kind, Cluster: "one", Node: "one-b"})
 			w.deliver()
 			w.turn()
 			w.turn()

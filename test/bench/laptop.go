@@ -13,12 +13,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/littoral-project/littoral/functions"
 	"github.com/littoral-project/littoral/infra/runner/host"
 	"github.com/littoral-project/littoral/knative"
+	"github.com/littoral-project/littoral/shared/api"
 	"github.com/littoral-project/littoral/test/bench/stats"
 	"github.com/littoral-project/littoral/triggers"
 )
@@ -127,11 +127,11 @@ func (w *world) startHost(
 	if err != nil {
 		return nil, caller{}, err
 	}
-	token, err := os.ReadFile(h.TokenFile("admin"))
+	token, err := api.TokenFile(h.TokenFile("admin"))()
 	if err != nil {
 		return nil, caller{}, errors.Join(err, h.Stop(context.WithoutCancel(ctx)))
 	}
-	return h, caller{base: h.URL(), token: strings.TrimSpace(string(token))}, nil
+	return h, caller{base: h.URL(), token: token}, nil
 }
 
 func (h *laptopHost) stop(ctx context.Context) error {

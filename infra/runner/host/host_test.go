@@ -23,6 +23,7 @@ import (
 
 	"github.com/littoral-project/littoral/functions"
 	"github.com/littoral-project/littoral/knative"
+	"github.com/littoral-project/littoral/shared/api"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/triggers"
@@ -83,9 +84,9 @@ func ask(t *testing.T, base, home, role, method, path, body string, into any) in
 	r, err := http.NewRequestWithContext(t.Context(), method, base+path, strings.NewReader(body))
 	require.NoError(t, err)
 	if role != "" {
-		token, err := os.ReadFile(filepath.Join(home, "token-"+role))
+		token, err := api.TokenFile(filepath.Join(home, "token-"+role))()
 		require.NoError(t, err)
-		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+		r.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := http.DefaultClient.Do(r)
 	require.NoError(t, err)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/api"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/test/otlp"
 )
@@ -47,7 +47,9 @@ func TestOneTraceShowsTheWholeChain(t *testing.T) { //nolint:paralleltest // it 
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, groups, strings.NewReader(text))
 		require.NoError(t, err)
 		r.Header.Set("Traceparent", "00-"+trace+"-"+caller+"-01")
-		r.Header.Set("Authorization", "Bearer "+tokenOf(t, h, "operator"))
+		token, err := api.TokenFile(h.TokenFile("operator"))()
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer "+token)
 		resp, err := http.DefaultClient.Do(r)
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
@@ -59,11 +61,4 @@ func TestOneTraceShowsTheWholeChain(t *testing.T) { //nolint:paralleltest // it 
 	for _, one := range seen.Spans() {
 		require.Empty(t, one.Failure, "%+v", one)
 	}
-}
-
-func tokenOf(t *testing.T, h *Host, role string) string {
-	t.Helper()
-	token, err := os.ReadFile(h.TokenFile(role))
-	require.NoError(t, err)
-	return strings.TrimSpace(string(token))
 }

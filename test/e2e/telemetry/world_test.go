@@ -16,7 +16,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -33,6 +32,7 @@ import (
 	"github.com/littoral-project/littoral/infra/runner/host"
 	"github.com/littoral-project/littoral/infra/runner/issuer"
 	"github.com/littoral-project/littoral/knative"
+	"github.com/littoral-project/littoral/shared/api"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/triggers"
 )
@@ -254,9 +254,9 @@ func (w *world) ask(role, method, path, body string, into any) int {
 	w.t.Helper()
 	r, err := http.NewRequestWithContext(w.t.Context(), method, w.host.URL()+path, strings.NewReader(body))
 	require.NoError(w.t, err)
-	token, err := os.ReadFile(w.host.TokenFile(role))
+	token, err := api.TokenFile(w.host.TokenFile(role))()
 	require.NoError(w.t, err)
-	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	r.Header.Set("Authorization", "Bearer "+token)
 	resp, err := http.DefaultClient.Do(r)
 	require.NoError(w.t, err)
 	defer func() { _ = resp.Body.Close() }()

@@ -13,6 +13,7 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/google/uuid"
 
+	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/trace"
 )
 
@@ -53,11 +54,12 @@ func New(ctx context.Context, source, typ, subject string, data any) (cloudevent
 	return e, e.Validate()
 }
 
-// Data decodes the event's data.
+// Data decodes the event's data. The error is Malformed.
 func Data[T any](e cloudevents.Event) (T, error) {
 	var v T
 	if err := json.Unmarshal(e.Data(), &v); err != nil {
-		return v, fmt.Errorf("data of %s %s: %w", e.Type(), e.ID(), err)
+		return v, problem.Wrap(problem.Malformed, fmt.Errorf("data of %s %s: %w", e.Type(), e.ID(), err),
+			"the event cannot be read")
 	}
 	return v, nil
 }

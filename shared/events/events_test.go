@@ -35,6 +35,15 @@ func TestNew(t *testing.T) {
 	require.Error(t, err, "an event without a source is not one")
 }
 
+func TestData_ofAnotherFormIsMalformed(t *testing.T) {
+	t.Parallel()
+	e, err := events.New(t.Context(), "/functions/x", events.JobReady, "j1", map[string]any{"epoch": "third"})
+	require.NoError(t, err)
+	_, err = events.Data[events.Job](e)
+	require.Equal(t, problem.Malformed, problem.KindOf(err), "repeating the event mends nothing")
+	require.ErrorContains(t, err, e.ID())
+}
+
 func TestSignedCoversIdentityAndData(t *testing.T) {
 	t.Parallel()
 	e, err := events.New(t.Context(), "/functions/x", events.JobReady, "j1", job())

@@ -3,7 +3,6 @@ package syncocm
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
@@ -14,7 +13,6 @@ import (
 	"github.com/littoral-project/littoral/shared/orchestrator"
 	"github.com/littoral-project/littoral/shared/orchestrator/carry"
 	"github.com/littoral-project/littoral/shared/orchestrator/ocm"
-	"github.com/littoral-project/littoral/shared/problem"
 )
 
 // Spec declares the function.
@@ -41,13 +39,13 @@ func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
 	if e.Type() == events.Tick {
 		return f.carrier.Sync(ctx)
 	}
-	var changed struct {
+	changed, err := events.Data[struct {
 		Metadata struct {
 			Labels map[string]string `json:"labels"`
 		} `json:"metadata"`
-	}
-	if err := json.Unmarshal(e.Data(), &changed); err != nil {
-		return problem.Wrap(problem.Malformed, err, "the event cannot be read")
+	}](e)
+	if err != nil {
+		return err
 	}
 	subject, err := uuid.Parse(changed.Metadata.Labels[orchestrator.LabelJob])
 	if err != nil {

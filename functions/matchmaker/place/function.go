@@ -15,7 +15,6 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/match"
-	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -56,13 +55,13 @@ func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event)
 	case events.TopologyChanged:
 		news, err := events.Data[events.Topology](e)
 		if err != nil {
-			return problem.Wrap(problem.Malformed, err, "the event cannot be read")
+			return err
 		}
 		return f.again(ctx, tx, sentence(news.Changes))
 	case events.JobFinished:
 		about, err := events.Data[events.Job](e)
 		if err != nil {
-			return problem.Wrap(problem.Malformed, err, "the event cannot be read")
+			return err
 		}
 		if about.Type != string(job.Delete) {
 			return nil // what was put up took room, it made none
@@ -71,7 +70,7 @@ func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event)
 	}
 	about, err := events.Data[events.Application](e)
 	if err != nil {
-		return problem.Wrap(problem.Malformed, err, "the event cannot be read")
+		return err
 	}
 	switch e.Type() {
 	case events.ApplicationWaiting:

@@ -56,7 +56,7 @@ func New(env *function.Env) (*Function, error) {
 func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
 	about, err := events.Data[events.Policy](e)
 	if err != nil {
-		return problem.Wrap(problem.Malformed, err, "the event cannot be read")
+		return err
 	}
 	if about.Violation == nil {
 		return nil

@@ -10,7 +10,6 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/policy/admit"
 	"github.com/littoral-project/littoral/shared/policy/policies"
-	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -39,7 +38,7 @@ func New(env *function.Env) (*Function, error) {
 func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
 	about, err := events.Data[events.Application](e)
 	if err != nil {
-		return problem.Wrap(problem.Malformed, err, "the event cannot be read")
+		return err
 	}
 	return policies.Follow(ctx, tx, about.ID, f.config.Descriptor)
 }

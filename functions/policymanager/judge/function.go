@@ -9,7 +9,6 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/policy/policies"
-	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -29,7 +28,7 @@ func New(*function.Env) (*Function, error) { return &Function{}, nil }
 func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
 	about, err := events.Data[events.Alert](e)
 	if err != nil {
-		return problem.Wrap(problem.Malformed, err, "the event cannot be read")
+		return err
 	}
 	return policies.Judge(ctx, tx, about)
 }

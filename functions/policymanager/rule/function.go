@@ -11,7 +11,6 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/policy/policies"
 	"github.com/littoral-project/littoral/shared/policy/ruleclient"
-	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -40,7 +39,7 @@ func New(env *function.Env) (*Function, error) {
 func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
 	about, err := events.Data[events.Policy](e)
 	if err != nil {
-		return problem.Wrap(problem.Malformed, err, "the event cannot be read")
+		return err
 	}
 	return policies.Sync(ctx, tx, f.rules, about.ID)
 }

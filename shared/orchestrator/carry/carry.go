@@ -69,7 +69,7 @@ func Open[Config any](
 func (c *Carrier) Work(ctx context.Context, e cloudevents.Event) error {
 	about, err := events.Data[events.Job](e)
 	if err != nil {
-		return problem.Wrap(problem.Malformed, err, "the event cannot be read")
+		return err
 	}
 	return c.execute(ctx, about, c.Settings.Wait)
 }

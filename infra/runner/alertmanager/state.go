@@ -12,7 +12,7 @@ import (
 
 	"github.com/prometheus/common/model"
 
-	"github.com/littoral-project/littoral/infra/runner/durable"
+	"github.com/littoral-project/littoral/shared/durable"
 )
 
 // settle is how long after a restart an alert that was said to fire may at least go without word before it is resolved:

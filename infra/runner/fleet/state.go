@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/littoral-project/littoral/infra/runner/durable"
+	"github.com/littoral-project/littoral/shared/durable"
 )
 
 // state is all that has happened to the fleet; the rest is its Plan. Entries of clusters and nodes that the Plan does

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/littoral-project/littoral/infra/runner/durable"
+	"github.com/littoral-project/littoral/shared/durable"
 	"github.com/littoral-project/littoral/shared/store/localpg"
 )
 

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/littoral-project/littoral/infra/runner/durable"
 	"github.com/littoral-project/littoral/infra/runner/issuer"
+	"github.com/littoral-project/littoral/shared/durable"
 )
 
 // TokenFile is where the access token of a role is kept, fresh for as long as the host runs.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/littoral-project/littoral/infra/runner/durable"
+	"github.com/littoral-project/littoral/shared/durable"
 )
 
 const (

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/littoral-project/littoral/shared/durable"
 	"github.com/littoral-project/littoral/shared/objects"
 )
 
@@ -20,11 +21,8 @@ type Store struct{ dir string }
 // New returns the store below dir, which is made with the first object.
 func New(dir string) *Store { return &Store{dir} }
 
-// halfway marks a file that is being written; no key begins with it.
-const halfway = "~"
-
 // Put implements objects.Store. The object is on disk when it returns.
-func (s *Store) Put(_ context.Context, key string, body []byte) (err error) {
+func (s *Store) Put(_ context.Context, key string, body []byte) error {
 	if err := objects.CheckKey(key); err != nil {
 		return err
 	}
@@ -32,32 +30,10 @@ func (s *Store) Put(_ context.Context, key string, body []byte) (err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return fmt.Errorf("store %s: %w", key, err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), halfway)
-	if err != nil {
+	if err := durable.WriteFile(path, body, 0o600); err != nil {
 		return fmt.Errorf("store %s: %w", key, err)
 	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name())
-		}
-	}()
-	_, err = f.Write(body)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("store %s: %w", key, err)
-	}
-	if err = os.Rename(f.Name(), path); err != nil {
-		return fmt.Errorf("store %s: %w", key, err)
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// syncDir brings the directory's new name to disk.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return nil
 }
 
 // Get implements objects.Store.
@@ -75,11 +51,11 @@ func (s *Store) Get(_ context.Context, key string) ([]byte, error) {
 	return body, nil
 }
 
-// List implements objects.Store.
+// List implements objects.Store. A file that is being written has a name that is no key.
 func (s *Store) List(_ context.Context, prefix string) ([]string, error) {
 	var keys []string
 	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || strings.HasPrefix(d.Name(), halfway) {
+		if err != nil || d.IsDir() {
 			return err
 		}
 		name, err := filepath.Rel(s.dir, path)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/durable"
 	"github.com/littoral-project/littoral/shared/objects"
 	"github.com/littoral-project/littoral/shared/objects/folder"
 	"github.com/littoral-project/littoral/shared/objects/objectstest"
@@ -23,7 +24,7 @@ func TestStore(t *testing.T) {
 func TestWhatAKilledWriterLeftIsNoObject(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "~123"), []byte("half"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, durable.Halfway+"123"), []byte("half"), 0o600))
 	keys, err := folder.New(dir).List(t.Context(), "")
 	require.NoError(t, err)
 	require.Empty(t, keys)

@@ -18,6 +18,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/littoral-project/littoral/shared/durable"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/telemetry/rules"
 )
@@ -57,7 +58,7 @@ func (s *Store) Put(ctx context.Context, g rules.Group) error {
 	}
 	path := s.path(rules.ID(g.Name))
 	if have, err := os.ReadFile(path); err != nil || string(have) != string(body) {
-		if err := replace(path, body); err != nil {
+		if err := durable.WriteFile(path, body, 0o644); err != nil { // for Prometheus, as the directory is
 			return away(err)
 		}
 	}
@@ -111,25 +112,6 @@ func (s *Store) List(context.Context) ([]rules.Group, error) {
 }
 
 func (s *Store) path(id string) string { return filepath.Join(s.dir, id+extension) }
-
-// replace writes a file under a name that Prometheus does not look for, and then gives it the right one.
-func replace(path string, body []byte) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(path), ".writing-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(file.Name())
-		}
-	}()
-	_, err = file.Write(body)
-	err = errors.Join(err, file.Chmod(0o644), file.Sync(), file.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
-}
 
 // tell makes Prometheus read its rule files again.
 func (s *Store) tell(ctx context.Context) error {

@@ -8,11 +8,15 @@ import (
 	"path/filepath"
 )
 
+// Halfway begins the name of a file that is being written, and of what a killed writer leaves. No key of an object
+// begins with it, and no pattern for the files of an extension finds such a name.
+const Halfway = "~"
+
 // WriteFile replaces path with data. The new content is on the disk before the name points at it, and the name is on
 // the disk before WriteFile returns.
 func WriteFile(path string, data []byte, perm os.FileMode) (err error) {
 	dir := filepath.Dir(path)
-	temp, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
+	temp, err := os.CreateTemp(dir, Halfway)
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}

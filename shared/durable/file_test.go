@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/littoral-project/littoral/infra/runner/durable"
+	"github.com/littoral-project/littoral/shared/durable"
 )
 
 func TestWriteFile(t *testing.T) {

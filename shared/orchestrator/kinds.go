@@ -16,11 +16,6 @@ type Kind struct {
 	Guessed    bool // nobody here knows the kind: the plural is the usual one
 }
 
-// GVR returns the resource of an object of the kind.
-func (k Kind) GVR(gvk schema.GroupVersionKind) schema.GroupVersionResource {
-	return gvk.GroupVersion().WithResource(k.Resource)
-}
-
 // Hint says what the author of a manifest can do where the cluster has no such object, since it was only guessed that it
 // lives in a namespace; "" where it was not.
 func (k Kind) Hint() string {

@@ -71,14 +71,14 @@ func Known(err error) (bool, error) {
 	return err == nil, err
 }
 
-// Reasons of refusals and of conditions that more than one orchestrator gives.
+// Reasons of refusals and of conditions.
 const (
 	ReasonClusterNotFound = "ClusterNotFound"
 	ReasonClusterSilent   = job.ReasonOutOfReach
 	ReasonNodeNotFound    = "NodeNotFound"
 	ReasonApplyConflict   = "ApplyConflict" // another field manager holds a field that we would change
 	ReasonNameTaken       = "NameTaken"     // something is there by that name which is not ours to change
-	ReasonRejected        = "Rejected"      // the API server takes the objects as they are never
+	ReasonUnknownKind     = "UnknownKind"   // the cluster has no such kind of objects, and the job does not bring it
 	ReasonBadManifest     = "BadManifest"
 	ReasonNotSupported    = job.ReasonNotSupported
 	ReasonRetrying        = "Retrying" // the API server, or what it asks, fails

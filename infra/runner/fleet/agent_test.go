@@ -497,9 +497,10 @@ func (readCloser) Close() error { return nil }
 func TestRunTakesItsTimeAndStops(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		const delay = 700 * time.Millisecond
 		m, s := newManager(), &store{}
 		f := newFleet(t, m, func(o *Options) {
-			o.Delay, o.Now, o.Append = DefaultDelay, time.Now, s.append
+			o.Delay, o.Now, o.Append = delay, time.Now, s.append
 		})
 		j := m.put(typeCreate, "edge", "edge-1", 1)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -519,7 +520,7 @@ func TestRunTakesItsTimeAndStops(t *testing.T) {
 		time.Sleep(DefaultSync + DefaultPoll)
 		synctest.Wait()
 		require.NotEmpty(t, m.told(), "the lease is renewed")
-		require.Len(t, s.all(), 1+int((DefaultSync+DefaultPoll+DefaultDelay)/DefaultEvery))
+		require.Len(t, s.all(), 1+int((DefaultSync+DefaultPoll+delay)/DefaultEvery))
 
 		cancel()
 		require.NoError(t, <-ended)

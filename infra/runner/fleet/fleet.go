@@ -38,7 +38,6 @@ const (
 	DefaultEvery      = 2 * time.Second
 	DefaultPoll       = time.Second
 	DefaultSync       = 15 * time.Second
-	DefaultDelay      = 700 * time.Millisecond
 	DefaultController = "littoral"
 )
 

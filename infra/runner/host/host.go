@@ -349,8 +349,8 @@ type settings struct {
 	FormerKey string `envconfig:"EVENT_KEY_FORMER"`
 
 	FleetDelay time.Duration `envconfig:"FLEET_DELAY" default:"700ms"` // from taking a job to its being available
-	FleetPoll  time.Duration `envconfig:"FLEET_POLL" default:"1s"`     // between two questions of an agent for work
-	FleetEvery time.Duration `envconfig:"FLEET_EVERY" default:"2s"`    // between two rounds of telemetry
+	FleetPoll  time.Duration `envconfig:"FLEET_POLL"`                  // between two questions of an agent; 0 = the fleet's own
+	FleetEvery time.Duration `envconfig:"FLEET_EVERY"`                 // between two rounds of telemetry; 0 = the fleet's own
 
 	databaseURL string
 }

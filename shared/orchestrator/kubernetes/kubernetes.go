@@ -604,7 +604,7 @@ func (c cluster) discover(ctx context.Context, gvk schema.GroupVersionKind) (orc
 	var none orchestrator.Kind
 	list, err := c.Kinds(ctx, gvk.GroupVersion())
 	if apierrors.IsNotFound(err) {
-		return none, orchestrator.Refuse("UnknownKind", "the cluster does not know %s", gvk.GroupVersion())
+		return none, orchestrator.Refuse(orchestrator.ReasonUnknownKind, "the cluster does not know %s", gvk.GroupVersion())
 	}
 	if err != nil {
 		return none, err
@@ -614,7 +614,7 @@ func (c cluster) discover(ctx context.Context, gvk schema.GroupVersionKind) (orc
 			return orchestrator.Kind{Resource: r.Name, Namespaced: r.Namespaced}, nil
 		}
 	}
-	return none, orchestrator.Refuse("UnknownKind", "the cluster does not know %s in %s", gvk.Kind, gvk.GroupVersion())
+	return none, orchestrator.Refuse(orchestrator.ReasonUnknownKind, "the cluster does not know %s in %s", gvk.Kind, gvk.GroupVersion())
 }
 
 // split parts the entries that are wanted from those that were dropped.

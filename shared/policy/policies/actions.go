@@ -40,13 +40,10 @@ type Action struct {
 	Status      ActionStatus       `db:"status"`
 	Detail      string             `db:"detail"`
 	Violation   registry.Violation `db:"violation"`
-	StartedAt   time.Time          `db:"started_at"`
-	ReceivedAt  time.Time          `db:"received_at"`
-	JudgedAt    time.Time          `db:"judged_at"`
 }
 
-const selectAction = `select id, policy_id, instance, component, remediation, status, detail, violation, started_at,
-received_at, judged_at from policy_actions where id = $1 for update`
+const selectAction = `select id, policy_id, instance, component, remediation, status, detail, violation
+from policy_actions where id = $1 for update`
 
 // LockAction returns the action of a violation and keeps it for this transaction; nil when there is none.
 func LockAction(ctx context.Context, tx *store.Tx, violation uuid.UUID) (*Action, error) {

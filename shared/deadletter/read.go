@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/problem"
 )
 
 // What Knative adds to an event on its way to a dead letter sink.
@@ -76,7 +77,7 @@ func (l *Letter) detail() string {
 		return p.Detail
 	}
 	if line, _, _ := strings.Cut(l.Answer, "\n"); line != "" {
-		return strings.ToValidUTF8(line[:min(len(line), 200)], "") // which may have cut a letter in two
+		return problem.Brief(line, 200)
 	}
 	return "it said nothing"
 }

@@ -318,13 +318,7 @@ func pathText(path []segment) string {
 }
 
 // shorten keeps a text from the document short enough to stand in an answer.
-func shorten(text string) string {
-	const most = 80
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most], "") + "..."
-}
+func shorten(text string) string { return problem.Brief(text, 80) }
 
 // render writes a node as a YAML document of its own.
 func render(n *yaml.Node) (string, error) {

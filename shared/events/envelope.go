@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
@@ -85,10 +84,7 @@ func Sign(e *cloudevents.Event, key string) {
 }
 
 // Brief is the beginning of an attribute, for where it is only named: whoever sends an event gives it any length.
-func Brief(attribute string) string {
-	const most = 200
-	return strings.ToValidUTF8(attribute[:min(len(attribute), most)], "")
-}
+func Brief(attribute string) string { return problem.Brief(attribute, 200) }
 
 // Signed reports whether the event carries the proof of key; always true for an empty key, which means that the Broker
 // itself is the trust boundary.

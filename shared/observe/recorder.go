@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/trace"
 )
 
@@ -114,5 +115,5 @@ func begun(ctx context.Context, start time.Time, took time.Duration) span {
 // short is the first line of an error, within bounds: the log has all of it.
 func short(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
-	return strings.ToValidUTF8(line[:min(len(line), 300)], "")
+	return problem.Brief(line, 300)
 }

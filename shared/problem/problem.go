@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // Kind is the stable, documented name of a class of failure; it is also the last part of the problem type URI.
@@ -79,6 +80,18 @@ func (f Field) String() string {
 		return fmt.Sprintf("%s (line %d): %s", f.Path, f.Line, f.Detail)
 	}
 	return f.Path + ": " + f.Detail
+}
+
+// Brief is the beginning of a text that came from outside, at most that many bytes of it, for where it is quoted: whoever
+// writes one gives it any length. It is valid UTF-8, and says "..." where letters were left out.
+func Brief[T ~string | ~[]byte](text T, most int) string {
+	if len(text) <= most {
+		return strings.ToValidUTF8(string(text), "?")
+	}
+	for most > 0 && !utf8.RuneStart(text[most]) {
+		most--
+	}
+	return strings.ToValidUTF8(string(text[:most]), "?") + "..."
 }
 
 // KindOf returns the kind of err at any depth; Internal when nobody set one.

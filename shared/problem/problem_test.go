@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -46,6 +47,34 @@ func TestWrite(t *testing.T) {
 			require.Equal(t, row.detail, d.Detail)
 			require.Len(t, d.Errors, row.fields)
 			require.Equal(t, "trace-1", d.TraceID)
+		})
+	}
+}
+
+func TestBrief(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		text string
+		most int
+		want string
+	}{
+		"nothing":                            {"", 3, ""},
+		"what is short enough stays":         {"abc", 3, "abc"},
+		"what is left out is shown":          {"abcd", 3, "abc..."},
+		"nothing is allowed":                 {"abc", 0, "..."},
+		"no letter is cut in two":            {"aü€😀", 9, "aü€..."},
+		"nor is one of two bytes":            {"aü€😀", 2, "a..."},
+		"a letter may end where it is cut":   {"aü€😀", 3, "aü..."},
+		"what is no text is replaced":        {"a\xffb", 3, "a?b"},
+		"also where the rest is left out":    {"a\xffbc", 3, "a?b..."},
+		"half a letter at the end":           {"abc\xe2\x82", 5, "abc?"},
+		"nothing but the ends of letters":    {strings.Repeat("\x80", 9), 3, "..."},
+		"a zero is text, for whom it may be": {"a\x00b", 3, "a\x00b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, row.want, problem.Brief(row.text, row.most))
+			require.Equal(t, row.want, problem.Brief([]byte(row.text), row.most), "of bytes")
 		})
 	}
 }

@@ -364,10 +364,4 @@ func number(text string) (float64, error) {
 }
 
 // brief keeps a long or hostile text from filling logs and answers.
-func brief(s string) string {
-	const most = 200
-	if len(s) > most {
-		s = s[:most] + "..."
-	}
-	return strings.ToValidUTF8(s, "?")
-}
+func brief(s string) string { return problem.Brief(s, 200) }

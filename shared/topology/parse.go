@@ -277,13 +277,7 @@ func (p *parser) atMost(path string, m Measure, top float64) {
 }
 
 // shorten keeps a hostile key from filling the answer.
-func shorten(s string) string {
-	const most = 80
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + "..."
-}
+func shorten(s string) string { return problem.Brief(s, 80) }
 
 // completeEngine infers from the cluster type what documents before the newest do not say: Nuvla runs Docker, OCM
 // Kubernetes. A node without an engine has its cluster's.

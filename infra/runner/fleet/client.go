@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/trace"
 )
 
@@ -132,7 +133,7 @@ func (c *client) call(ctx context.Context, method, path string, body, into any) 
 	case got.StatusCode == http.StatusNotFound:
 		return unknown, nil
 	case got.StatusCode/100 != 2:
-		return 0, fmt.Errorf("%s %s: %s: %s", method, path, got.Status, text[:min(len(text), 300)])
+		return 0, fmt.Errorf("%s %s: %s: %s", method, path, got.Status, problem.Brief(text, 300))
 	case into == nil:
 		return accepted, nil
 	}

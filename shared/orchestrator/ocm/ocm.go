@@ -320,8 +320,4 @@ func conditionsIn(in map[string]any, path ...string) []standing {
 }
 
 // brief keeps a message short enough for a condition, in one line.
-func brief(s string) string {
-	const most = 500
-	s = strings.Join(strings.Fields(s), " ")
-	return strings.ToValidUTF8(s[:min(most, len(s))], "")
-}
+func brief(s string) string { return problem.Brief(strings.Join(strings.Fields(s), " "), 500) }

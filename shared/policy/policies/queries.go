@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -323,13 +322,7 @@ func Phases() []string {
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
 // brief keeps a long text out of history.
-func brief(text string) string {
-	const most = 300
-	if len(text) > most {
-		text = text[:most] + "..."
-	}
-	return strings.ToValidUTF8(text, "?")
-}
+func brief(text string) string { return problem.Brief(text, 300) }
 
 // SeenVersion reads which version of a policy the caller has seen: ?version=N; 0 when it does not say.
 func SeenVersion(r *http.Request) (int64, error) {

@@ -133,9 +133,4 @@ func (s *Spec) checkThresholds(faults *problem.Faults) {
 }
 
 // short keeps a hostile text from filling an answer.
-func short(text string) string {
-	if len(text) > 64 {
-		text = text[:64] + "..."
-	}
-	return strings.ToValidUTF8(text, "?")
-}
+func short(text string) string { return problem.Brief(text, 64) }

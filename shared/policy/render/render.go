@@ -182,10 +182,7 @@ func readable(err error, nonce string, holes []hole) string {
 	for i := len(holes) - 1; i >= 0; i-- {
 		text = strings.ReplaceAll(text, strings.TrimSpace(holes[i].sentinel(nonce)), "{{"+holes[i].name+"}}")
 	}
-	if len(text) > 300 {
-		text = text[:300] + "..."
-	}
-	return "is no PromQL: " + strings.ToValidUTF8(text, "?")
+	return "is no PromQL: " + problem.Brief(text, 300)
 }
 
 // condition parses a comparison whose left side is still missing, as "> 0.5" is.

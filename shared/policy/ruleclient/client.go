@@ -148,7 +148,7 @@ func (c *client) authorize(ctx context.Context, req *http.Request) error {
 
 // read takes an answer. Whatever is wrong is waited out, except for what the API says is wrong with the rule.
 func (c *client) read(method string, status int, answer []byte, out any) error {
-	text := strings.TrimSpace(strings.ToValidUTF8(string(answer[:min(len(answer), 300)]), "?"))
+	text := problem.Brief(bytes.TrimSpace(answer), 300)
 	switch {
 	case status/100 == 2 && out == nil:
 		return nil

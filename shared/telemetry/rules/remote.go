@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 
 	"github.com/littoral-project/littoral/shared/problem"
 )
@@ -65,7 +64,7 @@ func (r *Remote) Do(ctx context.Context, method, media string, body []byte, path
 }
 
 func refusal(status int, answer []byte) error {
-	text := strings.TrimSpace(strings.ToValidUTF8(string(answer[:min(len(answer), 500)]), "?"))
+	text := problem.Brief(bytes.TrimSpace(answer), 500)
 	switch status {
 	case http.StatusNotFound:
 		return problem.New(problem.NotFound, "the rules back end knows nothing of it: %s", text)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/events"
@@ -82,14 +83,15 @@ func TestCheck_passesNothingThatIsTooLargeForAnEvent(t *testing.T) {
 	t.Parallel()
 	for texts, passes := range map[int]bool{16: true, 17: false} {
 		alert := policies.Alert{
-			Status: policies.Firing, StartsAt: time.Now(), Labels: map[string]string{}, Annotations: map[string]string{},
+			Status: policies.Firing, StartsAt: time.Now(), Labels: map[string]string{},
+			Annotations: map[string]string{registry.AnnotationID: uuid.NewString()}, // no other alert becomes an event
 		}
 		for i := range texts {
 			into := alert.Labels
 			if i%2 == 0 {
 				into = alert.Annotations
 			}
-			into[string(rune('a'+i))] = strings.Repeat("\x01", 8<<10-1) // of six letters in JSON
+			into[string(rune('a'+i))] = strings.Repeat("\x01", 8<<10-4) // of six letters in JSON
 		}
 		var faults problem.Faults
 		alert.Check(0, &faults)

@@ -567,7 +567,7 @@ func TestObserve(t *testing.T) {
 	app = w.run(app, "agent-1")
 	j := app.Jobs[0]
 	observe := func(s job.Status) error {
-		s.JobID = j.ID
+		s.JobID = job.ID{UUID: j.ID}
 		return w.tx(func(ctx context.Context, tx *store.Tx) error {
 			_, err := job.Observe(ctx, tx, s, time.Minute)
 			return err
@@ -617,7 +617,7 @@ func TestObserve_ofWhatShouldHaveLeft(t *testing.T) {
 	observe := func(status string) *job.Job {
 		return step(func(ctx context.Context, tx *store.Tx, j *job.Job) error {
 			_, err := job.Observe(ctx, tx, job.Status{Epoch: j.Epoch, Resource: job.Resource{
-				JobID: j.ID, Conditions: []job.Condition{{Type: job.ConditionAvailable, Status: status}},
+				JobID: job.ID{UUID: j.ID}, Conditions: []job.Condition{{Type: job.ConditionAvailable, Status: status}},
 			}}, time.Minute)
 			return err
 		})

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -15,7 +13,7 @@ import (
 // Observe takes what an agent sees (job.Observe), of one job or of all jobs of a group that the agent owns. The error is
 // NotFound also when it owns none.
 func Observe(ctx context.Context, tx *store.Tx, s job.Status, lease time.Duration) ([]job.Resource, error) {
-	if s.JobID != uuid.Nil || s.GroupID == uuid.Nil {
+	if !s.OfGroup() {
 		j, err := job.Observe(ctx, tx, s, lease)
 		if err != nil {
 			return nil, err
@@ -25,7 +23,7 @@ func Observe(ctx context.Context, tx *store.Tx, s job.Status, lease time.Duratio
 	if s.OwnerID == "" {
 		s.OwnerID = auth.From(ctx).AgentID
 	}
-	a, err := Lock(ctx, tx, s.GroupID)
+	a, err := Lock(ctx, tx, s.GroupID.UUID)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +32,7 @@ func Observe(ctx context.Context, tx *store.Tx, s job.Status, lease time.Duratio
 		if s.OwnerID == "" || j.OwnerID != s.OwnerID || j.State == job.Created {
 			continue
 		}
-		s.JobID = j.ID
+		s.JobID = job.ID{UUID: j.ID}
 		now, err := job.Observe(ctx, tx, s, lease)
 		if err != nil {
 			return nil, err

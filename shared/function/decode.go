@@ -110,6 +110,9 @@ func misfit(raw json.RawMessage, t reflect.Type, path string, faults *problem.Fa
 
 // jsonName says in the words of JSON what a type is written as.
 func jsonName(t reflect.Type) string {
+	if t.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
+		return "a string"
+	}
 	switch t.Kind() { //nolint:exhaustive // the rest does not stand in a body
 	case reflect.String:
 		return "a string"

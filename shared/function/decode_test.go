@@ -44,6 +44,7 @@ func TestUnmarshal_namesEveryMisfit(t *testing.T) {
 		},
 		"a fraction for a count": {`{"count": 1.5}`, map[string]string{"count": "want a whole number"}},
 		"a text that is no UUID": {`{"id": "x"}`, map[string]string{"id": "invalid UUID"}},
+		"a number for a UUID":    {`{"id": 1}`, map[string]string{"id": "want a string"}},
 		"values of a map": {
 			`{"labels": {"a": 1, "b": "2", "c": []}}`,
 			map[string]string{"labels.a": "want a string", "labels.c": "want a string"},

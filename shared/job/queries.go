@@ -26,6 +26,10 @@ const (
 
 	selectOneForUpdate = selectOne + ` for update of j`
 
+	// Without the words of its index's own condition a plan that is kept for any $1 could not use it.
+	selectOfResourceForUpdate = `select ` + columns + from + `where j.resource_uuid = $1 and j.resource_uuid <> ''
+and j.cleans is null order by j.id limit 2 for update of j`
+
 	// Order by id keeps two transactions that lock several jobs of one application from waiting for each other.
 	selectOfApplications = `select ` + columns + from + `where j.application_id = any($1)
 and (j.cleans is null or j.state <> 'Finished')
@@ -80,6 +84,21 @@ func Get(ctx context.Context, q store.Querier, id uuid.UUID) (*Job, error) {
 // lock returns the job and keeps it for this transaction.
 func lock(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Job, error) {
 	return one(ctx, tx, selectOneForUpdate, id)
+}
+
+// lockOfResource returns the job whose resource has the uuid, clean-ups aside, and keeps it for this transaction. The error
+// is NotFound, or Conflict when there are several.
+func lockOfResource(ctx context.Context, tx *store.Tx, resource string) (*Job, error) {
+	jobs, err := many(ctx, tx, selectOfResourceForUpdate, resource)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(jobs) == 0:
+		return nil, problem.New(problem.NotFound, "there is no such job, and none whose resource is %q", resource)
+	case len(jobs) > 1:
+		return nil, problem.New(problem.Conflict, "several jobs have %q for their resource; say which job is meant", resource)
+	}
+	return jobs[0], nil
 }
 
 func one(ctx context.Context, q store.Querier, sql string, id uuid.UUID) (*Job, error) {

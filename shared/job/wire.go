@@ -59,9 +59,24 @@ type wireRequirements struct {
 	Memory       string `json:"memory"`
 }
 
+// ID is a UUID that agents of ICOS write as "" where they do not know it; that, like the zero ID, is none.
+type ID struct{ uuid.UUID }
+
+// UnmarshalText takes an empty text for none.
+func (id *ID) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		*id = ID{}
+		return nil
+	}
+	return id.UUID.UnmarshalText(text)
+}
+
+// Given reports whether there is one.
+func (id ID) Given() bool { return id.UUID != uuid.Nil }
+
 // Resource is what the orchestrator reports for a job.
 type Resource struct {
-	JobID        uuid.UUID   `json:"job_id"`
+	JobID        ID          `json:"job_id"`
 	UUID         string      `json:"resource_uuid"`
 	Name         string      `json:"resource_name"`
 	Conditions   []Condition `json:"conditions"`
@@ -70,7 +85,7 @@ type Resource struct {
 
 // Resource returns the job's resource.
 func (j *Job) Resource() Resource {
-	return Resource{JobID: j.ID, UUID: j.ResourceUUID, Name: j.ResourceName, Conditions: j.Conditions, Remediations: j.Remediations}
+	return Resource{JobID: ID{j.ID}, UUID: j.ResourceUUID, Name: j.ResourceName, Conditions: j.Conditions, Remediations: j.Remediations}
 }
 
 // MarshalJSON writes the API form.
@@ -146,15 +161,20 @@ func (r *Report) contents() (given [][]Content) {
 	return given
 }
 
-// Status is what an agent says about the resource of a job, between reports.
+// Status is what an agent says about the resource of a job, between reports. The job is the one that JobID or else ID
+// names. Agents of ICOS, which synchronise what an orchestrator shows, know a resource by its uuid alone; the oldest of
+// them give that for the ID.
 type Status struct {
 	Resource
-	ID      uuid.UUID `json:"id"`
-	GroupID uuid.UUID `json:"job_group_id"` // instead of a job: all jobs of the group that the agent owns
-	OwnerID string    `json:"owner_id"`
-	Epoch   int64     `json:"epoch"`
-	State   string    `json:"status"` // short form: the name of a condition that is now True
+	ID      ID     `json:"id"`
+	GroupID ID     `json:"job_group_id"` // instead of a job: all jobs of the group that the agent owns
+	OwnerID string `json:"owner_id"`
+	Epoch   int64  `json:"epoch"`
+	State   string `json:"status"` // short form: the name of a condition that is now True
 }
+
+// OfGroup reports whether it is about a group and not one job.
+func (s *Status) OfGroup() bool { return s.GroupID.Given() && !s.JobID.Given() && !s.ID.Given() }
 
 // conditions returns those that were sent, or the one that the short form names.
 func (s *Status) conditions(faults *problem.Faults) []Condition {

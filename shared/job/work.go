@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -277,14 +278,14 @@ func sameConditions(a, b []Condition) bool {
 
 // Observe takes the conditions that an orchestrator shows for the job's resource between reports. It counts only when it
 // names the copy that the job is about: by owner or epoch, or else by the uuid of the resource. The error is NotFound,
-// Invalid, or Conflict for a copy that the job has left.
+// Invalid, or Conflict for a copy that the job has left or a resource that several jobs have.
 func Observe(ctx context.Context, tx *store.Tx, s Status, lease time.Duration) (*Job, error) {
 	var faults problem.Faults
 	conditions := clean(&faults, "conditions", s.conditions(&faults), time.Now().UTC())
 	if err := faults.Err("the status is not valid"); err != nil {
 		return nil, err
 	}
-	j, err := lock(ctx, tx, s.JobID)
+	j, err := s.lock(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
@@ -318,6 +319,25 @@ func Observe(ctx context.Context, tx *store.Tx, s Status, lease time.Duration) (
 		}
 	}
 	return j, j.report(ctx, tx, move, before, j.Type, s.Resource, conditions, lease)
+}
+
+// lock returns the job that the status is about, by its id or else by its resource, and keeps it for this transaction.
+func (s *Status) lock(ctx context.Context, tx *store.Tx) (*Job, error) {
+	if id := cmp.Or(s.JobID, s.ID); id.Given() {
+		j, err := lock(ctx, tx, id.UUID)
+		if problem.KindOf(err) != problem.NotFound || s.UUID == "" && !s.ID.Given() {
+			return j, err
+		}
+	}
+	if s.UUID == "" && s.ID.Given() {
+		s.UUID = s.ID.String()
+	}
+	if s.UUID == "" {
+		var faults problem.Faults
+		faults.Add("job_id", 0, "is missing; give it, or job_group_id, or resource_uuid")
+		return nil, faults.Err("the status names no job")
+	}
+	return lockOfResource(ctx, tx, s.UUID)
 }
 
 // seen stores new conditions of a finished job, when they differ.

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 )
 
@@ -333,6 +334,86 @@ func TestStatus(t *testing.T) {
 			w.legal(t)
 		})
 	}
+}
+
+// TestStatusOfAResource is what agents of ICOS send when they synchronise: of each ManifestWork its uid, for they know no
+// job then.
+func TestStatusOfAResource(t *testing.T) {
+	t.Parallel()
+	const short, long = "/jobmanager/resources/status", "/jobmanager/resources/status/%s"
+	for name, row := range map[string]struct{ path, body string }{
+		"of v1.4.1": {short, `{"id":"","job_id":"","resource_uuid":"%s","resource_name":"web-x7k2p","conditions":[%s]}`},
+		"of v1.4.1, with the times of its zero model": {
+			short,
+			`{"created_at":"0001-01-01T00:00:00Z","updated_at":"0001-01-01T00:00:00Z","id":"","job_id":"","resource_uuid":"%s",` +
+				`"resource_name":"web-x7k2p","conditions":[%s]}`,
+		},
+		"by the newer path":                           {"/jobmanager/status/", `{"id":"","job_id":"","job_group_id":"","resource_uuid":"%s","conditions":[%s]}`},
+		"with the uid for an id":                      {long, `{"id":"%s","job_id":"","resource_name":"web-x7k2p","conditions":[%s]}`},
+		"with the uid in the path and for a resource": {long, `{"resource_uuid":"%s","node_target":"","conditions":[%s]}`},
+		"with an empty id beside the uid in the path": {long, `{"id":"","job_id":"","resource_uuid":"%s","conditions":[%s]}`},
+		"with the id of a job that there never was": {
+			short, `{"job_id":"` + uuid.NewString() + `","resource_uuid":"%s","conditions":[%s]}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			g, j, uid := w.runningAs(t, hubShop)
+			path := strings.ReplaceAll(row.path, "%s", uid)
+			show := func(as client, available string) *answer {
+				condition := `{"type":"Available","status":"` + available + `","observedGeneration":1,` +
+					`"lastTransitionTime":"2024-07-01T10:00:00Z","reason":"ResourcesAvailable","message":""}`
+				return as.call(t, http.MethodPut, path, fmt.Sprintf(row.body, uid, condition))
+			}
+			seen := decode[body](t, show(w.hub, "False").is(t, http.StatusOK))
+			require.Equal(t, j.ID, seen["job_id"])
+			require.Equal(t, uid, seen["resource_uuid"])
+			require.Equal(t, "Degraded", w.job(t, j.ID).State)
+			w.unchanged(t, func() { show(w.edge, "True").refused(t, http.StatusConflict) })
+			show(w.anyAgent, "True").is(t, http.StatusOK)
+			require.Equal(t, "Finished", w.job(t, j.ID).State)
+
+			w.operator.call(t, http.MethodPut, "/jobmanager/groups/stop/"+g.ID, "").is(t, http.StatusOK)
+			w.unchanged(t, func() { show(w.hub, "True").refused(t, http.StatusConflict) })
+			w.operator.call(t, http.MethodPut, "/jobmanager/groups/start/"+g.ID, "").is(t, http.StatusOK)
+			w.unchanged(t, func() {
+				why := show(w.hub, "True").refused(t, http.StatusNotFound)
+				require.Contains(t, why.Detail, uid, "only its clean-up knows the copy now")
+			})
+			w.legal(t)
+		})
+	}
+}
+
+// TestStatusOfASharedResource: an agent may have made one resource of several jobs; then it has to say which it means.
+func TestStatusOfASharedResource(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, j, uid := w.runningAs(t, hubShop)
+	_, other, _ := w.runningAs(t, strings.Replace(hubShop, "name: shop", "name: other", 1))
+	again := report(hubAgent, other, "Finished", "Available")
+	again["resource"].(body)["resource_uuid"] = uid
+	w.hub.send(t, http.MethodPut, "/jobmanager/jobs", again).is(t, http.StatusOK)
+	sent := body{"id": "", "job_id": "", "resource_uuid": uid, "conditions": []body{{"type": "Available", "status": "False"}}}
+	w.unchanged(t, func() {
+		w.hub.send(t, http.MethodPut, "/jobmanager/resources/status", sent).refused(t, http.StatusConflict)
+	})
+	sent["job_id"] = other.ID
+	w.hub.send(t, http.MethodPut, "/jobmanager/resources/status", sent).is(t, http.StatusOK)
+	require.Equal(t, "Degraded", w.job(t, other.ID).State)
+	require.Equal(t, "Finished", w.job(t, j.ID).State)
+}
+
+// runningAs is running, with a resource that has the uid of a ManifestWork.
+func (w *world) runningAs(t testing.TB, descriptor string) (g group, j job, uid string) {
+	t.Helper()
+	g = w.submit(t, descriptor)
+	uid = uuid.NewString()
+	b := report(hubAgent, w.take(t, w.hub, hubAgent, g.Jobs[0]), "Finished", "Available")
+	b["resource"].(body)["job_id"], b["resource"].(body)["resource_uuid"] = "", uid // such agents do not say the job here
+	w.hub.send(t, http.MethodPut, "/jobmanager/jobs", b).is(t, http.StatusOK)
+	return g, w.job(t, g.Jobs[0].ID), uid
 }
 
 // TestShortStatus is the form that D3.3 names: a job and the new status.

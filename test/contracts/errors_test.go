@@ -288,6 +288,10 @@ components:
 			"PUT", "/jobmanager/status", `{"job_id": "` + j.ID + `", "epoch": 1, "conditions": [{"type": "", "status": ""}]}`,
 			[]string{"conditions[0].type", "conditions[0].status"},
 		},
+		"a status that names no job": {
+			"PUT", "/jobmanager/resources/status", `{"id": "", "job_id": "", "job_group_id": "", "resource_uuid": "", "status": "Available"}`,
+			[]string{"job_id"},
+		},
 		"a status of wrong types": {
 			"PUT", "/jobmanager/resources/status",
 			`{"job_id": 1, "epoch": "1", "conditions": [{"type": 1, "lastTransitionTime": "noon"}]}`,
@@ -423,6 +427,7 @@ func TestUnknownThings(t *testing.T) {
 			"a report on no job":             {"PUT", "/jobmanager/jobs", `{"id": "` + none + `", "owner_id": "a", "state": 3}`},
 			"a report that names none":       {"PUT", "/jobmanager/jobs", `{"owner_id": "a", "state": 3}`},
 			"a status of no job":             {"PUT", "/jobmanager/status/", `{"job_id": "` + none + `", "epoch": 1}`},
+			"a status of no resource":        {"PUT", "/jobmanager/resources/status", `{"id": "", "job_id": "", "resource_uuid": "` + none + `"}`},
 			"an update of no application":    {"PUT", "/jobmanager/groups?id=" + none, hubShop},
 			"an update of an unknown name":   {"PUT", "/jobmanager/groups", hubShop},
 			"an explanation of nothing":      {"POST", "/matchmaker/explain?app=" + none, ""},

@@ -5,8 +5,6 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/google/uuid"
-
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
@@ -40,7 +38,8 @@ func New(env *function.Env) (*Function, error) {
 }
 
 // Handle takes a Resource that names the copy it is about by epoch, owner_id or resource_uuid, and answers the resource
-// as it is then. A copy that the job has left is answered 409 and changes nothing. The short form
+// as it is then. A copy that the job has left is answered 409 and changes nothing. Where nobody says which job it is of
+// (agents of ICOS do not), the resource_uuid does, or the id in its place. The short form
 // {"job_id", "owner_id", "status": "Available"} sets one condition; with "job_group_id" in place of "job_id" it does so
 // for all jobs of the group that the agent owns, and the answer is their list.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
@@ -48,16 +47,13 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err := function.DecodeJSON(r, &in); err != nil {
 		return err
 	}
-	if in.JobID == uuid.Nil {
-		in.JobID = in.ID
-	}
 	if r.PathValue("id") != "" {
 		id, err := function.PathID(r, "id")
 		if err != nil {
 			return err
 		}
-		if in.JobID == uuid.Nil {
-			in.JobID = id
+		if !in.ID.Given() {
+			in.ID.UUID = id
 		}
 	}
 	if in.OwnerID != "" {
@@ -74,7 +70,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if in.JobID == uuid.Nil {
+	if in.OfGroup() {
 		return function.WriteJSON(w, http.StatusOK, seen)
 	}
 	return function.WriteJSON(w, http.StatusOK, seen[0])

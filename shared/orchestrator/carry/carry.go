@@ -286,7 +286,7 @@ func sameWork(a, b *job.Job) bool {
 // resource is what the books keep of a copy.
 func resource(j *job.Job, conditions []job.Condition) job.Resource {
 	return job.Resource{
-		JobID:      j.ID,
+		JobID:      job.ID{UUID: j.ID},
 		UUID:       orchestrator.ResourceID(j),
 		Name:       orchestrator.NameOf(j),
 		Conditions: conditions,

@@ -255,7 +255,7 @@ func (c *Carrier) tell(ctx context.Context, j *job.Job, conditions []job.Conditi
 	}
 	err = c.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
 		_, err := application.Observe(ctx, tx, job.Status{
-			Resource: job.Resource{JobID: j.ID, Name: orchestrator.NameOf(j), Conditions: conditions},
+			Resource: job.Resource{JobID: job.ID{UUID: j.ID}, Name: orchestrator.NameOf(j), Conditions: conditions},
 			OwnerID:  c.id(), Epoch: j.Epoch,
 		}, c.Settings.Lease)
 		return err

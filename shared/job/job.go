@@ -59,6 +59,7 @@ const (
 	ConditionApplied     = "Applied"
 	ConditionAvailable   = "Available"
 	ConditionDegraded    = "Degraded"
+	ConditionDeleted     = "Deleted" // of the removal that newer ICOS agents report (Report.removed)
 )
 
 // Job is the work on one component (and replica), or the removal of a copy it left behind.

@@ -144,6 +144,14 @@ type Report struct {
 	Instruction json.RawMessage `json:"instruction"`
 }
 
+// removed recognises how newer agents of ICOS report a removal: they give the job back in the state in which it was listed,
+// with a condition that says so.
+func (r *Report) removed() bool {
+	return r.Type == Delete && r.State == Created && slices.ContainsFunc(r.Resource.Conditions, func(c Condition) bool {
+		return c.Type == ConditionDeleted && c.Status == "True"
+	})
+}
+
 // contents returns what the agent gave back, in each model that it did.
 func (r *Report) contents() (given [][]Content) {
 	var manifests []plainManifest

@@ -116,6 +116,9 @@ func Work(ctx context.Context, tx *store.Tx, r Report, lease time.Duration) (*Jo
 	if r.ID == uuid.Nil {
 		r.ID = r.OldID
 	}
+	if r.removed() {
+		r.State = Finished
+	}
 	var faults problem.Faults
 	conditions := clean(&faults, "resource.conditions", r.Resource.Conditions, time.Now().UTC())
 	move := moveOf(&faults, r.State)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -257,6 +258,78 @@ func TestReportsOnFormerContent(t *testing.T) {
 			w.legal(t)
 		})
 	}
+}
+
+// deleted is a removal as newer agents of ICOS give it back: in their model, as it was listed, with one condition more.
+func deleted(listed body, status string) body {
+	b := maps.Clone(listed)
+	for _, ours := range []string{"epoch", "replica", "cleans", "lease_until"} {
+		delete(b, ours)
+	}
+	resource := maps.Clone(listed["resource"].(body))
+	resource["conditions"] = append(slices.Clone(resource["conditions"].([]any)), body{
+		"type": "Deleted", "status": status, "lastTransitionTime": nil, "reason": "", "message": "",
+	})
+	b["resource"] = resource
+	return b
+}
+
+// TestRemovalByNewerAgents: they say that it is done by a condition, in the state in which they were given the job.
+func TestRemovalByNewerAgents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, j := w.running(t, hubShop)
+	tell := func(as client, b body) *answer {
+		return as.send(t, http.MethodPut, "/jobmanager/jobs?orchestrator=ocm&id="+j.ID, b)
+	}
+	running := decode[body](t, w.viewer.get(t, "/jobmanager/jobs/"+j.ID))
+	running["state"] = "Created"
+	w.unchanged(t, func() { require.Equal(t, []string{"state"}, tell(w.hub, deleted(running, "True")).fields(t)) })
+
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/stop/"+g.ID, "").is(t, http.StatusOK)
+	listed := decode[[]body](t, w.hub.get(t, "/jobmanager/jobs/executable/ocm/"+hubAgent))[0]
+	require.Equal(t, "Created", listed["state"])
+	w.unchanged(t, func() { tell(w.hub, deleted(listed, "True")).refused(t, http.StatusConflict) }) // it has not taken it
+	w.take(t, w.hub, hubAgent, j)
+	w.unchanged(t, func() {
+		require.Equal(t, []string{"state"}, tell(w.hub, listed).fields(t))
+		require.Equal(t, []string{"state"}, tell(w.hub, deleted(listed, "False")).fields(t))
+		stray := deleted(listed, "True")
+		delete(stray, "owner_id")
+		tell(w.edge, stray).refused(t, http.StatusConflict)
+	})
+	a := tell(w.hub, deleted(listed, "True")).is(t, http.StatusOK)
+	require.Equal(t, standing{remove, "", "Finished", ""}, decode[job](t, a).stands())
+	require.Equal(t, "Stopped", w.group(t, g.ID).Status)
+	w.unchanged(t, func() {
+		again := deleted(listed, "True")
+		again["epoch"] = listed["epoch"]
+		tell(w.hub, again).is(t, http.StatusOK)
+	})
+	w.operator.call(t, http.MethodDelete, "/jobmanager/groups/"+g.ID, "").is(t, http.StatusOK)
+	w.legal(t)
+}
+
+// TestCleanupByNewerAgents: what it held is free when they have said so, and given to who waits for it.
+func TestCleanupByNewerAgents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	large := strings.Replace(freeShop, "cpu: 500m", "cpu: 5", 1)
+	_, j := w.running(t, large)
+	w.operator.send(t, http.MethodPost, "/jobmanager/policies/incompliance", body{
+		"policyName": "p", "remediation": "reallocate", "subject": body{"resourceId": j.Resource.UUID},
+	}).is(t, http.StatusOK)
+	waiting := w.submit(t, strings.Replace(large, "name: shop", "name: waiting", 1))
+	require.Empty(t, waiting.Jobs[0].Targets.Node, "one half of the hub is taken, the other held")
+
+	offered := decode[[]body](t, w.hub.get(t, "/jobmanager/jobs/executable/ocm/"+hubAgent))
+	at := slices.IndexFunc(offered, func(b body) bool { return b["cleans"] == j.ID })
+	require.GreaterOrEqual(t, at, 0)
+	cleanup := offered[at]
+	w.take(t, w.hub, hubAgent, job{ID: cleanup["id"].(string)})
+	w.hub.send(t, http.MethodPut, "/jobmanager/jobs", deleted(cleanup, "True")).is(t, http.StatusOK)
+	require.Equal(t, j.Targets, w.group(t, waiting.ID).Jobs[0].Targets)
+	w.legal(t)
 }
 
 // TestOldestLocks: PUT jobs/{id} of the first Nuvla agents (contracts/icos.md §1.8).

@@ -10,8 +10,10 @@ package knative_test
 import (
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -152,13 +154,19 @@ func (w *world) watch(during time.Duration) float64 {
 	w.asleep()
 	const every = 5 * time.Second
 	awake, samples := 0, int(during/every)
+	seen := map[string]bool{}
 	for range samples {
 		time.Sleep(every) // the time itself is what is watched
-		if pods := w.functionPods(); len(pods) > 0 {
+		pods := w.functionPods()
+		if len(pods) > 0 {
 			awake++
 		}
+		for _, pod := range pods {
+			function, _, _ := strings.Cut(pod, "-deployment-") // with its revision
+			seen[function] = true
+		}
 	}
-	w.t.Logf("in %v functions had pods in %d of %d samples", during, awake, samples)
+	w.t.Logf("in %v functions had pods in %d of %d samples: %v", during, awake, samples, slices.Sorted(maps.Keys(seen)))
 	return float64(awake) / float64(samples)
 }
 

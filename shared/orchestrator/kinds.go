@@ -196,7 +196,9 @@ func SamePods(a, b *unstructured.Unstructured) bool {
 
 // replicated are the kinds whose number of pods can be set.
 var replicated = []schema.GroupKind{
-	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps", Kind: "ReplicaSet"},
+	{Group: "apps", Kind: "Deployment"},
+	{Group: "apps", Kind: "StatefulSet"},
+	{Group: "apps", Kind: "ReplicaSet"},
 	replicationController,
 }
 

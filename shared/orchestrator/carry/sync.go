@@ -156,8 +156,8 @@ func (c *Carrier) look(ctx context.Context, seen orchestrator.Orchestrator, j *j
 	if err != nil {
 		return err
 	}
-	refused := orchestrator.Unsupported(j) != nil // whatever is there
-	carries := j.State == job.Progressing && (refused || undone(j, &s) && (!s.Leaving || j.Type == job.Delete))
+	carries := j.State == job.Progressing && (orchestrator.Unsupported(j) != nil || // it is to be refused, whatever is there
+		undone(j, &s) && (!s.Leaving || j.Type == job.Delete))
 	mends := j.State != job.Progressing && undone(j, &s) && !s.Leaving
 	if carries || mends {
 		if stands, err := c.stands(ctx, j); err != nil || !stands {

@@ -20,7 +20,7 @@ import (
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/match"
 	"github.com/littoral-project/littoral/shared/placement"
-	"github.com/littoral-project/littoral/shared/policy"
+	"github.com/littoral-project/littoral/shared/policy/remediation"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/topology"
 )
@@ -146,8 +146,8 @@ func TestTheClientLosesNothingThatFunctionsAnswer(t *testing.T) {
 			fullProblem(), &problem.Document{}, "Problem",
 		},
 		"an incompliance": {
-			policy.Incompliance{ID: "1", Remediation: job.Reallocate, Subject: policy.Subject{Manifest: "m"}},
-			&policy.Incompliance{}, "Incompliance",
+			remediation.Incompliance{ID: "1", Remediation: job.Reallocate, Subject: remediation.Subject{Manifest: "m"}},
+			&remediation.Incompliance{}, "Incompliance",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -132,8 +132,8 @@ var direct = map[string][]string{
 	"shared/job":                          {"github.com/jackc/pgx/v5"},
 	"shared/match":                        {"github.com/jackc/pgx/v5", "go.yaml.in/yaml/v3"},
 	"shared/migrate":                      {"github.com/jackc/pgx/v5", "github.com/pressly/goose/v3"}, // of the host and of one Job
-	"shared/policy":                       {"go.yaml.in/yaml/v3", "github.com/jackc/pgx/v5"},
 	"shared/policy/policies":              {"github.com/jackc/pgx/v5"},
+	"shared/policy/remediation":           {"go.yaml.in/yaml/v3", "github.com/jackc/pgx/v5"},
 	"shared/credentials":                  {"golang.org/x/oauth2"},
 	"shared/policy/render": {
 		"github.com/prometheus/prometheus/promql/parser", "github.com/prometheus/prometheus/model/labels",

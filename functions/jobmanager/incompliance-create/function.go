@@ -8,7 +8,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
-	"github.com/littoral-project/littoral/shared/policy"
+	"github.com/littoral-project/littoral/shared/policy/remediation"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -24,7 +24,7 @@ var Spec = function.Spec{
 // Function is the operation with its settings and store.
 type Function struct {
 	db     *store.DB
-	config policy.Settings
+	config remediation.Settings
 }
 
 // New reads the settings.
@@ -35,12 +35,12 @@ func New(env *function.Env) (*Function, error) {
 
 // Handle answers the incompliance once its remediation is on its way; one that was sent before changes nothing more.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	var in policy.Incompliance
+	var in remediation.Incompliance
 	if err := function.DecodeJSON(r, &in); err != nil {
 		return err
 	}
 	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		_, err := policy.Remediate(ctx, tx, &in, f.config)
+		_, err := remediation.Apply(ctx, tx, &in, f.config)
 		return err
 	})
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
-	"github.com/littoral-project/littoral/shared/policy"
 	"github.com/littoral-project/littoral/shared/policy/policies"
 	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/policy/remediation"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/webhook"
@@ -36,7 +36,7 @@ type Function struct {
 
 type config struct {
 	policies.Brakes
-	policy.Settings
+	remediation.Settings
 	webhook.Config
 }
 
@@ -118,20 +118,20 @@ func (f *Function) remediate(ctx context.Context, tx *store.Tx, p *policies.Poli
 	if asked == "" {
 		asked = string(job.NoRemediation)
 	}
-	remediation, err := job.ParseRemediation(asked)
+	r, err := job.ParseRemediation(asked)
 	if err != nil {
 		return a.Finish(ctx, tx, policies.Skipped, "remediation "+asked+" is not known")
 	}
 	if p.Subject.Type != registry.AppSubject {
 		return a.Finish(ctx, tx, policies.Skipped, "it is about no application, and the policy names nobody to call")
 	}
-	a.Remediation = string(remediation)
-	if remediation != job.NoRemediation {
+	a.Remediation = string(r)
+	if r != job.NoRemediation {
 		if held, err := a.Brake(ctx, tx, p, f.config.Brakes); err != nil || held {
 			return err
 		}
 	}
-	if remediation == job.Reallocate {
+	if r == job.Reallocate {
 		past, err := stillDue(ctx, tx, a)
 		if err != nil {
 			return err
@@ -140,16 +140,16 @@ func (f *Function) remediate(ctx context.Context, tx *store.Tx, p *policies.Poli
 			return a.Finish(ctx, tx, policies.Skipped, past)
 		}
 	}
-	changed, err := policy.Remediate(ctx, tx, incompliance(p, a, remediation), f.config.Settings)
+	changed, err := remediation.Apply(ctx, tx, incompliance(p, a, r), f.config.Settings)
 	switch {
-	case problem.KindOf(err) == problem.NotFound, errors.Is(err, policy.ErrLimit), errors.Is(err, policy.ErrLeft):
+	case problem.KindOf(err) == problem.NotFound, errors.Is(err, remediation.ErrLimit), errors.Is(err, remediation.ErrLeft):
 		return a.Finish(ctx, tx, policies.Skipped, err.Error())
 	case err != nil:
 		return err
-	case remediation == job.Reallocate && changed == 0:
+	case r == job.Reallocate && changed == 0:
 		return a.Stay(ctx, tx)
 	}
-	return a.Finish(ctx, tx, policies.Done, string(remediation))
+	return a.Finish(ctx, tx, policies.Done, string(r))
 }
 
 // stillDue is due with the application locked: who ends the violation lets the component stay, with the same lock, and so has
@@ -164,12 +164,12 @@ func stillDue(ctx context.Context, tx *store.Tx, a *policies.Action) (past strin
 
 // incompliance is the violation in the words of the job manager. It has no id: that it is carried out once is kept with the
 // action, which may be begun anew when the violation goes on after all.
-func incompliance(p *policies.Policy, a *policies.Action, r job.Remediation) *policy.Incompliance {
+func incompliance(p *policies.Policy, a *policies.Action, r job.Remediation) *remediation.Incompliance {
 	v := a.Violation
-	i := &policy.Incompliance{
+	i := &remediation.Incompliance{
 		CurrentValue: v.CurrentValue, PolicyName: p.Name, PolicyID: p.ID,
 		MeasurementBackend: v.MeasurementBackend, ExtraLabels: v.ExtraLabels, Remediation: r,
-		Subject: policy.Subject{
+		Subject: remediation.Subject{
 			Type: string(v.Subject.Type), AppName: v.Subject.AppName, AppComponent: v.Subject.AppComponent,
 			AppInstance: v.Subject.AppInstance,
 		},

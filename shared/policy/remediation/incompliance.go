@@ -1,5 +1,5 @@
-// Package policy carries out what a violated policy asks for.
-package policy
+// Package remediation carries out what a violated policy asks for.
+package remediation
 
 import (
 	"context"
@@ -74,11 +74,11 @@ and (resource_uuid = $1 or id::text = $1) order by id`
 and application_id = $1 and ($2 = '' or component = $2) order by id`
 )
 
-// Remediate applies the remediation to every job that the subject means, and reports how many of them were changed. An
+// Apply carries the remediation out on every job that the subject means, and reports how many of them were changed. An
 // incompliance whose id was worked off before changes nothing. The error is NotFound when the subject means no job, or
 // Conflict when a job is not in a state to be changed (it must be owned and Finished, unless it is to be reallocated), when
 // the descriptor does not allow it, or when it shall leave a node that it has left already.
-func Remediate(ctx context.Context, tx *store.Tx, i *Incompliance, s Settings) (changed int, err error) {
+func Apply(ctx context.Context, tx *store.Tx, i *Incompliance, s Settings) (changed int, err error) {
 	if err := i.Check(); err != nil {
 		return 0, err
 	}

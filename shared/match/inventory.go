@@ -24,7 +24,8 @@ import (
 
 // Settings bound what counts as a usable node.
 type Settings struct {
-	StaleAfter time.Duration `envconfig:"STALE_AFTER" default:"60s"` // age of telemetry from which a node is not used
+	topology.Freshness // a node that is lost is not used
+
 	// UseForecast takes the forecast cpu and memory usage of a node, where it has one, instead of the present one.
 	UseForecast bool `envconfig:"USE_FORECAST" default:"false"`
 }

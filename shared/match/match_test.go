@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-var settings = match.Settings{StaleAfter: time.Minute}
+var settings = match.Settings{Freshness: topology.Freshness{StaleAfter: time.Minute}}
 
 // node is one node of a test taxonomy.
 type node struct {

@@ -187,7 +187,7 @@ func TestPlace_anUpdateMovesNothingForItsOwnLoadOrAShortSilence(t *testing.T) {
 	w.see(node{name: "a", cores: 4, sca: 90, silent: 30 * time.Second}, node{name: "b", cores: 8})
 	w.update(id, document("three"))
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
-		return match.Place(ctx, tx, id, match.Settings{StaleAfter: 10 * time.Second}, true, "test")
+		return match.Place(ctx, tx, id, match.Settings{Freshness: topology.Freshness{StaleAfter: 10 * time.Second}}, true, "test")
 	}))
 	require.Equal(t, map[string]string{"x": "a"}, w.where(id), "it bears a minute of silence")
 
@@ -463,7 +463,7 @@ func TestPlace_judgesAnUpdate(t *testing.T) {
 			w.hush(time.Hour)
 			w.see(node{name: "a", cores: 4, silent: silent}, node{name: "b", cores: 8})
 			require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
-				return match.Place(ctx, tx, id, match.Settings{StaleAfter: 10 * time.Second}, true, "test")
+				return match.Place(ctx, tx, id, match.Settings{Freshness: topology.Freshness{StaleAfter: 10 * time.Second}}, true, "test")
 			}))
 		}
 		look(30 * time.Second)

@@ -179,7 +179,7 @@ func TestPlace_usesTheForecastWhereItIsToldTo(t *testing.T) {
 	now, soon := w.submit(app("now", "x:cpu: 1")), w.submit(app("soon", "x:cpu: 1"))
 	w.place(now, false)
 	require.Equal(t, map[string]string{"x": "a"}, w.where(now))
-	w.placeAll(match.Settings{StaleAfter: time.Minute, UseForecast: true}, soon)
+	w.placeAll(match.Settings{Freshness: topology.Freshness{StaleAfter: time.Minute}, UseForecast: true}, soon)
 	require.Equal(t, map[string]string{"x": "b"}, w.where(soon), "a tenth of four cores will be left on the other")
 }
 

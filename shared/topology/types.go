@@ -215,6 +215,11 @@ func (n *Node) SeenAt() (at time.Time, ok bool) {
 	return fromSeconds(s), true
 }
 
+// Freshness is the setting by which a node is lost.
+type Freshness struct {
+	StaleAfter time.Duration `envconfig:"STALE_AFTER" default:"60s"` // age of its telemetry
+}
+
 // Lost reports whether the node has been silent for longer than staleAfter. One that does not say when it was seen is
 // not lost.
 func (n *Node) Lost(now time.Time, staleAfter time.Duration) bool {

@@ -2,9 +2,10 @@
 package plan
 
 import (
+	"errors"
 	"net/http"
-	"time"
 
+	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/match"
@@ -20,19 +21,15 @@ var Spec = function.Spec{
 
 // Function is the operation with its settings and store.
 type Function struct {
-	db     *store.DB
-	config config
-}
-
-type config struct {
-	match.Settings
-	LostAfter time.Duration `envconfig:"LOST_TELEMETRY_AFTER" default:"5m"` // where the descriptor does not say
+	db          *store.DB
+	match       match.Settings
+	application application.Settings
 }
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
 	f := &Function{db: env.DB}
-	return f, env.Config(&f.config)
+	return f, errors.Join(env.Config(&f.match), env.Config(&f.application))
 }
 
 // Handle takes a descriptor and answers the steps; ?app=ID names the application to update, else the only one of that
@@ -47,7 +44,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	preview, err := match.Look(r.Context(), f.db, document, app, f.config.Settings, f.config.LostAfter)
+	preview, err := match.Look(r.Context(), f.db, document, app, f.match, f.application.LostAfter)
 	if err != nil {
 		return err
 	}

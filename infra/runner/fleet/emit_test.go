@@ -295,7 +295,7 @@ func TestEmit_theAggregatorSeesTheFleet(t *testing.T) {
 	t.Cleanup(server.Close)
 	aggregator, err := collect.New(collect.Config{
 		Config:       telemetry.Config{Address: server.URL},
-		QueryTimeout: 30 * time.Second, StaleAfter: time.Minute, Lookback: 30 * time.Minute,
+		QueryTimeout: 30 * time.Second, Freshness: topology.Freshness{StaleAfter: time.Minute}, Lookback: 30 * time.Minute,
 	}, server.Client())
 	require.NoError(t, err)
 	c := &clock{start}

@@ -7,7 +7,6 @@ package admit
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -18,13 +17,12 @@ import (
 	"github.com/littoral-project/littoral/shared/policy/render"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/topology"
 	"github.com/littoral-project/littoral/shared/webhook"
 )
 
 // Settings are what rendering a policy depends on beside it.
-type Settings struct {
-	StaleAfter time.Duration `envconfig:"STALE_AFTER" default:"60s"` // silence from which a node is lost
-}
+type Settings struct{ topology.Freshness }
 
 // Policy checks a policy as its writer gave it and returns what it renders to. The errors are Invalid with every
 // fault, or Forbidden when the expression reads other tenants' series and the caller's role does not allow that.

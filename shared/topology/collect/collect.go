@@ -21,8 +21,8 @@ import (
 // Config is read from the environment by envconfig.
 type Config struct {
 	telemetry.Config
+	topology.Freshness
 	QueryTimeout time.Duration `envconfig:"QUERY_TIMEOUT" default:"5s"`       // of all queries together
-	StaleAfter   time.Duration `envconfig:"STALE_AFTER" default:"60s"`        // silence from which a node is lost
 	Lookback     time.Duration `envconfig:"TELEMETRY_LOOKBACK" default:"30m"` // how long a silent node is shown
 }
 

@@ -634,7 +634,7 @@ func TestComplete_ofTwoNodesOfOneName(t *testing.T) {
 
 func TestNew_refusesSettingsThatCannotWork(t *testing.T) {
 	t.Parallel()
-	good := collect.Config{QueryTimeout: 1, StaleAfter: time.Minute, Lookback: time.Hour}
+	good := collect.Config{QueryTimeout: 1, Freshness: topology.Freshness{StaleAfter: time.Minute}, Lookback: time.Hour}
 	good.Address = "http://prometheus:9090"
 	for setting, spoil := range map[string]func(*collect.Config){
 		"QUERY_TIMEOUT":      func(c *collect.Config) { c.QueryTimeout = 0 },

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/shared/topology"
 	"github.com/littoral-project/littoral/shared/topology/collect"
 )
 
@@ -159,7 +160,7 @@ func (f *fleet) collector(spoil func(http.Handler) http.Handler) *collect.Collec
 	}
 	server := httptest.NewServer(h)
 	f.t.Cleanup(server.Close)
-	c := collect.Config{QueryTimeout: 20 * time.Second, StaleAfter: time.Minute, Lookback: 30 * time.Minute}
+	c := collect.Config{QueryTimeout: 20 * time.Second, Freshness: topology.Freshness{StaleAfter: time.Minute}, Lookback: 30 * time.Minute}
 	c.Address = server.URL
 	asking, err := collect.New(c, server.Client())
 	require.NoError(f.t, err)

@@ -34,11 +34,7 @@ and (not n.schedulable or ` + silence + ` > j.lost_after) order by j.id`
 
 // Lost returns the applications that have to leave a node.
 func Lost(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
-	rows, err := q.Query(ctx, selectLost)
-	if err != nil {
-		return nil, fmt.Errorf("find lost components: %w", err)
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	return store.Collect(ctx, q, "find lost components", pgx.RowTo[uuid.UUID], selectLost)
 }
 
 // DisplaceLost takes the components of the application from nodes that are drained or lost and asks for new places; the
@@ -54,18 +50,14 @@ func DisplaceLost(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
 	if a.Desired != Running {
 		return nil
 	}
-	rows, err := tx.Query(ctx, selectLostOf, id)
-	if err != nil {
-		return fmt.Errorf("find lost components: %w", err)
-	}
 	type lost struct {
 		Job         uuid.UUID
 		Schedulable bool
 		Silent      int64 // seconds
 	}
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[lost])
+	found, err := store.Collect(ctx, tx, "find lost components", pgx.RowToStructByPos[lost], selectLostOf, id)
 	if err != nil {
-		return fmt.Errorf("find lost components: %w", err)
+		return err
 	}
 	reasons := map[uuid.UUID]string{}
 	for _, l := range found {

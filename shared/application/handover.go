@@ -35,11 +35,7 @@ where cluster = $1 and node = $2 and served_by = $3 and agent = $4`
 
 // Handovers returns the nodes that another agent serves than before.
 func Handovers(ctx context.Context, q store.Querier) ([]Handover, error) {
-	rows, err := q.Query(ctx, selectHandovers)
-	if err != nil {
-		return nil, fmt.Errorf("find nodes with another agent: %w", err)
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[Handover])
+	return store.Collect(ctx, q, "find nodes with another agent", pgx.RowToStructByPos[Handover], selectHandovers)
 }
 
 // Do makes the agent the owner of what the former one owns at the node, clean-ups included. Where the site was set up anew
@@ -53,13 +49,10 @@ func (h Handover) Do(ctx context.Context, tx *store.Tx) error {
 	if noted.RowsAffected() == 0 || h.Former == "" || h.Former == h.Agent {
 		return nil
 	}
-	rows, err := tx.Query(ctx, lockOwners, h.Cluster, h.Node, h.Former)
+	owners, err := store.Collect(ctx, tx, "find jobs of a former agent", pgx.RowTo[uuid.UUID],
+		lockOwners, h.Cluster, h.Node, h.Former)
 	if err != nil {
-		return fmt.Errorf("find jobs of a former agent: %w", err)
-	}
-	owners, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
-	if err != nil {
-		return fmt.Errorf("find jobs of a former agent: %w", err)
+		return err
 	}
 	if err := job.HandOver(ctx, tx, h.Cluster, h.Node, h.Former, h.Agent); err != nil || !h.Anew {
 		return err

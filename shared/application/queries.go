@@ -117,30 +117,15 @@ func List(ctx context.Context, q store.Querier, f job.Filter, page function.Page
 }
 
 func one(ctx context.Context, q store.Querier, sql string, id uuid.UUID) (*Application, error) {
-	rows, err := q.Query(ctx, sql, id)
-	if err != nil {
-		return nil, fmt.Errorf("read application: %w", err)
-	}
-	a, err := pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[Application])
+	a, err := store.One(ctx, q, "read application", pgx.RowToAddrOfStructByName[Application], sql, id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, problem.New(problem.NotFound, "there is no application %s", id)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read application: %w", err)
-	}
-	return a, nil
+	return a, err
 }
 
 func many(ctx context.Context, q store.Querier, sql string, args ...any) ([]*Application, error) {
-	rows, err := q.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, fmt.Errorf("read applications: %w", err)
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowToAddrOfStructByName[Application])
-	if err != nil {
-		return nil, fmt.Errorf("read applications: %w", err)
-	}
-	return found, nil
+	return store.Collect(ctx, q, "read applications", pgx.RowToAddrOfStructByName[Application], sql, args...)
 }
 
 // announce writes what happened to the application into history and tells the others.

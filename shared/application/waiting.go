@@ -2,7 +2,6 @@ package application
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -18,7 +17,7 @@ and a.desired = 'running' and a.deleted_at is null order by 1`
 
 // Waiting returns the applications with a component that waits for a place.
 func Waiting(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
-	return found(ctx, q, selectWaiting)
+	return store.Collect(ctx, q, "find what is to be placed", pgx.RowTo[uuid.UUID], selectWaiting)
 }
 
 const selectStrained = `select distinct j.application_id from jobs j join applications a on a.id = j.application_id
@@ -29,7 +28,7 @@ and a.desired = 'running' and a.deleted_at is null order by 1`
 
 // Strained returns the applications with a component that is in the wrong place and fitted nowhere else.
 func Strained(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
-	return found(ctx, q, selectStrained)
+	return store.Collect(ctx, q, "find what is to be placed", pgx.RowTo[uuid.UUID], selectStrained)
 }
 
 const selectOverlooked = `select id from applications where judged < version and desired = 'running' and deleted_at is null
@@ -39,19 +38,11 @@ order by 1`
 // its way, nothing was known of the infrastructure when it came, or nothing of a node where a component runs, or it was seen
 // to by a matchmaker that keeps no record.
 func Overlooked(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
-	return found(ctx, q, selectOverlooked)
+	return store.Collect(ctx, q, "find what is to be placed", pgx.RowTo[uuid.UUID], selectOverlooked)
 }
 
 // Judged notes that the matchmaker has looked at the application as it is now. The caller has locked it.
 func Judged(tx *store.Tx, id uuid.UUID) { tx.Append(updateJudged, id) }
-
-func found(ctx context.Context, q store.Querier, sql string) ([]uuid.UUID, error) {
-	rows, err := q.Query(ctx, sql)
-	if err != nil {
-		return nil, fmt.Errorf("find what is to be placed: %w", err)
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
-}
 
 // Remind has the matchmaker look at what waits for a place, or for another, or was overlooked, if anything is. Most of what
 // makes room is told by an event of its own; not all that a placement is decided by is worth one, such as a node's load.

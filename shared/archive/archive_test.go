@@ -312,10 +312,7 @@ values ($1, $2, $2, 'text', $3)`, id, name, deleted)
 	a := archive.New(db, o)
 	require.Equal(t, 1, moveAll(t, a, archive.Applications))
 
-	var names []string
-	rows, err := db.Query(t.Context(), `select name from applications order by name`)
-	require.NoError(t, err)
-	names, err = pgx.CollectRows(rows, pgx.RowTo[string])
+	names, err := store.Collect(t.Context(), db, "read names", pgx.RowTo[string], `select name from applications order by name`)
 	require.NoError(t, err)
 	require.Equal(t, []string{"fresh", "removing", "running"}, names)
 	var left int

@@ -92,11 +92,7 @@ const snapshotsAtOnce = 16
 const applicationsAtOnce = 50
 
 func (b *batch) readApplications(ctx context.Context, tx *store.Tx, before time.Time) error {
-	rows, err := tx.Query(ctx, oldApplications, before, applicationsAtOnce)
-	if err != nil {
-		return fmt.Errorf("read applications: %w", err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	ids, err := store.Collect(ctx, tx, "read applications", pgx.RowTo[uuid.UUID], oldApplications, before, applicationsAtOnce)
 	if err != nil || len(ids) == 0 {
 		return err
 	}

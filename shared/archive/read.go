@@ -81,13 +81,9 @@ func matches(e *history.Entry, application *uuid.UUID, events []string) bool {
 // each hands the entries of one object after the other to see, until it wants no more.
 func (a *Archive) each(ctx context.Context, see func([]history.Entry) bool, sql string, args ...any) error {
 	type object struct{ Key, SHA256 string }
-	rows, err := a.db.Query(ctx, sql, args...)
+	list, err := store.Collect(ctx, a.db, "read the index", pgx.RowToStructByPos[object], sql, args...)
 	if err != nil {
-		return fmt.Errorf("read the index: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[object])
-	if err != nil {
-		return fmt.Errorf("read the index: %w", err)
+		return err
 	}
 	for _, o := range list {
 		lines, err := a.lines(ctx, o.Key, o.SHA256)

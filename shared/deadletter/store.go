@@ -91,21 +91,14 @@ func List(
 	afterID uuid.UUID,
 	limit int,
 ) (letters []Letter, cut bool, err error) {
-	rows, err := q.Query(ctx, list, all, after, afterID, limit)
-	if err != nil {
-		return nil, false, fmt.Errorf("read dead letters: %w", err)
-	}
-	letters, cut, err = store.Page(rows, pgx.RowToStructByName[Letter], func(l Letter) int { return len(l.Event) + len(l.Answer) })
-	if err != nil {
-		return nil, false, fmt.Errorf("read dead letters: %w", err)
-	}
-	return letters, cut, nil
+	size := func(l Letter) int { return len(l.Event) + len(l.Answer) }
+	return store.Page(ctx, q, "read dead letters", pgx.RowToStructByName[Letter], size, list, all, after, afterID, limit)
 }
 
 // Replay publishes the event again and returns its letters. The error is NotFound when the event is no dead letter and
 // Conflict when it was replayed and has not failed since.
 func Replay(ctx context.Context, tx *store.Tx, eventID uuid.UUID) ([]Letter, error) {
-	letters, err := collect(tx.Query(ctx, ofEvent, eventID.String()))
+	letters, err := lettersOf(ctx, tx, eventID)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +129,7 @@ func Replay(ctx context.Context, tx *store.Tx, eventID uuid.UUID) ([]Letter, err
 	if err := record(ctx, tx, "event.replayed", e, message); err != nil {
 		return nil, err
 	}
-	return collect(tx.Query(ctx, ofEvent, eventID.String()))
+	return lettersOf(ctx, tx, eventID)
 }
 
 func record(ctx context.Context, tx *store.Tx, event string, e cloudevents.Event, message string) error {
@@ -155,13 +148,6 @@ func short(typ string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(typ, "dev.littoral."), ".v1")
 }
 
-func collect(rows pgx.Rows, err error) ([]Letter, error) {
-	if err != nil {
-		return nil, fmt.Errorf("read dead letters: %w", err)
-	}
-	letters, err := pgx.CollectRows(rows, pgx.RowToStructByName[Letter])
-	if err != nil {
-		return nil, fmt.Errorf("read dead letters: %w", err)
-	}
-	return letters, nil
+func lettersOf(ctx context.Context, tx *store.Tx, eventID uuid.UUID) ([]Letter, error) {
+	return store.Collect(ctx, tx, "read dead letters", pgx.RowToStructByName[Letter], ofEvent, eventID.String())
 }

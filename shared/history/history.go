@@ -64,7 +64,7 @@ func After(
 	if err != nil || !ok {
 		return []Entry{}, err // what is there comes with the next look
 	}
-	entries, _, err := page(q.Query(ctx, list, after, application, limit, append([]string{}, events...), upTo))
+	entries, _, err := page(ctx, q, list, after, application, limit, append([]string{}, events...), upTo)
 	return entries, err
 }
 
@@ -80,7 +80,7 @@ func Before(
 	if !ok {
 		upTo = math.MaxInt64 // better all there is than nothing
 	}
-	entries, cut, err = page(q.Query(ctx, newest, application, limit, append([]string{}, events...), min(upTo, before-1)))
+	entries, cut, err = page(ctx, q, newest, application, limit, append([]string{}, events...), min(upTo, before-1))
 	slices.Reverse(entries)
 	return entries, cut, err
 }
@@ -111,12 +111,6 @@ func Told(ctx context.Context, q store.Querier, application uuid.UUID, event, me
 	return before, nil
 }
 
-func page(rows pgx.Rows, err error) (entries []Entry, cut bool, _ error) {
-	if err == nil {
-		entries, cut, err = store.Page(rows, pgx.RowToStructByName[Entry], Entry.Size)
-	}
-	if err != nil {
-		return nil, false, fmt.Errorf("read history: %w", err)
-	}
-	return entries, cut, nil
+func page(ctx context.Context, q store.Querier, sql string, args ...any) (entries []Entry, cut bool, err error) {
+	return store.Page(ctx, q, "read history", pgx.RowToStructByName[Entry], Entry.Size, sql, args...)
 }

@@ -204,13 +204,9 @@ const selectOwnedAt = `select id from jobs where cluster = $1 and node = $2 and 
 // HandOver makes the agent the owner of what the former one owns at the node, under a new epoch that fences the former.
 // Leases end with it: what the former one was at work on is the other's to do at once.
 func HandOver(ctx context.Context, tx *store.Tx, cluster, node, former, agent string) error {
-	rows, err := tx.Query(ctx, selectOwnedAt, cluster, node, former)
+	ids, err := store.Collect(ctx, tx, "find jobs of a former agent", pgx.RowTo[uuid.UUID], selectOwnedAt, cluster, node, former)
 	if err != nil {
-		return fmt.Errorf("find jobs of a former agent: %w", err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
-	if err != nil {
-		return fmt.Errorf("find jobs of a former agent: %w", err)
+		return err
 	}
 	for _, id := range ids {
 		j, err := lock(ctx, tx, id)

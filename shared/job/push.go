@@ -2,7 +2,6 @@ package job
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -62,16 +61,8 @@ func Held(
 
 // HeldIn returns the clusters of the jobs that the agent owns at places of the orchestrator.
 func HeldIn(ctx context.Context, q store.Querier, orchestrator, agent string) ([]string, error) {
-	rows, err := q.Query(ctx, `select distinct cluster from jobs
+	return store.Collect(ctx, q, "read clusters of jobs", pgx.RowTo[string], `select distinct cluster from jobs
 where orchestrator = $1 and owner_id = $2 and cluster <> '' order by cluster`, orchestrator, agent)
-	if err != nil {
-		return nil, fmt.Errorf("read clusters of jobs: %w", err)
-	}
-	clusters, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, fmt.Errorf("read clusters of jobs: %w", err)
-	}
-	return clusters, nil
 }
 
 // ReasonOutOfReach is the reason of the condition Available, then Unknown, while a job's cluster does not answer.

@@ -102,30 +102,15 @@ func lockOfResource(ctx context.Context, tx *store.Tx, resource string) (*Job, e
 }
 
 func one(ctx context.Context, q store.Querier, sql string, id uuid.UUID) (*Job, error) {
-	rows, err := q.Query(ctx, sql, id)
-	if err != nil {
-		return nil, fmt.Errorf("read job: %w", err)
-	}
-	j, err := pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[Job])
+	j, err := store.One(ctx, q, "read job", pgx.RowToAddrOfStructByName[Job], sql, id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, problem.New(problem.NotFound, "there is no job %s", id)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read job: %w", err)
-	}
-	return j, nil
+	return j, err
 }
 
 func many(ctx context.Context, q store.Querier, sql string, args ...any) ([]*Job, error) {
-	rows, err := q.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, fmt.Errorf("read jobs: %w", err)
-	}
-	jobs, err := pgx.CollectRows(rows, pgx.RowToAddrOfStructByName[Job])
-	if err != nil {
-		return nil, fmt.Errorf("read jobs: %w", err)
-	}
-	return jobs, nil
+	return store.Collect(ctx, q, "read jobs", pgx.RowToAddrOfStructByName[Job], sql, args...)
 }
 
 // each hands over jobs until next has enough.
@@ -151,14 +136,7 @@ func each(ctx context.Context, q store.Querier, next func(*Job) (more bool), sql
 
 // some returns the first jobs that are no larger than store.PageBytes together; cut says that there are more.
 func some(ctx context.Context, q store.Querier, sql string, args ...any) (jobs []*Job, cut bool, err error) {
-	rows, err := q.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, false, fmt.Errorf("read jobs: %w", err)
-	}
-	if jobs, cut, err = store.Page(rows, pgx.RowToAddrOfStructByName[Job], (*Job).Size); err != nil {
-		return nil, false, fmt.Errorf("read jobs: %w", err)
-	}
-	return jobs, cut, nil
+	return store.Page(ctx, q, "read jobs", pgx.RowToAddrOfStructByName[Job], (*Job).Size, sql, args...)
 }
 
 // OfApplications returns the jobs of the applications by component and replica, with the clean-ups that are still open.

@@ -8,7 +8,6 @@ package match
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -77,13 +76,9 @@ func readInventory(ctx context.Context, q store.Querier, s Settings) (*inventory
 
 // readReservations reads anew what is held of the infrastructure.
 func (inv *inventory) readReservations(ctx context.Context, q store.Querier) error {
-	rows, err := q.Query(ctx, selectReservations)
+	held, err := store.Collect(ctx, q, "read reservations", pgx.RowToStructByPos[reservation], selectReservations)
 	if err != nil {
-		return fmt.Errorf("read reservations: %w", err)
-	}
-	held, err := pgx.CollectRows(rows, pgx.RowToStructByPos[reservation])
-	if err != nil {
-		return fmt.Errorf("read reservations: %w", err)
+		return err
 	}
 	inv.reservations = map[[2]string][]reservation{}
 	for _, r := range held {

@@ -33,11 +33,7 @@ const MostTogether = 200
 // Unjudged returns the applications whose components nobody has tried to place yet, that one first and at most as many
 // as are placed together; none if it is not among them.
 func Unjudged(ctx context.Context, q store.Querier, first uuid.UUID) ([]uuid.UUID, error) {
-	rows, err := q.Query(ctx, selectUnjudged, first, MostTogether)
-	if err != nil {
-		return nil, fmt.Errorf("find what was displaced: %w", err)
-	}
-	found, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
+	found, err := store.Collect(ctx, q, "find what was displaced", pgx.RowTo[uuid.UUID], selectUnjudged, first, MostTogether)
 	if err != nil || len(found) == 0 || found[0] != first {
 		return nil, err
 	}

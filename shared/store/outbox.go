@@ -68,20 +68,17 @@ func (db *DB) Waiting(ctx context.Context) (events int64, lag time.Duration, err
 // left returns up to limit events, oldest first, that are in the outbox for longer than age or named by ids, and for as
 // long again only to this caller.
 func (db *DB) left(ctx context.Context, age time.Duration, limit int, ids []uuid.UUID) ([]cloudevents.Event, error) {
-	rows, err := db.Query(ctx, leftOutbox, age.Seconds(), limit, ids)
-	if err != nil {
-		return nil, fmt.Errorf("read the outbox: %w", err)
-	}
-	left, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (cloudevents.Event, error) {
+	read := func(row pgx.CollectableRow) (cloudevents.Event, error) {
 		var body []byte
 		e := cloudevents.New()
 		if err := row.Scan(&body); err != nil {
 			return e, err
 		}
 		return e, json.Unmarshal(body, &e)
-	})
+	}
+	left, err := Collect(ctx, db, "read the outbox", read, leftOutbox, age.Seconds(), limit, ids)
 	if err != nil {
-		return nil, fmt.Errorf("read the outbox: %w", err)
+		return nil, err
 	}
 	slices.SortFunc(left, func(a, b cloudevents.Event) int { return strings.Compare(a.ID(), b.ID()) }) // in order of time
 	return left, nil

@@ -22,9 +22,7 @@ const (
 
 func notes(t *testing.T, q store.Querier) []string {
 	t.Helper()
-	rows, err := q.Query(t.Context(), sqlNotes)
-	require.NoError(t, err)
-	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	list, err := store.Collect(t.Context(), q, "read notes", pgx.RowTo[string], sqlNotes)
 	require.NoError(t, err)
 	return list
 }
@@ -59,11 +57,7 @@ func TestTx_endsWithAStatementThatIsRefused(t *testing.T) {
 		},
 		"fails": func(ctx context.Context, tx *store.Tx) error { _, err := tx.Exec(ctx, `select 1/0`); return err },
 		"fails with rows": func(ctx context.Context, tx *store.Tx) error {
-			rows, err := tx.Query(ctx, `select 1/0`)
-			if err != nil {
-				return err
-			}
-			_, err = pgx.CollectRows(rows, pgx.RowTo[int])
+			_, err := store.Collect(ctx, tx, "divide", pgx.RowTo[int], `select 1/0`)
 			return err
 		},
 		"fails as a row": func(ctx context.Context, tx *store.Tx) error {

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/littoral-project/littoral/shared/store"
 )
 
 // sqlTables are those with what functions change. What the migrations note and the issuer's keys are the same for all.
@@ -14,11 +16,7 @@ and tablename not in ('goose_db_version', 'issuer_keys') order by 1`
 
 // keep remembers what is in the database, for restore to go back to.
 func (s *scene) keep(ctx context.Context) error {
-	rows, err := s.system.db.Query(ctx, sqlTables)
-	if err != nil {
-		return err
-	}
-	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	tables, err := store.Collect(ctx, s.system.db, "list the tables", pgx.RowTo[string], sqlTables)
 	if err != nil {
 		return err
 	}

@@ -120,11 +120,8 @@ func explain(ctx context.Context, s *system, row *pollRow) error {
 		return err
 	}
 	asked := t.sent[0]
-	rows, err := db.Query(ctx, "explain (analyze, buffers, costs off, timing off) "+asked.sql, asked.args...)
-	if err != nil {
-		return err
-	}
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	lines, err := store.Collect(ctx, db, "explain", pgx.RowTo[string],
+		"explain (analyze, buffers, costs off, timing off) "+asked.sql, asked.args...)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,10 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/store"
 )
 
 // TestOperatorsAndAgentsAtOnce: two operators change, stop and start one application, a policy manager reallocates it
@@ -117,11 +120,10 @@ func TestOperatorsAndAgentsAtOnce(t *testing.T) {
 // oneOwner requires of every epoch of every job that one agent at most promoted it.
 func (w *world) oneOwner(t testing.TB) {
 	t.Helper()
-	rows, err := w.DB.Query(t.Context(), `select id::text, component, count(*) from jobs where cleans is null group by 1, 2
-having count(*) > 1`)
+	twice, err := store.Collect(t.Context(), w.DB, "read jobs", pgx.RowTo[string],
+		`select component from jobs where cleans is null group by id, component having count(*) > 1`)
 	require.NoError(t, err)
-	require.False(t, rows.Next(), "a component has two jobs")
-	rows.Close()
+	require.Empty(t, twice, "a component has two jobs")
 	// Between two promotions of a job by different agents stands a move that set it free or fenced the former owner.
 	last := map[string]string{}
 	for _, e := range w.moves(t) {
@@ -150,21 +152,15 @@ type move struct {
 // moves lists the moves of all jobs in their order.
 func (w *world) moves(t testing.TB) []move {
 	t.Helper()
-	rows, err := w.DB.Query(
-		t.Context(),
+	read := func(row pgx.CollectableRow) (m move, err error) {
+		err = row.Scan(&m.job, &m.event, &m.message, &m.removal)
+		return m, err
+	}
+	list, err := store.Collect(t.Context(), w.DB, "read moves", read,
 		`select h.job_id::text, h.event, h.message, h.message like 'at nowhere%' or exists (
   select from history s where s.job_id = h.job_id and s.id < h.id and s.event = 'job.stopped'
   and not exists (select from history r where r.job_id = h.job_id and r.id > s.id and r.id < h.id and r.event in ('job.restarted', 'job.finished')))
-from history h where h.job_id is not null order by h.id`,
-	)
+from history h where h.job_id is not null order by h.id`)
 	require.NoError(t, err)
-	defer rows.Close()
-	var list []move
-	for rows.Next() {
-		var m move
-		require.NoError(t, rows.Scan(&m.job, &m.event, &m.message, &m.removal))
-		list = append(list, m)
-	}
-	require.NoError(t, rows.Err())
 	return list
 }

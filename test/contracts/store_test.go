@@ -7,14 +7,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/store"
 )
 
 // stored returns a fingerprint of every table: its number of rows and a hash of all that is in them.
 func (w *world) stored(t testing.TB) map[string]string {
 	t.Helper()
-	rows, err := w.DB.Query(t.Context(), `select table_name from information_schema.tables where table_schema = 'public'`)
-	require.NoError(t, err)
-	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	tables, err := store.Collect(t.Context(), w.DB, "list the tables", pgx.RowTo[string],
+		`select table_name from information_schema.tables where table_schema = 'public'`)
 	require.NoError(t, err)
 	require.Contains(t, tables, "jobs")
 	prints := make(map[string]string, len(tables))

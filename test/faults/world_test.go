@@ -513,11 +513,8 @@ func unveil(t *testing.T, secret map[string]any) {
 func (w *world) query(sql string, each func(pgx.CollectableRow) error) {
 	w.t.Helper()
 	rows := func() error {
-		found, err := w.db.Query(w.t.Context(), sql)
-		if err != nil {
-			return err
-		}
-		_, err = pgx.CollectRows(found, func(row pgx.CollectableRow) (struct{}, error) { return struct{}{}, each(row) })
+		read := func(row pgx.CollectableRow) (struct{}, error) { return struct{}{}, each(row) }
+		_, err := store.Collect(w.t.Context(), w.db, "read", read, sql)
 		return err
 	}
 	err := rows()

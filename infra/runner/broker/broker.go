@@ -180,23 +180,20 @@ func (p Publisher) Publish(ctx context.Context, e cloudevents.Event) error {
 // resume takes up every stored delivery. Those of a Trigger that is gone become dead letters: a cluster would drop
 // them, here somebody can still look at them.
 func (b *Broker) resume(ctx context.Context) error {
-	rows, err := b.durable.Query(ctx, selectDeliveries)
-	if err != nil {
-		return err
-	}
 	type stored struct {
 		delivery
 
 		name string
 		body []byte
 	}
-	left, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s stored, err error) {
+	read := func(row pgx.CollectableRow) (s stored, err error) {
 		err = row.Scan(&s.id, &s.name, &s.body, &s.attempt, &s.due, &s.deadLetter)
 		if err == nil {
 			s.event, err = decode(s.body)
 		}
 		return s, err
-	})
+	}
+	left, err := store.Collect(ctx, b.durable, "read deliveries", read, selectDeliveries)
 	if err != nil {
 		return err
 	}

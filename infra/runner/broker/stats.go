@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/littoral-project/littoral/shared/store"
 )
 
 // counters of one Trigger since the start.
@@ -61,11 +63,7 @@ type DeadLetter struct {
 
 // DeadLetters returns the newest events that were given up, at most limit.
 func (b *Broker) DeadLetters(ctx context.Context, limit int) ([]DeadLetter, error) {
-	rows, err := b.durable.Query(ctx, selectDeadLetters, limit)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByName[DeadLetter])
+	return store.Collect(ctx, b.durable, "read dead letters", pgx.RowToStructByName[DeadLetter], selectDeadLetters, limit)
 }
 
 // maxListed bounds the list of dead letters in an answer.

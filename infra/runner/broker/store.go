@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/jackc/pgx/v5"
@@ -71,13 +70,9 @@ func insertDeliveries(ctx context.Context, q store.Querier, rows []*delivery) er
 	if err != nil {
 		return err
 	}
-	result, err := q.Query(ctx, insertDelivery, names, body, rows[0].deadLetter)
+	ids, err := store.Collect(ctx, q, "store the event", pgx.RowTo[int64], insertDelivery, names, body, rows[0].deadLetter)
 	if err != nil {
-		return fmt.Errorf("store the event: %w", err)
-	}
-	ids, err := pgx.CollectRows(result, pgx.RowTo[int64])
-	if err != nil {
-		return fmt.Errorf("store the event: %w", err)
+		return err
 	}
 	for i, id := range ids {
 		rows[i].id = id

@@ -47,18 +47,11 @@ from policy_actions where id = $1 for update`
 
 // LockAction returns the action of a violation and keeps it for this transaction; nil when there is none.
 func LockAction(ctx context.Context, tx *store.Tx, violation uuid.UUID) (*Action, error) {
-	rows, err := tx.Query(ctx, selectAction, violation)
-	if err != nil {
-		return nil, fmt.Errorf("read action: %w", err)
-	}
-	a, err := pgx.CollectExactlyOneRow(rows, pgx.RowToAddrOfStructByName[Action])
+	a, err := store.One(ctx, tx, "read action", pgx.RowToAddrOfStructByName[Action], selectAction, violation)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read action: %w", err)
-	}
-	return a, nil
+	return a, err
 }
 
 // Over reports whether nothing is left to do.
@@ -225,14 +218,10 @@ where id = $1 and status = 'held' and held_until <= now()`
 // Release announces anew every held action whose time has come. One that nobody sees to is tried again after the time
 // that the Broker takes to give up: an event at each tick would become a dead letter at each.
 func Release(ctx context.Context, db *store.DB) (int, error) {
-	rows, err := db.Query(ctx, selectDue)
-	if err != nil {
-		return 0, fmt.Errorf("find held actions: %w", err)
-	}
 	type due struct{ Violation, Policy uuid.UUID }
-	found, err := pgx.CollectRows(rows, pgx.RowToStructByPos[due])
+	found, err := store.Collect(ctx, db, "find held actions", pgx.RowToStructByPos[due], selectDue)
 	if err != nil {
-		return 0, fmt.Errorf("find held actions: %w", err)
+		return 0, err
 	}
 	for _, d := range found {
 		err := db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {

@@ -3,7 +3,6 @@ package policies
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -43,18 +42,15 @@ func (p *Policy) excuse(ctx context.Context, tx *store.Tx, instance, why string)
 	if err != nil {
 		return err
 	}
-	rows, err := tx.Query(ctx, selectViolated, instance, registry.RemediationParam)
-	if err != nil {
-		return fmt.Errorf("find what is violated: %w", err)
-	}
 	type violated struct {
 		Subject     registry.Subject
 		Remediation string
 		State       registry.State
 	}
-	all, err := pgx.CollectRows(rows, pgx.RowToStructByPos[violated])
+	all, err := store.Collect(ctx, tx, "find what is violated", pgx.RowToStructByPos[violated],
+		selectViolated, instance, registry.RemediationParam)
 	if err != nil {
-		return fmt.Errorf("find what is violated: %w", err)
+		return err
 	}
 	all = slices.DeleteFunc(all, func(v violated) bool {
 		known, err := job.ParseRemediation(v.Remediation)

@@ -66,19 +66,15 @@ func histograms(ctx context.Context, q store.Querier, b *bytes.Buffer) ([]byte, 
 	const name = "plm_reaction_seconds"
 	const help = "# HELP %s Time from an alert's start to the action on it, by stage.\n# TYPE %s histogram\n"
 	fmt.Fprintf(b, help, name, name)
-	rows, err := q.Query(ctx, selectTimes)
-	if err != nil {
-		return nil, fmt.Errorf("measure reactions: %w", err)
-	}
 	type bucket struct {
 		Stage   string
 		UpTo    float64
 		Count   int64
 		Seconds float64
 	}
-	buckets, err := pgx.CollectRows(rows, pgx.RowToStructByPos[bucket])
+	buckets, err := store.Collect(ctx, q, "measure reactions", pgx.RowToStructByPos[bucket], selectTimes)
 	if err != nil {
-		return nil, fmt.Errorf("measure reactions: %w", err)
+		return nil, err
 	}
 	for _, k := range buckets {
 		fmt.Fprintf(b, "%s_bucket{stage=%q,le=%q} %d\n", name, k.Stage, strconv.FormatFloat(k.UpTo, 'g', -1, 64), k.Count)

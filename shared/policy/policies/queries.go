@@ -95,14 +95,10 @@ type Filter struct {
 // List returns a page of policies with their newest events, oldest first. cut says that it is shorter than asked for: the
 // policies are large together, or their events are.
 func List(ctx context.Context, q store.Querier, f Filter, page function.Page) (list []*Policy, cut bool, err error) {
-	rows, err := q.Query(ctx, selectList, page.After.At, page.After.ID, f.App, f.Subject, f.Phase, f.Name, f.Search,
-		page.Limit)
+	list, cut, err = store.Page(ctx, q, "read policies", scan, func(p *Policy) int { return p.size }, selectList,
+		page.After.At, page.After.ID, f.App, f.Subject, f.Phase, f.Name, f.Search, page.Limit)
 	if err != nil {
-		return nil, false, fmt.Errorf("read policies: %w", err)
-	}
-	list, cut, err = store.Page(rows, scan, func(p *Policy) int { return p.size })
-	if err != nil {
-		return nil, false, fmt.Errorf("read policies: %w", err)
+		return nil, false, err
 	}
 	size, end := 0, len(list)
 	err = eachEvent(ctx, q, list, func(i int, e registry.Event, bytes int) bool {
@@ -143,59 +139,39 @@ type Stats struct {
 
 // Count returns the stats.
 func Count(ctx context.Context, q store.Querier) (Stats, error) {
-	rows, err := q.Query(ctx, countPhases)
-	if err != nil {
-		return Stats{}, fmt.Errorf("count policies: %w", err)
+	type count struct {
+		Phase registry.Phase
+		N     int64
 	}
+	counts, err := store.Collect(ctx, q, "count policies", pgx.RowToStructByPos[count], countPhases)
 	var s Stats
-	var phase registry.Phase
-	var n int64
-	_, err = pgx.ForEachRow(rows, []any{&phase, &n}, func() error {
-		s.Total += n
-		switch phase {
+	for _, c := range counts {
+		s.Total += c.N
+		switch c.Phase {
 		case registry.Enforced:
-			s.Enforced = n
+			s.Enforced = c.N
 		case registry.Violated:
-			s.Violated = n
+			s.Violated = c.N
 		case registry.Inactive:
-			s.Inactive = n
+			s.Inactive = c.N
 		case registry.Unknown:
-			s.Unknown = n
+			s.Unknown = c.N
 		}
-		return nil
-	})
-	s.Active = s.Enforced + s.Violated
-	if err != nil {
-		return Stats{}, fmt.Errorf("count policies: %w", err)
 	}
-	return s, nil
+	s.Active = s.Enforced + s.Violated
+	return s, err
 }
 
 func one(ctx context.Context, q store.Querier, sql string, id uuid.UUID) (*Policy, error) {
-	rows, err := q.Query(ctx, sql, id)
-	if err != nil {
-		return nil, fmt.Errorf("read policy: %w", err)
-	}
-	p, err := pgx.CollectExactlyOneRow(rows, scan)
+	p, err := store.One(ctx, q, "read policy", scan, sql, id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, unknown(id.String())
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read policy: %w", err)
-	}
-	return p, nil
+	return p, err
 }
 
 func many(ctx context.Context, q store.Querier, sql string, args ...any) ([]*Policy, error) {
-	rows, err := q.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, fmt.Errorf("read policies: %w", err)
-	}
-	list, err := pgx.CollectRows(rows, scan)
-	if err != nil {
-		return nil, fmt.Errorf("read policies: %w", err)
-	}
-	return list, nil
+	return store.Collect(ctx, q, "read policies", scan, sql, args...)
 }
 
 func scan(row pgx.CollectableRow) (*Policy, error) {

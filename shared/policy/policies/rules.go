@@ -222,7 +222,7 @@ and rule_done >= rule_wanted and (rule_file <> '') = $1 order by id`
 // askAgain asks for every rule that should be in the store and was not found there: of those that were put, or of those
 // that never were, since no rules API was set when it was their turn.
 func (r *Repaired) askAgain(ctx context.Context, db *store.DB, put bool, found map[string]bool) error {
-	ids, err := collectIDs(ctx, db, selectFollowed, put)
+	ids, err := store.Collect(ctx, db, "find policies", pgx.RowTo[uuid.UUID], selectFollowed, put)
 	if err != nil {
 		return err
 	}
@@ -257,7 +257,7 @@ const late = 5 * time.Minute
 // syncLate carries over what is late itself. An event more for each policy at each tick would become a dead letter more,
 // for as long as the rules API does not work.
 func syncLate(ctx context.Context, db *store.DB, rules Rules) (int, error) {
-	ids, err := collectIDs(ctx, db, selectLate, late)
+	ids, err := store.Collect(ctx, db, "find policies", pgx.RowTo[uuid.UUID], selectLate, late)
 	if err != nil {
 		return 0, err
 	}
@@ -270,16 +270,4 @@ func syncLate(ctx context.Context, db *store.DB, rules Rules) (int, error) {
 		}
 	}
 	return len(ids), errors.Join(failed...)
-}
-
-func collectIDs(ctx context.Context, q store.Querier, sql string, args ...any) ([]uuid.UUID, error) {
-	rows, err := q.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, fmt.Errorf("find policies: %w", err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[uuid.UUID])
-	if err != nil {
-		return nil, fmt.Errorf("find policies: %w", err)
-	}
-	return ids, nil
 }

@@ -169,11 +169,7 @@ func (i *Incompliance) resolve(ctx context.Context, tx *store.Tx) (*application.
 		Application uuid.UUID
 	}
 	find := func(sql string, args ...any) ([]hit, error) {
-		rows, err := tx.Query(ctx, sql, args...)
-		if err != nil {
-			return nil, fmt.Errorf("resolve subject: %w", err)
-		}
-		return pgx.CollectRows(rows, pgx.RowToStructByPos[hit])
+		return store.Collect(ctx, tx, "resolve subject", pgx.RowToStructByPos[hit], sql, args...)
 	}
 	var hits []hit
 	var err error

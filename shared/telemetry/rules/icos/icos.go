@@ -107,17 +107,14 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 
 // List returns what we have sent.
 func (s *Store) List(ctx context.Context) ([]rules.Group, error) {
-	rows, err := s.db.Query(ctx, list)
-	if err != nil {
-		return nil, fmt.Errorf("read rule files: %w", err)
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (g rules.Group, err error) {
+	read := func(row pgx.CollectableRow) (g rules.Group, err error) {
 		var content []byte
 		if err := row.Scan(&content); err != nil {
 			return g, err
 		}
 		return g, json.Unmarshal(content, &g)
-	})
+	}
+	return store.Collect(ctx, s.db, "read rule files", read, list)
 }
 
 // known is what we remember of a group: nothing, or its file, and files before it that may still be there.

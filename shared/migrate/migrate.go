@@ -21,28 +21,35 @@ var files embed.FS
 
 // Up applies what is missing. An advisory lock makes it safe to run twice or in parallel.
 func Up(ctx context.Context, databaseURL string) error {
-	config, err := pgx.ParseConfig(databaseURL)
-	if err != nil {
-		return fmt.Errorf("database URL: %w", err)
-	}
-	db := stdlib.OpenDB(*config)
-	defer func() { _ = db.Close() }()
-	dir, err := fs.Sub(files, "sql")
+	provider, err := open(databaseURL)
 	if err != nil {
 		return err
 	}
-	locker, err := lock.NewPostgresSessionLocker()
-	if err != nil {
-		return err
-	}
-	provider, err := goose.NewProvider(goose.DialectPostgres, db, dir, goose.WithSessionLocker(locker))
-	if err != nil {
-		return fmt.Errorf("read migrations: %w", err)
-	}
+	defer func() { _ = provider.Close() }()
 	if _, err := provider.Up(ctx); err != nil {
 		return fmt.Errorf("migrate: %w", err)
 	}
 	return nil
+}
+
+func open(databaseURL string) (*goose.Provider, error) {
+	config, err := pgx.ParseConfig(databaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("database URL: %w", err)
+	}
+	dir, err := fs.Sub(files, "sql")
+	if err != nil {
+		return nil, err
+	}
+	locker, err := lock.NewPostgresSessionLocker()
+	if err != nil {
+		return nil, err
+	}
+	provider, err := goose.NewProvider(goose.DialectPostgres, stdlib.OpenDB(*config), dir, goose.WithSessionLocker(locker))
+	if err != nil {
+		return nil, fmt.Errorf("read migrations: %w", err)
+	}
+	return provider, nil
 }
 
 // Fingerprint changes whenever a migration does; databases with the same one have the same schema.

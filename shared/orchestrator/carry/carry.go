@@ -247,9 +247,9 @@ func (c *Carrier) report(ctx context.Context, j *job.Job, s *orchestrator.Status
 		return problem.Wrap(problem.Unavailable, ctx.Err(), "job %s in %s was not looked at in time", j.ID, j.Cluster)
 	}
 	state, conditions := s.Verdict(j)
-	fenced := false
+	fenced, changed := false, false
 	err := c.DB.Tx(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
-		fenced = false
+		fenced, changed = false, false
 		now, err := job.Lock(ctx, tx, j.ID)
 		switch {
 		case problem.KindOf(err) == problem.NotFound:
@@ -260,22 +260,57 @@ func (c *Carrier) report(ctx context.Context, j *job.Job, s *orchestrator.Status
 		case now.OwnerID != c.id() || now.Epoch != j.Epoch:
 			fenced = true
 			return nil
-		case now.State == job.Created || !sameWork(now, j):
+		case now.State == job.Created:
 			return nil // whoever changed it has told of that
+		case !sameWork(now, j):
+			changed = true
+			return nil
 		}
 		_, err = application.Report(ctx, tx, job.Report{
 			ID: j.ID, OwnerID: c.id(), Type: j.Type, State: state, Epoch: j.Epoch, Resource: resource(j, conditions),
 		}, c.Settings.Lease)
 		return err
 	})
-	if err != nil || !fenced || j.Type == job.Delete {
+	switch {
+	case err != nil:
 		return err
+	case changed:
+		return c.settle(ctx, j)
+	case !fenced, j.Type == job.Delete:
+		return nil
 	}
 	c.Log.InfoContext(ctx, "fenced: the job has moved on", "job_id", j.ID, "epoch", j.Epoch)
 	if err := c.Orchestrator.Remove(ctx, j); err != nil && problem.KindOf(err) == problem.Unavailable {
 		return err
 	}
 	return nil
+}
+
+// settle follows up what was written for a job that may have become other work meanwhile, under the same decision. Whoever
+// carries that out may have been ahead of us, so that what we wrote lies over it: it is done once more.
+func (c *Carrier) settle(ctx context.Context, written *job.Job) error {
+	for {
+		now, err := job.Get(ctx, c.DB, written.ID)
+		switch {
+		case problem.KindOf(err) == problem.NotFound:
+			return nil
+		case err != nil:
+			return err
+		case now.OwnerID != c.id(), now.Epoch != written.Epoch, now.State == job.Created, sameWork(now, written):
+			return nil
+		}
+		if err := c.do(ctx, now); err != nil && !told(err) {
+			return err
+		}
+		written = now
+	}
+}
+
+// told reports whether an error is one that whoever has the job in hand says in its conditions.
+func told(err error) bool {
+	var refusal *orchestrator.Refusal
+	return errors.As(err, &refusal) || errors.Is(err, orchestrator.ErrFenced) ||
+		errors.Is(err, orchestrator.ErrLeaving) || errors.Is(err, orchestrator.ErrSilent)
 }
 
 // sameWork reports whether two readings of a job ask for the same.

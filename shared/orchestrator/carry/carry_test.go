@@ -1130,6 +1130,65 @@ func TestWhatWasDecidedMeanwhileWins(t *testing.T) {
 	require.Len(t, w.copies("two"), 1)
 }
 
+// TestFormerContentDoesNotStay: of two who carry out one decision, the later one writes what the job asked for formerly over
+// what it asks for now.
+func TestFormerContentDoesNotStay(t *testing.T) {
+	t.Parallel()
+	for what, change := range map[string]func(*world, *application.Application){
+		"changed": func(w *world, a *application.Application) { w.update(a, "web:3") },
+		"stopped": (*world).stop,
+	} {
+		for kind, open := range map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect} {
+			t.Run(what+"/"+kind, func(t *testing.T) {
+				t.Parallel()
+				w := open(t)
+				a := w.run("one")
+				w.update(a, "web:2")
+				real, rows := w.carrier.Orchestrator, 0
+				w.carrier.Orchestrator = &late{real, func() {
+					w.carrier.Orchestrator = real
+					change(w, a)
+					w.deliver()
+					w.turn()
+					require.Equal(t, job.Finished, w.job(a).State)
+					rows = w.history(a)
+				}}
+				w.deliver()
+				require.NotZero(t, rows, "it was overtaken")
+				w.agents["one"].Work()
+				require.Equal(t, rows, w.history(a))
+				if what == "stopped" {
+					require.Empty(t, w.copies("one"))
+					return
+				}
+				require.Contains(t, fmt.Sprint(w.agents["one"].Cluster.Get(w.copies("one")[0]).Object["spec"]), "web:3")
+			})
+		}
+	}
+}
+
+// TestWhatIsPutBackIsOfPresentContent: while a synchronisation puts back what somebody took away, it is changed.
+func TestWhatIsPutBackIsOfPresentContent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.run("one")
+	works := w.hub.Client(t).Resource(ocm.Works).Namespace("one")
+	require.NoError(t, works.Delete(t.Context(), orchestrator.NameOf(w.job(a)), metav1.DeleteOptions{}))
+	w.agents["one"].Work()
+	require.Empty(t, w.copies("one"))
+	real := w.carrier.Orchestrator
+	w.carrier.Orchestrator = &late{real, func() {
+		w.carrier.Orchestrator = real
+		w.update(a, "web:2")
+		w.deliver()
+		w.turn()
+		require.Len(t, w.copies("one"), 1)
+	}}
+	require.NoError(t, w.carrier.SyncOne(t.Context(), w.job(a).ID))
+	w.agents["one"].Work()
+	require.Contains(t, fmt.Sprint(w.agents["one"].Cluster.Get(w.copies("one")[0]).Object["spec"]), "web:2")
+}
+
 // TestAnOvertakenWorkerSaysNothing: what it finds is the copy of the decision that has overtaken it, in its own place.
 func TestAnOvertakenWorkerSaysNothing(t *testing.T) {
 	t.Parallel()

@@ -227,11 +227,12 @@ func (c *Carrier) mend(ctx context.Context, j *job.Job, s *orchestrator.Status) 
 	switch {
 	case errors.As(err, &refusal):
 		return c.observe(ctx, j, &orchestrator.Status{Refused: refusal})
-	case errors.Is(err, orchestrator.ErrFenced),
-		errors.Is(err, orchestrator.ErrLeaving),
-		errors.Is(err, orchestrator.ErrSilent):
+	case err != nil && told(err):
 		return nil
 	case err != nil:
+		return err
+	}
+	if err := c.settle(ctx, j); err != nil {
 		return err
 	}
 	now, err := c.Orchestrator.Observe(ctx, j)

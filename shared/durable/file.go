@@ -3,7 +3,9 @@
 package durable
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -43,6 +45,23 @@ func WriteFile(path string, data []byte, perm os.FileMode) (err error) {
 		return err
 	}
 	return syncDir(dir)
+}
+
+// MkdirAll is os.MkdirAll, but the names of the directories that it makes are on the disk before it returns.
+func MkdirAll(path string, perm os.FileMode) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil
+	}
+	parent := filepath.Dir(path)
+	if parent != path {
+		if err := MkdirAll(parent, perm); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(path, perm); err != nil && !errors.Is(err, fs.ErrExist) { // another may have been quicker
+		return err
+	}
+	return syncDir(parent)
 }
 
 func syncDir(dir string) error {

@@ -32,3 +32,16 @@ func TestWriteFile_names_the_path_it_could_not_write(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "missing", "state.json")
 	require.ErrorContains(t, durable.WriteFile(path, nil, 0o600), path)
 }
+
+func TestMkdirAll(t *testing.T) {
+	t.Parallel()
+	top := t.TempDir()
+	path := filepath.Join(top, "a", "b", "c")
+	for range 2 {
+		require.NoError(t, durable.MkdirAll(path, 0o750))
+		require.DirExists(t, path)
+	}
+	file := filepath.Join(top, "file")
+	require.NoError(t, durable.WriteFile(file, nil, 0o600))
+	require.Error(t, durable.MkdirAll(filepath.Join(file, "below"), 0o750))
+}

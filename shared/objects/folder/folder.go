@@ -27,7 +27,7 @@ func (s *Store) Put(_ context.Context, key string, body []byte) error {
 		return err
 	}
 	path := s.path(key)
-	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+	if err := durable.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return fmt.Errorf("store %s: %w", key, err)
 	}
 	if err := durable.WriteFile(path, body, 0o600); err != nil {

@@ -43,7 +43,7 @@ func New(dir, reload string, client *http.Client) (*Store, error) {
 	if _, err := url.Parse(reload); err != nil {
 		return nil, fmt.Errorf("RULES_RELOAD_URL: %w", err)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // Prometheus, perhaps under another account, reads it
+	if err := durable.MkdirAll(dir, 0o755); err != nil { // Prometheus, perhaps under another account, reads it
 		return nil, fmt.Errorf("RULES_DIR: %w", err)
 	}
 	return &Store{dir: dir, reload: reload, http: client}, nil

@@ -186,6 +186,14 @@ func (w *world) copies(cluster string) []string {
 	return w.agents[cluster].Cluster.Paths("/deployments/")
 }
 
+// asks demands that the only Deployment in cluster one asks for it: an image, or "replicas:2".
+func (w *world) asks(what string) {
+	w.t.Helper()
+	copies := w.copies("one")
+	require.Len(w.t, copies, 1)
+	require.Contains(w.t, fmt.Sprint(w.agents["one"].Cluster.Get(copies[0]).Object["spec"]), what)
+}
+
 // run brings the application up in the cluster.
 func (w *world) run(cluster string) *application.Application {
 	w.t.Helper()
@@ -444,7 +452,7 @@ func TestAScalingThatWasRefusedIsCarriedOutLater(t *testing.T) {
 			w.agents["one"].Cluster.Refuse(nil)
 			w.turn()
 			require.True(t, w.job(a).Available())
-			require.Contains(t, fmt.Sprint(w.agents["one"].Cluster.Get(w.copies("one")[0]).Object["spec"]), "replicas:2")
+			w.asks("replicas:2")
 			require.Equal(t, job.RemedyDone, w.job(a).Remediations[0].Status)
 		})
 	}
@@ -518,12 +526,18 @@ func TestWhatWasRefusedIsRemoved(t *testing.T) {
 	}
 }
 
+// takeAway deletes the application's work in cluster one, past the books.
+func (w *world) takeAway(a *application.Application) {
+	w.t.Helper()
+	works := w.hub.Client(w.t).Resource(ocm.Works).Namespace("one")
+	require.NoError(w.t, works.Delete(w.t.Context(), orchestrator.NameOf(w.job(a)), metav1.DeleteOptions{}))
+}
+
 func TestWhatSomebodyTakesAwayIsPutBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.run("one")
-	works := w.hub.Client(t).Resource(ocm.Works).Namespace("one")
-	require.NoError(t, works.Delete(t.Context(), orchestrator.NameOf(w.job(a)), metav1.DeleteOptions{}))
+	w.takeAway(a)
 	w.turn()
 	w.turn()
 	require.True(t, w.job(a).Available())
@@ -677,8 +691,7 @@ func TestUpdateAndScale(t *testing.T) {
 	w.deliver()
 	w.turn()
 	require.True(t, w.job(a).Available())
-	o := w.agents["one"].Cluster.Get(w.copies("one")[0])
-	require.Contains(t, fmt.Sprint(o.Object["spec"]), "web:2")
+	w.asks("web:2")
 }
 
 // TestARefusedRemediationLeavesTheCopyAsItIs, scaled as it is.
@@ -1082,7 +1095,7 @@ func TestWhatWasReadLongAgoIsNotBroughtBack(t *testing.T) {
 				require.Empty(t, w.copies("one"))
 				return
 			}
-			require.Contains(t, fmt.Sprint(w.agents["one"].Cluster.Get(w.copies("one")[0]).Object["spec"]), "web:2")
+			w.asks("web:2")
 		})
 	}
 }
@@ -1161,7 +1174,7 @@ func TestFormerContentDoesNotStay(t *testing.T) {
 					require.Empty(t, w.copies("one"))
 					return
 				}
-				require.Contains(t, fmt.Sprint(w.agents["one"].Cluster.Get(w.copies("one")[0]).Object["spec"]), "web:3")
+				w.asks("web:3")
 			})
 		}
 	}
@@ -1172,8 +1185,7 @@ func TestWhatIsPutBackIsOfPresentContent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.run("one")
-	works := w.hub.Client(t).Resource(ocm.Works).Namespace("one")
-	require.NoError(t, works.Delete(t.Context(), orchestrator.NameOf(w.job(a)), metav1.DeleteOptions{}))
+	w.takeAway(a)
 	w.agents["one"].Work()
 	require.Empty(t, w.copies("one"))
 	real := w.carrier.Orchestrator
@@ -1186,7 +1198,7 @@ func TestWhatIsPutBackIsOfPresentContent(t *testing.T) {
 	}}
 	require.NoError(t, w.carrier.SyncOne(t.Context(), w.job(a).ID))
 	w.agents["one"].Work()
-	require.Contains(t, fmt.Sprint(w.agents["one"].Cluster.Get(w.copies("one")[0]).Object["spec"]), "web:2")
+	w.asks("web:2")
 }
 
 // TestAnOvertakenWorkerSaysNothing: what it finds is the copy of the decision that has overtaken it, in its own place.
@@ -1262,7 +1274,7 @@ func TestAReportIsOnlyAboutWhatWasDone(t *testing.T) {
 	w.deliver()
 	w.turn()
 	require.True(t, w.job(a).Available())
-	require.Contains(t, fmt.Sprint(w.agents["one"].Cluster.Get(w.copies("one")[0]).Object["spec"]), "web:3")
+	w.asks("web:3")
 }
 
 func TestWithoutAnOrchestratorJobsAreLeftToAgents(t *testing.T) {

@@ -172,11 +172,15 @@ func (r *run) violated() {
 	} else {
 		require.Equal(r.t, r.kind.threshold, details["threshold"])
 	}
-	told := once
-	if r.kind.calls {
-		told = 0 // the job manager has no part in it
+	switch told := r.happened("policy.violated"); {
+	case r.kind.calls:
+		require.Zero(r.t, told, "the job manager has no part in it")
+	case r.kind.violate["telemetry"] == "none": // the node itself counts as lost after the same time
+		require.LessOrEqual(r.t, told, once)
+		require.Equal(r.t, once, r.happened("job.displaced"), "whoever comes first moves it, and nobody after that")
+	default:
+		require.Equal(r.t, once, told, "one remediation for each violation")
 	}
-	require.Equal(r.t, told, r.happened("policy.violated"), "one remediation for each violation")
 	remediation := p.Action.ExtraParams[registry.RemediationParam]
 	comparison, _ := registry.Comparison(p.Status.RenderedSpec.ViolatedIf)
 	r.saw(p.Spec.TemplateName, remediation, comparison)

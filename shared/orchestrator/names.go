@@ -75,8 +75,8 @@ func RecordOf(j *job.Job) Record {
 	}
 }
 
-// RemedyID names the remediation that an Update asks for; "" for other jobs, and for one that nobody here can carry
-// out: it is refused, and to go on with it would undo those before.
+// RemedyID names the remediation that the job asks for; "" for other jobs, and for one that nobody here can carry out:
+// it is refused, and to go on with it would undo those before.
 func RemedyID(j *job.Job) string {
 	id := RemedyOf(j).ID
 	if id == uuid.Nil || Unsupported(j) != nil {

@@ -83,9 +83,9 @@ func autoscaled(objects []*unstructured.Unstructured) (settled []*unstructured.U
 	return settled
 }
 
-// RemedyOf returns the remediation that an Update asks for.
+// RemedyOf returns the remediation that the job asks for: an Update, or the Replace that writes its objects anew.
 func RemedyOf(j *job.Job) job.Remedy {
-	if j.Type != job.Update || len(j.Remediations) == 0 {
+	if j.SubType == "" || len(j.Remediations) == 0 {
 		return job.Remedy{Type: job.Remediation(j.SubType)}
 	}
 	return j.Remediations[len(j.Remediations)-1]

@@ -762,6 +762,33 @@ func TestARefusalThatACrashKeptBackIsMadeUpFor(t *testing.T) {
 	require.True(t, w.job(a).Available())
 }
 
+// TestAReplacementThatACrashKeptBackIsMadeUpFor: what is there runs well, and yet is not what was asked for.
+func TestAReplacementThatACrashKeptBackIsMadeUpFor(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := open(t)
+			a := w.run("one")
+			w.remediate(a, job.ScaleUp)
+			w.asks("replicas:2")
+			w.ask(a, job.ReplaceIt)
+			w.tx(func(ctx context.Context, tx *store.Tx) error {
+				return job.Take(ctx, tx, w.job(a).ID, w.job(a).OwnerID, time.Minute)
+			})
+			w.turn()
+			w.asks("replicas:1")
+			require.Equal(t, job.RemedyDone, w.job(a).Remediations[1].Status)
+			require.True(t, w.job(a).Available())
+
+			history, calls := w.history(a), w.agents["one"].Cluster.Calls()
+			w.turn()
+			require.Equal(t, history, w.history(a))
+			require.Equal(t, calls, w.agents["one"].Cluster.Calls(), "once is enough")
+		})
+	}
+}
+
 // ask asks for the remediation.
 func (w *world) ask(a *application.Application, r job.Remediation) {
 	w.t.Helper()

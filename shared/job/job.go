@@ -52,6 +52,9 @@ const (
 	Secure        Remediation = "secure"
 )
 
+// Rewrites reports whether the remediation writes the objects as they stand in the job, which undoes all scaling before.
+func (r Remediation) Rewrites() bool { return r == Patch || r == ReplaceIt }
+
 // Condition types that orchestrators report (contract: ResourceState).
 const (
 	ConditionCreated     = "Created"

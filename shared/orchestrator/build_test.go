@@ -156,7 +156,7 @@ func TestBuild_leavesReplicasToAutoscalers(t *testing.T) {
 		job.ScaleUp: false, job.ScaleDown: false, job.ScaleOut: true, job.ScaleIn: true,
 	} {
 		j.SubType = string(remediation)
-		require.Equal(t, supported, orchestrator.Scales(j), remediation)
+		require.Equal(t, supported, orchestrator.Unsupported(j) == nil, remediation)
 	}
 	j.SubType = string(job.ScaleUp)
 	refusal := orchestrator.Unsupported(j)

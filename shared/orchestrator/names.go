@@ -64,25 +64,19 @@ type Record struct {
 	Namespace string
 	Epoch     int64
 	Content   string // Content of the job
-	Remedy    string // the remediation carried out last, by its id
+	Remedy    string // the remediation carried out last, by its id; "" when none was since the content was written
 }
 
 // RecordOf returns what a copy made for the job now is to be marked with.
 func RecordOf(j *job.Job) Record {
+	remedy, scalings := remedies(j)
+	if n := len(scalings); n > 0 {
+		remedy = scalings[n-1].ID.String()
+	}
 	return Record{
 		Subject: Subject(j), Component: j.Component, Namespace: j.Namespace, Epoch: j.Epoch, Content: Content(j),
-		Remedy: RemedyID(j),
+		Remedy: remedy,
 	}
-}
-
-// RemedyID names the remediation that the job asks for; "" for other jobs, and for one that nobody here can carry out:
-// it is refused, and to go on with it would undo those before.
-func RemedyID(j *job.Job) string {
-	id := RemedyOf(j).ID
-	if id == uuid.Nil || Unsupported(j) != nil {
-		return ""
-	}
-	return id.String()
 }
 
 // Content is a digest of what the job deploys and where.

@@ -20,11 +20,45 @@ const (
 // MaxReplicas bounds what scaling up can come to.
 const MaxReplicas = 200
 
-// Scales reports whether the job asks to change fields of objects that are there and to leave all others.
-func Scales(j *job.Job) bool {
-	r := job.Remediation(j.SubType)
-	return j.Type == job.Update && Unsupported(j) == nil &&
-		(r == job.ScaleUp || r == job.ScaleDown || r == job.ScaleOut || r == job.ScaleIn)
+// Keeps reports whether the job leaves its copy as it is, but for the fields that scaling changes.
+func Keeps(j *job.Job) bool { return j.Type == job.Update && !job.Remediation(j.SubType).Rewrites() }
+
+// remedies lists the scalings that the job's copy is to show, oldest first, after the id of the remediation that wrote its
+// objects as they stand in the job, "" when none did since their content is what it is. Those that are refused change
+// nothing. The books count replicas by the same rule.
+func remedies(j *job.Job) (written string, scalings []job.Remedy) {
+	for _, r := range j.Remediations {
+		switch {
+		case r.Status == job.RemedyFailed, unsupported(j, r.Type) != nil:
+		case r.Type.Rewrites():
+			written, scalings = r.ID.String(), nil
+		default:
+			scalings = append(scalings, r)
+		}
+	}
+	return written, scalings
+}
+
+// Scalings lists how objects that are written as they stand in the job are to be scaled then.
+func Scalings(j *job.Job) []job.Remedy {
+	_, scalings := remedies(j)
+	return scalings
+}
+
+// Lacking returns those of the Scalings that a copy of this record has not seen. ok is false when it differs in more than
+// these: then its objects are to be written anew. A scaling is relative, so only the record that is written along with it
+// tells whether it was carried out.
+func (r Record) Lacking(j *job.Job) (scalings []job.Remedy, ok bool) {
+	want := RecordOf(j)
+	if r.Epoch != want.Epoch || r.Content != want.Content {
+		return nil, false
+	}
+	written, scalings := remedies(j)
+	if r.Remedy == written {
+		return scalings, true
+	}
+	last := slices.IndexFunc(scalings, func(s job.Remedy) bool { return s.ID.String() == r.Remedy })
+	return scalings[last+1:], last >= 0
 }
 
 // Unsupported says why nobody here can carry out the remediation that the job asks for; nil when somebody can, or when
@@ -33,9 +67,13 @@ func Unsupported(j *job.Job) *Refusal {
 	if j.Type != job.Update {
 		return nil
 	}
-	switch job.Remediation(j.SubType) {
+	return unsupported(j, job.Remediation(j.SubType))
+}
+
+func unsupported(j *job.Job, r job.Remediation) *Refusal {
+	switch r {
 	case job.Secure:
-		return Refuse(ReasonNotSupported, "nothing here can act inside a container, as %q asks", j.SubType)
+		return Refuse(ReasonNotSupported, "nothing here can act inside a container, as %q asks", r)
 	case job.ScaleUp, job.ScaleDown:
 		if settled := settledByAutoscalers(j); len(settled) > 0 {
 			return Refuse(
@@ -83,17 +121,23 @@ func autoscaled(objects []*unstructured.Unstructured) (settled []*unstructured.U
 	return settled
 }
 
-// RemedyOf returns the remediation that the job asks for: an Update, or the Replace that writes its objects anew.
-func RemedyOf(j *job.Job) job.Remedy {
-	if j.SubType == "" || len(j.Remediations) == 0 {
-		return job.Remedy{Type: job.Remediation(j.SubType)}
+// Scale changes the one field of the object that each of the remediations means, and says whether it did: the number of
+// replicas for up and down, what the first container asks for, for out and in. The last replica stays.
+func Scale(o *unstructured.Unstructured, by ...job.Remedy) (changed bool, err error) {
+	for _, r := range by {
+		did, err := scale(o, r)
+		if err != nil {
+			return changed, err
+		}
+		changed = changed || did
 	}
-	return j.Remediations[len(j.Remediations)-1]
+	if changed {
+		Stamp(o)
+	}
+	return changed, nil
 }
 
-// Scale changes the one field of the object that the remediation means, and says whether it did: the number of replicas
-// for up and down, what the first container asks for, for out and in. The last replica stays.
-func Scale(o *unstructured.Unstructured, r job.Remedy) (changed bool, err error) {
+func scale(o *unstructured.Unstructured, r job.Remedy) (changed bool, err error) {
 	switch r.Type {
 	case job.ScaleUp, job.ScaleDown:
 		if !Replicated(o) {

@@ -23,8 +23,7 @@ type Status struct {
 // Outdated reports whether what is there is not what the job asks for now.
 func (s *Status) Outdated(j *job.Job) bool {
 	want := RecordOf(j)
-	return s.Epoch < want.Epoch ||
-		s.Epoch == want.Epoch && (s.Content != want.Content || want.Remedy != "" && s.Remedy != want.Remedy)
+	return s.Epoch < want.Epoch || s.Epoch == want.Epoch && (s.Content != want.Content || s.Remedy != want.Remedy)
 }
 
 // stray says of a copy that it is of a later decision than the job, "" of others. While the books know every decision, it

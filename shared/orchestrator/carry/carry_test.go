@@ -526,11 +526,16 @@ func TestWhatWasRefusedIsRemoved(t *testing.T) {
 	}
 }
 
-// takeAway deletes the application's work in cluster one, past the books.
+// takeAway deletes what tells of the application's copy in cluster one, past the books: its work, or its inventory.
 func (w *world) takeAway(a *application.Application) {
 	w.t.Helper()
-	works := w.hub.Client(w.t).Resource(ocm.Works).Namespace("one")
-	require.NoError(w.t, works.Delete(w.t.Context(), orchestrator.NameOf(w.job(a)), metav1.DeleteOptions{}))
+	j := w.job(a)
+	at, name := w.hub.Client(w.t).Resource(ocm.Works).Namespace("one"), orchestrator.NameOf(j)
+	if w.carrier.Kind == "kubernetes" {
+		secrets := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+		at, name = w.agents["one"].Cluster.Client(w.t).Resource(secrets).Namespace(j.Namespace), orchestrator.Manager+"-"+name
+	}
+	require.NoError(w.t, at.Delete(w.t.Context(), name, metav1.DeleteOptions{}))
 }
 
 func TestWhatSomebodyTakesAwayIsPutBack(t *testing.T) {
@@ -542,6 +547,32 @@ func TestWhatSomebodyTakesAwayIsPutBack(t *testing.T) {
 	w.turn()
 	require.True(t, w.job(a).Available())
 	require.Len(t, w.copies("one"), 1)
+}
+
+// TestWhatWasScaledIsPutBackAsScaled, and not as its manifests say: the books count the replicas that were asked for.
+func TestWhatWasScaledIsPutBackAsScaled(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := open(t)
+			a := w.run("one")
+			for _, r := range []job.Remediation{job.ScaleUp, job.ScaleUp, job.Secure} {
+				w.remediate(a, r)
+			}
+			w.asks("replicas:3")
+			w.takeAway(a)
+			w.turn()
+			w.turn()
+			require.True(t, w.job(a).Available(), "%+v", w.job(a).Conditions)
+			w.asks("replicas:3")
+
+			w.update(a, "web:2")
+			w.deliver()
+			w.turn()
+			w.asks("replicas:1")
+		})
+	}
 }
 
 // TestWhatIsPutBackAtOnceIsWellAtOnce, in the synchronisation that found it missing.

@@ -161,6 +161,8 @@ func Run(t *testing.T, can Can, open func(t *testing.T) World) {
 			suite["a replacement changes what a "+kind+" runs"] = func(t *testing.T, w World) { replacedAnew(t, w, kind) }
 		}
 		suite["a Job that is scaled out asks for more"] = scaledOutAnew
+		suite["a copy that was taken away is put back as scaled"] = putBack
+		suite["a scaling that comes late counts once"] = scaledLate
 		suite["what an autoscaler has set is left to it"] = autoscaled
 		suite["a key that is taken out of a Secret goes"] = withheld
 		suite["a role goes to the ServiceAccount that comes with it"] = bound
@@ -277,6 +279,47 @@ func scaledOnce(t *testing.T, w World) {
 	finish(t, w, up)
 	finish(t, w, up)
 	require.Equal(t, int64(3), w.Running(t, j.Cluster, j).Replicas)
+}
+
+func putBack(t *testing.T, w World) {
+	j := Job(w.Places()[0], 1)
+	defer gone(t, w, j)
+	finish(t, w, j)
+	plain := *w.Running(t, j.Cluster, j)
+	next := j
+	for _, r := range []job.Remediation{job.ScaleUp, job.ScaleOut, job.ScaleUp} {
+		next = Ask(next, r)
+		finish(t, w, next)
+	}
+	scaled := plain
+	scaled.Replicas, scaled.CPUMilli = 4, plain.CPUMilli+orchestrator.StepCPUMilli
+	require.Equal(t, scaled, *w.Running(t, j.Cluster, j))
+	finish(t, w, As(j, job.Delete))
+	require.Nil(t, w.Running(t, j.Cluster, j))
+	finish(t, w, next)
+	require.Equal(t, scaled, *w.Running(t, j.Cluster, j))
+
+	next = Ask(next, job.ReplaceIt)
+	finish(t, w, next)
+	require.Equal(t, plain, *w.Running(t, j.Cluster, j), "it was written anew")
+	next = Ask(next, job.ScaleUp)
+	finish(t, w, next)
+	plain.Replicas = 3
+	require.Equal(t, plain, *w.Running(t, j.Cluster, j))
+}
+
+func scaledLate(t *testing.T, w World) {
+	j := Job(w.Places()[0], 1)
+	defer gone(t, w, j)
+	finish(t, w, j)
+	first := Ask(j, job.ScaleUp)
+	finish(t, w, first)
+	second := Ask(first, job.ScaleUp)
+	finish(t, w, second)
+	require.Equal(t, int64(4), w.Running(t, j.Cluster, j).Replicas)
+	finish(t, w, first) // somebody who has read it long ago
+	finish(t, w, second)
+	require.Equal(t, int64(4), w.Running(t, j.Cluster, j).Replicas)
 }
 
 func replaced(t *testing.T, w World) {

@@ -164,17 +164,13 @@ func (c cluster) apply(ctx context.Context, j *job.Job) error {
 	}
 	want := orchestrator.RecordOf(j)
 	entries, dropped := split(entries)
-	if have != nil && record.Epoch == j.Epoch && orchestrator.Unsupported(j) != nil {
-		return c.put(ctx, j, have, change{record, entries, entries, dropped})
-	}
-	if orchestrator.Scales(j) && have != nil && record.Epoch == j.Epoch {
+	if lacking, ok := record.Lacking(j); ok && orchestrator.Keeps(j) {
 		changed := entries // of one that is repeated, for what a crash left behind
-		if want.Remedy == "" || record.Remedy != want.Remedy {
-			if changed, err = scale(j, entries); err != nil {
+		if len(lacking) > 0 {
+			if changed, err = scale(entries, lacking); err != nil {
 				return err
 			}
 		}
-		want.Content = record.Content
 		return c.put(ctx, j, have, change{want, entries, changed, dropped})
 	}
 	objects, err := orchestrator.Build(j)
@@ -185,7 +181,7 @@ func (c cluster) apply(ctx context.Context, j *job.Job) error {
 	if err != nil {
 		return err
 	}
-	if _, err := scale(j, next); err != nil {
+	if _, err := scale(next, orchestrator.Scalings(j)); err != nil {
 		return err
 	}
 	if err := c.applyNamespace(ctx, j, objects[0]); err != nil {
@@ -197,19 +193,15 @@ func (c cluster) apply(ctx context.Context, j *job.Job) error {
 	return c.put(ctx, j, have, change{want, next, next, without(slices.Concat(entries, dropped), next)})
 }
 
-// scale changes the one field of the objects that a remediation means, and returns those that it changed: all other
-// fields of ours are as they were, those of others are not ours.
-func scale(j *job.Job, entries []entry) (changed []entry, err error) {
-	if !orchestrator.Scales(j) {
-		return nil, nil
-	}
+// scale changes the one field of the objects that each of the remediations means, and returns those that it changed: all
+// other fields of ours are as they were, those of others are not ours.
+func scale(entries []entry, by []job.Remedy) (changed []entry, err error) {
 	for _, e := range entries {
-		did, err := orchestrator.Scale(e.Object, orchestrator.RemedyOf(j))
+		did, err := orchestrator.Scale(e.Object, by...)
 		if err != nil {
 			return nil, err
 		}
 		if did {
-			orchestrator.Stamp(e.Object)
 			changed = append(changed, e)
 		}
 	}

@@ -21,19 +21,8 @@ func newWork(j *job.Job, have *unstructured.Unstructured) (*unstructured.Unstruc
 	want := orchestrator.RecordOf(j)
 	if have != nil {
 		record, _ := orchestrator.ReadRecord(have)
-		if record.Epoch == j.Epoch && orchestrator.Unsupported(j) != nil {
-			return lasting(j, have, record)
-		}
-		remedied := want.Remedy != "" && record.Remedy == want.Remedy
-		if orchestrator.Scales(j) && record.Epoch == j.Epoch {
-			if remedied {
-				return lasting(j, have, record)
-			}
-			want.Content = record.Content // scaling leaves all else as it is
-			return scaled(j, have, want)
-		}
-		if record == want {
-			return lasting(j, have, record)
+		if lacking, ok := record.Lacking(j); ok {
+			return adjusted(j, have, want, lacking)
 		}
 	}
 	objects, err := orchestrator.Build(j)
@@ -43,22 +32,25 @@ func newWork(j *job.Job, have *unstructured.Unstructured) (*unstructured.Unstruc
 	if j.Type == job.Update && j.SubType == string(job.Patch) && have != nil {
 		objects = append(objects, dropped(have, objects)...)
 	}
-	if err := scaleAll(j, objects); err != nil {
+	if err := scale(objects, orchestrator.Scalings(j)); err != nil {
 		return nil, err
 	}
 	return compose(j, have, want, objects)
 }
 
-// lasting returns the work with Jobs that stay when they have ended, which those of versions before did not; nil when all
-// do.
-func lasting(
-	j *job.Job, have *unstructured.Unstructured, record orchestrator.Record,
+// adjusted returns the work with the scalings that it lacks, and with Jobs that stay when they have ended, which those of
+// versions before did not; nil when it is right as it is.
+func adjusted(
+	j *job.Job, have *unstructured.Unstructured, want orchestrator.Record, lacking []job.Remedy,
 ) (*unstructured.Unstructured, error) {
 	objects := manifests(have)
-	if !keepEnded(objects) {
+	if !keepEnded(objects) && len(lacking) == 0 {
 		return nil, nil
 	}
-	return compose(j, have, record, objects)
+	if err := scale(objects, lacking); err != nil {
+		return nil, err
+	}
+	return compose(j, have, want, objects)
 }
 
 func keepEnded(objects []*unstructured.Unstructured) (changed bool) {
@@ -68,26 +60,10 @@ func keepEnded(objects []*unstructured.Unstructured) (changed bool) {
 	return changed
 }
 
-// scaled returns the work with the one field of its objects changed that the remediation means.
-func scaled(j *job.Job, have *unstructured.Unstructured, want orchestrator.Record) (*unstructured.Unstructured, error) {
-	objects := manifests(have)
-	if err := scaleAll(j, objects); err != nil {
-		return nil, err
-	}
-	return compose(j, have, want, objects)
-}
-
-func scaleAll(j *job.Job, objects []*unstructured.Unstructured) error {
-	if !orchestrator.Scales(j) {
-		return nil
-	}
+func scale(objects []*unstructured.Unstructured, by []job.Remedy) error {
 	for _, o := range objects {
-		changed, err := orchestrator.Scale(o, orchestrator.RemedyOf(j))
-		if err != nil {
+		if _, err := orchestrator.Scale(o, by...); err != nil {
 			return err
-		}
-		if changed {
-			orchestrator.Stamp(o)
 		}
 	}
 	return nil

@@ -32,7 +32,7 @@ func replicas(app *descriptor.Application, j *job.Job, r job.Remediation) (now, 
 	for _, done := range j.Remediations {
 		switch {
 		case done.Status == job.RemedyFailed:
-		case done.Type == job.Patch || done.Type == job.ReplaceIt: // these write the objects anew
+		case done.Type.Rewrites():
 			now = base
 		case done.Type == job.ScaleUp:
 			now = min(now+max(done.Step, 1), max(bounds.MaxReplicas, base))

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"reflect"
+	"slices"
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
@@ -313,9 +314,10 @@ func told(err error) bool {
 		errors.Is(err, orchestrator.ErrLeaving) || errors.Is(err, orchestrator.ErrSilent)
 }
 
-// sameWork reports whether two readings of a job ask for the same.
+// sameWork reports whether two readings of a job ask for the same. One remediation is not another of the same type.
 func sameWork(a, b *job.Job) bool {
-	return a.Type == b.Type && a.SubType == b.SubType && reflect.DeepEqual(a.Instruction, b.Instruction)
+	return a.Type == b.Type && a.SubType == b.SubType && reflect.DeepEqual(a.Instruction, b.Instruction) &&
+		slices.EqualFunc(a.Remediations, b.Remediations, func(a, b job.Remedy) bool { return a.ID == b.ID })
 }
 
 // resource is what the books keep of a copy.

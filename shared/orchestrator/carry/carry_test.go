@@ -1238,6 +1238,34 @@ func TestFormerContentDoesNotStay(t *testing.T) {
 	}
 }
 
+// TestALateWorkerScalesNothingTwice: while it was about to scale, another has, and has scaled further.
+func TestALateWorkerScalesNothingTwice(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := open(t)
+			a := w.run("one")
+			w.ask(a, job.ScaleUp)
+			real, rows := w.carrier.Orchestrator, 0
+			w.carrier.Orchestrator = &late{real, func() {
+				w.carrier.Orchestrator = real
+				w.turn()
+				w.remediate(a, job.ScaleUp)
+				w.asks("replicas:3")
+				rows = w.history(a)
+			}}
+			w.deliver()
+			require.NotZero(t, rows, "it was overtaken")
+			w.agents["one"].Work()
+			w.asks("replicas:3")
+			w.turn()
+			w.asks("replicas:3")
+			require.Equal(t, rows, w.history(a), "nothing more is told")
+		})
+	}
+}
+
 // TestWhatIsPutBackIsOfPresentContent: while a synchronisation puts back what somebody took away, it is changed.
 func TestWhatIsPutBackIsOfPresentContent(t *testing.T) {
 	t.Parallel()

@@ -269,7 +269,7 @@ func (c *Carrier) report(ctx context.Context, j *job.Job, s *orchestrator.Status
 		}
 		_, err = application.Report(ctx, tx, job.Report{
 			ID: j.ID, OwnerID: c.id(), Type: j.Type, State: state, Epoch: j.Epoch, Resource: resource(j, conditions),
-		}, c.Settings.Lease)
+		}, c.lease(conditions))
 		return err
 	})
 	switch {
@@ -285,6 +285,16 @@ func (c *Carrier) report(ctx context.Context, j *job.Job, s *orchestrator.Status
 		return err
 	}
 	return nil
+}
+
+// lease is for how long a job is ours of which the conditions are said. One whose cluster nobody here knows is free at once
+// for an agent that comes to serve it; until then we go on looking for the cluster.
+func (c *Carrier) lease(conditions []job.Condition) time.Duration {
+	unknown := func(condition job.Condition) bool { return condition.Reason == orchestrator.ReasonClusterNotFound }
+	if slices.ContainsFunc(conditions, unknown) {
+		return 0
+	}
+	return c.Settings.Lease
 }
 
 // settle follows up what was written for a job that may have become other work meanwhile, under the same decision. Whoever

@@ -406,6 +406,33 @@ func TestAClusterThatNobodyKnowsIsNamedOnce(t *testing.T) {
 	require.True(t, w.job(a).Available(), "it is registered now")
 }
 
+// TestAJobForAClusterThatNobodyKnowsIsFree: an agent that comes to serve the cluster need not wait for a lease to end.
+func TestAJobForAClusterThatNobodyKnowsIsFree(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := open(t)
+			a := w.submit()
+			w.place(a, "three")
+			for range 2 { // when it is refused, and when it still is
+				require.NoError(t, w.carrier.Sync(t.Context()))
+				c := w.job(a).Condition(job.ConditionAvailable)
+				require.NotNil(t, c)
+				require.Equal(t, orchestrator.ReasonClusterNotFound, c.Reason)
+				free, err := job.Executable(t.Context(), w.db, w.carrier.Kind, "agent-three")
+				require.NoError(t, err)
+				require.Len(t, free, 1)
+			}
+			w.tx(func(ctx context.Context, tx *store.Tx) error {
+				return job.Take(ctx, tx, w.job(a).ID, "agent-three", time.Minute)
+			})
+			w.turn()
+			require.Equal(t, "agent-three", w.job(a).OwnerID)
+		})
+	}
+}
+
 // exceed has the first cluster refuse the Deployment, as one does whose quota is used up.
 func (w *world) exceed() {
 	w.agents["one"].Cluster.Refuse(func(_, path string) error {

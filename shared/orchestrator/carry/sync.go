@@ -258,7 +258,7 @@ func (c *Carrier) tell(ctx context.Context, j *job.Job, conditions []job.Conditi
 		_, err := application.Observe(ctx, tx, job.Status{
 			Resource: job.Resource{JobID: job.ID{UUID: j.ID}, Name: orchestrator.NameOf(j), Conditions: conditions},
 			OwnerID:  c.id(), Epoch: j.Epoch,
-		}, c.Settings.Lease)
+		}, c.lease(conditions))
 		return err
 	})
 	if kind := problem.KindOf(err); err != nil && (kind == problem.Conflict || kind == problem.NotFound) {

@@ -2,6 +2,7 @@ package shell_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,6 +42,25 @@ values ($1, $2, 'application.submitted', 'long ago'), ($1, null, 'topology.chang
 	require.Contains(t, h.ok("events", "--archived", "--tail", "1"), "topology.changed")
 	require.NotContains(t, h.ok("events", "--archived", "--tail", "1"), "long ago")
 	require.Equal(t, 2, h.run("events", "--archived", "-w").code)
+}
+
+// TestEventsOfAnApplicationThatIsGone: what happened to it is on record for a while, and asked for by its id.
+func TestEventsOfAnApplicationThatIsGone(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	app := uuid.New()
+	_, err := h.sys.DB.Exec(t.Context(), `insert into history (application_id, event, message)
+values ($1, 'application.submitted', 'at first'), ($1, 'application.deleted', 'at last'), ($2, 'job.placed', 'elsewhere')`,
+		app, uuid.New())
+	require.NoError(t, err)
+	shown := h.ok("events", "--app", strings.ToUpper(app.String()))
+	require.Contains(t, shown, "at first")
+	require.Contains(t, shown, "at last")
+	require.NotContains(t, shown, "elsewhere")
+
+	nobody := h.run("events", "--app", uuid.NewString())
+	require.Equal(t, 1, nobody.code)
+	require.Contains(t, nobody.err, "there is no application")
 }
 
 func TestWithoutAnArchive(t *testing.T) {

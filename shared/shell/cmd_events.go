@@ -9,7 +9,7 @@ import (
 )
 
 type eventsCommand struct {
-	App      string `placeholder:"ID" help:"Only of this application: id, beginning of its id, or name."`
+	App      string `placeholder:"ID" help:"Only of this application: id, beginning of its id, or name; of one that is gone its whole id."`
 	Tail     int    `default:"100" help:"How many of the last to show, at most 1000."`
 	Output   format `short:"o" enum:"table,wide,json,yaml" default:"table" help:"How to show it: table, wide, json or yaml."`
 	Watch    bool   `short:"w" help:"Go on showing what happens, until interrupted."`
@@ -21,6 +21,7 @@ type eventsCommand struct {
 type events struct {
 	*session
 	app    string
+	gone   error // that says so where there is no such application any more, nil else
 	format format
 	table  *table
 	names  map[string]string
@@ -49,6 +50,9 @@ func (c *eventsCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	if len(list) == 0 && e.gone != nil {
+		return e.gone // nor was there ever, for all that anybody knows
+	}
 	e.table = newTable(s.out, "TIME", "EVENT", "APP", "COMPONENT", "MESSAGE")
 	if c.Output == asWide {
 		e.table = newTable(s.out, "TIME", "EVENT", "APP", "COMPONENT", "STATE", "CAUSE", "TRACE", "MESSAGE")
@@ -65,18 +69,18 @@ func (c *eventsCommand) Run(s *session) error {
 	return e.show(list)
 }
 
-// choose finds the application that is asked for. Of one that is archived itself only the whole id is known.
+// choose finds the application that is asked for. What happened to one that is gone is known by its whole id.
 func (e *events) choose(c *eventsCommand) error {
-	id := strings.ToLower(c.App)
-	switch {
-	case c.App == "":
-		return nil
-	case c.Archived && len(id) == idLength && isIDPrefix(id):
-		e.app = id
+	if c.App == "" {
 		return nil
 	}
 	a, err := e.application(e.ctx, c.App)
-	if err != nil {
+	id := strings.ToLower(c.App)
+	switch {
+	case missing(err) && len(id) == idLength && isIDPrefix(id):
+		e.app, e.gone = id, err
+		return nil
+	case err != nil:
 		return err
 	}
 	e.app, e.names[a.ID] = a.ID, a.Name

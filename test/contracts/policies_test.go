@@ -293,6 +293,52 @@ func TestFollow_leavesOffWhatAPersonSwitchedOff(t *testing.T) {
 	}
 }
 
+// TestFollow_keepsWhatAPersonMadeAgain: what the application does changes nothing about it, nor does it come back when it is
+// deleted anew. Only another descriptor is asked anew.
+func TestFollow_keepsWhatAPersonMadeAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, _ := w.running(t, watched)
+	again := func() {
+		w.operator.call(t, http.MethodPut, "/jobmanager/groups/stop/"+g.ID, "").is(t, http.StatusOK)
+		w.operator.call(t, http.MethodPut, "/jobmanager/groups/start/"+g.ID, "").is(t, http.StatusOK)
+	}
+	remove := func() {
+		id := w.policiesOf(t, g.ID)["load"].ID
+		w.operator.call(t, http.MethodDelete, polman+"/policies/"+id, "").is(t, http.StatusNoContent)
+	}
+	first := w.policiesOf(t, g.ID)["load"]
+	remove()
+	own := usage(g.ID)
+	own["name"] = first.Name
+	own["variables"] = body{"limit": 0.42}
+	require.Equal(t, first.ID, w.policy(t, own).ID)
+	again()
+	kept := w.policiesOf(t, g.ID)["load"]
+	require.Contains(t, kept.Status.Rendered["expr"], "0.42")
+	require.Equal(t, "enforced", kept.Status.Phase)
+
+	remove()
+	again()
+	require.NotContains(t, w.policiesOf(t, g.ID), "load", "it was theirs to take away")
+
+	next := strings.Replace(watched, "threshold: 0.8", "threshold: 0.7", 1)
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+g.ID, next).is(t, http.StatusOK)
+	require.Contains(t, w.policiesOf(t, g.ID)["load"].Status.Rendered["expr"], "0.7")
+	remove()
+	w.policy(t, own)
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+g.ID, freeShop).is(t, http.StatusOK)
+	require.Contains(t, w.policiesOf(t, g.ID), "load", "no descriptor names it any more")
+	remove()
+	w.operator.call(t, http.MethodDelete, "/jobmanager/groups/"+g.ID+"?stop=true", "").is(t, http.StatusAccepted)
+	for _, j := range w.executable(t, w.hub, hubAgent, "ocm") {
+		w.finish(t, w.hub, hubAgent, j)
+	}
+	var rows int
+	require.NoError(t, w.DB.QueryRow(t.Context(), `select count(*) from policies`).Scan(&rows))
+	require.Zero(t, rows, "nothing is left of a deleted application's policies")
+}
+
 // TestFollow_leavesAsleepWhatWasMadeSo: whatever its application does, until somebody activates it.
 func TestFollow_leavesAsleepWhatWasMadeSo(t *testing.T) {
 	t.Parallel()

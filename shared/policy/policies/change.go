@@ -24,8 +24,9 @@ func Create(ctx context.Context, tx *store.Tx, p *Policy, activate bool) (stored
 		return before, false, nil
 	case before.DeletedAt == nil:
 		return nil, false, problem.New(problem.Conflict, "there is another policy named %q of this application", p.Name)
-	default: // brought back: alerts of its former life stay old
+	default: // brought back: alerts of its former life stay old, and so does the descriptor that it came with
 		p.State = before.State.Deactivate()
+		p.OriginVersion = max(p.OriginVersion, before.OriginVersion)
 	}
 	inserted, err := p.insert(ctx, tx)
 	if err != nil {

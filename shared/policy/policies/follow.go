@@ -22,7 +22,7 @@ import (
 // run. It looks at the application as it is now, so that late, doubled and reordered events come to the same.
 //
 // Between two versions of the descriptor it leaves alone what people changed: variables they set, policies they
-// deactivated or deleted.
+// deactivated, deleted or made again.
 func Follow(ctx context.Context, tx *store.Tx, id uuid.UUID, render Renderer) error {
 	app, err := application.Lock(ctx, tx, id)
 	if problem.KindOf(err) == problem.NotFound {
@@ -45,7 +45,7 @@ func Remove(ctx context.Context, tx *store.Tx, instance string) error {
 	}
 	for _, p := range list {
 		gone := p.DeletedAt != nil && p.RuleDone >= p.RuleWanted
-		p.Origin = FromService // no descriptor keeps a mark any more
+		p.OriginVersion = 0 // no descriptor keeps a mark any more
 		switch {
 		case gone:
 			err = p.forget(ctx, tx)
@@ -148,7 +148,7 @@ func ensure(ctx context.Context, tx *store.Tx, app *application.Application, ren
 		if have[p.ID] == nil || p.Origin != FromDescriptor || p.OriginVersion >= app.Version {
 			continue
 		}
-		p.Origin = FromAPI // the descriptor does not name it any more, so its row need not stay
+		p.OriginVersion = 0 // the descriptor does not name it any more, so its row need not stay
 		if err := p.Delete(ctx, tx); err != nil {
 			return err
 		}

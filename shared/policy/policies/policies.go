@@ -33,7 +33,7 @@ type Origin string
 // The origins.
 const (
 	FromAPI        Origin = "api"
-	FromDescriptor Origin = "descriptor" // of an application of ours; kept as the descriptor has it
+	FromDescriptor Origin = "descriptor" // of an application of ours; kept as each version of the descriptor has it
 	FromService    Origin = "service"    // a job manager told us about its application
 )
 
@@ -42,7 +42,7 @@ type Policy struct {
 	registry.Policy
 	Instance      string // whose application it is about, or whose, as its subject has it; empty for hosts
 	Origin        Origin
-	OriginVersion int64 // of the descriptor
+	OriginVersion int64 // of the descriptor that was asked last, also where a person made it again since; 0 = of none
 	State         registry.State
 	Paused        bool // deactivated by hand, or made asleep: what its application does changes nothing then
 	RuleWanted    int64

@@ -89,7 +89,7 @@ func (p *Policy) group() (registry.RuleGroup, error) {
 // synced notes how far the rule store has followed, and forgets a policy of which nothing is left. One that a person
 // took out of an application stays as a mark, or the next look at the descriptor would bring it back.
 func (p *Policy) synced(ctx context.Context, tx *store.Tx) error {
-	if p.DeletedAt != nil && p.Origin != FromDescriptor {
+	if p.DeletedAt != nil && p.OriginVersion == 0 {
 		return p.forget(ctx, tx)
 	}
 	_, err := tx.Exec(ctx, `update policies set rule_done = $2, rule_file = $3, rule_url = $4 where id = $1`,

@@ -113,8 +113,8 @@ func facts(was, now Place, add func(Place, string, string)) {
 	if detail := capacityChange(a, b); detail != "" {
 		add(now, Capacity, detail)
 	}
-	if before, after := deviceList(a), deviceList(b); before != after {
-		add(now, Devices, before+" -> "+after)
+	if before, after := deviceList(a), deviceList(b); !slices.Equal(before, after) {
+		add(now, Devices, bounded(without(before, after), "none")+" -> "+bounded(without(after, before), "none"))
 	}
 	if !maps.Equal(a.Labels, b.Labels) {
 		add(now, Labels, labelChange(a.Labels, b.Labels))
@@ -183,14 +183,26 @@ func (n *Node) summary() string {
 		n.StaticMetrics.CPUArchitecture, show(n.StaticMetrics.CPUCores), show(n.StaticMetrics.RAMMemory), show(n.ScaScore))
 }
 
-// deviceList names the devices that a component can ask for, with their state.
-func deviceList(n *Node) string {
+// deviceList names the devices that a component can ask for, with their state. Some may be named alike.
+func deviceList(n *Node) []string {
 	var list []string
 	for _, d := range n.Devices {
 		list = append(list, cmp.Or(d.Path, d.Name)+" "+cmp.Or(d.Status, DeviceUnknown))
 	}
 	slices.Sort(list)
-	return bounded(list, "none")
+	return list
+}
+
+// without returns the list less one for each that others name: what people are told is what differs, however many devices
+// stay as they are.
+func without(list, others []string) []string {
+	list = slices.Clone(list)
+	for _, o := range others {
+		if i := slices.Index(list, o); i >= 0 {
+			list = slices.Delete(list, i, i+1)
+		}
+	}
+	return list
 }
 
 func labelChange(before, after map[string]string) string {

@@ -190,6 +190,39 @@ func TestSave_smallStepsAddUp(t *testing.T) {
 	}
 }
 
+// TestSave_seesEachDevice, though few are told by name: a component may wait for the very last one.
+func TestSave_seesEachDevice(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	cameras := func(n *topology.Node) {
+		for i := range 9 {
+			n.Devices[fmt.Sprint("camera_", i)] = topology.Device{Path: fmt.Sprint("/dev/video", i), Status: topology.DeviceAvailable}
+		}
+	}
+	save(t, db, one(start, cameras), start)
+	for i, row := range []struct {
+		change func(*topology.Node)
+		want   string
+	}{
+		{func(n *topology.Node) {
+			n.Devices["camera_8"] = topology.Device{Path: "/dev/video8", Status: topology.DeviceBusy}
+		}, "/dev/video8 available -> /dev/video8 busy"},
+		{func(n *topology.Node) { delete(n.Devices, "camera_8") }, "/dev/video8 busy -> none"},
+		{func(n *topology.Node) {
+			n.Devices["video_1"] = video(topology.DeviceAvailable)
+		}, "none -> /dev/video8 available, squat.ai/video available"},
+		{func(n *topology.Node) { clear(n.Devices) }, "/dev/video0 available, /dev/video1 available, /dev/video2 available, " +
+			"/dev/video3 available, /dev/video4 available and 6 more -> none"},
+	} {
+		at := start.Add(time.Duration(i+1) * time.Second)
+		require.True(t, save(t, db, one(at, cameras, row.change), at))
+		e := storetest.Published(db)
+		data, err := events.Data[events.Topology](e[len(e)-1])
+		require.NoError(t, err)
+		require.Equal(t, row.want, data.Changes[0].Detail)
+	}
+}
+
 func TestSave_lostThenReturned(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)

@@ -32,6 +32,8 @@ returning deaths`
 where ($1 or replayed_at is null) and (at, id) > ($2, $3) order by at, id limit $4`
 	ofEvent  = `select ` + columns + ` from dead_letters where event_id = $1 order by consumer, source for update`
 	replayed = `update dead_letters set replayed_at = now() where event_id = $1 and replayed_at is null`
+
+	forget = `delete from dead_letters where replayed_at < now() - $1::interval`
 )
 
 // Keep stores an event that came to the dead letter sink. It says so in history once for each time that the consumer
@@ -130,6 +132,16 @@ func Replay(ctx context.Context, tx *store.Tx, eventID uuid.UUID) ([]Letter, err
 		return nil, err
 	}
 	return lettersOf(ctx, tx, eventID)
+}
+
+// Forget deletes the letters that were replayed longer than age ago, and have not failed since, and returns how many those
+// were. Those that nobody has replayed stay for as long as it takes.
+func Forget(ctx context.Context, q store.Querier, age time.Duration) (forgotten int64, err error) {
+	tag, err := q.Exec(ctx, forget, age)
+	if err != nil {
+		return 0, fmt.Errorf("forget dead letters: %w", err)
+	}
+	return tag.RowsAffected(), nil
 }
 
 func record(ctx context.Context, tx *store.Tx, event string, e cloudevents.Event, message string) error {

@@ -1,5 +1,5 @@
 // Package archive moves history, deleted applications and snapshots of the topology into the object store once they are
-// old, and forgets which events were worked off long ago. Without an object store, snapshots alone are many; those
+// old, and forgets which events were worked off, or sent again, long ago. Without an object store, snapshots alone are many; those
 // beyond the number that stays are deleted.
 package archive
 
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/littoral-project/littoral/shared/archive"
+	"github.com/littoral-project/littoral/shared/deadletter"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
@@ -67,14 +68,7 @@ func New(env *function.Env) (*Function, error) {
 
 // Run moves batch after batch until nothing is old enough; when the time is up, the next tick goes on.
 func (f *Function) Run(ctx context.Context) error {
-	forgotten, err := f.db.ForgetReactions(ctx, f.config.InboxKept)
-	if err != nil {
-		return err
-	}
-	if forgotten > 0 {
-		f.log.InfoContext(ctx, "forgot events that were worked off", "events", forgotten)
-	}
-	if _, err := job.ForgetCleanups(ctx, f.db, cleanupsKept); err != nil {
+	if err := f.forget(ctx); err != nil {
 		return err
 	}
 	if f.archive == nil {
@@ -103,4 +97,21 @@ func (f *Function) Run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// forget deletes what says no more than that something was done, once nobody can ask for it again.
+func (f *Function) forget(ctx context.Context) error {
+	marks, err := f.db.ForgetReactions(ctx, f.config.InboxKept)
+	if err != nil {
+		return err
+	}
+	letters, err := deadletter.Forget(ctx, f.db, f.config.InboxKept)
+	if err != nil {
+		return err
+	}
+	if marks+letters > 0 {
+		f.log.InfoContext(ctx, "forgot events that were worked off", "events", marks, "dead_letters", letters)
+	}
+	_, err = job.ForgetCleanups(ctx, f.db, cleanupsKept)
+	return err
 }

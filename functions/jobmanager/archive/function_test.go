@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/functions/jobmanager/archive"
@@ -59,6 +60,24 @@ select ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, '[]', '{}' 
 			require.Equal(t, row.archived, archived)
 		})
 	}
+}
+
+// TestRun_forgetsDeadLettersThatWereReplayed: those that nobody has sent again wait for that, however long.
+func TestRun_forgetsDeadLettersThatWereReplayed(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	f, err := newFunction(t, db)
+	require.NoError(t, err)
+	_, err = db.Exec(t.Context(), `insert into dead_letters (id, consumer, source, event_id, type, event, code, at, replayed_at)
+select gen_random_uuid(), 'c', 's', name, 't', '{}', 500, now() - interval '90 days', now() - replayed
+from (values ('replayed long ago', interval '31 days'), ('replayed of late', interval '29 days'), ('never replayed', null))
+	as l (name, replayed)`)
+	require.NoError(t, err)
+	require.NoError(t, f.Run(t.Context()))
+	left, err := store.Collect(t.Context(), db, "read dead letters", pgx.RowTo[string],
+		`select event_id from dead_letters order by event_id`)
+	require.NoError(t, err)
+	require.Equal(t, []string{"never replayed", "replayed of late"}, left)
 }
 
 func TestNew_refusesToKeepMoreSnapshotsThanThereMayBe(t *testing.T) {

@@ -158,13 +158,16 @@ const (
   (select id from policy_events where policy_id = p.id order by id desc offset $1 limit 1) newest
 where e.policy_id = p.id and e.id <= newest.id`
 
-	// The actions on an application go with it into the archive.
+	// An episode that its policy remembers may go on, or be told once more: what was done about it is needed then. Brakes
+	// look back for less than that. The actions on an application that was deleted go with it into the archive.
 	pruneActions = `delete from policy_actions a where a.acted_at < now() - $1::interval
-and not exists (select 1 from applications where id::text = a.instance)`
+and not exists (select from policies p, jsonb_path_query(p.state, '$.tracks[*].episodes[*].start') start
+  where p.id = a.policy_id and p.deleted_at is null and (start #>> '{}')::timestamptz = a.started_at)
+and not exists (select from applications where id::text = a.instance and deleted_at is not null)`
 )
 
 // Prune forgets alerts that nobody sends any more, the events that no policy shows, and what was done long ago about
-// hosts. The metrics go on counting what is forgotten.
+// violations that are over. The metrics go on counting what is forgotten.
 func Prune(ctx context.Context, q store.Querier) error {
 	var failed []error
 	for _, old := range []struct {

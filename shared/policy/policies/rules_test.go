@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/google/uuid"
@@ -397,13 +398,13 @@ select $1, 'violated', jsonb_build_object('n', n) from generate_series(1, 60) n`
 func TestPrune_forgetsWhatWasDoneAndCountsOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	application := uuid.New().String()
-	_, err := w.db.Exec(t.Context(), `insert into applications (id, name, namespace, descriptor)
-values ($1, 'hello', 'littoral', '')`, application)
+	running, deleted := uuid.NewString(), uuid.NewString()
+	_, err := w.db.Exec(t.Context(), `insert into applications (id, name, namespace, descriptor, deleted_at)
+values ($1, 'hello', 'littoral', '', null), ($2, 'bye', 'littoral', '', now())`, running, deleted)
 	require.NoError(t, err)
 	for _, a := range []struct {
 		instance, age string
-	}{{"", "31 days"}, {"", "40 days"}, {"", "1 day"}, {application, "31 days"}} {
+	}{{"", "40 days"}, {"", "1 day"}, {running, "31 days"}, {deleted, "31 days"}} {
 		_, err := w.db.Exec(t.Context(), `insert into policy_actions (id, policy_id, instance, component, remediation, status,
 violation, started_at, received_at, judged_at, acted_at)
 select gen_random_uuid(), gen_random_uuid(), $1, '', 'reallocate', 'done', '{}', at, at + interval '0.2 s',
@@ -421,10 +422,36 @@ select gen_random_uuid(), gen_random_uuid(), $1, '', 'reallocate', 'done', '{}',
 	require.NoError(t, policies.Prune(t.Context(), w.db))
 	var left []string
 	require.NoError(t, w.db.QueryRow(t.Context(), `select array_agg(instance order by instance) from policy_actions`).Scan(&left))
-	require.Equal(t, []string{"", application}, left)
+	require.Equal(t, []string{"", deleted}, left, "what is gone takes its actions into the archive")
 	after, err := policies.Metrics(t.Context(), w.db)
 	require.NoError(t, err)
 	require.Equal(t, string(before), string(after))
+}
+
+// TestPrune_keepsWhatWasDoneAboutAnEpisodeThatIsRemembered: else one that goes on would be acted upon twice.
+func TestPrune_keepsWhatWasDoneAboutAnEpisodeThatIsRemembered(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	p := w.create("cpu", "up > 1")
+	at := time.Now().UTC().Truncate(time.Microsecond).AddDate(0, 0, -40)
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		return policies.Judge(ctx, tx, events.Alert{
+			Policy: p.UUID(), Fingerprint: "f", Firing: true, StartsAt: at, ReceivedAt: at, Since: p.State.Since,
+			Labels: map[string]string{"icos_app_component": "web"},
+		})
+	}))
+	_, err := w.db.Exec(t.Context(), `update policy_actions set status = 'done', acted_at = started_at`)
+	require.NoError(t, err)
+	left := func() (n int) {
+		require.NoError(t, policies.Prune(t.Context(), w.db))
+		require.NoError(t, w.db.QueryRow(t.Context(), `select count(*) from policy_actions`).Scan(&n))
+		return n
+	}
+	require.Equal(t, 1, left())
+	w.change(p, func(ctx context.Context, tx *store.Tx, p *policies.Policy) error {
+		return errors.Join(p.Deactivate(ctx, tx, true), p.Activate(ctx, tx))
+	})
+	require.Zero(t, left(), "it is watched anew, and what fired before is another violation")
 }
 
 // TestMetrics_neverFall whatever order the rows are read in, and when an alert is said to start ahead of us.

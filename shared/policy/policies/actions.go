@@ -215,6 +215,10 @@ order by a.held_until limit 1000`
 const moveOn = `update policy_actions set held_until = now() + $2::interval
 where id = $1 and status = 'held' and held_until <= now()`
 
+// abandoned is when an action that was let go counts as seen to by nobody: the Trigger that delivers to who acts goes on for
+// seventeen minutes.
+const abandoned = 20 * time.Minute
+
 // Release announces anew every held action whose time has come. One that nobody sees to is tried again after the time
 // that the Broker takes to give up: an event at each tick would become a dead letter at each.
 func Release(ctx context.Context, db *store.DB) (int, error) {
@@ -225,7 +229,7 @@ func Release(ctx context.Context, db *store.DB) (int, error) {
 	}
 	for _, d := range found {
 		err := db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
-			tag, err := tx.Exec(ctx, moveOn, d.Violation, late)
+			tag, err := tx.Exec(ctx, moveOn, d.Violation, abandoned)
 			if err != nil {
 				return fmt.Errorf("move the held action on: %w", err)
 			}

@@ -251,8 +251,9 @@ func (r *Repaired) askAgain(ctx context.Context, db *store.DB, put bool, found m
 const selectLate = `select id from policies where rule_done < rule_wanted
 and updated_at < now() - $1::interval order by id`
 
-// late is when a change that the rule store has not followed counts as forgotten: the Broker has given up by then.
-const late = 5 * time.Minute
+// late is when a change that the rule store has not followed counts as forgotten: the Broker, whose Triggers deliver for
+// seven minutes, has given up by then.
+const late = 10 * time.Minute
 
 // syncLate carries over what is late itself. An event more for each policy at each tick would become a dead letter more,
 // for as long as the rules API does not work.

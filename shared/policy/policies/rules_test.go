@@ -212,7 +212,12 @@ func TestReconcile_carriesOverWhatIsLate(t *testing.T) {
 	w.rules.refuses = away
 	w.create("cpu", "up > 1")
 	w.create("memory", "up > 2")
-	_, err := w.db.Exec(t.Context(), `update policies set updated_at = updated_at - interval '1 hour'`)
+	_, err := w.db.Exec(t.Context(), `update policies set updated_at = updated_at - interval '8 min'`)
+	require.NoError(t, err)
+	repaired, err := policies.Reconcile(t.Context(), w.db, w.rules)
+	require.NoError(t, err)
+	require.Zero(t, repaired, "the Broker may deliver them yet")
+	_, err = w.db.Exec(t.Context(), `update policies set updated_at = updated_at - interval '1 hour'`)
 	require.NoError(t, err)
 	told := len(storetest.Published(w.db))
 	for range 3 {
@@ -222,7 +227,7 @@ func TestReconcile_carriesOverWhatIsLate(t *testing.T) {
 		require.Equal(t, policies.Repaired{Late: 2}, repaired)
 	}
 	w.rules.refuses = nil
-	repaired, err := policies.Reconcile(t.Context(), w.db, w.rules)
+	repaired, err = policies.Reconcile(t.Context(), w.db, w.rules)
 	require.NoError(t, err)
 	require.Equal(t, policies.Repaired{Late: 2}, repaired)
 	require.Len(t, w.files(), 2)
@@ -255,8 +260,13 @@ violation, started_at, received_at, held_until) select gen_random_uuid(), gen_ra
 	}
 	require.Equal(t, 1, announced())
 	require.Equal(t, 1, announced(), "it is on its way")
-	_, err = w.db.Exec(t.Context(), `update policy_actions set held_until = held_until - interval '6 min'`)
-	require.NoError(t, err)
+	pass := func(time string) {
+		_, err := w.db.Exec(t.Context(), `update policy_actions set held_until = held_until - $1::interval`, time)
+		require.NoError(t, err)
+	}
+	pass("18 min")
+	require.Equal(t, 1, announced(), "the Broker may deliver it yet")
+	pass("3 min")
 	require.Equal(t, 2, announced(), "nobody has seen to it")
 }
 

@@ -72,7 +72,7 @@ func run(ctx context.Context, entry function.Entry) error {
 	slog.SetDefault(log)
 	exporter := exporter(log)
 	defer func() {
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), observe.Farewell)
 		defer cancel()
 		exporter.Shutdown(last)
 	}()
@@ -82,7 +82,7 @@ func run(ctx context.Context, entry function.Entry) error {
 	if err != nil {
 		return err
 	}
-	defer closeStore(env.DB, max(entry.Spec.Timeout-quiet-farewell, farewell), log)
+	defer closeStore(env.DB, max(entry.Spec.Timeout-quiet-observe.Farewell, observe.Farewell), log)
 	handler, err := entry.Handler(env)
 	if err != nil {
 		return err
@@ -113,9 +113,6 @@ func closeStore(db *store.DB, within time.Duration, log *slog.Logger) {
 	}
 	db.Close()
 }
-
-// farewell bounds the last push of telemetry, which ends within the grace that a Service gives its shortest calls.
-const farewell = 2 * time.Second
 
 // exporter makes what tells a collector; settings that are not understood cost telemetry and no more.
 func exporter(log *slog.Logger) *observe.Exporter {

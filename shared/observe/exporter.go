@@ -43,13 +43,14 @@ func New(c Config, client *http.Client, log *slog.Logger) *Exporter {
 	x := &Exporter{config: c, started: time.Now()}
 	if c.Traces.URL != "" {
 		x.traces = &signal{
-			what: "traces", target: c.Traces, delay: c.TraceDelay, config: c, client: client, log: log, take: x.takeSpans,
+			what: "traces", target: c.Traces, delay: c.TraceDelay, config: c, client: client, log: log,
+			take: x.takeSpans, sending: make(chan struct{}, 1),
 		}
 	}
 	if c.Metrics.URL != "" {
 		x.metrics = &signal{
 			what: "metrics", target: c.Metrics, delay: c.MetricDelay, config: c, client: client, log: log,
-			take: x.takeMetrics,
+			take: x.takeMetrics, sending: make(chan struct{}, 1),
 		}
 	}
 	return x
@@ -66,6 +67,9 @@ func (x *Exporter) Recorder(function string) *Recorder {
 	x.recorders = append(x.recorders, r)
 	return r
 }
+
+// Farewell is how long a process that ends gives Shutdown: less than the grace that a Service gives its shortest calls.
+const Farewell = 2 * time.Second
 
 // Shutdown pushes what is left, but not longer than ctx lasts. What is noted afterwards is pushed as before.
 func (x *Exporter) Shutdown(ctx context.Context) {

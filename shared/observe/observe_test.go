@@ -193,6 +193,47 @@ func TestACollectorNeverHoldsACallUp(t *testing.T) {
 	require.LessOrEqual(t, len(c.got()), 200, "what is waiting is bounded")
 }
 
+// TestACollectorThatHangsDoesNotHoldTheEnd of a process, whether it hangs with the last push or with one before.
+func TestACollectorThatHangsDoesNotHoldTheEnd(t *testing.T) {
+	t.Parallel()
+	for name, delay := range map[string]string{"with the last push": "3600000", "with a push before": "1"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked, end := make(chan struct{}, 10), make(chan struct{})
+			c := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+				asked <- struct{}{}
+				<-end
+			}))
+			t.Cleanup(c.Close)
+			t.Cleanup(func() { close(end) })
+			x := newExporter(t, c.URL, map[string]string{
+				"OTEL_BSP_SCHEDULE_DELAY": delay, "OTEL_METRICS_EXPORTER": "none", "OTEL_EXPORTER_OTLP_TIMEOUT": "3600000",
+			})
+			x.Recorder("f").Note(trace.Start(t.Context(), ""), call(200))
+			last, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			ended := make(chan struct{})
+			shut := func() {
+				x.Shutdown(last)
+				close(ended)
+			}
+			if delay == "1" {
+				<-asked
+				go shut()
+			} else {
+				go shut()
+				<-asked
+			}
+			cancel()
+			select {
+			case <-ended:
+			case <-time.After(10 * time.Second):
+				t.Fatal("it goes on after its time is up")
+			}
+		})
+	}
+}
+
 func TestWhatIsNotTakenIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	c := newCollector(t)

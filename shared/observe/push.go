@@ -28,7 +28,7 @@ type signal struct {
 	timer  *time.Timer
 	failed int // pushes in a row
 
-	sending sync.Mutex
+	sending chan struct{} // holds one while a request is under way
 }
 
 // longest wait after pushes that failed.
@@ -64,10 +64,15 @@ func (s *signal) arm(now bool) {
 	})
 }
 
-// flush pushes all there is. What a collector may take later is kept and tried again.
+// flush pushes all there is. What a collector may take later is kept and tried again. When ctx ends while another push is
+// under way, what is left is not pushed: a collector that never answers must not hold whoever waits for the last push.
 func (s *signal) flush(ctx context.Context) {
-	s.sending.Lock()
-	defer s.sending.Unlock()
+	select {
+	case s.sending <- struct{}{}:
+		defer func() { <-s.sending }()
+	case <-ctx.Done():
+		return
+	}
 	for {
 		body, undo := s.take()
 		if body == nil {

@@ -167,7 +167,9 @@ func (h *Host) makeExporter() {
 	}
 	h.exporter = observe.New(c, &http.Client{Timeout: c.Timeout}, h.log)
 	h.onStop(func(ctx context.Context) error {
-		h.exporter.Shutdown(ctx)
+		last, cancel := context.WithTimeout(ctx, observe.Farewell)
+		defer cancel()
+		h.exporter.Shutdown(last)
 		return nil
 	})
 }

@@ -881,3 +881,24 @@ select gen_random_uuid(), application_id, component, id, 'DeleteDeployment', $2,
 	require.Equal(t, []string{"Finished", "Progressing"}, left)
 	require.Len(t, w.get(app.ID).Jobs, len(app.Jobs)+1, "what is asked for is kept, and what is being removed")
 }
+
+// TestRemind_namesTheFirstOfAll that there is to look at: whoever is reminded begins there and goes on from it.
+func TestRemind_namesTheFirstOfAll(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	require.NoError(t, w.tx(application.Remind))
+	require.Empty(t, storetest.Published(w.db), "nothing waits")
+	one, _ := w.submit(shop("a"), "1")
+	two, _ := w.submit(shop("a"), "2")
+	if bytes.Compare(one.ID[:], two.ID[:]) > 0 {
+		one, two = two, one
+	}
+	w.run(one, "agent")
+	_, err := w.db.Exec(t.Context(), `update applications set version = 2 where id = $1`, one.ID) // which nobody has judged
+	require.NoError(t, err)
+	require.NoError(t, w.tx(application.Remind))
+	published := storetest.Published(w.db)
+	reminder := published[len(published)-1]
+	require.Equal(t, events.ApplicationWaiting, reminder.Type())
+	require.Equal(t, one.ID.String(), reminder.Subject(), "though the other one waits for a place")
+}

@@ -23,7 +23,7 @@ const (
 	ApplicationDisplaced = "dev.littoral.application.displaced.v1" // components lost or left their place
 	ApplicationPlaced    = "dev.littoral.application.placed.v1"    // a placement decision was written
 	ApplicationUnplaced  = "dev.littoral.application.unplaced.v1"  // some component fits nowhere now
-	ApplicationWaiting   = "dev.littoral.application.waiting.v1"   // some component still does, for a place or a better one
+	ApplicationWaiting   = "dev.littoral.application.waiting.v1"   // this application, or a later one, still does for a place or a better one
 	JobReady             = "dev.littoral.job.ready.v1"             // an orchestrator may execute it
 	JobFinished          = "dev.littoral.job.finished.v1"
 	JobDegraded          = "dev.littoral.job.degraded.v1"

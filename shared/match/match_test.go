@@ -167,7 +167,7 @@ func TestPlace_sharesCapacityBetweenComponentsAndApplications(t *testing.T) {
 	require.Equal(t, 1, w.count(events.ApplicationUnplaced), "the same reason is told once")
 
 	w.see(node{name: "a", cores: 4}, node{name: "b", cores: 2}, node{name: "c", cores: 2})
-	waiting, err := application.Waiting(context.Background(), w.db)
+	waiting, err := application.Waiting(context.Background(), w.db, uuid.Nil, 10)
 	require.NoError(t, err)
 	require.Equal(t, []uuid.UUID{second}, waiting)
 	w.place(second, false)

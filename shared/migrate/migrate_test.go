@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
@@ -52,7 +53,7 @@ values ('p', 'f', now(), 'firing', true, '{}')`)
 	require.NoError(t, migrate.Up(ctx, url))
 
 	db = open(t, url)
-	overlooked, err := application.Overlooked(ctx, db)
+	overlooked, err := application.Overlooked(ctx, db, uuid.Nil, 10)
 	require.NoError(t, err)
 	require.Empty(t, overlooked, "what is there counts as judged")
 	again := submit(t, db, first)

@@ -2,6 +2,8 @@
 package place
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -9,6 +11,7 @@ import (
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/events"
@@ -24,7 +27,9 @@ var Spec = function.Spec{
 		events.ApplicationSubmitted, events.ApplicationUpdated, events.ApplicationStarted, events.ApplicationDisplaced,
 		events.ApplicationWaiting, events.TopologyChanged, events.JobFinished, events.ApplicationStopped,
 	},
-	Emits:    []string{events.ApplicationPlaced, events.ApplicationUnplaced, events.JobReady},
+	Emits: []string{
+		events.ApplicationPlaced, events.ApplicationUnplaced, events.ApplicationWaiting, events.JobReady,
+	},
 	Foreseen: []string{events.JobReady}, // policies are followed while the orchestrator works
 	Timeout:  30 * time.Second,
 	Memory:   "128Mi", // for each call ten thousand nodes, and the problem they make
@@ -57,7 +62,7 @@ func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event)
 		if err != nil {
 			return err
 		}
-		return f.again(ctx, tx, sentence(news.Changes))
+		return f.again(ctx, tx, uuid.Nil, sentence(news.Changes))
 	case events.JobFinished:
 		about, err := events.Data[events.Job](e)
 		if err != nil {
@@ -66,7 +71,7 @@ func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event)
 		if about.Type != string(job.Delete) {
 			return nil // what was put up took room, it made none
 		}
-		return f.again(ctx, tx, "the removal of "+about.Component+" made room")
+		return f.again(ctx, tx, uuid.Nil, "the removal of "+about.Component+" made room")
 	}
 	about, err := events.Data[events.Application](e)
 	if err != nil {
@@ -74,9 +79,9 @@ func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event)
 	}
 	switch e.Type() {
 	case events.ApplicationWaiting:
-		return f.again(ctx, tx, "it waited for some time")
+		return f.again(ctx, tx, about.ID, cmp.Or(about.Reason, "it waited for some time"))
 	case events.ApplicationStopped:
-		return f.again(ctx, tx, "stopping "+about.Name+" made room")
+		return f.again(ctx, tx, uuid.Nil, "stopping "+about.Name+" made room")
 	case events.ApplicationDisplaced:
 		displaced, err := match.Unjudged(ctx, tx, about.ID)
 		if err != nil {
@@ -92,7 +97,7 @@ func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event)
 	if err := match.Place(ctx, tx, about.ID, f.config.Settings, updated, asked[e.Type()]); err != nil || !updated {
 		return err
 	}
-	return f.again(ctx, tx, "the update of "+about.Name+" may have made room")
+	return f.again(ctx, tx, uuid.Nil, "the update of "+about.Name+" may have made room")
 }
 
 // sentence tells the first changes of the infrastructure, which are the most urgent ones.
@@ -115,38 +120,71 @@ var asked = map[string]string{
 	events.ApplicationStarted:   "it was started",
 }
 
+// mostAlone bounds how many applications that are looked at one by one share a transaction.
+const mostAlone = 20
+
 // again tries whatever fitted nowhere, together, and whatever had to stay where a policy is violated; and it looks at the
-// updates that nobody has looked at.
-func (f *Function) again(ctx context.Context, tx *store.Tx, because string) error {
+// updates that nobody has looked at. It begins with the application from and takes no more than one call can bear: an event
+// of its own has the others tried, so that what was found for these stays whatever becomes of those.
+func (f *Function) again(ctx context.Context, tx *store.Tx, from uuid.UUID, because string) error {
 	if err := match.Lock(ctx, tx); err != nil { // or a decision that is under way would leave something waiting unseen
 		return err
 	}
-	waiting, err := application.Waiting(ctx, tx)
+	w, err := look(ctx, tx, from)
 	if err != nil {
 		return err
 	}
-	for together := range slices.Chunk(waiting, match.MostTogether) {
-		if err := match.PlaceAll(ctx, tx, together, f.config.Settings, because); err != nil {
-			return err
-		}
-	}
-	strained, err := application.Strained(ctx, tx)
-	if err != nil {
+	if err := match.PlaceAll(ctx, tx, w.waiting, f.config.Settings, because); err != nil {
 		return err
 	}
-	for _, id := range strained {
+	for _, id := range w.strained {
 		if err := match.Retry(ctx, tx, id, f.config.Settings); err != nil {
 			return err
 		}
 	}
-	overlooked, err := application.Overlooked(ctx, tx)
-	if err != nil {
-		return err
-	}
-	for _, id := range overlooked {
+	for _, id := range w.overlooked {
 		if err := match.Place(ctx, tx, id, f.config.Settings, true, asked[events.ApplicationUpdated]); err != nil {
 			return err
 		}
 	}
-	return nil
+	if w.next == uuid.Max {
+		return nil
+	}
+	return tx.Emit(ctx, events.ApplicationWaiting, w.next.String(), events.Application{ID: w.next, Reason: because})
+}
+
+// work is what one call looks at again, all of it before the application next; uuid.Max is after every one.
+type work struct {
+	waiting, strained, overlooked []uuid.UUID
+	next                          uuid.UUID
+}
+
+// look finds the work from that application on.
+func look(ctx context.Context, tx *store.Tx, from uuid.UUID) (work, error) {
+	w := work{next: uuid.Max}
+	order := func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) } // as Postgres has it
+	lists := []struct {
+		find func(context.Context, store.Querier, uuid.UUID, int) ([]uuid.UUID, error)
+		most int
+		into *[]uuid.UUID
+	}{
+		{application.Waiting, match.MostTogether, &w.waiting},
+		{application.Strained, mostAlone, &w.strained},
+		{application.Overlooked, mostAlone, &w.overlooked},
+	}
+	for _, l := range lists {
+		found, err := l.find(ctx, tx, from, l.most+1)
+		if err != nil {
+			return w, err
+		}
+		if len(found) > l.most && order(found[l.most], w.next) < 0 {
+			w.next = found[l.most]
+		}
+		*l.into = found
+	}
+	for _, l := range lists {
+		end, _ := slices.BinarySearchFunc(*l.into, w.next, order)
+		*l.into = (*l.into)[:end]
+	}
+	return w, nil
 }

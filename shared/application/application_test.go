@@ -736,6 +736,8 @@ func TestHandover_ofASiteThatWasSetUpAnew(t *testing.T) {
 	deleted, _ := w.submit(shop("a"), "")
 	deleted = w.run(deleted, "agent-1")
 	w.stop(deleted.ID)
+	w.serve("agent-1", "c1-b")
+	require.Equal(t, app, w.get(app.ID), "its agent is the same")
 	w.serve("agent-2", "c2")
 	require.Equal(t, 1, w.published(events.ApplicationDisplaced))
 	status, _ := w.get(app.ID).Status()

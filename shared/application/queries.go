@@ -24,7 +24,9 @@ a.updated_at`
 const (
 	selectOne = `select ` + columns + ` from applications a where a.id = $1 and a.deleted_at is null`
 
-	selectOneForUpdate = selectOne + ` for update`
+	// What an agent has left at a former place may be given a clean-up meanwhile, which refers to the application while it
+	// holds the job: a stronger lock would have the two wait for each other.
+	selectOneForUpdate = selectOne + ` for no key update`
 
 	// What an earlier version stored has no digest; of that the first document is known until it is updated.
 	selectByKey = `select a.id, a.desired = 'deleted' as deleted,

@@ -142,6 +142,9 @@ type Report struct {
 	// agents put other things here, so neither has to be what it should.
 	Manifests   json.RawMessage `json:"manifests"`
 	Instruction json.RawMessage `json:"instruction"`
+
+	// Where it has, in either model: a Target, or a list of them. Older agents may give a name of their own for a cluster.
+	Targets json.RawMessage `json:"targets"`
 }
 
 // removed recognises how newer agents of ICOS report a removal: they give the job back in the state in which it was listed,
@@ -167,6 +170,15 @@ func (r *Report) contents() (given [][]Content) {
 		given = append(given, instruction.Contents)
 	}
 	return given
+}
+
+// place returns where the agent has carried the job out, the zero Target when it does not say so in any way that is known.
+func (r *Report) place() Target {
+	var at Target
+	if json.Unmarshal(r.Targets, &at) != nil {
+		return Target{}
+	}
+	return at
 }
 
 // Status is what an agent says about the resource of a job, between reports. The job is the one that JobID or else ID

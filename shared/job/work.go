@@ -110,8 +110,8 @@ func (j *Job) fence(agent string, epoch int64) error {
 }
 
 // Work takes a report of the owner: how far it has come and what the orchestrator says. A repeated report changes
-// nothing more. One on content that was replaced before the job was taken puts the job back for its owner. The error is
-// NotFound, Invalid, or Conflict for a fenced owner and for a report on other work.
+// nothing more. One on content that was replaced before the job was taken, or on a place that it left before, puts the job
+// back for its owner. The error is NotFound, Invalid, or Conflict for a fenced owner and for a report on other work.
 func Work(ctx context.Context, tx *store.Tx, r Report, lease time.Duration) (*Job, error) {
 	if r.ID == uuid.Nil {
 		r.ID = r.OldID
@@ -149,7 +149,13 @@ func Work(ctx context.Context, tx *store.Tx, r Report, lease time.Duration) (*Jo
 	if err := j.move(move); err != nil {
 		return nil, err
 	}
-	if j.outdated(&r) {
+	at, err := j.elsewhere(ctx, tx, &r)
+	switch {
+	case err != nil:
+		return nil, err
+	case at.Cluster != "":
+		return j, j.redoHere(ctx, tx, before, at, r.Resource)
+	case j.outdated(&r):
 		return j, j.redo(ctx, tx, before, r.Resource)
 	}
 	return j, j.report(ctx, tx, move, before, typ, r.Resource, j.withMarks(conditions), lease)

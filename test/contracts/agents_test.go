@@ -9,9 +9,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/test/inprocess"
 )
 
 // TestExecutable: every form of the poll gives the same answer to the same question (contracts/icos.md §1.2, §1.6).
@@ -258,6 +261,104 @@ func TestReportsOnFormerContent(t *testing.T) {
 			w.legal(t)
 		})
 	}
+}
+
+// drain has the nodes of the hub that are named drained, and no others.
+func (w *world) drain(nodes ...string) {
+	w.SaveTopology(inprocess.Drain(inprocess.Topology(time.Now()), nodes...))
+}
+
+// TestReportsOfFormerPlaces: the same agents do not see either that a job was moved before they took it, and give back
+// where they were listed that it is to run.
+func TestReportsOfFormerPlaces(t *testing.T) {
+	t.Parallel()
+	finished := standing{create, "", "Finished", hubAgent}
+	back := standing{create, "", "Created", hubAgent}
+	for name, row := range map[string]struct {
+		targets func(listed, present target) any // nil = not given
+		state   string
+		want    standing
+	}{
+		"as an object":                 {func(listed, _ target) any { return listed }, "Finished", back},
+		"as a list":                    {func(listed, _ target) any { return []target{listed} }, "Finished", back},
+		"with what went wrong there":   {func(listed, _ target) any { return listed }, "Degraded", back},
+		"before anything was made":     {func(listed, _ target) any { return listed }, "Progressing", back},
+		"which is the present one":     {func(_, present target) any { return present }, "Finished", finished},
+		"which is the present cluster": {func(_, present target) any { return target{Cluster: present.Cluster} }, "Finished", finished},
+		"which is not given":           {nil, "Finished", finished},
+		"which is an empty list":       {func(target, target) any { return []target{} }, "Finished", finished},
+		"which is null":                {func(target, target) any { return nil }, "Finished", finished},
+		"which cannot be read":         {func(target, target) any { return []int{1} }, "Finished", finished},
+		"by a name of its own":         {func(target, target) any { return target{Cluster: "nuvlabox/1", Node: "n"} }, "Finished", finished},
+		"which is another agent's":     {func(target, target) any { return target{Cluster: "edge", Node: "edge-1"} }, "Finished", finished},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			g := w.submit(t, freeShop)
+			listed := w.executable(t, w.hub, hubAgent, "ocm")[0].Targets
+			w.drain(listed.Cluster + "/" + listed.Node)
+			j := w.take(t, w.hub, hubAgent, g.Jobs[0])
+			require.NotEqual(t, listed, j.Targets)
+			b := report(hubAgent, j, row.state, "Available")
+			delete(b, "epoch")
+			if row.targets != nil {
+				b["targets"] = row.targets(listed, j.Targets)
+			}
+			a := w.hub.send(t, http.MethodPut, "/jobmanager/jobs", b).is(t, http.StatusOK)
+			require.Equal(t, row.want, decode[job](t, a).stands())
+			if row.want != back {
+				require.Len(t, w.group(t, g.ID).Jobs, 1)
+				w.legal(t)
+				return
+			}
+			require.Contains(t, string(w.viewer.get(t, "/jobmanager/history?limit=1000").body),
+				"carried it out at "+listed.Cluster+"/"+listed.Node+", where it is not any more")
+			w.unchanged(t, func() { w.hub.send(t, http.MethodPut, "/jobmanager/jobs", b).refused(t, http.StatusConflict) })
+
+			offered := w.executable(t, w.hub, hubAgent, "ocm")
+			require.Len(t, offered, 2)
+			again, cleanup := offered[0], offered[1]
+			require.Equal(t, []any{j.ID, j.Targets, "", j.Epoch}, []any{again.ID, again.Targets, again.Resource.UUID, again.Epoch})
+			require.Equal(t, standing{remove, "reallocate", "Created", hubAgent}, cleanup.stands())
+			require.Equal(t, []any{j.ID, listed, "uid-" + j.ID}, []any{cleanup.Cleans, cleanup.Targets, cleanup.Resource.UUID})
+			w.finish(t, w.hub, hubAgent, cleanup)
+			w.finish(t, w.hub, hubAgent, again)
+			require.Equal(t, "Available", w.group(t, g.ID).Status)
+			require.Equal(t, j.Targets, w.job(t, j.ID).Targets)
+			w.legal(t)
+		})
+	}
+}
+
+// TestReportsOfFormerPlaces_thatAreBeingLeft: one clean-up is enough, and what was to be removed needs none.
+func TestReportsOfFormerPlaces_thatAreBeingLeft(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g := w.submit(t, freeShop)
+	former := w.take(t, w.hub, hubAgent, g.Jobs[0])
+	w.drain(former.Targets.Cluster + "/" + former.Targets.Node)
+	tell := func(j job, want standing) {
+		t.Helper()
+		b := report(hubAgent, j, "Finished", "Available")
+		delete(b, "epoch")
+		b["targets"] = former.Targets
+		a := w.hub.send(t, http.MethodPut, "/jobmanager/jobs", b).is(t, http.StatusOK)
+		require.Equal(t, want, decode[job](t, a).stands())
+	}
+	require.Len(t, w.group(t, g.ID).Jobs, 2, "it had been taken")
+	tell(w.take(t, w.hub, hubAgent, former), standing{create, "", "Created", hubAgent})
+	jobs := w.group(t, g.ID).Jobs
+	require.Len(t, jobs, 2)
+	w.finish(t, w.hub, hubAgent, jobs[slices.IndexFunc(jobs, func(j job) bool { return j.Cleans != "" })])
+
+	w.finish(t, w.hub, hubAgent, former)
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/stop/"+g.ID, "").is(t, http.StatusOK)
+	tell(w.take(t, w.hub, hubAgent, former), standing{remove, "", "Created", hubAgent})
+	require.Len(t, w.group(t, g.ID).Jobs, 1)
+	w.finish(t, w.hub, hubAgent, former)
+	require.Equal(t, "Stopped", w.group(t, g.ID).Status)
+	w.legal(t)
 }
 
 // deleted is a removal as newer agents of ICOS give it back: in their model, as it was listed, with one condition more.

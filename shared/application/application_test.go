@@ -560,6 +560,29 @@ func TestReport(t *testing.T) {
 	require.Equal(t, finished, w.published(events.JobFinished), "a repeat is announced once")
 }
 
+// TestReport_isFinishedByItsConditions, as what is observed is.
+func TestReport_isFinishedByItsConditions(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	j := w.run(app, "agent-1").Jobs[0]
+	report := func(typ job.Type, conditions ...job.Condition) job.State {
+		require.NoError(t, w.report(job.Report{
+			ID: j.ID, OwnerID: "agent-1", Type: typ, State: job.Finished, Resource: job.Resource{Conditions: conditions},
+		}))
+		return w.job(j.ID).State
+	}
+	unavailable := job.Condition{Type: job.ConditionAvailable, Status: "False"}
+	for _, fails := range []job.Condition{unavailable, {Type: job.ConditionDegraded, Status: "True"}} {
+		require.Equal(t, job.Degraded, report(job.Create, job.Condition{Type: job.ConditionApplied, Status: "True"}, fails))
+		require.Equal(t, job.Finished, report(job.Create), "without conditions the agent is taken at its word")
+		require.True(t, w.job(j.ID).Available())
+	}
+	w.stop(app.ID)
+	require.NoError(t, w.take(j.ID, "agent-1"))
+	require.Equal(t, job.Finished, report(job.Delete, unavailable), "what is removed is not available")
+}
+
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	w := world{t, storetest.New(t)}
@@ -639,7 +662,16 @@ func TestObserve_ofWhatShouldHaveLeft(t *testing.T) {
 		return w.job(j.ID).Remediate(ctx, tx, job.Remedy{Type: job.ScaleUp}, "another policy asks for it")
 	}), "it may be helped where it is")
 	require.NoError(t, w.take(j.ID, "agent-1"))
-	require.NoError(t, w.finish(w.job(j.ID)))
+	for _, conditions := range [][]job.Condition{{{Type: job.ConditionAvailable, Status: "True"}}, nil} {
+		require.NoError(t, w.report(job.Report{
+			ID: j.ID, OwnerID: "agent-1", State: job.Finished, Resource: job.Resource{Conditions: conditions},
+		}))
+		done := w.job(j.ID)
+		require.Equal(t, job.Degraded, done.State, "the agent has done as asked, and it should not be there")
+		require.Equal(t, "it is too hot there", done.Condition(job.ConditionDegraded).Message)
+		require.Equal(t, job.RemedyDone, done.Remediations[0].Status)
+		require.Nil(t, done.LeaseUntil, "nobody has anything to do")
+	}
 	require.Equal(t, job.Degraded, observe("True").State)
 
 	relieve := func(ctx context.Context, tx *store.Tx, j *job.Job) error { return j.Relieve(ctx, tx, "it is cooler") }

@@ -36,18 +36,22 @@ func (j *Job) runsWell() bool {
 	return slices.ContainsFunc(j.Conditions, misplaced) && !failing(slices.DeleteFunc(slices.Clone(j.Conditions), misplaced))
 }
 
-// withMarks returns what was reported with the marks of the job.
+// withMarks returns what was reported with the marks of the job. Where nothing was, that says nothing about what there is,
+// unless a job that failed is Finished now.
 func (j *Job) withMarks(reported []Condition) []Condition {
-	if len(reported) == 0 {
-		return reported
-	}
 	reported = slices.DeleteFunc(reported, misplaced) // an echo
+	if len(reported) == 0 {
+		reported = slices.DeleteFunc(slices.Clone(j.Conditions), func(c Condition) bool {
+			return misplaced(c) || j.State == Finished && fails(c)
+		})
+	}
+	var marks []Condition
 	for _, c := range j.Conditions {
 		if misplaced(c) && j.Type != Delete && (c.Reason == ReasonMisfit || j.Strained()) {
-			reported = slices.Insert(reported, 0, c)
+			marks = append(marks, c)
 		}
 	}
-	return reported
+	return append(marks, reported...)
 }
 
 // Strain notes that the job must leave its place and fits nowhere else: it stays, degraded, until there is room. news

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -120,7 +121,7 @@ func Work(ctx context.Context, tx *store.Tx, r Report, lease time.Duration) (*Jo
 		r.State = Finished
 	}
 	var faults problem.Faults
-	conditions := clean(&faults, "resource.conditions", r.Resource.Conditions, time.Now().UTC())
+	r.Resource.Conditions = clean(&faults, "resource.conditions", r.Resource.Conditions, time.Now().UTC())
 	move := moveOf(&faults, r.State)
 	if err := faults.Err("the report is not valid"); err != nil {
 		return nil, err
@@ -158,7 +159,7 @@ func Work(ctx context.Context, tx *store.Tx, r Report, lease time.Duration) (*Jo
 	case j.outdated(&r):
 		return j, j.redo(ctx, tx, before, r.Resource)
 	}
-	return j, j.report(ctx, tx, move, before, typ, r.Resource, j.withMarks(conditions), lease)
+	return j, j.report(ctx, tx, move, before, typ, r.Resource, j.withMarks(r.Resource.Conditions), lease)
 }
 
 // removedBy recognises a repeat of the report that ended a removal, which cleared the owner.
@@ -179,28 +180,35 @@ func moveOf(faults *problem.Faults, s State) Move {
 	return ""
 }
 
-// report applies what was reported and announces it once.
+// report applies what was reported, with the conditions that follow from it, and announces it once. What fails by these is
+// not Finished, whoever says so: an agent that has done as asked does not know that its place is the wrong one.
 func (j *Job) report(ctx context.Context, tx *store.Tx, m Move, before State, typ Type, r Resource, conditions []Condition, lease time.Duration) error {
-	changed := j.State != before || !sameConditions(j.Conditions, conditions) && len(conditions) > 0 || r.UUID != "" && r.UUID != j.ResourceUUID
+	if j.State == Finished && typ != Delete && failing(conditions) {
+		if err := j.move(Degrade); err != nil {
+			return err
+		}
+	}
+	changed := j.State != before || !sameConditions(j.Conditions, conditions) || r.UUID != "" && r.UUID != j.ResourceUUID
 	if r.UUID != "" {
 		j.ResourceUUID = r.UUID
 	}
 	if r.Name != "" {
 		j.ResourceName = r.Name
 	}
-	if len(conditions) > 0 {
-		j.Conditions = conditions
-	}
+	j.Conditions = conditions
 	switch m {
 	case Finish:
 		j.lease = nil
-		j.settleRemedies(m, conditions)
+		j.settleRemedies(m, r.Conditions)
 		if typ == Delete {
 			j.OwnerID, j.ResourceUUID, j.Conditions = "", "", nil
 		}
+		if j.State == Degraded {
+			m = Degrade
+		}
 	case Degrade:
 		j.lease = &lease
-		j.settleRemedies(m, conditions)
+		j.settleRemedies(m, r.Conditions)
 	default:
 		j.lease = &lease
 	}
@@ -290,7 +298,7 @@ func sameConditions(a, b []Condition) bool {
 // Invalid, or Conflict for a copy that the job has left or a resource that several jobs have.
 func Observe(ctx context.Context, tx *store.Tx, s Status, lease time.Duration) (*Job, error) {
 	var faults problem.Faults
-	conditions := clean(&faults, "conditions", s.conditions(&faults), time.Now().UTC())
+	s.Conditions = clean(&faults, "conditions", s.conditions(&faults), time.Now().UTC())
 	if err := faults.Err("the status is not valid"); err != nil {
 		return nil, err
 	}
@@ -303,10 +311,12 @@ func Observe(ctx context.Context, tx *store.Tx, s Status, lease time.Duration) (
 	}
 	before := j.State
 	move := Progress
-	conditions = j.withMarks(conditions)
+	conditions := j.withMarks(s.Conditions)
 	switch {
 	case before == Created:
 		return nil, problem.New(problem.Conflict, "job %s waits to be executed; nothing of it runs by its present decision", j.ID)
+	case len(s.Conditions) == 0: // a sign of life says nothing about the conditions
+		move = ""
 	case j.Type == Delete && before != Progressing: // that a copy runs well is no removal, that it fails no news
 		move = ""
 	case before == Finished && failing(conditions):
@@ -351,8 +361,8 @@ func (s *Status) lock(ctx context.Context, tx *store.Tx) (*Job, error) {
 
 // seen stores new conditions of a finished job, when they differ.
 func (j *Job) seen(ctx context.Context, tx *store.Tx, r Resource, conditions []Condition) error {
-	if len(conditions) == 0 || sameConditions(j.Conditions, conditions) {
-		return nil // none sent says nothing about those there are
+	if len(r.Conditions) == 0 || sameConditions(j.Conditions, conditions) {
+		return nil
 	}
 	j.Conditions = conditions
 	if r.Name != "" {
@@ -378,13 +388,10 @@ func (j *Job) fenceCopy(ctx context.Context, s Status) error {
 	return nil
 }
 
-func failing(conditions []Condition) bool {
-	for _, c := range conditions {
-		if c.Type == ConditionDegraded && c.Status == "True" || c.Type == ConditionAvailable && c.Status == "False" {
-			return true
-		}
-	}
-	return false
+func failing(conditions []Condition) bool { return slices.ContainsFunc(conditions, fails) }
+
+func fails(c Condition) bool {
+	return c.Type == ConditionDegraded && c.Status == "True" || c.Type == ConditionAvailable && c.Status == "False"
 }
 
 func running(conditions []Condition) bool {

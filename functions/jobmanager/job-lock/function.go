@@ -21,7 +21,9 @@ import (
 var Spec = function.Spec{
 	Routes: []string{"PUT /jobmanager/jobs/{job_uuid}"},
 	Role:   auth.Agent,
-	Emits:  []string{events.JobFinished, events.JobReady, events.ApplicationDeleted},
+	Emits: []string{
+		events.JobFinished, events.JobDegraded, events.JobReady, events.ResourceChanged, events.ApplicationDeleted,
+	},
 }
 
 // Function is the operation with its settings and store.

@@ -583,6 +583,74 @@ func TestReport_isFinishedByItsConditions(t *testing.T) {
 	require.Equal(t, job.Finished, report(job.Delete, unavailable), "what is removed is not available")
 }
 
+// TestReport_ofDegradedWithoutAReason: the conditions say at least whose word it is, until the agent says more.
+func TestReport_ofDegradedWithoutAReason(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	j := w.run(app, "agent-1").Jobs[0]
+	why := func() string {
+		if c := w.job(j.ID).Condition(job.ConditionDegraded); c != nil {
+			require.Equal(t, "True", c.Status)
+			return c.Reason
+		}
+		return ""
+	}
+	report := func(state job.State, conditions ...job.Condition) {
+		require.NoError(t, w.report(job.Report{
+			ID: j.ID, OwnerID: "agent-1", State: state, Resource: job.Resource{Conditions: conditions},
+		}))
+		require.Equal(t, state, w.job(j.ID).State)
+	}
+	observe := func(state job.State, conditions ...job.Condition) {
+		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+			_, err := job.Observe(ctx, tx, job.Status{
+				Epoch: j.Epoch, Resource: job.Resource{JobID: job.ID{UUID: j.ID}, Conditions: conditions},
+			}, time.Minute)
+			return err
+		}))
+		require.Equal(t, state, w.job(j.ID).State)
+	}
+	runs := job.Condition{Type: job.ConditionAvailable, Status: "True"}
+	applied := job.Condition{Type: job.ConditionApplied, Status: "True"}
+	refused := job.Condition{Type: job.ConditionApplied, Status: "False", Reason: "Refused"}
+	slow := job.Condition{Type: job.ConditionDegraded, Status: "True", Reason: "Slow"}
+
+	report(job.Degraded)
+	require.Equal(t, "the agent reported Degraded and gave no reason", w.job(j.ID).Condition(job.ConditionDegraded).Message)
+	require.NotNil(t, w.job(j.ID).Condition(job.ConditionAvailable), "what there was is there yet")
+	before := w.published(events.ResourceChanged)
+	report(job.Degraded)
+	observe(job.Degraded)
+	require.Equal(t, before, w.published(events.ResourceChanged), "nothing is news")
+	observe(job.Degraded, applied)
+	require.Equal(t, "AsReported", why(), "that says nothing about it")
+	report(job.Degraded, append(w.job(j.ID).Conditions, runs)...)
+	require.Len(t, w.job(j.ID).Conditions, 3, "an echo of it is no reason")
+	report(job.Degraded, runs, slow)
+	require.Equal(t, "Slow", why())
+	report(job.Degraded, runs, refused)
+	require.Empty(t, why(), "that it was refused is one")
+	for _, end := range []func(){
+		func() { report(job.Finished) },
+		func() { report(job.Finished, append(w.job(j.ID).Conditions, runs)...) },
+		func() { observe(job.Finished, runs) },
+	} {
+		report(job.Degraded, applied)
+		require.Equal(t, "AsReported", why())
+		end()
+		require.Empty(t, why())
+	}
+
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := w.job(j.ID).Strain(ctx, tx, "it is too hot there")
+		return err
+	}))
+	report(job.Degraded, runs)
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return w.job(j.ID).Relieve(ctx, tx, "it is cooler") }))
+	require.Equal(t, []any{job.Degraded, "AsReported"}, []any{w.job(j.ID).State, why()}, "it ran badly besides")
+}
+
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	w := world{t, storetest.New(t)}

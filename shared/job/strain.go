@@ -14,6 +14,9 @@ const (
 	ReasonMisfit   = "DoesNotFit"     // an update asks for what neither its place has nor any other
 )
 
+// reasonAsReported is the reason of the condition Degraded of a job whose agent calls it so and does not say why.
+const reasonAsReported = "AsReported"
+
 func misplaced(c Condition) bool { return c.Reason == reasonStrained || c.Reason == ReasonMisfit }
 
 // Strained reports whether the job should have left its place, since a policy is violated there, and found no other.
@@ -36,14 +39,21 @@ func (j *Job) runsWell() bool {
 	return slices.ContainsFunc(j.Conditions, misplaced) && !failing(slices.DeleteFunc(slices.Clone(j.Conditions), misplaced))
 }
 
-// withMarks returns what was reported with the marks of the job. Where nothing was, that says nothing about what there is,
-// unless a job that failed is Finished now.
-func (j *Job) withMarks(reported []Condition) []Condition {
-	reported = slices.DeleteFunc(reported, misplaced) // an echo
+// ours reports whether no agent has said so.
+func ours(c Condition) bool { return misplaced(c) || c.Reason == reasonAsReported }
+
+// withMarks returns what was reported with the marks of the job, and with one that says at least who calls it degraded,
+// if someone does without a reason. Where nothing was reported, that says nothing about what there is, unless a job that
+// failed is Finished now.
+func (j *Job) withMarks(reported []Condition, degraded bool) []Condition {
+	reported = slices.DeleteFunc(slices.Clone(reported), ours) // an echo
 	if len(reported) == 0 {
 		reported = slices.DeleteFunc(slices.Clone(j.Conditions), func(c Condition) bool {
-			return misplaced(c) || j.State == Finished && fails(c)
+			return ours(c) || j.State == Finished && fails(c)
 		})
+	}
+	if degraded && !explains(reported) {
+		reported = append(reported, j.asReported())
 	}
 	var marks []Condition
 	for _, c := range j.Conditions {
@@ -52,6 +62,24 @@ func (j *Job) withMarks(reported []Condition) []Condition {
 		}
 	}
 	return append(marks, reported...)
+}
+
+// explains reports whether the conditions say what is wrong.
+func explains(conditions []Condition) bool {
+	return failing(conditions) || slices.ContainsFunc(conditions, func(c Condition) bool {
+		return c.Type == ConditionApplied && c.Status == "False"
+	})
+}
+
+// asReported returns the condition of a job that its agent calls degraded, as it is or a new one.
+func (j *Job) asReported() Condition {
+	if c := j.mark(reasonAsReported); c != nil {
+		return *c
+	}
+	return Condition{
+		Type: ConditionDegraded, Status: "True", ObservedGeneration: j.Epoch, LastTransitionTime: time.Now().UTC(),
+		Reason: reasonAsReported, Message: "the agent reported Degraded and gave no reason",
+	}
 }
 
 // Strain notes that the job must leave its place and fits nowhere else: it stays, degraded, until there is room. news

@@ -159,7 +159,8 @@ func Work(ctx context.Context, tx *store.Tx, r Report, lease time.Duration) (*Jo
 	case j.outdated(&r):
 		return j, j.redo(ctx, tx, before, r.Resource)
 	}
-	return j, j.report(ctx, tx, move, before, typ, r.Resource, j.withMarks(r.Resource.Conditions), lease)
+	conditions := j.withMarks(r.Resource.Conditions, move == Degrade)
+	return j, j.report(ctx, tx, move, before, typ, r.Resource, conditions, lease)
 }
 
 // removedBy recognises a repeat of the report that ended a removal, which cleared the owner.
@@ -311,7 +312,8 @@ func Observe(ctx context.Context, tx *store.Tx, s Status, lease time.Duration) (
 	}
 	before := j.State
 	move := Progress
-	conditions := j.withMarks(s.Conditions)
+	unexplained := before == Degraded && j.mark(reasonAsReported) != nil && !running(s.Conditions)
+	conditions := j.withMarks(s.Conditions, unexplained)
 	switch {
 	case before == Created:
 		return nil, problem.New(problem.Conflict, "job %s waits to be executed; nothing of it runs by its present decision", j.ID)

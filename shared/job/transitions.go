@@ -13,7 +13,7 @@ type Move string
 const (
 	Submit    Move = "submitted"
 	Place     Move = "placed"    // given a target by the matchmaker
-	Promote   Move = "promoted"  // taken by an agent
+	Promote   Move = "promoted"  // taken by an agent, also anew by the one that called it degraded
 	TakeOver  Move = "takenover" // taken by another agent after the lease
 	Progress  Move = "progressing"
 	Finish    Move = "finished"
@@ -34,7 +34,7 @@ var transitions = map[Move]struct {
 	to   State
 }{
 	Place:     {[]State{Created}, Created},
-	Promote:   {[]State{Created}, Progressing},
+	Promote:   {[]State{Created, Degraded}, Progressing},
 	TakeOver:  {[]State{Progressing, Degraded}, Progressing},
 	Progress:  {[]State{Progressing}, Progressing},
 	Finish:    {[]State{Progressing, Degraded, Finished}, Finished},

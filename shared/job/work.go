@@ -21,16 +21,16 @@ import (
 const DefaultLease = 300 * time.Second
 
 // takeJob is the whole of promote: one conditional update, so of many agents exactly one wins. It takes a job that is
-// free or already addressed to the caller; renews the caller's own; and takes over one whose owner's lease has lapsed,
-// raising the epoch so that the former owner is fenced.
+// free or already addressed to the caller ($5 are the states it may be in); renews the caller's own; and takes over one whose
+// owner's lease has lapsed ($6), raising the epoch so that the former owner is fenced.
 const takeJob = `with old as (select id, state, owner_id, lease_until from jobs where id = $1 for update)
-update jobs j set state = 'Progressing', owner_id = $2, lease_until = now() + $3::interval, updated_at = now(),
+update jobs j set state = $4, owner_id = $2, lease_until = now() + $3::interval, updated_at = now(),
   taken_at = coalesce(j.taken_at, now()),
   epoch = j.epoch + case when old.owner_id in ('', $2) then 0 else 1 end
 from old where j.id = old.id and j.cluster <> '' and not ` + othersPlace + ` and (
-  (old.state = 'Created' and (old.owner_id = $2 or (old.owner_id = '' and j.type = 'CreateDeployment')))
-  or (old.state in ('Progressing', 'Degraded') and old.owner_id = $2)
-  or (old.state in ('Progressing', 'Degraded') and j.type = 'CreateDeployment' and old.lease_until < now()))
+  (old.state = any($5) and (old.owner_id = $2 or (old.owner_id = '' and j.type = 'CreateDeployment')))
+  or (old.state = $4 and old.owner_id = $2)
+  or (old.state = any($6) and j.type = 'CreateDeployment' and old.lease_until < now()))
 returning j.id, j.application_id, j.component, j.type, j.cluster, j.node, j.state, old.state, old.owner_id`
 
 // Take makes the agent the owner of the job under a lease. Repeating it renews the lease. The error is NotFound, or
@@ -39,7 +39,8 @@ func Take(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string, lease t
 	var taken Job // what history needs of it
 	var before State
 	var formerly string
-	err := tx.QueryRow(ctx, takeJob, id, agent, lease).Scan(
+	promote, takeOver := transitions[Promote], transitions[TakeOver]
+	err := tx.QueryRow(ctx, takeJob, id, agent, lease, promote.to, promote.from, takeOver.from).Scan(
 		&taken.ID, &taken.ApplicationID, &taken.Component, &taken.Type, &taken.Target.Cluster, &taken.Target.Node,
 		&taken.State, &before, &formerly)
 	if errors.Is(err, pgx.ErrNoRows) {

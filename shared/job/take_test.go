@@ -1,0 +1,82 @@
+package job
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// TestTake_movesAsTheTableSays: taking is one statement, which knows the table of transitions by its parameters alone.
+func TestTake_movesAsTheTableSays(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	tx := func(fn func(ctx context.Context, tx *store.Tx) error) error {
+		return db.Tx(store.WithSource(t.Context(), "/test"), fn)
+	}
+	application := uuid.New()
+	_, err := db.Exec(t.Context(), `insert into applications (id, name, description, namespace, descriptor, owner)
+values ($1, 'shop', '', 'shop-1', '', 'alice')`, application)
+	require.NoError(t, err)
+	const me, other = "agent-1", "agent-2"
+	for name, row := range map[string]struct {
+		owner  string
+		lapsed bool
+		move   Move // "" = never
+		states []State
+	}{
+		"what is free":             {"", false, Promote, []State{Created, Finished}},
+		"its own":                  {me, false, Promote, []State{Created, Progressing, Finished, Degraded}},
+		"its own, lapsed":          {me, true, Promote, []State{Progressing, Degraded}},
+		"another's":                {other, false, "", []State{Created, Progressing, Finished, Degraded}},
+		"another's that is lapsed": {other, true, TakeOver, []State{Created, Progressing, Finished, Degraded}},
+	} {
+		for _, state := range row.states {
+			t.Run(name+", "+string(state), func(t *testing.T) {
+				j := New(application, "web", 0, Instruction{})
+				j.State, j.OwnerID, j.Target = state, row.owner, Target{"ocm", "edge", "n1"}
+				until := time.Now().Add(time.Minute)
+				if row.lapsed {
+					until = time.Now().Add(-time.Minute)
+				}
+				j.LeaseUntil = &until
+				require.NoError(t, tx(func(ctx context.Context, tx *store.Tx) error { return j.Submit(ctx, tx) }))
+				defer func() {
+					_, err := db.Exec(t.Context(), `delete from jobs`)
+					require.NoError(t, err)
+				}()
+				err := tx(func(ctx context.Context, tx *store.Tx) error { return Take(ctx, tx, j.ID, me, time.Minute) })
+				now, getErr := Get(t.Context(), db, j.ID)
+				require.NoError(t, getErr)
+				var moves []Move
+				require.NoError(t, db.QueryRow(t.Context(), `select coalesce(array_agg(substr(event, 5)), '{}') from history
+where job_id = $1 and event <> 'job.submitted' and (from_state, to_state) = ($2, $3)`, j.ID, state, now.State).Scan(&moves))
+
+				to := transitions[Promote].to
+				switch {
+				case row.owner == me && state == to: // a renewal
+					require.NoError(t, err)
+					require.Empty(t, moves)
+				case slices.Contains(transitions[row.move].from, state):
+					require.NoError(t, err)
+					require.Equal(t, []Move{row.move}, moves)
+					to = transitions[row.move].to
+				default:
+					require.Equal(t, problem.Conflict, problem.KindOf(err))
+					require.Equal(t, []any{state, row.owner}, []any{now.State, now.OwnerID})
+					return
+				}
+				require.Equal(t, []any{to, me}, []any{now.State, now.OwnerID})
+			})
+		}
+	}
+}

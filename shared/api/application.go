@@ -30,6 +30,7 @@ const (
 	StatusStopping  = "Stopping"
 	StatusStopped   = "Stopped"
 	StatusDeleting  = "Deleting"
+	StatusDeleted   = "Deleted" // said to whoever deletes it, and never after
 )
 
 // Overlooked reports whether the matchmaker is yet to look at an update of what is meant to run.

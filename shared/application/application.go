@@ -38,6 +38,7 @@ const (
 	Stopping  Status = "Stopping"
 	Finished  Status = "Stopped"
 	Deleting  Status = "Deleting"
+	Gone      Status = "Deleted" // said to whoever deletes it, and never after
 )
 
 // Application is one instance of a descriptor (contract: JobGroup).
@@ -57,6 +58,7 @@ type Application struct {
 	Warnings    []string   `db:"-"` // of the descriptor that was just handed in; of a stored one it says nothing
 
 	parsed *descriptor.Application // of Descriptor, once it was asked for
+	gone   bool                    // it was forgotten by this very call
 }
 
 // Parsed returns the descriptor in normal form. It is read once and shared: nobody may change it.
@@ -141,6 +143,10 @@ func (a *Application) Status() (Status, string) {
 		runs += fmt.Sprintf("; %d more still to be removed", out)
 	}
 	switch {
+	case a.gone && live == 0:
+		return Gone, "gone"
+	case a.gone:
+		return Gone, "gone; " + still(live, gone, note)
 	case a.Desired == Deleted:
 		return Deleting, still(live, gone, note)
 	case a.Desired == Stopped && live == 0:

@@ -224,29 +224,28 @@ func (a *Application) want(ctx context.Context, tx *store.Tx, d Desired) error {
 
 // Delete forgets an application. It must be stopped, or never have run (contracts/icos.md §1.7); else the error is
 // Conflict, unless stop is set: then what runs is removed first and the application goes when the last part is reported
-// gone. One whose removal nobody tends goes at once. gone says whether it is gone already.
+// gone. One that is being deleted already goes on with that. One of which nothing is left, or whose removal nobody tends,
+// goes at once. gone says whether it has.
 func Delete(ctx context.Context, tx *store.Tx, id uuid.UUID, stop bool) (a *Application, gone bool, err error) {
 	if a, err = Lock(ctx, tx, id); err != nil {
 		return nil, false, err
 	}
-	abandoned := a.abandoned()
-	if stop && a.Desired == Deleted && !abandoned { // what began it is repeated, perhaps since its answer was lost
-		if err := a.remove(ctx, tx); err != nil {
-			return nil, false, err
-		}
-		return a, false, a.settle(ctx, tx)
-	}
-	if abandoned || a.deletable() {
+	abandoned, deletable := a.abandoned(), a.deletable()
+	switch {
+	case a.Desired == Deleted && !abandoned && (stop || !deletable):
+		err = a.remove(ctx, tx) // what began it is repeated, perhaps since its answer was lost
+	case abandoned || deletable:
 		return a, true, a.forget(ctx, tx)
-	}
-	if !stop {
+	case !stop:
 		return nil, false, problem.New(problem.Conflict,
 			"application %s still runs: stop it first (PUT /jobmanager/groups/stop/%s), or delete it with ?stop=true", id, id)
+	default:
+		err = a.stop(ctx, tx, Deleted)
 	}
-	if err := a.stop(ctx, tx, Deleted); err != nil {
-		return nil, false, err
+	if err == nil {
+		err = a.settle(ctx, tx)
 	}
-	return a, false, a.settle(ctx, tx)
+	return a, a.gone, err
 }
 
 // abandoned reports whether nobody tends what is left of an application that is not to run. Its removal goes on without
@@ -268,6 +267,7 @@ func (a *Application) forget(ctx context.Context, tx *store.Tx) error {
 	if _, err := tx.Exec(ctx, markDeleted, a.ID); err != nil {
 		return fmt.Errorf("delete application: %w", err)
 	}
+	a.Desired, a.gone = Deleted, true
 	return a.announce(ctx, tx, events.ApplicationDeleted, "deleted", "gone")
 }
 

@@ -61,19 +61,22 @@ type deleteApp struct {
 
 // Run deletes the application; what runs of it is stopped first.
 func (c *deleteApp) Run(s *session) error {
-	var gone bool
 	a, after, err := s.before(c.ID)
 	if err != nil {
 		return err
 	}
-	if _, gone, err = s.client.DeleteApplication(s.ctx, a.ID, true); err != nil {
+	now, gone, err := s.client.DeleteApplication(s.ctx, a.ID, true)
+	switch {
+	case err != nil:
 		return err
-	}
-	if gone {
-		s.screen.line("application %s deleted: %s", a.Name, a.ID)
+	case gone:
+		s.screen.line("application %s %s: %s", a.Name, now.Message, a.ID)
 		return nil
+	case a.Desired == "deleted":
+		s.screen.line("application %s still being removed: %s", a.Name, a.ID)
+	default:
+		s.screen.line("application %s stopping, to be deleted: %s", a.Name, a.ID)
 	}
-	s.screen.line("application %s stopping, to be deleted: %s", a.Name, a.ID)
 	if !c.Wait {
 		return nil
 	}

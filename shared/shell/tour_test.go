@@ -327,6 +327,18 @@ func TestWaitingOutlivesAServerThatIsAwayForAWhile(t *testing.T) {
 	}
 }
 
+// TestDelete_saysWhatBecomesOfIt: what is being removed does not begin to stop when that is asked for again.
+func TestDelete_saysWhatBecomesOfIt(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.ok("apply", "-f", "testdata/shop.yaml")
+	require.Equal(t, 2, h.work())
+	require.Contains(t, h.ok("delete", "app", "shop", "--no-wait"), "application shop stopping, to be deleted: ")
+	require.Contains(t, h.ok("delete", "app", "shop", "--no-wait"), "application shop still being removed: ")
+	h.ok("apply", "-f", "testdata/huge.yaml") // it has no place, so there is nothing to remove
+	require.Contains(t, h.ok("delete", "app", "huge"), "application huge gone: ")
+}
+
 // TestOnlyTheServerSaysThatAnApplicationIsGone, not whatever answers 404 in its place.
 func TestOnlyTheServerSaysThatAnApplicationIsGone(t *testing.T) {
 	t.Parallel()

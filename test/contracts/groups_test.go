@@ -438,3 +438,30 @@ func TestDelete(t *testing.T) {
 	w.viewer.call(t, http.MethodGet, "/jobmanager/jobs/"+j.ID, "").refused(t, http.StatusNotFound)
 	w.operator.call(t, http.MethodDelete, "/jobmanager/groups/"+stopped.ID, "").is(t, http.StatusOK)
 }
+
+// TestDelete_saysWhatBecomesOfIt: whether it is gone with the call, and if not, that it is being removed.
+func TestDelete_saysWhatBecomesOfIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	says := func(id, query string, status int, as, message string) {
+		t.Helper()
+		a := decode[body](t, w.operator.call(t, http.MethodDelete, "/jobmanager/groups/"+id+query, "").is(t, status))
+		require.Equal(t, []any{as, message, "deleted"}, []any{a["status"], a["message"], a["desired"]})
+	}
+	const left = "1 of 1 components still to be removed"
+	nobodys := w.submit(t, hubShop)
+	says(nobodys.ID, "?stop=true", http.StatusOK, "Deleted", "gone")
+	w.viewer.call(t, http.MethodGet, "/jobmanager/groups/"+nobodys.ID, "").refused(t, http.StatusNotFound)
+
+	g, j := w.running(t, hubShop)
+	says(g.ID, "?stop=true", http.StatusAccepted, "Deleting", left)
+	w.take(t, w.hub, hubAgent, j)
+	w.unchanged(t, func() {
+		for _, query := range []string{"", "?stop=true"} {
+			says(g.ID, query, http.StatusAccepted, "Deleting", left)
+		}
+	})
+	w.lapse(t, j.ID)
+	says(g.ID, "", http.StatusOK, "Deleted", "gone; "+left)
+	w.viewer.call(t, http.MethodGet, "/jobmanager/groups/"+g.ID, "").refused(t, http.StatusNotFound)
+}

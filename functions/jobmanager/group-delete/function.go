@@ -26,7 +26,8 @@ type Function struct{ db *store.DB }
 func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
 
 // Handle answers 200 with the JobGroup that is gone. One that runs is refused, unless ?stop=true: then it is stopped
-// first, the answer is 202, and it goes when its last part is reported gone.
+// first, the answer is 202, and it goes when its last part is reported gone. So it is for one that was deleted before and is
+// still being removed.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	id, err := function.PathID(r, "group_uuid")
 	if err != nil {

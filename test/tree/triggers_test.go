@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kelseyhightower/envconfig"
+	"github.com/rickb777/date/period"
 	"github.com/stretchr/testify/require"
 	eventingduckv1 "knative.dev/eventing/pkg/apis/duck/v1"
 	"sigs.k8s.io/kustomize/api/krusty"
@@ -197,20 +198,30 @@ func TestEveryTriggerFileIsApplied(t *testing.T) {
 	require.ElementsMatch(t, have, k.Resources)
 }
 
-// TestEveryTriggerSaysHowItDelivers, as kustomize builds it: a Trigger with a part of that inherits nothing of the rest.
+// TestEveryTriggerSaysHowItDelivers, as kustomize builds it: a Trigger with a part of that inherits nothing of the rest. It
+// is tried for longer than a restart of Postgres or a roll-out takes, and is not kept from the dead letters for long.
 func TestEveryTriggerSaysHowItDelivers(t *testing.T) {
 	t.Parallel()
 	n := 0
-	eachBuilt(t, root+"/triggers", func(name string, trigger struct {
+	eachBuilt(t, root+"/triggers", func(name string, object struct {
 		Spec struct{ Delivery eventingduckv1.DeliverySpec }
 	},
 	) {
-		d := trigger.Spec.Delivery
+		d := object.Spec.Delivery
 		require.True(t, d.Retry != nil && d.BackoffPolicy != nil && d.BackoffDelay != nil && d.DeadLetterSink != nil, name)
 		require.Equal(t, "outbox-dead-letter", d.DeadLetterSink.Ref.Name, name)
+		require.Equal(t, eventingduckv1.BackoffPolicyExponential, *d.BackoffPolicy, name)
+		delay, err := period.Parse(*d.BackoffDelay)
+		require.NoError(t, err, name)
+		span := time.Duration(0) // of the pauses alone: Knative doubles each, from the delay on, and changes none by chance
+		for pause, left := delay.DurationApprox(), *d.Retry; left > 0; pause, left = 2*pause, left-1 {
+			span += pause
+		}
+		require.Greater(t, span, 5*time.Minute, name)
+		require.Less(t, span, 20*time.Minute, name)
 		n++
-	}, "Trigger")
-	require.Positive(t, n)
+	}, "Broker", "Trigger")
+	require.Greater(t, n, 1)
 }
 
 // eachBuilt visits the objects of the kinds that kustomize builds of a folder.

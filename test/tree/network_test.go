@@ -36,6 +36,32 @@ func TestWhoIsAskedForTelemetryMayTellOfAlerts(t *testing.T) {
 	require.Empty(t, allowed["postgres"])
 }
 
+// TestOnlyWhoCallsWebhooksMayCallAnywhere: every other function is held to addresses or ports.
+func TestOnlyWhoCallsWebhooksMayCallAnywhere(t *testing.T) {
+	t.Parallel()
+	var callers []string
+	for name, folder := range folders(t) {
+		if slices.Contains(packages(t)[module+"/"+folder].Imports, module+"/shared/webhook") {
+			callers = append(callers, name)
+		}
+	}
+	require.NotEmpty(t, callers)
+	var free []string
+	eachBuilt(t, root+"/infra/base", func(name string, object struct {
+		Spec networkingv1.NetworkPolicySpec
+	},
+	) {
+		for _, rule := range object.Spec.Egress {
+			if len(rule.To) == 0 && len(rule.Ports) == 0 {
+				names := selected(&object.Spec.PodSelector, "serving.knative.dev/service")
+				require.NotEmpty(t, names, "%s lets more than functions by name call anywhere", name)
+				free = append(free, names...)
+			}
+		}
+	}, "NetworkPolicy")
+	require.ElementsMatch(t, callers, free)
+}
+
 // selected returns the values of the label that the selector asks for.
 func selected(s *metav1.LabelSelector, label string) []string {
 	if value, ok := s.MatchLabels[label]; ok {

@@ -52,14 +52,17 @@ type Server struct {
 	deny     error
 	away     bool
 	calls    []string
-	page     int // objects of a list at most; 0 = as many as are asked for
-	history  int // how often it was compacted
+	used     map[string]bool // rights
+	page     int             // objects of a list at most; 0 = as many as are asked for
+	history  int             // how often it was compacted
 }
 
 // Start runs a server until the test ends, with the namespaces and nodes.
 func Start(t testing.TB, namespaces, nodes []string) *Server {
 	t.Helper()
-	s := &Server{objects: map[string]*Object{}, managers: map[string]map[string]owners{}}
+	s := &Server{
+		objects: map[string]*Object{}, managers: map[string]map[string]owners{}, used: map[string]bool{},
+	}
 	server := httptest.NewServer(s)
 	t.Cleanup(server.Close)
 	s.URL = server.URL
@@ -282,6 +285,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 	if err != nil {
 		return
 	}
+	s.use(h.Method, r)
 	if h.Method != http.MethodGet {
 		s.calls = append(s.calls, h.Method+" "+h.URL.Path)
 		if s.refuse != nil {

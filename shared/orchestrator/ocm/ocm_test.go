@@ -88,6 +88,23 @@ func TestApply_keepsWhoAppliesAnObject(t *testing.T) {
 	require.Equal(t, 1, strings.Count(string(text), own), "what is new")
 }
 
+// TestTheRoleGrantsWhatIsUsed, and no more.
+func TestTheRoleGrantsWhatIsUsed(t *testing.T) {
+	t.Parallel()
+	w, hub, _ := open(t)
+	j := conformance.Job(w.Targets[0], 1)
+	require.NoError(t, w.Orchestrator.Apply(t.Context(), j))
+	next := conformance.As(j, job.Replace)
+	next.Epoch = 2
+	require.NoError(t, w.Orchestrator.Apply(t.Context(), next))
+	_, err := w.Orchestrator.Observe(t.Context(), next)
+	require.NoError(t, err)
+	_, _, err = w.Orchestrator.Copies(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, w.Orchestrator.Remove(t.Context(), next))
+	require.Equal(t, kubeapi.Granted(t, "../../../infra/base/rbac.yaml", "littoral-deploymentmanager"), hub.Used())
+}
+
 // TestObserve_ofJobsThatWouldGo: works of versions before have the cluster delete Jobs that have ended, which the agent
 // then runs again, also where the decision stays the same.
 func TestObserve_ofJobsThatWouldGo(t *testing.T) {

@@ -87,6 +87,19 @@ func TestAGroupIsWhatWasPutLast(t *testing.T) {
 	require.Equal(t, []rules.Group{rulestest.Group("shop", "up > 2")}, list)
 }
 
+// TestTheRoleGrantsWhatIsUsed, and no more.
+func TestTheRoleGrantsWhatIsUsed(t *testing.T) {
+	t.Parallel()
+	s, a := open(t)
+	for _, expr := range []string{"up > 1", "up > 2"} {
+		require.NoError(t, s.Put(t.Context(), rulestest.Group("shop", expr)))
+	}
+	_, err := s.List(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, s.Delete(t.Context(), rules.ID("shop")))
+	require.Equal(t, kubeapi.Granted(t, "../../../../infra/base/rbac.yaml", "telemetry"), a.Used())
+}
+
 func TestObjectsOfOthersAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	s, a := open(t)

@@ -1,0 +1,83 @@
+package tree_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/kustomize/api/krusty"
+	"sigs.k8s.io/kustomize/kyaml/filesys"
+)
+
+// deploying runs the line after the functions of scripts/deploy/deploy, without the cluster that the script itself asks for,
+// and returns what it prints.
+func deploying(t *testing.T, line string) string {
+	t.Helper()
+	script, err := os.ReadFile(root + "/scripts/deploy/deploy")
+	require.NoError(t, err)
+	parts := regexp.MustCompile(`(?s)\n(functions=[^\n]*\n).*?\n(has\(\) .*\n)case `).FindStringSubmatch(string(script))
+	require.NotNil(t, parts)
+	out, err := run("bash", "-euo", "pipefail", "-c", "namespace=littoral\n"+parts[1]+parts[2]+line)
+	require.NoError(t, err)
+	return string(out)
+}
+
+// kept are the kinds of which an upgrade takes nothing away.
+var kept = map[string]string{
+	"namespace":        "has all the rest in it",
+	"secret":           "is not in any manifest with what it holds",
+	"statefulset.apps": "has data",
+}
+
+// TestAnUpgradeTakesAwayWhatItHasNoMore: of each kind that some overlay has, but of what serves Postgres.
+func TestAnUpgradeTakesAwayWhatItHasNoMore(t *testing.T) {
+	t.Parallel()
+	looked := strings.Fields(deploying(t, `
+		known() { true; }; prune() { echo "$1"; }; kn() { true; }
+		kubectl=fake; fake() { echo "${2/s./.}"; }
+		outdated`))
+	overlays, err := filepath.Glob(root + "/knative/overlays/*/kustomization.yaml")
+	require.NoError(t, err)
+	n := 0
+	for _, file := range overlays {
+		built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), filepath.Dir(file))
+		require.NoError(t, err, file)
+		for _, r := range built.Resources() {
+			kind := strings.ToLower(strings.TrimSuffix(r.GetKind()+"."+r.GetGvk().Group, "."))
+			if r.GetLabels()["littoral.dev/serves"] == "postgres" || kept[kind] != "" {
+				continue
+			}
+			require.Contains(t, looked, kind, "%s has %s", file, r.GetName())
+			n++
+		}
+	}
+	require.Positive(t, n)
+	for kind := range kept {
+		require.NotContains(t, looked, kind)
+	}
+}
+
+// TestWhatIsOutdated is what is ours in the cluster and not in this version.
+func TestWhatIsOutdated(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[string]string{
+		"configmap":                             "-n littoral delete configmap/former\n",
+		"clusterrole.rbac.authorization.k8s.io": "delete clusterrole.rbac.authorization.k8s.io/former\n",
+	} {
+		require.Equal(t, want, deploying(t, `
+			out=$(mktemp -d); trap 'rm -r "$out"' EXIT
+			printf '%s\n' `+kind+`/present other/former >"$out/names"
+			kubectl=fake
+			fake() {
+				case "$*" in
+				*"get `+kind+` -l littoral.dev/stage,littoral.dev/serves!=postgres "*) printf '%s\n' `+kind+`/{present,former} ;;
+				*) return 1 ;;
+				esac
+			}
+			xargs() { shift && printf '%s %s\n' "$*" "$(cat)"; }
+			prune `+kind))
+	}
+}

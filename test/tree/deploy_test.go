@@ -6,10 +6,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"text/template"
 
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
 )
 
 // deploying runs the line after the functions of scripts/deploy/deploy, without the cluster that the script itself asks for,
@@ -79,5 +81,38 @@ func TestWhatIsOutdated(t *testing.T) {
 			}
 			xargs() { shift && printf '%s %s\n' "$*" "$(cat)"; }
 			prune `+kind))
+	}
+}
+
+// TestARouteIsServed once each of its Gateways says so of what it is now.
+func TestARouteIsServed(t *testing.T) {
+	t.Parallel()
+	text := deploying(t, `kn() { printf %s "${@: -1}"; }; unattached any`)
+	of, err := template.New("").Parse(strings.TrimPrefix(text, "go-template="))
+	require.NoError(t, err)
+	const (
+		accepted = `{type: Accepted, status: "True", observedGeneration: 2}`
+		resolved = `{type: ResolvedRefs, status: "True", observedGeneration: 2}`
+		refused  = `{type: ResolvedRefs, status: "False", observedGeneration: 2, message: no such backend}`
+		former   = `{type: ResolvedRefs, status: "True", observedGeneration: 1}`
+		another  = `{type: PartiallyInvalid, status: "False", observedGeneration: 2}`
+	)
+	served := `{conditions: [` + accepted + `, ` + another + `, ` + resolved + `]}`
+	for status, want := range map[string]string{
+		`{}`:                                    "r: no Gateway has looked at it\n",
+		`{status: {parents: []}}`:               "r: no Gateway has looked at it\n",
+		`{status: {parents: [` + served + `]}}`: "",
+		`{status: {parents: [` + served + `, ` + served + `]}}`:                                    "",
+		`{status: {parents: [{conditions: []}]}}`:                                                  "r: Accepted is not known yet\n",
+		`{status: {parents: [` + served + `, {conditions: [` + accepted + `]}]}}`:                  "r: ResolvedRefs is not known yet\n",
+		`{status: {parents: [{conditions: [` + accepted + `, ` + former + `]}]}}`:                  "r: ResolvedRefs is not known yet\n",
+		`{status: {parents: [` + served + `, {conditions: [` + accepted + `, ` + refused + `]}]}}`: "r: ResolvedRefs is False: no such backend\n",
+	} {
+		var route map[string]any
+		require.NoError(t, yaml.Unmarshal([]byte(status), &route))
+		route["metadata"] = map[string]any{"name": "r", "generation": 2.0}
+		var told strings.Builder
+		require.NoError(t, of.Execute(&told, map[string]any{"items": []any{route}}))
+		require.Equal(t, want, told.String(), status)
 	}
 }

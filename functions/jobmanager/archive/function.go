@@ -36,7 +36,7 @@ type Function struct {
 }
 
 type config struct {
-	Objects open.Config
+	open.Config // of the archive
 
 	After             time.Duration `envconfig:"ARCHIVE_AFTER" default:"720h"`         // of what names no other
 	ApplicationsAfter time.Duration `envconfig:"ARCHIVE_APPLICATIONS_AFTER"`           // since they were deleted
@@ -59,7 +59,7 @@ func New(env *function.Env) (*Function, error) {
 		return nil, fmt.Errorf("ARCHIVE_SNAPSHOTS_KEPT must be less than %d: beyond that they are deleted, not archived",
 			topology.MaxSnapshots)
 	}
-	objects, err := open.Store(f.config.Objects, env.HTTP)
+	objects, err := open.Store(f.config.Config, env.HTTP)
 	if objects != nil {
 		f.archive = archive.New(env.DB, objects)
 	}

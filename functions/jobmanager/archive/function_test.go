@@ -31,15 +31,17 @@ func newFunction(t *testing.T, db *store.DB) (*archive.Function, error) {
 func TestRun_takesEverySnapshotBeyondThoseThatStay(t *testing.T) {
 	const stay = 600
 	for name, row := range map[string]struct {
+		variable string
 		objects  string
 		archived int
 	}{
-		"with an archive": {"file://" + t.TempDir(), 101},
-		"without one":     {"", 0},
+		"with an archive":     {"OBJECTS_URL", "file://" + t.TempDir(), 101},
+		"with one of its own": {"JOBMANAGER_ARCHIVE_OBJECTS_URL", "file://" + t.TempDir(), 101},
+		"without one":         {"OBJECTS_URL", "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := storetest.New(t)
-			t.Setenv("OBJECTS_URL", row.objects)
+			t.Setenv(row.variable, row.objects)
 			t.Setenv("ARCHIVE_SNAPSHOTS_KEPT", "600")
 			f, err := newFunction(t, db)
 			require.NoError(t, err)

@@ -84,6 +84,27 @@ func TestWhatIsOutdated(t *testing.T) {
 	}
 }
 
+// TestWhatHasReadFormerSettingsIsRestarted: what was made before the ConfigMap, the Secret or a token last changed.
+func TestWhatHasReadFormerSettingsIsRestarted(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "-n littoral delete pod --wait=false before\nrollout restart deployment gateway\n", deploying(t, `
+		out=$(mktemp -d); trap 'rm -r "$out"' EXIT
+		printf '%s\n' secret/kubernetes-clock configmap/littoral >"$out/names"
+		kn() {
+			case "$*" in
+			"get configmap/littoral secret/littoral secret/kubernetes-clock "*) printf '%s\n' 2026-01-03T00:00:00Z 2026-01-02T00:00:00Z ;;
+			"get pods -l serving.knative.dev/service "*) printf '%s\n' '2026-01-02T12:00:00Z before' '2026-01-04T00:00:00Z since' ;;
+			"get pods -l app.kubernetes.io/name=gateway "*) echo '2026-01-02T12:00:00Z gateway' ;;
+			"get pods -l app.kubernetes.io/name=issuer "*) echo '2026-01-04T00:00:00Z issuer' ;;
+			rollout*) echo "$@" ;;
+			*) return 1 ;;
+			esac
+		}
+		xargs() { shift && printf '%s %s\n' "$*" "$(cat)"; }
+		kubectl=kubectl
+		renew`))
+}
+
 // TestARouteIsServed once each of its Gateways says so of what it is now.
 func TestARouteIsServed(t *testing.T) {
 	t.Parallel()

@@ -990,17 +990,16 @@ func TestRemind_namesTheFirstOfAll(t *testing.T) {
 	w := world{t, storetest.New(t)}
 	require.NoError(t, w.tx(application.Remind))
 	require.Empty(t, storetest.Published(w.db), "nothing waits")
-	one, _ := w.submit(shop("a"), "1")
-	two, _ := w.submit(shop("a"), "2")
-	if bytes.Compare(one.ID[:], two.ID[:]) > 0 {
-		one, two = two, one
+	first, _ := w.submit(shop("a"), "1")
+	if other, _ := w.submit(shop("a"), "2"); bytes.Compare(other.ID[:], first.ID[:]) < 0 {
+		first = other
 	}
-	w.run(one, "agent")
-	_, err := w.db.Exec(t.Context(), `update applications set version = 2 where id = $1`, one.ID) // which nobody has judged
+	w.run(first, "agent")
+	_, err := w.db.Exec(t.Context(), `update applications set version = 2 where id = $1`, first.ID) // which nobody has judged
 	require.NoError(t, err)
 	require.NoError(t, w.tx(application.Remind))
 	published := storetest.Published(w.db)
 	reminder := published[len(published)-1]
 	require.Equal(t, events.ApplicationWaiting, reminder.Type())
-	require.Equal(t, one.ID.String(), reminder.Subject(), "though the other one waits for a place")
+	require.Equal(t, first.ID.String(), reminder.Subject(), "though the other one waits for a place")
 }

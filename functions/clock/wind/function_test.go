@@ -153,20 +153,29 @@ func TestClocksRestWhileThereIsNothingToWatch(t *testing.T) {
 }
 
 func TestWhatIsStillUnderWayIsWatched(t *testing.T) {
-	for name, left := range map[string]string{
-		"an event that was not published":      `insert into outbox (id, event) values (gen_random_uuid(), '{}')`,
-		"a job of an application that is gone": `update applications set deleted_at = now()`,
-		"a policy that nobody's application brings": `update applications set deleted_at = now(); delete from jobs; insert into policies
-			(id, name, phase, origin, definition) values (gen_random_uuid(), 'p', 'enforced', 'api', '{}')`,
+	const gone = `update applications set deleted_at = now(); `
+	const ended = gone + `delete from jobs; `
+	for name, row := range map[string]struct {
+		left string
+		want map[string]string
+	}{
+		"nothing":                              {ended, resting},
+		"an event that was not published":      {ended + `insert into outbox (id, event) values (gen_random_uuid(), '{}')`, ticking},
+		"a job of an application that is gone": {gone, ticking},
+		"a policy that nobody's application brings": {ended + `insert into policies (id, name, phase, origin, definition)
+			values (gen_random_uuid(), 'p', 'enforced', 'api', '{}')`, ticking},
+		"a rule of a policy that is gone": {ended + `insert into policies
+			(id, name, phase, origin, definition, deleted_at, rule_done, rule_wanted)
+			values (gen_random_uuid(), 'p', 'enforced', 'api', '{}', now(), 1, 2)`, ticking},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newTower(t)
 			w.submit()
 			require.NoError(t, w.db.Settle(t.Context()))
-			_, err := w.db.Exec(t.Context(), left)
+			_, err := w.db.Exec(t.Context(), row.left)
 			require.NoError(t, err)
 			require.NoError(t, w.function.Run(t.Context()))
-			require.Equal(t, ticking, w.schedules())
+			require.Equal(t, row.want, w.schedules())
 		})
 	}
 }

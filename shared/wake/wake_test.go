@@ -28,6 +28,7 @@ type sleepers struct {
 	probes map[string]int
 	strays []string
 	hold   chan struct{} // unless nil, answers wait for it
+	refuse bool          // answers are none
 }
 
 func newSleepers(t *testing.T, hold chan struct{}) *sleepers {
@@ -41,7 +42,11 @@ func newSleepers(t *testing.T, hold chan struct{}) *sleepers {
 			r.UserAgent() != function.WakeAgent {
 			s.strays = append(s.strays, r.Method+" "+r.URL.Path)
 		}
+		refuse := s.refuse
 		s.mu.Unlock()
+		if refuse {
+			panic(http.ErrAbortHandler)
+		}
 		if s.hold != nil {
 			<-s.hold
 		}
@@ -113,15 +118,21 @@ func TestAFunctionMayHaveGoneToSleepAgain(t *testing.T) {
 	s.become(t, map[string]int{"place": 2})
 }
 
+// names are those of that many functions.
+func names(n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprint("f", i)
+	}
+	return all
+}
+
 func TestNobodyWaitsForAProbe(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})
 	s := newSleepers(t, hold)
-	names := make([]string, 50)
-	for i := range names {
-		names[i] = fmt.Sprint("f", i)
-	}
-	w := wake.New(s.config("submitted="+strings.Join(names, ",")), quiet)
+	all := names(50)
+	w := wake.New(s.config("submitted="+strings.Join(all, ",")), quiet)
 	w.Event("submitted") // returns while no probe is answered
 	require.Eventually(t, func() bool { return len(s.counts()) == 16 }, 10*time.Second, time.Millisecond)
 	w.Event("submitted")
@@ -129,7 +140,7 @@ func TestNobodyWaitsForAProbe(t *testing.T) {
 	close(hold)
 	require.Eventually(t, func() bool { // the rest at a later occasion
 		w.Event("submitted")
-		return len(s.counts()) == len(names)
+		return len(s.counts()) == len(all)
 	}, 10*time.Second, time.Millisecond)
 	for name, n := range s.counts() {
 		require.Equal(t, 1, n, name)
@@ -153,16 +164,17 @@ func TestAPublishedEventWakes(t *testing.T) {
 	require.ErrorIs(t, w.Publisher(inner{broken}).Publish(t.Context(), e), broken)
 }
 
-func TestAProbeThatFailsIsNoError(t *testing.T) {
+// A function that could not be asked may well sleep, so the next occasion is taken however soon it comes.
+func TestAProbeThatFailsIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	s := newSleepers(t, nil)
-	c := s.config("submitted=place")
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
-	c.URL = gone.URL
-	w := wake.New(c, quiet)
+	s.refuse = true
+	w := wake.New(s.config("submitted=place"), quiet)
 	w.Event("submitted")
-	require.NoError(t, w.Publisher(inner{}).Publish(t.Context(), cloudevents.New()))
+	require.Eventually(t, func() bool {
+		w.Event("submitted")
+		return s.counts()["place"] > 1
+	}, 10*time.Second, time.Millisecond)
 }
 
 func TestOffUnlessFunctionsSleep(t *testing.T) {
@@ -213,9 +225,21 @@ func TestACallWakes(t *testing.T) {
 		out.WriteHeader(http.StatusUnauthorized)
 	})
 	h := w.Handler(next, "submitted")
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/groups", nil))
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/groups", nil))
+	require.Equal(t, 2, calls)
+}
+
+// Who is only woken needs nobody. Those whom it would wake would be as many as are asked at once, and leave no place for
+// another while none of them answers.
+func TestACallForItsOwnSakeWakesNobody(t *testing.T) {
+	t.Parallel()
+	hold := make(chan struct{})
+	defer close(hold)
+	s := newSleepers(t, hold)
+	w := wake.New(s.config("submitted="+strings.Join(names(16), ",")+";stopped=place"), quiet)
+	h := w.Handler(http.NotFoundHandler(), "submitted")
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, function.HealthPath, nil))
-	require.Empty(t, s.counts(), "who is only woken needs nobody")
-	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/groups", nil))
-	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/groups", nil))
-	require.Equal(t, 3, calls)
+	w.Event("stopped")
+	s.become(t, map[string]int{"place": 1})
 }

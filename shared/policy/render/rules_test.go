@@ -18,6 +18,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/policy/render"
+	"github.com/littoral-project/littoral/shared/policy/template"
 )
 
 // The world of the rule tests: two hosts of one cluster and one of another controller. Ours is the application under
@@ -443,8 +444,8 @@ func TestEveryTemplate_hasRuleTests(t *testing.T) {
 		only := func(alerts []string) bool { return len(alerts) == 0 }
 		silent[test.template] = silent[test.template] || all(test.alerts, only)
 	}
-	for _, name := range published {
-		require.True(t, fires[name] && (silent[name] || name == "cpu-usage-host"), name)
+	for _, each := range template.All() {
+		require.True(t, fires[each.Name] && (silent[each.Name] || each.Name == template.CPUUsageHost), each.Name)
 	}
 }
 
@@ -455,14 +456,6 @@ func all(alerts map[time.Duration][]string, is func([]string) bool) bool {
 		}
 	}
 	return true
-}
-
-// published are the names of the policies page.
-var published = []string{
-	"compss-under-allocation", "cpu-usage-host", "app-host-cpu-usage-perc", "app-host-cpu-usage-perc-excl",
-	"app-host-memory-usage-perc", "app-host-memory-usage-perc-excl", "app-host-memory-avail-bytes-excl",
-	"app-host-memory-avail-bytes", "app-sca-score", "device-available", "redeploy-on-lost-telemetry",
-	"app-security-events",
 }
 
 // firing evaluates the expression as an alerting rule of Prometheus every fifteen seconds.

@@ -373,7 +373,9 @@ func TestLifecycleEvents_ofAnotherJobManager(t *testing.T) {
 		require.Equal(t, "inactive", made[0].Status.Phase)
 	}
 	for _, row := range []struct{ event, phase string }{{"started", "enforced"}, {"stopped", "inactive"}, {"started", "enforced"}} {
-		for _, p := range tell(row.event, nil) {
+		told := tell(row.event, nil)
+		require.Len(t, told, 2)
+		for _, p := range told {
 			require.Equal(t, row.phase, p.Status.Phase)
 		}
 	}
@@ -386,7 +388,9 @@ func TestLifecycleEvents_ofAnotherJobManager(t *testing.T) {
 	asked := body{
 		"app_descriptor": watched, "app_instance": uuid.NewString(), "service": "job-manager", "common_action": created["callback"],
 	}
-	for _, p := range decode[[]policy](t, w.operator.send(t, http.MethodPost, polman+"/icos/", asked).is(t, http.StatusOK)) {
+	made := decode[[]policy](t, w.operator.send(t, http.MethodPost, polman+"/icos/", asked).is(t, http.StatusOK))
+	require.Len(t, made, 2)
+	for _, p := range made {
 		require.Equal(t, "enforced", p.Status.Phase)
 	}
 	bad := strings.Replace(watched, "app-host-cpu-usage-perc", "no-such", 1)

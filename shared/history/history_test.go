@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/history"
@@ -40,6 +41,21 @@ func slow(t testing.TB, db *store.DB, event string) (commit func()) {
 		close(end)
 		require.NoError(t, <-done)
 	})
+}
+
+// counting tells when it is asked for a row a second time.
+type counting struct {
+	store.Querier
+
+	asked  int
+	second chan<- struct{}
+}
+
+func (c *counting) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	if c.asked++; c.asked == 2 {
+		c.second <- struct{}{}
+	}
+	return c.Querier.QueryRow(ctx, sql, args...)
 }
 
 func eventsOf(entries []history.Entry) []string {
@@ -80,20 +96,28 @@ func TestAfter_waitsForAWriter(t *testing.T) {
 	defer commit()
 	record(t, db, "quick")
 	got := make(chan []string, 2)
-	for _, read := range []func() ([]history.Entry, error){
-		func() ([]history.Entry, error) { return history.After(t.Context(), db, nil, 0, 10) },
-		func() ([]history.Entry, error) {
-			entries, _, err := history.Before(t.Context(), db, nil, math.MaxInt64, 10)
+	looks := make(chan struct{}, 2)
+	for _, read := range []func(q store.Querier) ([]history.Entry, error){
+		func(q store.Querier) ([]history.Entry, error) { return history.After(t.Context(), q, nil, 0, 10) },
+		func(q store.Querier) ([]history.Entry, error) {
+			entries, _, err := history.Before(t.Context(), q, nil, math.MaxInt64, 10)
 			return entries, err
 		},
 	} {
 		go func() {
-			entries, err := read()
+			entries, err := read(&counting{Querier: db, second: looks})
 			if err != nil {
 				entries = []history.Entry{{Event: err.Error()}}
 			}
 			got <- eventsOf(entries)
 		}()
+	}
+	for range 2 {
+		select {
+		case <-looks:
+		case early := <-got:
+			require.Fail(t, "read without waiting for the writer", "%v", early)
+		}
 	}
 	commit()
 	for range 2 {

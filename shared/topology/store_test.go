@@ -3,6 +3,7 @@ package topology_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -296,17 +297,23 @@ func TestSave_afterASilenceIsNews(t *testing.T) {
 func TestSave_twoAtOnceAnnounceOnce(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
-	var group sync.WaitGroup
-	for i := range 8 {
+	var group, begun sync.WaitGroup
+	failed := make([]error, 4)
+	begun.Add(len(failed))
+	for i := range failed {
 		group.Go(func() {
 			at := start.Add(time.Duration(i) * time.Millisecond)
-			_ = db.Tx(background(), func(ctx context.Context, tx *store.Tx) error {
+			begin := sync.OnceFunc(begun.Done)
+			failed[i] = db.Tx(background(), func(ctx context.Context, tx *store.Tx) error {
+				begin()
+				begun.Wait()
 				_, err := topology.Save(ctx, tx, one(start), at, staleAfter)
 				return err
 			})
 		})
 	}
 	group.Wait()
+	require.NoError(t, errors.Join(failed...))
 	require.Len(t, announcements(t, db), 1)
 	require.Equal(t, 1, count(t, db, "topology"))
 }

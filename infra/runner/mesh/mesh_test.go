@@ -68,7 +68,7 @@ func TestMesh(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(gone)
 	_, err = post(ctx, "http://"+host+"/hang") //nolint:bodyclose // there is none
-	require.Error(t, err)
+	require.ErrorIs(t, err, gone)
 }
 
 func TestWait_isForHandlersWhoseCallersGaveUp(t *testing.T) {

@@ -52,19 +52,19 @@ func TestWatchShowsChangesOnly(t *testing.T) {
 	r := h.as(ctx, auth.Operator, "get", "apps", "-w")
 	require.Zero(t, r.code, r.err)
 	require.Equal(t, []string{
-		"NAME   ID         STATUS      READY   AGE", "Deploying", "Available", "Gone",
+		"NAME ID STATUS READY AGE", "Deploying", "Available", "Gone",
 	}, statuses(r.out), "%s", r.out)
 }
 
-// statuses keeps the header and of each further line the status.
+// statuses keeps the names of the columns and of each further line the status.
 func statuses(out string) []string {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	for i, line := range lines {
-		if i > 0 {
-			lines[i] = strings.Fields(line)[2]
+		words := strings.Fields(line)
+		if lines[i] = words[2]; i == 0 {
+			lines[i] = strings.Join(words, " ")
 		}
 	}
-	lines[0] = "NAME   ID         STATUS      READY   AGE"
 	return lines
 }
 

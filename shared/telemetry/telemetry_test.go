@@ -108,8 +108,10 @@ func TestAskTogether_isAsk(t *testing.T) {
 
 func TestAsk_oneDeadlineForAll(t *testing.T) {
 	t.Parallel()
+	var asked atomic.Int32
 	asking := client(t, telemetry.Config{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.FormValue("query") == "slow" {
+			asked.Add(1)
 			<-r.Context().Done()
 			return
 		}
@@ -123,6 +125,7 @@ func TestAsk_oneDeadlineForAll(t *testing.T) {
 	require.Len(t, answers, 21)
 	require.ErrorContains(t, answers["slow7"].Err, "did not answer in time")
 	require.Equal(t, problem.Unavailable, problem.KindOf(answers["slow7"].Err))
+	require.Less(t, asked.Load(), int32(20), "those that waited for the first ones are not asked any more")
 }
 
 func TestQuery_sendsWhoItIs(t *testing.T) {

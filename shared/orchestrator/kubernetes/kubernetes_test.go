@@ -231,6 +231,7 @@ func TestApply_goesOnWithWhatItDropped(t *testing.T) {
 			s, err := w.Orchestrator.Observe(t.Context(), next)
 			require.NoError(t, err)
 			require.True(t, s.Outdated(next), "it is to be gone on with")
+			require.NotEmpty(t, s.Objects)
 			for _, h := range s.Objects {
 				require.NotContains(t, h.Object, "worker", "what nobody wants does not count")
 			}

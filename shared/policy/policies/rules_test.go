@@ -277,6 +277,7 @@ func TestGroups_areTakenWhateverPolicyTheyAreOf(t *testing.T) {
 	p := w.create(strings.Repeat("n", 512), "up > 1")
 	require.NoError(t, p.Check())
 	w.sync()
+	require.Len(t, w.rules.kept, 1)
 	for _, g := range w.rules.kept {
 		body, err := json.Marshal(registry.RulesRequest{Data: registry.RuleFile{Groups: []registry.RuleGroup{g}}})
 		require.NoError(t, err)

@@ -124,15 +124,7 @@ func (w world) executable(agent string) []*job.Job {
 	return jobs
 }
 
-func (w world) published(typ string) int {
-	n := 0
-	for _, e := range storetest.Published(w.db) {
-		if e.Type() == typ {
-			n++
-		}
-	}
-	return n
-}
+func (w world) published(typ string) int { return len(storetest.Published(w.db, typ)) }
 
 func TestSubmit_theSameKeyGivesTheSameApplication(t *testing.T) {
 	t.Parallel()

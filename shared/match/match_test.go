@@ -142,15 +142,7 @@ func (w world) run(id uuid.UUID) {
 	}
 }
 
-func (w world) count(typ string) int {
-	n := 0
-	for _, e := range storetest.Published(w.db) {
-		if e.Type() == typ {
-			n++
-		}
-	}
-	return n
-}
+func (w world) count(typ string) int { return len(storetest.Published(w.db, typ)) }
 
 func TestPlace_sharesCapacityBetweenComponentsAndApplications(t *testing.T) {
 	t.Parallel()

@@ -101,12 +101,10 @@ func (w tower) create(policy string) (id uuid.UUID) {
 // told lists what was announced as the first of its kind.
 func (w tower) told(typ string) (first []uuid.UUID) {
 	w.Helper()
-	for _, e := range storetest.Published(w.db) {
-		if e.Type() == typ {
-			about, err := events.Data[struct{ ID uuid.UUID }](e)
-			require.NoError(w, err)
-			first = append(first, about.ID)
-		}
+	for _, e := range storetest.Published(w.db, typ) {
+		about, err := events.Data[struct{ ID uuid.UUID }](e)
+		require.NoError(w, err)
+		first = append(first, about.ID)
 	}
 	return first
 }

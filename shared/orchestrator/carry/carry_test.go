@@ -45,7 +45,7 @@ type world struct {
 	hub     *kubeapi.Server
 	agents  map[string]*kubeapi.Agent
 	carrier *carry.Carrier
-	seen    int // events that were delivered
+	seen    int // jobs' events that were delivered
 }
 
 func newWorld(t *testing.T) *world {
@@ -129,13 +129,10 @@ func (w *world) place(a *application.Application, cluster string) {
 // deliver hands the carrier what was published since, as the Trigger would, each event twice.
 func (w *world) deliver() {
 	w.t.Helper()
-	published := storetest.Published(w.db)
-	fresh := published[w.seen:]
-	w.seen = len(published)
+	ready := storetest.Published(w.db, events.JobReady)
+	fresh := ready[w.seen:]
+	w.seen = len(ready)
 	for _, e := range fresh {
-		if e.Type() != events.JobReady {
-			continue
-		}
 		for range 2 {
 			err := w.carrier.Work(w.t.Context(), e)
 			if err != nil {
@@ -958,8 +955,8 @@ func TestACopyWhoseRemovalIsLateIsNotAvailableInTheBooks(t *testing.T) {
 	a := w.run("one")
 	w.displace(a)
 	w.place(a, "two")
-	published := storetest.Published(w.db)
-	require.NoError(t, w.carrier.Work(t.Context(), published[len(published)-1]), "the clean-up's own event is late")
+	ready := storetest.Published(w.db, events.JobReady)
+	require.NoError(t, w.carrier.Work(t.Context(), ready[len(ready)-1]), "the clean-up's own event is late")
 	w.agents["two"].Work()
 	require.NoError(t, w.carrier.SyncOne(t.Context(), w.job(a).ID))
 	require.True(t, w.job(a).Available())
@@ -1528,11 +1525,8 @@ func TestADeathAnywhereChangesNothing(t *testing.T) {
 		w.carrier.Orchestrator = m
 		settle := func() {
 			for range 4 {
-				published := storetest.Published(w.db)
-				for _, e := range published {
-					if e.Type() == events.JobReady {
-						_ = w.carrier.Work(t.Context(), e) // what fails is delivered again
-					}
+				for _, e := range storetest.Published(w.db, events.JobReady) {
+					_ = w.carrier.Work(t.Context(), e) // what fails is delivered again
 				}
 				for _, a := range w.agents {
 					a.Work()

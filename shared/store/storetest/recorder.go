@@ -68,10 +68,14 @@ func (h *Holding) Publish(ctx context.Context, e cloudevents.Event) error {
 var recorders sync.Map // *store.DB -> *Recorder
 
 // Published returns what the functions on a DB made by New have published, in order, once all that they have committed
-// so far is out.
-func Published(db *store.DB) []cloudevents.Event {
+// so far is out. Given types, it returns the events of these.
+func Published(db *store.DB, types ...string) []cloudevents.Event {
 	_ = db.Settle(context.Background()) // a publish has an end of its own
-	return RecorderOf(db).Events()
+	all := RecorderOf(db).Events()
+	if len(types) == 0 {
+		return all
+	}
+	return slices.DeleteFunc(all, func(e cloudevents.Event) bool { return !slices.Contains(types, e.Type()) })
 }
 
 // RecorderOf returns the Recorder behind a DB made by New. It panics for any other.

@@ -32,10 +32,25 @@ func TestPublishedListsWhatWasEmitted(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
 	require.NoError(t, db.Tx(store.WithSource(t.Context(), "/test"), func(ctx context.Context, tx *store.Tx) error {
-		return tx.Emit(ctx, events.TopologyChanged, "s", events.Topology{})
+		for _, typ := range []string{events.TopologyChanged, events.JobReady, events.JobFinished} {
+			if err := tx.Emit(ctx, typ, "s", events.Topology{}); err != nil {
+				return err
+			}
+		}
+		return nil
 	}))
-	require.Len(t, storetest.Published(db), 1)
-	require.Equal(t, events.TopologyChanged, storetest.Published(db)[0].Type())
+	for _, row := range []struct{ asked, want []string }{
+		{nil, []string{events.TopologyChanged, events.JobReady, events.JobFinished}},
+		{[]string{events.JobReady}, []string{events.JobReady}},
+		{[]string{events.JobFinished, events.TopologyChanged}, []string{events.TopologyChanged, events.JobFinished}},
+		{[]string{events.JobDegraded}, nil},
+	} {
+		var types []string
+		for _, e := range storetest.Published(db, row.asked...) {
+			types = append(types, e.Type())
+		}
+		require.Equal(t, row.want, types)
+	}
 }
 
 func BenchmarkNew(b *testing.B) {

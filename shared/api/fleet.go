@@ -24,8 +24,8 @@ type FleetNode struct {
 	Silent  bool              `json:"silent"` // it reports nothing
 	Cores   int               `json:"cores"`
 	RAM     int64             `json:"ram"`
-	CPU     float64           `json:"cpu"`
-	Memory  float64           `json:"mem"`
+	CPU     float64           `json:"cpu"` // used by anyone
+	Memory  float64           `json:"mem"` // used by anyone
 	Score   *float64          `json:"sca,omitempty"`
 	Watts   float64           `json:"energy"`
 	Devices map[string]string `json:"devices,omitempty"` // state by path
@@ -43,7 +43,7 @@ type FleetCopy struct {
 	Application string `json:"application"`
 	Component   string `json:"component"`
 	Epoch       int64  `json:"epoch"`
-	Pods        int    `json:"pods"`
+	Pods        int    `json:"pods"` // that run
 	Running     bool   `json:"running"`
 	Message     string `json:"message"`
 }

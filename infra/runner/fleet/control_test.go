@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/infra/runner/issuer"
+	"github.com/littoral-project/littoral/shared/api"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/problem"
 )
@@ -174,7 +175,7 @@ func TestControl(t *testing.T) {
 func TestSet(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, newManager())
-	node := func() NodeView {
+	node := func() api.FleetNode {
 		for _, c := range f.View().Clusters {
 			for _, n := range c.Nodes {
 				if n.Name == "edge-1" {
@@ -182,7 +183,7 @@ func TestSet(t *testing.T) {
 				}
 			}
 		}
-		return NodeView{}
+		return api.FleetNode{}
 	}
 	before := node()
 	err := f.Set("edge-1", map[string]string{"cpu": "NaN", "mem": "-1", "sca": "30", "cores": "0", "ram": "lots"})

@@ -4,17 +4,11 @@ import (
 	"log/slog"
 	"net/http"
 
+	"github.com/littoral-project/littoral/shared/api"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/problem"
 )
-
-// Command is the body of a POST. Drain, restore and set name a node, cut and heal a cluster.
-type Command struct {
-	Node    string            `json:"node,omitempty"`
-	Cluster string            `json:"cluster,omitempty"`
-	Set     map[string]string `json:"set,omitempty"`
-}
 
 // Handler serves the fleet's state and its switches:
 //
@@ -67,7 +61,7 @@ func (c *commander) Handle(out http.ResponseWriter, r *http.Request) error {
 		return problem.New(problem.NotFound, "there is no command %q; there are drain, restore, set, cut, heal",
 			r.PathValue("command"))
 	}
-	var in Command
+	var in api.FleetCommand
 	if err := function.DecodeJSON(r, &in); err != nil {
 		return err
 	}
@@ -89,24 +83,24 @@ func (c *commander) Handle(out http.ResponseWriter, r *http.Request) error {
 }
 
 // command returns what carries the command out, and what checks that its body is complete.
-func (c *commander) command(name string) (run func(Command) error, needs func(Command) *problem.Faults) {
+func (c *commander) command(name string) (run func(api.FleetCommand) error, needs func(api.FleetCommand) *problem.Faults) {
 	f := c.fleet
 	switch name {
 	case "drain":
-		return func(in Command) error { return f.Drain(in.Node) }, needsNode
+		return func(in api.FleetCommand) error { return f.Drain(in.Node) }, needsNode
 	case "restore":
-		return func(in Command) error { return f.Restore(in.Node) }, needsNode
+		return func(in api.FleetCommand) error { return f.Restore(in.Node) }, needsNode
 	case "set":
-		return func(in Command) error { return f.Set(in.Node, in.Set) }, needsSettings
+		return func(in api.FleetCommand) error { return f.Set(in.Node, in.Set) }, needsSettings
 	case "cut":
-		return func(in Command) error { return f.Cut(in.Cluster) }, needsCluster
+		return func(in api.FleetCommand) error { return f.Cut(in.Cluster) }, needsCluster
 	case "heal":
-		return func(in Command) error { return f.Heal(in.Cluster) }, needsCluster
+		return func(in api.FleetCommand) error { return f.Heal(in.Cluster) }, needsCluster
 	}
 	return nil, nil
 }
 
-func needsNode(in Command) *problem.Faults {
+func needsNode(in api.FleetCommand) *problem.Faults {
 	var faults problem.Faults
 	if in.Node == "" {
 		faults.Add("node", 0, "is missing")
@@ -114,7 +108,7 @@ func needsNode(in Command) *problem.Faults {
 	return &faults
 }
 
-func needsSettings(in Command) *problem.Faults {
+func needsSettings(in api.FleetCommand) *problem.Faults {
 	faults := needsNode(in)
 	if len(in.Set) == 0 {
 		faults.Add("set", 0, "is missing; known settings are %s", knownSettings)
@@ -122,7 +116,7 @@ func needsSettings(in Command) *problem.Faults {
 	return faults
 }
 
-func needsCluster(in Command) *problem.Faults {
+func needsCluster(in api.FleetCommand) *problem.Faults {
 	var faults problem.Faults
 	if in.Cluster == "" {
 		faults.Add("cluster", 0, "is missing")
@@ -131,7 +125,7 @@ func needsCluster(in Command) *problem.Faults {
 }
 
 // concerns reports whether the command was about the cluster or a node of it.
-func (f *Fleet) concerns(in Command, cluster string) bool {
+func (f *Fleet) concerns(in api.FleetCommand, cluster string) bool {
 	if in.Node != "" {
 		c, _, err := f.findNode(in.Node)
 		return err == nil && c.Name == cluster

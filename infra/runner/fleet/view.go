@@ -4,64 +4,18 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/littoral-project/littoral/shared/api"
 )
 
-// View is the fleet as it is now.
-type View struct {
-	Clusters []ClusterView `json:"clusters"`
-}
-
-// ClusterView is one cluster.
-type ClusterView struct {
-	Name         string     `json:"name"`
-	Agent        string     `json:"agent"`
-	Orchestrator string     `json:"orchestrator"`
-	Cut          bool       `json:"cut"`
-	Nodes        []NodeView `json:"nodes"`
-	Tasks        int        `json:"tasks"` // jobs taken and not yet reported
-}
-
-// NodeView is one node. Shares are 0..1, energy is in watts, memory in bytes.
-type NodeView struct {
-	Name    string            `json:"name"`
-	Engine  string            `json:"engine"`
-	Arch    string            `json:"arch"`
-	Drained bool              `json:"drained"`
-	Silent  bool              `json:"silent"` // it reports nothing
-	Cores   int               `json:"cores"`
-	RAM     int64             `json:"ram"`
-	CPU     float64           `json:"cpu"` // used by anyone
-	Memory  float64           `json:"mem"` // used by anyone
-	Score   *float64          `json:"sca,omitempty"`
-	Watts   float64           `json:"energy"`
-	Devices map[string]string `json:"devices,omitempty"` // state by path
-	Labels  map[string]string `json:"labels,omitempty"`
-	Tells   string            `json:"telemetry,omitempty"` // node: only of itself, none: nothing
-	Compss  map[string]string `json:"compss,omitempty"`    // TASKS@SECONDS by task
-	Events  map[string]string `json:"events,omitempty"`    // COUNT@SEVERITY by name
-	Copies  []CopyView        `json:"copies,omitempty"`
-}
-
-// CopyView is what of a job is on the node.
-type CopyView struct {
-	Job         string `json:"job"`
-	Name        string `json:"name"`
-	Application string `json:"application"`
-	Component   string `json:"component"`
-	Epoch       int64  `json:"epoch"`
-	Pods        int    `json:"pods"` // that run
-	Running     bool   `json:"running"`
-	Message     string `json:"message"`
-}
-
 // View returns the fleet as it is now.
-func (f *Fleet) View() View {
+func (f *Fleet) View() api.Fleet {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	v := View{}
+	v := api.Fleet{}
 	for _, c := range f.plan.Clusters {
 		at := f.state.Clusters[c.Name]
-		shown := ClusterView{Name: c.Name, Agent: c.AgentID, Orchestrator: c.Type, Cut: at.Cut, Tasks: len(at.Tasks)}
+		shown := api.FleetCluster{Name: c.Name, Agent: c.AgentID, Orchestrator: c.Type, Cut: at.Cut, Tasks: len(at.Tasks)}
 		for _, n := range c.Nodes {
 			shown.Nodes = append(shown.Nodes, f.viewNode(c, n))
 		}
@@ -70,11 +24,11 @@ func (f *Fleet) View() View {
 	return v
 }
 
-func (f *Fleet) viewNode(c *Cluster, n *Node) NodeView {
+func (f *Fleet) viewNode(c *Cluster, n *Node) api.FleetNode {
 	at, cluster := f.state.Nodes[c.Name+"/"+n.Name], f.state.Clusters[c.Name]
 	s, plan := f.settings(c, n), f.schedule(c)
 	l := s.usage(n, plan.pods[n.Name])
-	v := NodeView{
+	v := api.FleetNode{
 		Name: n.Name, Engine: n.Engine, Arch: goArch(n.Arch), Drained: at.Drained,
 		Silent: at.Drained || cluster.Cut || at.Telemetry == tellsNothing, Tells: at.Telemetry,
 		Compss: texts(at.Queues), Events: texts(at.Events),
@@ -98,7 +52,7 @@ func (f *Fleet) viewNode(c *Cluster, n *Node) NodeView {
 				pods++
 			}
 		}
-		v.Copies = append(v.Copies, CopyView{
+		v.Copies = append(v.Copies, api.FleetCopy{
 			Job: id, Name: have.ResourceName(), Application: have.Application, Component: have.Component,
 			Epoch: have.Epoch, Pods: pods, Running: plan.verdicts[id].running, Message: plan.verdicts[id].message,
 		})

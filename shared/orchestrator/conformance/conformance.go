@@ -287,12 +287,12 @@ func putBack(t *testing.T, w World) {
 	finish(t, w, j)
 	plain := *w.Running(t, j.Cluster, j)
 	next := j
-	for _, r := range []job.Remediation{job.ScaleUp, job.ScaleOut, job.ScaleUp} {
+	for _, r := range []job.Remediation{job.ScaleUp, job.ScaleOut} {
 		next = Ask(next, r)
 		finish(t, w, next)
 	}
 	scaled := plain
-	scaled.Replicas, scaled.CPUMilli = 4, plain.CPUMilli+orchestrator.StepCPUMilli
+	scaled.Replicas, scaled.CPUMilli = 3, plain.CPUMilli+orchestrator.StepCPUMilli
 	require.Equal(t, scaled, *w.Running(t, j.Cluster, j))
 	finish(t, w, As(j, job.Delete))
 	require.Nil(t, w.Running(t, j.Cluster, j))

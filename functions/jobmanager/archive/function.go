@@ -1,6 +1,6 @@
 // Package archive moves history, deleted applications and snapshots of the topology into the object store once they are
-// old, and forgets which events were worked off, or sent again, long ago. Without an object store, snapshots alone are many; those
-// beyond the number that stays are deleted.
+// old, and forgets which events were worked off, or sent again, long ago. Without an object store, snapshots alone are
+// many; those beyond the number that stays are deleted.
 package archive
 
 import (

@@ -53,14 +53,7 @@ func TestReact_triesSomeAtATime(t *testing.T) {
 		ctx := store.WithSource(t.Context(), "/functions/matchmaker-place")
 		require.NoError(t, db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error { return f.React(ctx, tx, e) }))
 	}
-	told := func(typ string) (found []cloudevents.Event) {
-		for _, e := range storetest.Published(db) {
-			if e.Type() == typ {
-				found = append(found, e)
-			}
-		}
-		return found
-	}
+	told := func(typ string) []cloudevents.Event { return storetest.Published(db, typ) }
 	first, err := events.New(t.Context(), "/functions/aggregator-tick", events.TopologyChanged, "s",
 		events.Topology{Changes: []events.TopologyChange{{Cluster: "edge", Node: "n", Change: "added"}}})
 	require.NoError(t, err)

@@ -63,6 +63,20 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
+// worlds opens one for each orchestrator.
+var worlds = map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect}
+
+// onBoth runs the test through a hub and straight at clusters.
+func onBoth(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	for name, open := range worlds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t))
+		})
+	}
+}
+
 // newDirect is a world whose jobs are carried out at the APIs of its clusters, past the hub.
 func newDirect(t *testing.T) *world {
 	t.Helper()
@@ -243,25 +257,21 @@ func TestWhatAnAgentHasIsLeftToIt(t *testing.T) {
 // TestWhatAnAgentHasTakenOverIsRemoved: its copy and ours would run side by side in the cluster.
 func TestWhatAnAgentHasTakenOverIsRemoved(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T) *world{"through a hub": newWorld, "straight": newDirect} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := open(t)
-			a := w.submit()
-			w.place(a, "one")
-			w.deliver()
-			w.agents["one"].Work()
-			require.Len(t, w.copies("one"), 1)
-			_, err := w.db.Exec(t.Context(), `update jobs set lease_until = now() - interval '1s'`)
-			require.NoError(t, err)
-			w.tx(func(ctx context.Context, tx *store.Tx) error {
-				return job.Take(ctx, tx, w.job(a).ID, "agent-one", time.Minute)
-			})
-			w.turn()
-			require.Empty(t, w.copies("one"))
-			require.Equal(t, "agent-one", w.job(a).OwnerID)
+	onBoth(t, func(t *testing.T, w *world) {
+		a := w.submit()
+		w.place(a, "one")
+		w.deliver()
+		w.agents["one"].Work()
+		require.Len(t, w.copies("one"), 1)
+		_, err := w.db.Exec(t.Context(), `update jobs set lease_until = now() - interval '1s'`)
+		require.NoError(t, err)
+		w.tx(func(ctx context.Context, tx *store.Tx) error {
+			return job.Take(ctx, tx, w.job(a).ID, "agent-one", time.Minute)
 		})
-	}
+		w.turn()
+		require.Empty(t, w.copies("one"))
+		require.Equal(t, "agent-one", w.job(a).OwnerID)
+	})
 }
 
 func TestAnEventThatWasLostIsMadeUpFor(t *testing.T) {
@@ -406,28 +416,24 @@ func TestAClusterThatNobodyKnowsIsNamedOnce(t *testing.T) {
 // TestAJobForAClusterThatNobodyKnowsIsFree: an agent that comes to serve the cluster need not wait for a lease to end.
 func TestAJobForAClusterThatNobodyKnowsIsFree(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := open(t)
-			a := w.submit()
-			w.place(a, "three")
-			for range 2 { // when it is refused, and when it still is
-				require.NoError(t, w.carrier.Sync(t.Context()))
-				c := w.job(a).Condition(job.ConditionAvailable)
-				require.NotNil(t, c)
-				require.Equal(t, orchestrator.ReasonClusterNotFound, c.Reason)
-				free, err := job.Executable(t.Context(), w.db, w.carrier.Kind, "agent-three")
-				require.NoError(t, err)
-				require.Len(t, free, 1)
-			}
-			w.tx(func(ctx context.Context, tx *store.Tx) error {
-				return job.Take(ctx, tx, w.job(a).ID, "agent-three", time.Minute)
-			})
-			w.turn()
-			require.Equal(t, "agent-three", w.job(a).OwnerID)
+	onBoth(t, func(t *testing.T, w *world) {
+		a := w.submit()
+		w.place(a, "three")
+		for range 2 { // when it is refused, and when it still is
+			require.NoError(t, w.carrier.Sync(t.Context()))
+			c := w.job(a).Condition(job.ConditionAvailable)
+			require.NotNil(t, c)
+			require.Equal(t, orchestrator.ReasonClusterNotFound, c.Reason)
+			free, err := job.Executable(t.Context(), w.db, w.carrier.Kind, "agent-three")
+			require.NoError(t, err)
+			require.Len(t, free, 1)
+		}
+		w.tx(func(ctx context.Context, tx *store.Tx) error {
+			return job.Take(ctx, tx, w.job(a).ID, "agent-three", time.Minute)
 		})
-	}
+		w.turn()
+		require.Equal(t, "agent-three", w.job(a).OwnerID)
+	})
 }
 
 // exceed has the first cluster refuse the Deployment, as one does whose quota is used up.
@@ -464,22 +470,18 @@ func TestWhatAClusterRefusesIsSaid(t *testing.T) {
 // TestAScalingThatWasRefusedIsCarriedOutLater: so it stays pending, and what is counted is what runs in the end.
 func TestAScalingThatWasRefusedIsCarriedOutLater(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := open(t)
-			a := w.run("one")
-			w.exceed()
-			w.remediate(a, job.ScaleUp)
-			require.Equal(t, job.Degraded, w.job(a).State)
-			require.Equal(t, job.RemedyPending, w.job(a).Remediations[0].Status)
-			w.agents["one"].Cluster.Refuse(nil)
-			w.turn()
-			require.True(t, w.job(a).Available())
-			w.asks("replicas:2")
-			require.Equal(t, job.RemedyDone, w.job(a).Remediations[0].Status)
-		})
-	}
+	onBoth(t, func(t *testing.T, w *world) {
+		a := w.run("one")
+		w.exceed()
+		w.remediate(a, job.ScaleUp)
+		require.Equal(t, job.Degraded, w.job(a).State)
+		require.Equal(t, job.RemedyPending, w.job(a).Remediations[0].Status)
+		w.agents["one"].Cluster.Refuse(nil)
+		w.turn()
+		require.True(t, w.job(a).Available())
+		w.asks("replicas:2")
+		require.Equal(t, job.RemedyDone, w.job(a).Remediations[0].Status)
+	})
 }
 
 // refused brings about a copy of the application that its cluster refuses, and lets nobody at the hub from then on.
@@ -576,27 +578,23 @@ func TestWhatSomebodyTakesAwayIsPutBack(t *testing.T) {
 // TestWhatWasScaledIsPutBackAsScaled, and not as its manifests say: the books count the replicas that were asked for.
 func TestWhatWasScaledIsPutBackAsScaled(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := open(t)
-			a := w.run("one")
-			for _, r := range []job.Remediation{job.ScaleUp, job.ScaleUp, job.Secure} {
-				w.remediate(a, r)
-			}
-			w.asks("replicas:3")
-			w.takeAway(a)
-			w.turn()
-			w.turn()
-			require.True(t, w.job(a).Available(), "%+v", w.job(a).Conditions)
-			w.asks("replicas:3")
+	onBoth(t, func(t *testing.T, w *world) {
+		a := w.run("one")
+		for _, r := range []job.Remediation{job.ScaleUp, job.ScaleUp, job.Secure} {
+			w.remediate(a, r)
+		}
+		w.asks("replicas:3")
+		w.takeAway(a)
+		w.turn()
+		w.turn()
+		require.True(t, w.job(a).Available(), "%+v", w.job(a).Conditions)
+		w.asks("replicas:3")
 
-			w.update(a, "web:2")
-			w.deliver()
-			w.turn()
-			w.asks("replicas:1")
-		})
-	}
+		w.update(a, "web:2")
+		w.deliver()
+		w.turn()
+		w.asks("replicas:1")
+	})
 }
 
 // TestWhatIsPutBackAtOnceIsWellAtOnce, in the synchronisation that found it missing.
@@ -704,23 +702,19 @@ func TestStopAndStart(t *testing.T) {
 // TestStartWhileWhatWasStoppedStillGoes: pods take their time to end, and by then the application is wanted again.
 func TestStartWhileWhatWasStoppedStillGoes(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := open(t)
-			a := w.run("one")
-			w.stop(a)
-			w.deliver()
-			require.Len(t, w.copies("one"), 1, "its pods have not ended")
-			w.start(a)
-			w.place(a, "one")
-			w.deliver()
-			w.turn()
-			w.turn()
-			require.True(t, w.job(a).Available(), "%+v", w.job(a).Conditions)
-			require.Len(t, w.copies("one"), 1)
-		})
-	}
+	onBoth(t, func(t *testing.T, w *world) {
+		a := w.run("one")
+		w.stop(a)
+		w.deliver()
+		require.Len(t, w.copies("one"), 1, "its pods have not ended")
+		w.start(a)
+		w.place(a, "one")
+		w.deliver()
+		w.turn()
+		w.turn()
+		require.True(t, w.job(a).Available(), "%+v", w.job(a).Conditions)
+		require.Len(t, w.copies("one"), 1)
+	})
 }
 
 // update gives the application's component another image.
@@ -752,30 +746,26 @@ func TestUpdateAndScale(t *testing.T) {
 // TestARefusedRemediationLeavesTheCopyAsItIs, scaled as it is.
 func TestARefusedRemediationLeavesTheCopyAsItIs(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := open(t)
-			a := w.run("one")
-			w.remediate(a, job.ScaleUp)
-			require.True(t, w.job(a).Available())
-			path := w.copies("one")[0]
-			before := w.agents["one"].Cluster.Get(path)
-			require.Contains(t, fmt.Sprint(before.Object["spec"]), "replicas:2")
-			w.remediate(a, job.Secure)
-			require.Equal(t, before.Object["spec"], w.agents["one"].Cluster.Get(path).Object["spec"])
-			require.Equal(t, "Failed", w.job(a).Remediations[1].Status)
-			w.remediate(a, job.ScaleUp)
-			require.True(t, w.job(a).Available())
-			require.Contains(t, fmt.Sprint(w.agents["one"].Cluster.Get(path).Object["spec"]), "replicas:3")
-		})
-	}
+	onBoth(t, func(t *testing.T, w *world) {
+		a := w.run("one")
+		w.remediate(a, job.ScaleUp)
+		require.True(t, w.job(a).Available())
+		path := w.copies("one")[0]
+		before := w.agents["one"].Cluster.Get(path)
+		require.Contains(t, fmt.Sprint(before.Object["spec"]), "replicas:2")
+		w.remediate(a, job.Secure)
+		require.Equal(t, before.Object["spec"], w.agents["one"].Cluster.Get(path).Object["spec"])
+		require.Equal(t, "Failed", w.job(a).Remediations[1].Status)
+		w.remediate(a, job.ScaleUp)
+		require.True(t, w.job(a).Available())
+		require.Contains(t, fmt.Sprint(w.agents["one"].Cluster.Get(path).Object["spec"]), "replicas:3")
+	})
 }
 
 // TestWhatAnAutoscalerSettlesIsNotScaled: that is said once, and the application goes on.
 func TestWhatAnAutoscalerSettlesIsNotScaled(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect} {
+	for name, open := range worlds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := open(t)
@@ -820,28 +810,24 @@ func TestARefusalThatACrashKeptBackIsMadeUpFor(t *testing.T) {
 // TestAReplacementThatACrashKeptBackIsMadeUpFor: what is there runs well, and yet is not what was asked for.
 func TestAReplacementThatACrashKeptBackIsMadeUpFor(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := open(t)
-			a := w.run("one")
-			w.remediate(a, job.ScaleUp)
-			w.asks("replicas:2")
-			w.ask(a, job.ReplaceIt)
-			w.tx(func(ctx context.Context, tx *store.Tx) error {
-				return job.Take(ctx, tx, w.job(a).ID, w.job(a).OwnerID, time.Minute)
-			})
-			w.turn()
-			w.asks("replicas:1")
-			require.Equal(t, job.RemedyDone, w.job(a).Remediations[1].Status)
-			require.True(t, w.job(a).Available())
-
-			history, calls := w.history(a), w.agents["one"].Cluster.Calls()
-			w.turn()
-			require.Equal(t, history, w.history(a))
-			require.Equal(t, calls, w.agents["one"].Cluster.Calls(), "once is enough")
+	onBoth(t, func(t *testing.T, w *world) {
+		a := w.run("one")
+		w.remediate(a, job.ScaleUp)
+		w.asks("replicas:2")
+		w.ask(a, job.ReplaceIt)
+		w.tx(func(ctx context.Context, tx *store.Tx) error {
+			return job.Take(ctx, tx, w.job(a).ID, w.job(a).OwnerID, time.Minute)
 		})
-	}
+		w.turn()
+		w.asks("replicas:1")
+		require.Equal(t, job.RemedyDone, w.job(a).Remediations[1].Status)
+		require.True(t, w.job(a).Available())
+
+		history, calls := w.history(a), w.agents["one"].Cluster.Calls()
+		w.turn()
+		require.Equal(t, history, w.history(a))
+		require.Equal(t, calls, w.agents["one"].Cluster.Calls(), "once is enough")
+	})
 }
 
 // ask asks for the remediation.
@@ -870,33 +856,29 @@ func TestReplicasInOneClusterAreLeftAlone(t *testing.T) {
 	const requirements = "requirements: {cpu: 100m"
 	labelled := strings.Replace(fmt.Sprintf(descriptor, "web:1"), requirements,
 		requirements+", nodelabel: {key: robot, values: [a, b]}", 1)
-	for name, open := range map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := open(t)
-			id := w.submitAs(labelled).ID
-			applicationtest.Place(t, w.db, id,
-				job.Target{Orchestrator: w.carrier.Kind, Cluster: "one", Node: "one-a"},
-				job.Target{Orchestrator: w.carrier.Kind, Cluster: "one", Node: "one-b"})
-			look := func() {
-				for range 3 {
-					w.agents["one"].Work()
-					require.NoError(t, w.carrier.Sync(t.Context()))
-				}
+	onBoth(t, func(t *testing.T, w *world) {
+		id := w.submitAs(labelled).ID
+		applicationtest.Place(t, w.db, id,
+			job.Target{Orchestrator: w.carrier.Kind, Cluster: "one", Node: "one-a"},
+			job.Target{Orchestrator: w.carrier.Kind, Cluster: "one", Node: "one-b"})
+		look := func() {
+			for range 3 {
+				w.agents["one"].Work()
+				require.NoError(t, w.carrier.Sync(t.Context()))
 			}
-			look()
-			a, err := application.Get(t.Context(), w.db, id)
-			require.NoError(t, err)
-			status, message := a.Status()
-			require.Equal(t, application.Available, status, message)
-			require.Len(t, w.copies("one"), 2)
+		}
+		look()
+		a, err := application.Get(t.Context(), w.db, id)
+		require.NoError(t, err)
+		status, message := a.Status()
+		require.Equal(t, application.Available, status, message)
+		require.Len(t, w.copies("one"), 2)
 
-			history, calls := w.history(a), w.agents["one"].Cluster.Calls()
-			look()
-			require.Equal(t, history, w.history(a))
-			require.Equal(t, calls, w.agents["one"].Cluster.Calls(), "nobody writes what is as it should be")
-		})
-	}
+		history, calls := w.history(a), w.agents["one"].Cluster.Calls()
+		look()
+		require.Equal(t, history, w.history(a))
+		require.Equal(t, calls, w.agents["one"].Cluster.Calls(), "nobody writes what is as it should be")
+	})
 }
 
 // displace takes the application's component from its place.
@@ -1031,27 +1013,23 @@ components:
           metadata: {name: once}
           spec: {template: {spec: {restartPolicy: Never, containers: [{name: once, image: "run:1"}]}}}
 `
-	for name, open := range map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := open(t)
-			a := w.submitAs(once)
-			w.place(a, "one")
-			w.deliver()
-			w.turn()
-			require.True(t, w.job(a).Available())
-			w.displace(a)
-			applicationtest.Place(t, w.db, a.ID, job.Target{Orchestrator: w.carrier.Kind, Cluster: "one", Node: "one-b"})
-			w.deliver()
-			w.turn()
-			w.turn()
-			require.True(t, w.job(a).Available(), "%+v", w.job(a).Conditions)
-			cluster := w.agents["one"].Cluster
-			paths := cluster.Paths("/jobs/")
-			require.Len(t, paths, 1)
-			require.Contains(t, fmt.Sprint(cluster.Get(paths[0]).Object["spec"]), "one-b")
-		})
-	}
+	onBoth(t, func(t *testing.T, w *world) {
+		a := w.submitAs(once)
+		w.place(a, "one")
+		w.deliver()
+		w.turn()
+		require.True(t, w.job(a).Available())
+		w.displace(a)
+		applicationtest.Place(t, w.db, a.ID, job.Target{Orchestrator: w.carrier.Kind, Cluster: "one", Node: "one-b"})
+		w.deliver()
+		w.turn()
+		w.turn()
+		require.True(t, w.job(a).Available(), "%+v", w.job(a).Conditions)
+		cluster := w.agents["one"].Cluster
+		paths := cluster.Paths("/jobs/")
+		require.Len(t, paths, 1)
+		require.Contains(t, fmt.Sprint(cluster.Get(paths[0]).Object["spec"]), "one-b")
+	})
 }
 
 // deleteAway deletes an application whose cluster is away: for its user it is gone, and its removal waits.
@@ -1233,7 +1211,7 @@ func TestFormerContentDoesNotStay(t *testing.T) {
 		"changed": func(w *world, a *application.Application) { w.update(a, "web:3") },
 		"stopped": (*world).stop,
 	} {
-		for kind, open := range map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect} {
+		for kind, open := range worlds {
 			t.Run(what+"/"+kind, func(t *testing.T) {
 				t.Parallel()
 				w := open(t)
@@ -1265,29 +1243,25 @@ func TestFormerContentDoesNotStay(t *testing.T) {
 // TestALateWorkerScalesNothingTwice: while it was about to scale, another has, and has scaled further.
 func TestALateWorkerScalesNothingTwice(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := open(t)
-			a := w.run("one")
-			w.ask(a, job.ScaleUp)
-			real, rows := w.carrier.Orchestrator, 0
-			w.carrier.Orchestrator = &late{real, func() {
-				w.carrier.Orchestrator = real
-				w.turn()
-				w.remediate(a, job.ScaleUp)
-				w.asks("replicas:3")
-				rows = w.history(a)
-			}}
-			w.deliver()
-			require.NotZero(t, rows, "it was overtaken")
-			w.agents["one"].Work()
-			w.asks("replicas:3")
+	onBoth(t, func(t *testing.T, w *world) {
+		a := w.run("one")
+		w.ask(a, job.ScaleUp)
+		real, rows := w.carrier.Orchestrator, 0
+		w.carrier.Orchestrator = &late{real, func() {
+			w.carrier.Orchestrator = real
 			w.turn()
+			w.remediate(a, job.ScaleUp)
 			w.asks("replicas:3")
-			require.Equal(t, rows, w.history(a), "nothing more is told")
-		})
-	}
+			rows = w.history(a)
+		}}
+		w.deliver()
+		require.NotZero(t, rows, "it was overtaken")
+		w.agents["one"].Work()
+		w.asks("replicas:3")
+		w.turn()
+		w.asks("replicas:3")
+		require.Equal(t, rows, w.history(a), "nothing more is told")
+	})
 }
 
 // TestWhatIsPutBackIsOfPresentContent: while a synchronisation puts back what somebody took away, it is changed.
@@ -1320,7 +1294,7 @@ func TestAnOvertakenWorkerSaysNothing(t *testing.T) {
 		"that applies": {(*world).displace, (*world).displace},
 		"that removes": {(*world).stop, (*world).start},
 	} {
-		for kind, open := range map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect} {
+		for kind, open := range worlds {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				t.Parallel()
 				w := open(t)

@@ -122,7 +122,7 @@ func TestBooksThatWereRestoredAreBroughtAbout(t *testing.T) {
 			image: "web:1",
 		},
 	}
-	for kind, open := range map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect} {
+	for kind, open := range worlds {
 		for name, row := range rows {
 			t.Run(kind+"/"+name, func(t *testing.T) {
 				t.Parallel()

@@ -99,6 +99,8 @@ func (c *Carrier) execute(ctx context.Context, about events.Job, wait time.Durat
 		return nil
 	case err != nil:
 		return err
+	case !j.Placed(): // it has left the place that the event is about
+		return nil
 	case j.OwnerID != c.id():
 		if known, err := c.Orchestrator.Knows(ctx, j.Cluster); err != nil || !known {
 			return err

@@ -1543,3 +1543,17 @@ func TestADeathAnywhereChangesNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestALateEventAboutAPlaceThatWasLeft: the job has no place by then, so no cluster is asked about it.
+func TestALateEventAboutAPlaceThatWasLeft(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, w *world) {
+		a := w.submit()
+		w.place(a, "one")
+		w.displace(a)
+		ready := storetest.Published(w.db, events.JobReady)
+		require.Len(t, ready, 1)
+		require.NoError(t, w.carrier.Work(t.Context(), ready[0]))
+		require.Empty(t, w.job(a).OwnerID)
+	})
+}

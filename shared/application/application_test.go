@@ -517,6 +517,26 @@ func TestExecutable_aKnownAgentSeesItsOwnPlacesOnly(t *testing.T) {
 	require.NoError(t, w.take(app.Jobs[0].ID, "mine"))
 }
 
+// TestTake_anAgentKeepsToItsOrchestrator: what an agent was listed may have moved to another orchestrator's place before it
+// takes it. There nobody is known to be an agent, and still it is not its own.
+func TestTake_anAgentKeepsToItsOrchestrator(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	_, err := w.db.Exec(context.Background(), `insert into nodes (cluster, node, last_seen, orchestrator, agent)
+values ('far', 'n1', now(), 'nuvla', 'mine'), ('edge', 'n1', now(), $1, '')`, edge.Orchestrator)
+	require.NoError(t, err)
+	app, _ := w.submit(shop("a"), "")
+	for _, j := range app.Jobs {
+		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return j.Place(ctx, tx, edge, "test") }))
+	}
+	require.Equal(t, problem.Conflict, problem.KindOf(w.take(app.Jobs[0].ID, "mine")))
+	require.Empty(t, w.executable("mine"))
+	require.NoError(t, w.take(app.Jobs[0].ID, "hub-uid-that-telemetry-does-not-know"))
+	_, err = w.db.Exec(context.Background(), `update nodes set orchestrator = '' where agent = 'mine'`)
+	require.NoError(t, err)
+	require.NoError(t, w.take(app.Jobs[1].ID, "mine"), "nobody knows what it speaks to before its nodes are seen again")
+}
+
 func TestReport(t *testing.T) {
 	t.Parallel()
 	w := world{t, storetest.New(t)}

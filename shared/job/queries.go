@@ -58,10 +58,11 @@ order by j.created_at, j.id limit $7`
     and (type = 'CreateDeployment' or owner_id = $2)
 ) and not ` + othersPlace + ` order by j.created_at, j.id limit $3`
 
-	// A place whose agent is known is that agent's; a caller that is no known agent (an older one that names itself
-	// otherwise) is not kept from any.
-	othersPlace = `(exists (select 1 from nodes n where n.cluster = j.cluster and n.node = j.node and n.agent not in ('', $2))
-  and exists (select 1 from nodes n where n.agent = $2))`
+	// A place whose agent is known is that agent's, and an agent that is known speaks to the orchestrators of its own places;
+	// a caller that is no known agent (an older one that names itself otherwise) is not kept from any.
+	othersPlace = `(exists (select 1 from nodes n where n.agent = $2)
+  and (exists (select 1 from nodes n where n.cluster = j.cluster and n.node = j.node and n.agent not in ('', $2))
+    or not exists (select 1 from nodes n where n.agent = $2 and n.orchestrator in ('', j.orchestrator))))`
 
 	insertJob = `insert into jobs (id, application_id, component, replica, cleans, type, sub_type, state, orchestrator,
 cluster, node, owner_id, epoch, lease_until, instruction, cpu_milli, memory_bytes, devices, lost_after, excluded,

@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -121,7 +120,7 @@ func (inv *inventory) node(p topology.Place, placing map[uuid.UUID]bool) placeme
 		engine = p.In.Engine
 	}
 	out := placement.Node{
-		Orchestrator: strings.ToLower(p.In.Type), Cluster: p.Cluster, Name: p.Node, Engine: engine,
+		Orchestrator: p.In.Orchestrator(), Cluster: p.Cluster, Name: p.Node, Engine: engine,
 		Architecture: placement.CanonicalArchitecture(n.StaticMetrics.CPUArchitecture),
 		Labels:       n.Labels, Devices: map[string]int{},
 		CPUUsage:      fraction(n.DynamicMetrics.CPUUsagePercent),
@@ -184,7 +183,7 @@ func (inv *inventory) orchestrator(t descriptor.Target) string {
 		if t.Cluster != "" && t.Cluster != p.Cluster || t.Node != "" && t.Node != p.Node {
 			continue
 		}
-		of := strings.ToLower(p.In.Type)
+		of := p.In.Orchestrator()
 		if found != "" && found != of {
 			return ""
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"iter"
 	"slices"
+	"strings"
 )
 
 // Place is one node under the names that job targets, the nodes table and events use.
@@ -53,6 +54,9 @@ func names[E any](elements map[string]E, name func(E) string) map[string]string 
 	}
 	return given
 }
+
+// Orchestrator is whose jobs are carried out in the cluster, as targets name it.
+func (c *Cluster) Orchestrator() string { return strings.ToLower(c.Type) }
 
 // Pods yields every pod of the cluster, with the name of its node where that is known.
 func (c *Cluster) Pods() iter.Seq2[string, Pod] {

@@ -36,12 +36,13 @@ on conflict (singleton) do update set
 where id <= (select id from topology_snapshots order by id desc offset $1 limit 1)`
 
 	// A node that is new is served as it should be; of a known one shared/application finds out by the difference.
-	upsertNodes = `insert into nodes (cluster, node, last_seen, schedulable, agent, cluster_uuid, served_by, served_in)
-select *, agent, cluster_uuid from unnest($1::text[], $2::text[], $3::timestamptz[], $4::bool[], $5::text[], $6::text[])
-  as seen (cluster, node, last_seen, schedulable, agent, cluster_uuid)
+	upsertNodes = `insert into nodes (cluster, node, last_seen, schedulable, orchestrator, agent, cluster_uuid, served_by, served_in)
+select *, agent, cluster_uuid
+from unnest($1::text[], $2::text[], $3::timestamptz[], $4::bool[], $5::text[], $6::text[], $7::text[])
+  as seen (cluster, node, last_seen, schedulable, orchestrator, agent, cluster_uuid)
 on conflict (cluster, node) do update set
 	last_seen = greatest(nodes.last_seen, excluded.last_seen), schedulable = excluded.schedulable,
-	agent = excluded.agent, cluster_uuid = coalesce(nullif(excluded.cluster_uuid, ''), nodes.cluster_uuid)
+	orchestrator = excluded.orchestrator, agent = excluded.agent, cluster_uuid = coalesce(nullif(excluded.cluster_uuid, ''), nodes.cluster_uuid)
 returning cluster, node, last_seen`
 )
 
@@ -165,19 +166,19 @@ func saveNodes(ctx context.Context, tx *store.Tx, t *Taxonomy, at time.Time) err
 	places := t.Places()
 	byName := make(map[[2]string]Place, len(places))
 	clusters, nodes, agents := make([]string, len(places)), make([]string, len(places)), make([]string, len(places))
-	uuids := make([]string, len(places))
+	orchestrators, uuids := make([]string, len(places)), make([]string, len(places))
 	seen, schedulable := make([]time.Time, len(places)), make([]bool, len(places))
 	for i, p := range places {
 		byName[[2]string{p.Cluster, p.Node}] = p
 		clusters[i], nodes[i], schedulable[i], agents[i] = p.Cluster, p.Node, p.At.CanSchedule(), p.In.AgentID
-		uuids[i] = p.In.UUID
+		orchestrators[i], uuids[i] = p.In.Orchestrator(), p.In.UUID
 		// A source that does not say when it saw the node saw it now; one whose clock is ahead saw it now, too.
 		seen[i] = at
 		if s, known := p.At.SeenAt(); known && s.Before(at) {
 			seen[i] = s
 		}
 	}
-	rows, err := tx.Query(ctx, upsertNodes, clusters, nodes, seen, schedulable, agents, uuids)
+	rows, err := tx.Query(ctx, upsertNodes, clusters, nodes, seen, schedulable, orchestrators, agents, uuids)
 	if err != nil {
 		return fmt.Errorf("store nodes: %w", err)
 	}

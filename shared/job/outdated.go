@@ -73,7 +73,7 @@ const (
 	selectServes = `select exists (select 1 from nodes j where j.cluster = $1 and ($3 = '' or j.node = $3) and not ` + othersPlace + `)`
 
 	selectCleaned = `select exists (select 1 from jobs where cleans = $1 and owner_id = $2 and cluster = $3
-and ($4 = '' or node = $4) and state <> 'Finished')`
+and ($4 = '' or node = $4) and resource_uuid = $5 and state <> 'Finished')`
 )
 
 // elsewhere returns the former place that the report is about, the zero Target when it is about the present one.
@@ -113,10 +113,11 @@ func (j *Job) redoHere(ctx context.Context, tx *store.Tx, before State, at Targe
 	return j.ready(ctx, tx)
 }
 
-// cleanUpAt has the copy removed that the owner of the job has made at a former place, unless it is about to do so.
+// cleanUpAt has the copy removed that the owner of the job has made at a former place, unless it is about to do so. Another
+// copy that it made there before is none of this one.
 func (j *Job) cleanUpAt(ctx context.Context, tx *store.Tx, at Target, r Resource, why string) error {
 	var open bool
-	if err := tx.QueryRow(ctx, selectCleaned, j.ID, j.OwnerID, at.Cluster, at.Node).Scan(&open); err != nil {
+	if err := tx.QueryRow(ctx, selectCleaned, j.ID, j.OwnerID, at.Cluster, at.Node, r.UUID).Scan(&open); err != nil {
 		return fmt.Errorf("look for clean-ups: %w", err)
 	}
 	if open {

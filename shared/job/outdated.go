@@ -69,7 +69,8 @@ func (j *Job) redo(ctx context.Context, tx *store.Tx, before State, r Resource) 
 }
 
 const (
-	// Where the agent may have carried a job out: a place that is known, and not another agent's.
+	// Where the agent may have carried a job out: a place that is known, and not another agent's. It is called j since it takes
+	// the job's part in othersPlace.
 	selectServes = `select exists (select 1 from nodes j where j.cluster = $1 and ($3 = '' or j.node = $3) and not ` + othersPlace + `)`
 
 	selectCleaned = `select exists (select 1 from jobs where cleans = $1 and owner_id = $2 and cluster = $3

@@ -292,11 +292,15 @@ func (c *Carrier) report(ctx context.Context, j *job.Job, s *orchestrator.Status
 // lease is for how long a job is ours of which the conditions are said. One whose cluster nobody here knows is free at once
 // for an agent that comes to serve it; until then we go on looking for the cluster.
 func (c *Carrier) lease(conditions []job.Condition) time.Duration {
-	unknown := func(condition job.Condition) bool { return condition.Reason == orchestrator.ReasonClusterNotFound }
-	if slices.ContainsFunc(conditions, unknown) {
+	if nowhere(conditions) {
 		return 0
 	}
 	return c.Settings.Lease
+}
+
+// nowhere reports whether the conditions say that nobody here knows the cluster.
+func nowhere(conditions []job.Condition) bool {
+	return slices.ContainsFunc(conditions, func(c job.Condition) bool { return c.Reason == orchestrator.ReasonClusterNotFound })
 }
 
 // settle follows up what was written for a job that may have become other work meanwhile, under the same decision. Whoever
@@ -332,12 +336,12 @@ func sameWork(a, b *job.Job) bool {
 		slices.EqualFunc(a.Remediations, b.Remediations, func(a, b job.Remedy) bool { return a.ID == b.ID })
 }
 
-// resource is what the books keep of a copy.
+// resource is what the books keep of a copy. Where nobody here knows the cluster there is none to name: new content would
+// then make a replacement of the job, which no agent that comes to serve the cluster can take.
 func resource(j *job.Job, conditions []job.Condition) job.Resource {
-	return job.Resource{
-		JobID:      job.ID{UUID: j.ID},
-		UUID:       orchestrator.ResourceID(j),
-		Name:       orchestrator.NameOf(j),
-		Conditions: conditions,
+	r := job.Resource{JobID: job.ID{UUID: j.ID}, Name: orchestrator.NameOf(j), Conditions: conditions}
+	if !nowhere(conditions) {
+		r.UUID = orchestrator.ResourceID(j)
 	}
+	return r
 }

@@ -436,6 +436,29 @@ func TestAJobForAClusterThatNobodyKnowsIsFree(t *testing.T) {
 	})
 }
 
+// TestNewContentOfWhatNobodyDeployedIsCreated: as a replacement it would be nobody's but of those who do not know its cluster.
+func TestNewContentOfWhatNobodyDeployedIsCreated(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, w *world) {
+		a := w.submit()
+		w.place(a, "three")
+		w.turn()
+		require.Equal(t, job.Degraded, w.job(a).State)
+		w.update(a, "web:2")
+		require.Equal(t, job.Create, w.job(a).Type)
+		w.deliver()
+		free, err := job.Executable(t.Context(), w.db, w.carrier.Kind, "agent-three")
+		require.NoError(t, err)
+		require.Len(t, free, 1)
+		require.Contains(t, free[0].Instruction.Contents[0].YAML, "web:2")
+		w.tx(func(ctx context.Context, tx *store.Tx) error {
+			return job.Take(ctx, tx, w.job(a).ID, "agent-three", time.Minute)
+		})
+		w.update(a, "web:3")
+		require.Equal(t, job.Create, w.job(a).Type, "agent-three has not begun either")
+	})
+}
+
 // exceed has the first cluster refuse the Deployment, as one does whose quota is used up.
 func (w *world) exceed() {
 	w.agents["one"].Cluster.Refuse(func(_, path string) error {

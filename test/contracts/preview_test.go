@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -162,6 +163,30 @@ func TestAction_callsWhoThePolicyNames(t *testing.T) {
 		w.again(t, "policy.violated")
 		require.Empty(t, got, "a repeat calls nobody")
 	}
+}
+
+// TestAction_callsNobodyAboutWhatHasEnded while the one to be called was away.
+func TestAction_callsNobodyAboutWhatHasEnded(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int32
+	target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		calls.Add(1)
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	t.Cleanup(target.Close)
+	w := newWorld(t)
+	g, _ := w.running(t, freeShop)
+	given := usage(g.ID)
+	given["action"] = body{"url": target.URL + "/hook", "httpMethod": "POST"}
+	p, start := w.policy(t, given), time.Now().Add(-time.Minute)
+	for _, status := range []string{"firing", "resolved"} {
+		w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, status, start))).is(t, http.StatusOK)
+	}
+	require.Len(t, w.Broker.Failures(), 1)
+	require.Equal(t, int32(1), calls.Load())
+	w.again(t, "policy.violated")
+	require.Equal(t, int32(1), calls.Load())
+	require.Contains(t, w.told(t, g.ID, "policy.skipped")[0], "had ended when its turn came")
 }
 
 // again delivers every accepted event of the kind once more.

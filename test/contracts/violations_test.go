@@ -296,6 +296,54 @@ func TestViolation_thatEndedBeforeItsTurn(t *testing.T) {
 	w.legal(t)
 }
 
+// TestViolation_thatEndedBeforeItsTurn_isNotRemedied, by nothing: what is late would change what is well again. It is when the
+// violation goes on after all.
+func TestViolation_thatEndedBeforeItsTurn_isNotRemedied(t *testing.T) {
+	t.Parallel()
+	for _, remediation := range []string{"scale-up", "scale-out", "patch", "replace", "redeploy"} {
+		t.Run(remediation, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			g, j, p := w.loaded(t, remediation)
+			start := time.Now().Add(-time.Hour)
+			for _, status := range []string{"resolved", "firing"} {
+				w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, status, start))).is(t, http.StatusOK)
+			}
+			require.Len(t, w.told(t, g.ID, "policy.fired"), 1)
+			skipped := w.told(t, g.ID, "policy.skipped")
+			require.Len(t, skipped, 1)
+			require.Contains(t, skipped[0], "had ended when its turn came")
+			require.Empty(t, w.told(t, g.ID, "policy.violated"))
+			require.Equal(t, "Finished", w.job(t, j.ID).State)
+
+			w.heardBefore(t, p, 5*time.Minute)
+			w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", start))).is(t, http.StatusOK)
+			require.Len(t, w.told(t, g.ID, "policy.violated"), 1)
+			require.Equal(t, "Created", w.job(t, j.ID).State)
+			w.legal(t)
+		})
+	}
+}
+
+// TestViolation_thatEndsBeforeItIsDelivered again: the job was busy when its turn came first.
+func TestViolation_thatEndsBeforeItIsDelivered(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, j, p := w.loaded(t, "scale-up")
+	w.operator.send(t, http.MethodPost, "/jobmanager/policies/incompliance", body{
+		"policyName": "p", "remediation": "patch", "subject": body{"appInstance": g.ID},
+	}).is(t, http.StatusOK)
+	start := time.Now().Add(-time.Minute)
+	for _, status := range []string{"firing", "resolved"} {
+		w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, status, start))).is(t, http.StatusOK)
+	}
+	require.Len(t, w.Broker.Failures(), 1)
+	w.finish(t, w.hub, hubAgent, w.job(t, j.ID))
+	w.again(t, "policy.violated")
+	require.Equal(t, "Finished", w.job(t, j.ID).State)
+	require.Contains(t, w.told(t, g.ID, "policy.skipped")[0], "had ended when its turn came")
+}
+
 // TestViolation_thatEndsWhileItsActionWaits for other decisions: it is looked at again when nobody can end it unseen.
 func TestViolation_thatEndsWhileItsActionWaits(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -65,7 +66,7 @@ func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event)
 	if err != nil || a == nil || a.Over() {
 		return err
 	}
-	p, past, err := due(ctx, tx, a, a.Status == policies.Held)
+	p, past, err := due(ctx, tx, a)
 	switch {
 	case err != nil:
 		return err
@@ -77,11 +78,9 @@ func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event)
 	return f.remediate(ctx, tx, p, a)
 }
 
-// due returns the policy that asks for the action, or why it does not any more: also because the violation has ended, if that
-// matters.
-func due(
-	ctx context.Context, tx *store.Tx, a *policies.Action, matters bool,
-) (p *policies.Policy, past string, err error) {
+// due returns the policy that asks for the action, or why it does not any more. Nothing is begun about a violation that has
+// ended; where it is only to be recorded, it was one all the same.
+func due(ctx context.Context, tx *store.Tx, a *policies.Action) (p *policies.Policy, past string, err error) {
 	p, err = policies.Get(ctx, tx, a.PolicyID)
 	switch {
 	case problem.KindOf(err) == problem.NotFound:
@@ -90,7 +89,7 @@ func due(
 		return nil, "", err
 	case !p.Active():
 		return nil, "the policy is not watched any more", nil
-	case matters && !p.Open(a.ID):
+	case !p.Open(a.ID) && !records(p):
 		return nil, "this violation had ended when its turn came", nil
 	}
 	return p, "", nil
@@ -112,15 +111,22 @@ func (f *Function) call(ctx context.Context, tx *store.Tx, p *policies.Policy, a
 	return a.Finish(ctx, tx, policies.Done, "called "+p.Action.HTTPMethod+" "+p.Action.URL)
 }
 
+// wanted is the remediation that the policy asks for.
+func wanted(p *policies.Policy) (job.Remediation, error) {
+	return job.ParseRemediation(cmp.Or(p.Action.Remediation(), string(job.NoRemediation)))
+}
+
+// records reports whether the policy asks for no more than that its violations are recorded.
+func records(p *policies.Policy) bool {
+	r, err := wanted(p)
+	return err == nil && r == job.NoRemediation && p.Action.URL == ""
+}
+
 // remediate has the job manager's part done in this transaction.
 func (f *Function) remediate(ctx context.Context, tx *store.Tx, p *policies.Policy, a *policies.Action) error {
-	asked := p.Action.Remediation()
-	if asked == "" {
-		asked = string(job.NoRemediation)
-	}
-	r, err := job.ParseRemediation(asked)
+	r, err := wanted(p)
 	if err != nil {
-		return a.Finish(ctx, tx, policies.Skipped, "remediation "+asked+" is not known")
+		return a.Finish(ctx, tx, policies.Skipped, "remediation "+p.Action.Remediation()+" is not known")
 	}
 	if p.Subject.Type != registry.AppSubject {
 		return a.Finish(ctx, tx, policies.Skipped, "it is about no application, and the policy names nobody to call")
@@ -158,7 +164,7 @@ func stillDue(ctx context.Context, tx *store.Tx, a *policies.Action) (past strin
 	if err := a.LockSubject(ctx, tx); err != nil {
 		return "", err
 	}
-	_, past, err = due(ctx, tx, a, true)
+	_, past, err = due(ctx, tx, a)
 	return past, err
 }
 

@@ -93,7 +93,8 @@ const problemTypes = "https://littoral.dev/problems/"
 func kindOf(status int) problem.Kind {
 	for _, k := range []problem.Kind{
 		problem.Malformed, problem.Unauthenticated, problem.Forbidden, problem.NotFound, problem.MethodNotAllowed,
-		problem.Conflict, problem.TooLarge, problem.UnsupportedMedia, problem.Invalid, problem.Unavailable,
+		problem.Conflict, problem.PreconditionFailed, problem.TooLarge, problem.UnsupportedMedia, problem.Invalid,
+		problem.Unavailable,
 	} {
 		if k.Status() == status {
 			return k

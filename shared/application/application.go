@@ -7,6 +7,7 @@ package application
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -76,6 +77,10 @@ func (a *Application) Parsed() (*descriptor.Application, error) {
 // Namespace returns where the objects of an application live: its name and the first eight digits of its id, so that two
 // instances never meet.
 func Namespace(name string, id uuid.UUID) string { return name + "-" + id.String()[:8] }
+
+// ETag names the version. That grows with the descriptor alone: how the jobs fare changes nothing of what a caller who
+// changes the application has to know.
+func (a *Application) ETag() string { return strconv.Quote(strconv.FormatInt(a.Version, 10)) }
 
 // MarshalJSON writes the contract's JobGroup with namespace, desired, status, message, version and judged added; and to what
 // answers a descriptor, what is odd about that.

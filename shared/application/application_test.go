@@ -17,6 +17,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -362,7 +363,7 @@ func TestPut_takesAJobGroupWithChangedObjects(t *testing.T) {
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
 		change, err := application.ReadChange(body)
 		require.NoError(t, err)
-		_, err = change.Put(ctx, tx, nil, time.Minute)
+		_, err = change.Put(ctx, tx, nil, function.Match{}, time.Minute)
 		return err
 	}))
 	web = w.job(web.ID)
@@ -400,7 +401,7 @@ manifests:
 		read, err := application.ReadChange(body)
 		require.NoError(t, err)
 		return w.tx(func(ctx context.Context, tx *store.Tx) error {
-			_, err := read.Put(ctx, tx, nil, time.Minute)
+			_, err := read.Put(ctx, tx, nil, function.Match{}, time.Minute)
 			return err
 		})
 	}
@@ -957,7 +958,7 @@ func TestPut_keepsAnothersChange(t *testing.T) {
 		}
 		go func() {
 			done <- w.tx(func(ctx context.Context, tx *store.Tx) error {
-				_, err := change.Put(ctx, tx, nil, time.Minute)
+				_, err := change.Put(ctx, tx, nil, function.Match{}, time.Minute)
 				return err
 			})
 		}()

@@ -38,18 +38,27 @@ func ReadChange(body []byte) (*Change, error) {
 	return &Change{document: body, app: app}, err
 }
 
-// Put makes the change. id names the application; nil takes it from the JobGroup, or else means the only application of
-// the descriptor's name.
-func (c *Change) Put(ctx context.Context, tx *store.Tx, id *uuid.UUID, lostAfter time.Duration) (*Application, error) {
-	if c.group != nil {
-		return c.group.put(ctx, tx, id, lostAfter)
-	}
-	if id == nil {
+// Put makes the change to the version that the caller has seen. id names the application; nil takes it from the JobGroup, or
+// else means the only application of the descriptor's name.
+func (c *Change) Put(
+	ctx context.Context, tx *store.Tx, id *uuid.UUID, seen function.Match, lostAfter time.Duration,
+) (*Application, error) {
+	switch {
+	case id != nil:
+	case c.group != nil:
+		id = &c.group.ID
+	default:
 		named, err := Named(ctx, tx, c.app.Name)
 		if err != nil {
 			return nil, err
 		}
 		id = &named
+	}
+	if err := Expect(ctx, tx, *id, seen); err != nil {
+		return nil, err
+	}
+	if c.group != nil {
+		return c.group.put(ctx, tx, *id, lostAfter)
 	}
 	return update(ctx, tx, *id, c.document, c.app, lostAfter)
 }
@@ -96,14 +105,11 @@ func parseGroup(body []byte) (g group, ok bool, err error) {
 
 // put writes the objects that differ from the stored ones into the descriptor and updates the application by it, so that
 // an update has one way to happen.
-func (g *group) put(ctx context.Context, tx *store.Tx, id *uuid.UUID, lostAfter time.Duration) (*Application, error) {
-	if id == nil {
-		id = &g.ID
-	}
-	if g.ID != uuid.Nil && *id != g.ID {
+func (g *group) put(ctx context.Context, tx *store.Tx, id uuid.UUID, lostAfter time.Duration) (*Application, error) {
+	if g.ID != uuid.Nil && id != g.ID {
 		return nil, problem.New(problem.Conflict, "the JobGroup is %s, the request names %s", g.ID, id)
 	}
-	a, err := Lock(ctx, tx, *id) // or another's change between the two would be undone
+	a, err := Lock(ctx, tx, id) // or another's change between the two would be undone
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +144,7 @@ func (g *group) put(ctx context.Context, tx *store.Tx, id *uuid.UUID, lostAfter 
 	if err != nil {
 		return nil, err
 	}
-	return update(ctx, tx, *id, document, app, lostAfter)
+	return update(ctx, tx, id, document, app, lostAfter)
 }
 
 // contents returns the objects that the client wants: the model of v1.4.1 and that of D3.2 both stand in an answer, and

@@ -78,6 +78,19 @@ func Lock(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Application, error)
 	return a, err
 }
 
+// Expect refuses a caller who has seen another version of the application than the present one, which stays that for this
+// transaction. The error is NotFound or PreconditionFailed.
+func Expect(ctx context.Context, tx *store.Tx, id uuid.UUID, seen function.Match) error {
+	if !seen.Given() {
+		return nil
+	}
+	a, err := one(ctx, tx, selectOneForUpdate, id)
+	if err != nil {
+		return err
+	}
+	return seen.Check(a)
+}
+
 // Named returns the id of the only application of that name. The error is NotFound, or Conflict when there are several.
 func Named(ctx context.Context, q store.Querier, name string) (uuid.UUID, error) {
 	found, err := many(ctx, q, selectByName, name)

@@ -47,11 +47,14 @@ func Body(r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// WriteJSON answers v with the status.
+// WriteJSON answers v with the status, and its entity tag if it has one.
 func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("encode answer: %w", err)
+	}
+	if tagged, ok := v.(Tagged); ok {
+		w.Header().Set("ETag", tagged.ETag())
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

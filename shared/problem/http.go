@@ -15,18 +15,19 @@ const ContentType = "application/problem+json"
 const RetryAfter = 2 * time.Second
 
 var statuses = map[Kind]int{
-	Malformed:        http.StatusBadRequest,
-	Unauthenticated:  http.StatusUnauthorized,
-	Forbidden:        http.StatusForbidden,
-	NotFound:         http.StatusNotFound,
-	MethodNotAllowed: http.StatusMethodNotAllowed,
-	NotAcceptable:    http.StatusNotAcceptable,
-	Conflict:         http.StatusConflict,
-	TooLarge:         http.StatusRequestEntityTooLarge,
-	UnsupportedMedia: http.StatusUnsupportedMediaType,
-	Invalid:          http.StatusUnprocessableEntity,
-	Internal:         http.StatusInternalServerError,
-	Unavailable:      http.StatusServiceUnavailable,
+	Malformed:          http.StatusBadRequest,
+	Unauthenticated:    http.StatusUnauthorized,
+	Forbidden:          http.StatusForbidden,
+	NotFound:           http.StatusNotFound,
+	MethodNotAllowed:   http.StatusMethodNotAllowed,
+	NotAcceptable:      http.StatusNotAcceptable,
+	Conflict:           http.StatusConflict,
+	PreconditionFailed: http.StatusPreconditionFailed,
+	TooLarge:           http.StatusRequestEntityTooLarge,
+	UnsupportedMedia:   http.StatusUnsupportedMediaType,
+	Invalid:            http.StatusUnprocessableEntity,
+	Internal:           http.StatusInternalServerError,
+	Unavailable:        http.StatusServiceUnavailable,
 }
 
 // Status returns the HTTP status of the kind; 500 for one it does not know.

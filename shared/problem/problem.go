@@ -17,18 +17,19 @@ type Kind string
 
 // The kinds, each with the HTTP status it becomes.
 const (
-	Malformed        Kind = "malformed"          // 400: the request cannot be read
-	Unauthenticated  Kind = "unauthenticated"    // 401: no valid token
-	Forbidden        Kind = "forbidden"          // 403: the token lacks the role
-	NotFound         Kind = "not-found"          // 404
-	MethodNotAllowed Kind = "method-not-allowed" // 405
-	NotAcceptable    Kind = "not-acceptable"     // 406: what would be left of it could not be used
-	Conflict         Kind = "conflict"           // 409: the state does not permit it
-	TooLarge         Kind = "too-large"          // 413
-	UnsupportedMedia Kind = "unsupported-media"  // 415
-	Invalid          Kind = "invalid"            // 422: readable, but the content is wrong
-	Internal         Kind = "internal"           // 500
-	Unavailable      Kind = "unavailable"        // 503: try again later
+	Malformed          Kind = "malformed"           // 400: the request cannot be read
+	Unauthenticated    Kind = "unauthenticated"     // 401: no valid token
+	Forbidden          Kind = "forbidden"           // 403: the token lacks the role
+	NotFound           Kind = "not-found"           // 404
+	MethodNotAllowed   Kind = "method-not-allowed"  // 405
+	NotAcceptable      Kind = "not-acceptable"      // 406: what would be left of it could not be used
+	Conflict           Kind = "conflict"            // 409: the state does not permit it
+	PreconditionFailed Kind = "precondition-failed" // 412: the caller has seen another version
+	TooLarge           Kind = "too-large"           // 413
+	UnsupportedMedia   Kind = "unsupported-media"   // 415
+	Invalid            Kind = "invalid"             // 422: readable, but the content is wrong
+	Internal           Kind = "internal"            // 500
+	Unavailable        Kind = "unavailable"         // 503: try again later
 )
 
 // Field is one fault inside a request: where it is and what is wrong there.

@@ -3,6 +3,7 @@ package contracts_test
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -238,6 +239,70 @@ func (w *world) recoloured(t *testing.T, g group, change func(body)) body {
 		}
 	}
 	return text
+}
+
+// TestTwoWriters: who has not seen what the other has written is told, and changes nothing.
+func TestTwoWriters(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := "/jobmanager/groups/" + w.submit(t, hubShop).ID
+	with := func(method, path, document, match string) *answer {
+		return w.operator.call(t, method, path, document, "If-Match", match)
+	}
+	seen := w.viewer.get(t, at).header.Get("ETag")
+	require.Equal(t, `"1"`, seen)
+	theirs := with(http.MethodPut, at, hubShop+"description: theirs\n", seen).is(t, http.StatusOK)
+	require.Equal(t, `"2"`, theirs.header.Get("ETag"))
+
+	stop := strings.Replace(at, "groups", "groups/stop", 1)
+	start := strings.Replace(at, "groups", "groups/start", 1)
+	group := string(w.viewer.get(t, at).body)
+	w.unchanged(t, func() {
+		for _, late := range []struct{ method, path, document string }{
+			{http.MethodPut, at, hubShop + "description: mine\n"},
+			{http.MethodPut, "/jobmanager/groups", hubShop + "description: mine\n"},
+			{http.MethodPut, "/jobmanager/groups", group},
+			{http.MethodPut, stop, ""},
+			{http.MethodPut, start, ""},
+			{http.MethodDelete, at + "?stop=true", ""},
+		} {
+			for _, match := range []string{seen, `W/"2"`, `"0", "3"`} {
+				p := with(late.method, late.path, late.document, match).refused(t, http.StatusPreconditionFailed)
+				require.Contains(t, p.Detail, `"2"`)
+			}
+			for _, match := range []string{"2", "", `"2`, `"2" "3"`, `*, "2"`} {
+				with(late.method, late.path, late.document, match).refused(t, http.StatusBadRequest)
+			}
+		}
+	})
+	require.Equal(t, `"2"`, w.viewer.get(t, at).header.Get("ETag"))
+
+	with(http.MethodPut, at, hubShop+"description: both\n", `W/"2" , "2"`).is(t, http.StatusOK)
+	with(http.MethodPut, stop, "", "*").is(t, http.StatusOK)
+	with(http.MethodPut, start, "", `"3"`).is(t, http.StatusOK)
+	w.operator.call(t, http.MethodPut, at, hubShop).is(t, http.StatusOK)
+	gone := with(http.MethodDelete, at+"?stop=true", "", `"4"`)
+	require.Contains(t, []int{http.StatusOK, http.StatusAccepted}, gone.status)
+}
+
+// TestTwoWritersAtOnce: of those who have seen the same, one is heard.
+func TestTwoWritersAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := "/jobmanager/groups/" + w.submit(t, hubShop).ID
+	seen := w.viewer.get(t, at).header.Get("ETag")
+	statuses := make([]int, 6)
+	var all sync.WaitGroup
+	for i := range statuses {
+		all.Go(func() {
+			document := hubShop + "description: writer " + string(rune('a'+i)) + "\n"
+			statuses[i] = w.operator.call(t, http.MethodPut, at, document, "If-Match", seen).status
+		})
+	}
+	all.Wait()
+	slices.Sort(statuses)
+	require.Equal(t, []int{200, 412, 412, 412, 412, 412}, statuses)
+	require.Equal(t, `"2"`, w.viewer.get(t, at).header.Get("ETag"))
 }
 
 // TestRoomIsOffered: whoever waits for room is tried again when somebody else asks for less, or goes before it was taken.

@@ -38,9 +38,16 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err := query.Err(); err != nil {
 		return err
 	}
+	seen, err := function.IfMatch(r)
+	if err != nil {
+		return err
+	}
 	var app *application.Application
 	var gone bool
 	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+		if err := application.Expect(ctx, tx, id, seen); err != nil {
+			return err
+		}
 		app, gone, err = application.Delete(ctx, tx, id, stop)
 		return err
 	})

@@ -36,7 +36,14 @@ func New(env *function.Env) (*Function, error) {
 
 // Handle answers the JobGroup as it is after the request; asking twice changes nothing more.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	seen, err := function.IfMatch(r)
+	if err != nil {
+		return err
+	}
 	start := func(ctx context.Context, tx *store.Tx, id uuid.UUID) (*application.Application, error) {
+		if err := application.Expect(ctx, tx, id, seen); err != nil {
+			return nil, err
+		}
 		return application.Start(ctx, tx, id, f.settings.LostAfter)
 	}
 	return function.Change(w, r, f.db, "group_uuid", start)

@@ -2,7 +2,10 @@
 package groupstop
 
 import (
+	"context"
 	"net/http"
+
+	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/auth"
@@ -27,5 +30,15 @@ func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, n
 
 // Handle answers the JobGroup as it is after the request; asking twice changes nothing more.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	return function.Change(w, r, f.db, "group_uuid", application.Stop)
+	seen, err := function.IfMatch(r)
+	if err != nil {
+		return err
+	}
+	stop := func(ctx context.Context, tx *store.Tx, id uuid.UUID) (*application.Application, error) {
+		if err := application.Expect(ctx, tx, id, seen); err != nil {
+			return nil, err
+		}
+		return application.Stop(ctx, tx, id)
+	}
+	return function.Change(w, r, f.db, "group_uuid", stop)
 }

@@ -33,7 +33,7 @@ func New(env *function.Env) (*Function, error) {
 }
 
 // Handle takes a descriptor, of the application in the path, in the query (?id=) or else the only one of its name; or a
-// JobGroup as GET answers it, with changed objects in its jobs.
+// JobGroup as GET answers it, with changed objects in its jobs. With If-Match, it must be as the caller has seen it.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	body, err := function.Document(r)
 	if err != nil {
@@ -51,13 +51,17 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		}
 		id = &given
 	}
+	seen, err := function.IfMatch(r)
+	if err != nil {
+		return err
+	}
 	change, err := application.ReadChange(body) // before the transaction, which holds a connection
 	if err != nil {
 		return err
 	}
 	var app *application.Application
 	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		app, err = change.Put(ctx, tx, id, f.settings.LostAfter)
+		app, err = change.Put(ctx, tx, id, seen, f.settings.LostAfter)
 		return err
 	})
 	if err != nil {

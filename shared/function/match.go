@@ -1,0 +1,55 @@
+package function
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+// Tagged is a record that says which version of itself an answer shows (RFC 9110: an entity tag).
+type Tagged interface{ ETag() string }
+
+// Match is what a request says of the version that its caller has seen; the zero Match fits every one.
+type Match struct {
+	tags []string // nil = any
+}
+
+// IfMatch reads the header If-Match. The error is Malformed.
+func IfMatch(r *http.Request) (Match, error) {
+	given := r.Header.Values("If-Match")
+	text := strings.Trim(strings.Join(given, ","), " \t,")
+	if len(given) == 0 || text == "*" {
+		return Match{}, nil
+	}
+	m := Match{tags: []string{}}
+	for rest := text; rest != "" || len(m.tags) == 0; {
+		tag, after, ok := cutTag(rest)
+		if !ok {
+			return m, problem.New(problem.Malformed, `If-Match %q is neither * nor a list of entity tags such as "3"`, problem.Brief(text, 100))
+		}
+		m.tags, rest = append(m.tags, tag), after
+	}
+	return m, nil
+}
+
+// cutTag cuts the first entity tag off a list of them, as it is written there: a weak one is no strong one, and fits none.
+func cutTag(list string) (tag, rest string, ok bool) {
+	quoted, opens := strings.CutPrefix(strings.TrimPrefix(list, "W/"), `"`)
+	_, rest, closes := strings.Cut(quoted, `"`)
+	tag, rest = strings.TrimSuffix(list, rest), strings.TrimLeft(rest, " \t")
+	return tag, strings.TrimLeft(rest, " \t,"), opens && closes && (rest == "" || rest[0] == ',')
+}
+
+// Given reports whether the caller has named versions, of which one must be the present one.
+func (m Match) Given() bool { return m.tags != nil }
+
+// Check refuses the caller who has not seen the record as it is now. The error is PreconditionFailed.
+func (m Match) Check(now Tagged) error {
+	if !m.Given() || slices.Contains(m.tags, now.ETag()) {
+		return nil
+	}
+	return problem.New(problem.PreconditionFailed,
+		"If-Match does not name %s, which the version is now: somebody has changed it since; read it again", now.ETag())
+}

@@ -29,7 +29,10 @@ func (n *Node) UsedMemoryBytes() (bytes int64, ok bool) {
 	}
 	free, known := d.FreeRAM.Get()
 	all, ok := n.StaticMetrics.RAMMemory.Get()
-	return whole(all - free), known && ok
+	if !known || !ok {
+		return 0, false
+	}
+	return whole(all - free), true
 }
 
 // OwnUsage returns what the node's applications of ours use: the sum over the containers of all pods that belong to an

@@ -134,6 +134,22 @@ func TestUsage(t *testing.T) {
 	require.False(t, n.CanSchedule())
 }
 
+// TestUsage_ofWhatNobodyMeasured: a node whose memory is known and what is used of it is not, is no full one.
+func TestUsage_ofWhatNobodyMeasured(t *testing.T) {
+	t.Parallel()
+	n := topology.Node{StaticMetrics: topology.StaticMetrics{
+		CPUCores: topology.Known(4), RAMMemory: topology.Known(8 << 30),
+	}}
+	_, known := n.UsedMemoryBytes()
+	require.False(t, known)
+	cpu, memory := n.OthersUsage()
+	require.Zero(t, cpu)
+	require.Zero(t, memory)
+	n.DynamicMetrics.FreeRAM = topology.Known(6 << 30)
+	_, memory = n.OthersUsage()
+	require.EqualValues(t, 2<<30, memory)
+}
+
 func TestParse_refuses(t *testing.T) {
 	t.Parallel()
 	const (

@@ -485,6 +485,30 @@ func TestLook_tellsWhatNoComponentTells(t *testing.T) {
 		"none of them runs")
 }
 
+// TestLook_tellsWhatAnUpdateAsksForInVain: what would have to stay where it does not fit is said before it is so, and while
+// it is.
+func TestLook_tellsWhatAnUpdateAsksForInVain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node{name: "a", cores: 4})
+	id := w.submit(app("shop", "x:cpu: 1"))
+	w.place(id, false)
+	w.run(id)
+	step := func() match.Step {
+		preview, err := match.Look(t.Context(), w.db, app("shop", "x:cpu: 64"), &id, settings, time.Minute)
+		require.NoError(t, err)
+		require.Len(t, preview.Steps, 1)
+		return preview.Steps[0]
+	}
+	before := step()
+	require.Equal(t, "change", before.Action)
+	require.Contains(t, before.Why, "it stays on")
+	w.update(id, app("shop", "x:cpu: 64"))
+	w.place(id, true)
+	after := step()
+	require.Equal(t, "none", after.Action)
+	require.Equal(t, before.Why, after.Why)
+}
+
 func TestLook_tellsWhatIsRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{name: "a", cores: 4})

@@ -175,6 +175,10 @@ func step(old, now *job.Job) Step {
 		s.To = &now.Target
 	}
 	for _, c := range now.Conditions {
+		if c.Reason == job.ReasonMisfit { // it would stay where it is for want of a place that fits
+			s.Why = c.Message
+			break
+		}
 		if c.Type == job.ConditionCreated && c.Message != "" { // what the matchmaker said; an agent's words are no reason
 			s.Why = c.Message
 		}

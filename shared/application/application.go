@@ -114,11 +114,12 @@ func (a *Application) MarshalJSON() ([]byte, error) {
 // Status sums up the jobs, with a line on what it waits for. What an update took out of an application that is meant to run
 // is no component of it any more: where it cannot be removed now, that keeps nothing else waiting.
 func (a *Application) Status() (Status, string) {
-	var unplaced, degraded, unknown, available, gone, out, live int
+	var unplaced, degraded, unknown, available, gone, out, live, former int
 	var note string
 	for _, j := range a.Jobs {
 		switch {
 		case j.Cleans != nil:
+			former++
 			continue
 		case j.Gone():
 			gone++
@@ -148,12 +149,16 @@ func (a *Application) Status() (Status, string) {
 		runs += fmt.Sprintf("; %d more still to be removed", out)
 	}
 	switch {
+	case a.gone && live == 0 && former > 0:
+		return Gone, "gone; " + left(former)
 	case a.gone && live == 0:
 		return Gone, "gone"
 	case a.gone:
 		return Gone, "gone; " + still(live, gone, note)
 	case a.Desired == Deleted:
 		return Deleting, still(live, gone, note)
+	case a.Desired == Stopped && live == 0 && former > 0:
+		return Finished, left(former)
 	case a.Desired == Stopped && live == 0:
 		return Finished, ""
 	case a.Desired == Stopped:
@@ -170,6 +175,14 @@ func (a *Application) Status() (Status, string) {
 		return Available, runs
 	}
 	return Deploying, runs
+}
+
+// left says that something may run yet at places that components have left: nobody waits for that.
+func left(former int) string {
+	if former == 1 {
+		return "1 former copy still to be removed"
+	}
+	return fmt.Sprintf("%d former copies still to be removed", former)
 }
 
 // still says what is to be removed yet, and what that waits for.

@@ -235,17 +235,21 @@ func Delete(ctx context.Context, tx *store.Tx, id uuid.UUID, stop bool) (a *Appl
 	case a.Desired == Deleted && !abandoned && (stop || !deletable):
 		err = a.remove(ctx, tx) // what began it is repeated, perhaps since its answer was lost
 	case abandoned || deletable:
-		return a, true, a.forget(ctx, tx)
+		err = a.forget(ctx, tx)
 	case !stop:
 		return nil, false, problem.New(problem.Conflict,
 			"application %s still runs: stop it first (PUT /jobmanager/groups/stop/%s), or delete it with ?stop=true", id, id)
 	default:
 		err = a.stop(ctx, tx, Deleted)
 	}
-	if err == nil {
+	if err == nil && !a.gone {
 		err = a.settle(ctx, tx)
 	}
-	return a, a.gone, err
+	if err != nil || !a.gone {
+		return a, false, err
+	}
+	a.Jobs, err = job.OfApplications(ctx, tx, a.ID) // with what it leaves to be removed from former places
+	return a, true, err
 }
 
 // abandoned reports whether nobody tends what is left of an application that is not to run. Its removal goes on without

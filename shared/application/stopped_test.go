@@ -3,6 +3,7 @@ package application_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -197,6 +198,31 @@ func TestStatus_doesNotWaitForWhatAnUpdateTookOut(t *testing.T) {
 }
 
 // TestDelete_endsWhatAnEarlierOneLeft: jobs that still ran in an application that was stopped, or being deleted already.
+// TestStatus_tellsOfFormerCopies: nothing waits for what is left at former places, and it is not said that nothing runs.
+func TestStatus_tellsOfFormerCopies(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	w.run(app, "agent-1")
+	w.stop(app.ID)
+	w.start(app.ID)
+	stopped, message := w.stop(app.ID).Status()
+	require.Equal(t, application.Finished, stopped)
+	require.Equal(t, "2 former copies still to be removed", message)
+	undone := errors.New("undone")
+	require.ErrorIs(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		deleted, gone, err := application.Delete(ctx, tx, app.ID, true)
+		require.NoError(t, err)
+		require.True(t, gone)
+		_, message := deleted.Status()
+		require.Equal(t, "gone; 2 former copies still to be removed", message)
+		return undone
+	}), undone)
+	w.removed("agent-1")
+	_, message = w.get(app.ID).Status()
+	require.Empty(t, message)
+}
+
 func TestDelete_endsWhatAnEarlierOneLeft(t *testing.T) {
 	t.Parallel()
 	w := world{t, storetest.New(t)}

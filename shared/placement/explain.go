@@ -129,7 +129,7 @@ func (m *model) explain(s *state, c int32, asked int) ComponentExplanation {
 	case m.isHome(c, at):
 		out.Summary += "; it stays where it is"
 	default:
-		out.Summary += "; it is on " + place(*current) + " now"
+		out.Summary += "; a move away from " + place(*current) // which is kept and read when it is done
 	}
 	return out
 }

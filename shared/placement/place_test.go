@@ -550,6 +550,20 @@ func TestExplain(t *testing.T) {
 	require.True(t, big.Relaxation.Verified)
 }
 
+// TestExplainAMove: what is said of a move holds before it and after it, since decisions are kept.
+func TestExplainAMove(t *testing.T) {
+	t.Parallel()
+	p := placement.Problem{
+		Components: []placement.Component{{ID: "x", CPU: 1000}},
+		Nodes:      []placement.Node{edge("a", "n1", func(n *placement.Node) { n.Unschedulable = true }), edge("a", "n2")},
+	}
+	from, to := p.Nodes[0].Target(), p.Nodes[1].Target()
+	p.Components[0].Current = &from
+	plan := checked(t, p)
+	require.Equal(t, to, plan.Assignments[0].Target)
+	require.Regexp(t, "can take it; a move away from .*a/n1$", placement.Explain(p, plan).Components[0].Summary)
+}
+
 // TestWhatReservesNothingWeighsOnTheScore: each such component makes its node a little worse, and takes no capacity.
 func TestWhatReservesNothingWeighsOnTheScore(t *testing.T) {
 	t.Parallel()

@@ -372,6 +372,22 @@ func TestPut_takesAJobGroupWithChangedObjects(t *testing.T) {
 	require.Contains(t, w.get(app.ID).Descriptor, "kind: Pod", "the descriptor follows, so that a later start runs the same")
 }
 
+// TestPut_ofAJobGroupThatNamesNothing: without an id nobody knows which application is meant.
+func TestPut_ofAJobGroupThatNamesNothing(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	err := w.tx(func(ctx context.Context, tx *store.Tx) error {
+		change, err := application.ReadChange([]byte(`{"appName": "shop", "jobs": []}`))
+		require.NoError(t, err)
+		_, err = change.Put(ctx, tx, nil, time.Minute)
+		return err
+	})
+	var refused *problem.Error
+	require.ErrorAs(t, err, &refused)
+	require.Equal(t, problem.Invalid, refused.Kind)
+	require.Equal(t, "id", refused.Fields[0].Path)
+}
+
 // TestPut_ofAnObjectThatTwoComponentsList: one that was changed in one job is refused, as the other component would undo
 // it; in both it is taken. That a component has its objects inline from then on changes nothing for the other.
 func TestPut_ofAnObjectThatTwoComponentsList(t *testing.T) {

@@ -45,6 +45,9 @@ func (c *Change) Put(
 ) (*Application, error) {
 	switch {
 	case id != nil:
+	case c.group != nil && c.group.ID == uuid.Nil:
+		f := problem.Field{Path: "id", Detail: "is missing"}
+		return nil, &problem.Error{Kind: problem.Invalid, Detail: "the JobGroup is not valid", Fields: []problem.Field{f}}
 	case c.group != nil:
 		id = &c.group.ID
 	default:

@@ -198,6 +198,33 @@ func TestStatus_doesNotWaitForWhatAnUpdateTookOut(t *testing.T) {
 }
 
 // TestDelete_endsWhatAnEarlierOneLeft: jobs that still ran in an application that was stopped, or being deleted already.
+// TestUpdate_saysWhatItChanges: of each replica by its number, and beside the components as well.
+func TestUpdate_saysWhatItChanges(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	document := func(values, rest string) []byte {
+		return []byte(`name: shop
+components:
+  - name: web
+    type: kubernetes
+    requirements: {nodelabel: {key: color, values: [` + values + `]}}
+    manifests: [{name: w, manifest: {apiVersion: v1, kind: Pod, metadata: {name: w}}}]
+` + rest)
+	}
+	app, _ := w.submit(document("red, blue", ""), "")
+	said := func(document []byte) (message string) {
+		w.update(app.ID, document)
+		require.NoError(t, w.db.QueryRow(t.Context(),
+			`select message from history where event = 'application.updated' order by id desc limit 1`).Scan(&message))
+		return message
+	}
+	policies := "policies: [{security: low}]\n"
+	require.Equal(t, "other policies", said(document("red, blue", policies)))
+	require.Equal(t, "web/1 removed", said(document("red", policies)))
+	require.Equal(t, "web/1 added, other description, policies", said(document("red, blue", "description: a shop\n")))
+	require.Equal(t, "no component differs", said(document("red, blue", "description: a shop\n# a comment\n")))
+}
+
 // TestStatus_tellsOfFormerCopies: nothing waits for what is left at former places, and it is not said that nothing runs.
 func TestStatus_tellsOfFormerCopies(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,6 +57,11 @@ func update(
 	if err != nil {
 		return nil, err
 	}
+	if before, err := a.Parsed(); err == nil { // else nobody can tell
+		if others := Beside(before, app); len(others) > 0 {
+			changed = append(changed, "other "+strings.Join(others, ", "))
+		}
+	}
 	err = tx.QueryRow(ctx, updateDescriptor, a.ID, document, app.Description).Scan(&a.Version, &a.UpdatedAt)
 	if err != nil {
 		return nil, fmt.Errorf("store descriptor: %w", err)
@@ -69,6 +75,29 @@ func update(
 		return nil, err
 	}
 	return answer(ctx, tx, id, warnings)
+}
+
+// Beside says what differs of two descriptors that no component's job tells, such as their policies.
+func Beside(before, now *descriptor.Application) (what []string) {
+	add := func(name string, differs bool) {
+		if differs {
+			what = append(what, name)
+		}
+	}
+	// of a component that both have
+	differs := func(part func(*descriptor.Component) any) bool {
+		return slices.ContainsFunc(now.Components, func(c descriptor.Component) bool {
+			was := before.Component(c.Name)
+			return was != nil && !reflect.DeepEqual(part(was), part(&c))
+		})
+	}
+	add("description", before.Description != now.Description)
+	add("policies", !reflect.DeepEqual(before.Policies, now.Policies) ||
+		differs(func(c *descriptor.Component) any { return c.Policies }))
+	add("communication", differs(func(c *descriptor.Component) any { return c.Communication }))
+	add("scaling", differs(func(c *descriptor.Component) any { return c.Scaling }))
+	add("targets", differs(func(c *descriptor.Component) any { return c.Targets }))
+	return what
 }
 
 // answer returns the application as it is stored now, with what is odd about the descriptor that was handed in.
@@ -97,7 +126,7 @@ func (a *Application) reconcile(ctx context.Context, tx *store.Tx, list []want) 
 			return nil, err
 		}
 		if what != "" {
-			changed = append(changed, w.component+" "+what)
+			changed = append(changed, job.ReplicaName(w.component, w.replica)+" "+what)
 		}
 	}
 	for _, j := range a.Jobs { // in their order, not the map's
@@ -107,7 +136,7 @@ func (a *Application) reconcile(ctx context.Context, tx *store.Tx, list []want) 
 		if err := j.Stop(ctx, tx); err != nil {
 			return nil, err
 		}
-		changed = append(changed, j.Component+" removed")
+		changed = append(changed, job.ReplicaName(j.Component, j.Replica)+" removed")
 	}
 	return changed, nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/littoral-project/littoral/shared/descriptor"
 )
@@ -66,4 +67,12 @@ func ofComponent(name string, jobs []*Job) []*Job {
 		return 1
 	})
 	return own
+}
+
+// ReplicaName is what people read of a replica: "web", or "web/1" where there are several.
+func ReplicaName(component string, replica int) string {
+	if replica == 0 {
+		return component
+	}
+	return component + "/" + strconv.Itoa(replica)
 }

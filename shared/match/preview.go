@@ -136,27 +136,16 @@ func (p *Preview) rest(before *application.Application, now *descriptor.Applicat
 	if err != nil {
 		return err
 	}
-	var what []string
-	add := func(name string, differs bool) {
-		if differs {
-			what = append(what, name)
-		}
+	what := application.Beside(old, now)
+	other := func(c descriptor.Component) bool { // of a component that both have
+		was := old.Component(c.Name)
+		return was != nil && !reflect.DeepEqual(
+			[]any{was.Type, was.Requirements, was.Manifests}, []any{c.Type, c.Requirements, c.Manifests})
 	}
-	// of a component that both have
-	differs := func(part func(*descriptor.Component) any) bool {
-		return slices.ContainsFunc(now.Components, func(c descriptor.Component) bool {
-			was := old.Component(c.Name)
-			return was != nil && !reflect.DeepEqual(part(was), part(&c))
-		})
+	if p.Changes == 0 &&
+		(!slices.EqualFunc(old.Components, now.Components, sameName) || slices.ContainsFunc(now.Components, other)) {
+		what = append(what, "components")
 	}
-	add("description", old.Description != now.Description)
-	add("policies", !reflect.DeepEqual(old.Policies, now.Policies) ||
-		differs(func(c *descriptor.Component) any { return c.Policies }))
-	add("communication", differs(func(c *descriptor.Component) any { return c.Communication }))
-	add("scaling", differs(func(c *descriptor.Component) any { return c.Scaling }))
-	add("targets", differs(func(c *descriptor.Component) any { return c.Targets }))
-	add("components", p.Changes == 0 && (!slices.EqualFunc(old.Components, now.Components, sameName) ||
-		differs(func(c *descriptor.Component) any { return []any{c.Type, c.Requirements, c.Manifests} })))
 	if len(what) > 0 {
 		p.Changes++
 		p.Steps = append(p.Steps, Step{Action: "change", Why: "other " + strings.Join(what, ", ")})

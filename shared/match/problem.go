@@ -3,7 +3,6 @@ package match
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -40,13 +39,13 @@ func parts(app *descriptor.Application, jobs []*job.Job, mayMove func(*job.Job) 
 	live := slices.DeleteFunc(slices.Clone(jobs), func(j *job.Job) bool { return !j.Live() })
 	stored := map[string]*job.Job{}
 	for _, j := range live {
-		stored[partID(j.Component, j.Replica)] = j
+		stored[job.ReplicaName(j.Component, j.Replica)] = j
 	}
 	var list []part
 	for i := range app.Components {
 		c := &app.Components[i]
 		for _, r := range job.Replicas(c, live) {
-			p := part{id: partID(c.Name, r.Index), component: c, replica: r, job: stored[partID(c.Name, r.Index)]}
+			p := part{id: job.ReplicaName(c.Name, r.Index), component: c, replica: r, job: stored[job.ReplicaName(c.Name, r.Index)]}
 			if p.job != nil {
 				p.fixed = p.job.Placed() && !mayMove(p.job)
 				if p.job.Placed() {
@@ -64,13 +63,6 @@ func parts(app *descriptor.Application, jobs []*job.Job, mayMove func(*job.Job) 
 		}
 	}
 	return list
-}
-
-func partID(component string, replica int) string {
-	if replica == 0 {
-		return component
-	}
-	return component + "/" + strconv.Itoa(replica)
 }
 
 func target(t job.Target) *placement.Target {

@@ -20,6 +20,9 @@ type applyCommand struct {
 
 // Run applies one file after the other and stops at the first that fails.
 func (c *applyCommand) Run(s *session) error {
+	if err := checkTimeout(c.Timeout); err != nil {
+		return err
+	}
 	if c.App != "" && len(c.File) > 1 {
 		return usagef("--app names one application, so there can be one file only")
 	}

@@ -61,6 +61,9 @@ type deleteApp struct {
 
 // Run deletes the application; what runs of it is stopped first.
 func (c *deleteApp) Run(s *session) error {
+	if err := checkTimeout(c.Timeout); err != nil {
+		return err
+	}
 	a, after, err := s.before(c.ID)
 	if err != nil {
 		return err
@@ -87,6 +90,9 @@ func (c *deleteApp) Run(s *session) error {
 func (s *session) change(
 	named, done string, g goal, wait bool, timeout time.Duration, apply func(id string) error,
 ) error {
+	if err := checkTimeout(timeout); err != nil {
+		return err
+	}
 	a, after, err := s.before(named)
 	if err != nil {
 		return err
@@ -116,6 +122,14 @@ func (s *session) before(named string) (a *api.Application, after int64, err err
 	return a, after, nil
 }
 
+// checkTimeout is asked before anything is changed.
+func checkTimeout(timeout time.Duration) error {
+	if timeout <= 0 {
+		return usagef("--timeout must be more than 0, not %s", timeout)
+	}
+	return nil
+}
+
 func (s *session) followFor(timeout time.Duration, id string, after int64, g goal) error {
 	ctx, cancel := context.WithTimeout(s.ctx, timeout)
 	defer cancel()
@@ -143,8 +157,8 @@ func (c *waitApp) Run(s *session) error {
 		}
 		return err
 	}
-	if c.Timeout <= 0 {
-		return usagef("--timeout must be more than 0, not %s", c.Timeout)
+	if err := checkTimeout(c.Timeout); err != nil {
+		return err
 	}
 	if err := s.followFor(c.Timeout, a.ID, after, g); err != nil {
 		return fmt.Errorf("wait for %s: %w", a.Name, err)

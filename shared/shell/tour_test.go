@@ -365,6 +365,25 @@ func TestOnlyTheServerSaysThatAnApplicationIsGone(t *testing.T) {
 	}
 }
 
+// TestATimeOfNothing: it is refused before anything is changed.
+func TestATimeOfNothing(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	refused := func(line string) {
+		r := h.run(strings.Fields(line)...)
+		require.Equal(t, 2, r.code, "%s: %s%s", line, r.out, r.err)
+		require.Contains(t, r.err, "--timeout must be more than 0")
+	}
+	refused("apply -f testdata/huge.yaml --wait --timeout 0s")
+	refused("submit -f testdata/huge.yaml --wait --timeout 0s")
+	require.Equal(t, 1, h.run("describe", "app", "huge").code)
+	h.ok("apply", "-f", "testdata/huge.yaml")
+	for _, change := range []string{"start", "stop", "delete"} {
+		refused(change + " app huge --timeout 0s")
+	}
+	require.Contains(t, h.ok("describe", "app", "huge"), "Wanted:       running")
+}
+
 func TestARoleThatMayOnlyLook(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)

@@ -91,6 +91,18 @@ func Expect(ctx context.Context, tx *store.Tx, id uuid.UUID, seen function.Match
 	return seen.Check(a)
 }
 
+// IfSeen makes the change only to the version that the caller has seen; see Expect.
+func IfSeen(
+	seen function.Match, change func(context.Context, *store.Tx, uuid.UUID) (*Application, error),
+) func(context.Context, *store.Tx, uuid.UUID) (*Application, error) {
+	return func(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Application, error) {
+		if err := Expect(ctx, tx, id, seen); err != nil {
+			return nil, err
+		}
+		return change(ctx, tx, id)
+	}
+}
+
 // Named returns the id of the only application of that name. The error is NotFound, or Conflict when there are several.
 func Named(ctx context.Context, q store.Querier, name string) (uuid.UUID, error) {
 	found, err := many(ctx, q, selectByName, name)

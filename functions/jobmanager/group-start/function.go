@@ -41,10 +41,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	start := func(ctx context.Context, tx *store.Tx, id uuid.UUID) (*application.Application, error) {
-		if err := application.Expect(ctx, tx, id, seen); err != nil {
-			return nil, err
-		}
 		return application.Start(ctx, tx, id, f.settings.LostAfter)
 	}
-	return function.Change(w, r, f.db, "group_uuid", start)
+	return function.Change(w, r, f.db, "group_uuid", application.IfSeen(seen, start))
 }

@@ -2,10 +2,7 @@
 package groupstop
 
 import (
-	"context"
 	"net/http"
-
-	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/auth"
@@ -34,11 +31,5 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	stop := func(ctx context.Context, tx *store.Tx, id uuid.UUID) (*application.Application, error) {
-		if err := application.Expect(ctx, tx, id, seen); err != nil {
-			return nil, err
-		}
-		return application.Stop(ctx, tx, id)
-	}
-	return function.Change(w, r, f.db, "group_uuid", stop)
+	return function.Change(w, r, f.db, "group_uuid", application.IfSeen(seen, application.Stop))
 }

@@ -49,6 +49,10 @@ FAULTS := $(GO) test -timeout 80m -count=1 -v ./test/faults | grep --line-buffer
 faults: ## kill the functions at every boundary (the test run samples them)
 	LITTORAL_FAULTS=all $(FAULTS)
 
+.PHONY: walks
+walks: ## take five hundred random walks through the whole system (the test run takes a few)
+	$(GO) run ./scripts/with-postgres -- $(GO) test -timeout 60m -count=1 ./test/walks -walks 500 -seed $$(date +%s)
+
 .PHONY: bench
 bench: ## measure; prints ratios within one run
 	$(GO) run ./test/bench

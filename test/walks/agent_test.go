@@ -1,0 +1,108 @@
+package walks_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/auth"
+)
+
+// agent asks for its jobs as those of ICOS do: it lists them, takes them one by one, carries out what it was listed, and
+// reports. It may be slow over all of that.
+type agent struct {
+	*world
+
+	listed []job
+	epochs bool // it says which decision it carries out, as those of ICOS do not
+	made   int
+	copies map[string]string // what it runs: job/number -> first manifest
+}
+
+// job is what an agent reads of one.
+type job struct {
+	ID        string `json:"id"`
+	Type      string `json:"type"`
+	SubType   string `json:"sub_type"`
+	State     string `json:"state"`
+	Owner     string `json:"owner_id"`
+	Epoch     int64  `json:"epoch"`
+	Cleans    string `json:"cleans"`
+	Manifests []struct {
+		YAML string `json:"yamlString"`
+	} `json:"manifests"`
+	Targets  json.RawMessage `json:"targets"`
+	Resource struct {
+		UUID string `json:"resource_uuid"`
+		Name string `json:"resource_name"`
+	} `json:"resource"`
+	Instruction struct {
+		Component string `json:"componentName"`
+	} `json:"instruction"`
+}
+
+func (a *agent) list() {
+	status, answer := a.call(auth.Agent, http.MethodGet, "/jobmanager/jobs/executable/nuvla/"+agentID, "")
+	require.Equal(a.t, http.StatusOK, status, "%s", answer)
+	a.listed = decode[[]job](a.t, answer)
+	a.log("agent is listed %d jobs", len(a.listed))
+}
+
+// do takes the first of the listed jobs and carries it out.
+func (a *agent) do() {
+	if len(a.listed) == 0 {
+		return
+	}
+	j := a.listed[0]
+	a.listed = a.listed[1:]
+	status, answer := a.call(auth.Agent, http.MethodPatch, "/jobmanager/jobs/promote/"+j.ID, fmt.Sprintf(`{"owner_id": %q}`, agentID))
+	a.log("agent takes %s %s %s epoch %d: %d %s", j.Type, j.SubType, j.ID, j.Epoch, status, brief(answer))
+	require.Contains(a.t, []int{http.StatusNoContent, http.StatusNotFound, http.StatusConflict}, status, "%s", answer)
+	if status != http.StatusNoContent {
+		return
+	}
+	resource := j.Resource.UUID
+	if _, there := a.copies[resource]; !there && j.Type == "CreateDeployment" {
+		a.made++
+		resource = fmt.Sprintf("%s/%d", j.ID, a.made)
+	}
+	condition := "Available"
+	switch {
+	case j.Type == "DeleteDeployment", j.SubType == "reallocate":
+		delete(a.copies, resource)
+		condition = "Deleted"
+	case j.Type == "UpdateDeployment":
+	default:
+		a.copies[resource] = j.Manifests[0].YAML
+	}
+	report := map[string]any{
+		"id": j.ID, "owner_id": agentID, "type": j.Type, "state": "Finished",
+		"manifests": j.Manifests, "targets": j.Targets,
+		"resource": map[string]any{
+			"resource_uuid": resource, "resource_name": j.Resource.Name,
+			"conditions": []map[string]any{{"type": condition, "status": "True", "reason": "Reported"}},
+		},
+	}
+	if a.epochs {
+		report["epoch"] = j.Epoch
+	}
+	text, err := json.Marshal(report)
+	require.NoError(a.t, err)
+	status, answer = a.call(auth.Agent, http.MethodPut, "/jobmanager/jobs", string(text))
+	a.log("agent reports %s %s epoch %d: %d %s", j.Type, j.ID, j.Epoch, status, brief(answer))
+	require.Contains(a.t, []int{http.StatusOK, http.StatusNotFound, http.StatusConflict}, status, "%s", answer)
+	if status != http.StatusOK && condition == "Available" {
+		delete(a.copies, resource) // it is told that it is too late
+	}
+}
+
+// brief is the beginning of a refusal.
+func brief(answer []byte) string {
+	var d struct {
+		Detail string `json:"detail"`
+	}
+	_ = json.Unmarshal(answer, &d)
+	return d.Detail
+}

@@ -1,0 +1,380 @@
+// Package walks_test takes random walks through the whole system: people hand in, change, stop, start and delete
+// applications, policies ask for remediations, nodes are drained or fall silent, clusters, hub and Broker go away and
+// come back, events come late, out of order and more than once. Whatever happened, once all is well again and everyone
+// has done what there was to do, what runs is what was asked for last, in one place, and nothing else is left anywhere.
+//
+//	go test ./test/walks                          # a few walks
+//	go test ./test/walks -walks 500 -seed 1000    # many others
+//	go test ./test/walks -walks 1 -seed 17 -v     # the steps of one
+package walks_test
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+	"github.com/littoral-project/littoral/test/kubeapi"
+)
+
+var (
+	walks = flag.Int("walks", 8, "how many walks to take")
+	first = flag.Uint64("seed", 1, "of the first walk; the next have those that follow")
+	steps = flag.Int("steps", 150, "of a walk")
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+func TestWalks(t *testing.T) {
+	for n := range *walks {
+		seed := *first + uint64(n)
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			w := newWorld(t, seed)
+			for range *steps {
+				w.step()
+			}
+			w.rest()
+			w.check()
+			require.Empty(t, w.pending, "events go on for ever")
+		})
+	}
+}
+
+// app is what a person asked for.
+type app struct {
+	name, id   string
+	components []component
+	desired    string // running, stopped, deleted
+
+	remediation string    // of its policy
+	firing      time.Time // since when the policy is violated; zero when it is not
+}
+
+type component struct{ name, image, at string }
+
+// document is the descriptor of the application.
+func (a *app) document() string {
+	b := &strings.Builder{}
+	fmt.Fprintf(b, "name: %s\ncomponents:\n", a.name)
+	for _, c := range a.components {
+		fmt.Fprintf(b, "  - name: %s\n    type: kubernetes\n    requirements: {cpu: 1500m}\n", c.name)
+		if c.at != "" {
+			fmt.Fprintf(b, "    targets: {cluster_name: %s, orchestrator: %s}\n", c.at, places[c.at].orchestrator)
+		}
+		fmt.Fprintf(b, "    manifests: [{name: %[1]s, manifest: {apiVersion: apps/v1, kind: Deployment, metadata: {name: %[1]s}, spec: {replicas: 1, "+
+			"selector: {matchLabels: {app: %[1]s}}, template: {metadata: {labels: {app: %[1]s}}, spec: {containers: [{name: main, image: %[2]q}]}}}}}]\n",
+			c.name, c.image)
+	}
+	fmt.Fprintf(b, "policies:\n  - {name: load, apply-to: web, fromTemplate: app-host-cpu-usage-perc, remediation: %s, variables: {threshold: 0.8}}\n",
+		a.remediation)
+	return b.String()
+}
+
+// alert is a webhook of Alertmanager about the policy of the application.
+func (a *app) alert(status string) string {
+	name := a.name + "-" + a.id + "-load"
+	return fmt.Sprintf(`{"version": "4", "alerts": [{"status": %q, "startsAt": %q, "fingerprint": %q,
+"labels": {"alertname": %q, "icos_app_instance": %q, "icos_app_component": "web"},
+"annotations": {"plm_id": %q, "plm_expr_value": "0.9"}}]}`,
+		status, a.firing.UTC().Format(time.RFC3339Nano), a.name, name+":rule-0", a.id, registry.ID(a.id, name))
+}
+
+// step does one thing.
+func (w *world) step() {
+	switch n := w.random.IntN(100); {
+	case n < 35:
+		if len(w.pending) > 0 {
+			i := 0
+			if w.random.IntN(3) == 0 {
+				i = w.random.IntN(len(w.pending))
+			}
+			w.log("%s is given %s %s", w.pending[i].to, w.pending[i].event.Type(), w.pending[i].event.Subject())
+			w.deliver(i)
+		}
+	case n < 38:
+		if len(w.delivered) > 0 {
+			d := w.delivered[w.random.IntN(len(w.delivered))]
+			w.log("%s is given %s once more", d.to, d.event.Type())
+			d.failures = 0
+			w.pending = append(w.pending, d)
+			w.deliver(len(w.pending) - 1)
+		}
+	case n < 48:
+		w.log("clusters work")
+		w.work()
+	case n < 55:
+		name := w.pick("deploymentmanager-sync-ocm", "deploymentmanager-sync-kubernetes", "jobmanager-displace", "outbox-sweep")
+		w.log("%s ticks", name)
+		w.tick(name)
+	case n < 58:
+		w.agent.list()
+	case n < 66:
+		w.agent.do()
+	case n < 70:
+		w.disturb()
+	case n < 76:
+		w.nodes()
+	case n < 78:
+		w.lapse()
+	default:
+		w.user()
+	}
+}
+
+// work lets the clusters do what they were asked for.
+func (w *world) work() {
+	for _, name := range []string{"one", "two"} {
+		w.agents[name].Work()
+	}
+	w.three.Work()
+}
+
+// nodes drains a node, has one fall silent, or come back.
+func (w *world) nodes() {
+	cluster := w.pick("one", "two", "three", "four")
+	node := w.pick(places[cluster].nodes...)
+	if w.away[node] == "" {
+		w.away[node] = w.pick("drained", "silent")
+	} else {
+		delete(w.away, node)
+	}
+	w.log("node %s is now %q", node, w.away[node])
+	w.see()
+}
+
+// lapse lets time pass, until all leases are over.
+func (w *world) lapse() {
+	w.log("time passes")
+	for _, sql := range []string{
+		`update jobs set lease_until = now() - interval '1 s' where lease_until is not null`,
+		`update jobs set created_at = created_at - interval '1 min'`,
+	} {
+		_, err := w.db.Exec(w.t.Context(), sql)
+		require.NoError(w.t, err)
+	}
+}
+
+// user does what people and policies do.
+func (w *world) user() {
+	var alive []*app
+	for _, a := range w.apps {
+		if a.desired != "deleted" {
+			alive = append(alive, a)
+		}
+	}
+	if len(alive) == 0 || len(alive) < 4 && w.random.IntN(4) == 0 {
+		w.submit()
+		return
+	}
+	a := alive[w.random.IntN(len(alive))]
+	group := "/jobmanager/groups/" + a.id
+	switch w.random.IntN(13) {
+	case 0, 1, 2:
+		was := slices.Clone(a.components)
+		w.alter(a)
+		status, answer := w.call(auth.Operator, http.MethodPut, group, a.document())
+		w.log("%s is changed to %v: %d %s", a.name, a.components, status, brief(answer))
+		if status != http.StatusOK {
+			require.Equal(w.t, http.StatusConflict, status, "%s", answer)
+			a.components = was
+		}
+	case 3:
+		w.order(a, "stop", "stopped")
+	case 4, 5:
+		w.order(a, "start", "running")
+	case 6:
+		status, answer := w.call(auth.Operator, http.MethodDelete, group+"?stop=true", "")
+		w.log("%s is deleted: %d %s", a.name, status, brief(answer))
+		require.Contains(w.t, []int{http.StatusOK, http.StatusAccepted}, status, "%s", answer)
+		a.desired = "deleted"
+	case 7, 8, 9:
+		said := "firing"
+		switch {
+		case a.firing.IsZero():
+			a.firing = time.Now()
+		case w.random.IntN(2) == 0:
+			said = "resolved"
+		}
+		status, answer := w.call(auth.Alertmanager, http.MethodPost, "/polman/watcher/api/v1/webhooks/alertmanager", a.alert(said))
+		w.log("the policy of %s is %s: %d %s", a.name, said, status, brief(answer))
+		require.Equal(w.t, http.StatusOK, status, "%s", answer)
+		if said == "resolved" {
+			a.firing = time.Time{}
+		}
+	default:
+		remediation := w.pick("reallocate", "scale-out", "scale-in", "replace")
+		status, answer := w.call(auth.Operator, http.MethodPost, "/jobmanager/policies/incompliance", fmt.Sprintf(
+			`{"policyName": "p", "remediation": %q, "subject": {"appInstance": %q, "appComponent": %q}}`,
+			remediation, a.id, a.components[0].name))
+		w.log("%s of %s is asked for: %d %s", remediation, a.name, status, brief(answer))
+		require.Contains(w.t, []int{http.StatusOK, http.StatusConflict, http.StatusNotFound}, status, "%s", answer)
+	}
+}
+
+func (w *world) order(a *app, what, desired string) {
+	status, answer := w.call(auth.Operator, http.MethodPut, "/jobmanager/groups/"+what+"/"+a.id, "")
+	w.log("%s is told to %s: %d %s", a.name, what, status, brief(answer))
+	require.Equal(w.t, http.StatusOK, status, "%s", answer)
+	a.desired = desired
+}
+
+func (w *world) submit() {
+	a := &app{
+		name: fmt.Sprint("app-", len(w.apps)), desired: "running",
+		remediation: w.pick("reallocate", "scale-out", "replace", "none"),
+	}
+	w.alter(a)
+	status, answer := w.call(auth.Operator, http.MethodPost, "/jobmanager/groups", a.document())
+	w.log("%s is handed in with %v: %d %s", a.name, a.components, status, brief(answer))
+	require.Equal(w.t, http.StatusCreated, status, "%s", answer)
+	a.id = decode[struct {
+		ID string `json:"id"`
+	}](w.t, answer).ID
+	w.apps = append(w.apps, a)
+}
+
+// alter changes what the application consists of.
+func (w *world) alter(a *app) {
+	image := fmt.Sprint("image:", len(w.steps))
+	var at string // of all, since an application has one orchestrator
+	if w.random.IntN(4) == 0 {
+		at = w.pick("one", "two", "three", "four")
+	}
+	next := []component{{"web", image, at}}
+	if w.random.IntN(2) == 0 {
+		next = append(next, component{"db", image, at})
+	}
+	a.components = next
+}
+
+// rest heals everything and has everyone do what there is to do, until nothing changes any more.
+func (w *world) rest() {
+	w.t.Helper()
+	w.heal()
+	w.log("all is well")
+	w.see()
+	for range 30 {
+		for range len(w.pending) {
+			w.deliver(0)
+		}
+		w.work()
+		w.agent.list()
+		for len(w.agent.listed) > 0 {
+			w.agent.do()
+		}
+		for _, name := range []string{"outbox-sweep", "deploymentmanager-sync-ocm", "deploymentmanager-sync-kubernetes", "jobmanager-displace"} {
+			w.tick(name)
+		}
+		w.lapse()
+	}
+}
+
+// row is a job of the books.
+type row struct {
+	ID, Application, Component, State, Type, Cluster, Node string
+	Epoch                                                  int64
+	Cleans, Available                                      bool
+	Text                                                   string
+}
+
+// check compares what was asked for with the books, and these with what there is.
+func (w *world) check() {
+	w.t.Helper()
+	jobs, err := store.Collect(w.t.Context(), w.db, "read jobs", pgx.RowToStructByPos[row], `select id::text, application_id::text, component, state, type,
+cluster, node, epoch, cleans is not null, coalesce(conditions @> '[{"type": "Available", "status": "True"}]', false), jobs::text from jobs order by id`)
+	require.NoError(w.t, err)
+	wanted := map[string]string{} // of copies: cluster/job -> image
+	for _, a := range w.apps {
+		var own []row
+		for _, j := range jobs {
+			if j.Application == a.id {
+				own = append(own, j)
+			}
+		}
+		status, answer := w.call(auth.Operator, http.MethodGet, "/jobmanager/groups/"+a.id, "")
+		if a.desired == "deleted" {
+			require.Equal(w.t, http.StatusNotFound, status, "%s was deleted: %s", a.name, answer)
+			continue
+		}
+		require.Equal(w.t, http.StatusOK, status, "%s: %s", a.name, answer)
+		var live []row
+		for _, j := range own {
+			if j.Cleans {
+				require.Equal(w.t, "Finished", j.State, "%s: a clean-up does not end: %s", a.name, j.Text)
+				continue
+			}
+			live = append(live, j)
+		}
+		var names []string
+		for _, j := range live {
+			require.Equal(w.t, "Finished", j.State, "%s, which is to be %s: %s", a.name, a.desired, j.Text)
+			i := slices.IndexFunc(a.components, func(c component) bool { return c.name == j.Component })
+			if a.desired == "stopped" || i < 0 { // the job of a component that was taken out stays, to be found again
+				require.False(w.t, j.Available, "%s: %s", a.name, j.Text)
+				continue
+			}
+			require.True(w.t, j.Available, "%s: %s", a.name, j.Text)
+			names = append(names, j.Component)
+			c := a.components[i]
+			if c.at != "" {
+				require.Equal(w.t, c.at, j.Cluster, "%s: %s", a.name, j.Text)
+			}
+			wanted[j.Cluster+"/"+j.ID] = c.image
+		}
+		if a.desired == "running" {
+			require.Len(w.t, names, len(a.components), "%s runs %v", a.name, names)
+		}
+	}
+	require.Equal(w.t, wanted, w.copies())
+	var left int
+	require.NoError(w.t, w.db.QueryRow(w.t.Context(), `select count(*) from outbox`).Scan(&left))
+	require.Zero(w.t, left, "events nobody has published")
+}
+
+// copies is what runs: cluster/job -> image.
+func (w *world) copies() map[string]string {
+	w.t.Helper()
+	found := map[string]string{}
+	clusters := map[string]*kubeapi.Server{"one": w.agents["one"].Cluster, "two": w.agents["two"].Cluster, "three": w.three}
+	for name, server := range clusters {
+		for _, path := range server.Paths("/deployments/") {
+			o := server.Get(path)
+			text, err := o.MarshalJSON()
+			require.NoError(w.t, err)
+			found[name+"/"+o.GetLabels()["littoral.dev/job"]] = image(string(text))
+		}
+	}
+	for resource, text := range w.agent.copies {
+		name, _, _ := strings.Cut(resource, "/")
+		if _, twice := found["four/"+name]; twice {
+			name = resource
+		}
+		found["four/"+name] = image(text)
+	}
+	return found
+}
+
+// image returns the one that a document names.
+func image(text string) string {
+	_, after, _ := strings.Cut(text, "image:")
+	if strings.Contains(text, `"image":"`) {
+		_, after, _ = strings.Cut(text, `"image":"image:`)
+	} else if _, quoted, ok := strings.Cut(after, "image:"); ok {
+		after = quoted
+	}
+	end := strings.IndexFunc(after, func(r rune) bool { return r < '0' || r > '9' })
+	if end >= 0 {
+		after = after[:end]
+	}
+	return "image:" + after
+}

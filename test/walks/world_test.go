@@ -1,0 +1,294 @@
+package walks_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/littoral-project/littoral/functions"
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+	"github.com/littoral-project/littoral/shared/topology"
+	"github.com/littoral-project/littoral/test/inprocess"
+	"github.com/littoral-project/littoral/test/kubeapi"
+	"github.com/littoral-project/littoral/triggers"
+)
+
+// The places of the world: two clusters behind a hub, one that is deployed to straight, one that an agent serves.
+var places = map[string]struct {
+	orchestrator string
+	nodes        []string
+}{
+	"one":   {"ocm", []string{"one-a", "one-b"}},
+	"two":   {"ocm", []string{"two-a", "two-b"}},
+	"three": {"kubernetes", []string{"three-a", "three-b"}},
+	"four":  {"nuvla", []string{"four-a", "four-b"}},
+}
+
+const agentID = "agent-four"
+
+// world is the whole system with what it deploys to, and what was asked of it.
+type world struct {
+	t      *testing.T
+	random *rand.Rand
+	steps  []string // taken so far
+
+	db        *store.DB
+	broker    *inprocess.Broker
+	routes    http.Handler
+	tokens    map[auth.Role]string
+	pending   []delivery // that the Broker still owes
+	delivered []delivery // that may come again
+
+	hub    *kubeapi.Server
+	agents map[string]*kubeapi.Agent // of one and two
+	three  *kubeapi.Server
+	agent  *agent // of four
+
+	away    map[string]string // node -> drained, silent
+	trouble map[string]bool   // what is out of order
+	apps    []*app
+}
+
+// delivery is an event on its way to a consumer.
+type delivery struct {
+	event    cloudevents.Event
+	to       string
+	failures int
+}
+
+func newWorld(t *testing.T, seed uint64) *world {
+	t.Helper()
+	w := &world{
+		t: t, random: rand.New(rand.NewPCG(seed, 0)), tokens: map[auth.Role]string{}, away: map[string]string{}, trouble: map[string]bool{},
+		hub: kubeapi.Start(t, nil, nil), agents: map[string]*kubeapi.Agent{}, three: kubeapi.Start(t, nil, places["three"].nodes),
+	}
+	for _, name := range []string{"one", "two"} {
+		w.agents[name] = kubeapi.Join(t, w.hub, kubeapi.Start(t, nil, places[name].nodes), name)
+	}
+	kubeconfigs := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(kubeconfigs, "three"), []byte(w.three.Kubeconfig()), 0o600))
+	for name, value := range map[string]string{
+		"OCM_HUB": w.hub.KubeconfigFile(t, "hub"), "KUBECONFIG_DIR": kubeconfigs, "DEPLOY_WAIT": "0s", "OUTBOX_AGE": "0s",
+		"RULES_BACKEND": "files", "RULES_DIR": t.TempDir(), "PROMETHEUS_ADDRESS": "http://127.0.0.1:1",
+	} {
+		t.Setenv(name, value)
+	}
+
+	var err error
+	w.broker, err = inprocess.NewBroker(triggers.Files)
+	require.NoError(t, err)
+	w.db = storetest.NewWithPublisher(t, w.broker)
+	issuer := inprocess.NewIssuer(t)
+	routes, consumers, err := inprocess.Mount(functions.Registry, func(name string) *function.Env {
+		return &function.Env{
+			Name: name, DB: w.db, Auth: issuer.Verifier(), HTTP: http.DefaultClient,
+			Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		}
+	})
+	require.NoError(t, err)
+	w.routes = routes
+	// see plays the aggregator, whose telemetry is not there.
+	for _, name := range []string{"aggregator-tick", "aggregator-alerted"} {
+		delete(consumers, name)
+	}
+	w.broker.Connect(consumers, false)
+	for _, role := range []auth.Role{auth.Operator, auth.Agent, auth.Alertmanager} {
+		w.tokens[role] = issuer.TokenWith(t, inprocess.Claims{"sub": agentID, "roles": []string{string(role)}, "icos_agent_id": agentID})
+	}
+	w.agent = &agent{world: w, epochs: seed%2 == 0, copies: map[string]string{}}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the walk of seed %d:\n%s", seed, strings.Join(w.steps, "\n"))
+		}
+	})
+	w.see()
+	return w
+}
+
+func (w *world) log(format string, args ...any) {
+	w.steps = append(w.steps, fmt.Sprintf("%3d %s", len(w.steps), fmt.Sprintf(format, args...)))
+}
+
+// call sends a request and takes what it announced to the Broker.
+func (w *world) call(role auth.Role, method, path, body string) (status int, answer []byte) {
+	w.t.Helper()
+	r := httptest.NewRequestWithContext(w.t.Context(), method, path, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+w.tokens[role])
+	recorder := httptest.NewRecorder()
+	w.routes.ServeHTTP(recorder, r)
+	w.collect()
+	return recorder.Code, bytes.TrimSpace(recorder.Body.Bytes())
+}
+
+// collect takes what the Broker was given, for each consumer apart.
+func (w *world) collect() {
+	w.t.Helper()
+	require.NoError(w.t, w.db.Settle(w.t.Context()))
+	for _, e := range w.broker.Take() {
+		for _, to := range w.broker.Consumers(e) {
+			w.pending = append(w.pending, delivery{event: e, to: to})
+		}
+	}
+}
+
+// attempts is how often an event is delivered again by its Trigger.
+const attempts = 11
+
+// deliver delivers the i-th of what is pending. What fails is delivered again later.
+func (w *world) deliver(i int) {
+	w.t.Helper()
+	d := w.pending[i]
+	w.pending = slices.Delete(w.pending, i, i+1)
+	err := w.broker.DeliverTo(w.t.Context(), d.to, d.event)
+	w.collect()
+	if err == nil {
+		w.delivered = append(w.delivered, d)
+		return
+	}
+	w.log("    %v", err)
+	require.Regexp(w.t, " (409|503) to ", err.Error(), "only what may go well later is refused")
+	if !w.troubled() {
+		d.failures++
+	}
+	if d.failures > attempts {
+		require.Equal(w.t, "policymanager-act", d.to, "%s never takes %s %s: %v", d.to, d.event.Type(), d.event.Subject(), err)
+		w.log("    it becomes a dead letter") // what a violation asks for may never be possible
+		return
+	}
+	w.pending = append(w.pending, d)
+}
+
+// tick wakes a scheduled function.
+func (w *world) tick(name string) {
+	w.t.Helper()
+	if err := w.broker.TickOne(w.t.Context(), name); err != nil {
+		w.log("    %v", err)
+		require.Contains(w.t, err.Error(), " 503 ")
+	}
+	w.collect()
+}
+
+// troubled reports whether something is out of order that functions need.
+func (w *world) troubled() bool { return len(w.trouble) > 0 }
+
+// heal mends all that is out of order.
+func (w *world) heal() {
+	w.t.Helper()
+	for _, a := range w.agents {
+		a.Cut(false)
+	}
+	for _, s := range []*kubeapi.Server{w.hub, w.three} {
+		s.Cut(false)
+		s.Refuse(nil)
+	}
+	w.broker.Fail(nil)
+	clear(w.away)
+	clear(w.trouble)
+}
+
+// disturb makes trouble somewhere, or mends it.
+func (w *world) disturb() {
+	what := w.pick("one", "two", "three", "hub", "broker", "flaky hub", "flaky three")
+	away := !w.trouble[what]
+	if away {
+		w.trouble[what] = true
+		w.log("%s is away", what)
+	} else {
+		delete(w.trouble, what)
+		w.log("%s is well again", what)
+	}
+	flaky := func(s *kubeapi.Server) {
+		if !away {
+			s.Refuse(nil)
+			return
+		}
+		s.Refuse(func(string, string) error {
+			if w.random.IntN(2) == 0 {
+				return apierrors.NewInternalError(errors.New("etcd has no leader"))
+			}
+			return nil
+		})
+	}
+	switch what {
+	case "one", "two":
+		w.agents[what].Cut(away)
+	case "three":
+		w.three.Cut(away)
+	case "hub":
+		w.hub.Cut(away)
+	case "broker":
+		var err error
+		if away {
+			err = errors.New("the Broker is away")
+		}
+		w.broker.Fail(err)
+	case "flaky hub":
+		flaky(w.hub)
+	case "flaky three":
+		flaky(w.three)
+	}
+}
+
+// pick returns one of the values.
+func (w *world) pick(values ...string) string { return values[w.random.IntN(len(values))] }
+
+// see stores what the aggregator would: all nodes with scores that change, of which some are drained and some silent.
+func (w *world) see() {
+	w.t.Helper()
+	now := time.Now()
+	taxonomy := &topology.Taxonomy{Cluster: map[string]topology.Cluster{}}
+	for _, name := range slices.Sorted(maps.Keys(places)) {
+		c := topology.Cluster{Type: places[name].orchestrator, Name: name, Engine: "Kubernetes", Node: map[string]topology.Node{}}
+		if c.Type == "nuvla" {
+			c.AgentID = agentID
+		}
+		for _, node := range places[name].nodes {
+			schedulable, seen := w.away[node] != "drained", now
+			if w.away[node] == "silent" {
+				seen = now.Add(-time.Hour)
+			}
+			c.Node[node] = topology.Node{
+				Name: node, Schedulable: &schedulable, LastSeen: topology.Known(float64(seen.Unix())),
+				ScaScore: topology.Known(float64(w.random.IntN(100))),
+				StaticMetrics: topology.StaticMetrics{
+					CPUArchitecture: "amd64", CPUCores: topology.Known(64), RAMMemory: topology.Known(64 << 30),
+				},
+			}
+		}
+		taxonomy.Cluster[name] = c
+	}
+	require.NoError(w.t, w.db.Tx(w.t.Context(), func(ctx context.Context, tx *store.Tx) error {
+		_, err := topology.Save(ctx, tx, taxonomy, now, time.Minute)
+		return err
+	}))
+	w.collect()
+}
+
+// decode reads an answer.
+func decode[T any](t *testing.T, text []byte) T {
+	t.Helper()
+	var v T
+	require.NoError(t, json.Unmarshal(text, &v), "%s", text)
+	return v
+}

@@ -6,8 +6,6 @@ import (
 	"net/http"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/littoral-project/littoral/shared/auth"
 )
 
 // agent asks for its jobs as those of ICOS do: it lists them, takes them one by one, carries out what it was listed, and
@@ -15,6 +13,7 @@ import (
 type agent struct {
 	*world
 
+	id     string
 	listed []job
 	epochs bool // it says which decision it carries out, as those of ICOS do not
 	made   int
@@ -44,7 +43,7 @@ type job struct {
 }
 
 func (a *agent) list() {
-	status, answer := a.call(auth.Agent, http.MethodGet, "/jobmanager/jobs/executable/nuvla/"+agentID, "")
+	status, answer := a.call(a.id, http.MethodGet, "/jobmanager/jobs/executable/nuvla/"+a.id, "")
 	require.Equal(a.t, http.StatusOK, status, "%s", answer)
 	a.listed = decode[[]job](a.t, answer)
 	a.log("agent is listed %d jobs", len(a.listed))
@@ -57,7 +56,7 @@ func (a *agent) do() {
 	}
 	j := a.listed[0]
 	a.listed = a.listed[1:]
-	status, answer := a.call(auth.Agent, http.MethodPatch, "/jobmanager/jobs/promote/"+j.ID, fmt.Sprintf(`{"owner_id": %q}`, agentID))
+	status, answer := a.call(a.id, http.MethodPatch, "/jobmanager/jobs/promote/"+j.ID, fmt.Sprintf(`{"owner_id": %q}`, a.id))
 	a.log("agent takes %s %s %s epoch %d: %d %s", j.Type, j.SubType, j.ID, j.Epoch, status, brief(answer))
 	require.Contains(a.t, []int{http.StatusNoContent, http.StatusNotFound, http.StatusConflict}, status, "%s", answer)
 	if status != http.StatusNoContent {
@@ -78,7 +77,7 @@ func (a *agent) do() {
 		a.copies[resource] = j.Manifests[0].YAML
 	}
 	report := map[string]any{
-		"id": j.ID, "owner_id": agentID, "type": j.Type, "state": "Finished",
+		"id": j.ID, "owner_id": a.id, "type": j.Type, "state": "Finished",
 		"manifests": j.Manifests, "targets": j.Targets,
 		"resource": map[string]any{
 			"resource_uuid": resource, "resource_name": j.Resource.Name,
@@ -90,7 +89,7 @@ func (a *agent) do() {
 	}
 	text, err := json.Marshal(report)
 	require.NoError(a.t, err)
-	status, answer = a.call(auth.Agent, http.MethodPut, "/jobmanager/jobs", string(text))
+	status, answer = a.call(a.id, http.MethodPut, "/jobmanager/jobs", string(text))
 	a.log("agent reports %s %s epoch %d: %d %s", j.Type, j.ID, j.Epoch, status, brief(answer))
 	require.Contains(a.t, []int{http.StatusOK, http.StatusNotFound, http.StatusConflict}, status, "%s", answer)
 	if status != http.StatusOK && condition == "Available" {

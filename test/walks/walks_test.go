@@ -11,6 +11,7 @@ package walks_test
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -45,7 +46,6 @@ func TestWalks(t *testing.T) {
 			}
 			w.rest()
 			w.check()
-			require.Empty(t, w.pending, "events go on for ever")
 		})
 	}
 }
@@ -60,14 +60,29 @@ type app struct {
 	firing      time.Time // since when the policy is violated; zero when it is not
 }
 
-type component struct{ name, image, at string }
+type component struct {
+	name, image, at string
+	sides           []string // of which each is to have a replica; none = one anywhere
+}
+
+// places are the sides of which each is to have a replica; "" stands for either.
+func (c component) places() []string {
+	if len(c.sides) == 0 {
+		return []string{""}
+	}
+	return c.sides
+}
 
 // document is the descriptor of the application.
 func (a *app) document() string {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "name: %s\ncomponents:\n", a.name)
 	for _, c := range a.components {
-		fmt.Fprintf(b, "  - name: %s\n    type: kubernetes\n    requirements: {cpu: 1500m}\n", c.name)
+		fmt.Fprintf(b, "  - name: %s\n    type: kubernetes\n    requirements: {cpu: 1500m", c.name)
+		if len(c.sides) > 0 {
+			fmt.Fprintf(b, ", nodelabel: {key: side, values: [%s]}", strings.Join(c.sides, ", "))
+		}
+		b.WriteString("}\n")
 		if c.at != "" {
 			fmt.Fprintf(b, "    targets: {cluster_name: %s, orchestrator: %s}\n", c.at, places[c.at].orchestrator)
 		}
@@ -92,22 +107,26 @@ func (a *app) alert(status string) string {
 // step does one thing.
 func (w *world) step() {
 	switch n := w.random.IntN(100); {
-	case n < 35:
+	case n < 32:
 		if len(w.pending) > 0 {
 			i := 0
 			if w.random.IntN(3) == 0 {
 				i = w.random.IntN(len(w.pending))
 			}
-			w.log("%s is given %s %s", w.pending[i].to, w.pending[i].event.Type(), w.pending[i].event.Subject())
-			w.deliver(i)
+			w.deliver(w.take(i))
 		}
+	case n < 35:
+		var some []delivery
+		for range min(len(w.pending), 4) {
+			some = append(some, w.take(w.random.IntN(len(w.pending))))
+		}
+		w.deliver(some...)
 	case n < 38:
 		if len(w.delivered) > 0 {
 			d := w.delivered[w.random.IntN(len(w.delivered))]
-			w.log("%s is given %s once more", d.to, d.event.Type())
 			d.failures = 0
-			w.pending = append(w.pending, d)
-			w.deliver(len(w.pending) - 1)
+			w.log("once more")
+			w.deliver(d)
 		}
 	case n < 48:
 		w.log("clusters work")
@@ -126,6 +145,12 @@ func (w *world) step() {
 		w.nodes()
 	case n < 78:
 		w.lapse()
+	case n < 80:
+		w.meddle()
+	case n < 81:
+		w.agent.id = agents[(slices.Index(agents, w.agent.id)+1)%len(agents)]
+		w.log("four is served by %s now", w.agent.id)
+		w.see()
 	default:
 		w.user()
 	}
@@ -182,7 +207,7 @@ func (w *world) user() {
 	case 0, 1, 2:
 		was := slices.Clone(a.components)
 		w.alter(a)
-		status, answer := w.call(auth.Operator, http.MethodPut, group, a.document())
+		status, answer := w.call(string(auth.Operator), http.MethodPut, group, a.document())
 		w.log("%s is changed to %v: %d %s", a.name, a.components, status, brief(answer))
 		if status != http.StatusOK {
 			require.Equal(w.t, http.StatusConflict, status, "%s", answer)
@@ -193,7 +218,7 @@ func (w *world) user() {
 	case 4, 5:
 		w.order(a, "start", "running")
 	case 6:
-		status, answer := w.call(auth.Operator, http.MethodDelete, group+"?stop=true", "")
+		status, answer := w.call(string(auth.Operator), http.MethodDelete, group+"?stop=true", "")
 		w.log("%s is deleted: %d %s", a.name, status, brief(answer))
 		require.Contains(w.t, []int{http.StatusOK, http.StatusAccepted}, status, "%s", answer)
 		a.desired = "deleted"
@@ -205,7 +230,7 @@ func (w *world) user() {
 		case w.random.IntN(2) == 0:
 			said = "resolved"
 		}
-		status, answer := w.call(auth.Alertmanager, http.MethodPost, "/polman/watcher/api/v1/webhooks/alertmanager", a.alert(said))
+		status, answer := w.call(string(auth.Alertmanager), http.MethodPost, "/polman/watcher/api/v1/webhooks/alertmanager", a.alert(said))
 		w.log("the policy of %s is %s: %d %s", a.name, said, status, brief(answer))
 		require.Equal(w.t, http.StatusOK, status, "%s", answer)
 		if said == "resolved" {
@@ -213,7 +238,7 @@ func (w *world) user() {
 		}
 	default:
 		remediation := w.pick("reallocate", "scale-out", "scale-in", "replace")
-		status, answer := w.call(auth.Operator, http.MethodPost, "/jobmanager/policies/incompliance", fmt.Sprintf(
+		status, answer := w.call(string(auth.Operator), http.MethodPost, "/jobmanager/policies/incompliance", fmt.Sprintf(
 			`{"policyName": "p", "remediation": %q, "subject": {"appInstance": %q, "appComponent": %q}}`,
 			remediation, a.id, a.components[0].name))
 		w.log("%s of %s is asked for: %d %s", remediation, a.name, status, brief(answer))
@@ -222,7 +247,7 @@ func (w *world) user() {
 }
 
 func (w *world) order(a *app, what, desired string) {
-	status, answer := w.call(auth.Operator, http.MethodPut, "/jobmanager/groups/"+what+"/"+a.id, "")
+	status, answer := w.call(string(auth.Operator), http.MethodPut, "/jobmanager/groups/"+what+"/"+a.id, "")
 	w.log("%s is told to %s: %d %s", a.name, what, status, brief(answer))
 	require.Equal(w.t, http.StatusOK, status, "%s", answer)
 	a.desired = desired
@@ -234,7 +259,7 @@ func (w *world) submit() {
 		remediation: w.pick("reallocate", "scale-out", "replace", "none"),
 	}
 	w.alter(a)
-	status, answer := w.call(auth.Operator, http.MethodPost, "/jobmanager/groups", a.document())
+	status, answer := w.call(string(auth.Operator), http.MethodPost, "/jobmanager/groups", a.document())
 	w.log("%s is handed in with %v: %d %s", a.name, a.components, status, brief(answer))
 	require.Equal(w.t, http.StatusCreated, status, "%s", answer)
 	a.id = decode[struct {
@@ -250,9 +275,10 @@ func (w *world) alter(a *app) {
 	if w.random.IntN(4) == 0 {
 		at = w.pick("one", "two", "three", "four")
 	}
-	next := []component{{"web", image, at}}
+	sides := [][]string{nil, nil, {"a"}, {"a", "b"}, {"b", "a"}}[w.random.IntN(5)]
+	next := []component{{"web", image, at, sides}}
 	if w.random.IntN(2) == 0 {
-		next = append(next, component{"db", image, at})
+		next = append(next, component{"db", image, at, nil})
 	}
 	a.components = next
 }
@@ -264,9 +290,7 @@ func (w *world) rest() {
 	w.log("all is well")
 	w.see()
 	for range 30 {
-		for range len(w.pending) {
-			w.deliver(0)
-		}
+		w.answer()
 		w.work()
 		w.agent.list()
 		for len(w.agent.listed) > 0 {
@@ -276,6 +300,18 @@ func (w *world) rest() {
 			w.tick(name)
 		}
 		w.lapse()
+	}
+	for range 5 {
+		w.answer()
+	}
+	require.Empty(w.t, w.pending, "events go on for ever")
+}
+
+// answer delivers all that is pending now.
+func (w *world) answer() {
+	w.t.Helper()
+	for range len(w.pending) {
+		w.deliver(w.take(0))
 	}
 }
 
@@ -301,39 +337,41 @@ cluster, node, epoch, cleans is not null, coalesce(conditions @> '[{"type": "Ava
 				own = append(own, j)
 			}
 		}
-		status, answer := w.call(auth.Operator, http.MethodGet, "/jobmanager/groups/"+a.id, "")
+		status, answer := w.call(string(auth.Operator), http.MethodGet, "/jobmanager/groups/"+a.id, "")
 		if a.desired == "deleted" {
 			require.Equal(w.t, http.StatusNotFound, status, "%s was deleted: %s", a.name, answer)
 			continue
 		}
 		require.Equal(w.t, http.StatusOK, status, "%s: %s", a.name, answer)
-		var live []row
-		for _, j := range own {
-			if j.Cleans {
-				require.Equal(w.t, "Finished", j.State, "%s: a clean-up does not end: %s", a.name, j.Text)
-				continue
+		asked := map[string]component{} // by name and side
+		if a.desired == "running" {
+			for _, c := range a.components {
+				for _, s := range c.places() {
+					asked[c.name+s] = c
+				}
 			}
-			live = append(live, j)
 		}
-		var names []string
-		for _, j := range live {
-			require.Equal(w.t, "Finished", j.State, "%s, which is to be %s: %s", a.name, a.desired, j.Text)
-			i := slices.IndexFunc(a.components, func(c component) bool { return c.name == j.Component })
-			if a.desired == "stopped" || i < 0 { // the job of a component that was taken out stays, to be found again
-				require.False(w.t, j.Available, "%s: %s", a.name, j.Text)
+		var runs []string
+		for _, j := range own {
+			if !j.Available || !strings.Contains(j.Text, "PolicyViolated") { // which stays where nothing else fits, and says so
+				require.Equal(w.t, "Finished", j.State, "%s, which is to be %s: %s", a.name, a.desired, j.Text)
+			}
+			if j.Cleans || !j.Available { // the job of what was stopped or taken out stays, to be found again
 				continue
 			}
-			require.True(w.t, j.Available, "%s: %s", a.name, j.Text)
-			names = append(names, j.Component)
-			c := a.components[i]
+			name := j.Component
+			if _, ok := asked[name]; !ok {
+				name += side(j.Node)
+			}
+			c, ok := asked[name]
+			require.True(w.t, ok, "%s: nobody asked for %s", a.name, j.Text)
 			if c.at != "" {
 				require.Equal(w.t, c.at, j.Cluster, "%s: %s", a.name, j.Text)
 			}
+			runs = append(runs, name)
 			wanted[j.Cluster+"/"+j.ID] = c.image
 		}
-		if a.desired == "running" {
-			require.Len(w.t, names, len(a.components), "%s runs %v", a.name, names)
-		}
+		require.ElementsMatch(w.t, slices.Collect(maps.Keys(asked)), runs, a.name)
 	}
 	require.Equal(w.t, wanted, w.copies())
 	var left int

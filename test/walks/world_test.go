@@ -16,6 +16,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,7 +47,8 @@ var places = map[string]struct {
 	"four":  {"nuvla", []string{"four-a", "four-b"}},
 }
 
-const agentID = "agent-four"
+// agents serve the fourth cluster, one after the other.
+var agents = []string{"agent-four", "agent-five"}
 
 // world is the whole system with what it deploys to, and what was asked of it.
 type world struct {
@@ -56,9 +59,9 @@ type world struct {
 	db        *store.DB
 	broker    *inprocess.Broker
 	routes    http.Handler
-	tokens    map[auth.Role]string
-	pending   []delivery // that the Broker still owes
-	delivered []delivery // that may come again
+	tokens    map[string]string // by role, or agent
+	pending   []delivery        // that the Broker still owes
+	delivered []delivery        // that may come again
 
 	hub    *kubeapi.Server
 	agents map[string]*kubeapi.Agent // of one and two
@@ -80,7 +83,7 @@ type delivery struct {
 func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
 	w := &world{
-		t: t, random: rand.New(rand.NewPCG(seed, 0)), tokens: map[auth.Role]string{}, away: map[string]string{}, trouble: map[string]bool{},
+		t: t, random: rand.New(rand.NewPCG(seed, 0)), tokens: map[string]string{}, away: map[string]string{}, trouble: map[string]bool{},
 		hub: kubeapi.Start(t, nil, nil), agents: map[string]*kubeapi.Agent{}, three: kubeapi.Start(t, nil, places["three"].nodes),
 	}
 	for _, name := range []string{"one", "two"} {
@@ -113,10 +116,13 @@ func newWorld(t *testing.T, seed uint64) *world {
 		delete(consumers, name)
 	}
 	w.broker.Connect(consumers, false)
-	for _, role := range []auth.Role{auth.Operator, auth.Agent, auth.Alertmanager} {
-		w.tokens[role] = issuer.TokenWith(t, inprocess.Claims{"sub": agentID, "roles": []string{string(role)}, "icos_agent_id": agentID})
+	for _, role := range []auth.Role{auth.Operator, auth.Alertmanager} {
+		w.tokens[string(role)] = issuer.Token(t, role)
 	}
-	w.agent = &agent{world: w, epochs: seed%2 == 0, copies: map[string]string{}}
+	for _, id := range agents {
+		w.tokens[id] = issuer.TokenWith(t, inprocess.Claims{"sub": id, "roles": []string{string(auth.Agent)}, "icos_agent_id": id})
+	}
+	w.agent = &agent{world: w, id: agents[0], epochs: seed%2 == 0, copies: map[string]string{}}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("the walk of seed %d:\n%s", seed, strings.Join(w.steps, "\n"))
@@ -131,10 +137,10 @@ func (w *world) log(format string, args ...any) {
 }
 
 // call sends a request and takes what it announced to the Broker.
-func (w *world) call(role auth.Role, method, path, body string) (status int, answer []byte) {
+func (w *world) call(as, method, path, body string) (status int, answer []byte) {
 	w.t.Helper()
 	r := httptest.NewRequestWithContext(w.t.Context(), method, path, strings.NewReader(body))
-	r.Header.Set("Authorization", "Bearer "+w.tokens[role])
+	r.Header.Set("Authorization", "Bearer "+w.tokens[as])
 	recorder := httptest.NewRecorder()
 	w.routes.ServeHTTP(recorder, r)
 	w.collect()
@@ -155,28 +161,42 @@ func (w *world) collect() {
 // attempts is how often an event is delivered again by its Trigger.
 const attempts = 11
 
-// deliver delivers the i-th of what is pending. What fails is delivered again later.
-func (w *world) deliver(i int) {
-	w.t.Helper()
+// take removes the i-th of what is pending.
+func (w *world) take(i int) delivery {
 	d := w.pending[i]
 	w.pending = slices.Delete(w.pending, i, i+1)
-	err := w.broker.DeliverTo(w.t.Context(), d.to, d.event)
+	return d
+}
+
+// deliver delivers all of these at once. What fails is delivered again later.
+func (w *world) deliver(list ...delivery) {
+	w.t.Helper()
+	errs := make([]error, len(list))
+	var all sync.WaitGroup
+	for i, d := range list {
+		w.log("%s is given %s %s", d.to, d.event.Type(), d.event.Subject())
+		all.Go(func() { errs[i] = w.broker.DeliverTo(w.t.Context(), d.to, d.event) })
+	}
+	all.Wait()
 	w.collect()
-	if err == nil {
-		w.delivered = append(w.delivered, d)
-		return
+	for i, d := range list {
+		err := errs[i]
+		if err == nil {
+			w.delivered = append(w.delivered, d)
+			continue
+		}
+		w.log("    %v", err)
+		require.Regexp(w.t, " (409|503) to ", err.Error(), "only what may go well later is refused")
+		if !w.troubled() {
+			d.failures++
+		}
+		if d.failures > attempts {
+			require.Equal(w.t, "policymanager-act", d.to, "%s never takes %s %s: %v", d.to, d.event.Type(), d.event.Subject(), err)
+			w.log("    it becomes a dead letter") // what a violation asks for may never be possible
+			continue
+		}
+		w.pending = append(w.pending, d)
 	}
-	w.log("    %v", err)
-	require.Regexp(w.t, " (409|503) to ", err.Error(), "only what may go well later is refused")
-	if !w.troubled() {
-		d.failures++
-	}
-	if d.failures > attempts {
-		require.Equal(w.t, "policymanager-act", d.to, "%s never takes %s %s: %v", d.to, d.event.Type(), d.event.Subject(), err)
-		w.log("    it becomes a dead letter") // what a violation asks for may never be possible
-		return
-	}
-	w.pending = append(w.pending, d)
 }
 
 // tick wakes a scheduled function.
@@ -195,8 +215,8 @@ func (w *world) troubled() bool { return len(w.trouble) > 0 }
 // heal mends all that is out of order.
 func (w *world) heal() {
 	w.t.Helper()
-	for _, a := range w.agents {
-		a.Cut(false)
+	for name := range w.agents {
+		w.join(name)
 	}
 	for _, s := range []*kubeapi.Server{w.hub, w.three} {
 		s.Cut(false)
@@ -207,9 +227,37 @@ func (w *world) heal() {
 	clear(w.trouble)
 }
 
+// join has the hub know the cluster, and the agent of that reach the hub.
+func (w *world) join(name string) {
+	w.agents[name] = kubeapi.Join(w.t, w.hub, w.agents[name].Cluster, name)
+}
+
+// remove deletes an object behind everybody's back.
+func (w *world) remove(s *kubeapi.Server, path string) {
+	w.t.Helper()
+	r, err := http.NewRequestWithContext(w.t.Context(), http.MethodDelete, s.URL+path, http.NoBody)
+	require.NoError(w.t, err)
+	resp, err := http.DefaultClient.Do(r)
+	if err == nil { // else it cannot be reached
+		require.NoError(w.t, resp.Body.Close())
+	}
+}
+
+// meddle has a stranger delete something that was deployed.
+func (w *world) meddle() {
+	w.t.Helper()
+	servers := []*kubeapi.Server{w.hub, w.three, w.agents["one"].Cluster, w.agents["two"].Cluster}
+	s := servers[w.random.IntN(len(servers))]
+	if paths := slices.Concat(s.Paths("/manifestworks/"), s.Paths("/deployments/")); len(paths) > 0 {
+		path := paths[w.random.IntN(len(paths))]
+		w.log("a stranger deletes %s", path)
+		w.remove(s, path)
+	}
+}
+
 // disturb makes trouble somewhere, or mends it.
 func (w *world) disturb() {
-	what := w.pick("one", "two", "three", "hub", "broker", "flaky hub", "flaky three")
+	what := w.pick("one", "two", "three", "hub", "broker", "flaky hub", "flaky three", "one at the hub")
 	away := !w.trouble[what]
 	if away {
 		w.trouble[what] = true
@@ -223,8 +271,9 @@ func (w *world) disturb() {
 			s.Refuse(nil)
 			return
 		}
+		var writes atomic.Int64
 		s.Refuse(func(string, string) error {
-			if w.random.IntN(2) == 0 {
+			if writes.Add(1)%2 == 1 {
 				return apierrors.NewInternalError(errors.New("etcd has no leader"))
 			}
 			return nil
@@ -243,6 +292,12 @@ func (w *world) disturb() {
 			err = errors.New("the Broker is away")
 		}
 		w.broker.Fail(err)
+	case "one at the hub":
+		if away {
+			w.remove(w.hub, "/apis/cluster.open-cluster-management.io/v1/managedclusters/one")
+		} else {
+			w.join("one")
+		}
 	case "flaky hub":
 		flaky(w.hub)
 	case "flaky three":
@@ -253,6 +308,9 @@ func (w *world) disturb() {
 // pick returns one of the values.
 func (w *world) pick(values ...string) string { return values[w.random.IntN(len(values))] }
 
+// side is the label that parts the nodes of each cluster.
+func side(node string) string { return node[len(node)-1:] }
+
 // see stores what the aggregator would: all nodes with scores that change, of which some are drained and some silent.
 func (w *world) see() {
 	w.t.Helper()
@@ -261,7 +319,7 @@ func (w *world) see() {
 	for _, name := range slices.Sorted(maps.Keys(places)) {
 		c := topology.Cluster{Type: places[name].orchestrator, Name: name, Engine: "Kubernetes", Node: map[string]topology.Node{}}
 		if c.Type == "nuvla" {
-			c.AgentID = agentID
+			c.AgentID = w.agent.id
 		}
 		for _, node := range places[name].nodes {
 			schedulable, seen := w.away[node] != "drained", now
@@ -270,7 +328,7 @@ func (w *world) see() {
 			}
 			c.Node[node] = topology.Node{
 				Name: node, Schedulable: &schedulable, LastSeen: topology.Known(float64(seen.Unix())),
-				ScaScore: topology.Known(float64(w.random.IntN(100))),
+				ScaScore: topology.Known(float64(w.random.IntN(100))), Labels: map[string]string{"side": side(node)},
 				StaticMetrics: topology.StaticMetrics{
 					CPUArchitecture: "amd64", CPUCores: topology.Known(64), RAMMemory: topology.Known(64 << 30),
 				},

@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +22,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/policy/registry"
@@ -50,6 +53,9 @@ func TestWalks(t *testing.T) {
 	}
 }
 
+// threshold is that of a descriptor's policy.
+const threshold = "0.8"
+
 // app is what a person asked for.
 type app struct {
 	name, id   string
@@ -58,6 +64,8 @@ type app struct {
 
 	remediation string    // of its policy
 	firing      time.Time // since when the policy is violated; zero when it is not
+	paused      bool      // nobody watches the policy
+	thresholds  []string  // of which the policy has one; a descriptor has the last word, whenever it is followed
 }
 
 type component struct {
@@ -90,18 +98,21 @@ func (a *app) document() string {
 			"selector: {matchLabels: {app: %[1]s}}, template: {metadata: {labels: {app: %[1]s}}, spec: {containers: [{name: main, image: %[2]q}]}}}}}]\n",
 			c.name, c.image)
 	}
-	fmt.Fprintf(b, "policies:\n  - {name: load, apply-to: web, fromTemplate: app-host-cpu-usage-perc, remediation: %s, variables: {threshold: 0.8}}\n",
-		a.remediation)
+	fmt.Fprintf(b, "policies:\n  - {name: load, apply-to: web, fromTemplate: app-host-cpu-usage-perc, remediation: %s, variables: {threshold: %s}}\n",
+		a.remediation, threshold)
 	return b.String()
 }
 
+func (a *app) policyName() string { return a.name + "-" + a.id + "-load" }
+
+func (a *app) policyID() string { return registry.ID(a.id, a.policyName()) }
+
 // alert is a webhook of Alertmanager about the policy of the application.
 func (a *app) alert(status string) string {
-	name := a.name + "-" + a.id + "-load"
 	return fmt.Sprintf(`{"version": "4", "alerts": [{"status": %q, "startsAt": %q, "fingerprint": %q,
 "labels": {"alertname": %q, "icos_app_instance": %q, "icos_app_component": "web"},
 "annotations": {"plm_id": %q, "plm_expr_value": "0.9"}}]}`,
-		status, a.firing.UTC().Format(time.RFC3339Nano), a.name, name+":rule-0", a.id, registry.ID(a.id, name))
+		status, a.firing.UTC().Format(time.RFC3339Nano), a.name, a.policyName()+":rule-0", a.id, a.policyID())
 }
 
 // step does one thing.
@@ -132,7 +143,7 @@ func (w *world) step() {
 		w.log("clusters work")
 		w.work()
 	case n < 55:
-		name := w.pick("deploymentmanager-sync-ocm", "deploymentmanager-sync-kubernetes", "jobmanager-displace", "outbox-sweep")
+		name := w.pick("deploymentmanager-sync-ocm", "deploymentmanager-sync-kubernetes", "jobmanager-displace", "outbox-sweep", "policymanager-reconcile")
 		w.log("%s ticks", name)
 		w.tick(name)
 	case n < 58:
@@ -203,7 +214,7 @@ func (w *world) user() {
 	}
 	a := alive[w.random.IntN(len(alive))]
 	group := "/jobmanager/groups/" + a.id
-	switch w.random.IntN(13) {
+	switch w.random.IntN(15) {
 	case 0, 1, 2:
 		was := slices.Clone(a.components)
 		w.alter(a)
@@ -212,7 +223,9 @@ func (w *world) user() {
 		if status != http.StatusOK {
 			require.Equal(w.t, http.StatusConflict, status, "%s", answer)
 			a.components = was
+			return
 		}
+		a.thresholds = []string{threshold}
 	case 3:
 		w.order(a, "stop", "stopped")
 	case 4, 5:
@@ -222,6 +235,8 @@ func (w *world) user() {
 		w.log("%s is deleted: %d %s", a.name, status, brief(answer))
 		require.Contains(w.t, []int{http.StatusOK, http.StatusAccepted}, status, "%s", answer)
 		a.desired = "deleted"
+	case 10, 11:
+		w.tend(a)
 	case 7, 8, 9:
 		said := "firing"
 		switch {
@@ -246,6 +261,34 @@ func (w *world) user() {
 	}
 }
 
+// tend does what people do with a policy.
+func (w *world) tend(a *app) {
+	value := fmt.Sprintf("0.%d1", len(w.steps)%90+10)
+	what := w.pick("activate", "deactivate", "variables/threshold/"+value)
+	status, answer := w.call(string(auth.Operator), http.MethodPost, "/polman/registry/api/v1/policies/"+a.policyID()+"/"+what, "")
+	w.log("the policy of %s is told to %s: %d %s", a.name, what, status, brief(answer))
+	require.Contains(w.t, []int{http.StatusNoContent, http.StatusNotFound}, status, "%s", answer)
+	switch {
+	case status == http.StatusNotFound: // the policy manager has not heard of it yet
+	case what == "activate":
+		a.paused = false
+	case what == "deactivate":
+		a.paused = true
+	default:
+		if !w.follows(a) {
+			a.thresholds = nil
+		}
+		a.thresholds = append(a.thresholds, value)
+	}
+}
+
+// follows reports whether the policy manager may still be about to hear of a descriptor.
+func (w *world) follows(a *app) bool {
+	return w.trouble["broker"] || slices.ContainsFunc(w.pending, func(d delivery) bool {
+		return d.to == "policymanager-follow" && d.event.Subject() == a.id
+	})
+}
+
 func (w *world) order(a *app, what, desired string) {
 	status, answer := w.call(string(auth.Operator), http.MethodPut, "/jobmanager/groups/"+what+"/"+a.id, "")
 	w.log("%s is told to %s: %d %s", a.name, what, status, brief(answer))
@@ -255,7 +298,7 @@ func (w *world) order(a *app, what, desired string) {
 
 func (w *world) submit() {
 	a := &app{
-		name: fmt.Sprint("app-", len(w.apps)), desired: "running",
+		name: fmt.Sprint("app-", len(w.apps)), desired: "running", thresholds: []string{threshold},
 		remediation: w.pick("reallocate", "scale-out", "replace", "none"),
 	}
 	w.alter(a)
@@ -296,7 +339,7 @@ func (w *world) rest() {
 		for len(w.agent.listed) > 0 {
 			w.agent.do()
 		}
-		for _, name := range []string{"outbox-sweep", "deploymentmanager-sync-ocm", "deploymentmanager-sync-kubernetes", "jobmanager-displace"} {
+		for _, name := range []string{"outbox-sweep", "deploymentmanager-sync-ocm", "deploymentmanager-sync-kubernetes", "jobmanager-displace", "policymanager-reconcile"} {
 			w.tick(name)
 		}
 		w.lapse()
@@ -374,9 +417,45 @@ cluster, node, epoch, cleans is not null, coalesce(conditions @> '[{"type": "Ava
 		require.ElementsMatch(w.t, slices.Collect(maps.Keys(asked)), runs, a.name)
 	}
 	require.Equal(w.t, wanted, w.copies())
+	w.checkRules()
 	var left int
 	require.NoError(w.t, w.db.QueryRow(w.t.Context(), `select count(*) from outbox`).Scan(&left))
 	require.Zero(w.t, left, "events nobody has published")
+}
+
+// checkRules compares the policies that are watched with the rules that Prometheus is given.
+func (w *world) checkRules() {
+	w.t.Helper()
+	watched := map[string][]string{} // group -> thresholds
+	for _, a := range w.apps {
+		if a.desired == "running" && !a.paused {
+			watched[a.policyName()] = a.thresholds
+		}
+	}
+	found := map[string]string{}
+	files, err := filepath.Glob(filepath.Join(w.rules, "*.yaml"))
+	require.NoError(w.t, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(w.t, err)
+		var groups struct {
+			Groups []struct {
+				Name  string `json:"name"`
+				Rules []struct {
+					Expr string `json:"expr"`
+				} `json:"rules"`
+			} `json:"groups"`
+		}
+		require.NoError(w.t, yaml.Unmarshal(text, &groups))
+		for _, g := range groups.Groups {
+			_, limit, _ := strings.Cut(g.Rules[len(g.Rules)-1].Expr, "> ")
+			found[g.Name] = limit
+		}
+	}
+	require.ElementsMatch(w.t, slices.Collect(maps.Keys(watched)), slices.Collect(maps.Keys(found)))
+	for name, thresholds := range watched {
+		require.Contains(w.t, thresholds, found[name], name)
+	}
 }
 
 // copies is what runs: cluster/job -> image.

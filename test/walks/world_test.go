@@ -67,6 +67,7 @@ type world struct {
 	agents map[string]*kubeapi.Agent // of one and two
 	three  *kubeapi.Server
 	agent  *agent // of four
+	rules  string // where the rules of policies are kept
 
 	away    map[string]string // node -> drained, silent
 	trouble map[string]bool   // what is out of order
@@ -90,10 +91,21 @@ func newWorld(t *testing.T, seed uint64) *world {
 		w.agents[name] = kubeapi.Join(t, w.hub, kubeapi.Start(t, nil, places[name].nodes), name)
 	}
 	kubeconfigs := t.TempDir()
+	w.rules = t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(kubeconfigs, "three"), []byte(w.three.Kubeconfig()), 0o600))
+	issuer := inprocess.NewIssuer(t)
+	for _, role := range []auth.Role{auth.Operator, auth.Alertmanager} {
+		w.tokens[string(role)] = issuer.Token(t, role)
+	}
+	for _, id := range agents {
+		w.tokens[id] = issuer.TokenWith(t, inprocess.Claims{"sub": id, "roles": []string{string(auth.Agent)}, "icos_agent_id": id})
+	}
+	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.routes.ServeHTTP(rw, r) }))
+	t.Cleanup(api.Close)
 	for name, value := range map[string]string{
 		"OCM_HUB": w.hub.KubeconfigFile(t, "hub"), "KUBECONFIG_DIR": kubeconfigs, "DEPLOY_WAIT": "0s", "OUTBOX_AGE": "0s",
-		"RULES_BACKEND": "files", "RULES_DIR": t.TempDir(), "PROMETHEUS_ADDRESS": "http://127.0.0.1:1",
+		"RULES_BACKEND": "files", "RULES_DIR": w.rules, "RULES_API_URL": api.URL + "/rules/",
+		"RULES_API_TOKEN": w.tokens[string(auth.Operator)], "PROMETHEUS_ADDRESS": "http://127.0.0.1:1",
 	} {
 		t.Setenv(name, value)
 	}
@@ -102,7 +114,6 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w.broker, err = inprocess.NewBroker(triggers.Files)
 	require.NoError(t, err)
 	w.db = storetest.NewWithPublisher(t, w.broker)
-	issuer := inprocess.NewIssuer(t)
 	routes, consumers, err := inprocess.Mount(functions.Registry, func(name string) *function.Env {
 		return &function.Env{
 			Name: name, DB: w.db, Auth: issuer.Verifier(), HTTP: http.DefaultClient,
@@ -116,12 +127,6 @@ func newWorld(t *testing.T, seed uint64) *world {
 		delete(consumers, name)
 	}
 	w.broker.Connect(consumers, false)
-	for _, role := range []auth.Role{auth.Operator, auth.Alertmanager} {
-		w.tokens[string(role)] = issuer.Token(t, role)
-	}
-	for _, id := range agents {
-		w.tokens[id] = issuer.TokenWith(t, inprocess.Claims{"sub": id, "roles": []string{string(auth.Agent)}, "icos_agent_id": id})
-	}
 	w.agent = &agent{world: w, id: agents[0], epochs: seed%2 == 0, copies: map[string]string{}}
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -379,7 +379,7 @@ func TestPut_ofAJobGroupThatNamesNothing(t *testing.T) {
 	err := w.tx(func(ctx context.Context, tx *store.Tx) error {
 		change, err := application.ReadChange([]byte(`{"appName": "shop", "jobs": []}`))
 		require.NoError(t, err)
-		_, err = change.Put(ctx, tx, nil, time.Minute)
+		_, err = change.Put(ctx, tx, nil, function.Match{}, time.Minute)
 		return err
 	})
 	var refused *problem.Error
@@ -802,6 +802,24 @@ func TestRemediations_areThoseOfThePresentCopy(t *testing.T) {
 // serve has the agent serve the edge's node, in a cluster of the identifier, and whatever follows from that done.
 func (w world) serve(agent, cluster string) {
 	w.Helper()
+	w.seen(agent, cluster)
+	for range 2 {
+		found, err := application.Handovers(context.Background(), w.db)
+		require.NoError(w, err)
+		for range 2 { // the second changes nothing
+			for _, h := range found {
+				require.NoError(w, w.tx(h.Do))
+			}
+		}
+	}
+	found, err := application.Handovers(context.Background(), w.db)
+	require.NoError(w, err)
+	require.Empty(w, found)
+}
+
+// seen has telemetry tell that the agent serves the edge's node.
+func (w world) seen(agent, cluster string) {
+	w.Helper()
 	taxonomy := &topology.Taxonomy{Cluster: map[string]topology.Cluster{"site": {
 		Type: "ocm", Name: edge.Cluster, AgentID: agent, UUID: cluster,
 		Node: map[string]topology.Node{edge.Node: {Name: edge.Node}},
@@ -810,16 +828,6 @@ func (w world) serve(agent, cluster string) {
 		_, err := topology.Save(ctx, tx, taxonomy, time.Now(), time.Minute)
 		return err
 	}))
-	found, err := application.Handovers(context.Background(), w.db)
-	require.NoError(w, err)
-	for range 2 { // the second changes nothing
-		for _, h := range found {
-			require.NoError(w, w.tx(h.Do))
-		}
-	}
-	found, err = application.Handovers(context.Background(), w.db)
-	require.NoError(w, err)
-	require.Empty(w, found)
 }
 
 // TestHandover_toAnotherAgentOfTheSameCluster: what runs there runs on; all that is to be done with it is the other's.
@@ -851,6 +859,27 @@ func TestHandover_toAnotherAgentOfTheSameCluster(t *testing.T) {
 		w.removed("agent-2")
 		require.True(t, w.delete(app.ID))
 		require.True(t, w.delete(removed.ID))
+	}
+}
+
+// TestHandover_ofWhatAnAgentTookInBetween: agents changed more than once before anybody looked, and each owns something.
+func TestHandover_ofWhatAnAgentTookInBetween(t *testing.T) {
+	t.Parallel()
+	for _, last := range []string{"agent-1", "agent-3"} {
+		w := world{t, storetest.New(t)}
+		w.serve("agent-1", "c1")
+		app, _ := w.submit(shop("a"), "")
+		app = w.run(app, "agent-1")
+		w.seen("agent-2", "c1")
+		between, _ := w.submit(shop("a"), "")
+		between = w.run(between, "agent-2")
+		w.stop(between.ID)
+		w.serve(last, "c1")
+		for _, j := range append(app.Jobs, between.Jobs...) {
+			require.Equal(t, last, w.job(j.ID).OwnerID)
+		}
+		w.removed(last)
+		require.True(t, w.delete(between.ID))
 	}
 }
 

@@ -21,12 +21,16 @@ type Handover struct {
 }
 
 const (
-	// A node that is seen for the first time has no former agent.
+	// A node that is seen for the first time has no former agent. One that served it before may own what it took since, as where
+	// the agents changed to and fro before anybody looked.
 	selectHandovers = `select cluster, node, served_by, agent, served_in not in ('', cluster_uuid) from nodes
-where agent <> '' and (agent, cluster_uuid) <> (served_by, served_in) order by cluster, node`
+where agent <> '' and (agent, cluster_uuid) <> (served_by, served_in)
+union select n.cluster, n.node, j.owner_id, n.agent, false
+from nodes n join jobs j on j.cluster = n.cluster and j.node = n.node and j.owner_id = any(n.formerly)
+where n.agent not in ('', j.owner_id) and (n.agent, n.cluster_uuid) = (n.served_by, n.served_in) order by 1, 2`
 
 	noteServed = `update nodes set served_by = agent, served_in = cluster_uuid
-where cluster = $1 and node = $2 and served_by = $3 and agent = $4`
+where cluster = $1 and node = $2 and agent = $4 and (served_by = $3 or $3 = any(formerly))`
 
 	// In the order of who else locks an application and then its jobs.
 	lockOwners = `select id from applications where id in (

@@ -35,13 +35,16 @@ on conflict (singleton) do update set
 	pruneSnapshots = `delete from topology_snapshots
 where id <= (select id from topology_snapshots order by id desc offset $1 limit 1)`
 
-	// A node that is new is served as it should be; of a known one shared/application finds out by the difference.
+	// A node that is new is served as it should be; of a known one shared/application finds out by the difference, and by what
+	// the agents own that served it before, of whom the last eight are kept.
 	upsertNodes = `insert into nodes (cluster, node, last_seen, schedulable, orchestrator, agent, cluster_uuid, served_by, served_in)
 select *, agent, cluster_uuid
 from unnest($1::text[], $2::text[], $3::timestamptz[], $4::bool[], $5::text[], $6::text[], $7::text[])
   as seen (cluster, node, last_seen, schedulable, orchestrator, agent, cluster_uuid)
 on conflict (cluster, node) do update set
 	last_seen = greatest(nodes.last_seen, excluded.last_seen), schedulable = excluded.schedulable,
+	formerly = case when nodes.agent in ('', excluded.agent) then nodes.formerly
+		else (array_remove(nodes.formerly, nodes.agent) || nodes.agent)[greatest(cardinality(nodes.formerly) - 6, 1):] end,
 	orchestrator = excluded.orchestrator, agent = excluded.agent, cluster_uuid = coalesce(nullif(excluded.cluster_uuid, ''), nodes.cluster_uuid)
 returning cluster, node, last_seen`
 )

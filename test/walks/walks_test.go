@@ -418,6 +418,12 @@ cluster, node, epoch, cleans is not null, coalesce(conditions @> '[{"type": "Ava
 	}
 	require.Equal(w.t, wanted, w.copies())
 	w.checkRules()
+	broken, err := store.Collect(w.t.Context(), w.db, "read history", pgx.RowTo[string], `select h::text from (
+  select *, lag(to_state) over job as before, lead(id) over job is null as last from history
+  where event like 'job.%' window job as (partition by job_id order by id)) h left join jobs j on j.id = h.job_id
+where from_state <> before or last and to_state <> j.state`)
+	require.NoError(w.t, err)
+	require.Empty(w.t, broken, "history that does not lead to what is")
 	var left int
 	require.NoError(w.t, w.db.QueryRow(w.t.Context(), `select count(*) from outbox`).Scan(&left))
 	require.Zero(w.t, left, "events nobody has published")

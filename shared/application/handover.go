@@ -27,7 +27,8 @@ const (
 where agent <> '' and (agent, cluster_uuid) <> (served_by, served_in)
 union select n.cluster, n.node, j.owner_id, n.agent, false
 from nodes n join jobs j on j.cluster = n.cluster and j.node = n.node and j.owner_id = any(n.formerly)
-where n.agent not in ('', j.owner_id) and (n.agent, n.cluster_uuid) = (n.served_by, n.served_in) order by 1, 2`
+where n.formerly <> '{}' and n.agent not in ('', j.owner_id)
+and (n.agent, n.cluster_uuid) = (n.served_by, n.served_in) order by 1, 2`
 
 	noteServed = `update nodes set served_by = agent, served_in = cluster_uuid
 where cluster = $1 and node = $2 and agent = $4 and (served_by = $3 or $3 = any(formerly))`

@@ -65,6 +65,7 @@ type app struct {
 	remediation string    // of its policy
 	firing      time.Time // since when the policy is violated; zero when it is not
 	paused      bool      // nobody watches the policy
+	insisted    bool      // a person has it watched since the application was stopped
 	thresholds  []string  // of which the policy has one; a descriptor has the last word, whenever it is followed
 }
 
@@ -272,6 +273,7 @@ func (w *world) tend(a *app) {
 	case status == http.StatusNotFound: // the policy manager has not heard of it yet
 	case what == "activate":
 		a.paused = false
+		a.insisted = a.desired != "running"
 	case what == "deactivate":
 		a.paused = true
 	default:
@@ -293,7 +295,7 @@ func (w *world) order(a *app, what, desired string) {
 	status, answer := w.call(string(auth.Operator), http.MethodPut, "/jobmanager/groups/"+what+"/"+a.id, "")
 	w.log("%s is told to %s: %d %s", a.name, what, status, brief(answer))
 	require.Equal(w.t, http.StatusOK, status, "%s", answer)
-	a.desired = desired
+	a.desired, a.insisted = desired, false
 }
 
 func (w *world) submit() {
@@ -432,12 +434,6 @@ where from_state <> before or last and to_state <> j.state`)
 // checkRules compares the policies that are watched with the rules that Prometheus is given.
 func (w *world) checkRules() {
 	w.t.Helper()
-	watched := map[string][]string{} // group -> thresholds
-	for _, a := range w.apps {
-		if a.desired == "running" && !a.paused {
-			watched[a.policyName()] = a.thresholds
-		}
-	}
 	found := map[string]string{}
 	files, err := filepath.Glob(filepath.Join(w.rules, "*.yaml"))
 	require.NoError(w.t, err)
@@ -456,6 +452,15 @@ func (w *world) checkRules() {
 		for _, g := range groups.Groups {
 			_, limit, _ := strings.Cut(g.Rules[len(g.Rules)-1].Expr, "> ")
 			found[g.Name] = limit
+		}
+	}
+	watched := map[string][]string{} // group -> thresholds
+	for _, a := range w.apps {
+		if a.insisted && a.desired == "stopped" { // as what the policy manager hears first has it
+			delete(found, a.policyName())
+		}
+		if a.desired == "running" && !a.paused {
+			watched[a.policyName()] = a.thresholds
 		}
 	}
 	require.ElementsMatch(w.t, slices.Collect(maps.Keys(watched)), slices.Collect(maps.Keys(found)))

@@ -254,11 +254,7 @@ func (w *world) newSystem(ctx context.Context, database string, watch wiring) (*
 	}
 	w.undo = append(w.undo, s.db.Close)
 	verifier := auth.NewVerifier(auth.Config{Issuer: w.oidc, Audience: audience}, http.DefaultClient, nil)
-	_, consumers, err := inprocess.Mount(functions.Registry, func(name string) *function.Env {
-		return &function.Env{
-			Name: name, DB: s.db, Auth: verifier, HTTP: http.DefaultClient, Log: slog.New(slog.DiscardHandler),
-		}
-	})
+	_, consumers, err := inprocess.Mount(function.Env{DB: s.db, Auth: verifier})
 	if err != nil {
 		return nil, err
 	}

@@ -3,8 +3,6 @@ package contracts_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -32,15 +30,7 @@ func withoutStore(t testing.TB) (w *world, consumers map[string]http.Handler) {
 	require.NoError(t, err)
 	t.Cleanup(db.Close)
 	issuer := inprocess.NewIssuer(t)
-	handler, consumers, err := inprocess.Mount(functions.Registry, func(name string) *function.Env {
-		return &function.Env{
-			Name: name,
-			DB:   db,
-			Auth: issuer.Verifier(),
-			HTTP: http.DefaultClient,
-			Log:  slog.New(slog.NewTextHandler(io.Discard, nil)),
-		}
-	})
+	handler, consumers, err := inprocess.Mount(function.Env{DB: db, Auth: issuer.Verifier()})
 	require.NoError(t, err)
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)

@@ -3,8 +3,6 @@ package contracts_test
 import (
 	"bytes"
 	"encoding/json"
-	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -28,12 +26,7 @@ const eventKey = "a key that the Broker's clients share"
 func consumers(t testing.TB, key string) (w *world, handlers map[string]http.Handler) {
 	t.Helper()
 	w = newWorld(t)
-	_, handlers, err := inprocess.Mount(functions.Registry, func(name string) *function.Env {
-		return &function.Env{
-			Name: name, DB: w.DB, Auth: w.Issuer.Verifier(), HTTP: http.DefaultClient, EventKey: key,
-			Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		}
-	})
+	_, handlers, err := inprocess.Mount(function.Env{DB: w.DB, Auth: w.Issuer.Verifier(), EventKey: key})
 	require.NoError(t, err)
 	return w, handlers
 }
@@ -57,11 +50,8 @@ func TestDeliveriesOfStrangers(t *testing.T) {
 	cluster := identitytest.New(t)
 	tokens, err := identity.Open(cluster.Config())
 	require.NoError(t, err)
-	_, handlers, err := inprocess.Mount(functions.Registry, func(name string) *function.Env {
-		return &function.Env{
-			Name: name, DB: w.DB, Auth: w.Issuer.Verifier(), HTTP: http.DefaultClient, EventKey: eventKey,
-			Deliveries: tokens.Deliveries(w.DB), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		}
+	_, handlers, err := inprocess.Mount(function.Env{
+		DB: w.DB, Auth: w.Issuer.Verifier(), EventKey: eventKey, Deliveries: tokens.Deliveries(w.DB),
 	})
 	require.NoError(t, err)
 	for _, entry := range functions.Registry {

@@ -3,8 +3,6 @@ package contracts_test
 import (
 	"bytes"
 	"encoding/json"
-	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/littoral-project/littoral/functions"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
@@ -30,15 +27,7 @@ import (
 func fuzzTarget(f *testing.F) (w *world, send func(t *testing.T, r *http.Request) *httptest.ResponseRecorder) {
 	f.Helper()
 	w = newWorld(f)
-	handler, _, err := inprocess.Mount(functions.Registry, func(name string) *function.Env {
-		return &function.Env{
-			Name: name,
-			DB:   w.DB,
-			Auth: w.Issuer.Verifier(),
-			HTTP: http.DefaultClient,
-			Log:  slog.New(slog.NewTextHandler(io.Discard, nil)),
-		}
-	})
+	handler, _, err := inprocess.Mount(function.Env{DB: w.DB, Auth: w.Issuer.Verifier()})
 	if err != nil {
 		f.Fatal(err)
 	}

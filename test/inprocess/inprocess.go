@@ -15,7 +15,6 @@ package inprocess
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -50,13 +49,7 @@ func Start(t testing.TB) *System {
 	broker, err := NewBroker(triggers.Files)
 	require.NoError(t, err)
 	s := &System{Broker: broker, Issuer: NewIssuer(t), DB: storetest.NewWithPublisher(t, broker), t: t}
-	verifier := s.Issuer.Verifier()
-	routes, consumers, err := Mount(functions.Registry, func(name string) *function.Env {
-		return &function.Env{
-			Name: name, DB: s.DB, Auth: verifier, HTTP: http.DefaultClient,
-			Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		}
-	})
+	routes, consumers, err := Mount(function.Env{DB: s.DB, Auth: s.Issuer.Verifier()})
 	require.NoError(t, err)
 	// SaveTopology plays the aggregator: the real one would ask a telemetry that is not there.
 	consumers["aggregator-tick"] = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
@@ -84,15 +77,16 @@ func (h settled) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(held.Body.Bytes())
 }
 
-// Mount makes the functions of the registry with what env gives each. routes serves all their operations; consumers are
-// the functions themselves, by name, each taking events at "/".
-func Mount(
-	registry map[string]function.Entry, env func(name string) *function.Env,
-) (routes http.Handler, consumers map[string]http.Handler, err error) {
+// Mount makes the functions of the registry, each with its name and what env gives, of which HTTP and Log are set here.
+// routes serves all their operations; consumers are the functions themselves, by name, each taking events at "/".
+func Mount(env function.Env) (routes http.Handler, consumers map[string]http.Handler, err error) {
+	env.HTTP, env.Log = http.DefaultClient, slog.New(slog.DiscardHandler)
 	router := function.NewRouter()
-	consumers = make(map[string]http.Handler, len(registry))
-	for _, entry := range registry {
-		h, err := entry.Handler(env(entry.Name))
+	consumers = make(map[string]http.Handler, len(functions.Registry))
+	for _, entry := range functions.Registry {
+		own := env
+		own.Name = entry.Name
+		h, err := entry.Handler(&own)
 		if err != nil {
 			return nil, nil, err
 		}

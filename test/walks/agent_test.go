@@ -25,10 +25,7 @@ type job struct {
 	ID        string `json:"id"`
 	Type      string `json:"type"`
 	SubType   string `json:"sub_type"`
-	State     string `json:"state"`
-	Owner     string `json:"owner_id"`
 	Epoch     int64  `json:"epoch"`
-	Cleans    string `json:"cleans"`
 	Manifests []struct {
 		YAML string `json:"yamlString"`
 	} `json:"manifests"`
@@ -37,9 +34,6 @@ type job struct {
 		UUID string `json:"resource_uuid"`
 		Name string `json:"resource_name"`
 	} `json:"resource"`
-	Instruction struct {
-		Component string `json:"componentName"`
-	} `json:"instruction"`
 }
 
 func (a *agent) list() {

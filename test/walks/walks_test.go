@@ -13,8 +13,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
-	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -22,12 +21,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
-	"sigs.k8s.io/yaml"
 
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/orchestrator"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
+	"github.com/littoral-project/littoral/shared/telemetry/rules/files"
 	"github.com/littoral-project/littoral/test/kubeapi"
 )
 
@@ -116,6 +116,12 @@ func (a *app) alert(status string) string {
 		status, a.firing.UTC().Format(time.RFC3339Nano), a.name, a.policyName()+":rule-0", a.id, a.policyID())
 }
 
+// ticking are the functions that clocks wake.
+var ticking = []string{
+	"outbox-sweep", "deploymentmanager-sync-ocm", "deploymentmanager-sync-kubernetes", "jobmanager-displace",
+	"policymanager-reconcile",
+}
+
 // step does one thing.
 func (w *world) step() {
 	switch n := w.random.IntN(100); {
@@ -144,7 +150,7 @@ func (w *world) step() {
 		w.log("clusters work")
 		w.work()
 	case n < 55:
-		name := w.pick("deploymentmanager-sync-ocm", "deploymentmanager-sync-kubernetes", "jobmanager-displace", "outbox-sweep", "policymanager-reconcile")
+		name := w.pick(ticking...)
 		w.log("%s ticks", name)
 		w.tick(name)
 	case n < 58:
@@ -341,7 +347,7 @@ func (w *world) rest() {
 		for len(w.agent.listed) > 0 {
 			w.agent.do()
 		}
-		for _, name := range []string{"outbox-sweep", "deploymentmanager-sync-ocm", "deploymentmanager-sync-kubernetes", "jobmanager-displace", "policymanager-reconcile"} {
+		for _, name := range ticking {
 			w.tick(name)
 		}
 		w.lapse()
@@ -362,17 +368,16 @@ func (w *world) answer() {
 
 // row is a job of the books.
 type row struct {
-	ID, Application, Component, State, Type, Cluster, Node string
-	Epoch                                                  int64
-	Cleans, Available                                      bool
-	Text                                                   string
+	ID, Application, Component, State, Cluster, Node string
+	Cleans, Available                                bool
+	Text                                             string
 }
 
 // check compares what was asked for with the books, and these with what there is.
 func (w *world) check() {
 	w.t.Helper()
-	jobs, err := store.Collect(w.t.Context(), w.db, "read jobs", pgx.RowToStructByPos[row], `select id::text, application_id::text, component, state, type,
-cluster, node, epoch, cleans is not null, coalesce(conditions @> '[{"type": "Available", "status": "True"}]', false), jobs::text from jobs order by id`)
+	jobs, err := store.Collect(w.t.Context(), w.db, "read jobs", pgx.RowToStructByPos[row], `select id::text, application_id::text, component, state,
+cluster, node, cleans is not null, coalesce(conditions @> '[{"type": "Available", "status": "True"}]', false), jobs::text from jobs order by id`)
 	require.NoError(w.t, err)
 	wanted := map[string]string{} // of copies: cluster/job -> image
 	for _, a := range w.apps {
@@ -435,24 +440,13 @@ where from_state <> before or last and to_state <> j.state`)
 func (w *world) checkRules() {
 	w.t.Helper()
 	found := map[string]string{}
-	files, err := filepath.Glob(filepath.Join(w.rules, "*.yaml"))
+	kept, err := files.New(w.rules, "", nil)
 	require.NoError(w.t, err)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(w.t, err)
-		var groups struct {
-			Groups []struct {
-				Name  string `json:"name"`
-				Rules []struct {
-					Expr string `json:"expr"`
-				} `json:"rules"`
-			} `json:"groups"`
-		}
-		require.NoError(w.t, yaml.Unmarshal(text, &groups))
-		for _, g := range groups.Groups {
-			_, limit, _ := strings.Cut(g.Rules[len(g.Rules)-1].Expr, "> ")
-			found[g.Name] = limit
-		}
+	groups, err := kept.List(w.t.Context())
+	require.NoError(w.t, err)
+	for _, g := range groups {
+		_, limit, _ := strings.Cut(g.Rules[len(g.Rules)-1].Expr, "> ")
+		found[g.Name] = limit
 	}
 	watched := map[string][]string{} // group -> thresholds
 	for _, a := range w.apps {
@@ -479,7 +473,7 @@ func (w *world) copies() map[string]string {
 			o := server.Get(path)
 			text, err := o.MarshalJSON()
 			require.NoError(w.t, err)
-			found[name+"/"+o.GetLabels()["littoral.dev/job"]] = image(string(text))
+			found[name+"/"+o.GetLabels()[orchestrator.LabelJob]] = imageName.FindString(string(text))
 		}
 	}
 	for resource, text := range w.agent.copies {
@@ -487,22 +481,10 @@ func (w *world) copies() map[string]string {
 		if _, twice := found["four/"+name]; twice {
 			name = resource
 		}
-		found["four/"+name] = image(text)
+		found["four/"+name] = imageName.FindString(text)
 	}
 	return found
 }
 
-// image returns the one that a document names.
-func image(text string) string {
-	_, after, _ := strings.Cut(text, "image:")
-	if strings.Contains(text, `"image":"`) {
-		_, after, _ = strings.Cut(text, `"image":"image:`)
-	} else if _, quoted, ok := strings.Cut(after, "image:"); ok {
-		after = quoted
-	}
-	end := strings.IndexFunc(after, func(r rune) bool { return r < '0' || r > '9' })
-	if end >= 0 {
-		after = after[:end]
-	}
-	return "image:" + after
-}
+// imageName is how a document names an image that runs.
+var imageName = regexp.MustCompile(`image:[0-9]+`)

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -25,7 +23,6 @@ import (
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/littoral-project/littoral/functions"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/store"
@@ -114,12 +111,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w.broker, err = inprocess.NewBroker(triggers.Files)
 	require.NoError(t, err)
 	w.db = storetest.NewWithPublisher(t, w.broker)
-	routes, consumers, err := inprocess.Mount(functions.Registry, func(name string) *function.Env {
-		return &function.Env{
-			Name: name, DB: w.db, Auth: issuer.Verifier(), HTTP: http.DefaultClient,
-			Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		}
-	})
+	routes, consumers, err := inprocess.Mount(function.Env{DB: w.db, Auth: issuer.Verifier()})
 	require.NoError(t, err)
 	w.routes = routes
 	// see plays the aggregator, whose telemetry is not there.
@@ -129,7 +121,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w.broker.Connect(consumers, false)
 	w.agent = &agent{world: w, id: agents[0], epochs: seed%2 == 0, copies: map[string]string{}}
 	t.Cleanup(func() {
-		if t.Failed() {
+		if t.Failed() || testing.Verbose() {
 			t.Logf("the walk of seed %d:\n%s", seed, strings.Join(w.steps, "\n"))
 		}
 	})

@@ -1,6 +1,7 @@
 package contracts_test
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -348,6 +349,61 @@ func TestFollow_leavesAsleepWhatWasMadeSo(t *testing.T) {
 	require.Equal(t, "inactive", w.seePolicy(t, p.ID).Status.Phase)
 	w.operator.call(t, http.MethodPut, "/jobmanager/groups/start/"+g.ID, "").is(t, http.StatusOK)
 	require.Equal(t, "enforced", w.seePolicy(t, p.ID).Status.Phase, "from then on it is watched as others are")
+}
+
+// TestFollow_waitsForTheStart: what a person switches on or sets while the application is stopped counts from its start on.
+func TestFollow_waitsForTheStart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, _, p := w.loaded(t, "none")
+	tell := func(what string) {
+		w.operator.call(t, http.MethodPost, polman+"/policies/"+p.ID+"/"+what, "").is(t, http.StatusNoContent)
+	}
+	tell("deactivate")
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/stop/"+g.ID, "").is(t, http.StatusOK)
+	for range 2 {
+		tell("activate")
+		require.Equal(t, "inactive", w.seePolicy(t, p.ID).Status.Phase)
+	}
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+g.ID, strings.Replace(loadedShop("none"), "0.8", "0.7", 1)).is(t, http.StatusOK)
+	require.EqualValues(t, 0.7, w.seePolicy(t, p.ID).Variables["threshold"], "as the descriptor has it")
+	tell("variables/threshold/0.6")
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/start/"+g.ID, "").is(t, http.StatusOK)
+	started := w.seePolicy(t, p.ID)
+	require.Equal(t, "enforced", started.Status.Phase)
+	require.EqualValues(t, 0.6, started.Variables["threshold"])
+}
+
+// TestFollow_comesBeforeWhoChangesAPolicy: a descriptor of which the event is late has its word first all the same.
+func TestFollow_comesBeforeWhoChangesAPolicy(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(t *testing.T, w *world, p policy){
+		"a variable": func(t *testing.T, w *world, p policy) {
+			t.Helper()
+			w.operator.call(t, http.MethodPost, polman+"/policies/"+p.ID+"/variables/threshold/0.6", "").is(t, http.StatusNoContent)
+		},
+		"all of it": func(t *testing.T, w *world, p policy) {
+			t.Helper()
+			next := decode[body](t, w.viewer.get(t, polman+"/policies/"+p.ID))
+			next["variables"] = body{"threshold": 0.6}
+			w.operator.send(t, http.MethodPut, polman+"/policies/"+p.ID, next).is(t, http.StatusOK)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			g, _, p := w.loaded(t, "none")
+			w.Broker.Fail(errors.New("the Broker is away"))
+			w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+g.ID, strings.Replace(loadedShop("none"), "0.8", "0.7", 1)).is(t, http.StatusOK)
+			require.EqualValues(t, 0.8, w.seePolicy(t, p.ID).Variables["threshold"], "it has not been heard of yet")
+			change(t, w, p)
+			w.Broker.Fail(nil)
+			_, err := w.DB.Exec(t.Context(), `update outbox set created_at = created_at - interval '1 h', tried_at = null`)
+			require.NoError(t, err)
+			require.NoError(t, w.Broker.TickOne(t.Context(), "outbox-sweep"))
+			require.EqualValues(t, 0.6, w.seePolicy(t, p.ID).Variables["threshold"])
+		})
+	}
 }
 
 func TestLifecycleEvents_ofAnotherJobManager(t *testing.T) {

@@ -51,12 +51,17 @@ func notice(alerts ...body) body {
 
 func (w *world) alertmanager() client { return w.as(auth.Alertmanager) }
 
-// loaded is freeShop with one policy of which the remediation is given.
+// loadedShop is freeShop with one policy, named load, of which the remediation is given.
+func loadedShop(remediation string) string {
+	return freeShop + `policies:
+  - {name: load, type: custom, fromTemplate: app-host-cpu-usage-perc, remediation: ` + remediation + `, variables: {threshold: 0.8}}
+`
+}
+
+// loaded is loadedShop once it runs.
 func (w *world) loaded(t testing.TB, remediation string) (group, job, policy) {
 	t.Helper()
-	g, j := w.running(t, freeShop+`policies:
-  - {name: load, type: custom, fromTemplate: app-host-cpu-usage-perc, remediation: `+remediation+`, variables: {threshold: 0.8}}
-`)
+	g, j := w.running(t, loadedShop(remediation))
 	return g, j, w.policiesOf(t, g.ID)["load"]
 }
 

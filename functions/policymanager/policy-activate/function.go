@@ -30,13 +30,13 @@ type Function struct{ db *store.DB }
 // New returns the function.
 func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
 
-// Handle answers 204, also when the policy is watched already.
+// Handle answers 204, also when the policy is watched already, or will be when its application is started.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	return function.Act(w, r, f.db, "pid", func(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
 		p, err := policies.Lock(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		return p.Activate(ctx, tx)
+		return p.Unpause(ctx, tx)
 	})
 }

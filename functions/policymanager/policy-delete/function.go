@@ -37,8 +37,11 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return function.Act(w, r, f.db, "pid", func(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
-		p, err := policies.LockSeen(ctx, tx, id, seen)
+		p, err := policies.Lock(ctx, tx, id)
 		if err != nil {
+			return err
+		}
+		if err := p.Expect(seen); err != nil {
 			return err
 		}
 		return p.Delete(ctx, tx)

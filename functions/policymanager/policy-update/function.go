@@ -62,8 +62,11 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	}
 	var now *policies.Policy
 	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		p, err := policies.LockSeen(ctx, tx, id, seen)
+		p, err := policies.LockHeard(ctx, tx, id, f.config.Descriptor)
 		if err != nil {
+			return err
+		}
+		if err := p.Expect(seen); err != nil {
 			return err
 		}
 		if err := p.Update(ctx, tx, next, spec); err != nil {

@@ -43,7 +43,7 @@ func New(env *function.Env) (*Function, error) {
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	name, value := r.PathValue("name"), r.PathValue("value")
 	return function.Act(w, r, f.db, "pid", func(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
-		p, err := policies.Lock(ctx, tx, id)
+		p, err := policies.LockHeard(ctx, tx, id, f.config.Descriptor)
 		if err != nil {
 			return err
 		}

@@ -47,9 +47,26 @@ func Create(ctx context.Context, tx *store.Tx, p *Policy, activate bool) (stored
 		}
 	}
 	if activate {
-		err = p.Activate(ctx, tx)
+		err = p.Unpause(ctx, tx)
 	}
 	return p, true, err
+}
+
+// Unpause is Activate as a person asks for it: while an application of ours is not to run, its policies wait for its start.
+func (p *Policy) Unpause(ctx context.Context, tx *store.Tx) error {
+	rests, err := p.holds(ctx, tx, selectRests)
+	switch {
+	case err != nil:
+		return err
+	case !rests || p.Active():
+		return p.Activate(ctx, tx)
+	case !p.watched():
+		return p.unwatchable()
+	case !p.Paused:
+		return nil
+	}
+	p.Paused = false
+	return p.save(ctx, tx)
 }
 
 // Activate has the policy watched. Twice is no fault: an enforced or violated policy stays as it is.
@@ -58,7 +75,7 @@ func (p *Policy) Activate(ctx context.Context, tx *store.Tx) error {
 		return nil
 	}
 	if !p.watched() {
-		return problem.New(problem.Conflict, "policy %q has no expression that could be watched", p.Name)
+		return p.unwatchable()
 	}
 	p.Paused = false
 	if err := p.watch(ctx, tx); err != nil {
@@ -68,6 +85,10 @@ func (p *Policy) Activate(ctx context.Context, tx *store.Tx) error {
 		return err
 	}
 	return p.note(ctx, tx, registry.EventActivated, nil)
+}
+
+func (p *Policy) unwatchable() error {
+	return problem.New(problem.Conflict, "policy %q has no expression that could be watched", p.Name)
 }
 
 // watch begins a new life, in which an alert that still fires counts anew. What was heard of its alerts before is of no

@@ -31,10 +31,15 @@ func Follow(ctx context.Context, tx *store.Tx, id uuid.UUID, render Renderer) er
 	if err != nil {
 		return err
 	}
+	if app.Desired != application.Deleted {
+		if err := ensure(ctx, tx, app, render); err != nil {
+			return err
+		}
+	}
 	if app.Desired != application.Running {
 		return Pause(ctx, tx, id.String())
 	}
-	return ensure(ctx, tx, app, render)
+	return Resume(ctx, tx, id.String(), false, render)
 }
 
 // Remove takes away every policy about the application.
@@ -114,6 +119,7 @@ func (p *Policy) start(ctx context.Context, tx *store.Tx, render Renderer) error
 	return p.Activate(ctx, tx)
 }
 
+// ensure gives the policies the content that the descriptor asks for.
 func ensure(ctx context.Context, tx *store.Tx, app *application.Application, render Renderer) error {
 	parsed, err := app.Parsed()
 	if err != nil {
@@ -153,7 +159,7 @@ func ensure(ctx context.Context, tx *store.Tx, app *application.Application, ren
 			return err
 		}
 	}
-	return Resume(ctx, tx, app.ID.String(), false, render)
+	return nil
 }
 
 // switchedOff tells which of the policies that are wanted a person has deactivated. One whose name is a running number is

@@ -48,6 +48,10 @@ returning rule_wanted, rule_done, rule_file, version, created_at, updated_at`
 paused = $7, state = $8, rule_wanted = $9, rule_done = $10, rule_file = $11, deleted_at = $12, version = version + 1,
 updated_at = now() where id = $1 returning version, updated_at`
 
+	selectRests = `select exists (select 1 from applications where id = $1 and desired <> 'running')`
+
+	selectBehind = `select exists (select 1 from applications where id = $1 and version > $2)`
+
 	countPhases = `select phase, count(*) from policies where deleted_at is null group by phase`
 )
 
@@ -81,6 +85,38 @@ func Lock(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Policy, error) {
 // lockAny is Lock that also finds what was deleted.
 func lockAny(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Policy, error) {
 	return one(ctx, tx, selectOne+` for update`, id)
+}
+
+// LockHeard is Lock for a person who changes what a descriptor may have said. What that says by now is heard first, since
+// it would have the last word when its event came.
+func LockHeard(ctx context.Context, tx *store.Tx, id uuid.UUID, render Renderer) (*Policy, error) {
+	p, err := one(ctx, tx, selectOne, id)
+	if err != nil {
+		return nil, err
+	}
+	behind := false
+	if p.Origin == FromDescriptor {
+		behind, err = p.holds(ctx, tx, selectBehind, p.OriginVersion)
+	}
+	if behind {
+		err = Follow(ctx, tx, uuid.MustParse(p.Instance), render)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return Lock(ctx, tx, id)
+}
+
+// holds asks something of the application that the policy is about; of one that is not ours nothing holds.
+func (p *Policy) holds(ctx context.Context, q store.Querier, sql string, args ...any) (holds bool, err error) {
+	app, err := uuid.Parse(p.Instance)
+	if err != nil {
+		return false, nil //nolint:nilerr // other job managers name instances otherwise
+	}
+	if err := q.QueryRow(ctx, sql, append([]any{app}, args...)...).Scan(&holds); err != nil {
+		return false, fmt.Errorf("look for the application of policy %s: %w", p.ID, err)
+	}
+	return holds, nil
 }
 
 // Filter selects policies; an empty field selects all.
@@ -307,11 +343,10 @@ func SeenVersion(r *http.Request) (int64, error) {
 	return version, q.Err()
 }
 
-// LockSeen is Lock for a caller that has seen a version; another one is Conflict.
-func LockSeen(ctx context.Context, tx *store.Tx, id uuid.UUID, version int64) (*Policy, error) {
-	p, err := Lock(ctx, tx, id)
-	if err == nil && version != 0 && version != p.Version {
-		return nil, problem.New(problem.Conflict, "policy %q is at version %d now, not %d", p.Name, p.Version, version)
+// Expect refuses a caller who has seen another version of the policy; 0 is any.
+func (p *Policy) Expect(version int64) error {
+	if version != 0 && version != p.Version {
+		return problem.New(problem.Conflict, "policy %q is at version %d now, not %d", p.Name, p.Version, version)
 	}
-	return p, err
+	return nil
 }

@@ -1,6 +1,7 @@
 package walks_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,7 +10,7 @@ import (
 )
 
 // agent asks for its jobs as those of ICOS do: it lists them, takes them one by one, carries out what it was listed, and
-// reports. It may be slow over all of that.
+// reports. It may be slow over all of that, and die over each; then it finds what it made by the name of the job.
 type agent struct {
 	*world
 
@@ -18,6 +19,7 @@ type agent struct {
 	epochs bool // it says which decision it carries out, as those of ICOS do not
 	made   int
 	copies map[string]string // what it runs: job/number -> first manifest
+	unsaid map[string]string // made before it died: job -> job/number
 }
 
 // job is what an agent reads of one.
@@ -25,6 +27,7 @@ type job struct {
 	ID        string `json:"id"`
 	Type      string `json:"type"`
 	SubType   string `json:"sub_type"`
+	Cleans    string `json:"cleans"`
 	Epoch     int64  `json:"epoch"`
 	Manifests []struct {
 		YAML string `json:"yamlString"`
@@ -56,7 +59,12 @@ func (a *agent) do() {
 	if status != http.StatusNoContent {
 		return
 	}
-	resource := j.Resource.UUID
+	dies := a.random.IntN(12)
+	if dies == 0 {
+		a.log("agent dies before it does anything")
+		return
+	}
+	resource := cmp.Or(j.Resource.UUID, a.unsaid[cmp.Or(j.Cleans, j.ID)])
 	if _, there := a.copies[resource]; !there && j.Type == "CreateDeployment" {
 		a.made++
 		resource = fmt.Sprintf("%s/%d", j.ID, a.made)
@@ -69,6 +77,11 @@ func (a *agent) do() {
 	case j.Type == "UpdateDeployment":
 	default:
 		a.copies[resource] = j.Manifests[0].YAML
+	}
+	if dies == 1 {
+		a.log("agent dies before it says so")
+		a.unsaid[cmp.Or(j.Cleans, j.ID)] = resource
+		return
 	}
 	report := map[string]any{
 		"id": j.ID, "owner_id": a.id, "type": j.Type, "state": "Finished",

@@ -65,8 +65,7 @@ type app struct {
 	remediation string    // of its policy
 	firing      time.Time // since when the policy is violated; zero when it is not
 	paused      bool      // nobody watches the policy
-	insisted    bool      // a person has it watched since the application was stopped
-	thresholds  []string  // of which the policy has one; a descriptor has the last word, whenever it is followed
+	threshold   string    // that the policy has, of the descriptor or of a person after it
 }
 
 type component struct {
@@ -133,26 +132,23 @@ func (w *world) step() {
 			}
 			w.deliver(w.take(i))
 		}
-	case n < 35:
+	case n < 37:
 		var some []delivery
 		for range min(len(w.pending), 4) {
 			some = append(some, w.take(w.random.IntN(len(w.pending))))
 		}
-		w.deliver(some...)
-	case n < 38:
+		w.deliverWhile(w.other(), some)
+	case n < 40:
 		if len(w.delivered) > 0 {
 			d := w.delivered[w.random.IntN(len(w.delivered))]
 			d.failures = 0
 			w.log("once more")
 			w.deliver(d)
 		}
-	case n < 48:
-		w.log("clusters work")
+	case n < 49:
 		w.work()
 	case n < 55:
-		name := w.pick(ticking...)
-		w.log("%s ticks", name)
-		w.tick(name)
+		w.tick(w.pick(ticking...))
 	case n < 58:
 		w.agent.list()
 	case n < 66:
@@ -174,8 +170,14 @@ func (w *world) step() {
 	}
 }
 
+// other is what happens while events are delivered.
+func (w *world) other() func() {
+	return []func(){w.user, w.agent.do, w.work, func() { w.tick(w.pick(ticking...)) }, func() {}}[w.random.IntN(5)]
+}
+
 // work lets the clusters do what they were asked for.
 func (w *world) work() {
+	w.log("clusters work")
 	for _, name := range []string{"one", "two"} {
 		w.agents[name].Work()
 	}
@@ -232,7 +234,7 @@ func (w *world) user() {
 			a.components = was
 			return
 		}
-		a.thresholds = []string{threshold}
+		a.threshold = threshold
 	case 3:
 		w.order(a, "stop", "stopped")
 	case 4, 5:
@@ -279,34 +281,23 @@ func (w *world) tend(a *app) {
 	case status == http.StatusNotFound: // the policy manager has not heard of it yet
 	case what == "activate":
 		a.paused = false
-		a.insisted = a.desired != "running"
 	case what == "deactivate":
 		a.paused = true
 	default:
-		if !w.follows(a) {
-			a.thresholds = nil
-		}
-		a.thresholds = append(a.thresholds, value)
+		a.threshold = value
 	}
-}
-
-// follows reports whether the policy manager may still be about to hear of a descriptor.
-func (w *world) follows(a *app) bool {
-	return w.trouble["broker"] || slices.ContainsFunc(w.pending, func(d delivery) bool {
-		return d.to == "policymanager-follow" && d.event.Subject() == a.id
-	})
 }
 
 func (w *world) order(a *app, what, desired string) {
 	status, answer := w.call(string(auth.Operator), http.MethodPut, "/jobmanager/groups/"+what+"/"+a.id, "")
 	w.log("%s is told to %s: %d %s", a.name, what, status, brief(answer))
 	require.Equal(w.t, http.StatusOK, status, "%s", answer)
-	a.desired, a.insisted = desired, false
+	a.desired = desired
 }
 
 func (w *world) submit() {
 	a := &app{
-		name: fmt.Sprint("app-", len(w.apps)), desired: "running", thresholds: []string{threshold},
+		name: fmt.Sprint("app-", len(w.apps)), desired: "running", threshold: threshold,
 		remediation: w.pick("reallocate", "scale-out", "replace", "none"),
 	}
 	w.alter(a)
@@ -439,7 +430,7 @@ where from_state <> before or last and to_state <> j.state`)
 // checkRules compares the policies that are watched with the rules that Prometheus is given.
 func (w *world) checkRules() {
 	w.t.Helper()
-	found := map[string]string{}
+	found := map[string]string{} // likewise
 	kept, err := files.New(w.rules, "", nil)
 	require.NoError(w.t, err)
 	groups, err := kept.List(w.t.Context())
@@ -448,19 +439,13 @@ func (w *world) checkRules() {
 		_, limit, _ := strings.Cut(g.Rules[len(g.Rules)-1].Expr, "> ")
 		found[g.Name] = limit
 	}
-	watched := map[string][]string{} // group -> thresholds
+	watched := map[string]string{} // group -> threshold
 	for _, a := range w.apps {
-		if a.insisted && a.desired == "stopped" { // as what the policy manager hears first has it
-			delete(found, a.policyName())
-		}
 		if a.desired == "running" && !a.paused {
-			watched[a.policyName()] = a.thresholds
+			watched[a.policyName()] = a.threshold
 		}
 	}
-	require.ElementsMatch(w.t, slices.Collect(maps.Keys(watched)), slices.Collect(maps.Keys(found)))
-	for name, thresholds := range watched {
-		require.Contains(w.t, thresholds, found[name], name)
-	}
+	require.Equal(w.t, watched, found)
 }
 
 // copies is what runs: cluster/job -> image.

@@ -119,7 +119,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		delete(consumers, name)
 	}
 	w.broker.Connect(consumers, false)
-	w.agent = &agent{world: w, id: agents[0], epochs: seed%2 == 0, copies: map[string]string{}}
+	w.agent = &agent{world: w, id: agents[0], epochs: seed%2 == 0, copies: map[string]string{}, unsaid: map[string]string{}}
 	t.Cleanup(func() {
 		if t.Failed() || testing.Verbose() {
 			t.Logf("the walk of seed %d:\n%s", seed, strings.Join(w.steps, "\n"))
@@ -168,12 +168,19 @@ func (w *world) take(i int) delivery {
 // deliver delivers all of these at once. What fails is delivered again later.
 func (w *world) deliver(list ...delivery) {
 	w.t.Helper()
+	w.deliverWhile(func() {}, list)
+}
+
+// deliverWhile delivers all of these while something else is done.
+func (w *world) deliverWhile(do func(), list []delivery) {
+	w.t.Helper()
 	errs := make([]error, len(list))
 	var all sync.WaitGroup
 	for i, d := range list {
 		w.log("%s is given %s %s", d.to, d.event.Type(), d.event.Subject())
 		all.Go(func() { errs[i] = w.broker.DeliverTo(w.t.Context(), d.to, d.event) })
 	}
+	do()
 	all.Wait()
 	w.collect()
 	for i, d := range list {
@@ -199,6 +206,7 @@ func (w *world) deliver(list ...delivery) {
 // tick wakes a scheduled function.
 func (w *world) tick(name string) {
 	w.t.Helper()
+	w.log("%s ticks", name)
 	if err := w.broker.TickOne(w.t.Context(), name); err != nil {
 		w.log("    %v", err)
 		require.Contains(w.t, err.Error(), " 503 ")

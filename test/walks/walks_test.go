@@ -329,6 +329,7 @@ func (w *world) alter(a *app) {
 func (w *world) rest() {
 	w.t.Helper()
 	w.heal()
+	w.resting = true
 	w.log("all is well")
 	w.see()
 	for range 30 {

@@ -68,6 +68,7 @@ type world struct {
 
 	away    map[string]string // node -> drained, silent
 	trouble map[string]bool   // what is out of order
+	resting bool              // nothing goes wrong any more
 	apps    []*app
 }
 
@@ -171,14 +172,19 @@ func (w *world) deliver(list ...delivery) {
 	w.deliverWhile(func() {}, list)
 }
 
-// deliverWhile delivers all of these while something else is done.
+// deliverWhile delivers all of these while something else is done. Some deliveries are cut off in their midst.
 func (w *world) deliverWhile(do func(), list []delivery) {
 	w.t.Helper()
-	errs := make([]error, len(list))
+	errs, cut := make([]error, len(list)), make([]bool, len(list))
 	var all sync.WaitGroup
 	for i, d := range list {
+		ctx, cancel := context.WithCancel(w.t.Context())
+		if cut[i] = w.random.IntN(8) == 0 && !w.resting; cut[i] {
+			defer time.AfterFunc(time.Duration(w.random.IntN(15_000))*time.Microsecond, cancel).Stop()
+		}
+		defer cancel()
 		w.log("%s is given %s %s", d.to, d.event.Type(), d.event.Subject())
-		all.Go(func() { errs[i] = w.broker.DeliverTo(w.t.Context(), d.to, d.event) })
+		all.Go(func() { errs[i] = w.broker.DeliverTo(ctx, d.to, d.event) })
 	}
 	do()
 	all.Wait()
@@ -190,6 +196,10 @@ func (w *world) deliverWhile(do func(), list []delivery) {
 			continue
 		}
 		w.log("    %v", err)
+		if cut[i] {
+			w.pending = append(w.pending, d)
+			continue
+		}
 		require.Regexp(w.t, " (409|503) to ", err.Error(), "only what may go well later is refused")
 		if !w.troubled() {
 			d.failures++

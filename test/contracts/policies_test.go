@@ -1,6 +1,7 @@
 package contracts_test
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -85,9 +86,17 @@ func TestPolicy_livesFromItsCreationToItsDeletion(t *testing.T) {
 	require.Equal(t, []string{"created", "rendered", "activated", "deactivated", "activated"}, w.seePolicy(t, p.ID).happened(),
 		"a second time is no event")
 
-	changed := decode[policy](t, w.operator.send(t, http.MethodPut, polman+"/policies/"+p.ID, other).is(t, http.StatusOK))
-	require.Contains(t, changed.Status.Rendered["expr"], "> 0.9")
-	w.operator.send(t, http.MethodPut, polman+"/policies/"+p.ID+"?version=1", usage("elsewhere-1")).refused(t, http.StatusConflict)
+	seen := w.viewer.call(t, http.MethodGet, polman+"/policies/"+p.ID, "").header.Get("ETag")
+	text, err := json.Marshal(other)
+	require.NoError(t, err)
+	change := func(match string) *answer {
+		return w.operator.call(t, http.MethodPut, polman+"/policies/"+p.ID, string(text), "If-Match", match)
+	}
+	changed := change(seen)
+	require.Contains(t, decode[policy](t, changed.is(t, http.StatusOK)).Status.Rendered["expr"], "> 0.9")
+	require.NotEqual(t, seen, changed.header.Get("ETag"))
+	change(seen).refused(t, http.StatusPreconditionFailed)
+	w.operator.call(t, http.MethodDelete, polman+"/policies/"+p.ID, "", "If-Match", seen).refused(t, http.StatusPreconditionFailed)
 	other["name"] = "memory"
 	require.Equal(t, []string{"name"}, w.operator.send(t, http.MethodPut, polman+"/policies/"+p.ID, other).fields(t))
 

@@ -30,9 +30,9 @@ type Function struct{ db *store.DB }
 // New returns the function.
 func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
 
-// Handle answers 204; with a version, that must be the one that the caller has seen.
+// Handle answers 204; with If-Match, it must be as the caller has seen it.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	seen, err := policies.SeenVersion(r)
+	seen, err := function.IfMatch(r)
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		if err := p.Expect(seen); err != nil {
+		if err := seen.Check(p); err != nil {
 			return err
 		}
 		return p.Delete(ctx, tx)

@@ -37,13 +37,13 @@ func New(env *function.Env) (*Function, error) {
 	return f, env.Config(&f.config)
 }
 
-// Handle answers the policy as it is then. With a version, that must be the one that the caller has seen.
+// Handle answers the policy as it is then. With If-Match, it must be as the caller has seen it.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	id, err := function.PathID(r, "pid")
 	if err != nil {
 		return err
 	}
-	seen, err := policies.SeenVersion(r)
+	seen, err := function.IfMatch(r)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		if err := p.Expect(seen); err != nil {
+		if err := seen.Check(p); err != nil {
 			return err
 		}
 		if err := p.Update(ctx, tx, next, spec); err != nil {

@@ -14,6 +14,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -95,6 +96,9 @@ func New(p registry.Policy, origin Origin) *Policy {
 
 // UUID is the policy's id.
 func (p *Policy) UUID() uuid.UUID { return uuid.MustParse(p.ID) }
+
+// ETag names the version, which another phase changes too.
+func (p *Policy) ETag() string { return strconv.Quote(strconv.FormatInt(p.Version, 10)) }
 
 // Active reports whether it is watched, or should be.
 func (p *Policy) Active() bool {

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"net/http"
 	"time"
 
 	"github.com/google/uuid"
@@ -335,18 +333,3 @@ func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
 // brief keeps a long text out of history.
 func brief(text string) string { return problem.Brief(text, 300) }
-
-// SeenVersion reads which version of a policy the caller has seen: ?version=N; 0 when it does not say.
-func SeenVersion(r *http.Request) (int64, error) {
-	q := function.NewQuery(r, "version")
-	version := q.Int("version", 0, 1, math.MaxInt64)
-	return version, q.Err()
-}
-
-// Expect refuses a caller who has seen another version of the policy; 0 is any.
-func (p *Policy) Expect(version int64) error {
-	if version != 0 && version != p.Version {
-		return problem.New(problem.Conflict, "policy %q is at version %d now, not %d", p.Name, p.Version, version)
-	}
-	return nil
-}

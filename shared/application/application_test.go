@@ -554,6 +554,41 @@ values ('far', 'n1', now(), 'nuvla', 'mine'), ('edge', 'n1', now(), $1, '')`, ed
 	require.NoError(t, w.take(app.Jobs[1].ID, "mine"), "nobody knows what it speaks to before its nodes are seen again")
 }
 
+// TestTake_afterItsFormerCopyIsRemoved: an agent that knows copies by the name of their job would remove the new one.
+func TestTake_afterItsFormerCopyIsRemoved(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	app = w.run(app, "agent-1")
+	w.stop(app.ID)
+	app = w.start(app.ID)
+	var back, removal *job.Job // of web
+	for _, j := range app.Jobs {
+		switch {
+		case j.Component != "web":
+		case j.Cleans != nil:
+			removal = j
+		default:
+			back = j
+		}
+	}
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return back.Place(ctx, tx, edge, "test") }))
+	for _, j := range w.executable("agent-1") {
+		require.NotEqual(t, back.ID, j.ID)
+	}
+	err := w.take(back.ID, "agent-1")
+	require.Equal(t, problem.Conflict, problem.KindOf(err))
+	require.ErrorContains(t, err, "agent-1 has to remove its former copy")
+
+	require.NoError(t, w.take(removal.ID, "agent-1"))
+	require.NoError(t, w.report(job.Report{
+		ID: removal.ID, OwnerID: "agent-1", Type: job.Delete, State: job.Finished, Epoch: removal.Epoch,
+		Resource: job.Resource{Conditions: []job.Condition{{Type: "Deleted", Status: "True"}}},
+	}))
+	require.Equal(t, back.ID, w.executable("agent-1")[0].ID)
+	require.NoError(t, w.take(back.ID, "agent-1"))
+}
+
 func TestReport(t *testing.T) {
 	t.Parallel()
 	w := world{t, storetest.New(t)}

@@ -32,7 +32,7 @@ func Claim(
 	case j.Epoch != epoch, !j.Placed(), j.State == Finished, j.State == Degraded && j.OwnerID == agent:
 		return nil, nil
 	}
-	err = Take(ctx, tx, id, agent, lease)
+	err = take(ctx, tx, id, agent, lease, true)
 	if problem.KindOf(err) == problem.Conflict {
 		return nil, nil
 	}

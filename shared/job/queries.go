@@ -56,7 +56,13 @@ order by j.created_at, j.id limit $7`
   union all
   select id from jobs where orchestrator = $1 and state in ('Progressing', 'Degraded') and lease_until < now()
     and (type = 'CreateDeployment' or owner_id = $2)
-) and not ` + othersPlace + ` order by j.created_at, j.id limit $3`
+) and not ` + othersPlace + ` and not ` + ownLeft + ` order by j.created_at, j.id limit $3`
+
+	// What the caller has left at the very place that a job has come back to: it is removed before another copy is made. An
+	// agent that knows copies by the name of their job, or that has died before it could say what it made, would remove the
+	// new one.
+	ownLeft = `(j.type = 'CreateDeployment' and exists (select 1 from jobs c where c.cleans = j.id and c.owner_id = $2
+  and c.cluster = j.cluster and c.node = j.node and c.state <> 'Finished'))`
 
 	// A place whose agent is known is that agent's, and an agent that is known speaks to the orchestrators of its own places;
 	// a caller that is no known agent (an older one that names itself otherwise) is not kept from any.

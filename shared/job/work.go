@@ -22,12 +22,13 @@ const DefaultLease = 300 * time.Second
 
 // takeJob is the whole of promote: one conditional update, so of many agents exactly one wins. It takes a job that is
 // free or already addressed to the caller ($5 are the states it may be in); renews the caller's own; and takes over one whose
-// owner's lease has lapsed ($6), raising the epoch so that the former owner is fenced.
+// owner's lease has lapsed ($6), raising the epoch so that the former owner is fenced. $7 says that the epoch keeps a
+// clean-up from the new copy, whichever comes first.
 const takeJob = `with old as (select id, state, owner_id, lease_until from jobs where id = $1 for update)
 update jobs j set state = $4, owner_id = $2, lease_until = now() + $3::interval, updated_at = now(),
   taken_at = coalesce(j.taken_at, now()),
   epoch = j.epoch + case when old.owner_id in ('', $2) then 0 else 1 end
-from old where j.id = old.id and j.cluster <> '' and not ` + othersPlace + ` and (
+from old where j.id = old.id and j.cluster <> '' and not ` + othersPlace + ` and ($7 or not ` + ownLeft + `) and (
   (old.state = any($5) and (old.owner_id = $2 or (old.owner_id = '' and j.type = 'CreateDeployment')))
   or (old.state = $4 and old.owner_id = $2)
   or (old.state = any($6) and j.type = 'CreateDeployment' and old.lease_until < now()))
@@ -36,11 +37,15 @@ returning j.id, j.application_id, j.component, j.type, j.cluster, j.node, j.stat
 // Take makes the agent the owner of the job under a lease. Repeating it renews the lease. The error is NotFound, or
 // Conflict for everyone but the winner.
 func Take(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string, lease time.Duration) error {
+	return take(ctx, tx, id, agent, lease, false)
+}
+
+func take(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string, lease time.Duration, fenced bool) error {
 	var taken Job // what history needs of it
 	var before State
 	var formerly string
 	promote, takeOver := transitions[Promote], transitions[TakeOver]
-	err := tx.QueryRow(ctx, takeJob, id, agent, lease, promote.to, promote.from, takeOver.from).Scan(
+	err := tx.QueryRow(ctx, takeJob, id, agent, lease, promote.to, promote.from, takeOver.from, fenced).Scan(
 		&taken.ID, &taken.ApplicationID, &taken.Component, &taken.Type, &taken.Target.Cluster, &taken.Target.Node,
 		&taken.State, &before, &formerly)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -48,7 +53,7 @@ func Take(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string, lease t
 		if err != nil {
 			return err
 		}
-		return refuseTake(j)
+		return refuseTake(ctx, tx, j, agent)
 	}
 	if err != nil {
 		return fmt.Errorf("promote: %w", err)
@@ -66,8 +71,16 @@ func Take(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string, lease t
 	return taken.record(ctx, tx, move, before, message)
 }
 
-func refuseTake(j *Job) error {
+const selectOwnLeft = `select exists (select 1 from jobs j where j.id = $1 and ` + ownLeft + `)`
+
+func refuseTake(ctx context.Context, tx *store.Tx, j *Job, agent string) error {
+	var left bool
+	if err := tx.QueryRow(ctx, selectOwnLeft, j.ID, agent).Scan(&left); err != nil {
+		return fmt.Errorf("look for a former copy: %w", err)
+	}
 	switch {
+	case left:
+		return problem.New(problem.Conflict, "%s has to remove its former copy of job %s from %s first", agent, j.ID, j.Target)
 	case !j.Placed():
 		return problem.New(problem.Conflict, "job %s has no place yet", j.ID)
 	case j.OwnerID != "":

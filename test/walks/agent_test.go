@@ -17,8 +17,9 @@ type agent struct {
 	id     string
 	listed []job
 	epochs bool // it says which decision it carries out, as those of ICOS do not
+	names  bool // it knows a copy by the job and the node, else by a number of its own
 	made   int
-	copies map[string]string // what it runs: job/number -> first manifest
+	copies map[string]string // what it runs: job/number or job/node -> first manifest
 	unsaid map[string]string // made before it died: job -> job/number
 }
 
@@ -32,7 +33,10 @@ type job struct {
 	Manifests []struct {
 		YAML string `json:"yamlString"`
 	} `json:"manifests"`
-	Targets  json.RawMessage `json:"targets"`
+	Targets struct {
+		Cluster string `json:"cluster_name"`
+		Node    string `json:"node_name"`
+	} `json:"targets"`
 	Resource struct {
 		UUID string `json:"resource_uuid"`
 		Name string `json:"resource_name"`
@@ -64,8 +68,11 @@ func (a *agent) do() {
 		a.log("agent dies before it does anything")
 		return
 	}
-	resource := cmp.Or(j.Resource.UUID, a.unsaid[cmp.Or(j.Cleans, j.ID)])
-	if _, there := a.copies[resource]; !there && j.Type == "CreateDeployment" {
+	subject := cmp.Or(j.Cleans, j.ID)
+	resource := cmp.Or(j.Resource.UUID, a.unsaid[subject])
+	if a.names {
+		resource = subject + "/" + j.Targets.Node
+	} else if _, there := a.copies[resource]; !there && j.Type == "CreateDeployment" {
 		a.made++
 		resource = fmt.Sprintf("%s/%d", j.ID, a.made)
 	}
@@ -80,7 +87,7 @@ func (a *agent) do() {
 	}
 	if dies == 1 {
 		a.log("agent dies before it says so")
-		a.unsaid[cmp.Or(j.Cleans, j.ID)] = resource
+		a.unsaid[subject] = resource
 		return
 	}
 	report := map[string]any{

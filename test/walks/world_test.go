@@ -120,7 +120,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 		delete(consumers, name)
 	}
 	w.broker.Connect(consumers, false)
-	w.agent = &agent{world: w, id: agents[0], epochs: seed%2 == 0, copies: map[string]string{}, unsaid: map[string]string{}}
+	w.agent = &agent{world: w, id: agents[0], epochs: seed%2 == 0, names: seed%3 == 0, copies: map[string]string{}, unsaid: map[string]string{}}
 	t.Cleanup(func() {
 		if t.Failed() || testing.Verbose() {
 			t.Logf("the walk of seed %d:\n%s", seed, strings.Join(w.steps, "\n"))

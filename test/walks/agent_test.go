@@ -20,7 +20,7 @@ type agent struct {
 	names  bool // it knows a copy by the job and the node, else by a number of its own
 	made   int
 	copies map[string]string // what it runs: job/number or job/node -> first manifest
-	unsaid map[string]string // made before it died: job -> job/number
+	unsaid map[string]string // made before it died: job/node -> job/number
 }
 
 // job is what an agent reads of one.
@@ -58,7 +58,7 @@ func (a *agent) do() {
 	j := a.listed[0]
 	a.listed = a.listed[1:]
 	status, answer := a.call(a.id, http.MethodPatch, "/jobmanager/jobs/promote/"+j.ID, fmt.Sprintf(`{"owner_id": %q}`, a.id))
-	a.log("agent takes %s %s %s epoch %d: %d %s", j.Type, j.SubType, j.ID, j.Epoch, status, brief(answer))
+	a.log("agent takes %s %s %s epoch %d at %s: %d %s", j.Type, j.SubType, j.ID, j.Epoch, j.Targets.Node, status, brief(answer))
 	require.Contains(a.t, []int{http.StatusNoContent, http.StatusNotFound, http.StatusConflict}, status, "%s", answer)
 	if status != http.StatusNoContent {
 		return
@@ -68,10 +68,10 @@ func (a *agent) do() {
 		a.log("agent dies before it does anything")
 		return
 	}
-	subject := cmp.Or(j.Cleans, j.ID)
-	resource := cmp.Or(j.Resource.UUID, a.unsaid[subject])
+	name := cmp.Or(j.Cleans, j.ID) + "/" + j.Targets.Node
+	resource := cmp.Or(j.Resource.UUID, a.unsaid[name])
 	if a.names {
-		resource = subject + "/" + j.Targets.Node
+		resource = name
 	} else if _, there := a.copies[resource]; !there && j.Type == "CreateDeployment" {
 		a.made++
 		resource = fmt.Sprintf("%s/%d", j.ID, a.made)
@@ -87,7 +87,7 @@ func (a *agent) do() {
 	}
 	if dies == 1 {
 		a.log("agent dies before it says so")
-		a.unsaid[subject] = resource
+		a.unsaid[name] = resource
 		return
 	}
 	report := map[string]any{

@@ -1,6 +1,7 @@
 package application
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -294,9 +295,20 @@ func (a *Application) settle(ctx context.Context, tx *store.Tx) error {
 	return a.forget(ctx, tx)
 }
 
+const lockOfRemoval = `select from applications where id = (
+  select application_id from jobs where id = $1 and type = 'DeleteDeployment' and cleans is null) for no key update`
+
+// LockOfRemoval locks the application of which the job is being removed, if it is: ahead of the job, as whoever locks both
+// does. The report that a removal has ended is followed by a look at all jobs of the application, and those of several
+// would wait for each other, each with its own job in hand. It travels with the statement that locks the job.
+func LockOfRemoval(tx *store.Tx, id uuid.UUID) { tx.Append(lockOfRemoval, id) }
+
 // Report takes an agent's report on a job (job.Work) and draws the consequence for its application: a deletion ends with
 // the last removal. One from a cluster that does not answer goes on without its application.
 func Report(ctx context.Context, tx *store.Tx, r job.Report, lease time.Duration) (*job.Job, error) {
+	if r.Type == "" || r.Type == job.Delete {
+		LockOfRemoval(tx, cmp.Or(r.ID, r.OldID))
+	}
 	j, err := job.Work(ctx, tx, r, lease)
 	if err != nil || j.Type != job.Delete || j.State != job.Finished && !j.OutOfReach() || j.Cleans != nil {
 		return j, err

@@ -253,6 +253,9 @@ func (c *Carrier) report(ctx context.Context, j *job.Job, s *orchestrator.Status
 	fenced, changed := false, false
 	err := c.DB.Tx(context.WithoutCancel(ctx), func(ctx context.Context, tx *store.Tx) error {
 		fenced, changed = false, false
+		if j.Type == job.Delete {
+			application.LockOfRemoval(tx, j.ID)
+		}
 		now, err := job.Lock(ctx, tx, j.ID)
 		switch {
 		case problem.KindOf(err) == problem.NotFound:

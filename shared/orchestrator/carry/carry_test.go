@@ -575,6 +575,36 @@ func TestWhatWasRefusedIsRemoved(t *testing.T) {
 	}
 }
 
+// TestAReportOfARemovalWaitsWithNothingInHand: removals of one application end at the same time, and each is followed by a
+// look at all of its jobs.
+func TestAReportOfARemovalWaitsWithNothingInHand(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, w *world) {
+		a := w.submit()
+		w.place(a, "one")
+		w.deliver()
+		w.turn()
+		w.tx(func(ctx context.Context, tx *store.Tx) error {
+			_, _, err := application.Delete(ctx, tx, a.ID, true)
+			return err
+		})
+		ready, done := storetest.Published(w.db, events.JobReady), make(chan error)
+		w.tx(func(ctx context.Context, tx *store.Tx) error {
+			if _, err := tx.Exec(ctx, `select from applications where id = $1 for no key update`, a.ID); err != nil {
+				return err
+			}
+			go func() { done <- w.carrier.Work(t.Context(), ready[len(ready)-1]) }()
+			storetest.AwaitBlocked(t, w.db)
+			_, err := tx.Exec(ctx, `select from jobs where application_id = $1 for update nowait`, a.ID)
+			return err
+		})
+		require.NoError(t, <-done)
+		w.turn()
+		_, err := application.Get(t.Context(), w.db, a.ID)
+		require.Equal(t, problem.NotFound, problem.KindOf(err))
+	})
+}
+
 // takeAway deletes what tells of the application's copy in cluster one, past the books: its work, or its inventory.
 func (w *world) takeAway(a *application.Application) {
 	w.t.Helper()

@@ -33,9 +33,10 @@ and (n.agent, n.cluster_uuid) = (n.served_by, n.served_in) order by 1, 2`
 	noteServed = `update nodes set served_by = agent, served_in = cluster_uuid
 where cluster = $1 and node = $2 and agent = $4 and (served_by = $3 or $3 = any(formerly))`
 
-	// In the order of who else locks an application and then its jobs.
+	// In the order of who else locks an application and then its jobs, and no stronger: an agent's report, which holds its job,
+	// may give the application a clean-up meanwhile.
 	lockOwners = `select id from applications where id in (
-  select application_id from jobs where cluster = $1 and node = $2 and owner_id = $3) order by id for update`
+  select application_id from jobs where cluster = $1 and node = $2 and owner_id = $3) order by id for no key update`
 )
 
 // Handovers returns the nodes that another agent serves than before.

@@ -44,3 +44,29 @@ func TestReport_ofARemovalWaitsWithNothingInHand(t *testing.T) {
 		require.Error(t, err, "the last removal has ended the deletion")
 	}
 }
+
+// TestHandover_letsAReportLeaveACleanUp: a report on a former place holds its job and gives the application a clean-up; the
+// handover holds the application and waits for the job.
+func TestHandover_letsAReportLeaveACleanUp(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	w.serve("agent-1", "c1")
+	app, _ := w.submit(shop("a"), "")
+	app = w.run(app, "agent-1")
+	w.seen("agent-2", "c1")
+	found, err := application.Handovers(t.Context(), w.db)
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	done := make(chan error)
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		if _, err := job.Lock(ctx, tx, app.Jobs[0].ID); err != nil {
+			return err
+		}
+		go func() { done <- w.tx(found[0].Do) }()
+		storetest.AwaitBlocked(t, w.db)
+		_, err := tx.Exec(ctx, `select from applications where id = $1 for key share nowait`, app.ID) // as a reference does
+		return err
+	}))
+	require.NoError(t, <-done)
+	require.Equal(t, "agent-2", w.job(app.Jobs[0].ID).OwnerID)
+}

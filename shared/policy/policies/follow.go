@@ -24,6 +24,11 @@ import (
 // Between two versions of the descriptor it leaves alone what people changed: variables they set, policies they
 // deactivated, deleted or made again.
 func Follow(ctx context.Context, tx *store.Tx, id uuid.UUID, render Renderer) error {
+	// Whoever judges a policy locks it ahead of its application; and who carries its rule over keeps it for as long as the rule
+	// store takes. To wait for them with the application in hand would hold up all that is done with that.
+	if _, err := LockOfInstance(ctx, tx, id.String()); err != nil {
+		return err
+	}
 	app, err := application.Lock(ctx, tx, id)
 	if problem.KindOf(err) == problem.NotFound {
 		return Remove(ctx, tx, id.String())

@@ -1,0 +1,62 @@
+package policies_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/application/applicationtest"
+	"github.com/littoral-project/littoral/shared/policy/policies"
+	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+)
+
+// slow is a rule store that takes its time.
+type slow struct {
+	*ruler
+	asked, answer chan struct{}
+}
+
+func (s slow) Put(ctx context.Context, g registry.RuleGroup) (string, error) {
+	close(s.asked)
+	<-s.answer
+	return s.ruler.Put(ctx, g)
+}
+
+// TestFollow_waitsWithNothingInHand: who carries a rule over, and who judges an alert, has the policy. Who follows the
+// application of it waits for them, and keeps the application from nobody meanwhile, neither from its agents nor from the
+// matchmaker, which all placements would wait for; nor from who judges and wants the application next.
+func TestFollow_waitsWithNothingInHand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	app := applicationtest.Submit(t, w.db, `
+name: a
+components:
+  - {name: web, type: kubernetes, manifests: [{name: web, manifest: {apiVersion: v1, kind: Pod, metadata: {name: web}}}]}`)
+	p := policies.New(registry.Policy{
+		Name: "cpu", Subject: registry.Subject{Type: registry.AppSubject, AppName: "a", AppInstance: app.ID.String(), AppComponent: "*"},
+		Spec: registry.Spec{Type: registry.TelemetrySpec, Expr: "up > 1"},
+	}, policies.FromAPI)
+	require.NoError(t, p.Render(plain))
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, _, err := policies.Create(ctx, tx, p, true)
+		return err
+	}))
+	rules := slow{w.rules, make(chan struct{}), make(chan struct{})}
+	done := make(chan error, 2)
+	go func() {
+		done <- w.tx(func(ctx context.Context, tx *store.Tx) error { return policies.Sync(ctx, tx, rules, p.UUID()) })
+	}()
+	<-rules.asked
+	go func() {
+		done <- w.tx(func(ctx context.Context, tx *store.Tx) error { return policies.Follow(ctx, tx, app.ID, plain) })
+	}()
+	storetest.AwaitBlocked(t, w.db)
+	_, err := w.db.Exec(t.Context(), `select from applications a join jobs j on j.application_id = a.id for update nowait`)
+	close(rules.answer)
+	require.NoError(t, err)
+	require.NoError(t, <-done)
+	require.NoError(t, <-done)
+}

@@ -20,6 +20,17 @@ import (
 // DefaultLease is how long an agent owns a job without renewing it (contracts/icos.md §14).
 const DefaultLease = 300 * time.Second
 
+// maxName bounds what agents call themselves and their resources, in bytes. Both are in indexes, which take no text of any
+// length: a job that such an agent had taken could not be stopped or changed any more.
+const maxName = 1024
+
+// named checks what an agent calls itself or a resource.
+func named(faults *problem.Faults, path, name string) {
+	if len(name) > maxName {
+		faults.Add(path, 0, "has more than %d bytes", maxName)
+	}
+}
+
 // takeJob is the whole of promote: one conditional update, so of many agents exactly one wins. It takes a job that is
 // free or already addressed to the caller ($5 are the states it may be in); renews the caller's own; and takes over one whose
 // owner's lease has lapsed ($6), raising the epoch so that the former owner is fenced. $7 says that the epoch keeps a
@@ -34,9 +45,14 @@ from old where j.id = old.id and j.cluster <> '' and not ` + othersPlace + ` and
   or (old.state = any($6) and j.type = 'CreateDeployment' and old.lease_until < now()))
 returning j.id, j.application_id, j.component, j.type, j.cluster, j.node, j.state, old.state, old.owner_id`
 
-// Take makes the agent the owner of the job under a lease. Repeating it renews the lease. The error is NotFound, or
+// Take makes the agent the owner of the job under a lease. Repeating it renews the lease. The error is NotFound, Invalid, or
 // Conflict for everyone but the winner.
 func Take(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string, lease time.Duration) error {
+	var faults problem.Faults
+	named(&faults, "owner_id", agent)
+	if err := faults.Err("the agent cannot take a job"); err != nil {
+		return err
+	}
 	return take(ctx, tx, id, agent, lease, false)
 }
 
@@ -135,6 +151,7 @@ func Work(ctx context.Context, tx *store.Tx, r Report, lease time.Duration) (*Jo
 		r.State = Finished
 	}
 	var faults problem.Faults
+	named(&faults, "resource.resource_uuid", r.Resource.UUID)
 	r.Resource.Conditions = clean(&faults, "resource.conditions", r.Resource.Conditions, time.Now().UTC())
 	move := moveOf(&faults, r.State)
 	if err := faults.Err("the report is not valid"); err != nil {
@@ -313,6 +330,7 @@ func sameConditions(a, b []Condition) bool {
 // Invalid, or Conflict for a copy that the job has left or a resource that several jobs have.
 func Observe(ctx context.Context, tx *store.Tx, s Status, lease time.Duration) (*Job, error) {
 	var faults problem.Faults
+	named(&faults, "resource_uuid", s.UUID)
 	s.Conditions = clean(&faults, "conditions", s.conditions(&faults), time.Now().UTC())
 	if err := faults.Err("the status is not valid"); err != nil {
 		return nil, err

@@ -213,6 +213,15 @@ func TestQueries(t *testing.T) {
 	require.Len(t, both.refused(t, http.StatusBadRequest).Errors, 4, "all of it at once")
 }
 
+// endless is a text that no index of Postgres takes, compressed or not.
+var endless = func() string {
+	var text strings.Builder
+	for text.Len() < 20_000 {
+		text.WriteString(uuid.NewString())
+	}
+	return text.String()
+}()
+
 // TestInvalidContent: everything that is wrong with a readable body is named at once.
 func TestInvalidContent(t *testing.T) {
 	t.Parallel()
@@ -253,6 +262,24 @@ components:
 		},
 		"a promotion by a number": {
 			"PATCH", "/jobmanager/jobs/promote/" + other.Jobs[0].ID, `{"owner_id": 7}`, []string{"owner_id"},
+		},
+		"a promotion by a name without end": {
+			"PATCH", "/jobmanager/jobs/promote/" + other.Jobs[0].ID, `{"owner_id": "` + endless + `"}`, []string{"owner_id"},
+		},
+		"a lock by a name without end": {
+			"PUT", "/jobmanager/jobs/" + other.Jobs[0].ID, `{"state": 2, "owner_id": "` + endless + `"}`, []string{"owner_id"},
+		},
+		"a report on a resource with a name without end": {
+			"PUT", "/jobmanager/jobs", `{"id": "` + j.ID + `", "owner_id": "agent-hub", "state": "Finished",
+				"resource": {"resource_uuid": "` + endless + `"}}`, []string{"resource.resource_uuid"},
+		},
+		"a status of a resource with a name without end": {
+			"PUT", "/jobmanager/status", `{"job_id": "` + j.ID + `", "owner_id": "agent-hub", "status": "Available",
+				"resource_uuid": "` + endless + `"}`, []string{"resource_uuid"},
+		},
+		"an incompliance with an id without end": {
+			"POST", "/jobmanager/policies/incompliance", `{"id": "` + endless + `", "policyName": "p", "remediation": "none",
+				"subject": {"appInstance": "` + g.ID + `"}}`, []string{"id"},
 		},
 		"a lock of an unknown kind": {
 			"PUT", "/jobmanager/jobs/" + other.Jobs[0].ID, `{"state": 4}`, []string{"state"},

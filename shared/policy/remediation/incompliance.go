@@ -44,9 +44,15 @@ type Subject struct {
 	Manifest     string `json:"manifest,omitempty"`
 }
 
-// Check finds everything that is missing.
+// maxID bounds the id in bytes: what was worked off is found by an index, which takes no text of any length.
+const maxID = 1024
+
+// Check finds everything that is missing or cannot be kept.
 func (i *Incompliance) Check() error {
 	var faults problem.Faults
+	if len(i.ID) > maxID {
+		faults.Add("id", 0, "has more than %d bytes", maxID)
+	}
 	if i.PolicyName == "" {
 		faults.Add("policyName", 0, "is required")
 	}

@@ -99,9 +99,10 @@ func Classify(err error) error {
 	case errors.As(err, &pg):
 		// 08 connection (to a PgBouncer, a wrong password as well), 28 who we are (a password is being changed), 53 resources
 		// (too many connections), 57 operator intervention (restart, shutdown, a statement that took longer than is allowed),
-		// 40 conflicts, 25P03 a transaction that was left alone, 55P03 a lock that was waited for longer than is allowed.
+		// 40 conflicts, 25P03 a transaction that was left alone, 25006 a standby, or a server that only reads for now, 55P03 a lock
+		// that was waited for longer than is allowed.
 		if slices.Contains([]string{"08", "28", "53", "57"}, pg.Code[:min(len(pg.Code), 2)]) ||
-			pg.Code == "25P03" || pg.Code == "55P03" || repeatable(err) {
+			slices.Contains([]string{"25P03", "25006", "55P03"}, pg.Code) || repeatable(err) {
 			return problem.Wrap(problem.Unavailable, err, "the store is away; try again")
 		}
 	case errors.As(err, &connect), errors.As(err, &network), pgconn.Timeout(err), pgconn.SafeToRetry(err),

@@ -275,6 +275,7 @@ func TestClassify(t *testing.T) {
 		"a password is being changed":            {&pgconn.PgError{Code: "28P01"}, problem.Unavailable},
 		"PgBouncer has another password":         {&pgconn.PgError{Code: "08P01"}, problem.Unavailable},
 		"no connection is left":                  {&pgconn.PgError{Code: "53300"}, problem.Unavailable},
+		"a standby has not taken over yet":       {&pgconn.PgError{Code: "25006"}, problem.Unavailable},
 		"a machine was asleep for too long":      {&pgconn.PgError{Code: "25P03"}, problem.Unavailable},
 		"a statement took too long":              {&pgconn.PgError{Code: "57014"}, problem.Unavailable},
 		"a lock took too long":                   {&pgconn.PgError{Code: "55P03"}, problem.Unavailable},

@@ -184,6 +184,9 @@ func WithSource(ctx context.Context, source string) context.Context {
 // attempts bounds how often Tx repeats after a deadlock or serialization failure.
 const attempts = 3
 
+// rollbackFor bounds a rollback; without an answer the connection is closed, and Postgres ends the transaction itself.
+const rollbackFor = 5 * time.Second
+
 // repeatAfter is the least pause before the first repeat.
 const repeatAfter = 10 * time.Millisecond
 
@@ -227,8 +230,11 @@ func (db *DB) once(ctx context.Context, fn func(context.Context, *Tx) error) (*T
 	tx.begin(ctx)
 	defer func() {
 		if tx.open() {
-			// The rollback must reach Postgres even when the caller has given up.
-			_, _ = conn.Exec(context.WithoutCancel(ctx), "rollback")
+			// The rollback must reach Postgres even when the caller has given up; but not for longer than a live one takes, or each
+			// call that a lost machine has cut off would keep one of few connections for as long as TCP hopes.
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackFor)
+			defer cancel()
+			_, _ = conn.Exec(ctx, "rollback")
 		}
 	}()
 	if err := fn(ctx, tx); err != nil {

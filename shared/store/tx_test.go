@@ -2,13 +2,17 @@ package store_test
 
 import (
 	"context"
+	"errors"
+	"net"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/store"
@@ -126,6 +130,87 @@ func TestTx_isEndedByPostgresAfterItsCall(t *testing.T) {
 	require.Greater(t, most, time.Minute)
 	require.Less(t, most, time.Hour)
 	require.Zero(t, idle(t.Context(), db), "a pooler gives the connection to others afterwards")
+}
+
+// network is a way to Postgres that can be cut: what is sent then is lost, and nobody hears of it.
+type network struct {
+	address string
+	cut     atomic.Bool
+}
+
+func newNetwork(t *testing.T, database string) *network {
+	t.Helper()
+	server, err := pgx.ParseConfig(database)
+	require.NoError(t, err)
+	to, at := pgconn.NetworkAddress(server.Host, server.Port)
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = listener.Close() })
+	n := &network{}
+	pass := func(into, from net.Conn) {
+		for buffer := make([]byte, 4096); ; {
+			read, err := from.Read(buffer)
+			if err != nil {
+				_ = into.Close()
+				return
+			}
+			if !n.cut.Load() {
+				_, _ = into.Write(buffer[:read])
+			}
+		}
+	}
+	go func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			far, err := (&net.Dialer{}).DialContext(t.Context(), to, at)
+			if err != nil {
+				_ = near.Close()
+				continue
+			}
+			go pass(near, far)
+			go pass(far, near)
+		}
+	}()
+	address, err := url.Parse(database)
+	require.NoError(t, err)
+	query := address.Query()
+	query.Del("host")
+	query.Set("sslmode", "disable")
+	address.Host, address.RawQuery = listener.Addr().String(), query.Encode()
+	n.address = address.String()
+	return n
+}
+
+// A call whose Postgres is lost without a word ends, and gives its connection back.
+func TestTx_endsThoughItsRollbackIsLost(t *testing.T) {
+	t.Parallel()
+	n := newNetwork(t, storetest.URL(t))
+	db, err := store.Open(t.Context(), store.Config{DatabaseURL: n.address, MaxConns: 1}, &storetest.Recorder{}, nil)
+	require.NoError(t, err)
+	t.Cleanup(db.Close)
+	away := errors.New("whoever was asked within the transaction is away")
+	ended := make(chan error, 1)
+	go func() {
+		ended <- db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+			if _, err := tx.Exec(ctx, `select 1`); err != nil {
+				return err
+			}
+			n.cut.Store(true)
+			return away
+		})
+	}()
+	select {
+	case err := <-ended:
+		require.ErrorIs(t, err, away)
+	case <-time.After(time.Minute):
+		n.cut.Store(false)
+		require.Fail(t, "it waits for the answer to its rollback")
+	}
+	n.cut.Store(false)
+	require.NoError(t, db.Ping(t.Context()), "the only connection is free")
 }
 
 // A PgBouncer whose max_prepared_statements is 0 gives every transaction another backend, which knows no statement that

@@ -951,6 +951,24 @@ func TestHandover_ofASiteThatWasSetUpAnew(t *testing.T) {
 	require.Len(t, w.get(app.ID).Jobs, 2)
 }
 
+// TestExecutable_whatAStrangerTookIsItsOwn: before telemetry tells of an agent it is kept from no place; and later it is not
+// from what it has taken at a place of another, or nobody would ever remove that.
+func TestExecutable_whatAStrangerTookIsItsOwn(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	w.serve("agent-1", "c1")
+	app, _ := w.submit(shop("a"), "")
+	app = w.run(app, "stranger")
+	_, err := w.db.Exec(t.Context(), `insert into nodes (cluster, node, last_seen, agent, served_by)
+values ('elsewhere', 'n9', now(), 'stranger', 'stranger')`)
+	require.NoError(t, err)
+	w.stop(app.ID)
+	require.Empty(t, w.executable("agent-1"))
+	require.Len(t, w.executable("stranger"), len(app.Jobs))
+	w.removed("stranger")
+	require.True(t, w.delete(app.ID))
+}
+
 func TestDisplaceLost_movesOnlyWhatItsOwnTimeoutSays(t *testing.T) {
 	t.Parallel()
 	w := world{t, storetest.New(t)}

@@ -56,7 +56,7 @@ order by j.created_at, j.id limit $7`
   union all
   select id from jobs where orchestrator = $1 and state in ('Progressing', 'Degraded') and lease_until < now()
     and (type = 'CreateDeployment' or owner_id = $2)
-) and not ` + othersPlace + ` and not ` + ownLeft + ` order by j.created_at, j.id limit $3`
+) and (j.owner_id = $2 and $2 <> '' or not ` + othersPlace + `) and not ` + ownLeft + ` order by j.created_at, j.id limit $3`
 
 	// What the caller has left at the very place that a job has come back to: it is removed before another copy is made. An
 	// agent that knows copies by the name of their job, or that has died before it could say what it made, would remove the
@@ -65,7 +65,8 @@ order by j.created_at, j.id limit $7`
   and c.cluster = j.cluster and c.node = j.node and c.state <> 'Finished'))`
 
 	// A place whose agent is known is that agent's, and an agent that is known speaks to the orchestrators of its own places;
-	// a caller that is no known agent (an older one that names itself otherwise) is not kept from any.
+	// a caller that is no known agent (an older one that names itself otherwise) is not kept from any. Nor is one from what it
+	// owns: it has taken that before telemetry told of it, and nobody else would end it.
 	othersPlace = `(exists (select 1 from nodes n where n.agent = $2)
   and (exists (select 1 from nodes n where n.cluster = j.cluster and n.node = j.node and n.agent not in ('', $2))
     or not exists (select 1 from nodes n where n.agent = $2 and n.orchestrator in ('', j.orchestrator))))`

@@ -126,9 +126,15 @@ func (q *Query) Text(name string) string {
 // OneOf returns the parameter, which must be one of allowed or absent.
 func (q *Query) OneOf(name string, allowed ...string) string {
 	v := q.Text(name)
-	if v != "" && !contains(allowed, v) {
-		q.faults.Add("query."+name, 0, "%q is not one of %s", v, strings.Join(allowed, ", "))
+	if v == "" {
+		return ""
 	}
+	for _, one := range allowed {
+		if strings.EqualFold(one, v) {
+			return one
+		}
+	}
+	q.faults.Add("query."+name, 0, "%q is not one of %s", v, strings.Join(allowed, ", "))
 	return v
 }
 

@@ -166,7 +166,7 @@ func TestQueries(t *testing.T) {
 	w := newWorld(t)
 	g, _ := w.running(t, hubShop)
 	list := []string{
-		"limit=0", "limit=1001", "limit=-1", "limit=x", "limit=1.5", "cursor=x", "cursor=bnVsbA%3D", "state=created",
+		"limit=0", "limit=1001", "limit=-1", "limit=x", "limit=1.5", "cursor=x", "cursor=bnVsbA%3D", "state=made", "state=1",
 		"state=%00", "orchestrator=slurm", "owner=%00", "app=%00", "limt=5", "limit=1&limit=2", "state=Created&state=Created",
 	}
 	queries := map[string][]string{

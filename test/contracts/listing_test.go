@@ -151,6 +151,7 @@ func TestFilters(t *testing.T) {
 		"state=Finished":                        {run.ID},
 		"state=Created":                         {waiting.ID},
 		"state=Progressing":                     {edge.ID},
+		"state=progressing&orchestrator=NUVLA":  {edge.ID},
 		"state=Degraded":                        nil,
 		"orchestrator=ocm":                      {run.ID},
 		"orchestrator=nuvla":                    {edge.ID},

@@ -245,7 +245,7 @@ func TestAChangeIsNotRedirectedToARead(t *testing.T) {
 			http.Redirect(w, r, server.URL+r.URL.String(), status)
 		}))
 		t.Cleanup(front.Close)
-		c := &api.Client{Base: front.URL}
+		c := &api.Client{Base: front.URL, HTTP: front.Client()} // other tests close what is idle of the one that all share
 		for call, do := range map[string]func() error{
 			"POST /jobmanager/groups x": func() error {
 				_, err := c.CreateApplication(t.Context(), []byte("x"), "key")

@@ -756,6 +756,44 @@ func TestObserve(t *testing.T) {
 }
 
 // TestObserve_ofWhatShouldHaveLeft: the agent sees a copy that runs well, and knows nothing of the policy.
+// TestObserve_ofWhatItsAgentHasApplied: agents of ICOS tell once that they wait for it, and from then on what they see. Before
+// that, what is seen may be the former content.
+func TestObserve_ofWhatItsAgentHasApplied(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	id := app.Jobs[slices.IndexFunc(app.Jobs, func(j *job.Job) bool { return j.Component == "web" })].ID
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return w.job(id).Place(ctx, tx, edge, "test") }))
+	report := func(conditions ...job.Condition) {
+		require.NoError(t, w.report(job.Report{
+			ID: id, OwnerID: "agent-1", State: job.Progressing, Resource: job.Resource{UUID: "res-1", Conditions: conditions},
+		}))
+	}
+	observe := func(status string) job.State {
+		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+			_, err := job.Observe(ctx, tx, job.Status{OwnerID: "agent-1", Resource: job.Resource{
+				JobID: job.ID{UUID: id}, Conditions: []job.Condition{{Type: job.ConditionAvailable, Status: status}},
+			}}, time.Minute)
+			return err
+		}))
+		return w.job(id).State
+	}
+	for round, image := range []string{"a", "b"} {
+		if round > 0 {
+			w.update(app.ID, shop(image))
+		}
+		require.NoError(t, w.take(id, "agent-1"))
+		require.Equal(t, job.Progressing, observe("True"))
+		report()
+		require.Equal(t, job.Progressing, observe("True"), "it has only begun")
+		report(job.Condition{Type: job.ConditionAvailable, Status: "True"})
+		require.Equal(t, job.Progressing, observe("False"))
+		require.Equal(t, job.Finished, observe("True"))
+		require.Nil(t, w.job(id).LeaseUntil)
+		require.Equal(t, round+1, w.published(events.JobFinished))
+	}
+}
+
 func TestObserve_ofWhatShouldHaveLeft(t *testing.T) {
 	t.Parallel()
 	w := world{t, storetest.New(t)}

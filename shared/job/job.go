@@ -82,6 +82,7 @@ type Job struct {
 	OwnerID      string        `db:"owner_id"` // the agent that took it; empty = free
 	Epoch        int64         `db:"epoch"`
 	LeaseUntil   *time.Time    `db:"lease_until"` // after it another agent may take a working or degraded job over
+	Applied      bool          `db:"applied"`     // the owner, since it took the job, has said that it has done its part
 	Instruction  Instruction   `db:"instruction"`
 	Superseded   []string      `db:"superseded"`   // digests of the contents before the present one, the newest last
 	CPUMilli     int64         `db:"cpu_milli"`    // reserved at the target
@@ -98,6 +99,7 @@ type Job struct {
 
 	lease      *time.Duration // to be granted by the next save, by the clock of the store; nil ends it
 	instructed bool           // the instruction is another than the store's
+	applies    bool           // and so is Applied
 }
 
 // Target is a place; the zero Target means not placed.

@@ -16,7 +16,7 @@ import (
 
 const columns = `j.id, j.application_id, a.name as application_name, a.description as application_description, a.namespace,
 j.component, j.replica, j.cleans, j.type, j.sub_type, j.state, j.orchestrator, j.cluster, j.node, j.owner_id, j.epoch,
-j.lease_until, j.instruction, j.superseded, j.cpu_milli, j.memory_bytes, j.devices, j.lost_after, j.excluded, j.resource_uuid,
+j.lease_until, j.applied, j.instruction, j.superseded, j.cpu_milli, j.memory_bytes, j.devices, j.lost_after, j.excluded, j.resource_uuid,
 j.resource_name, j.conditions, j.remediations, j.created_at, j.updated_at`
 
 const from = ` from jobs j join applications a on a.id = j.application_id `
@@ -80,7 +80,7 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 owner_id = $8, epoch = $9, lease_until = now() + $10::interval,
 instruction = coalesce($11, instruction), cpu_milli = $12, memory_bytes = $13, devices = $14,
 lost_after = $15, excluded = $16, resource_uuid = $17, resource_name = $18, conditions = $19, remediations = $20,
-superseded = $21, updated_at = now(),
+superseded = $21, applied = $22, updated_at = now(),
 taken_at = case when (cluster, node) = ($6, $7) and $8 <> '' then taken_at end where id = $1`
 )
 
@@ -200,7 +200,7 @@ func (j *Job) save(ctx context.Context, tx *store.Tx, m Move, before State, mess
 	}
 	tx.Append(updateJob, j.ID, j.Type, j.SubType, j.State, j.Orchestrator, j.Cluster, j.Node, j.OwnerID,
 		j.Epoch, j.lease, instruction, j.CPUMilli, j.MemoryBytes, orEmpty(j.Devices), j.LostAfter, orEmpty(j.Excluded),
-		j.ResourceUUID, j.ResourceName, orEmpty(j.Conditions), orEmpty(j.Remediations), orEmpty(j.Superseded))
+		j.ResourceUUID, j.ResourceName, orEmpty(j.Conditions), orEmpty(j.Remediations), orEmpty(j.Superseded), j.Applied)
 	return j.record(ctx, tx, m, before, message)
 }
 

@@ -37,7 +37,7 @@ func named(faults *problem.Faults, path, name string) {
 // clean-up from the new copy, whichever comes first.
 const takeJob = `with old as (select id, state, owner_id, lease_until from jobs where id = $1 for update)
 update jobs j set state = $4, owner_id = $2, lease_until = now() + $3::interval, updated_at = now(),
-  taken_at = coalesce(j.taken_at, now()),
+  taken_at = coalesce(j.taken_at, now()), applied = j.applied and old.state = $4 and old.owner_id = $2,
   epoch = j.epoch + case when old.owner_id in ('', $2) then 0 else 1 end
 from old where j.id = old.id and j.cluster <> '' and (old.owner_id = $2 or not ` + othersPlace + `) and ($7 or not ` + ownLeft + `) and (
   (old.state = any($5) and (old.owner_id = $2 or (old.owner_id = '' and j.type = 'CreateDeployment')))
@@ -190,6 +190,9 @@ func Work(ctx context.Context, tx *store.Tx, r Report, lease time.Duration) (*Jo
 	case j.outdated(&r):
 		return j, j.redo(ctx, tx, before, r.Resource)
 	}
+	if move == Progress && applied(r.Resource.Conditions) && !j.Applied {
+		j.Applied, j.applies = true, true
+	}
 	conditions := j.withMarks(r.Resource.Conditions, move == Degrade)
 	return j, j.report(ctx, tx, move, before, typ, r.Resource, conditions, lease)
 }
@@ -220,7 +223,7 @@ func (j *Job) report(ctx context.Context, tx *store.Tx, m Move, before State, ty
 			return err
 		}
 	}
-	changed := j.State != before || !sameConditions(j.Conditions, conditions) || r.UUID != "" && r.UUID != j.ResourceUUID
+	changed := j.State != before || j.applies || !sameConditions(j.Conditions, conditions) || r.UUID != "" && r.UUID != j.ResourceUUID
 	if r.UUID != "" {
 		j.ResourceUUID = r.UUID
 	}
@@ -326,7 +329,8 @@ func sameConditions(a, b []Condition) bool {
 }
 
 // Observe takes the conditions that an orchestrator shows for the job's resource between reports. It counts only when it
-// names the copy that the job is about: by owner or epoch, or else by the uuid of the resource. The error is NotFound,
+// names the copy that the job is about: by owner or epoch, or else by the uuid of the resource. Once the owner has said that
+// it has done its part, what is seen to run finishes the job; before that it may be the former content. The error is NotFound,
 // Invalid, or Conflict for a copy that the job has left or a resource that several jobs have.
 func Observe(ctx context.Context, tx *store.Tx, s Status, lease time.Duration) (*Job, error) {
 	var faults problem.Faults
@@ -357,6 +361,8 @@ func Observe(ctx context.Context, tx *store.Tx, s Status, lease time.Duration) (
 		move = Degrade
 	case before == Degraded && !failing(conditions) && running(conditions):
 		move = Finish
+	case before == Progressing && j.Applied && j.Type != Update && j.Type != Delete && !failing(conditions) && running(conditions):
+		move = Finish // of which its agent does not tell again
 	case before != Progressing:
 		move = ""
 	}
@@ -428,13 +434,16 @@ func fails(c Condition) bool {
 	return c.Type == ConditionDegraded && c.Status == "True" || c.Type == ConditionAvailable && c.Status == "False"
 }
 
-func running(conditions []Condition) bool {
-	for _, c := range conditions {
-		if c.Type == ConditionAvailable && c.Status == "True" {
-			return true
-		}
-	}
-	return false
+func running(conditions []Condition) bool { return holds(conditions, ConditionAvailable) }
+
+// applied reports whether the conditions of a job in progress say that its agent has done its part. One that says nothing
+// has only begun.
+func applied(conditions []Condition) bool {
+	return holds(conditions, ConditionApplied) || holds(conditions, ConditionProgressing) || running(conditions)
+}
+
+func holds(conditions []Condition, typ string) bool {
+	return slices.ContainsFunc(conditions, func(c Condition) bool { return c.Type == typ && c.Status == "True" })
 }
 
 func (j *Job) emit(ctx context.Context, tx *store.Tx, typ string) error {

@@ -20,8 +20,12 @@ type agent struct {
 	names  bool // it knows a copy by the job and the node, else by a number of its own
 	made   int
 	copies map[string]string // what it runs: job/number or job/node -> first manifest
+	rising []seen            // what it waits for, as it will see it
 	unsaid map[string]string // made before it died: job/node -> job/number
 }
+
+// seen is a copy that an agent has made.
+type seen struct{ job, owner, resource string }
 
 // job is what an agent reads of one.
 type job struct {
@@ -44,6 +48,7 @@ type job struct {
 }
 
 func (a *agent) list() {
+	a.look()
 	status, answer := a.call(a.id, http.MethodGet, "/jobmanager/jobs/executable/nuvla/"+a.id, "")
 	require.Equal(a.t, http.StatusOK, status, "%s", answer)
 	a.listed = decode[[]job](a.t, answer)
@@ -90,8 +95,12 @@ func (a *agent) do() {
 		a.unsaid[name] = resource
 		return
 	}
+	state, waits := "Finished", condition == "Available" && j.Type != "UpdateDeployment" && a.random.IntN(3) == 0
+	if waits {
+		state, condition = "Progressing", "Applied"
+	}
 	report := map[string]any{
-		"id": j.ID, "owner_id": a.id, "type": j.Type, "state": "Finished",
+		"id": j.ID, "owner_id": a.id, "type": j.Type, "state": state,
 		"manifests": j.Manifests, "targets": j.Targets,
 		"resource": map[string]any{
 			"resource_uuid": resource, "resource_name": j.Resource.Name,
@@ -106,9 +115,27 @@ func (a *agent) do() {
 	status, answer = a.call(a.id, http.MethodPut, "/jobmanager/jobs", string(text))
 	a.log("agent reports %s %s epoch %d: %d %s", j.Type, j.ID, j.Epoch, status, brief(answer))
 	require.Contains(a.t, []int{http.StatusOK, http.StatusNotFound, http.StatusConflict}, status, "%s", answer)
-	if status != http.StatusOK && condition == "Available" {
+	switch {
+	case status != http.StatusOK && condition != "Deleted":
 		delete(a.copies, resource) // it is told that it is too late
+	case waits:
+		a.rising = append(a.rising, seen{j.ID, a.id, resource})
 	}
+}
+
+// look says what has come up of what it waits for.
+func (a *agent) look() {
+	for _, seen := range a.rising {
+		text, err := json.Marshal(map[string]any{
+			"job_id": seen.job, "owner_id": seen.owner, "resource_uuid": seen.resource,
+			"conditions": []map[string]any{{"type": "Available", "status": "True", "reason": "Seen"}},
+		})
+		require.NoError(a.t, err)
+		status, answer := a.call(seen.owner, http.MethodPut, "/jobmanager/resources/status", string(text))
+		a.log("agent sees %v available: %d %s", seen.job, status, brief(answer))
+		require.Contains(a.t, []int{http.StatusOK, http.StatusNotFound, http.StatusConflict}, status, "%s", answer)
+	}
+	a.rising = nil
 }
 
 // brief is the beginning of a refusal.

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -127,6 +128,36 @@ func TestThePageHoldsTogether(t *testing.T) {
 			require.Contains(t, operation, "requestBody", route)
 		}
 	}
+}
+
+// TestSpellingsAnswerAlike: whichever path of a function is called, it is the same that answers.
+func TestSpellingsAnswerAlike(t *testing.T) {
+	t.Parallel()
+	doc, listed := page(t), operations(t)
+	for _, entry := range functions.Registry {
+		first := map[string]string{} // route by method
+		for _, route := range entry.Spec.Routes {
+			method, _, _ := strings.Cut(route, " ")
+			if first[method] == "" {
+				first[method] = route
+			}
+			require.Equal(t, answers(doc, listed[unnamed(first[method])]), answers(doc, listed[unnamed(route)]), "%s and %s", first[method], route)
+		}
+	}
+}
+
+// answers lists the statuses of an operation with the headers that come with each.
+func answers(doc, operation object) map[string][]string {
+	found := map[string][]string{}
+	for status, answer := range operation["responses"].(object) {
+		response := answer.(object)
+		if ref, ok := response["$ref"].(string); ok {
+			response = resolve(doc, ref)
+		}
+		headers, _ := response["headers"].(object)
+		found[status] = slices.Sorted(maps.Keys(headers))
+	}
+	return found
 }
 
 // each calls visit for every key at any depth.

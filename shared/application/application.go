@@ -7,12 +7,12 @@ package application
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
 )
 
@@ -80,7 +80,7 @@ func Namespace(name string, id uuid.UUID) string { return name + "-" + id.String
 
 // ETag names the version. That grows with the descriptor alone: how the jobs fare changes nothing of what a caller who
 // changes the application has to know.
-func (a *Application) ETag() string { return strconv.Quote(strconv.FormatInt(a.Version, 10)) }
+func (a *Application) ETag() string { return function.VersionTag(a.Version) }
 
 // MarshalJSON writes the contract's JobGroup with namespace, desired, status, message, version and judged added; and to what
 // answers a descriptor, what is odd about that.

@@ -3,6 +3,7 @@ package function
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/littoral-project/littoral/shared/problem"
@@ -10,6 +11,9 @@ import (
 
 // Tagged is a record that says which version of itself an answer shows (RFC 9110: an entity tag).
 type Tagged interface{ ETag() string }
+
+// VersionTag is the entity tag of what counts its versions.
+func VersionTag(version int64) string { return strconv.Quote(strconv.FormatInt(version, 10)) }
 
 // Match is what a request says of the version that its caller has seen; the zero Match fits every one.
 type Match struct {

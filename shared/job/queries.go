@@ -16,8 +16,8 @@ import (
 
 const columns = `j.id, j.application_id, a.name as application_name, a.description as application_description, a.namespace,
 j.component, j.replica, j.cleans, j.type, j.sub_type, j.state, j.orchestrator, j.cluster, j.node, j.owner_id, j.epoch,
-j.lease_until, j.applied, j.instruction, j.superseded, j.cpu_milli, j.memory_bytes, j.devices, j.lost_after, j.excluded, j.resource_uuid,
-j.resource_name, j.conditions, j.remediations, j.created_at, j.updated_at`
+j.lease_until, j.applied, j.instruction, j.superseded, j.cpu_milli, j.memory_bytes, j.devices, j.lost_after, j.excluded,
+j.resource_uuid, j.resource_name, j.conditions, j.remediations, j.created_at, j.updated_at`
 
 const from = ` from jobs j join applications a on a.id = j.application_id `
 

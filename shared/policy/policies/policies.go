@@ -14,12 +14,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -98,7 +98,7 @@ func New(p registry.Policy, origin Origin) *Policy {
 func (p *Policy) UUID() uuid.UUID { return uuid.MustParse(p.ID) }
 
 // ETag names the version, which another phase changes too.
-func (p *Policy) ETag() string { return strconv.Quote(strconv.FormatInt(p.Version, 10)) }
+func (p *Policy) ETag() string { return function.VersionTag(p.Version) }
 
 // Active reports whether it is watched, or should be.
 func (p *Policy) Active() bool {

@@ -279,6 +279,16 @@ func TestPlace_ignoresWhatIsStaleOrUnknown(t *testing.T) {
 	w.place(uuid.New(), false) // an application that is gone is no fault
 }
 
+func TestPlace_tellsOnceWhatHoldsForAll(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.see()
+	w.place(w.submit(app("shop", "x:cpu: 1", "y:cpu: 1")), false)
+	var told string
+	require.NoError(t, w.db.QueryRow(t.Context(), `select message from history where event = 'application.unplaced'`).Scan(&told))
+	require.Equal(t, "there are no nodes", told)
+}
+
 func TestPlace_doesNotDecideByAnOldPicture(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{name: "a", cores: 4})

@@ -211,7 +211,7 @@ func (c *candidate) carryOut(
 		decision = nil // it is kept once
 	}
 	if len(waiting) > 0 {
-		return c.stored.Unplaced(ctx, tx, strings.Join(told, "; "), waiting, decision)
+		return c.stored.Unplaced(ctx, tx, strings.Join(slices.Compact(told), "; "), waiting, decision)
 	}
 	return nil
 }

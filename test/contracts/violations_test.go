@@ -19,6 +19,7 @@ import (
 	"github.com/littoral-project/littoral/shared/match"
 	"github.com/littoral-project/littoral/shared/policy/policies"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/shared/topology"
 	"github.com/littoral-project/littoral/test/inprocess"
 )
@@ -369,11 +370,7 @@ func TestViolation_thatEndsWhileItsActionWaits(t *testing.T) {
 			return err
 		}
 		sent.Go(func() { w.alertmanager().send(t, http.MethodPost, webhook, notice(firing)).is(t, http.StatusOK) })
-		require.Eventually(t, func() (waits bool) {
-			err := w.DB.QueryRow(t.Context(), `select exists (select from pg_locks where not granted and locktype = 'advisory'
-and database = (select oid from pg_database where datname = current_database()))`).Scan(&waits)
-			return err == nil && waits
-		}, 20*time.Second, 10*time.Millisecond)
+		storetest.AwaitBlocked(t, w.DB)
 		violated, err := policies.Get(ctx, tx, uuid.MustParse(p.ID))
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -95,22 +96,13 @@ func NewQuery(r *http.Request, known ...string) *Query {
 	}
 	q.values = values
 	for name, given := range values {
-		if !contains(known, name) {
+		if !slices.Contains(known, name) {
 			q.faults.Add("query."+name, 0, "is not known here; known are %s", strings.Join(known, ", "))
 		} else if len(given) > 1 {
 			q.faults.Add("query."+name, 0, "is given %d times", len(given))
 		}
 	}
 	return q
-}
-
-func contains(list []string, s string) bool {
-	for _, have := range list {
-		if have == s {
-			return true
-		}
-	}
-	return false
 }
 
 // Text returns the parameter, "" when it is not given.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -78,7 +79,12 @@ func pluralOf(kind string) string {
 	return low + "s"
 }
 
-const definition = "CustomResourceDefinition"
+// definition is the kind that defines others. Anybody may define one of that name in another group.
+var definition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+
+func defines(o *unstructured.Unstructured) bool {
+	return o.GroupVersionKind().GroupKind() == definition
+}
 
 // Defines reports whether the object is the CustomResourceDefinition of the other's kind, in its version.
 func Defines(o, other *unstructured.Unstructured) bool {
@@ -96,45 +102,44 @@ func Defines(o, other *unstructured.Unstructured) bool {
 // definitionsFirst orders objects so that kinds are there before what is of them.
 func definitionsFirst(a, b *unstructured.Unstructured) int {
 	switch {
-	case a.GetKind() == b.GetKind():
+	case defines(a) == defines(b):
 		return 0
-	case a.GetKind() == definition:
+	case defines(a):
 		return -1
-	case b.GetKind() == definition:
-		return 1
 	}
-	return 0
+	return 1
 }
 
 // Kinds knows the kinds of Kubernetes and those that a job brings definitions of.
 type Kinds map[schema.GroupKind]Kind
 
-// KindsOf returns what is known of kinds beside those objects: a CustomResourceDefinition among them names its own.
+// KindsOf returns what is known of kinds beside those objects: a CustomResourceDefinition among them names its own. One
+// whose plural is more than a name, which no cluster takes, would lead requests elsewhere, into another namespace perhaps.
 func KindsOf(objects []*unstructured.Unstructured) Kinds {
 	kinds := Kinds{}
 	for _, o := range objects {
-		if o.GetKind() != definition {
+		if !defines(o) {
 			continue
 		}
 		group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
 		kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
 		plural, _, _ := unstructured.NestedString(o.Object, "spec", "names", "plural")
 		scope, _, _ := unstructured.NestedString(o.Object, "spec", "scope")
-		if kind != "" && plural != "" {
+		if kind != "" && plural != "" && len(content.IsPathSegmentName(plural)) == 0 {
 			kinds[schema.GroupKind{Group: group, Kind: kind}] = Kind{Resource: plural, Namespaced: scope != "Cluster"}
 		}
 	}
 	return kinds
 }
 
-// Of returns the kind of the object. What nobody knows is taken to live in a namespace, unless the object itself says
-// otherwise with the annotation littoral.dev/scope: cluster.
+// Of returns the kind of the object; Kubernetes' own cannot be defined anew. What nobody knows is taken to live in a
+// namespace, unless the object itself says otherwise with the annotation littoral.dev/scope: cluster.
 func (k Kinds) Of(o *unstructured.Unstructured) Kind {
 	gk := o.GroupVersionKind().GroupKind()
-	if kind, ok := k[gk]; ok {
+	if kind, ok := wellKnown[gk]; ok {
 		return kind
 	}
-	if kind, ok := wellKnown[gk]; ok {
+	if kind, ok := k[gk]; ok {
 		return kind
 	}
 	return Kind{Resource: pluralOf(gk.Kind), Namespaced: o.GetAnnotations()[markScope] != scopeCluster, Guessed: true}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -342,6 +343,37 @@ spec: {group: example.org, scope: Namespaced, names: {kind: Ox, plural: oxen}, v
 	j.Instruction.Contents = append(j.Instruction.Contents, job.Content{Name: "oxen", YAML: definition + "---\n" + other})
 	var refusal *orchestrator.Refusal
 	require.ErrorAs(t, w.Orchestrator.Apply(t.Context(), j), &refusal, "no time will bring a version that is not defined")
+}
+
+// TestApply_intoNoOtherNamespace: whatever a manifest calls a definition, which is a kind that anybody may define for
+// himself, and whatever it says there of how the API calls a kind.
+func TestApply_intoNoOtherNamespace(t *testing.T) {
+	t.Parallel()
+	const claim = `kind: CustomResourceDefinition
+metadata: {name: claim}
+spec: {group: %s, scope: Cluster, names: {kind: %s, plural: namespaces/kube-system/%s}, versions: [{name: v1}]}
+---
+apiVersion: %s
+kind: %s
+metadata: {name: mine}
+`
+	for name, manifests := range map[string]string{
+		"by a kind of Kubernetes": "apiVersion: apiextensions.k8s.io/v1\n" + fmt.Sprintf(claim, `""`, "Secret", "secrets", "v1", "Secret"),
+		"by another definition":   "apiVersion: example.org/v1\n" + fmt.Sprintf(claim, "example.net", "Ox", "oxen", "example.net/v1", "Ox"),
+		"by a kind of its own":    "apiVersion: apiextensions.k8s.io/v1\n" + fmt.Sprintf(claim, "example.net", "Ox", "oxen", "example.net/v1", "Ox"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, d := open(t)
+			d["one"].Put(t, "/api/v1/namespaces/kube-system", `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"kube-system"}}`)
+			d["one"].Define("example.org", "v1", "CustomResourceDefinition", "customresourcedefinitions", true)
+			d["one"].Define("example.net", "v1", "Ox", "oxen", true)
+			j := conformance.Job(w.Targets[0], 1)
+			j.Instruction.Contents = append(j.Instruction.Contents, job.Content{Name: "claim", YAML: manifests})
+			err := w.Orchestrator.Apply(t.Context(), j)
+			require.Empty(t, d["one"].Paths("/namespaces/kube-system/"), "%v", err)
+		})
+	}
 }
 
 // TestApply_sharesWhatIsOfOld: versions before gave what bears no pods the epoch and the id of its job as well, which

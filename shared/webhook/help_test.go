@@ -104,6 +104,26 @@ func TestCallsAreBounded(t *testing.T) {
 	require.NoError(t, c.Do(t.Context(), Call{Method: "POST", URL: endless.URL}), "no more of it is read than needed")
 }
 
+// TestErrorsNameTheHostAlone: they stand in the log and in traces, and the rest of an address may be a secret.
+func TestErrorsNameTheHostAlone(t *testing.T) {
+	t.Parallel()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	failing := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(failing.Close)
+	for _, allow := range []string{"127.0.0.1", ""} {
+		c, err := New(Config{Timeout: time.Second, Allow: []string{"localhost", allow}}, http.DefaultClient)
+		require.NoError(t, err)
+		for _, at := range []string{gone.URL, failing.URL, strings.Replace(gone.URL, "127.0.0.1", "localhost", 1)} {
+			for _, path := range []string{"/services/s3cret?key=s3cret", "/%7f/s3cret", "/%zz/s3cret"} {
+				err = c.Do(t.Context(), Call{Method: "POST", URL: at + path})
+				require.Error(t, err)
+				require.NotContains(t, err.Error(), "s3cret")
+			}
+		}
+	}
+}
+
 // issue starts an issuer that gives out the token, whatever it is asked, and returns what gets it there.
 func issue(t *testing.T, token string, asked *url.Values) credentials.Config {
 	t.Helper()

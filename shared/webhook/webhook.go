@@ -100,6 +100,9 @@ func (c *Client) Do(ctx context.Context, call Call) error {
 		client = c.trusted
 	}
 	resp, err := client.Do(req)
+	if of := new(url.Error); errors.As(err, &of) {
+		err = of.Err // without the address, which stands in the log and may hold a secret
+	}
 	switch {
 	case errors.Is(err, errRefused):
 		return problem.Wrap(problem.Forbidden, err, "%s is not called: its address is private or special", req.URL.Host)

@@ -49,6 +49,9 @@ returning j.id, j.application_id, j.component, j.type, j.cluster, j.node, j.stat
 // Conflict for everyone but the winner.
 func Take(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string, lease time.Duration) error {
 	var faults problem.Faults
+	if agent == "" {
+		faults.Add("owner_id", 0, "is required: it names the agent")
+	}
 	named(&faults, "owner_id", agent)
 	if err := faults.Err("the agent cannot take a job"); err != nil {
 		return err

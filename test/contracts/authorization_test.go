@@ -139,3 +139,19 @@ func TestAnAgentActsOnlyAsItself(t *testing.T) {
 		})
 	}
 }
+
+// TestAJobIsNotNobodys: an issuer may leave the subject out, as of an access token without the scope openid or basic. Who
+// took a job by such a token could neither report on it nor give it back.
+func TestAJobIsNotNobodys(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	j := w.submit(t, hubShop).Jobs[0]
+	nameless := client{w.URL, w.Issuer.TokenWith(t, inprocess.Claims{"sub": nil, "roles": []string{string(auth.Agent)}})}
+	w.unchanged(t, func() {
+		a := nameless.call(t, http.MethodPut, "/jobmanager/jobs/"+j.ID, `{"state": 2}`)
+		require.Equal(t, []string{"owner_id"}, a.fields(t))
+		a = w.hub.call(t, http.MethodPatch, "/jobmanager/jobs/promote/"+j.ID, `{}`)
+		require.Equal(t, []string{"owner_id"}, a.fields(t))
+	})
+	w.take(t, w.hub, hubAgent, j)
+}

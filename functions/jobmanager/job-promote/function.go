@@ -8,7 +8,6 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
-	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -44,13 +43,10 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err := function.DecodeJSON(r, &in); err != nil {
 		return err
 	}
-	if in.OwnerID == "" {
-		var faults problem.Faults
-		faults.Add("owner_id", 0, "is required: it names the agent")
-		return faults.Err("the request is not valid")
-	}
-	if err := auth.ActAs(r.Context(), in.OwnerID); err != nil {
-		return err
+	if in.OwnerID != "" {
+		if err := auth.ActAs(r.Context(), in.OwnerID); err != nil {
+			return err
+		}
 	}
 	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
 		return job.Take(ctx, tx, id, in.OwnerID, f.settings.Lease)

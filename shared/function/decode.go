@@ -14,7 +14,8 @@ import (
 )
 
 // DecodeJSON reads the body as one JSON value into v. Unreadable JSON is Malformed. Values that do not fit v, or that
-// its own UnmarshalJSON or UnmarshalText refuses, are Invalid: all of them, each with its path.
+// its own UnmarshalJSON or UnmarshalText refuses, are Invalid: all of them, each with its path. More values than a function
+// has memory for are TooLarge.
 func DecodeJSON(r *http.Request, v any) error {
 	body, err := Body(r)
 	if err != nil {
@@ -23,8 +24,18 @@ func DecodeJSON(r *http.Request, v any) error {
 	return Unmarshal(body, v)
 }
 
+// Bounds of the values in a body. One of two letters may take a hundred bytes and more once it is read, so that what fits
+// MaxBody would not fit the memory of a function.
+const (
+	maxValues = 100_000
+	valueSize = 20 // bytes of a larger body for each value, of which alerts have more
+)
+
 // Unmarshal is DecodeJSON for a body that has already been read.
 func Unmarshal(body []byte, v any) error {
+	if most := max(maxValues, len(body)/valueSize); values(body) > most {
+		return problem.New(problem.TooLarge, "the body has more than %d values", most)
+	}
 	err := json.Unmarshal(body, v)
 	if err == nil {
 		return nil
@@ -39,6 +50,22 @@ func Unmarshal(body []byte, v any) error {
 		faults.Add("", 0, "%v", err)
 	}
 	return faults.Err("the body does not have the form that is expected")
+}
+
+// values returns about how many values there are in JSON: one for each comma, and for each list or object that begins.
+func values(body []byte) int {
+	n, text := 1, false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case c == '"':
+			text = !text
+		case text && c == '\\':
+			i++
+		case !text && (c == ',' || c == '[' || c == '{'):
+			n++
+		}
+	}
+	return n
 }
 
 // misfits adds a fault for each value in raw that does not fit type t.

@@ -1,6 +1,7 @@
 package function_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -79,4 +80,41 @@ func TestUnmarshal_namesEveryMisfit(t *testing.T) {
 		})
 	}
 	require.Equal(t, problem.Malformed, problem.KindOf(function.Unmarshal([]byte(`{"a"`), &whole{})))
+}
+
+// TestUnmarshal_ofMoreThanFits: a value of two letters may take a hundred bytes and more once it is read, and a function
+// has as little as 64 MiB for all its calls.
+func TestUnmarshal_ofMoreThanFits(t *testing.T) {
+	t.Parallel()
+	type alert struct {
+		Labels, Annotations map[string]string
+		From, To            time.Time
+		Name, URL, Status   string
+	}
+	var into struct {
+		Alerts []alert
+		Labels map[string]string
+		Text   string
+		Rest   any
+	}
+	list := func(piece string) string { return `[` + strings.Repeat(piece+",", 200_000) + piece + `]` }
+	for name, body := range map[string]string{
+		"objects":           `{"alerts": ` + list(`{}`) + `}`,
+		"nulls":             `{"alerts": ` + list(` null`) + `}`,
+		"lists in lists":    `{"rest": ` + list(`[[]]`) + `}`,
+		"after a text":      `{"text": "\\", "rest": ` + list(`""`) + `}`,
+		"a list of its own": list(`{}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := function.Unmarshal([]byte(body), &into)
+			require.Equal(t, problem.TooLarge, problem.KindOf(err), "%v", err)
+		})
+	}
+	for name, body := range map[string]string{
+		"a text that looks like many": `{"text": "` + strings.Repeat(`{},[],\",`, 100_000) + `"}`,
+		"many":                        `{"rest": [` + strings.Repeat(`1,`, 50_000) + `1]}`,
+		"more in what is larger":      `{"rest": [` + strings.Repeat(`"a text that is longer",`, 150_000) + `1]}`,
+	} {
+		t.Run(name, func(t *testing.T) { require.NoError(t, function.Unmarshal([]byte(body), &into)) })
+	}
 }

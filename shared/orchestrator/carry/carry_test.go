@@ -2,6 +2,7 @@ package carry_test
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -1609,4 +1610,36 @@ func TestALateEventAboutAPlaceThatWasLeft(t *testing.T) {
 		require.NoError(t, w.carrier.Work(t.Context(), ready[0]))
 		require.Empty(t, w.job(a).OwnerID)
 	})
+}
+
+// TestACopyThatATenantOfAClusterClaims: whoever may write Secrets in a namespace of his own can make one that looks like
+// the inventory of a copy. Nothing that stands in it is done by our rights.
+func TestACopyThatATenantOfAClusterClaims(t *testing.T) {
+	t.Parallel()
+	w := newDirect(t)
+	a := w.run("one")
+	j := w.job(a)
+	two := w.agents["two"].Cluster
+	for _, name := range []string{"tenant", "others", a.Namespace} {
+		two.Put(t, "/api/v1/namespaces/"+name, `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"`+name+`"}}`)
+	}
+	const theirs = "/apis/apps/v1/namespaces/others/deployments/web"
+	two.Put(t, theirs, `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"others"}}`)
+	entries := base64.StdEncoding.EncodeToString([]byte(`[{"group":"apps","version":"v1","resource":"deployments",
+		"object":{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"others"}}}]`))
+	for name, says := range map[string]string{"tenant": "tenant", "others": a.Namespace} {
+		secret := "littoral-" + orchestrator.NameOf(j)
+		two.Put(t, "/api/v1/namespaces/"+name+"/secrets/"+secret, fmt.Sprintf(`{"apiVersion":"v1","kind":"Secret",
+			"metadata":{"name":%q,"namespace":%q,
+				"labels":{"app.kubernetes.io/managed-by":"littoral","littoral.dev/job":%q,"littoral.dev/inventory":"true"},
+				"annotations":{"app.icos.eu/component":"web","littoral.dev/namespace":%q,"littoral.dev/epoch":"0"}},
+			"data":{"objects":%q}}`, secret, name, j.ID, says, entries))
+	}
+	for range 3 {
+		require.NoError(t, w.carrier.Sync(t.Context()))
+		two.Work()
+	}
+	require.NotNil(t, two.Get(theirs))
+	require.Len(t, two.Paths("/secrets/"), 2)
+	w.oneAvailable()
 }

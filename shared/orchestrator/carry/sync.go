@@ -281,7 +281,8 @@ func same(a, b []job.Condition) bool {
 }
 
 // overtaken removes a copy that no decision stands behind any more and that no clean-up is about, as a crash or a cut
-// between two steps may leave it. A copy whose job the books do not know is somebody else's.
+// between two steps may leave it. A copy whose job the books do not know is somebody else's, and so is one outside the
+// namespace of its application: who has rights there may claim one, but is not done his will by ours.
 func (c *Carrier) overtaken(ctx context.Context, copied orchestrator.Copy) error {
 	j, err := job.Get(ctx, c.DB, copied.Subject)
 	switch {
@@ -289,6 +290,8 @@ func (c *Carrier) overtaken(ctx context.Context, copied orchestrator.Copy) error
 		return nil
 	case err != nil:
 		return err
+	case copied.Namespace != j.Namespace:
+		return nil
 	case copied.Epoch > j.Epoch: // no decision that the books know made it, and the next one may come to the same number
 		c.Log.WarnContext(ctx, "a copy is newer than the database, which was perhaps restored from a backup: see infra/README.md",
 			"job_id", copied.Subject, "cluster", copied.Cluster, "epoch", copied.Epoch, "known", j.Epoch)

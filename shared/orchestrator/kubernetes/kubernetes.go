@@ -564,7 +564,7 @@ func (d *Direct) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.
 func (c cluster) copies(ctx context.Context, name string) ([]orchestrator.Copy, error) {
 	var all []orchestrator.Copy
 	err := c.EachMetadata(ctx, secrets, labelInventory+"=true", func(o *unstructured.Unstructured) {
-		if record, ours := orchestrator.ReadRecord(o); ours {
+		if record, ours := orchestrator.ReadRecord(o); ours && record.Namespace == o.GetNamespace() {
 			all = append(all, orchestrator.Copy{Record: record, Cluster: name})
 		}
 	})

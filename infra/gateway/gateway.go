@@ -97,6 +97,8 @@ func pass(host string, t http.RoundTripper) http.Handler {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", host, host
 			r.Out.URL.RawQuery = r.In.URL.RawQuery // without what ReverseProxy cannot read, another question would be answered
 			r.SetXForwarded()
+			r.Out.Header.Del("Upgrade") // to a protocol in which calls would go past the table
+			r.Out.Header.Del("Connection")
 			if r.Out.Header.Get("Traceparent") == "" {
 				r.Out.Header.Set("Traceparent", trace.Parent(trace.Start(r.In.Context(), "")))
 			}

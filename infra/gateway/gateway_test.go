@@ -118,6 +118,29 @@ func TestWhatNoFunctionServesIsAProblem(t *testing.T) {
 	require.Equal(t, problem.ContentType, resp.Header.Get("Content-Type"))
 }
 
+// TestNobodyLeavesHTTPByTheGateway: what stands before functions, as Knative's activator does, may offer to go on in another
+// protocol. Nobody would look at the names that are asked for then.
+func TestNobodyLeavesHTTPByTheGateway(t *testing.T) {
+	t.Parallel()
+	front := world(t, []route{{"a", "GET /things/{id}", ""}}, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Header.Get("Upgrade")+r.Header.Get("Connection")+r.Header.Get("Http2-Settings"))
+	})
+	for _, protocol := range []string{"h2c", "websocket"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, front.URL+"/things/1", nil)
+		require.NoError(t, err)
+		r.Header = http.Header{
+			"Connection": {"Upgrade, HTTP2-Settings"}, "Upgrade": {protocol}, "Http2-Settings": {"AAMAAABkAARAAAAAAAIAAAAA"},
+		}
+		resp, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		text, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, http.StatusOK, resp.StatusCode, "%s: %s", protocol, text)
+		require.Empty(t, string(text))
+	}
+}
+
 // TestFailuresOnTheWayAskForARepeat: what the network answers for a function becomes 503; what a function answers stays.
 func TestFailuresOnTheWayAskForARepeat(t *testing.T) {
 	t.Parallel()

@@ -61,13 +61,16 @@ func New(server string, how *transport.Config) (*Client, error) {
 		Host: server, QPS: -1, WarningHandlerWithContext: rest.NoWarnings{}, // how often to ask is for the server to say
 	})
 	caller, err := rest.UnversionedRESTClientForConfigAndClient(
-		config, &http.Client{Transport: through, Timeout: callTimeout},
+		config, &http.Client{Transport: through, Timeout: callTimeout, CheckRedirect: stay},
 	)
 	if err != nil {
 		return nil, err
 	}
 	return &Client{dynamic.New(once{caller}), once{caller}}, nil
 }
+
+// stay keeps whoever answers for a cluster from sending us, and with us the token, to an address of his own.
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // once has each request sent once. client-go would by itself ask a server ten times, a second apart, that has too much
 // to do or hangs up; here the Broker, the cron or the caller repeats what failed, and a function does not sit and wait.

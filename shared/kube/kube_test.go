@@ -126,6 +126,29 @@ func TestKinds(t *testing.T) {
 	require.False(t, apierrors.IsNotFound(err))
 }
 
+// TestNoClusterSendsUsElsewhere: it would see what is in our own network, and whoever is there a token of the cluster.
+func TestNoClusterSendsUsElsewhere(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+r.Header.Get("Authorization"))
+	}))
+	t.Cleanup(elsewhere.Close)
+	for _, status := range []int{http.StatusFound, http.StatusTemporaryRedirect} {
+		s := httptest.NewServer(http.RedirectHandler(elsewhere.URL, status))
+		t.Cleanup(s.Close)
+		c, err := New(s.URL, &transport.Config{BearerToken: "secret"})
+		require.NoError(t, err)
+		at := c.Resource(configMaps).Namespace("one")
+		_, err = at.Get(t.Context(), "a", metav1.GetOptions{})
+		require.Error(t, err)
+		require.False(t, apierrors.IsNotFound(err), "nothing is known of it")
+		_, err = at.Apply(t.Context(), "a", configMap("a", "1"), metav1.ApplyOptions{FieldManager: "mine"})
+		require.Error(t, err)
+	}
+	require.Empty(t, asked)
+}
+
 // TestInCluster: the server is known by the cluster's own certificate, the calls carry the account's token, and go
 // through what the caller has them go through.
 func TestInCluster(t *testing.T) {

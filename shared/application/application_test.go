@@ -372,6 +372,38 @@ func TestPut_takesAJobGroupWithChangedObjects(t *testing.T) {
 	require.Contains(t, w.get(app.ID).Descriptor, "kind: Pod", "the descriptor follows, so that a later start runs the same")
 }
 
+// TestPut_ofAJobGroupWithManyChanges: as many as an application may have, within the time of a call, which what is only
+// reckoned does not notice.
+func TestPut_ofAJobGroupWithManyChanges(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	var document strings.Builder
+	document.WriteString("name: shop\ncomponents:\n")
+	for i := range 900 {
+		fmt.Fprintf(&document, "- name: c%d\n  type: kubernetes\n  manifests:\n  - name: m\n"+
+			"    manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: c%d}, data: {a: b, c: d, e: f}}\n", i, i)
+	}
+	app, _ := w.submit([]byte(document.String()), "")
+	list := []map[string]any{}
+	for _, j := range app.Jobs {
+		yaml := strings.Replace(j.Instruction.Contents[0].YAML, "a: b", "a: z", 1)
+		list = append(list, map[string]any{"id": j.ID, "manifests": []map[string]any{{"yamlString": yaml}}})
+	}
+	body, err := json.Marshal(map[string]any{"id": app.ID, "jobs": list})
+	require.NoError(t, err)
+	change, err := application.ReadChange(body)
+	require.NoError(t, err)
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		ctx, cancel := context.WithTimeout(ctx, function.DefaultTimeout)
+		defer cancel()
+		_, err := change.Put(ctx, tx, nil, function.Match{}, time.Minute)
+		return err
+	}))
+	for _, j := range w.get(app.ID).Jobs {
+		require.Contains(t, j.Instruction.Contents[0].YAML, "a: z")
+	}
+}
+
 // TestPut_ofAJobGroupThatNamesNothing: without an id nobody knows which application is meant.
 func TestPut_ofAJobGroupThatNamesNothing(t *testing.T) {
 	t.Parallel()

@@ -120,6 +120,7 @@ func (g *group) put(ctx context.Context, tx *store.Tx, id uuid.UUID, lostAfter t
 		return nil, nameChanged("appName", g.Name, a.Name)
 	}
 	document := []byte(a.Descriptor)
+	var edit *descriptor.Edit // nil as long as nothing differs
 	for i, in := range g.Jobs {
 		id := in.ID
 		if id == uuid.Nil {
@@ -134,9 +135,19 @@ func (g *group) put(ctx context.Context, tx *store.Tx, id uuid.UUID, lostAfter t
 		if slices.Equal(contents, stored) {
 			continue
 		}
-		if document, err = descriptor.WithManifests(document, a.Jobs[at].Component, manifests(contents)); err != nil {
+		if edit == nil {
+			if edit, err = descriptor.Open(document); err != nil {
+				return nil, err
+			}
+		}
+		if err := edit.Replace(a.Jobs[at].Component, manifests(contents)); err != nil {
 			f := problem.Field{Path: fmt.Sprintf("jobs[%d]", i), Detail: err.Error()}
 			return nil, &problem.Error{Kind: problem.Invalid, Detail: "the JobGroup is not valid", Fields: []problem.Field{f}}
+		}
+	}
+	if edit != nil {
+		if document, err = edit.Document(); err != nil {
+			return nil, err
 		}
 	}
 	app, err := descriptor.Parse(document)

@@ -12,10 +12,15 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// WithManifests returns the document with the objects of one component replaced by the given ones, written inline into
-// the component. The rest stays as it was, but for comments and layout: aliases are written out, so that nothing else
-// changes with the component. The document must be one that Parse accepts.
-func WithManifests(document []byte, component string, objects []Manifest) ([]byte, error) {
+// Edit is a descriptor in which objects are replaced. It is read and written once, whatever is replaced: for each component
+// that would take minutes where there are many.
+type Edit struct {
+	roots []*yaml.Node
+	head  int
+}
+
+// Open reads a document for that. It must be one that Parse accepts.
+func Open(document []byte) (*Edit, error) {
 	var faults problem.Faults
 	roots, err := load(document, &faults)
 	if err == nil {
@@ -28,38 +33,43 @@ func WithManifests(document []byte, component string, objects []Manifest) ([]byt
 	if head < 0 {
 		return nil, errors.New("the descriptor has no components")
 	}
-	if roots[head], err = withManifests(roots[head], component, objects); err != nil {
-		return nil, err
+	return &Edit{roots, head}, nil
+}
+
+// Replace replaces the objects of one component by the given ones, written inline into the component. What leads to them
+// is copied: load shares nodes.
+func (e *Edit) Replace(component string, objects []Manifest) error {
+	entries := &yaml.Node{Kind: yaml.SequenceNode}
+	for _, m := range objects {
+		entry, err := manifestNode(m)
+		if err != nil {
+			return err
+		}
+		entries.Content = append(entries.Content, entry)
 	}
+	components := *field(e.roots[e.head], "components")
+	at := slices.IndexFunc(components.Content, func(c *yaml.Node) bool { return scalar(c, "name") == component })
+	if at < 0 {
+		return fmt.Errorf("the descriptor has no component %q", component)
+	}
+	components.Content = slices.Clone(components.Content)
+	components.Content[at] = withField(components.Content[at], "manifests", entries)
+	e.roots[e.head] = withField(e.roots[e.head], "components", &components)
+	return nil
+}
+
+// Document returns the document as it is now. What was not replaced stays as it was, but for comments and layout: aliases
+// are written out, so that nothing else changes with a component.
+func (e *Edit) Document() ([]byte, error) {
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)
 	encoder.SetIndent(2)
-	for _, root := range roots {
+	for _, root := range e.roots {
 		if err := encoder.Encode(root); err != nil {
 			return nil, fmt.Errorf("write descriptor: %w", err)
 		}
 	}
 	return out.Bytes(), encoder.Close()
-}
-
-// withManifests returns the head with the component's objects replaced. What leads to them is copied: load shares nodes.
-func withManifests(head *yaml.Node, component string, objects []Manifest) (*yaml.Node, error) {
-	entries := &yaml.Node{Kind: yaml.SequenceNode}
-	for _, m := range objects {
-		entry, err := manifestNode(m)
-		if err != nil {
-			return nil, err
-		}
-		entries.Content = append(entries.Content, entry)
-	}
-	components := *field(head, "components")
-	at := slices.IndexFunc(components.Content, func(c *yaml.Node) bool { return scalar(c, "name") == component })
-	if at < 0 {
-		return nil, fmt.Errorf("the descriptor has no component %q", component)
-	}
-	components.Content = slices.Clone(components.Content)
-	components.Content[at] = withField(components.Content[at], "manifests", entries)
-	return withField(head, "components", &components), nil
 }
 
 // manifestNode returns {name: ..., manifest: {...}}; a nameless object is named by its metadata.

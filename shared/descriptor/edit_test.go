@@ -8,8 +8,20 @@ import (
 	"github.com/littoral-project/littoral/shared/descriptor"
 )
 
-// TestWithManifests: whatever Parse accepts can be edited, and nothing but the objects of the component changes.
-func TestWithManifests(t *testing.T) {
+// edit replaces the objects of one component.
+func edit(document, component string, objects ...descriptor.Manifest) ([]byte, error) {
+	e, err := descriptor.Open([]byte(document))
+	if err != nil {
+		return nil, err
+	}
+	if err := e.Replace(component, objects); err != nil {
+		return nil, err
+	}
+	return e.Document()
+}
+
+// TestEdit: whatever Parse accepts can be edited, and nothing but the objects of the component changes.
+func TestEdit(t *testing.T) {
 	t.Parallel()
 	for name, doc := range map[string]string{
 		"inline": one("description: x"),
@@ -43,10 +55,11 @@ components:
 			t.Parallel()
 			want, err := descriptor.Parse([]byte(doc))
 			require.NoError(t, err)
-			edited, err := descriptor.WithManifests([]byte(doc), "c", []descriptor.Manifest{
-				{Name: "m", YAML: "kind: Pod\nmetadata: &n {name: a}\nspec: *n\n"},
-				{YAML: `{"kind": "Secret", "metadata": {"name": "s"}, "x": "\ud83d\ude00"}`},
-			})
+			edited, err := edit(
+				doc, "c",
+				descriptor.Manifest{Name: "m", YAML: "kind: Pod\nmetadata: &n {name: a}\nspec: *n\n"},
+				descriptor.Manifest{YAML: `{"kind": "Secret", "metadata": {"name": "s"}, "x": "\ud83d\ude00"}`},
+			)
 			require.NoError(t, err)
 			got, err := descriptor.Parse(edited)
 			require.NoError(t, err, string(edited))
@@ -64,7 +77,7 @@ components:
 	}
 }
 
-func TestWithManifests_refuses(t *testing.T) {
+func TestEdit_refuses(t *testing.T) {
 	t.Parallel()
 	for want, row := range map[string]struct{ component, object string }{
 		`has no component "x"`:               {"x", "kind: Pod"},
@@ -72,9 +85,9 @@ func TestWithManifests_refuses(t *testing.T) {
 		`second time`:                        {"c", "kind: Pod\nkind: Job"},
 		`"m": the descriptor cannot be read`: {"c", "{"},
 	} {
-		_, err := descriptor.WithManifests([]byte(one("")), row.component, []descriptor.Manifest{{Name: "m", YAML: row.object}})
+		_, err := edit(one(""), row.component, descriptor.Manifest{Name: "m", YAML: row.object})
 		require.ErrorContains(t, err, want)
 	}
-	_, err := descriptor.WithManifests([]byte(one("")), "c", []descriptor.Manifest{{Name: "m", YAML: "kind: Pod\n---\nkind: Job"}})
+	_, err := edit(one(""), "c", descriptor.Manifest{Name: "m", YAML: "kind: Pod\n---\nkind: Job"})
 	require.ErrorContains(t, err, `manifest "m" is not one object`)
 }

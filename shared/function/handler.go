@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -196,6 +197,8 @@ func (e Entry) wrap(env *Env, serve func(http.ResponseWriter, *http.Request) err
 		ctx, cancel := context.WithTimeout(ctx, e.Spec.Timeout)
 		defer cancel()
 		r = r.WithContext(ctx)
+		deadline, _ := ctx.Deadline()
+		_ = http.NewResponseController(w).SetReadDeadline(deadline) // of the body, which no context ends; any server can
 		out := &response{ResponseWriter: w, ctx: ctx}
 		out.Header().Set("Traceparent", trace.Parent(ctx))
 		start := time.Now()
@@ -235,6 +238,8 @@ func clarify(err error) error {
 	switch {
 	case errors.As(err, &large):
 		return problem.New(problem.TooLarge, "the body has more than %d bytes", large.Limit)
+	case errors.Is(err, os.ErrDeadlineExceeded) && problem.KindOf(err) == problem.Malformed:
+		return problem.Wrap(problem.Malformed, err, "the body did not come to its end in time")
 	case errors.Is(err, context.DeadlineExceeded) && problem.KindOf(err) == problem.Internal:
 		return problem.Wrap(problem.Unavailable, err, "the call took too long; try again")
 	}

@@ -222,6 +222,28 @@ func TestHandler_doesNotTakeHangingUpForAFault(t *testing.T) {
 	}
 }
 
+// TestHandler_waitsForABodyNoLongerThanForACall: one that never ends would keep a call, and so the function, for ever.
+func TestHandler_waitsForABodyNoLongerThanForACall(t *testing.T) {
+	t.Parallel()
+	h, _ := serve(t, nil, function.Spec{Routes: []string{"POST /x"}, Role: auth.Open, Timeout: 100 * time.Millisecond},
+		operation(func(_ http.ResponseWriter, r *http.Request) error {
+			_, err := function.Body(r)
+			return err
+		}))
+	server := httptest.NewServer(h)
+	defer server.Close()
+	body, rest := io.Pipe()
+	defer rest.Close()           //nolint:errcheck // it cannot fail
+	go io.WriteString(rest, "{") //nolint:errcheck // nor can this
+	resp, err := http.Post(server.URL+"/x", "application/json", body)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, http.StatusBadRequest, resp.StatusCode)
+	var d problem.Document
+	require.NoError(t, json.NewDecoder(resp.Body).Decode(&d))
+	require.Equal(t, "the body did not come to its end in time", d.Detail)
+}
+
 func TestHandler_asksForTheRole(t *testing.T) {
 	t.Parallel()
 	h, _ := serve(t, nil, function.Spec{Routes: []string{"GET /x"}, Role: auth.Viewer},

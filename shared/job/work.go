@@ -134,10 +134,14 @@ func Release(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string) erro
 
 // fence refuses anyone but the owner of the job at its epoch; epoch 0 means not said.
 func (j *Job) fence(agent string, epoch int64) error {
-	if j.OwnerID == "" || agent != j.OwnerID {
-		return problem.New(problem.Conflict, "job %s does not belong to %q any more (epoch %d)", j.ID, agent, j.Epoch)
-	}
-	if epoch != 0 && epoch != j.Epoch {
+	switch {
+	case j.OwnerID == "" && j.State == Created:
+		return problem.New(problem.Conflict, "job %s is %s and nobody has taken it (epoch %d)", j.ID, j.State, j.Epoch)
+	case j.OwnerID == "":
+		return problem.New(problem.Conflict, "job %s is %s and nobody has it (epoch %d)", j.ID, j.State, j.Epoch)
+	case agent != j.OwnerID:
+		return problem.New(problem.Conflict, "job %s belongs to %q, not to %q (epoch %d)", j.ID, j.OwnerID, agent, j.Epoch)
+	case epoch != 0 && epoch != j.Epoch:
 		return problem.New(problem.Conflict, "job %s has moved on to epoch %d; epoch %d is fenced", j.ID, j.Epoch, epoch)
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
@@ -439,6 +440,32 @@ func TestCleanupByNewerAgents(t *testing.T) {
 	w.hub.send(t, http.MethodPut, "/jobmanager/jobs", deleted(cleanup, "True")).is(t, http.StatusOK)
 	require.Equal(t, j.Targets, w.group(t, waiting.ID).Jobs[0].Targets)
 	w.legal(t)
+}
+
+// TestReportIsRefusedForWhatItIs: whoever reads the refusal is told who has the job, if anybody.
+func TestReportIsRefusedForWhatItIs(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g := w.submit(t, hubShop)
+	j := g.Jobs[0]
+	refused := func(as client, agent string) string {
+		var d problem.Document
+		w.unchanged(t, func() {
+			d = as.send(t, http.MethodPut, "/jobmanager/jobs", report(agent, j, "Finished", "Available")).
+				refused(t, http.StatusConflict)
+		})
+		return d.Detail
+	}
+	require.Contains(t, refused(w.hub, hubAgent), "is Created and nobody has taken it")
+
+	j = w.take(t, w.hub, hubAgent, j)
+	w.lapse(t, j.ID)
+	w.take(t, w.spare, spareAgent, j)
+	require.Contains(t, refused(w.hub, hubAgent), `belongs to "agent-spare", not to "agent-hub"`)
+
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/stop/"+g.ID, "").is(t, http.StatusOK)
+	w.finish(t, w.spare, spareAgent, w.job(t, j.ID))
+	require.Contains(t, refused(w.hub, hubAgent), "is Finished and nobody has it")
 }
 
 // TestOldestLocks: PUT jobs/{id} of the first Nuvla agents (contracts/icos.md §1.8).

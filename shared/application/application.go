@@ -139,6 +139,9 @@ func (a *Application) Status() (Status, string) {
 		case j.State == job.Degraded:
 			degraded++
 			note = j.Component + " is degraded at " + j.Target.String()
+			if why := j.Wrong(); why != "" {
+				note += ": " + why
+			}
 		case !j.Placed():
 			unplaced++
 			note = j.Component + " waits for a place"

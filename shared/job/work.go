@@ -306,8 +306,15 @@ func (r *Remedy) outcome(m Move, applied *Condition) string {
 	return RemedyPending
 }
 
-// message says in one line what the orchestrator reported.
+// message says in one line what the orchestrator reported, of a job that is degraded what is wrong.
 func (j *Job) message() string {
+	if c := j.wrong(); c != nil {
+		what := c.Type
+		if c.Status == "False" {
+			what = "not " + what
+		}
+		return fmt.Sprintf("%s at %s: %s", what, j.Target, c.says())
+	}
 	for _, typ := range []string{ConditionDegraded, ConditionAvailable, ConditionApplied, ConditionProgressing} {
 		if c := j.Condition(typ); c != nil && c.Status == "True" {
 			if c.Message != "" {
@@ -434,6 +441,32 @@ func (j *Job) fenceCopy(ctx context.Context, s Status) error {
 	}
 	return nil
 }
+
+// Wrong says why the job is degraded; "" when it is not.
+func (j *Job) Wrong() string {
+	if c := j.wrong(); c != nil {
+		return c.says()
+	}
+	return ""
+}
+
+// wrong returns the condition that says why the job is degraded, nil when it is not.
+func (j *Job) wrong() *Condition {
+	if j.State != Degraded {
+		return nil
+	}
+	for _, bad := range [][2]string{{ConditionDegraded, "True"}, {ConditionAvailable, "False"}, {ConditionApplied, "False"}} {
+		for i := range j.Conditions {
+			if c := &j.Conditions[i]; c.Type == bad[0] && c.Status == bad[1] {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+// says is what the condition has to say, in words where it has any.
+func (c *Condition) says() string { return cmp.Or(c.Message, c.Reason, "no reason is given") }
 
 func failing(conditions []Condition) bool { return slices.ContainsFunc(conditions, fails) }
 

@@ -468,6 +468,47 @@ func TestReportIsRefusedForWhatItIs(t *testing.T) {
 	require.Contains(t, refused(w.hub, hubAgent), "is Finished and nobody has it")
 }
 
+// TestDegradedSaysWhy: the history and the application tell what is wrong, not what is well beside it.
+func TestDegradedSaysWhy(t *testing.T) {
+	t.Parallel()
+	applied := body{"type": "Applied", "status": "True", "message": "3 objects"}
+	for name, row := range map[string]struct {
+		conditions     []body
+		history, group string
+	}{
+		"by words": {
+			[]body{applied, {"type": "Available", "status": "False", "reason": "NoRoom", "message": "0 of 2 pods run"}},
+			"not Available at hub/hub-1: 0 of 2 pods run", "web is degraded at hub/hub-1: 0 of 2 pods run",
+		},
+		"by a reason": {
+			[]body{applied, {"type": "Available", "status": "True"}, {"type": "Degraded", "status": "True", "reason": "Slow"}},
+			"Degraded at hub/hub-1: Slow", "web is degraded at hub/hub-1: Slow",
+		},
+		"by what was refused": {
+			[]body{{"type": "Progressing", "status": "True"}, {"type": "Applied", "status": "False", "message": "exceeded quota"}},
+			"not Applied at hub/hub-1: exceeded quota", "web is degraded at hub/hub-1: exceeded quota",
+		},
+		"by nothing": {
+			[]body{{"type": "Available", "status": "False"}},
+			"not Available at hub/hub-1: no reason is given", "web is degraded at hub/hub-1: no reason is given",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			g := w.submit(t, hubShop)
+			b := report(hubAgent, w.take(t, w.hub, hubAgent, g.Jobs[0]), "Degraded", "")
+			b["resource"].(body)["conditions"] = row.conditions
+			w.hub.send(t, http.MethodPut, "/jobmanager/jobs", b).is(t, http.StatusOK)
+			happened := decode[[]body](t, w.viewer.get(t, "/jobmanager/history?app="+g.ID))
+			require.Equal(t, []any{"job.degraded", row.history},
+				[]any{happened[len(happened)-1]["event"], happened[len(happened)-1]["message"]})
+			now := decode[body](t, w.viewer.get(t, "/jobmanager/groups/"+g.ID))
+			require.Equal(t, []any{"Degraded", row.group}, []any{now["status"], now["message"]})
+		})
+	}
+}
+
 // TestOldestLocks: PUT jobs/{id} of the first Nuvla agents (contracts/icos.md §1.8).
 func TestOldestLocks(t *testing.T) {
 	t.Parallel()

@@ -768,6 +768,10 @@ policies:
 				"components[0].scaling.step (line 7): must be between 1", "components[0].scaling.maxReplicas (line 7): is 2",
 			},
 		},
+		"scaling without end": {
+			one("scaling: {minReplicas: 2, maxReplicas: .inf}"),
+			[]string{`components[0].scaling.maxReplicas (line 7): ".inf" is not a number`},
+		},
 		"policies that make no sense": {
 			top(`
 policies:
@@ -838,6 +842,10 @@ func TestSubmissionFaults(t *testing.T) {
 	config := func(apiVersion, data string) string {
 		return "{apiVersion: " + apiVersion + ", kind: ConfigMap, metadata: {name: shared}, data: " + data + "}"
 	}
+	deployment := func(spec, container string) string {
+		return "{apiVersion: apps/v1, kind: Deployment, spec: {" + spec + ", template: {spec: {containers: [{" + container + "}]}}}}"
+	}
+	service := func(ports string) string { return "{apiVersion: v1, kind: Service, spec: {ports: [" + ports + "]}}" }
 	const top = "manifests:\n- {name: shared, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: shared}}}\n" +
 		"- {name: web, manifest: {apiVersion: apps/v1, kind: Deployment, metadata: {name: web}}}\n"
 	for name, row := range map[string]struct {
@@ -908,6 +916,56 @@ func TestSubmissionFaults(t *testing.T) {
 		"pods anywhere, and in a cluster": {
 			"components:\n" + component("a", "manifests: [web]") + component("b", "targets: {cluster_name: x}, manifests: [web]") + top,
 			[]string{`components[1].manifests[0] (line 3): the Deployment "web" is in component "a"`},
+		},
+		"numbers that a cluster takes": {
+			"components:\n" + component("a", inline(
+				deployment("replicas: 2147483647", "ports: [{containerPort: 1}, {containerPort: 65535, hostPort: 0}]"),
+				service("{port: 0x50, nodePort: 0}, {port: 80.0, targetPort: http}, {port: 1}"),
+				"{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, spec: {minReplicas: 0, maxReplicas: 1}}",
+				"{apiVersion: example.org/v1, kind: Deployment, spec: {replicas: many}}",
+			)), nil,
+		},
+		"copies that no cluster counts": {
+			"components:\n" + component("a", inline(deployment("replicas: 99999999999", ""))) +
+				component("b", inline(deployment("replicas: -1", ""))) + component("c", inline(deployment("replicas: '3'", ""))) +
+				component("d", inline(deployment("replicas: 2.5", ""))) + component("e", inline(deployment("replicas: .nan", ""))) +
+				component("f", inline(deployment("replicas: [1]", ""))) + component("g", inline(deployment("replicas: 2147483648", ""))) +
+				component("h", inline(deployment("replicas: 99999999999999999999", ""))) + component("i", "manifests: [top]") +
+				"manifests: [{name: top, manifest: " + deployment("replicas: true", "") + "}]\n",
+			[]string{
+				`components[0].manifests[0].manifest.spec.replicas (line 2): must be a whole number from 0 to 2147483647, not 99999999999`,
+				`components[1].manifests[0].manifest.spec.replicas (line 3): must be`,
+				`components[2].manifests[0].manifest.spec.replicas (line 4): must be a whole number from 0 to 2147483647, not the text "3"`,
+				`components[3].manifests[0].manifest.spec.replicas (line 5): must be`,
+				`components[4].manifests[0].manifest.spec.replicas (line 6): must be`,
+				`components[5].manifests[0].manifest.spec.replicas (line 7): must be a whole number from 0 to 2147483647, not a list`,
+				`components[6].manifests[0].manifest.spec.replicas (line 8): must be`,
+				`components[7].manifests[0].manifest.spec.replicas (line 9): must be`,
+				`manifests[0].manifest.spec.replicas (line 11): must be`,
+			},
+		},
+		"bounds of an autoscaler": {
+			"components:\n" + component("a", inline("{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, spec: {minReplicas: -1, maxReplicas: 0}}")),
+			[]string{
+				"components[0].manifests[0].manifest.spec.minReplicas (line 2): must be",
+				"components[0].manifests[0].manifest.spec.maxReplicas (line 2): must be a whole number from 1 to 2147483647",
+			},
+		},
+		"ports that there are not": {
+			"components:\n" + component("a", inline(
+				deployment("replicas: 1", "ports: [{containerPort: 0}, {containerPort: 80, hostPort: 70000}]"),
+				service("{port: 99999, nodePort: '80'}"),
+				"{apiVersion: batch/v1, kind: CronJob, spec: {jobTemplate: {spec: {template: {spec: {containers: [{ports: [{containerPort: 1.5}]}]}}}}}}",
+				"{apiVersion: v1, kind: Pod, spec: {containers: [{ports: 80}, {ports: [{containerPort: null}, {containerPort: http}]}]}}",
+			)),
+			[]string{
+				"components[0].manifests[0].manifest.spec.template.spec.containers[0].ports[0].containerPort (line 2): must be a whole number from 1 to 65535",
+				"components[0].manifests[0].manifest.spec.template.spec.containers[0].ports[1].hostPort (line 2): must be",
+				"components[0].manifests[1].manifest.spec.ports[0].port (line 2): must be",
+				"components[0].manifests[1].manifest.spec.ports[0].nodePort (line 2): must be",
+				"components[0].manifests[2].manifest.spec.jobTemplate.spec.template.spec.containers[0].ports[0].containerPort (line 2): must be",
+				"components[0].manifests[3].manifest.spec.containers[1].ports[1].containerPort (line 2): must be",
+			},
 		},
 		"what has no name": {
 			"components:\n" + component("a", inline("{kind: Pod}")+", type: docker") + component("b", inline("{kind: Pod}")), nil,

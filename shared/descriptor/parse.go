@@ -279,7 +279,10 @@ func (r *reader) scaling(n *yaml.Node, path string) *Scaling {
 			return otherwise
 		}
 		value, ok := r.number(n, path, float64(low), maxReplicas)
-		if ok && value != float64(int(value)) {
+		switch {
+		case !ok: // or else another fault follows from this one
+			return otherwise
+		case value != float64(int(value)):
 			r.fault(path, n, "must be a whole number, not %s", shorten(n.Value))
 		}
 		return int(value)

@@ -12,6 +12,7 @@ type spot struct {
 func (r *reader) checkSubmission() {
 	r.checkReplicas()
 	r.checkShared()
+	r.checkNumbers()
 }
 
 // checkReplicas bounds the jobs, each of which has the objects of its component. What is beyond the bounds can only come

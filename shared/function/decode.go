@@ -117,7 +117,8 @@ func misfits(raw json.RawMessage, t reflect.Type, path string, faults *problem.F
 	}
 }
 
-// misfit adds the fault of a value that is looked at as a whole, when it has one.
+// misfit adds the fault of a value that is looked at as a whole, when it has one. A decoder of its own begins its paths with
+// the name that it gives to the value.
 func misfit(raw json.RawMessage, t reflect.Type, path string, faults *problem.Faults) {
 	err := json.Unmarshal(raw, reflect.New(t).Interface())
 	var typ *json.UnmarshalTypeError
@@ -126,13 +127,21 @@ func misfit(raw json.RawMessage, t reflect.Type, path string, faults *problem.Fa
 	case err == nil:
 	case errors.As(err, &known) && len(known.Fields) > 0:
 		for _, f := range known.Fields {
-			faults.Add(path, f.Line, "%s", f.Detail)
+			_, below, _ := strings.Cut(f.Path, ".")
+			faults.Add(join(path, below), f.Line, "%s", f.Detail)
 		}
+	case errors.As(err, &typ) && tooLarge(typ):
+		faults.Add(join(path, typ.Field), 0, "%s is too large", strings.TrimPrefix(typ.Value, "number "))
 	case errors.As(err, &typ):
-		faults.Add(path, 0, "is a JSON %s, want %s", typ.Value, jsonName(typ.Type))
+		faults.Add(join(path, typ.Field), 0, "is a JSON %s, want %s", typ.Value, jsonName(typ.Type))
 	default:
 		faults.Add(path, 0, "%v", err)
 	}
+}
+
+// tooLarge reports whether the value is a number, and only out of reach of a field for numbers.
+func tooLarge(e *json.UnmarshalTypeError) bool {
+	return strings.HasPrefix(e.Value, "number ") && e.Type.Kind() == reflect.Float64
 }
 
 // jsonName says in the words of JSON what a type is written as.
@@ -204,8 +213,8 @@ func sortedKeys(m map[string]json.RawMessage) []string {
 }
 
 func join(path, name string) string {
-	if path == "" {
-		return name
+	if path == "" || name == "" {
+		return path + name
 	}
 	return path + "." + name
 }

@@ -1,6 +1,7 @@
 package function_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,35 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/problem"
 )
+
+// own hands on what encoding/json says.
+type own struct{ limits map[string]float64 }
+
+func (o *own) UnmarshalJSON(raw []byte) error {
+	var wire struct {
+		Limits map[string]float64 `json:"limits"`
+	}
+	err := json.Unmarshal(raw, &wire)
+	o.limits = wire.Limits
+	return err
+}
+
+// named finds the faults itself.
+type named map[string]string
+
+func (n *named) UnmarshalJSON(raw []byte) error {
+	var given map[string]any
+	if err := json.Unmarshal(raw, &given); err != nil {
+		return err
+	}
+	var faults problem.Faults
+	for key, value := range given {
+		if _, ok := value.(string); !ok {
+			faults.Add("named."+key, 0, "must be a text")
+		}
+	}
+	return faults.Err("the names are not valid")
+}
 
 func TestUnmarshal_namesEveryMisfit(t *testing.T) {
 	t.Parallel()
@@ -29,6 +59,8 @@ func TestUnmarshal_namesEveryMisfit(t *testing.T) {
 		Labels map[string]string `json:"labels"`
 		List   []inner           `json:"list"`
 		Maybe  *inner            `json:"maybe"`
+		Own    own               `json:"own"`
+		Named  named             `json:"named"`
 		Hidden string            `json:"-"`
 		Plain  string
 	}
@@ -57,6 +89,11 @@ func TestUnmarshal_namesEveryMisfit(t *testing.T) {
 		"something behind a pointer": {`{"maybe": {"at": 5}}`, map[string]string{"maybe.at": "want"}},
 		"names in another case": {
 			`{"COUNT": "x", "plain": 1}`, map[string]string{"COUNT": "want a whole number", "plain": "want a string"},
+		},
+		"a number out of reach": {`{"share": 1e400}`, map[string]string{"share": "1e400 is too large"}},
+		"what a decoder of its own finds": {
+			`{"own": {"limits": {"warning": "a lot"}}, "named": {"a": [], "b": 1, "c": "x"}}`,
+			map[string]string{"own.limits": "want a number", "named.a": "must be a text", "named.b": "must be a text"},
 		},
 		"the whole": {`[]`, map[string]string{"": "want an object"}},
 	} {

@@ -145,13 +145,18 @@ func TestPolicy_refusesWhatCannotBeKept(t *testing.T) {
 		given  body
 		fields []string
 	}{
-		"nothing":                  {body{}, []string{"name", "subject.type", "spec.type"}},
-		"an unknown placeholder":   {with(func(b body) { b["variables"] = body{} }), []string{"variables.limit"}},
-		"a text for a number":      {with(func(b body) { b["variables"] = body{"limit": "0 or vector(1)"} }), nil},
-		"a template of none":       {with(func(b body) { b["spec"] = body{"templateName": "x"} }), []string{"spec.templateName"}},
-		"a method of none":         {with(func(b body) { b["action"] = body{"url": "", "httpMethod": "TRACE"} }), []string{"action.httpMethod"}},
-		"a URL that is none":       {with(func(b body) { b["action"] = body{"url": "file:///etc/passwd", "httpMethod": "GET"} }), []string{"action.url"}},
-		"a component of another":   {with(func(b body) { b["subject"] = body{"appName": "shop", "appInstance": g.ID, "appComponent": "db"} }), []string{"subject.appComponent"}},
+		"nothing":                {body{}, []string{"name", "subject.type", "spec.type"}},
+		"an unknown placeholder": {with(func(b body) { b["variables"] = body{} }), []string{"variables.limit"}},
+		"a text for a number":    {with(func(b body) { b["variables"] = body{"limit": "0 or vector(1)"} }), nil},
+		"a template of none":     {with(func(b body) { b["spec"] = body{"templateName": "x"} }), []string{"spec.templateName"}},
+		"a method of none":       {with(func(b body) { b["action"] = body{"url": "", "httpMethod": "TRACE"} }), []string{"action.httpMethod"}},
+		"a URL that is none":     {with(func(b body) { b["action"] = body{"url": "file:///etc/passwd", "httpMethod": "GET"} }), []string{"action.url"}},
+		"a component of another": {with(func(b body) { b["subject"] = body{"appName": "shop", "appInstance": g.ID, "appComponent": "db"} }), []string{"subject.appComponent"}},
+		"a list for a number":    {with(func(b body) { b["variables"] = body{"limit": []int{1}} }), []string{"variables.limit"}},
+		"a number for an id":     {with(func(b body) { b["subject"] = body{"appName": "shop", "appInstance": 7} }), []string{"subject.appInstance"}},
+		"a text for a threshold": {
+			with(func(b body) { b["spec"] = body{"expr": "x", "thresholds": body{"warning": "many"}} }), []string{"spec.thresholds"},
+		},
 		"a waiting time of nobody": {with(func(b body) { b["properties"] = body{"pendingInterval": "soon"} }), []string{"properties.pendingInterval"}},
 	} {
 		t.Run(name, func(t *testing.T) {

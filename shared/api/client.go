@@ -24,6 +24,9 @@ type Client struct {
 	HTTP  *http.Client           // nil = a default one
 }
 
+// ErrNoURL is wrapped by the error of each call of a Client whose Base is no URL, as where its scheme was left out.
+var ErrNoURL = errors.New("the server must be a URL such as http://127.0.0.1:8080")
+
 // StaticToken returns a token source that always gives token.
 func StaticToken(token string) func() (string, error) {
 	return func() (string, error) { return token, nil }
@@ -88,6 +91,9 @@ func (c *Client) do(ctx context.Context, r request, into any) (head, error) {
 }
 
 func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
+	if u, err := url.Parse(c.Base); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("%w, not %q", ErrNoURL, c.Base)
+	}
 	address := strings.TrimSuffix(c.Base, "/") + r.path
 	if len(r.query) > 0 {
 		address += "?" + r.query.Encode()

@@ -56,6 +56,8 @@ func (s *session) advice(err error, refused *api.Error) string {
 		return given.advice
 	case errors.As(err, &moved):
 		return "Check --server and LITTORAL_SERVER; the server seems to be at: --server " + printable(moved.To)
+	case errors.Is(err, api.ErrNoURL):
+		return "Check --server and LITTORAL_SERVER"
 	case errors.As(err, &away) && local(away.Base):
 		return "Start one with: littoral up (or name another with --server or LITTORAL_SERVER)"
 	case errors.As(err, &away):

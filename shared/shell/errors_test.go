@@ -144,6 +144,19 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
+// TestAServerThatIsNoURL, most often as its scheme is left out.
+func TestAServerThatIsNoURL(t *testing.T) {
+	t.Parallel()
+	for _, server := range []string{"127.0.0.1:8080", "localhost:8080", "littoral", "ftp://127.0.0.1", "http://", "http:///jobmanager", "http://a b"} {
+		for _, command := range []string{"get apps", "plan -f testdata/shop.yaml"} {
+			r := run(t.Context(), time.Now, map[string]string{"LITTORAL_SERVER": server}, "", strings.Fields(command)...)
+			require.NotZero(t, r.code, server)
+			require.Equal(t, "littoral: the server must be a URL such as http://127.0.0.1:8080, not \""+server+"\"\n"+
+				"Check --server and LITTORAL_SERVER\n", r.err)
+		}
+	}
+}
+
 // TestAServerThatIsElsewhere, as behind a gateway that redirects http to https: what was not done is not called done.
 func TestAServerThatIsElsewhere(t *testing.T) {
 	t.Parallel()

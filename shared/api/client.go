@@ -60,6 +60,7 @@ type request struct {
 	media      string
 	body       []byte
 	key        string // Idempotency-Key
+	first      bool   // If-None-Match: *
 	idempotent bool
 }
 
@@ -108,6 +109,9 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	}
 	if r.key != "" {
 		req.Header.Set("Idempotency-Key", r.key)
+	}
+	if r.first {
+		req.Header.Set("If-None-Match", "*")
 	}
 	if c.Token != nil {
 		token, err := c.Token()

@@ -57,6 +57,14 @@ func (c *Client) CreateApplication(ctx context.Context, document []byte, key str
 	return one[Application](ctx, c, r)
 }
 
+// CreateFirst is CreateApplication for as long as no application has the name. The error is else PreconditionFailed.
+func (c *Client) CreateFirst(ctx context.Context, document []byte, key string) (*Application, error) {
+	r := request{
+		method: http.MethodPost, path: groups, media: mediaYAML, body: document, key: key, idempotent: key != "", first: true,
+	}
+	return one[Application](ctx, c, r)
+}
+
 // UpdateApplication gives an application a new descriptor.
 func (c *Client) UpdateApplication(ctx context.Context, id string, document []byte) (*Application, error) {
 	path := groups + "/" + url.PathEscape(id)

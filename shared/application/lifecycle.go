@@ -25,12 +25,14 @@ type Submission struct {
 	Parsed         *descriptor.Application // of Document, read before the transaction; nil = Submit reads it
 	Caller         string
 	IdempotencyKey string        // the same key from the same caller gives the same application; "" = none
+	First          bool          // only if no application has the name
 	LostAfter      time.Duration // of components whose descriptor does not say
 }
 
 // Submit stores a new application whose components wait for places. fresh is false when the idempotency key was seen
 // before: then the application of that time is returned, as it is now. The error is that of descriptor.Parse, or Conflict
-// when the key came with another document, or its application was deleted.
+// when the key came with another document, or its application was deleted, or PreconditionFailed when it is to be the first
+// of its name and is not.
 func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fresh bool, err error) {
 	app := s.Parsed
 	if app == nil {
@@ -45,6 +47,11 @@ func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fr
 				a.Warnings = warnings
 			}
 			return a, false, err
+		}
+	}
+	if s.First {
+		if err := unnamed(ctx, tx, app.Name); err != nil {
+			return nil, false, err
 		}
 	}
 	id := uuid.New() // random, not by time: the first eight digits keep namespaces apart
@@ -85,6 +92,22 @@ func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fr
 	}
 	a.Jobs, err = job.OfApplications(ctx, tx, a.ID) // as stored, so that the answer equals a later GET
 	return a, true, err
+}
+
+// unnamed refuses a name that an application has. Of those who ask for one name, each waits for the other.
+func unnamed(ctx context.Context, tx *store.Tx, name string) error {
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 4))`, name); err != nil {
+		return fmt.Errorf("lock name: %w", err)
+	}
+	var id uuid.UUID
+	err := tx.QueryRow(ctx, selectIDByName, name).Scan(&id)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return nil
+	case err != nil:
+		return fmt.Errorf("look for the name: %w", err)
+	}
+	return problem.New(problem.PreconditionFailed, "application %s has the name %q already", id, name)
 }
 
 func submitted(ctx context.Context, tx *store.Tx, s Submission) (*Application, error) {

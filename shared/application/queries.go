@@ -33,6 +33,8 @@ const (
   coalesce(a.submitted = sha256(convert_to($3, 'UTF8')), a.version > 1 or a.descriptor = $3) as same
 from applications a where a.owner = $1 and a.idempotency_key = $2`
 
+	selectIDByName = `select a.id from applications a where a.name = $1 and a.deleted_at is null order by a.created_at limit 1`
+
 	selectByName = `select ` + columns + ` from applications a where a.name = $1 and a.deleted_at is null order by a.created_at limit 2`
 
 	// The descriptor, which may be large, is in no listing.

@@ -38,6 +38,16 @@ func IfMatch(r *http.Request) (Match, error) {
 	return m, nil
 }
 
+// IfNone reports whether the header If-None-Match asks that there is none yet. The error is Malformed.
+func IfNone(r *http.Request) (bool, error) {
+	given := r.Header.Values("If-None-Match")
+	text := strings.Join(given, ",")
+	if len(given) > 0 && text != "*" {
+		return false, problem.New(problem.Malformed, "If-None-Match %q is not *", problem.Brief(text, 100))
+	}
+	return len(given) > 0, nil
+}
+
 // cutTag cuts the first entity tag off a list of them, as it is written there: a weak one is no strong one, and fits none.
 func cutTag(list string) (tag, rest string, ok bool) {
 	quoted, opens := strings.CutPrefix(strings.TrimPrefix(list, "W/"), `"`)

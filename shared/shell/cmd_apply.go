@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/api"
 	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/problem"
 )
 
 type applyCommand struct {
@@ -58,11 +60,23 @@ func (c *applyCommand) handIn(s *session, document []byte) (a *api.Application, 
 		return nil, 0, err
 	}
 	if existing == nil {
-		if a, err = s.client.CreateApplication(s.ctx, document, api.NewKey()); err == nil {
+		create := s.client.CreateFirst
+		if c.New {
+			create = s.client.CreateApplication
+		}
+		if a, err = create(s.ctx, document, api.NewKey()); err == nil {
 			s.warn(a.Warnings)
 			s.screen.line("application %s created: %s", a.Name, a.ID)
+			return a, 0, nil
 		}
-		return a, 0, err
+		if problem.KindOf(err) != problem.PreconditionFailed {
+			return nil, 0, err
+		}
+		made, again := c.existing(s, document) // by somebody else, at the same moment
+		if again != nil || made == nil {
+			return nil, 0, cmp.Or(again, err)
+		}
+		existing = made
 	}
 	newest, err := s.client.History(s.ctx, api.HistoryQuery{App: existing.ID, After: -1, Limit: 1})
 	if err != nil {

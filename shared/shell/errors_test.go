@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -142,6 +143,28 @@ func TestNoServer(t *testing.T) {
 			require.Contains(t, r.err, row.says)
 		})
 	}
+}
+
+// TestApplyAtOnce: several who apply one descriptor at the same moment do not make one application each.
+func TestApplyAtOnce(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	said := make([]result, 6)
+	var all sync.WaitGroup
+	for i := range said {
+		all.Go(func() { said[i] = h.run("apply", "-f", "testdata/shop.yaml") })
+	}
+	all.Wait()
+	created := 0
+	for _, r := range said {
+		require.Zero(t, r.code, r.err)
+		if strings.Contains(r.out, " created: ") {
+			created++
+			continue
+		}
+		require.Contains(t, r.out, " unchanged: ")
+	}
+	require.Equal(t, 1, created)
 }
 
 // TestAServerThatIsNoURL, most often as its scheme is left out.

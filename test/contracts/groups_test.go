@@ -2,6 +2,7 @@ package contracts_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -114,6 +115,37 @@ func TestIdempotencyKey(t *testing.T) {
 		require.Equal(t, ids[0], id)
 	}
 	require.NotEmpty(t, ids[0])
+}
+
+// TestOneOfAName: of many who create an application that must be the first of its name, one does.
+func TestOneOfAName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	post := func(match, key string) *answer {
+		return w.operator.call(t, http.MethodPost, "/jobmanager/groups", hubShop, "If-None-Match", match, "Idempotency-Key", key)
+	}
+	w.unchanged(t, func() { post(`"1"`, "").refused(t, http.StatusBadRequest) })
+	answers := make([]*answer, 8)
+	var all sync.WaitGroup
+	for i := range answers {
+		all.Go(func() { answers[i] = post("*", fmt.Sprint("k", i)) })
+	}
+	all.Wait()
+	var made []group
+	for i, a := range answers {
+		if a.status == http.StatusCreated {
+			made = append(made, decode[group](t, a))
+			require.Equal(t, made[0].ID, decode[group](t, post("*", fmt.Sprint("k", i)).is(t, http.StatusCreated)).ID, "a repeat")
+			continue
+		}
+		require.Contains(t, a.refused(t, http.StatusPreconditionFailed).Detail, `has the name "shop" already`)
+	}
+	require.Len(t, made, 1)
+	w.submit(t, hubShop) // who does not ask for it may make another
+	for _, g := range decode[[]group](t, w.viewer.get(t, "/jobmanager/groups?app=shop")) {
+		w.operator.call(t, http.MethodDelete, "/jobmanager/groups/"+g.ID+"?stop=true", "").is(t, http.StatusOK)
+	}
+	post("*", "again").is(t, http.StatusCreated)
 }
 
 // TestIdempotencyKey_meansWhatItCameWith: neither another document, nor an application that is no more.

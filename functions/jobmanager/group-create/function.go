@@ -34,7 +34,8 @@ func New(env *function.Env) (*Function, error) {
 	return f, env.Config(&f.settings)
 }
 
-// Handle answers 201 with the JobGroup at once; its components are placed by the reaction to the event.
+// Handle answers 201 with the JobGroup at once; its components are placed by the reaction to the event. With If-None-Match,
+// no application may have the name yet.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	document, err := function.Document(r)
 	if err != nil {
@@ -44,6 +45,10 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if len(key) > 255 {
 		return problem.New(problem.Malformed, "the Idempotency-Key has more than 255 characters")
 	}
+	first, err := function.IfNone(r)
+	if err != nil {
+		return err
+	}
 	parsed, err := descriptor.Parse(document) // before the transaction, which holds a connection
 	if err != nil {
 		return err
@@ -52,7 +57,8 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	var fresh bool
 	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
 		app, fresh, err = application.Submit(ctx, tx, application.Submission{
-			Document: document, Parsed: parsed, Caller: auth.From(ctx).Subject, IdempotencyKey: key, LostAfter: f.settings.LostAfter,
+			Document: document, Parsed: parsed, Caller: auth.From(ctx).Subject, IdempotencyKey: key, First: first,
+			LostAfter: f.settings.LostAfter,
 		})
 		return err
 	})

@@ -276,6 +276,11 @@ func TestPlace_ignoresWhatIsStaleOrUnknown(t *testing.T) {
 	a, err := application.Get(context.Background(), w.db, id)
 	require.NoError(t, err)
 	require.Contains(t, a.Jobs[0].Conditions[0].Message, "1 node", "the reason is kept with the job")
+	why, err := match.Explain(t.Context(), w.db, id, settings)
+	require.NoError(t, err)
+	text, err := json.Marshal(why)
+	require.NoError(t, err)
+	require.Regexp(t, `its telemetry is [0-9ms.]+ old, stale from 1m0s"`, string(text), "it says from when on as well")
 	w.place(uuid.New(), false) // an application that is gone is no fault
 }
 

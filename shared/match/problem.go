@@ -156,7 +156,7 @@ func problemOf(app *descriptor.Application, list []part, inv *inventory) placeme
 	own, components := demands(app, list, inv)
 	problem := placement.Problem{
 		Nodes: inv.nodes(placing), Components: components, Affinities: affinities(app, list),
-		Weights: own.Weights, OneOrchestrator: own.OneOrchestrator,
+		Weights: own.Weights, OneOrchestrator: own.OneOrchestrator, StaleAfter: inv.staleAfter,
 	}
 	if i := slices.IndexFunc(list, func(p part) bool { return p.job != nil }); i >= 0 && app.UsageOfOthers() {
 		inv.withoutOwn(problem.Nodes, list[i].job.ApplicationID.String())

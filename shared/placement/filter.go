@@ -246,7 +246,8 @@ func fresh(r *request, h *have) bool {
 func whyStale(r *request, h *have) []Failure {
 	f := Failure{Detail: "its telemetry is stale", Needed: "fresh telemetry", Available: "stale telemetry"}
 	if h.Age > 0 {
-		f.Detail, f.Available = fmt.Sprintf("its telemetry is %s old", h.Age), h.Age.String()
+		age := h.Age.Round(time.Millisecond)
+		f.Detail, f.Available = fmt.Sprintf("its telemetry is %s old", age), age.String()
 		if r.staleAfter > 0 {
 			f.Detail += fmt.Sprintf(", stale from %s", r.staleAfter)
 			f.Needed = "less than " + r.staleAfter.String()

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/topology"
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
@@ -507,6 +508,38 @@ func TestDegradedSaysWhy(t *testing.T) {
 			require.Equal(t, []any{"Degraded", row.group}, []any{now["status"], now["message"]})
 		})
 	}
+}
+
+// TestAgentOfTwoClusters: one that telemetry names for both is offered the work of both, and its reports count for each.
+func TestAgentOfTwoClusters(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	infrastructure := inprocess.Topology(time.Now())
+	edge := infrastructure.Cluster["edge"]
+	edge.Type, edge.AgentID = topology.OCM, hubAgent
+	infrastructure.Cluster["edge"] = edge
+	w.SaveTopology(infrastructure)
+	here := w.submit(t, hubShop)
+	there := w.submit(t, strings.NewReplacer("hub", "edge", "name: shop", "name: other").Replace(hubShop))
+	offered := w.executable(t, w.hub, hubAgent, "ocm")
+	require.Len(t, offered, 2)
+	for _, j := range offered {
+		w.finish(t, w.hub, hubAgent, j)
+	}
+	for cluster, g := range map[string]group{"hub": here, "edge": there} {
+		now := w.group(t, g.ID)
+		require.Equal(t, []any{"Available", cluster}, []any{now.Status, now.Jobs[0].Targets.Cluster})
+		seen := body{"job_id": now.Jobs[0].ID, "owner_id": hubAgent, "conditions": []body{{"type": "Available", "status": "False"}}}
+		w.hub.send(t, http.MethodPut, "/jobmanager/resources/status", seen).is(t, http.StatusOK)
+		require.Equal(t, "Degraded", w.group(t, g.ID).Status)
+		w.operator.call(t, http.MethodPut, "/jobmanager/groups/stop/"+g.ID, "").is(t, http.StatusOK)
+	}
+	for _, j := range w.executable(t, w.hub, hubAgent, "ocm") {
+		require.Equal(t, remove, j.Type)
+		w.finish(t, w.hub, hubAgent, j)
+	}
+	require.Equal(t, []string{"Stopped", "Stopped"}, []string{w.group(t, here.ID).Status, w.group(t, there.ID).Status})
+	w.legal(t)
 }
 
 // TestOldestLocks: PUT jobs/{id} of the first Nuvla agents (contracts/icos.md §1.8).

@@ -285,9 +285,31 @@ func (b *builder) makeHosts() {
 	for _, h := range b.hosts {
 		h.LastSeen, h.UUID = h.seen, h.id
 		h.Name = cmp.Or(h.nodeName, h.hostname, h.id, h.name)
+	}
+	b.leaveOutFormer()
+	for _, h := range b.hosts {
 		b.nodeBy.put(h, "cluster", h.in.uuid, h.Name)
 		b.nodeBy.put(h, "agent", h.in.agent, h.Name)
 	}
+}
+
+// leaveOutFormer leaves out a machine's former installations: those that are lost while one of the same key was heard of
+// later. They must not make ambiguous what is told of a node by its name alone.
+func (b *builder) leaveOutFormer() {
+	slices.SortFunc(b.hosts, func(x, y *host) int {
+		return cmp.Or(-cmp.Compare(x.seen.Or(0), y.seen.Or(0)), cmp.Compare(x.id, y.id), cmp.Compare(x.name, y.name))
+	})
+	type place struct {
+		in  *cluster
+		key string
+	}
+	taken := map[place]bool{}
+	b.hosts = slices.DeleteFunc(b.hosts, func(h *host) bool {
+		at := place{h.in, h.key()}
+		former := taken[at] && h.Lost(b.now, b.staleAfter)
+		taken[at] = true
+		return former
+	})
 }
 
 // hostFor finds or makes the host of a series; nil for none.
@@ -358,18 +380,11 @@ func degrees(text string) topology.Measure {
 }
 
 // assemble gives each host its key. Of several under one name the one seen last has it (which Complete puts right where
-// another live one had it before); the others are a machine's former installations and are left out once they are lost,
-// or else are told apart by their identifiers.
+// another live one had it before); the others are told apart by their identifiers.
 func (b *builder) assemble() map[string]topology.Cluster {
-	slices.SortFunc(b.hosts, func(x, y *host) int {
-		return cmp.Or(-cmp.Compare(x.seen.Or(0), y.seen.Or(0)), cmp.Compare(x.id, y.id), cmp.Compare(x.name, y.name))
-	})
 	for _, h := range b.hosts {
 		key := h.key()
 		if _, taken := h.in.Node[key]; taken {
-			if h.Lost(b.now, b.staleAfter) {
-				continue
-			}
 			b.doubt("two live hosts of one cluster have the same name; the second is listed by its identifier")
 			key = cmp.Or(h.id, h.name)
 		}

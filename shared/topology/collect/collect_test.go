@@ -580,6 +580,30 @@ func TestCollect_aRenamedMachine(t *testing.T) {
 	}
 }
 
+// TestCollect_aNodeThatWasInstalledAnew under its name is told about by its present series alone, while telemetry still
+// remembers the machine that it was.
+func TestCollect_aNodeThatWasInstalledAnew(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	former := worker
+	former.id = "h0"
+	f.until(now.Add(-10*time.Minute), former)
+	f.until(now.Add(-time.Second), worker)
+	f.emit(now, "kube_node_spec_unschedulable", worker.kube(), 1)
+	f.scanner(now, "worker", "192.0.2.2", 72)
+	f.pod(now, worker, "p1", "web-1", "instance-1")
+
+	taxonomy := picture(t, f.collector(nil), now).Taxonomy
+	require.Equal(t, []string{"edge-cluster-b/worker"}, nodes(taxonomy))
+	n := taxonomy.Cluster["agent-ocm-1"].Node["worker"]
+	require.Equal(t, "h2", n.UUID)
+	require.False(t, n.CanSchedule())
+	require.InDelta(t, 3, known(t, n.StaticMetrics.CPUCores), 0)
+	require.InDelta(t, 72, known(t, n.ScaScore), 0)
+	cpu, _ := n.OwnUsage()
+	require.EqualValues(t, 500, cpu)
+}
+
 func TestComplete_aClusterOfWhichNothingTellsTheNameAnyMore(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

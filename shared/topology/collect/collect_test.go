@@ -249,6 +249,21 @@ func TestCollect_scoresFindTheirHost(t *testing.T) {
 	}
 }
 
+// TestCollect_aCPUThatIsToldOfTwiceIsOne: the exporter was restarted, and nobody has ended its former series.
+func TestCollect_aCPUThatIsToldOfTwiceIsOne(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	again := with(box.host(), labels{"mode": "idle", "instance": "restarted"})
+	f.until(now.Add(-30*time.Second), box)
+	for _, cpu := range []string{"0", "1", "2", "3"} {
+		f.emit(now, "node_cpu_seconds_total", with(again, labels{"cpu": cpu}), 1)
+	}
+	for _, at := range []time.Time{now, now.Add(10 * time.Minute)} { // then it is silent
+		n := picture(t, f.collector(nil), at).Taxonomy.Cluster["nuvlabox/0f"].Node["agent-nuvla-1"]
+		require.InDelta(t, 4, known(t, n.StaticMetrics.CPUCores), 0)
+	}
+}
+
 func TestCollect_whatIsMissingIsUnknown(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

@@ -76,6 +76,15 @@ func keptPerHost(aggregate, selector string, lookback time.Duration) string {
 		aggregate, byHost, selector, seconds(lookback))
 }
 
+// keptCPUs counts the cpus of each host, old ones where it has none now. Several series may tell of one: those of an
+// exporter that was restarted stand beside the former ones for minutes, and all of them among the old ones.
+func keptCPUs(lookback time.Duration) string {
+	each := func(selector string) string {
+		return perHost("count", fmt.Sprintf("group by (%s, cpu) (%s)", byHost, selector))
+	}
+	return each(idle) + " or " + each(fmt.Sprintf("last_over_time(%s[%ds])", idle, seconds(lookback)))
+}
+
 // perHost aggregates the expression to one value a host, of now only.
 func perHost(aggregate, expression string) string {
 	return fmt.Sprintf("%s by (%s) (%s)", aggregate, byHost, expression)
@@ -108,9 +117,11 @@ const rateWindow = "[5m]"
 // ofMachines leaves out the loopback and the virtual devices of containers.
 const ofMachines = `{device!~"lo|veth.*|cali.*|lxc.*"}`
 
+// idle is a series of each cpu of a host.
+const idle = `node_cpu_seconds_total{mode="idle"}`
+
 func queries(staleAfter, lookback time.Duration) []query {
 	keptOf := func(metric, owner string) string { return kept(metric, owner, lookback) }
-	const idle = `node_cpu_seconds_total{mode="idle"}`
 	return []query{
 		{qOrch, keptOf(qOrch, byCluster), true, nil},
 		{qAgent, keptOf(qAgent, "icos_controller_id, id"), true, nil},
@@ -128,7 +139,7 @@ func queries(staleAfter, lookback time.Duration) []query {
 		{qUnschedulable, keptOf(qUnschedulable, byCluster+", node"), false, keepSchedulable},
 		{qMounted, keptOf(qMounted, byHost), false, func(n, was *topology.Node) { n.Devices = was.Devices }},
 		{qMaxFrequency, keptPerHost("avg", qMaxFrequency, lookback), false, nil},
-		{qCPUs, keptPerHost("count", idle, lookback), false, keepCapacity},
+		{qCPUs, keptCPUs(lookback), false, keepCapacity},
 		{qMemTotal, keptPerHost("max", qMemTotal, lookback), false, keepCapacity},
 
 		// irate, not rate: the last two samples, so that a spike shows at once however often is scraped.

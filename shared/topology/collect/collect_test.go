@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -262,6 +263,21 @@ func TestCollect_aCPUThatIsToldOfTwiceIsOne(t *testing.T) {
 		n := picture(t, f.collector(nil), at).Taxonomy.Cluster["nuvlabox/0f"].Node["agent-nuvla-1"]
 		require.InDelta(t, 4, known(t, n.StaticMetrics.CPUCores), 0)
 	}
+}
+
+func TestCollect_aScoreThatIsNoNumberIsNone(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.until(now, worker)
+	for policy, score := range map[string]float64{"a": 72, "b": math.NaN()} {
+		f.emit(now, "SCA_score", labels{
+			"icos_agent_id": "self", "icos_controller_id": "controller-a", "agent_hostname": "worker",
+			"agent_ip": "192.0.2.2", "policy_id": policy,
+		}, score)
+	}
+	taxonomy := picture(t, f.collector(nil), now).Taxonomy
+	require.InDelta(t, 72, known(t, taxonomy.Cluster["agent-ocm-1"].Node["worker"].ScaScore), 0)
+	require.Len(t, taxonomy.Warnings, 1)
 }
 
 func TestCollect_whatIsMissingIsUnknown(t *testing.T) {

@@ -69,7 +69,7 @@ func (b *builder) addScores() {
 		switch {
 		case h == nil:
 			b.doubt("an SCA_score fits no host, or several, by name and address")
-		case s.Value < 0 || s.Value > 100:
+		case !(s.Value >= 0 && s.Value <= 100): // NaN too
 			b.doubt("an SCA_score was left out that is not within 0..100")
 		default:
 			// Several policies may have been scanned; the worst result counts.

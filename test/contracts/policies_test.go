@@ -4,11 +4,15 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/events"
 )
 
 const polman = "/polman/registry/api/v1"
@@ -105,6 +109,25 @@ func TestPolicy_livesFromItsCreationToItsDeletion(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, d.StatusCode, "as clients of ICOS read it")
 	again := w.policy(t, usage("elsewhere-1"))
 	require.Equal(t, "enforced", again.Status.Phase, "what was deleted can be made again")
+}
+
+// TestPolicy_whoseFirstTransactionIsUndone, as by a deadlock: the next one does all of it, its rule included.
+func TestPolicy_whoseFirstTransactionIsUndone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, err := w.DB.Exec(t.Context(), `create sequence tries;
+create function undo_first() returns trigger language plpgsql as
+'begin if nextval(''tries'') = 1 then raise deadlock_detected; end if; return null; end';
+create constraint trigger undo_first after insert on outbox deferrable initially deferred
+for each row execute function undo_first()`)
+	require.NoError(t, err)
+	p := w.policy(t, usage("elsewhere-1"))
+	require.Equal(t, "enforced", p.Status.Phase)
+	require.Equal(t, []string{"created", "rendered", "activated"}, p.happened())
+	require.NoError(t, w.Broker.Drain(t.Context()))
+	require.True(t, slices.ContainsFunc(w.Broker.Accepted(), func(e cloudevents.Event) bool {
+		return e.Type() == events.PolicyChanged && e.Subject() == p.ID
+	}), "its rule follows")
 }
 
 func TestPolicies_areListedByWhatTheyAreAbout(t *testing.T) {

@@ -56,10 +56,10 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	in.Status.RenderedSpec = &spec
-	made := policies.New(in, policies.FromAPI)
-	made.Paused = asleep // or the next event of its application would wake it
 	var stored *policies.Policy
 	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+		made := policies.New(in, policies.FromAPI) // a repeat makes it anew: Create changes it
+		made.Paused = asleep                       // or the next event of its application would wake it
 		p, _, err := policies.Create(ctx, tx, made, !asleep && spec.Type == registry.TelemetrySpec)
 		if err != nil {
 			return err

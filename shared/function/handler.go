@@ -187,6 +187,9 @@ func (e Entry) accept(env *Env, ev cloudevents.Event) error {
 	}
 }
 
+// mostOfPath is how much of a path is told: whoever calls gives it any length, and many calls wait for the collector.
+const mostOfPath = 500
+
 // wrap gives a call its trace, deadline and log line, and turns its error or panic into a problem document.
 func (e Entry) wrap(env *Env, serve func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -213,11 +216,11 @@ func (e Entry) wrap(env *Env, serve func(http.ResponseWriter, *http.Request) err
 		if hungUp {
 			out.started, out.code = true, statusHungUp
 		}
+		out.call.Route, out.call.Path = r.Pattern, problem.Brief(r.URL.Path, mostOfPath)
 		e.log(out.ctx, env, r, out, err, took)
 		if hungUp {
 			err = nil // of ours there is none
 		}
-		out.call.Route, out.call.Path = r.Pattern, r.URL.Path
 		out.call.Status, out.call.Error, out.call.Start, out.call.Took = out.status(), err, start, took
 		env.Observe.Note(out.ctx, out.call)
 	})
@@ -248,7 +251,7 @@ func clarify(err error) error {
 
 func (e Entry) log(ctx context.Context, env *Env, r *http.Request, out *response, err error, took time.Duration) {
 	args := []any{
-		"function", e.Name, "method", r.Method, "path", r.URL.Path, "status", out.status(),
+		"function", e.Name, "method", r.Method, "path", out.call.Path, "status", out.status(),
 		"ms", took.Milliseconds(),
 	}
 	switch {

@@ -222,6 +222,29 @@ func TestHandler_doesNotTakeHangingUpForAFault(t *testing.T) {
 	}
 }
 
+// TestHandler_keepsTheBeginningOfAPath: a stranger's may have a megabyte, and thousands of spans wait for the collector.
+func TestHandler_keepsTheBeginningOfAPath(t *testing.T) {
+	t.Parallel()
+	exporter, spans := traced(t)
+	var log bytes.Buffer
+	env := &function.Env{
+		Name: "test-function", Auth: auth.NewVerifier(auth.Config{}, http.DefaultClient, nil),
+		Log: slog.New(slog.NewTextHandler(&log, nil)), Observe: exporter.Recorder("test-function"),
+	}
+	spec := function.Spec{Routes: []string{"GET /things/{id}"}, Role: auth.Viewer}
+	h, err := function.NewEntry("test-function", spec, func(*function.Env) (operation, error) { return nil, nil }).Handler(env)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusUnauthorized, call(h, http.MethodGet, "/things/"+strings.Repeat("x", 1<<20), "").Code)
+	exporter.Shutdown(t.Context())
+
+	require.Len(t, *spans, 1)
+	path, _ := (*spans)[0].Attributes().Get("url.path")
+	require.True(t, strings.HasPrefix(path.Str(), "/things/xxx"))
+	require.Less(t, len(path.Str()), 1000)
+	require.Contains(t, log.String(), "path=/things/xxx")
+	require.Less(t, log.Len(), 2000)
+}
+
 // TestHandler_waitsForABodyNoLongerThanForACall: one that never ends would keep a call, and so the function, for ever.
 func TestHandler_waitsForABodyNoLongerThanForACall(t *testing.T) {
 	t.Parallel()

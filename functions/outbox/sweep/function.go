@@ -3,6 +3,7 @@ package sweep
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/littoral-project/littoral/shared/events"
@@ -32,7 +33,13 @@ type config struct {
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
 	f := &Function{db: env.DB, observe: env.Observe, config: config{Age: store.LeftFor}}
-	return f, env.Config(&f.config)
+	if err := env.Config(&f.config); err != nil {
+		return nil, err
+	}
+	if f.config.Batch < 1 {
+		return nil, errors.New("OUTBOX_BATCH must be positive: a batch that is not full is the last")
+	}
+	return f, nil
 }
 
 // Run publishes batch after batch, oldest first, until none is left or the Broker refuses.

@@ -5,6 +5,7 @@ package archive
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -54,6 +55,12 @@ func New(env *function.Env) (*Function, error) {
 	f := &Function{db: env.DB, log: env.Log}
 	if err := env.Config(&f.config); err != nil {
 		return nil, err
+	}
+	switch {
+	case f.config.After <= 0:
+		return nil, errors.New("ARCHIVE_AFTER must be positive, or what is still going on would be archived")
+	case f.config.InboxKept <= 0:
+		return nil, errors.New("INBOX_KEPT must be positive, or an event that comes again would be worked off again")
 	}
 	if n := f.config.Snapshots; n < 0 || n >= topology.MaxSnapshots {
 		return nil, fmt.Errorf("ARCHIVE_SNAPSHOTS_KEPT must be less than %d: beyond that they are deleted, not archived",

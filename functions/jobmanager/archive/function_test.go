@@ -82,6 +82,18 @@ from (values ('replayed long ago', interval '31 days'), ('replayed of late', int
 	require.Equal(t, []string{"never replayed", "replayed of late"}, left)
 }
 
+func TestNew_refusesToKeepNothing(t *testing.T) {
+	for _, setting := range []string{"ARCHIVE_AFTER", "INBOX_KEPT"} {
+		t.Run(setting, func(t *testing.T) {
+			for _, age := range []string{"0s", "-1h"} {
+				t.Setenv(setting, age)
+				_, err := newFunction(t, nil)
+				require.ErrorContains(t, err, setting)
+			}
+		})
+	}
+}
+
 func TestNew_refusesToKeepMoreSnapshotsThanThereMayBe(t *testing.T) {
 	t.Setenv("ARCHIVE_SNAPSHOTS_KEPT", "10000")
 	_, err := newFunction(t, nil)

@@ -449,6 +449,23 @@ func TestComplete_takesFromBeforeWhatFailed(t *testing.T) {
 	require.Equal(t, was.Labels, n.Labels)
 }
 
+// TestComplete_knowsTheUsageOfMemory: it is of what is available and of how much there is, and either query may fail.
+func TestComplete_knowsTheUsageOfMemory(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.until(now.Add(-time.Second), box)
+	before := picture(t, f.collector(nil), now).Taxonomy
+	was := before.Cluster["nuvlabox/0f"].Node[box.agent].DynamicMetrics
+	require.InDelta(t, 25, known(t, was.MemoryUsagePercent), 0)
+	for _, metric := range []string{"MemTotal", "MemAvailable"} {
+		p := picture(t, f.collector(failing(metric)), now.Add(15*time.Second))
+		p.Complete(before)
+		n := p.Taxonomy.Cluster["nuvlabox/0f"].Node[box.agent]
+		require.Equal(t, was.MemoryUsagePercent, n.DynamicMetrics.MemoryUsagePercent, metric)
+		require.Equal(t, was.UsedRAM, n.DynamicMetrics.UsedRAM, metric)
+	}
+}
+
 // TestComplete_takesFromBeforeWhatContainersUse: else all of it would be others', and deducted beside what is reserved.
 func TestComplete_takesFromBeforeWhatContainersUse(t *testing.T) {
 	t.Parallel()

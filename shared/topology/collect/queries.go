@@ -140,7 +140,7 @@ func queries(staleAfter, lookback time.Duration) []query {
 		{qMounted, keptOf(qMounted, byHost), false, func(n, was *topology.Node) { n.Devices = was.Devices }},
 		{qMaxFrequency, keptPerHost("avg", qMaxFrequency, lookback), false, nil},
 		{qCPUs, keptCPUs(lookback), false, keepCapacity},
-		{qMemTotal, keptPerHost("max", qMemTotal, lookback), false, keepCapacity},
+		{qMemTotal, keptPerHost("max", qMemTotal, lookback), false, keepMemory},
 
 		// irate, not rate: the last two samples, so that a spike shows at once however often is scraped.
 		{qCPUUsage, "100 * (1 - " + perHost("avg", "irate("+idle+rateWindow+")") + ")", false, keepCPUUsage},
@@ -174,6 +174,12 @@ func keepSchedulable(n, was *topology.Node) { n.Schedulable = was.Schedulable }
 func keepCapacity(n, was *topology.Node) {
 	keep(&n.StaticMetrics.CPUCores, was.StaticMetrics.CPUCores)
 	keep(&n.StaticMetrics.RAMMemory, was.StaticMetrics.RAMMemory)
+}
+
+// keepMemory: what is used is counted from how much there is.
+func keepMemory(n, was *topology.Node) {
+	keepCapacity(n, was)
+	keepMemoryUsage(n, was)
 }
 
 func keepCPUUsage(n, was *topology.Node) {

@@ -204,6 +204,33 @@ func TestCollect_aDrainedNodeSaysSo(t *testing.T) {
 	require.True(t, n.Lost(at, time.Minute))
 }
 
+// TestCollect_aNodeIsAsItsPresentAgentSays: telemetry remembers for half an hour what a former one said.
+func TestCollect_aNodeIsAsItsPresentAgentSays(t *testing.T) {
+	t.Parallel()
+	other := func(agent, cluster string) machine { m := worker; m.agent, m.cluster = agent, cluster; return m }
+	for name, anew := range map[string]machine{
+		"with an earlier id": other("agent-ocm-0", worker.cluster),
+		"with a later id":    other("agent-ocm-2", worker.cluster),
+		"of a site that was set up anew, with an earlier id": other(worker.agent, "c0"),
+		"of a site that was set up anew, with a later id":    other(worker.agent, "c2"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			f.until(now.Add(-10*time.Minute), worker)
+			anew.agentName = worker.agent
+			f.until(now.Add(-time.Second), anew)
+			f.emit(now, "kube_node_spec_unschedulable", anew.kube(), 1)
+			f.emit(now, "kube_node_status_capacity", with(anew.kube(), labels{"resource": "cpu", "unit": "core"}), 2)
+			taxonomy := picture(t, f.collector(nil), now).Taxonomy
+			require.Equal(t, []string{"edge-cluster-b/worker"}, nodes(taxonomy))
+			n := taxonomy.Cluster["agent-ocm-1"].Node["worker"]
+			require.False(t, n.CanSchedule())
+			require.InDelta(t, 2, known(t, n.StaticMetrics.CPUCores), 0)
+		})
+	}
+}
+
 func TestCollect_labelsThatChangedAreNotMixed(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

@@ -28,7 +28,7 @@ func (b *builder) addFacts() {
 	}
 	b.addScores()
 	b.addCapacity()
-	for _, s := range b.samples(qUnschedulable) {
+	for _, s := range b.ofNodes(qUnschedulable) {
 		if h := b.nodeOf(s.Labels); h != nil {
 			schedulable := s.Value != 1
 			h.Schedulable = &schedulable
@@ -39,6 +39,21 @@ func (b *builder) addFacts() {
 	}
 }
 
+// ofNodes returns the samples of kube-state-metrics in the order in which they are to be set: telemetry remembers what a
+// node's former agent said, or its cluster before it was set up anew, so what the present ones say comes last.
+func (b *builder) ofNodes(name string) []telemetry.Sample {
+	var former, present []telemetry.Sample
+	for _, s := range b.samples(name) {
+		h := b.nodeOf(s.Labels)
+		if h != nil && h.in.agent == s.Labels["icos_agent_id"] && h.in.uuid == s.Labels["icos_cluster_id"] {
+			present = append(present, s)
+		} else {
+			former = append(former, s)
+		}
+	}
+	return append(former, present...)
+}
+
 // addCapacity prefers what Kubernetes says it can give; a Docker host has only its own metrics.
 func (b *builder) addCapacity() {
 	for _, s := range b.samples(qCPUs) {
@@ -47,7 +62,7 @@ func (b *builder) addCapacity() {
 	for _, s := range b.samples(qMemTotal) {
 		b.onHost(s, func(h *host) { h.StaticMetrics.RAMMemory = positive(s.Value) })
 	}
-	for _, s := range b.samples(qCapacity) {
+	for _, s := range b.ofNodes(qCapacity) {
 		h, v := b.nodeOf(s.Labels), positive(s.Value)
 		if h == nil || v.IsZero() {
 			continue

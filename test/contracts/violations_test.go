@@ -631,6 +631,39 @@ func TestScaling_keepsTheLastReplica(t *testing.T) {
 	require.Contains(t, scale("scale-up").refused(t, http.StatusConflict).Detail, "1 to 2")
 }
 
+// TestScaling_ofSeveralCopies: one that is at its limit keeps none of the others from what is asked for, and nobody says then
+// that nothing was done.
+func TestScaling_ofSeveralCopies(t *testing.T) {
+	t.Parallel()
+	for name, full := range map[string]int{"the first is at its limit": 0, "the last is": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.saveLabels(t, "disk", map[string]string{"hub-1": "first", "hub-2": "second"})
+			g := w.submit(t, strings.NewReplacer("architecture: x86_64", "nodelabel: {key: disk, values: [first, second]}",
+				"    requirements:", "    scaling: {maxReplicas: 2}\n    requirements:").Replace(loadedShop("scale-up")))
+			for _, j := range g.Jobs {
+				w.finish(t, w.hub, hubAgent, j)
+			}
+			scale := func(subject body) *answer {
+				return w.operator.send(t, http.MethodPost, "/jobmanager/policies/incompliance", body{
+					"policyName": "p", "remediation": "scale-up", "subject": subject,
+				})
+			}
+			scale(body{"resourceId": g.Jobs[full].ID}).is(t, http.StatusOK)
+			w.finish(t, w.hub, hubAgent, w.job(t, g.Jobs[full].ID))
+			p := w.policiesOf(t, g.ID)["load"]
+			w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", time.Now()))).is(t, http.StatusOK)
+			require.Equal(t, standing{update, "scale-up", "Created", hubAgent}, w.job(t, g.Jobs[1-full].ID).stands())
+			require.Equal(t, standing{update, "scale-up", "Finished", hubAgent}, w.job(t, g.Jobs[full].ID).stands())
+			require.Empty(t, w.told(t, g.ID, "policy.skipped"))
+			w.finish(t, w.hub, hubAgent, w.job(t, g.Jobs[1-full].ID))
+			scale(body{"appInstance": g.ID}).refused(t, http.StatusConflict)
+			w.legal(t)
+		})
+	}
+}
+
 func TestWebhook_takesWhatIsNoViolation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -779,10 +812,20 @@ func TestViolation_ofAJobThatIsBusy(t *testing.T) {
 // saveLabelled stores the infrastructure with a label on the named nodes.
 func (w *world) saveLabelled(t testing.TB, key, value string, nodes ...string) {
 	t.Helper()
+	values := map[string]string{}
+	for _, name := range nodes {
+		values[name] = value
+	}
+	w.saveLabels(t, key, values)
+}
+
+// saveLabels is saveLabelled with a value for each node.
+func (w *world) saveLabels(t testing.TB, key string, values map[string]string) {
+	t.Helper()
 	taxonomy := inprocess.Topology(time.Now())
 	for _, cluster := range taxonomy.Cluster {
 		for name, node := range cluster.Node {
-			if slices.Contains(nodes, name) {
+			if value, labelled := values[name]; labelled {
 				node.Labels = map[string]string{key: value}
 				cluster.Node[name] = node
 			}

@@ -2,6 +2,7 @@
 package remediation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,7 +84,7 @@ and application_id = $1 and ($2 = '' or component = $2) order by id`
 // Apply carries the remediation out on every job that the subject means, and reports how many of them were changed. An
 // incompliance whose id was worked off before changes nothing. The error is NotFound when the subject means no job, or
 // Conflict when a job is not in a state to be changed (it must be owned and Finished, unless it is to be reallocated), when
-// the descriptor does not allow it, or when it shall leave a node that it has left already.
+// the descriptor allows it for none of them, or when it shall leave a node that it has left already.
 func Apply(ctx context.Context, tx *store.Tx, i *Incompliance, s Settings) (changed int, err error) {
 	if err := i.Check(); err != nil {
 		return 0, err
@@ -120,31 +121,38 @@ func Apply(ctx context.Context, tx *store.Tx, i *Incompliance, s Settings) (chan
 		}
 		return match.Move(ctx, tx, app, jobs, reason, s.Settings)
 	}
-	return len(jobs), i.ask(ctx, tx, app, jobs, s.meant(i.Remediation), reason)
+	return i.ask(ctx, tx, app, jobs, s.meant(i.Remediation), reason)
 }
 
-// ask asks the owners of the jobs for the remediation, within the bounds of the descriptor.
+// ask asks the owners of the jobs for the remediation, within the bounds of the descriptor. What is at its limit keeps none of
+// the others from it.
 func (i *Incompliance) ask(
 	ctx context.Context, tx *store.Tx, app *application.Application, jobs []*job.Job, r job.Remediation, reason string,
-) error {
+) (asked int, err error) {
 	header, err := descriptor.ParseHeader([]byte(app.Descriptor))
 	if err != nil {
-		return fmt.Errorf("stored descriptor: %w", err)
+		return 0, fmt.Errorf("stored descriptor: %w", err)
 	}
+	var limit error
 	for _, j := range jobs {
 		why, remedy := reason, job.Remedy{Type: r, Target: i.target()}
 		if r == job.ScaleUp || r == job.ScaleDown {
 			now, next, err := replicas(header, j, r)
 			if err != nil {
-				return err
+				limit = cmp.Or(limit, err)
+				continue
 			}
 			why, remedy.Step = describe(reason, next), apart(now, next)
 		}
 		if err := j.Remediate(ctx, tx, remedy, why); err != nil {
-			return err
+			return 0, err
 		}
+		asked++
 	}
-	return nil
+	if asked == 0 {
+		return 0, limit
+	}
+	return asked, nil
 }
 
 // reason says in one line what happened, as far as it is known.

@@ -689,6 +689,15 @@ func TestWebhook_takesWhatIsNoViolation(t *testing.T) {
 		"annotations": body{"description": strings.Repeat("x", 200<<10), "plm_id": "\x00"},
 	}, alert(p, g.ID, "firing", time.Now()))).is(t, http.StatusOK))
 	require.Equal(t, body{"new": 1.0, "repeated": 0.0, "ignored": 1.0}, got)
+
+	// Nor does an instant that its sender made up, which Alertmanager passes on as it is.
+	for i, at := range []string{"1970-01-01T00:00:00Z", "2999-12-31T00:00:00Z"} {
+		ours := alert(p, g.ID, "firing", time.Now().Add(time.Duration(i+1)*time.Second))
+		got := decode[body](t, am.send(t, http.MethodPost, webhook, notice(body{
+			"status": "firing", "startsAt": at, "labels": body{"alertname": "MadeUp"},
+		}, ours)).is(t, http.StatusOK))
+		require.Equal(t, body{"new": 1.0, "repeated": 0.0, "ignored": 1.0}, got)
+	}
 }
 
 func TestWebhook_refusesWhatIsNoMessage(t *testing.T) {

@@ -201,17 +201,17 @@ func (a *Alert) Check(i int, faults *problem.Faults) {
 	if a.Status != Firing && a.Status != Resolved {
 		faults.Add(at+".status", 0, "must be firing or resolved")
 	}
-	switch {
-	case a.StartsAt.IsZero():
+	if a.StartsAt.IsZero() {
 		faults.Add(at+".startsAt", 0, "is required")
-	case time.Until(a.StartsAt) > farAhead || a.StartsAt.Year() < 2000:
-		faults.Add(at+".startsAt", 0, "is %s, which no clock shows", a.StartsAt.Format(time.RFC3339))
 	}
 	if len(a.Fingerprint) > 128 || !clean(a.Fingerprint) {
 		faults.Add(at+".fingerprint", 0, "is longer than 128 bytes or no text")
 	}
 	if _, named := a.policy(); !named {
 		return
+	}
+	if !a.StartsAt.IsZero() && (time.Until(a.StartsAt) > farAhead || a.StartsAt.Year() < 2000) {
+		faults.Add(at+".startsAt", 0, "is %s, which no clock shows", a.StartsAt.Format(time.RFC3339))
 	}
 	sum := 0
 	for name, texts := range map[string]map[string]string{"labels": a.Labels, "annotations": a.Annotations} {

@@ -253,7 +253,7 @@ func ensureOne(
 		}
 	}
 	p.Paused = off
-	if same(&p.Policy, &want) && p.State.Phase != registry.Unknown {
+	if same(&p.Policy, &want) && p.Status.RenderedSpec != nil {
 		return p.save(ctx, tx)
 	}
 	want.Started = p.Started

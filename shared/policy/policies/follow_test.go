@@ -3,12 +3,15 @@ package policies_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/application/applicationtest"
 	"github.com/littoral-project/littoral/shared/policy/policies"
 	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 )
@@ -59,4 +62,47 @@ components:
 	require.NoError(t, err)
 	require.NoError(t, <-done)
 	require.NoError(t, <-done)
+}
+
+// TestFollow_ofARuleThatTheStoreRefuses: the next version of the descriptor has its word once for that policy too. What a person
+// changes after it, so that the rule is taken, stays.
+func TestFollow_ofARuleThatTheStoreRefuses(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	document := func(image string) []byte {
+		return []byte(`
+name: a
+components:
+  - {name: web, type: kubernetes, manifests: [{name: web, manifest: {apiVersion: v1, kind: Pod, metadata: {name: ` + image + `}}}]}
+policies:
+  - {name: load, type: custom, remediation: none, spec: {expr: up, violatedIf: "> {{limit}}"}, variables: {limit: 1}}`)
+	}
+	app := applicationtest.Submit(t, w.db, string(document("web")))
+	follow := func() {
+		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return policies.Follow(ctx, tx, app.ID, plain) }))
+		w.sync()
+	}
+	w.rules.refuses = problem.New(problem.Invalid, "the limit of 70 groups is reached")
+	follow()
+	p := w.ofInstance(app.ID.String())
+	require.Equal(t, registry.Unknown, p.State.Phase)
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := application.Update(ctx, tx, app.ID, document("web2"), time.Minute)
+		return err
+	}))
+	follow()
+	w.change(p, func(ctx context.Context, tx *store.Tx, p *policies.Policy) error {
+		return p.SetVariables(ctx, tx, registry.Variables{"limit": int64(2)}, p.Spec, nil)
+	})
+	follow()
+	require.Equal(t, registry.Variables{"limit": int64(2)}, w.seen(p).Variables)
+}
+
+// ofInstance is the only policy about the instance.
+func (w *world) ofInstance(instance string) *policies.Policy {
+	w.Helper()
+	list, err := policies.OfInstance(w.Context(), w.db, instance)
+	require.NoError(w, err)
+	require.Len(w, list, 1)
+	return list[0]
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strings"
+	"regexp"
 	"time"
 
 	"github.com/google/uuid"
@@ -73,10 +73,10 @@ func (p *Policy) put(ctx context.Context, tx *store.Tx, rules Rules) error {
 
 // group is the rule group of the policy. A rules API knows a group by its name, and Prometheus an alert by its labels,
 // of which the expression may leave none but the alert's name. A name is taken once per application only: where it does
-// not hold the instance, the policy's id tells alike names apart.
+// not say which that is, the policy's id tells alike names apart.
 func (p *Policy) group() (registry.RuleGroup, error) {
 	g, err := p.RuleGroup()
-	if err != nil || (p.Instance != "" && strings.Contains(p.Name, p.Instance)) {
+	if err != nil || p.Instance != "" && p.Instance == instanceIn(p.Name) {
 		return g, err
 	}
 	g.Name += " " + p.ID
@@ -84,6 +84,17 @@ func (p *Policy) group() (registry.RuleGroup, error) {
 		rule.Labels[registry.LabelID] = p.ID
 	}
 	return g, nil
+}
+
+var instanceForm = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+// instanceIn is the instance of which the name speaks, as the names from descriptors do; empty where that may be several. Of
+// other texts than ids one may hold another.
+func instanceIn(name string) string {
+	if found := instanceForm.FindAllString(name, 2); len(found) == 1 {
+		return found[0]
+	}
+	return ""
 }
 
 // synced notes how far the rule store has followed, and forgets a policy of which nothing is left. One that a person

@@ -511,7 +511,8 @@ func TestGroups_ofAlikeNamesAreTwo(t *testing.T) {
 		}))
 		return p.ID
 	}
-	one, two, named := create("cpu", "i0"), create("cpu", "i1"), create("a-i0-cpu", "i0")
+	ours, theirs := uuid.NewString(), uuid.NewString()
+	one, two, named := create("cpu", "i0"), create("cpu", "i1"), create("a-"+ours+"-cpu", ours)
 	labels := func() map[string]map[string]string {
 		w.sync()
 		found := map[string]map[string]string{}
@@ -522,7 +523,7 @@ func TestGroups_ofAlikeNamesAreTwo(t *testing.T) {
 	}
 	want := map[string]map[string]string{one: {"plm_id": one}, two: {"plm_id": two}, named: {}}
 	require.Equal(t, want, labels())
-	require.Contains(t, w.files(), "file-a-i0-cpu", "one whose name holds its instance needs no more")
+	require.Contains(t, w.files(), "file-a-"+ours+"-cpu", "one whose name holds its instance needs no more")
 
 	for _, g := range w.rules.kept { // as an older version made them
 		clear(g.Rules[0].Labels)
@@ -531,4 +532,16 @@ func TestGroups_ofAlikeNamesAreTwo(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want, labels())
 	require.Equal(t, 5, w.rules.puts, "the third was right")
+
+	// A name may hold the instances of both, as those of job managers that number theirs: a-1-1-2 is the second policy of 1-1,
+	// or the one called 1-2 of 1.
+	for name, instances := range map[string][]string{
+		"a-1-1-2": {"1", "1-1"}, "a-" + ours + "-" + theirs: {ours, theirs}, "a-*-/b|c/": {"*", "/b|c/"},
+	} {
+		for _, instance := range instances {
+			id := create(name, instance)
+			want[id] = map[string]string{"plm_id": id}
+		}
+		require.Equal(t, want, labels())
+	}
 }

@@ -72,7 +72,12 @@ func TestBacktest_tellsWhenAPolicyWouldHaveFired(t *testing.T) {
 		} {
 			require.Equal(t, []string{field}, ask(change).fields(t))
 		}
-		require.Equal(t, []string{"step"}, ask(body{"step": "soon"}).fields(t))
+		for _, step := range []any{"soon", 1e-11} {
+			require.Equal(t, []string{"step"}, ask(body{"step": step}).fields(t))
+		}
+		// The telemetry store knows milliseconds, and takes no more steps than so many.
+		fine := decode[body](t, ask(body{"step": 1.0009, "from": now.Add(-11008 * time.Second)}).is(t, http.StatusOK))
+		require.Equal(t, 10998.0, fine["evaluations"])
 	})
 }
 

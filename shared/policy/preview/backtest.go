@@ -35,8 +35,9 @@ func (s *Step) UnmarshalJSON(raw []byte) error {
 	case nil:
 		return nil
 	case float64:
-		if value > 0 && value <= 86400 {
-			*s = Step(value * float64(time.Second))
+		// In the milliseconds that the telemetry store knows: of a shorter step it would take more.
+		if d := time.Duration(math.Round(value*1000)) * time.Millisecond; d > 0 && value <= 86400 {
+			*s = Step(d)
 			return nil
 		}
 	case string:

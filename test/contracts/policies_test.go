@@ -130,6 +130,19 @@ for each row execute function undo_first()`)
 	}), "its rule follows")
 }
 
+// TestPolicy_namesItsApplicationInAnyForm of its id: telemetry, and all who look for the application's policies, know one.
+func TestPolicy_namesItsApplicationInAnyForm(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, _ := w.running(t, freeShop)
+	p := w.policy(t, usage(strings.ToUpper(g.ID)))
+	require.Equal(t, g.ID, p.Subject["appInstance"])
+	require.Contains(t, p.Status.Rendered["expr"], `icos_app_instance="`+g.ID+`"`)
+	require.Equal(t, p.ID, w.policy(t, usage(g.ID)).ID)
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/stop/"+g.ID, "").is(t, http.StatusOK)
+	require.Equal(t, "inactive", w.seePolicy(t, p.ID).Status.Phase)
+}
+
 func TestPolicies_areListedByWhatTheyAreAbout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

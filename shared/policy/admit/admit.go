@@ -83,8 +83,8 @@ func own(p *registry.Policy, spec registry.Spec, all bool) error {
 		auth.Admin, strings.Join(listed, "; "))
 }
 
-// subject checks that the component is one of the application's, where that is an application of ours. Others may be
-// known elsewhere.
+// subject checks that the component is one of the application's, where that is an application of ours, and has the application
+// called as all others call it. Others may be known elsewhere.
 func subject(ctx context.Context, q store.Querier, s *registry.Subject) error {
 	id, err := uuid.Parse(s.AppInstance)
 	if s.Type != registry.AppSubject || err != nil {
@@ -97,6 +97,7 @@ func subject(ctx context.Context, q store.Querier, s *registry.Subject) error {
 	if err != nil {
 		return err
 	}
+	s.AppInstance = app.ID.String()
 	parsed, err := descriptor.ParseHeader([]byte(app.Descriptor))
 	if err != nil {
 		return err

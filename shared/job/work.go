@@ -456,10 +456,8 @@ func (j *Job) wrong() *Condition {
 		return nil
 	}
 	for _, bad := range [][2]string{{ConditionDegraded, "True"}, {ConditionAvailable, "False"}, {ConditionApplied, "False"}} {
-		for i := range j.Conditions {
-			if c := &j.Conditions[i]; c.Type == bad[0] && c.Status == bad[1] {
-				return c
-			}
+		if c := j.Condition(bad[0]); c != nil && c.Status == bad[1] {
+			return c
 		}
 	}
 	return nil

@@ -72,17 +72,20 @@ func kept(selector, owner string, lookback time.Duration) string {
 
 // keptPerHost aggregates the metric to one value a host, old values where the host has none now.
 func keptPerHost(aggregate, selector string, lookback time.Duration) string {
-	return fmt.Sprintf("%[1]s by (%[2]s) (%[3]s) or %[1]s by (%[2]s) (last_over_time(%[3]s[%[4]ds]))",
-		aggregate, byHost, selector, seconds(lookback))
+	return orOld(selector, lookback, func(series string) string { return perHost(aggregate, series) })
 }
 
 // keptCPUs counts the cpus of each host, old ones where it has none now. Several series may tell of one: those of an
 // exporter that was restarted stand beside the former ones for minutes, and all of them among the old ones.
 func keptCPUs(lookback time.Duration) string {
-	each := func(selector string) string {
-		return perHost("count", fmt.Sprintf("group by (%s, cpu) (%s)", byHost, selector))
-	}
-	return each(idle) + " or " + each(fmt.Sprintf("last_over_time(%s[%ds])", idle, seconds(lookback)))
+	return orOld(idle, lookback, func(series string) string {
+		return perHost("count", fmt.Sprintf("group by (%s, cpu) (%s)", byHost, series))
+	})
+}
+
+// orOld is what is made of the metric's series now, and else of those within the lookback.
+func orOld(selector string, lookback time.Duration, of func(series string) string) string {
+	return of(selector) + " or " + of(fmt.Sprintf("last_over_time(%s[%ds])", selector, seconds(lookback)))
 }
 
 // perHost aggregates the expression to one value a host, of now only.

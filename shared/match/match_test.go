@@ -280,7 +280,7 @@ func TestPlace_ignoresWhatIsStaleOrUnknown(t *testing.T) {
 	require.NoError(t, err)
 	text, err := json.Marshal(why)
 	require.NoError(t, err)
-	require.Regexp(t, `its telemetry is [0-9ms.]+ old, stale from 1m0s"`, string(text), "it says from when on as well")
+	require.Regexp(t, `its telemetry is [0-9ms.]+ old, stale after 1m0s"`, string(text), "it says from when on as well")
 	w.place(uuid.New(), false) // an application that is gone is no fault
 }
 

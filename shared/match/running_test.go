@@ -368,6 +368,29 @@ func TestMove_doesNotDecideByAnOldPicture(t *testing.T) {
 	require.Equal(t, map[string]string{"x": "b"}, w.where(id))
 }
 
+// TestPlace_anUpdateMovesNothingOnTheEdgeOfSilence: who is silent for just as long as is borne is not silent for longer.
+func TestPlace_anUpdateMovesNothingOnTheEdgeOfSilence(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node{name: "a", cores: 4, sca: 90}, node{name: "b", cores: 4, sca: 40})
+	id := w.submit(app("shop", "x:cpu: 1"))
+	w.place(id, false)
+	require.Equal(t, map[string]string{"x": "a"}, w.where(id))
+	w.hush(10 * time.Minute)
+	picture := taxonomy(node{name: "a", cores: 4, sca: 90}, node{name: "b", cores: 4, sca: 40})
+	b := picture.Cluster["edge"].Node["b"]
+	seen, _ := b.SeenAt()
+	at := seen.Add(settings.StaleAfter)
+	b.LastSeen = topology.Known(float64(at.Unix()))
+	picture.Cluster["edge"].Node["b"] = b
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		_, err := topology.Save(ctx, tx, picture, at, settings.StaleAfter)
+		return err
+	}))
+	w.update(id, append(app("shop", "x:cpu: 1"), "description: two\n"...))
+	w.place(id, true)
+	require.Equal(t, map[string]string{"x": "a"}, w.where(id))
+}
+
 // TestExplain_ofWhatCannotLeave says what keeps it from the other nodes, and a look in vain leaves its reason as it is.
 func TestExplain_ofWhatCannotLeave(t *testing.T) {
 	t.Parallel()

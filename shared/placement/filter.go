@@ -240,7 +240,7 @@ func whyExcluded(r *request, h *have) []Failure {
 }
 
 func fresh(r *request, h *have) bool {
-	return !h.Stale && (r.staleAfter == 0 || h.Age < r.staleAfter)
+	return !h.Stale && (r.staleAfter == 0 || h.Age <= r.staleAfter)
 }
 
 func whyStale(r *request, h *have) []Failure {
@@ -249,8 +249,8 @@ func whyStale(r *request, h *have) []Failure {
 		age := h.Age.Round(time.Millisecond)
 		f.Detail, f.Available = fmt.Sprintf("its telemetry is %s old", age), age.String()
 		if r.staleAfter > 0 {
-			f.Detail += fmt.Sprintf(", stale from %s", r.staleAfter)
-			f.Needed = "less than " + r.staleAfter.String()
+			f.Detail += fmt.Sprintf(", stale after %s", r.staleAfter)
+			f.Needed = "at most " + r.staleAfter.String()
 		}
 	}
 	return []Failure{f}

@@ -60,7 +60,7 @@ func allowed(p placement.Problem, c placement.Component, n placement.Node) bool 
 			staleAfter = g.StaleAfter
 		}
 	}
-	ok := !n.Stale && !n.Unschedulable && (staleAfter == 0 || n.Age < staleAfter) &&
+	ok := !n.Stale && !n.Unschedulable && (staleAfter == 0 || n.Age <= staleAfter) &&
 		(len(c.Targets) == 0 || coversAny(c.Targets, n)) && !coversAny(c.Excluded, n) &&
 		listed(c.Engines, n.Engine) && listed(c.Orchestrators, n.Orchestrator) &&
 		(c.Architecture == "" ||

@@ -126,12 +126,12 @@ func TestFilters(t *testing.T) {
 				Rule: "excluded", Detail: "excluded as */a/*", Needed: "not */a/*", Available: "ocm/a/n1",
 			},
 		},
-		"old telemetry is stale from its limit on": {
+		"old telemetry is stale beyond its limit": {
 			placement.Component{},
-			func(n *placement.Node) { n.Age = time.Minute },
+			func(n *placement.Node) { n.Age = time.Minute + time.Second },
 			placement.Failure{
-				Rule: "freshness", Detail: "its telemetry is 1m0s old, stale from 1m0s", Needed: "less than 1m0s",
-				Available: "1m0s",
+				Rule: "freshness", Detail: "its telemetry is 1m1s old, stale after 1m0s", Needed: "at most 1m0s",
+				Available: "1m1s",
 			},
 		},
 	} {

@@ -65,7 +65,7 @@ type Problem struct {
 	// MoveCost is charged, in points, for each component that leaves its Current place, be it for another or for
 	// none; 0 means DefaultMoveCost.
 	MoveCost float64 `json:"moveCost,omitempty"`
-	// StaleAfter is the age of telemetry from which a node is not used; 0 leaves the decision to Node.Stale.
+	// StaleAfter is the age of telemetry beyond which a node is not used; 0 leaves the decision to Node.Stale.
 	StaleAfter time.Duration `json:"staleAfter,omitempty"`
 	// Budget is how many work units the search may spend; 0 means DefaultBudget and what the size adds. Filtering and
 	// scoring every pair and one greedy pass are always done.

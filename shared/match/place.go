@@ -81,7 +81,10 @@ func place(
 	}
 	var p placement.Problem
 	var plan placement.Plan
-	if c.list, p, plan, err = solve(c.app, c.list, inv); err != nil {
+	if c.list, p, plan, err = solve(c.app, c.list, inv); err == nil {
+		err = explainAlone(c.app, c.list, inv)
+	}
+	if err != nil {
 		if why := refused(err); why != "" {
 			return true, waitAll(ctx, tx, c.stored, c.list, why)
 		}

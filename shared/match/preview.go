@@ -13,6 +13,7 @@ import (
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -192,8 +193,8 @@ func step(old, now *job.Job) Step {
 	return s
 }
 
-// Explain explains where the components of a stored application are: each is asked for anew with the others where they
-// run, so the answer says why its place is right now, or what would be better.
+// Explain explains where the components of a stored application are: all are asked for anew, each from where it runs, so
+// the answer says why its place is right now, or what would be better.
 func Explain(ctx context.Context, q store.Querier, id uuid.UUID, s Settings) (*Answer, error) {
 	a, err := application.Get(ctx, q, id)
 	if err != nil {
@@ -209,6 +210,14 @@ func Explain(ctx context.Context, q store.Querier, id uuid.UUID, s Settings) (*A
 	}
 	list, p, plan, err := solve(app, parts(app, a.Jobs, anybody), inv)
 	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		if list[i].quiet {
+			list[i].alone = &placement.ComponentExplanation{}
+		}
+	}
+	if err := explainAlone(app, list, inv); err != nil {
 		return nil, err
 	}
 	return &Answer{

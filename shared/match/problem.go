@@ -24,7 +24,7 @@ type part struct {
 	excluded  []placement.Target
 	avoided   []placement.Target // where a policy was violated before it came here: better than nothing
 
-	alone  *placement.ComponentExplanation // of one that stays since no plan had a place for it: what it would find by itself
+	alone  *placement.ComponentExplanation // of one that stays since no plan had a place for it, or for now: what it would find by itself
 	misfit bool                            // of such a one: its own place is none for it either
 }
 
@@ -85,24 +85,24 @@ func solve(
 	for {
 		problem := problemOf(app, list, inv)
 		plan, err := placement.Place(problem)
+		if err != nil {
+			return list, problem, plan, err
+		}
 		again := false
 		for i := range list {
 			p := &list[i]
-			if err == nil && !plan.Assignments[i].Placed && p.job != nil && p.job.Placed() && !p.fixed {
+			if !plan.Assignments[i].Placed && p.job != nil && p.job.Placed() && !p.fixed {
 				p.fixed, p.alone, again = true, &placement.ComponentExplanation{}, true
 			}
 		}
-		switch {
-		case err != nil:
-			return list, problem, plan, err
-		case !again:
-			return list, problem, plan, explainAlone(app, list, inv)
+		if !again {
+			return list, problem, plan, nil
 		}
 	}
 }
 
-// explainAlone says of what stays only since no plan had a place for it, what it would find by itself, all others being
-// where they are.
+// explainAlone says of what stays only since no plan had a place for it, or only for now, what it would find by itself, all
+// others being where they are.
 func explainAlone(app *descriptor.Application, list []part, inv *inventory) error {
 	all := 0
 	for i := range list {
@@ -126,20 +126,23 @@ func explainAlone(app *descriptor.Application, list []part, inv *inventory) erro
 		ex := placement.ExplainOnly(problem, plan, func(k int) bool { return k == i })
 		*p.alone, p.misfit = ex.Components[i], !as.Placed || as.Moved
 		p.alone.Cut(max(1, placement.MaxExplained/all))
-		if !as.Placed {
+		if !as.Placed || p.quiet {
 			p.alone.Summary += "; it stays on " + p.job.Target.String()
+		}
+		if p.quiet {
+			p.alone.Summary += " until its node counts as lost"
 		}
 	}
 	return nil
 }
 
-// explain explains the plan of those parts that are asked for, and of those that stay since it had no place for them.
+// explain explains the plan of those parts that are asked for, and of those that explainAlone is about.
 func explain(list []part, p placement.Problem, plan placement.Plan, asked func(*part) bool) placement.Explanation {
 	ex := placement.ExplainOnly(p, plan, func(i int) bool { return list[i].alone == nil && asked(&list[i]) })
 	for i := range list {
 		if alone := list[i].alone; alone != nil {
 			ex.Components[i] = *alone
-			ex.Components[i].Placed, ex.Components[i].Target = plan.Assignments[i].Placed, plan.Assignments[i].Target
+			ex.Components[i].Placed, ex.Components[i].Target = true, *list[i].current
 		}
 	}
 	return ex
@@ -232,7 +235,7 @@ func component(app *descriptor.Application, p part) placement.Component {
 	}
 	if p.fixed {
 		// It runs; only its place matters to the others. What it holds there is reserved.
-		c = placement.Component{ID: p.id, Current: p.current, Targets: []placement.Target{*p.current}}
+		c = placement.Component{ID: p.id, Current: p.current, Targets: []placement.Target{*p.current}, Stays: true}
 	}
 	return c
 }

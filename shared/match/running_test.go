@@ -368,6 +368,35 @@ func TestMove_doesNotDecideByAnOldPicture(t *testing.T) {
 	require.Equal(t, map[string]string{"x": "b"}, w.where(id))
 }
 
+// TestPlace_isDrawnToWhatStaysOnASilentNode: it runs there all the same.
+func TestPlace_isDrawnToWhatStaysOnASilentNode(t *testing.T) {
+	t.Parallel()
+	document := func(components ...string) []byte {
+		return []byte("name: shop\npolicies: [{redeployOnLostTelemetry: 1h}]\ncomponents:\n" + strings.Join(components, ""))
+	}
+	component := func(name, way string) string {
+		return fmt.Sprintf("  - {name: %[1]s, type: kubernetes, communication: [{%[2]s: s}], requirements: {cpu: 1}, manifests: [{name: %[1]s, manifest: {apiVersion: v1, kind: Pod, metadata: {name: %[1]s}}}]}\n", name, way)
+	}
+	x, y := component("x", "outgoing"), component("y", "incoming")
+	w := newWorld(t)
+	see := func(silent time.Duration) {
+		picture := taxonomy(node{name: "a", cores: 4, sca: 90, silent: silent}, node{name: "b", cores: 4, sca: 40})
+		far := taxonomy(node{name: "n", cores: 4, sca: 50}).Cluster["edge"]
+		far.Name = "far"
+		picture.Cluster["far"] = far
+		w.picture(picture)
+	}
+	see(0)
+	id := w.submit(document(x))
+	w.place(id, false)
+	require.Equal(t, map[string]string{"x": "a"}, w.where(id))
+	w.hush(10 * time.Minute)
+	see(2 * time.Minute)
+	w.update(id, document(x, y))
+	w.place(id, true)
+	require.Equal(t, map[string]string{"x": "a", "y": "b"}, w.where(id))
+}
+
 // TestPlace_anUpdateMovesNothingOnTheEdgeOfSilence: who is silent for just as long as is borne is not silent for longer.
 func TestPlace_anUpdateMovesNothingOnTheEdgeOfSilence(t *testing.T) {
 	t.Parallel()
@@ -389,6 +418,33 @@ func TestPlace_anUpdateMovesNothingOnTheEdgeOfSilence(t *testing.T) {
 	w.update(id, append(app("shop", "x:cpu: 1"), "description: two\n"...))
 	w.place(id, true)
 	require.Equal(t, map[string]string{"x": "a"}, w.where(id))
+}
+
+// TestExplain_ofWhatIsOnASilentNode says that it stays there for now, and where it could go.
+func TestExplain_ofWhatIsOnASilentNode(t *testing.T) {
+	t.Parallel()
+	nodes := map[string][]node{
+		"silent":  {{name: "a", cores: 4, silent: 2 * time.Minute}, {name: "b", cores: 4}},
+		"unknown": {{name: "b", cores: 4}},
+	}
+	for name, seen := range nodes {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, node{name: "a", cores: 4, sca: 90}, node{name: "b", cores: 4})
+			id := w.submit(append(app("shop", "x:cpu: 1"), "policies: [{redeployOnLostTelemetry: 1h}]\n"...))
+			w.place(id, false)
+			require.Equal(t, map[string]string{"x": "a"}, w.where(id))
+			w.hush(10 * time.Minute)
+			w.see(seen...)
+			answer, err := match.Explain(t.Context(), w.db, id, settings)
+			require.NoError(t, err)
+			c := answer.Explanation.Components[0]
+			require.True(t, c.Placed)
+			require.Equal(t, "a", c.Target.Node)
+			require.Nil(t, c.Relaxation, "nothing was asked for that keeps it from a place")
+			require.Regexp(t, "^ocm/edge/b is the only .*it stays on edge/a until its node counts as lost", c.Summary)
+		})
+	}
 }
 
 // TestExplain_ofWhatCannotLeave says what keeps it from the other nodes, and a look in vain leaves its reason as it is.

@@ -18,7 +18,7 @@ type filter struct {
 // filters lists the constraints in the order they are checked: cheap and frequent ones first. The rules on amounts are
 // in filter_capacity.go.
 var filters = []filter{
-	{RuleUnschedulable, func(_ *request, h *have) bool { return !h.Unschedulable }, func(*request, *have) []Failure {
+	{RuleUnschedulable, schedulable, func(*request, *have) []Failure {
 		return []Failure{{Detail: "the node takes no new work", Needed: "schedulable", Available: "unschedulable"}}
 	}},
 	{RuleFreshness, fresh, whyStale},
@@ -239,8 +239,10 @@ func whyExcluded(r *request, h *have) []Failure {
 	return []Failure{{Detail: "excluded as " + places(by), Needed: "not " + places(by), Available: place(h.Target())}}
 }
 
+func schedulable(r *request, h *have) bool { return r.Stays || !h.Unschedulable }
+
 func fresh(r *request, h *have) bool {
-	return !h.Stale && (r.staleAfter == 0 || h.Age <= r.staleAfter)
+	return r.Stays || (!h.Stale && (r.staleAfter == 0 || h.Age <= r.staleAfter))
 }
 
 func whyStale(r *request, h *have) []Failure {

@@ -262,8 +262,8 @@ func (m *model) classify() {
 // requirements writes all that filters look at but cpu and memory, so that equal text means equal taste.
 func requirements(c *Component) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%q%q%q %d %d %v %v %q %q", c.Engines, c.Orchestrators, c.Architecture, c.MinFreeMemory,
-		c.MinSecurity, c.MaxCPUUsage, c.MaxMemoryUsage, c.Targets, c.Excluded)
+	fmt.Fprintf(&b, "%q%q%q %d %d %v %v %v %q %q", c.Engines, c.Orchestrators, c.Architecture, c.MinFreeMemory,
+		c.MinSecurity, c.MaxCPUUsage, c.MaxMemoryUsage, c.Stays, c.Targets, c.Excluded)
 	devices := slices.Clone(c.Devices)
 	slices.Sort(devices)
 	fmt.Fprintf(&b, "%q", devices)

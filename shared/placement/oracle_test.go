@@ -60,7 +60,7 @@ func allowed(p placement.Problem, c placement.Component, n placement.Node) bool 
 			staleAfter = g.StaleAfter
 		}
 	}
-	ok := !n.Stale && !n.Unschedulable && (staleAfter == 0 || n.Age <= staleAfter) &&
+	ok := (c.Stays || !n.Stale && !n.Unschedulable && (staleAfter == 0 || n.Age <= staleAfter)) &&
 		(len(c.Targets) == 0 || coversAny(c.Targets, n)) && !coversAny(c.Excluded, n) &&
 		listed(c.Engines, n.Engine) && listed(c.Orchestrators, n.Orchestrator) &&
 		(c.Architecture == "" ||
@@ -457,6 +457,7 @@ func randomProblem(r *rand.Rand, components, nodes int) placement.Problem {
 			if chance(15) {
 				c.Current = &placement.Target{Cluster: at.Cluster}
 			}
+			c.Stays = chance(10)
 		}
 		if i > 0 && chance(25) {
 			c.AntiAffinity = []string{"c" + strconv.Itoa(r.IntN(i))}

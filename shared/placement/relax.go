@@ -115,7 +115,7 @@ func (m *model) thin(c int32, placed int, changes []change, out *Relaxation) ([]
 func (m *model) changes(s *state, c, n int32, most int) ([]change, bool) {
 	h := &m.nodes[n]
 	want := m.classes[m.comps[c].class].want
-	if h.Unschedulable || !fresh(want, h) {
+	if !schedulable(want, h) || !fresh(want, h) {
 		return nil, false
 	}
 	fs := s.failuresBeside(c, n)

@@ -100,6 +100,8 @@ type Component struct {
 	Excluded []Target `json:"excluded,omitempty"` // places it must not go, such as one that violated a policy
 	// Current is where it runs now. With empty fields, any place that matches counts as staying.
 	Current *Target `json:"current,omitempty"`
+	// Stays says that it goes on where it runs: whether that node is heard of or takes new work is no matter.
+	Stays bool `json:"stays,omitempty"`
 	// AntiAffinity names components that must not share its node. One side is enough; unknown ids are refused.
 	AntiAffinity []string `json:"antiAffinity,omitempty"`
 }

@@ -227,12 +227,16 @@ func (m *model) detail(s *state, c int32, v view) NodeExplanation {
 	return out
 }
 
-// broken returns the rules that keep an unplaced component off any node, each once: those of failuresBeside.
+// broken returns the rules that keep an unplaced component off any node, each once: those that do so wherever the others are
+// or, on a candidate, because of where they are.
 func (s *state) broken(c, n int32) []Rule {
-	r, h := s.m.classes[s.m.comps[c].class].want, &s.m.nodes[n]
-	out := s.obstacles(c, n)
+	cl := &s.m.classes[s.m.comps[c].class]
+	if cl.may(n) {
+		return s.obstacles(c, n)
+	}
+	var out []Rule
 	for i := range filters {
-		if f := &filters[i]; !f.amounts() && !f.keep(r, h) {
+		if f := &filters[i]; !f.keep(cl.want, &s.m.nodes[n]) {
 			out = append(out, f.rule)
 		}
 	}

@@ -550,6 +550,20 @@ func TestExplain(t *testing.T) {
 	require.True(t, big.Relaxation.Verified)
 }
 
+// TestRejectionsCountAlike: whether or not the component has a place, a node that it could never have is not also full.
+func TestRejectionsCountAlike(t *testing.T) {
+	t.Parallel()
+	p := placement.Problem{
+		Components: []placement.Component{{ID: "db", CPU: 8000, Targets: []placement.Target{*at("a", "n1")}}, {ID: "web", CPU: 4000, MinSecurity: 50}},
+		Nodes:      []placement.Node{edge("a", "n1"), edge("a", "n2", func(n *placement.Node) { n.SCA = pointer(90) })},
+	}
+	require.Equal(t, map[placement.Rule]int{"security": 1}, placement.Explain(p, checked(t, p)).Components[1].Rejections)
+	p.Nodes = p.Nodes[:1]
+	plan := checked(t, p)
+	require.Equal(t, map[placement.Rule]int{"security": 1}, placement.Explain(p, plan).Components[1].Rejections)
+	require.Equal(t, map[placement.Rule]int{"security": 1}, plan.Assignments[1].Rejections)
+}
+
 // TestExplainAMove: what is said of a move holds before it and after it, since decisions are kept.
 func TestExplainAMove(t *testing.T) {
 	t.Parallel()

@@ -261,7 +261,7 @@ type Assignment struct {
 	// Reason says in one sentence why it has no place, or why it had to move; else empty.
 	Reason string `json:"reason,omitempty"`
 	// Rejections count the nodes each rule ruled out, for a component without a place; see Failure.Rule. A node that
-	// fails three rules counts for each.
+	// fails three rules counts for each; rules on where the others are count on nodes that it could have without them.
 	Rejections map[Rule]int `json:"rejections,omitempty"`
 }
 
@@ -345,7 +345,7 @@ type ComponentExplanation struct {
 	// it is behind. A negative margin means the chosen node serves the rest of the plan better.
 	RunnerUp *Target `json:"runnerUp,omitempty"`
 	Margin   float64 `json:"margin,omitempty"`
-	// Rejections count the nodes each rule ruled out.
+	// Rejections count the nodes each rule ruled out, as in an Assignment.
 	Rejections map[Rule]int `json:"rejections,omitempty"`
 	// Relaxation is set when the component has no place and some change of its requirements would give it one.
 	Relaxation *Relaxation `json:"relaxation,omitempty"`

@@ -48,7 +48,10 @@ func moveAll(
 	for i := range m.list {
 		p := &m.list[i]
 		if p.job != nil && p.job.Placed() && slices.Contains(jobs, p.job) {
-			p.fixed, p.excluded = false, append(p.excluded, *p.current)
+			p.fixed = false
+			if !p.job.Strained() { // else it is excluded from there already
+				p.excluded = append(p.excluded, *p.current)
+			}
 			m.leaving = append(m.leaving, i)
 		}
 	}

@@ -470,6 +470,28 @@ func TestExplain_ofWhatCannotLeave(t *testing.T) {
 	require.Contains(t, answer.Explanation.Components[0].Summary, "it stays on edge/a")
 }
 
+// TestRetry_namesThePlaceItLeavesOnce, though it is barred from it twice: for the violation, and as what it should leave.
+func TestRetry_namesThePlaceItLeavesOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, node{name: "a", cores: 4, sca: 60})
+	id := w.submit(app("shop", "x:cpu: 1"))
+	w.place(id, false)
+	w.run(id)
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+		a, err := application.Lock(ctx, tx, id)
+		require.NoError(t, err)
+		_, err = match.Move(ctx, tx, a, a.Jobs, "policy hot is violated (value 95)", settings)
+		return err
+	}))
+	w.see(node{name: "a", cores: 4, sca: 60}, node{name: "b", cores: 4, sca: 60})
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return match.Retry(ctx, tx, id, settings) }))
+	require.Equal(t, map[string]string{"x": "b"}, w.where(id))
+	decisions := w.decisions(id)
+	left := decisions[len(decisions)-1].Why[0].Nodes[1]
+	require.Equal(t, "a", left.Target.Node)
+	require.Equal(t, "excluded as ocm/edge/a", left.Failures[0].Detail)
+}
+
 func (w world) status(id uuid.UUID) application.Status {
 	w.Helper()
 	a, err := application.Get(w.Context(), w.db, id)

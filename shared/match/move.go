@@ -171,7 +171,7 @@ func (m *move) carryOut(
 func (m *move) leave(
 	ctx context.Context, p part, as placement.Assignment, ex *placement.ComponentExplanation,
 ) (job.Target, error) {
-	to := job.Target{Orchestrator: as.Target.Orchestrator, Cluster: as.Target.Cluster, Node: as.Target.Node}
+	to := job.Target(as.Target)
 	message := fmt.Sprintf("%s left %s: %s", p.job.Component, p.job.Target, m.reason)
 	if err := p.job.Displace(ctx, m.tx, message, true); err != nil {
 		return to, err

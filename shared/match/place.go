@@ -194,7 +194,7 @@ func (c *candidate) carryOut(
 				return err
 			}
 		}
-		to := job.Target{Orchestrator: as.Target.Orchestrator, Cluster: as.Target.Cluster, Node: as.Target.Node}
+		to := job.Target(as.Target)
 		if err := p.job.Place(ctx, tx, to, why(&ex.Components[i], as)); err != nil {
 			return err
 		}

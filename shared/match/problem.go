@@ -49,24 +49,21 @@ func parts(app *descriptor.Application, jobs []*job.Job, mayMove func(*job.Job) 
 			if p.job != nil {
 				p.fixed = p.job.Placed() && !mayMove(p.job)
 				if p.job.Placed() {
-					p.current = target(p.job.Target)
+					at := placement.Target(p.job.Target)
+					p.current = &at
 				}
 				where := &p.excluded
 				if p.job.Placed() && !p.job.Strained() {
 					where = &p.avoided
 				}
 				for _, t := range p.job.Excluded {
-					*where = append(*where, *target(t))
+					*where = append(*where, placement.Target(t))
 				}
 			}
 			list = append(list, p)
 		}
 	}
 	return list
-}
-
-func target(t job.Target) *placement.Target {
-	return &placement.Target{Orchestrator: t.Orchestrator, Cluster: t.Cluster, Node: t.Node}
 }
 
 // solve plans the parts of an application. What runs is given up for nothing: of a plan that had no place for it left,

@@ -230,17 +230,23 @@ func (s *state) wired(c, n int32) bool {
 		if !ok || (es[i].maxLatency > 0 && w.Latency > es[i].maxLatency) {
 			return false
 		}
-		sent := s.sent[way]
-		for j := range es {
-			if other := s.at[es[j].to]; other >= 0 && between(k, m.nodes[other].cluster) == way {
-				sent = addUp(sent, es[j].bandwidth)
-			}
-		}
-		if sent > w.Bandwidth && es[i].bandwidth > 0 {
+		if es[i].bandwidth > 0 && s.sentWith(c, k, way) > w.Bandwidth {
 			return false
 		}
 	}
 	return true
+}
+
+// sentWith returns the bandwidth taken on a way once an unplaced component is in the cluster k at its end.
+func (s *state) sentWith(c, k int32, way int64) int64 {
+	sent := s.sent[way]
+	for i := range s.m.edges[c] {
+		e := &s.m.edges[c][i]
+		if at := s.at[e.to]; at >= 0 && between(k, s.m.nodes[at].cluster) == way {
+			sent = addUp(sent, e.bandwidth)
+		}
+	}
+	return sent
 }
 
 // send books the bandwidth between the component at the node and its placed partners, or gives it back.
@@ -281,13 +287,7 @@ func (s *state) unwired(c, n int32) []Failure {
 		if e.bandwidth == 0 {
 			continue
 		}
-		sent := s.sent[way]
-		for j := range m.edges[c] {
-			if other := s.at[m.edges[c][j].to]; other >= 0 && between(k, m.nodes[other].cluster) == way {
-				sent = addUp(sent, m.edges[c][j].bandwidth)
-			}
-		}
-		if !known || sent > w.Bandwidth {
+		if sent := s.sentWith(c, k, way); !known || sent > w.Bandwidth {
 			if known {
 				has = fmt.Sprintf("%d in all", w.Bandwidth)
 			}

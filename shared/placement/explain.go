@@ -3,7 +3,6 @@ package placement
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 )
 
@@ -285,15 +284,7 @@ func (s *state) failuresBeside(c, n int32) []Failure {
 	}
 	m, comp := s.m, &s.m.comps[c]
 	r, h := m.classes[comp.class].want, &m.nodes[n]
-	var out []Failure
-	for i := range filters {
-		if f := &filters[i]; !f.amounts() && !f.keep(r, h) {
-			for _, why := range f.why(r, h) {
-				why.Rule = f.rule
-				out = append(out, why)
-			}
-		}
-	}
+	out := failures(r, h, false)
 	free := s.free[int(n)*len(m.dims):]
 	for _, d := range m.classes[comp.class].demand {
 		if d.amount > free[d.dim] {
@@ -333,16 +324,6 @@ func (s *state) failuresBeside(c, n int32) []Failure {
 	return out
 }
 
-// amounts says whether the rule is about an amount that components share, so that others on the node matter.
-func (f *filter) amounts() bool {
-	switch f.rule {
-	case RuleCPU, RuleMemory, RuleDevice, RuleResource:
-		return true
-	default:
-		return false
-	}
-}
-
 // capacity returns one amount on the node with what other components of the plan take of it.
 func (s *state) capacity(r *request, n int32, d int) *capacity {
 	m, h := s.m, &s.m.nodes[n]
@@ -364,12 +345,4 @@ func (s *state) capacity(r *request, n int32, d int) *capacity {
 		}
 	}
 	return out
-}
-
-// lost is how much smaller the part b is than a, 0..1, for weighing one change against another.
-func lost(a, b float64) float64 {
-	if a <= 0 {
-		return 0
-	}
-	return math.Max(0, math.Min(1, (a-b)/a))
 }

@@ -64,11 +64,21 @@ func suits(r *request, h *have) bool {
 	return true
 }
 
-// failures returns every failed constraint of the request on the node.
-func failures(r *request, h *have) []Failure {
+// amounts says whether the rule is about an amount that components share, so that others on the node matter.
+func (f *filter) amounts() bool {
+	switch f.rule {
+	case RuleCPU, RuleMemory, RuleDevice, RuleResource:
+		return true
+	default:
+		return false
+	}
+}
+
+// failures returns every failed constraint of the request on the node, with or without those on amounts.
+func failures(r *request, h *have, amounts bool) []Failure {
 	var out []Failure
 	for i := range filters {
-		if f := &filters[i]; !f.keep(r, h) {
+		if f := &filters[i]; (amounts || !f.amounts()) && !f.keep(r, h) {
 			for _, why := range f.why(r, h) {
 				why.Rule = f.rule
 				out = append(out, why)

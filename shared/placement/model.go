@@ -108,7 +108,7 @@ type spread struct {
 }
 
 func newModel(p *Problem, nodes *lineup) (*model, error) {
-	m := &model{p: p, move: p.MoveCost, last: &Solver{unit: newUnit()}, room: &room{}}
+	m := &model{p: p, move: p.MoveCost, last: &Solver{}, room: &room{}}
 	if m.move == 0 {
 		m.move = DefaultMoveCost
 	}

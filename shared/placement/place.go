@@ -132,7 +132,7 @@ func (m *model) whyMoved(s *state, c int32) string {
 		return fmt.Sprintf("its place %s is not among the nodes", at)
 	}
 	if len(comp.home) == 0 {
-		why := failures(m.classes[comp.class].want, seen)
+		why := failures(m.classes[comp.class].want, seen, true)
 		return fmt.Sprintf("cannot stay at %s: %s", at, details(why))
 	}
 	if why := s.failuresBeside(c, comp.home[0]); len(why) > 0 {

@@ -3,7 +3,6 @@ package placement
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,8 +45,7 @@ func (m *model) relax(s *state, c int32) *Relaxation {
 func (m *model) relaxation(s *state, c int32) ([]change, *Relaxation) {
 	var best []change
 	bestNode, bestCost := int32(-1), 0.0
-	placed := s.placed
-	unplaced := len(m.comps) - placed
+	unplaced := len(m.comps) - s.placed
 	for _, n := range m.promising(c, -1, max(4, maxRelaxed/unplaced)) {
 		changes, ok := m.changes(s, c, n, len(best))
 		if !ok || len(changes) == 0 {
@@ -67,7 +65,7 @@ func (m *model) relaxation(s *state, c int32) ([]change, *Relaxation) {
 	}
 	out := &Relaxation{Target: m.nodes[bestNode].Target()}
 	if len(m.comps)*len(m.nodes) <= maxVerified && unplaced <= maxUnplaced {
-		best, out.Verified = m.thin(c, placed, best, out)
+		best, out.Verified = m.thin(c, s.placed, best, out)
 	}
 	return best, out
 }
@@ -279,6 +277,14 @@ func (m *model) dropApart(id string) change {
 	}
 }
 
+// lost is how much smaller the part b is than a, 0..1, for weighing one change against another.
+func lost(a, b float64) float64 {
+	if a <= 0 {
+		return 0
+	}
+	return max(0, min(1, (a-b)/a))
+}
+
 // unlimit drops a limit on the way to a partner.
 func (m *model) unlimit(what string, f Failure, do func(*Affinity)) change {
 	return change{
@@ -310,7 +316,7 @@ func (m *model) widen(s *state, c, n int32, by string) change {
 	out.apply = func(p *Problem, _ int) {
 		for k := range p.Spreads {
 			if most, ok := limits[&m.p.Spreads[k]]; ok {
-				p.Spreads[k].Max, p.Spreads[k].MaxShare = int(math.Max(float64(most), float64(p.Spreads[k].Max))), 0
+				p.Spreads[k].Max, p.Spreads[k].MaxShare = max(most, p.Spreads[k].Max), 0
 			}
 		}
 	}

@@ -30,20 +30,21 @@ type Settings struct {
 
 // reservation is what one job holds at a place.
 type reservation struct {
-	Job       uuid.UUID
-	Cluster   string
-	Node      string
-	Holder    string
-	CPUMilli  int64
-	Memory    int64
-	Devices   []string
-	Resources map[string]int64
-	Taken     *time.Time // when an agent took it there; nil when none has
-	Recorded  bool       // it is known when its node was last heard of, by which it is displaced
+	Job         uuid.UUID
+	Application uuid.UUID
+	Cluster     string
+	Node        string
+	Holder      string
+	CPUMilli    int64
+	Memory      int64
+	Devices     []string
+	Resources   map[string]int64
+	Taken       *time.Time // when an agent took it there; nil when none has
+	Recorded    bool       // it is known when its node was last heard of, by which it is displaced
 }
 
 // selectReservations lists what every job of ours holds, clean-ups included, since what they remove still runs.
-const selectReservations = `select j.id, j.cluster, j.node, a.name || '/' || j.component, j.cpu_milli, j.memory_bytes, j.devices,
+const selectReservations = `select j.id, j.application_id, j.cluster, j.node, a.name || '/' || j.component, j.cpu_milli, j.memory_bytes, j.devices,
 coalesce(j.instruction -> 'requirements' -> 'resources', '{}'),
 case when j.owner_id <> '' then coalesce(j.taken_at, 'epoch') end,
 exists (select 1 from nodes n where n.cluster = j.cluster and n.node = j.node)

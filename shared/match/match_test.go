@@ -586,3 +586,29 @@ func TestSolve(t *testing.T) {
 	_, err = match.Solve(ctx, empty.db, match.Request{Descriptor: document}, settings)
 	require.Equal(t, problem.Unavailable, problem.KindOf(err))
 }
+
+// TestSolve_ofWhatRuns: what an instance holds and uses where the request has it is no reason for it to leave.
+func TestSolve_ofWhatRuns(t *testing.T) {
+	t.Parallel()
+	document := append(app("shop", "x:cpu: 3, devices: /dev/cam"),
+		"policies: [{name: busy, type: node-resource-usage, cpu_threshold_perc: 0.5}]\n"...)
+	a, b := node{name: "a", cores: 4, devices: []string{"/dev/cam"}}, node{name: "b", cores: 4, devices: []string{"/dev/cam"}}
+	w := newWorld(t, a)
+	id := w.submit(document)
+	w.place(id, false)
+	require.Equal(t, map[string]string{"x": "a"}, w.where(id))
+	a.used = 75
+	picture := using(a, id.String(), 3)
+	picture.Cluster["edge"].Node["b"] = taxonomy(b).Cluster["edge"].Node["b"]
+	w.picture(picture)
+	here := []match.Placement{{Component: "x", Cluster: "edge", Node: "a", Orchestrator: "ocm"}}
+	ask := func(r match.Request) string {
+		r.Descriptor = string(document)
+		answer, err := match.Solve(t.Context(), w.db, r, settings)
+		require.NoError(t, err)
+		return answer.Plan.Assignments[0].Target.Node
+	}
+	require.Equal(t, "a", ask(match.Request{Current: here}), "it may stay")
+	require.Equal(t, "b", ask(match.Request{}), "another instance has no room beside it")
+	require.Equal(t, "b", ask(match.Request{Current: here, Violations: here}))
+}

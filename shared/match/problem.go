@@ -17,9 +17,11 @@ type part struct {
 	id        string // "web", or "web/1" where there are several replicas
 	component *descriptor.Component
 	replica   descriptor.Replica
-	job       *job.Job // nil when nothing is stored yet
-	fixed     bool     // stays where it is, whatever happens, and keeps what is reserved for it there
-	quiet     bool     // fixed for now, since nobody knows how it is there
+	job       *job.Job  // nil when nothing is stored yet
+	holds     uuid.UUID // the job whose reservation is its own; that of job, where there is one
+	instance  uuid.UUID // of the application
+	fixed     bool      // stays where it is, whatever happens, and keeps what is reserved for it there
+	quiet     bool      // fixed for now, since nobody knows how it is there
 	current   *placement.Target
 	excluded  []placement.Target
 	avoided   []placement.Target // where a policy was violated before it came here: better than nothing
@@ -47,6 +49,7 @@ func parts(app *descriptor.Application, jobs []*job.Job, mayMove func(*job.Job) 
 		for _, r := range job.Replicas(c, live) {
 			p := part{id: job.ReplicaName(c.Name, r.Index), component: c, replica: r, job: stored[job.ReplicaName(c.Name, r.Index)]}
 			if p.job != nil {
+				p.holds, p.instance = p.job.ID, p.job.ApplicationID
 				p.fixed = p.job.Placed() && !mayMove(p.job)
 				if p.job.Placed() {
 					at := placement.Target(p.job.Target)
@@ -158,8 +161,8 @@ func problemOf(app *descriptor.Application, list []part, inv *inventory) placeme
 		Nodes: inv.nodes(placing), Components: components, Affinities: affinities(app, list),
 		Weights: own.Weights, OneOrchestrator: own.OneOrchestrator, StaleAfter: inv.staleAfter,
 	}
-	if i := slices.IndexFunc(list, func(p part) bool { return p.job != nil }); i >= 0 && app.UsageOfOthers() {
-		inv.withoutOwn(problem.Nodes, list[i].job.ApplicationID.String())
+	if i := slices.IndexFunc(list, func(p part) bool { return p.instance != uuid.Nil }); i >= 0 && app.UsageOfOthers() {
+		inv.withoutOwn(problem.Nodes, list[i].instance.String())
 	}
 	return problem
 }
@@ -168,8 +171,8 @@ func problemOf(app *descriptor.Application, list []part, inv *inventory) placeme
 // which cannot: the copy that it leaves behind holds it until it is removed.
 func addPlacing(list []part, jobs map[uuid.UUID]bool) {
 	for _, p := range list {
-		if p.job != nil && !p.fixed && (p.current == nil || !slices.Contains(p.excluded, *p.current)) {
-			jobs[p.job.ID] = true
+		if p.holds != uuid.Nil && !p.fixed && (p.current == nil || !slices.Contains(p.excluded, *p.current)) {
+			jobs[p.holds] = true
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/google/uuid"
+
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/placement"
@@ -70,6 +72,7 @@ func Solve(ctx context.Context, q store.Querier, r Request, s Settings) (*Answer
 	if err != nil {
 		return nil, err
 	}
+	inv.own(app.Name, list)
 	p := problemOf(app, list, inv)
 	plan, err := placement.Place(p)
 	if err != nil {
@@ -96,6 +99,26 @@ func (r Request) apply(list []part) error {
 	each("current_setup", r.Current, func(p *part, t placement.Target) { p.current = &t })
 	each("violations", r.Violations, func(p *part, t placement.Target) { p.excluded = append(p.excluded, t) })
 	return faults.Err("the request is not valid")
+}
+
+// own finds the instance that runs where the request has the parts, if one of that name does: what they hold and use there is
+// theirs.
+func (inv *inventory) own(app string, list []part) {
+	var instance uuid.UUID
+	taken := map[uuid.UUID]bool{}
+	for i := range list {
+		p := &list[i]
+		if p.current == nil {
+			continue
+		}
+		for _, r := range inv.reservations[[2]string{p.current.Cluster, p.current.Node}] {
+			if r.Holder == app+"/"+p.component.Name && !taken[r.Job] && (instance == uuid.Nil || r.Application == instance) {
+				instance, taken[r.Job] = r.Application, true
+				p.holds, p.instance = r.Job, r.Application
+				break
+			}
+		}
+	}
 }
 
 // Components returns the components as they were handed in, each with its targets: one object, a list where replicas go

@@ -582,6 +582,8 @@ func TestSolve(t *testing.T) {
 
 	_, err := match.Solve(ctx, w.db, match.Request{Descriptor: document, Current: []match.Placement{{Component: "q"}}}, settings)
 	require.Equal(t, problem.Invalid, problem.KindOf(err))
+	_, err = match.Solve(ctx, w.db, match.Request{Descriptor: document, Violations: []match.Placement{{Component: "x"}}}, settings)
+	require.ErrorContains(t, err, "names no place", "or x had to leave every place there is")
 	empty := newWorld(t)
 	_, err = match.Solve(ctx, empty.db, match.Request{Descriptor: document}, settings)
 	require.Equal(t, problem.Unavailable, problem.KindOf(err))

@@ -93,7 +93,12 @@ func (r Request) apply(list []part) error {
 				faults.Add(path, 0, "entry %d names %q, which is no component of the descriptor", i, g.Component)
 				continue
 			}
-			set(&list[at], placement.Target{Orchestrator: g.Orchestrator, Cluster: g.Cluster, Node: g.Node})
+			t := placement.Target{Orchestrator: g.Orchestrator, Cluster: g.Cluster, Node: g.Node}
+			if t == (placement.Target{}) { // which would be any
+				faults.Add(path, 0, "entry %d names no place", i)
+				continue
+			}
+			set(&list[at], t)
 		}
 	}
 	each("current_setup", r.Current, func(p *part, t placement.Target) { p.current = &t })

@@ -141,8 +141,12 @@ func explain(list []part, p placement.Problem, plan placement.Plan, asked func(*
 	ex := placement.ExplainOnly(p, plan, func(i int) bool { return list[i].alone == nil && asked(&list[i]) })
 	for i := range list {
 		if alone := list[i].alone; alone != nil {
-			ex.Components[i] = *alone
-			ex.Components[i].Placed, ex.Components[i].Target = true, *list[i].current
+			c := &ex.Components[i]
+			*c = *alone
+			c.Placed, c.Target = true, *list[i].current
+			for n := range c.Nodes {
+				c.Nodes[n].Chosen = c.Nodes[n].Target == c.Target
+			}
 		}
 	}
 	return ex

@@ -442,6 +442,9 @@ func TestExplain_ofWhatIsOnASilentNode(t *testing.T) {
 			require.True(t, c.Placed)
 			require.Equal(t, "a", c.Target.Node)
 			require.Nil(t, c.Relaxation, "nothing was asked for that keeps it from a place")
+			for _, n := range c.Nodes {
+				require.Equal(t, n.Target == c.Target, n.Chosen, n.Target)
+			}
 			require.Regexp(t, "^ocm/edge/b is the only .*it stays on edge/a until its node counts as lost", c.Summary)
 		})
 	}

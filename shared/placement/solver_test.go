@@ -79,3 +79,19 @@ func TestASolverThatRemembersIsAsTrue(t *testing.T) {
 		}
 	}
 }
+
+// TestALargeMoveCostBlursNothing: where nothing runs yet, it is in no plan.
+func TestALargeMoveCostBlursNothing(t *testing.T) {
+	t.Parallel()
+	p := placement.Problem{
+		Components: []placement.Component{{ID: "x"}},
+		Nodes: []placement.Node{
+			edge("a", "n1", func(n *placement.Node) { n.SCA = pointer(50) }),
+			edge("a", "n2", func(n *placement.Node) { n.SCA = pointer(50.0001) }),
+		},
+		MoveCost: 1e9,
+	}
+	plan := checked(t, p)
+	require.True(t, plan.Exact)
+	require.Equal(t, "n2", plan.Assignments[0].Target.Node)
+}

@@ -142,9 +142,13 @@ func (m *model) kinds() []kind {
 
 // scale is the power of two that makes whole costs of points, exact to about 2^-40 of the largest.
 func (m *model) scale() float64 {
-	most := m.move
-	for i := range m.classes {
-		most = max(most, m.move+m.classes[i].most)
+	most := 1.0
+	for c := range m.comps {
+		v := m.classes[m.comps[c].class].most
+		if len(m.comps[c].home) > 0 {
+			v += m.move
+		}
+		most = max(most, v)
 	}
 	_, exponent := math.Frexp(most)
 	return math.Ldexp(1, 40-exponent)

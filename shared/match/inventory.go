@@ -196,14 +196,14 @@ func (inv *inventory) orchestrator(t descriptor.Target) string {
 // quiet reports whether the node has been silent for too long to be given anything new, but not for as long as takes
 // away what runs there. That is measured as for who is displaced: from when telemetry last told of nobody. One that telemetry
 // shows no more is quiet as long as it is recorded: by that what runs there is displaced when its time is up.
-func (inv *inventory) quiet(t placement.Target, lostAfter time.Duration) bool {
+func (inv *inventory) quiet(t placement.Target, staleAfter, lostAfter time.Duration) bool {
 	i := slices.IndexFunc(inv.places, func(p topology.Place) bool { return p.Cluster == t.Cluster && p.Node == t.Node })
 	if i < 0 {
 		held := inv.reservations[[2]string{t.Cluster, t.Node}]
 		return slices.ContainsFunc(held, func(r reservation) bool { return r.Recorded })
 	}
 	n := inv.places[i].At
-	return n.Lost(inv.at, inv.staleAfter) && (!n.Lost(inv.at, lostAfter) || inv.at.Sub(inv.silentUntil) <= lostAfter)
+	return n.Lost(inv.at, staleAfter) && (!n.Lost(inv.at, lostAfter) || inv.at.Sub(inv.silentUntil) <= lostAfter)
 }
 
 // expect replaces present usage by the forecast one, if there is one: as a part of the node, and what of it is others'.

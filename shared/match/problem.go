@@ -75,10 +75,10 @@ func solve(
 	app *descriptor.Application, list []part, inv *inventory,
 ) ([]part, placement.Problem, placement.Plan, error) {
 	list = slices.Clone(list)
-	inv.staleAfter = freshness(app, list, inv.staleAfter)
+	staleAfter := freshness(app, list, inv.staleAfter)
 	for i := range list {
 		p := &list[i]
-		if p.job != nil && p.job.Placed() && !p.fixed && inv.quiet(*p.current, p.job.LostAfter) {
+		if p.job != nil && p.job.Placed() && !p.fixed && inv.quiet(*p.current, staleAfter, p.job.LostAfter) {
 			p.fixed, p.quiet = true, true // it is moved when it counts as lost
 		}
 	}
@@ -159,11 +159,11 @@ func (p *part) decided() bool { return p.job != nil && !p.fixed }
 func problemOf(app *descriptor.Application, list []part, inv *inventory) placement.Problem {
 	placing := map[uuid.UUID]bool{}
 	addPlacing(list, placing)
-	inv.staleAfter = freshness(app, list, inv.staleAfter)
 	own, components := demands(app, list, inv)
 	problem := placement.Problem{
 		Nodes: inv.nodes(placing), Components: components, Affinities: affinities(app, list),
-		Weights: own.Weights, OneOrchestrator: own.OneOrchestrator, StaleAfter: inv.staleAfter,
+		Weights: own.Weights, OneOrchestrator: own.OneOrchestrator,
+		StaleAfter: freshness(app, list, inv.staleAfter),
 	}
 	if i := slices.IndexFunc(list, func(p part) bool { return p.instance != uuid.Nil }); i >= 0 && app.UsageOfOthers() {
 		inv.withoutOwn(problem.Nodes, list[i].instance.String())

@@ -103,7 +103,7 @@ func addUp(a, b int64) int64 {
 	return a + b
 }
 
-// bound returns a value that no placement can pass: every component at its best candidate, with half of each affinity
+// looseBound returns a value that no placement can pass: every component at its best candidate, with half of each affinity
 // counted on either side at the largest factor that the partner's candidates allow.
 //
 //	bound = sum over c of max over n of (points(c,n) + 1/2 sum over partners d of w(c,d) * reach(c,d,n))

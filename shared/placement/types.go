@@ -11,8 +11,8 @@ package placement
 import "time"
 
 const (
-	// DefaultMoveCost is what leaving the current place costs, in points, when Problem.MoveCost is 0. It is more than
-	// a better score can win (100) together with two affinities of the default weight, so that a component that may
+	// DefaultMoveCost is what leaving the current place costs, in points, when Problem.MoveCost is 0. It is as much as a
+	// better score can win at most (100) together with two affinities of the default weight, so that a component that may
 	// stay does stay; only strong affinities, or another component that has no place otherwise, make it move.
 	DefaultMoveCost = 200.0
 

@@ -193,8 +193,9 @@ func step(old, now *job.Job) Step {
 	return s
 }
 
-// Explain explains where the components of a stored application are: all are asked for anew, each from where it runs, so
-// the answer says why its place is right now, or what would be better.
+// Explain explains where the components of a stored application are: those that run are asked for anew together, each from
+// where it is, so the answer says why its place is right now, or what would be better. What waits is asked for around these,
+// which make no room for it.
 func Explain(ctx context.Context, q store.Querier, id uuid.UUID, s Settings) (*Answer, error) {
 	a, err := application.Get(ctx, q, id)
 	if err != nil {
@@ -208,7 +209,12 @@ func Explain(ctx context.Context, q store.Querier, id uuid.UUID, s Settings) (*A
 	if err != nil {
 		return nil, err
 	}
-	list, p, plan, err := solve(app, parts(app, a.Jobs, anybody), inv)
+	all := parts(app, a.Jobs, nobody)
+	list := slices.DeleteFunc(parts(app, a.Jobs, anybody), func(p part) bool { return p.job == nil || !p.job.Placed() })
+	if len(list) == 0 {
+		list = all
+	}
+	list, p, plan, err := solve(app, list, inv)
 	if err != nil {
 		return nil, err
 	}
@@ -220,8 +226,18 @@ func Explain(ctx context.Context, q store.Querier, id uuid.UUID, s Settings) (*A
 	if err := explainAlone(app, list, inv); err != nil {
 		return nil, err
 	}
-	return &Answer{
-		Application: app, Plan: plan, Explanation: explain(list, p, plan, func(*part) bool { return true }),
-		Warnings: registry.Warnings(app), list: list,
-	}, nil
+	ex := explain(list, p, plan, func(*part) bool { return true })
+	if len(list) < len(all) {
+		running := ex.Components
+		if list, p, plan, err = solve(app, all, inv); err != nil {
+			return nil, err
+		}
+		ex = explain(list, p, plan, func(p *part) bool { return !p.fixed })
+		for i := range list {
+			if list[i].fixed {
+				ex.Components[i], running = running[0], running[1:]
+			}
+		}
+	}
+	return &Answer{Application: app, Plan: plan, Explanation: ex, Warnings: registry.Warnings(app), list: list}, nil
 }

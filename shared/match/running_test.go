@@ -450,6 +450,26 @@ func TestExplain_ofWhatIsOnASilentNode(t *testing.T) {
 	}
 }
 
+// TestExplain_ofWhatWaits says why it waits: nothing that runs makes room for it.
+func TestExplain_ofWhatWaits(t *testing.T) {
+	t.Parallel()
+	large, small := node{name: "a", cores: 4}, node{name: "b", cores: 2}
+	w := newWorld(t, large)
+	id := w.submit(app("shop", "x:cpu: 2"))
+	w.place(id, false)
+	w.update(id, app("shop", "x:cpu: 2", "y:cpu: 4"))
+	w.see(large, small)
+	w.place(id, false)
+	require.Equal(t, map[string]string{"x": "a", "y": ""}, w.where(id))
+	answer, err := match.Explain(t.Context(), w.db, id, settings)
+	require.NoError(t, err)
+	x, y := answer.Explanation.Components[0], answer.Explanation.Components[1]
+	require.Equal(t, "a", x.Target.Node)
+	require.Contains(t, x.Summary, "it stays where it is")
+	require.False(t, y.Placed)
+	require.Equal(t, "needs 4 cores, 2 free of 4, 2 reserved by shop/x", y.Nodes[0].Failures[0].Detail)
+}
+
 // TestExplain_ofWhatCannotLeave says what keeps it from the other nodes, and a look in vain leaves its reason as it is.
 func TestExplain_ofWhatCannotLeave(t *testing.T) {
 	t.Parallel()

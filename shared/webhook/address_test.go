@@ -83,7 +83,7 @@ func TestNoVectorGetsThrough(t *testing.T) {
 	port := listen(t, &connects)
 	c, err := New(Config{Timeout: 2 * time.Second}, http.DefaultClient)
 	require.NoError(t, err)
-	c.resolve(inward())
+	c.dialer.Resolver = inward()
 	for _, vector := range vectors {
 		t.Run(vector, func(t *testing.T) {
 			for _, method := range Methods {

@@ -73,9 +73,6 @@ func New(c Config, own *http.Client) (*Client, error) {
 // stay keeps a target from sending us elsewhere.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// resolve has names looked up by r, before anything is called.
-func (c *Client) resolve(r *net.Resolver) { c.dialer.Resolver = r }
-
 // Call is one call.
 type Call struct {
 	Method string

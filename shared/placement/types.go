@@ -1,8 +1,9 @@
 // Package placement decides which component of an application runs on which node, and says why.
 //
-// Place is pure and deterministic: no I/O, no clock, no randomness; the same problem gives the same plan on every
-// machine, and ties go to the smaller id. A plan carries its objective, a proven upper bound and the gap between them.
-// Explain tells, for each component and node, what failed and what was won. README.md holds the model in formulas.
+// Place is pure and deterministic: no I/O, no clock, no randomness; the same problem gives the same plan on all
+// machines of one architecture, and ties go to the smaller id. A plan carries its objective, a proven upper bound and
+// the gap between them. Explain tells, for each component and node, what failed and what was won. README.md holds the
+// model in formulas.
 //
 // Units are the same everywhere: cpu in millicores, memory in bytes, scores and affinities in points (a node scores
 // 0..100 points), usage as a fraction 0..1.

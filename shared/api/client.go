@@ -27,8 +27,12 @@ type Client struct {
 // ErrNoURL is wrapped by the error of each call of a Client whose Base is no URL, as where its scheme was left out.
 var ErrNoURL = errors.New("the server must be a URL such as http://127.0.0.1:8080")
 
-// StaticToken returns a token source that always gives token.
+// ErrNoToken is the error of each call of a Client whose Token gives what no header can hold.
+var ErrNoToken = errors.New("access token: it has characters that no token has")
+
+// StaticToken returns a token source that always gives token, without the space around it.
 func StaticToken(token string) func() (string, error) {
+	token = strings.TrimSpace(token)
 	return func() (string, error) { return token, nil }
 }
 
@@ -117,6 +121,9 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 		token, err := c.Token()
 		if err != nil {
 			return nil, fmt.Errorf("access token: %w", err)
+		}
+		if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return nil, ErrNoToken
 		}
 		if token != "" {
 			req.Header.Set("Authorization", "Bearer "+token)

@@ -2,6 +2,7 @@ package shell_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +58,17 @@ values ($1, 'application.submitted', 'at first'), ($1, 'application.deleted', 'a
 	require.Contains(t, shown, "at first")
 	require.Contains(t, shown, "at last")
 	require.NotContains(t, shown, "elsewhere")
+
+	var asked int
+	h.onPath = func(r *http.Request) int {
+		if r.URL.Path == "/jobmanager/groups" {
+			asked++
+		}
+		return 0
+	}
+	require.Contains(t, h.ok("events"), "elsewhere")
+	require.Equal(t, 1, asked, "for the names of both")
+	h.onPath = nil
 
 	nobody := h.run("events", "--app", uuid.NewString())
 	require.Equal(t, 1, nobody.code)

@@ -105,9 +105,7 @@ func (e *events) watch(list []api.Entry) error {
 		switch {
 		case e.ctx.Err() != nil:
 			return nil
-		case err != nil && passing(err):
-			fmt.Fprintf(e.err, "littoral: %s; trying again\n", printable(err.Error()))
-		case err != nil:
+		case !e.bears(err) && err != nil:
 			return err
 		}
 	}
@@ -117,32 +115,28 @@ func (e *events) show(list []api.Entry) error {
 	if len(list) == 0 {
 		return nil
 	}
-	var rows [][]string
-	for i := range list {
-		if e.format.structured() {
+	if e.format.structured() {
+		for i := range list {
 			if err := e.printOne(e.format, &list[i]); err != nil {
 				return err
 			}
-			continue
 		}
-		row, err := e.row(&list[i])
-		if err != nil {
-			return err
-		}
-		rows = append(rows, row)
-	}
-	if rows == nil {
 		return nil
+	}
+	if err := e.learn(list); err != nil {
+		return err
+	}
+	rows := make([][]string, len(list))
+	for i := range list {
+		rows[i] = e.row(&list[i])
 	}
 	return e.table.write(rows...)
 }
 
-func (e *events) row(entry *api.Entry) ([]string, error) {
-	name, err := e.name(entry.ApplicationID)
-	if err != nil {
-		return nil, err
+func (e *events) row(entry *api.Entry) []string {
+	row := []string{
+		entry.At.Local().Format(time.DateTime), entry.Event, or(e.names[entry.ApplicationID]), or(entry.Component),
 	}
-	row := []string{entry.At.Local().Format(time.DateTime), entry.Event, or(name), or(entry.Component)}
 	if e.format == asWide {
 		state := entry.ToState
 		if entry.FromState != "" && entry.FromState != entry.ToState {
@@ -150,24 +144,28 @@ func (e *events) row(entry *api.Entry) ([]string, error) {
 		}
 		row = append(row, or(state), or(entry.Cause), or(entry.TraceID))
 	}
-	return append(row, entry.Message), nil
+	return append(row, entry.Message)
 }
 
-// name returns the name of an application, or the beginning of its id when it is gone.
-func (e *events) name(id string) (string, error) {
-	if id == "" {
-		return "", nil
+// learn has the names of the applications that the entries are about: the beginning of its id for one that is gone. The
+// server is asked once, whatever is unknown.
+func (e *events) learn(list []api.Entry) error {
+	var unknown bool
+	for i := range list {
+		id := list[i].ApplicationID
+		if _, known := e.names[id]; !known && id != "" {
+			e.names[id], unknown = shortID(id), true
+		}
 	}
-	if name, known := e.names[id]; known {
-		return name, nil
+	if !unknown {
+		return nil
 	}
 	apps, err := e.client.Applications(e.ctx, api.Filter{})
 	if err != nil && e.ctx.Err() == nil && !passing(err) {
-		return "", err
+		return err
 	}
-	e.names[id] = shortID(id) // asked once, found or not
 	for i := range apps {
 		e.names[apps[i].ID] = apps[i].Name
 	}
-	return e.names[id], nil
+	return nil
 }

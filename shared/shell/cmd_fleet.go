@@ -183,7 +183,7 @@ func noFleet(err error) error {
 	switch {
 	case !errors.As(err, &refused) || !missing(err):
 		return err
-	case strings.HasPrefix(refused.Problem.Detail, "there is nothing at"):
+	case nothingThere(refused):
 		return advise(err, "Only a laptop host that simulates clusters has a fleet: littoral up --fleet default")
 	}
 	return advise(err, "See what there is with: littoral fleet")

@@ -62,6 +62,8 @@ func (s *session) advice(err error, refused *api.Error) string {
 		return "Start one with: littoral up (or name another with --server or LITTORAL_SERVER)"
 	case errors.As(err, &away):
 		return "Check --server and LITTORAL_SERVER, or start one here with: littoral up"
+	case errors.Is(err, api.ErrNoToken):
+		return fmt.Sprintf("The token came from %s", s.token)
 	case errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(err.Error(), "access token"):
 		return "Name a file that exists with --token-file or LITTORAL_TOKEN_FILE"
 	case errors.Is(err, context.DeadlineExceeded):
@@ -85,6 +87,9 @@ func (s *session) adviceFor(e *api.Error) string {
 		return fmt.Sprintf("The token came from %s. With --token-file use one whose holder has that role, such as "+
 			"./.littoral/token-admin", s.token)
 	case problem.NotFound:
+		if nothingThere(e) {
+			return "Check --server and LITTORAL_SERVER: they name where all paths of Littoral begin"
+		}
 		return "See what there is with: littoral get apps"
 	case problem.Conflict:
 		return "Look at how it stands with: littoral get apps -o wide"
@@ -101,4 +106,9 @@ func (s *session) adviceFor(e *api.Error) string {
 		return "This is a fault of the server, or of something in front of it. Its log tells more"
 	}
 	return ""
+}
+
+// nothingThere reports whether the server does not know the path, rather than what the path names.
+func nothingThere(e *api.Error) bool {
+	return strings.HasPrefix(e.Problem.Detail, "there is nothing at")
 }

@@ -1,7 +1,9 @@
 package shell_test
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/loopback"
+	"github.com/littoral-project/littoral/shared/shell"
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
@@ -50,6 +53,9 @@ func TestEveryErrorSaysWhatToDo(t *testing.T) {
 		"no token": {auth.Open, "get apps", 1, []string{"No access token was sent", "--token-file", "littoral up"}},
 		"a role that is too low": {
 			auth.Viewer, "stop app huge", 1, []string{`needs the role "operator"`, "LITTORAL_TOKEN", "--token-file"},
+		},
+		"a server whose address leads elsewhere in it": {
+			auth.Operator, "get apps --server " + h.url + "/elsewhere", 1, []string{"there is nothing at /elsewhere/", "Check --server"},
 		},
 		"no such application": {
 			auth.Operator, "describe app nowhere", 1, []string{`no application "nowhere"`, "littoral get apps"},
@@ -226,6 +232,10 @@ func TestWhereTheTokenComesFrom(t *testing.T) {
 		"the flag before all": {
 			map[string]string{"LITTORAL_TOKEN": viewer}, "--token-file " + expired, 1, "The token came from the file " + expired,
 		},
+		"the environment, with what an editor has put behind it": {map[string]string{"LITTORAL_TOKEN": viewer + " \r\n"}, "", 0, ""},
+		"one that is no token": {
+			map[string]string{"LITTORAL_TOKEN": viewer + "\n" + viewer}, "", 1, "The token came from LITTORAL_TOKEN",
+		},
 		"a file that is not there is named": {nil, "--token-file " + home + "/none", 1, "Name a file that exists"},
 		"none at all": {
 			map[string]string{"LITTORAL_HOME": home + "/none"}, "", 1, "No access token was sent",
@@ -250,6 +260,21 @@ func TestAnInterruptionIsSaid(t *testing.T) {
 	r := h.as(ctx, auth.Operator, "wait", "app", "huge")
 	require.Equal(t, 130, r.code)
 	require.Contains(t, r.err, "interrupted")
+}
+
+// TestAnInterruptionEndsATypedDescriptor: a terminal goes on waiting for the rest of it.
+func TestAnInterruptionEndsATypedDescriptor(t *testing.T) {
+	t.Parallel()
+	for command, code := range map[string]int{"apply": 130, "plan": 255, "explain": 130} {
+		terminal, keys := io.Pipe()
+		t.Cleanup(func() { require.NoError(t, keys.Close()) })
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		var errs bytes.Buffer
+		sh := shell.Shell{Stdin: terminal, Stdout: io.Discard, Stderr: &errs, Getenv: func(string) string { return "" }}
+		require.Equal(t, code, sh.Run(ctx, []string{command, "-f", "-"}))
+		require.Contains(t, errs.String(), "interrupted")
+	}
 }
 
 func TestNamesBelowLocalhostAreThisMachine(t *testing.T) {

@@ -102,17 +102,34 @@ const maxDocument = 8 << 20
 
 // document reads a descriptor from a file, or from standard input for "-".
 func (s *session) document(file string) ([]byte, error) {
-	var text []byte
-	var err error
+	read := func() ([]byte, error) { return os.ReadFile(file) }
 	if file == "-" {
-		text, err = io.ReadAll(io.LimitReader(s.in, maxDocument))
-	} else {
-		text, err = os.ReadFile(file)
+		read = s.typed
 	}
+	text, err := read()
 	if err != nil {
 		return nil, fmt.Errorf("the descriptor cannot be read: %w", err)
 	}
 	return text, nil
+}
+
+// typed reads standard input to its end. Nobody can call off a read from a terminal, so an interruption leaves it behind.
+func (s *session) typed() ([]byte, error) {
+	type answer struct {
+		text []byte
+		err  error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		text, err := io.ReadAll(io.LimitReader(s.in, maxDocument))
+		done <- answer{text, err}
+	}()
+	select {
+	case a := <-done:
+		return a.text, a.err
+	case <-s.ctx.Done():
+		return nil, s.ctx.Err()
+	}
 }
 
 // wait pauses for one poll.

@@ -207,4 +207,5 @@ type session struct {
 	token  string // where the access token comes from, for people
 
 	warned []string // what was passed on of the taxonomy's warnings
+	away   string   // why a watch goes without the server, "" while it does not
 }

@@ -41,8 +41,7 @@ func (l *listing[T]) run(s *session) error {
 		switch {
 		case s.ctx.Err() != nil:
 			return nil
-		case err != nil && passing(err):
-			fmt.Fprintf(s.err, "littoral: %s; trying again\n", printable(err.Error()))
+		case s.bears(err):
 			continue
 		case err != nil:
 			return err
@@ -53,6 +52,20 @@ func (l *listing[T]) run(s *session) error {
 		known = now
 	}
 	return nil
+}
+
+// bears reports whether a watch goes on although this look at the server failed, and says so once for all looks that fail
+// alike: there are several in a second.
+func (s *session) bears(err error) bool {
+	text := ""
+	if passing(err) {
+		text = printable(err.Error())
+	}
+	if text != "" && text != s.away {
+		fmt.Fprintf(s.err, "littoral: %s; trying again\n", text)
+	}
+	s.away = text
+	return text != ""
 }
 
 func (l *listing[T]) printAll(s *session, list []T) error {

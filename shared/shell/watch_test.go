@@ -153,18 +153,18 @@ func TestWatchOutlivesAServerThatIsAwayForAWhile(t *testing.T) {
 			return 0
 		}
 		switch asked++; {
-		case asked > 1 && asked < 9: // longer than the client is patient with one call
+		case asked > 1 && asked < 19: // longer than the client is patient with three calls
 			return http.StatusServiceUnavailable
-		case asked == 9:
+		case asked == 19:
 			h.work()
-		case asked == 11:
+		case asked == 21:
 			stop()
 		}
 		return 0
 	}
 	r := h.as(ctx, auth.Operator, "get", "apps", "-w")
 	require.Zero(t, r.code, r.err)
-	require.Contains(t, r.err, "trying again")
+	require.Equal(t, 1, strings.Count(r.err, "trying again"), "%s", r.err)
 	require.Contains(t, r.out, "Available")
 }
 

@@ -24,23 +24,23 @@ test: generate-check lint ## every check and test, against a real Postgres that 
 	$(GO) run ./scripts/with-postgres -- $(GO) test $$($(GO) list ./... | grep -v /test/faults$$)
 	$(FAULTS)
 
-TELEMETRY := $(CURDIR)/bin/tools/telemetry
+TELEMETRY := bin/tools/telemetry
 
 $(TELEMETRY)/prometheus: scripts/tools/telemetry/go.mod scripts/tools/telemetry/build.sh
-	scripts/tools/telemetry/build.sh $(TELEMETRY)
+	scripts/tools/telemetry/build.sh "$(CURDIR)/$(TELEMETRY)"
 
 .PHONY: e2e-telemetry
 e2e-telemetry: $(TELEMETRY)/prometheus ## policies with a real Prometheus and Alertmanager (the first time builds both)
-	LITTORAL_TELEMETRY_TOOLS=$(TELEMETRY) $(GO) run ./scripts/with-postgres -- $(GO) test -count=1 ./test/e2e/telemetry
+	LITTORAL_TELEMETRY_TOOLS="$(CURDIR)/$(TELEMETRY)" $(GO) run ./scripts/with-postgres -- $(GO) test -count=1 ./test/e2e/telemetry
 
-S3 := $(CURDIR)/bin/tools/s3
+S3 := bin/tools/s3
 
 $(S3)/versitygw: scripts/tools/s3/go.mod scripts/tools/s3/build.sh
-	scripts/tools/s3/build.sh $(S3)
+	scripts/tools/s3/build.sh "$(CURDIR)/$(S3)"
 
 .PHONY: e2e-s3
 e2e-s3: $(S3)/versitygw ## objects and the archive with a real S3 server (the first time builds it)
-	LITTORAL_S3_SERVER=$(S3)/versitygw $(GO) run ./scripts/with-postgres -- $(GO) test -count=1 ./shared/objects/... ./shared/archive
+	LITTORAL_S3_SERVER="$(CURDIR)/$(S3)/versitygw" $(GO) run ./scripts/with-postgres -- $(GO) test -count=1 ./shared/objects/... ./shared/archive
 
 # The sweep says how many boundaries it covered, which "go test" shows with -v only; the thousand passes need no line.
 FAULTS := $(GO) test -timeout 80m -count=1 -v ./test/faults | grep --line-buffered -Ev '^(=== | +--- PASS)'
@@ -69,10 +69,10 @@ generate-check: generate ## fails when generated files are not what the declarat
 	@test -z "$$(git status --porcelain -- $(GENERATED))" || \
 		{ git status --short -- $(GENERATED); echo 'generated files differ: commit what "make generate" writes'; exit 1; }
 
-TOOLS := $(CURDIR)/bin/tools
+TOOLS := bin/tools
 
 $(TOOLS)/golangci-lint: scripts/tools/go.mod
-	cd scripts/tools && $(GO) build -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	cd scripts/tools && $(GO) build -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 .PHONY: lint
 lint: $(TOOLS)/golangci-lint ## vet, format and lint
@@ -86,7 +86,7 @@ fmt: $(TOOLS)/golangci-lint ## format
 KO := $(TOOLS)/ko
 
 $(KO): scripts/tools/ko/go.mod scripts/tools/ko/build.sh
-	scripts/tools/ko/build.sh $(TOOLS)
+	scripts/tools/ko/build.sh "$(CURDIR)/$(TOOLS)"
 
 .PHONY: ko
 ko: $(KO) ## what builds the images, bin/tools/ko

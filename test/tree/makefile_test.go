@@ -1,0 +1,40 @@
+package tree_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestThePathMayHoldSpaces: make takes a space in the name of a target for the end of it, and a shell one in an argument.
+func TestThePathMayHoldSpaces(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "with a space")
+	for _, name := range []string{
+		"Makefile", "scripts/tools/go.mod", "scripts/tools/ko/go.mod", "scripts/tools/ko/build.sh", "scripts/tools/s3/go.mod",
+		"scripts/tools/s3/build.sh", "scripts/tools/telemetry/go.mod", "scripts/tools/telemetry/build.sh",
+	} {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		require.NoError(t, err)
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755)) //nolint:gosec // as a clone has it
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
+	}
+	for target, want := range map[string]string{
+		"bin/tools/ko":                   `scripts/tools/ko/build.sh "` + dir + `/bin/tools"`,
+		"bin/tools/s3/versitygw":         `scripts/tools/s3/build.sh "` + dir + `/bin/tools/s3"`,
+		"bin/tools/telemetry/prometheus": `scripts/tools/telemetry/build.sh "` + dir + `/bin/tools/telemetry"`,
+		"e2e-s3":                         `LITTORAL_S3_SERVER="` + dir + `/bin/tools/s3/versitygw" `,
+		"e2e-telemetry":                  `LITTORAL_TELEMETRY_TOOLS="` + dir + `/bin/tools/telemetry" `,
+		"lint":                           "\nbin/tools/golangci-lint run ./...",
+	} {
+		make := exec.Command("make", "--dry-run", "--no-print-directory", "-C", dir, target) //nolint:gosec // of ours
+		make.Env = append(os.Environ(), "MAKEFLAGS=")                                        // those of the make that runs this test, which may be another one
+		out, err := make.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.NotContains(t, string(out), "warning")
+		require.Contains(t, string(out), want)
+	}
+}

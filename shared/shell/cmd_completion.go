@@ -12,22 +12,24 @@ type completionCommand struct {
 	Shell string `arg:"" optional:"" enum:"bash" default:"bash" help:"bash."`
 }
 
-// Run prints a script that completes commands and flags; source it, or put it into bash_completion.d.
+// Run prints a script that completes commands, flags where a dash begins one, and files else; source it, or put it into
+// bash_completion.d.
 func (c *completionCommand) Run(s *session) error {
 	var cases strings.Builder
 	completions(s.parser.Model.Node, "littoral", &cases)
 	_, err := fmt.Fprintf(s.out, `_littoral() {
-  local path=littoral word choices
+  local path=littoral word choices flags
   for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
     case "$word" in -*) ;; *) path="$path $word" ;; esac
   done
   while :; do
     case "$path" in
-%s    *) choices= ;;
+%s    *) choices= flags= ;;
     esac
-    [ -n "$choices" ] && break
+    [ -n "$flags" ] && break
     case "$path" in *" "*) path="${path%% *}" ;; *) break ;; esac
   done
+  case "${COMP_WORDS[COMP_CWORD]}" in -*) choices=$flags ;; esac
   COMPREPLY=($(compgen -W "$choices" -- "${COMP_WORDS[COMP_CWORD]}"))
 }
 complete -o default -F _littoral littoral
@@ -37,18 +39,17 @@ complete -o default -F _littoral littoral
 
 // completions writes one case for the command at path and for each below it: what may stand after it.
 func completions(n *kong.Node, path string, b *strings.Builder) {
-	var words []string
+	var words, flags []string
 	for _, child := range n.Children {
 		if !child.Hidden {
 			words = append(words, child.Name)
 			completions(child, path+" "+child.Name, b)
 		}
 	}
-	for _, flag := range n.Flags {
-		if !flag.Hidden {
-			words = append(words, "--"+flag.Name)
-		}
+	for _, flag := range slices.Concat(n.AllFlags(true)...) {
+		flags = append(flags, "--"+flag.Name)
 	}
 	slices.Sort(words)
-	fmt.Fprintf(b, "    %q) choices=%q ;;\n", path, strings.Join(words, " "))
+	slices.Sort(flags)
+	fmt.Fprintf(b, "    %q) choices=%q flags=%q ;;\n", path, strings.Join(words, " "), strings.Join(flags, " "))
 }

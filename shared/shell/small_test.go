@@ -141,9 +141,14 @@ func TestCompletion(t *testing.T) {
 		"littoral get no":            "nodes",
 		"littoral fleet dr":          "drain",
 		"littoral wait app shop --f": "--for",
+		"littoral get apps --ser":    "--server",
+		"littoral fleet set node --": "--help --server --token-file",
 		"littoral zzz":               "",
+		"littoral fleet set ":        "", // files, which bash completes by itself
+		"littoral apply -f ":         "",
+		"littoral get ":              "apps clusters jobs nodes",
 	} {
-		words := strings.Fields(typed)
+		words := strings.Split(typed, " ")
 		cmd := exec.CommandContext(t.Context(), bash, "-c", script.String()+`
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _littoral; echo "${COMPREPLY[*]}"`, "bash")
 		cmd.Args = append(cmd.Args, words...)

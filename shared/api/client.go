@@ -30,6 +30,9 @@ var ErrNoURL = errors.New("the server must be a URL such as http://127.0.0.1:808
 // ErrNoToken is the error of each call of a Client whose Token gives what no header can hold.
 var ErrNoToken = errors.New("access token: it has characters that no token has")
 
+// ErrBrokenOff is wrapped by the error of a call whose answer began and did not end, as where the server is ended.
+var ErrBrokenOff = errors.New("broke off")
+
 // StaticToken returns a token source that always gives token, without the space around it.
 func StaticToken(token string) func() (string, error) {
 	token = strings.TrimSpace(token)
@@ -175,7 +178,7 @@ func decode(resp *http.Response, into any) error {
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
 	switch {
 	case err != nil:
-		return fmt.Errorf("read the answer of %s: %w", resp.Request.URL.Path, err)
+		return fmt.Errorf("the answer of %s %w: %w", resp.Request.URL.Path, ErrBrokenOff, err)
 	case len(body) > maxBody:
 		return fmt.Errorf("the answer of %s has more than %d bytes", resp.Request.URL.Path, maxBody)
 	}

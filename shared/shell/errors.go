@@ -101,7 +101,7 @@ func (s *session) adviceFor(e *api.Error) string {
 		return "The server is there but cannot work now. Try again in a moment"
 	case problem.Internal:
 		if e.TraceID != "" {
-			return fmt.Sprintf("This is a fault of the server. Its log tells more under the trace id %s", e.TraceID)
+			return fmt.Sprintf("This is a fault of the server. Its log tells more under the trace id %s", printable(e.TraceID))
 		}
 		return "This is a fault of the server, or of something in front of it. Its log tells more"
 	}

@@ -262,6 +262,22 @@ func TestAnInterruptionIsSaid(t *testing.T) {
 	require.Contains(t, r.err, "interrupted")
 }
 
+// TestWhatAServerSaysCannotCommandATerminal, wherever it stands in an error.
+func TestWhatAServerSaysCannotCommandATerminal(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusInternalServerError)
+		_, _ = io.WriteString(w, `{"type":"https://littoral.dev/problems/internal","detail":"a\u001b[2J","traceId":"b\u001b[2J",`+
+			`"errors":[{"path":"c\u001b[2J","detail":"d\u001b[2J"}]}`)
+	}))
+	t.Cleanup(server.Close)
+	r := run(t.Context(), time.Now, map[string]string{"LITTORAL_SERVER": server.URL}, "", "get", "apps")
+	require.Equal(t, 1, r.code)
+	require.Contains(t, r.err, "trace id b")
+	require.NotContains(t, r.err, "\x1b")
+}
+
 // TestAnInterruptionEndsATypedDescriptor: a terminal goes on waiting for the rest of it.
 func TestAnInterruptionEndsATypedDescriptor(t *testing.T) {
 	t.Parallel()

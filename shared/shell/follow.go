@@ -213,7 +213,7 @@ func (f *follower) late(ctx context.Context, g goal, a *api.Application) error {
 // passing reports whether the failure may be over at the next try.
 func passing(err error) bool {
 	var away *api.Unreachable
-	return errors.As(err, &away) || problem.KindOf(err) == problem.Unavailable
+	return errors.As(err, &away) || errors.Is(err, api.ErrBrokenOff) || problem.KindOf(err) == problem.Unavailable
 }
 
 func progress(a *api.Application, since time.Duration) string {

@@ -94,6 +94,9 @@ func newHost(t *testing.T) *host {
 		if h.onPath != nil {
 			if code := h.onPath(r); code != 0 {
 				w.Header().Set("Retry-After", "0")
+				if code == http.StatusOK {
+					w.Header().Set("Content-Length", "99") // which do not come: a server that ends in the midst of an answer
+				}
 				w.WriteHeader(code)
 				return
 			}

@@ -303,7 +303,9 @@ func TestWaitingEnds(t *testing.T) {
 
 func TestWaitingOutlivesAServerThatIsAwayForAWhile(t *testing.T) {
 	t.Parallel()
-	for _, away := range []int{http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout} {
+	for _, away := range []int{
+		http.StatusServiceUnavailable, http.StatusBadGateway, http.StatusGatewayTimeout, http.StatusOK,
+	} {
 		t.Run(http.StatusText(away), func(t *testing.T) {
 			t.Parallel()
 			h := newHost(t)

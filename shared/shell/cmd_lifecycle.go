@@ -25,7 +25,7 @@ type startApp struct {
 
 // Run starts the application.
 func (c *startApp) Run(s *session) error {
-	return s.change(c.ID, "started", available, c.Wait, c.Timeout, func(id string) error {
+	return s.change(c.ID, "running", "started", available, c.Wait, c.Timeout, func(id string) error {
 		_, err := s.client.StartApplication(s.ctx, id)
 		return err
 	})
@@ -43,7 +43,7 @@ type stopApp struct {
 
 // Run stops the application.
 func (c *stopApp) Run(s *session) error {
-	return s.change(c.ID, "stopping", stopped, c.Wait, c.Timeout, func(id string) error {
+	return s.change(c.ID, "stopped", "stopping", stopped, c.Wait, c.Timeout, func(id string) error {
 		_, err := s.client.StopApplication(s.ctx, id)
 		return err
 	})
@@ -86,9 +86,9 @@ func (c *deleteApp) Run(s *session) error {
 	return s.followFor(c.Timeout, a.ID, after, deleted)
 }
 
-// change makes a change to the named application, says so and on request waits for its end.
+// change asks that the named application be as desired, says so and on request waits for it.
 func (s *session) change(
-	named, done string, g goal, wait bool, timeout time.Duration, apply func(id string) error,
+	named, desired, done string, g goal, wait bool, timeout time.Duration, apply func(id string) error,
 ) error {
 	if err := checkTimeout(timeout); err != nil {
 		return err
@@ -99,6 +99,9 @@ func (s *session) change(
 	}
 	if err := apply(a.ID); err != nil {
 		return err
+	}
+	if a.Desired == desired {
+		done = "unchanged"
 	}
 	s.screen.line("application %s %s: %s", a.Name, done, a.ID)
 	if !wait {

@@ -329,6 +329,18 @@ func TestWaitingOutlivesAServerThatIsAwayForAWhile(t *testing.T) {
 	}
 }
 
+// TestStartAndStop_sayWhenNothingChanges: what runs does not start when that is asked for again.
+func TestStartAndStop_sayWhenNothingChanges(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.ok("apply", "-f", "testdata/shop.yaml")
+	for _, step := range [][2]string{
+		{"start", "unchanged"}, {"stop", "stopping"}, {"stop", "unchanged"}, {"start", "started"}, {"start", "unchanged"},
+	} {
+		require.Contains(t, h.ok(step[0], "app", "shop"), "application shop "+step[1]+": ")
+	}
+}
+
 // TestDelete_saysWhatBecomesOfIt: what is being removed does not begin to stop when that is asked for again.
 func TestDelete_saysWhatBecomesOfIt(t *testing.T) {
 	t.Parallel()

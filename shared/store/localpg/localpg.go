@@ -101,7 +101,8 @@ func (s *Server) prepare(ctx context.Context) error {
 // URL addresses a database of the server; it does not create it.
 func (s *Server) URL(database string) string {
 	u := url.URL{Scheme: "postgres", User: url.User(User), Path: "/" + database}
-	u.RawQuery = url.Values{"host": {s.socket}, "sslmode": {"disable"}}.Encode()
+	query := url.Values{"host": {s.socket}, "sslmode": {"disable"}}.Encode()
+	u.RawQuery = strings.ReplaceAll(query, "+", "%20") // to Postgres and pgx a plus is a plus
 	return u.String()
 }
 

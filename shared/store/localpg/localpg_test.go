@@ -207,6 +207,12 @@ func TestADirectoryOnlyRootCanEnter(t *testing.T) {
 	exec1(t, server.URL("postgres"), `select n from kept`)
 }
 
+func TestAPathMayHoldWhatAnAddressEscapes(t *testing.T) {
+	t.Parallel()
+	server := start(t, filepath.Join(dir(t), "a+b c%20d&e"))
+	exec1(t, server.URL("postgres"), `select 1`)
+}
+
 func TestALongPathStillGetsASocket(t *testing.T) {
 	t.Parallel()
 	server := start(t, filepath.Join(dir(t), strings.Repeat("long", 20), strings.Repeat("long", 20)))

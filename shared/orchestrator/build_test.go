@@ -396,6 +396,7 @@ func TestJudge(t *testing.T) {
 		"a pod that runs but is not ready":     {"Pod", "{phase: Running, " + fmt.Sprintf(conditions, "Ready", "False", "x") + "}", false, false, "PodsNotReady"},
 		"a pod for which there is no node":     {"Pod", "{phase: Pending, " + fmt.Sprintf(conditions, "PodScheduled", "False", "Unschedulable") + "}", false, false, "Unschedulable"},
 		"a pod that failed":                    {"Pod", "{phase: Failed, message: evicted}", false, true, "PodFailed"},
+		"a pod whose container failed":         {"Pod", "{phase: Failed}", false, true, "PodFailed"},
 		"a pod that is done":                   {"Pod", "{phase: Succeeded}", true, false, "AsExpected"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -414,12 +415,73 @@ func TestJudge(t *testing.T) {
 			require.Equal(t, row.reason, h.Reason)
 			if !h.Ready {
 				require.Contains(t, h.Message, want.GetKind())
+				require.False(t, strings.HasSuffix(h.Message, ": "), "it says what is wrong: %q", h.Message)
 			}
 
 			stale := live.DeepCopy()
 			stale.SetAnnotations(map[string]string{"littoral.dev/revision": "6-x"})
 			h = orchestrator.Judge(want, orchestrator.Ask(stale, orchestrator.FactsOf(want)))
 			require.False(t, h.Ready, "an answer about an earlier form of it does not count")
+		})
+	}
+}
+
+// TestJudge_ofWhatWaitsForSomebody: what no controller goes on with by itself ends in a state that says for whom it waits.
+func TestJudge_ofWhatWaitsForSomebody(t *testing.T) {
+	t.Parallel()
+	const template = "template: {spec: " + podSpec + "}"
+	for name, row := range map[string]struct {
+		manifest, status string
+		failed           bool
+		reason           string
+	}{
+		"a deployment that is paused": {
+			"apps/v1 Deployment {paused: true, " + template + "}",
+			"{observedGeneration: 2, replicas: 1, availableReplicas: 1, conditions: [{type: Progressing, status: Unknown, reason: DeploymentPaused}]}",
+			true, "Paused",
+		},
+		"one whose newest pods are there": {
+			"apps/v1 Deployment {paused: true, " + template + "}",
+			"{observedGeneration: 2, replicas: 1, updatedReplicas: 1, conditions: [{type: Progressing, status: Unknown, reason: DeploymentPaused}]}",
+			false, "PodsNotReady",
+		},
+		"a stateful set that is updated by hand": {
+			"apps/v1 StatefulSet {updateStrategy: {type: OnDelete}, " + template + "}",
+			"{observedGeneration: 2, readyReplicas: 1}", true, "KeepsPods",
+		},
+		"one whose pods are not ready": {
+			"apps/v1 StatefulSet {updateStrategy: {type: OnDelete}, " + template + "}",
+			"{observedGeneration: 2}", false, "PodsNotReady",
+		},
+		"one that is updated in part": {
+			"apps/v1 StatefulSet {replicas: 3, updateStrategy: {rollingUpdate: {partition: 2}}, " + template + "}",
+			"{observedGeneration: 2, readyReplicas: 3, updatedReplicas: 1}", true, "KeepsPods",
+		},
+		"one on its way to that": {
+			"apps/v1 StatefulSet {replicas: 3, updateStrategy: {rollingUpdate: {partition: 1}}, " + template + "}",
+			"{observedGeneration: 2, readyReplicas: 3, updatedReplicas: 1}", false, "RollingOut",
+		},
+		"a daemon set that is updated by hand": {
+			"apps/v1 DaemonSet {updateStrategy: {type: OnDelete}, " + template + "}",
+			"{observedGeneration: 2, desiredNumberScheduled: 1, numberAvailable: 1}", true, "KeepsPods",
+		},
+		"a job that is suspended": {"batch/v1 Job {suspend: true, " + template + "}", "{}", true, "Suspended"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			part := strings.SplitN(row.manifest, " ", 3)
+			want := build(t, newJob("apiVersion: "+part[0]+"\nkind: "+part[1]+"\nmetadata: {name: x}\nspec: "+part[2]))[1]
+			parsed, err := orchestrator.Read(
+				[]job.Content{{YAML: "apiVersion: v1\nkind: x\nmetadata: {name: x}\nheld: " + row.status}},
+			)
+			require.NoError(t, err)
+			live := want.DeepCopy()
+			live.SetGeneration(2)
+			live.Object["status"] = parsed[0].Object["held"]
+			h := orchestrator.Judge(want, orchestrator.Ask(live, orchestrator.FactsOf(want)))
+			require.False(t, h.Ready, "%+v", h)
+			require.Equal(t, row.failed, h.Failed, "%+v", h)
+			require.Equal(t, row.reason, h.Reason, "%+v", h)
 		})
 	}
 }
@@ -439,6 +501,17 @@ func TestJudge_ofOtherKinds(t *testing.T) {
 	h := orchestrator.Judge(sensor, orchestrator.Ask(live, orchestrator.FactsOf(sensor)))
 	require.False(t, h.Ready)
 	require.Contains(t, h.Message, "cold")
+	live.Object["status"] = map[string]any{
+		"observedGeneration": int64(1), "conditions": []any{map[string]any{"type": "Ready", "status": "True"}},
+	}
+	live.SetGeneration(2)
+	h = orchestrator.Judge(sensor, orchestrator.Ask(live, orchestrator.FactsOf(sensor)))
+	require.False(t, h.Ready, "it was so before it was changed")
+	live.Object["status"] = map[string]any{
+		"conditions": []any{map[string]any{"type": "Ready", "status": "True", "observedGeneration": int64(1)}},
+	}
+	h = orchestrator.Judge(sensor, orchestrator.Ask(live, orchestrator.FactsOf(sensor)))
+	require.False(t, h.Ready, "the same, of a kind that says so of each condition")
 	service := build(t, newJob("apiVersion: v1\nkind: Service\nmetadata: {name: x}"))[1]
 	require.True(t, orchestrator.Judge(service, nil).Ready, "to be there is all it can")
 }

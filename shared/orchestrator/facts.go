@@ -16,11 +16,12 @@ type Fact struct {
 	Known      bool // agents of Open Cluster Management report it by this name without being told the path
 }
 
-// Names of facts that every object has.
+// Names of facts that are asked of many kinds.
 const (
 	factRevision   = "Revision"
 	factGeneration = "Generation"
 	factObserved   = "ObservedGeneration"
+	factReadyOf    = "ReadyGeneration" // that the condition is about
 	factFailure    = "Failure"
 )
 
@@ -36,6 +37,7 @@ var (
 	generations = []Fact{
 		{Name: factGeneration, Path: ".metadata.generation"}, {Name: factObserved, Path: ".status.observedGeneration"},
 	}
+	updateStrategy = Fact{Name: "UpdateStrategy", Path: ".spec.updateStrategy.type"}
 	replicaFailure = Fact{Name: factFailure, Path: condition("ReplicaFailure", "message")}
 )
 
@@ -60,12 +62,15 @@ var facts = map[schema.GroupKind][]Fact{
 		{Name: "Wanted", Path: ".spec.replicas"},
 		{Name: "ReadyReplicas", Path: ".status.readyReplicas"},
 		{Name: "UpdatedReplicas", Path: ".status.updatedReplicas"},
+		updateStrategy,
+		{Name: "Partition", Path: ".spec.updateStrategy.rollingUpdate.partition"},
 	}, generations...),
 	{Group: "apps", Kind: "DaemonSet"}: append([]Fact{
 		{Name: "NumberReady", Path: ".status.numberReady", Known: true},
 		{Name: "DesiredNumberScheduled", Path: ".status.desiredNumberScheduled", Known: true},
 		{Name: "NumberAvailable", Path: ".status.numberAvailable", Known: true},
 		{Name: "UpdatedNumberScheduled", Path: ".status.updatedNumberScheduled"},
+		updateStrategy,
 	}, generations...),
 	{Group: "apps", Kind: "ReplicaSet"}: replicaSet,
 	replicationController:               replicaSet,
@@ -73,9 +78,10 @@ var facts = map[schema.GroupKind][]Fact{
 		{Name: "JobComplete", Path: condition("Complete", "status"), Known: true},
 		{Name: "JobSucceeded", Path: ".status.succeeded", Known: true},
 		{Name: "Running", Path: ".status.ready"},
+		{Name: "Suspended", Path: ".spec.suspend"},
 		{Name: factFailure, Path: condition("Failed", "message")},
 	},
-	{Group: "batch", Kind: "CronJob"}: {{Name: "Suspended", Path: ".spec.suspend"}},
+	{Group: "batch", Kind: "CronJob"}: {},
 	{Group: "", Kind: "Pod"}: {
 		{Name: "PodReady", Path: condition("Ready", "status"), Known: true},
 		{Name: "PodPhase", Path: ".status.phase", Known: true},
@@ -86,9 +92,10 @@ var facts = map[schema.GroupKind][]Fact{
 
 // otherFacts are what is asked of a kind that this package does not know: many say by a condition whether they are
 // ready.
-var otherFacts = []Fact{
+var otherFacts = append([]Fact{
 	{Name: "Ready", Path: condition("Ready", "status")}, {Name: "ReadyMessage", Path: condition("Ready", "message")},
-}
+	{Name: factReadyOf, Path: condition("Ready", "observedGeneration")},
+}, generations...)
 
 // passive are kinds that do nothing by themselves: to be there is all they can.
 var passive = map[schema.GroupKind]bool{

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,7 +30,8 @@ func Judge(want *unstructured.Unstructured, v Values) Health {
 		h.Reason, h.Message = "AwaitingStatus", h.Object+" has not been reported on since it was changed"
 		return h
 	}
-	if v.number(factObserved, v.number(factGeneration, 0)) < v.number(factGeneration, 0) {
+	generation := v.number(factGeneration, 0)
+	if min(v.number(factObserved, generation), v.number(factReadyOf, generation)) < generation {
 		h.Reason, h.Message = "AwaitingController", "the controller of "+h.Object+" has not seen its change"
 		return h
 	}
@@ -59,6 +61,8 @@ func (h *Health) fail(reason, message string) {
 	h.Failed, h.Reason, h.Message = true, reason, h.Object+": "+message
 }
 
+const reasonRollingOut = "RollingOut"
+
 // count settles what has a number of pods; updated of those that run are of the newest form.
 func (h *Health) count(running, updated, wanted int64) {
 	h.Pods, h.Wanted = min(running, updated), wanted
@@ -66,7 +70,7 @@ func (h *Health) count(running, updated, wanted int64) {
 	case running < wanted:
 		h.Reason, h.Message = "PodsNotReady", fmt.Sprintf("%s: %d of %d pods are ready", h.Object, running, wanted)
 	case updated < wanted:
-		h.Reason = "RollingOut"
+		h.Reason = reasonRollingOut
 		h.Message = fmt.Sprintf("%s: %d of %d pods are ready in the newest form", h.Object, updated, wanted)
 	default:
 		h.ready()
@@ -83,6 +87,8 @@ func (h *Health) deployment(v Values) {
 	case h.Ready:
 	case failure != "":
 		h.fail("ReplicaFailure", failure)
+	case v.text("Progress") == "DeploymentPaused" && updated < h.Wanted:
+		h.fail("Paused", "it is paused, and makes no pods of the newest form until somebody resumes it")
 	case v.text("Progress") == "ProgressDeadlineExceeded":
 		h.fail(
 			"ProgressDeadlineExceeded",
@@ -92,12 +98,33 @@ func (h *Health) deployment(v Values) {
 }
 
 func (h *Health) statefulSet(v Values) {
-	h.count(v.number("ReadyReplicas", 0), v.number("UpdatedReplicas", 0), v.number("Wanted", 1))
+	updated, wanted := v.number("UpdatedReplicas", 0), v.number("Wanted", 1)
+	h.count(v.number("ReadyReplicas", 0), updated, wanted)
+	h.kept(v, updated, wanted)
+}
+
+// kept says of one of whose pods some are of an older form, where the cluster leaves it to somebody else to change that.
+// They may run where the job was before.
+func (h *Health) kept(v Values, updated, wanted int64) {
+	partition := v.number("Partition", 0)
+	switch {
+	case h.Reason != reasonRollingOut:
+	case v.text("UpdateStrategy") == "OnDelete":
+		h.fail("KeepsPods", fmt.Sprintf(
+			"%d of %d pods are of the newest form; by its updateStrategy OnDelete the others stay until somebody deletes them",
+			updated, wanted))
+	case partition > 0 && updated >= wanted-partition:
+		h.fail("KeepsPods", fmt.Sprintf(
+			"%d of %d pods are of the newest form; by the partition %d of its updateStrategy the others stay",
+			updated, wanted, partition))
+	}
 }
 
 func (h *Health) daemonSet(v Values) {
 	wanted := v.number("DesiredNumberScheduled", 0)
-	h.count(v.number("NumberAvailable", 0), v.number("UpdatedNumberScheduled", 0), wanted)
+	updated := v.number("UpdatedNumberScheduled", 0)
+	h.count(v.number("NumberAvailable", 0), updated, wanted)
+	h.kept(v, updated, wanted)
 	if wanted == 0 { // it is bound to one node, which must be there
 		h.Ready, h.Reason, h.Message = false, "NoNode", h.Object+" finds no node that it may run on"
 	}
@@ -117,6 +144,8 @@ func (h *Health) job(v Values) {
 		h.fail("JobFailed", v.text(factFailure))
 	case v.text("JobComplete") == "True":
 		h.ready()
+	case v.text("Suspended") == "true":
+		h.fail("Suspended", "it is suspended, and does not run until somebody resumes it")
 	default: // one that runs is what was asked for
 		h.count(v.number("Running", 0), 1, 1)
 	}
@@ -125,7 +154,7 @@ func (h *Health) job(v Values) {
 func (h *Health) pod(v Values) {
 	switch v.text("PodPhase") {
 	case "Failed":
-		h.fail("PodFailed", v.text(factFailure))
+		h.fail("PodFailed", cmp.Or(v.text(factFailure), "a container ended with an error; its log may say why"))
 	case "Succeeded":
 		h.ready()
 	default:

@@ -81,8 +81,10 @@ func pathOf(o *Object) string {
 	if o.GetNamespace() != "" {
 		path += "/namespaces/" + o.GetNamespace()
 	}
-	return path + "/" + strings.ToLower(gvk.Kind) + "s/" + o.GetName()
+	return path + "/" + pluralOf(o) + "/" + o.GetName()
 }
+
+func pluralOf(o *Object) string { return strings.ToLower(o.GetKind()) + "s" }
 
 func (a *Agent) work(path string) {
 	work := a.Hub.Get(path)
@@ -106,14 +108,14 @@ func (a *Agent) work(path string) {
 		config := configFor(configs, manifest)
 		ok, message, reason := a.apply(work.GetName(), manifest, config)
 		all = all && ok
-		report := map[string]any{
-			"resourceMeta": map[string]any{"ordinal": int64(i), "kind": manifest.GetKind(), "name": manifest.GetName()},
-			"conditions":   []any{map[string]any{"type": "Applied", "status": truth(ok), "reason": reason, "message": message}},
-		}
-		if live := a.Cluster.Get(pathOf(manifest)); live != nil && ok {
-			report["statusFeedback"] = map[string]any{"values": feedback(live, config)}
-		}
-		reports = append(reports, report)
+		gvk := manifest.GroupVersionKind()
+		reports = append(reports, map[string]any{
+			"resourceMeta": map[string]any{
+				"ordinal": int64(i), "group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind, "resource": pluralOf(manifest),
+				"namespace": manifest.GetNamespace(), "name": manifest.GetName(),
+			},
+			"conditions": []any{map[string]any{"type": "Applied", "status": truth(ok), "reason": reason, "message": message}},
+		})
 	}
 	a.Hub.Change(path, func(o *Object) {
 		o.Object["status"] = map[string]any{
@@ -122,6 +124,39 @@ func (a *Agent) work(path string) {
 			}},
 			"resourceStatus": map[string]any{"manifests": reports},
 		}
+	})
+	a.look(path)
+}
+
+// Look reports on what is there, without applying anything: an agent does so more often. What it does not find is not
+// Available, and what it said of that before stands (AvailableStatusController of open-cluster-management-io/ocm).
+func (a *Agent) Look() {
+	for _, path := range a.Hub.Paths(worksPath + a.Name + "/manifestworks/") {
+		a.look(path)
+	}
+}
+
+func (a *Agent) look(path string) {
+	a.Hub.Change(path, func(work *Object) {
+		list, _, _ := unstructured.NestedSlice(work.Object, "spec", "workload", "manifests")
+		configs, _, _ := unstructured.NestedSlice(work.Object, "spec", "manifestConfigs")
+		reports, _, _ := unstructured.NestedSlice(work.Object, "status", "resourceStatus", "manifests")
+		for i, entry := range reports {
+			report := entry.(map[string]any)
+			manifest := &Object{Object: list[i].(map[string]any)}
+			live := a.Cluster.Get(pathOf(manifest))
+			reason, message := "ResourceAvailable", "Resource is available"
+			if live == nil {
+				reason, message = "ResourceNotAvailable", "Resource is not available"
+			} else {
+				report["statusFeedback"] = map[string]any{"values": feedback(live, configFor(configs, manifest))}
+			}
+			applied := report["conditions"].([]any)[0]
+			report["conditions"] = []any{applied, map[string]any{
+				"type": "Available", "status": truth(live != nil), "reason": reason, "message": message,
+			}}
+		}
+		_ = unstructured.SetNestedSlice(work.Object, reports, "status", "resourceStatus", "manifests")
 	})
 }
 
@@ -136,7 +171,7 @@ func configFor(configs []any, o *Object) map[string]any {
 	for _, c := range configs {
 		config := c.(map[string]any)
 		id, _, _ := unstructured.NestedStringMap(config, "resourceIdentifier")
-		if id["name"] == o.GetName() && id["resource"] == strings.ToLower(o.GetKind())+"s" {
+		if id["name"] == o.GetName() && id["resource"] == pluralOf(o) {
 			return config
 		}
 	}

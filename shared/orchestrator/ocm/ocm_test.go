@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/transport"
 
@@ -151,6 +153,69 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: once, image: 
 			require.False(t, s.Outdated(j))
 		})
 	}
+}
+
+// TestVerdict_onWhatSomebodyTookFromTheCluster: an agent applies it again some minutes later, and what it said last stands
+// until then.
+func TestVerdict_onWhatSomebodyTookFromTheCluster(t *testing.T) {
+	t.Parallel()
+	for name, kind := range map[string]schema.GroupVersionResource{
+		"web":      {Group: "apps", Version: "v1", Resource: "deployments"},
+		"settings": {Version: "v1", Resource: "configmaps"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, _, agents := open(t)
+			j := conformance.Job(w.Targets[0], 1)
+			state, conditions := w.Do(t, j)
+			require.Equal(t, job.Finished, state, "%v", conditions)
+			of := w.Objects["one"].Resource(kind).Namespace(j.Namespace)
+			require.NoError(t, of.Delete(t.Context(), name, metav1.DeleteOptions{}))
+			agents["one"].Cluster.Work()
+			agents["one"].Look()
+			s, err := w.Orchestrator.Observe(t.Context(), j)
+			require.NoError(t, err)
+			require.False(t, s.Outdated(j), "the agent puts it back")
+			state, conditions = s.Verdict(j)
+			require.Equal(t, job.Progressing, state, "%v", conditions)
+			j.Conditions = conditions
+			require.Equal(t, "False", j.Condition(job.ConditionAvailable).Status)
+			require.Contains(t, j.Condition(job.ConditionAvailable).Message, name)
+			w.Turn()
+			state, conditions = w.Do(t, j)
+			require.Equal(t, job.Finished, state, "%v", conditions)
+		})
+	}
+}
+
+// TestVerdict_onAKindThatHasNotBeenReportedOn: an agent applies first and looks later.
+func TestVerdict_onAKindThatHasNotBeenReportedOn(t *testing.T) {
+	t.Parallel()
+	w, hub, agents := open(t)
+	agents["one"].Cluster.Define("example.org", "v1", "Sensor", "sensors", true)
+	j := conformance.Job(w.Targets[0], 1)
+	j.Instruction.Contents = append(j.Instruction.Contents, job.Content{
+		Name: "sensor", YAML: "apiVersion: example.org/v1\nkind: Sensor\nmetadata: {name: s}",
+	})
+	state, conditions := w.Do(t, j)
+	require.Equal(t, job.Finished, state, "%v", conditions)
+	tell := func(change func(report map[string]any)) (job.State, []job.Condition) {
+		hub.Change(hub.Paths("/manifestworks/")[0], func(o *kubeapi.Object) {
+			at := []string{"status", "resourceStatus", "manifests"}
+			reports, _, _ := unstructured.NestedSlice(o.Object, at...)
+			change(reports[len(reports)-1].(map[string]any)) //nolint:forcetypeassert // the API's own form
+			require.NoError(t, unstructured.SetNestedSlice(o.Object, reports, at...))
+		})
+		s, err := w.Orchestrator.Observe(t.Context(), j)
+		require.NoError(t, err)
+		return s.Verdict(j)
+	}
+	state, conditions = tell(func(report map[string]any) { delete(report, "statusFeedback") })
+	require.Equal(t, job.Progressing, state, "%v", conditions)
+	state, conditions = tell(func(report map[string]any) {
+		require.NoError(t, unstructured.SetNestedField(report, "sensory", "resourceMeta", "resource"))
+	})
+	require.Equal(t, job.Finished, state, "the cluster calls the kind otherwise, and so knows no rule for it: %v", conditions)
 }
 
 // TestVerdict_onAKindInNoNamespace: nothing but the manifest can tell the hub of a kind that only the cluster defines.

@@ -250,22 +250,27 @@ func statusOf(work *unstructured.Unstructured) orchestrator.Status {
 	s.Applied = true
 	kinds := orchestrator.KindsOf(objects)
 	for i, o := range objects {
-		report := reports[int64(i)]
-		if kinds.Of(o).Guessed &&
-			len(report.values) == 0 { // the agent may call the kind otherwise, and so know no rule for it
-			s.Objects = append(s.Objects, orchestrator.Health{Object: o.GetKind() + " " + o.GetName(), Ready: true})
-			continue
+		report, kind, what := reports[int64(i)], kinds.Of(o), o.GetKind()+" "+o.GetName()
+		switch {
+		case report.available.Status == "False": // the values are those of before; the agent puts it back by itself
+			s.Objects = append(s.Objects, orchestrator.Health{
+				Object: what, Reason: orchestrator.ReasonMissing, Message: what + " is not there: " + brief(report.available.Message),
+			})
+		case kind.Guessed && report.resource != kind.Resource: // the cluster calls it otherwise, and so knows no rule for it
+			s.Objects = append(s.Objects, orchestrator.Health{Object: what, Ready: true})
+		default:
+			s.Objects = append(s.Objects, orchestrator.Judge(o, report.values))
 		}
-		s.Objects = append(s.Objects, orchestrator.Judge(o, report.values))
 	}
 	return s
 }
 
 // report is what the agent says about one manifest.
 type report struct {
-	object  string
-	values  orchestrator.Values
-	applied standing
+	object             string
+	resource           string // what the cluster calls objects of the kind
+	values             orchestrator.Values
+	applied, available standing
 }
 
 // reportsIn reads the reports on the manifests, by their place in the list.
@@ -281,7 +286,8 @@ func reportsIn(work *unstructured.Unstructured) map[int64]report {
 		at, _ := meta["ordinal"].(int64)
 		kind, _ := meta["kind"].(string)
 		name, _ := meta["name"].(string)
-		r := report{object: kind + " " + name, values: orchestrator.Values{}}
+		resource, _ := meta["resource"].(string)
+		r := report{object: kind + " " + name, resource: resource, values: orchestrator.Values{}}
 		feedback, _, _ := unstructured.NestedSlice(m, "statusFeedback", "values")
 		for _, entry := range feedback {
 			value, ok := entry.(map[string]any)
@@ -297,8 +303,11 @@ func reportsIn(work *unstructured.Unstructured) map[int64]report {
 			}
 		}
 		for _, c := range conditionsIn(m, "conditions") {
-			if c.Type == "Applied" {
+			switch c.Type {
+			case "Applied":
 				r.applied = c
+			case "Available":
+				r.available = c
 			}
 		}
 		all[at] = r

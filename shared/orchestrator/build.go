@@ -357,6 +357,12 @@ func bind(pod map[string]any, node string) error {
 // Stamp marks the object with a digest of what it now is, under its epoch. Which component was the last to apply what
 // several may list makes no difference: the others are content with it.
 func Stamp(o *unstructured.Unstructured) {
+	if keepsPods(o) {
+		template, _, _ := unstructured.NestedFieldNoCopy(o.Object, podTemplates[o.GroupVersionKind().GroupKind()]...)
+		if text, err := json.Marshal(template); err == nil { // it came from JSON
+			merge(o, "annotations", map[string]string{markPods: digest(text)})
+		}
+	}
 	of := o.DeepCopy()
 	unstructured.RemoveNestedField(of.Object, "metadata", "annotations", markRevision)
 	if _, bears := PodTemplate(o); !bears {
@@ -368,6 +374,11 @@ func Stamp(o *unstructured.Unstructured) {
 		return // it came from JSON
 	}
 	merge(o, "annotations", map[string]string{markRevision: strconv.FormatInt(EpochOf(o), 10) + "-" + digest(text)})
+}
+
+// OtherPods reports whether the object in the cluster keeps pods that next would make otherwise.
+func OtherPods(live, next *unstructured.Unstructured) bool {
+	return keepsPods(next) && live.GetAnnotations()[markPods] != next.GetAnnotations()[markPods]
 }
 
 // RevisionOf returns the stamp of the object.

@@ -185,7 +185,13 @@ func binds(o *unstructured.Unstructured) bool {
 // where, it is deleted and made anew.
 func Replaceable(o *unstructured.Unstructured) bool {
 	gk := o.GroupVersionKind().GroupKind()
-	return gk == oneRun || gk == schema.GroupKind{Kind: "Pod"}
+	return gk == oneRun || gk == schema.GroupKind{Kind: "Pod"} || keepsPods(o)
+}
+
+// keepsPods reports whether the object can be changed, and leaves the pods that it has made as they are.
+func keepsPods(o *unstructured.Unstructured) bool {
+	gk := o.GroupVersionKind().GroupKind()
+	return gk == schema.GroupKind{Group: "apps", Kind: "ReplicaSet"} || gk == replicationController
 }
 
 // SamePods reports whether two objects of a kind that bears pods have the same ones.

@@ -27,6 +27,7 @@ const (
 
 	markEpoch     = "littoral.dev/epoch"
 	markRevision  = "littoral.dev/revision" // of an object: tells an answer about the last change from one about the one before
+	markPods      = "littoral.dev/pods"     // of an object that keeps its pods: tells whether they are as it would make them now
 	markContent   = "littoral.dev/content"
 	markRemedy    = "littoral.dev/remedy"
 	markNamespace = "littoral.dev/namespace"

@@ -23,9 +23,8 @@ var statusOf = map[string]func(o *Object, n int64) map[string]any{
 	"StatefulSet": func(_ *Object, n int64) map[string]any {
 		return map[string]any{"replicas": n, "readyReplicas": n, "updatedReplicas": n}
 	},
-	"ReplicaSet": func(_ *Object, n int64) map[string]any {
-		return map[string]any{"replicas": n, "readyReplicas": n, "availableReplicas": n}
-	},
+	"ReplicaSet":            ofReplicaSet,
+	"ReplicationController": ofReplicaSet,
 	"DaemonSet": func(_ *Object, n int64) map[string]any {
 		return map[string]any{
 			"desiredNumberScheduled": n, "numberReady": n, "numberAvailable": n, "updatedNumberScheduled": n,
@@ -45,6 +44,10 @@ var statusOf = map[string]func(o *Object, n int64) map[string]any{
 		ready := []any{map[string]any{"type": "Ready", "status": "True"}}
 		return map[string]any{"phase": "Running", "conditions": ready}
 	},
+}
+
+func ofReplicaSet(_ *Object, n int64) map[string]any {
+	return map[string]any{"replicas": n, "readyReplicas": n, "availableReplicas": n}
 }
 
 // runs reports whether the object's pods are of an image whose name begins so.

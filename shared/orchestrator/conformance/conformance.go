@@ -160,7 +160,9 @@ func Run(t *testing.T, can Can, open func(t *testing.T) World) {
 			suite["a "+kind+" moves within its cluster"] = func(t *testing.T, w World) { movedAnew(t, w, kind) }
 			suite["a replacement changes what a "+kind+" runs"] = func(t *testing.T, w World) { replacedAnew(t, w, kind) }
 		}
-		suite["a Job that is scaled out asks for more"] = scaledOutAnew
+		for _, kind := range []string{"Job", "ReplicaSet"} {
+			suite["a "+kind+" that is scaled out asks for more"] = func(t *testing.T, w World) { scaledOutAnew(t, w, kind) }
+		}
 		suite["a copy that was taken away is put back as scaled"] = putBack
 		suite["a scaling that comes late counts once"] = scaledLate
 		suite["what an autoscaler has set is left to it"] = autoscaled
@@ -397,13 +399,14 @@ func moved(t *testing.T, w World) {
 	require.Equal(t, int64(2), have.Epoch)
 }
 
-// unchanging are the kinds whose pods cannot be changed in place.
-var unchanging = map[string]schema.GroupVersionResource{"Job": jobs, "Pod": pods}
+// unchanging are the kinds whose pods cannot be changed in place. A ReplicaSet may be, and its pods stay as they are.
+var unchanging = map[string]schema.GroupVersionResource{
+	"Job": jobs, "Pod": pods, "ReplicaSet": replicaSets, "ReplicationController": controllers,
+}
 
 // withOne has the job run one object of an unchanging kind.
 func withOne(j *job.Job, kind, greeting string) {
 	pod := `
-  restartPolicy: Never
   terminationGracePeriodSeconds: 1
   containers:
     - name: once
@@ -411,13 +414,16 @@ func withOne(j *job.Job, kind, greeting string) {
       env: [{name: GREETING, value: ` + greeting + `}]
       resources: {requests: {cpu: 10m}}
 `
-	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: once}\nspec:" + pod
-	if kind == "Job" {
-		text = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec:\n  template:\n    spec:" +
-			strings.ReplaceAll(pod, "\n  ", "\n      ")
-	}
+	template := "\n  template:\n    metadata: {labels: {app: once}}\n    spec:" + strings.ReplaceAll(pod, "\n  ", "\n      ")
+	const never = "  restartPolicy: Never\n"
+	text := map[string]string{
+		"Pod":                   "v1\nkind: Pod\nmetadata: {name: once}\nspec:" + pod + never,
+		"Job":                   "batch/v1\nkind: Job\nmetadata: {name: once}\nspec:" + template + "    " + never,
+		"ReplicaSet":            "apps/v1\nkind: ReplicaSet\nmetadata: {name: once}\nspec:\n  selector: {matchLabels: {app: once}}" + template,
+		"ReplicationController": "v1\nkind: ReplicationController\nmetadata: {name: once}\nspec:" + template,
+	}[kind]
 	j.Instruction = job.Instruction{
-		ComponentName: "web", Type: "kubernetes", Contents: []job.Content{{Name: "once", YAML: text}},
+		ComponentName: "web", Type: "kubernetes", Contents: []job.Content{{Name: "once", YAML: "apiVersion: " + text}},
 	}
 }
 
@@ -436,10 +442,12 @@ func movedAnew(t *testing.T, w World, kind string) {
 	j := Job(w.Places()[0], 1)
 	withOne(j, kind, "hello")
 	finish(t, w, j)
+	before := one(t, w, j, kind).GetUID()
 	next := As(j, job.Create)
 	next.Epoch, next.Target = 2, w.Places()[1]
 	defer gone(t, w, next)
 	finish(t, w, next)
+	require.NotEqual(t, before, one(t, w, next, kind).GetUID(), "its pods are where they were")
 	have := running(one(t, w, next, kind))
 	require.Equal(t, next.Node, have.Node)
 	require.Equal(t, int64(2), have.Epoch)
@@ -451,26 +459,31 @@ func replacedAnew(t *testing.T, w World, kind string) {
 	withOne(j, kind, "hello")
 	defer gone(t, w, j)
 	finish(t, w, j)
+	before := one(t, w, j, kind).GetUID()
 	other := As(j, job.Replace)
 	withOne(other, kind, "goodbye")
 	finish(t, w, other)
 	have := one(t, w, other, kind)
+	require.NotEqual(t, before, have.GetUID(), "its pods are what they were")
 	require.Contains(t, fmt.Sprint(have.Object["spec"]), "goodbye")
 	finish(t, w, other)
 	require.Equal(t, have.GetUID(), one(t, w, other, kind).GetUID(), "once is enough")
 }
 
-func scaledOutAnew(t *testing.T, w World) {
+func scaledOutAnew(t *testing.T, w World, kind string) {
+	t.Helper()
 	j := Job(w.Places()[0], 1)
-	withOne(j, "Job", "hello")
+	withOne(j, kind, "hello")
 	defer gone(t, w, j)
 	finish(t, w, j)
-	before := running(one(t, w, j, "Job"))
+	was := one(t, w, j, kind)
+	before := running(was)
 	out := Ask(j, job.ScaleOut)
 	finish(t, w, out)
 	finish(t, w, out)
 	before.CPUMilli += orchestrator.StepCPUMilli
-	require.Equal(t, before, running(one(t, w, j, "Job")))
+	require.Equal(t, before, running(one(t, w, j, kind)))
+	require.NotEqual(t, was.GetUID(), one(t, w, j, kind).GetUID(), "its pods are what they were")
 }
 
 func silent(t *testing.T, w World) {

@@ -110,6 +110,8 @@ var (
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
 	jobs        = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 	pods        = schema.GroupVersionResource{Version: "v1", Resource: "pods"}
+	replicaSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
+	controllers = schema.GroupVersionResource{Version: "v1", Resource: "replicationcontrollers"}
 	configs     = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 	secrets     = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	bindings    = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}

@@ -296,6 +296,8 @@ func (c cluster) applyOne(ctx context.Context, j *job.Job, e entry) error {
 		return e.takenBy(have)
 	case e.bears() && orchestrator.EpochOf(have) > j.Epoch:
 		return orchestrator.ErrFenced
+	case e.ours(have) && orchestrator.OtherPods(have, o):
+		return c.anew(ctx, j, e)
 	default:
 		o.SetResourceVersion(have.GetResourceVersion())
 	}
@@ -306,16 +308,20 @@ func (c cluster) applyOne(ctx context.Context, j *job.Job, e entry) error {
 	}
 	_, err = c.at(e).Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: orchestrator.Manager})
 	if apierrors.IsInvalid(err) && have != nil && orchestrator.Replaceable(o) && e.ours(have) {
-		// What it runs cannot be changed in place: it goes, and the next attempt makes it anew.
-		if _, err := c.deleteOne(ctx, j, e); err != nil {
-			return err
-		}
-		return orchestrator.ErrLeaving
+		return c.anew(ctx, j, e)
 	}
 	if apierrors.IsConflict(err) && !isFieldConflict(err) {
 		return err // changed since it was read: once more
 	}
 	return orchestrator.Classify(err, e.what())
+}
+
+// anew has an object go whose pods cannot be changed in place; the next attempt makes it anew.
+func (c cluster) anew(ctx context.Context, j *job.Job, e entry) error {
+	if _, err := c.deleteOne(ctx, j, e); err != nil {
+		return err
+	}
+	return orchestrator.ErrLeaving
 }
 
 // deleteAll deletes the entries, last first, and says whether they are gone. What other jobs share is left to the last.

@@ -36,6 +36,12 @@ func Failing(err error) bool {
 	return errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError
 }
 
+// misfit reports whether the API server could not fit what was applied into its schema: a field that it does not know, one
+// of another type, two entries of a list with one key. It answers that with 500 (kubernetes/kubernetes#139253).
+func misfit(err error) bool {
+	return Failing(err) && strings.Contains(err.Error(), "failed to create typed patch object")
+}
+
 // Classify gives an error of an API server about what, the meaning that it has for a job: a Refusal for a no that a
 // repeat would not change, else Unavailable.
 func Classify(err error, what string) error {
@@ -49,6 +55,8 @@ func Classify(err error, what string) error {
 		return err
 	case Silent(err):
 		return fmt.Errorf("%w: %v", ErrSilent, err) //nolint:errorlint // the cause is for people only
+	case misfit(err):
+		return &Refusal{Reason: ReasonBadManifest, Message: what + ": " + err.Error(), Err: err}
 	case apierrors.HasStatusCause(err, "NamespaceTerminating"):
 		return fmt.Errorf("%w: %v", ErrLeaving, err) //nolint:errorlint // the same
 	case apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):

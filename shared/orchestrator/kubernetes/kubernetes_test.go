@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
@@ -279,6 +280,25 @@ func TestApply_leavesWhatBelongsToOthers(t *testing.T) {
 	d["one"].Work()
 	require.NoError(t, w.Orchestrator.Remove(t.Context(), first))
 	require.NoError(t, w.Orchestrator.Apply(t.Context(), &second), "it is free now")
+}
+
+// TestApply_ofAFieldThatNobodyKnows: API servers answer that with 500, as if they failed (kubernetes/kubernetes#139253).
+func TestApply_ofAFieldThatNobodyKnows(t *testing.T) {
+	t.Parallel()
+	w, d := open(t)
+	d["one"].Refuse(func(_, path string) error {
+		if !strings.HasSuffix(path, "/deployments/web") {
+			return nil
+		}
+		return &apierrors.StatusError{ErrStatus: metav1.Status{
+			Status: metav1.StatusFailure, Code: http.StatusInternalServerError,
+			Message: "failed to create typed patch object (x/web; apps/v1, Kind=Deployment): .spec.replica: field not declared in schema",
+		}}
+	})
+	var refusal *orchestrator.Refusal
+	require.ErrorAs(t, w.Orchestrator.Apply(t.Context(), conformance.Job(w.Targets[0], 1)), &refusal)
+	require.Equal(t, orchestrator.ReasonBadManifest, refusal.Reason)
+	require.Contains(t, refusal.Message, ".spec.replica: field not declared in schema")
 }
 
 // TestObserve_ofWhatComponentsHaveDifferently: the last to be applied counts, and is not taken back from whoever has it.

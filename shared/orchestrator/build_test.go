@@ -229,6 +229,27 @@ func TestBuild_keepsEveryManifest(t *testing.T) {
 	require.Equal(t, orchestrator.Kind{Resource: "sensors", Namespaced: true, Guessed: true}, kinds.Of(objects[3]))
 }
 
+// TestKindsOf_kubernetes: a hub cannot be asked which of these are in no namespace.
+func TestKindsOf_kubernetes(t *testing.T) {
+	t.Parallel()
+	for kind, resource := range map[string]string{
+		"flowcontrol.apiserver.k8s.io/v1 FlowSchema":                     "flowschemas",
+		"flowcontrol.apiserver.k8s.io/v1 PriorityLevelConfiguration":     "prioritylevelconfigurations",
+		"networking.k8s.io/v1 IPAddress":                                 "ipaddresses",
+		"networking.k8s.io/v1 ServiceCIDR":                               "servicecidrs",
+		"resource.k8s.io/v1 DeviceClass":                                 "deviceclasses",
+		"storage.k8s.io/v1 VolumeAttributesClass":                        "volumeattributesclasses",
+		"admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy":      "validatingadmissionpolicies",
+		"admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBinding": "mutatingadmissionpolicybindings",
+		"certificates.k8s.io/v1beta1 ClusterTrustBundle":                 "clustertrustbundles",
+		"storagemigration.k8s.io/v1beta1 StorageVersionMigration":        "storageversionmigrations",
+	} {
+		version, name, _ := strings.Cut(kind, " ")
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": version, "kind": name}}
+		require.Equal(t, orchestrator.Kind{Resource: resource}, orchestrator.KindsOf(nil).Of(o), kind)
+	}
+}
+
 func TestBuild_bindsRolesToTheServiceAccountsOfTheApplication(t *testing.T) {
 	t.Parallel()
 	const (

@@ -31,21 +31,26 @@ func (k Kind) Hint() string {
 var wellKnown = known(map[string]string{
 	"": "ConfigMap Endpoints=endpoints Event LimitRange PersistentVolumeClaim Pod PodTemplate ReplicationController " +
 		"ResourceQuota Secret Service ServiceAccount /Namespace /Node /PersistentVolume",
-	"apps":                         "ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet",
-	"batch":                        "CronJob Job",
-	"autoscaling":                  "HorizontalPodAutoscaler",
-	"coordination.k8s.io":          "Lease",
-	"discovery.k8s.io":             "EndpointSlice",
-	"policy":                       "PodDisruptionBudget",
-	"networking.k8s.io":            "Ingress NetworkPolicy /IngressClass",
-	"rbac.authorization.k8s.io":    "Role RoleBinding /ClusterRole /ClusterRoleBinding",
-	"apiextensions.k8s.io":         "/CustomResourceDefinition",
-	"storage.k8s.io":               "CSIStorageCapacity /CSIDriver /CSINode /StorageClass /VolumeAttachment",
-	"scheduling.k8s.io":            "/PriorityClass",
-	"node.k8s.io":                  "/RuntimeClass",
-	"apiregistration.k8s.io":       "/APIService",
-	"admissionregistration.k8s.io": "/MutatingWebhookConfiguration /ValidatingWebhookConfiguration /ValidatingAdmissionPolicy=validatingadmissionpolicies /ValidatingAdmissionPolicyBinding",
-	"certificates.k8s.io":          "/CertificateSigningRequest",
+	"apps":                      "ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet",
+	"batch":                     "CronJob Job",
+	"autoscaling":               "HorizontalPodAutoscaler",
+	"coordination.k8s.io":       "Lease",
+	"discovery.k8s.io":          "EndpointSlice",
+	"policy":                    "PodDisruptionBudget",
+	"networking.k8s.io":         "Ingress NetworkPolicy /IngressClass /IPAddress /ServiceCIDR",
+	"rbac.authorization.k8s.io": "Role RoleBinding /ClusterRole /ClusterRoleBinding",
+	"apiextensions.k8s.io":      "/CustomResourceDefinition",
+	"storage.k8s.io":            "CSIStorageCapacity /CSIDriver /CSINode /StorageClass /VolumeAttachment /VolumeAttributesClass",
+	"scheduling.k8s.io":         "/PriorityClass",
+	"node.k8s.io":               "/RuntimeClass",
+	"apiregistration.k8s.io":    "/APIService",
+	"admissionregistration.k8s.io": "/MutatingWebhookConfiguration /ValidatingWebhookConfiguration " +
+		"/MutatingAdmissionPolicy /MutatingAdmissionPolicyBinding " +
+		"/ValidatingAdmissionPolicy /ValidatingAdmissionPolicyBinding",
+	"certificates.k8s.io":          "PodCertificateRequest /CertificateSigningRequest /ClusterTrustBundle",
+	"flowcontrol.apiserver.k8s.io": "/FlowSchema /PriorityLevelConfiguration",
+	"resource.k8s.io":              "ResourceClaim ResourceClaimTemplate /DeviceClass /DeviceTaintRule /ResourceSlice",
+	"storagemigration.k8s.io":      "/StorageVersionMigration",
 })
 
 // known reads a table: by group its kinds, with a slash those that are in no namespace.

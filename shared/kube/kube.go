@@ -295,3 +295,6 @@ func (c *Client) Kinds(ctx context.Context, gv schema.GroupVersion) ([]metav1.AP
 func IsForeign(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
+
+// IsAbsent reports whether the error is the API's own word that there is no such object.
+func IsAbsent(err error) bool { return apierrors.IsNotFound(err) && !IsForeign(err) }

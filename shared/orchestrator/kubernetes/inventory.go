@@ -22,7 +22,7 @@ const markLeaving = "littoral.dev/leaving"
 // inventory returns the job's inventory with its entries; nil when there is none.
 func (c cluster) inventory(ctx context.Context, j *job.Job) (*unstructured.Unstructured, []entry, error) {
 	have, err := c.Resource(secrets).Namespace(j.Namespace).Get(ctx, inventoryName(j), metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	if kube.IsAbsent(err) {
 		return nil, nil, nil
 	}
 	if err != nil {

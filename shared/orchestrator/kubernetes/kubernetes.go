@@ -262,7 +262,7 @@ func (c cluster) hasNode(ctx context.Context, j *job.Job) error {
 	}
 	_, err := c.Resource(nodes).Get(ctx, j.Node, metav1.GetOptions{})
 	switch {
-	case apierrors.IsNotFound(err):
+	case kube.IsAbsent(err):
 		return orchestrator.Refuse(orchestrator.ReasonNodeNotFound, "cluster %s has no node %s", j.Cluster, j.Node)
 	case apierrors.IsForbidden(err):
 		return nil // whoever gave us this access does not want us to look
@@ -422,7 +422,7 @@ func (c cluster) tidy(ctx context.Context, namespace, last string) error {
 		}
 	}
 	ns, err := c.Resource(namespaces).Get(ctx, namespace, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || err == nil && ns.GetLabels()[orchestrator.LabelManager] != orchestrator.Manager {
+	if kube.IsAbsent(err) || err == nil && ns.GetLabels()[orchestrator.LabelManager] != orchestrator.Manager {
 		return nil
 	}
 	if err != nil {

@@ -153,6 +153,29 @@ func TestObserve_ofAClusterWhoseServerIsDead(t *testing.T) {
 	}
 }
 
+// TestObserve_ofAClusterInWhosePlaceAnotherAnswers: that a server on the way has no such page does not say that nothing runs.
+func TestObserve_ofAClusterInWhosePlaceAnotherAnswers(t *testing.T) {
+	t.Parallel()
+	w, d := open(t)
+	j := conformance.Job(w.Targets[0], 1)
+	state, conditions := w.Do(t, j)
+	require.Equal(t, job.Finished, state, "%v", conditions)
+	d["one"].Deny(apierrors.NewGenericServerResponse(
+		http.StatusNotFound, "get", schema.GroupResource{Resource: "secrets"}, "", "default backend - 404", 0, true,
+	))
+	for _, typ := range []job.Type{job.Create, job.Delete} {
+		s, err := w.Orchestrator.Observe(t.Context(), conformance.As(j, typ))
+		require.NoError(t, err)
+		state, conditions := s.Verdict(conformance.As(j, typ))
+		require.NotEqual(t, job.Finished, state, "%v", conditions)
+		require.NotContains(t, fmt.Sprint(conditions), orchestrator.ReasonMissing)
+	}
+	var refusal *orchestrator.Refusal
+	require.ErrorAs(t, w.Orchestrator.Remove(t.Context(), j), &refusal)
+	require.ErrorAs(t, w.Orchestrator.Apply(t.Context(), j), &refusal)
+	require.NotEqual(t, orchestrator.ReasonNodeNotFound, refusal.Reason)
+}
+
 // TestConformance_real runs the suite against real clusters, if there are any.
 func TestConformance_real(t *testing.T) {
 	w, kubeconfigs := conformance.Real(t, "kubernetes")

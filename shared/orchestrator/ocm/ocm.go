@@ -150,7 +150,7 @@ func (h *Hub) applyOnce(ctx context.Context, j *job.Job) error {
 // work returns the job's work; nil when there is none.
 func (h *Hub) work(ctx context.Context, j *job.Job) (*unstructured.Unstructured, error) {
 	have, err := h.works(j.Cluster).Get(ctx, orchestrator.NameOf(j), metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	if kube.IsAbsent(err) {
 		return nil, nil
 	}
 	return have, err
@@ -160,7 +160,7 @@ func (h *Hub) work(ctx context.Context, j *job.Job) (*unstructured.Unstructured,
 // it.
 func (h *Hub) cluster(ctx context.Context, name string) (*unstructured.Unstructured, error) {
 	c, err := h.client.Resource(Clusters).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
+	if kube.IsAbsent(err) {
 		return nil, notFound(name)
 	}
 	if err != nil {

@@ -258,6 +258,24 @@ func TestVerdict_onAKindInNoNamespace(t *testing.T) {
 	require.NotContains(t, refused(j), "littoral.dev/scope", "it is not about that")
 }
 
+// TestObserve_ofAHubThatIsNone: a server that does not know what a cluster is does not say that nothing runs in one.
+func TestObserve_ofAHubThatIsNone(t *testing.T) {
+	t.Parallel()
+	client, err := kube.New(kubeapi.Start(t, nil, nil).URL, &transport.Config{})
+	require.NoError(t, err)
+	hub, j := ocm.New(client), conformance.Job(job.Target{Orchestrator: "ocm", Cluster: "one", Node: "one-a"}, 1)
+	known, err := hub.Knows(t.Context(), j.Cluster)
+	require.NoError(t, err)
+	require.True(t, known, "nobody knows, so that the job has to say what is wrong")
+	removal := conformance.As(j, job.Delete)
+	s, err := hub.Observe(t.Context(), removal)
+	require.NoError(t, err)
+	state, conditions := s.Verdict(removal)
+	require.Equal(t, job.Progressing, state, "%v", conditions)
+	require.Contains(t, fmt.Sprint(conditions), "could not find the requested resource")
+	require.Error(t, hub.Remove(t.Context(), removal))
+}
+
 // TestConformance_real runs the suite against a hub and its agents, if there are any.
 func TestConformance_real(t *testing.T) {
 	w, _ := conformance.Real(t, "ocm")

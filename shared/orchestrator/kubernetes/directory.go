@@ -77,8 +77,11 @@ func (d *Directory) Open(name string) (*kube.Client, error) {
 		}
 		var err error
 		if text, err = os.ReadFile(filepath.Join(d.Path, name)); errors.Is(err, fs.ErrNotExist) {
-			return nil, unknown(name)
-		} else if err != nil {
+			if _, err = os.Stat(d.Path); err == nil { // else nothing tells which clusters there are
+				return nil, unknown(name)
+			}
+		}
+		if err != nil {
 			return nil, unusable(name, err)
 		}
 	}

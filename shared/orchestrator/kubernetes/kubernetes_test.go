@@ -176,6 +176,19 @@ func TestObserve_ofAClusterInWhosePlaceAnotherAnswers(t *testing.T) {
 	require.NotEqual(t, orchestrator.ReasonNodeNotFound, refusal.Reason)
 }
 
+// TestOpen_withoutTheDirectory: that nothing can be read is no word on which clusters there are.
+func TestOpen_withoutTheDirectory(t *testing.T) {
+	t.Parallel()
+	for reason, path := range map[string]string{
+		"BadKubeconfig": filepath.Join(t.TempDir(), "none"), orchestrator.ReasonClusterNotFound: t.TempDir(),
+	} {
+		_, err := (&kubernetes.Directory{Path: path}).Open("one")
+		var refusal *orchestrator.Refusal
+		require.ErrorAs(t, err, &refusal)
+		require.Equal(t, reason, refusal.Reason)
+	}
+}
+
 // TestConformance_real runs the suite against real clusters, if there are any.
 func TestConformance_real(t *testing.T) {
 	w, kubeconfigs := conformance.Real(t, "kubernetes")

@@ -15,6 +15,7 @@ type Status struct {
 
 	Record           // of the copy that is there
 	Leaving bool     // it is being removed
+	Remains string   // what that waits for, as the end of a sentence; empty = nobody here knows
 	Applied bool     // the place has taken all objects as they were applied last
 	Refused *Refusal // why it has not
 	Objects []Health
@@ -66,7 +67,7 @@ func (s *Status) Verdict(j *job.Job) (job.State, []job.Condition) {
 		c.set(job.ConditionAvailable, "False", ReasonMissing, "nothing of it is in "+j.Cluster)
 		return job.Progressing, c.list
 	case s.Leaving:
-		c.set(job.ConditionAvailable, "False", ReasonLeaving, "the former copy in "+j.Cluster+" is still being removed")
+		c.set(job.ConditionAvailable, "False", ReasonLeaving, "the former copy in "+j.Cluster+" is still being removed"+s.Remains)
 		return job.Progressing, c.list
 	case !s.Applied:
 		c.set(job.ConditionProgressing, "True", "AwaitingAgent", "handed to "+j.Cluster)
@@ -125,7 +126,7 @@ func (s *Status) removal(j *job.Job) (job.State, []job.Condition) {
 		c.set(job.ConditionAvailable, "Unknown", s.Refused.Reason, s.Refused.Message)
 		return job.Progressing, c.list
 	}
-	c.set(job.ConditionAvailable, "False", ReasonLeaving, "being removed from "+j.Cluster)
+	c.set(job.ConditionAvailable, "False", ReasonLeaving, "being removed from "+j.Cluster+s.Remains)
 	return job.Progressing, c.list
 }
 

@@ -484,7 +484,8 @@ func (c cluster) observe(ctx context.Context, j *job.Job) (orchestrator.Status, 
 	s.Record, _ = orchestrator.ReadRecord(have)
 	s.Leaving = have.GetAnnotations()[markLeaving] != ""
 	if s.Leaving {
-		return s, nil
+		s.Remains, err = c.remains(ctx, j, entries)
+		return s, err
 	}
 	s.Applied = true
 	for _, e := range entries {
@@ -513,6 +514,27 @@ func (c cluster) observe(ctx context.Context, j *job.Job) (orchestrator.Status, 
 		}
 	}
 	return s, nil
+}
+
+// remains says which of the entries a removal waits for, among those that bear pods: on a node that is lost these do not go.
+func (c cluster) remains(ctx context.Context, j *job.Job, entries []entry) (string, error) {
+	for _, e := range entries {
+		if !e.bears() {
+			continue
+		}
+		live, err := c.at(e).Get(ctx, e.Object.GetName(), metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return "", err
+		case !e.ours(live), orchestrator.EpochOf(live) > j.Epoch:
+		case len(live.GetFinalizers()) > 0:
+			return fmt.Sprintf(": %s is still there, held by %s", e.what(), strings.Join(live.GetFinalizers(), ", ")), nil
+		default:
+			return fmt.Sprintf(": %s is still there", e.what()), nil
+		}
+	}
+	return "", nil
 }
 
 // wanted returns the object of the revision as some job wants it: the entry's, or where components list one by the same

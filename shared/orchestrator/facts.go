@@ -50,7 +50,6 @@ var replicaSet = append([]Fact{
 // facts are what is asked of each kind that this package can judge.
 var facts = map[schema.GroupKind][]Fact{
 	{Group: "apps", Kind: "Deployment"}: append([]Fact{
-		{Name: "ReadyReplicas", Path: ".status.readyReplicas", Known: true},
 		{Name: "Replicas", Path: ".status.replicas", Known: true},
 		{Name: "AvailableReplicas", Path: ".status.availableReplicas", Known: true},
 		{Name: "Wanted", Path: ".spec.replicas"},
@@ -66,7 +65,6 @@ var facts = map[schema.GroupKind][]Fact{
 		{Name: "Partition", Path: ".spec.updateStrategy.rollingUpdate.partition"},
 	}, generations...),
 	{Group: "apps", Kind: "DaemonSet"}: append([]Fact{
-		{Name: "NumberReady", Path: ".status.numberReady", Known: true},
 		{Name: "DesiredNumberScheduled", Path: ".status.desiredNumberScheduled", Known: true},
 		{Name: "NumberAvailable", Path: ".status.numberAvailable", Known: true},
 		{Name: "UpdatedNumberScheduled", Path: ".status.updatedNumberScheduled"},
@@ -76,7 +74,6 @@ var facts = map[schema.GroupKind][]Fact{
 	replicationController:               replicaSet,
 	{Group: "batch", Kind: "Job"}: {
 		{Name: "JobComplete", Path: condition("Complete", "status"), Known: true},
-		{Name: "JobSucceeded", Path: ".status.succeeded", Known: true},
 		{Name: "Running", Path: ".status.ready"},
 		{Name: "Suspended", Path: ".spec.suspend"},
 		{Name: factFailure, Path: condition("Failed", "message")},

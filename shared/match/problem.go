@@ -199,7 +199,7 @@ func demands(app *descriptor.Application, list []part, inv *inventory) (placemen
 	for _, p := range list {
 		c := component(app, p)
 		if !p.fixed {
-			c.Orchestrators = chosen
+			c.Shared = chosen
 		}
 		components = append(components, c)
 	}

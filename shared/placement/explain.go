@@ -314,12 +314,7 @@ func (s *state) failuresBeside(c, n int32) []Failure {
 	}
 	out = append(out, s.unwired(c, n)...)
 	if s.foreign(c, n) {
-		all := m.orchs[s.bound[comp.group].orch]
-		out = append(out, Failure{
-			Rule:   RuleOneOrchestrator,
-			Detail: fmt.Sprintf("all components go to one orchestrator, the others are on %s", all),
-			Needed: all, Available: h.Orchestrator,
-		})
+		out = append(out, elsewhere(m.orchs[s.bound[comp.group].orch], h.Orchestrator))
 	}
 	return out
 }

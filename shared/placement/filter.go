@@ -25,6 +25,7 @@ var filters = []filter{
 	{RuleTarget, func(r *request, h *have) bool { return len(r.Targets) == 0 || matchesAny(r.Targets, h) }, whyTarget},
 	{RuleExcluded, func(r *request, h *have) bool { return !matchesAny(r.Excluded, h) }, whyExcluded},
 	{RuleOrchestrator, func(r *request, h *have) bool { return allows(r.orchestrators, h.orchestrator) }, whyOrchestrator},
+	{RuleOneOrchestrator, func(r *request, h *have) bool { return allows(r.shared, h.orchestrator) }, whyShared},
 	{RuleEngine, func(r *request, h *have) bool { return allows(r.engines, h.engine) }, whyEngine},
 	{RuleArchitecture, func(r *request, h *have) bool { return r.arch == "" || r.arch == h.arch }, whyArchitecture},
 	{RuleLabel, labelled, whyLabel},
@@ -91,16 +92,16 @@ func failures(r *request, h *have, amounts bool) []Failure {
 // request is what a component asks, made ready to compare.
 type request struct {
 	*Component
-	engines, orchestrators []string // lower case
-	arch                   string   // canonical
-	devices                map[string]int64
-	staleAfter             time.Duration
-	asks                   []*filter // those that can fail, but cpu and memory
+	engines, orchestrators, shared []string // lower case
+	arch                           string   // canonical
+	devices                        map[string]int64
+	staleAfter                     time.Duration
+	asks                           []*filter // those that can fail, but cpu and memory
 }
 
 func newRequest(c *Component, staleAfter time.Duration) *request {
 	r := &request{
-		Component: c, engines: lower(c.Engines), orchestrators: lower(c.Orchestrators),
+		Component: c, engines: lower(c.Engines), orchestrators: lower(c.Orchestrators), shared: lower(c.Shared),
 		arch: CanonicalArchitecture(c.Architecture), staleAfter: staleAfter,
 	}
 	if len(c.Devices) > 0 {
@@ -134,6 +135,8 @@ func (r *request) can(fail Rule) bool {
 		return len(r.Resources) > 0
 	case RuleOrchestrator:
 		return len(r.orchestrators) > 0
+	case RuleOneOrchestrator:
+		return len(r.shared) > 0
 	case RuleEngine:
 		return len(r.engines) > 0
 	case RuleArchitecture:
@@ -270,6 +273,18 @@ func whyStale(r *request, h *have) []Failure {
 
 func whyOrchestrator(r *request, h *have) []Failure {
 	return oneOf("orchestrator", r.Orchestrators, h.Orchestrator)
+}
+
+func whyShared(r *request, h *have) []Failure {
+	return []Failure{elsewhere(strings.Join(r.Shared, ", "), h.Orchestrator)}
+}
+
+// elsewhere says that a node is not of the orchestrator where the others are.
+func elsewhere(others, has string) Failure {
+	return Failure{
+		Rule: RuleOneOrchestrator, Detail: "all components go to one orchestrator, the others are on " + others,
+		Needed: others, Available: has,
+	}
 }
 
 func whyEngine(r *request, h *have) []Failure { return oneOf("engine", r.Engines, h.Engine) }

@@ -161,6 +161,7 @@ func TestConstraintsNeverAddCandidates(t *testing.T) {
 		"an architecture":      func(_ P, c C) { c.Architecture = "arm64" },
 		"an engine":            func(_ P, c C) { c.Engines = []string{"docker"} },
 		"an orchestrator":      func(_ P, c C) { c.Orchestrators = []string{"OCM"} },
+		"others elsewhere":     func(_ P, c C) { c.Shared = []string{"OCM"} },
 		"a label":              func(_ P, c C) { c.Labels = map[string][]string{"zone": {"a"}} },
 		"a security score":     func(_ P, c C) { c.MinSecurity += 20 },
 		"a cpu usage limit":    func(_ P, c C) { c.MaxCPUUsage = 0.5 },

@@ -262,7 +262,7 @@ func (m *model) classify() {
 // requirements writes all that filters look at but cpu and memory, so that equal text means equal taste.
 func requirements(c *Component) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%q%q%q %d %d %v %v %v %q %q", c.Engines, c.Orchestrators, c.Architecture, c.MinFreeMemory,
+	fmt.Fprintf(&b, "%q%q%q%q %d %d %v %v %v %q %q", c.Engines, c.Orchestrators, c.Shared, c.Architecture, c.MinFreeMemory,
 		c.MinSecurity, c.MaxCPUUsage, c.MaxMemoryUsage, c.Stays, c.Targets, c.Excluded)
 	devices := slices.Clone(c.Devices)
 	slices.Sort(devices)

@@ -62,7 +62,7 @@ func allowed(p placement.Problem, c placement.Component, n placement.Node) bool 
 	}
 	ok := (c.Stays || !n.Stale && !n.Unschedulable && (staleAfter == 0 || n.Age <= staleAfter)) &&
 		(len(c.Targets) == 0 || coversAny(c.Targets, n)) && !coversAny(c.Excluded, n) &&
-		listed(c.Engines, n.Engine) && listed(c.Orchestrators, n.Orchestrator) &&
+		listed(c.Engines, n.Engine) && listed(c.Orchestrators, n.Orchestrator) && listed(c.Shared, n.Orchestrator) &&
 		(c.Architecture == "" ||
 			placement.CanonicalArchitecture(c.Architecture) == placement.CanonicalArchitecture(n.Architecture)) &&
 		(c.MinSecurity == 0 || n.SCA != nil && *n.SCA >= float64(c.MinSecurity)) &&

@@ -175,7 +175,8 @@ func (m *model) change(s *state, c, n int32, f Failure) change {
 		g := m.comps[c].group
 		return change{
 			Change: Change{From: "one orchestrator", To: "none", Detail: "allow several orchestrators"},
-			cost:   1, apply: func(p *Problem, _ int) {
+			cost:   1, apply: func(p *Problem, i int) {
+				p.Components[i].Shared = nil
 				if g == 0 {
 					p.OneOrchestrator = false
 				} else {

@@ -82,6 +82,8 @@ type Component struct {
 	Engines       []string `json:"engines,omitempty"`
 	Orchestrators []string `json:"orchestrators,omitempty"`
 	Architecture  string   `json:"architecture,omitempty"` // see CanonicalArchitecture; empty is any
+	// Shared lists the orchestrators of what has its place already and has to share one with the component, in any case.
+	Shared []string `json:"shared,omitempty"`
 
 	CPU     int64    `json:"cpu,omitempty"`     // millicores
 	Memory  int64    `json:"memory,omitempty"`  // bytes

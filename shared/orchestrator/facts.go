@@ -90,7 +90,8 @@ var facts = map[schema.GroupKind][]Fact{
 // otherFacts are what is asked of a kind that this package does not know: many say by a condition whether they are
 // ready.
 var otherFacts = append([]Fact{
-	{Name: "Ready", Path: condition("Ready", "status")}, {Name: "ReadyMessage", Path: condition("Ready", "message")},
+	{Name: "Ready", Path: condition("Ready", "status")},
+	{Name: "ReadyMessage", Path: condition("Ready", "message")},
 	{Name: factReadyOf, Path: condition("Ready", "observedGeneration")},
 }, generations...)
 

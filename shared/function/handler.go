@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"runtime/debug"
@@ -200,8 +201,9 @@ func (e Entry) wrap(env *Env, serve func(http.ResponseWriter, *http.Request) err
 		ctx, cancel := context.WithTimeout(ctx, e.Spec.Timeout)
 		defer cancel()
 		r = r.WithContext(ctx)
-		deadline, _ := ctx.Deadline()
-		_ = http.NewResponseController(w).SetReadDeadline(deadline) // of the body, which no context ends; any server can
+		if r.Body != http.NoBody {
+			r.Body = bound(ctx, w, r.Body)
+		}
 		out := &response{ResponseWriter: w, ctx: ctx}
 		out.Header().Set("Traceparent", trace.Parent(ctx))
 		start := time.Now()
@@ -225,6 +227,31 @@ func (e Entry) wrap(env *Env, serve func(http.ResponseWriter, *http.Request) err
 		env.Observe.Note(out.ctx, out.call)
 	})
 }
+
+// bounded is a body that comes to its end by the deadline of the call. No context ends the read of one.
+type bounded struct {
+	io.ReadCloser
+	connection *http.ResponseController
+}
+
+func bound(ctx context.Context, w http.ResponseWriter, body io.ReadCloser) *bounded {
+	b := &bounded{body, http.NewResponseController(w)}
+	deadline, _ := ctx.Deadline()
+	b.until(deadline)
+	return b
+}
+
+// Read lifts the deadline at the end of the body. The server reads on from there, to hear whether the caller hangs up, and
+// would take a deadline for that: this call and all that come after it by the connection would be cancelled.
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF { //nolint:errorlint // a reader returns it as it is
+		b.until(time.Time{})
+	}
+	return n, err
+}
+
+func (b *bounded) until(deadline time.Time) { _ = b.connection.SetReadDeadline(deadline) } // any server can
 
 func guarded(w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter, *http.Request) error) (err error) {
 	defer func() {

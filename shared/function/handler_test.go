@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"strings"
 	"testing"
 	"time"
@@ -265,6 +266,41 @@ func TestHandler_waitsForABodyNoLongerThanForACall(t *testing.T) {
 	var d problem.Document
 	require.NoError(t, json.NewDecoder(resp.Body).Decode(&d))
 	require.Equal(t, "the body did not come to its end in time", d.Detail)
+}
+
+// TestHandler_leavesTheConnectionToLaterCalls: those that come after one that lasted until its deadline are as any others.
+func TestHandler_leavesTheConnectionToLaterCalls(t *testing.T) {
+	t.Parallel()
+	h, _ := serve(t, nil, function.Spec{
+		Routes: []string{"GET /{does}", "POST /{does}"}, Role: auth.Open, Timeout: 100 * time.Millisecond,
+	}, operation(func(_ http.ResponseWriter, r *http.Request) error {
+		if r.Method == http.MethodPost {
+			if _, err := function.Body(r); err != nil {
+				return err
+			}
+		}
+		if r.PathValue("does") == "wait" {
+			<-r.Context().Done()
+		}
+		return r.Context().Err()
+	}))
+	for method, body := range map[string]string{http.MethodGet: "", http.MethodPost: "{}"} {
+		server := httptest.NewServer(h)
+		defer server.Close()
+		for i, want := range []int{http.StatusServiceUnavailable, http.StatusOK, http.StatusOK} {
+			ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) {
+				require.Equal(t, i > 0, c.Reused)
+			}})
+			req, err := http.NewRequestWithContext(ctx, method, server.URL+[]string{"/wait", "/answer", "/answer"}[i], strings.NewReader(body))
+			require.NoError(t, err)
+			resp, err := server.Client().Do(req)
+			require.NoError(t, err)
+			_, err = io.Copy(io.Discard, resp.Body)
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			require.Equal(t, want, resp.StatusCode, "call %d of %s", i, method)
+		}
+	}
 }
 
 func TestHandler_asksForTheRole(t *testing.T) {

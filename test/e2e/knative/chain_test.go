@@ -201,8 +201,8 @@ func (r *result) created() int {
 	return r.answers[http.StatusCreated]
 }
 
-// traffic keeps submitting, reading and listing until stop is called; r tells meanwhile how that goes. What is answered
-// 503 is repeated under the same key, as a client would.
+// traffic keeps submitting, reading and listing until stop is called, which checks that all of it went well; r tells
+// meanwhile how that goes. What is answered 503 is repeated under the same key, as a client would.
 func (w *world) traffic(t *testing.T, name string) (r *result, stop func()) {
 	t.Helper()
 	w.client(auth.Operator)
@@ -254,6 +254,7 @@ func (w *world) traffic(t *testing.T, name string) (r *result, stop func()) {
 	return r, func() {
 		end()
 		t.Logf("answers by status: %v", r.answers)
+		require.Empty(t, r.failures, "%v", r.answers)
 		for key, ids := range made {
 			var g []api.Application
 			prefix, _, _ := strings.Cut(key, "-"+key[len(key)-36:])
@@ -297,7 +298,6 @@ func (w *world) during(t *testing.T, name string, disturb func(flow func())) {
 	time.Sleep(store.LeftFor + time.Second) // OUTBOX_AGE: younger events are still being published by who made them
 	w.tick("outbox-sweep")
 	stop()
-	require.Empty(t, r.failures, "%v", r.answers)
 	require.Positive(t, r.answers[http.StatusCreated])
 }
 

@@ -387,6 +387,17 @@ func TestNamesComeFromIDs(t *testing.T) {
 	require.False(t, ours)
 }
 
+// observed returns what is wanted as a cluster has it, in its second generation and with a status in YAML.
+func observed(t *testing.T, want *unstructured.Unstructured, status string) *unstructured.Unstructured {
+	t.Helper()
+	parsed, err := orchestrator.Read([]job.Content{{YAML: "apiVersion: v1\nkind: x\nmetadata: {name: x}\nheld: " + status}})
+	require.NoError(t, err)
+	live := want.DeepCopy()
+	live.SetGeneration(2)
+	live.Object["status"] = parsed[0].Object["held"]
+	return live
+}
+
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	const conditions = `conditions: [{type: Other, status: "x"}, {type: %s, status: "%s", reason: %s, message: because}]`
@@ -423,13 +434,7 @@ func TestJudge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			want := build(t, newJob(bearing[row.kind]))[1]
-			parsed, err := orchestrator.Read(
-				[]job.Content{{YAML: "apiVersion: v1\nkind: x\nmetadata: {name: x}\nheld: " + row.status}},
-			)
-			require.NoError(t, err)
-			live := want.DeepCopy()
-			live.SetGeneration(2)
-			live.Object["status"] = parsed[0].Object["held"]
+			live := observed(t, want, row.status)
 			h := orchestrator.Judge(want, orchestrator.Ask(live, orchestrator.FactsOf(want)))
 			require.Equal(t, row.ready, h.Ready, "%+v", h)
 			require.Equal(t, row.failed, h.Failed, "%+v", h)
@@ -492,13 +497,7 @@ func TestJudge_ofWhatWaitsForSomebody(t *testing.T) {
 			t.Parallel()
 			part := strings.SplitN(row.manifest, " ", 3)
 			want := build(t, newJob("apiVersion: "+part[0]+"\nkind: "+part[1]+"\nmetadata: {name: x}\nspec: "+part[2]))[1]
-			parsed, err := orchestrator.Read(
-				[]job.Content{{YAML: "apiVersion: v1\nkind: x\nmetadata: {name: x}\nheld: " + row.status}},
-			)
-			require.NoError(t, err)
-			live := want.DeepCopy()
-			live.SetGeneration(2)
-			live.Object["status"] = parsed[0].Object["held"]
+			live := observed(t, want, row.status)
 			h := orchestrator.Judge(want, orchestrator.Ask(live, orchestrator.FactsOf(want)))
 			require.False(t, h.Ready, "%+v", h)
 			require.Equal(t, row.failed, h.Failed, "%+v", h)

@@ -219,7 +219,7 @@ func Explain(ctx context.Context, q store.Querier, id uuid.UUID, s Settings) (*A
 		return nil, err
 	}
 	for i := range list {
-		if list[i].quiet {
+		if list[i].quiet { // it stays for now, and so no plan says what it would find
 			list[i].alone = &placement.ComponentExplanation{}
 		}
 	}
@@ -228,7 +228,7 @@ func Explain(ctx context.Context, q store.Querier, id uuid.UUID, s Settings) (*A
 	}
 	ex := explain(list, p, plan, func(*part) bool { return true })
 	if len(list) < len(all) {
-		running := ex.Components
+		running := ex.Components // in the order in which all has them
 		if list, p, plan, err = solve(app, all, inv); err != nil {
 			return nil, err
 		}

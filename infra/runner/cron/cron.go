@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
@@ -34,8 +33,6 @@ type Options struct {
 type Cron struct {
 	inner  *cron.Cron
 	cancel context.CancelFunc
-	fired  atomic.Int64
-	missed atomic.Int64
 }
 
 // parser reads what the PingSource type accepts: five fields, or six with seconds first, or @hourly and its like.
@@ -46,7 +43,8 @@ var parser = cron.NewParser(
 // met by a pile.
 func Start(ctx context.Context, o Options) (*Cron, error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	c := &Cron{inner: cron.New(cron.WithParser(parser)), cancel: cancel}
+	skip := cron.WithChain(cron.SkipIfStillRunning(cron.DiscardLogger))
+	c := &Cron{inner: cron.New(cron.WithParser(parser), skip), cancel: cancel}
 	for _, key := range manifests.Sorted(o.Set.PingSources) {
 		if err := c.add(ctx, o, key); err != nil {
 			cancel()
@@ -72,22 +70,13 @@ func (c *Cron) add(ctx context.Context, o Options, key types.NamespacedName) err
 		schedule = "CRON_TZ=" + source.Spec.Timezone + " " + schedule
 	}
 	log := cmp.Or(o.Log, slog.Default()).With("pingsource", key.String())
-	var busy atomic.Bool
 	_, err = c.inner.AddFunc(schedule, func() {
-		if !busy.CompareAndSwap(false, true) {
-			c.missed.Add(1)
-			log.DebugContext(ctx, "turn skipped, the last one is not over")
-			return
-		}
-		defer busy.Store(false)
 		e := event.Clone()
 		e.SetID(uuid.NewString())
 		e.SetTime(time.Now().UTC())
 		if err := send(ctx, o.Client, sink.String(), e); err != nil && ctx.Err() == nil {
 			log.WarnContext(ctx, "ping failed", "error", err)
-			return
 		}
-		c.fired.Add(1)
 	})
 	return err
 }
@@ -138,12 +127,6 @@ func send(ctx context.Context, client *http.Client, sink string, e cloudevents.E
 	}
 	return nil
 }
-
-// Fired is how many pings were taken by their sink.
-func (c *Cron) Fired() int64 { return c.fired.Load() }
-
-// Skipped is how many turns were left out because the one before was not over.
-func (c *Cron) Skipped() int64 { return c.missed.Load() }
 
 // Stop fires no more and waits for pings under way; when ctx ends first, they are cut off.
 func (c *Cron) Stop(ctx context.Context) error {

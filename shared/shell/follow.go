@@ -5,21 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	"github.com/littoral-project/littoral/shared/api"
 	"github.com/littoral-project/littoral/shared/problem"
 )
-
-// Follow prints what happens to an application, from its submission on, until all of it is available: submitted, placed
-// on which node and why, taken, deployed, available. On a terminal a progress bar stands below. It returns when the
-// application is available, is not meant to run any more, or ctx ends.
-func Follow(ctx context.Context, client *api.Client, out io.Writer, appID string) error {
-	f := follower{client: client, screen: newScreen(out, isTerminal(out)), poll: DefaultPoll, now: time.Now, id: appID}
-	return f.until(ctx, available)
-}
 
 // goal is what a follower waits for.
 type goal struct {
@@ -74,14 +65,12 @@ var deleted = goal{"deleted", func(a *api.Application) (bool, error) {
 	return a == nil, nil
 }}
 
-// follower shows the way of one application to a goal.
+// follower shows the way of one application to a goal: submitted, placed on which node and why, taken, deployed. On a
+// terminal a progress bar stands below.
 type follower struct {
-	client *api.Client
-	screen *screen
-	poll   time.Duration
-	now    func() time.Time
-	id     string
-	after  int64 // id of the last entry that was shown
+	*session
+	id    string
+	after int64 // id of the last entry that was shown
 
 	name     string
 	removing map[string]bool // jobs whose next end is a removal
@@ -90,14 +79,13 @@ type follower struct {
 
 // follow follows the application for a command, showing what happens after the entry with the id after.
 func (s *session) follow(ctx context.Context, id string, after int64, g goal) error {
-	f := follower{client: s.client, screen: s.screen, poll: s.poll, now: s.now, id: id, after: after}
+	f := follower{session: s, id: id, after: after, removing: map[string]bool{}}
 	return f.until(ctx, g)
 }
 
 // until shows what happens until the goal is reached.
 func (f *follower) until(ctx context.Context, g goal) error {
 	defer f.screen.clear()
-	f.removing = map[string]bool{}
 	begun := f.now()
 	var last *api.Application
 	for {
@@ -120,7 +108,7 @@ func (f *follower) until(ctx context.Context, g goal) error {
 		default:
 			f.screen.status("the server is away; trying again")
 		}
-		if (&session{poll: f.poll}).wait(ctx) != nil {
+		if f.wait(ctx) != nil {
 			return f.late(ctx, g, last)
 		}
 	}

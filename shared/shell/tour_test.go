@@ -2,7 +2,6 @@ package shell_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -16,7 +15,6 @@ import (
 	"github.com/littoral-project/littoral/shared/api"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/placement"
-	"github.com/littoral-project/littoral/shared/shell"
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
@@ -353,6 +351,17 @@ func TestDelete_saysWhatBecomesOfIt(t *testing.T) {
 	require.Contains(t, h.ok("delete", "app", "huge"), "application huge gone: ")
 }
 
+// TestWait_endsWhenTheApplicationIsDeleted, which then will never be available.
+func TestWait_endsWhenTheApplicationIsDeleted(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.ok("apply", "-f", "testdata/huge.yaml")
+	h.at(2, func() { h.ok("delete", "app", "huge", "--no-wait") })
+	r := h.run("wait", "app", "huge")
+	require.Equal(t, 1, r.code, r.out)
+	require.Contains(t, r.err, "it was deleted meanwhile")
+}
+
 // TestOnlyTheServerSaysThatAnApplicationIsGone, not whatever answers 404 in its place.
 func TestOnlyTheServerSaysThatAnApplicationIsGone(t *testing.T) {
 	t.Parallel()
@@ -409,31 +418,4 @@ func TestARoleThatMayOnlyLook(t *testing.T) {
 		r := h.as(t.Context(), auth.Viewer, strings.Fields(line)...)
 		require.Equal(t, code, r.code, "%s: %s", line, r.err)
 	}
-}
-
-// TestFollow is for whoever hands in an application by another way and wants to show what becomes of it.
-func TestFollow(t *testing.T) {
-	t.Parallel()
-	h := newHost(t)
-	document, err := os.ReadFile("testdata/shop.yaml")
-	require.NoError(t, err)
-	client := &api.Client{Base: h.url, Token: api.StaticToken(h.sys.Token(auth.Operator))}
-	a, err := client.CreateApplication(t.Context(), document, api.NewKey())
-	require.NoError(t, err)
-	h.at(2, func() { h.work() })
-	var out bytes.Buffer
-	require.NoError(t, shell.Follow(t.Context(), client, &out, a.ID))
-	var steps []string
-	for line := range strings.Lines(out.String()) {
-		steps = append(steps, strings.Fields(line)[0])
-	}
-	require.Equal(t, []string{
-		"submitted", "placed", "placed", "taken", "taken", "deploying", "deployed", "deploying", "deployed", "available",
-	}, steps, "%s", out.String())
-
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.ErrorIs(t, shell.Follow(ctx, client, &out, a.ID), context.Canceled)
-	err = shell.Follow(t.Context(), client, &out, "0198c2ab-1234-7000-8000-000000000001")
-	require.ErrorContains(t, err, "deleted meanwhile")
 }

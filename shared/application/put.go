@@ -126,7 +126,7 @@ func (g *group) put(ctx context.Context, tx *store.Tx, id uuid.UUID, lostAfter t
 		if id == uuid.Nil {
 			id = in.OldID
 		}
-		at := slices.IndexFunc(a.Jobs, func(j *job.Job) bool { return j.ID == id && j.Cleans == nil })
+		at := slices.IndexFunc(a.Jobs, func(j *job.Job) bool { return j.ID == id })
 		if at < 0 {
 			continue // a clean-up, perhaps one that has ended since the JobGroup was read
 		}

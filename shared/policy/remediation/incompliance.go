@@ -74,8 +74,10 @@ const (
 
 	seen = `insert into inbox (consumer, source, id) values ('incompliance', 'policymanager', $1) on conflict do nothing`
 
+	// Each branch is one probe of an index; without the words of the index's own condition a plan that is kept for any $1
+	// could not use it.
 	byResource = `select id, application_id from jobs where cleans is null and type <> 'DeleteDeployment'
-and (resource_uuid = $1 or id::text = $1) order by id`
+and (resource_uuid = $1 and resource_uuid <> '' or id = $2) order by id`
 
 	byComponent = `select id, application_id from jobs where cleans is null and type <> 'DeleteDeployment'
 and application_id = $1 and ($2 = '' or component = $2) order by id`
@@ -189,7 +191,11 @@ func (i *Incompliance) resolve(ctx context.Context, tx *store.Tx) (*application.
 	var err error
 	for _, name := range []string{i.Subject.ResourceID, i.Subject.Manifest} {
 		if name != "" && len(hits) == 0 && err == nil {
-			hits, err = find(byResource, name)
+			var id *uuid.UUID
+			if parsed, parseErr := uuid.Parse(name); parseErr == nil {
+				id = &parsed
+			}
+			hits, err = find(byResource, name, id)
 		}
 	}
 	if len(hits) == 0 && err == nil {

@@ -7,6 +7,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,6 +55,13 @@ type DB struct {
 	expected   expected
 }
 
+// A machine that is gone does not say so: a Postgres that has moved would be waited for at its former place, by each of few
+// connections, for the minutes that TCP hopes. Settings of the URL (connect_timeout, pool_ping_timeout) come before these.
+const (
+	connectsWithin = 10 * time.Second // which nobody waits longer for than a call takes
+	answersWithin  = 3 * time.Second  // a connection that was not used for a while
+)
+
 // Open returns a DB that has not dialled yet. The tracer, nil in production, sees every statement.
 func Open(ctx context.Context, c Config, p events.Publisher, tracer pgx.QueryTracer) (*DB, error) {
 	pc, err := pgxpool.ParseConfig(c.DatabaseURL)
@@ -62,6 +70,8 @@ func Open(ctx context.Context, c Config, p events.Publisher, tracer pgx.QueryTra
 	}
 	pc.MaxConns, pc.MinConns = max(c.MaxConns, 1), 0
 	pc.MaxConnIdleTime = 30 * time.Second
+	pc.PingTimeout = cmp.Or(pc.PingTimeout, answersWithin)
+	pc.ConnConfig.ConnectTimeout = cmp.Or(pc.ConnConfig.ConnectTimeout, connectsWithin)
 	pc.ConnConfig.Tracer = tracer
 	pc.ConnConfig.RuntimeParams["application_name"] = "littoral"
 	pc.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {

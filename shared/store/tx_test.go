@@ -136,6 +136,7 @@ func TestTx_isEndedByPostgresAfterItsCall(t *testing.T) {
 type network struct {
 	address string
 	cut     atomic.Bool
+	moved   atomic.Int64 // how often Postgres has: the connections of before are lost for ever
 }
 
 func newNetwork(t *testing.T, database string) *network {
@@ -148,13 +149,14 @@ func newNetwork(t *testing.T, database string) *network {
 	t.Cleanup(func() { _ = listener.Close() })
 	n := &network{}
 	pass := func(into, from net.Conn) {
+		since := n.moved.Load()
 		for buffer := make([]byte, 4096); ; {
 			read, err := from.Read(buffer)
 			if err != nil {
 				_ = into.Close()
 				return
 			}
-			if !n.cut.Load() {
+			if !n.cut.Load() && n.moved.Load() == since {
 				_, _ = into.Write(buffer[:read])
 			}
 		}
@@ -211,6 +213,45 @@ func TestTx_endsThoughItsRollbackIsLost(t *testing.T) {
 	}
 	n.cut.Store(false)
 	require.NoError(t, db.Ping(t.Context()), "the only connection is free")
+}
+
+// A machine that is gone answers neither yes nor no. Whoever comes once Postgres is elsewhere must not wait for it.
+func TestDB_reachesAPostgresThatHasMoved(t *testing.T) {
+	t.Parallel()
+	open := func(t *testing.T, connections int32) (*network, *store.DB) {
+		t.Helper()
+		n := newNetwork(t, storetest.URL(t))
+		db, err := store.Open(t.Context(), store.Config{DatabaseURL: n.address, MaxConns: connections}, &storetest.Recorder{}, nil)
+		require.NoError(t, err)
+		t.Cleanup(db.Close)
+		return n, db
+	}
+	within := func(t *testing.T, db *store.DB, call time.Duration) error {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), call)
+		defer cancel()
+		return db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+			_, err := tx.Exec(ctx, `select 1`)
+			return err
+		})
+	}
+	t.Run("while it was dialled", func(t *testing.T) {
+		t.Parallel()
+		n, db := open(t, 1)
+		n.cut.Store(true)
+		require.Error(t, within(t, db, 100*time.Millisecond))
+		n.moved.Add(1)
+		n.cut.Store(false)
+		require.NoError(t, within(t, db, 30*time.Second))
+	})
+	t.Run("while nobody asked it", func(t *testing.T) {
+		t.Parallel()
+		n, db := open(t, 2) // pgx keeps the place of a lost one until it has given up saying good-bye
+		require.NoError(t, within(t, db, time.Minute))
+		time.Sleep(1100 * time.Millisecond) // the pool believes in a connection that was used within a second
+		n.moved.Add(1)
+		require.NoError(t, within(t, db, 10*time.Second))
+	})
 }
 
 // A PgBouncer whose max_prepared_statements is 0 gives every transaction another backend, which knows no statement that

@@ -121,6 +121,35 @@ func TestPublish_saysWhatWentWrong(t *testing.T) {
 	}
 }
 
+// TestPublish_believesNobodyButTheBroker: whoever stands before it and asks for a login, say, sends on to a page that is
+// there for all to read.
+func TestPublish_believesNobodyButTheBroker(t *testing.T) {
+	t.Parallel()
+	e, err := events.New(t.Context(), "/x", events.JobReady, "j1", job())
+	require.NoError(t, err)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/page" && r.Method == http.MethodGet:
+			_, _ = w.Write([]byte("please log in"))
+		case r.URL.Path == "/broker":
+			http.Redirect(w, r, "/page", http.StatusFound)
+		case r.URL.Path == "/moved":
+			http.Redirect(w, r, "/there", http.StatusPermanentRedirect)
+		case r.URL.Path == "/there" && r.Method == http.MethodPost:
+			w.WriteHeader(http.StatusAccepted)
+		case r.URL.Path == "/round":
+			http.Redirect(w, r, "/round", http.StatusPermanentRedirect)
+		}
+	}))
+	defer front.Close()
+	publish := func(path string) error {
+		return events.HTTPPublisher{URL: front.URL + path, Client: front.Client()}.Publish(t.Context(), e)
+	}
+	require.ErrorContains(t, publish("/broker"), "302")
+	require.ErrorContains(t, publish("/round"), "308")
+	require.NoError(t, publish("/moved"))
+}
+
 func TestFromRequest_refusesWhatIsNoEvent(t *testing.T) {
 	t.Parallel()
 	const structured = "application/cloudevents+json"

@@ -16,6 +16,9 @@ type Publisher interface {
 	Publish(ctx context.Context, e cloudevents.Event) error
 }
 
+// mostMoves bounds how often one address names another.
+const mostMoves = 3
+
 // HTTPPublisher posts events to a Broker's ingress in structured mode.
 type HTTPPublisher struct {
 	URL    string
@@ -36,7 +39,9 @@ func (p HTTPPublisher) Publish(ctx context.Context, e cloudevents.Event) error {
 		return err
 	}
 	req.Header.Set("Content-Type", cloudevents.ApplicationCloudEventsJSON)
-	resp, err := p.Client.Do(req)
+	client := *p.Client
+	client.CheckRedirect = onward
+	resp, err := client.Do(req)
 	if err != nil {
 		return fmt.Errorf("publish %s: %w", e.Type(), err)
 	}
@@ -46,6 +51,14 @@ func (p HTTPPublisher) Publish(ctx context.Context, e cloudevents.Event) error {
 	}()
 	if resp.StatusCode/100 != 2 {
 		return fmt.Errorf("publish %s: the Broker answered %s", e.Type(), resp.Status)
+	}
+	return nil
+}
+
+// onward goes on to another address with the event only: a page that is fetched from there instead accepts nothing.
+func onward(to *http.Request, via []*http.Request) error {
+	if to.Method != http.MethodPost || len(via) == mostMoves {
+		return http.ErrUseLastResponse
 	}
 	return nil
 }

@@ -17,11 +17,12 @@ import (
 const MaxBytes = 1 << 20
 
 // FromRequest reads the event of an HTTP request in binary or structured mode (CloudEvents HTTP binding 1.0.2). The
-// error is Malformed or TooLarge.
+// error is Malformed or TooLarge, or Unavailable where the request breaks off: then the event may be as good as any, and a
+// Broker that heard otherwise would give it up.
 func FromRequest(r *http.Request) (cloudevents.Event, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, MaxBytes+1))
 	if err != nil {
-		return cloudevents.Event{}, problem.Wrap(problem.Malformed, err, "the event cannot be read")
+		return cloudevents.Event{}, problem.Wrap(problem.Unavailable, err, "the event broke off; send it again")
 	}
 	if len(body) > MaxBytes {
 		return cloudevents.Event{}, problem.New(problem.TooLarge, "an event has at most %d bytes", MaxBytes)

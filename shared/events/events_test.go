@@ -2,10 +2,13 @@ package events_test
 
 import (
 	"bytes"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/google/uuid"
@@ -172,6 +175,16 @@ func TestFromRequest_refusesWhatIsNoEvent(t *testing.T) {
 			require.Equal(t, row.kind, problem.KindOf(err), "%v", err)
 		})
 	}
+}
+
+// TestFromRequest_thatBreaksOff: nothing is known of the event then, so it is not to be given up.
+func TestFromRequest_thatBreaksOff(t *testing.T) {
+	t.Parallel()
+	late := io.MultiReader(strings.NewReader(`{"specversion":"1.0",`), iotest.ErrReader(os.ErrDeadlineExceeded))
+	r := httptest.NewRequest(http.MethodPost, "/", late)
+	r.Header.Set("Content-Type", cloudevents.ApplicationCloudEventsJSON)
+	_, err := events.FromRequest(r)
+	require.Equal(t, problem.Unavailable, problem.KindOf(err), "a Broker delivers it again: %v", err)
 }
 
 func FuzzFromRequest(f *testing.F) {

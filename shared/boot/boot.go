@@ -159,11 +159,15 @@ func toBroker(c store.Config) http.RoundTripper {
 }
 
 // Serve answers requests until ctx ends, then fails probes until no request has come for the quiet period, and waits for
-// those that still run for as long as the longest may take. The grace of a pod has to be above the sum, but for a function:
+// those that still run for as long as the longest may take. Nor does a caller get longer for what he sends, or as long again
+// for reading what he is sent. The grace of a pod has to be above the sum, but for a function:
 // Knative's proxy beside it has its calls end before it is told to.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, quiet, longest time.Duration) error {
 	drainer := &drainer{inner: h}
-	server := &http.Server{Handler: drainer, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	server := &http.Server{
+		Handler: drainer, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		ReadTimeout: longest, WriteTimeout: 2 * longest, // both from the beginning of a call
+	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(l) }()
 	select {

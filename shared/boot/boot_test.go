@@ -5,9 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"testing"
 	"time"
 
@@ -180,4 +183,54 @@ func TestCloseStore_leavesInTheOutboxWhatTakesTooLong(t *testing.T) {
 	db, _ := published(t, url)
 	closeStore(db, time.Millisecond, slog.New(slog.DiscardHandler))
 	require.Equal(t, int64(1), left(t, url))
+}
+
+// TestServe_keepsNobodyForEver: whoever neither ends what he sends nor reads what he is sent would keep a connection and
+// what serves it for as long as he likes.
+func TestServe_keepsNobodyForEver(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		request string
+		serve   func(http.ResponseWriter, *http.Request) error
+	}{
+		"who does not end what he sends": {
+			"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{", func(_ http.ResponseWriter, r *http.Request) error {
+				_, err := io.Copy(io.Discard, r.Body)
+				return err
+			},
+		},
+		"who does not read what he is sent": {
+			"GET / HTTP/1.1\r\nHost: x\r\n\r\n", func(w http.ResponseWriter, _ *http.Request) error {
+				for {
+					if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+						return err
+					}
+				}
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			ended := make(chan error, 1)
+			handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { ended <- row.serve(w, r) })
+			ctx, stop := context.WithCancel(t.Context())
+			served := make(chan error, 1)
+			go func() { served <- Serve(ctx, listener, handler, time.Millisecond, 100*time.Millisecond) }()
+			client, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", listener.Addr().String())
+			require.NoError(t, err)
+			_, err = client.Write([]byte(row.request))
+			require.NoError(t, err)
+			select {
+			case err := <-ended:
+				require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+			case <-time.After(30 * time.Second):
+				t.Error("it is still waited for")
+			}
+			require.NoError(t, client.Close())
+			stop()
+			<-served
+		})
+	}
 }

@@ -43,10 +43,11 @@ func newIssuer(t *testing.T) *issuer {
 	t.Helper()
 	i := &issuer{key: authtest.NewKey(t)}
 	i.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case i.away.Load():
-			w.WriteHeader(http.StatusBadGateway)
-		case r.URL.Path == "/keys":
+		if i.away.Load() {
+			w.WriteHeader(http.StatusBadGateway) // whatever stands below it
+		}
+		switch r.URL.Path {
+		case "/keys":
 			i.hits.Add(1)
 			_ = json.NewEncoder(w).Encode(authtest.Keys(i.key, "k1"))
 		default:
@@ -253,6 +254,34 @@ func TestAuthenticate_sharesKeysThroughTheStore(t *testing.T) {
 	require.NoError(t, instance(i.token(t, i.key, nil)))
 }
 
+// TestAuthenticate_keepsTheNewerKeys: what another instance has put into the store may be older than what this one has heard.
+func TestAuthenticate_keepsTheNewerKeys(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	i := newIssuer(t)
+	v := auth.NewVerifier(auth.Config{Issuer: i.URL, Audience: "littoral"}, i.Client(), db)
+	verify := func(id string) error {
+		_, err := v.Authenticate(request("Bearer "+i.tokenOf(t, i.key, id, nil)), auth.Viewer)
+		return err
+	}
+	require.NoError(t, verify("k1"))
+	former, err := json.Marshal(authtest.Keys(authtest.NewKey(t), "former"))
+	require.NoError(t, err)
+	_, err = db.Exec(t.Context(), "update issuer_keys set keys = $1, fetched_at = now() - interval '1 minute'", former)
+	require.NoError(t, err)
+	require.Equal(t, problem.Unauthenticated, problem.KindOf(verify("made up")), "which has the store looked at")
+	require.NoError(t, verify("k1"))
+}
+
+// TestAuthenticate_believesNoOtherIssuer: the document at its address may be one that names the keys of another.
+func TestAuthenticate_believesNoOtherIssuer(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	v := auth.NewVerifier(auth.Config{Issuer: i.URL + "/", Audience: "littoral"}, i.Client(), nil)
+	_, err := v.Authenticate(request("Bearer "+i.token(t, i.key, claims{"iss": i.URL + "/"})), auth.Viewer)
+	require.Equal(t, problem.Unavailable, problem.KindOf(err), "%v", err)
+}
+
 // TestAuthenticate_asksForKeysThatAreNew: and no more often than now and then, whoever makes up key ids.
 func TestAuthenticate_asksForKeysThatAreNew(t *testing.T) {
 	t.Parallel()
@@ -271,6 +300,7 @@ func TestAuthenticate_asksForKeysThatAreNew(t *testing.T) {
 type hanging struct {
 	key   *rsa.PrivateKey
 	hangs bool
+	takes time.Duration // to answer, else
 	asked int
 }
 
@@ -278,6 +308,11 @@ func (h *hanging) RoundTrip(r *http.Request) (*http.Response, error) {
 	h.asked++
 	if h.hangs {
 		<-r.Context().Done()
+		return nil, r.Context().Err()
+	}
+	select {
+	case <-time.After(h.takes):
+	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}
 	answer := httptest.NewRecorder()
@@ -339,6 +374,44 @@ func TestAuthenticate_anIssuerThatHangs(t *testing.T) {
 		_, err = call(good)
 		require.NoError(t, err)
 	})
+}
+
+// TestAuthenticate_asksOnForOthers: that one caller hangs up is no failure of the issuer.
+func TestAuthenticate_asksOnForOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		way := &hanging{key: authtest.NewKey(t), takes: 2 * time.Second}
+		i := &issuer{Server: &httptest.Server{URL: "https://issuer"}, key: way.key}
+		v := auth.NewVerifier(auth.Config{Issuer: i.URL, Audience: "littoral", JWKSURL: i.URL + "/keys"},
+			&http.Client{Transport: way}, nil)
+		r := request("Bearer " + i.token(t, i.key, nil))
+		ctx, hangUp := context.WithTimeout(t.Context(), time.Second)
+		defer hangUp()
+		var waiting sync.WaitGroup
+		waiting.Go(func() { _, _ = v.Authenticate(r.WithContext(ctx), auth.Viewer) })
+		synctest.Wait()
+		_, err := v.Authenticate(r, auth.Viewer)
+		require.NoError(t, err)
+		require.Equal(t, 1, way.asked)
+		waiting.Wait()
+	})
+}
+
+// TestShared_withoutASecretKnowsNobody: nor does one who sends none.
+func TestShared_withoutASecretKnowsNobody(t *testing.T) {
+	t.Parallel()
+	for _, header := range []string{"", "Bearer ", "Basic Og==", "Bearer secret"} {
+		_, ok := auth.Shared{}.Recognize(request(header))
+		require.False(t, ok, header)
+	}
+	for header, known := range map[string]bool{
+		"Bearer secret": true, "bearer secret ": true, "Basic YTpzZWNyZXQ=": true, "Bearer secrets": false, "Basic YTpi": false, "": false,
+	} {
+		caller, ok := auth.Shared{Secret: "secret"}.Recognize(request(header))
+		require.Equal(t, known, ok, header)
+		require.Equal(t, known, caller.Can(auth.Alertmanager), header)
+		require.False(t, caller.Can(auth.Viewer), header)
+	}
 }
 
 // TestAuthenticate_passesOverKeysForOthers: an issuer may publish keys of kinds that we do not know.

@@ -282,6 +282,7 @@ func TestEventsOfEveryKindFindTheirApplication(t *testing.T) {
 		events.ApplicationPlaced: events.Application{ID: app},
 		events.JobReady:          events.Job{ID: uuid.New(), ApplicationID: app, Component: "web"},
 		events.TopologyChanged:   events.Topology{Snapshot: uuid.New()},
+		events.PolicyViolated:    events.Policy{ID: uuid.New(), Name: "of all applications"},
 		"com.example.other":      json.RawMessage(`[1]`),
 	} {
 		t.Run(typ, func(t *testing.T) {

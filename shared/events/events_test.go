@@ -61,7 +61,12 @@ func TestSignedCoversIdentityAndData(t *testing.T) {
 		"source":  func(e *cloudevents.Event) { e.SetSource("/other") },
 		"type":    func(e *cloudevents.Event) { e.SetType(events.JobFinished) },
 		"subject": func(e *cloudevents.Event) { e.SetSubject("other") },
-		"data":    func(e *cloudevents.Event) { _ = e.SetData(cloudevents.ApplicationJSON, job()) },
+		"border": func(e *cloudevents.Event) {
+			id, source := e.ID(), e.Source()
+			e.SetID(id + source[:1])
+			e.SetSource(source[1:])
+		},
+		"data": func(e *cloudevents.Event) { _ = e.SetData(cloudevents.ApplicationJSON, job()) },
 	} {
 		changed := e.Clone()
 		change(&changed)
@@ -174,6 +179,18 @@ func TestFromRequest_refusesWhatIsNoEvent(t *testing.T) {
 			_, err := events.FromRequest(r)
 			require.Equal(t, row.kind, problem.KindOf(err), "%v", err)
 		})
+	}
+}
+
+func TestFromRequest_ofAnotherVersion(t *testing.T) {
+	t.Parallel()
+	for version, taken := range map[string]bool{"1.0": true, "0.3": false, "2.0": false, "": false} {
+		r := httptest.NewRequest(http.MethodPost, "/", http.NoBody)
+		for name, value := range map[string]string{"specversion": version, "id": "1", "source": "/x", "type": "t"} {
+			r.Header.Set("Ce-"+name, value)
+		}
+		_, err := events.FromRequest(r)
+		require.Equal(t, taken, err == nil, "%s: %v", version, err)
 	}
 }
 

@@ -268,6 +268,42 @@ func TestHandler_waitsForABodyNoLongerThanForACall(t *testing.T) {
 	require.Equal(t, "the body did not come to its end in time", d.Detail)
 }
 
+func TestHandler_addsNothingToAnAnswerThatHasBegun(t *testing.T) {
+	t.Parallel()
+	h, log := serve(t, nil, function.Spec{Routes: []string{"GET /x"}, Role: auth.Open},
+		operation(func(w http.ResponseWriter, _ *http.Request) error {
+			_, err := w.Write([]byte("half of "))
+			return errors.Join(err, errors.New("broken"))
+		}))
+	w := call(h, http.MethodGet, "/x", "")
+	require.Equal(t, http.StatusOK, w.Code)
+	require.Equal(t, "half of ", w.Body.String())
+	require.Contains(t, log.String(), "broken")
+}
+
+// recognizing is an operation that knows whoever comes, as who may do no more than an Alertmanager.
+type recognizing struct{ operation }
+
+func (recognizing) Recognize(*http.Request) (auth.Principal, bool) {
+	return auth.Principal{Subject: "known", Roles: []auth.Role{auth.Alertmanager}}, true
+}
+
+// TestHandler_asksTheRoleOfWhoeverItsFunctionKnows: that one needs no token is no reason to let him do anything.
+func TestHandler_asksTheRoleOfWhoeverItsFunctionKnows(t *testing.T) {
+	t.Parallel()
+	for role, status := range map[auth.Role]int{
+		auth.Alertmanager: http.StatusNoContent, auth.Viewer: http.StatusUnauthorized, auth.Admin: http.StatusUnauthorized,
+	} {
+		h, _ := serve(t, nil, function.Spec{Routes: []string{"GET /x"}, Role: role},
+			recognizing{func(w http.ResponseWriter, r *http.Request) error {
+				require.Equal(t, "known", auth.From(r.Context()).Subject)
+				w.WriteHeader(http.StatusNoContent)
+				return nil
+			}})
+		require.Equal(t, status, call(h, http.MethodGet, "/x", "").Code, role)
+	}
+}
+
 // TestHandler_leavesTheConnectionToLaterCalls: those that come after one that lasted until its deadline are as any others.
 func TestHandler_leavesTheConnectionToLaterCalls(t *testing.T) {
 	t.Parallel()

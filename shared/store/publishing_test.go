@@ -260,8 +260,12 @@ func TestPublishing_isBounded(t *testing.T) {
 	require.Eventually(t, func() bool { return outboxSize(t, db) == most+1 }, 10*time.Second, time.Millisecond)
 	cancel() // who has no time left waits no longer for his turn
 	require.NoError(t, <-over, "it is committed")
+	require.NoError(t, commit(t.Context(), db, "patient"), "nor does anybody wait for a Broker that takes nothing")
 	close(h.Answers) // nil for each
 	require.NoError(t, db.Settle(t.Context()))
 	require.Len(t, h.Arrived, most)
-	require.Equal(t, 1, outboxSize(t, db))
+	require.Equal(t, 2, outboxSize(t, db))
+	require.NoError(t, db.Finish(t.Context()), "what had no turn goes out before the process ends")
+	require.Len(t, h.Arrived, most+2)
+	require.Zero(t, outboxSize(t, db))
 }

@@ -285,6 +285,42 @@ func TestWhatDidNotArriveIsNotDeleted(t *testing.T) {
 	require.ErrorContains(t, err, "not what was stored", "nor is it believed later")
 }
 
+// during is a store in which something else happens while an object is put.
+type during struct {
+	objects.Store
+
+	happens func()
+}
+
+func (d during) Put(ctx context.Context, key string, body []byte) error {
+	d.happens()
+	return d.Store.Put(ctx, key, body)
+}
+
+// TestWhatIsGoneMeanwhileIsNotArchived: whoever took it knows what became of it.
+func TestWhatIsGoneMeanwhileIsNotArchived(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	record(t, db, 20, 60*day, uuid.New())
+	gone := during{folder.New(t.TempDir()), func() { exec(t, db, `delete from history where id = 5`) }}
+	_, err := archive.New(db, gone).Move(t.Context(), archive.History, time.Now().Add(-retention), keep)
+	require.ErrorContains(t, err, "19 of 20 lines were there")
+	require.Len(t, live(t, db), 19)
+	require.Empty(t, archived(t, archive.New(db, gone)))
+}
+
+// TestHistoryMovesUpToTheFirstEntryThatStays: a clock was set back, and what is read page by page, by its number, goes from
+// the archive over to what is there once only.
+func TestHistoryMovesUpToTheFirstEntryThatStays(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	record(t, db, 2, 60*day, uuid.New())
+	record(t, db, 1, time.Hour, uuid.New())
+	record(t, db, 2, 50*day, uuid.New())
+	require.Equal(t, 2, moveAll(t, archive.New(db, folder.New(t.TempDir())), archive.History))
+	require.Len(t, live(t, db), 3)
+}
+
 func TestDeletedApplicationsMoveWithAllThatIsTheirs(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)

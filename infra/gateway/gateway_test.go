@@ -118,6 +118,26 @@ func TestWhatNoFunctionServesIsAProblem(t *testing.T) {
 	require.Equal(t, problem.ContentType, resp.Header.Get("Content-Type"))
 }
 
+// TestACallKeepsItsTrace, or is given one, and says by itself alone where it comes from.
+func TestACallKeepsItsTrace(t *testing.T) {
+	t.Parallel()
+	front := world(t, []route{{"a", "GET /things", ""}}, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.Header.Get("Traceparent")+" "+r.Header.Get("X-Forwarded-For"))
+	})
+	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	for given, want := range map[string]string{parent: "^" + parent + " 127.0.0.1$", "": "^00-[0-9a-f]{32}-[0-9a-f]{16}-01 127.0.0.1$"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, front.URL+"/things", nil)
+		require.NoError(t, err)
+		r.Header = http.Header{"Traceparent": {given}, "X-Forwarded-For": {"10.0.0.1"}}
+		resp, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		text, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Regexp(t, want, string(text))
+	}
+}
+
 // TestNobodyLeavesHTTPByTheGateway: what stands before functions, as Knative's activator does, may offer to go on in another
 // protocol. Nobody would look at the names that are asked for then.
 func TestNobodyLeavesHTTPByTheGateway(t *testing.T) {

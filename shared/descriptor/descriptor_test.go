@@ -674,6 +674,14 @@ policies:
 			faults: []string{`components[0].manifests[0] (line 2): "m" is not defined`},
 		},
 		"no components": {"name: a\n", []string{"components (line 1): is missing"}},
+		"objects that are not below the key manifest": {
+			"components:\n- name: c\n  manifests:\n  - apiVersion: v1\n    kind: Pod\n    metadata: {name: p}\n  - m\n" +
+				"manifests:\n- {apiVersion: v1, kind: Service, metadata: {name: m}}\n",
+			[]string{
+				"manifests[0] (line 9): is an object of Kubernetes itself",
+				`components[0].manifests[0] (line 4): is an object of Kubernetes itself: it belongs below the key "manifest"`,
+			},
+		},
 		"an empty list of components": {
 			"name: a\ncomponents: []\n", []string{"components (line 2): is empty"},
 		},
@@ -994,4 +1002,27 @@ func TestParseHeader(t *testing.T) {
 
 	_, err = descriptor.ParseHeader([]byte("components:\n- {name: c, requirements: {cpu: x}}\n"))
 	require.Equal(t, problem.Invalid, problem.KindOf(err), "requirements are checked in a header as well")
+}
+
+// TestParse_ofWhatCannotBeRead: each answer says what to change in the file.
+func TestParse_ofWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	const tab = "not readable as YAML: a tab indents this line"
+	for name, row := range map[string]struct{ doc, says string }{
+		"a tab before an entry":          {"name: a\ncomponents:\n\t- name: b\n", "document (line 3): " + tab},
+		"a tab behind a dash":            {"name: a\r\ncomponents:\r\n-\tname: b\r\n\ttype: docker\r\n", "document (line 3): " + tab},
+		"a tab before all":               {"\tname: a\n", "document (line 1): " + tab},
+		"no tab, but a reserved letter":  {"name: a\ncomponents: @all\t\n", "document (line 2): not readable as YAML: found character"},
+		"an anchor that there is not":    {"components: *all\n", "the descriptor is not readable as YAML: unknown anchor"},
+		"UTF-16 of a shell of Windows":   {"\xff\xfen\x00a\x00", "document (line 1): the descriptor is UTF-16 text"},
+		"UTF-16 the other way round":     {"\xfe\xff\x00n\x00a", "document (line 1): the descriptor is UTF-16 text"},
+		"what is neither UTF-16 nor -8 ": {"n\x00a\x00", "document (line 1): the descriptor contains a NUL byte"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := descriptor.Parse([]byte(row.doc))
+			require.Equal(t, problem.Malformed, problem.KindOf(err))
+			require.ErrorContains(t, err, row.says)
+		})
+	}
 }

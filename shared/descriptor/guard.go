@@ -36,6 +36,9 @@ func guard(doc []byte) ([]byte, error) {
 	if len(doc) > MaxBytes {
 		return nil, problem.New(problem.TooLarge, "the descriptor has %d bytes; %d are allowed", len(doc), MaxBytes)
 	}
+	if bytes.HasPrefix(doc, []byte("\xff\xfe")) || bytes.HasPrefix(doc, []byte("\xfe\xff")) {
+		return nil, malformed(1, "the descriptor is UTF-16 text, as some editors and shells of Windows write it; save it as UTF-8")
+	}
 	if i := bytes.IndexByte(doc, 0); i >= 0 {
 		return nil, malformed(lineAt(doc, i), "the descriptor contains a NUL byte")
 	}

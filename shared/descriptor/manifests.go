@@ -74,6 +74,11 @@ func (x *manifestIndex) inline(r *reader, section *yaml.Node, path string) {
 		f.has("type")
 		f.has("description")
 		r.rest(f)
+		if object == nil && isObject(entry) {
+			x.slipped = true
+			r.complain(path, entry, isNoEntry)
+			continue
+		}
 		if name == nil || name.Kind != yaml.ScalarNode || name.Value == "" {
 			r.complain(join(path, "name"), entry, "is missing")
 			continue
@@ -164,7 +169,12 @@ func (r *reader) manifestEntry(entry *yaml.Node, path string, seen map[string]bo
 	} else {
 		name = r.text(entry, path)
 	}
-	if name == "" {
+	switch {
+	case name != "":
+	case isObject(entry):
+		r.fault(path, entry, isNoEntry)
+		return nil
+	default:
 		r.fault(join(path, "name"), entry, "is missing")
 		return nil
 	}
@@ -226,6 +236,13 @@ func (r *reader) renderManifests() error {
 		}
 	}
 	return nil
+}
+
+const isNoEntry = `is an object of Kubernetes itself: it belongs below the key "manifest" of the entry`
+
+// isObject reports whether an entry of a list of manifests is what should stand below its key "manifest".
+func isObject(entry *yaml.Node) bool {
+	return scalar(entry, "apiVersion") != "" && scalar(entry, "kind") != "" && field(entry, "manifest") == nil
 }
 
 // field returns the value of a key, nil when n has none.

@@ -29,7 +29,7 @@ func load(doc []byte, faults *problem.Faults) ([]*yaml.Node, error) {
 		if err := decode(decoder, &n); errors.Is(err, io.EOF) {
 			return roots, nil
 		} else if err != nil {
-			return nil, unreadable(err)
+			return nil, unreadable(err, text)
 		}
 		if number == maxDocuments {
 			return nil, problem.New(problem.TooLarge, "the descriptor has more than %d YAML documents", maxDocuments)
@@ -63,16 +63,33 @@ func decode(decoder *yaml.Decoder, n *yaml.Node) (err error) {
 	return decoder.Decode(n)
 }
 
-func unreadable(err error) *problem.Error {
-	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	if after, ok := strings.CutPrefix(text, "line "); ok {
-		if number, detail, ok := strings.Cut(after, ": "); ok {
-			if line, err := strconv.Atoi(number); err == nil {
-				return malformed(line, "not readable as YAML: %s", detail)
+func unreadable(err error, doc []byte) *problem.Error {
+	detail, line := strings.TrimPrefix(err.Error(), "yaml: "), 0
+	if after, ok := strings.CutPrefix(detail, "line "); ok {
+		if number, rest, ok := strings.Cut(after, ": "); ok {
+			if n, err := strconv.Atoi(number); err == nil {
+				detail, line = rest, n
 			}
 		}
 	}
-	return malformed(0, "the descriptor is not readable as YAML: %s", text)
+	// The library gives the first line no number.
+	if first := max(line, 1); strings.HasSuffix(detail, "cannot start any token") && tabbed(doc, first) {
+		detail, line = "a tab indents this line, for which YAML takes blanks only", first
+	}
+	if line > 0 {
+		return malformed(line, "not readable as YAML: %s", detail)
+	}
+	return malformed(0, "the descriptor is not readable as YAML: %s", detail)
+}
+
+// tabbed reports whether a tab is among the blanks, and dashes of lists, that the line begins with.
+func tabbed(doc []byte, line int) bool {
+	lines := bytes.SplitN(doc, []byte{'\n'}, line+1)
+	if line < 1 || line > len(lines) {
+		return false
+	}
+	text := lines[line-1]
+	return bytes.ContainsRune(text[:len(text)-len(bytes.TrimLeft(text, " \t-"))], '\t')
 }
 
 const (

@@ -1026,3 +1026,19 @@ func TestParse_ofWhatCannotBeRead(t *testing.T) {
 		})
 	}
 }
+
+// TestParse_ofATargetThatNamesNoPlace: the component would go anywhere, though somebody meant a place.
+func TestParse_ofATargetThatNamesNoPlace(t *testing.T) {
+	t.Parallel()
+	for _, targets := range []string{"{node: n}", "[{cluster_name: k}, {cluster: k, node: n}]"} {
+		doc := []byte(one("targets: " + targets))
+		_, err := descriptor.Parse(doc)
+		require.Equal(t, problem.Invalid, problem.KindOf(err))
+		require.ErrorContains(t, err, "(line 7): names neither cluster_name nor node_name")
+		_, err = descriptor.ParseStored(doc)
+		require.NoError(t, err, "it was accepted before")
+		app, err := descriptor.ParseHeader(doc)
+		require.NoError(t, err)
+		require.Contains(t, strings.Join(app.Warnings, "\n"), "(line 7): names neither")
+	}
+}

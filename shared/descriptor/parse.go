@@ -196,6 +196,8 @@ func (r *reader) componentType(c *Component, f *fields) {
 	c.Type = known
 }
 
+const namesNoPlace = "names neither cluster_name nor node_name"
+
 // targets accepts an object, a list of them and an empty list. An object with nothing in it fixes nothing.
 func (r *reader) targets(n *yaml.Node, path string) []Target {
 	entries, paths := []*yaml.Node{n}, []string{path}
@@ -218,12 +220,15 @@ func (r *reader) targets(n *yaml.Node, path string) []Target {
 			Node:         r.optional(f, "node_name"),
 			Orchestrator: strings.ToLower(r.optional(f, "orchestrator")),
 		}
+		named := f.has("cluster_name") || f.has("node_name") || f.has("orchestrator")
 		r.rest(f)
 		switch {
 		case t.Cluster != "" || t.Node != "":
 			out = append(out, t)
 		case t.Orchestrator != "":
-			r.fault(paths[i], entry, "names neither cluster_name nor node_name")
+			r.fault(paths[i], entry, namesNoPlace)
+		case !named && len(entry.Content) > 0 && !r.stored:
+			r.complain(paths[i], entry, namesNoPlace)
 		}
 	}
 	return out

@@ -9,6 +9,9 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/problem"
 )
@@ -132,8 +135,12 @@ func misfit(raw json.RawMessage, t reflect.Type, path string, faults *problem.Fa
 		}
 	case errors.As(err, &typ) && tooLarge(typ):
 		faults.Add(join(path, typ.Field), 0, "%s is too large", strings.TrimPrefix(typ.Value, "number "))
+	case t == reflect.TypeFor[time.Time]():
+		faults.Add(path, 0, `is not a time such as "2026-01-31T12:00:00Z"`)
 	case errors.As(err, &typ):
 		faults.Add(join(path, typ.Field), 0, "is a JSON %s, want %s", typ.Value, jsonName(typ.Type))
+	case t == reflect.TypeFor[uuid.UUID]():
+		faults.Add(path, 0, "is not a UUID")
 	default:
 		faults.Add(path, 0, "%v", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -108,11 +109,15 @@ func NewQuery(r *http.Request, known ...string) *Query {
 // Text returns the parameter, "" when it is not given.
 func (q *Query) Text(name string) string {
 	v := q.values.Get(name)
-	if strings.ContainsRune(v, 0) {
+	switch {
+	case !utf8.ValidString(v):
+		q.faults.Add("query."+name, 0, "is not UTF-8")
+	case strings.ContainsRune(v, 0):
 		q.faults.Add("query."+name, 0, "holds a NUL character")
-		return ""
+	default:
+		return v
 	}
-	return v
+	return ""
 }
 
 // OneOf returns the parameter, which must be one of allowed or absent.

@@ -167,7 +167,7 @@ func TestQueries(t *testing.T) {
 	g, _ := w.running(t, hubShop)
 	list := []string{
 		"limit=0", "limit=1001", "limit=-1", "limit=x", "limit=1.5", "cursor=x", "cursor=bnVsbA%3D", "state=made", "state=1",
-		"state=%00", "orchestrator=slurm", "owner=%00", "app=%00", "limt=5", "limit=1&limit=2", "state=Created&state=Created",
+		"state=%00", "orchestrator=slurm", "owner=%00", "app=%00", "owner=%ff", "app=shop%ff", "limt=5", "limit=1&limit=2", "state=Created&state=Created",
 	}
 	queries := map[string][]string{
 		"GET /jobmanager/jobs":   list,
@@ -179,6 +179,7 @@ func TestQueries(t *testing.T) {
 		"GET /jobmanager/jobs/executable/ocm": {
 			"agent=a",
 			"icos_agent_id=%00",
+			"icos_agent_id=%ff",
 			"icos_agent_id=a&icos_agent_id=b",
 		},
 		"GET /jobmanager/jobs/executable/ocm/a":            {"agent=a"},

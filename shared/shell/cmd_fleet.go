@@ -65,10 +65,7 @@ func fleetRow(c *api.FleetCluster, n *api.FleetNode, wide bool) []string {
 	case n.Tells != "":
 		state = "half silent"
 	}
-	var runs []string
-	for _, copied := range n.Copies {
-		runs = append(runs, copied.Component)
-	}
+	runs := running(n)
 	cpu, memory, ram := n.CPU*100, n.Memory*100, float64(n.RAM)
 	row := []string{
 		c.Name, n.Name, state, n.Arch, strconv.Itoa(n.Cores), percent(&cpu), percent(&memory), number(n.Score),
@@ -162,19 +159,28 @@ func (s *session) changeFleet(command string, in api.FleetCommand, done string) 
 	}
 	s.screen.line("%s", done)
 	var runs []string
-	for _, n := range cluster.Nodes {
+	for i := range cluster.Nodes {
+		n := &cluster.Nodes[i]
 		if in.Cluster == "" && n.Name != in.Node && cluster.Name+"/"+n.Name != in.Node {
 			continue
 		}
-		for _, copied := range n.Copies {
-			runs = append(runs, copied.Application+"/"+copied.Component)
-		}
+		runs = append(runs, running(n)...)
 	}
 	if len(runs) > 0 {
 		slices.Sort(runs)
 		s.screen.line("It has %s. See what becomes of it with: littoral events -w", strings.Join(slices.Compact(runs), ", "))
 	}
 	return nil
+}
+
+// running lists what the node runs, each component once.
+func running(n *api.FleetNode) []string {
+	var list []string
+	for _, copied := range n.Copies {
+		list = append(list, copied.Application+"/"+copied.Component)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // noFleet says that only a laptop host has a fleet, when that is why the server knows no such path.

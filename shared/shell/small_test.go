@@ -127,6 +127,15 @@ func TestFleetRow_saysWhoIsHeard(t *testing.T) {
 	}
 }
 
+func TestFleetRow_saysWhoseComponentsRun(t *testing.T) {
+	t.Parallel()
+	copies := []api.FleetCopy{
+		{Application: "shop", Component: "web"}, {Application: "blog", Component: "web"}, {Application: "shop", Component: "web"},
+	}
+	row := fleetRow(&api.FleetCluster{}, &api.FleetNode{Copies: copies}, false)
+	require.Equal(t, "blog/web,shop/web", row[len(row)-1])
+}
+
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	bash, err := exec.LookPath("bash")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/littoral-project/littoral/shared/api"
@@ -28,13 +29,18 @@ func (c *applyCommand) Run(s *session) error {
 	if c.App != "" && len(c.File) > 1 {
 		return usagef("--app names one application, so there can be one file only")
 	}
-	for _, file := range c.File {
-		if err := c.one(s, file); err != nil {
-			if len(c.File) > 1 {
-				fmt.Fprintf(s.err, "littoral: %s was not applied\n", file)
-			}
-			return err
+	for i, file := range c.File {
+		err := c.one(s, file)
+		if err == nil {
+			continue
 		}
+		if len(c.File) > 1 {
+			fmt.Fprintf(s.err, "littoral: %s was not applied\n", file)
+		}
+		if left := c.File[i+1:]; len(left) > 0 {
+			fmt.Fprintf(s.err, "littoral: not tried after it: %s\n", strings.Join(left, ", "))
+		}
+		return err
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"strings"
 
 	"github.com/littoral-project/littoral/shared/api"
@@ -58,6 +59,8 @@ func (s *session) advice(err error, refused *api.Error) string {
 		return "Check --server and LITTORAL_SERVER; the server seems to be at: --server " + printable(moved.To)
 	case errors.Is(err, api.ErrNoURL):
 		return "Check --server and LITTORAL_SERVER"
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return "Check --server and LITTORAL_SERVER; what answers there speaks http, not https"
 	case errors.As(err, &away) && local(away.Base):
 		return "Start one with: littoral up (or name another with --server or LITTORAL_SERVER)"
 	case errors.As(err, &away):

@@ -76,6 +76,23 @@ func TestEveryErrorSaysWhatToDo(t *testing.T) {
 		"an apply to one of them that is to be new": {
 			auth.Operator, "apply -f testdata/huge.yaml --app huge --new", 2, []string{"--app", "--new"},
 		},
+		"several files, of which one is not taken": {
+			auth.Operator, "apply -f testdata/broken.yaml -f testdata/huge.yaml -f testdata/shop.yaml", 1,
+			[]string{
+				"testdata/broken.yaml was not applied", "not tried after it: testdata/huge.yaml, testdata/shop.yaml",
+				"components[0].requirements.cpu (line 5)",
+			},
+		},
+		"a file with nothing in it": {
+			auth.Operator, "plan -f " + os.DevNull, 255, []string{"the descriptor is empty: there is nothing in " + os.DevNull},
+		},
+		"standard input with nothing in it": {
+			auth.Operator, "apply -f -", 1, []string{"the descriptor is empty: there is nothing in standard input"},
+		},
+		"https where http is spoken": {
+			auth.Operator, "get apps --server " + strings.Replace(h.url, "http:", "https:", 1), 1,
+			[]string{"Check --server", "speaks http, not https"},
+		},
 		"a node that the fleet does not have": {
 			auth.Operator, "fleet drain edge-9", 1, []string{`no node "edge-9"; there are edge-1, edge-2`, "littoral fleet"},
 		},

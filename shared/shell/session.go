@@ -102,13 +102,16 @@ const maxDocument = 8 << 20
 
 // document reads a descriptor from a file, or from standard input for "-".
 func (s *session) document(file string) ([]byte, error) {
-	read := func() ([]byte, error) { return os.ReadFile(file) }
+	from, read := file, func() ([]byte, error) { return os.ReadFile(file) }
 	if file == "-" {
-		read = s.typed
+		from, read = "standard input", s.typed
 	}
 	text, err := read()
 	if err != nil {
 		return nil, fmt.Errorf("the descriptor cannot be read: %w", err)
+	}
+	if len(text) == 0 {
+		return nil, fmt.Errorf("the descriptor is empty: there is nothing in %s", from)
 	}
 	return text, nil
 }

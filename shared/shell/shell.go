@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -109,8 +110,11 @@ func (sh *Shell) Run(ctx context.Context, args []string) (code int) {
 	if err != nil {
 		panic(err) // the struct above is wrong, which any test finds
 	}
-	if len(args) == 0 {
+	switch {
+	case len(args) == 0:
 		args = []string{"--help"}
+	case args[0] == "help": // as it is asked for elsewhere: littoral help fleet set
+		args = append(slices.Clone(args[1:]), "--help")
 	}
 	parsed, err := parser.Parse(args)
 	if err != nil {

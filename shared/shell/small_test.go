@@ -109,6 +109,15 @@ func TestHelp(t *testing.T) {
 	for _, key := range []string{"device:PATH", "label:KEY", "telemetry", "compss:TASK", "event:NAME"} {
 		require.Contains(t, out.String(), key)
 	}
+	for asked, flag := range map[string]string{"help": "--help", "help fleet set": "fleet set --help"} {
+		var other bytes.Buffer
+		out.Reset()
+		sh.Stdout = &out
+		require.Zero(t, sh.Run(t.Context(), strings.Fields(asked)), asked)
+		sh.Stdout = &other
+		require.Zero(t, sh.Run(t.Context(), strings.Fields(flag)))
+		require.Equal(t, other.String(), out.String(), asked)
+	}
 }
 
 func TestFleetRow_saysWhoIsHeard(t *testing.T) {

@@ -120,8 +120,9 @@ func stop(t testing.TB, b *broker.Broker) {
 
 func event(t testing.TB, typ string) cloudevents.Event {
 	t.Helper()
-	e, err := events.New(t.Context(), "/test", typ, "s", map[string]string{"note": "<kept> as it is"})
+	e, err := events.New(t.Context(), "/test", typ, "s", nil)
 	require.NoError(t, err)
+	require.NoError(t, e.SetData(cloudevents.ApplicationJSON, []byte(`{"note":  "<kept> as it is"}`)))
 	events.Sign(&e, "key")
 	return e
 }
@@ -378,7 +379,9 @@ func TestStop_waitsForWhatIsUnderWayAndKeepsTheRest(t *testing.T) {
 	br := open(t, url, set, map[string]http.Handler{"a": held})
 	const sent = broker.DefaultParallel + 5
 	for range sent {
-		require.NoError(t, br.Ingest(t.Context(), defaultBroker, event(t, "x")))
+		e := event(t, "x")
+		e.DataBase64 = false // as when it has come as JSON
+		require.NoError(t, br.Ingest(t.Context(), defaultBroker, e))
 	}
 	for range broker.DefaultParallel {
 		<-entered
@@ -396,6 +399,9 @@ func TestStop_waitsForWhatIsUnderWayAndKeepsTheRest(t *testing.T) {
 	br = open(t, url, set, map[string]http.Handler{"a": next})
 	settled(t, br)
 	require.Len(t, next.events(), sent-done)
+	for _, e := range next.events() {
+		require.True(t, events.Signed(e, "key"), "kept to the byte: %s", e.Data())
+	}
 	stop(t, br)
 }
 

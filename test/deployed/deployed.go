@@ -130,10 +130,14 @@ func (l *Littoral) Set(key, value string) error {
 	return err
 }
 
+// longest is above what a call takes before the way to its function answers in its place: on a busy node the function may
+// need a minute to start, and then has its own time.
+const longest = 2 * time.Minute
+
 // Inside returns a client that reaches Services of the cluster by their names, as
 // http://name.namespace.svc.cluster.local.
 func (l *Littoral) Inside() *http.Client {
-	return &http.Client{Timeout: time.Minute, Transport: &http.Transport{
+	return &http.Client{Timeout: longest, Transport: &http.Transport{
 		DisableKeepAlives: true, // pods come and go
 		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			at, err := l.Resolve(addr)
@@ -199,7 +203,7 @@ func (l *Littoral) Client(role auth.Role) (*http.Client, error) {
 	}
 	config := clientcredentials.Config{ClientID: string(role), ClientSecret: secret, TokenURL: l.Base + "/oidc/token"}
 	c = config.Client(context.WithValue(context.Background(), oauth2.HTTPClient, l.Inside()))
-	c.Timeout = time.Minute
+	c.Timeout = longest
 	l.mu.Lock()
 	l.clients[role] = c
 	l.mu.Unlock()

@@ -160,8 +160,8 @@ func toBroker(c store.Config) http.RoundTripper {
 
 // Serve answers requests until ctx ends, then fails probes until no request has come for the quiet period, and waits for
 // those that still run for as long as the longest may take. Nor does a caller get longer for what he sends, or as long again
-// for reading what he is sent. The grace of a pod has to be above the sum, but for a function:
-// Knative's proxy beside it has its calls end before it is told to.
+// for reading what he is sent. The grace of a pod has to be above the sum, but for a function: Knative's proxy beside it
+// has its calls end before it is told to.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, quiet, longest time.Duration) error {
 	drainer := &drainer{inner: h}
 	server := &http.Server{

@@ -216,8 +216,11 @@ func TestServe_keepsNobodyForEver(t *testing.T) {
 			ended := make(chan error, 1)
 			handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { ended <- row.serve(w, r) })
 			ctx, stop := context.WithCancel(t.Context())
-			served := make(chan error, 1)
-			go func() { served <- Serve(ctx, listener, handler, time.Millisecond, 100*time.Millisecond) }()
+			served := make(chan struct{})
+			go func() {
+				defer close(served)
+				_ = Serve(ctx, listener, handler, time.Millisecond, 100*time.Millisecond) // how it ends is another test's
+			}()
 			client, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", listener.Addr().String())
 			require.NoError(t, err)
 			_, err = client.Write([]byte(row.request))

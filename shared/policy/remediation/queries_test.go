@@ -14,11 +14,13 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 func TestQueries_lookNoFurtherThanTheSubject(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
-	for _, sql := range []string{`with a as (insert into applications (id, name, namespace, descriptor)
+	for _, sql := range []string{
+		`with a as (insert into applications (id, name, namespace, descriptor)
 values (gen_random_uuid(), '', '', '') returning id)
 insert into jobs (id, application_id, component, type, state, instruction, lost_after, resource_uuid, resource_name)
 select gen_random_uuid(), id, n, 'CreateDeployment', 'Created', '{}', '0', n, '' from a, generate_series(1, 1000) n`,
-		`analyze jobs`} { // of an empty table all is read in no time
+		`analyze jobs`,
+	} { // of an empty table all is read in no time
 		_, err := db.Exec(t.Context(), sql)
 		require.NoError(t, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -99,31 +100,40 @@ func (w *world) remove(id string) {
 const atOnce = 8
 
 // removeAll has every application stopped and forgotten whose name begins with prefix, also those whose creation was
-// answered by nobody.
+// answered by nobody. How many they are is not known before: it gives up when none of them has gone for as long as
+// patience says.
 func (w *world) removeAll(prefix string) {
 	w.t.Helper()
-	w.eventually("the applications "+prefix+"* are gone", func() bool {
-		var all []api.Application
-		if w.ask(auth.Viewer, http.MethodGet, "/jobmanager/groups?limit=500", "", &all) != http.StatusOK {
-			return false
-		}
-		left := 0
-		var together sync.WaitGroup
-		for i := range all {
-			if !strings.HasPrefix(all[i].Name, prefix) {
-				continue
-			}
-			left++
-			together.Go(func() {
-				_, _ = w.try(auth.Operator, http.MethodDelete, "/jobmanager/groups/"+all[i].ID+"?stop=true", "")
-			})
-			if left%atOnce == 0 {
+	for left := w.named(prefix); len(left) > 0; {
+		w.eventually("one more of the applications "+prefix+"* is gone", func() bool {
+			var together sync.WaitGroup
+			for batch := range slices.Chunk(left[:min(len(left), 100)], atOnce) {
+				for _, id := range batch {
+					together.Go(func() {
+						_, _ = w.try(auth.Operator, http.MethodDelete, "/jobmanager/groups/"+id+"?stop=true", "")
+					})
+				}
 				together.Wait()
 			}
+			before := left
+			left = w.named(prefix)
+			return !slices.Equal(before, left)
+		})
+	}
+}
+
+// named lists the applications whose name begins with prefix.
+func (w *world) named(prefix string) []string {
+	w.t.Helper()
+	var all []api.Application
+	require.Equal(w.t, http.StatusOK, w.ask(auth.Viewer, http.MethodGet, "/jobmanager/groups?limit=500", "", &all))
+	var ids []string
+	for i := range all {
+		if strings.HasPrefix(all[i].Name, prefix) {
+			ids = append(ids, all[i].ID)
 		}
-		together.Wait()
-		return left == 0
-	})
+	}
+	return ids
 }
 
 // jobs lists the jobs of an application.

@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -64,6 +65,7 @@ type Index struct {
 	From         time.Time   `json:"from"`   // of its lines
 	To           time.Time   `json:"to"`
 	Applications []uuid.UUID `json:"applications,omitempty"` // that its lines are about
+	Events       []string    `json:"events,omitempty"`       // that its lines tell of, where they are history
 }
 
 // batch is what one object will hold.
@@ -75,6 +77,7 @@ type batch struct {
 	from    time.Time
 	to      time.Time
 	apps    map[uuid.UUID]bool
+	events  map[string]bool
 }
 
 // full reports whether no more lines belong into the object.
@@ -96,7 +99,7 @@ func (b *batch) add(id string, at time.Time, line []byte, apps ...uuid.UUID) {
 }
 
 const insertArchive = `insert into archives (key, kind, first_id, last_id, first_entry, last_entry, lines, bytes, sha256,
-from_at, to_at, applications) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
+from_at, to_at, applications, events) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
 
 // Move archives one batch of what is older than before, and returns how many lines that were: 0 when nothing is left,
 // or another run is at it. keep is how many snapshots of the topology stay at most, however young.
@@ -108,7 +111,7 @@ func (a *Archive) Move(ctx context.Context, kind Kind, before time.Time, keep in
 		if alone, err := tx.TryLock(ctx, store.LockArchive); err != nil || !alone {
 			return err
 		}
-		b := &batch{kind: kind, apps: map[uuid.UUID]bool{}}
+		b := &batch{kind: kind, apps: map[uuid.UUID]bool{}, events: map[string]bool{}}
 		if err := b.read(ctx, tx, before, keep); err != nil || len(b.ids) == 0 {
 			return err
 		}
@@ -135,14 +138,12 @@ func (a *Archive) store(ctx context.Context, b *batch) (*Index, error) {
 		return nil, err
 	}
 	sum := digest(body)
-	apps := make([]uuid.UUID, 0, len(b.apps))
-	for app := range b.apps {
-		apps = append(apps, app)
-	}
+	apps := slices.AppendSeq(make([]uuid.UUID, 0, len(b.apps)), maps.Keys(b.apps))
 	slices.SortFunc(apps, func(x, y uuid.UUID) int { return bytes.Compare(x[:], y[:]) })
 	index := &Index{
 		Kind: b.kind, FirstID: b.ids[0], LastID: b.ids[len(b.ids)-1], Lines: len(b.ids), Bytes: len(body), SHA256: sum,
 		From: b.from.UTC(), To: b.to.UTC(), Applications: apps,
+		Events: slices.Sorted(maps.Keys(b.events)),
 	}
 	// The sum keeps a run that was thought dead from writing over the object of a later one.
 	index.Key = fmt.Sprintf("%s/%s/%s-%s.jsonl.gz", b.kind, index.From.Format("2006/01/02"), index.FirstID, sum[:16])
@@ -166,7 +167,7 @@ func (i *Index) record(ctx context.Context, tx *store.Tx, b *batch) error {
 		first, last = &b.entries[0], &b.entries[n-1]
 	}
 	_, err := tx.Exec(ctx, insertArchive, i.Key, i.Kind, i.FirstID, i.LastID, first, last, i.Lines, i.Bytes, i.SHA256,
-		i.From, i.To, i.Applications)
+		i.From, i.To, i.Applications, i.Events)
 	if err != nil {
 		return fmt.Errorf("store the index: %w", err)
 	}

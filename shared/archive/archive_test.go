@@ -478,3 +478,58 @@ select $1, 'e', jsonb_build_object('d', repeat('d', $2)) from generate_series(1,
 	slices.Reverse(down)
 	require.Equal(t, up, down)
 }
+
+// opened is a store that notes which objects were fetched.
+type opened struct {
+	objects.Store
+
+	keys *[]string
+}
+
+func (o opened) Get(ctx context.Context, key string) ([]byte, error) {
+	*o.keys = append(*o.keys, key)
+	return o.Store.Get(ctx, key)
+}
+
+// TestOnlyObjectsThatMayHoldItAreFetched: years of objects are not read through for one application or one rare event.
+func TestOnlyObjectsThatMayHoldItAreFetched(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	var keys []string
+	a := archive.New(db, opened{folder.New(t.TempDir()), &keys})
+	app := uuid.New()
+	say := func(event string, about *uuid.UUID) {
+		exec(t, db, `insert into history (at, event, application_id) values ($1, $2, $3)`, time.Now().Add(-60*day), event, about)
+		require.Equal(t, 1, moveAll(t, a, archive.History))
+	}
+	say("often", &app)
+	say("often", nil)
+	say("rare", nil)
+	say("often", nil)
+	for name, c := range map[string]struct {
+		application *uuid.UUID
+		events      []string
+		found       int
+	}{
+		"everything":              {nil, nil, 4},
+		"of one application":      {&app, nil, 1},
+		"of one event":            {nil, []string{"rare", "never"}, 1},
+		"of both":                 {&app, []string{"often"}, 1},
+		"what no object can hold": {&app, []string{"rare"}, 0},
+	} {
+		keys = nil
+		up, err := a.After(t.Context(), c.application, 0, 100, c.events...)
+		require.NoError(t, err, name)
+		require.Len(t, up, c.found, name)
+		require.Len(t, keys, c.found, name)
+		down, _, err := a.Before(t.Context(), c.application, math.MaxInt64, 100, c.events...)
+		require.NoError(t, err, name)
+		require.Equal(t, up, down, name)
+		require.Len(t, keys, 2*c.found, name)
+	}
+
+	exec(t, db, `update archives set events = null`) // as rows of an earlier version
+	up, err := a.After(t.Context(), nil, 0, 100, "rare")
+	require.NoError(t, err)
+	require.Len(t, up, 1)
+}

@@ -14,10 +14,12 @@ import (
 )
 
 const (
-	// All below the first entry that stays, so that objects never interleave.
+	// All below the first entry that stays, so that objects never interleave. It is looked for among as many as one object
+	// takes, not among all that is old.
 	oldHistory = `select id, at, application_id, job_id, component, event, from_state, to_state, message, cause,
 	trace_id, data from history
-where id < coalesce((select min(id) from history where at >= $1), 9223372036854775807) order by id limit $2`
+where id < coalesce((select min(id) from (select id, at from history order by id limit $2) oldest where at >= $1),
+	9223372036854775807) order by id limit $2`
 	deleteHistory = `delete from history where id = any($1)`
 
 	// Nothing of it runs or is being removed any more (job.Gone).
@@ -73,6 +75,7 @@ func (b *batch) readHistory(ctx context.Context, tx *store.Tx, before time.Time)
 			return fmt.Errorf("encode history: %w", err)
 		}
 		b.entries = append(b.entries, e.ID)
+		b.events[e.Event] = true
 		id := fmt.Sprintf("%020d", e.ID)
 		if e.ApplicationID == nil {
 			b.add(id, e.At, line)

@@ -15,10 +15,11 @@ import (
 )
 
 const (
-	archivesAfter = `select key, sha256 from archives where kind = 'history' and last_entry > $1
-and ($2::uuid is null or applications @> array[$2::uuid]) order by last_entry`
-	archivesBefore = `select key, sha256 from archives where kind = 'history' and first_entry < $1
-and ($2::uuid is null or applications @> array[$2::uuid]) order by last_entry desc`
+	// Those that may hold what is asked for.
+	archivesOf = ` and ($2::uuid is null or applications @> array[$2::uuid])
+and (cardinality($3::text[]) = 0 or events is null or events && $3) order by last_entry`
+	archivesAfter  = `select key, sha256 from archives where kind = 'history' and last_entry > $1` + archivesOf
+	archivesBefore = `select key, sha256 from archives where kind = 'history' and first_entry < $1` + archivesOf + ` desc`
 )
 
 // After lists up to limit archived entries with an id above after, oldest first, and no more than store.PageBytes;
@@ -34,7 +35,7 @@ func (a *Archive) After(
 			}
 		}
 		return true
-	}, archivesAfter, after, application)
+	}, archivesAfter, after, application, append([]string{}, events...))
 	return p.list, err
 }
 
@@ -51,7 +52,7 @@ func (a *Archive) Before(
 			}
 		}
 		return true
-	}, archivesBefore, before, application)
+	}, archivesBefore, before, application, append([]string{}, events...))
 	slices.Reverse(p.list)
 	return p.list, p.cut, err
 }

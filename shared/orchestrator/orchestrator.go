@@ -84,7 +84,8 @@ const (
 	ReasonRetrying        = "Retrying" // the API server, or what it asks, fails
 	ReasonMissing         = "Missing"
 	ReasonOutdated        = "Outdated"
-	ReasonNewerCopy       = "NewerCopy" // it is of a decision that the books do not know, as after they were restored
+	ReasonNewerCopy       = "NewerCopy"                // it is of a decision that the books do not know, as after they were restored
+	ReasonOverdue         = "ProgressDeadlineExceeded" // as a Deployment's controller calls it
 	ReasonRemoved         = "Removed"
 	ReasonLeaving         = "Terminating"
 )

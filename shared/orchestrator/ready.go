@@ -14,6 +14,7 @@ type Health struct {
 	Pods, Wanted int64  // that run, that should
 	Ready        bool
 	Failed       bool // it will not become ready by waiting
+	Timed        bool // its own controller says when it has been waited for too long
 	Reason       string
 	Message      string
 }
@@ -83,15 +84,16 @@ func (h *Health) deployment(v Values) {
 	// surely those only that the older ones cannot account for.
 	older := max(0, v.number("Replicas", 0)-updated)
 	h.count(available, max(0, available-older), v.number("Wanted", 1))
+	h.Timed = true
 	switch failure := v.text(factFailure); {
 	case h.Ready:
 	case failure != "":
 		h.fail("ReplicaFailure", failure)
 	case v.text("Progress") == "DeploymentPaused" && updated < h.Wanted:
 		h.fail("Paused", "it is paused, and makes no pods of the newest form until somebody resumes it")
-	case v.text("Progress") == "ProgressDeadlineExceeded":
+	case v.text("Progress") == ReasonOverdue:
 		h.fail(
-			"ProgressDeadlineExceeded",
+			ReasonOverdue,
 			fmt.Sprintf("%d of %d pods of the newest form are ready, and that has not changed for long", h.Pods, h.Wanted),
 		)
 	}

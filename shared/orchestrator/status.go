@@ -21,6 +21,10 @@ type Status struct {
 	Objects []Health
 }
 
+// overdue is for how long a copy may be on its way before its job is Degraded: as long as a Deployment may, unless it says
+// otherwise. Of other kinds no controller says that pods wait for what does not come, such as a quota with room.
+const overdue = 10 * time.Minute
+
 // Outdated reports whether what is there is not what the job asks for now.
 func (s *Status) Outdated(j *job.Job) bool {
 	want := RecordOf(j)
@@ -87,11 +91,15 @@ func (s *Status) Verdict(j *job.Job) (job.State, []job.Condition) {
 			return job.Degraded, c.list
 		}
 	}
-	for _, h := range s.Objects {
-		if !h.Ready {
-			c.set(job.ConditionAvailable, "False", h.Reason, h.Message)
+	if h := s.awaited(); h != nil {
+		c.set(job.ConditionAvailable, "False", h.Reason, h.Message)
+		if since := c.list[len(c.list)-1].LastTransitionTime; h.Timed || time.Since(since) < overdue {
 			return job.Progressing, c.list
 		}
+		c.set(job.ConditionDegraded, "True", ReasonOverdue, fmt.Sprintf(
+			"%s, for more than %.0f minutes; its events and those of its pods in %s may say why",
+			h.Message, overdue.Minutes(), j.Cluster))
+		return job.Degraded, c.list
 	}
 	where := j.Node
 	if where == "" {
@@ -99,6 +107,16 @@ func (s *Status) Verdict(j *job.Job) (job.State, []job.Condition) {
 	}
 	c.set(job.ConditionAvailable, "True", "AsExpected", fmt.Sprintf("%d of %d pods run on %s", running, wanted, where))
 	return job.Finished, c.list
+}
+
+// awaited is the first object that is not ready, one for which nobody else keeps the time where there is any; nil if all are.
+func (s *Status) awaited() (waits *Health) {
+	for i := range s.Objects {
+		if h := &s.Objects[i]; !h.Ready && (waits == nil || waits.Timed && !h.Timed) {
+			waits = h
+		}
+	}
+	return waits
 }
 
 // removal is the verdict on a copy that is to go.

@@ -1,0 +1,56 @@
+package orchestrator_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/orchestrator"
+)
+
+// TestVerdict_waitsNotWithoutEnd: of a StatefulSet beyond its quota, or a DaemonSet that finds no node, no status says so.
+func TestVerdict_waitsNotWithoutEnd(t *testing.T) {
+	t.Parallel()
+	set := orchestrator.Health{Object: "StatefulSet db", Wanted: 1, Reason: "PodsNotReady", Message: "StatefulSet db: 0 of 1 pods are ready"}
+	deployment := orchestrator.Health{Object: "Deployment web", Wanted: 1, Reason: "PodsNotReady", Timed: true}
+	config := orchestrator.Health{Object: "ConfigMap settings", Ready: true}
+	const long, short = 11 * time.Minute, 9 * time.Minute
+	for name, row := range map[string]struct {
+		objects   []orchestrator.Health
+		available string
+		since     time.Duration
+		want      job.State
+	}{
+		"one on its way":                              {[]orchestrator.Health{config, set}, "False", short, job.Progressing},
+		"one that should have come":                   {[]orchestrator.Health{config, set}, "False", long, job.Degraded},
+		"one that was well until now":                 {[]orchestrator.Health{config, set}, "True", long, job.Progressing},
+		"one that nothing was known of until now":     {[]orchestrator.Health{config, set}, "Unknown", long, job.Progressing},
+		"a Deployment, whose controller has its time": {[]orchestrator.Health{config, deployment}, "False", long, job.Progressing},
+		"both":         {[]orchestrator.Health{deployment, set}, "False", long, job.Degraded},
+		"all is ready": {[]orchestrator.Health{config}, "False", long, job.Finished},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJob("")
+			j.Type = job.Create
+			j.Conditions = []job.Condition{{
+				Type: job.ConditionAvailable, Status: row.available, LastTransitionTime: time.Now().Add(-row.since),
+			}}
+			s := orchestrator.Status{Exists: true, Applied: true, Record: orchestrator.RecordOf(j), Objects: row.objects}
+			state, conditions := s.Verdict(j)
+			require.Equal(t, row.want, state)
+			j.Conditions = conditions
+			again, same := s.Verdict(j)
+			require.Equal(t, state, again)
+			require.Equal(t, conditions, same, "it is said once")
+			degraded := j.Condition(job.ConditionDegraded)
+			require.Equal(t, row.want == job.Degraded, degraded != nil)
+			if degraded != nil {
+				require.Equal(t, "ProgressDeadlineExceeded", degraded.Reason)
+				require.Contains(t, degraded.Message, "StatefulSet db: 0 of 1 pods are ready, for more than 10 minutes")
+			}
+		})
+	}
+}

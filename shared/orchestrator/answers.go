@@ -16,7 +16,7 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// Silent reports whether the error means that nobody answers, rather than that somebody says no.
+// Silent reports whether the error means that nobody answered, in contrast to an answer that says no.
 func Silent(err error) bool {
 	var network net.Error
 	var status apierrors.APIStatus
@@ -29,21 +29,21 @@ func Silent(err error) bool {
 		strings.Contains(err.Error(), "EOF")
 }
 
-// Failing reports whether the API server, or whatever stands before it, says that it cannot answer now: to a look that
-// is silence as well. A write is tried again first, since that is often over soon.
+// Failing reports whether the API server, or a proxy before it, says that it cannot answer now (a 5xx). Someone who
+// only reads treats that like silence; a write is tried again first, since such failures are often over soon.
 func Failing(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError
 }
 
-// misfit reports whether the API server could not fit what was applied into its schema: a field that it does not know, one
-// of another type, two entries of a list with one key. It answers that with 500 (kubernetes/kubernetes#139253).
+// misfit reports whether the API server could not fit the applied object into its schema: an unknown field, a value of
+// the wrong type, two list entries with the same key. It answers that with 500 (kubernetes/kubernetes#139253).
 func misfit(err error) bool {
 	return Failing(err) && strings.Contains(err.Error(), "failed to create typed patch object")
 }
 
-// Classify gives an error of an API server about what, the meaning that it has for a job: a Refusal for a no that a
-// repeat would not change, else Unavailable.
+// Classify turns an error of an API server into what it means for a job: a Refusal where repeating the call would not
+// help, else Unavailable. what names the object or component in the message.
 func Classify(err error, what string) error {
 	var refusal *Refusal
 	var certificate *tls.CertificateVerificationError

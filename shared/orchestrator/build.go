@@ -21,13 +21,13 @@ import (
 	"github.com/littoral-project/littoral/shared/job"
 )
 
-// Build returns the objects that the job comes to, in the order of their application: the namespace of the application,
-// then every manifest of the job, of whatever kind, those that define kinds first, each in that namespace where it
-// lives in one, marked, and with its pods bound to the job's node. The error is a Refusal that names what cannot be
-// read.
+// Build returns the objects to apply for the job, in this order: the namespace of the application, then the manifests
+// of the job, CustomResourceDefinitions first. Each object is put into the application's namespace (unless its kind is
+// cluster-scoped) and marked, and its pods are bound to the job's node. The error is a Refusal that names what cannot
+// be read.
 //
-// What bears pods is the job's own. All else is the application's: replicas of a component list the same ConfigMap, so
-// that nothing in it differs from one to the next, and components may.
+// An object that has pods belongs to the job alone. Every other object belongs to the application: all replicas of a
+// component list the same ConfigMap, so it must come out equal for each of them. Different components may differ.
 func Build(j *job.Job) ([]*unstructured.Unstructured, error) {
 	objects, err := Read(j.Instruction.Contents)
 	if err != nil {
@@ -39,7 +39,7 @@ func Build(j *job.Job) ([]*unstructured.Unstructured, error) {
 	for _, o := range objects {
 		encode(o)
 	}
-	for _, o := range autoscaled(objects) { // whoever holds the field as well is refused the next change
+	for _, o := range autoscaled(objects) { // the autoscaler owns this field: if we held it too, our next change would conflict
 		unstructured.RemoveNestedField(o.Object, "spec", "replicas")
 	}
 	kinds := KindsOf(objects)
@@ -74,8 +74,8 @@ func Build(j *job.Job) ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// Read returns the Kubernetes objects of the contents, which may hold several documents each. The members of a List
-// stand for it.
+// Read returns the Kubernetes objects of the contents, each of which may hold several YAML documents. A List is
+// replaced by its members.
 func Read(contents []job.Content) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	for _, c := range contents {
@@ -134,7 +134,7 @@ func check(o *unstructured.Unstructured) error {
 	case len(content.IsPathSegmentName(o.GetName())) > 0:
 		return fmt.Errorf("%s has a metadata.name that no API takes: %q", o.GetKind(), o.GetName())
 	}
-	// What a cluster adds is not for a manifest to say.
+	// These fields are set by a cluster, so what a manifest says in them is dropped.
 	for _, field := range []string{
 		"resourceVersion", "uid", "generation", "creationTimestamp", "managedFields", "selfLink",
 	} {
@@ -144,7 +144,7 @@ func check(o *unstructured.Unstructured) error {
 	return nil
 }
 
-// identity is what no two objects of a job may share.
+// identity returns kind, namespace and name of the object; no two objects of a job may have the same.
 func identity(o *unstructured.Unstructured) string {
 	id := strings.TrimPrefix(o.GroupVersionKind().Group+"/"+o.GetKind(), "/")
 	if o.GetNamespace() != "" {
@@ -158,19 +158,19 @@ func namespaceOf(j *job.Job) *unstructured.Unstructured {
 	ns := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": j.Namespace},
 	}}
-	// Nothing here may differ from one component to the next: each of them brings the same namespace.
+	// Every component applies this same namespace, so nothing in it may depend on the component.
 	merge(ns, "labels", map[string]string{LabelManager: Manager, MarkInstance: j.ApplicationID.String()})
 	merge(ns, "annotations", map[string]string{MarkApplication: j.ApplicationName, MarkInstance: j.ApplicationID.String()})
 	return ns
 }
 
-// adopt takes over what a manifest says about the application's own namespace.
+// adopt copies the labels and annotations of a manifest that describes the application's own namespace.
 func adopt(ns, from *unstructured.Unstructured) {
 	merge(ns, "labels", from.GetLabels())
 	merge(ns, "annotations", from.GetAnnotations())
 }
 
-// marks are what all objects of a component are known by.
+// marks returns the labels and annotations that identify all objects of a component.
 func marks(j *job.Job) (labels, annotations map[string]string) {
 	annotations = map[string]string{
 		MarkApplication: j.ApplicationName, MarkInstance: j.ApplicationID.String(), MarkComponent: j.Component,
@@ -182,9 +182,9 @@ func marks(j *job.Job) (labels, annotations map[string]string) {
 	return labels, annotations
 }
 
-// distinguish gives what bears pods a name of its own and pods of its own where the job is not the first of its
-// component: each replica brings the same manifests, perhaps to the same cluster. The first is as it was written. What
-// scales such an object goes with it.
+// distinguish gives the objects with pods a name and a selector of their own when the job is a second or later replica
+// of its component: each replica brings the same manifests, perhaps to the same cluster. The first replica stays as
+// written. An autoscaler is renamed along with the object it scales.
 func distinguish(objects []*unstructured.Unstructured, j *job.Job) {
 	if j.Replica == 0 {
 		return
@@ -213,11 +213,12 @@ func distinguish(objects []*unstructured.Unstructured, j *job.Job) {
 	}
 }
 
-// resettle has the bindings of roles name the ServiceAccounts of the application where they will be. Whoever writes a
-// binding does not know the application's namespace, so its own are taken to be those in none, in the binding's, or in one
-// by the application's name, and those that the job brings. All others are somebody else's.
+// resettle makes role bindings name the application's ServiceAccounts in the namespace where they will be. Whoever
+// writes a binding does not know that namespace. So a subject counts as the application's own when it has no namespace,
+// that of the binding, or one called like the application, or when the job itself brings that ServiceAccount. Other
+// subjects stay.
 func resettle(objects []*unstructured.Unstructured, j *job.Job) {
-	brought := map[[2]string]bool{} // by namespace, as it was written, and name
+	brought := map[[2]string]bool{} // by namespace (as written in the manifest) and name
 	for _, o := range objects {
 		if o.GroupVersionKind().GroupKind() == account {
 			brought[[2]string{o.GetNamespace(), o.GetName()}] = true
@@ -244,9 +245,9 @@ func resettle(objects []*unstructured.Unstructured, j *job.Job) {
 	}
 }
 
-// encode writes what a Secret says as text into its data, as an API server does, but before anybody applies it: who applies
-// a text owns that, and when it is taken out, the data that came of it would stay (kubernetes/kubernetes#108008). What
-// cannot be read is for the API server to refuse.
+// encode moves the stringData of a Secret into its data. An API server does that too, but then our field manager owns
+// only stringData: a key that a later version drops would stay in data (kubernetes/kubernetes#108008). A Secret that is
+// malformed is left for the API server to refuse.
 func encode(o *unstructured.Unstructured) {
 	const text = "stringData"
 	values, found, err := unstructured.NestedStringMap(o.Object, text)
@@ -264,7 +265,7 @@ func encode(o *unstructured.Unstructured) {
 func dress(o *unstructured.Unstructured, j *job.Job) error {
 	labels, annotations := marks(j)
 	path, bears := PodTemplate(o)
-	if bears { // by these telemetry knows the pods of a job; all else may be of several
+	if bears { // telemetry finds the pods of a job by these; an object without pods may belong to several jobs
 		labels[LabelJob], annotations[MarkResource] = Subject(j).String(), ResourceID(j)
 	}
 	own := maps.Clone(labels)
@@ -297,9 +298,8 @@ func dress(o *unstructured.Unstructured, j *job.Job) error {
 	return unstructured.SetNestedMap(o.Object, pod, spec...)
 }
 
-// KeepEnded has a Job stay when it has ended, and says whether that changes it. The cluster would delete it some time
-// after its end, and whoever looks after the copy would find it missing and run it again. How long a copy stays is for
-// decisions to say.
+// KeepEnded removes ttlSecondsAfterFinished from a Job, and reports whether it was there. Otherwise the cluster would
+// delete the finished Job, and we would find it missing and run it again.
 func KeepEnded(o *unstructured.Unstructured) (changed bool) {
 	bound := []string{"spec", "ttlSecondsAfterFinished"}
 	_, goes, _ := unstructured.NestedFieldNoCopy(o.Object, bound...)
@@ -310,7 +310,7 @@ func KeepEnded(o *unstructured.Unstructured) (changed bool) {
 	return true
 }
 
-// present makes the field an object where there is none; YAML of tools often says null.
+// present makes the field an empty object if it is absent or null, as some tools write it.
 func present(in map[string]any, path ...string) error {
 	have, found, err := unstructured.NestedFieldNoCopy(in, path...)
 	if err != nil {
@@ -325,10 +325,10 @@ func present(in map[string]any, path ...string) error {
 	return unstructured.SetNestedMap(in, map[string]any{}, path...)
 }
 
-// bind has the pods run on the node and on no other. Terms of the manifest's own are alternatives, so each of them gets
-// the node as well.
+// bind makes the pods run on this node only. The node selector terms of a manifest are alternatives, so the node is
+// added to each of them.
 func bind(pod map[string]any, node string) error {
-	delete(pod, "nodeName") // the place is not for the manifest to say
+	delete(pod, "nodeName") // placement decides, not the manifest
 	at := []string{"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"}
 	terms, _, err := unstructured.NestedSlice(pod, at...)
 	if err != nil {
@@ -354,8 +354,8 @@ func bind(pod map[string]any, node string) error {
 	return unstructured.SetNestedSlice(pod, terms, at...)
 }
 
-// Stamp marks the object with a digest of what it now is, under its epoch. Which component was the last to apply what
-// several may list makes no difference: the others are content with it.
+// Stamp marks the object with its revision: epoch and digest of its content. The component is left out of the digest
+// for an object without pods: several components may apply it, and it does not matter which did so last.
 func Stamp(o *unstructured.Unstructured) {
 	if keepsPods(o) {
 		template, _, _ := unstructured.NestedFieldNoCopy(o.Object, podTemplates[o.GroupVersionKind().GroupKind()]...)
@@ -376,10 +376,10 @@ func Stamp(o *unstructured.Unstructured) {
 	merge(o, "annotations", map[string]string{markRevision: strconv.FormatInt(EpochOf(o), 10) + "-" + digest(text)})
 }
 
-// OtherPods reports whether the object in the cluster keeps pods that next would make otherwise.
+// OtherPods reports whether the live object keeps pods made from a template other than that of next.
 func OtherPods(live, next *unstructured.Unstructured) bool {
 	return keepsPods(next) && live.GetAnnotations()[markPods] != next.GetAnnotations()[markPods]
 }
 
-// RevisionOf returns the stamp of the object.
+// RevisionOf returns the revision that Stamp wrote.
 func RevisionOf(o *unstructured.Unstructured) string { return o.GetAnnotations()[markRevision] }

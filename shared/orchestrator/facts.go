@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Fact is a value of an object that says how it is doing: a JSONPath that an agent can evaluate for us, under the name
-// that it is reported by.
+// Fact is a value to read from a live object in order to judge it: a JSONPath, which an agent can evaluate for us, and
+// the name that it is reported under.
 type Fact struct {
 	Name, Path string
 	Known      bool // agents of Open Cluster Management report it by this name without being told the path
@@ -21,11 +21,11 @@ const (
 	factRevision   = "Revision"
 	factGeneration = "Generation"
 	factObserved   = "ObservedGeneration"
-	factReadyOf    = "ReadyGeneration" // that the condition is about
+	factReadyOf    = "ReadyGeneration" // observedGeneration of the condition Ready
 	factFailure    = "Failure"
 )
 
-// conditionsOf begins the path into the condition of a type.
+// conditionsOf is how the path to a condition begins; the type follows.
 const conditionsOf = ".status.conditions[?(@.type=="
 
 func condition(typ, field string) string { return fmt.Sprintf("%s%q)].%s", conditionsOf, typ, field) }
@@ -33,7 +33,7 @@ func condition(typ, field string) string { return fmt.Sprintf("%s%q)].%s", condi
 var (
 	revisionFact = Fact{Name: factRevision, Path: `.metadata.annotations.littoral\.dev/revision`}
 
-	// generations tell whether what the status says is about the object as it is now.
+	// generations show whether the status is about the present spec.
 	generations = []Fact{
 		{Name: factGeneration, Path: ".metadata.generation"}, {Name: factObserved, Path: ".status.observedGeneration"},
 	}
@@ -47,7 +47,7 @@ var replicaSet = append([]Fact{
 	replicaFailure,
 }, generations...)
 
-// facts are what is asked of each kind that this package can judge.
+// facts lists what to read from each kind that this package can judge.
 var facts = map[schema.GroupKind][]Fact{
 	{Group: "apps", Kind: "Deployment"}: append([]Fact{
 		{Name: "Replicas", Path: ".status.replicas", Known: true},
@@ -87,15 +87,14 @@ var facts = map[schema.GroupKind][]Fact{
 	},
 }
 
-// otherFacts are what is asked of a kind that this package does not know: many say by a condition whether they are
-// ready.
+// otherFacts is what to read from any other kind: many report a condition Ready.
 var otherFacts = append([]Fact{
 	{Name: "Ready", Path: condition("Ready", "status")},
 	{Name: "ReadyMessage", Path: condition("Ready", "message")},
 	{Name: factReadyOf, Path: condition("Ready", "observedGeneration")},
 }, generations...)
 
-// passive are kinds that do nothing by themselves: to be there is all they can.
+// passive lists kinds without a state of their own: an object of them is ready as soon as it exists.
 var passive = map[schema.GroupKind]bool{
 	{Kind: "Namespace"}:      true,
 	{Kind: "ConfigMap"}:      true,
@@ -107,7 +106,7 @@ var passive = map[schema.GroupKind]bool{
 	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:       true,
 }
 
-// FactsOf returns what to ask about the object; nothing about one that is as it should be by being there.
+// FactsOf returns what to read from the object; nothing when its existence is enough.
 func FactsOf(o *unstructured.Unstructured) []Fact {
 	gk := o.GroupVersionKind().GroupKind()
 	list := []Fact{revisionFact}
@@ -120,10 +119,10 @@ func FactsOf(o *unstructured.Unstructured) []Fact {
 	return append(list, otherFacts...)
 }
 
-// Values are facts by name: text, whole numbers and truth values.
+// Values holds facts by name: text, whole numbers and booleans.
 type Values map[string]any
 
-// Ask reads the facts from an object, as an agent would: what is missing is left out.
+// Ask reads the facts from an object as an agent would; those that are absent are left out.
 func Ask(o *unstructured.Unstructured, asked []Fact) Values {
 	values := Values{}
 	for _, f := range asked {
@@ -135,8 +134,8 @@ func Ask(o *unstructured.Unstructured, asked []Fact) Values {
 	return values
 }
 
-// read evaluates the path, which is of one of two forms: members by name, with escaped dots within a name, or a member
-// of the condition of a type.
+// read evaluates the path. It has one of two forms: field names, in which dots are escaped, or one field of a
+// condition.
 func (f Fact) read(in map[string]any) any {
 	if rest, ok := strings.CutPrefix(f.Path, conditionsOf); ok {
 		typ, field, _ := strings.Cut(rest, ")].")
@@ -167,7 +166,7 @@ func (v Values) text(name string) string {
 	return ""
 }
 
-// number returns the value, or otherwise where there is none: a status leaves out what is 0.
+// number returns the value, or otherwise when it is absent: a status omits zeros.
 func (v Values) number(name string, otherwise int64) int64 {
 	if n, ok := v[name].(int64); ok {
 		return n

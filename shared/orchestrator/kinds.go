@@ -10,15 +10,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kind is how the API calls objects of a kind, and whether they live in a namespace.
+// Kind is the resource name of a kind in the API, and whether its objects live in a namespace.
 type Kind struct {
 	Resource   string // plural
 	Namespaced bool
-	Guessed    bool // nobody here knows the kind: the plural is the usual one
+	Guessed    bool // the kind is unknown here: the plural is formed by the usual rule
 }
 
-// Hint says what the author of a manifest can do where the cluster has no such object, since it was only guessed that it
-// lives in a namespace; "" where it was not.
+// Hint tells the author of a manifest what to do when the cluster has no such object because we guessed that its kind
+// is namespaced; "" when it was not guessed.
 func (k Kind) Hint() string {
 	if !k.Guessed || !k.Namespaced {
 		return ""
@@ -27,7 +27,7 @@ func (k Kind) Hint() string {
 		markScope + ": " + scopeCluster
 }
 
-// wellKnown are the kinds of Kubernetes itself, so that no cluster needs to be asked about them.
+// wellKnown lists the kinds of Kubernetes itself, for which no cluster needs to be asked.
 var wellKnown = known(map[string]string{
 	"": "ConfigMap Endpoints=endpoints Event LimitRange PersistentVolumeClaim Pod PodTemplate ReplicationController " +
 		"ResourceQuota Secret Service ServiceAccount /Namespace /Node /PersistentVolume",
@@ -53,7 +53,7 @@ var wellKnown = known(map[string]string{
 	"storagemigration.k8s.io":      "/StorageVersionMigration",
 })
 
-// known reads a table: by group its kinds, with a slash those that are in no namespace.
+// known reads a table of kinds by group; a slash marks those that are cluster-scoped.
 func known(table map[string]string) map[schema.GroupKind]Kind {
 	all := map[schema.GroupKind]Kind{}
 	for group, kinds := range table {
@@ -69,7 +69,7 @@ func known(table map[string]string) map[schema.GroupKind]Kind {
 	return all
 }
 
-// pluralOf is how resources are usually called.
+// pluralOf forms the resource name of a kind by the usual rule.
 func pluralOf(kind string) string {
 	low := strings.ToLower(kind)
 	switch {
@@ -84,14 +84,14 @@ func pluralOf(kind string) string {
 	return low + "s"
 }
 
-// definition is the kind that defines others. Anybody may define one of that name in another group.
+// definition is CustomResourceDefinition. The group is compared too, since another group may have a kind of that name.
 var definition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
 func defines(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().GroupKind() == definition
 }
 
-// Defines reports whether the object is the CustomResourceDefinition of the other's kind, in its version.
+// Defines reports whether o is the CustomResourceDefinition of other's kind and version.
 func Defines(o, other *unstructured.Unstructured) bool {
 	gvk := other.GroupVersionKind()
 	if _, ours := KindsOf([]*unstructured.Unstructured{o})[gvk.GroupKind()]; !ours {
@@ -104,7 +104,7 @@ func Defines(o, other *unstructured.Unstructured) bool {
 	})
 }
 
-// definitionsFirst orders objects so that kinds are there before what is of them.
+// definitionsFirst orders CustomResourceDefinitions before all other objects.
 func definitionsFirst(a, b *unstructured.Unstructured) int {
 	switch {
 	case defines(a) == defines(b):
@@ -115,11 +115,12 @@ func definitionsFirst(a, b *unstructured.Unstructured) int {
 	return 1
 }
 
-// Kinds knows the kinds of Kubernetes and those that a job brings definitions of.
+// Kinds holds the kinds of Kubernetes and those that a job brings definitions for.
 type Kinds map[schema.GroupKind]Kind
 
-// KindsOf returns what is known of kinds beside those objects: a CustomResourceDefinition among them names its own. One
-// whose plural is more than a name, which no cluster takes, would lead requests elsewhere, into another namespace perhaps.
+// KindsOf returns the kinds known for these objects, including those that CustomResourceDefinitions among them define.
+// A definition whose plural is not a plain name is skipped: no cluster accepts it, and in a request path it could lead
+// into another namespace.
 func KindsOf(objects []*unstructured.Unstructured) Kinds {
 	kinds := Kinds{}
 	for _, o := range objects {
@@ -137,8 +138,8 @@ func KindsOf(objects []*unstructured.Unstructured) Kinds {
 	return kinds
 }
 
-// Of returns the kind of the object; Kubernetes' own cannot be defined anew. What nobody knows is taken to live in a
-// namespace, unless the object itself says otherwise with the annotation littoral.dev/scope: cluster.
+// Of returns the kind of the object. The kinds of Kubernetes cannot be redefined. An unknown kind is taken to be
+// namespaced, unless the object has the annotation littoral.dev/scope: cluster.
 func (k Kinds) Of(o *unstructured.Unstructured) Kind {
 	gk := o.GroupVersionKind().GroupKind()
 	if kind, ok := wellKnown[gk]; ok {
@@ -150,7 +151,7 @@ func (k Kinds) Of(o *unstructured.Unstructured) Kind {
 	return Kind{Resource: pluralOf(gk.Kind), Namespaced: o.GetAnnotations()[markScope] != scopeCluster, Guessed: true}
 }
 
-// podTemplates is where the kinds that bear pods keep the metadata and spec of those.
+// podTemplates lists the kinds that have pods, with the path to the metadata and spec of those pods.
 var podTemplates = map[schema.GroupKind][]string{
 	{Group: "apps", Kind: "Deployment"}:  {"spec", "template"},
 	{Group: "apps", Kind: "StatefulSet"}: {"spec", "template"},
@@ -163,13 +164,13 @@ var podTemplates = map[schema.GroupKind][]string{
 	replicationController: {"spec", "template"},
 }
 
-// replicationController is the ReplicaSet of before: its selector is labels and nothing else.
+// replicationController is the predecessor of ReplicaSet; its selector is a plain map of labels.
 var replicationController = schema.GroupKind{Kind: "ReplicationController"}
 
-// oneRun is the kind whose work is done when its pods have ended.
+// oneRun is the kind that is done once its pods have ended.
 var oneRun = schema.GroupKind{Group: "batch", Kind: "Job"}
 
-// PodTemplate returns where the object keeps the metadata and the spec of its pods; ok is false when it bears none.
+// PodTemplate returns the path to the metadata and spec of the object's pods; ok is false when it has no pods.
 func PodTemplate(o *unstructured.Unstructured) (path []string, ok bool) {
 	path, ok = podTemplates[o.GroupVersionKind().GroupKind()]
 	return slices.Clone(path), ok
@@ -180,26 +181,26 @@ var (
 	secret  = schema.GroupKind{Kind: "Secret"}
 )
 
-// binds reports whether the object gives a role to subjects.
+// binds reports whether the object is a role binding.
 func binds(o *unstructured.Unstructured) bool {
 	gk := o.GroupVersionKind().GroupKind()
 	return gk.Group == "rbac.authorization.k8s.io" && (gk.Kind == "RoleBinding" || gk.Kind == "ClusterRoleBinding")
 }
 
-// Replaceable reports whether the object is of a kind whose pods cannot be changed in place: to change what it runs, or
-// where, it is deleted and made anew.
+// Replaceable reports whether the pods of such an object are immutable: to change them, the object is deleted and
+// recreated.
 func Replaceable(o *unstructured.Unstructured) bool {
 	gk := o.GroupVersionKind().GroupKind()
 	return gk == oneRun || gk == schema.GroupKind{Kind: "Pod"} || keepsPods(o)
 }
 
-// keepsPods reports whether the object can be changed, and leaves the pods that it has made as they are.
+// keepsPods reports whether a change of such an object's template leaves its existing pods as they are.
 func keepsPods(o *unstructured.Unstructured) bool {
 	gk := o.GroupVersionKind().GroupKind()
 	return gk == schema.GroupKind{Group: "apps", Kind: "ReplicaSet"} || gk == replicationController
 }
 
-// SamePods reports whether two objects of a kind that bears pods have the same ones.
+// SamePods reports whether two objects with pods have equal pod templates.
 func SamePods(a, b *unstructured.Unstructured) bool {
 	path, _ := PodTemplate(a)
 	if len(path) == 0 {
@@ -210,7 +211,7 @@ func SamePods(a, b *unstructured.Unstructured) bool {
 	return reflect.DeepEqual(one, other)
 }
 
-// replicated are the kinds whose number of pods can be set.
+// replicated lists the kinds with a settable number of pods.
 var replicated = []schema.GroupKind{
 	{Group: "apps", Kind: "Deployment"},
 	{Group: "apps", Kind: "StatefulSet"},
@@ -218,7 +219,7 @@ var replicated = []schema.GroupKind{
 	replicationController,
 }
 
-// Replicated reports whether the number of the object's pods can be set.
+// Replicated reports whether the object's number of pods can be set.
 func Replicated(o *unstructured.Unstructured) bool {
 	return slices.Contains(replicated, o.GroupVersionKind().GroupKind())
 }

@@ -26,49 +26,49 @@ const (
 	LabelJob     = "littoral.dev/job"
 
 	markEpoch     = "littoral.dev/epoch"
-	markRevision  = "littoral.dev/revision" // of an object: tells an answer about the last change from one about the one before
-	markPods      = "littoral.dev/pods"     // of an object that keeps its pods: tells whether they are as it would make them now
+	markRevision  = "littoral.dev/revision" // of an object: tells whether a status is about our latest change
+	markPods      = "littoral.dev/pods"     // of an object that keeps its pods: digest of the template they were made from
 	markContent   = "littoral.dev/content"
 	markRemedy    = "littoral.dev/remedy"
 	markNamespace = "littoral.dev/namespace"
-	markScope     = "littoral.dev/scope" // on an object of a kind that nobody here knows
-	scopeCluster  = "cluster"            // says that it is in no namespace
+	markScope     = "littoral.dev/scope" // on an object of a kind that is unknown here
+	scopeCluster  = "cluster"            // it is cluster-scoped
 )
 
 // Manager is the field manager of what we apply, and the value of LabelManager.
 const Manager = "littoral"
 
-// ResourceName is what a place calls the copy of a job: its component and the end of its id, whose beginning is the
-// time.
+// ResourceName is the name of a job's copy: the component and the end of the job's id. (The beginning of an id is a
+// time, so it does not tell ids apart.)
 func ResourceName(component, subject string) string {
 	const most = 50 // so that the whole fits a label
 	id := strings.ReplaceAll(subject, "-", "")
 	return strings.TrimRight(component[:min(most, len(component))], "-.") + "-" + id[max(0, len(id)-12):]
 }
 
-// NameOf returns the ResourceName of the copy that the job is about.
+// NameOf returns the name of the copy that the job is about.
 func NameOf(j *job.Job) string { return ResourceName(j.Component, Subject(j).String()) }
 
-// resources is the name space of resource ids.
+// resources is the UUID namespace of resource ids.
 var resources = uuid.MustParse("6f0e2f6a-3c5b-5c1e-9f43-5d0c6f6a7b11")
 
-// ResourceID is the same for as long as the job stays in its cluster: pods carry it, so it must not change with each
+// ResourceID stays the same as long as the job stays in its cluster: pods carry it, so it must not change with each
 // decision.
 func ResourceID(j *job.Job) string {
 	return uuid.NewSHA1(resources, []byte(j.Cluster+"/"+Subject(j).String())).String()
 }
 
-// Record is what a place keeps of the job that a copy carries out.
+// Record is what is stored beside a copy about the job that it was made for.
 type Record struct {
 	Subject   uuid.UUID // the job
 	Component string
 	Namespace string
 	Epoch     int64
 	Content   string // Content of the job
-	Remedy    string // the remediation carried out last, by its id; "" when none was since the content was written
+	Remedy    string // id of the last remediation that was carried out; "" = none since the content was written
 }
 
-// RecordOf returns what a copy made for the job now is to be marked with.
+// RecordOf returns the record of a copy that is made for the job now.
 func RecordOf(j *job.Job) Record {
 	remedy, scalings := remedies(j)
 	if n := len(scalings); n > 0 {
@@ -124,7 +124,7 @@ func ReadRecord(object *unstructured.Unstructured) (r Record, ok bool) {
 	}, true
 }
 
-// EpochOf returns the epoch that the object is marked with, 0 when it has none, as what is not of one job alone.
+// EpochOf returns the epoch that the object is marked with; 0 when it has none, as an object without pods.
 func EpochOf(object *unstructured.Unstructured) int64 {
 	n, _ := strconv.ParseInt(object.GetAnnotations()[markEpoch], 10, 64)
 	return n
@@ -132,7 +132,7 @@ func EpochOf(object *unstructured.Unstructured) int64 {
 
 var unlabelled = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 
-// labelValue makes a text what a label may hold.
+// labelValue makes the text a valid label value.
 func labelValue(s string) string {
 	const most = 63
 	s = unlabelled.ReplaceAllString(s, "-")

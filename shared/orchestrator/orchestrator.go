@@ -1,9 +1,12 @@
-// Package orchestrator carries out jobs in clusters: what every kind of orchestrator has to do, the objects that a job
-// comes to, and when they count as running.
+// Package orchestrator defines what every kind of orchestrator does, builds the Kubernetes objects of a job, and
+// decides when they count as running.
 //
-// The objects, their names, labels and readiness are settled here, without I/O; the packages below it (ocm, kubernetes)
-// bring them to a cluster, and package carry keeps the books. What a newcomer gets wrong: an orchestrator never decides
-// the state of a job. It says what is there, and Status.Verdict is the same for all of them.
+// Objects, names, labels and readiness are settled here, without I/O. The packages below bring the objects to clusters
+// (ocm, kubernetes), and package carry takes jobs and reports on them. What a newcomer gets wrong: an orchestrator
+// never decides the state of a job. It reports what is there, and Status.Verdict derives the state, in the same way for
+// all of them.
+//
+// "Copy" means what a job has put at one place: its objects in one cluster.
 package orchestrator
 
 import (
@@ -17,38 +20,38 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// Orchestrator brings about what jobs ask for. Every method may be repeated: names derive from ids, so a repeat changes
-// what is there and never makes a second one. An epoch older than the one that is there changes nothing.
+// Orchestrator carries out jobs at some kind of place. Every method may be repeated: names derive from ids, so a repeat
+// updates and never creates a second copy. A job with an older epoch than the existing copy changes nothing.
 type Orchestrator interface {
-	// Knows reports whether jobs can be brought to the cluster at all.
+	// Knows reports whether this orchestrator can reach the cluster at all.
 	Knows(ctx context.Context, cluster string) (bool, error)
 
-	// Apply makes the job's copy what the job asks for. It does not wait for pods. The error is a Refusal, ErrFenced,
-	// ErrLeaving, ErrSilent, or one that a repeat may mend.
+	// Apply makes the job's copy as the job describes it. It does not wait for pods. The error is a Refusal, ErrFenced,
+	// ErrLeaving, ErrSilent, or one that a repeat may cure.
 	Apply(ctx context.Context, j *job.Job) error
 
-	// Remove takes away the copy that the job is about, the newer one of a later decision excepted. That takes time and
-	// may take several goes; Observe says when it is gone. The errors are those of Apply.
+	// Remove removes the copy that the job is about, unless it already belongs to a later decision. That takes time and
+	// may need several calls; Observe tells when it is gone. The errors are those of Apply.
 	Remove(ctx context.Context, j *job.Job) error
 
-	// Observe says how the copy is doing that the job is about.
+	// Observe returns the status of the copy that the job is about.
 	Observe(ctx context.Context, j *job.Job) (Status, error)
 
-	// Copies lists all that is there of ours, with an Orchestrator that observes what was just read instead of asking
-	// again. Places that do not answer, or refuse to, are left out.
+	// Copies lists all our copies, and returns an Orchestrator whose Observe uses what was just listed instead of
+	// asking again. Clusters that do not answer or refuse are left out.
 	Copies(ctx context.Context) ([]Copy, Orchestrator, error)
 }
 
-// Errors that are no fault of the job.
+// Errors that are not the job's fault.
 var (
 	ErrFenced        = errors.New("a newer decision is in place")
 	ErrLeaving error = problem.New(problem.Unavailable, "the former copy is still being removed")
 	ErrSilent  error = problem.New(problem.Unavailable, "the cluster does not answer")
 )
 
-// Refusal is the error for what a repeat would not mend: the place says no, and why.
+// Refusal is the error for a no that a repeat would not change, with its reason.
 type Refusal struct {
-	Reason  string // one word, as Kubernetes writes reasons
+	Reason  string // one CamelCase word, like the reasons of Kubernetes
 	Message string
 	Err     error // the cause, for the log only
 }
@@ -62,10 +65,10 @@ func Refuse(reason, format string, args ...any) *Refusal {
 	return &Refusal{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
-// Known reads from the error of opening a cluster whether there is such a cluster.
+// Known tells from the error of opening a cluster whether the cluster is known.
 func Known(err error) (bool, error) {
 	var refusal *Refusal
-	if errors.As(err, &refusal) { // for another reason, the job is to say so
+	if errors.As(err, &refusal) { // any other refusal is reported with the job
 		return refusal.Reason != ReasonClusterNotFound, nil
 	}
 	return err == nil, err
@@ -77,27 +80,27 @@ const (
 	ReasonClusterSilent   = job.ReasonOutOfReach
 	ReasonNodeNotFound    = "NodeNotFound"
 	ReasonApplyConflict   = "ApplyConflict" // another field manager holds a field that we would change
-	ReasonNameTaken       = "NameTaken"     // something is there by that name which is not ours to change
-	ReasonUnknownKind     = "UnknownKind"   // the cluster has no such kind of objects, and the job does not bring it
+	ReasonNameTaken       = "NameTaken"     // an object of that name exists and is not ours
+	ReasonUnknownKind     = "UnknownKind"   // the cluster does not have the kind, and the job does not define it
 	ReasonBadManifest     = "BadManifest"
 	ReasonNotSupported    = job.ReasonNotSupported
-	ReasonRetrying        = "Retrying" // the API server, or what it asks, fails
+	ReasonRetrying        = "Retrying" // the API server, or a webhook that it calls, fails
 	ReasonMissing         = "Missing"
 	ReasonOutdated        = "Outdated"
-	ReasonNewerCopy       = "NewerCopy"                // it is of a decision that the books do not know, as after they were restored
+	ReasonNewerCopy       = "NewerCopy"                // its epoch is later than any in the database, as after a restore
 	ReasonOverdue         = "ProgressDeadlineExceeded" // as a Deployment's controller calls it
 	ReasonRemoved         = "Removed"
 	ReasonLeaving         = "Terminating"
 )
 
-// Copy is what of a job is at a place.
+// Copy identifies a copy of a job in a cluster.
 type Copy struct {
 	Record
 
 	Cluster string
 }
 
-// Job returns a job that is about the copy, enough to remove it.
+// Job returns a job that removes the copy.
 func (c *Copy) Job(orchestrator string) *job.Job {
 	return &job.Job{
 		ID: c.Subject, Component: c.Component, Namespace: c.Namespace, Epoch: c.Epoch, Type: job.Delete,
@@ -105,7 +108,7 @@ func (c *Copy) Job(orchestrator string) *job.Job {
 	}
 }
 
-// Subject returns the id of the job whose copy the job is about: a clean-up is about another's.
+// Subject returns the id of the job whose copy j is about: a clean-up is about the copy of another job.
 func Subject(j *job.Job) uuid.UUID {
 	if j.Cleans != nil {
 		return *j.Cleans

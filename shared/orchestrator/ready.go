@@ -8,19 +8,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Health is how one object of a copy is doing.
+// Health is the state of one object of a copy.
 type Health struct {
 	Object       string // kind and name
 	Pods, Wanted int64  // that run, that should
 	Ready        bool
-	Failed       bool // it will not become ready by waiting
-	Timed        bool // its own controller says when it has been waited for too long
+	Failed       bool // waiting will not make it ready
+	Timed        bool // its controller has a deadline of its own (a Deployment's progressDeadlineSeconds)
 	Reason       string
 	Message      string
 }
 
-// Judge says how the object is doing, by the facts that were answered about it. want is the object as it was applied:
-// an answer about an earlier form of it does not count.
+// Judge derives the health of an object from its facts. want is the object as we applied it: facts about an earlier
+// form of it do not count.
 func Judge(want *unstructured.Unstructured, v Values) Health {
 	h := Health{Object: want.GetKind() + " " + want.GetName()}
 	if len(FactsOf(want)) == 0 {
@@ -50,21 +50,21 @@ var judges = map[schema.GroupKind]func(*Health, Values){
 	{Group: "apps", Kind: "DaemonSet"}:   (*Health).daemonSet,
 	{Group: "apps", Kind: "ReplicaSet"}:  (*Health).replicaSet,
 	{Group: "batch", Kind: "Job"}:        (*Health).job,
-	{Group: "batch", Kind: "CronJob"}:    func(h *Health, _ Values) { h.ready() }, // it bears pods when its time comes
+	{Group: "batch", Kind: "CronJob"}:    func(h *Health, _ Values) { h.ready() }, // it makes pods only when it is due
 	{Group: "", Kind: "Pod"}:             (*Health).pod,
 	replicationController:                (*Health).replicaSet,
 }
 
 func (h *Health) ready() { h.Ready, h.Reason = true, "AsExpected" }
 
-// fail says that waiting will not help.
+// fail marks the object as one that waiting will not help.
 func (h *Health) fail(reason, message string) {
 	h.Failed, h.Reason, h.Message = true, reason, h.Object+": "+message
 }
 
 const reasonRollingOut = "RollingOut"
 
-// count settles what has a number of pods; updated of those that run are of the newest form.
+// count judges an object by its pods: running of wanted pods run, updated of wanted pods are of the newest form.
 func (h *Health) count(running, updated, wanted int64) {
 	h.Pods, h.Wanted = min(running, updated), wanted
 	switch {
@@ -80,8 +80,8 @@ func (h *Health) count(running, updated, wanted int64) {
 
 func (h *Health) deployment(v Values) {
 	available, updated := v.number("AvailableReplicas", 0), v.number("UpdatedReplicas", 0)
-	// What is available may be the pods of an older form, kept until those of the newest are ready: of the newest are
-	// surely those only that the older ones cannot account for.
+	// Available pods may be older ones, which are kept until the new ones are ready. Certainly new are only those
+	// beyond the number of older pods.
 	older := max(0, v.number("Replicas", 0)-updated)
 	h.count(available, max(0, available-older), v.number("Wanted", 1))
 	h.Timed = true
@@ -105,8 +105,8 @@ func (h *Health) statefulSet(v Values) {
 	h.kept(v, updated, wanted)
 }
 
-// kept says of one of whose pods some are of an older form, where the cluster leaves it to somebody else to change that.
-// They may run where the job was before.
+// kept fails an object some of whose pods stay in an older form because its updateStrategy leaves them to somebody
+// else. Such pods may still run at the former place of the job.
 func (h *Health) kept(v Values, updated, wanted int64) {
 	partition := v.number("Partition", 0)
 	switch {
@@ -148,7 +148,7 @@ func (h *Health) job(v Values) {
 		h.ready()
 	case v.text("Suspended") == "true":
 		h.fail("Suspended", "it is suspended, and does not run until somebody resumes it")
-	default: // one that runs is what was asked for
+	default: // running is enough; it need not have ended
 		h.count(v.number("Running", 0), 1, 1)
 	}
 }
@@ -171,7 +171,7 @@ func (h *Health) pod(v Values) {
 	}
 }
 
-// other is ready unless it says that it is not.
+// other takes an object of another kind as ready unless its condition Ready says otherwise.
 func (h *Health) other(v Values) {
 	if v.text("Ready") == "False" || v.text("Ready") == "Unknown" {
 		h.Reason, h.Message = "NotReady", h.Object+" is not ready: "+v.text("ReadyMessage")

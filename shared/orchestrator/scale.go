@@ -11,21 +11,21 @@ import (
 	"github.com/littoral-project/littoral/shared/job"
 )
 
-// Steps of the remediations that change what containers ask for (contracts/icos.md §6.3).
+// Steps by which remediations change resource requests (contracts/icos.md §6.3).
 const (
 	StepCPUMilli    = 1000
 	StepMemoryBytes = 1000 << 20
 )
 
-// MaxReplicas bounds what scaling up can come to.
+// MaxReplicas is the most replicas that scaling up can reach.
 const MaxReplicas = 200
 
-// Keeps reports whether the job leaves its copy as it is, but for the fields that scaling changes.
+// Keeps reports whether the job leaves its copy as it is, apart from the fields that scaling changes.
 func Keeps(j *job.Job) bool { return j.Type == job.Update && !job.Remediation(j.SubType).Rewrites() }
 
-// remedies lists the scalings that the job's copy is to show, oldest first, after the id of the remediation that wrote its
-// objects as they stand in the job, "" when none did since their content is what it is. Those that are refused change
-// nothing. The books count replicas by the same rule.
+// remedies returns the scalings that the job's copy must show, oldest first, and the id of the remediation that last
+// rewrote its objects ("" if none did since the content was set). Scalings before that rewrite are gone; refused ones
+// change nothing. Package job counts replicas by the same rule.
 func remedies(j *job.Job) (written string, scalings []job.Remedy) {
 	for _, r := range j.Remediations {
 		switch {
@@ -39,15 +39,15 @@ func remedies(j *job.Job) (written string, scalings []job.Remedy) {
 	return written, scalings
 }
 
-// Scalings lists how objects that are written as they stand in the job are to be scaled then.
+// Scalings returns how to scale objects that have just been built from the job.
 func Scalings(j *job.Job) []job.Remedy {
 	_, scalings := remedies(j)
 	return scalings
 }
 
-// Lacking returns those of the Scalings that a copy of this record has not seen. ok is false when it differs in more than
-// these: then its objects are to be written anew. A scaling is relative, so only the record that is written along with it
-// tells whether it was carried out.
+// Lacking returns the scalings that a copy with this record still lacks. ok is false when the copy differs in more than
+// that: its objects must then be built anew. A scaling is relative, so the record, which is written together with it,
+// is the only way to tell whether it was carried out.
 func (r Record) Lacking(j *job.Job) (scalings []job.Remedy, ok bool) {
 	want := RecordOf(j)
 	if r.Epoch != want.Epoch || r.Content != want.Content {
@@ -61,8 +61,8 @@ func (r Record) Lacking(j *job.Job) (scalings []job.Remedy, ok bool) {
 	return scalings[last+1:], last >= 0
 }
 
-// Unsupported says why nobody here can carry out the remediation that the job asks for; nil when somebody can, or when
-// it asks for none. Such a job leaves the copy as it is.
+// Unsupported returns why no orchestrator can carry out the remediation that the job asks for; nil when one can, or
+// when the job asks for none. The copy then stays as it is.
 func Unsupported(j *job.Job) *Refusal {
 	if j.Type != job.Update {
 		return nil
@@ -86,7 +86,7 @@ func unsupported(j *job.Job, r job.Remediation) *Refusal {
 
 const autoscaler = "HorizontalPodAutoscaler"
 
-// settledByAutoscalers is autoscaled of the job's manifests. Most have no autoscaler and need not be read.
+// settledByAutoscalers applies autoscaled to the job's manifests. Most jobs have no autoscaler and need not be parsed.
 func settledByAutoscalers(j *job.Job) []*unstructured.Unstructured {
 	scales := func(c job.Content) bool { return strings.Contains(c.YAML, autoscaler) }
 	if !slices.ContainsFunc(j.Instruction.Contents, scales) {
@@ -99,13 +99,13 @@ func settledByAutoscalers(j *job.Job) []*unstructured.Unstructured {
 	return autoscaled(objects)
 }
 
-// scaleTarget returns the kind and name of what an autoscaler scales; ok is false for all else.
+// scaleTarget returns kind and name of what an autoscaler scales; ok is false for other objects.
 func scaleTarget(o *unstructured.Unstructured) (of [2]string, ok bool) {
 	ref, _, _ := unstructured.NestedStringMap(o.Object, "spec", "scaleTargetRef")
 	return [2]string{ref["kind"], ref["name"]}, o.GetKind() == autoscaler
 }
 
-// autoscaled lists those of the objects whose number of replicas an autoscaler among them settles.
+// autoscaled returns the objects whose number of replicas is set by an autoscaler among the objects.
 func autoscaled(objects []*unstructured.Unstructured) (settled []*unstructured.Unstructured) {
 	named := map[[2]string]bool{} // by kind and name
 	for _, o := range objects {
@@ -121,8 +121,8 @@ func autoscaled(objects []*unstructured.Unstructured) (settled []*unstructured.U
 	return settled
 }
 
-// Scale changes the one field of the object that each of the remediations means, and says whether it did: the number of
-// replicas for up and down, what the first container asks for, for out and in. The last replica stays.
+// Scale carries out the remediations on the object and reports whether it changed: up and down change the number of
+// replicas, out and in what the first container requests. At least one replica stays.
 func Scale(o *unstructured.Unstructured, by ...job.Remedy) (changed bool, err error) {
 	for _, r := range by {
 		did, err := scale(o, r)
@@ -150,7 +150,7 @@ func scale(o *unstructured.Unstructured, r job.Remedy) (changed bool, err error)
 		return replicas(o, by)
 	case job.ScaleOut, job.ScaleIn:
 		path, bears := PodTemplate(o)
-		if !bears || len(path) == 0 { // what a pod asks for cannot be changed
+		if !bears || len(path) == 0 { // the requests of a bare Pod are immutable
 			return false, nil
 		}
 		return requests(o, append(path, "spec", "containers"), r.Type == job.ScaleOut)
@@ -173,7 +173,7 @@ func replicas(o *unstructured.Unstructured, by int64) (bool, error) {
 	return true, unstructured.SetNestedField(o.Object, next, "spec", "replicas")
 }
 
-// ScaledReplicas is by more, or fewer when that is negative, within bounds: what runs never ends by scaling.
+// ScaledReplicas adds by, which may be negative, within 1 and MaxReplicas.
 func ScaledReplicas(have, by int64) int64 {
 	if by > 0 {
 		return max(have, min(MaxReplicas, have+by))
@@ -181,7 +181,7 @@ func ScaledReplicas(have, by int64) int64 {
 	return max(min(have, 1), have+by)
 }
 
-// ScaledRequest is a step more or less; what asks for no more than a step keeps what it has.
+// ScaledRequest adds or takes away a step; a request of no more than one step is not lowered.
 func ScaledRequest(have, step int64, more bool) int64 {
 	switch {
 	case more:
@@ -229,7 +229,7 @@ func requests(o *unstructured.Unstructured, path []string, more bool) (bool, err
 		if err := unstructured.SetNestedField(first, r.write(next), "resources", "requests", r.name); err != nil {
 			return false, Refuse(ReasonBadManifest, "%s: %v", identity(o), err)
 		}
-		// A limit below the request would be refused.
+		// A limit below the request would be rejected.
 		if limit, err := quantity(first, "limits", r.name); err == nil && !limit.IsZero() && r.read(limit) < next {
 			if err := unstructured.SetNestedField(first, r.write(next), "resources", "limits", r.name); err != nil {
 				return false, err
@@ -239,7 +239,7 @@ func requests(o *unstructured.Unstructured, path []string, more bool) (bool, err
 	return changed, unstructured.SetNestedSlice(o.Object, containers, path...)
 }
 
-// quantity reads a request or limit of the container, which manifests write as text or as a number; 0 when it has none.
+// quantity reads a request or limit of the container, which may be text or a number; 0 when absent.
 func quantity(container map[string]any, field, name string) (resource.Quantity, error) {
 	value, found, err := unstructured.NestedFieldNoCopy(container, "resources", field, name)
 	if err != nil || !found || value == nil {
@@ -248,7 +248,7 @@ func quantity(container map[string]any, field, name string) (resource.Quantity, 
 	return resource.ParseQuantity(fmt.Sprint(value))
 }
 
-// CPUMilli returns what the first container of the object's pods asks for.
+// CPUMilli returns the CPU request of the first container of the object's pods.
 func CPUMilli(o *unstructured.Unstructured) int64 {
 	path, bears := PodTemplate(o)
 	if !bears {

@@ -7,33 +7,33 @@ import (
 	"github.com/littoral-project/littoral/shared/job"
 )
 
-// Status is what an orchestrator says about a copy.
+// Status is what an orchestrator found out about a copy.
 type Status struct {
-	Silent  string // why nothing can be known now; empty = the rest is known
-	Failing string // why the place does not do what it is asked for now, and is asked again; empty = the rest is known
-	Exists  bool   // something of the copy is there, be it on its way out
+	Silent  string // why the cluster cannot be asked now; empty = the fields below are known
+	Failing string // why the cluster fails now, to be asked again; empty = the fields below are known
+	Exists  bool   // some of the copy is there, perhaps being removed
 
 	Record           // of the copy that is there
 	Leaving bool     // it is being removed
-	Remains string   // what that waits for, as the end of a sentence; empty = nobody here knows
-	Applied bool     // the place has taken all objects as they were applied last
+	Remains string   // what the removal waits for, as the end of a sentence; empty = unknown
+	Applied bool     // the cluster has accepted all objects in their latest form
 	Refused *Refusal // why it has not
 	Objects []Health
 }
 
-// overdue is for how long a copy may be on its way before its job is Degraded: as long as a Deployment may, unless it says
-// otherwise. Of other kinds no controller says that pods wait for what does not come, such as a quota with room.
+// overdue is how long a copy may take until its job counts as Degraded: the default progress deadline of a Deployment.
+// For other kinds no controller reports that pods wait in vain, for instance for room in a quota.
 const overdue = 10 * time.Minute
 
-// Outdated reports whether what is there is not what the job asks for now.
+// Outdated reports whether the copy is older than what the job asks for now.
 func (s *Status) Outdated(j *job.Job) bool {
 	want := RecordOf(j)
 	return s.Epoch < want.Epoch || s.Epoch == want.Epoch && (s.Content != want.Content || s.Remedy != want.Remedy)
 }
 
-// stray says of a copy that it is of a later decision than the job, "" of others. While the books know every decision, it
-// is the job that was read before the latest one, and what comes of it is fenced. Only where the books were restored from
-// a backup does such a copy stay: nothing that they say can be brought about then.
+// stray explains a copy that is of a later decision than the job; "" for others. Normally the job was just read too
+// early, and its report will be fenced. Such a copy persists only after the database was restored from a backup, and
+// then nothing that the database asks for can be carried out.
 func (s *Status) stray(j *job.Job) string {
 	if !s.Exists || s.Epoch <= j.Epoch {
 		return ""
@@ -42,8 +42,8 @@ func (s *Status) stray(j *job.Job) string {
 		"do what infra/README.md says under \"Restore from a backup\"", j.Cluster, s.Epoch, j.Epoch)
 }
 
-// Verdict is the state that a job comes to by what was seen: Finished or Degraded, or Progressing while it may still
-// become either, with the conditions of its resource.
+// Verdict derives the job's state and conditions from what was found: Finished, Degraded, or Progressing while it may
+// still become either.
 func (s *Status) Verdict(j *job.Job) (job.State, []job.Condition) {
 	if j.Type == job.Delete {
 		return s.removal(j)
@@ -109,7 +109,8 @@ func (s *Status) Verdict(j *job.Job) (job.State, []job.Condition) {
 	return job.Finished, c.list
 }
 
-// awaited is the first object that is not ready, one for which nobody else keeps the time where there is any; nil if all are.
+// awaited returns an object that is not ready, preferably one whose controller has no deadline of its own; nil if all
+// are ready.
 func (s *Status) awaited() (waits *Health) {
 	for i := range s.Objects {
 		if h := &s.Objects[i]; !h.Ready && (waits == nil || waits.Timed && !h.Timed) {
@@ -119,7 +120,7 @@ func (s *Status) awaited() (waits *Health) {
 	return waits
 }
 
-// removal is the verdict on a copy that is to go.
+// removal is the verdict on a copy that is being removed.
 func (s *Status) removal(j *job.Job) (job.State, []job.Condition) {
 	c := conditions{job: j}
 	switch {
@@ -132,12 +133,12 @@ func (s *Status) removal(j *job.Job) (job.State, []job.Condition) {
 	case s.stray(j) != "" && j.Cleans == nil:
 		c.set(job.ConditionAvailable, "Unknown", ReasonNewerCopy, s.stray(j))
 		return job.Progressing, c.list
-	case s.Refused != nil && !s.Exists && s.Refused.Reason != ReasonClusterNotFound: // nobody may look whether it is there
+	case s.Refused != nil && !s.Exists && s.Refused.Reason != ReasonClusterNotFound: // we may not look whether it is there
 		c.set(job.ConditionAvailable, "Unknown", ReasonClusterSilent,
 			"it goes when the cluster admits us: "+s.Refused.Reason+": "+s.Refused.Message)
 		return job.Progressing, c.list
 	case s.Refused != nil && s.Refused.Reason == ReasonClusterNotFound, !s.Exists, s.Epoch > j.Epoch:
-		// What was in a cluster that was taken from us is out of our hands; to a clean-up, a newer copy is its successor's.
+		// A cluster that was taken from us is beyond our reach. To a clean-up, a newer copy is that of its successor.
 		c.set(job.ConditionAvailable, "False", ReasonRemoved, "nothing of it is in "+j.Cluster)
 		return job.Finished, c.list
 	case s.Refused != nil:
@@ -148,7 +149,7 @@ func (s *Status) removal(j *job.Job) (job.State, []job.Condition) {
 	return job.Progressing, c.list
 }
 
-// conditions are those of a job's resource; one that has not changed keeps its time.
+// conditions collects the conditions of a job; one whose status has not changed keeps its transition time.
 type conditions struct {
 	job  *job.Job
 	list []job.Condition

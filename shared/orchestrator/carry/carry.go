@@ -1,8 +1,8 @@
-// Package carry keeps the books of what an orchestrator does: it takes jobs under the lease that agents take them
-// under, has them carried out, and reports by the same transitions (contracts/icos.md §1.6, §1.7).
+// Package carry does what all deployment managers have in common: it takes jobs under the lease that agents take them
+// under, has an orchestrator carry them out, and reports by the same transitions (contracts/icos.md §1.6, §1.7).
 //
-// A crash anywhere leaves a job that is owned and in progress; the event that told of it is delivered again, and the
-// next Sync finds it as well. What a newcomer gets wrong: nothing outside Postgres is touched within a transaction.
+// A crash anywhere leaves a job that is owned and in progress; the event about it is delivered again, and the next Sync
+// finds it too. What a newcomer gets wrong: nothing outside Postgres is touched within a transaction.
 package carry
 
 import (
@@ -25,19 +25,19 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Emits are the events that carrying out jobs may produce.
+// Emits lists the events that carrying out jobs may produce.
 var Emits = []string{events.JobFinished, events.JobDegraded, events.ResourceChanged, events.ApplicationDeleted}
 
 // Settings is read from the environment by envconfig.
 type Settings struct {
-	// Lease is how long a job is ours without a sign of life: longer than from one synchronisation to the end of the next, so
-	// that none in progress lapses between them.
+	// Lease is how long we own a job without a sign of life. It must be longer than two ticks of the synchronisation,
+	// or the lease of a job in progress would end between them.
 	Lease time.Duration `envconfig:"DEPLOY_LEASE" default:"600s"`
-	// ID is whose jobs are: that of the functions of one orchestrator together.
+	// ID is the owner of the jobs, the same for all functions of one orchestrator; empty = one made from Kind.
 	ID string `envconfig:"DEPLOYMENTMANAGER_ID"`
-	// Wait is for how long a deployment watches what it has made before it leaves that to the next Sync.
+	// Wait is how long a new copy is watched before that is left to the next Sync.
 	Wait time.Duration `envconfig:"DEPLOY_WAIT" default:"5s"`
-	// Patience is how long a job for a cluster that nobody here knows is left to agents that ask for jobs.
+	// Patience is how long a job for an unknown cluster is left to agents that poll.
 	Patience time.Duration `envconfig:"DEPLOY_PATIENCE" default:"1m"`
 }
 
@@ -45,13 +45,13 @@ type Settings struct {
 type Carrier struct {
 	DB           *store.DB
 	Log          *slog.Logger
-	Orchestrator orchestrator.Orchestrator // nil: none is set, and jobs are left to agents that ask for them
-	Kind         string                    // that jobs call the orchestrator by: ocm, kubernetes
+	Orchestrator orchestrator.Orchestrator // nil: none is configured, jobs are left to agents that poll
+	Kind         string                    // as targets name the orchestrator: ocm, kubernetes
 	Settings     Settings
 }
 
-// Open returns the carrier of a function: kind is what targets call the orchestrator, open makes it from its settings, and what its
-// calls go through. It dials nobody.
+// Open returns the carrier of a function. kind is what targets call the orchestrator; open makes it from its settings
+// and the wrapper for its HTTP calls. Nothing is dialled.
 func Open[Config any](
 	env *function.Env, kind string,
 	open func(Config, func(http.RoundTripper) http.RoundTripper) (orchestrator.Orchestrator, error),
@@ -66,7 +66,7 @@ func Open[Config any](
 	return c, err
 }
 
-// Work carries out the job that a JobReady event tells of.
+// Work carries out the job that a JobReady event is about.
 func (c *Carrier) Work(ctx context.Context, e cloudevents.Event) error {
 	about, err := events.Data[events.Job](e)
 	if err != nil {
@@ -75,7 +75,7 @@ func (c *Carrier) Work(ctx context.Context, e cloudevents.Event) error {
 	return c.execute(ctx, about, c.Settings.Wait)
 }
 
-// id returns whom jobs belong to that this carries out.
+// id returns the owner id under which this carrier takes jobs.
 func (c *Carrier) id() string {
 	if c.Settings.ID != "" {
 		return c.Settings.ID
@@ -83,12 +83,12 @@ func (c *Carrier) id() string {
 	return "deploymentmanager-" + c.Kind
 }
 
-// poll is how often what was made is looked at while waiting.
+// poll is the pause between two looks at a copy that is being watched.
 const poll = 250 * time.Millisecond
 
-// execute carries out the job that an event tells of. Errors are worth a repeat; whatever else is wrong stands in the
-// job's conditions. A free job for a cluster that nobody here knows is left alone: it may be that of an agent that asks
-// for its jobs. When none takes it, Sync says so.
+// execute carries out the job of an event. An error asks for the event again; anything else that is wrong is reported
+// in the job's conditions. A job that nobody owns, for a cluster that is unknown here, is left alone, since an agent
+// that polls may serve that cluster. If none takes the job, Sync does, and reports the unknown cluster.
 func (c *Carrier) execute(ctx context.Context, about events.Job, wait time.Duration) error {
 	if about.Orchestrator != c.Kind || c.Orchestrator == nil {
 		return nil
@@ -99,7 +99,7 @@ func (c *Carrier) execute(ctx context.Context, about events.Job, wait time.Durat
 		return nil
 	case err != nil:
 		return err
-	case !j.Placed(): // it has left the place that the event is about
+	case !j.Placed(): // it was taken from the place that the event is about
 		return nil
 	case j.OwnerID != c.id():
 		if known, err := c.Orchestrator.Knows(ctx, j.Cluster); err != nil || !known {
@@ -123,7 +123,7 @@ func (c *Carrier) take(ctx context.Context, about events.Job, wait time.Duration
 	return c.carry(ctx, j, wait)
 }
 
-// carry brings about what the job asks for, watches it for a while and reports what comes of it.
+// carry does what the job asks for, watches the copy for a while and reports the result.
 func (c *Carrier) carry(ctx context.Context, j *job.Job, wait time.Duration) error {
 	err := c.do(ctx, j)
 	var refusal *orchestrator.Refusal
@@ -139,7 +139,7 @@ func (c *Carrier) carry(ctx context.Context, j *job.Job, wait time.Duration) err
 		return c.leaving(ctx, j)
 	case errors.Is(err, orchestrator.ErrFenced):
 		c.Log.InfoContext(ctx, "an older decision left a newer copy alone", "job_id", j.ID, "epoch", j.Epoch)
-	case orchestrator.Failing(err) && ctx.Err() == nil: // said, and asked for again
+	case orchestrator.Failing(err) && ctx.Err() == nil: // reported, and the error asks for a repeat
 		return errors.Join(err, c.report(ctx, j, &orchestrator.Status{Failing: err.Error(), Exists: true}))
 	case err != nil:
 		return err
@@ -151,7 +151,8 @@ func (c *Carrier) carry(ctx context.Context, j *job.Job, wait time.Duration) err
 	return c.report(ctx, j, s)
 }
 
-// leaving asks for a repeat while the former copy goes, unless its cluster is away, which only Sync can wait out.
+// leaving asks for a repeat while the former copy is being removed. If its cluster is silent, only Sync can wait that
+// long, so the silence is reported instead.
 func (c *Carrier) leaving(ctx context.Context, j *job.Job) error {
 	s, err := c.Orchestrator.Observe(ctx, j)
 	if err != nil || s.Silent == "" {
@@ -165,7 +166,7 @@ func (c *Carrier) leaving(ctx context.Context, j *job.Job) error {
 	return c.report(ctx, j, &s)
 }
 
-// do has the orchestrator do what the job says.
+// do calls the method of the orchestrator that the job needs.
 func (c *Carrier) do(ctx context.Context, j *job.Job) error {
 	if refusal := orchestrator.Unsupported(j); refusal != nil {
 		return refusal
@@ -179,8 +180,8 @@ func (c *Carrier) do(ctx context.Context, j *job.Job) error {
 	return c.Orchestrator.Apply(ctx, j)
 }
 
-// stays reports whether the copy that a clean-up is about is left to become that of its successor. One whose removal has
-// begun cannot: nothing is applied on top of it, so it has to go before the successor can come.
+// stays reports whether the copy that a clean-up is about is kept to become the copy of its successor. Once its removal
+// has begun it cannot be kept: nothing is applied on top of it, so it has to go first.
 func (c *Carrier) stays(ctx context.Context, j *job.Job) (bool, error) {
 	succeeded, err := c.succeeded(ctx, j)
 	if err != nil || !succeeded {
@@ -190,13 +191,13 @@ func (c *Carrier) stays(ctx context.Context, j *job.Job) (bool, error) {
 	return !s.Leaving, err
 }
 
-// grace is how long a clean-up waits for its job to be placed anew.
+// grace is how long a clean-up waits for its job to be placed again.
 const grace = 10 * time.Second
 
-// succeeded reports whether the job whose copy a clean-up is to remove was placed in the same cluster again, and nobody
-// else has taken it, who would make a copy of its own. Then the copy is not removed but becomes the new one: on a node
-// that is lost, removing would not come to an end, and nothing could be put up under the same name until then. Right
-// after a displacement that is not known yet, which is the error.
+// succeeded reports whether the job that a clean-up is about was placed in the same cluster again and is still ours to
+// carry out. Then the copy is not removed but becomes the new one: on a lost node a removal would never end, and it
+// would block the name for the successor. Shortly after a displacement the next place is not known yet; then the error
+// asks for a repeat.
 func (c *Carrier) succeeded(ctx context.Context, j *job.Job) (bool, error) {
 	if j.Cleans == nil {
 		return false, nil
@@ -216,7 +217,7 @@ func (c *Carrier) succeeded(ctx context.Context, j *job.Job) (bool, error) {
 	return false, nil
 }
 
-// watch looks at the copy until it has come to something, or for as long as wait. A removal is pressed on meanwhile.
+// watch looks at the copy until its verdict is final, at most for wait. Meanwhile a removal is called again and again.
 func (c *Carrier) watch(ctx context.Context, j *job.Job, wait time.Duration) (*orchestrator.Status, error) {
 	until := time.Now().Add(wait)
 	for {
@@ -231,7 +232,7 @@ func (c *Carrier) watch(ctx context.Context, j *job.Job, wait time.Duration) (*o
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return &s, nil //nolint:nilerr // what was seen last is still worth reporting
+			return &s, nil //nolint:nilerr // the last status is still worth reporting
 		case <-timer.C:
 		}
 		if j.Type != job.Delete {
@@ -243,10 +244,10 @@ func (c *Carrier) watch(ctx context.Context, j *job.Job, wait time.Duration) (*o
 	}
 }
 
-// report tells the books what was seen, unless the job has become other work meanwhile. When it has moved on to another
-// decision, what was made for it is taken away again.
+// report stores the result, unless the job has changed meanwhile. When it belongs to another decision by now, what was
+// made for this one is removed again.
 func (c *Carrier) report(ctx context.Context, j *job.Job, s *orchestrator.Status) error {
-	if s.Silent != "" && ctx.Err() != nil { // it may be our own time that was up, which says nothing about the cluster
+	if s.Silent != "" && ctx.Err() != nil { // perhaps only our own time is up, which says nothing about the cluster
 		return problem.Wrap(problem.Unavailable, ctx.Err(), "job %s in %s was not looked at in time", j.ID, j.Cluster)
 	}
 	state, conditions := s.Verdict(j)
@@ -267,7 +268,7 @@ func (c *Carrier) report(ctx context.Context, j *job.Job, s *orchestrator.Status
 			fenced = true
 			return nil
 		case now.State == job.Created:
-			return nil // whoever changed it has told of that
+			return nil // whoever changed it has emitted an event
 		case !sameWork(now, j):
 			changed = true
 			return nil
@@ -292,8 +293,8 @@ func (c *Carrier) report(ctx context.Context, j *job.Job, s *orchestrator.Status
 	return nil
 }
 
-// lease is for how long a job is ours of which the conditions are said. One whose cluster nobody here knows is free at once
-// for an agent that comes to serve it; until then we go on looking for the cluster.
+// lease returns how long we own a job with these conditions. One whose cluster is unknown here is free at once, for an
+// agent that may come to serve it; until then we go on looking for the cluster.
 func (c *Carrier) lease(conditions []job.Condition) time.Duration {
 	if nowhere(conditions) {
 		return 0
@@ -301,13 +302,13 @@ func (c *Carrier) lease(conditions []job.Condition) time.Duration {
 	return c.Settings.Lease
 }
 
-// nowhere reports whether the conditions say that nobody here knows the cluster.
+// nowhere reports whether the conditions say that the cluster is unknown here.
 func nowhere(conditions []job.Condition) bool {
 	return slices.ContainsFunc(conditions, func(c job.Condition) bool { return c.Reason == orchestrator.ReasonClusterNotFound })
 }
 
-// settle follows up what was written for a job that may have become other work meanwhile, under the same decision. Whoever
-// carries that out may have been ahead of us, so that what we wrote lies over it: it is done once more.
+// settle repeats the work if the job was changed under the same decision while written was being carried out. Whoever
+// carries out the change may have been faster, so that our older content now lies over it.
 func (c *Carrier) settle(ctx context.Context, written *job.Job) error {
 	for {
 		now, err := job.Get(ctx, c.DB, written.ID)
@@ -326,21 +327,22 @@ func (c *Carrier) settle(ctx context.Context, written *job.Job) error {
 	}
 }
 
-// told reports whether an error is one that whoever has the job in hand says in its conditions.
+// told reports whether the error is one that the carrier of the job reports in its conditions.
 func told(err error) bool {
 	var refusal *orchestrator.Refusal
 	return errors.As(err, &refusal) || errors.Is(err, orchestrator.ErrFenced) ||
 		errors.Is(err, orchestrator.ErrLeaving) || errors.Is(err, orchestrator.ErrSilent)
 }
 
-// sameWork reports whether two readings of a job ask for the same. One remediation is not another of the same type.
+// sameWork reports whether two readings of a job ask for the same. Two remediations of one type are two different
+// requests.
 func sameWork(a, b *job.Job) bool {
 	return a.Type == b.Type && a.SubType == b.SubType && reflect.DeepEqual(a.Instruction, b.Instruction) &&
 		slices.EqualFunc(a.Remediations, b.Remediations, func(a, b job.Remedy) bool { return a.ID == b.ID })
 }
 
-// resource is what the books keep of a copy. Where nobody here knows the cluster there is none to name: new content would
-// then make a replacement of the job, which no agent that comes to serve the cluster can take.
+// resource describes the copy for a report. In an unknown cluster it has no UUID: with one, new content would make the
+// job a replacement, which an agent that comes to serve the cluster could not take.
 func resource(j *job.Job, conditions []job.Condition) job.Resource {
 	r := job.Resource{JobID: job.ID{UUID: j.ID}, Name: orchestrator.NameOf(j), Conditions: conditions}
 	if !nowhere(conditions) {

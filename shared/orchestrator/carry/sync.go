@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	batch   = 200 // jobs that are read at once
-	abreast = 4   // clusters that are looked at side by side; each takes memory
+	batch   = 200 // jobs in one read
+	abreast = 4   // clusters looked at in parallel; each takes memory
 )
 
-// Sync compares everything of ours with the books: it takes what nobody was told of, removes copies that a later decision
-// has overtaken, reports what has changed and goes on with what was left in the middle. None of these keeps the time of
-// those after it, however slow a cluster is.
+// Sync compares all our copies and jobs: it takes jobs whose event was lost, removes copies that a later decision has
+// overtaken, reports changes and resumes unfinished work. Each of these steps has its share of the time, so that a slow
+// cluster cannot use up that of the later ones.
 func (c *Carrier) Sync(ctx context.Context) error {
 	if c.Orchestrator == nil {
 		return nil
 	}
 	missed := c.missed(ctx)
-	// Listed only now: by an older list, what was just made would be missing.
+	// List only now: an older list would lack what missed has just made.
 	listing, cancel := share(ctx, 2)
 	defer cancel()
 	copies, seen, err := c.Orchestrator.Copies(listing)
@@ -39,7 +39,7 @@ func (c *Carrier) Sync(ctx context.Context) error {
 	return errors.Join(missed, c.tidy(ctx, copies), c.held(ctx, seen))
 }
 
-// share is a context with one part of so many of the time that is left.
+// share returns a context that ends after one of so many equal parts of the time left.
 func share(ctx context.Context, parts int) (context.Context, context.CancelFunc) {
 	end, ends := ctx.Deadline()
 	if !ends {
@@ -48,8 +48,8 @@ func share(ctx context.Context, parts int) (context.Context, context.CancelFunc)
 	return context.WithTimeout(ctx, time.Until(end)/time.Duration(parts))
 }
 
-// missed takes the jobs that nobody was told of. It watches none of them, since there may be many: the looks that follow
-// see what becomes of them.
+// missed takes the jobs whose event did not arrive. There may be many, so it watches none of them; held sees their
+// results.
 func (c *Carrier) missed(ctx context.Context) error {
 	ctx, cancel := share(ctx, 4)
 	defer cancel()
@@ -69,7 +69,7 @@ func (c *Carrier) missed(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// tidy removes the copies that were overtaken.
+// tidy removes the overtaken copies.
 func (c *Carrier) tidy(ctx context.Context, copies []orchestrator.Copy) error {
 	ctx, cancel := share(ctx, 4)
 	defer cancel()
@@ -83,7 +83,7 @@ func (c *Carrier) tidy(ctx context.Context, copies []orchestrator.Copy) error {
 	return errors.Join(faults...)
 }
 
-// SyncOne compares one job, and what it left behind, with what is there.
+// SyncOne compares one job and its clean-ups with what is there.
 func (c *Carrier) SyncOne(ctx context.Context, subject uuid.UUID) error {
 	if c.Orchestrator == nil {
 		return nil
@@ -95,8 +95,7 @@ func about(j *job.Job) events.Job {
 	return events.Job{ID: j.ID, ApplicationID: j.ApplicationID, Orchestrator: j.Orchestrator, Epoch: j.Epoch}
 }
 
-// held looks at every job that is ours, in several clusters side by side. Each cluster has an equal share of the time
-// that is left, so that a slow one uses up no other's.
+// held looks at every job that we own, several clusters in parallel. Each cluster gets an equal share of the time left.
 func (c *Carrier) held(ctx context.Context, seen orchestrator.Orchestrator) error {
 	clusters, err := job.HeldIn(ctx, c.DB, c.Kind, c.id())
 	if err != nil {
@@ -119,8 +118,8 @@ func (c *Carrier) held(ctx context.Context, seen orchestrator.Orchestrator) erro
 	return errors.Join(faults...)
 }
 
-// lookAll looks at the jobs that are ours, one after another; with a cluster at those in it, with a subject at that one
-// and what it left behind.
+// lookAll looks at the jobs that we own, one after another: those in cluster unless it is empty, and only subject and
+// its clean-ups unless that is nil.
 func (c *Carrier) lookAll(
 	ctx context.Context, seen orchestrator.Orchestrator, cluster string, subject *uuid.UUID,
 ) error {
@@ -150,13 +149,13 @@ func (c *Carrier) lookAll(
 // look compares a job with its copy.
 func (c *Carrier) look(ctx context.Context, seen orchestrator.Orchestrator, j *job.Job) error {
 	s, err := seen.Observe(ctx, j)
-	if err == nil && belied(j, &s) { // what was seen may be older than the books: once more
+	if err == nil && belied(j, &s) { // the listing may be older than the job: look again
 		s, err = c.Orchestrator.Observe(ctx, j)
 	}
 	if err != nil {
 		return err
 	}
-	carries := j.State == job.Progressing && (orchestrator.Unsupported(j) != nil || // it is to be refused, whatever is there
+	carries := j.State == job.Progressing && (orchestrator.Unsupported(j) != nil || // it must be refused, whatever is there
 		undone(j, &s) && (!s.Leaving || j.Type == job.Delete))
 	mends := j.State != job.Progressing && undone(j, &s) && !s.Leaving
 	if carries || mends {
@@ -175,8 +174,8 @@ func (c *Carrier) look(ctx context.Context, seen orchestrator.Orchestrator, j *j
 	return c.observe(ctx, j, &s)
 }
 
-// stands reports whether the job is still what was read, perhaps long ago since many were looked at before it. Whoever
-// has changed it has told of that.
+// stands reports whether the job is still as it was read, which may be long ago when many were looked at before.
+// Whoever has changed it has emitted an event.
 func (c *Carrier) stands(ctx context.Context, j *job.Job) (bool, error) {
 	now, err := job.Get(ctx, c.DB, j.ID)
 	switch {
@@ -188,26 +187,25 @@ func (c *Carrier) stands(ctx context.Context, j *job.Job) (bool, error) {
 	return now.OwnerID == j.OwnerID && now.Epoch == j.Epoch && now.State == j.State && sameWork(now, j), nil
 }
 
-// undone reports whether what was seen is not what the job asks for. A copy that was refused may be of former content, or
-// be one that is to go.
+// undone reports whether the copy is not what the job asks for. That holds for refused copies too: they may have former
+// content, or have to be removed.
 func undone(j *job.Job, s *orchestrator.Status) bool {
 	switch {
 	case s.Silent != "", s.Refused != nil && !s.Exists:
 		return false
 	case j.Type == job.Delete:
-		return s.Exists && s.Epoch <= j.Epoch // also when it has begun: some need several goes
+		return s.Exists && s.Epoch <= j.Epoch // even if the removal has begun: it may need several calls
 	}
 	return !s.Exists || s.Outdated(j)
 }
 
-// belied reports whether what was seen speaks against what the books say of the job.
+// belied reports whether the status contradicts the stored state of the job.
 func belied(j *job.Job, s *orchestrator.Status) bool {
 	state, _ := s.Verdict(j)
 	return undone(j, s) || j.State == job.Finished && state != job.Finished && s.Silent == ""
 }
 
-// mend puts back what somebody took away, and tries again what was refused; the books hear of it when it makes a
-// difference.
+// mend restores a copy that somebody changed or removed, and retries one that was refused.
 func (c *Carrier) mend(ctx context.Context, j *job.Job, s *orchestrator.Status) error {
 	if j.State == job.Finished {
 		reason, message := orchestrator.ReasonMissing, "somebody took it away from "+j.Cluster
@@ -220,7 +218,7 @@ func (c *Carrier) mend(ctx context.Context, j *job.Job, s *orchestrator.Status) 
 		if fenced, err := c.tell(ctx, j, told); err != nil || fenced {
 			return err
 		}
-		j.State, j.Conditions = job.Degraded, told // so that it makes a difference when it is back
+		j.State, j.Conditions = job.Degraded, told // so that the recovery counts as a change
 	}
 	err := c.Orchestrator.Apply(ctx, j)
 	var refusal *orchestrator.Refusal
@@ -242,17 +240,17 @@ func (c *Carrier) mend(ctx context.Context, j *job.Job, s *orchestrator.Status) 
 	return c.observe(ctx, j, &now)
 }
 
-// observe tells the books how the copy of a job is doing that is not being worked on.
+// observe stores the conditions of a job that is not being worked on.
 func (c *Carrier) observe(ctx context.Context, j *job.Job, s *orchestrator.Status) error {
 	_, conditions := s.Verdict(j)
 	_, err := c.tell(ctx, j, conditions)
 	return err
 }
 
-// tell has the books take the conditions. It is fenced when the job has moved on meanwhile, of which somebody was told.
+// tell stores the conditions. fenced means that the job has changed meanwhile; whoever changed it has emitted an event.
 func (c *Carrier) tell(ctx context.Context, j *job.Job, conditions []job.Condition) (fenced bool, err error) {
 	if j.State == job.Finished && same(j.Conditions, conditions) {
-		return false, nil // a healthy system is quiet
+		return false, nil // nothing new: write nothing
 	}
 	err = c.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
 		_, err := application.Observe(ctx, tx, job.Status{
@@ -280,9 +278,10 @@ func same(a, b []job.Condition) bool {
 	return true
 }
 
-// overtaken removes a copy that no decision stands behind any more and that no clean-up is about, as a crash or a cut
-// between two steps may leave it. A copy whose job the books do not know is somebody else's, and so is one outside the
-// namespace of its application: who has rights there may claim one, but is not done his will by ours.
+// overtaken removes a copy that no decision wants any more and that no clean-up is about, as a crash or a network cut
+// between two steps may leave it. It leaves a copy alone whose job is not in the database, and one outside the
+// namespace of its application: whoever has rights in another namespace can make a Secret that looks like ours, and
+// must not have us delete things for him.
 func (c *Carrier) overtaken(ctx context.Context, copied orchestrator.Copy) error {
 	j, err := job.Get(ctx, c.DB, copied.Subject)
 	switch {
@@ -292,14 +291,14 @@ func (c *Carrier) overtaken(ctx context.Context, copied orchestrator.Copy) error
 		return err
 	case copied.Namespace != j.Namespace:
 		return nil
-	case copied.Epoch > j.Epoch: // no decision that the books know made it, and the next one may come to the same number
+	case copied.Epoch > j.Epoch: // made by a decision that the database does not know; the next one may get the same number
 		c.Log.WarnContext(ctx, "a copy is newer than the database, which was perhaps restored from a backup: see infra/README.md",
 			"job_id", copied.Subject, "cluster", copied.Cluster, "epoch", copied.Epoch, "known", j.Epoch)
 		return nil
 	case copied.Epoch == j.Epoch && !j.Gone():
 		return nil // it is the one
 	case copied.Cluster == j.Cluster && !j.Gone() && (j.OwnerID == "" || j.OwnerID == c.id()):
-		return nil // it is about to become it; another who has taken the job makes one of its own
+		return nil // it is about to become the job's copy; another owner would make its own
 	}
 	open, _, err := job.Held(ctx, c.DB, c.Kind, c.id(), uuid.Nil, &copied.Subject, copied.Cluster, batch)
 	if err != nil {

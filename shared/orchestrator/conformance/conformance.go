@@ -20,12 +20,12 @@ import (
 	"github.com/littoral-project/littoral/shared/orchestrator"
 )
 
-// Running is a copy as the cluster itself shows it.
+// Running is a copy as the cluster shows it.
 type Running struct {
 	Epoch    int64
-	Node     string // that its pods are bound to
+	Node     string // its pods are bound to it
 	Replicas int64
-	CPUMilli int64 // that the first container asks for
+	CPUMilli int64 // requested by the first container
 }
 
 // World is two clusters under one orchestrator.
@@ -33,21 +33,21 @@ type World interface {
 	// Places are two clusters with the nodes in each; the first has at least two.
 	Places() []job.Target
 
-	// Do carries the job out as far as it comes by itself and returns what is reported of it.
+	// Do carries the job out as far as it gets without help, and returns what is reported about it.
 	Do(t *testing.T, j *job.Job) (job.State, []job.Condition)
 
 	// Running returns what of the job runs in a cluster; nil when nothing does.
 	Running(t *testing.T, cluster string, j *job.Job) *Running
 
-	// Cut parts the cluster from the orchestrator, and with false gives it back.
+	// Cut separates the cluster from the orchestrator; false reconnects it.
 	Cut(t *testing.T, cluster string, cut bool)
 }
 
-// Can says what of a world goes beyond all of them.
+// Can says what a world is able to do that not every world is.
 type Can struct {
-	Silence bool // it tells that a cluster does not answer, instead of saying nothing
-	Refuse  bool // it says of a target that does not exist that it does not
-	Slow    bool // a pod may be made that never becomes ready: its image begins with "slow"
+	Silence bool // it reports that a cluster does not answer
+	Refuse  bool // it reports that a target does not exist
+	Slow    bool // a pod whose image begins with "slow" never becomes ready
 	Done    bool // a Job may be made that ends at once: its image begins with "done"; of Clusters only
 	Share   bool // jobs of an application may list the same objects, which can be read; of Clusters only
 }

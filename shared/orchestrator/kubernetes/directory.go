@@ -19,8 +19,8 @@ type Config struct {
 	Local     string `envconfig:"KUBERNETES_LOCAL"` // what targets call the cluster that the function runs in
 }
 
-// Open returns the orchestrator over the clusters that the settings name, nil when they name none: then jobs are left
-// to agents that ask for them. Its calls go through wrap.
+// Open returns the orchestrator for the clusters that the settings name; nil when they name none, and jobs are left to
+// agents that poll. wrap is put around its calls.
 //
 // The error is always nil; it has the shape that carry.Open takes.
 func Open(s Config, wrap func(http.RoundTripper) http.RoundTripper) (orchestrator.Orchestrator, error) {
@@ -30,18 +30,19 @@ func Open(s Config, wrap func(http.RoundTripper) http.RoundTripper) (orchestrato
 	return New(&Directory{Path: s.Directory, Local: s.Local, Wrap: wrap}), nil
 }
 
-// Directory is clusters by kubeconfigs: one file each, named as targets name the cluster, as a Secret is mounted. A
-// file that is added or changed counts from the next job on.
+// Directory finds clusters by kubeconfigs, one file each, named as targets name the cluster; a mounted Secret looks
+// like that. A file that is added or changed takes effect with the next job.
 type Directory struct {
 	Path  string // empty = none
-	Local string // name of the cluster that this runs in; empty = that one is not for jobs
+	Local string // name of the cluster that this runs in; empty = jobs cannot go there
 	Wrap  func(http.RoundTripper) http.RoundTripper
 
 	mu     sync.Mutex
 	opened map[string]opened
 }
 
-// opened is a client by what it was made from, kept so that a look at many jobs takes one connection.
+// opened is a client with the kubeconfig it was made from. It is kept, so that looking at many jobs takes one
+// connection.
 type opened struct {
 	kubeconfig string
 	client     *kube.Client
@@ -58,7 +59,7 @@ func (d *Directory) Names() []string {
 	}
 	files, err := os.ReadDir(d.Path)
 	if err != nil {
-		return names // as if there were none: jobs say so
+		return names // as if there were none: jobs report it
 	}
 	for _, f := range files {
 		if !strings.HasPrefix(f.Name(), ".") && f.Name() != d.Local { // mounts keep their own state in dotted names
@@ -77,7 +78,7 @@ func (d *Directory) Open(name string) (*kube.Client, error) {
 		}
 		var err error
 		if text, err = os.ReadFile(filepath.Join(d.Path, name)); errors.Is(err, fs.ErrNotExist) {
-			if _, err = os.Stat(d.Path); err == nil { // else nothing tells which clusters there are
+			if _, err = os.Stat(d.Path); err == nil { // otherwise the directory is missing, and the cluster may well exist
 				return nil, unknown(name)
 			}
 		}

@@ -52,7 +52,7 @@ func entriesOf(inventory *unstructured.Unstructured) (entries []entry, err error
 	return entries, nil
 }
 
-// shared lists what other jobs of the application want in the cluster and would share with this one.
+// shared lists the objects without pods that other jobs of the application want in the cluster.
 func (c cluster) shared(ctx context.Context, j *job.Job) (all []entry, err error) {
 	var faults []error
 	among := c.Resource(secrets).Namespace(j.Namespace)
@@ -68,8 +68,8 @@ func (c cluster) shared(ctx context.Context, j *job.Job) (all []entry, err error
 	return all, errors.Join(append(faults, err)...)
 }
 
-// standing reads the record of the inventory; nil has none. The error is that of a job which may not change the copy: a
-// newer decision has it, or its removal has begun.
+// standing reads the record of the inventory, if there is one. The error says that the job may not change the copy: it
+// belongs to a newer decision, or its removal has begun.
 func standing(inventory *unstructured.Unstructured, j *job.Job) (r orchestrator.Record, err error) {
 	if inventory == nil {
 		return r, nil
@@ -84,8 +84,9 @@ func standing(inventory *unstructured.Unstructured, j *job.Job) (r orchestrator.
 	return r, nil
 }
 
-// fenced is the error of standing, now. What is not of one job alone bears no epoch, so that the inventory has to tell:
-// it is read after the object that is to be changed, since a newer decision changes the inventory before that.
+// fenced reads the inventory again and returns the error of standing. It guards objects without pods, which carry no
+// epoch. It is called after such an object was read: a newer decision changes the inventory first, so it cannot slip in
+// between.
 func (c cluster) fenced(ctx context.Context, j *job.Job) error {
 	have, _, err := c.inventory(ctx, j)
 	if err != nil {
@@ -97,7 +98,7 @@ func (c cluster) fenced(ctx context.Context, j *job.Job) error {
 
 func inventoryName(j *job.Job) string { return orchestrator.Manager + "-" + orchestrator.NameOf(j) }
 
-// keep writes the inventory on top of have, which is what was read; nil makes a new one.
+// keep writes the inventory over have, the one that was read; nil creates one.
 func (c cluster) keep(
 	ctx context.Context, j *job.Job, have *unstructured.Unstructured, want orchestrator.Record, entries []entry,
 ) (*unstructured.Unstructured, error) {
@@ -121,7 +122,7 @@ func (c cluster) keep(
 	at := c.Resource(secrets).Namespace(j.Namespace)
 	if have == nil {
 		made, err := at.Create(ctx, next, metav1.CreateOptions{FieldManager: orchestrator.Manager})
-		if apierrors.IsAlreadyExists(err) { // somebody was faster: read it and decide again
+		if apierrors.IsAlreadyExists(err) { // somebody was faster: the caller reads it and decides again
 			return nil, apierrors.NewConflict(secrets.GroupResource(), next.GetName(), err)
 		}
 		return made, err
@@ -129,7 +130,7 @@ func (c cluster) keep(
 	return at.Update(ctx, next, metav1.UpdateOptions{FieldManager: orchestrator.Manager})
 }
 
-// leave marks the inventory as that of a copy on its way out.
+// leave marks the inventory of a copy that is being removed.
 func (c cluster) leave(ctx context.Context, have *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	next := have.DeepCopy()
 	notes := next.GetAnnotations()

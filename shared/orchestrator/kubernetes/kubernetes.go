@@ -1,8 +1,9 @@
-// Package kubernetes carries out jobs straight at the API of a cluster, by server-side apply under our field manager.
+// Package kubernetes carries out jobs directly at the API of each cluster, by server-side apply under our own field
+// manager.
 //
-// What a job has put into a cluster stands in a Secret in the application's namespace, the inventory: it is what a
-// later decision is compared with, what tells which objects a replacement drops, and the last to go. A Secret, since it
-// holds the objects, and there may be secrets among them.
+// The objects of a job in a cluster are listed in a Secret in the application's namespace, the inventory. A later
+// decision is compared with it, it tells which objects a replacement drops, and it is deleted last. It is a Secret
+// because it holds the whole objects, and some of them may be Secrets.
 package kubernetes
 
 import (
@@ -34,13 +35,13 @@ var (
 
 const (
 	attempts = 5
-	listed   = 16 // clusters whose inventories are listed at once; each takes memory
+	listed   = 16 // clusters listed in parallel; each takes memory
 
 	labelInventory = "littoral.dev/inventory"
 	keyObjects     = "objects"
 )
 
-// Clusters opens the clusters that targets may name. The error is a Refusal for one that is not known.
+// Clusters opens the clusters that targets may name. The error for an unknown one is a Refusal.
 type Clusters interface {
 	Open(name string) (*kube.Client, error)
 	Names() []string
@@ -49,7 +50,7 @@ type Clusters interface {
 // Direct is an orchestrator over the APIs of clusters.
 type Direct struct {
 	clusters Clusters
-	silent   *sync.Map // clusters that need not be asked again, since they do not answer; nil = ask each time
+	silent   *sync.Map // names of clusters that did not answer and are not asked again; nil = ask each time
 }
 
 var _ orchestrator.Orchestrator = (*Direct)(nil)
@@ -57,13 +58,13 @@ var _ orchestrator.Orchestrator = (*Direct)(nil)
 // New returns the orchestrator.
 func New(clusters Clusters) *Direct { return &Direct{clusters: clusters} }
 
-// entry is one object of an inventory, with the object as it was applied last.
+// entry is one object of an inventory, as it was last applied.
 type entry struct {
 	Resource string                     `json:"resource"`
 	Group    string                     `json:"group,omitempty"`
 	Version  string                     `json:"version"`
 	Object   *unstructured.Unstructured `json:"object"`
-	Dropped  bool                       `json:"dropped,omitempty"` // no decision wants it any more; it is to be deleted yet
+	Dropped  bool                       `json:"dropped,omitempty"` // no longer wanted, still to be deleted
 }
 
 func (e entry) gvr() schema.GroupVersionResource {
@@ -76,13 +77,14 @@ func (e entry) key() string {
 
 func (e entry) what() string { return e.Object.GetKind() + " " + e.Object.GetName() }
 
-// bears reports whether the entry is its job's own. What bears no pods, other jobs of the application may have as well.
+// bears reports whether the object has pods, and so belongs to this job alone. Others may be shared with jobs of the
+// application.
 func (e entry) bears() bool {
 	_, bears := orchestrator.PodTemplate(e.Object)
 	return bears
 }
 
-// ours reports whether what is in the cluster is what the entry is about: of its job, or of its application.
+// ours reports whether the live object belongs to the entry's job, or to its application if it has no pods.
 func (e entry) ours(live *unstructured.Unstructured) bool {
 	same := func(mark string) bool {
 		want := e.Object.GetLabels()[mark]
@@ -91,8 +93,9 @@ func (e entry) ours(live *unstructured.Unstructured) bool {
 	return same(orchestrator.MarkInstance) && (!e.bears() || same(orchestrator.LabelJob))
 }
 
-// taken reports whether what is in the cluster by the entry's name is not ours. In the application's own namespace only
-// what other jobs have is: what the cluster itself puts there, like its ServiceAccount, is the application's to use.
+// taken reports whether the live object by the entry's name belongs to somebody else. In the application's own
+// namespace only objects of other jobs count: what the cluster itself creates there, such as the default
+// ServiceAccount, may be used.
 func (e entry) taken(live *unstructured.Unstructured) bool {
 	return !e.ours(live) && (e.Object.GetNamespace() == "" || managed(live))
 }
@@ -109,7 +112,7 @@ func managed(live *unstructured.Unstructured) bool {
 	return live.GetLabels()[orchestrator.LabelManager] == orchestrator.Manager
 }
 
-// cluster is one cluster at work.
+// cluster carries out jobs in one cluster.
 type cluster struct{ *kube.Client }
 
 func (d *Direct) open(name string) (cluster, error) {
@@ -130,8 +133,8 @@ func (d *Direct) Knows(_ context.Context, name string) (bool, error) {
 	return orchestrator.Known(err)
 }
 
-// Apply writes the inventory first, under the resource version that it was read at, and then each object; an older
-// decision stops at the inventory.
+// Apply writes the inventory first, under the resource version it was read at, and then each object. An older decision
+// fails at the inventory.
 func (d *Direct) Apply(ctx context.Context, j *job.Job) error {
 	c, err := d.open(j.Cluster)
 	if err != nil {
@@ -145,7 +148,7 @@ func (d *Direct) Apply(ctx context.Context, j *job.Job) error {
 	return problem.Wrap(problem.Unavailable, err, "component %s in %s keeps changing; try again", j.Component, j.Cluster)
 }
 
-// isFieldConflict tells that another manager holds a field from that the object has changed since it was read.
+// isFieldConflict tells a conflict with the fields of another manager from one with a newer resource version.
 func isFieldConflict(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
 }
@@ -165,7 +168,7 @@ func (c cluster) apply(ctx context.Context, j *job.Job) error {
 	want := orchestrator.RecordOf(j)
 	entries, dropped := split(entries)
 	if lacking, ok := record.Lacking(j); ok && orchestrator.Keeps(j) {
-		changed := entries // of one that is repeated, for what a crash left behind
+		changed := entries // if none is lacking: apply all again, in case a crash left some out
 		if len(lacking) > 0 {
 			if changed, err = scale(entries, lacking); err != nil {
 				return err
@@ -193,8 +196,7 @@ func (c cluster) apply(ctx context.Context, j *job.Job) error {
 	return c.put(ctx, j, have, change{want, next, next, without(slices.Concat(entries, dropped), next)})
 }
 
-// scale changes the one field of the objects that each of the remediations means, and returns those that it changed: all
-// other fields of ours are as they were, those of others are not ours.
+// scale carries out the remediations on the objects and returns those that changed.
 func scale(entries []entry, by []job.Remedy) (changed []entry, err error) {
 	for _, e := range entries {
 		did, err := orchestrator.Scale(e.Object, by...)
@@ -208,16 +210,16 @@ func scale(entries []entry, by []job.Remedy) (changed []entry, err error) {
 	return changed, nil
 }
 
-// change is what an inventory is to become, and what that takes in the cluster.
+// change is the next content of an inventory, with what that takes in the cluster.
 type change struct {
 	record  orchestrator.Record
-	entries []entry // that are wanted
+	entries []entry // all that are wanted
 	apply   []entry // of those
-	dropped []entry // that are wanted no longer
+	dropped []entry // no longer wanted
 }
 
-// put carries a change out. All that was and all that is to be stands in the inventory meanwhile, so that wherever this
-// ends, the next look finds what is left to do.
+// put carries out a change. Meanwhile the inventory lists both old and new objects, so that after a crash the next look
+// finds what is left to do.
 func (c cluster) put(ctx context.Context, j *job.Job, have *unstructured.Unstructured, to change) error {
 	all := slices.Clone(to.entries)
 	for _, e := range to.dropped {
@@ -250,7 +252,8 @@ func (c cluster) put(ctx context.Context, j *job.Job, have *unstructured.Unstruc
 	return err
 }
 
-// defined reports whether one of the entries defines the kind of the other, which takes the API server a moment.
+// defined reports whether one of the entries is the CustomResourceDefinition of the other. After it is applied, the API
+// server takes a moment to serve the kind.
 func defined(entries []entry, of entry) bool {
 	return slices.ContainsFunc(entries, func(e entry) bool { return orchestrator.Defines(e.Object, of.Object) })
 }
@@ -265,13 +268,13 @@ func (c cluster) hasNode(ctx context.Context, j *job.Job) error {
 	case kube.IsAbsent(err):
 		return orchestrator.Refuse(orchestrator.ReasonNodeNotFound, "cluster %s has no node %s", j.Cluster, j.Node)
 	case apierrors.IsForbidden(err):
-		return nil // whoever gave us this access does not want us to look
+		return nil // our account may not read nodes
 	}
 	return err
 }
 
-// applyNamespace makes the application's namespace, which its components share: each says under a name of its own what
-// it has to say.
+// applyNamespace applies the application's namespace, which its components share. Each does so under a field manager of
+// its own, so that none removes the labels and annotations of another.
 func (c cluster) applyNamespace(ctx context.Context, j *job.Job, ns *unstructured.Unstructured) error {
 	name := orchestrator.NameOf(j)
 	manager := orchestrator.Manager + name[strings.LastIndexByte(name, '-'):]
@@ -282,7 +285,7 @@ func (c cluster) applyNamespace(ctx context.Context, j *job.Job, ns *unstructure
 	return orchestrator.Classify(err, "Namespace "+ns.GetName())
 }
 
-// applyOne applies an object on top of what the cluster has, unless a newer decision has.
+// applyOne applies the object, unless the live one belongs to a newer decision.
 func (c cluster) applyOne(ctx context.Context, j *job.Job, e entry) error {
 	o := e.Object.DeepCopy()
 	have, err := c.at(e).Get(ctx, o.GetName(), metav1.GetOptions{})
@@ -311,12 +314,12 @@ func (c cluster) applyOne(ctx context.Context, j *job.Job, e entry) error {
 		return c.anew(ctx, j, e)
 	}
 	if apierrors.IsConflict(err) && !isFieldConflict(err) {
-		return err // changed since it was read: once more
+		return err // changed since it was read; Apply tries again
 	}
 	return orchestrator.Classify(err, e.what())
 }
 
-// anew has an object go whose pods cannot be changed in place; the next attempt makes it anew.
+// anew deletes an object whose pods are immutable; the next attempt recreates it.
 func (c cluster) anew(ctx context.Context, j *job.Job, e entry) error {
 	if _, err := c.deleteOne(ctx, j, e); err != nil {
 		return err
@@ -324,7 +327,8 @@ func (c cluster) anew(ctx context.Context, j *job.Job, e entry) error {
 	return orchestrator.ErrLeaving
 }
 
-// deleteAll deletes the entries, last first, and says whether they are gone. What other jobs share is left to the last.
+// deleteAll deletes the entries, last first, and reports whether they are gone. Objects that other jobs of the
+// application still want are not deleted.
 func (c cluster) deleteAll(ctx context.Context, j *job.Job, entries []entry) (gone bool, err error) {
 	shared, err := c.shared(ctx, j)
 	if err != nil {
@@ -341,7 +345,7 @@ func (c cluster) deleteAll(ctx context.Context, j *job.Job, entries []entry) (go
 	return gone, nil
 }
 
-// deleteOne deletes an object of the job and says whether it is gone.
+// deleteOne deletes one object and reports whether it is gone.
 func (c cluster) deleteOne(ctx context.Context, j *job.Job, e entry) (gone bool, err error) {
 	have, err := c.at(e).Get(ctx, e.Object.GetName(), metav1.GetOptions{})
 	switch {
@@ -350,11 +354,11 @@ func (c cluster) deleteOne(ctx context.Context, j *job.Job, e entry) (gone bool,
 	case err != nil:
 		return false, orchestrator.Classify(err, e.what())
 	case !e.ours(have), e.bears() && orchestrator.EpochOf(have) > j.Epoch:
-		return true, nil // it has become somebody else's
+		return true, nil // it belongs to somebody else now
 	case have.GetDeletionTimestamp() != nil:
 		return false, nil
 	}
-	uid, foreground := have.GetUID(), metav1.DeletePropagationForeground // gone means that its pods are gone
+	uid, foreground := have.GetUID(), metav1.DeletePropagationForeground // so that its pods go before it does
 	err = c.at(e).Delete(ctx, have.GetName(), metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &foreground,
 	})
@@ -364,8 +368,8 @@ func (c cluster) deleteOne(ctx context.Context, j *job.Job, e entry) (gone bool,
 	return false, orchestrator.Classify(err, e.what())
 }
 
-// Remove deletes what stands in the inventory, last first, and the inventory when all of it is gone. It is to be
-// repeated until Observe finds nothing.
+// Remove deletes the objects of the inventory, last first, and the inventory once they are gone. It has to be repeated
+// until Observe finds nothing.
 func (d *Direct) Remove(ctx context.Context, j *job.Job) error {
 	c, err := d.open(j.Cluster)
 	if err != nil {
@@ -380,13 +384,13 @@ func (c cluster) remove(ctx context.Context, j *job.Job) error {
 		return err
 	}
 	if have == nil {
-		return c.tidy(ctx, j.Namespace, "") // whoever deleted the inventory may have ended before the namespace
+		return c.tidy(ctx, j.Namespace, "") // an earlier removal may have crashed between inventory and namespace
 	}
 	record, _ := orchestrator.ReadRecord(have)
 	if record.Epoch > j.Epoch {
 		return orchestrator.ErrFenced
 	}
-	if have.GetAnnotations()[markLeaving] == "" { // nothing may be applied on top from here on
+	if have.GetAnnotations()[markLeaving] == "" { // from here on nothing is applied on top
 		if have, err = c.leave(ctx, have); err != nil {
 			return err
 		}
@@ -394,7 +398,7 @@ func (c cluster) remove(ctx context.Context, j *job.Job) error {
 	if gone, err := c.deleteAll(ctx, j, entries); err != nil || !gone {
 		return err
 	}
-	// The namespace goes before its last inventory: without one, nothing would tell of the namespace any more.
+	// The namespace goes before its last inventory, since without one nothing would remind us of the namespace.
 	if err := c.tidy(ctx, j.Namespace, have.GetName()); err != nil {
 		return err
 	}
@@ -408,8 +412,7 @@ func (c cluster) remove(ctx context.Context, j *job.Job) error {
 	return c.tidy(ctx, j.Namespace, "") // another component may have gone at the same time
 }
 
-// tidy deletes the namespace of an application of which nothing is left in the cluster but the inventory named last, if
-// any.
+// tidy deletes the namespace of an application once it has no inventory in the cluster, other than the one named last.
 func (c cluster) tidy(ctx context.Context, namespace, last string) error {
 	two := metav1.ListOptions{LabelSelector: labelInventory + "=true", Limit: 2}
 	left, err := c.Resource(secrets).Namespace(namespace).List(ctx, two)
@@ -437,7 +440,7 @@ func (c cluster) tidy(ctx context.Context, namespace, last string) error {
 	return err
 }
 
-// gaveUp reports whether the cluster need not be asked again.
+// gaveUp reports whether the cluster did not answer before and is not asked again.
 func (d *Direct) gaveUp(name string) bool {
 	if d.silent == nil {
 		return false
@@ -468,7 +471,7 @@ func (d *Direct) Observe(ctx context.Context, j *job.Job) (orchestrator.Status, 
 			d.silent.Store(j.Cluster, true)
 		}
 		return silence, nil
-	case orchestrator.Failing(err): // perhaps of one kind only, so that other jobs may be looked at yet
+	case orchestrator.Failing(err): // perhaps of one kind only, so other jobs in this cluster are still looked at
 		return silence, nil
 	}
 	return s, err
@@ -489,7 +492,7 @@ func (c cluster) observe(ctx context.Context, j *job.Job) (orchestrator.Status, 
 	}
 	s.Applied = true
 	for _, e := range entries {
-		if e.Dropped { // what was left in the middle counts as outdated, and is gone on with
+		if e.Dropped { // a crash left this unfinished: count as outdated, so that it is resumed
 			s.Content = ""
 			continue
 		}
@@ -499,7 +502,7 @@ func (c cluster) observe(ctx context.Context, j *job.Job) (orchestrator.Status, 
 			s.Objects = append(s.Objects, orchestrator.Health{
 				Object: e.what(), Reason: orchestrator.ReasonMissing, Message: e.what() + " is not there",
 			})
-			s.Content = "" // so that it counts as outdated, and is put back
+			s.Content = "" // count as outdated, so that it is recreated
 		case err != nil:
 			return s, err
 		default:
@@ -507,7 +510,7 @@ func (c cluster) observe(ctx context.Context, j *job.Job) (orchestrator.Status, 
 			if err != nil {
 				return s, err
 			}
-			if want == nil { // a crash, or an older decision in the middle of its work
+			if want == nil { // left by a crash, or an older decision is still at work
 				want, s.Content = e.Object, ""
 			}
 			s.Objects = append(s.Objects, orchestrator.Judge(want, orchestrator.Ask(live, orchestrator.FactsOf(want))))
@@ -516,7 +519,7 @@ func (c cluster) observe(ctx context.Context, j *job.Job) (orchestrator.Status, 
 	return s, nil
 }
 
-// remains says which of the entries a removal waits for, among those that bear pods: on a node that is lost these do not go.
+// remains names an object with pods that a removal waits for: on a lost node such objects do not go away.
 func (c cluster) remains(ctx context.Context, j *job.Job, entries []entry) (string, error) {
 	for _, e := range entries {
 		if !e.bears() {
@@ -537,9 +540,9 @@ func (c cluster) remains(ctx context.Context, j *job.Job, entries []entry) (stri
 	return "", nil
 }
 
-// wanted returns the object of the revision as some job wants it: the entry's, or where components list one by the same
-// name with different content, another's that was applied last. To put back what one of them has would be to take it
-// from the other, time and again. nil when nobody wants it so.
+// wanted returns the object with this revision: the entry's, or another job's when two components list an object of the
+// same name with different content and the other was applied last. (Restoring our own would start an endless fight.)
+// nil when no job wants this revision.
 func (c cluster) wanted(ctx context.Context, j *job.Job, e entry, revision string) (*unstructured.Unstructured, error) {
 	if orchestrator.RevisionOf(e.Object) == revision {
 		return e.Object, nil
@@ -556,9 +559,9 @@ func (c cluster) wanted(ctx context.Context, j *job.Job, e entry, revision strin
 	return nil, err
 }
 
-// Copies lists the inventories in all clusters that answer, several clusters at once: one that is silent takes long to
-// tell from one that is slow. The Orchestrator that comes with them asks no silent cluster again, so that it holds up
-// the look at no other. A cluster that refuses is left out as well; the jobs that are there say why.
+// Copies lists the inventories of all clusters that answer, several clusters in parallel, since a silent one takes
+// long. The Orchestrator returned with them does not ask silent clusters again, so that they hold up no other. A
+// cluster that refuses is left out as well; its jobs report why.
 func (d *Direct) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.Orchestrator, error) {
 	seen := &Direct{clusters: d.clusters, silent: &sync.Map{}}
 	var copies []orchestrator.Copy
@@ -568,7 +571,7 @@ func (d *Direct) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.
 	for _, name := range d.clusters.Names() {
 		c, err := d.open(name)
 		if err != nil {
-			continue // jobs that go there say so
+			continue // the jobs there report it
 		}
 		slots <- struct{}{}
 		all.Go(func() {
@@ -578,7 +581,7 @@ func (d *Direct) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.
 			defer mu.Unlock()
 			copies = append(copies, found...)
 			switch {
-			case orchestrator.Failing(err), orchestrator.Silent(err) && ctx.Err() == nil: // else it was our own time that was up
+			case orchestrator.Failing(err), orchestrator.Silent(err) && ctx.Err() == nil: // otherwise only our own time was up
 				seen.silent.Store(name, true)
 			case err != nil:
 				slog.WarnContext(ctx, "the inventories of a cluster cannot be listed", "cluster", name, "error", err.Error())
@@ -599,7 +602,7 @@ func (c cluster) copies(ctx context.Context, name string) ([]orchestrator.Copy, 
 	return all, err
 }
 
-// resolve finds out what the API calls each object.
+// resolve finds the resource name of each object.
 func (c cluster) resolve(ctx context.Context, objects []*unstructured.Unstructured) ([]entry, error) {
 	kinds := orchestrator.KindsOf(objects)
 	entries := make([]entry, 0, len(objects))
@@ -619,7 +622,7 @@ func (c cluster) resolve(ctx context.Context, objects []*unstructured.Unstructur
 	return entries, nil
 }
 
-// discover asks the cluster about a kind that is not Kubernetes' own.
+// discover asks the cluster about a kind that is not one of Kubernetes' own.
 func (c cluster) discover(ctx context.Context, gvk schema.GroupVersionKind) (orchestrator.Kind, error) {
 	var none orchestrator.Kind
 	list, err := c.Kinds(ctx, gvk.GroupVersion())
@@ -637,7 +640,7 @@ func (c cluster) discover(ctx context.Context, gvk schema.GroupVersionKind) (orc
 	return none, orchestrator.Refuse(orchestrator.ReasonUnknownKind, "the cluster does not know %s in %s", gvk.Kind, gvk.GroupVersion())
 }
 
-// split parts the entries that are wanted from those that were dropped.
+// split separates the wanted entries from the dropped ones.
 func split(entries []entry) (wanted, dropped []entry) {
 	for _, e := range entries {
 		if e.Dropped {

@@ -50,21 +50,21 @@ type Hub struct {
 
 var _ orchestrator.Orchestrator = (*Hub)(nil)
 
-// snapshot is how everything of ours on the hub was doing at one moment. The works themselves would be too much to keep.
+// snapshot is the status of all our works at one moment. Keeping the works themselves would take too much memory.
 type snapshot struct {
-	silent map[string]string              // of each cluster, see silence
+	silent map[string]string              // by cluster, see silence
 	works  map[string]orchestrator.Status // by "cluster/name"
 }
 
 // Config is read from the environment by envconfig.
 type Config struct {
-	// Hub is where the hub's API is: "in-cluster", or the path of a kubeconfig. Empty leaves jobs to agents that ask for
-	// them.
+	// Hub says where the hub's API is: "in-cluster", or the path of a kubeconfig. Empty leaves jobs to agents that
+	// poll.
 	Hub string `envconfig:"OCM_HUB"`
 }
 
-// Open returns the orchestrator that the settings name, without dialling; nil when they name none. Its calls go through
-// wrap.
+// Open returns the orchestrator for the settings, without dialling; nil when they name no hub. wrap is put around its
+// calls.
 func Open(s Config, wrap func(http.RoundTripper) http.RoundTripper) (orchestrator.Orchestrator, error) {
 	if s.Hub == "" {
 		return nil, nil
@@ -89,8 +89,8 @@ func (h *Hub) Knows(ctx context.Context, cluster string) (bool, error) {
 	return orchestrator.Known(err)
 }
 
-// Apply writes the job's work, under the resource version that it was read at, so that of two decisions the older one
-// never ends on top.
+// Apply writes the job's work under the resource version it was read at, so that an older decision never overwrites a
+// newer one.
 func (h *Hub) Apply(ctx context.Context, j *job.Job) error {
 	if _, err := h.cluster(ctx, j.Cluster); err != nil {
 		return err
@@ -137,7 +137,7 @@ func (h *Hub) applyOnce(ctx context.Context, j *job.Job) error {
 	if err != nil || work == nil {
 		return err
 	}
-	if replaces(have, work) { // all of it goes, and the next attempt makes it anew
+	if replaces(have, work) { // delete the whole work; the next attempt recreates it
 		if err := h.delete(ctx, have); err != nil {
 			return err
 		}
@@ -180,7 +180,7 @@ func notFound(name string) error {
 	return orchestrator.Refuse(orchestrator.ReasonClusterNotFound, "no cluster %s is registered at the hub", name)
 }
 
-// Remove deletes the job's work. It stays until the cluster's agent has deleted what it applied.
+// Remove deletes the job's work, which stays until the cluster's agent has deleted what it applied.
 func (h *Hub) Remove(ctx context.Context, j *job.Job) error {
 	for range attempts {
 		have, err := h.work(ctx, j)
@@ -206,7 +206,7 @@ func (h *Hub) Remove(ctx context.Context, j *job.Job) error {
 	)
 }
 
-// delete deletes the work, unless it has changed since it was read.
+// delete deletes the work unless it has changed since it was read.
 func (h *Hub) delete(ctx context.Context, work *unstructured.Unstructured) error {
 	uid, version := work.GetUID(), work.GetResourceVersion()
 	err := h.works(work.GetNamespace()).Delete(ctx, work.GetName(), metav1.DeleteOptions{
@@ -238,7 +238,7 @@ func (h *Hub) Observe(ctx context.Context, j *job.Job) (orchestrator.Status, err
 	return s, nil
 }
 
-// silent is the silence of the cluster.
+// silent returns why the cluster counts as silent, "" when it does not.
 func (h *Hub) silent(ctx context.Context, name string) (string, error) {
 	if h.seen != nil {
 		silent, known := h.seen.silent[name]
@@ -254,7 +254,7 @@ func (h *Hub) silent(ctx context.Context, name string) (string, error) {
 	return silence(cluster), nil
 }
 
-// status reads what the job's work says, whether or not its cluster answers.
+// status returns what the job's work says, whether or not its cluster answers.
 func (h *Hub) status(ctx context.Context, j *job.Job) (orchestrator.Status, error) {
 	if h.seen != nil {
 		return h.seen.works[j.Cluster+"/"+orchestrator.NameOf(j)], nil
@@ -266,7 +266,7 @@ func (h *Hub) status(ctx context.Context, j *job.Job) (orchestrator.Status, erro
 	return statusOf(work), nil
 }
 
-// silence says since when the cluster's agent has not been heard of; "" when it has.
+// silence says since when the hub has not heard of the cluster's agent; "" when it has.
 func silence(cluster *unstructured.Unstructured) string {
 	for _, c := range conditionsIn(cluster.Object, "status", "conditions") {
 		if c.Type == "ManagedClusterConditionAvailable" && c.Status != "True" {
@@ -276,11 +276,11 @@ func silence(cluster *unstructured.Unstructured) string {
 	return ""
 }
 
-// Copies lists the works of ours in all clusters.
+// Copies lists our works in all clusters.
 func (h *Hub) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.Orchestrator, error) {
 	seen := &snapshot{silent: map[string]string{}, works: map[string]orchestrator.Status{}}
 	var copies []orchestrator.Copy
-	// Works first: a cluster that is taken away in between shows as missing, not its works as gone.
+	// Works first: if a cluster is removed in between, the cluster shows as missing and its works do not show as gone.
 	selector := orchestrator.LabelManager + "=" + orchestrator.Manager
 	err := kube.Each(ctx, h.client.Resource(Works), selector, func(o *unstructured.Unstructured) {
 		if record, ours := orchestrator.ReadRecord(o); ours {

@@ -12,11 +12,10 @@ import (
 	"github.com/littoral-project/littoral/shared/orchestrator"
 )
 
-// fieldManager is who agents apply our objects as; agents demand the beginning.
+// fieldManager is the field manager that agents apply our objects under; agents require the prefix work-agent.
 const fieldManager = "work-agent-" + orchestrator.Manager
 
-// newWork returns the work that the job comes to: a new one, or have with what the job changes. nil means that have is
-// right as it is.
+// newWork returns the work for the job, based on the present one if any; nil when the present one is right already.
 func newWork(j *job.Job, have *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	want := orchestrator.RecordOf(j)
 	if have != nil {
@@ -38,8 +37,8 @@ func newWork(j *job.Job, have *unstructured.Unstructured) (*unstructured.Unstruc
 	return compose(j, have, want, objects)
 }
 
-// adjusted returns the work with the scalings that it lacks, and with Jobs that stay when they have ended, which those of
-// versions before did not; nil when it is right as it is.
+// adjusted returns the work with the scalings it lacks, and with Jobs that stay after their end (older versions of
+// Littoral did not see to that); nil when neither is needed.
 func adjusted(
 	j *job.Job, have *unstructured.Unstructured, want orchestrator.Record, lacking []job.Remedy,
 ) (*unstructured.Unstructured, error) {
@@ -69,7 +68,7 @@ func scale(objects []*unstructured.Unstructured, by []job.Remedy) error {
 	return nil
 }
 
-// dropped lists the manifests of the work that are not among the objects: a patch takes nothing away.
+// dropped lists the manifests of the work that are not among the objects: a patch removes nothing, so they are kept.
 func dropped(have *unstructured.Unstructured, objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	among := map[string]bool{}
 	for _, o := range objects {
@@ -84,8 +83,8 @@ func dropped(have *unstructured.Unstructured, objects []*unstructured.Unstructur
 	return rest
 }
 
-// replaces reports whether the next form of the work asks for other pods of what cannot change them in place. An agent
-// applies what stands in a work, but deletes nothing to make it anew.
+// replaces reports whether next changes pods that are immutable. An agent only applies what a work holds; it does not
+// delete an object to recreate it.
 func replaces(have, next *unstructured.Unstructured) bool {
 	former := map[string]*unstructured.Unstructured{}
 	for _, o := range manifests(have) {
@@ -113,7 +112,7 @@ func manifests(work *unstructured.Unstructured) []*unstructured.Unstructured {
 	return all
 }
 
-// compose writes the objects and how they are to be applied and reported on into the work.
+// compose writes into the work the objects, how to apply them and what to report about them.
 func compose(
 	j *job.Job, have *unstructured.Unstructured, want orchestrator.Record, objects []*unstructured.Unstructured,
 ) (*unstructured.Unstructured, error) {
@@ -138,7 +137,7 @@ func compose(
 		"deleteOption":    map[string]any{"propagationPolicy": "Foreground"},
 		"manifestConfigs": configs,
 	}
-	// Through JSON, so that numbers and lists are what a work read from the hub has.
+	// A round trip through JSON gives numbers and lists the types that a work read from the hub has.
 	text, err := json.Marshal(spec)
 	if err != nil {
 		return nil, err
@@ -151,7 +150,8 @@ func compose(
 	return work, nil
 }
 
-// appliedAs returns whom the work has the object of the identifier applied as; "" where it has not.
+// appliedAs returns the field manager under which the work applies the identified object; "" when the work does not
+// have it.
 func appliedAs(work *unstructured.Unstructured, id map[string]string) string {
 	if work == nil {
 		return ""
@@ -161,7 +161,7 @@ func appliedAs(work *unstructured.Unstructured, id map[string]string) string {
 		config, _ := entry.(map[string]any)
 		of, _, _ := unstructured.NestedStringMap(config, "resourceIdentifier")
 		if of["group"] == id["group"] && of["resource"] == id["resource"] &&
-			of["namespace"] == id["namespace"] && of["name"] == id["name"] { // a hub may leave out what is empty
+			of["namespace"] == id["namespace"] && of["name"] == id["name"] { // a hub may omit empty fields, so compare field by field
 			manager, _, _ := unstructured.NestedString(config, "updateStrategy", "serverSideApply", "fieldManager")
 			return manager
 		}
@@ -169,8 +169,8 @@ func appliedAs(work *unstructured.Unstructured, id map[string]string) string {
 	return ""
 }
 
-// configOf says how the agent is to apply the object, as an owner of the fields that stand in it and of no others, and
-// what to report. have is the work so far, if any.
+// configOf says how the agent applies the object (owning only the fields that the object sets) and what it reports.
+// have is the present work, if any.
 func configOf(j *job.Job, have, o *unstructured.Unstructured, kind orchestrator.Kind) map[string]any {
 	id := map[string]string{
 		"group": o.GroupVersionKind().Group, "resource": kind.Resource, "namespace": o.GetNamespace(), "name": o.GetName(),
@@ -178,16 +178,17 @@ func configOf(j *job.Job, have, o *unstructured.Unstructured, kind orchestrator.
 	manager, former := fieldManager, appliedAs(have, id)
 	switch {
 	case former != "":
-		// Who applies an object stays: another would be refused the fields that the former holds, also by an older version.
+		// Keep the present field manager, even of an older version: a new one would conflict with the fields that the
+		// former holds.
 		manager = former
 	case o.GetKind() == "Namespace" && o.GetName() == j.Namespace:
-		// All components of an application bring its namespace, each what it has to say about it. Under one manager the last
-		// to be applied would take away what the others said.
+		// All components of an application apply its namespace, each with labels and annotations of its own. Under a
+		// common manager, the last one applied would remove those of the others.
 		name := orchestrator.NameOf(j)
 		manager += "-" + name[strings.LastIndexByte(name, '-')+1:]
 	case o.GetNamespace() == "":
-		// What is in no namespace another application may have by the same name. Under a manager of its own the later one is
-		// refused instead of taking it over.
+		// Another application may have a cluster-scoped object of the same name. With a manager of its own, the later
+		// one is refused instead of taking the object over.
 		manager += "-" + j.ApplicationID.String()
 	}
 	config := map[string]any{
@@ -215,15 +216,15 @@ func configOf(j *job.Job, have, o *unstructured.Unstructured, kind orchestrator.
 	if len(rules) > 0 {
 		config["feedbackRules"] = rules
 		if _, bears := orchestrator.PodTemplate(o); bears {
-			// Told at once instead of at the agent's next round, a minute by default. Hubs before OCM 1.2 drop the field, and
-			// agents poll what is beyond the number of watches that they bear.
+			// Reported at once instead of at the agent's next round (every minute by default). Hubs before OCM 1.2 drop
+			// this field, and agents fall back to polling when they have too many watches.
 			config["feedbackScrapeType"] = "Watch"
 		}
 	}
 	return config
 }
 
-// statusOf reads what the agent says about the work.
+// statusOf reads what the agent reports about the work.
 func statusOf(work *unstructured.Unstructured) orchestrator.Status {
 	record, _ := orchestrator.ReadRecord(work)
 	s := orchestrator.Status{Exists: true, Record: record, Leaving: work.GetDeletionTimestamp() != nil}
@@ -231,7 +232,7 @@ func statusOf(work *unstructured.Unstructured) orchestrator.Status {
 		return s
 	}
 	objects := manifests(work)
-	if keepEnded(objects) { // what would go counts as outdated, and is put right
+	if keepEnded(objects) { // a Job that would be deleted after its end: count as outdated, so that it is fixed
 		s.Content = ""
 	}
 	reports := reportsIn(work)
@@ -252,11 +253,11 @@ func statusOf(work *unstructured.Unstructured) orchestrator.Status {
 	for i, o := range objects {
 		report, kind, what := reports[int64(i)], kinds.Of(o), o.GetKind()+" "+o.GetName()
 		switch {
-		case report.available.Status == "False": // the values are those of before; the agent puts it back by itself
+		case report.available.Status == "False": // the values are stale; the agent recreates it by itself
 			s.Objects = append(s.Objects, orchestrator.Health{
 				Object: what, Reason: orchestrator.ReasonMissing, Message: what + " is not there: " + brief(report.available.Message),
 			})
-		case kind.Guessed && report.resource != kind.Resource: // the cluster calls it otherwise, and so knows no rule for it
+		case kind.Guessed && report.resource != kind.Resource: // our guess of the resource name was wrong, so the agent has no feedback rule for it
 			s.Objects = append(s.Objects, orchestrator.Health{Object: what, Ready: true})
 		default:
 			s.Objects = append(s.Objects, orchestrator.Judge(o, report.values))
@@ -265,7 +266,7 @@ func statusOf(work *unstructured.Unstructured) orchestrator.Status {
 	return s
 }
 
-// report is what the agent says about one manifest.
+// report is what the agent reports about one manifest.
 type report struct {
 	object             string
 	resource           string // what the cluster calls objects of the kind
@@ -273,7 +274,7 @@ type report struct {
 	applied, available standing
 }
 
-// reportsIn reads the reports on the manifests, by their place in the list.
+// reportsIn reads the reports, by the position of the manifest in the work.
 func reportsIn(work *unstructured.Unstructured) map[int64]report {
 	list, _, _ := unstructured.NestedSlice(work.Object, "status", "resourceStatus", "manifests")
 	all := map[int64]report{}
@@ -315,11 +316,11 @@ func reportsIn(work *unstructured.Unstructured) map[int64]report {
 	return all
 }
 
-// conflict is what an API server says when fields are another manager's.
+// conflict matches the message of an API server when another manager owns fields.
 var conflict = regexp.MustCompile(`Apply failed with \d+ conflict`)
 
-// refusal names the first manifest that the agent could not apply. It goes on trying by itself; what only takes time is
-// no refusal, and then nil is returned.
+// refusal returns why the agent could not apply the first manifest that failed; nil when it only takes time. The agent
+// retries by itself.
 func refusal(objects []*unstructured.Unstructured, reports map[int64]report, whole standing) *orchestrator.Refusal {
 	for at, o := range objects {
 		r := reports[int64(at)]
@@ -329,7 +330,7 @@ func refusal(objects []*unstructured.Unstructured, reports map[int64]report, who
 		if strings.Contains(r.applied.Message, "being terminated") {
 			return nil
 		}
-		reason := r.applied.Reason // AppliedManifestFailed, whatever the API server had against it
+		reason := r.applied.Reason // always AppliedManifestFailed, whatever the cause
 		message := brief(r.applied.Message)
 		switch {
 		case strings.Contains(r.applied.Message, "exceeded quota"):

@@ -17,8 +17,8 @@ import (
 )
 
 // DecodeJSON reads the body as one JSON value into v. Unreadable JSON is Malformed. Values that do not fit v, or that
-// its own UnmarshalJSON or UnmarshalText refuses, are Invalid: all of them, each with its path. More values than a function
-// has memory for are TooLarge.
+// its own UnmarshalJSON or UnmarshalText refuses, are Invalid: all are listed, each with its path. More values than a
+// function has memory for are TooLarge.
 func DecodeJSON(r *http.Request, v any) error {
 	body, err := Body(r)
 	if err != nil {
@@ -27,11 +27,11 @@ func DecodeJSON(r *http.Request, v any) error {
 	return Unmarshal(body, v)
 }
 
-// Bounds of the values in a body. One of two letters may take a hundred bytes and more once it is read, so that what fits
-// MaxBody would not fit the memory of a function.
+// Limits on the number of values in a body. A value of two letters may take a hundred bytes or more once decoded, so a
+// body within MaxBody may still be too large for a function's memory.
 const (
 	maxValues = 100_000
-	valueSize = 20 // bytes of a larger body for each value, of which alerts have more
+	valueSize = 20 // a larger body needs that many bytes per value; alerts have more
 )
 
 // Unmarshal is DecodeJSON for a body that has already been read.
@@ -55,7 +55,7 @@ func Unmarshal(body []byte, v any) error {
 	return faults.Err("the body does not have the form that is expected")
 }
 
-// values returns about how many values there are in JSON: one for each comma, and for each list or object that begins.
+// values estimates the number of values in JSON: one for each comma, list and object.
 func values(body []byte) int {
 	n, text := 1, false
 	for i := 0; i < len(body); i++ {
@@ -120,8 +120,8 @@ func misfits(raw json.RawMessage, t reflect.Type, path string, faults *problem.F
 	}
 }
 
-// misfit adds the fault of a value that is looked at as a whole, when it has one. A decoder of its own begins its paths with
-// the name that it gives to the value.
+// misfit adds the fault, if any, of a value that is decoded as a whole. A decoder of its own begins its paths with a
+// name of its own for the value, which is replaced by path.
 func misfit(raw json.RawMessage, t reflect.Type, path string, faults *problem.Faults) {
 	err := json.Unmarshal(raw, reflect.New(t).Interface())
 	var typ *json.UnmarshalTypeError
@@ -146,12 +146,12 @@ func misfit(raw json.RawMessage, t reflect.Type, path string, faults *problem.Fa
 	}
 }
 
-// tooLarge reports whether the value is a number, and only out of reach of a field for numbers.
+// tooLarge reports whether the value is a number that is only too large for its field.
 func tooLarge(e *json.UnmarshalTypeError) bool {
 	return strings.HasPrefix(e.Value, "number ") && e.Type.Kind() == reflect.Float64
 }
 
-// jsonName says in the words of JSON what a type is written as.
+// jsonName describes a type in the words of JSON.
 func jsonName(t reflect.Type) string {
 	if t.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
 		return "a string"
@@ -173,13 +173,13 @@ func jsonName(t reflect.Type) string {
 	return t.String()
 }
 
-// jsonField is a field under the name that JSON knows it by.
+// jsonField is a struct field under its JSON name.
 type jsonField struct {
 	name string
 	typ  reflect.Type
 }
 
-// fieldsOf lists the fields of a struct, those of embedded structs as its own.
+// fieldsOf lists the fields of a struct, including those of embedded structs.
 func fieldsOf(t reflect.Type) []jsonField {
 	var list []jsonField
 	for i := range t.NumField() {
@@ -198,7 +198,7 @@ func fieldsOf(t reflect.Type) []jsonField {
 	return list
 }
 
-// fieldOf finds the field that encoding/json puts a member into: that of its very name, else one that differs in case.
+// fieldOf finds the field as encoding/json does: by exact name, else ignoring case.
 func fieldOf(fields []jsonField, name string) *jsonField {
 	at := slices.IndexFunc(fields, func(f jsonField) bool { return f.name == name })
 	if at < 0 {

@@ -1,15 +1,15 @@
-// Package function is the grammar that every function is written in: what it declares, what it is given, and the shape
-// of its one method.
+// Package function defines how a function is written: what it declares (Spec), what it is given (Env), and the one
+// method it has.
 //
 // A function folder holds a Spec (the declaration), New (its constructor) and one of five methods:
 //
 //	Handle  answers an HTTP operation
-//	React   works off an event exactly once, in the transaction that records it
-//	Work    works off an event whose effects lie outside Postgres
+//	React   handles an event exactly once, in the transaction that records it
+//	Work    handles an event with effects outside Postgres
 //	Run     does a scheduled piece of work
-//	Keep    keeps events that nobody took: the dead letters
+//	Keep    stores dead letters: events that no consumer took
 //
-// From the Spec the main, the registry entry, the Knative Service and the route are generated.
+// The main, the registry entry, the Knative Service and the route are generated from the Spec.
 package function
 
 import (
@@ -77,27 +77,27 @@ type Operation interface {
 	Handle(w http.ResponseWriter, r *http.Request) error
 }
 
-// Recognizer is an Operation that knows callers of its own who carry no access token. Whoever it does not recognize is
-// asked for one; whoever it does still needs the role of the routes.
+// Recognizer is an Operation that also accepts callers without an access token. A caller it does not recognize needs a
+// token; one that it does still needs the role of the routes.
 type Recognizer interface {
 	Recognize(r *http.Request) (caller auth.Principal, ok bool)
 }
 
-// Reaction works off one event inside the transaction that also records the event as seen, so its effects happen once
-// however often the event is delivered. An error of kind Unavailable (or none) asks the Broker to deliver again; any other
-// kind cannot be mended by a repeat and is recorded.
+// Reaction handles one event inside the transaction that also records the event as seen, so its effects happen once
+// however often the event is delivered. An error of kind Unavailable (or of no kind) asks the Broker to deliver again.
+// Any other kind means that a repeat cannot help, and the event becomes a dead letter.
 type Reaction interface {
 	React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error
 }
 
-// Sink keeps events that others did not take. It is no Reaction: one event may come from several consumers, and again
-// after a replay, so it tells by itself what it has.
+// Sink stores events that others did not take. It is no Reaction: the same event may come from several consumers, and
+// again after a replay, so it has to recognize by itself what it has already.
 type Sink interface {
 	Keep(ctx context.Context, e cloudevents.Event) error
 }
 
-// Worker works off an event that has effects outside Postgres, with transactions of its own before and after them. It may
-// be given one event several times, also at once; doing it again must be harmless.
+// Worker handles an event with effects outside Postgres, using transactions of its own before and after them. It may
+// get the same event several times, even in parallel; doing it again must be harmless.
 type Worker interface {
 	Work(ctx context.Context, e cloudevents.Event) error
 }
@@ -122,7 +122,8 @@ type Env struct {
 	FormerKey  string               // another that they may be signed with, while EventKey is being changed; empty = none
 }
 
-// Signed reports whether an event is ours: it carries the proof of the key or of the former one. Without a key all are.
+// Signed reports whether the event is signed with the present or the former key. Without a key every event counts as
+// signed.
 func (e *Env) Signed(ev cloudevents.Event) bool {
 	return events.Signed(ev, e.EventKey) || e.FormerKey != "" && events.Signed(ev, e.FormerKey)
 }

@@ -24,22 +24,22 @@ import (
 // EventPath is where a function takes events.
 const EventPath = "/"
 
-// HealthPath is where a function answers whoever wants it awake; nothing is behind it.
+// HealthPath is where a function answers health checks and calls that wake it, without doing anything.
 const HealthPath = "/healthz"
 
-// ReadyPath is where a function answers with the version of the store's tables, or 503 while the store is away.
+// ReadyPath is where a function answers with the schema version of the database, or 503 while that is away.
 const ReadyPath = "/readyz"
 
 const selectSchema = `select version_id from goose_db_version order by id desc limit 1`
 
-// statusHungUp is how a call is noted whose caller did not wait for the answer, in nginx's words.
+// statusHungUp is logged for a call whose caller did not wait for the answer, as nginx does.
 const statusHungUp = 499
 
-// WakeAgent is the User-Agent of whoever wakes a function ahead of its event: such a call has the store dialled too.
+// WakeAgent is the User-Agent of calls that wake a function ahead of its event; they also make it dial the store.
 const WakeAgent = "littoral-prewake"
 
-// Handler constructs the function and returns all that it serves: its routes, and events at EventPath when it consumes
-// any. Trace, identity, limits and the form of errors are settled here, so a function holds its own work only.
+// Handler constructs the function and returns what it serves: its routes, and events at EventPath when it consumes any.
+// Tracing, identity, limits and error documents are handled here, so that a function holds its own work only.
 func (e Entry) Handler(env *Env) (http.Handler, error) {
 	f, err := e.New(env)
 	if err != nil {
@@ -107,7 +107,7 @@ func (e Entry) operation(env *Env, op Operation) http.Handler {
 	})
 }
 
-// identify says who calls, and refuses whoever may not.
+// identify returns the caller, or an error if he may not call.
 func (e Entry) identify(env *Env, op Operation, r *http.Request) (auth.Principal, error) {
 	if known, ok := op.(Recognizer); ok {
 		if caller, ok := known.Recognize(r); ok && caller.Can(e.Spec.Role) {
@@ -115,12 +115,12 @@ func (e Entry) identify(env *Env, op Operation, r *http.Request) (auth.Principal
 		}
 	}
 	if env.DB != nil && e.Spec.Role != auth.Open && !e.Spec.Storeless && r.Header.Get("Authorization") != "" {
-		env.DB.Expect(r.Context()) // two services are asked at once: who this is, and for a connection
+		env.DB.Expect(r.Context()) // dial the store while the token is checked
 	}
 	return env.Auth.Authenticate(r, e.Spec.Role)
 }
 
-// delivered takes an event; fresh is false when it had been worked off before.
+// delivered handles an event; fresh is false when it had been handled before.
 type delivered func(ctx context.Context, e cloudevents.Event) (fresh bool, err error)
 
 func (e Entry) delivery(env *Env, work delivered) http.Handler {
@@ -135,7 +135,7 @@ func (e Entry) delivery(env *Env, work delivered) http.Handler {
 			return err
 		}
 		ctx := r.Context()
-		// That of the emitting call; the header is of whatever spans a Broker adds.
+		// The trace of the emitting call. (The traceparent header may be that of a span of the Broker.)
 		if parent := events.TraceParent(ev); parent != "" {
 			ctx = env.Observe.Sample(trace.WithState(trace.Start(ctx, parent), events.TraceState(ev)))
 		}
@@ -158,12 +158,12 @@ func (e Entry) delivery(env *Env, work delivered) http.Handler {
 	})
 }
 
-// sink reports whether the function keeps what others did not take. Who sends it that may be anybody: it keeps only what is
-// signed. (Knative's eventing 0.50 delivers to a sink that Triggers have from their Broker with a token for somebody else.)
+// sink reports whether the function keeps dead letters. Anybody may send to it: it keeps only signed events. (Knative
+// Eventing 0.50 sends to a sink that Triggers take over from their Broker a token for another audience.)
 func (e Entry) sink() bool { return slices.Contains(e.Spec.Consumes, events.Any) }
 
-// known returns the type of the event for what is measured: anybody can make types up, and each one would be a series of
-// its own.
+// known returns the event type for metrics. Types that anybody could make up are "other", since each type is a series
+// of its own.
 func (e Entry) known(env *Env, ev cloudevents.Event) string {
 	if slices.Contains(e.Spec.Consumes, ev.Type()) || (e.sink() && env.Signed(ev)) {
 		return ev.Type()
@@ -171,16 +171,16 @@ func (e Entry) known(env *Env, ev cloudevents.Event) string {
 	return "other"
 }
 
-// accept returns nil for an event of a declared type that, unless it is a tick (which carries nothing), we have signed.
-// The error is Forbidden for a forgery, and Unavailable for one of ours that the next version of the function takes: its
-// Trigger may be there before it, and so the event is delivered again.
-// A sink is given forgeries too: Brokers hand it what others refused for that, and it puts them on record.
+// accept returns nil for a declared event type that is signed, or that is a mere tick and carries nothing. The error is
+// Forbidden for a forgery. It is Unavailable for a signed event of another type: the next version of this function may
+// take it, and its Trigger may exist before it, so the Broker should deliver again. A sink also accepts forgeries:
+// Brokers hand it what others refused, and it records them.
 func (e Entry) accept(env *Env, ev cloudevents.Event) error {
 	declared, signed := slices.Contains(e.Spec.Consumes, ev.Type()), env.Signed(ev)
 	switch {
 	case e.sink(), declared && (signed || events.Nudge(ev.Type())):
 		return nil
-	case signed && env.EventKey != "": // else nothing tells whose it is
+	case signed && env.EventKey != "": // without a key, "signed" says nothing
 		return problem.New(problem.Unavailable, "this function does not take %s yet", events.Brief(ev.Type()))
 	default:
 		return problem.New(problem.Forbidden, "this function does not take %s from %s",
@@ -188,7 +188,8 @@ func (e Entry) accept(env *Env, ev cloudevents.Event) error {
 	}
 }
 
-// mostOfPath is how much of a path is told: whoever calls gives it any length, and many calls wait for the collector.
+// mostOfPath is how much of a request path is reported. A caller can make it any length, and many calls wait for the
+// collector.
 const mostOfPath = 500
 
 // wrap gives a call its trace, deadline and log line, and turns its error or panic into a problem document.
@@ -214,21 +215,21 @@ func (e Entry) wrap(env *Env, serve func(http.ResponseWriter, *http.Request) err
 			problem.Write(out, err, trace.ID(ctx))
 		}
 		took := time.Since(start)
-		hungUp := err != nil && caller.Err() != nil && out.call.EventType == "" // a Broker that does delivers again
+		hungUp := err != nil && caller.Err() != nil && out.call.EventType == "" // a Broker that hangs up delivers again
 		if hungUp {
 			out.started, out.code = true, statusHungUp
 		}
 		out.call.Route, out.call.Path = r.Pattern, problem.Brief(r.URL.Path, mostOfPath)
 		e.log(out.ctx, env, r, out, err, took)
 		if hungUp {
-			err = nil // of ours there is none
+			err = nil // it is no fault of ours
 		}
 		out.call.Status, out.call.Error, out.call.Start, out.call.Took = out.status(), err, start, took
 		env.Observe.Note(out.ctx, out.call)
 	})
 }
 
-// bounded is a body that comes to its end by the deadline of the call. No context ends the read of one.
+// bounded is a request body whose reading ends at the deadline of the call. A context does not end a read.
 type bounded struct {
 	io.ReadCloser
 	connection *http.ResponseController
@@ -241,8 +242,8 @@ func bound(ctx context.Context, w http.ResponseWriter, body io.ReadCloser) *boun
 	return b
 }
 
-// Read lifts the deadline at the end of the body. The server reads on from there, to hear whether the caller hangs up, and
-// would take a deadline for that: this call and all that come after it by the connection would be cancelled.
+// Read removes the deadline at the end of the body. From there on the server reads to notice when the caller hangs up;
+// a deadline would look like that, and cancel this call and all later ones on the connection.
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err == io.EOF { //nolint:errorlint // a reader returns it as it is
@@ -262,7 +263,7 @@ func guarded(w http.ResponseWriter, r *http.Request, serve func(http.ResponseWri
 	return serve(w, r)
 }
 
-// clarify names the errors that any call can end in.
+// clarify gives their proper kind to errors that any call can end in.
 func clarify(err error) error {
 	var large *http.MaxBytesError
 	switch {
@@ -295,7 +296,7 @@ func (e Entry) log(ctx context.Context, env *Env, r *http.Request, out *response
 	}
 }
 
-// response remembers whether an answer has begun and with which status.
+// response remembers whether the answer has begun and with which status.
 type response struct {
 	http.ResponseWriter
 	started bool

@@ -9,13 +9,13 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// Tagged is a record that says which version of itself an answer shows (RFC 9110: an entity tag).
+// Tagged is a record with an entity tag for its version (RFC 9110).
 type Tagged interface{ ETag() string }
 
-// VersionTag is the entity tag of what counts its versions.
+// VersionTag is the entity tag of a numbered version.
 func VersionTag(version int64) string { return strconv.Quote(strconv.FormatInt(version, 10)) }
 
-// Match is what a request says of the version that its caller has seen; the zero Match fits every one.
+// Match holds the versions named in If-Match; the zero Match fits every version.
 type Match struct {
 	tags []string // nil = any
 }
@@ -38,7 +38,7 @@ func IfMatch(r *http.Request) (Match, error) {
 	return m, nil
 }
 
-// IfNone reports whether the header If-None-Match asks that there is none yet. The error is Malformed.
+// IfNone reports whether If-None-Match demands that the record does not exist yet. The error is Malformed.
 func IfNone(r *http.Request) (bool, error) {
 	given := r.Header.Values("If-None-Match")
 	text := strings.Join(given, ",")
@@ -48,7 +48,7 @@ func IfNone(r *http.Request) (bool, error) {
 	return len(given) > 0, nil
 }
 
-// cutTag cuts the first entity tag off a list of them, as it is written there: a weak one is no strong one, and fits none.
+// cutTag cuts the first entity tag off a list. A weak one keeps its prefix, so that it matches no version.
 func cutTag(list string) (tag, rest string, ok bool) {
 	quoted, opens := strings.CutPrefix(strings.TrimPrefix(list, "W/"), `"`)
 	_, rest, closes := strings.Cut(quoted, `"`)
@@ -56,10 +56,10 @@ func cutTag(list string) (tag, rest string, ok bool) {
 	return tag, strings.TrimLeft(rest, " \t,"), opens && closes && (rest == "" || rest[0] == ',')
 }
 
-// Given reports whether the caller has named versions, of which one must be the present one.
+// Given reports whether the caller named versions, one of which must be the present one.
 func (m Match) Given() bool { return m.tags != nil }
 
-// Check refuses the caller who has not seen the record as it is now. The error is PreconditionFailed.
+// Check refuses a caller who has not seen the present version. The error is PreconditionFailed.
 func (m Match) Check(now Tagged) error {
 	if !m.Given() || slices.Contains(m.tags, now.ETag()) {
 		return nil

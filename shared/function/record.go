@@ -9,10 +9,10 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Most operations are about one record that the path names. These three are their whole Handle: what remains of the
-// function is its declaration and the step itself.
+// Most operations are about one record that the path names. Show, Change and Act are the whole Handle of such a function;
+// what remains in its folder is the declaration and the step itself.
 
-// Show answers 200 with the record whose id stands in the path parameter.
+// Show answers 200 with the record that the path parameter names.
 func Show[T any](
 	w http.ResponseWriter, r *http.Request, db *store.DB, param string,
 	get func(context.Context, store.Querier, uuid.UUID) (T, error),
@@ -28,7 +28,7 @@ func Show[T any](
 	return WriteJSON(w, http.StatusOK, record)
 }
 
-// Change takes a step on the record in one transaction and answers 200 with what the record is after it.
+// Change runs step on the record in one transaction and answers 200 with the record after it.
 func Change[T any](
 	w http.ResponseWriter, r *http.Request, db *store.DB, param string,
 	step func(context.Context, *store.Tx, uuid.UUID) (T, error),
@@ -44,7 +44,7 @@ func Change[T any](
 	return WriteJSON(w, http.StatusOK, record)
 }
 
-// Act takes a step on the record in one transaction and answers 204.
+// Act runs step on the record in one transaction and answers 204.
 func Act(
 	w http.ResponseWriter, r *http.Request, db *store.DB, param string,
 	step func(context.Context, *store.Tx, uuid.UUID) error,

@@ -64,13 +64,13 @@ func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
-// Page is where a listing begins and how long it is.
+// Page is the part of a listing that was asked for.
 type Page struct {
 	Limit int
 	After Cursor
 }
 
-// Cursor names the last row of the page before, in the listing's order; the zero Cursor is the beginning.
+// Cursor names the last row of the page before; the zero Cursor means the beginning.
 type Cursor struct {
 	At time.Time `json:"at"`
 	ID uuid.UUID `json:"id"`
@@ -88,7 +88,7 @@ type Query struct {
 	faults problem.Faults
 }
 
-// NewQuery reads the query of r, in which only the named parameters may stand.
+// NewQuery reads the query of r. Only the named parameters are allowed.
 func NewQuery(r *http.Request, known ...string) *Query {
 	q := &Query{}
 	values, err := url.ParseQuery(r.URL.RawQuery)
@@ -135,7 +135,7 @@ func (q *Query) OneOf(name string, allowed ...string) string {
 	return v
 }
 
-// Bool returns the parameter, which may be written in any of the ways that ICOS reads; false when it is not given.
+// Bool returns the parameter, in any spelling that ICOS reads; false when it is not given.
 func (q *Query) Bool(name string) bool {
 	switch v := q.Text(name); strings.ToLower(v) {
 	case "true", "1", "yes", "on", "t", "y":
@@ -175,7 +175,7 @@ func (q *Query) Int(name string, fallback, low, high int64) int64 {
 	return n
 }
 
-// Either refuses the two parameters together.
+// Either adds a fault when both parameters are given.
 func (q *Query) Either(one, other string) {
 	if q.Text(one) != "" && q.Text(other) != "" {
 		q.faults.Add("query."+other, 0, "does not go together with %s", one)
@@ -194,7 +194,7 @@ func (q *Query) Page() Page {
 	return p
 }
 
-// Err returns every fault found, as one Malformed error: the path was right, the question was not.
+// Err returns all faults as one Malformed error (not Invalid: they are in the query, not in a document).
 func (q *Query) Err() error {
 	err := q.faults.Err("the query is not understood")
 	var e *problem.Error
@@ -213,8 +213,8 @@ func LinkNext(w http.ResponseWriter, r *http.Request, last Cursor) {
 	Link(w, r, "next", "cursor", base64.RawURLEncoding.EncodeToString(raw))
 }
 
-// Link tells the caller of another page, which is asked for as this one was but for one parameter (RFC 8288): the body
-// stays the plain array that ICOS clients read.
+// Link adds a Link header (RFC 8288) to another page: the same request with one parameter changed. A header, since the
+// body must stay the plain array that ICOS clients read.
 func Link(w http.ResponseWriter, r *http.Request, rel, parameter, value string) {
 	page := *r.URL
 	query := page.Query()
@@ -237,8 +237,8 @@ func Document(r *http.Request) ([]byte, error) {
 	return nil, problem.New(problem.UnsupportedMedia, "send the descriptor as application/yaml, application/json or text/plain, not %s", media)
 }
 
-// WritePage answers a list, with a Link to the next page when this one is full: as long as p allows, or cut, since the
-// rows are large.
+// WritePage answers a list, with a Link to the next page if this one is full: as long as p allows, or cut short because
+// its rows are large.
 func WritePage[T any](w http.ResponseWriter, r *http.Request, p Page, list []T, cut bool, cursor func(T) Cursor) error {
 	if (cut || len(list) == p.Limit) && len(list) > 0 {
 		LinkNext(w, r, cursor(list[len(list)-1]))

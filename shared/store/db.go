@@ -1,9 +1,10 @@
-// Package store is the way to Postgres: a pool that dials on first use, transactions that announce what they changed,
-// the outbox, the inbox and the migrations.
+// Package store is the access to Postgres: a pool that dials on first use, transactions that announce what they
+// changed, the outbox and the inbox.
 //
-// A function changes rows and emits events through one Tx; the events are published after the commit, while the function
-// answers. What a crash or an absent Broker left behind is published by the outbox sweep, by whoever reaches the Broker
-// next, and by processes that end. What a newcomer gets wrong: nothing but Tx.Emit may announce a change.
+// A function changes rows and emits events through one Tx; the events are published after the commit, while the
+// function answers. What a crash or an absent Broker left behind is published by the outbox sweep, by the next process
+// that reaches the Broker, and by processes that end. What a newcomer gets wrong: nothing but Tx.Emit may announce a
+// change.
 package store
 
 import (
@@ -26,8 +27,8 @@ import (
 
 // Config is read from the environment by envconfig.
 //
-// Statements are prepared once per connection. Behind a PgBouncer in transaction mode they cannot be where its
-// max_prepared_statements is 0, as it is by default before 1.24 and always before 1.21; there the URL ends in
+// Statements are prepared once per connection. A PgBouncer in transaction mode forgets them if its
+// max_prepared_statements is 0 (the default before 1.24, and always so before 1.21). Then the URL must end in
 // ?default_query_exec_mode=cache_describe, a setting of pgx.
 type Config struct {
 	DatabaseURL string `envconfig:"DATABASE_URL"`
@@ -39,14 +40,14 @@ type Config struct {
 	PublishAtOnce int `envconfig:"PUBLISH_AT_ONCE" default:"16"`
 }
 
-// Querier is what reading needs; a pool and a transaction both have it.
+// Querier runs statements; both a DB and a Tx are one.
 type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 }
 
-// DB is a lazily dialled Postgres with the Broker that its outbox is published to.
+// DB is a Postgres that is dialled on first use, and the Broker that its outbox is published to.
 type DB struct {
 	*pgxpool.Pool
 	publisher  events.Publisher
@@ -55,14 +56,15 @@ type DB struct {
 	expected   expected
 }
 
-// A machine that is gone does not say so: a Postgres that has moved would be waited for at its former place, by each of few
-// connections, for the minutes that TCP hopes. Settings of the URL (connect_timeout, pool_ping_timeout) come before these.
+// A machine that has died does not refuse a connection, it just does not answer. Without these limits a Postgres that
+// has moved would be awaited at its former address, for the minutes that TCP takes, by each of the few connections.
+// Settings in the URL (connect_timeout, pool_ping_timeout) override them.
 const (
-	connectsWithin = 10 * time.Second // which nobody waits longer for than a call takes
-	answersWithin  = 3 * time.Second  // a connection that was not used for a while
+	connectsWithin = 10 * time.Second // as long as a call may take, by default
+	answersWithin  = 3 * time.Second  // for the check of a connection that was idle
 )
 
-// Open returns a DB that has not dialled yet. The tracer, nil in production, sees every statement.
+// Open returns a DB that has not dialled yet. The tracer, nil in production, is told of every statement.
 func Open(ctx context.Context, c Config, p events.Publisher, tracer pgx.QueryTracer) (*DB, error) {
 	pc, err := pgxpool.ParseConfig(c.DatabaseURL)
 	if err != nil {
@@ -87,15 +89,14 @@ func Open(ctx context.Context, c Config, p events.Publisher, tracer pgx.QueryTra
 	return db, nil
 }
 
-// Close ends the store: what is being published is given up and stays in the outbox. Whoever wants it out calls Settle
-// before.
+// Close ends the store. Events that are still being published stay in the outbox; call Settle first to get them out.
 func (db *DB) Close() {
 	db.publishing.stop()
 	db.Pool.Close()
 }
 
-// Classify gives an error of Postgres that the caller can wait out the kind Unavailable, and one about text that Postgres
-// cannot hold the kind Invalid; others pass unchanged.
+// Classify makes an error of Postgres Unavailable if a later repeat may succeed, and Invalid if it is about text that
+// Postgres cannot store; others stay as they are.
 func Classify(err error) error {
 	if err == nil || problem.KindOf(err) != problem.Internal {
 		return err
@@ -107,10 +108,10 @@ func Classify(err error) error {
 	case errors.As(err, &pg) && (pg.Code == "22021" || pg.Code == "22P05"):
 		return problem.Wrap(problem.Invalid, err, "a text holds a NUL character or is not UTF-8")
 	case errors.As(err, &pg):
-		// 08 connection (to a PgBouncer, a wrong password as well), 28 who we are (a password is being changed), 53 resources
-		// (too many connections), 57 operator intervention (restart, shutdown, a statement that took longer than is allowed),
-		// 40 conflicts, 25P03 a transaction that was left alone, 25006 a standby, or a server that only reads for now, 55P03 a lock
-		// that was waited for longer than is allowed.
+		// Classes: 08 connection (from a PgBouncer, also a wrong password), 28 authorization (a password is being
+		// changed), 53 resources (too many connections), 57 operator intervention (restart, shutdown, statement
+		// timeout). Codes: 25P03 idle-in-transaction timeout, 25006 read-only (a standby), 55P03 lock timeout; and
+		// those that Tx repeats itself.
 		if slices.Contains([]string{"08", "28", "53", "57"}, pg.Code[:min(len(pg.Code), 2)]) ||
 			slices.Contains([]string{"25P03", "25006", "55P03"}, pg.Code) || repeatable(err) {
 			return problem.Wrap(problem.Unavailable, err, "the store is away; try again")

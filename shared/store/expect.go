@@ -10,17 +10,18 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// dialling bounds how long an expected connection may take. Whoever needs it then dials with his own deadline.
+// dialling bounds how long an expected connection may take. After that, whoever needs one dials with a deadline of his
+// own.
 const dialling = 5 * time.Second
 
-// expected is the connection that Expect dials, if it does.
+// expected is the connection that Expect is dialling, if any.
 type expected struct {
 	mu    sync.Mutex
-	ready chan struct{} // closed when it is there or cannot be had; nil when none is on its way
+	ready chan struct{} // closed when dialling has succeeded or failed; nil when none is being dialled
 }
 
-// Expect says that the store is about to be asked. Without a connection it dials one, while its caller does something
-// else that takes its time, such as finding out who is calling. What goes wrong is told to whoever asks the store.
+// Expect says that the store will be asked soon. If there is no connection yet, one is dialled in the background, while
+// the caller does something else that takes time, such as checking a token. A failure shows up when the store is asked.
 func (db *DB) Expect(ctx context.Context) {
 	db.expected.mu.Lock()
 	defer db.expected.mu.Unlock()
@@ -30,7 +31,7 @@ func (db *DB) Expect(ctx context.Context) {
 	ready := make(chan struct{})
 	db.expected.ready = ready
 	go func() {
-		// The caller may be refused or hang up meanwhile; the next one needs the connection as well.
+		// Go on even if this caller is refused or hangs up: the next one needs the connection as well.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialling)
 		defer cancel()
 		if conn, err := db.Pool.Acquire(ctx); err == nil {
@@ -43,7 +44,7 @@ func (db *DB) Expect(ctx context.Context) {
 	}()
 }
 
-// await waits for a connection that is on its way: the pool would dial another.
+// await waits for a connection that is being dialled; otherwise the pool would dial another.
 func (db *DB) await(ctx context.Context) {
 	db.expected.mu.Lock()
 	ready := db.expected.ready
@@ -57,9 +58,9 @@ func (db *DB) await(ctx context.Context) {
 	}
 }
 
-// Acquire, Query, QueryRow and Exec are those of the pool, after any connection that is expected.
+// Acquire, Query, QueryRow and Exec are those of the pool, but first wait for a connection that is being dialled.
 
-// Acquire returns a connection, which the caller releases.
+// Acquire returns a connection, which the caller must release.
 func (db *DB) Acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	db.await(ctx)
 	return db.Pool.Acquire(ctx)

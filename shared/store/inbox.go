@@ -11,8 +11,8 @@ import (
 const (
 	insertInbox = `insert into inbox (consumer, source, id) values ($1, $2, $3) on conflict do nothing`
 
-	// A dead letter that was not sent again can be, at any time, to all who take such events; one that was may be on its way
-	// to them.
+	// Keep the marks of events that are dead letters and may be sent again: those not replayed yet, and those replayed
+	// a short time ago, which may still be on their way.
 	forgetInbox = `delete from inbox where ctid = any(array(select i.ctid from inbox i where i.at < now() - $1::interval
 and not exists (select from dead_letters d where d.event_id = i.id and d.source = i.source
 and (d.replayed_at is null or d.replayed_at > now() - interval '1 day'))
@@ -21,7 +21,7 @@ limit $2))`
 	forgetAtOnce = 10_000 // rows, in one transaction
 )
 
-// React runs fn in the transaction that records that consumer has seen the event, so a duplicate does nothing more.
+// React runs fn in a transaction that also records that consumer has seen the event, so that a duplicate has no effect.
 // fresh is false for a duplicate.
 func (db *DB) React(ctx context.Context, consumer string, e cloudevents.Event, fn func(context.Context, *Tx) error) (fresh bool, err error) {
 	err = db.Tx(ctx, func(ctx context.Context, tx *Tx) error {
@@ -37,8 +37,8 @@ func (db *DB) React(ctx context.Context, consumer string, e cloudevents.Event, f
 	return fresh, err
 }
 
-// ForgetReactions forgets which events were worked off longer than age ago, and returns how many marks that were. No
-// Broker delivers an event again after so long, and those that a user may send again are kept in mind.
+// ForgetReactions deletes the inbox marks that are older than age and returns how many there were. No Broker delivers
+// an event again after so long. Marks of dead letters that a user may send again are kept.
 func (db *DB) ForgetReactions(ctx context.Context, age time.Duration) (forgotten int64, err error) {
 	for {
 		tag, err := db.Exec(ctx, forgetInbox, age, forgetAtOnce)

@@ -10,7 +10,7 @@ import (
 
 const issuerKeys = `select keys, now() - fetched_at from issuer_keys where issuer = $1`
 
-// IssuerKeys returns the key set of a token issuer as it was last kept, and how long ago that was; nil when there is none.
+// IssuerKeys returns the stored key set of a token issuer and its age; nil when there is none.
 func (db *DB) IssuerKeys(ctx context.Context, issuer string) (set []byte, age time.Duration, err error) {
 	err = db.QueryRow(ctx, issuerKeys, issuer).Scan(&set, &age)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -23,7 +23,7 @@ const keepIssuerKeys = `
 insert into issuer_keys (issuer, keys) values ($1, $2)
 on conflict (issuer) do update set keys = excluded.keys, fetched_at = excluded.fetched_at`
 
-// KeepIssuerKeys stores the key set of a token issuer for the instances that start after this one.
+// KeepIssuerKeys stores the key set of a token issuer, for instances that start later.
 func (db *DB) KeepIssuerKeys(ctx context.Context, issuer string, set []byte) error {
 	_, err := db.Exec(ctx, keepIssuerKeys, issuer, set)
 	return err

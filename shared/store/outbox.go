@@ -20,25 +20,25 @@ const (
 	insertOutbox  = `insert into outbox (id, event) values ($1, $2)`
 	waitingOutbox = `select count(*), coalesce(extract(epoch from clock_timestamp() - min(created_at)), 0)::float8 from outbox`
 
-	// A row that is being published again is left alone by others for as long again.
+	// tried_at keeps others from publishing the same rows for as long as $1 again.
 	leftOutbox = `
 update outbox set tried_at = now() where id in (
     select id from outbox where coalesce(tried_at, created_at) < now() - make_interval(secs => $1) or id = any($3)
     order by id limit $2 for update skip locked)
 returning event`
 
-	// This alone need not be on disk before anyone goes on: a row that a crash brings back is published twice, which every
-	// reaction absorbs. The setting is for this one statement.
+	// Not waiting for the disk is safe here: a row that a crash brings back is published twice, which every reaction
+	// absorbs. The setting is for this one statement.
 	deleteOutbox = `
 with sent as (delete from outbox where id = any($1) and set_config('synchronous_commit', 'off', true) = 'off')
 select exists (select from outbox where coalesce(tried_at, created_at) < now() - make_interval(secs => $2))`
 )
 
-// LeftFor is the age from which an event in the outbox was left there, by a crash or by a Broker that did not take it:
-// whoever committed it has published it by then, or given up.
+// LeftFor is the age at which an event in the outbox counts as left behind by a crash or an absent Broker: the process
+// that committed it has published it by then, or given up.
 const LeftFor = publishFor + 2*clearFor + 5*time.Second
 
-// leftMost is how many of those are taken along by whoever reaches the Broker.
+// leftMost is how many events left behind are published at once by a process that has just reached the Broker.
 const leftMost = 50
 
 // Emit stores an event in the outbox, in this transaction. It is published after the commit.
@@ -47,7 +47,7 @@ func (tx *Tx) Emit(ctx context.Context, typ, subject string, data any) error {
 	if err != nil {
 		return err
 	}
-	body, err := e.MarshalJSON() // json.Marshal would look through the result once more
+	body, err := e.MarshalJSON() // json.Marshal would validate the result once more
 	if err != nil {
 		return fmt.Errorf("encode %s: %w", typ, err)
 	}
@@ -56,7 +56,7 @@ func (tx *Tx) Emit(ctx context.Context, typ, subject string, data any) error {
 	return nil
 }
 
-// Waiting returns how many events are in the outbox and how long the oldest has been.
+// Waiting returns how many events are in the outbox and the age of the oldest.
 func (db *DB) Waiting(ctx context.Context) (events int64, lag time.Duration, err error) {
 	var seconds float64
 	if err := db.QueryRow(ctx, waitingOutbox).Scan(&events, &seconds); err != nil {
@@ -65,8 +65,8 @@ func (db *DB) Waiting(ctx context.Context) (events int64, lag time.Duration, err
 	return events, time.Duration(seconds * float64(time.Second)), nil
 }
 
-// left returns up to limit events, oldest first, that are in the outbox for longer than age or named by ids, and for as
-// long again only to this caller.
+// left returns up to limit events, oldest first, that are older than age or named by ids. For as long as age, no other
+// caller gets them.
 func (db *DB) left(ctx context.Context, age time.Duration, limit int, ids []uuid.UUID) ([]cloudevents.Event, error) {
 	read := func(row pgx.CollectableRow) (cloudevents.Event, error) {
 		var body []byte
@@ -84,8 +84,8 @@ func (db *DB) left(ctx context.Context, age time.Duration, limit int, ids []uuid
 	return left, nil
 }
 
-// Sweep publishes up to limit events that are older than age and still in the outbox, oldest first, and returns how many
-// the Broker accepted.
+// Sweep publishes up to limit events of the outbox that are older than age, oldest first, and returns how many the
+// Broker accepted.
 func (db *DB) Sweep(ctx context.Context, age time.Duration, limit int) (int, error) {
 	b, err := db.publishing.resend(ctx, age, limit, nil)
 	if err != nil {
@@ -102,12 +102,12 @@ func (db *DB) Sweep(ctx context.Context, age time.Duration, limit int) (int, err
 	return len(b.sent), nil
 }
 
-// Settle waits until everything that was committed here before has been published, or left to the sweep.
+// Settle waits until each event committed by this process has been published or left to the sweep.
 func (db *DB) Settle(ctx context.Context) error { return db.publishing.settle(ctx) }
 
-// Finish is Settle for a process that ends, which then looks, if it has used the store, whether events were left in the
-// outbox by others or itself, and publishes some of them. The clock of outbox/sweep may rest, and what has it tick again
-// may be among them.
+// Finish is Settle for a process that ends. If it has used the store, it also publishes some events that were left
+// behind by others or by itself. The PingSource of outbox/sweep may be suspended, and the event that resumes it may be
+// among these.
 func (db *DB) Finish(ctx context.Context) error {
 	if err := db.Settle(ctx); err != nil || db.Stat().NewConnsCount() == 0 {
 		return err

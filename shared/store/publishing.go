@@ -15,55 +15,56 @@ import (
 )
 
 const (
-	// publishFor bounds how long after its commit an event is tried, what it waits for others included. A Broker may
-	// accept an event only when its consumers have taken it, so that it holds cold starts and their work.
-	// With a consumer that hangs it answers when that has timed out, after half a minute, and the Broker has tried again.
+	// publishFor bounds the time from the commit of an event to the end of its publishing, waiting for other events
+	// included. A Broker may accept an event only once its consumers have taken it, so this covers cold starts and
+	// their work. If a consumer hangs, the Broker answers after half a minute, when that call has timed out and the
+	// Broker has tried again.
 	publishFor = 60 * time.Second
 
 	clearFor = 5 * time.Second // bounds the removal of accepted events from the outbox
 
-	// mostOpen is how many commits may have events on their way at once. Past that the Broker is slower than we are:
-	// whoever commits next waits for his turn as long as patience, which slows our callers down to the Broker's pace,
-	// and then leaves his events in the outbox.
+	// mostOpen is how many commits may have events on their way at once. Beyond that the Broker is slower than we are:
+	// the next commit waits for up to patience, which slows our callers down to the Broker's pace, and then leaves its
+	// events in the outbox.
 	mostOpen = 256
 	patience = 2 * time.Second
 
-	// mostRefused is how many of the events that it could not publish a process keeps in mind until it ends.
+	// mostRefused is how many unpublished events a process remembers, to try them again when it ends.
 	mostRefused = 1000
 )
 
-// publishing hands to the Broker what was committed, behind the backs of those who committed it: their callers are
-// answered meanwhile. It alone publishes.
+// publishing hands committed events to the Broker in the background, while the callers are already answered. Nothing
+// else publishes.
 //
-// Events about one subject go out one after the other, in the order of their commits; others side by side, as many as
-// workers. Where one is refused, those behind it about the same subject are left as well, so that the sweep, which
-// goes by age, keeps their order. Workers end when there is nothing to do.
+// Events about one subject are published one after the other, in the order of their commits; others in parallel, by at
+// most atOnce workers. If one is refused, the queued ones about the same subject are left in the outbox too, so that
+// the sweep, which goes by age, keeps their order. Workers end when the queue is empty.
 type publishing struct {
 	db     *DB
 	atOnce int
 	ctx    context.Context //nolint:containedctx // of publishes, which outlive their calls; ends with Close
 	halt   context.CancelFunc
-	turns  chan struct{} // one for each commit that has events on their way
+	turns  chan struct{} // holds one for each commit with events on their way
 
 	mu       sync.Mutex
 	queue    []announcement
-	busy     map[string]bool // subjects of which an event is with the Broker
+	busy     map[string]bool // subjects with an event at the Broker now
 	workers  int
 	open     int           // batches that have not ended
 	idle     chan struct{} // closed when none is open
 	closed   bool
-	accepted []*batch    // whose events are to be removed from the outbox
-	kept     []uuid.UUID // of events that were accepted, and could not be removed
-	clearing bool        // somebody does so
-	refused  []uuid.UUID // the last events that stay in the outbox for now
+	accepted []*batch    // published, to be removed from the outbox
+	kept     []uuid.UUID // published, but removing them failed
+	clearing bool        // a worker is removing published events
+	refused  []uuid.UUID // not published, the latest mostRefused of them
 }
 
-// batch is the events of one commit, or what was left by others.
+// batch is the events of one commit, or events that were left behind.
 type batch struct {
 	ctx     context.Context //nolint:containedctx // of the call without its end: the publish is in its trace
 	release func()
-	turn    bool // to be given back
-	waiting int  // events that are neither accepted nor refused
+	turn    bool // it holds one of turns, to be given back
+	waiting int  // events that are neither accepted nor refused yet
 	sent    []uuid.UUID
 	err     error
 	ended   chan struct{}
@@ -84,7 +85,7 @@ func newPublishing(db *DB, atOnce int) *publishing {
 	return p
 }
 
-// announce has the events of a commit published and returns without waiting for it.
+// announce publishes the events of a commit in the background.
 func (p *publishing) announce(ctx context.Context, emitted []cloudevents.Event) {
 	if len(emitted) == 0 {
 		return
@@ -103,7 +104,7 @@ func (p *publishing) announce(ctx context.Context, emitted []cloudevents.Event) 
 	p.begin(ctx, emitted, true)
 }
 
-// turn reports whether the events of one more commit may go on their way now.
+// turn waits for up to patience until another commit may have events on their way.
 func (p *publishing) turn(ctx context.Context) bool {
 	select {
 	case p.turns <- struct{}{}:
@@ -162,7 +163,7 @@ func (p *publishing) work() {
 	p.workers--
 }
 
-// next takes the oldest event off the queue about whose subject none is with the Broker.
+// next takes the oldest event off the queue whose subject is not busy.
 func (p *publishing) next() (announcement, bool) {
 	for i, a := range p.queue {
 		if !p.busy[a.event.Subject()] {
@@ -182,7 +183,7 @@ func (p *publishing) publish(a announcement) error {
 	return p.db.publisher.Publish(a.ctx, a.event)
 }
 
-// told notes what became of an event.
+// told records the result of publishing an event.
 func (p *publishing) told(a announcement, err error) {
 	subject := a.event.Subject()
 	delete(p.busy, subject)
@@ -202,7 +203,7 @@ func (p *publishing) told(a announcement, err error) {
 	p.queue = kept
 }
 
-// one counts down what a batch waits for.
+// one counts an event of a batch as accepted or refused.
 func (p *publishing) one(a announcement, err error) {
 	b := a.batch
 	id, malformed := uuid.Parse(a.event.ID())
@@ -227,7 +228,7 @@ func (p *publishing) one(a announcement, err error) {
 	p.accepted = append(p.accepted, b)
 }
 
-// refuse keeps in mind that the event stays in the outbox.
+// refuse remembers that the event stays in the outbox.
 func (p *publishing) refuse(id uuid.UUID) {
 	if len(p.refused) == mostRefused {
 		p.refused = slices.Delete(p.refused, 0, 1)
@@ -235,7 +236,7 @@ func (p *publishing) refuse(id uuid.UUID) {
 	p.refused = append(p.refused, id)
 }
 
-// again has events published again that others left, or that were refused here.
+// again publishes events that were left behind by others, or refused in this process.
 func (p *publishing) again(ctx context.Context) error {
 	p.mu.Lock()
 	refused := p.refused
@@ -247,8 +248,9 @@ func (p *publishing) again(ctx context.Context) error {
 	return err
 }
 
-// clear removes from the outbox what was accepted, together with what is accepted while it does so. What cannot be
-// removed, since Postgres is away or its connections are taken, is kept for the next time: it would be published again.
+// clear removes accepted events from the outbox, including those that are accepted while it does so. If that fails
+// (Postgres is away, or its connections are taken), they are kept for the next time, since they would be published
+// again otherwise.
 func (p *publishing) clear(ctx context.Context) {
 	if p.clearing {
 		return
@@ -274,8 +276,8 @@ func (p *publishing) clear(ctx context.Context) {
 	p.clearing = false
 }
 
-// remove deletes what was sent. Where others had to leave events, it takes some of them along: the Broker is there, and
-// the clock of outbox/sweep may be slow, so that functions can sleep.
+// remove deletes published events. If others left events behind, it publishes some of those too: the Broker is there
+// now, and the sweep may be rare, so that functions can sleep.
 func (p *publishing) remove(ctx context.Context, sent []uuid.UUID) error {
 	ctx, cancel := context.WithTimeout(ctx, clearFor)
 	defer cancel()
@@ -292,7 +294,7 @@ func (p *publishing) remove(ctx context.Context, sent []uuid.UUID) error {
 	return nil
 }
 
-// resend has events published again that are in the outbox for longer than age, or named by ids.
+// resend publishes events of the outbox that are older than age or named by ids.
 func (p *publishing) resend(ctx context.Context, age time.Duration, limit int, ids []uuid.UUID) (*batch, error) {
 	left, err := p.db.left(ctx, age, limit, ids)
 	if err != nil {
@@ -303,7 +305,7 @@ func (p *publishing) resend(ctx context.Context, age time.Duration, limit int, i
 
 func (p *publishing) end(b *batch) {
 	b.release()
-	if b.err != nil && p.ctx.Err() == nil { // whoever closed the store knows
+	if b.err != nil && p.ctx.Err() == nil { // after Close that is expected
 		slog.WarnContext(b.ctx, "events stay in the outbox for the sweep", "error", b.err)
 	}
 	if b.turn {
@@ -315,7 +317,7 @@ func (p *publishing) end(b *batch) {
 	}
 }
 
-// settle waits until no batch is open, and tries once more to remove what could not be.
+// settle waits until no batch is open, and tries once more to remove published events where that failed.
 func (p *publishing) settle(ctx context.Context) error {
 	if err := p.wait(ctx); err != nil {
 		return err
@@ -344,11 +346,11 @@ func (p *publishing) wait(ctx context.Context) error {
 	}
 }
 
-// stop gives up what is on its way and begins nothing more.
+// stop gives up what is on its way and lets nothing more begin.
 func (p *publishing) stop() {
 	p.halt()
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
-	_ = p.wait(context.Background()) // ends: every publish and statement sees that its context has
+	_ = p.wait(context.Background()) // this ends, since p.halt has cancelled every publish and statement
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Collect, One and Page run a statement that answers with rows. purpose is what an error begins with, such as "read jobs".
-// The error of Query needs no look of its own: pgx has the rows tell it as well.
+// Collect, One and Page run a statement with rows. purpose begins their errors, such as "read jobs". They ignore the error of
+// Query, since pgx also returns it with the rows.
 
-// Collect returns all rows; none is an empty list.
+// Collect returns all rows, or an empty list.
 func Collect[T any](
 	ctx context.Context, q Querier, purpose string, read pgx.RowToFunc[T], sql string, args ...any,
 ) ([]T, error) {
@@ -22,7 +22,7 @@ func Collect[T any](
 	return list, nil
 }
 
-// One returns the only row. The error wraps pgx.ErrNoRows or pgx.ErrTooManyRows where there is another number of them.
+// One returns the only row. The error wraps pgx.ErrNoRows or pgx.ErrTooManyRows if there is not exactly one.
 func One[T any](
 	ctx context.Context, q Querier, purpose string, read pgx.RowToFunc[T], sql string, args ...any,
 ) (T, error) {
@@ -35,11 +35,10 @@ func One[T any](
 	return one, nil
 }
 
-// PageBytes bounds what one answer tells, which is in memory several times while it is encoded.
+// PageBytes bounds the size of one answer, which is in memory several times while it is encoded.
 const PageBytes = 2 << 20
 
-// Page returns the first rows that are no larger than PageBytes together, the first however large it is; cut says that
-// there are more.
+// Page returns the first rows that fit into PageBytes together, at least one; cut says that there are more.
 func Page[T any](
 	ctx context.Context, q Querier, purpose string, read pgx.RowToFunc[T], size func(T) int, sql string, args ...any,
 ) (list []T, cut bool, err error) {

@@ -10,9 +10,9 @@ import (
 
 const replayOutbox = `insert into outbox (id, event) values ($1, $2) on conflict (id) do nothing`
 
-// Replay stores an event that was published before in the outbox once more, as it was and under its own id: consumers
-// that have worked it off know it by that and do nothing. It is signed anew when it is published, so what is replayed
-// must have been proven ours.
+// Replay puts an event that was published before into the outbox again, unchanged and under its own id, so that
+// consumers that have handled it ignore it. It will be signed anew when it is published, so the caller must have
+// checked that it is ours.
 func (tx *Tx) Replay(ctx context.Context, e cloudevents.Event) error {
 	body, err := json.Marshal(e)
 	if err != nil {

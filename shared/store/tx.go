@@ -16,23 +16,23 @@ import (
 
 // Tx is a transaction that can announce what it changes. It is a Querier.
 //
-// A round trip costs more than most statements, so what nobody waits for travels with what follows: what begins it with the
-// first statement that has an answer, appended ones with the next, and the last of them with the commit. Postgres works
-// them off in the order in which they were given, and skips what follows one that fails.
+// A round trip costs more than most statements, so statements whose answer nobody needs are sent together with the next
+// one that has an answer: "begin" with the first, appended ones with the next, and the last of them with the commit.
+// Postgres runs them in the order given and skips all that follow a failed one.
 type Tx struct {
 	conn    *pgxpool.Conn
 	source  string
 	emitted []cloudevents.Event
 	waiting pgx.Batch // given, not sent yet
-	failed  error     // of a statement that had travelled along: the transaction is over
+	failed  error     // error of a statement sent along with another: the transaction is over
 }
 
-// Append gives a statement whose answer does not matter, such as the row of history that goes with a change. It travels
-// with the next statement that has an answer, or with the commit, and so does its error. What args point to must not
-// change until then.
+// Append queues a statement whose answer does not matter, such as a row of history. It is sent with the next statement
+// that has an answer, or with the commit, which then also return its error. What args point to must not change until
+// then.
 func (tx *Tx) Append(sql string, args ...any) { tx.waiting.Queue(sql, args...) }
 
-// Exec runs a statement and says what became of it.
+// Exec runs a statement without rows.
 func (tx *Tx) Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
 	answers := tx.send(ctx, sql, args)
 	if answers == nil {
@@ -45,7 +45,7 @@ func (tx *Tx) Exec(ctx context.Context, sql string, args ...any) (pgconn.Command
 	return tag, err
 }
 
-// Query runs a statement that answers with rows, which are to be read or closed before anything else.
+// Query runs a statement with rows, which must be read or closed before the next statement.
 func (tx *Tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	answers := tx.send(ctx, sql, args)
 	if answers == nil {
@@ -59,13 +59,14 @@ func (tx *Tx) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, err
 	return found, err
 }
 
-// QueryRow runs a statement that answers with one row; Scan returns pgx.ErrNoRows when there is none.
+// QueryRow runs a statement with one row; Scan returns pgx.ErrNoRows when there is none.
 func (tx *Tx) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	rows, err := tx.Query(ctx, sql, args...)
 	return row{rows, err}
 }
 
-// send sends what waits together with the statement and reads the answers before its own; nil when nothing waits.
+// send sends the queued statements together with this one and reads all answers before its own; nil when none is
+// queued.
 func (tx *Tx) send(ctx context.Context, sql string, args []any) pgx.BatchResults {
 	if tx.failed != nil { // it may have been "begin", so nothing more may reach Postgres
 		return pgx.FailedBatchResults(&tx.waiting, tx.failed)
@@ -86,10 +87,10 @@ func (tx *Tx) send(ctx context.Context, sql string, args []any) pgx.BatchResults
 	return answers
 }
 
-// open reports whether Postgres is within the transaction.
+// open reports whether Postgres has a transaction open.
 func (tx *Tx) open() bool { return tx.conn.Conn().PgConn().TxStatus() != 'I' }
 
-// commit ends the transaction. One in which nothing was said is none.
+// commit ends the transaction. If nothing but its beginning is queued, there is none to end.
 func (tx *Tx) commit(ctx context.Context) error {
 	if tx.failed == nil && !tx.open() && tx.waiting.Len() == opening {
 		return nil
@@ -101,7 +102,7 @@ func (tx *Tx) commit(ctx context.Context) error {
 	return err
 }
 
-// found are the rows at the end of a batch, which they close with themselves.
+// found is the rows of the last statement of a batch; closing them also closes the batch.
 type found struct {
 	pgx.Rows
 	answers pgx.BatchResults
@@ -130,7 +131,7 @@ func (f *found) Err() error {
 	return f.err
 }
 
-// row is the first of some rows.
+// row is the first of the rows, as QueryRow returns it.
 type row struct {
 	rows pgx.Rows
 	err  error
@@ -154,15 +155,15 @@ func (r row) Scan(dest ...any) error {
 	return r.rows.Err()
 }
 
-// opening is how many statements begin adds.
+// opening is the number of statements that begin queues.
 const opening = 2
 
-// Postgres does not see that a machine is gone for hours, and keeps what its transactions have locked. It ends one that has
-// been given nothing to do for longer than its call can take.
+// Postgres does not notice for hours that a client machine has died, and keeps the locks of its transactions. So each
+// transaction lets Postgres end it if it is idle for longer than its call can take.
 const (
 	endAbandoned   = `select set_config('idle_in_transaction_session_timeout', $1, true)`
-	abandonedAfter = 30 * time.Second // the end of the call
-	endless        = 2 * time.Minute  // what a call may take that has no end
+	abandonedAfter = 30 * time.Second // after the end of the call
+	endless        = 2 * time.Minute  // assumed for a call without deadline
 )
 
 func (tx *Tx) begin(ctx context.Context) {
@@ -184,19 +185,19 @@ func WithSource(ctx context.Context, source string) context.Context {
 // attempts bounds how often Tx repeats after a deadlock or serialization failure.
 const attempts = 3
 
-// rollbackFor bounds a rollback; without an answer the connection is closed, and Postgres ends the transaction itself.
+// rollbackFor bounds a rollback. Without an answer the connection is closed, and Postgres ends the transaction itself.
 const rollbackFor = 5 * time.Second
 
-// repeatAfter is the least pause before the first repeat.
+// repeatAfter is the shortest pause before the first repeat.
 const repeatAfter = 10 * time.Millisecond
 
-// Tx runs fn in one transaction and commits. What fn emitted is published from then on, in the background: Tx returns
-// before, and a publish that fails is left to the sweep. fn may run again after a deadlock, so it must not touch the
-// outside.
+// Tx runs fn in one transaction and commits. The events that fn emitted are published in the background afterwards: Tx
+// does not wait for that, and what fails is left to the sweep. fn may run again after a deadlock, so it must have no
+// effects outside the transaction.
 func (db *DB) Tx(ctx context.Context, fn func(ctx context.Context, tx *Tx) error) error {
 	var err error
 	for i := range attempts {
-		if i > 0 { // at once, the repeat could take the row again that the other side has just been waiting for
+		if i > 0 { // an immediate repeat could lock the row before the other side gets it
 			select {
 			case <-ctx.Done():
 				return err
@@ -221,7 +222,7 @@ func (db *DB) once(ctx context.Context, fn func(context.Context, *Tx) error) (*T
 	if err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
-	defer conn.Release() // which closes one that is still within a transaction
+	defer conn.Release() // closes the connection if a transaction is still open
 	source, ok := ctx.Value(sourceKey{}).(string)
 	if !ok {
 		source = "/littoral"
@@ -230,8 +231,8 @@ func (db *DB) once(ctx context.Context, fn func(context.Context, *Tx) error) (*T
 	tx.begin(ctx)
 	defer func() {
 		if tx.open() {
-			// The rollback must reach Postgres even when the caller has given up; but not for longer than a live one takes, or each
-			// call that a lost machine has cut off would keep one of few connections for as long as TCP hopes.
+			// Roll back even when the caller has given up, but not for long: after a machine was lost, each interrupted
+			// call would otherwise keep one of the few connections for as long as TCP takes.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackFor)
 			defer cancel()
 			_, _ = conn.Exec(ctx, "rollback")

@@ -209,7 +209,7 @@ func HandOver(ctx context.Context, tx *store.Tx, cluster, node, former, agent st
 		return err
 	}
 	for _, id := range ids {
-		j, err := lock(ctx, tx, id)
+		j, err := Lock(ctx, tx, id)
 		switch {
 		case problem.KindOf(err) == problem.NotFound:
 			continue
@@ -250,7 +250,7 @@ const deleteJob = `delete from jobs where id = $1`
 
 // Remove forgets the job. The error is Conflict while something of it may still run.
 func Remove(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
-	j, err := lock(ctx, tx, id)
+	j, err := Lock(ctx, tx, id)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func Claim(
 	agent string,
 	lease time.Duration,
 ) (*Job, error) {
-	j, err := lock(ctx, tx, id)
+	j, err := Lock(ctx, tx, id)
 	switch {
 	case problem.KindOf(err) == problem.NotFound:
 		return nil, nil
@@ -41,9 +41,6 @@ func Claim(
 	}
 	return Get(ctx, tx, id)
 }
-
-// Lock returns the job and keeps it for this transaction. The error is NotFound.
-func Lock(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Job, error) { return lock(ctx, tx, id) }
 
 const selectHeld = `select ` + columns + from + `where j.orchestrator = $1 and j.owner_id = $2 and j.id > $3
 and ($4::uuid is null or j.id = $4 or j.cleans = $4) and ($5 = '' or j.cluster = $5) order by j.id limit $6`

@@ -89,8 +89,8 @@ func Get(ctx context.Context, q store.Querier, id uuid.UUID) (*Job, error) {
 	return one(ctx, q, selectOne, id)
 }
 
-// lock returns the job and keeps it for this transaction.
-func lock(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Job, error) {
+// Lock returns the job and keeps it for this transaction.
+func Lock(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Job, error) {
 	return one(ctx, tx, selectOneForUpdate, id)
 }
 

@@ -113,7 +113,7 @@ func refuseTake(ctx context.Context, tx *store.Tx, j *Job, agent string) error {
 
 // Release gives a job that the agent holds back to whoever polls next (oldest contract: unlock).
 func Release(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string) error {
-	j, err := lock(ctx, tx, id)
+	j, err := Lock(ctx, tx, id)
 	if err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func Work(ctx context.Context, tx *store.Tx, r Report, lease time.Duration) (*Jo
 	if err := faults.Err("the report is not valid"); err != nil {
 		return nil, err
 	}
-	j, err := lock(ctx, tx, r.ID)
+	j, err := Lock(ctx, tx, r.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -330,16 +330,10 @@ func (j *Job) message() string {
 }
 
 func sameConditions(a, b []Condition) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i].Type != b[i].Type || a[i].Status != b[i].Status || a[i].Reason != b[i].Reason || a[i].Message != b[i].Message ||
-			a[i].ObservedGeneration != b[i].ObservedGeneration {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(a, b, func(a, b Condition) bool {
+		a.LastTransitionTime, b.LastTransitionTime = time.Time{}, time.Time{}
+		return a == b
+	})
 }
 
 // Observe takes the conditions that an orchestrator shows for the job's resource between reports. It counts only when it
@@ -397,7 +391,7 @@ func Observe(ctx context.Context, tx *store.Tx, s Status, lease time.Duration) (
 // lock returns the job that the status is about, by its id or else by its resource, and keeps it for this transaction.
 func (s *Status) lock(ctx context.Context, tx *store.Tx) (*Job, error) {
 	if id := cmp.Or(s.JobID, s.ID); id.Given() {
-		j, err := lock(ctx, tx, id.UUID)
+		j, err := Lock(ctx, tx, id.UUID)
 		if problem.KindOf(err) != problem.NotFound || s.UUID == "" && !s.ID.Given() {
 			return j, err
 		}

@@ -3,6 +3,7 @@ package carry
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -266,16 +267,9 @@ func (c *Carrier) tell(ctx context.Context, j *job.Job, conditions []job.Conditi
 }
 
 func same(a, b []job.Condition) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i].Type != b[i].Type || a[i].Status != b[i].Status || a[i].Reason != b[i].Reason ||
-			a[i].Message != b[i].Message {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(a, b, func(a, b job.Condition) bool {
+		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
+	})
 }
 
 // overtaken removes a copy that no decision wants any more and that no clean-up is about, as a crash or a network cut

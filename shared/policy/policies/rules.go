@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -208,16 +209,9 @@ func checkRule(
 
 // alike compares what makes a rule fire and what its alerts are known by, not how it is written down.
 func alike(a, b registry.RuleGroup) bool {
-	if len(a.Rules) != len(b.Rules) {
-		return false
-	}
-	for i := range a.Rules {
-		x, y := a.Rules[i], b.Rules[i]
-		if x.Expr != y.Expr || !sameFor(x.For, y.For) || !maps.Equal(x.Labels, y.Labels) {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(a.Rules, b.Rules, func(a, b registry.Rule) bool {
+		return a.Expr == b.Expr && sameFor(a.For, b.For) && maps.Equal(a.Labels, b.Labels)
+	})
 }
 
 // sameFor compares waiting times, which a store may write otherwise than they were put: 1m for 60s, nothing for 0.

@@ -1,9 +1,9 @@
-// Package job is one component's work: its states, who may do it, and its rows.
+// Package job is the work on one component: its states, the rules who may change them, and its rows.
 //
-// A job keeps its id while its component moves. Each placement decision and each change of owner raises its epoch, the fencing
-// token: a report that carries an older epoch, or comes from anyone but the owner, is refused and changes nothing. What a
-// moved component left behind is removed by a clean-up job of its own, addressed to the former owner, so a dead place
-// never keeps the component from running elsewhere.
+// A job keeps its id while its component moves. Each placement decision and each change of owner raises its epoch, the
+// fencing token: a report with an older epoch, or from anyone but the owner, is refused and changes nothing. The copy
+// that a moved component leaves behind is removed by a clean-up job of its own, addressed to the former owner, so a
+// dead place never keeps the component from running elsewhere.
 package job
 
 import (
@@ -52,7 +52,8 @@ const (
 	Secure        Remediation = "secure"
 )
 
-// Rewrites reports whether the remediation writes the objects as they stand in the job, which undoes all scaling before.
+// Rewrites reports whether the remediation writes the objects as they stand in the job, which undoes all scaling before
+// it.
 func (r Remediation) Rewrites() bool { return r == Patch || r == ReplaceIt }
 
 // Condition types that orchestrators report (contract: ResourceState).
@@ -62,7 +63,7 @@ const (
 	ConditionApplied     = "Applied"
 	ConditionAvailable   = "Available"
 	ConditionDegraded    = "Degraded"
-	ConditionDeleted     = "Deleted" // of the removal that newer ICOS agents report (Report.removed)
+	ConditionDeleted     = "Deleted" // newer ICOS agents report a removal by it (Report.removed)
 )
 
 // Job is the work on one component (and replica), or the removal of a copy it left behind.
@@ -81,24 +82,24 @@ type Job struct {
 	Target
 	OwnerID      string        `db:"owner_id"` // the agent that took it; empty = free
 	Epoch        int64         `db:"epoch"`
-	LeaseUntil   *time.Time    `db:"lease_until"` // after it another agent may take a working or degraded job over
-	Applied      bool          `db:"applied"`     // the owner, since it took the job, has said that it has done its part
+	LeaseUntil   *time.Time    `db:"lease_until"` // after it another agent may take over a progressing or degraded job
+	Applied      bool          `db:"applied"`     // the owner has reported, since it took the job, that it has done its part
 	Instruction  Instruction   `db:"instruction"`
 	Superseded   []string      `db:"superseded"`   // digests of the contents before the present one, the newest last
 	CPUMilli     int64         `db:"cpu_milli"`    // reserved at the target
 	MemoryBytes  int64         `db:"memory_bytes"` // reserved at the target
 	Devices      []string      `db:"devices"`      // reserved at the target
-	LostAfter    time.Duration `db:"lost_after"`   // silence of the node after which the component is moved
+	LostAfter    time.Duration `db:"lost_after"`   // a component is moved when its node is silent for so long
 	Excluded     []Target      `db:"excluded"`     // where it must not go, since a policy was violated there
 	ResourceUUID string        `db:"resource_uuid"`
 	ResourceName string        `db:"resource_name"`
 	Conditions   []Condition   `db:"conditions"`
-	Remediations []Remedy      `db:"remediations"` // of the present copy, as its content was last written
+	Remediations []Remedy      `db:"remediations"` // asked for since the content of the present copy was written
 	CreatedAt    time.Time     `db:"created_at"`
 	UpdatedAt    time.Time     `db:"updated_at"`
 
-	lease      *time.Duration // to be granted by the next save, by the clock of the store; nil ends it
-	instructed bool           // the instruction is another than the store's
+	lease      *time.Duration // granted by the next save, by the clock of Postgres; nil ends the lease
+	instructed bool           // the instruction differs from the stored one
 	applies    bool           // and so is Applied
 }
 
@@ -144,12 +145,12 @@ type Condition struct {
 
 // How a remediation went (contract: RemediationStatus).
 const (
-	RemedyPending = "Pending"    // asked for; or refused, and to be tried again
-	RemedyDone    = "Remediated" // carried out, however what it changed runs
+	RemedyPending = "Pending"    // asked for; or refused, to be tried again
+	RemedyDone    = "Remediated" // carried out, even if the result does not run well
 	RemedyFailed  = "Failed"     // not carried out, and never will be
 )
 
-// ReasonNotSupported is the reason of the condition Applied, then False, of a remediation that nobody there can carry out.
+// ReasonNotSupported is the reason of the condition Applied=False when no agent there can carry out the remediation.
 const ReasonNotSupported = "NotSupported"
 
 // Remedy is a remediation that was asked for, with how it went.
@@ -195,8 +196,8 @@ func conditionOf(conditions []Condition, typ string) *Condition {
 	return nil
 }
 
-// Available reports whether the component runs. An orchestrator that reports no such condition is taken at its word that
-// the job is finished.
+// Available reports whether the component runs. If its orchestrator reports no such condition, a finished job counts as
+// available.
 func (j *Job) Available() bool {
 	c := j.Condition(ConditionAvailable)
 	return j.State == Finished && j.Type != Delete && j.OwnerID != "" && (c == nil || c.Status == "True")
@@ -207,5 +208,5 @@ func (j *Job) Gone() bool {
 	return j.State == Finished && (j.Type == Delete || j.OwnerID == "")
 }
 
-// Live reports whether the job runs or is meant to.
+// Live reports whether the job runs or is meant to run.
 func (j *Job) Live() bool { return j.Cleans == nil && j.Type != Delete && !j.Gone() }

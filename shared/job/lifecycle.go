@@ -24,14 +24,14 @@ func New(application uuid.UUID, component string, replica int, in Instruction) *
 	return j
 }
 
-// instruct sets the content and what it reserves.
+// instruct sets the content and the resources it reserves.
 func (j *Job) instruct(in Instruction) {
 	j.supersede(in.Contents)
 	j.Instruction, j.instructed = in, true
 	j.CPUMilli, j.MemoryBytes, j.Devices = in.Requirements.CPUMilli, in.Requirements.MemoryBytes, in.Requirements.Devices
 }
 
-// await puts the job before placement: nobody's, nowhere, nothing running.
+// await resets the job to the state before placement: no owner, no place, nothing running.
 func (j *Job) await() {
 	now := time.Now().UTC()
 	j.Type, j.SubType, j.State = Create, "", Created
@@ -67,13 +67,13 @@ func (j *Job) Place(ctx context.Context, tx *store.Tx, t Target, why string) err
 	return j.ready(ctx, tx)
 }
 
-// Displace takes the job from its place, for reason, so that it is placed anew. Whoever owned it is fenced and gets a
+// Displace takes the job from its place, for reason, so that it will be placed again. Its owner is fenced and gets a
 // clean-up job for the copy left behind. exclude keeps the next decision away from the present place.
 func (j *Job) Displace(ctx context.Context, tx *store.Tx, reason string, exclude bool) error {
 	return j.leave(ctx, tx, Displace, reason, exclude)
 }
 
-// Restart asks a stopped job to run again at a new place. A removal that is still open goes on as a clean-up.
+// Restart asks a stopped job to run again at a new place. A removal that has not ended becomes a clean-up.
 func (j *Job) Restart(ctx context.Context, tx *store.Tx) error {
 	return j.leave(ctx, tx, Restart, "asked to run again", false)
 }
@@ -103,7 +103,8 @@ func (j *Job) cleanup() *Job {
 	c.ID, c.Cleans = uuid.Must(uuid.NewV7()), &j.ID
 	c.Type, c.SubType, c.State, c.LeaseUntil = Delete, string(Reallocate), Created, nil
 	c.Remediations = nil
-	// What was seen of the copy was the job's. It may run yet, but never counts as available beside its successor.
+	// The conditions reported so far belong to the job. The copy may still run, but must not count as available beside
+	// its successor.
 	c.Conditions = []Condition{{
 		Type: ConditionCreated, Status: "True", ObservedGeneration: j.Epoch, LastTransitionTime: time.Now().UTC(),
 		Reason: "AwaitingForExecution",
@@ -142,8 +143,8 @@ func (j *Job) Stop(ctx context.Context, tx *store.Tx) error {
 	return j.ready(ctx, tx)
 }
 
-// Replace gives the job new content. What an agent already owns is replaced where it is; what nobody has taken simply
-// starts with the new content.
+// Replace gives the job new content. If an agent owns the job it is replaced where it is, else it simply starts with
+// the new content.
 func (j *Job) Replace(ctx context.Context, tx *store.Tx, in Instruction) error {
 	before := j.State
 	if j.Gone() {
@@ -154,16 +155,16 @@ func (j *Job) Replace(ctx context.Context, tx *store.Tx, in Instruction) error {
 		return err
 	}
 	j.instruct(in)
-	j.Remediations = nil // what they changed is written anew
+	j.Remediations = nil // the new content overwrites what they changed
 	if j.OwnerID == "" {
 		return j.save(ctx, tx, Change, before, "new content before anyone took it")
 	}
 	return j.giveContent(ctx, tx, before, "new content for "+j.Target.String())
 }
 
-// giveContent has the owner of the job bring its present content about.
+// giveContent asks the owner of the job to deploy its present content.
 func (j *Job) giveContent(ctx context.Context, tx *store.Tx, before State, message string) error {
-	if j.ResourceUUID != "" { // else its agent never got as far as creating it
+	if j.ResourceUUID != "" { // otherwise its agent never got as far as creating it
 		j.Type = Replace
 	}
 	j.SubType = ""
@@ -173,8 +174,8 @@ func (j *Job) giveContent(ctx context.Context, tx *store.Tx, before State, messa
 	return j.ready(ctx, tx)
 }
 
-// Remediate asks the owner for the remediation, of which Type is given, and Target and Step where they matter. The error
-// is Conflict unless the job is owned and Finished (contracts/icos.md §1.7), or would be but for Strain.
+// Remediate asks the owner for a remediation. asked has a Type, and Target and Step where they matter. The error is
+// Conflict unless the job is owned and Finished (contracts/icos.md §1.7), or would be Finished but for Strain.
 func (j *Job) Remediate(ctx context.Context, tx *store.Tx, asked Remedy, reason string) error {
 	r := asked.Type
 	if j.OwnerID == "" {
@@ -201,8 +202,8 @@ func (j *Job) Remediate(ctx context.Context, tx *store.Tx, asked Remedy, reason 
 
 const selectOwnedAt = `select id from jobs where cluster = $1 and node = $2 and owner_id = $3 order by id`
 
-// HandOver makes the agent the owner of what the former one owns at the node, under a new epoch that fences the former.
-// Leases end with it: what the former one was at work on is the other's to do at once.
+// HandOver gives the jobs that the former agent owns at the node to another agent, under a new epoch that fences the
+// former one. Leases end, so that the new agent can take up unfinished work at once.
 func HandOver(ctx context.Context, tx *store.Tx, cluster, node, former, agent string) error {
 	ids, err := store.Collect(ctx, tx, "find jobs of a former agent", pgx.RowTo[uuid.UUID], selectOwnedAt, cluster, node, former)
 	if err != nil {
@@ -216,7 +217,7 @@ func HandOver(ctx context.Context, tx *store.Tx, cluster, node, former, agent st
 		case err != nil:
 			return err
 		case j.OwnerID != former || j.Cluster != cluster || j.Node != node:
-			continue // it has moved on before it could be locked
+			continue // it changed before it could be locked
 		}
 		j.OwnerID = agent
 		j.Epoch++
@@ -236,8 +237,8 @@ func HandOver(ctx context.Context, tx *store.Tx, cluster, node, former, agent st
 	return nil
 }
 
-// ForgetCleanups forgets the clean-ups that ended longer than age ago, and returns how many. History keeps what they did;
-// until then an agent that repeats its report is known.
+// ForgetCleanups deletes the clean-ups that ended longer than age ago, and returns how many. Until then a repeated
+// report of the agent is recognized; history keeps what they did.
 func ForgetCleanups(ctx context.Context, q store.Querier, age time.Duration) (int64, error) {
 	done, err := q.Exec(ctx, `delete from jobs where cleans is not null and state = 'Finished' and updated_at < now() - $1::interval`, age)
 	if err != nil {
@@ -248,7 +249,7 @@ func ForgetCleanups(ctx context.Context, q store.Querier, age time.Duration) (in
 
 const deleteJob = `delete from jobs where id = $1`
 
-// Remove forgets the job. The error is Conflict while something of it may still run.
+// Remove deletes the job. The error is Conflict while something of it may still run.
 func Remove(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
 	j, err := Lock(ctx, tx, id)
 	if err != nil {
@@ -274,23 +275,23 @@ func Remove(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
 	if err := j.record(ctx, tx, "removed", j.State, "forgotten"); err != nil || !j.Placed() {
 		return err
 	}
-	j.Type, j.State = Delete, Finished // as others see it: its place is free
+	j.Type, j.State = Delete, Finished // tells others that its place is free
 	return j.emit(ctx, tx, events.JobFinished)
 }
 
-// Require gives the job other requirements with the same content. Its agent has nothing to do; the matchmaker looks
-// whether it may stay where it is.
+// Require changes the requirements but not the content. Its agent has nothing to do; the matchmaker checks whether the
+// job can stay where it is.
 func (j *Job) Require(ctx context.Context, tx *store.Tx, in Instruction) error {
 	j.instruct(in)
 	return j.keep(ctx, tx, "required", "other requirements, the same content")
 }
 
-// keep saves the job without touching its state or lease.
+// keep saves the job and leaves its state and lease as they are.
 func (j *Job) keep(ctx context.Context, tx *store.Tx, m Move, message string) error {
 	return j.keepFrom(ctx, tx, m, j.State, message)
 }
 
-// keepFrom saves the job without touching its lease.
+// keepFrom saves the job and leaves its lease as it is.
 func (j *Job) keepFrom(ctx context.Context, tx *store.Tx, m Move, before State, message string) error {
 	if j.LeaseUntil != nil {
 		left := max(time.Until(*j.LeaseUntil), 0)
@@ -299,7 +300,7 @@ func (j *Job) keepFrom(ctx context.Context, tx *store.Tx, m Move, before State, 
 	return j.save(ctx, tx, m, before, message)
 }
 
-// Wait notes why the job has no place. news says whether the reason differs from the last one.
+// Wait records why the job has no place. news says whether the reason is a new one.
 func (j *Job) Wait(ctx context.Context, tx *store.Tx, reason string) (news bool, err error) {
 	for i := range j.Conditions {
 		c := &j.Conditions[i]

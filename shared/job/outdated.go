@@ -11,16 +11,16 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// An agent lists a job, takes it and carries out what it was listed: those of ICOS do not read the job again. Content
-// that was replaced in between would never run, and nobody would know; what was moved in between would run where nobody
-// looks for it. Such an agent gives back what it has carried out, and where, so that its report is known to be about the
-// former content or place. What is neither the present content nor a former one, and a place that nobody knows, an agent
-// has written in its own way; it is taken at its word.
+// An ICOS agent lists a job, takes it, and deploys what was listed, without reading the job again. If the content was
+// replaced in between, the new content would never run and nobody would notice; if the job was moved, its copy would run
+// where nobody looks for it. Such an agent returns what it has deployed, and where, so we can tell that its report is about
+// former content or a former place. Content that was never the job's, or an unknown place, is the agent's own way of
+// writing; then its report is believed.
 
-// keptDigests is how many contents may follow each other before an agent that listed the first has reported.
+// keptDigests is how many changes of content may happen between an agent's listing of a job and its report.
 const keptDigests = 8
 
-// supersede keeps what the present content was, if the next is another.
+// supersede remembers the present content if the next one differs.
 func (j *Job) supersede(next []Content) {
 	if len(j.Instruction.Contents) == 0 {
 		return
@@ -33,7 +33,7 @@ func (j *Job) supersede(next []Content) {
 	j.Superseded = j.Superseded[max(0, len(j.Superseded)-keptDigests):]
 }
 
-// digest is of the objects alone: one of the two models in which agents give them back knows no names.
+// digest covers the objects but not their names: one of the two formats in which agents return them has no names.
 func digest(contents []Content) string {
 	sum := sha256.New()
 	for _, c := range contents {
@@ -42,7 +42,8 @@ func digest(contents []Content) string {
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// outdated reports whether the report is about a former content. What a remediation has changed is the agent's to write.
+// outdated reports whether the report is about former content. After a remediation the agent may write the content in
+// its own way.
 func (j *Job) outdated(r *Report) bool {
 	if len(j.Superseded) == 0 || j.Type != Create && j.Type != Replace {
 		return false
@@ -54,7 +55,7 @@ func (j *Job) outdated(r *Report) bool {
 	})
 }
 
-// redo puts the job back for its owner, with what it has made of the former content.
+// redo puts the job back for its owner, which has deployed former content.
 func (j *Job) redo(ctx context.Context, tx *store.Tx, before State, r Resource) error {
 	if r.UUID != "" {
 		j.ResourceUUID = r.UUID
@@ -69,15 +70,15 @@ func (j *Job) redo(ctx context.Context, tx *store.Tx, before State, r Resource) 
 }
 
 const (
-	// Where the agent may have carried a job out: a place that is known, and not another agent's. It is called j since it takes
-	// the job's part in othersPlace.
+	// Whether the agent may have deployed at the place: it is known, and does not belong to another agent. The alias is
+	// j because othersPlace refers to the place of a job by that name.
 	selectServes = `select exists (select 1 from nodes j where j.cluster = $1 and ($3 = '' or j.node = $3) and not ` + othersPlace + `)`
 
 	selectCleaned = `select exists (select 1 from jobs where cleans = $1 and owner_id = $2 and cluster = $3
 and ($4 = '' or node = $4) and resource_uuid = $5 and state <> 'Finished')`
 )
 
-// elsewhere returns the former place that the report is about, the zero Target when it is about the present one.
+// elsewhere returns the former place that the report is about, or the zero Target if it is about the present one.
 func (j *Job) elsewhere(ctx context.Context, tx *store.Tx, r *Report) (Target, error) {
 	at := r.place()
 	if at.Cluster == "" || at.Cluster == j.Cluster && (at.Node == "" || at.Node == j.Node) {
@@ -94,7 +95,7 @@ func (j *Job) elsewhere(ctx context.Context, tx *store.Tx, r *Report) (Target, e
 	return at, nil
 }
 
-// redoHere puts the job back for its owner, who has carried it out at a former place. What that has made there is removed.
+// redoHere puts the job back for its owner, which has deployed it at a former place. The copy there will be removed.
 func (j *Job) redoHere(ctx context.Context, tx *store.Tx, before State, at Target, r Resource) error {
 	why := fmt.Sprintf("%s carried it out at %s, where it is not any more", j.OwnerID, at)
 	if j.Type != Delete {
@@ -114,8 +115,8 @@ func (j *Job) redoHere(ctx context.Context, tx *store.Tx, before State, at Targe
 	return j.ready(ctx, tx)
 }
 
-// cleanUpAt has the copy removed that the owner of the job has made at a former place, unless it is about to do so. Another
-// copy that it made there before is none of this one.
+// cleanUpAt asks the owner of the job to remove the copy that it has made at a former place, unless a clean-up for that
+// copy is open already. (Clean-ups of other copies at that place do not count.)
 func (j *Job) cleanUpAt(ctx context.Context, tx *store.Tx, at Target, r Resource, why string) error {
 	var open bool
 	if err := tx.QueryRow(ctx, selectCleaned, j.ID, j.OwnerID, at.Cluster, at.Node, r.UUID).Scan(&open); err != nil {

@@ -11,10 +11,9 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Claim is Take for an orchestrator that is told of a job instead of asking for one: both go through the same
-// conditional update, so a job that an agent polls for and that is pushed as well is still carried out once. It returns
-// the job as it is then, nil when there is nothing to do by that telling: another has the job, it was done already, or
-// it has moved on from the epoch.
+// Claim is Take for an orchestrator that is told of a job by an event. It goes through the same conditional update as a
+// poll, so a job that is both polled and pushed is carried out once. It returns the job as it is then, or nil when the
+// event asks for nothing: another owner has the job, it is done already, or its epoch is a later one.
 func Claim(
 	ctx context.Context,
 	tx *store.Tx,
@@ -45,9 +44,9 @@ func Claim(
 const selectHeld = `select ` + columns + from + `where j.orchestrator = $1 and j.owner_id = $2 and j.id > $3
 and ($4::uuid is null or j.id = $4 or j.cleans = $4) and ($5 = '' or j.cluster = $5) order by j.id limit $6`
 
-// Held returns the first jobs that the agent owns at places of the orchestrator, no larger than store.PageBytes together:
-// those after the id, in its order; with a subject only that job and the clean-ups of what it left behind, with a cluster
-// only those in it. more says that there may be further ones.
+// Held returns jobs that the agent owns at places of the orchestrator, ordered by id and after the given one, no larger
+// than store.PageBytes together. With a subject it returns only that job and its clean-ups, with a cluster only those
+// in it. more says that there may be further ones.
 func Held(
 	ctx context.Context, q store.Querier, orchestrator, agent string, after uuid.UUID, subject *uuid.UUID, cluster string,
 	limit int,
@@ -56,23 +55,23 @@ func Held(
 	return jobs, cut || len(jobs) == limit, err
 }
 
-// HeldIn returns the clusters of the jobs that the agent owns at places of the orchestrator.
+// HeldIn returns the clusters in which the agent owns jobs of the orchestrator.
 func HeldIn(ctx context.Context, q store.Querier, orchestrator, agent string) ([]string, error) {
 	return store.Collect(ctx, q, "read clusters of jobs", pgx.RowTo[string], `select distinct cluster from jobs
 where orchestrator = $1 and owner_id = $2 and cluster <> '' order by cluster`, orchestrator, agent)
 }
 
-// ReasonOutOfReach is the reason of the condition Available, then Unknown, while a job's cluster does not answer.
+// ReasonOutOfReach is the reason of the condition Available=Unknown while a job's cluster does not answer.
 const ReasonOutOfReach = "ClusterUnreachable"
 
-// OutOfReach reports whether the job removes what is in a cluster that does not answer. It goes on when the cluster is
+// OutOfReach reports whether the job is a removal in a cluster that does not answer. It continues when the cluster is
 // back; nobody waits for it until then.
 func (j *Job) OutOfReach() bool {
 	c := j.Condition(ConditionAvailable)
 	return j.Type == Delete && c != nil && c.Status == "Unknown" && c.Reason == ReasonOutOfReach
 }
 
-// Untended reports whether nobody has worked on a removal for as long as a lease: its agent is away, or there is none.
+// Untended reports whether a removal has seen no work for as long as a lease: its agent is away, or there is none.
 func (j *Job) Untended() bool {
 	since := j.UpdatedAt.Add(DefaultLease)
 	if j.State != Created && j.LeaseUntil != nil {
@@ -81,7 +80,7 @@ func (j *Job) Untended() bool {
 	return j.Type == Delete && time.Now().After(since)
 }
 
-// Unknown says why nobody knows whether the component runs; "" when it is known.
+// Unknown says why it is not known whether the component runs; "" when it is known.
 func (j *Job) Unknown() string {
 	if c := j.Condition(ConditionAvailable); c != nil && c.Status == "Unknown" {
 		return c.Message

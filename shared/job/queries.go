@@ -26,11 +26,11 @@ const (
 
 	selectOneForUpdate = selectOne + ` for update of j`
 
-	// Without the words of its index's own condition a plan that is kept for any $1 could not use it.
+	// This repeats the condition of its partial index, without which a generic plan could not use that index.
 	selectOfResourceForUpdate = `select ` + columns + from + `where j.resource_uuid = $1 and j.resource_uuid <> ''
 and j.cleans is null order by j.id limit 2 for update of j`
 
-	// Order by id keeps two transactions that lock several jobs of one application from waiting for each other.
+	// Order by id, so that two transactions that lock several jobs of one application do not deadlock.
 	selectOfApplications = `select ` + columns + from + `where j.application_id = any($1)
 and (j.cleans is null or j.state <> 'Finished')
 order by array_position($1, j.application_id), j.component, j.replica, j.created_at, j.id`
@@ -44,9 +44,9 @@ and ($6 = '' or a.name = $6 or a.id::text = $6)
 and (j.cleans is null or j.state <> 'Finished') and (a.deleted_at is null or j.state <> 'Finished')
 order by j.created_at, j.id limit $7`
 
-	// The executable rule, contracts/icos.md §1.6: what is free, what the caller already owns and has to do, and what its
-	// owner has let lapse. Each branch is one probe of a partial index in which finished jobs are not; without the words of
-	// the index's own condition a plan that is kept for any $1 could not use it, so that each poll would be planned anew.
+	// The rule of contracts/icos.md §1.6: free jobs, those that the caller owns and has to carry out, and those whose
+	// lease has lapsed. Each branch is one probe of a partial index without finished jobs. Each repeats the condition
+	// of its index, without which a generic plan could not use the index and every poll would be planned anew.
 	selectExecutable = `select ` + columns + from + `where j.id in (
   select id from jobs where orchestrator = $1 and orchestrator <> '' and state = 'Created' and owner_id = ''
     and type = 'CreateDeployment'
@@ -58,15 +58,16 @@ order by j.created_at, j.id limit $7`
     and (type = 'CreateDeployment' or owner_id = $2)
 ) and (j.owner_id = $2 and $2 <> '' or not ` + othersPlace + `) and not ` + ownLeft + ` order by j.created_at, j.id limit $3`
 
-	// What the caller has left at the very place that a job has come back to: it is removed before another copy is made. An
-	// agent that knows copies by the name of their job, or that has died before it could say what it made, would remove the
-	// new one.
+	// The caller still has a former copy at the very place that the job has come back to. That copy has to go before a
+	// new one is made: an agent that finds copies by the name of their job, or that died before it could report its
+	// copy, would otherwise remove the new one.
 	ownLeft = `(j.type = 'CreateDeployment' and exists (select 1 from jobs c where c.cleans = j.id and c.owner_id = $2
   and c.cluster = j.cluster and c.node = j.node and c.state <> 'Finished'))`
 
-	// A place whose agent is known is that agent's, and an agent that is known speaks to the orchestrators of its own places;
-	// a caller that is no known agent (an older one that names itself otherwise) is not kept from any. Nor is one from what it
-	// owns: it has taken that before telemetry told of it, and nobody else would end it.
+	// The place belongs to another agent: if the agent of a place is known, only that agent may take jobs there, and a
+	// known agent works only for the orchestrators of its own places. A caller that is no known agent (an older one
+	// with another name) may take any job. What the caller owns already it keeps: it took that before telemetry named
+	// an agent, and nobody else would end it.
 	othersPlace = `(exists (select 1 from nodes n where n.agent = $2)
   and (exists (select 1 from nodes n where n.cluster = j.cluster and n.node = j.node and n.agent not in ('', $2))
     or not exists (select 1 from nodes n where n.agent = $2 and n.orchestrator in ('', j.orchestrator))))`
@@ -89,13 +90,13 @@ func Get(ctx context.Context, q store.Querier, id uuid.UUID) (*Job, error) {
 	return one(ctx, q, selectOne, id)
 }
 
-// Lock returns the job and keeps it for this transaction.
+// Lock returns the job and locks it for this transaction. The error is NotFound.
 func Lock(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Job, error) {
 	return one(ctx, tx, selectOneForUpdate, id)
 }
 
-// lockOfResource returns the job whose resource has the uuid, clean-ups aside, and keeps it for this transaction. The error
-// is NotFound, or Conflict when there are several.
+// lockOfResource returns the job (no clean-up) whose resource has the uuid, and locks it for this transaction. The
+// error is NotFound, or Conflict when there are several.
 func lockOfResource(ctx context.Context, tx *store.Tx, resource string) (*Job, error) {
 	jobs, err := many(ctx, tx, selectOfResourceForUpdate, resource)
 	switch {
@@ -121,7 +122,7 @@ func many(ctx context.Context, q store.Querier, sql string, args ...any) ([]*Job
 	return store.Collect(ctx, q, "read jobs", pgx.RowToAddrOfStructByName[Job], sql, args...)
 }
 
-// each hands over jobs until next has enough.
+// each calls next for every job until it has enough.
 func each(ctx context.Context, q store.Querier, next func(*Job) (more bool), sql string, args ...any) error {
 	rows, err := q.Query(ctx, sql, args...)
 	if err != nil {
@@ -142,22 +143,24 @@ func each(ctx context.Context, q store.Querier, next func(*Job) (more bool), sql
 	return nil
 }
 
-// some returns the first jobs that are no larger than store.PageBytes together; cut says that there are more.
+// some returns the first jobs that fit into store.PageBytes together; cut says that there are more.
 func some(ctx context.Context, q store.Querier, sql string, args ...any) (jobs []*Job, cut bool, err error) {
 	return store.Page(ctx, q, "read jobs", pgx.RowToAddrOfStructByName[Job], (*Job).Size, sql, args...)
 }
 
-// OfApplications returns the jobs of the applications by component and replica, with the clean-ups that are still open.
+// OfApplications returns the jobs of the applications, ordered by component and replica, with the clean-ups that are
+// still open.
 func OfApplications(ctx context.Context, q store.Querier, applications ...uuid.UUID) ([]*Job, error) {
 	return many(ctx, q, selectOfApplications, applications)
 }
 
-// EachOfApplications hands over the same, application by application as they are listed, until next has enough.
+// EachOfApplications calls next for the same jobs, application by application in the order of the list, until it has
+// enough.
 func EachOfApplications(ctx context.Context, q store.Querier, applications []uuid.UUID, next func(*Job) (more bool)) error {
 	return each(ctx, q, next, selectOfApplications, applications)
 }
 
-// LockOfApplication returns the application's jobs, without clean-ups, and keeps them for this transaction.
+// LockOfApplication returns the application's jobs without clean-ups and locks them for this transaction.
 func LockOfApplication(ctx context.Context, tx *store.Tx, application uuid.UUID) ([]*Job, error) {
 	return many(ctx, tx, selectOfApplicationForUpdate, application)
 }
@@ -170,16 +173,17 @@ type Filter struct {
 	Application  string // name or id
 }
 
-// List returns a page of jobs, oldest first; cut says that it is shorter than asked for, since they are large.
+// List returns a page of jobs, oldest first; cut says that it is shorter than asked for, since the jobs are large.
 func List(ctx context.Context, q store.Querier, f Filter, page function.Page) (jobs []*Job, cut bool, err error) {
 	return some(ctx, q, selectList, page.After.At, page.After.ID, f.State, f.Orchestrator, f.Owner, f.Application, page.Limit)
 }
 
-// MaxExecutable and store.PageBytes bound one answer to a polling agent; what is left comes with its next poll.
+// MaxExecutable bounds, together with store.PageBytes, one answer to a polling agent; the rest comes with its next
+// poll.
 const MaxExecutable = 500
 
-// Executable returns what the agent may promote now at places of the orchestrator, oldest first. Without an agent only
-// free jobs and lapsed ones are listed.
+// Executable returns the jobs that the agent may promote now at places of the orchestrator, oldest first. Without an
+// agent it returns only free jobs and those whose lease has lapsed.
 func Executable(ctx context.Context, q store.Querier, orchestrator, agent string) ([]*Job, error) {
 	jobs, _, err := some(ctx, q, selectExecutable, orchestrator, agent, MaxExecutable)
 	return jobs, err
@@ -191,8 +195,8 @@ func (j *Job) insert(tx *store.Tx) {
 		orEmpty(j.Devices), j.LostAfter, orEmpty(j.Excluded), j.ResourceUUID, j.ResourceName, orEmpty(j.Conditions), orEmpty(j.Remediations))
 }
 
-// save writes the job with the history row of the move that changed it; the lease runs anew, or ends when there is none.
-// The instruction, by far the largest column, is sent only when it is another.
+// save writes the job and the history row of the move. The lease starts anew, or ends when j.lease is nil. The
+// instruction, by far the largest column, is only sent when it has changed.
 func (j *Job) save(ctx context.Context, tx *store.Tx, m Move, before State, message string) error {
 	var instruction *Instruction
 	if j.instructed {
@@ -211,5 +215,6 @@ func (j *Job) record(ctx context.Context, tx *store.Tx, m Move, before State, me
 	})
 }
 
-// orEmpty keeps a nil slice from becoming a null in a column that has none, and what waits to be sent from changing with s.
+// orEmpty copies the slice, so that the waiting statement does not change with s, and turns nil (a null) into an empty
+// list.
 func orEmpty[T any](s []T) []T { return append(make([]T, 0, len(s)), s...) }

@@ -9,9 +9,9 @@ import (
 	"github.com/littoral-project/littoral/shared/descriptor"
 )
 
-// Replicas returns the replicas of a component under the numbers of their jobs. One that asks for the labels of a stored
-// job is that job, wherever its value stands in the list: so the others stay where they are when one is taken out. Of the
-// rest, each takes a live job that is left over, or else the lowest number that is free.
+// Replicas numbers the replicas of a component as their jobs. A replica that asks for the node labels of a stored job
+// keeps the number of that job, wherever it stands in the list, so that the others stay where they are when one is
+// taken out. Each of the rest takes the number of a live job that is left over, or else the lowest free number.
 func Replicas(c *descriptor.Component, stored []*Job) []descriptor.Replica {
 	byLabels := map[string][]*Job{}
 	own := ofComponent(c.Name, stored)
@@ -54,7 +54,7 @@ func Replicas(c *descriptor.Component, stored []*Job) []descriptor.Replica {
 	return replicas
 }
 
-// ofComponent returns the jobs of the component without clean-ups, live ones first, each by their numbers.
+// ofComponent returns the jobs of the component without clean-ups, live ones first, then by number.
 func ofComponent(name string, jobs []*Job) []*Job {
 	own := slices.DeleteFunc(slices.Clone(jobs), func(j *Job) bool { return j.Component != name || j.Cleans != nil })
 	slices.SortFunc(own, func(a, b *Job) int {
@@ -69,7 +69,7 @@ func ofComponent(name string, jobs []*Job) []*Job {
 	return own
 }
 
-// ReplicaName is what people read of a replica: "web", or "web/1" where there are several.
+// ReplicaName is how a replica is shown: "web", or "web/1" where there are several.
 func ReplicaName(component string, replica int) string {
 	if replica == 0 {
 		return component

@@ -8,24 +8,25 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// What marks the condition of a job that is in the wrong place. An agent knows nothing of it: it sees a copy that runs.
+// Reasons of the conditions that mark a job as being in the wrong place. They are ours: an agent sees only a copy that
+// runs.
 const (
-	reasonStrained = "PolicyViolated" // it should leave, and there is nowhere else
-	ReasonMisfit   = "DoesNotFit"     // an update asks for what neither its place has nor any other
+	reasonStrained = "PolicyViolated" // it should leave, but fits nowhere else
+	ReasonMisfit   = "DoesNotFit"     // an update asks for more than its place, or any other, has
 )
 
-// reasonAsReported is the reason of the condition Degraded of a job whose agent calls it so and does not say why.
+// reasonAsReported is the reason of the condition Degraded when an agent calls the job degraded without saying why.
 const reasonAsReported = "AsReported"
 
 func misplaced(c Condition) bool { return c.Reason == reasonStrained || c.Reason == ReasonMisfit }
 
-// Strained reports whether the job should have left its place, since a policy is violated there, and found no other.
+// Strained reports whether the job should have left its place, where a policy is violated, but found no other.
 func (j *Job) Strained() bool { return j.Placed() && slices.Contains(j.Excluded, j.Target) }
 
-// Misfits reports whether the job asks for what its place does not have.
+// Misfits reports whether the job asks for more than its place has.
 func (j *Job) Misfits() bool { return j.Placed() && j.mark(ReasonMisfit) != nil }
 
-// mark returns the condition of that reason, nil when there is none.
+// mark returns the condition with that reason; nil when there is none.
 func (j *Job) mark(reason string) *Condition {
 	i := slices.IndexFunc(j.Conditions, func(c Condition) bool { return c.Reason == reason })
 	if i < 0 {
@@ -34,17 +35,17 @@ func (j *Job) mark(reason string) *Condition {
 	return &j.Conditions[i]
 }
 
-// runsWell reports whether nothing is wrong with a degraded job but its place.
+// runsWell reports whether a degraded job is only in the wrong place.
 func (j *Job) runsWell() bool {
 	return slices.ContainsFunc(j.Conditions, misplaced) && !failing(slices.DeleteFunc(slices.Clone(j.Conditions), misplaced))
 }
 
-// ours reports whether no agent has said so.
+// ours reports whether the condition was set here and not by an agent.
 func ours(c Condition) bool { return misplaced(c) || c.Reason == reasonAsReported }
 
-// withMarks returns what was reported with the marks of the job, and with one that says at least who calls it degraded,
-// if someone does without a reason. Where nothing was reported, that says nothing about what there is, unless a job that
-// failed is Finished now.
+// withMarks returns the reported conditions together with our marks on the job. If the job was called degraded without
+// a reason, a condition says so. If no conditions were reported the former ones stay, except failures of a job that is
+// Finished now.
 func (j *Job) withMarks(reported []Condition, degraded bool) []Condition {
 	reported = slices.DeleteFunc(slices.Clone(reported), ours) // an echo
 	if len(reported) == 0 {
@@ -64,14 +65,14 @@ func (j *Job) withMarks(reported []Condition, degraded bool) []Condition {
 	return append(marks, reported...)
 }
 
-// explains reports whether the conditions say what is wrong.
+// explains reports whether some condition says what is wrong.
 func explains(conditions []Condition) bool {
 	return failing(conditions) || slices.ContainsFunc(conditions, func(c Condition) bool {
 		return c.Type == ConditionApplied && c.Status == "False"
 	})
 }
 
-// asReported returns the condition of a job that its agent calls degraded, as it is or a new one.
+// asReported returns the condition for a degradation without a reason: the present one if there is one.
 func (j *Job) asReported() Condition {
 	if c := j.mark(reasonAsReported); c != nil {
 		return *c
@@ -82,8 +83,8 @@ func (j *Job) asReported() Condition {
 	}
 }
 
-// Strain notes that the job must leave its place and fits nowhere else: it stays, degraded, until there is room. news
-// says whether that, or its reason, is new.
+// Strain records that the job must leave its place but fits nowhere else: it stays, degraded, until there is room. news
+// says whether that, or the reason, is new.
 func (j *Job) Strain(ctx context.Context, tx *store.Tx, reason string) (news bool, err error) {
 	if c := j.mark(reasonStrained); j.Strained() && c != nil && c.Message == reason {
 		return false, nil
@@ -92,14 +93,14 @@ func (j *Job) Strain(ctx context.Context, tx *store.Tx, reason string) (news boo
 	return true, j.setMark(ctx, tx, reasonStrained, reason)
 }
 
-// Relieve lets the job stay where it is.
+// Relieve ends Strain: the job may stay where it is.
 func (j *Job) Relieve(ctx context.Context, tx *store.Tx, reason string) error {
 	j.Excluded = nil
 	return j.clearMark(ctx, tx, reasonStrained, reason)
 }
 
-// Misfit notes that the job asks for what neither its place has nor any other: it stays, degraded, until one has. news
-// says whether that, or its reason, is new.
+// Misfit records that the job asks for more than its place, or any other, has: it stays, degraded, until some place has
+// it. news says whether that, or the reason, is new.
 func (j *Job) Misfit(ctx context.Context, tx *store.Tx, reason string) (news bool, err error) {
 	if c := j.mark(ReasonMisfit); c != nil && c.Message == reason {
 		return false, nil
@@ -107,7 +108,7 @@ func (j *Job) Misfit(ctx context.Context, tx *store.Tx, reason string) (news boo
 	return true, j.setMark(ctx, tx, ReasonMisfit, reason)
 }
 
-// Fit notes that the job's place has what it asks for. Of one that nobody said otherwise of, it says nothing.
+// Fit ends Misfit: the job's place has what it asks for. Without a Misfit it does nothing.
 func (j *Job) Fit(ctx context.Context, tx *store.Tx) error {
 	if !j.Misfits() {
 		return nil

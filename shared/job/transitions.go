@@ -13,7 +13,7 @@ type Move string
 const (
 	Submit    Move = "submitted"
 	Place     Move = "placed"    // given a target by the matchmaker
-	Promote   Move = "promoted"  // taken by an agent, also anew by the one that called it degraded
+	Promote   Move = "promoted"  // taken by an agent, or again by its owner after it was degraded
 	TakeOver  Move = "takenover" // taken by another agent after the lease
 	Progress  Move = "progressing"
 	Finish    Move = "finished"
@@ -24,11 +24,11 @@ const (
 	Stop      Move = "stopped"    // asked to remove what runs
 	Cancel    Move = "cancelled"  // stopped before anyone took it
 	Restart   Move = "restarted"  // asked to run again
-	GiveOver  Move = "handedover" // given to the agent that serves its place now; its state stays
+	GiveOver  Move = "handedover" // given to the agent that serves its place now, in the same state
 )
 
-// transitions is the whole state machine (contracts/icos.md §1.7, with the lease and the fencing of ours): a move is
-// allowed from the listed states and ends in to.
+// transitions is the whole state machine (contracts/icos.md §1.7, plus our leases and fencing): a move is allowed from
+// the listed states and ends in the state to.
 var transitions = map[Move]struct {
 	from []State
 	to   State

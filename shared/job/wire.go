@@ -59,10 +59,10 @@ type wireRequirements struct {
 	Memory       string `json:"memory"`
 }
 
-// ID is a UUID that agents of ICOS write as "" where they do not know it; that, like the zero ID, is none.
+// ID is a UUID that ICOS agents write as "" when they do not know it. Both that and the zero ID mean none.
 type ID struct{ uuid.UUID }
 
-// UnmarshalText takes an empty text for none.
+// UnmarshalText reads an empty text as none.
 func (id *ID) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		*id = ID{}
@@ -71,7 +71,7 @@ func (id *ID) UnmarshalText(text []byte) error {
 	return id.UUID.UnmarshalText(text)
 }
 
-// Given reports whether there is one.
+// Given reports whether there is an id.
 func (id ID) Given() bool { return id.UUID != uuid.Nil }
 
 // Resource is what the orchestrator reports for a job.
@@ -127,8 +127,8 @@ func amount(n int64, unit string) string {
 	return strconv.FormatInt(n, 10) + unit
 }
 
-// Report is what an agent says about a job: the job as it knows it, with the new state and resource. Only these fields
-// are read; zero means not said.
+// Report is what an agent says about a job: the job as the agent knows it, with its new state and resource. Only these
+// fields are read; zero means not given.
 type Report struct {
 	ID       uuid.UUID `json:"id"`
 	OldID    uuid.UUID `json:"ID"`
@@ -138,24 +138,25 @@ type Report struct {
 	Epoch    int64     `json:"epoch"`
 	Resource Resource  `json:"resource"`
 
-	// What the agent has carried out, in the model of v1.4.1 or of D3.2, where it gives the job back as it was listed. Older
-	// agents put other things here, so neither has to be what it should.
+	// What the agent has deployed, in the format of v1.4.1 or of D3.2, if it returns the job as it was listed. Older
+	// agents put other things here, so neither has to be valid.
 	Manifests   json.RawMessage `json:"manifests"`
 	Instruction json.RawMessage `json:"instruction"`
 
-	// Where it has, in either model: a Target, or a list of them. Older agents may give a name of their own for a cluster.
+	// Where it has deployed, in either format: a Target, or a list of them. Older agents may use their own name for a
+	// cluster.
 	Targets json.RawMessage `json:"targets"`
 }
 
-// removed recognises how newer agents of ICOS report a removal: they give the job back in the state in which it was listed,
-// with a condition that says so.
+// removed recognizes how newer ICOS agents report a removal: with the state in which the job was listed, and a
+// condition that says it is deleted.
 func (r *Report) removed() bool {
 	return r.Type == Delete && r.State == Created && slices.ContainsFunc(r.Resource.Conditions, func(c Condition) bool {
 		return c.Type == ConditionDeleted && c.Status == "True"
 	})
 }
 
-// contents returns what the agent gave back, in each model that it did.
+// contents returns what the agent has deployed, in each format that it used.
 func (r *Report) contents() (given [][]Content) {
 	var manifests []plainManifest
 	if json.Unmarshal(r.Manifests, &manifests) == nil && len(manifests) > 0 {
@@ -172,7 +173,7 @@ func (r *Report) contents() (given [][]Content) {
 	return given
 }
 
-// place returns where the agent has carried the job out, the zero Target when it does not say so in any way that is known.
+// place returns where the agent has deployed the job; the zero Target when it does not say so in a known way.
 func (r *Report) place() Target {
 	var at Target
 	if json.Unmarshal(r.Targets, &at) != nil {
@@ -181,22 +182,21 @@ func (r *Report) place() Target {
 	return at
 }
 
-// Status is what an agent says about the resource of a job, between reports. The job is the one that JobID or else ID
-// names. Agents of ICOS, which synchronise what an orchestrator shows, know a resource by its uuid alone; the oldest of
-// them give that for the ID.
+// Status is what an agent says about the resource of a job between reports. The job is named by JobID, else by ID. ICOS
+// agents that synchronise from an orchestrator know a resource by its uuid alone; the oldest of them send that as ID.
 type Status struct {
 	Resource
 	ID      ID     `json:"id"`
-	GroupID ID     `json:"job_group_id"` // instead of a job: all jobs of the group that the agent owns
+	GroupID ID     `json:"job_group_id"` // instead of a job: all jobs of this group that the agent owns
 	OwnerID string `json:"owner_id"`
 	Epoch   int64  `json:"epoch"`
-	State   string `json:"status"` // short form: the name of a condition that is now True
+	State   string `json:"status"` // short form: the type of a condition that is True now
 }
 
-// OfGroup reports whether it is about a group and not one job.
+// OfGroup reports whether it is about a group and not about one job.
 func (s *Status) OfGroup() bool { return s.GroupID.Given() && !s.JobID.Given() && !s.ID.Given() }
 
-// conditions returns those that were sent, or the one that the short form names.
+// conditions returns the conditions that were sent, or the one that the short form names.
 func (s *Status) conditions(faults *problem.Faults) []Condition {
 	if s.State == "" || len(s.Conditions) > 0 {
 		return s.Conditions
@@ -209,7 +209,7 @@ func (s *Status) conditions(faults *problem.Faults) []Condition {
 	return []Condition{{Type: s.State, Status: "True", Reason: "Reported"}}
 }
 
-// clean checks the conditions that an agent sent and drops what is doubled.
+// clean checks the conditions that an agent sent and drops duplicates.
 func clean(faults *problem.Faults, path string, conditions []Condition, now time.Time) []Condition {
 	kept := make([]Condition, 0, len(conditions))
 	at := map[string]int{}

@@ -20,21 +20,21 @@ import (
 // DefaultLease is how long an agent owns a job without renewing it (contracts/icos.md §14).
 const DefaultLease = 300 * time.Second
 
-// maxName bounds what agents call themselves and their resources, in bytes. Both are in indexes, which take no text of any
-// length: a job that such an agent had taken could not be stopped or changed any more.
+// maxName bounds the names of agents and resources, in bytes. Both are in indexes, which do not take text of any
+// length: a job taken by an agent with a longer name could not be stopped or changed any more.
 const maxName = 1024
 
-// named checks what an agent calls itself or a resource.
+// named checks the name of an agent or a resource.
 func named(faults *problem.Faults, path, name string) {
 	if len(name) > maxName {
 		faults.Add(path, 0, "has more than %d bytes", maxName)
 	}
 }
 
-// takeJob is the whole of promote: one conditional update, so of many agents exactly one wins. It takes a job that is
-// free or already addressed to the caller ($5 are the states it may be in); renews the caller's own; and takes over one whose
-// owner's lease has lapsed ($6), raising the epoch so that the former owner is fenced. $7 says that the epoch keeps a
-// clean-up from the new copy, whichever comes first.
+// takeJob is all of promote: one conditional update, so of many agents exactly one wins. It takes a job that is free or
+// addressed to the caller ($5: the states it may be in), or renews the caller's lease, or takes over a job whose lease
+// has lapsed ($6: the states), raising the epoch so that the former owner is fenced. $7: the caller tells copies apart
+// by epoch, so it may take the job before it has removed its former copy.
 const takeJob = `with old as (select id, state, owner_id, lease_until from jobs where id = $1 for update)
 update jobs j set state = $4, owner_id = $2, lease_until = now() + $3::interval, updated_at = now(),
   taken_at = coalesce(j.taken_at, now()), applied = j.applied and old.state = $4 and old.owner_id = $2,
@@ -45,8 +45,8 @@ from old where j.id = old.id and j.cluster <> '' and (old.owner_id = $2 or not `
   or (old.state = any($6) and j.type = 'CreateDeployment' and old.lease_until < now()))
 returning j.id, j.application_id, j.component, j.type, j.cluster, j.node, j.state, old.state, old.owner_id`
 
-// Take makes the agent the owner of the job under a lease. Repeating it renews the lease. The error is NotFound, Invalid, or
-// Conflict for everyone but the winner.
+// Take makes the agent the owner of the job under a lease. Repeating it renews the lease. The error is NotFound,
+// Invalid, or Conflict for everyone but the winner.
 func Take(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string, lease time.Duration) error {
 	var faults problem.Faults
 	if agent == "" {
@@ -111,7 +111,7 @@ func refuseTake(ctx context.Context, tx *store.Tx, j *Job, agent string) error {
 	return problem.New(problem.Conflict, "job %s is %s; only a job in state %s can be promoted", j.ID, j.State, Created)
 }
 
-// Release gives a job that the agent holds back to whoever polls next (oldest contract: unlock).
+// Release makes a job of the agent free for the next one that polls (oldest contract: unlock).
 func Release(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string) error {
 	j, err := Lock(ctx, tx, id)
 	if err != nil {
@@ -132,7 +132,7 @@ func Release(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string) erro
 	return j.ready(ctx, tx)
 }
 
-// fence refuses anyone but the owner of the job at its epoch; epoch 0 means not said.
+// fence refuses anyone but the owner of the job at its epoch; epoch 0 means not given.
 func (j *Job) fence(agent string, epoch int64) error {
 	switch {
 	case j.OwnerID == "" && j.State == Created:
@@ -147,9 +147,10 @@ func (j *Job) fence(agent string, epoch int64) error {
 	return nil
 }
 
-// Work takes a report of the owner: how far it has come and what the orchestrator says. A repeated report changes
-// nothing more. One on content that was replaced before the job was taken, or on a place that it left before, puts the job
-// back for its owner. The error is NotFound, Invalid, or Conflict for a fenced owner and for a report on other work.
+// Work stores a report of the owner: how far it has come and what the orchestrator says. A repeated report changes
+// nothing. A report on content that was replaced before the job was taken, or on a place that the job had left before,
+// puts the job back for its owner. The error is NotFound, Invalid, or Conflict for a fenced owner and for a report on
+// other work.
 func Work(ctx context.Context, tx *store.Tx, r Report, lease time.Duration) (*Job, error) {
 	if r.ID == uuid.Nil {
 		r.ID = r.OldID
@@ -204,7 +205,7 @@ func Work(ctx context.Context, tx *store.Tx, r Report, lease time.Duration) (*Jo
 	return j, j.report(ctx, tx, move, before, typ, r.Resource, conditions, lease)
 }
 
-// removedBy recognises a repeat of the report that ended a removal, which cleared the owner.
+// removedBy recognizes a repeat of the report that ended a removal, which has cleared the owner.
 func (j *Job) removedBy(r Report) bool {
 	return j.State == Finished && j.Type == Delete && j.OwnerID == "" && r.Type == Delete && r.State == Finished && r.Epoch == j.Epoch
 }
@@ -222,8 +223,9 @@ func moveOf(faults *problem.Faults, s State) Move {
 	return ""
 }
 
-// report applies what was reported, with the conditions that follow from it, and announces it once. What fails by these is
-// not Finished, whoever says so: an agent that has done as asked does not know that its place is the wrong one.
+// report stores what was reported, with the conditions that follow from it, and announces it once. A job with failing
+// conditions is not Finished even if its agent says so: an agent that has done its part does not know that the place is
+// the wrong one.
 func (j *Job) report(ctx context.Context, tx *store.Tx, m Move, before State, typ Type, r Resource, conditions []Condition, lease time.Duration) error {
 	if j.State == Finished && typ != Delete && failing(conditions) {
 		if err := j.move(Degrade); err != nil {
@@ -274,7 +276,7 @@ func (j *Job) report(ctx context.Context, tx *store.Tx, m Move, before State, ty
 
 const renewLease = `update jobs set lease_until = now() + $2::interval where id = $1`
 
-// renew moves the lease only: a heartbeat is no history.
+// renew extends the lease only, without a history row.
 func (j *Job) renew(ctx context.Context, tx *store.Tx) error {
 	if _, err := tx.Exec(ctx, renewLease, j.ID, j.lease); err != nil {
 		return fmt.Errorf("renew lease: %w", err)
@@ -282,7 +284,7 @@ func (j *Job) renew(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// settleRemedies says how the pending remediations went, by a report that the job is Finished or Degraded.
+// settleRemedies sets the outcome of pending remediations from a report that the job is Finished or Degraded.
 func (j *Job) settleRemedies(m Move, reported []Condition) {
 	for i := range j.Remediations {
 		if r := &j.Remediations[i]; r.Status == RemedyPending {
@@ -291,9 +293,9 @@ func (j *Job) settleRemedies(m Move, reported []Condition) {
 	}
 }
 
-// outcome is how the remediation went; applied is what was reported of that, if anything. What it changed stays changed,
-// however badly that runs; only what acts inside a container changes nothing that would stay. What was refused is tried
-// again, until it is done, unless nobody there can do it.
+// outcome is how the remediation went; applied is the condition Applied, if it was reported. A remediation counts as
+// done even if the result runs badly, except one inside a container, which leaves no lasting change. A refused one is
+// tried again until it is done, unless no agent there can do it.
 func (r *Remedy) outcome(m Move, applied *Condition) string {
 	switch {
 	case m == Finish:
@@ -306,7 +308,7 @@ func (r *Remedy) outcome(m Move, applied *Condition) string {
 	return RemedyPending
 }
 
-// message says in one line what the orchestrator reported, of a job that is degraded what is wrong.
+// message says in one line what the orchestrator reported; for a degraded job, what is wrong.
 func (j *Job) message() string {
 	if c := j.wrong(); c != nil {
 		what := c.Type
@@ -336,10 +338,10 @@ func sameConditions(a, b []Condition) bool {
 	})
 }
 
-// Observe takes the conditions that an orchestrator shows for the job's resource between reports. It counts only when it
-// names the copy that the job is about: by owner or epoch, or else by the uuid of the resource. Once the owner has said that
-// it has done its part, what is seen to run finishes the job; before that it may be the former content. The error is NotFound,
-// Invalid, or Conflict for a copy that the job has left or a resource that several jobs have.
+// Observe stores the conditions that an orchestrator shows for the job's resource between reports. It counts only if it
+// names the copy that the job is about: by owner or epoch, or else by the uuid of the resource. Once the owner has
+// reported that it has done its part, a running copy finishes the job; before that it may have former content. The
+// error is NotFound, Invalid, or Conflict for a copy that the job has left or a resource that several jobs have.
 func Observe(ctx context.Context, tx *store.Tx, s Status, lease time.Duration) (*Job, error) {
 	var faults problem.Faults
 	named(&faults, "resource_uuid", s.UUID)
@@ -361,16 +363,16 @@ func Observe(ctx context.Context, tx *store.Tx, s Status, lease time.Duration) (
 	switch {
 	case before == Created:
 		return nil, problem.New(problem.Conflict, "job %s waits to be executed; nothing of it runs by its present decision", j.ID)
-	case len(s.Conditions) == 0: // a sign of life says nothing about the conditions
+	case len(s.Conditions) == 0: // only a sign of life
 		move = ""
-	case j.Type == Delete && before != Progressing: // that a copy runs well is no removal, that it fails no news
+	case j.Type == Delete && before != Progressing: // while a removal is not under way, it does not matter how the copy runs
 		move = ""
 	case before == Finished && failing(conditions):
 		move = Degrade
 	case before == Degraded && !failing(conditions) && running(conditions):
 		move = Finish
 	case before == Progressing && j.Applied && j.Type != Update && j.Type != Delete && !failing(conditions) && running(conditions):
-		move = Finish // of which its agent does not tell again
+		move = Finish // its agent will not report that
 	case before != Progressing:
 		move = ""
 	}
@@ -388,7 +390,7 @@ func Observe(ctx context.Context, tx *store.Tx, s Status, lease time.Duration) (
 	return j, j.report(ctx, tx, move, before, j.Type, s.Resource, conditions, lease)
 }
 
-// lock returns the job that the status is about, by its id or else by its resource, and keeps it for this transaction.
+// lock returns the job that the status is about, by its id or else by its resource, and locks it for this transaction.
 func (s *Status) lock(ctx context.Context, tx *store.Tx) (*Job, error) {
 	if id := cmp.Or(s.JobID, s.ID); id.Given() {
 		j, err := Lock(ctx, tx, id.UUID)
@@ -457,7 +459,7 @@ func (j *Job) wrong() *Condition {
 	return nil
 }
 
-// says is what the condition has to say, in words where it has any.
+// says returns the condition's message, or else its reason.
 func (c *Condition) says() string { return cmp.Or(c.Message, c.Reason, "no reason is given") }
 
 func failing(conditions []Condition) bool { return slices.ContainsFunc(conditions, fails) }
@@ -468,8 +470,8 @@ func fails(c Condition) bool {
 
 func running(conditions []Condition) bool { return holds(conditions, ConditionAvailable) }
 
-// applied reports whether the conditions of a job in progress say that its agent has done its part. One that says nothing
-// has only begun.
+// applied reports whether the conditions of a job in progress say that its agent has done its part. Without conditions
+// it has only begun.
 func applied(conditions []Condition) bool {
 	return holds(conditions, ConditionApplied) || holds(conditions, ConditionProgressing) || running(conditions)
 }

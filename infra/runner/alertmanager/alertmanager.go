@@ -27,20 +27,15 @@ type Options struct {
 	URL     string       // under which people find what sends the alerts
 	File    string       // where it is kept what was said to fire; "" = nowhere, and a restart forgets it
 
-	GroupBy       []model.LabelName // labels that alerts of one message share
-	GroupWait     time.Duration     // from the first alert of a group to its message
-	GroupInterval time.Duration     // between two messages of a group, and between attempts that failed
-	Repeat        time.Duration     // after which what still fires is said again
-
 	Log *slog.Logger     // nil = slog.Default
 	Now func() time.Time // nil = time.Now
 }
 
-// Defaults of Options, for a laptop. An Alertmanager has 30 s, 5 min and 4 h.
+// The pace of messages, for a laptop. The defaults of an Alertmanager are 30 s, 5 min and 4 h.
 const (
-	DefaultGroupWait     = 200 * time.Millisecond
-	DefaultGroupInterval = 2 * time.Second
-	DefaultRepeat        = 2 * time.Minute
+	GroupWait     = 200 * time.Millisecond // from the first alert of a group to its message
+	GroupInterval = 2 * time.Second        // between two messages of a group, and between failed attempts
+	Repeat        = 2 * time.Minute        // after which an alert that still fires is sent again
 )
 
 // Receiver is what the webhook is called in the messages.
@@ -67,12 +62,6 @@ type Notifier struct {
 func New(o Options) (*Notifier, error) {
 	if o.Webhook == "" || o.Client == nil {
 		return nil, errors.New("alertmanager: a webhook and a client are needed")
-	}
-	o.GroupWait = cmp.Or(o.GroupWait, DefaultGroupWait)
-	o.GroupInterval = cmp.Or(o.GroupInterval, DefaultGroupInterval)
-	o.Repeat = cmp.Or(o.Repeat, DefaultRepeat)
-	if o.GroupBy == nil {
-		o.GroupBy = []model.LabelName{model.AlertNameLabel}
 	}
 	n := &Notifier{options: o, log: cmp.Or(o.Log, slog.Default()), now: o.Now, groups: map[string]*group{}}
 	if n.now == nil {
@@ -101,7 +90,7 @@ func (n *Notifier) take(alerts []*model.Alert) {
 		return
 	}
 	for _, a := range alerts {
-		labels := n.groupLabels(a)
+		labels := groupLabels(a)
 		key := labels.String()
 		g := n.groups[key]
 		if g == nil {
@@ -116,12 +105,11 @@ func (n *Notifier) take(alerts []*model.Alert) {
 	}
 }
 
-func (n *Notifier) groupLabels(a *model.Alert) model.LabelSet {
+// groupLabels returns the labels that the alerts of one message share: their name.
+func groupLabels(a *model.Alert) model.LabelSet {
 	labels := model.LabelSet{}
-	for _, name := range n.options.GroupBy {
-		if value, ok := a.Labels[name]; ok {
-			labels[name] = value
-		}
+	if name, ok := a.Labels[model.AlertNameLabel]; ok {
+		labels[model.AlertNameLabel] = name
 	}
 	return labels
 }

@@ -100,8 +100,8 @@ func resolved(a *prometheus.Alert) *prometheus.Alert {
 }
 
 const (
-	shortly = alertmanager.DefaultGroupInterval + time.Second
-	long    = alertmanager.DefaultRepeat + alertmanager.DefaultGroupInterval
+	shortly = alertmanager.GroupInterval + time.Second
+	long    = alertmanager.Repeat + alertmanager.GroupInterval
 )
 
 func TestAnAlertFromFiringToResolved(t *testing.T) {
@@ -111,7 +111,7 @@ func TestAnAlertFromFiringToResolved(t *testing.T) {
 		n := start(t, w, "")
 		a := alert(time.Now(), "cpu", "edge-1")
 		n.Send(a)
-		time.Sleep(alertmanager.DefaultGroupWait)
+		time.Sleep(alertmanager.GroupWait)
 		got := w.taken()
 		require.Len(t, got, 1)
 		m := got[0]

@@ -43,7 +43,7 @@ func (g *group) put(a *model.Alert) {
 
 // run says what there is to say until nothing of the group is left.
 func (g *group) run() {
-	timer := time.NewTimer(g.n.options.GroupWait)
+	timer := time.NewTimer(GroupWait)
 	defer timer.Stop()
 	for {
 		select {
@@ -51,7 +51,7 @@ func (g *group) run() {
 			return
 		case <-timer.C:
 		}
-		timer.Reset(g.n.options.GroupInterval)
+		timer.Reset(GroupInterval)
 		g.flush()
 		if g.forgotten() {
 			return
@@ -138,7 +138,7 @@ func (g *group) isNews(firing, resolved map[model.Fingerprint]bool, now time.Tim
 	case !subset(resolved, s.resolved):
 		return true
 	default:
-		return s.at.Add(g.n.options.Repeat).Before(now)
+		return s.at.Add(Repeat).Before(now)
 	}
 }
 

@@ -33,12 +33,12 @@ type Options struct {
 	DatabaseURL string         // the schema "broker" in it is made and used by this package alone
 	Set         *manifests.Set // the Brokers and Triggers to act for
 	Client      *http.Client   // delivers; resolves cluster-local addresses (package mesh)
-	Parallel    int            // deliveries of one Trigger at a time; 0 = DefaultParallel
 	Log         *slog.Logger   // nil = slog.Default
 }
 
-// DefaultParallel is below what a function takes at once, so that its own callers still get in.
-const DefaultParallel = 8
+// Parallel is how many deliveries of one Trigger are under way at a time. It is below what a function takes at once, so that
+// other callers still get in.
+const Parallel = 8
 
 // connections of each of the two pools: one for what must be on disk, one for what may be lost and repeated.
 const connections = 6

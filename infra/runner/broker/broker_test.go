@@ -345,10 +345,10 @@ func TestASlowSubscriberHoldsUpNobodyElse(t *testing.T) {
 		require.NoError(t, br.Ingest(t.Context(), defaultBroker, event(t, "x")))
 	}
 	require.Eventually(t, func() bool { return len(quick.events()) == 20 }, 10*time.Second, 2*time.Millisecond)
-	require.Len(t, slow.events(), broker.DefaultParallel)
+	require.Len(t, slow.events(), broker.Parallel)
 	close(release)
 	settled(t, br)
-	require.Equal(t, broker.DefaultParallel, most)
+	require.Equal(t, broker.Parallel, most)
 }
 
 func TestAnAttemptHasATimeLimit(t *testing.T) {
@@ -377,13 +377,13 @@ func TestStop_waitsForWhatIsUnderWayAndKeepsTheRest(t *testing.T) {
 	set := setOf(t, "{}", map[string]string{"a": "subscriber: {uri: http://a}"})
 	url := storetest.URL(t)
 	br := open(t, url, set, map[string]http.Handler{"a": held})
-	const sent = broker.DefaultParallel + 5
+	const sent = broker.Parallel + 5
 	for range sent {
 		e := event(t, "x")
 		e.DataBase64 = false // as when it has come as JSON
 		require.NoError(t, br.Ingest(t.Context(), defaultBroker, e))
 	}
-	for range broker.DefaultParallel {
+	for range broker.Parallel {
 		<-entered
 	}
 	stopped := make(chan error, 1)
@@ -392,7 +392,7 @@ func TestStop_waitsForWhatIsUnderWayAndKeepsTheRest(t *testing.T) {
 	require.NoError(t, <-stopped)
 	br.Close()
 	done := len(held.events())
-	require.GreaterOrEqual(t, done, broker.DefaultParallel)
+	require.GreaterOrEqual(t, done, broker.Parallel)
 	require.Equal(t, sent-done, count(t, url, "deliveries"))
 
 	next := &subscriber{}

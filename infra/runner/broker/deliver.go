@@ -72,7 +72,7 @@ func (b *Broker) next(t *trigger) {
 	defer b.mu.Unlock()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if b.stopping || t.running >= t.parallel || len(t.waiting) == 0 {
+	if b.stopping || t.running >= Parallel || len(t.waiting) == 0 {
 		return
 	}
 	t.running++

@@ -26,7 +26,6 @@ type trigger struct {
 	subscriber string // URL
 	sink       string // URL of the dead letter sink, "" for none
 	policy     policy
-	parallel   int
 	stats      counters
 
 	mu      sync.Mutex
@@ -38,10 +37,6 @@ func newTrigger(o Options, key types.NamespacedName) (*trigger, error) {
 	spec := o.Set.Triggers[key].Spec
 	t := &trigger{
 		name: key.String(), broker: manifests.BrokerOf(key, spec.Broker), filter: newFilter(spec),
-		parallel: o.Parallel,
-	}
-	if t.parallel == 0 {
-		t.parallel = DefaultParallel
 	}
 	at, err := mesh.Resolve(&spec.Subscriber)
 	if err != nil {

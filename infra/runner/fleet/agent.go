@@ -49,7 +49,7 @@ func (a *agent) run(ctx context.Context) {
 	var synced time.Time
 	each(ctx, a.fleet.options.Poll, func() {
 		err := a.poll(ctx)
-		if now := a.fleet.options.Now(); err == nil && now.Sub(synced) >= a.fleet.options.Sync {
+		if now := a.fleet.options.Now(); err == nil && now.Sub(synced) >= syncEvery {
 			synced = now
 			err = a.sync(ctx)
 		}

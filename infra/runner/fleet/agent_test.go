@@ -517,10 +517,10 @@ func TestRunTakesItsTimeAndStops(t *testing.T) {
 		time.Sleep(400 * time.Millisecond)
 		synctest.Wait()
 		require.Equal(t, enum(stateFinished), m.state(j))
-		time.Sleep(DefaultSync + DefaultPoll)
+		time.Sleep(syncEvery + DefaultPoll)
 		synctest.Wait()
 		require.NotEmpty(t, m.told(), "the lease is renewed")
-		require.Len(t, s.all(), 1+int((DefaultSync+DefaultPoll+delay)/DefaultEvery))
+		require.Len(t, s.all(), 1+int((syncEvery+DefaultPoll+delay)/DefaultEvery))
 
 		cancel()
 		require.NoError(t, <-ended)

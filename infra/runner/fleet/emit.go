@@ -111,7 +111,7 @@ func (r *recorder) add(name string, value float64, labels set) {
 // shared/topology/METRICS.md.
 func (r *recorder) of(n *Node) set {
 	c := set{
-		"icos_controller_id": r.fleet.options.Controller,
+		"icos_controller_id": controller,
 		"icos_agent_id":      r.cluster.AgentID,
 		"icos_cluster_id":    r.cluster.UUID,
 	}

@@ -14,9 +14,8 @@ import (
 
 // Options of a Fleet. Plan, File and Append must be given; without an API no agent works.
 type Options struct {
-	Plan       *Plan
-	File       string // where the state is kept, e.g. HOME/fleet.json
-	Controller string // icos_controller_id of all telemetry; "" = DefaultController
+	Plan *Plan
+	File string // where the state is kept, e.g. HOME/fleet.json
 
 	// Append takes what the nodes measure; prometheus.Server has it.
 	Append func(context.Context, []prometheus.Sample) error
@@ -26,20 +25,23 @@ type Options struct {
 
 	Every time.Duration // between two rounds of telemetry; 0 = DefaultEvery
 	Poll  time.Duration // between two questions of an agent for work; 0 = DefaultPoll
-	Sync  time.Duration // between two reports on what runs, which also renew leases; 0 = DefaultSync
 	Delay time.Duration // from taking a job to its being available; 0 = none
 
 	Log *slog.Logger     // nil = slog.Default()
 	Now func() time.Time // nil = time.Now
 }
 
-// Defaults of Options, for a laptop. In the field it is 60 s, 15 s and 15 s (contracts/icos.md §14).
+// Defaults of Options, for a laptop. In the field it is 60 s and 15 s (contracts/icos.md §14).
 const (
-	DefaultEvery      = 2 * time.Second
-	DefaultPoll       = time.Second
-	DefaultSync       = 15 * time.Second
-	DefaultController = "littoral"
+	DefaultEvery = 2 * time.Second
+	DefaultPoll  = time.Second
 )
+
+// syncEvery is the time between two reports of an agent on what runs, which also renew leases.
+const syncEvery = 15 * time.Second
+
+// controller is the icos_controller_id of all telemetry.
+const controller = "littoral"
 
 // Fleet is a running simulation.
 type Fleet struct {
@@ -63,10 +65,6 @@ func New(o Options) (*Fleet, error) {
 	}
 	fallback(&o.Every, DefaultEvery)
 	fallback(&o.Poll, DefaultPoll)
-	fallback(&o.Sync, DefaultSync)
-	if o.Controller == "" {
-		o.Controller = DefaultController
-	}
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}

@@ -79,7 +79,7 @@ func deviceName(path string, d Device) string {
 // security is what the security coordination of the controller says about a host that its scanner reaches.
 func (r *recorder) security(n *Node, s settings) {
 	labels := set{
-		"icos_controller_id": r.fleet.options.Controller, "icos_agent_id": "self",
+		"icos_controller_id": controller, "icos_agent_id": "self",
 		"agent_hostname": n.Name, "agent_ip": n.IP, "agent_name": n.Name,
 		"agent_uname": "Linux |" + n.Name + " |6.1 |" + n.Arch,
 	}

@@ -43,18 +43,19 @@ type Options struct {
 
 	Registry map[string]function.Entry // by what stands after ko:// in an image
 	Files    map[string]fs.FS          // the YAML by its path in the source tree, "/knative" and "/triggers"
-	Overlay  string                    // what of it to build; "" = DefaultOverlay
 
 	Log    *slog.Logger      // nil = slog.Default
 	Notice func(text string) // told to a person while the start takes long; may be nil
 }
 
-// Special values and defaults of Options.
+// Special values of Options.
 const (
-	FleetDefault   = "default"
-	FleetNone      = "none"
-	DefaultOverlay = "/knative/overlays/laptop"
+	FleetDefault = "default"
+	FleetNone    = "none"
 )
+
+// overlay is what of the YAML is built.
+const overlay = "/knative/overlays/laptop"
 
 // audience is what tokens of the laptop are for, unless OIDC_AUDIENCE says otherwise.
 const audience = "littoral"
@@ -89,7 +90,6 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	if h.options.Notice == nil {
 		h.options.Notice = func(string) {}
 	}
-	h.options.Overlay = cmp.Or(o.Overlay, DefaultOverlay)
 	if err := h.start(ctx); err != nil {
 		stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 		defer cancel()
@@ -100,7 +100,7 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 
 // start does the quick checks first: YAML, home and port are settled before anything heavy runs.
 func (h *Host) start(ctx context.Context) error {
-	set, err := manifests.Load(h.options.Files, h.options.Overlay)
+	set, err := manifests.Load(h.options.Files, overlay)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// ActionStatus is what became of an action.
+// ActionStatus says what became of an action.
 type ActionStatus string
 
 // The statuses. A held action is tried again; done and skipped ones are over.
@@ -45,7 +45,7 @@ type Action struct {
 const selectAction = `select id, policy_id, instance, component, remediation, status, detail, violation
 from policy_actions where id = $1 for update`
 
-// LockAction returns the action of a violation and keeps it for this transaction; nil when there is none.
+// LockAction returns the action for a violation and locks it for this transaction; nil when there is none.
 func LockAction(ctx context.Context, tx *store.Tx, violation uuid.UUID) (*Action, error) {
 	a, err := store.One(ctx, tx, "read action", pgx.RowToAddrOfStructByName[Action], selectAction, violation)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -71,12 +71,12 @@ held_until = null where id = $1`, a.ID, status, a.Detail)
 	return a.tell(ctx, tx, "policy.skipped", "policy "+a.Violation.PolicyName+": nothing was done: "+a.Detail)
 }
 
-// stayed is the detail of an action that was to move something and moved nothing: it is no move of its application. Its
-// component is left alone all the same, since it was all looked for.
+// stayed is the detail of an action that should have moved something but did not. It does not count as a move of its
+// application; its component is left alone for the cool-down all the same, since all places were tried.
 const stayed = "nothing was moved"
 
-// Stay ends an action that was to move something, though nothing has left its place: it has nowhere else to go, for now, or
-// waits for a place already.
+// Stay ends an action that should have moved something but did not: the component has nowhere else to go for now, or is
+// waiting for a place already.
 func (a *Action) Stay(ctx context.Context, tx *store.Tx) error {
 	if err := a.Finish(ctx, tx, Done, stayed); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (a *Action) Stay(ctx context.Context, tx *store.Tx) error {
 	return a.tell(ctx, tx, "policy.stayed", message)
 }
 
-// hold puts the action off; history says why, once for each reason.
+// hold postpones the action; history records each new reason once.
 func (a *Action) hold(ctx context.Context, tx *store.Tx, until time.Time, detail string) error {
 	again := a.Status == Held && a.Detail == detail
 	a.Status, a.Detail = Held, detail
@@ -108,11 +108,11 @@ func (a *Action) tell(ctx context.Context, tx *store.Tx, event, message string) 
 	})
 }
 
-// Brakes keep remediations from chasing each other.
+// Brakes limit how often remediations act.
 type Brakes struct {
-	// Cooldown is how long a component is left alone after a remediation, also one that found it no other place.
+	// Cooldown is how long a component is left alone after a remediation, even one that found no other place for it.
 	Cooldown time.Duration `envconfig:"POLICY_COOLDOWN" default:"60s"`
-	// MovesPerHour is how often the components of one application may be moved.
+	// MovesPerHour is how many moves the components of one application may make in an hour; 0 = no limit.
 	MovesPerHour int `envconfig:"POLICY_MOVES_PER_HOUR" default:"10"`
 }
 
@@ -124,8 +124,9 @@ and remediation not in ('', 'none') and id <> $3`
 and remediation = $2 and detail <> '` + stayed + `' and acted_at > now() - interval '1 hour'`
 )
 
-// Brake holds the action of the policy back when its component was just seen to, or its application was moved too often, or
-// when what is lost may yet be heard of where it is now. Two actions of one application wait for each other here.
+// Brake holds the action back if its component was remediated a moment ago, if its application was moved too often, or
+// if a component whose telemetry is lost may still be heard of where it is now. Actions of one application take turns
+// here.
 func (a *Action) Brake(ctx context.Context, tx *store.Tx, p *Policy, b Brakes) (held bool, err error) {
 	if a.Instance == "" {
 		return false, nil
@@ -162,8 +163,8 @@ func (a *Action) Brake(ctx context.Context, tx *store.Tx, p *Policy, b Brakes) (
 	return true, a.hold(ctx, tx, first.Add(time.Hour), why)
 }
 
-// LockSubject locks the application that the action is about, as whoever moves its components does: placement first. One that
-// is gone is nothing to lock.
+// LockSubject locks the application that the action is about, if it exists. Like everyone who moves its components, it
+// takes the lock of placement first.
 func (a *Action) LockSubject(ctx context.Context, tx *store.Tx) error {
 	if err := tx.Lock(ctx, store.LockPlacement); err != nil {
 		return err
@@ -178,16 +179,16 @@ func (a *Action) LockSubject(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// listen holds the action of a policy about lost telemetry back until its component has been where it is for as long as the
-// policy bears: what was not heard of before may be the place that it has left. The same violation may still go on then, and
-// no other will be told.
+// listen holds back the action of a policy about lost telemetry until the component has been at its present place for
+// the timeout of the policy. The silence may be that of its former place, and if it continues there will be no other
+// alert.
 func (a *Action) listen(ctx context.Context, tx *store.Tx, p *Policy) (held bool, err error) {
 	silence, lost := p.Silence()
 	app := instanceID(a.Instance)
 	if !lost || app == nil {
 		return false, nil
 	}
-	if err := tx.Lock(ctx, store.LockPlacement); err != nil { // or a place that is being decided on would not be seen
+	if err := tx.Lock(ctx, store.LockPlacement); err != nil { // otherwise a placement that is being decided would be missed
 		return false, err
 	}
 	jobs, err := job.OfApplications(ctx, tx, *app)
@@ -211,16 +212,16 @@ func (a *Action) listen(ctx context.Context, tx *store.Tx, p *Policy) (held bool
 const selectDue = `select a.id, a.policy_id from policy_actions a where a.status = 'held' and a.held_until <= now()
 order by a.held_until limit 1000`
 
-// moveOn finds nothing where the action is not due any more.
+// moveOn postpones an action again, if it is still held and due.
 const moveOn = `update policy_actions set held_until = now() + $2::interval
 where id = $1 and status = 'held' and held_until <= now()`
 
-// abandoned is when an action that was let go counts as seen to by nobody: the Trigger that delivers to who acts goes on for
-// seventeen minutes.
+// abandoned is when a released action counts as lost and is released again. The Trigger of policymanager/act delivers
+// for seventeen minutes.
 const abandoned = 20 * time.Minute
 
-// Release announces anew every held action whose time has come. One that nobody sees to is tried again after the time
-// that the Broker takes to give up: an event at each tick would become a dead letter at each.
+// Release emits an event for each held action that is due. If nobody handles it, it is released again only after the
+// Broker has given up: an event at each tick would become a dead letter at each.
 func Release(ctx context.Context, db *store.DB) (int, error) {
 	type due struct{ Violation, Policy uuid.UUID }
 	found, err := store.Collect(ctx, db, "find held actions", pgx.RowToStructByPos[due], selectDue)

@@ -45,12 +45,12 @@ type Received struct {
 }
 
 const (
-	// What the alert is about is said by the instant at which its policy was activated, too. A notice that comes in while
-	// the policy is activated anew is of the former activation and means nothing; the next one of the same alert is no
-	// repeat of it.
+	// The activation of the policy (since) is part of the key. A notice that comes in while the policy is activated
+	// again belongs to the former activation and is ignored; the next notice of the same alert must then not look like
+	// a repeat.
 	//
-	// Nor is a notice a repeat that contradicts what was heard since: that the alert fires, clearly later than it ended, or
-	// that it ended, when it fired since. received_at is when it was news last.
+	// A notice is no repeat either if it contradicts a later one: firing, clearly after the end was heard, or resolved,
+	// after it was heard firing again. received_at is when the notice was last new.
 	insertAlert = `insert into policy_alerts as heard
 (policy_id, fingerprint, starts_at, status, known, labels, since, received_at) values ($1, $2, $3, $4, $5, $6, $7, $8)
 on conflict (policy_id, fingerprint, starts_at, status, since) do update set received_at = excluded.received_at
@@ -66,8 +66,8 @@ where id = $1 and deleted_at is null`
 	forgetAlerts = `delete from policy_alerts where policy_id = $1`
 )
 
-// Receive records the alerts and announces those that say anything new. Alerts that name no policy of ours are recorded too,
-// once, without what they say, and mean nothing.
+// Receive records the alerts and emits an event for each new one. Alerts that name no policy of ours are recorded once,
+// without their labels, and have no effect.
 func Receive(ctx context.Context, tx *store.Tx, alerts []Alert) (Received, error) {
 	var r Received
 	at := now()
@@ -108,8 +108,8 @@ func Receive(ctx context.Context, tx *store.Tx, alerts []Alert) (Received, error
 	return r, nil
 }
 
-// ordered puts the alerts in the order of their keys, which two webhooks at the same time must share, and gives each a
-// fingerprint: older senders leave it out.
+// ordered sorts the alerts by key, so that two webhooks at a time do not deadlock, and gives a fingerprint to those
+// without one, as older senders leave it out.
 func ordered(alerts []Alert) []Alert {
 	alerts = slices.Clone(alerts)
 	for i := range alerts {
@@ -132,7 +132,7 @@ func (a *Alert) policy() (id uuid.UUID, named bool) {
 	return id, err == nil
 }
 
-// policyKey is the id of the alert's policy in its usual form, or nothing.
+// policyKey is the id of the alert's policy in canonical form; "" when it names none.
 func policyKey(a Alert) string {
 	if id, named := a.policy(); named {
 		return id.String()
@@ -148,7 +148,7 @@ func fingerprint(labels map[string]string) string {
 	return hex.EncodeToString(sum.Sum(nil))[:16]
 }
 
-// keep is how long a repeat of an alert is recognised. Alertmanager repeats an alert that still fires every few hours.
+// keep is how long a repeat of an alert is recognized. Alertmanager repeats a firing alert every few hours.
 const keep = 30 * 24 * time.Hour
 
 const (
@@ -158,16 +158,16 @@ const (
   (select id from policy_events where policy_id = p.id order by id desc offset $1 limit 1) newest
 where e.policy_id = p.id and e.id <= newest.id`
 
-	// An episode that its policy remembers may go on, or be told once more: what was done about it is needed then. Brakes
-	// look back for less than that. The actions on an application that was deleted go with it into the archive.
+	// Keep the action for an episode that its policy remembers: the episode may continue, or be reported again. Brakes
+	// look back less far than $1. Actions on a deleted application go into the archive together with it.
 	pruneActions = `delete from policy_actions a where a.acted_at < now() - $1::interval
 and not exists (select from policies p, jsonb_path_query(p.state, '$.tracks[*].episodes[*].start') start
   where p.id = a.policy_id and p.deleted_at is null and (start #>> '{}')::timestamptz = a.started_at)
 and not exists (select from applications where id::text = a.instance and deleted_at is not null)`
 )
 
-// Prune forgets alerts that nobody sends any more, the events that no policy shows, and what was done long ago about
-// violations that are over. The metrics go on counting what is forgotten.
+// Prune deletes alerts that nobody sends any more, events beyond those that a policy shows, and old actions for
+// violations that are over. The metrics still count what is deleted.
 func Prune(ctx context.Context, q store.Querier) error {
 	var failed []error
 	for _, old := range []struct {
@@ -181,18 +181,18 @@ func Prune(ctx context.Context, q store.Querier) error {
 	return errors.Join(failed...)
 }
 
-// The bounds of an alert. Prometheus' own limits on labels are below them by default.
+// Limits of an alert. Prometheus' own default limits on labels are lower.
 const (
 	maxLabels  = 128
 	maxText    = 8 << 10
-	maxTexts   = 128 << 10 // of one alert: even where each letter takes six in JSON they fit into an event
+	maxTexts   = 128 << 10 // of one alert: fits into an event even if JSON needs six bytes per letter
 	farAhead   = 24 * time.Hour
 	maxMessage = 10_000
 )
 
-// Check adds what is wrong with the alert, the i-th of its message. Clocks differ, so an instant in the near future is
-// none of it; one far ahead would make every later episode look old. What an alert says that names no policy of ours is not
-// kept, so it may say what it likes: Alertmanager gives a message up that is refused, and with it the alerts beside that one.
+// Check adds what is wrong with the alert, the i-th of its message. Clocks differ, so a start in the near future is
+// allowed; one far ahead would make every later episode look old. The texts of an alert that names no policy of ours
+// are not stored and not checked: Alertmanager drops a message that is refused, with all other alerts in it.
 func (a *Alert) Check(i int, faults *problem.Faults) {
 	at := fmt.Sprintf("alerts[%d]", i)
 	if i == maxMessage {

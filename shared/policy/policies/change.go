@@ -10,7 +10,7 @@ import (
 )
 
 // Create stores a policy, which must have been rendered, and activates it if asked to. fresh is false when the same
-// one is there already; another one of that name is Conflict.
+// policy exists already; the error is Conflict when another one has its name.
 func Create(ctx context.Context, tx *store.Tx, p *Policy, activate bool) (stored *Policy, fresh bool, err error) {
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 2))`, p.ID); err != nil {
 		return nil, false, err
@@ -24,7 +24,7 @@ func Create(ctx context.Context, tx *store.Tx, p *Policy, activate bool) (stored
 		return before, false, nil
 	case before.DeletedAt == nil:
 		return nil, false, problem.New(problem.Conflict, "there is another policy named %q of this application", p.Name)
-	default: // brought back: alerts of its former life stay old, and so does the descriptor that it came with
+	default: // restored after a deletion: its former alerts stay old, and so does the descriptor that it came with
 		p.State = before.State.Deactivate()
 		p.OriginVersion = max(p.OriginVersion, before.OriginVersion)
 	}
@@ -52,7 +52,7 @@ func Create(ctx context.Context, tx *store.Tx, p *Policy, activate bool) (stored
 	return p, true, err
 }
 
-// Unpause is Activate as a person asks for it: while an application of ours is not to run, its policies wait for its start.
+// Unpause is Activate at a person's request: if the application is not meant to run, its policy waits for its start.
 func (p *Policy) Unpause(ctx context.Context, tx *store.Tx) error {
 	rests, err := p.holds(ctx, tx, selectRests)
 	switch {
@@ -69,7 +69,7 @@ func (p *Policy) Unpause(ctx context.Context, tx *store.Tx) error {
 	return p.save(ctx, tx)
 }
 
-// Activate has the policy watched. Twice is no fault: an enforced or violated policy stays as it is.
+// Activate starts watching the policy. An enforced or violated policy stays as it is.
 func (p *Policy) Activate(ctx context.Context, tx *store.Tx) error {
 	if p.Active() && !p.Paused {
 		return nil
@@ -91,8 +91,7 @@ func (p *Policy) unwatchable() error {
 	return problem.New(problem.Conflict, "policy %q has no expression that could be watched", p.Name)
 }
 
-// watch begins a new life, in which an alert that still fires counts anew. What was heard of its alerts before is of no
-// use to anybody then.
+// watch begins a new activation, in which an alert that still fires counts as new. The alerts heard before are deleted.
 func (p *Policy) watch(ctx context.Context, tx *store.Tx) error {
 	p.State = p.State.Activate(now())
 	if _, err := tx.Exec(ctx, forgetAlerts, p.ID); err != nil {
@@ -101,8 +100,8 @@ func (p *Policy) watch(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// Deactivate ends the watch. paused says that a person wants it so, and what the application does changes nothing
-// then.
+// Deactivate stops watching the policy. paused says that a person asked for it; then starting the application does not
+// activate it.
 func (p *Policy) Deactivate(ctx context.Context, tx *store.Tx, paused bool) error {
 	if !p.Active() {
 		if p.Paused == paused {
@@ -122,8 +121,8 @@ func (p *Policy) Deactivate(ctx context.Context, tx *store.Tx, paused bool) erro
 	return p.note(ctx, tx, registry.EventDeactivated, nil)
 }
 
-// Update gives the policy another content, which must have been rendered; name and instance stay. A policy that is
-// watched is watched by its new rule.
+// Update changes the content of the policy, which must have been rendered; name and instance stay. If the policy is
+// watched, its rule is replaced.
 func (p *Policy) Update(ctx context.Context, tx *store.Tx, next registry.Policy, spec registry.Spec) error {
 	if p.Name != next.Name || p.Instance != next.Subject.AppInstance {
 		var faults problem.Faults
@@ -143,7 +142,7 @@ func (p *Policy) Update(ctx context.Context, tx *store.Tx, next registry.Policy,
 	return p.renew(ctx, tx, spec, registry.EventRendered, nil)
 }
 
-// SetVariables gives the policy other variables, with the spec that they render to.
+// SetVariables changes the variables of the policy, and its spec to what they render to.
 func (p *Policy) SetVariables(
 	ctx context.Context, tx *store.Tx, variables registry.Variables, spec registry.Spec, details map[string]any,
 ) error {
@@ -151,7 +150,7 @@ func (p *Policy) SetVariables(
 	return p.renew(ctx, tx, spec, registry.EventVariableSet, details)
 }
 
-// renew stores a new rendering. Alerts of the former rule are old then.
+// renew stores a new rendering; alerts of the former rule no longer count.
 func (p *Policy) renew(
 	ctx context.Context, tx *store.Tx, spec registry.Spec, typ registry.EventType, details map[string]any,
 ) error {
@@ -176,7 +175,7 @@ func (p *Policy) renew(
 	return p.note(ctx, tx, typ, details)
 }
 
-// unrenderable notes that the policy has no expression. It is unknown then, and nothing watches it.
+// unrenderable records that the policy cannot be rendered, so that it is unknown and not watched.
 func (p *Policy) unrenderable(ctx context.Context, tx *store.Tx, cause error) error {
 	before := p.State
 	p.Status.RenderedSpec = nil
@@ -190,8 +189,8 @@ func (p *Policy) unrenderable(ctx context.Context, tx *store.Tx, cause error) er
 	return p.unclear(ctx, tx, cause)
 }
 
-// refused notes that the rule store does not take the policy's rule, which is no fault of the expression alone: it stays
-// rendered, to be tried again when the policy is activated.
+// refused records that the rule store refused the policy's rule. That need not be the fault of the expression, so the
+// rendering is kept, to be tried again when the policy is activated.
 func (p *Policy) refused(ctx context.Context, tx *store.Tx, cause error) error {
 	before := p.State
 	p.unwatch()
@@ -207,7 +206,7 @@ func (p *Policy) refused(ctx context.Context, tx *store.Tx, cause error) error {
 	return p.tell(ctx, tx, p.Instance, "", "policy.refused", "policy "+p.Name+" is not watched: "+brief(cause.Error()))
 }
 
-// unwatch makes the policy unknown: it should be watched and cannot be.
+// unwatch makes the policy unknown: it should be watched but cannot be.
 func (p *Policy) unwatch() {
 	p.State = p.State.Deactivate()
 	p.State.Phase = registry.Unknown
@@ -217,7 +216,7 @@ func (p *Policy) unclear(ctx context.Context, tx *store.Tx, cause error) error {
 	return p.note(ctx, tx, registry.EventRenderingError, map[string]any{"error": brief(cause.Error())})
 }
 
-// Delete takes the policy away. Its row goes when its rule has gone.
+// Delete marks the policy as deleted. Its row is deleted once its rule is gone.
 func (p *Policy) Delete(ctx context.Context, tx *store.Tx) error {
 	if p.DeletedAt != nil {
 		return nil

@@ -14,11 +14,11 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Whether a policy about several instances means this one is for package registry to say.
+// If a policy is about several instances, package registry decides whether it is about this one.
 const selectViolated = `select definition -> 'subject', coalesce(definition -> 'action' -> 'extraParams' ->> $2, ''), state
 from policies where (instance = $1 or instance = '*' or instance like '/%') and deleted_at is null and phase = 'violated'`
 
-// unblame is excuse for a policy that was violated and says nothing any more.
+// unblame calls excuse for a policy that was violated and no longer is.
 func (p *Policy) unblame(ctx context.Context, tx *store.Tx, before registry.State, why string) error {
 	for _, instance := range before.Instances() {
 		if err := p.excuse(ctx, tx, cmp.Or(instance, p.Instance), why); err != nil {
@@ -28,8 +28,8 @@ func (p *Policy) unblame(ctx context.Context, tx *store.Tx, before registry.Stat
 	return nil
 }
 
-// excuse lets components of the instance stay that no policy has go any more. Which policy had them go nobody knows: all are
-// looked at that move something.
+// excuse lets a component of the instance stay where it is if no violated policy asks to move it any more. Which policy had
+// asked is not stored, so all policies that move something are considered.
 func (p *Policy) excuse(ctx context.Context, tx *store.Tx, instance, why string) error {
 	id := instanceID(instance)
 	if id == nil {

@@ -18,14 +18,14 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Follow makes the policies of an application what its descriptor asks for, watched while the application is meant to
-// run. It looks at the application as it is now, so that late, doubled and reordered events come to the same.
+// Follow makes the policies of an application match its descriptor, and has them watched while the application is meant
+// to run. It reads the application as it is now, so late, repeated and reordered events have the same result.
 //
-// Between two versions of the descriptor it leaves alone what people changed: variables they set, policies they
-// deactivated, deleted or made again.
+// Until the descriptor changes, it leaves alone what people changed: variables that they set, and policies that they
+// deactivated, deleted or created again.
 func Follow(ctx context.Context, tx *store.Tx, id uuid.UUID, render Renderer) error {
-	// Whoever judges a policy locks it ahead of its application; and who carries its rule over keeps it for as long as the rule
-	// store takes. To wait for them with the application in hand would hold up all that is done with that.
+	// Lock the policies before the application, in the order in which Judge does. Sync, too, holds a policy for as long
+	// as the rule store takes; waiting for it with the application locked would block all work on the application.
 	if _, err := LockOfInstance(ctx, tx, id.String()); err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func Follow(ctx context.Context, tx *store.Tx, id uuid.UUID, render Renderer) er
 	return Resume(ctx, tx, id.String(), false, render)
 }
 
-// Remove takes away every policy about the application.
+// Remove deletes every policy about the application.
 func Remove(ctx context.Context, tx *store.Tx, instance string) error {
 	list, err := LockOfInstance(ctx, tx, instance)
 	if err != nil {
@@ -55,7 +55,7 @@ func Remove(ctx context.Context, tx *store.Tx, instance string) error {
 	}
 	for _, p := range list {
 		gone := p.DeletedAt != nil && p.RuleDone >= p.RuleWanted
-		p.OriginVersion = 0 // no descriptor keeps a mark any more
+		p.OriginVersion = 0 // no descriptor will ask for it, so the row need not stay as a mark
 		switch {
 		case gone:
 			err = p.forget(ctx, tx)
@@ -71,7 +71,7 @@ func Remove(ctx context.Context, tx *store.Tx, instance string) error {
 	return nil
 }
 
-// Pause ends the watch of every policy about the application until it runs again.
+// Pause stops watching the policies about the application until it runs again.
 func Pause(ctx context.Context, tx *store.Tx, instance string) error {
 	list, err := LockOfInstance(ctx, tx, instance)
 	if err != nil {
@@ -88,7 +88,8 @@ func Pause(ctx context.Context, tx *store.Tx, instance string) error {
 	return nil
 }
 
-// Resume has every policy about the application, which runs from now on, watched; also those a person deactivated if all.
+// Resume starts watching the policies about an application that runs from now on; with all, also those that a person
+// deactivated.
 func Resume(ctx context.Context, tx *store.Tx, instance string, all bool, render Renderer) error {
 	list, err := LockOfInstance(ctx, tx, instance)
 	if err != nil {
@@ -105,7 +106,8 @@ func Resume(ctx context.Context, tx *store.Tx, instance string, all bool, render
 	return nil
 }
 
-// start is Activate for a policy whose application has been started: what was heard of that before is no silence of now.
+// start is Activate for a policy whose application was started: telemetry from before the start must not count as lost
+// now.
 func (p *Policy) start(ctx context.Context, tx *store.Tx, render Renderer) error {
 	if p.Active() && !p.Paused {
 		return nil
@@ -124,7 +126,7 @@ func (p *Policy) start(ctx context.Context, tx *store.Tx, render Renderer) error
 	return p.Activate(ctx, tx)
 }
 
-// ensure gives the policies the content that the descriptor asks for.
+// ensure creates or updates the policies that the descriptor asks for.
 func ensure(ctx context.Context, tx *store.Tx, app *application.Application, render Renderer) error {
 	parsed, err := app.Parsed()
 	if err != nil {
@@ -159,7 +161,7 @@ func ensure(ctx context.Context, tx *store.Tx, app *application.Application, ren
 		if have[p.ID] == nil || p.Origin != FromDescriptor || p.OriginVersion >= app.Version {
 			continue
 		}
-		p.OriginVersion = 0 // the descriptor does not name it any more, so its row need not stay
+		p.OriginVersion = 0 // the descriptor no longer asks for it, so its row need not stay
 		if err := p.Delete(ctx, tx); err != nil {
 			return err
 		}
@@ -167,8 +169,9 @@ func ensure(ctx context.Context, tx *store.Tx, app *application.Application, ren
 	return nil
 }
 
-// switchedOff tells which of the policies that are wanted a person has deactivated. One whose name is a running number is
-// known by all it says, else by what it is about, whichever number that had before: its row may be another's now.
+// switchedOff tells which of the wanted policies a person has deactivated. A policy with a running number for a name is
+// recognized by its whole content, any other by what it is about: the number that it had before may be that of another
+// policy now.
 func switchedOff(list []*Policy, wanted []registry.Policy) []bool {
 	off, found := make([]bool, len(wanted)), make([]bool, len(wanted))
 	taken := map[*Policy]bool{}
@@ -203,7 +206,7 @@ func switchedOff(list []*Policy, wanted []registry.Policy) []bool {
 	return off
 }
 
-// about is what a policy watches, whatever its limit. A device is part of that.
+// about identifies what a policy watches, including a device, but not its limit.
 func about(p *registry.Policy) string {
 	text, _ := json.Marshal([]any{p.Subject, p.Spec.Type, p.Spec.TemplateName, p.Spec.Expr})
 	if p.Spec.TemplateName == template.DeviceAvailable {
@@ -212,7 +215,7 @@ func about(p *registry.Policy) string {
 	return string(text)
 }
 
-// sound returns the policies that no fault is about.
+// sound returns the policies without a fault.
 func sound(made []registry.Policy, err error) []registry.Policy {
 	var e *problem.Error
 	if !errors.As(err, &e) {
@@ -225,7 +228,7 @@ func sound(made []registry.Policy, err error) []registry.Policy {
 	})
 }
 
-// refuse tells once what of the descriptor's policies cannot be watched; the others are.
+// refuse records, once, which policies of the descriptor cannot be watched; the others are.
 func refuse(ctx context.Context, tx *store.Tx, app *application.Application, cause error) error {
 	message := "not watched: " + brief(cause.Error())
 	const event = "policy.refused"
@@ -268,8 +271,8 @@ func ensureOne(
 	return p.Update(ctx, tx, want, spec)
 }
 
-// Make stores the policy that a descriptor asks for, not yet watched. One that cannot be rendered is kept too, with
-// the reason: whoever looks for it finds out.
+// Make stores a policy that a descriptor asks for, not yet watched. One that cannot be rendered is stored too, with the
+// reason, so that people can see it.
 func Make(ctx context.Context, tx *store.Tx, p *Policy, render Renderer) error {
 	unclear := p.Render(render)
 	if unclear != nil && problem.KindOf(unclear) != problem.Invalid {

@@ -17,10 +17,10 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Judge changes the policy by what an alert says. The first notice of an episode announces a violation, whatever its
-// number and order; the end of the last open one announces that the policy is kept again. An episode that goes on after its
-// end is announced once more. A component that had nowhere else to go may stay where it is as soon as its own violation
-// ends, whatever others do.
+// Judge updates the policy after an alert. The first notice of an episode announces a violation, whatever the number
+// and order of notices; the end of the last open episode announces that the policy is kept again. An episode that goes
+// on after it had ended is announced once more. A component that had nowhere else to go may stay where it is as soon as
+// its own violation ends.
 func Judge(ctx context.Context, tx *store.Tx, a events.Alert) error {
 	p, err := Lock(ctx, tx, a.Policy)
 	if problem.KindOf(err) == problem.NotFound {
@@ -31,7 +31,7 @@ func Judge(ctx context.Context, tx *store.Tx, a events.Alert) error {
 	}
 	before := p.State.Phase
 	if before == registry.Unknown {
-		return nil // it has no rule: the alert is of one that is gone
+		return nil // it is not watched: the alert comes from a former rule
 	}
 	instance := p.instance(a.Labels)
 	notice := registry.Notice{
@@ -65,13 +65,13 @@ func Judge(ctx context.Context, tx *store.Tx, a events.Alert) error {
 	return p.excuse(ctx, tx, instance, kept)
 }
 
-// componentLabel is the label by which an alert tells the component that it is about.
+// componentLabel is the label of an alert that names the component.
 const componentLabel = "icos_app_component"
 
-// violations separates the ids of violations from all other derived ids.
+// violations is the UUID namespace of violation ids.
 var violations = uuid.MustParse("0d6f9f0e-3a7b-5c55-8d53-6f1f7d1c2ab4")
 
-// ViolationID is the id of an episode of the policy as it was activated then: the same for each notice of it.
+// ViolationID is the id of an episode within one activation of the policy: the same for each notice of it.
 func ViolationID(policy uuid.UUID, activated time.Time, fingerprint string, start time.Time) uuid.UUID {
 	parts := []string{
 		policy.String(), activated.UTC().Format(time.RFC3339Nano), fingerprint, start.UTC().Format(time.RFC3339Nano),
@@ -79,7 +79,7 @@ func ViolationID(policy uuid.UUID, activated time.Time, fingerprint string, star
 	return uuid.NewSHA1(violations, []byte(strings.Join(parts, "\x00")))
 }
 
-// Open reports whether the violation goes on.
+// Open reports whether the violation continues.
 func (p *Policy) Open(violation uuid.UUID) bool {
 	for fingerprint, start := range p.State.Open() {
 		if ViolationID(p.UUID(), p.State.Since, fingerprint, start) == violation {
@@ -92,15 +92,15 @@ func (p *Policy) Open(violation uuid.UUID) bool {
 const insertAction = `insert into policy_actions (id, policy_id, instance, component, remediation, violation,
 started_at, received_at) values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing`
 
-// forgetIdle forgets an action that has changed nothing.
+// forgetIdle deletes an action that has changed nothing.
 const forgetIdle = `delete from policy_actions where id = $1 and (status = 'skipped' or detail = '` + stayed + `')`
 
-// violated announces the violation. One that goes on after all is acted upon once more if nothing came of it: it was taken
-// for ended when its turn came, or had its component stay, which was excused since.
+// violated announces the violation. If an episode continues after all, and nothing came of its action so far, it is
+// acted upon once more: the action found it ended, or left the component where it is, and that was excused since.
 func (p *Policy) violated(ctx context.Context, tx *store.Tx, a events.Alert, verdict registry.Verdict) error {
 	id := ViolationID(p.UUID(), p.State.Since, a.Fingerprint, a.StartsAt)
 	v, err := p.Violation(id.String(), a.Labels, a.Annotations)
-	if err != nil { // nobody can say what it is about, so nothing is done
+	if err != nil { // it is unclear what the alert is about, so nothing is done
 		if err := p.unclear(ctx, tx, err); err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func (p *Policy) violated(ctx context.Context, tx *store.Tx, a events.Alert, ver
 	}
 	remediation := p.Action.Remediation()
 	if known, err := job.ParseRemediation(remediation); err == nil {
-		remediation = string(known) // by one name, or moves under another would not be counted
+		remediation = string(known) // the canonical name, so that all moves are counted
 	}
 	_, err = tx.Exec(ctx, insertAction, id, p.UUID(), instance, component, remediation, v, a.StartsAt, a.ReceivedAt)
 	if err != nil {
@@ -148,14 +148,14 @@ func (p *Policy) resolved(ctx context.Context, tx *store.Tx, instance string, a 
 	return p.announce(ctx, tx, events.PolicyResolved, instance, a.Labels[componentLabel], nil)
 }
 
-// tell writes into the history of the application that the policy is about.
+// tell writes to the history of the application that the policy is about.
 func (p *Policy) tell(ctx context.Context, tx *store.Tx, instance, component, event, message string) error {
 	return history.Record(ctx, tx, history.Entry{
 		ApplicationID: instanceID(instance), Component: component, Event: event, Message: message,
 	})
 }
 
-// instance says whose application an alert of the policy is about; empty when that cannot be told, or is none.
+// instance returns the instance that an alert of the policy is about; empty when it is unknown or none.
 func (p *Policy) instance(labels map[string]string) string {
 	if _, several := registry.Regexp(p.Instance); !several {
 		return p.Instance
@@ -166,7 +166,7 @@ func (p *Policy) instance(labels map[string]string) string {
 	return ""
 }
 
-// instanceID is the id of the application of ours that the instance is; nil when it is anything else.
+// instanceID returns the instance as the id of an application of ours; nil when it is anything else.
 func instanceID(instance string) *uuid.UUID {
 	id, err := uuid.Parse(instance)
 	if err != nil || len(instance) != 36 {

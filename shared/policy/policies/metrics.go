@@ -17,14 +17,15 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// selectTimes reads the histogram of all actions, those that are gone included.
+// selectTimes reads the histogram of all actions, including deleted ones.
 const selectTimes = `select t.stage, t.le, t.count + count(s.seconds), (t.seconds + coalesce(sum(s.seconds), 0))::float8
 from reaction_times t left join (policy_actions a
   cross join lateral reaction_stages(a.started_at, a.received_at, a.judged_at, a.acted_at) s)
   on s.stage = t.stage and s.seconds <= t.le
 group by t.stage, t.le order by t.stage, t.le`
 
-// Metrics writes how the policies stand, and how long each stage of a reaction took, in the text format of Prometheus.
+// Metrics returns the phase of each policy and the duration of each stage of a reaction, in the text format of
+// Prometheus.
 func Metrics(ctx context.Context, q store.Querier) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("# HELP plm_policy_enforced Whether the policy is enforced (1) or not (0).\n" +

@@ -1,11 +1,9 @@
-// Package policies keeps policies: their rows, what happened to them, the alerts that were heard of and what was done
-// about each violation.
+// Package policies stores policies: their rows and events, the alerts about them, and the actions on each violation.
 //
-// Whatever changes a policy goes through a transaction of the store that also notes it among the policy's events and
-// announces it. The alert rule of a policy lives outside Postgres. A transaction only raises the number of changes
-// that the rule store has to follow and announces PolicyChanged; the reaction to that carries the rule over (Sync),
-// named by the policy, while it holds the row. So a crash anywhere leaves either a repeat of the same rule or nothing
-// to do.
+// Every change of a policy is made in a transaction that also writes one of the policy's events and announces it. The
+// alert rule of a policy lives outside Postgres. A transaction only raises the number of changes that the rule store
+// has to follow and announces PolicyChanged; the reaction to that carries the rule over (Sync), named by the policy,
+// while it locks the row. So a crash anywhere leaves either a repeat of the same rule or nothing to do.
 //
 // PromQL is made by the caller (a Renderer), since its parser is heavy and most functions need none.
 package policies
@@ -25,7 +23,7 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Renderer makes the spec that is watched of a policy. The error is Invalid.
+// Renderer makes the spec that is watched from a policy. The error is Invalid.
 type Renderer func(*registry.Policy) (registry.Spec, error)
 
 // Origin is who asked for a policy.
@@ -34,18 +32,18 @@ type Origin string
 // The origins.
 const (
 	FromAPI        Origin = "api"
-	FromDescriptor Origin = "descriptor" // of an application of ours; kept as each version of the descriptor has it
+	FromDescriptor Origin = "descriptor" // of an application of ours; updated with each version of the descriptor
 	FromService    Origin = "service"    // a job manager told us about its application
 )
 
-// Policy is a policy with what only the store knows.
+// Policy is a policy with what only the database knows about it.
 type Policy struct {
 	registry.Policy
-	Instance      string // whose application it is about, or whose, as its subject has it; empty for hosts
+	Instance      string // of the application that its subject names; empty for hosts
 	Origin        Origin
-	OriginVersion int64 // of the descriptor that was asked last, also where a person made it again since; 0 = of none
+	OriginVersion int64 // version of the descriptor that last asked for it, even if a person created it again since; 0 = none
 	State         registry.State
-	Paused        bool // deactivated by hand, or made asleep: what its application does changes nothing then
+	Paused        bool // deactivated by a person, or created so: starting its application does not activate it
 	RuleWanted    int64
 	RuleDone      int64
 	RuleFile      string
@@ -58,7 +56,7 @@ type Policy struct {
 	size int // of its row, in bytes
 }
 
-// definition is what a user says of a policy beside its name.
+// definition is what a user says about a policy besides its name.
 type definition struct {
 	Subject    registry.Subject    `json:"subject"`
 	Spec       registry.Spec       `json:"spec"`
@@ -71,10 +69,10 @@ func defined(p *registry.Policy) definition {
 	return definition{p.Subject, p.Spec, p.Action, p.Variables, p.Properties}
 }
 
-// same reports whether two policies say the same.
+// same reports whether two policies have the same name and definition.
 func same(a, b *registry.Policy) bool { return a.Name == b.Name && said(a) != "" && said(a) == said(b) }
 
-// said is all that a policy says beside its name; empty when that cannot be written down.
+// said is the definition as JSON; empty when that cannot be encoded.
 func said(p *registry.Policy) string {
 	text, err := json.Marshal(defined(p))
 	if err != nil {
@@ -83,8 +81,8 @@ func said(p *registry.Policy) string {
 	return string(text)
 }
 
-// New returns the policy as it will be stored. The id is derived from instance and name, so that the same policy made
-// twice is one.
+// New returns the policy as it will be stored. Its id is derived from instance and name, so that creating the same
+// policy twice gives one.
 func New(p registry.Policy, origin Origin) *Policy {
 	p.Defaults()
 	instance := p.Subject.AppInstance
@@ -97,15 +95,15 @@ func New(p registry.Policy, origin Origin) *Policy {
 // UUID is the policy's id.
 func (p *Policy) UUID() uuid.UUID { return uuid.MustParse(p.ID) }
 
-// ETag names the version, which another phase changes too.
+// ETag names the version, which also changes with the phase.
 func (p *Policy) ETag() string { return function.VersionTag(p.Version) }
 
-// Active reports whether it is watched, or should be.
+// Active reports whether the policy is watched, or should be.
 func (p *Policy) Active() bool {
 	return p.DeletedAt == nil && (p.State.Phase == registry.Enforced || p.State.Phase == registry.Violated)
 }
 
-// Render fills in the rendered spec. What cannot be rendered is told by the error and leaves the policy as it was.
+// Render fills in the rendered spec. When it returns an error the policy is unchanged.
 func (p *Policy) Render(render Renderer) error {
 	spec, err := render(&p.Policy)
 	if err != nil {
@@ -115,7 +113,7 @@ func (p *Policy) Render(render Renderer) error {
 	return nil
 }
 
-// watched reports whether there is something that a rule can watch.
+// watched reports whether the policy has something that a rule can watch.
 func (p *Policy) watched() bool {
 	spec := p.Status.RenderedSpec
 	return spec != nil && spec.Type == registry.TelemetrySpec
@@ -135,7 +133,7 @@ func (p *Policy) MarshalJSON() ([]byte, error) {
 	}{out, p.Origin, p.Version, p.Paused, p.CreatedAt, p.UpdatedAt})
 }
 
-// note adds a line to the policy's events.
+// note adds one of the policy's events.
 func (p *Policy) note(ctx context.Context, tx *store.Tx, typ registry.EventType, details map[string]any) error {
 	if details == nil {
 		details = map[string]any{}
@@ -148,7 +146,7 @@ func (p *Policy) note(ctx context.Context, tx *store.Tx, typ registry.EventType,
 	return nil
 }
 
-// announce tells the others about the policy.
+// announce emits an event about the policy.
 func (p *Policy) announce(ctx context.Context, tx *store.Tx, typ, instance, component string, violation *uuid.UUID) error {
 	return tx.Emit(ctx, typ, p.ID, p.event(instance, component, violation))
 }
@@ -160,7 +158,7 @@ func (p *Policy) event(instance, component string, violation *uuid.UUID) events.
 const selectAlone = `select not exists (select from applications where deleted_at is null)
 and not exists (select from policies where deleted_at is null and id <> $1)`
 
-// announceFirst tells of a policy that came while there was nothing to look after, when the clocks may rest.
+// announceFirst emits PolicyFirst if there was nothing to look after before, so that the PingSources may be suspended.
 func (p *Policy) announceFirst(ctx context.Context, tx *store.Tx) error {
 	var alone bool
 	if err := tx.QueryRow(ctx, selectAlone, p.UUID()).Scan(&alone); err != nil {
@@ -172,7 +170,7 @@ func (p *Policy) announceFirst(ctx context.Context, tx *store.Tx) error {
 	return tx.Emit(ctx, events.PolicyFirst, events.Clocks, p.event(p.Instance, "", nil))
 }
 
-// follow makes the rule store follow the policy.
+// follow asks the rule store to follow the policy.
 func (p *Policy) follow(ctx context.Context, tx *store.Tx) error {
 	p.RuleWanted++
 	if err := p.save(ctx, tx); err != nil {

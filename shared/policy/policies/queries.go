@@ -31,7 +31,7 @@ order by created_at, id limit $8`
 
 	selectOfInstance = `select ` + columns + ` from policies where instance = $1 order by created_at, id for update`
 
-	// The newest of each policy are read from the end of its index, however many there are.
+	// The newest events of each policy are read from the end of its index, however many there are.
 	selectEvents = `select p.place - 1, e.type, e.at, e.details from unnest($1::uuid[]) with ordinality as p (id, place)
 cross join lateral (select * from policy_events where policy_id = p.id order by id desc limit $2) e order by p.place, e.id`
 
@@ -53,10 +53,10 @@ updated_at = now() where id = $1 returning version, updated_at`
 	countPhases = `select phase, count(*) from policies where deleted_at is null group by phase`
 )
 
-// newestEvents is how many lines of its life a policy shows.
+// newestEvents is how many events a policy shows.
 const newestEvents = 50
 
-// Get returns the policy with its newest events. The error is NotFound, also for one that was deleted.
+// Get returns the policy with its newest events. The error is NotFound, also for a deleted policy.
 func Get(ctx context.Context, q store.Querier, id uuid.UUID) (*Policy, error) {
 	p, err := one(ctx, q, selectOne, id)
 	if err != nil {
@@ -68,7 +68,7 @@ func Get(ctx context.Context, q store.Querier, id uuid.UUID) (*Policy, error) {
 	return p, p.readEvents(ctx, q)
 }
 
-// Lock returns the policy without its events and keeps it for this transaction. The error is NotFound.
+// Lock returns the policy without its events and locks it for this transaction. The error is NotFound.
 func Lock(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Policy, error) {
 	p, err := lockAny(ctx, tx, id)
 	if err != nil {
@@ -80,13 +80,13 @@ func Lock(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Policy, error) {
 	return p, nil
 }
 
-// lockAny is Lock that also finds what was deleted.
+// lockAny is Lock that also finds deleted policies.
 func lockAny(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Policy, error) {
 	return one(ctx, tx, selectOne+` for update`, id)
 }
 
-// LockHeard is Lock for a person who changes what a descriptor may have said. What that says by now is heard first, since
-// it would have the last word when its event came.
+// LockHeard is Lock for a change by a person. If the application's descriptor has changed and its event is not handled
+// yet, the descriptor is followed first: otherwise that event would overwrite the person's change.
 func LockHeard(ctx context.Context, tx *store.Tx, id uuid.UUID, render Renderer) (*Policy, error) {
 	p, err := one(ctx, tx, selectOne, id)
 	if err != nil {
@@ -105,7 +105,7 @@ func LockHeard(ctx context.Context, tx *store.Tx, id uuid.UUID, render Renderer)
 	return Lock(ctx, tx, id)
 }
 
-// holds asks something of the application that the policy is about; of one that is not ours nothing holds.
+// holds asks a yes-or-no question about the application of the policy; false when that is not ours.
 func (p *Policy) holds(ctx context.Context, q store.Querier, sql string, args ...any) (holds bool, err error) {
 	app, err := uuid.Parse(p.Instance)
 	if err != nil {
@@ -126,8 +126,8 @@ type Filter struct {
 	Search  string // part of a name, in any case
 }
 
-// List returns a page of policies with their newest events, oldest first. cut says that it is shorter than asked for: the
-// policies are large together, or their events are.
+// List returns a page of policies with their newest events, oldest policy first. cut says that the page is shorter than
+// asked for, since policies or events are large.
 func List(ctx context.Context, q store.Querier, f Filter, page function.Page) (list []*Policy, cut bool, err error) {
 	list, cut, err = store.Page(ctx, q, "read policies", scan, func(p *Policy) int { return p.size }, selectList,
 		page.After.At, page.After.ID, f.App, f.Subject, f.Phase, f.Name, f.Search, page.Limit)
@@ -137,7 +137,7 @@ func List(ctx context.Context, q store.Querier, f Filter, page function.Page) (l
 	size, end := 0, len(list)
 	err = eachEvent(ctx, q, list, func(i int, e registry.Event, bytes int) bool {
 		if size += bytes; size > store.PageBytes && i > 0 {
-			end = i // it is the first of the next page, with all its events
+			end = i // this policy begins the next page, with all its events
 			return false
 		}
 		list[i].Status.Events = append(list[i].Status.Events, e)
@@ -146,7 +146,7 @@ func List(ctx context.Context, q store.Querier, f Filter, page function.Page) (l
 	return list[:end], cut || end < len(list), err
 }
 
-// LockOfInstance returns the policies about one application, also those deleted by hand, and keeps them.
+// LockOfInstance returns the policies about one application, including those deleted by hand, and locks them.
 func LockOfInstance(ctx context.Context, tx *store.Tx, instance string) ([]*Policy, error) {
 	return many(ctx, tx, selectOfInstance, instance)
 }
@@ -252,12 +252,12 @@ func readEvents(ctx context.Context, q store.Querier, list []*Policy) error {
 	})
 }
 
-// eachEvent hands over the newest events of the policies, one policy after the other, until next has enough. bytes is about
-// what one is in an answer.
+// eachEvent calls next with the newest events of the policies, policy by policy, until it has enough. bytes is the
+// approximate size of an event in an answer.
 func eachEvent(
 	ctx context.Context, q store.Querier, list []*Policy, next func(i int, e registry.Event, bytes int) (more bool),
 ) error {
-	const frame = 100 // bytes of an event beside its details
+	const frame = 100 // bytes of an event without its details
 	if len(list) == 0 {
 		return nil
 	}
@@ -290,7 +290,7 @@ func eachEvent(
 	return nil
 }
 
-// insert stores a new policy, or brings one back that was deleted. fresh is false when there is one already.
+// insert stores a new policy, or restores one that was deleted. fresh is false when it exists already.
 func (p *Policy) insert(ctx context.Context, tx *store.Tx) (fresh bool, err error) {
 	err = tx.QueryRow(ctx, upsert, p.UUID(), p.Name, p.Instance, p.Origin, p.OriginVersion, defined(&p.Policy),
 		p.rendered(), p.State.Phase, p.Paused, p.State, p.RuleWanted, p.RuleDone, p.RuleFile).
@@ -313,7 +313,7 @@ func (p *Policy) save(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// rendered returns the rendered spec as it is stored: a null where there is none.
+// rendered is the rendered spec as it is stored; null when there is none.
 func (p *Policy) rendered() any {
 	if p.Status.RenderedSpec == nil {
 		return nil
@@ -321,15 +321,15 @@ func (p *Policy) rendered() any {
 	return p.Status.RenderedSpec
 }
 
-// Phases lists what a policy can be, for those who ask for one.
+// Phases lists the phases by name.
 func Phases() []string {
 	return []string{
 		string(registry.Enforced), string(registry.Violated), string(registry.Inactive), string(registry.Unknown),
 	}
 }
 
-// now is the instant of a change, in the precision of the store.
+// now is the present time in the precision of Postgres.
 func now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
 
-// brief keeps a long text out of history.
+// brief shortens a text for history.
 func brief(text string) string { return problem.Brief(text, 300) }

@@ -18,20 +18,20 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Rules is where alert rules live.
+// Rules stores alert rules.
 type Rules interface {
-	// Put makes or replaces the rule group of a policy and returns what the store calls it.
+	// Put creates or replaces the rule group of a policy and returns the store's name for it.
 	Put(ctx context.Context, group registry.RuleGroup) (file string, err error)
-	// Delete takes a rule group away; one that is not there is no error.
+	// Delete deletes a rule group; it is no error if there is none.
 	Delete(ctx context.Context, file string) error
 	// List returns every rule group by its file.
 	List(ctx context.Context) (map[string]registry.RuleGroup, error)
-	// URL is where the rules are, for people to read.
+	// URL is where people can read the rules.
 	URL() string
 }
 
-// Sync makes the rule store follow the policy, as it is now and not as it was when someone asked. The row is held
-// meanwhile, so an older state never overwrites a newer one; a crash after the effect repeats it.
+// Sync makes the rule store follow the policy as it is now, not as it was when someone asked. The row is locked
+// meanwhile, so an older state never overwrites a newer one; after a crash it is repeated.
 func Sync(ctx context.Context, tx *store.Tx, rules Rules, id uuid.UUID) error {
 	p, err := lockAny(ctx, tx, id)
 	if problem.KindOf(err) == problem.NotFound {
@@ -55,8 +55,8 @@ func Sync(ctx context.Context, tx *store.Tx, rules Rules, id uuid.UUID) error {
 	return p.synced(ctx, tx)
 }
 
-// put makes the rule. One that the store refuses now it would refuse again, so the policy says that nothing watches it
-// until it is activated anew.
+// put stores the rule. If the rule store refuses it, a repeat would be refused too, so the policy becomes unknown until
+// it is activated again.
 func (p *Policy) put(ctx context.Context, tx *store.Tx, rules Rules) error {
 	group, err := p.group()
 	if err != nil {
@@ -73,8 +73,8 @@ func (p *Policy) put(ctx context.Context, tx *store.Tx, rules Rules) error {
 }
 
 // group is the rule group of the policy. A rules API knows a group by its name, and Prometheus an alert by its labels,
-// of which the expression may leave none but the alert's name. A name is taken once per application only: where it does
-// not say which that is, the policy's id tells alike names apart.
+// of which the expression may leave only the alert's name. Names are unique within one application only: if a name does
+// not contain the instance, the policy's id is added to tell equal names apart.
 func (p *Policy) group() (registry.RuleGroup, error) {
 	g, err := p.RuleGroup()
 	if err != nil || p.Instance != "" && p.Instance == instanceIn(p.Name) {
@@ -89,8 +89,7 @@ func (p *Policy) group() (registry.RuleGroup, error) {
 
 var instanceForm = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
-// instanceIn is the instance of which the name speaks, as the names from descriptors do; empty where that may be several. Of
-// other texts than ids one may hold another.
+// instanceIn returns the instance id in the name, as names from descriptors have it; empty unless there is exactly one.
 func instanceIn(name string) string {
 	if found := instanceForm.FindAllString(name, 2); len(found) == 1 {
 		return found[0]
@@ -98,8 +97,8 @@ func instanceIn(name string) string {
 	return ""
 }
 
-// synced notes how far the rule store has followed, and forgets a policy of which nothing is left. One that a person
-// took out of an application stays as a mark, or the next look at the descriptor would bring it back.
+// synced records how far the rule store has followed, and deletes the row of a deleted policy whose rule is gone. If a
+// person has deleted a policy of a descriptor, the row stays as a mark: otherwise Follow would create the policy again.
 func (p *Policy) synced(ctx context.Context, tx *store.Tx) error {
 	if p.DeletedAt != nil && p.OriginVersion == 0 {
 		return p.forget(ctx, tx)
@@ -122,10 +121,10 @@ func (p *Policy) forget(ctx context.Context, tx *store.Tx) error {
 // Repaired is what Reconcile found wrong.
 type Repaired struct{ Missing, Orphans, Late int }
 
-// Reconcile compares the rule store with the policies: a rule that is missing or differs is asked for again, one that
-// belongs to no active policy is taken away. Rules that name no policy are somebody else's.
+// Reconcile compares the rule store with the policies: a rule that is missing or differs is asked for again, one
+// without an active policy is deleted. Rules that name no policy belong to somebody else.
 //
-// What our own rows tell is seen to whatever the store answers: the rules API of ICOS has no list.
+// Late changes are carried over even if the rule store cannot list its rules, as the rules API of ICOS cannot.
 func Reconcile(ctx context.Context, db *store.DB, rules Rules) (Repaired, error) {
 	var r Repaired
 	err := r.compare(ctx, db, rules)
@@ -137,8 +136,8 @@ func Reconcile(ctx context.Context, db *store.DB, rules Rules) (Repaired, error)
 	return r, errors.Join(err, late)
 }
 
-// compare lists the rules before the policies are read. A rule is made only after its policy was stored, so one whose
-// policy is not there then is an orphan for good.
+// compare lists the rules before it reads the policies. A rule is only made after its policy was stored, so a rule
+// whose policy does not exist then is an orphan.
 func (r *Repaired) compare(ctx context.Context, db *store.DB, rules Rules) error {
 	listed, err := rules.List(ctx)
 	if err != nil {
@@ -163,7 +162,7 @@ func (r *Repaired) compare(ctx context.Context, db *store.DB, rules Rules) error
 	return r.askAgain(ctx, db, true, found)
 }
 
-// owner is the policy that a group names; empty when it names none.
+// owner is the id of the policy that a group names; empty when it names none.
 func owner(group registry.RuleGroup) string {
 	for _, rule := range group.Rules {
 		if id := rule.Annotations[registry.AnnotationID]; id != "" {
@@ -173,7 +172,7 @@ func owner(group registry.RuleGroup) string {
 	return ""
 }
 
-// checkRule takes an orphan away. fits is true for a rule that is, or is about to become, what its policy wants.
+// checkRule deletes an orphan. fits is true for a rule that is, or is about to become, what its policy wants.
 func checkRule(
 	ctx context.Context, db *store.DB, rules Rules, id, file string, group registry.RuleGroup,
 ) (fits bool, err error) {
@@ -190,7 +189,7 @@ func checkRule(
 			return err
 		}
 		switch {
-		case p.RuleDone < p.RuleWanted: // it is being followed right now
+		case p.RuleDone < p.RuleWanted: // a change is being carried over right now
 			fits = true
 		case p.Active() && p.RuleFile == file:
 			want, err := p.group()
@@ -207,14 +206,14 @@ func checkRule(
 	return fits, err
 }
 
-// alike compares what makes a rule fire and what its alerts are known by, not how it is written down.
+// alike reports whether two groups fire alike and give their alerts the same labels, however they are written.
 func alike(a, b registry.RuleGroup) bool {
 	return slices.EqualFunc(a.Rules, b.Rules, func(a, b registry.Rule) bool {
 		return a.Expr == b.Expr && sameFor(a.For, b.For) && maps.Equal(a.Labels, b.Labels)
 	})
 }
 
-// sameFor compares waiting times, which a store may write otherwise than they were put: 1m for 60s, nothing for 0.
+// sameFor compares durations, which a store may write differently: 1m for 60s, nothing for 0.
 func sameFor(a, b string) bool {
 	x, _ := template.ParseDuration(a)
 	y, _ := template.ParseDuration(b)
@@ -224,8 +223,8 @@ func sameFor(a, b string) bool {
 const selectFollowed = `select id from policies where deleted_at is null and phase in ('enforced', 'violated')
 and rule_done >= rule_wanted and (rule_file <> '') = $1 order by id`
 
-// askAgain asks for every rule that should be in the store and was not found there: of those that were put, or of those
-// that never were, since no rules API was set when it was their turn.
+// askAgain asks again for the rules that should be in the store and were not found there. put selects rules that were
+// stored before; false selects those that never were, since no rules API was set when their turn came.
 func (r *Repaired) askAgain(ctx context.Context, db *store.DB, put bool, found map[string]bool) error {
 	ids, err := store.Collect(ctx, db, "find policies", pgx.RowTo[uuid.UUID], selectFollowed, put)
 	if err != nil {
@@ -256,12 +255,12 @@ func (r *Repaired) askAgain(ctx context.Context, db *store.DB, put bool, found m
 const selectLate = `select id from policies where rule_done < rule_wanted
 and updated_at < now() - $1::interval order by id`
 
-// late is when a change that the rule store has not followed counts as forgotten: the Broker, whose Triggers deliver for
-// seven minutes, has given up by then.
+// late is the age at which a change that was not carried over counts as forgotten. The Broker, whose Triggers deliver
+// for seven minutes, has given up by then.
 const late = 10 * time.Minute
 
-// syncLate carries over what is late itself. An event more for each policy at each tick would become a dead letter more,
-// for as long as the rules API does not work.
+// syncLate carries late changes over itself. Emitting an event for each at every tick would give a dead letter for
+// each, as long as the rules API is away.
 func syncLate(ctx context.Context, db *store.DB, rules Rules) (int, error) {
 	ids, err := store.Collect(ctx, db, "find policies", pgx.RowTo[uuid.UUID], selectLate, late)
 	if err != nil {

@@ -1,7 +1,8 @@
-// Package application keeps applications: what was handed in, what is wanted of it, and how its jobs stand.
+// Package application stores applications: the descriptor that was handed in, whether it should run, and the state of
+// its jobs.
 //
-// An application is the contract's job group. Everything that changes one goes through a transaction that also changes
-// its jobs, writes history and announces the change.
+// An application is the contract's job group. Every change of one is made in a transaction that also changes its jobs,
+// writes history and announces the change.
 package application
 
 import (
@@ -16,7 +17,7 @@ import (
 	"github.com/littoral-project/littoral/shared/job"
 )
 
-// Desired is what its user wants of an application.
+// Desired is what the user wants of an application.
 type Desired string
 
 // What can be wanted.
@@ -32,14 +33,14 @@ type Status string
 // The statuses, as "littoral get apps" shows them.
 const (
 	Pending   Status = "Pending"   // some component has no place
-	Deploying Status = "Deploying" // placed, not all of it runs; or updated, and the matchmaker has not looked yet
-	Available Status = "Available" // every component runs, say their orchestrators
+	Deploying Status = "Deploying" // placed, but not all of it runs; or updated, and not yet seen by the matchmaker
+	Available Status = "Available" // every component runs, as their orchestrators report
 	Degraded  Status = "Degraded"  // some component failed or runs badly
-	Unknown   Status = "Unknown"   // some component is where nobody answers
+	Unknown   Status = "Unknown"   // some component is at a place that does not answer
 	Stopping  Status = "Stopping"
 	Finished  Status = "Stopped"
 	Deleting  Status = "Deleting"
-	Gone      Status = "Deleted" // said to whoever deletes it, and never after
+	Gone      Status = "Deleted" // only in the answer to its deletion
 )
 
 // Application is one instance of a descriptor (contract: JobGroup).
@@ -51,18 +52,18 @@ type Application struct {
 	Descriptor  string     `db:"descriptor"` // as handed in
 	Desired     Desired    `db:"desired"`
 	Version     int64      `db:"version"` // grows with each change of the descriptor
-	Judged      int64      `db:"judged"`  // the version that the matchmaker has looked at; of a stopped one it says nothing
+	Judged      int64      `db:"judged"`  // the version that the matchmaker has looked at; meaningless for a stopped application
 	Owner       string     `db:"owner"`   // the caller who handed it in
 	CreatedAt   time.Time  `db:"created_at"`
 	UpdatedAt   time.Time  `db:"updated_at"`
 	Jobs        []*job.Job `db:"-"`
-	Warnings    []string   `db:"-"` // of the descriptor that was just handed in; of a stored one it says nothing
+	Warnings    []string   `db:"-"` // about the descriptor that was just handed in; not stored
 
-	parsed *descriptor.Application // of Descriptor, once it was asked for
-	gone   bool                    // it was forgotten by this very call
+	parsed *descriptor.Application // Descriptor parsed, once Parsed was called
+	gone   bool                    // it was deleted by this very call
 }
 
-// Parsed returns the descriptor in normal form. It is read once and shared: nobody may change it.
+// Parsed returns the descriptor in normal form. It is parsed once and shared, so callers must not change it.
 func (a *Application) Parsed() (*descriptor.Application, error) {
 	if a.parsed == nil {
 		parsed, err := descriptor.ParseStored([]byte(a.Descriptor))
@@ -74,16 +75,16 @@ func (a *Application) Parsed() (*descriptor.Application, error) {
 	return a.parsed, nil
 }
 
-// Namespace returns where the objects of an application live: its name and the first eight digits of its id, so that two
-// instances never meet.
+// Namespace returns the namespace for the objects of an application: its name and the first eight digits of its id, so
+// that two instances never meet.
 func Namespace(name string, id uuid.UUID) string { return name + "-" + id.String()[:8] }
 
-// ETag names the version. That grows with the descriptor alone: how the jobs fare changes nothing of what a caller who
-// changes the application has to know.
+// ETag names the version, which only changes with the descriptor: whoever changes an application need not know how its
+// jobs fare.
 func (a *Application) ETag() string { return function.VersionTag(a.Version) }
 
-// MarshalJSON writes the contract's JobGroup with namespace, desired, status, message, version and judged added; and to what
-// answers a descriptor, what is odd about that.
+// MarshalJSON writes the contract's JobGroup with namespace, desired, status, message, version and judged added, and
+// the warnings in the answer to a descriptor.
 func (a *Application) MarshalJSON() ([]byte, error) {
 	status, message := a.Status()
 	jobs := a.Jobs
@@ -111,8 +112,8 @@ func (a *Application) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// Status sums up the jobs, with a line on what it waits for. What an update took out of an application that is meant to run
-// is no component of it any more: where it cannot be removed now, that keeps nothing else waiting.
+// Status sums up the jobs, with a line on what the application waits for. A component that an update took out no longer
+// counts: if it cannot be removed now, nothing else waits for that.
 func (a *Application) Status() (Status, string) {
 	var unplaced, degraded, unknown, available, gone, out, live, former int
 	var note string
@@ -172,7 +173,7 @@ func (a *Application) Status() (Status, string) {
 		return Degraded, note
 	case unknown > 0:
 		return Unknown, note
-	case a.Judged < a.Version: // what runs may have to leave its place yet
+	case a.Judged < a.Version: // what runs may still have to leave its place
 		return Deploying, "the update is yet to be looked at"
 	case available == live && live > 0:
 		return Available, runs
@@ -180,7 +181,7 @@ func (a *Application) Status() (Status, string) {
 	return Deploying, runs
 }
 
-// left says that something may run yet at places that components have left: nobody waits for that.
+// left tells of copies that may still run at former places. Nothing waits for them.
 func left(former int) string {
 	if former == 1 {
 		return "1 former copy still to be removed"
@@ -188,7 +189,7 @@ func left(former int) string {
 	return fmt.Sprintf("%d former copies still to be removed", former)
 }
 
-// still says what is to be removed yet, and what that waits for.
+// still tells what has not been removed yet, and what that waits for.
 func still(live, gone int, note string) string {
 	text := fmt.Sprintf("%d of %d components still to be removed", live, live+gone)
 	if note != "" {

@@ -14,14 +14,14 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// silence is how long nothing was heard from node n while something was from others: up to when somebody was last heard of,
-// and at most up to the last picture of the infrastructure; from when telemetry last told of nobody. So while telemetry as a
-// whole is away, tells of nobody, or has just come back with some nodes ahead of others, no node is lost.
+// silence is for how long node n was not heard of while others were. It is counted up to when any node was last heard
+// of (at most up to the latest topology), and from when telemetry last had no nodes at all. So no node is lost while
+// telemetry as a whole is away or empty, or has just come back with some nodes ahead of others.
 const silence = `(least((select at from topology), (select max(last_seen) from nodes))
 - greatest(n.last_seen, (select silent_until from topology)))`
 
-// selectLost finds the applications with a component on a node that was drained, or from which nothing was heard for
-// longer than the component bears.
+// selectLost finds the applications with a component on a node that was drained, or was silent for longer than the
+// component's lost_after.
 const selectLost = `select distinct j.application_id from jobs j join nodes n on n.cluster = j.cluster and n.node = j.node
 join applications a on a.id = j.application_id
 where j.cleans is null and j.type <> 'DeleteDeployment' and a.desired = 'running' and a.deleted_at is null
@@ -32,13 +32,13 @@ from jobs j join nodes n on n.cluster = j.cluster and n.node = j.node
 where j.application_id = $1 and j.cleans is null and j.type <> 'DeleteDeployment'
 and (not n.schedulable or ` + silence + ` > j.lost_after) order by j.id`
 
-// Lost returns the applications that have to leave a node.
+// Lost returns the applications with a component that has to leave its node.
 func Lost(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
 	return store.Collect(ctx, q, "find lost components", pgx.RowTo[uuid.UUID], selectLost)
 }
 
-// DisplaceLost takes the components of the application from nodes that are drained or lost and asks for new places; the
-// others stay. It does nothing when the node has come back meanwhile.
+// DisplaceLost takes the application's components off nodes that are drained or lost and asks for new places; the
+// others stay. It does nothing if the node has come back meanwhile.
 func DisplaceLost(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
 	a, err := Lock(ctx, tx, id)
 	if problem.KindOf(err) == problem.NotFound {

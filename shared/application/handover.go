@@ -12,17 +12,17 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Handover is a node that another agent serves now. What the former one owns there nobody would carry out any more, nor
-// remove.
+// Handover is a node that another agent serves now. Without it, nobody would carry out or remove what the former agent
+// owns there.
 type Handover struct {
 	Cluster, Node string
 	Former, Agent string
-	Anew          bool // its site was set up anew; else only its agent was
+	Anew          bool // the whole site was set up anew, not only its agent
 }
 
 const (
-	// A node that is seen for the first time has no former agent. One that served it before may own what it took since, as where
-	// the agents changed to and fro before anybody looked.
+	// A node seen for the first time has no former agent. An earlier agent may still own jobs there, for instance if
+	// the agents changed back and forth before anybody looked.
 	selectHandovers = `select cluster, node, served_by, agent, served_in not in ('', cluster_uuid) from nodes
 where agent <> '' and (agent, cluster_uuid) <> (served_by, served_in)
 union select n.cluster, n.node, j.owner_id, n.agent, false
@@ -33,20 +33,20 @@ and (n.agent, n.cluster_uuid) = (n.served_by, n.served_in) order by 1, 2`
 	noteServed = `update nodes set served_by = agent, served_in = cluster_uuid
 where cluster = $1 and node = $2 and agent = $4 and (served_by = $3 or $3 = any(formerly))`
 
-	// In the order of who else locks an application and then its jobs, and no stronger: an agent's report, which holds its job,
-	// may give the application a clean-up meanwhile.
+	// The same order as everywhere, application before job, and no stronger a lock: an agent's report, which holds its
+	// job, may add a clean-up to the application meanwhile.
 	lockOwners = `select id from applications where id in (
   select application_id from jobs where cluster = $1 and node = $2 and owner_id = $3) order by id for no key update`
 )
 
-// Handovers returns the nodes that another agent serves than before.
+// Handovers returns the nodes whose agent has changed.
 func Handovers(ctx context.Context, q store.Querier) ([]Handover, error) {
 	return store.Collect(ctx, q, "find nodes with another agent", pgx.RowToStructByPos[Handover], selectHandovers)
 }
 
-// Do makes the agent the owner of what the former one owns at the node, clean-ups included. Where the site was set up anew
-// what ran there may not run any more, and nobody would report that: it is placed anew. Only what belongs to the former
-// agent is touched, not what a deployment manager owns. It does nothing when it was done already.
+// Do gives what the former agent owns at the node, clean-ups included, to the present agent. If the site was set up
+// anew, what ran there may be gone without anyone reporting it, so it is placed again. Jobs of other owners, such as a
+// deployment manager, stay untouched. Doing it again changes nothing.
 func (h Handover) Do(ctx context.Context, tx *store.Tx) error {
 	noted, err := tx.Exec(ctx, noteServed, h.Cluster, h.Node, h.Former, h.Agent)
 	if err != nil {

@@ -22,17 +22,17 @@ import (
 // Submission is a descriptor that was handed in.
 type Submission struct {
 	Document       []byte
-	Parsed         *descriptor.Application // of Document, read before the transaction; nil = Submit reads it
+	Parsed         *descriptor.Application // Document, parsed before the transaction; nil = Submit parses it
 	Caller         string
 	IdempotencyKey string        // the same key from the same caller gives the same application; "" = none
 	First          bool          // only if no application has the name
-	LostAfter      time.Duration // of components whose descriptor does not say
+	LostAfter      time.Duration // for components whose descriptor does not say
 }
 
-// Submit stores a new application whose components wait for places. fresh is false when the idempotency key was seen
-// before: then the application of that time is returned, as it is now. The error is that of descriptor.Parse, or Conflict
-// when the key came with another document, or its application was deleted, or PreconditionFailed when it is to be the first
-// of its name and is not.
+// Submit stores a new application whose components wait for places. fresh is false when the idempotency key was used
+// before; then the application stored with it is returned, as it is now. The error is that of descriptor.Parse; or
+// Conflict when the key came with another document, or its application was deleted; or PreconditionFailed when it must
+// be the first of its name and is not.
 func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fresh bool, err error) {
 	app := s.Parsed
 	if app == nil {
@@ -94,7 +94,7 @@ func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fr
 	return a, true, err
 }
 
-// unnamed refuses a name that an application has. Of those who ask for one name, each waits for the other.
+// unnamed refuses a name that another application has. Requests for one name take turns.
 func unnamed(ctx context.Context, tx *store.Tx, name string) error {
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 4))`, name); err != nil {
 		return fmt.Errorf("lock name: %w", err)
@@ -111,7 +111,7 @@ func unnamed(ctx context.Context, tx *store.Tx, name string) error {
 }
 
 func submitted(ctx context.Context, tx *store.Tx, s Submission) (*Application, error) {
-	// Two requests with one key wait for each other here, so the second finds what the first stored.
+	// Two requests with one key take turns, so the second finds what the first has stored.
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 1))`, s.Caller+"\n"+s.IdempotencyKey); err != nil {
 		return nil, fmt.Errorf("lock idempotency key: %w", err)
 	}
@@ -123,7 +123,7 @@ func submitted(ctx context.Context, tx *store.Tx, s Submission) (*Application, e
 		return nil, nil //nolint:nilnil // none is an answer
 	case err != nil:
 		return nil, fmt.Errorf("look for the idempotency key: %w", err)
-	case deleted: // a late repeat is not to bring it back
+	case deleted: // a late repeat must not bring it back
 		return nil, problem.New(problem.Conflict, "the application of this Idempotency-Key, %s, was deleted; use another key", id)
 	case !same:
 		return nil, problem.New(problem.Conflict, "this Idempotency-Key came with another document before")
@@ -139,8 +139,7 @@ type want struct {
 	lostAfter   time.Duration
 }
 
-// wanted lists the jobs of a descriptor: one for each component, or for each replica of one, under the numbers of those
-// that are stored.
+// wanted lists the jobs of a descriptor: one per component or replica, with the numbers of the stored jobs.
 func (a *Application) wanted(app *descriptor.Application, lostAfter time.Duration) []want {
 	var list []want
 	for i := range app.Components {
@@ -228,7 +227,7 @@ func (a *Application) stop(ctx context.Context, tx *store.Tx, to Desired) error 
 	return a.announce(ctx, tx, events.ApplicationStopped, "stopped", "asked to stop")
 }
 
-// remove has all that runs or waits removed; what is being removed is left to that.
+// remove asks for the removal of all that runs or waits, except what is being removed already.
 func (a *Application) remove(ctx context.Context, tx *store.Tx) error {
 	for _, j := range a.Jobs {
 		if err := j.Stop(ctx, tx); err != nil {
@@ -246,10 +245,10 @@ func (a *Application) want(ctx context.Context, tx *store.Tx, d Desired) error {
 	return nil
 }
 
-// Delete forgets an application. It must be stopped, or never have run (contracts/icos.md §1.7); else the error is
-// Conflict, unless stop is set: then what runs is removed first and the application goes when the last part is reported
-// gone. One that is being deleted already goes on with that. One of which nothing is left, or whose removal nobody tends,
-// goes at once. gone says whether it has.
+// Delete deletes an application. It must be stopped, or never have run (contracts/icos.md §1.7), else the error is
+// Conflict; unless stop is set: then what runs is removed first, and the application is deleted when its last removal
+// is reported. A deletion that has begun continues. If nothing is left, or nobody carries out the removal, it is
+// deleted at once. gone says whether it is.
 func Delete(ctx context.Context, tx *store.Tx, id uuid.UUID, stop bool) (a *Application, gone bool, err error) {
 	if a, err = Lock(ctx, tx, id); err != nil {
 		return nil, false, err
@@ -257,7 +256,7 @@ func Delete(ctx context.Context, tx *store.Tx, id uuid.UUID, stop bool) (a *Appl
 	abandoned, deletable := a.abandoned(), a.deletable()
 	switch {
 	case a.Desired == Deleted && !abandoned && (stop || !deletable):
-		err = a.remove(ctx, tx) // what began it is repeated, perhaps since its answer was lost
+		err = a.remove(ctx, tx) // the request is repeated, perhaps because the answer was lost
 	case abandoned || deletable:
 		err = a.forget(ctx, tx)
 	case !stop:
@@ -272,19 +271,19 @@ func Delete(ctx context.Context, tx *store.Tx, id uuid.UUID, stop bool) (a *Appl
 	if err != nil || !a.gone {
 		return a, false, err
 	}
-	a.Jobs, err = job.OfApplications(ctx, tx, a.ID) // with what it leaves to be removed from former places
+	a.Jobs, err = job.OfApplications(ctx, tx, a.ID) // including clean-ups at former places
 	return a, true, err
 }
 
-// abandoned reports whether nobody tends what is left of an application that is not to run. Its removal goes on without
-// it, should its agent come back.
+// abandoned reports whether nobody carries out the removal of an application that is not to run. If its agent comes
+// back, the removal continues without the application.
 func (a *Application) abandoned() bool {
 	return a.Desired != Running && !slices.ContainsFunc(a.Jobs, func(j *job.Job) bool {
 		return !j.Gone() && !j.OutOfReach() && !j.Untended()
 	})
 }
 
-// deletable is the contract's rule; an open removal goes on without its application.
+// deletable is the rule of the contract; open removals continue without their application.
 func (a *Application) deletable() bool {
 	return a.Desired != Running && !slices.ContainsFunc(a.Jobs, func(j *job.Job) bool {
 		return !j.Gone() && (j.Type != job.Delete || j.State != job.Created)
@@ -321,13 +320,13 @@ func (a *Application) settle(ctx context.Context, tx *store.Tx) error {
 const lockOfRemoval = `select from applications where id = (
   select application_id from jobs where id = $1 and type = 'DeleteDeployment' and cleans is null) for no key update`
 
-// LockOfRemoval locks the application of which the job is being removed, if it is: ahead of the job, as whoever locks both
-// does. The report that a removal has ended is followed by a look at all jobs of the application, and those of several
-// would wait for each other, each with its own job in hand. It travels with the statement that locks the job.
+// LockOfRemoval locks the application whose job is being removed before the job itself is locked, the usual order.
+// After a removal all jobs of the application are looked at; several reports at a time, each with its own job locked,
+// would deadlock. The statement is sent together with the one that locks the job.
 func LockOfRemoval(tx *store.Tx, id uuid.UUID) { tx.Append(lockOfRemoval, id) }
 
-// Report takes an agent's report on a job (job.Work) and draws the consequence for its application: a deletion ends with
-// the last removal. One from a cluster that does not answer goes on without its application.
+// Report stores an agent's report on a job (job.Work) and updates its application: a deletion ends with the last
+// removal. A removal in a cluster that does not answer continues without its application.
 func Report(ctx context.Context, tx *store.Tx, r job.Report, lease time.Duration) (*job.Job, error) {
 	if r.Type == "" || r.Type == job.Delete {
 		LockOfRemoval(tx, cmp.Or(r.ID, r.OldID))

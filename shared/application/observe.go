@@ -10,8 +10,8 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Observe takes what an agent sees (job.Observe), of one job or of all jobs of a group that the agent owns. The error is
-// NotFound also when it owns none.
+// Observe stores what an agent sees (job.Observe) of one job, or of all jobs of a group that the agent owns. The error
+// is also NotFound when it owns none.
 func Observe(ctx context.Context, tx *store.Tx, s job.Status, lease time.Duration) ([]job.Resource, error) {
 	if !s.OfGroup() {
 		j, err := job.Observe(ctx, tx, s, lease)

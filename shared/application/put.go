@@ -38,8 +38,8 @@ func ReadChange(body []byte) (*Change, error) {
 	return &Change{document: body, app: app}, err
 }
 
-// Put makes the change to the version that the caller has seen. id names the application; nil takes it from the JobGroup, or
-// else means the only application of the descriptor's name.
+// Put applies the change to the version that the caller has seen. id names the application; if nil, the JobGroup names
+// it, or else it is the only application with the descriptor's name.
 func (c *Change) Put(
 	ctx context.Context, tx *store.Tx, id *uuid.UUID, seen function.Match, lostAfter time.Duration,
 ) (*Application, error) {
@@ -66,7 +66,7 @@ func (c *Change) Put(
 	return update(ctx, tx, *id, c.document, c.app, lostAfter)
 }
 
-// group is the JobGroup form of an update.
+// group is the form of an update as a JobGroup.
 type group struct {
 	ID    uuid.UUID  `json:"id"`
 	OldID uuid.UUID  `json:"ID"`
@@ -85,7 +85,7 @@ type groupJob struct {
 	} `json:"instruction"`
 }
 
-// parseGroup reads the JobGroup form; ok is false for a descriptor, which has no list of jobs.
+// parseGroup reads a JobGroup; ok is false for a descriptor, which has no list of jobs.
 func parseGroup(body []byte) (g group, ok bool, err error) {
 	if trimmed := bytes.TrimSpace(body); len(trimmed) == 0 || trimmed[0] != '{' {
 		return g, false, nil
@@ -106,13 +106,13 @@ func parseGroup(body []byte) (g group, ok bool, err error) {
 	return g, true, nil
 }
 
-// put writes the objects that differ from the stored ones into the descriptor and updates the application by it, so that
-// an update has one way to happen.
+// put writes the objects that differ from the stored ones into the descriptor and updates the application with that, so
+// that there is only one way to update.
 func (g *group) put(ctx context.Context, tx *store.Tx, id uuid.UUID, lostAfter time.Duration) (*Application, error) {
 	if g.ID != uuid.Nil && id != g.ID {
 		return nil, problem.New(problem.Conflict, "the JobGroup is %s, the request names %s", g.ID, id)
 	}
-	a, err := Lock(ctx, tx, id) // or another's change between the two would be undone
+	a, err := Lock(ctx, tx, id) // so that no change of somebody else in between is undone
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +120,7 @@ func (g *group) put(ctx context.Context, tx *store.Tx, id uuid.UUID, lostAfter t
 		return nil, nameChanged("appName", g.Name, a.Name)
 	}
 	document := []byte(a.Descriptor)
-	var edit *descriptor.Edit // nil as long as nothing differs
+	var edit *descriptor.Edit // nil while nothing differs
 	for i, in := range g.Jobs {
 		id := in.ID
 		if id == uuid.Nil {
@@ -161,8 +161,8 @@ func (g *group) put(ctx context.Context, tx *store.Tx, id uuid.UUID, lostAfter t
 	return update(ctx, tx, id, document, app, lostAfter)
 }
 
-// contents returns the objects that the client wants: the model of v1.4.1 and that of D3.2 both stand in an answer, and
-// the one that was changed counts.
+// contents returns the objects that the client wants. An answer has them in the format of v1.4.1 and in that of D3.2;
+// the one that the client has changed counts.
 func (in *groupJob) contents(stored []job.Content) []job.Content {
 	if in.Instruction != nil && in.Instruction.Contents != nil && !slices.Equal(in.Instruction.Contents, stored) {
 		return in.Instruction.Contents

@@ -24,11 +24,12 @@ a.updated_at`
 const (
 	selectOne = `select ` + columns + ` from applications a where a.id = $1 and a.deleted_at is null`
 
-	// What an agent has left at a former place may be given a clean-up meanwhile, which refers to the application while it
-	// holds the job: a stronger lock would have the two wait for each other.
+	// No stronger a lock: a report that holds its job may insert a clean-up, which refers to the application, and the
+	// two would deadlock.
 	selectOneForUpdate = selectOne + ` for no key update`
 
-	// What an earlier version stored has no digest; of that the first document is known until it is updated.
+	// Rows of an earlier version have no digest; then the document itself is compared, which is known until the first
+	// update.
 	selectByKey = `select a.id, a.desired = 'deleted' as deleted,
   coalesce(a.submitted = sha256(convert_to($3, 'UTF8')), a.version > 1 or a.descriptor = $3) as same
 from applications a where a.owner = $1 and a.idempotency_key = $2`
@@ -52,7 +53,7 @@ not exists (select from applications where deleted_at is null)`
 	updateDescriptor = `update applications set descriptor = $2, description = $3, version = version + 1, updated_at = now()
 where id = $1 returning version, updated_at`
 
-	// What is stopped has no place that an update could make wrong, and what is started gets a new one.
+	// A stopped application has no place that an update could make wrong, and a started one gets new places.
 	updateDesired = `update applications set desired = $2, judged = version, updated_at = now() where id = $1`
 
 	updateJudged = `update applications set judged = version where id = $1 and judged < version`
@@ -70,7 +71,7 @@ func Get(ctx context.Context, q store.Querier, id uuid.UUID) (*Application, erro
 	return a, err
 }
 
-// Lock returns the application with its jobs, without clean-ups, and keeps both for this transaction.
+// Lock returns the application with its jobs, without clean-ups, and locks both for this transaction.
 func Lock(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Application, error) {
 	a, err := one(ctx, tx, selectOneForUpdate, id)
 	if err != nil {
@@ -80,7 +81,7 @@ func Lock(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Application, error)
 	return a, err
 }
 
-// Expect refuses a caller who has seen another version of the application than the present one, which stays that for this
+// Expect refuses a caller who has not seen the present version of the application, and keeps that version for this
 // transaction. The error is NotFound or PreconditionFailed.
 func Expect(ctx context.Context, tx *store.Tx, id uuid.UUID, seen function.Match) error {
 	if !seen.Given() {
@@ -93,7 +94,7 @@ func Expect(ctx context.Context, tx *store.Tx, id uuid.UUID, seen function.Match
 	return seen.Check(a)
 }
 
-// IfSeen makes the change only to the version that the caller has seen; see Expect.
+// IfSeen makes the change only if the caller has seen the present version; see Expect.
 func IfSeen(
 	seen function.Match, change func(context.Context, *store.Tx, uuid.UUID) (*Application, error),
 ) func(context.Context, *store.Tx, uuid.UUID) (*Application, error) {
@@ -119,8 +120,9 @@ func Named(ctx context.Context, q store.Querier, name string) (uuid.UUID, error)
 	return found[0].ID, nil
 }
 
-// List returns a page of applications with their jobs, oldest first. The filter's state, orchestrator and owner select
-// applications of which some job matches. cut says that the page is shorter than asked for, since they are large.
+// List returns a page of applications with their jobs, oldest first. State, orchestrator and owner of the filter select
+// applications with at least one matching job. cut says that the page is shorter than asked for, since the applications
+// are large.
 func List(ctx context.Context, q store.Querier, f job.Filter, page function.Page) (found []*Application, cut bool, err error) {
 	found, err = many(ctx, q, selectList, page.After.At, page.After.ID, f.Application, f.State, f.Orchestrator, f.Owner, page.Limit)
 	if err != nil || len(found) == 0 {
@@ -157,12 +159,12 @@ func many(ctx context.Context, q store.Querier, sql string, args ...any) ([]*App
 	return store.Collect(ctx, q, "read applications", pgx.RowToAddrOfStructByName[Application], sql, args...)
 }
 
-// announce writes what happened to the application into history and tells the others.
+// announce writes to history what happened to the application and emits an event.
 func (a *Application) announce(ctx context.Context, tx *store.Tx, typ, what, message string, components ...string) error {
 	return a.announceWith(ctx, tx, typ, what, message, nil, components...)
 }
 
-// announceDescriptor is announce of a descriptor that was handed in; what is odd about it is kept as well.
+// announceDescriptor is announce for a descriptor that was handed in; history also keeps its warnings.
 func (a *Application) announceDescriptor(ctx context.Context, tx *store.Tx, typ, what, message string) error {
 	if len(a.Warnings) == 0 {
 		return a.announce(ctx, tx, typ, what, message)
@@ -190,20 +192,21 @@ func (a *Application) announceWith(
 	})
 }
 
-// watched reports whether policies are about the application, or will be: who follows them sleeps through all others.
+// watched reports whether there are policies about the application, or will be. Functions that follow policies are not
+// woken by events about other applications.
 func (a *Application) watched(ctx context.Context, tx *store.Tx) (bool, error) {
 	if parsed, err := a.Parsed(); err != nil || parsed.Watched() {
-		return true, nil // what cannot be read any more is not this one's to judge
+		return true, nil // unreadable: leave it to those who follow policies
 	}
 	return about.Any(ctx, tx, a.ID.String()) // those made by hand, and those that an earlier descriptor has left
 }
 
-// Placed records and announces a placement decision; plan is kept with it as JSON.
+// Placed records and announces a placement decision, with the plan as JSON.
 func (a *Application) Placed(ctx context.Context, tx *store.Tx, message string, plan json.RawMessage) error {
 	return a.announceWith(ctx, tx, events.ApplicationPlaced, "placed", message, plan)
 }
 
-// Unplaced records and announces that the components fit nowhere at present; plan, if any, is kept with it as JSON.
+// Unplaced records and announces that components fit nowhere at present, with the plan, if any, as JSON.
 func (a *Application) Unplaced(
 	ctx context.Context, tx *store.Tx, message string, components []string, plan json.RawMessage,
 ) error {

@@ -25,9 +25,9 @@ type key struct {
 }
 
 // Update gives an application a new descriptor. Only what differs is touched: a component with other objects is
-// replaced where it runs, one with other requirements is looked at by the matchmaker again, a new one waits for a place,
-// one that is gone is removed; of a stopped application nothing runs before it is started. The error is that of
-// descriptor.Parse, NotFound, or Conflict while it is deleted.
+// replaced where it runs, one with other requirements is checked by the matchmaker, a new one waits for a place, and
+// one that is gone is removed. Of a stopped application nothing runs until it is started. The error is that of
+// descriptor.Parse, NotFound, or Conflict while it is being deleted.
 func Update(ctx context.Context, tx *store.Tx, id uuid.UUID, document []byte, lostAfter time.Duration) (*Application, error) {
 	app, err := descriptor.Parse(document)
 	if err != nil {
@@ -77,7 +77,7 @@ func update(
 	return answer(ctx, tx, id, warnings)
 }
 
-// Beside says what differs of two descriptors that no component's job tells, such as their policies.
+// Beside lists the differences between two descriptors that affect no job, such as in their policies.
 func Beside(before, now *descriptor.Application) (what []string) {
 	add := func(name string, differs bool) {
 		if differs {
@@ -100,7 +100,7 @@ func Beside(before, now *descriptor.Application) (what []string) {
 	return what
 }
 
-// answer returns the application as it is stored now, with what is odd about the descriptor that was handed in.
+// answer returns the application as it is stored now, with the warnings about the descriptor that was handed in.
 func answer(ctx context.Context, tx *store.Tx, id uuid.UUID, warnings []string) (*Application, error) {
 	a, err := Get(ctx, tx, id)
 	if err != nil {
@@ -110,7 +110,7 @@ func answer(ctx context.Context, tx *store.Tx, id uuid.UUID, warnings []string) 
 	return a, nil
 }
 
-// reconcile makes the jobs those that are wanted and says what changed.
+// reconcile brings the jobs to what is wanted and says what changed.
 func (a *Application) reconcile(ctx context.Context, tx *store.Tx, list []want) ([]string, error) {
 	have := make(map[key]*job.Job, len(a.Jobs))
 	for _, j := range a.Jobs {
@@ -151,7 +151,7 @@ func (a *Application) reconcileOne(ctx context.Context, tx *store.Tx, j *job.Job
 			return "", err
 		}
 	case j.Type == job.Delete && !j.Gone():
-		return "", nil // it still says what is to be removed; Start looks again
+		return "", nil // the job keeps its content for the removal; Start compares again
 	}
 	switch {
 	case !reflect.DeepEqual(j.Instruction.Contents, w.instruction.Contents):
@@ -164,8 +164,8 @@ func (a *Application) reconcileOne(ctx context.Context, tx *store.Tx, j *job.Job
 	return what, nil
 }
 
-// normal makes two instructions comparable after one of them was stored: an empty list or map is as good as none. Of the
-// node label of its component a replica is concerned by its own value alone, which is in its labels.
+// normal makes two instructions comparable of which one was stored: an empty list or map equals none. The component's
+// node label is left out, since only the replica's own value, in its labels, concerns it.
 func normal(in job.Instruction) job.Instruction {
 	in.Requirements.NodeLabel = nil
 	if len(in.Labels) == 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Those who look at what waits go through it in the order of ids, so that each comes to its turn however many there are.
+// In the order of ids, so that callers that go through the list in parts reach every application, however many there are.
 const (
 	selectWaiting = `select distinct j.application_id from jobs j join applications a on a.id = j.application_id
 where j.state = 'Created' and j.type = 'CreateDeployment' and j.cluster = '' and j.cleans is null
@@ -28,29 +28,29 @@ and a.desired = 'running' and a.deleted_at is null and j.application_id >= $1 or
 and id >= $1 order by 1 limit $2`
 )
 
-// Waiting returns the applications with a component that waits for a place, from that id on and at most limit.
+// Waiting returns at most limit applications, from that id on, with a component that waits for a place.
 func Waiting(ctx context.Context, q store.Querier, from uuid.UUID, limit int) ([]uuid.UUID, error) {
 	return store.Collect(ctx, q, "find what is to be placed", pgx.RowTo[uuid.UUID], selectWaiting, from, limit)
 }
 
-// Strained returns the applications with a component that is in the wrong place and fitted nowhere else, from that id on and
-// at most limit.
+// Strained returns at most limit applications, from that id on, with a component in the wrong place that fitted nowhere
+// else.
 func Strained(ctx context.Context, q store.Querier, from uuid.UUID, limit int) ([]uuid.UUID, error) {
 	return store.Collect(ctx, q, "find what is to be placed", pgx.RowTo[uuid.UUID], selectStrained, from, limit)
 }
 
-// Overlooked returns the applications with an update that the matchmaker is yet to look at, from that id on and at most
-// limit: the news of it may still be on its way, nothing was known of the infrastructure when it came, or nothing of a node
-// where a component runs, or it was seen to by a matchmaker that keeps no record.
+// Overlooked returns at most limit applications, from that id on, with an update that the matchmaker has not judged:
+// its event may be on its way, the infrastructure or a node with a component was unknown when it came, or an older
+// matchmaker without this record handled it.
 func Overlooked(ctx context.Context, q store.Querier, from uuid.UUID, limit int) ([]uuid.UUID, error) {
 	return store.Collect(ctx, q, "find what is to be placed", pgx.RowTo[uuid.UUID], selectOverlooked, from, limit)
 }
 
-// Judged notes that the matchmaker has looked at the application as it is now. The caller has locked it.
+// Judged records that the matchmaker has looked at the present version of the application. The caller has locked it.
 func Judged(tx *store.Tx, id uuid.UUID) { tx.Append(updateJudged, id) }
 
-// Remind has the matchmaker look at what waits for a place, or for another, or was overlooked, if anything is. Most of what
-// makes room is told by an event of its own; not all that a placement is decided by is worth one, such as a node's load.
+// Remind wakes the matchmaker if components wait for a place, or for another place, or were overlooked. Most of what
+// makes room emits an event of its own, but not everything that decides a placement does, such as the load of a node.
 func Remind(ctx context.Context, tx *store.Tx) error {
 	first := uuid.Max
 	for _, list := range []func(context.Context, store.Querier, uuid.UUID, int) ([]uuid.UUID, error){

@@ -13,7 +13,6 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/history"
 	"github.com/littoral-project/littoral/shared/job"
-	"github.com/littoral-project/littoral/shared/policy/about"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -55,6 +54,8 @@ where id = $1 returning version, updated_at`
 
 	// A stopped application has no place that an update could make wrong, and a started one gets new places.
 	updateDesired = `update applications set desired = $2, judged = version, updated_at = now() where id = $1`
+
+	selectPolicies = `select exists (select 1 from policies where instance = $1)`
 
 	updateJudged = `update applications set judged = version where id = $1 and judged < version`
 
@@ -198,7 +199,11 @@ func (a *Application) watched(ctx context.Context, tx *store.Tx) (bool, error) {
 	if parsed, err := a.Parsed(); err != nil || parsed.Watched() {
 		return true, nil // unreadable: leave it to those who follow policies
 	}
-	return about.Any(ctx, tx, a.ID.String()) // those made by hand, and those that an earlier descriptor has left
+	var found bool // made by hand, or left by an earlier descriptor
+	if err := tx.QueryRow(ctx, selectPolicies, a.ID.String()).Scan(&found); err != nil {
+		return false, fmt.Errorf("look for policies: %w", err)
+	}
+	return found, nil
 }
 
 // Placed records and announces a placement decision, with the plan as JSON.

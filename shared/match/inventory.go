@@ -1,4 +1,4 @@
-// Package match turns stored state into placement problems and placement plans into stored decisions.
+// Package match turns stored state into placement problems, and placement plans into stored decisions.
 //
 // It is the only caller of the pure engine in shared/placement: the reactions, the matchmaker's operations, plan and
 // explain all go through it. Decisions are made one at a time under an advisory lock, so two applications placed at the
@@ -24,11 +24,11 @@ import (
 type Settings struct {
 	topology.Freshness // a node that is lost is not used
 
-	// UseForecast takes the forecast cpu and memory usage of a node, where it has one, instead of the present one.
+	// UseForecast uses a node's forecast cpu and memory usage, where there is one, instead of the present usage.
 	UseForecast bool `envconfig:"USE_FORECAST" default:"false"`
 }
 
-// reservation is what one job holds at a place.
+// reservation is what one job has reserved at a place.
 type reservation struct {
 	Job         uuid.UUID
 	Application uuid.UUID
@@ -39,11 +39,11 @@ type reservation struct {
 	Memory      int64
 	Devices     []string
 	Resources   map[string]int64
-	Taken       *time.Time // when an agent took it there; nil when none has
-	Recorded    bool       // it is known when its node was last heard of, by which it is displaced
+	Taken       *time.Time // when an agent took the job there; nil if none has
+	Recorded    bool       // its node is in the table of nodes, so it is displaced when that node is lost
 }
 
-// selectReservations lists what every job of ours holds, clean-ups included, since what they remove still runs.
+// selectReservations lists what all our jobs have reserved, including clean-ups: what they remove still runs.
 const selectReservations = `select j.id, j.application_id, j.cluster, j.node, a.name || '/' || j.component, j.cpu_milli, j.memory_bytes, j.devices,
 coalesce(j.instruction -> 'requirements' -> 'resources', '{}'),
 case when j.owner_id <> '' then coalesce(j.taken_at, 'epoch') end,
@@ -52,12 +52,12 @@ from jobs j join applications a on a.id = j.application_id
 where j.cluster <> '' and not (j.state = 'Finished' and (j.type = 'DeleteDeployment' or j.owner_id = ''))
 order by j.cluster, j.node, j.id`
 
-// inventory is the infrastructure with what is held of it.
+// inventory is the infrastructure and what is reserved of it.
 type inventory struct {
 	places       []topology.Place
 	reservations map[[2]string][]reservation // by cluster and node
-	at           time.Time                   // of the picture: while telemetry as a whole is away, no node grows stale
-	silentUntil  time.Time                   // when telemetry last told of nobody; zero where it never did
+	at           time.Time                   // of the topology: while telemetry as a whole is away, no node grows stale
+	silentUntil  time.Time                   // when telemetry last had no nodes at all; zero if never
 	staleAfter   time.Duration
 	forecast     bool
 }
@@ -74,7 +74,7 @@ func readInventory(ctx context.Context, q store.Querier, s Settings) (*inventory
 	return inv, inv.readReservations(ctx, q)
 }
 
-// readReservations reads anew what is held of the infrastructure.
+// readReservations reads again what is reserved.
 func (inv *inventory) readReservations(ctx context.Context, q store.Querier) error {
 	held, err := store.Collect(ctx, q, "read reservations", pgx.RowToStructByPos[reservation], selectReservations)
 	if err != nil {
@@ -88,8 +88,9 @@ func (inv *inventory) readReservations(ctx context.Context, q store.Querier) err
 	return nil
 }
 
-// freshInventory is readInventory for who decides by it. When the picture is missing or too old, blind says so; who then
-// waits has the aggregator look, by events.ApplicationUnplaced, and its news wake him.
+// freshInventory is readInventory for those who decide by it. blind says why the topology cannot be used (missing or
+// too old). A caller that then waits makes the aggregator look, by events.ApplicationUnplaced, and is woken by the
+// news.
 func freshInventory(ctx context.Context, q store.Querier, s Settings) (inv *inventory, blind string, err error) {
 	inv, err = readInventory(ctx, q, s)
 	switch {
@@ -105,7 +106,8 @@ func freshInventory(ctx context.Context, q store.Querier, s Settings) (inv *inve
 
 const noTelemetry = "no telemetry has been seen yet"
 
-// nodes returns the nodes as the engine sees them when the given jobs are being placed: what those hold is free to them.
+// nodes returns the nodes as the engine sees them while the given jobs are placed: what those jobs have reserved counts
+// as free.
 func (inv *inventory) nodes(placing map[uuid.UUID]bool) []placement.Node {
 	nodes := make([]placement.Node, 0, len(inv.places))
 	for _, p := range inv.places {
@@ -159,7 +161,7 @@ func (inv *inventory) node(p topology.Place, placing map[uuid.UUID]bool) placeme
 	return out
 }
 
-// withoutOwn takes what the instance itself uses of a node from the usage that its policies limit.
+// withoutOwn subtracts what the instance itself uses of a node from the usage that its policies limit.
 func (inv *inventory) withoutOwn(nodes []placement.Node, instance string) {
 	for i, p := range inv.places {
 		cpu, memory := p.At.UsageOf(instance)
@@ -173,8 +175,8 @@ func (inv *inventory) withoutOwn(nodes []placement.Node, instance string) {
 	}
 }
 
-// orchestrator returns the one that the target names, or else that of the places it allows; empty where these have several,
-// or there are none.
+// orchestrator returns the orchestrator that the target names, or that of the places it allows; empty if there are
+// several or none.
 func (inv *inventory) orchestrator(t descriptor.Target) string {
 	if t.Orchestrator != "" {
 		return t.Orchestrator
@@ -193,9 +195,10 @@ func (inv *inventory) orchestrator(t descriptor.Target) string {
 	return found
 }
 
-// quiet reports whether the node has been silent for too long to be given anything new, but not for as long as takes
-// away what runs there. That is measured as for who is displaced: from when telemetry last told of nobody. One that telemetry
-// shows no more is quiet as long as it is recorded: by that what runs there is displaced when its time is up.
+// quiet reports whether the node has been silent for too long to get anything new, but not yet for so long that what
+// runs there is displaced. Silence is measured as it is for displacement: from when telemetry last had no nodes at all.
+// A node that telemetry no longer shows is quiet while it is in the table of nodes, by which it will be displaced in
+// time.
 func (inv *inventory) quiet(t placement.Target, staleAfter, lostAfter time.Duration) bool {
 	i := slices.IndexFunc(inv.places, func(p topology.Place) bool { return p.Cluster == t.Cluster && p.Node == t.Node })
 	if i < 0 {
@@ -206,7 +209,8 @@ func (inv *inventory) quiet(t placement.Target, staleAfter, lostAfter time.Durat
 	return n.Lost(inv.at, staleAfter) && (!n.Lost(inv.at, lostAfter) || inv.at.Sub(inv.silentUntil) <= lostAfter)
 }
 
-// expect replaces present usage by the forecast one, if there is one: as a part of the node, and what of it is others'.
+// expect replaces present usage by the forecast, if there is one: as a share of the node, and as the part used by
+// others.
 func expect(percent topology.Measure, whole, own int64, usage *float64, others *int64) {
 	if _, known := percent.Get(); known {
 		*usage = fraction(percent)
@@ -214,9 +218,9 @@ func expect(percent topology.Measure, whole, own int64, usage *float64, others *
 	}
 }
 
-// devices counts the free devices by path: all that work, less those others keep busy, less those other jobs of ours
-// have reserved. A device kept busy by a job that is being placed is free to that job. One of ours keeps none busy that
-// telemetry told of before an agent took it.
+// devices counts the free devices by path: all that work, less those that others keep busy, less those that our other
+// jobs have reserved. A device kept busy by a job that is being placed is free to that job. A job of ours cannot have
+// kept a device busy before an agent took the job.
 func (inv *inventory) devices(free map[string]int, n *topology.Node, held []reservation, placing map[uuid.UUID]bool) {
 	told := inv.at
 	if seen, ok := n.SeenAt(); ok && seen.Before(told) {
@@ -235,7 +239,7 @@ func (inv *inventory) devices(free map[string]int, n *topology.Node, held []rese
 	for _, r := range held {
 		for _, path := range r.Devices {
 			if r.Taken != nil && r.Taken.Before(told) {
-				busy[path]-- // this much of the bustle is ours
+				busy[path]-- // this job of ours keeps it busy
 			}
 			if !placing[r.Job] {
 				free[path]--
@@ -252,7 +256,7 @@ func (inv *inventory) devices(free map[string]int, n *topology.Node, held []rese
 	}
 }
 
-// resources returns the further amounts that a node has free: GPUs and storage in bytes.
+// resources returns what else a node has free: GPUs, and storage in bytes.
 func resources(n *topology.Node, held []reservation, placing map[uuid.UUID]bool) map[string]int64 {
 	free := map[string]int64{}
 	if gpus, ok := n.StaticMetrics.GPUCores.Get(); ok {

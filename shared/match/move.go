@@ -17,17 +17,17 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Lock makes the other decisions wait for the end of this transaction. Move needs it, taken before any application is
-// locked: placements take the two in that order.
+// Lock makes other decisions wait for the end of this transaction. Move needs it, before any application is locked,
+// since placements take the two locks in that order.
 func Lock(ctx context.Context, tx *store.Tx) error { return tx.Lock(ctx, store.LockPlacement) }
 
-// Move takes jobs of the application, as application.Lock returned it, to other nodes because a policy is violated
-// where they are; the other components keep their places. What fits nowhere else stays where it is, degraded, with
-// the reason, and is tried again when there is room (Retry); so does everything while the picture of the infrastructure is
-// missing or too old. It reports how many have left. The error is Conflict for an application that is not meant to run.
+// Move takes jobs of the application (as application.Lock returned it) to other nodes, because a policy is violated
+// where they are; the other components keep their places. A job that fits nowhere else stays where it is, degraded,
+// with the reason, and is tried again when there is room (Retry). The same holds for all jobs while the topology is
+// missing or too old. It returns how many have left. The error is Conflict for an application that is not meant to run.
 //
-// Unlike a drained or lost node, one that violates a policy is better than none: so the place is found first, and only
-// what has one leaves.
+// Unlike a drained or lost node, one that violates a policy is better than none. So a place is found first, and a job
+// without one stays.
 func Move(
 	ctx context.Context, tx *store.Tx, a *application.Application, jobs []*job.Job, reason string, s Settings,
 ) (left int, err error) {
@@ -49,14 +49,14 @@ func moveAll(
 		p := &m.list[i]
 		if p.job != nil && p.job.Placed() && slices.Contains(jobs, p.job) {
 			p.fixed = false
-			if !p.job.Strained() { // else it is excluded from there already
+			if !p.job.Strained() { // otherwise this place is excluded already
 				p.excluded = append(p.excluded, *p.current)
 			}
 			m.leaving = append(m.leaving, i)
 		}
 	}
 	if len(m.leaving) == 0 {
-		return 0, nil // it waits for a place already, or is being removed
+		return 0, nil // all of them wait for a place already, or are being removed
 	}
 	inv, blind, err := freshInventory(ctx, tx, s)
 	if err != nil {
@@ -77,8 +77,8 @@ func moveAll(
 	return m.carryOut(ctx, &plan, &explanation)
 }
 
-// search looks for places where no policy was violated of late. What finds none may also go back to where it came from:
-// what was wrong there may be over. The brakes of policies keep that from flapping.
+// search looks for places where no policy was violated lately. A job without one may also return to where it came from,
+// since what was wrong there may be over; the brakes of policies keep that from flapping.
 func (m *move) search(inv *inventory) (p placement.Problem, plan placement.Plan, err error) {
 	list := slices.Clone(m.list)
 	for _, i := range m.leaving {
@@ -101,19 +101,19 @@ func (m *move) search(inv *inventory) (p placement.Problem, plan placement.Plan,
 	return p, plan, err
 }
 
-// move is one move on its way.
+// move is a call of Move or Retry in progress.
 type move struct {
 	tx         *store.Tx
 	app        *application.Application
 	descriptor *descriptor.Application
 	reason     string
-	again      bool   // it has been said why what cannot leave should
-	blind      string // why there can be no plan, such as that nothing is known of the infrastructure; empty when there is one
+	again      bool   // a retry: the reason why jobs should leave was recorded before
+	blind      string // why there can be no plan, for instance without a topology; empty when there is one
 	list       []part
 	leaving    []int // of list
 }
 
-// carryOut moves what has a place, and says how many that are; plan is nil when blind.
+// carryOut moves the jobs that have a place and returns how many; plan is nil when blind.
 func (m *move) carryOut(
 	ctx context.Context, plan *placement.Plan, ex *placement.Explanation,
 ) (left int, err error) {
@@ -155,7 +155,7 @@ func (m *move) carryOut(
 	}
 	if len(stuck) > 0 {
 		var decision json.RawMessage
-		if plan != nil && len(moved) == 0 { // else it is kept with what was moved
+		if plan != nil && len(moved) == 0 { // otherwise it is stored with those that moved
 			if decision, err = decide(m.reason, *plan, *ex, m.list); err != nil {
 				return 0, err
 			}
@@ -179,7 +179,7 @@ func (m *move) leave(
 	return to, p.job.Place(ctx, m.tx, to, why(ex, as))
 }
 
-// Retry moves what could not leave its place, now that there may be room.
+// Retry moves jobs that could not leave their places before, if there is room now.
 func Retry(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings) error {
 	if err := Lock(ctx, tx); err != nil {
 		return err

@@ -19,8 +19,8 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// selectUnjudged finds what was submitted or displaced and has not been looked at since: it waits without a reason. The
-// application named comes first.
+// selectUnjudged finds applications with a job that was submitted or displaced and not looked at since: it waits
+// without a reason. The application given comes first.
 const selectUnjudged = `select j.application_id from jobs j join applications a on a.id = j.application_id
 where j.state = 'Created' and j.type = 'CreateDeployment' and j.cluster = '' and j.cleans is null
 and j.conditions @> '[{"reason": "AwaitingForTarget", "message": ""}]'
@@ -30,8 +30,8 @@ group by j.application_id order by j.application_id <> $1, j.application_id limi
 // MostTogether bounds how many applications share one problem, and so one transaction.
 const MostTogether = 200
 
-// Unjudged returns the applications whose components nobody has tried to place yet, that one first and at most as many
-// as are placed together; none if it is not among them.
+// Unjudged returns at most MostTogether applications whose components nobody has tried to place yet, beginning with the
+// one given; none if that is not among them.
 func Unjudged(ctx context.Context, q store.Querier, first uuid.UUID) ([]uuid.UUID, error) {
 	found, err := store.Collect(ctx, q, "find what was displaced", pgx.RowTo[uuid.UUID], selectUnjudged, first, MostTogether)
 	if err != nil || len(found) == 0 || found[0] != first {
@@ -41,13 +41,13 @@ func Unjudged(ctx context.Context, q store.Querier, first uuid.UUID) ([]uuid.UUI
 }
 
 // Place decides where the unplaced components of the application run, reserves those places and hands the jobs over, in
-// this transaction. Components that have a place keep it; with mayMove one that no longer fits its place moves. What fits
-// nowhere keeps waiting, with the reason. An application that is gone or not meant to run is left alone. because says in
-// half a sentence what it is placed for; it is kept with the decision.
+// this transaction. Components that have a place keep it; with mayMove one that no longer fits its place moves. What
+// fits nowhere keeps waiting, with the reason. An application that is gone or not meant to run is left alone. because
+// says in half a sentence what caused the placement; it is stored with the decision.
 //
-// With mayMove its updates are judged then, whichever of them the call was for: what was looked at is the last one. They
-// are not while nobody knows how all of it is where it runs: application.Overlooked finds it again until somebody does, or
-// until what is not heard of counts as lost and gets another place.
+// With mayMove all updates of the application up to now are then judged. They are not if the state of some running
+// component is unknown: application.Overlooked will find the application again, until the state is known or the node
+// counts as lost and the component gets another place.
 func Place(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, mayMove bool, because string) error {
 	if !mayMove {
 		_, err := place(ctx, tx, id, s, nobody, because)
@@ -60,8 +60,8 @@ func Place(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, mayMove 
 	return err
 }
 
-// place is Place of those that may move; blind says that for some of them nothing was decided, since nothing is known of
-// the infrastructure, or of their nodes for now, or since the problem is too large.
+// place is Place with a function that says which jobs may move. blind says that nothing was decided for some of them,
+// since the infrastructure or their node is unknown for now, or the problem is too large.
 func place(
 	ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, mayMove func(*job.Job) bool, because string,
 ) (blind bool, err error) {
@@ -121,8 +121,8 @@ func load(ctx context.Context, tx *store.Tx, id uuid.UUID, mayMove func(*job.Job
 	return &candidate{a, app, list}, nil
 }
 
-// refused says why the engine does not take a problem, mostly for its size; empty for any other error. What the problem is
-// of waits then: an error would keep all that is looked at with it from a place as well.
+// refused says why the engine does not accept a problem, mostly for its size; empty for any other error. The components
+// then wait: returning an error would also keep all others that are looked at with them from getting a place.
 func refused(err error) string {
 	var e *problem.Error
 	if !errors.As(err, &e) || e.Kind != problem.Invalid {
@@ -154,8 +154,8 @@ func waitAll(ctx context.Context, tx *store.Tx, a *application.Application, list
 	return a.Unplaced(ctx, tx, reason, waiting, nil)
 }
 
-// carryOut writes the plan: a place for each job that has none, a move for one that had to leave, a reason for what fits
-// nowhere.
+// carryOut stores the plan: a place for each job without one, a move for one that had to leave, a reason for one that
+// fits nowhere.
 func (c *candidate) carryOut(
 	ctx context.Context, tx *store.Tx, plan placement.Plan, ex placement.Explanation, because string,
 ) error {
@@ -219,8 +219,8 @@ func (c *candidate) carryOut(
 	return nil
 }
 
-// misfitted notes that the part's own place is none for it, nor any other. Of one that has to leave its place that is said
-// already.
+// misfitted records that neither the part's own place fits nor any other. For a job that has to leave its place that is
+// recorded already.
 func (p *part) misfitted(ctx context.Context, tx *store.Tx) (news bool, err error) {
 	if p.job.Strained() {
 		return false, nil
@@ -228,7 +228,7 @@ func (p *part) misfitted(ctx context.Context, tx *store.Tx) (news bool, err erro
 	return p.job.Misfit(ctx, tx, p.alone.Summary)
 }
 
-// decide writes what is kept of a plan for the parts that it decided on.
+// decide returns what is stored of a plan for the parts that it decided on.
 func decide(because string, plan placement.Plan, ex placement.Explanation, list []part) (json.RawMessage, error) {
 	d := placement.Decide(because, plan, ex, func(i int) bool {
 		return list[i].decided() || list[i].misfit

@@ -35,14 +35,14 @@ type Preview struct {
 	Name        string     `json:"name"`
 	Changes     int        `json:"changes"` // steps that are not "none"
 	Steps       []Step     `json:"steps"`
-	Warnings    []string   `json:"warnings,omitempty"` // what is odd about the descriptor
+	Warnings    []string   `json:"warnings,omitempty"` // about the descriptor
 }
 
 var errRollBack = errors.New("preview only")
 
-// Look runs the submission or update of the document, and the placement after it, in a transaction that is rolled back:
-// what it shows is what the same code would do. app is the application to update; nil looks for the only one of that name
-// and otherwise plans a new one.
+// Look submits or updates by the document, and places, in a transaction that is rolled back: so it shows exactly what
+// the real code would do. app is the application to update; nil looks for the only one of the descriptor's name, and
+// otherwise plans a new one.
 func Look(ctx context.Context, db *store.DB, document []byte, app *uuid.UUID, s Settings, lostAfter time.Duration) (*Preview, error) {
 	parsed, err := descriptor.Parse(document)
 	if err != nil {
@@ -92,7 +92,7 @@ func Look(ctx context.Context, db *store.DB, document []byte, app *uuid.UUID, s 
 	return p, nil
 }
 
-// look finds the application that the document is of; nil when there is none.
+// look finds the application that the document would update; nil when there is none.
 func look(ctx context.Context, tx *store.Tx, name string, app *uuid.UUID) (*application.Application, error) {
 	if app == nil && name != "" {
 		id, err := application.Named(ctx, tx, name)
@@ -109,7 +109,7 @@ func look(ctx context.Context, tx *store.Tx, name string, app *uuid.UUID) (*appl
 	return application.Get(ctx, tx, *app)
 }
 
-// compare adds what would become of each component.
+// compare adds a step for each component.
 func (p *Preview) compare(before, after *application.Application) {
 	was := map[uuid.UUID]*job.Job{}
 	if before != nil {
@@ -130,8 +130,8 @@ func (p *Preview) compare(before, after *application.Application) {
 	}
 }
 
-// rest adds a step for what the update changes of the application that no component's step tells, such as its policies.
-// Of one that is stopped no component has a step.
+// rest adds a step for changes that no component's step shows, such as in policies. For a stopped application no
+// component has a step.
 func (p *Preview) rest(before *application.Application, now *descriptor.Application) error {
 	old, err := before.Parsed()
 	if err != nil {
@@ -165,11 +165,11 @@ func step(old, now *job.Job) Step {
 		s.To = &now.Target
 	}
 	for _, c := range now.Conditions {
-		if c.Reason == job.ReasonMisfit { // it would stay where it is for want of a place that fits
+		if c.Reason == job.ReasonMisfit { // it would stay where it is, since no place fits
 			s.Why = c.Message
 			break
 		}
-		if c.Type == job.ConditionCreated && c.Message != "" { // what the matchmaker said; an agent's words are no reason
+		if c.Type == job.ConditionCreated && c.Message != "" { // set by the matchmaker, not by an agent
 			s.Why = c.Message
 		}
 	}
@@ -193,9 +193,9 @@ func step(old, now *job.Job) Step {
 	return s
 }
 
-// Explain explains where the components of a stored application are: those that run are asked for anew together, each from
-// where it is, so the answer says why its place is right now, or what would be better. What waits is asked for around these,
-// which make no room for it.
+// Explain explains where the components of a stored application are. Those that run are placed again together, each
+// starting from where it is, so the answer says why its place is right now, or what would be better. Those that wait
+// are placed around them, and displace none of them.
 func Explain(ctx context.Context, q store.Querier, id uuid.UUID, s Settings) (*Answer, error) {
 	a, err := application.Get(ctx, q, id)
 	if err != nil {
@@ -219,7 +219,7 @@ func Explain(ctx context.Context, q store.Querier, id uuid.UUID, s Settings) (*A
 		return nil, err
 	}
 	for i := range list {
-		if list[i].quiet { // it stays for now, and so no plan says what it would find
+		if list[i].quiet { // it stays for now, so it is in no plan
 			list[i].alone = &placement.ComponentExplanation{}
 		}
 	}

@@ -12,31 +12,31 @@ import (
 	"github.com/littoral-project/littoral/shared/placement"
 )
 
-// part is one replica of a component on its way through a placement.
+// part is one replica of a component in a placement.
 type part struct {
 	id        string // "web", or "web/1" where there are several replicas
 	component *descriptor.Component
 	replica   descriptor.Replica
 	job       *job.Job  // nil when nothing is stored yet
-	holds     uuid.UUID // the job whose reservation is its own; that of job, where there is one
+	holds     uuid.UUID // the job whose reservation is its own; that is job, if there is one
 	instance  uuid.UUID // of the application
-	fixed     bool      // stays where it is, whatever happens, and keeps what is reserved for it there
-	quiet     bool      // fixed for now, since nobody knows how it is there
+	fixed     bool      // stays where it is in any case, and keeps its reservation there
+	quiet     bool      // fixed for now, since the state of its node is unknown
 	current   *placement.Target
 	excluded  []placement.Target
-	avoided   []placement.Target // where a policy was violated before it came here: better than nothing
+	avoided   []placement.Target // where a policy was violated before it came here; used only if nothing else fits
 
-	alone  *placement.ComponentExplanation // of one that stays since no plan had a place for it, or for now: what it would find by itself
-	misfit bool                            // of such a one: its own place is none for it either
+	alone  *placement.ComponentExplanation // for a fixed part that no plan placed: where it could go if placed alone
+	misfit bool                            // set together with alone: its own place does not fit it either
 }
 
-// Who of the placed ones may move.
+// Which placed jobs may move.
 func nobody(*job.Job) bool    { return false }
 func anybody(*job.Job) bool   { return true }
 func misfits(j *job.Job) bool { return j.Misfits() && !j.Strained() }
 
-// parts lists what a descriptor places, with the stored jobs where there are any. Of these, the placed ones are fixed
-// unless they may move.
+// parts lists what a descriptor places, with the stored jobs if there are any. Placed ones are fixed unless they may
+// move.
 func parts(app *descriptor.Application, jobs []*job.Job, mayMove func(*job.Job) bool) []part {
 	live := slices.DeleteFunc(slices.Clone(jobs), func(j *job.Job) bool { return !j.Live() })
 	stored := map[string]*job.Job{}
@@ -69,8 +69,8 @@ func parts(app *descriptor.Application, jobs []*job.Job, mayMove func(*job.Job) 
 	return list
 }
 
-// solve plans the parts of an application. What runs is given up for nothing: of a plan that had no place for it left,
-// another is made around it, where it is. The parts that come back are those of the last plan.
+// solve plans the parts of an application. A running part is never given up: if a plan has no place left for it,
+// another plan is made in which it is fixed where it is. The parts returned are those of the last plan.
 func solve(
 	app *descriptor.Application, list []part, inv *inventory,
 ) ([]part, placement.Problem, placement.Plan, error) {
@@ -79,7 +79,7 @@ func solve(
 	for i := range list {
 		p := &list[i]
 		if p.job != nil && p.job.Placed() && !p.fixed && inv.quiet(*p.current, staleAfter, p.job.LostAfter) {
-			p.fixed, p.quiet = true, true // it is moved when it counts as lost
+			p.fixed, p.quiet = true, true // it is moved once the node counts as lost
 		}
 	}
 	for {
@@ -101,8 +101,8 @@ func solve(
 	}
 }
 
-// explainAlone says of what stays only since no plan had a place for it, or only for now, what it would find by itself, all
-// others being where they are.
+// explainAlone explains parts that are fixed because no plan had a place for them, or for now: where each could go if
+// all others stayed.
 func explainAlone(app *descriptor.Application, list []part, inv *inventory) error {
 	all := 0
 	for i := range list {
@@ -136,7 +136,7 @@ func explainAlone(app *descriptor.Application, list []part, inv *inventory) erro
 	return nil
 }
 
-// explain explains the plan of those parts that are asked for, and of those that explainAlone is about.
+// explain explains the plan for the parts that were asked for, and adds those of explainAlone.
 func explain(list []part, p placement.Problem, plan placement.Plan, asked func(*part) bool) placement.Explanation {
 	ex := placement.ExplainOnly(p, plan, func(i int) bool { return list[i].alone == nil && asked(&list[i]) })
 	for i := range list {
@@ -152,7 +152,7 @@ func explain(list []part, p placement.Problem, plan placement.Plan, asked func(*
 	return ex
 }
 
-// decided reports whether the plan decides on the part, rather than being made around it.
+// decided reports whether the plan decides on the part; otherwise the plan is made around it.
 func (p *part) decided() bool { return p.job != nil && !p.fixed }
 
 // problemOf states the placement problem of the parts.
@@ -171,8 +171,8 @@ func problemOf(app *descriptor.Application, list []part, inv *inventory) placeme
 	return problem
 }
 
-// addPlacing collects the jobs whose reservations are free to themselves. That of a part which stays is not, nor that of one
-// which cannot: the copy that it leaves behind holds it until it is removed.
+// addPlacing collects the jobs whose own reservations count as free to them. A part that stays keeps its reservation.
+// So does one that must leave its place: its old copy holds it until it is removed.
 func addPlacing(list []part, jobs map[uuid.UUID]bool) {
 	for _, p := range list {
 		if p.holds != uuid.Nil && !p.fixed && (p.current == nil || !slices.Contains(p.excluded, *p.current)) {
@@ -181,8 +181,8 @@ func addPlacing(list []part, jobs map[uuid.UUID]bool) {
 	}
 }
 
-// demands returns what an application demands as a whole, and its components. Where all have to share an orchestrator,
-// what stays has chosen it.
+// demands returns what an application demands as a whole, and its components. If all must share an orchestrator, the
+// parts that stay determine it.
 func demands(app *descriptor.Application, list []part, inv *inventory) (placement.Group, []placement.Component) {
 	performance, energy, security, _ := app.ScoreWeights()
 	own := placement.Group{
@@ -207,8 +207,8 @@ func demands(app *descriptor.Application, list []part, inv *inventory) (placemen
 	return own, components
 }
 
-// freshness is how silent a node may be: never longer than what a component to be placed bears, or it would be moved to a
-// node that is as lost as the one it left.
+// freshness is how long a node may be silent and still get components: never longer than lost_after of a component to
+// be placed, or it would be moved to a node that counts as lost for it.
 func freshness(app *descriptor.Application, list []part, staleAfter time.Duration) time.Duration {
 	for _, p := range list {
 		if bears, ok := app.LostTelemetry(p.component.Name); ok && !p.fixed {
@@ -238,13 +238,13 @@ func component(app *descriptor.Application, p part) placement.Component {
 		c.Targets = append(c.Targets, placement.Target{Orchestrator: t.Orchestrator, Cluster: t.Cluster, Node: t.Node})
 	}
 	if p.fixed {
-		// It runs; only its place matters to the others. What it holds there is reserved.
+		// It stays; only its place matters to the others. What it needs there is reserved.
 		c = placement.Component{ID: p.id, Current: p.current, Targets: []placement.Target{*p.current}, Stays: true}
 	}
 	return c
 }
 
-// oneOrchestrator is the rule of the ICOS documents (contracts/icos.md §2.4): all components of an application go to one
+// oneOrchestrator is a rule of the ICOS documents (contracts/icos.md §2.4): all components of an application go to one
 // orchestrator type, unless their types differ, one is "multiple", or the user fixed places under different ones.
 func oneOrchestrator(app *descriptor.Application, inv *inventory) bool {
 	fixed := map[string]bool{}
@@ -261,7 +261,7 @@ func oneOrchestrator(app *descriptor.Application, inv *inventory) bool {
 	return len(fixed) < 2
 }
 
-// affinities joins each component that needs a service with the one that offers it.
+// affinities pairs each component that needs a service with the one that offers it.
 func affinities(app *descriptor.Application, list []part) []placement.Affinity {
 	offers := map[string][]string{} // service -> components
 	for i := range app.Components {
@@ -297,7 +297,7 @@ func affinities(app *descriptor.Application, list []part) []placement.Affinity {
 	return joined
 }
 
-// why says in one line what decided for the place.
+// why says in one line why this place was chosen.
 func why(e *placement.ComponentExplanation, a placement.Assignment) string {
 	return fmt.Sprintf("score %.0f (performance %.0f, energy %.0f, security %.0f); %d of %d nodes could take it",
 		a.Score.Weighted, a.Score.Performance, a.Score.Energy, a.Score.Security, e.Fit, len(e.Nodes)+e.Omitted)

@@ -16,8 +16,8 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Request is a question to the matchmaker: a descriptor, and for rescheduling where its components run now and which
-// of these places violate a policy.
+// Request is a question to the matchmaker: a descriptor, and for rescheduling where its components run now and which of
+// these places violate a policy.
 type Request struct {
 	Descriptor string      `json:"descriptor"`
 	Current    []Placement `json:"current_setup"`
@@ -34,7 +34,7 @@ type Placement struct {
 	Remediation  string `json:"remediation,omitempty"`
 }
 
-// ParseRequest reads the plain YAML form that ICOS sends, or the JSON form with the present placement.
+// ParseRequest reads the plain YAML that ICOS sends, or the JSON form with present places.
 func ParseRequest(body []byte) (Request, error) {
 	if trimmed := bytes.TrimSpace(body); len(trimmed) == 0 || trimmed[0] != '{' {
 		return Request{Descriptor: string(body)}, nil
@@ -52,12 +52,12 @@ type Answer struct {
 	Application *descriptor.Application `json:"-"`
 	Plan        placement.Plan          `json:"plan"`
 	Explanation placement.Explanation   `json:"explanation"`
-	Warnings    []string                `json:"warnings,omitempty"` // what is odd about the descriptor
+	Warnings    []string                `json:"warnings,omitempty"` // about the descriptor
 
 	list []part
 }
 
-// Solve plans the request against the infrastructure as it is now; nothing is stored or reserved. The error is that of
+// Solve plans the request for the infrastructure as it is now; nothing is stored or reserved. The error is that of
 // descriptor.ParseHeader, Invalid for a component that the descriptor does not have, or Unavailable without telemetry.
 func Solve(ctx context.Context, q store.Querier, r Request, s Settings) (*Answer, error) {
 	app, err := descriptor.ParseHeader([]byte(r.Descriptor))
@@ -83,7 +83,7 @@ func Solve(ctx context.Context, q store.Querier, r Request, s Settings) (*Answer
 	}, nil
 }
 
-// apply puts the present places and the violated ones to the parts they belong to.
+// apply sets the present and the violated places of the parts.
 func (r Request) apply(list []part) error {
 	var faults problem.Faults
 	each := func(path string, given []Placement, set func(*part, placement.Target)) {
@@ -106,8 +106,8 @@ func (r Request) apply(list []part) error {
 	return faults.Err("the request is not valid")
 }
 
-// own finds the instance that runs where the request has the parts, if one of that name does: what they hold and use there is
-// theirs.
+// own finds the running instance, if any, whose components are where the request says: what that instance reserves and
+// uses there counts as the request's own.
 func (inv *inventory) own(app string, list []part) {
 	var instance uuid.UUID
 	taken := map[uuid.UUID]bool{}
@@ -126,8 +126,8 @@ func (inv *inventory) own(app string, list []part) {
 	}
 }
 
-// Components returns the components as they were handed in, each with its targets: one object, a list where replicas go
-// to several places, or an empty list where nothing fits (contracts/icos.md §2.2).
+// Components returns the components as they were handed in, each with its targets: one object, a list for several
+// replicas, or an empty list when nothing fits (contracts/icos.md §2.2).
 func (a *Answer) Components() []map[string]any {
 	targets := map[string][]map[string]string{}
 	for i, p := range a.list {

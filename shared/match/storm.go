@@ -11,13 +11,14 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// pairsTogether bounds the components times the nodes of applications that share one problem: a problem takes memory and
-// time by these, and a function has little of both.
+// pairsTogether bounds components times nodes of a joint problem. Memory and time of a problem grow with it, and a
+// function has little of both.
 const pairsTogether = 200_000
 
-// PlaceAll is Place, without moves, for several applications at once: after a cluster is lost they compete for what is
-// left, and one problem shares that better than whoever comes first. Each application keeps its own weights, its own
-// patience with silent nodes and its own orchestrator. Those that are too many for one problem share some.
+// PlaceAll is Place, without moves, for several applications at once. After a cluster is lost they compete for what is
+// left, and a joint problem shares that better than first come, first served. Each application keeps its own weights,
+// its own patience with silent nodes and its own orchestrator. Too many applications for one problem are split among
+// several.
 func PlaceAll(ctx context.Context, tx *store.Tx, ids []uuid.UUID, s Settings, because string) error {
 	switch len(ids) {
 	case 0:
@@ -48,7 +49,7 @@ func PlaceAll(ctx context.Context, tx *store.Tx, ids []uuid.UUID, s Settings, be
 			}
 			continue
 		case c.app.UsageOfOthers():
-			// What it uses itself does not count for it, but for the others: there is no one problem of both.
+			// Its own usage counts as free for itself but not for the others, so it cannot be in a joint problem.
 			if err := Place(ctx, tx, id, s, false, because); err != nil {
 				return err
 			}
@@ -65,12 +66,12 @@ func PlaceAll(ctx context.Context, tx *store.Tx, ids []uuid.UUID, s Settings, be
 	return placeTogether(ctx, tx, together, inv, because)
 }
 
-// placeTogether places applications in one problem. Where that is refused, those in each half of them share one.
+// placeTogether places applications in one problem. If the engine refuses that, each half becomes a problem of its own.
 func placeTogether(ctx context.Context, tx *store.Tx, waiting []*candidate, inv *inventory, because string) error {
 	if len(waiting) == 0 {
 		return nil
 	}
-	if err := inv.readReservations(ctx, tx); err != nil { // the applications before these have taken places
+	if err := inv.readReservations(ctx, tx); err != nil { // earlier applications have reserved places meanwhile
 		return err
 	}
 	p := problemOfAll(waiting, inv)
@@ -96,7 +97,7 @@ func placeTogether(ctx context.Context, tx *store.Tx, waiting []*candidate, inv 
 	ex := explain(list, p, plan, (*part).decided)
 	var known []string
 	for _, c := range waiting {
-		known = append(known, c.group()+"/", c.stored.Name+"/") // as what is reserved already is called
+		known = append(known, c.group()+"/", c.stored.Name+"/") // holders of reservations are named like that
 	}
 	names := strings.NewReplacer(known...)
 	for _, c := range waiting {
@@ -112,7 +113,8 @@ func placeTogether(ctx context.Context, tx *store.Tx, waiting []*candidate, inv 
 	return nil
 }
 
-// problemOfAll joins the problems of several applications, each a group with its id before those of its components.
+// problemOfAll joins the problems of several applications. Each becomes a group, whose id precedes the ids of its
+// components.
 func problemOfAll(all []*candidate, inv *inventory) placement.Problem {
 	placing := map[uuid.UUID]bool{}
 	for _, c := range all {
@@ -136,11 +138,11 @@ func problemOfAll(all []*candidate, inv *inventory) placement.Problem {
 	return joint
 }
 
-// group names the application within a joint problem.
+// group is the application's name in a joint problem.
 func (c *candidate) group() string { return c.stored.Name + "-" + c.stored.ID.String() }
 
-// strip gives the components of the application their own names back, wherever a person or a decision meets them, and
-// calls those of others as names does.
+// strip restores the components' own names wherever people or decisions see them, and shows the components of other
+// applications under their usual names.
 func (c *candidate) strip(plan placement.Plan, ex placement.Explanation, names *strings.Replacer) {
 	prefix := c.group() + "/"
 	own := func(text *string) { *text = names.Replace(strings.ReplaceAll(*text, prefix, "")) }

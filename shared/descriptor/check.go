@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// check compares the parts of a valid descriptor with each other. What does not fit is a warning: the published
-// examples do all of this.
+// check compares the parts of a valid descriptor with each other. What does not fit is only a warning, since the
+// published examples have all of these oddities.
 func (r *reader) check() {
 	r.checkWeights()
 	r.checkPolicyNames()
@@ -65,8 +65,8 @@ func (r *reader) checkUnused() {
 	}
 }
 
-// turnCommunication settles which way round outgoing and incoming are meant, by who owns the Service: one revision of
-// the published format says the opposite of the others. A name nobody here owns stays as written.
+// turnCommunication finds out by the owner of each Service which of outgoing and incoming is meant: one revision of the
+// published format has the two the other way round. A Service that no component owns stays as written.
 func (r *reader) turnCommunication() {
 	owners := r.owners()
 	offered := map[string]bool{}
@@ -89,7 +89,7 @@ func (r *reader) turnCommunication() {
 	}
 }
 
-// ownership is who has a Service in its manifests: the component in question, or only others.
+// ownership says whether a component has a Service in its manifests, and whether another has.
 type ownership struct{ own, foreign bool }
 
 func (r *reader) turned(c Communication, path string, ownerOf func(string) ownership) Communication {
@@ -120,7 +120,7 @@ func (r *reader) turned(c Communication, path string, ownerOf func(string) owner
 	return out
 }
 
-// owners returns, for every Service, the indexes of the components that have it, in order.
+// owners returns, by Service, the indexes of the components that have it, in order.
 func (r *reader) owners() map[string][]int {
 	owners := map[string][]int{}
 	for i, p := range r.index.plans {

@@ -1,10 +1,10 @@
-// Package descriptor reads the application descriptor: it parses every generation that is in use, validates all of it
-// at once and hands back one normal form.
+// Package descriptor reads the application descriptor: it parses every generation of the format that is in use,
+// validates it completely and returns one normal form.
 //
-// It does no I/O and keeps no clock. Parse is for a submission, where everything a component names must be there;
-// ParseStored is for what was accepted before, and ParseHeader for the matchmaker, which is given the components without
-// their manifests. Whatever is wrong comes back as one *problem.Error that lists each fault with its path and line; what
-// is merely odd is in Warnings.
+// It does no I/O and uses no clock. Parse is for a submission, where everything that a component names must be there;
+// ParseStored is for what was accepted before; ParseHeader is for the matchmaker, which gets components without their
+// manifests. All faults come back as one *problem.Error with the path and line of each; what is merely odd is in
+// Warnings.
 package descriptor
 
 import (
@@ -21,7 +21,7 @@ type Application struct {
 	Namespace   string      `json:"namespace,omitempty"` // as written; the real one derives from name and id
 	Components  []Component `json:"components"`
 	Policies    []Policy    `json:"policies,omitempty"` // of the top level; a component holds its own
-	Warnings    []string    `json:"warnings,omitempty"` // what was accepted but ignored, guessed or turned round
+	Warnings    []string    `json:"warnings,omitempty"` // what was ignored, guessed or reversed
 }
 
 // Watched reports whether the descriptor asks for policies, by themselves or by the devices that a component requires.
@@ -46,7 +46,8 @@ type Component struct {
 	written *yaml.Node // of ParseHeader
 }
 
-// Written returns the component as it was handed in, aliases resolved, in the types of encoding/json; of ParseHeader only.
+// Written returns the component as it was handed in, aliases resolved, in the types of encoding/json; only after
+// ParseHeader.
 func (c *Component) Written() map[string]any {
 	if c.written == nil {
 		return nil
@@ -93,8 +94,8 @@ type Target struct {
 	Orchestrator string `json:"orchestrator,omitempty" yaml:"orchestrator,omitempty"` // ocm, nuvla, ...; empty: any
 }
 
-// Communication names the Services a component offers (Outgoing) and needs (Incoming). Where the document has the two
-// the wrong way round, as the owner of the Service shows, they are turned here and a warning says so.
+// Communication names the Services that a component offers (Outgoing) and needs (Incoming). If the document has the two
+// the wrong way round, judging by the owner of the Service, they are swapped here with a warning.
 type Communication struct {
 	Outgoing []string `json:"outgoing,omitempty"`
 	Incoming []string `json:"incoming,omitempty"`
@@ -153,8 +154,8 @@ func (a *Application) ScoreWeights() (performance, energy, security float64, set
 	return 1.0 / 3, 1.0 / 3, 1.0 / 3, false
 }
 
-// LostTelemetry returns how long the component may send no telemetry before it is moved. A policy of the component
-// itself goes before those of the top level; of several the shortest counts. ok is false when nothing watches it.
+// LostTelemetry returns how long the component may send no telemetry before it is moved. Policies of the component take
+// precedence over those of the top level; the shortest of several counts. ok is false when no policy watches it.
 func (a *Application) LostTelemetry(component string) (timeout time.Duration, ok bool) {
 	own, top := time.Duration(0), time.Duration(0)
 	for p := range a.applying(component) {
@@ -196,8 +197,8 @@ func (a *Application) NodeUsage(component string) (cpuMax, memMax float64, memFr
 	return cpuMax, memMax, memFree
 }
 
-// UsageOfOthers reports whether there are limits of NodeUsage, and they leave out what the application itself uses, as
-// each does unless it says otherwise.
+// UsageOfOthers reports whether there are limits of NodeUsage and they exclude the application's own usage, as is the
+// default.
 func (a *Application) UsageOfOthers() bool {
 	limits := false
 	for i := range a.Components {

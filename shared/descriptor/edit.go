@@ -12,14 +12,14 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// Edit is a descriptor in which objects are replaced. It is read and written once, whatever is replaced: for each component
-// that would take minutes where there are many.
+// Edit is a descriptor in which objects are replaced. It is parsed and written once for all replacements; doing so for
+// each of many components would take minutes.
 type Edit struct {
 	roots []*yaml.Node
 	head  int
 }
 
-// Open reads a document for that. It must be one that Parse accepts.
+// Open reads a document, which must be one that Parse accepts.
 func Open(document []byte) (*Edit, error) {
 	var faults problem.Faults
 	roots, err := load(document, &faults)
@@ -36,8 +36,8 @@ func Open(document []byte) (*Edit, error) {
 	return &Edit{roots, head}, nil
 }
 
-// Replace replaces the objects of one component by the given ones, written inline into the component. What leads to them
-// is copied: load shares nodes.
+// Replace replaces the objects of one component by the given ones, written inline. Nodes on the way to them are copied,
+// since load shares nodes.
 func (e *Edit) Replace(component string, objects []Manifest) error {
 	entries := &yaml.Node{Kind: yaml.SequenceNode}
 	for _, m := range objects {
@@ -58,8 +58,8 @@ func (e *Edit) Replace(component string, objects []Manifest) error {
 	return nil
 }
 
-// Document returns the document as it is now. What was not replaced stays as it was, but for comments and layout: aliases
-// are written out, so that nothing else changes with a component.
+// Document returns the edited document. Other parts keep their content but lose comments and layout, and aliases are
+// written out, so that nothing else changes together with a component.
 func (e *Edit) Document() ([]byte, error) {
 	var out bytes.Buffer
 	encoder := yaml.NewEncoder(&out)

@@ -10,11 +10,11 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// reader turns the trees of one descriptor into an Application and collects everything that is wrong on the way.
+// reader turns the trees of one descriptor into an Application and collects all faults on the way.
 type reader struct {
 	app    Application
 	faults problem.Faults
-	header bool // what is wrong with manifests and names is a warning then
+	header bool // ParseHeader: faults in manifests and names are warnings
 	stored bool // it was accepted before
 
 	index       manifestIndex
@@ -27,7 +27,7 @@ func (r *reader) fault(path string, n *yaml.Node, format string, args ...any) {
 	r.faults.Add(path, n.Line, format, args...)
 }
 
-// warn records what was accepted but is worth telling, with its place.
+// warn adds a warning with its place.
 func (r *reader) warn(path string, n *yaml.Node, format string, args ...any) {
 	if len(r.app.Warnings) >= maxWarnings {
 		r.moreWarned++
@@ -40,7 +40,7 @@ func (r *reader) warn(path string, n *yaml.Node, format string, args ...any) {
 	r.app.Warnings = append(r.app.Warnings, where+": "+fmt.Sprintf(format, args...))
 }
 
-// complain is a fault in a submission and a warning in a header.
+// complain adds a fault for a submission and a warning for a header.
 func (r *reader) complain(path string, n *yaml.Node, format string, args ...any) {
 	if r.header {
 		r.warn(path, n, format, args...)
@@ -69,7 +69,7 @@ func (r *reader) object(n *yaml.Node, path string) (*fields, bool) {
 	return &fields{node: n, path: path, used: map[string]bool{}}, true
 }
 
-// get returns the value of the first of the names that is there and not null, and its path.
+// get returns the first of the names that is present and not null, and its path.
 func (f *fields) get(names ...string) (*yaml.Node, string) {
 	var found *yaml.Node
 	var path string
@@ -95,7 +95,7 @@ func (f *fields) has(name string) bool {
 	return false
 }
 
-// rest warns of the keys nobody asked for.
+// rest warns of keys that nobody has read.
 func (r *reader) rest(f *fields) {
 	for i := 0; i < len(f.node.Content); i += 2 {
 		k := f.node.Content[i]
@@ -128,12 +128,12 @@ func kindOf(n *yaml.Node) string {
 	return fmt.Sprintf("the text %q", shorten(n.Value))
 }
 
-// isSlip recognises "-name: x", a list entry without the blank behind its dash, which YAML takes for a key.
+// isSlip recognizes "-name: x", a list entry without the space behind its dash, which YAML reads as a key.
 func isSlip(k *yaml.Node) bool {
 	return k.Kind == yaml.ScalarNode && k.Tag == tagStr && k.Style == 0 && len(k.Value) > 1 && k.Value[0] == '-'
 }
 
-// slips explains every missing blank in an object that should have been a list, and reports whether there was one.
+// slips reports every such missing space in an object that should have been a list, and whether there was one.
 func (r *reader) slips(n *yaml.Node, path string, report func(string, *yaml.Node, string, ...any)) bool {
 	found := false
 	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {

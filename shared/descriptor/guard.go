@@ -8,10 +8,10 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// MaxBytes is the largest document that is read at all.
+// MaxBytes is the size of the largest document that is read.
 const MaxBytes = 1 << 20
 
-// The other bounds on a document. They keep the cost of a hostile one near that of an honest one.
+// Other limits of a document. They keep the cost of a hostile document near that of an honest one.
 const (
 	maxNodes      = 100_000 // keys, values, lists and objects, with every alias written out
 	maxText       = 2 << 20 // bytes of text, with every alias written out
@@ -30,8 +30,8 @@ const (
 // document is the path of a fault that belongs to no field.
 const document = "document"
 
-// guard refuses what must not reach the YAML library: it builds the whole tree before it returns, and a mebibyte of
-// "a: #" costs it a quarter of a gigabyte. It returns the text to parse.
+// guard refuses what must not reach the YAML library, which builds the whole tree before it returns: a mebibyte of "a:
+// #" takes a quarter of a gigabyte. It returns the text to parse.
 func guard(doc []byte) ([]byte, error) {
 	if len(doc) > MaxBytes {
 		return nil, problem.New(problem.TooLarge, "the descriptor has %d bytes; %d are allowed", len(doc), MaxBytes)
@@ -99,8 +99,8 @@ func directives(doc []byte) int {
 	return n
 }
 
-// joinSurrogates writes the pairs of \u escapes that JSON uses beyond the basic plane as the character itself, since
-// YAML knows no such pairs. doc is valid JSON, so a backslash is always inside a string.
+// joinSurrogates replaces pairs of \u escapes, which JSON uses beyond the basic plane, by the character itself, since
+// YAML has no such pairs. doc is valid JSON, so a backslash is always inside a string.
 func joinSurrogates(doc []byte) []byte {
 	if !bytes.Contains(doc, []byte(`\ud`)) && !bytes.Contains(doc, []byte(`\uD`)) {
 		return doc

@@ -8,12 +8,12 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// manifestIndex is every object the descriptor defines outside its components: the entries of the top-level manifests
-// and the further YAML documents. Objects of one name but different kinds belong together.
+// manifestIndex holds every object that the descriptor defines outside its components: the entries of the top-level
+// manifests and the further YAML documents. Objects of one name but different kinds belong together.
 type manifestIndex struct {
 	byName  map[string][]*definition
 	order   []*definition
-	slipped bool // the section is there but unreadable, so names that are missing follow from that
+	slipped bool // the section is there but unreadable, so missing names are not reported again
 	plans   []plan
 }
 
@@ -24,7 +24,7 @@ type definition struct {
 	kind       string
 	used       bool
 	text       string
-	ordered    string // content, once it was asked for
+	ordered    string // cached result of content
 }
 
 // plan is the manifests of one component, still to be rendered; an entry without a definition is only a name.
@@ -240,7 +240,7 @@ func (r *reader) renderManifests() error {
 
 const isNoEntry = `is an object of Kubernetes itself: it belongs below the key "manifest" of the entry`
 
-// isObject reports whether an entry of a list of manifests is what should stand below its key "manifest".
+// isObject reports whether a list entry is itself an object, which should stand below its key "manifest".
 func isObject(entry *yaml.Node) bool {
 	return scalar(entry, "apiVersion") != "" && scalar(entry, "kind") != "" && field(entry, "manifest") == nil
 }

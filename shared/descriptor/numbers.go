@@ -8,13 +8,13 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// number is a field of an object that no cluster takes with any other number. In its path, * is each entry of a list.
+// number is a field that a cluster accepts only within limits. In its path, * stands for each entry of a list.
 type number struct {
 	at        string
 	low, high float64
 }
 
-// The number fields of Kubernetes that descriptors have, for which a cluster would refuse the object once it is placed.
+// Number fields of Kubernetes that descriptors have and that would make a cluster refuse the object after placement.
 var (
 	numbersOfSets     = []number{{"spec.replicas", 0, math.MaxInt32}}
 	numbersOfServices = []number{{"spec.ports.*.port", 1, maxPort}, {"spec.ports.*.nodePort", 0, maxPort}}
@@ -24,8 +24,9 @@ var (
 
 const maxPort = math.MaxUint16
 
-// checkNumbers refuses what no cluster takes of the objects that bear pods, scale them or make them reachable. All else in
-// a manifest is for the orchestrator to judge: published descriptors ask for memory as no cluster reads it.
+// checkNumbers refuses numbers that no cluster accepts in objects that have pods, scale them or make them reachable.
+// Everything else in a manifest is left to the orchestrator: published descriptors ask for memory in a form that no
+// cluster reads.
 func (r *reader) checkNumbers() {
 	seen := map[*definition]bool{}
 	for _, p := range r.index.plans {
@@ -49,7 +50,7 @@ func (r *reader) checkNumbers() {
 	}
 }
 
-// podsOf says where the objects of a kind have what their pods are like.
+// podsOf returns the path to the pod spec of a kind.
 func podsOf(kind string) string {
 	switch kind {
 	case "Pod":
@@ -81,7 +82,7 @@ func (r *reader) checkWhole(n *yaml.Node, path string, numbers []number) {
 	}
 }
 
-// visit calls f with each value that is there, and not null, where the path leads from n.
+// visit calls f with each value, present and not null, that the path leads to from n.
 func visit(n *yaml.Node, path, rest string, f func(n *yaml.Node, path string)) {
 	name, rest, more := strings.Cut(rest, ".")
 	step := func(n *yaml.Node, path string) {

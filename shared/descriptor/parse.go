@@ -12,12 +12,11 @@ import (
 // at all, else Invalid with every fault, its path (components[1].requirements.cpu) and line.
 func Parse(doc []byte) (*Application, error) { return read(doc, reader{}) }
 
-// ParseStored reads a descriptor that was accepted before: what came to be refused since is none of its faults.
+// ParseStored reads a descriptor that was accepted before, without the rules that were added since.
 func ParseStored(doc []byte) (*Application, error) { return read(doc, reader{stored: true}) }
 
-// ParseHeader reads a descriptor for matchmaking, where only the components count. Manifests that are there are
-// resolved as in Parse; one that is missing is left with its name alone. What is wrong with manifests is a warning, and
-// so is a name that no cluster would take.
+// ParseHeader reads a descriptor for matchmaking, where only the components count. Manifests are resolved as in Parse;
+// a missing one is left with its name alone. Faults in manifests, and names that no cluster would accept, are warnings.
 func ParseHeader(doc []byte) (*Application, error) { return read(doc, reader{header: true}) }
 
 const invalid = "the descriptor is invalid"
@@ -285,7 +284,7 @@ func (r *reader) scaling(n *yaml.Node, path string) *Scaling {
 		}
 		value, ok := r.number(n, path, float64(low), maxReplicas)
 		switch {
-		case !ok: // or else another fault follows from this one
+		case !ok: // so that this fault does not cause another
 			return otherwise
 		case value != float64(int(value)):
 			r.fault(path, n, "must be a whole number, not %s", shorten(n.Value))

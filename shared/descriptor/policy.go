@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// PolicyKind is what a policy is about, whichever of its forms it was written in.
+// PolicyKind is what a policy is about, in whichever form it was written.
 type PolicyKind string
 
 // The kinds. A policy of any other type is kept as KindOther and has no effect.
@@ -71,7 +71,7 @@ type Spec struct {
 	Description string             `json:"description,omitempty"`
 }
 
-// What is done about a violation.
+// Remediations, as they are written in normal form.
 const (
 	RemediationNone       = "none" // record it only
 	RemediationReallocate = "reallocate"
@@ -92,7 +92,7 @@ func Remediation(name string) (canonical string, ok bool) {
 	return canonical, ok
 }
 
-// AppliesTo reports whether the policy holds for the component of that name.
+// AppliesTo reports whether the policy applies to the component of that name.
 func (p *Policy) AppliesTo(component string) bool {
 	if p.Component != "" {
 		return p.Component == component
@@ -100,7 +100,7 @@ func (p *Policy) AppliesTo(component string) bool {
 	return len(p.ApplyTo) == 0 || slices.Contains(p.ApplyTo, component)
 }
 
-// applying goes through the policies of a component: those of the top level first, then its own.
+// applying yields the policies of a component: those of the top level first, then its own.
 func (a *Application) applying(component string) iter.Seq[*Policy] {
 	return func(yield func(*Policy) bool) {
 		for i := range a.Policies {

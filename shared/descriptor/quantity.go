@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The largest amounts that are taken for meant.
+// The largest amounts that are believed.
 const (
 	maxCPUMilli = 1_000_000_000 // a million cores
 	maxAmount   = 1 << 60       // an exbibyte

@@ -23,7 +23,7 @@ func Architecture(name string) string {
 	return name
 }
 
-// littleMemory is what nobody asks for on purpose: bytes are meant where mebibytes were.
+// littleMemory is less than anyone asks for on purpose: bytes were written where mebibytes were meant.
 const littleMemory = 1 << 10
 
 func (r *reader) requirements(n *yaml.Node, path string) Requirements {

@@ -6,15 +6,16 @@ import (
 	"strings"
 )
 
-// podBearers are the kinds of which an object belongs to one component: its pods are marked as that component's.
+// podBearers lists the kinds with pods. Such an object belongs to one component, since its pods are marked with that
+// component.
 var podBearers = map[string][]string{
 	"":      {"Pod", "ReplicationController"},
 	"apps":  {"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"},
 	"batch": {"Job", "CronJob"},
 }
 
-// checkShared refuses what two components cannot both have in one cluster: an object that each would write in its own
-// way, over and over, and one that bears pods.
+// checkShared refuses objects that two components cannot both have in one cluster: one that each would write
+// differently, over and over, and one with pods.
 func (r *reader) checkShared() {
 	all := map[object]*listings{}
 	for i, p := range r.index.plans {
@@ -44,10 +45,10 @@ func (r *reader) checkShared() {
 	}
 }
 
-// object names an object as a cluster knows it; its namespace is the application's.
+// object identifies an object in a cluster; its namespace is that of the application.
 type object struct{ group, kind, name string }
 
-// object returns what a cluster knows the definition by; ok is false for what is no object of Kubernetes.
+// object returns the identity of the definition in a cluster; ok is false if it is no Kubernetes object.
 func (d *definition) object() (o object, ok bool) {
 	if d == nil {
 		return o, false
@@ -60,13 +61,13 @@ func (d *definition) object() (o object, ok bool) {
 	return o, o.kind != "" && o.name != ""
 }
 
-// listing is an object in the list of a component.
+// listing is an object in the manifests of a component.
 type listing struct {
 	component int
 	def       *definition
 }
 
-// clash says why two listings of the object cannot be in one cluster; "" when they can.
+// clash says why two listings of the object cannot be in one cluster; "" if they can.
 func (o object) clash(a, b listing) string {
 	switch {
 	case a.component == b.component:
@@ -79,7 +80,7 @@ func (o object) clash(a, b listing) string {
 	return ""
 }
 
-// same reports whether both say the same, however it is written.
+// same reports whether both have the same content, however it is written.
 func (d *definition) same(other *definition) bool {
 	return d == other || d.text == other.text || d.content() == other.content()
 }
@@ -96,13 +97,14 @@ func (d *definition) content() string {
 	return d.ordered
 }
 
-// listings are those of one object, the first for each cluster; "" is a component that may be in any.
+// listings are the listings of one object: the first for each cluster, and under "" the first of a component that may
+// be in any.
 type listings struct {
 	at    map[string]listing
 	order []string
 }
 
-// near returns where there may be one that is in one of the clusters; of none, in any.
+// near returns the keys of the listings that may be in one of the clusters; of all when no clusters are given.
 func (l *listings) near(clusters []string) []string {
 	if len(clusters) == 0 {
 		return l.order

@@ -2,21 +2,21 @@ package descriptor
 
 import "go.yaml.in/yaml/v3"
 
-// spot is where something stands in the document.
+// spot is a place in the document.
 type spot struct {
 	path string
 	node *yaml.Node
 }
 
-// checkSubmission finds what is refused of a document that is handed in, though one that was stored before may have it.
+// checkSubmission finds what is refused in a new document but accepted in one that was stored earlier.
 func (r *reader) checkSubmission() {
 	r.checkReplicas()
 	r.checkShared()
 	r.checkNumbers()
 }
 
-// checkReplicas bounds the jobs, each of which has the objects of its component. What is beyond the bounds can only come
-// from node labels, so the fault is that of the one that adds most.
+// checkReplicas limits the number of jobs, each of which carries the objects of its component. Only node labels can
+// exceed the limit, so the fault is reported at the node label that adds most.
 func (r *reader) checkReplicas() {
 	jobs, size := 0, 0
 	most, mostJobs := 0, 0

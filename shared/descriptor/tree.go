@@ -14,8 +14,8 @@ import (
 )
 
 // load returns the root node of every document that is not empty, as plain trees: aliases and merge keys are resolved,
-// comments dropped, styles normal. Nodes behind an alias are shared, so nobody may change a node from here on.
-// Duplicate keys and foreign tags go to faults.
+// comments dropped, styles normal. Nodes behind an alias are shared, so no node may be changed from here on. Duplicate
+// keys and foreign tags are faults.
 func load(doc []byte, faults *problem.Faults) ([]*yaml.Node, error) {
 	text, err := guard(doc)
 	if err != nil {
@@ -82,7 +82,7 @@ func unreadable(err error, doc []byte) *problem.Error {
 	return malformed(0, "the descriptor is not readable as YAML: %s", detail)
 }
 
-// tabbed reports whether a tab is among the blanks, and dashes of lists, that the line begins with.
+// tabbed reports whether the line is indented with a tab.
 func tabbed(doc []byte, line int) bool {
 	lines := bytes.SplitN(doc, []byte{'\n'}, line+1)
 	if line < 1 || line > len(lines) {
@@ -101,7 +101,7 @@ const (
 	tagMerge = "!!merge"
 )
 
-// knownTags are those with a meaning in JSON, plus the two that stand for text here. Any other would reach an
+// knownTags are the tags with a meaning in JSON, plus two that stand for text here. Any other would reach an
 // orchestrator's YAML reader, where a tag can name code.
 var knownTags = map[string]bool{
 	tagNull: true, tagStr: true, tagInt: true, tagFloat: true, tagBool: true, tagMerge: true,
@@ -111,7 +111,7 @@ var knownTags = map[string]bool{
 // enoughFaults is how many faults of the tree get a path; an answer lists no more.
 const enoughFaults = 100
 
-// extent is what a node costs when it is written out.
+// extent is the size of a node when it is written out.
 type extent struct{ nodes, text, depth int }
 
 func (e *extent) add(child extent) {
@@ -183,7 +183,7 @@ func (f *flattener) visit(n *yaml.Node, depth int) (extent, error) {
 	return own, nil
 }
 
-// child visits child i of n, putting the target in the place of an alias.
+// child visits child i of n; an alias is replaced by its target.
 func (f *flattener) child(n *yaml.Node, i, depth int) (extent, error) {
 	c := n.Content[i]
 	if c.Kind != yaml.AliasNode {
@@ -225,7 +225,7 @@ func (f *flattener) key(k *yaml.Node) bool {
 func (f *flattener) unique(n *yaml.Node) {
 	for i := 0; i < len(n.Content); i += 2 {
 		if isSlip(n.Content[i]) {
-			return // the reader explains the missing blank; the duplicates only follow from it
+			return // the reader reports the missing space, which causes the duplicates
 		}
 	}
 	const few = 16 // most objects are smaller, and a map for each of them would cost more than all the rest
@@ -301,8 +301,8 @@ func normalise(n *yaml.Node) {
 	}
 }
 
-// blockSafe reports whether a text survives being written as a literal block: not if its indentation would be guessed
-// from its own first line, or if a line end other than \n would be folded.
+// blockSafe reports whether a text survives being written as a literal block. It does not if its indentation would be
+// guessed from its first line, or if it has a line end other than \n.
 func blockSafe(text string) bool {
 	return text != "" && text[0] != ' ' && text[0] != '\n' && text[0] != '\t' &&
 		!strings.ContainsAny(text, "\r\u0085\u2028\u2029\ufeff")
@@ -310,7 +310,7 @@ func blockSafe(text string) bool {
 
 func (f *flattener) fault(n *yaml.Node, format string, args ...any) {
 	if f.reported++; f.reported > enoughFaults {
-		f.faults.Add("", 0, "") // only counted by now, so its path need not be built
+		f.faults.Add("", 0, "") // only counted from here on, so no path is built
 		return
 	}
 	f.faults.Add(pathText(f.path), n.Line, format, args...)
@@ -334,7 +334,7 @@ func pathText(path []segment) string {
 	return b.String()
 }
 
-// shorten keeps a text from the document short enough to stand in an answer.
+// shorten makes text of the document short enough for an answer.
 func shorten(text string) string { return problem.Brief(text, 80) }
 
 // render writes a node as a YAML document of its own.
@@ -351,8 +351,8 @@ func render(n *yaml.Node) (string, error) {
 	return b.String(), nil
 }
 
-// plain returns a node as the types of encoding/json, with int64 for whole numbers. Numbers JSON has no form for stay
-// the text they were written as.
+// plain returns a node in the types of encoding/json, with int64 for whole numbers. Numbers without a form in JSON stay
+// text.
 func plain(n *yaml.Node) any {
 	switch n.Kind {
 	case yaml.MappingNode:

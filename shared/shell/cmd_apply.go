@@ -59,7 +59,7 @@ func (c *applyCommand) one(s *session, file string) error {
 	return s.follow(ctx, a.ID, after, available)
 }
 
-// handIn creates or updates and says which. after is the id of the last history entry from before.
+// handIn creates or updates the application and says which. after is the id of the last history entry before that.
 func (c *applyCommand) handIn(s *session, document []byte) (a *api.Application, after int64, err error) {
 	existing, err := c.existing(s, document)
 	if err != nil {
@@ -78,7 +78,7 @@ func (c *applyCommand) handIn(s *session, document []byte) (a *api.Application, 
 		if problem.KindOf(err) != problem.PreconditionFailed {
 			return nil, 0, err
 		}
-		made, again := c.existing(s, document) // by somebody else, at the same moment
+		made, again := c.existing(s, document) // somebody else may have created it at the same moment
 		if again != nil || made == nil {
 			return nil, 0, cmp.Or(again, err)
 		}
@@ -107,7 +107,7 @@ func (c *applyCommand) handIn(s *session, document []byte) (a *api.Application, 
 }
 
 // existing returns the application that the user named, else the only one with the descriptor's name, nil when there is
-// none. A descriptor that cannot be read has none: the server says better what is wrong with it.
+// none. A descriptor that cannot be read has none: the server explains better what is wrong with it.
 func (c *applyCommand) existing(s *session, document []byte) (*api.Application, error) {
 	switch {
 	case c.New:

@@ -12,8 +12,8 @@ type completionCommand struct {
 	Shell string `arg:"" optional:"" enum:"bash" default:"bash" help:"bash."`
 }
 
-// Run prints a script that completes commands, flags where a dash begins one, and files else; source it, or put it into
-// bash_completion.d.
+// Run prints a script for bash that completes commands, flags (after a dash) and otherwise files. Source it, or put it
+// into bash_completion.d.
 func (c *completionCommand) Run(s *session) error {
 	var cases strings.Builder
 	completions(s.parser.Model.Node, "littoral", &cases)
@@ -37,7 +37,7 @@ complete -o default -F _littoral littoral
 	return err
 }
 
-// completions writes one case for the command at path and for each below it: what may stand after it.
+// completions writes a case with the possible next words for the command at path and for each command below it.
 func completions(n *kong.Node, path string, b *strings.Builder) {
 	var words, flags []string
 	for _, child := range n.Children {

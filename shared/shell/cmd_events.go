@@ -17,11 +17,11 @@ type eventsCommand struct {
 	Dead     bool   `help:"Show the events that a function did not take and that were given up."`
 }
 
-// events shows history; names are those of applications by id.
+// events shows history; names has the names of applications by id.
 type events struct {
 	*session
 	app    string
-	gone   error // that says so where there is no such application any more, nil else
+	gone   error // not nil if the application asked for does not exist any more
 	format format
 	table  *table
 	names  map[string]string
@@ -51,7 +51,7 @@ func (c *eventsCommand) Run(s *session) error {
 		return err
 	}
 	if len(list) == 0 && e.gone != nil {
-		return e.gone // nor was there ever, for all that anybody knows
+		return e.gone // there is no history of it either
 	}
 	e.table = newTable(s.out, "TIME", "EVENT", "APP", "COMPONENT", "MESSAGE")
 	if c.Output == asWide {
@@ -69,7 +69,7 @@ func (c *eventsCommand) Run(s *session) error {
 	return e.show(list)
 }
 
-// choose finds the application that is asked for. What happened to one that is gone is known by its whole id.
+// choose finds the application that is asked for. One that is gone can only be named by its whole id.
 func (e *events) choose(c *eventsCommand) error {
 	if c.App == "" {
 		return nil
@@ -147,8 +147,8 @@ func (e *events) row(entry *api.Entry) []string {
 	return append(row, entry.Message)
 }
 
-// learn has the names of the applications that the entries are about: the beginning of its id for one that is gone. The
-// server is asked once, whatever is unknown.
+// learn looks up the names of the applications that the entries are about; one that is gone is shown by the beginning
+// of its id. The server is asked once for all unknown ones.
 func (e *events) learn(list []api.Entry) error {
 	var unknown bool
 	for i := range list {

@@ -92,7 +92,7 @@ func (c *fleetRestore) Run(s *session) error {
 	return s.changeFleet("restore", api.FleetCommand{Node: c.Node}, "node "+c.Node+" restored")
 }
 
-// Help is what "fleet set --help" says further.
+// Help is the long help of "fleet set".
 func (fleetSet) Help() string {
 	return "Keys are cpu and mem (shares that others use, 0..1), sca (0..100), energy (watts), cores, ram (such as " +
 		"8Gi), device:PATH (available, busy, detached), label:KEY, telemetry (node: it tells of itself only, none: it " +
@@ -183,7 +183,7 @@ func running(n *api.FleetNode) []string {
 	return slices.Compact(list)
 }
 
-// noFleet says that only a laptop host has a fleet, when that is why the server knows no such path.
+// noFleet explains that only a laptop host has a fleet, if the server does not know the path.
 func noFleet(err error) error {
 	var refused *api.Error
 	switch {

@@ -32,7 +32,7 @@ type jobFlags struct {
 	App          string `placeholder:"ID" help:"Application: id, beginning of its id, or name."`
 }
 
-// filter makes a filter of the flags. The server knows names and whole ids; a beginning of an id is looked up.
+// filter makes a filter from the flags. The server knows names and whole ids; the beginning of an id is looked up.
 func (f *jobFlags) filter(s *session) (api.Filter, error) {
 	filter := api.Filter{State: f.State, Orchestrator: f.Orchestrator, Owner: f.Owner, App: f.App}
 	id := strings.ToLower(f.App)
@@ -51,7 +51,7 @@ func (f *jobFlags) filter(s *session) (api.Filter, error) {
 	return filter, nil
 }
 
-// gone is the state of what a watch does not find any more.
+// gone is the state of an item that a watch no longer finds.
 const gone = "Gone"
 
 type getApps struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/littoral-project/littoral/shared/api"
 )
 
-// lostAfter is the silence from which a node is shown as lost where the server does not say: its own default.
+// lostAfter is the silence from which a node is shown as lost if the server does not say: the server's own default.
 const lostAfter = time.Minute
 
 // nodeItem is one element of "get nodes -o json".
@@ -80,7 +80,7 @@ func (c *getNodes) fetch(ctx context.Context, s *session) ([]nodeItem, error) {
 	return list, nil
 }
 
-// taxonomy reads the infrastructure and passes on what the server warns of, once however often a command reads it.
+// taxonomy reads the infrastructure and prints each warning of the server once, however often a command calls it.
 func (s *session) taxonomy(ctx context.Context) (*api.Taxonomy, error) {
 	t, err := s.client.Taxonomy(ctx)
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *session) taxonomy(ctx context.Context) (*api.Taxonomy, error) {
 	return t, nil
 }
 
-// warn passes on what the server warns of.
+// warn prints the warnings of the server.
 func (s *session) warn(warnings []string) {
 	for _, w := range warnings {
 		fmt.Fprintf(s.err, "littoral: warning: %s\n", printable(w))

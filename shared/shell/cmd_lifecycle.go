@@ -86,7 +86,7 @@ func (c *deleteApp) Run(s *session) error {
 	return s.followFor(c.Timeout, a.ID, after, deleted)
 }
 
-// change asks that the named application be as desired, says so and on request waits for it.
+// change asks for the named application to be as desired, reports it, and waits for it on request.
 func (s *session) change(
 	named, desired, done string, g goal, wait bool, timeout time.Duration, apply func(id string) error,
 ) error {
@@ -110,7 +110,7 @@ func (s *session) change(
 	return s.followFor(timeout, a.ID, after, g)
 }
 
-// before returns the named application and the id of the last that happened to it.
+// before returns the named application and the id of its last history entry.
 func (s *session) before(named string) (a *api.Application, after int64, err error) {
 	if a, err = s.application(s.ctx, named); err != nil {
 		return nil, 0, err
@@ -125,7 +125,7 @@ func (s *session) before(named string) (a *api.Application, after int64, err err
 	return a, after, nil
 }
 
-// checkTimeout is asked before anything is changed.
+// checkTimeout is called before anything is changed.
 func checkTimeout(timeout time.Duration) error {
 	if timeout <= 0 {
 		return usagef("--timeout must be more than 0, not %s", timeout)

@@ -13,12 +13,12 @@ type planCommand struct {
 	Output format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
 }
 
-// marks are how steps look at a glance, as in a diff.
+// marks are the signs of steps, as in a diff.
 var marks = map[string]string{
 	"create": "+", "remove": "-", "replace": "~", "change": "~", "move": ">", "wait": "?", "none": " ",
 }
 
-// Run shows what apply would do. The error is errChanges when that is something.
+// Run shows what apply would do. The error is errChanges if there is anything.
 func (c *planCommand) Run(s *session) error {
 	document, err := s.document(c.File)
 	if err != nil {

@@ -71,7 +71,7 @@ func (s *session) deadEvent(given string) (string, error) {
 		"List them with: littoral events --dead -o wide")
 }
 
-// dead lists the events that nobody took in the end.
+// dead lists the dead letters: events that no function took in the end.
 func (c *eventsCommand) dead(s *session) error {
 	if c.Watch || c.App != "" {
 		return usagef("--dead shows all dead letters as they are; it goes with neither --app nor --watch")

@@ -22,7 +22,7 @@ type decision struct {
 	Decision placement.Decision `json:"decision"`
 }
 
-// maxDecisions is how many decisions are looked through for those that hold.
+// maxDecisions is how many decisions are searched for the present ones.
 const maxDecisions = 1000
 
 // decisions returns the last decision about each component of the application, oldest first.
@@ -33,7 +33,7 @@ func (s *session) decisions(a *api.Application) ([]decision, error) {
 	if err != nil {
 		return nil, err
 	}
-	open := map[string]bool{} // components whose decision is still to be found
+	open := map[string]bool{} // components whose decision has not been found yet
 	for _, j := range a.Components() {
 		open[j.Component()] = true
 	}
@@ -41,7 +41,7 @@ func (s *session) decisions(a *api.Application) ([]decision, error) {
 	for _, e := range slices.Backward(entries) {
 		d := decision{ID: e.ID, At: e.At, Cause: e.Cause, TraceID: e.TraceID}
 		if len(e.Data) == 0 || json.Unmarshal(e.Data, &d.Decision) != nil {
-			continue // without telemetry, or of another version
+			continue // made without telemetry, or written by another version
 		}
 		holds := false
 		for i := range d.Decision.Why {
@@ -71,7 +71,7 @@ func reasons(component string, decisions []decision) (*placement.Why, *decision)
 	return nil, nil
 }
 
-// describeReasons says why the component is where it is, or why it has no place: what its last decision said.
+// describeReasons says why the component is where it is, or why it has no place, from its last decision.
 func (s *session) describeReasons(j *api.Job, decisions []decision) {
 	if j.Cleans != "" {
 		return
@@ -97,7 +97,7 @@ func (s *session) describeReasons(j *api.Job, decisions []decision) {
 	s.fields("    ", list)
 }
 
-// waitsFor returns what an application without a decision is told: there is no telemetry yet.
+// waitsFor returns why a job without a decision waits: there is no telemetry yet.
 func waitsFor(j *api.Job) string {
 	if j.Targets.Cluster != "" {
 		return "" // decided too long ago
@@ -110,7 +110,7 @@ func waitsFor(j *api.Job) string {
 	return ""
 }
 
-// won shows the terms of the chosen node.
+// won returns the terms of the chosen node's score.
 func won(n *placement.NodeExplanation) [][2]string {
 	score := fmt.Sprintf("%.1f (performance %.1f, energy %.1f, security %.1f)",
 		n.Score.Weighted, n.Score.Performance, n.Score.Energy, n.Score.Security)
@@ -146,7 +146,7 @@ func runnerUp(w *placement.Why) string {
 	return text
 }
 
-// refused says in short which rules kept how many nodes out, with the first of them as an example.
+// refused says how many nodes each rule excluded, with the first as an example.
 func refused(w *placement.Why) string {
 	if w.Fit >= w.Of {
 		return ""
@@ -170,7 +170,7 @@ func refused(w *placement.Why) string {
 	return text
 }
 
-// describeDecisions shows how good the decisions that hold are as a whole.
+// describeDecisions shows how good the present decisions are as a whole.
 func (s *session) describeDecisions(a *api.Application, decisions []decision) error {
 	if len(decisions) == 0 {
 		return nil

@@ -3,6 +3,4 @@
 // Each command is a struct in a file of its own, cmd_<verb>.go, whose fields are its flags and whose Run does the work
 // with a session: the client, the streams and the clock. Nothing here reads the process's environment or ends the
 // process, so a test runs a command as a user does and sees its output and exit code.
-//
-// Follow is the progress display; whoever hands in an application may use it.
 package shell

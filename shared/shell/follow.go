@@ -15,7 +15,8 @@ import (
 // goal is what a follower waits for.
 type goal struct {
 	name string
-	// reached looks at the application, nil when it is gone; the error says that it will never be so.
+	// reached reports whether the application (nil when it is gone) has reached the goal; an error means that it never
+	// will.
 	reached func(*api.Application) (bool, error)
 }
 
@@ -37,7 +38,7 @@ var finished = goal{"finished", func(a *api.Application) (bool, error) {
 		return false, errors.New("it was deleted meanwhile")
 	}
 	if a.Overlooked() {
-		return false, nil // an update that may have work for its jobs yet
+		return false, nil // an update is not judged yet and may still change its jobs
 	}
 	for _, j := range a.Jobs {
 		if j.State != "Finished" {
@@ -65,8 +66,8 @@ var deleted = goal{"deleted", func(a *api.Application) (bool, error) {
 	return a == nil, nil
 }}
 
-// follower shows the way of one application to a goal: submitted, placed on which node and why, taken, deployed. On a
-// terminal a progress bar stands below.
+// follower shows the steps of one application towards a goal: submitted, placed on which node and why, taken, deployed.
+// On a terminal a progress bar is shown below.
 type follower struct {
 	*session
 	id    string
@@ -74,10 +75,10 @@ type follower struct {
 
 	name     string
 	removing map[string]bool // jobs whose next end is a removal
-	note     string          // what the status of the application does not say
+	note     string          // what the status of the application does not show yet
 }
 
-// follow follows the application for a command, showing what happens after the entry with the id after.
+// follow follows the application for a command and shows what happens after the history entry with the id after.
 func (s *session) follow(ctx context.Context, id string, after int64, g goal) error {
 	f := follower{session: s, id: id, after: after, removing: map[string]bool{}}
 	return f.until(ctx, g)
@@ -114,8 +115,8 @@ func (f *follower) until(ctx context.Context, g goal) error {
 	}
 }
 
-// look returns the application, nil when it is gone, and shows what has happened. The application is read first: all
-// that made it what it is then stands in the history that is read after it.
+// look returns the application, nil when it is gone, and shows what has happened. The application is read before the
+// history, so that the history contains everything that led to its state.
 func (f *follower) look(ctx context.Context) (*api.Application, error) {
 	a, err := f.client.Application(ctx, f.id)
 	if problem.KindOf(err) == problem.NotFound {
@@ -142,13 +143,13 @@ func (f *follower) look(ctx context.Context) (*api.Application, error) {
 	}
 }
 
-// stands reports whether what runs may stay where it is. A node that was drained a moment ago still runs what it had
-// until the server has heard of it, and moved that: the status of the application does not tell yet. So telemetry is
-// asked, as it is now. Where it does not answer nobody can tell, and the status stands.
+// stands reports whether what runs may stay where it is. A node that was drained a moment ago still runs its jobs until
+// the server has noticed and moved them, and the status does not show that yet. So this asks telemetry directly. If
+// telemetry does not answer, the status is believed.
 func (f *follower) stands(ctx context.Context, a *api.Application) bool {
 	now, err := f.client.Taxonomy(ctx)
 	if err != nil {
-		return ctx.Err() == nil // or it is only the time that is up
+		return ctx.Err() == nil // false if only our time is up
 	}
 	f.note = ""
 	drained := map[api.Target]bool{}
@@ -164,7 +165,7 @@ func (f *follower) stands(ctx context.Context, a *api.Application) bool {
 	return true
 }
 
-// know remembers what the entries do not say: the name, and which jobs are removals that began before we looked.
+// know remembers what the history entries do not say: the name, and which jobs are removals that began earlier.
 func (f *follower) know(a *api.Application) {
 	f.name = a.Name
 	for i := range a.Jobs {
@@ -189,7 +190,7 @@ func (f *follower) end(g goal, a *api.Application, took time.Duration, err error
 	return nil
 }
 
-// late says what is still missing when the time is up, or passes an interruption on.
+// late says what is still missing when the time is up, or passes on an interruption.
 func (f *follower) late(ctx context.Context, g goal, a *api.Application) error {
 	if a == nil || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return ctx.Err()
@@ -198,7 +199,7 @@ func (f *follower) late(ctx context.Context, g goal, a *api.Application) error {
 	return advise(err, "See why with: littoral describe app %s, or littoral explain app %s", a.ID, a.ID)
 }
 
-// passing reports whether the failure may be over at the next try.
+// passing reports whether the next try may succeed.
 func passing(err error) bool {
 	var away *api.Unreachable
 	return errors.As(err, &away) || errors.Is(err, api.ErrBrokenOff) || problem.KindOf(err) == problem.Unavailable
@@ -226,7 +227,7 @@ func (f *follower) say(what, whom, rest string) {
 	f.screen.line("%-11s %s%s", what, whom, rest)
 }
 
-// show writes an entry as a step, when it is one for people.
+// show prints a history entry as a step, if it is of interest to people.
 func (f *follower) show(e *api.Entry) {
 	switch e.Event {
 	case "application.submitted":
@@ -240,7 +241,7 @@ func (f *follower) show(e *api.Entry) {
 	case "application.started", "application.updated":
 		f.say(strings.TrimPrefix(e.Event, "application."), f.name, e.Message)
 	case "job.submitted":
-		if strings.HasPrefix(e.Message, "removes") { // a copy left behind; that a component waits goes without saying
+		if strings.HasPrefix(e.Message, "removes") { // the clean-up of a former copy; other submissions need no line
 			f.removing[e.JobID] = true
 			f.say("cleaning", e.Component, e.Message)
 		}
@@ -259,7 +260,7 @@ func (f *follower) show(e *api.Entry) {
 	}
 }
 
-// worked writes what an agent did; of a removal only its end.
+// worked prints what an agent did; for a removal only its end.
 func (f *follower) worked(e *api.Entry) {
 	removal := f.removing[e.JobID]
 	switch {

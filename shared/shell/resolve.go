@@ -9,10 +9,10 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// minPrefix is how many digits of an id name an application at least; fewer would be a guess.
+// minPrefix is the least number of digits that may stand for an id.
 const minPrefix = 4
 
-// idLength is that of a whole id, with its dashes.
+// idLength is the length of a whole id with its dashes.
 const idLength = 36
 
 // isIDPrefix reports whether text may be the beginning of an id, as lower case hex digits with dashes where ids have
@@ -64,7 +64,7 @@ func (s *session) application(ctx context.Context, named string) (*api.Applicati
 	return nil, advise(fmt.Errorf("%q means %d applications", named, len(found)), "Name one by its id:\n  %s", choice(found))
 }
 
-// choice lists the applications of which one is to be named.
+// choice lists the applications to choose from.
 func choice(found []api.Application) string {
 	ids := make([]string, len(found))
 	for i := range found {
@@ -73,5 +73,5 @@ func choice(found []api.Application) string {
 	return strings.Join(ids, "\n  ")
 }
 
-// missing reports whether the error says that there is no such thing.
+// missing reports whether the error is NotFound.
 func missing(err error) bool { return problem.KindOf(err) == problem.NotFound }

@@ -44,7 +44,7 @@ func (sh *Shell) session(ctx context.Context, server, tokenFile string) *session
 	return s
 }
 
-// transport is the default one, to which names below localhost are this machine.
+// transport is the default transport, except that names below localhost lead to this machine.
 func transport() http.RoundTripper {
 	t := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // documented
 	dial := t.DialContext
@@ -116,7 +116,8 @@ func (s *session) document(file string) ([]byte, error) {
 	return text, nil
 }
 
-// typed reads standard input to its end. Nobody can call off a read from a terminal, so an interruption leaves it behind.
+// typed reads standard input to its end. A read from a terminal cannot be cancelled, so after an interruption it is
+// abandoned.
 func (s *session) typed() ([]byte, error) {
 	type answer struct {
 		text []byte

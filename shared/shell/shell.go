@@ -66,15 +66,15 @@ type Shell struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Getenv         func(string) string
-	HTTP           *http.Client     // nil = a client without a time limit: the user's Ctrl-C is the limit
+	HTTP           *http.Client     // nil = a client without timeout, since the user can press Ctrl-C
 	Now            func() time.Time // nil = time.Now
-	Poll           time.Duration    // between two looks at the server; 0 = DefaultPoll
+	Poll           time.Duration    // between two requests while waiting; 0 = DefaultPoll
 
 	// Exec replaces the process; nil = syscall.Exec.
 	Exec func(path string, args, env []string) error
 }
 
-// DefaultPoll is the time between two looks at the server while waiting or watching.
+// DefaultPoll is the time between two requests while waiting or watching.
 const DefaultPoll = 300 * time.Millisecond
 
 // Main runs the command of this process and returns its exit code.
@@ -85,11 +85,10 @@ func Main() int {
 	return sh.Run(ctx, os.Args[1:])
 }
 
-// exited is thrown by kong's own exits, which come after --help.
+// exited is what our kong.Exit panics with; kong calls it after --help.
 type exited int
 
-// Run parses the arguments, runs the command and returns the exit code. It writes every error to Stderr, with what to
-// do about it.
+// Run parses the arguments, runs the command and returns the exit code. It writes every error to Stderr, with advice.
 func (sh *Shell) Run(ctx context.Context, args []string) (code int) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -108,12 +107,12 @@ func (sh *Shell) Run(ctx context.Context, args []string) (code int) {
 			"orchestrators": "ocm,nuvla,kubernetes", "goals": "available,finished,stopped,deleted",
 		}, kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}))
 	if err != nil {
-		panic(err) // the struct above is wrong, which any test finds
+		panic(err) // the commands struct is wrong; every test would find that
 	}
 	switch {
 	case len(args) == 0:
 		args = []string{"--help"}
-	case args[0] == "help": // as it is asked for elsewhere: littoral help fleet set
+	case args[0] == "help": // also accept the form: littoral help fleet set
 		args = append(slices.Clone(args[1:]), "--help")
 	}
 	parsed, err := parser.Parse(args)
@@ -129,7 +128,7 @@ func (sh *Shell) Run(ctx context.Context, args []string) (code int) {
 	return s.exit(err)
 }
 
-// misused answers what kong could not parse.
+// misused reports arguments that kong could not parse.
 func (sh *Shell) misused(err error) int {
 	fmt.Fprintf(sh.Stderr, "littoral: %v\n", err)
 	var parse *kong.ParseError
@@ -174,7 +173,7 @@ func (s *session) exit(err error) int {
 // errChanges makes plan exit with 1.
 var errChanges = errors.New("there are changes")
 
-// errQuiet fails without a word, since everything was said.
+// errQuiet fails without printing anything, since everything was said before.
 var errQuiet = errors.New("failed")
 
 func (s *session) planExit(err error) int {
@@ -188,7 +187,7 @@ func (s *session) planExit(err error) int {
 	return code
 }
 
-// usageError is a fault in the arguments that kong cannot see.
+// usageError is a fault in the arguments that kong cannot find.
 type usageError string
 
 func (e usageError) Error() string { return string(e) }
@@ -210,6 +209,6 @@ type session struct {
 	parser *kong.Kong
 	token  string // where the access token comes from, for people
 
-	warned []string // what was passed on of the taxonomy's warnings
-	away   string   // why a watch goes without the server, "" while it does not
+	warned []string // warnings of the taxonomy that were printed
+	away   string   // why the server cannot be reached during a watch; "" when it can
 }

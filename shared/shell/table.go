@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// table writes rows in columns. Widths are kept between writes, so that rows which a watch adds stand below the others.
+// table writes rows in columns. Widths are kept between writes, so that rows added by a watch line up with the others.
 type table struct {
 	out    io.Writer
 	indent string
@@ -60,7 +60,7 @@ func (t *table) write(rows ...[]string) error {
 
 const columnGap = 3
 
-// printable makes text of others harmless on a terminal: agents write messages, and those may hold anything.
+// printable makes text harmless on a terminal: agents write messages, which may contain anything.
 func printable(s string) string {
 	bad := func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }
 	if !strings.ContainsFunc(s, bad) {

@@ -16,13 +16,13 @@ type listing[T any] struct {
 	key    func(T) string
 	header []string
 	row    func(T) []string
-	steady []int // columns whose change is worth a line; nil = all
-	// again reads what left the list, since a filter may only hide it now; nil = it is gone
+	steady []int // columns whose change prints the row again; nil = all
+	// again reads an item that has left the list, which may only be hidden by the filter now; nil = it is gone
 	again func(context.Context, T) (*T, error)
 	gone  func(*T)
 }
 
-// run prints the list, and with watch each thing again whenever it has changed, until the user has seen enough.
+// run prints the list. With watch it prints each item again whenever it has changed, until interrupted.
 func (l *listing[T]) run(s *session) error {
 	list, err := l.fetch(s.ctx)
 	if err != nil {
@@ -54,8 +54,7 @@ func (l *listing[T]) run(s *session) error {
 	return nil
 }
 
-// bears reports whether a watch goes on although this look at the server failed, and says so once for all looks that fail
-// alike: there are several in a second.
+// bears reports whether a watch continues although a request failed. It prints the failure once, not for every poll.
 func (s *session) bears(err error) bool {
 	text := ""
 	if passing(err) {
@@ -98,7 +97,7 @@ func (l *listing[T]) printEach(s *session, t *table, list []T) error {
 	return nil
 }
 
-// seen is a thing with what of it is compared.
+// seen is an item with its mark.
 type seen[T any] struct {
 	value T
 	mark  string
@@ -112,7 +111,7 @@ func (l *listing[T]) index(list []T) map[string]seen[T] {
 	return m
 }
 
-// mark is the part of a row that is compared: without ages and usages, which change all the time.
+// mark is the part of a row that is compared. Ages and usages are left out, since they change all the time.
 func (l *listing[T]) mark(v T) string {
 	row := l.row(v)
 	kept := row
@@ -126,7 +125,7 @@ func (l *listing[T]) mark(v T) string {
 	return string(text)
 }
 
-// look returns the list as it is now, and of it what has changed since before; what left the list comes last.
+// look returns the present list, and the items that have changed since before, those that left the list last.
 func (l *listing[T]) look(ctx context.Context, before map[string]seen[T]) (now map[string]seen[T], changed []T, err error) {
 	list, err := l.fetch(ctx)
 	if err != nil {
@@ -155,7 +154,7 @@ func (l *listing[T]) look(ctx context.Context, before map[string]seen[T]) (now m
 	return now, changed, nil
 }
 
-// leave returns what became of a thing that is not in the list any more: it may only not be what the list is of.
+// leave returns what became of an item that left the list: it may still exist but no longer match.
 func (l *listing[T]) leave(ctx context.Context, v T) (T, error) {
 	if l.again != nil {
 		found, err := l.again(ctx, v)

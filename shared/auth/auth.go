@@ -1,7 +1,8 @@
-// Package auth says who calls: it verifies OIDC access tokens and carries the caller through the context.
+// Package auth authenticates callers: it verifies OIDC access tokens and carries the caller through the context.
 //
 // Tokens are JWTs of any OIDC issuer; issuer, audience, expiry and signature are checked with zitadel/oidc. The
-// issuer's keys are fetched on first use and shared through the store, so a cold function rarely asks the issuer at all.
+// issuer's keys are fetched on first use and shared through the store, so a cold function rarely asks the issuer at
+// all.
 package auth
 
 import (

@@ -1,7 +1,8 @@
-// Package boot turns a function into a process: settings, logs, listener, probes, drain.
+// Package boot runs a function as a process: settings, logs, listener, probes, shutdown.
 //
-// A Service's grace is as long as its longest call (Knative makes it so). It is spent on the quiet period, then on events
-// that are still on their way to the Broker, then on telemetry; the store is closed last.
+// A pod's grace period is as long as its function's longest call (Knative sees to that). On shutdown it is used first
+// for the quiet period, then for events that are still on their way to the Broker, then for telemetry; the store is
+// closed last.
 //
 // A generated main is one call of Main. Nothing is dialled before the first request, so a cold function answers as soon
 // as it listens.

@@ -1,9 +1,9 @@
-// Package deadletter keeps the events that a consumer did not take until somebody has them sent again.
+// Package deadletter stores dead letters, the events that a consumer did not take, until somebody sends them again.
 //
-// The Broker hands an event here once it has given it up for one consumer. A replay publishes the event under the id
-// that it has always had, to everyone: whoever worked it off has that id in the inbox and does nothing, while the
-// inbox row of the consumer that failed went with its transaction. So only that one acts, and a replay of what had
-// succeeded after all is harmless.
+// The Broker delivers an event here once it has given up on one consumer. A replay publishes the event to everyone
+// under its old id. Consumers that have handled it find that id in their inbox and do nothing; the inbox row of the one
+// that failed was rolled back with its transaction. So only that one acts, and replaying an event that had succeeded
+// after all is harmless.
 package deadletter
 
 import (

@@ -1,7 +1,7 @@
-// Package events names what happens in Littoral and gives it the one envelope it travels in.
+// Package events defines the events of Littoral: their types, their data, and the CloudEvents envelope.
 //
-// Types say what happened, never what to do: who reacts is written in triggers/. An event is stored in the outbox by the
-// transaction that made it true (package store) and published from there; nothing else talks to the Broker.
+// A type says what happened, never what to do: who reacts is written in triggers/. An event is stored in the outbox by
+// the transaction that made it true (package store) and published from there; nothing else talks to the Broker.
 package events
 
 import (

@@ -1,4 +1,4 @@
-// Package history keeps what happened: every move of a job or an application is a row with its cause.
+// Package history stores what happened: every move of a job or an application is a row with its cause.
 package history
 
 import (

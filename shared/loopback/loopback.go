@@ -1,4 +1,4 @@
-// Package loopback is about the addresses of this machine itself.
+// Package loopback leads names below localhost to this machine, and finds free ports on it.
 package loopback
 
 import (

@@ -1,4 +1,5 @@
-// Package observe tells a collector what functions do: a span for each call and each call that it makes, and metrics.
+// Package observe reports to an OpenTelemetry collector what functions do: a span for each call and each call that it
+// makes, and metrics.
 //
 // It pushes OTLP over HTTP with JSON bodies (https://opentelemetry.io/docs/specs/otlp/), in the background and shortly
 // after each call, since an instance may be gone a minute later. A collector that is slow, away or wrong costs spans

@@ -1,8 +1,8 @@
-// Package problem gives every failure one shape: a kind for machines, a detail for people, the fields at fault, and the
-// RFC 9457 answer made of them.
+// Package problem is the error type of Littoral: a kind for machines, a detail for people, the fields at fault, and the
+// RFC 9457 document made from these.
 //
-// Domain packages return *Error (or wrap one); only the HTTP edge turns it into a status. An error whose kind nobody set
-// is internal: its text stays in the log and the caller sees the trace id instead.
+// Domain packages return *Error (or wrap one); only the HTTP edge turns it into a status. An error without a kind is
+// internal: its text stays in the log, and the caller sees the trace id instead.
 package problem
 
 import (

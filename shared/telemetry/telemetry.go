@@ -1,7 +1,8 @@
-// Package telemetry asks a Prometheus HTTP API: Prometheus, Thanos, Mimir and what else answers /api/v1/query.
+// Package telemetry queries a Prometheus HTTP API: Prometheus, Thanos, Mimir or anything else that answers
+// /api/v1/query.
 //
-// It knows instant queries with vector answers, and ranges of them, and nothing else, so that a function carries none of Prometheus' own
-// packages. The API is described at https://prometheus.io/docs/prometheus/latest/querying/api/.
+// It only knows instant and range queries, so that a function need not contain Prometheus' own packages. The API is
+// described at https://prometheus.io/docs/prometheus/latest/querying/api/.
 package telemetry
 
 import (

@@ -1,8 +1,8 @@
-// Package trace carries through a context which trace the work belongs to and what caused it.
+// Package trace carries through a context which trace the work belongs to, and what caused it.
 //
-// The trace is a W3C Trace Context parent (https://www.w3.org/TR/trace-context/); it travels from the HTTP request into
-// the outbox row, from there as a CloudEvents extension to each reaction, and so to the last effect. The cause is what
-// history rows name: the caller or the event.
+// The trace is a W3C Trace Context parent (https://www.w3.org/TR/trace-context/). It travels from the HTTP request into
+// the outbox row, from there as a CloudEvents extension to each reaction, and so to the last effect. The cause, the
+// caller or the event, is what history rows name.
 package trace
 
 import (

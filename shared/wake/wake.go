@@ -1,13 +1,13 @@
-// Package wake rouses the functions that an event will need before it reaches them: a chain of sleeping functions would
-// else wait for one cold start after the other.
+// Package wake starts the functions that an event will need before the event reaches them. Otherwise a chain of
+// sleeping functions would wait for one cold start after the other.
 //
-// Whoever begins a chain asks each function further down for its health, all at once and before anything else is done:
-// the gateway with the request that it passes on, else the operation as soon as it runs. Knative starts an instance for
-// that as for any request, and the instance dials its store, so that the event finds it ready. It is an attempt and no
-// more: whoever is not woken here is woken by its event, as ever.
+// Whoever begins a chain calls the health path of each function further down, all at once and before anything else: the
+// gateway when it passes on a request, or else the operation as soon as it runs. Knative starts an instance for that as
+// for any request, and the instance dials its store, so that the event finds it ready. This is only an attempt: a
+// function that is not woken here is woken by its event, as usual.
 //
-// Callers are not asked who they are first, since that takes time. A stranger can keep functions awake by this, as he
-// can by calling them; he wakes no more than that, and each once in a while.
+// Callers are not authenticated first, since that takes time. A stranger can keep functions awake this way, as he can
+// by calling them; he wakes no others than that, and each only once in a while.
 package wake
 
 import (

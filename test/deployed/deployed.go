@@ -1,6 +1,6 @@
-// Package deployed reaches a Littoral on the cluster of KUBECONFIG, from a machine that has a route to the cluster's
-// Services: its API with tokens of the trial issuer (infra/issuer), its functions inside, its settings. Names below
-// localhost lead to the machine itself.
+// Package deployed is a client for a Littoral on the cluster of KUBECONFIG, from a machine that has a route to the
+// cluster's Services: its API with tokens of the trial issuer (infra/issuer), its functions inside the cluster, its
+// settings. Names below localhost lead to this machine.
 package deployed
 
 import (

@@ -1,5 +1,5 @@
-// Package images builds the functions as their images hold them, without the images: what is measured and tested then is
-// the program that a cluster starts.
+// Package images builds the programs of the functions exactly as their images contain them, so that what is measured
+// and tested is what a cluster starts.
 package images
 
 import (

@@ -1,10 +1,10 @@
 // Package kubeapi is a double of a Kubernetes API server for tests that must run on any machine, built from the
 // documented behaviour of the API: objects of any kind by path, resource versions, generations, preconditions,
-// finalizers, namespaces that end, label selectors, lists by pages that expire, lists of metadata only, kinds that are
-// not there, server-side apply with field managers and their conflicts, quotas by refusal. Work plays the controllers of one cluster, Agent the
-// agent of Open Cluster Management between two.
+// finalizers, terminating namespaces, label selectors, lists by pages that expire, metadata-only lists, unknown kinds,
+// server-side apply with field managers and conflicts, quotas by refusal. Work plays the controllers of one cluster,
+// Agent the agent of Open Cluster Management between two.
 //
-// It is a double: what it accepts a real server may refuse. The same conformance suite runs against real servers where
+// A real server may refuse what this double accepts. The same conformance suite also runs against real servers if
 // LITTORAL_TEST_KUBECONFIG names some (package shared/orchestrator/conformance).
 package kubeapi
 

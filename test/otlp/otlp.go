@@ -1,4 +1,4 @@
-// Package otlp takes what functions push, as an OpenTelemetry Collector does, and follows one trace through them.
+// Package otlp receives what functions push, as an OpenTelemetry Collector does, and follows one trace through them.
 package otlp
 
 import (

@@ -1,5 +1,5 @@
-// Package alerted looks at the infrastructure when an Alertmanager says that something has become of it: a node fell
-// silent, one is new. Clocks may then tick slowly.
+// Package alerted updates the topology as soon as an Alertmanager reports that a node fell silent or a new one came, so
+// that the PingSource of aggregator/tick may be slow.
 package alerted
 
 import (

@@ -1,7 +1,7 @@
-// Package wind stops the clocks while there is nothing to watch, and has them tick while there is.
+// Package wind suspends PingSources while there is nothing to watch, and resumes them when there is.
 //
-// A clock is a PingSource with the label littoral.dev/rests=true. One that rests wakes no function, so that an idle system has
-// no pod at all; what its function would have looked after does not exist then.
+// It does so for PingSources with the label littoral.dev/rests=true. A suspended one wakes no function, so that an idle
+// system has no pods at all; what its function looks after does not exist then.
 package wind
 
 import (

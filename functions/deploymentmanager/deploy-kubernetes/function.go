@@ -1,4 +1,4 @@
-// Package deploykubernetes carries out jobs straight at the APIs of clusters.
+// Package deploykubernetes carries out jobs directly at the APIs of clusters.
 package deploykubernetes
 
 import (

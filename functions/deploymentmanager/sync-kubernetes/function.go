@@ -1,4 +1,4 @@
-// Package synckubernetes compares what runs in clusters whose APIs are used straight with the books.
+// Package synckubernetes compares the jobs in the database with what runs in clusters that are reached directly.
 package synckubernetes
 
 import (

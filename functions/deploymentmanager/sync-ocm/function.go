@@ -1,4 +1,4 @@
-// Package syncocm compares what Open Cluster Management reports with the books.
+// Package syncocm compares the jobs in the database with what Open Cluster Management reports.
 package syncocm
 
 import (

@@ -1,6 +1,5 @@
-// Package archive moves history, deleted applications and snapshots of the topology into the object store once they are
-// old, and forgets which events were worked off, or sent again, long ago. Without an object store, snapshots alone are
-// many; those beyond the number that stays are deleted.
+// Package archive moves old history, deleted applications and topology snapshots into the object store, and deletes old
+// inbox marks. Without an object store it only deletes the snapshots beyond the number to keep.
 package archive
 
 import (

@@ -1,5 +1,6 @@
-// Package displace moves components away from nodes that are drained or lost, hands what a former agent owns to the one that
-// serves its node now, and from time to time has those looked at that wait for a place, or were updated and not looked at.
+// Package displace moves components away from drained and lost nodes. It also gives the jobs of a former agent to the
+// one that serves its node now, and from time to time wakes the matchmaker for what still waits for a place or was
+// overlooked after an update.
 package displace
 
 import (

@@ -1,4 +1,4 @@
-// Package groupdelete forgets an application that does not run.
+// Package groupdelete deletes an application.
 package groupdelete
 
 import (

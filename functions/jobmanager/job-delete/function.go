@@ -1,4 +1,4 @@
-// Package jobdelete forgets a job of which nothing runs.
+// Package jobdelete deletes a job of which nothing runs.
 package jobdelete
 
 import (

@@ -1,4 +1,4 @@
-// Package deadlist lists the events that were given up.
+// Package deadlist lists the dead letters: events that no function took in the end.
 package deadlist
 
 import (

@@ -1,4 +1,4 @@
-// Package replay has an event that was given up sent again.
+// Package replay sends a dead letter again.
 package replay
 
 import (

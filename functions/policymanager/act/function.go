@@ -1,5 +1,5 @@
-// Package act does what a violated policy asks for: a remediation of its application, or a call to whom the policy
-// names.
+// Package act does what a violated policy asks for: a remediation of its application, or a call to an address that the
+// policy names.
 package act
 
 import (

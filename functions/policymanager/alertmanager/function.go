@@ -1,4 +1,4 @@
-// Package alertmanager takes what an Alertmanager says about the policies' alerts.
+// Package alertmanager receives the alerts of policies from an Alertmanager.
 package alertmanager
 
 import (

@@ -1,4 +1,5 @@
-// Package apppolicies makes the policies of an application by the older call, which made and activated them at once.
+// Package apppolicies creates the policies of an application by an older call, which created and activated them at
+// once.
 package apppolicies
 
 import (

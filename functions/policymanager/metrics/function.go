@@ -1,4 +1,4 @@
-// Package metrics tells a Prometheus how the policies stand and how fast they are reacted to.
+// Package metrics shows a Prometheus the phases of the policies and the durations of reactions.
 package metrics
 
 import (

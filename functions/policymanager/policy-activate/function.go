@@ -1,4 +1,4 @@
-// Package policyactivate has a policy watched.
+// Package policyactivate starts watching a policy.
 package policyactivate
 
 import (

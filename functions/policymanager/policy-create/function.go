@@ -1,4 +1,4 @@
-// Package policycreate takes a policy, renders it and has it watched.
+// Package policycreate stores a new policy, renders it and starts watching it.
 package policycreate
 
 import (

@@ -1,4 +1,4 @@
-// Package policydeactivate ends the watch of a policy until somebody activates it.
+// Package policydeactivate stops watching a policy until somebody activates it.
 package policydeactivate
 
 import (

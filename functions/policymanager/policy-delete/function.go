@@ -1,4 +1,4 @@
-// Package policydelete takes a policy away, and its rule after it.
+// Package policydelete deletes a policy, and then its rule.
 package policydelete
 
 import (

@@ -1,4 +1,4 @@
-// Package policyupdate gives a policy another content.
+// Package policyupdate changes the content of a policy.
 package policyupdate
 
 import (

@@ -1,5 +1,5 @@
-// Package reconcile compares the rule store with the policies, lets go of held actions whose time has come, and
-// forgets what is long past.
+// Package reconcile compares the rule store with the policies, releases held actions that are due, and deletes what is
+// old.
 package reconcile
 
 import (

@@ -1,4 +1,4 @@
-// Package stats counts policies by how they stand.
+// Package stats counts policies by phase.
 package stats
 
 import (

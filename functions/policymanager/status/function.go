@@ -1,4 +1,4 @@
-// Package status shows a person how the policies stand.
+// Package status shows the state of all policies as a page for people.
 package status
 
 import (

@@ -1,4 +1,4 @@
-// Package variableset gives a variable of a policy another value.
+// Package variableset changes the value of a policy's variable.
 package variableset
 
 import (

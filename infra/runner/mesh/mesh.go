@@ -1,8 +1,8 @@
-// Package mesh gives Services and Brokers the addresses that a cluster gives them, and answers those addresses inside
-// this process.
+// Package mesh gives Services and Brokers the addresses they have on a cluster, and answers those addresses inside this
+// process.
 //
-// Code that sends events speaks plain HTTP to http://<name>.<namespace>.svc.cluster.local and need not know which of
-// the two it is on.
+// Code that sends events speaks plain HTTP to http://<name>.<namespace>.svc.cluster.local and need not know whether it
+// runs on a cluster.
 package mesh
 
 import (

@@ -1,6 +1,5 @@
 // Package prometheus runs Prometheus inside the laptop host: its own storage, query engine, rule manager and HTTP API,
-// in a directory of the home. Only what decides what to collect is missing, since the fleet hands its samples in
-// directly.
+// in a directory of the home. Only scraping is missing, since the fleet appends its samples directly.
 //
 // The API is Prometheus' own handler (web/api/v1), so a client cannot tell the difference. A sample is in the
 // write-ahead log before Append returns and so outlives a kill -9 of the host.

@@ -1,12 +1,12 @@
-// Command base pushes what all images stand on, and prints its reference: the certificate authorities that Mozilla
-// trusts, a user that is not root, and nothing else. It is a seventh of one with time zones, since
-// no function needs them, and nothing is fetched but Go modules.
+// Command base pushes the base of all images and prints its reference: Mozilla's certificate authorities, a user that
+// is not root, and nothing else. It is a seventh of the size of one with time zones, which no function needs, and
+// nothing but Go modules is fetched.
 //
 //	base registry.example.com/littoral/base
 //	base                                        # $KO_DOCKER_REPO/base, as "make deploy" has it
 //
-// The list of authorities is that of the module's version, so the same source gives the same digest anywhere. A cluster
-// with authorities of its own mounts them and names them in SSL_CERT_FILE or SSL_CERT_DIR.
+// The list of authorities belongs to the version of the module, so the same source gives the same digest anywhere. A
+// cluster with authorities of its own mounts them and names them in SSL_CERT_FILE or SSL_CERT_DIR.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Package applicationtest stores applications and places their jobs, for tests of what comes after that.
+// Package applicationtest stores applications and places their jobs, for tests that start from there.
 package applicationtest
 
 import (

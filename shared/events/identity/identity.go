@@ -1,15 +1,15 @@
-// Package identity says who sends an event, where Knative's feature authentication-oidc is on: a Broker takes events only
-// from who has a token for it, and delivers them with a token of the Trigger's own ServiceAccount.
+// Package identity proves and checks who sends events, for clusters with Knative's feature authentication-oidc: there a
+// Broker accepts events only with a token for it, and delivers them with a token of the Trigger's own ServiceAccount.
 //
-// The tokens are those of the cluster's ServiceAccounts (https://knative.dev/docs/eventing/features/sender-identity/).
-// Ours lie in a volume, which knative/authentication adds to each function:
+// The tokens belong to ServiceAccounts of the cluster (https://knative.dev/docs/eventing/features/sender-identity/).
+// Ours are in a volume, which knative/authentication adds to each function:
 //
 //	broker    for the Broker
 //	api       for the API server, which is asked for the keys that all tokens are signed with
 //	ca.crt    the authorities of the API server
 //
-// They are renewed there, and so read whenever they are needed. Without the volume nothing here does anything: that an
-// event is ours is then known by its signature alone (events.Signed), which is checked either way.
+// They are renewed there, so they are read whenever they are needed. Without the volume this package does nothing: then
+// only the signature (events.Signed), which is checked in any case, proves that an event is ours.
 package identity
 
 import (

@@ -1,4 +1,4 @@
-// Package objectstest is what every object store has to pass.
+// Package objectstest is the test suite that every object store must pass.
 package objectstest
 
 import (

@@ -1,5 +1,5 @@
-// Package conformance is what every orchestrator has to do, whatever it is made of: a suite that OCM, plain Kubernetes
-// and the fleet's agents pass, in one process against doubles and, where there are any, against real clusters.
+// Package conformance is the test suite that every orchestrator must pass: OCM, plain Kubernetes and the fleet's
+// agents. It runs in one process against doubles, and against real clusters where there are any.
 //
 //	conformance.Run(t, func(t *testing.T) conformance.World { ... })
 package conformance

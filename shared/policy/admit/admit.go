@@ -1,7 +1,7 @@
-// Package admit decides whether a policy that somebody hands in may be kept: its form, the component it is about, the
+// Package admit decides whether a policy that somebody hands in is accepted: its form, the component it is about, the
 // expression it renders to, and whose series that reads.
 //
-// It carries Prometheus' parser; functions that only read or remove policies do without it.
+// It contains Prometheus' parser; functions that only read or delete policies do without it.
 package admit
 
 import (

@@ -1,5 +1,5 @@
-// Package lifecycle takes what a job manager says about its applications (contracts/icos.md §3.4) and keeps their
-// policies by it. Our own job manager needs none of this: its events say the same.
+// Package lifecycle handles what another job manager reports about its applications (contracts/icos.md §3.4), and keeps
+// their policies accordingly. Our own job manager does not need it, since its events say the same.
 package lifecycle
 
 import (

@@ -1,9 +1,9 @@
-// Package registry is what a policy is: its model on the wire (contracts/icos.md §3.3), the policies that a descriptor
-// asks for, the phases it goes through as alerts come and go, what is said when it is violated, and its alert rule.
+// Package registry is the model of a policy: its wire format (contracts/icos.md §3.3), the policies that a descriptor
+// asks for, its phases as alerts come and go, the message about a violation, and its alert rule.
 //
-// Everything here is pure: no I/O, no clock, no randomness; instants and ids come from the caller. PromQL is text here;
-// shared/policy/render makes it from a policy and needs Prometheus' parser, which this package must not import, since
-// functions that only read policies would carry it.
+// Everything here is pure: no I/O, no clock, no randomness; instants and ids come from the caller. PromQL is only text
+// here: shared/policy/render makes it and needs Prometheus' parser, which functions that merely read policies should
+// not have to carry.
 package registry
 
 import (

@@ -1,4 +1,4 @@
-// Package remediation carries out what a violated policy asks for.
+// Package remediation carries out the remediation that a violated policy asks for.
 package remediation
 
 import (

@@ -1,9 +1,9 @@
-// Package rules keeps Prometheus rule groups wherever the rules of a place are kept: in files, in PrometheusRule
-// objects, in a Mimir or Cortex ruler, or with the rules service of ICOS.
+// Package rules stores Prometheus rule groups wherever a place keeps them: in files, in PrometheusRule objects, in a
+// Mimir or Cortex ruler, or with the rules service of ICOS.
 //
-// A group's id is made from its name, so putting the same group twice is an update and never a second object. Each back
-// end is a package of its own (files, prometheusrule, mimir, icos) and passes the suite of package rulestest; package
-// backend opens the one that the settings name. What may be stored is checked by package check before it gets here.
+// A group's id is made from its name, so storing the same group twice is an update and never makes a second one. Each
+// back end is a package of its own (files, prometheusrule, mimir, icos) and passes the suite of package rulestest;
+// package backend opens the one that the settings name. Package check decides what may be stored before it gets here.
 package rules
 
 import (

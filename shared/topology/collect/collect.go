@@ -1,9 +1,9 @@
-// Package collect asks telemetry what there is and makes the taxonomy of it. ../METRICS.md is its contract: which
-// metric and label feeds which key.
+// Package collect makes the topology from telemetry. ../METRICS.md is its contract: which metric and label feeds which
+// key.
 //
-// All queries are evaluated at one instant, joined to few calls. A query that fails costs its own keys and is named in the
-// warnings. Without the essential ones, which say what clusters and nodes exist, there is no taxonomy at all: an
-// empty one would claim that everything is gone.
+// All queries are evaluated at the same instant, combined into few calls. If one fails, the keys it feeds are missing,
+// and a warning names it. If one of the essential queries fails, which say what clusters and nodes exist, there is no
+// topology at all: an empty one would claim that everything is gone.
 package collect
 
 import (

@@ -1,4 +1,4 @@
-// Package identitytest is a cluster as far as the tokens of its ServiceAccounts go.
+// Package identitytest plays a cluster that issues and proves tokens of ServiceAccounts.
 package identitytest
 
 import (

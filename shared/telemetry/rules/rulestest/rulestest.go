@@ -1,4 +1,4 @@
-// Package rulestest is what every store of rule groups must do, whatever it keeps them in.
+// Package rulestest is the test suite that every store of rule groups must pass.
 package rulestest
 
 import (

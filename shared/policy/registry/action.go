@@ -38,18 +38,18 @@ func (a *Action) check(faults *problem.Faults) {
 	}
 }
 
-// Callback is how a service says where the violations of an application's policies go (§3.4): a path of its own, since
-// the policy manager knows the services' addresses by setting.
+// Callback is how a service says where to send the violations of an application's policies (§3.4): only a path, since
+// the policy manager knows the services' addresses by its settings.
 type Callback struct {
 	Type               string            `json:"type"` // icos-service
 	URI                string            `json:"uri"`
 	HTTPMethod         string            `json:"http_method"`
 	ExtraParams        map[string]string `json:"extra_params"`
-	ExtraParameters    map[string]string `json:"extra_parameters"` // how one lineage of job managers spells it
+	ExtraParameters    map[string]string `json:"extra_parameters"` // as one lineage of job managers spells it
 	IncludeAccessToken bool              `json:"include_access_token"`
 }
 
-// Apply makes the action of p call the service at base. What p asks for itself, its remediation first, stays.
+// Apply makes the action of p call the service at base. What p itself asks for, above all its remediation, stays.
 func (c *Callback) Apply(p *Policy, base string) {
 	p.Action.Type, p.Action.HTTPMethod = ActionWebhook, strings.ToUpper(c.HTTPMethod)
 	p.Action.URL = strings.TrimRight(base, "/") + "/" + strings.TrimLeft(c.URI, "/")

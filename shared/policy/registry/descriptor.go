@@ -18,21 +18,21 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// FromDescriptor returns the policies that a descriptor asks for, as contracts/icos.md §3.5 orders and names them:
-// those of the top level first, then each component's own, then what its requirements imply. name is the
-// application's, which the document may lack. Nothing is rendered, and the actions have no URL yet.
+// FromDescriptor returns the policies that a descriptor asks for, ordered and named as in contracts/icos.md §3.5: those
+// of the top level first, then each component's own, then those implied by its requirements. name is the application's,
+// which the document may lack. Nothing is rendered, and the actions have no URL yet.
 //
-// A policy's id derives from instance and name: the same descriptor gives the same policies, so creating them twice is
-// creating them once. The error lists every fault with its path in the descriptor; what could be made is
-// returned beside it, and Policy.Path tells which of it a fault is about.
+// A policy's id derives from instance and name, so creating the policies of a descriptor twice creates them once. The
+// error lists every fault with its path in the descriptor; the policies that could be made are returned along with it,
+// and Policy.Path tells which of them a fault is about.
 func FromDescriptor(app *descriptor.Application, instance, name string) (made []Policy, err error) {
 	m := maker{app: app, instance: instance, name: name, keep: func(p Policy) { made = append(made, p) }}
 	err = m.all()
 	return made, err
 }
 
-// Warnings lists what is odd about a descriptor, with what is wrong with its policies: the application is accepted, and
-// those that are faulty are not watched. Of the others, which may be tens of thousands, none is kept.
+// Warnings lists what is odd about a descriptor, including faults in its policies: the application is accepted, and
+// faulty policies are just not watched. The policies themselves, perhaps tens of thousands, are not kept in memory.
 func Warnings(app *descriptor.Application) []string {
 	m := maker{
 		app: app, instance: uuid.Nil.String(), name: cmp.Or(app.Name, "nameless"), keep: func(Policy) {},
@@ -78,7 +78,7 @@ type draft struct {
 	remediation string
 	path        string
 	name        string // as written
-	suffix      string // tells the policies apart that one entry gives
+	suffix      string // tells apart several policies made from one entry
 }
 
 func (m *maker) add(d *descriptor.Policy, path string) {
@@ -96,7 +96,7 @@ func (m *maker) add(d *descriptor.Policy, path string) {
 	}
 }
 
-// scope gives the component field of the subject: the component whose section it is, or those it applies to.
+// scope gives the component field of the subject: the component in whose section the policy is, or those it applies to.
 func (m *maker) scope(d *descriptor.Policy, path string) string {
 	names := d.ApplyTo
 	if d.Component != "" {
@@ -117,8 +117,9 @@ func (m *maker) scope(d *descriptor.Policy, path string) string {
 	return "/" + strings.Join(names, "|") + "/" // component names are RFC 1123 labels: nothing to escape
 }
 
-// usage gives a policy for each limit. memory_threshold and requirements.memory are the same wish and the larger one
-// counts, but only with the application's own share left out: otherwise it would have to be free a second time.
+// usage makes a policy for each limit. memory_threshold and requirements.memory ask for the same, and the larger one
+// counts. But that is only so if the application's own share is excluded: otherwise its memory would have to be free a
+// second time.
 func (m *maker) usage(w draft, d *descriptor.Policy) {
 	if d.Usage == nil {
 		return
@@ -148,7 +149,7 @@ func (m *maker) usage(w draft, d *descriptor.Policy) {
 	}
 }
 
-// silence makes a lost component be remembered for at least twice the time it takes to miss it.
+// silence lets a lost component be remembered for at least twice the time it takes to notice the loss.
 func silence(timeout time.Duration) Variables {
 	v := Variables{"timeout": template.FormatDuration(timeout)}
 	if timeout > 3*time.Hour {
@@ -185,7 +186,7 @@ func (m *maker) custom(w draft, d *descriptor.Policy) {
 	}
 }
 
-// template adds a policy from a template. What the kind of policy itself says goes before the written variables.
+// template adds a policy from a template. Values that follow from the kind of policy override the written variables.
 func (m *maker) template(w draft, d *descriptor.Policy, name string, said Variables) {
 	t, known := template.Lookup(name)
 	if !known {
@@ -199,7 +200,7 @@ func (m *maker) template(w draft, d *descriptor.Policy, name string, said Variab
 	m.finish(w, d, Spec{Type: TemplateSpec, TemplateName: name, Description: t.Description}, variables)
 }
 
-// own copies written variables; truth values become text, since a policy has only numbers and texts.
+// own copies written variables; booleans become text, since a policy has only numbers and text.
 func own(written map[string]any) Variables {
 	v := Variables{}
 	for name, value := range written {
@@ -211,8 +212,8 @@ func own(written map[string]any) Variables {
 	return v
 }
 
-// devices adds what requirements.devices imply: the device stays available on the node. The name is quoted, since the
-// template takes a regular expression.
+// devices adds the policies implied by requirements.devices: each device stays available on the node. Its name is
+// quoted, since the template takes a regular expression.
 func (m *maker) devices(c *descriptor.Component, path string) {
 	for i, device := range c.Requirements.Devices {
 		w := draft{
@@ -222,7 +223,7 @@ func (m *maker) devices(c *descriptor.Component, path string) {
 	}
 }
 
-// finish names the policy and checks it as a whole.
+// finish names the policy and validates it as a whole.
 func (m *maker) finish(w draft, d *descriptor.Policy, spec Spec, variables Variables) {
 	p := Policy{
 		Path: w.path, Numbered: w.name == "",
@@ -245,8 +246,8 @@ func (m *maker) finish(w draft, d *descriptor.Policy, spec Spec, variables Varia
 	m.keep(p)
 }
 
-// unique is {application}-{instance}-{name as written, else the running number}. A name that is taken gets a number
-// too: rule groups are found by name.
+// unique is {application}-{instance}-{name as written, else the running number}. A name that is taken gets a number as
+// well, since rule groups are found by name.
 func (m *maker) unique(w draft) string {
 	base := w.name
 	if base == "" {
@@ -293,10 +294,10 @@ func (m *maker) take(path string, err error) {
 	}
 }
 
-// namespace separates the ids of policies from all other derived ids.
+// namespace is the UUID namespace of policy ids.
 var namespace = uuid.MustParse("5b3f1c1e-7a7e-5d0c-9a55-4c1d0a9e7f21")
 
-// ID is the id of the policy of that name that belongs to an application.
+// ID is the id of the application's policy with that name.
 func ID(instance, name string) string {
 	return uuid.NewSHA1(namespace, []byte(instance+"\x00"+name)).String()
 }

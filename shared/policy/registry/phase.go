@@ -7,59 +7,60 @@ import (
 	"time"
 )
 
-// State is what is remembered of a policy to tell a new violation from a repeated, late or reordered notice. It is kept
-// with the policy and changed in the same transaction as the effects.
+// State is what is remembered of a policy in order to tell a new violation from a repeated, late or reordered notice.
+// It is stored with the policy, in the same transaction as the effects.
 //
-// An episode is one violation: the policy, the fingerprint of the alert (which of the things it watches), and the
-// instant it started firing. Counting episodes, and keeping when each was heard of last, is all it takes: repeats change
-// nothing, and the order in which two Alertmanagers send, or notices are judged, does not matter.
+// An episode is one violation: the policy, the fingerprint of the alert (which of the watched things it is about), and
+// the instant it started firing. Counting episodes, and remembering when each was last heard of, is enough: repeats
+// change nothing, and the order in which two Alertmanagers send, or notices are judged, does not matter.
 //
-// An end may turn out to be none. An Alertmanager that hears nothing of an alert for a while says that it was resolved, and
-// later that it fires, under the same start; and that may move, when one of several Prometheis or an Alertmanager starts
-// anew. So an end holds for whatever started before it, until it is heard, clearly later, that the alert fires.
+// An end may turn out to be none. An Alertmanager that hears nothing of an alert for a while reports it as resolved,
+// and later as firing again with the same start. The start itself may move when one of several Prometheus servers or an
+// Alertmanager restarts. So an end holds for everything that started before it, until a notice that is clearly later
+// says that the alert fires.
 type State struct {
 	Phase Phase `json:"phase"`
-	// Since is when the policy was activated last. It names that activation: a notice that came in during another one is
-	// old, whatever it says, and one that came in during this one is not, however long ago its alert started.
+	// Since is when the policy was last activated. It identifies the activation: a notice that came in during another
+	// one is old, whatever it says; one that came in during this one is not, however long ago its alert started.
 	Since   time.Time `json:"since,omitzero"`
-	Started time.Time `json:"started,omitzero"` // when its application was, see Policy
-	Fired   bool      `json:"fired,omitempty"`  // a violation has been given; a one-off policy gives no other
+	Started time.Time `json:"started,omitzero"` // when its application was started, see Policy.Started
+	Fired   bool      `json:"fired,omitempty"`  // a violation was announced; a one-off policy announces no other
 	Tracks  []Track   `json:"tracks,omitempty"`
 }
 
-// Track is the story of one fingerprint.
+// Track is what is remembered of one fingerprint.
 type Track struct {
 	Fingerprint string    `json:"fingerprint"`
-	Instance    string    `json:"instance,omitempty"`  // whose application it is about; empty when the alert does not tell
+	Instance    string    `json:"instance,omitempty"`  // the instance it is about; empty when the alert does not tell
 	Component   string    `json:"component,omitempty"` // of it, likewise
 	Episodes    []Episode `json:"episodes"`            // oldest first
-	Horizon     time.Time `json:"horizon,omitzero"`    // episodes up to here were forgotten: that they fire is old
-	Until       time.Time `json:"until,omitzero"`      // what started up to here has ended,
-	Ended       time.Time `json:"ended,omitzero"`      // as was received then, last
+	Horizon     time.Time `json:"horizon,omitzero"`    // episodes that started up to here were forgotten: notices about them are old
+	Until       time.Time `json:"until,omitzero"`      // episodes that started up to here have ended,
+	Ended       time.Time `json:"ended,omitzero"`      // according to a notice received then
 }
 
 // Episode is one violation of one alert.
 type Episode struct {
 	Start time.Time `json:"start"`
 	Fired bool      `json:"fired,omitempty"` // counted as violated
-	Heard time.Time `json:"heard,omitzero"`  // when it was received last that it fires
+	Heard time.Time `json:"heard,omitzero"`  // when a firing notice was last received
 	Over  bool      `json:"over,omitempty"`  // resolved
 }
 
 // Notice is what one alert of a webhook says.
 type Notice struct {
 	Fingerprint string
-	Instance    string // whose application it is about, if it says so
+	Instance    string // the instance it is about, if it says so
 	Component   string // likewise
 	StartsAt    time.Time
-	EndsAt      time.Time // of one that is resolved, if it says so
+	EndsAt      time.Time // of a resolved alert, if it says so
 	Firing      bool      // else resolved
 	ReceivedAt  time.Time
-	Since       time.Time // of the state when the notice came in
+	Since       time.Time // State.Since when the notice came in
 }
 
-// Lag is how long after an end a notice that the alert fires may be an older one, which the end has overtaken. One that
-// fires is told of again and again, so this hides none.
+// Lag is how long after an end a firing notice may be an older one that the end has overtaken. A firing alert is
+// reported again and again, so this hides none.
 const Lag = time.Minute
 
 // Verdict is what a notice means.
@@ -67,29 +68,30 @@ type Verdict string
 
 // The verdicts.
 const (
-	NoChange    Verdict = "none"     // known already, or nothing is watched
+	NoChange    Verdict = "none"     // known already, or the policy is not watched
 	NewEpisode  Verdict = "violated" // to be acted on, exactly once
 	Continued   Verdict = "goes on"  // its end was none
-	AllResolved Verdict = "resolved" // nothing violates the policy any more
+	AllResolved Verdict = "resolved" // no episode is open any more
 )
 
 // Outcome is the verdict on a notice.
 type Outcome struct {
 	Verdict Verdict
-	Episode Episode // that fires; one that is over already happened all the same and counts once
-	// Ended says that what the notice is about violates the policy no more. Others may.
+	Episode Episode // the episode that fires; one that is over already still counts once
+	// Ended says that the episode of the notice is over; others may be open.
 	Ended bool
 }
 
-// The bounds of what is remembered. A fingerprint that fires anew every minute is covered for more than half an hour of
-// late notices; what is older is taken for old.
+// Limits on what is remembered. A fingerprint that fires anew every minute is covered for more than half an hour of late
+// notices; a notice about an older episode counts as old.
 const (
 	maxEpisodes = 32
 	maxTracks   = 1024
 )
 
-// Activate makes the policy enforced from that instant on. What was heard before is forgotten: an alert that still fires
-// is a violation of the policy as it is now, and Alertmanager may go on naming it by the instant it first fired at.
+// Activate makes the policy enforced from that instant on. What was heard before is forgotten: an alert that still
+// fires is a new violation of the policy as it is now, although Alertmanager may still report the instant it first
+// fired at.
 func (s State) Activate(at time.Time) State {
 	return State{Phase: Enforced, Since: at.UTC().Round(0), Started: s.Started}
 }
@@ -112,9 +114,8 @@ func closed(tracks []Track) []Track {
 	return out
 }
 
-// Judge returns the state after a notice and what the notice means. s is not changed.
-//
-// While the policy is inactive, notices mean nothing. oneoff lets the policy be violated once per activation.
+// Judge returns the state after a notice and what the notice means. s is not changed. While the policy is inactive,
+// notices mean nothing. oneoff lets the policy be violated once per activation.
 func (s State) Judge(n Notice, oneoff bool) (State, Outcome) {
 	if s.Phase == Inactive || !n.Since.Equal(s.Since) {
 		return s, Outcome{Verdict: NoChange}
@@ -170,11 +171,11 @@ func latest(first time.Time, others ...time.Time) time.Time {
 	return first
 }
 
-// open reports whether an episode goes on.
+// open reports whether any episode is open.
 func (s State) open() bool { return slices.ContainsFunc(s.Tracks, Track.open) }
 
-// Open yields the episodes that go on: the alert, and when it started. Of an alert it is the last, since that cannot fire
-// twice at a time: the end of the one before was lost, or is yet to come.
+// Open yields the open episodes: fingerprint and start. For each fingerprint it yields only the last, since an alert
+// cannot fire twice at a time: the end of an earlier one was lost, or is still to come.
 func (s State) Open() iter.Seq2[string, time.Time] {
 	return func(yield func(string, time.Time) bool) {
 		for _, t := range s.Tracks {
@@ -191,8 +192,8 @@ func (s State) Open() iter.Seq2[string, time.Time] {
 	}
 }
 
-// Blames reports whether an episode about the component of the instance goes on. One that does not tell is about any that
-// the subject of the policy means.
+// Blames reports whether an open episode is about the component of the instance. An episode without a component counts
+// for any that the subject of the policy means.
 func (s State) Blames(instance, component string, subject Subject) bool {
 	means := func(told, meant, name string) bool {
 		return told == name || told == "" && (meant == "" || Matches(meant, name))
@@ -202,7 +203,7 @@ func (s State) Blames(instance, component string, subject Subject) bool {
 	})
 }
 
-// Instances are those that an episode is about which goes on; empty stands for one that does not tell.
+// Instances returns the instances with an open episode; "" stands for an episode without one.
 func (s State) Instances() []string {
 	var found []string
 	for _, t := range s.Tracks {
@@ -216,10 +217,11 @@ func (s State) Instances() []string {
 
 func (t Track) open() bool { return slices.ContainsFunc(t.Episodes, Episode.open) }
 
-// open reports whether the episode goes on. One of which only the end was seen, as older versions kept it, never did.
+// open reports whether the episode continues. If only its end was seen (older versions stored that), it never did.
 func (e Episode) open() bool { return e.Fired && !e.Over }
 
-// track returns a copy of the tracks, with one for the fingerprint, and where it is. Tracks are sorted by fingerprint.
+// track returns a copy of the tracks that includes one for the fingerprint, and its index. Tracks are sorted by
+// fingerprint.
 func track(tracks []Track, fingerprint string) (int, []Track) {
 	tracks = slices.Clone(tracks)
 	i, found := slices.BinarySearchFunc(tracks, fingerprint, func(t Track, f string) int {
@@ -239,7 +241,8 @@ func track(tracks []Track, fingerprint string) (int, []Track) {
 	return i, slices.Insert(tracks, i, Track{Fingerprint: fingerprint})
 }
 
-// stalest is the track whose last episode started first; one that is over goes before one that is open.
+// stalest returns the track to forget first: one that is over before one that is open, then by the earliest start of
+// the last episode.
 func stalest(tracks []Track) int {
 	best := 0
 	for i := range tracks {
@@ -257,7 +260,7 @@ func stalest(tracks []Track) int {
 	return best
 }
 
-// last is when the last episode started.
+// last is the start of the last episode.
 func (t *Track) last() (start time.Time) {
 	if len(t.Episodes) > 0 {
 		start = t.Episodes[len(t.Episodes)-1].Start
@@ -265,7 +268,7 @@ func (t *Track) last() (start time.Time) {
 	return start
 }
 
-// episode returns the one that started then, a new one if there is none.
+// episode returns the episode with that start, a new one if there is none.
 func (t *Track) episode(start time.Time) *Episode {
 	i, found := slices.BinarySearchFunc(t.Episodes, start, func(e Episode, start time.Time) int {
 		return e.Start.Compare(start)
@@ -276,7 +279,7 @@ func (t *Track) episode(start time.Time) *Episode {
 	return &t.Episodes[i]
 }
 
-// settle says of each episode whether it is over. Of one that was heard of before this was kept, it is known already.
+// settle decides for each episode whether it is over. Episodes stored before Heard existed keep what was decided.
 func (t *Track) settle() {
 	for i := range t.Episodes {
 		e := &t.Episodes[i]

@@ -24,23 +24,23 @@ type Policy struct {
 	Properties Properties `json:"properties"`
 	Status     Status     `json:"status"`
 
-	// Path is where a descriptor has it, such as components[0].policies[1], for whoever finds a fault later.
+	// Path is its place in the descriptor, such as components[0].policies[1], so that a later fault can name it.
 	Path string `json:"-"`
-	// Numbered says that it has a running number for a name, which is another's when policies before it come or go.
+	// Numbered says that its name is a running number, which goes to another policy when policies before it come or go.
 	Numbered bool `json:"-"`
-	// Started is when the application that it is about was started last, as far as is known: a rendering that wants to
-	// know takes nothing of before for it.
+	// Started is when its application was last started, as far as is known: a rendering about lost telemetry ignores
+	// what was seen before.
 	Started time.Time `json:"-"`
 }
 
 // Properties tune how a policy is watched. Durations are as Prometheus writes them.
 type Properties struct {
-	Oneoff          bool   `json:"oneoff,omitempty"`          // acted upon once, then never again
+	Oneoff          bool   `json:"oneoff,omitempty"`          // acted upon only once
 	Interval        string `json:"interval,omitempty"`        // between evaluations; empty: the backend's
-	PendingInterval string `json:"pendingInterval,omitempty"` // how long it must be violated before it counts
+	PendingInterval string `json:"pendingInterval,omitempty"` // it must be violated for so long before that counts
 }
 
-// ActionWebhook is the only type of action in a policy; a callback by service name becomes one.
+// ActionWebhook is the only type of action; a callback by service name becomes one too.
 const ActionWebhook = "webhook"
 
 // Action is the call that a violation makes. An empty URL means the job manager.
@@ -55,7 +55,7 @@ type Action struct {
 // RemediationParam is the extra parameter that says what shall be done.
 const RemediationParam = "remediation"
 
-// Remediation is what the action asks for, empty when it asks for nothing.
+// Remediation is what the action asks for; empty when it asks for nothing.
 func (a *Action) Remediation() string { return a.ExtraParams[RemediationParam] }
 
 // Silence is the timeout of a policy about lost telemetry; ok is false for any other.
@@ -68,7 +68,7 @@ func (p *Policy) Silence() (timeout time.Duration, ok bool) {
 	return timeout, ok
 }
 
-// Phase is how a policy stands.
+// Phase is the state of a policy.
 type Phase string
 
 // The phases.
@@ -79,7 +79,7 @@ const (
 	Unknown  Phase = "unknown"
 )
 
-// Status is what the policy manager knows of a policy.
+// Status is what the policy manager knows about a policy.
 type Status struct {
 	RenderedSpec        *Spec              `json:"renderedSpec"`
 	MeasurementBackends map[string]Backend `json:"measurementBackends"`
@@ -94,7 +94,7 @@ type Backend struct {
 	RuleFile string `json:"rule_file"`
 }
 
-// DefaultBackend names the Prometheus among the measurement backends.
+// DefaultBackend is the name of our Prometheus among the measurement backends.
 const DefaultBackend = "prom-1"
 
 // EventType is what happened to a policy.
@@ -121,7 +121,7 @@ func (t *EventType) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Event is one line of a policy's life.
+// Event is one entry in the log of a policy.
 type Event struct {
 	Type      EventType      `json:"type"`
 	Timestamp time.Time      `json:"timestamp"`
@@ -138,7 +138,7 @@ const (
 	maxExpr       = 16 << 10
 )
 
-// Check finds everything that is wrong with the policy as given, all at once.
+// Check finds all faults of the policy as it was given.
 func (p *Policy) Check() error {
 	var faults problem.Faults
 	switch {

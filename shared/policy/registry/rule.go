@@ -28,10 +28,10 @@ type Rule struct {
 	Annotations map[string]string `json:"annotations" yaml:"annotations"`
 }
 
-// RuleGroup is the alert rule of the policy, which must have been rendered. A policy of constraints has none: it is
-// Conflict to ask.
+// RuleGroup is the alert rule of the policy, which must have been rendered. The error is Conflict for a policy of
+// constraints, which has none.
 //
-// Prometheus expands templates in annotations. Only the value is meant to be one; the id is ours and holds nothing.
+// Prometheus expands templates in annotations. Only the value is meant as one; the id is ours and contains none.
 func (p *Policy) RuleGroup() (RuleGroup, error) {
 	spec := p.Status.RenderedSpec
 	if spec == nil || spec.Type != TelemetrySpec || spec.Expr == "" {

@@ -18,7 +18,7 @@ type SpecType string
 const (
 	TemplateSpec    SpecType = "template"
 	TelemetrySpec   SpecType = "telemetryQuery"
-	ConstraintsSpec SpecType = "constraints" // for another backend; no telemetry is watched
+	ConstraintsSpec SpecType = "constraints" // for another backend, without telemetry
 )
 
 // Spec says what must hold.
@@ -28,9 +28,9 @@ type Spec struct {
 
 	TemplateName string // of a template
 
-	Expr       string             // of a query: violated while it yields samples
-	ViolatedIf string             // a comparison that follows Expr, such as "> 0.5"
-	Thresholds map[string]float64 // names for values of the query
+	Expr       string             // a query; the policy is violated while it yields samples
+	ViolatedIf string             // a comparison to append to Expr, such as "> 0.5"
+	Thresholds map[string]float64 // named values of the query
 
 	Constraints map[string]string
 }
@@ -65,7 +65,7 @@ func (s Spec) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads a spec. Without a type the fields tell it.
+// UnmarshalJSON reads a spec. If its type is missing, the fields determine it.
 func (s *Spec) UnmarshalJSON(raw []byte) error {
 	var w specWire
 	if err := json.Unmarshal(raw, &w); err != nil {
@@ -132,5 +132,5 @@ func (s *Spec) checkThresholds(faults *problem.Faults) {
 	}
 }
 
-// short keeps a hostile text from filling an answer.
+// short makes a text short enough for an answer.
 func short(text string) string { return problem.Brief(text, 64) }

@@ -22,8 +22,8 @@ const (
 	CustomSubject SubjectType = "custom"
 )
 
-// Subject is what a policy is about. A field of an application or host may be a name, "*" for any, or "/a|b/" for what
-// matches the regular expression.
+// Subject is what a policy is about. A field of an application or host may be a name, "*" for any, or "/a|b/" for a
+// regular expression.
 type Subject struct {
 	Type SubjectType
 
@@ -49,7 +49,7 @@ var labelNames = map[string]string{
 // InstanceLabel says whose application a series is: an instance belongs to one tenant.
 const InstanceLabel = "icos_app_instance"
 
-// Fields returns the fields by their names on the wire.
+// Fields returns the fields by their names in JSON.
 func (s *Subject) Fields() map[string]string {
 	switch s.Type {
 	case AppSubject:
@@ -76,7 +76,7 @@ func (s *Subject) set(field, value string) {
 	}
 }
 
-// Labels returns the fields by the labels that carry them in metrics.
+// Labels returns the fields by their labels in metrics.
 func (s *Subject) Labels() map[string]string {
 	out := map[string]string{}
 	for field, value := range s.Fields() {
@@ -88,8 +88,8 @@ func (s *Subject) Labels() map[string]string {
 	return out
 }
 
-// Regexp returns the regular expression that a field value stands for, and whether it stands for one at all: "*" is any
-// text but none, "/re/" is re. Every other value is meant as it is.
+// Regexp returns the regular expression that a field value stands for: any non-empty text for "*", re for "/re/". the bool is
+// false for any other value, which is meant literally.
 func Regexp(value string) (string, bool) {
 	switch {
 	case value == Wildcard:
@@ -100,7 +100,7 @@ func Regexp(value string) (string, bool) {
 	return "", false
 }
 
-// Matches reports whether a label value is one that the field value means.
+// Matches reports whether a field value covers the label value.
 func Matches(field, value string) bool {
 	pattern, ok := Regexp(field)
 	if !ok {
@@ -193,7 +193,7 @@ func (s *Subject) check(faults *problem.Faults) {
 	}
 }
 
-// plain reports whether a text is one that can be shown: valid, not too long, without control characters.
+// plain reports whether a text can be shown: valid UTF-8, not too long, without control characters.
 func plain(text string, longest int) bool {
 	return len(text) <= longest && utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }

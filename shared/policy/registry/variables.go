@@ -13,10 +13,10 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// Variables are what fills the placeholders of a spec: int64, float64 or text.
+// Variables fill the placeholders of a spec: int64, float64 or text.
 type Variables map[string]any
 
-// UnmarshalJSON keeps whole numbers whole.
+// UnmarshalJSON reads whole numbers as int64.
 func (v *Variables) UnmarshalJSON(raw []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
@@ -41,7 +41,7 @@ func (v *Variables) UnmarshalJSON(raw []byte) error {
 	return faults.Err("the variables are not valid")
 }
 
-// Set gives a variable the value of a text as it stands in a URL: a whole number, else a number, else the text itself.
+// Set sets a variable from text in a URL: a whole number, else a number, else the text itself.
 func (v Variables) Set(name, text string) error {
 	if v[name] = number(text); v[name] == nil {
 		v[name] = text
@@ -83,13 +83,13 @@ func (v Variables) check(faults *problem.Faults) {
 	}
 }
 
-// The placeholders that stand for the subject as a whole.
+// Placeholders for the subject as a whole.
 const (
 	SelectorPlaceholder = "subject_label_selector" // its matchers
 	ListPlaceholder     = "subject_label_list"     // the names of its labels
 )
 
-// Predefined reports whether a placeholder stands for the subject or a field of it, and so cannot be a variable.
+// Predefined reports whether a placeholder stands for the subject or one of its fields, and so cannot be a variable.
 func Predefined(name string) bool {
 	_, field := labelNames[name]
 	return field || name == SelectorPlaceholder || name == ListPlaceholder

@@ -19,10 +19,11 @@ const (
 	AnnotationBackend = "plm_measurement_backend"
 )
 
-// LabelID is the label that tells the alerts of two policies of one name apart. It says nothing about their subjects.
+// LabelID is the label that tells apart the alerts of two policies with the same name. It says nothing about their
+// subjects.
 const LabelID = "plm_id"
 
-// OutOfRange is the threshold of a value that is violated but beyond none of the named ones.
+// OutOfRange is the threshold of a violating value that is beyond none of the named thresholds.
 const OutOfRange = "__out_of_range__"
 
 // Violation is what an action sends (contracts/icos.md §3.9).
@@ -37,12 +38,12 @@ type Violation struct {
 	Subject            Subject           `json:"subject"`
 }
 
-// Violation tells what an alert with these labels and annotations means for the policy. The subject is the policy's,
-// with the real names of the alert in place of wildcards.
+// Violation makes the message about an alert with these labels and annotations. The subject is the policy's, with
+// wildcards replaced by the real names from the alert.
 //
-// An alert names its subject only as far as the expression keeps the labels: where the policy has a plain name, that
-// name stands; where it has a wildcard, a missing label is an error. So is a label that the policy does not mean: an
-// expression can set any label, and must not turn another's application into its subject.
+// An alert names its subject only as far as the expression keeps the labels. A plain name in the policy needs no label;
+// for a wildcard a missing label is an error. A label outside the policy's subject is an error too: an expression can
+// set any label, and must not turn another's application into its subject.
 func (p *Policy) Violation(id string, labels, annotations map[string]string) (Violation, error) {
 	v := Violation{
 		ID: id, CurrentValue: annotations[AnnotationValue], PolicyName: p.Name, PolicyID: p.ID,
@@ -85,7 +86,7 @@ func (p *Policy) Violation(id string, labels, annotations map[string]string) (Vi
 	return v, nil
 }
 
-// threshold names the worst of the thresholds that the value is beyond, in the direction of the comparison.
+// threshold names the worst threshold that the value is beyond, in the direction of the comparison.
 func (p *Policy) threshold(current string) *string {
 	spec := p.Status.RenderedSpec
 	if spec == nil || len(spec.Thresholds) == 0 {
@@ -123,7 +124,7 @@ func (p *Policy) threshold(current string) *string {
 	return &worst
 }
 
-// Comparison splits the comparison that a condition such as ">= 0.5" begins with from the rest; empty when it has none.
+// Comparison splits off the operator that a condition such as ">= 0.5" begins with; empty when it has none.
 func Comparison(condition string) (operator, rest string) {
 	condition = strings.TrimSpace(condition)
 	for _, operator := range []string{">=", "<=", "==", "!=", ">", "<"} {
@@ -134,7 +135,7 @@ func Comparison(condition string) (operator, rest string) {
 	return "", condition
 }
 
-// Body is the payload with the extra parameters beside its own fields; those keep their values.
+// Body is the payload together with the extra parameters, which do not override its own fields.
 func (v Violation) Body(extra map[string]string) (map[string]any, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -150,7 +151,7 @@ func (v Violation) Body(extra map[string]string) (map[string]any, error) {
 	return body, nil
 }
 
-// Flatten is the payload as a GET carries it: nested names joined with dots, null as nothing.
+// Flatten is the payload in the form for a GET: nested names joined with dots, null as an empty text.
 func Flatten(body map[string]any) map[string]string {
 	flat := map[string]string{}
 	flatten(flat, "", body)

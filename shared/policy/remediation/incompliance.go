@@ -35,7 +35,7 @@ type Incompliance struct {
 	Remediation        job.Remediation   `json:"remediation"`
 }
 
-// Subject is what the violation is about. It is resolved by resource id, then manifest, then instance and component.
+// Subject is what the violation is about. It is resolved by resource id, else manifest, else instance and component.
 type Subject struct {
 	Type         string `json:"type"`
 	AppName      string `json:"appName"`
@@ -45,10 +45,10 @@ type Subject struct {
 	Manifest     string `json:"manifest,omitempty"`
 }
 
-// maxID bounds the id in bytes: what was worked off is found by an index, which takes no text of any length.
+// maxID is the longest id in bytes: it is indexed, and an index does not take text of any length.
 const maxID = 1024
 
-// Check finds everything that is missing or cannot be kept.
+// Check finds everything that is missing or cannot be stored.
 func (i *Incompliance) Check() error {
 	var faults problem.Faults
 	if len(i.ID) > maxID {
@@ -66,7 +66,8 @@ func (i *Incompliance) Check() error {
 	return faults.Err("the incompliance is not valid")
 }
 
-// ErrLeft is wrapped by the error of a move away from where the component is not any more; a repeat does not help.
+// ErrLeft is wrapped by the error for moving a component away from a node that it has already left; repeating does not
+// help.
 var ErrLeft = errors.New("not there")
 
 const (
@@ -74,8 +75,8 @@ const (
 
 	seen = `insert into inbox (consumer, source, id) values ('incompliance', 'policymanager', $1) on conflict do nothing`
 
-	// Each branch is one probe of an index; without the words of the index's own condition a plan that is kept for any $1
-	// could not use it.
+	// Each branch is one probe of a partial index. It repeats the condition of its index, without which a generic plan
+	// could not use the index.
 	byResource = `select id, application_id from jobs where cleans is null and type <> 'DeleteDeployment'
 and (resource_uuid = $1 and resource_uuid <> '' or id = $2) order by id`
 
@@ -83,10 +84,10 @@ and (resource_uuid = $1 and resource_uuid <> '' or id = $2) order by id`
 and application_id = $1 and ($2 = '' or component = $2) order by id`
 )
 
-// Apply carries the remediation out on every job that the subject means, and reports how many of them were changed. An
-// incompliance whose id was worked off before changes nothing. The error is NotFound when the subject means no job, or
-// Conflict when a job is not in a state to be changed (it must be owned and Finished, unless it is to be reallocated), when
-// the descriptor allows it for none of them, or when it shall leave a node that it has left already.
+// Apply carries out the remediation on every job that the subject means and returns how many of them were changed. An
+// incompliance with an id that was handled before changes nothing. The error is NotFound when the subject means no job.
+// It is Conflict when a job is in the wrong state (it must be owned and Finished, unless it is to be reallocated), when
+// the descriptor allows the remediation for none of them, or when a job has already left the node it should leave.
 func Apply(ctx context.Context, tx *store.Tx, i *Incompliance, s Settings) (changed int, err error) {
 	if err := i.Check(); err != nil {
 		return 0, err
@@ -126,8 +127,8 @@ func Apply(ctx context.Context, tx *store.Tx, i *Incompliance, s Settings) (chan
 	return i.ask(ctx, tx, app, jobs, s.meant(i.Remediation), reason)
 }
 
-// ask asks the owners of the jobs for the remediation, within the bounds of the descriptor. What is at its limit keeps none of
-// the others from it.
+// ask asks the owners of the jobs for the remediation, within the limits of the descriptor. A job at its limit does not
+// stop the others.
 func (i *Incompliance) ask(
 	ctx context.Context, tx *store.Tx, app *application.Application, jobs []*job.Job, r job.Remediation, reason string,
 ) (asked int, err error) {
@@ -157,7 +158,7 @@ func (i *Incompliance) ask(
 	return asked, nil
 }
 
-// reason says in one line what happened, as far as it is known.
+// reason says in one line what happened, as far as is known.
 func (i *Incompliance) reason() string {
 	var known []string
 	for _, part := range []struct{ name, value string }{{"value", i.CurrentValue}, {"threshold", i.Threshold}} {
@@ -220,7 +221,7 @@ func (i *Incompliance) resolve(ctx context.Context, tx *store.Tx) (*application.
 	}
 	var jobs []*job.Job
 	for _, j := range app.Jobs {
-		if meant[j.ID] && j.Live() { // what was stopped or taken out is nobody's to remedy
+		if meant[j.ID] && j.Live() { // a stopped job needs no remedy
 			jobs = append(jobs, j)
 		}
 	}
@@ -230,7 +231,7 @@ func (i *Incompliance) resolve(ctx context.Context, tx *store.Tx) (*application.
 	return app, i.there(jobs), nil
 }
 
-// nodes are the names that the violation gives of the node it was measured on.
+// nodes returns the names that the violation gives for the node it was measured on.
 func (i *Incompliance) nodes() map[string]bool {
 	named := map[string]bool{}
 	for _, label := range []string{"k8s_node_name", "icos_host_name", "node_name"} {
@@ -241,8 +242,8 @@ func (i *Incompliance) nodes() map[string]bool {
 	return named
 }
 
-// stillThere is an error when the violation is about a node that none of the jobs is on: the alert is late, and a move
-// would take the component away from where it has just gone.
+// stillThere returns an error if the violation is about a node on which none of the jobs is: the alert is late, and a
+// move would take the component away from where it has just gone.
 func (i *Incompliance) stillThere(ctx context.Context, tx *store.Tx, jobs []*job.Job) error {
 	named := i.nodes()
 	if slices.ContainsFunc(jobs, func(j *job.Job) bool { return named[j.Node] }) {
@@ -252,14 +253,14 @@ func (i *Incompliance) stillThere(ctx context.Context, tx *store.Tx, jobs []*job
 	if err := tx.QueryRow(ctx, knownNodes, slices.Sorted(maps.Keys(named))).Scan(&known); err != nil {
 		return fmt.Errorf("find the node: %w", err)
 	}
-	if len(known) == 0 { // it names none, or in words of its own
+	if len(known) == 0 { // it names no node, or none that we know
 		return nil
 	}
 	return problem.Wrap(problem.Conflict, ErrLeft, "the violation is about %s, where the component is not",
 		strings.Join(known, ", "))
 }
 
-// there keeps, of several copies, those on the node that the violation names; all when it names none of theirs.
+// there returns the jobs on the node that the violation names, or all if it names the node of none of them.
 func (i *Incompliance) there(jobs []*job.Job) []*job.Job {
 	named := i.nodes()
 	var found []*job.Job
@@ -274,7 +275,7 @@ func (i *Incompliance) there(jobs []*job.Job) []*job.Job {
 	return found
 }
 
-// target reads the container that "secure" acts on from the labels the newer policy manager sends.
+// target reads the container that "secure" acts on from the labels that the newer policy manager sends.
 func (i *Incompliance) target() *job.RemedyTarget {
 	if i.Remediation != job.Secure {
 		return nil

@@ -12,14 +12,14 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// ErrLimit is wrapped by the error of a remediation that the descriptor does not allow; a repeat does not help.
+// ErrLimit is wrapped by the error for a remediation that the descriptor does not allow; repeating does not help.
 var ErrLimit = errors.New("scaling limit")
 
-// defaultScaling holds where the descriptor says nothing: a violation may add a few copies, never remove the last.
+// defaultScaling applies if the descriptor says nothing: a violation may add a few replicas, never remove the last.
 var defaultScaling = descriptor.Scaling{MinReplicas: 1, MaxReplicas: 5, Step: 1}
 
-// replicas returns how many copies the job has and how many after the remediation. The error is Conflict, and wraps ErrLimit, when
-// that is out of the bounds of the descriptor.
+// replicas returns the number of replicas of the job now and after the remediation. The error is Conflict, and wraps
+// ErrLimit, if that is outside the limits of the descriptor.
 func replicas(app *descriptor.Application, j *job.Job, r job.Remediation) (now, next int, err error) {
 	bounds := defaultScaling
 	base := written(j)
@@ -51,7 +51,7 @@ func replicas(app *descriptor.Application, j *job.Job, r job.Remediation) (now, 
 	return now, next, nil
 }
 
-// written is the number of copies that the objects of the job ask for.
+// written is the number of replicas in the objects of the job.
 func written(j *job.Job) int {
 	most := 1
 	for _, c := range j.Instruction.Contents {
@@ -67,15 +67,15 @@ func written(j *job.Job) int {
 	return most
 }
 
-// Settings is how remediations are carried out.
+// Settings of remediations.
 type Settings struct {
 	match.Settings
-	// Conventional has scale-out and scale-in change replicas, and scale-up and scale-down the requests of containers, as
-	// the words are used elsewhere. The policies page of ICOS has it the other way round.
+	// Conventional lets scale-out and scale-in change replicas, and scale-up and scale-down the requests of containers,
+	// as the words are used elsewhere. The policies page of ICOS has it the other way round.
 	Conventional bool `envconfig:"SCALING_CONVENTIONAL"`
 }
 
-// meant returns the remediation in the words of ICOS.
+// meant translates the remediation into the words of ICOS.
 func (s Settings) meant(r job.Remediation) job.Remediation {
 	if !s.Conventional {
 		return r
@@ -93,7 +93,7 @@ func (s Settings) meant(r job.Remediation) job.Remediation {
 	return r
 }
 
-// apart is how many copies lie between; 0 stands for one, which is all that agents of ICOS know.
+// apart is the difference between the numbers of replicas; 0 stands for one, which is all that ICOS agents know.
 func apart(now, next int) int {
 	if n := max(next-now, now-next); n != 1 {
 		return n
@@ -101,5 +101,5 @@ func apart(now, next int) int {
 	return 0
 }
 
-// describe says what a scaling comes to.
+// describe adds the result of a scaling to its reason.
 func describe(reason string, n int) string { return fmt.Sprintf("%s; %d replicas", reason, n) }

@@ -88,7 +88,7 @@ func (s *Subject) Labels() map[string]string {
 	return out
 }
 
-// Regexp returns the regular expression that a field value stands for: any non-empty text for "*", re for "/re/". the bool is
+// Regexp returns the regular expression that a field value stands for: any non-empty text for "*", re for "/re/". The bool is
 // false for any other value, which is meant literally.
 func Regexp(value string) (string, bool) {
 	switch {

@@ -20,7 +20,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -105,9 +104,7 @@ func run(ctx context.Context, names []string, asJSON bool) error {
 		r.print(os.Stdout)
 	}
 	if asJSON {
-		out := json.NewEncoder(os.Stdout)
-		out.SetIndent("", "  ")
-		return out.Encode(results)
+		return stats.JSON(results)
 	}
 	return nil
 }

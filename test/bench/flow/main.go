@@ -13,7 +13,6 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -81,30 +80,11 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(set, flag.Args(), *asJSON); err != nil {
+	err := stats.Files(flag.Args(), *asJSON, func(file string) (*result, error) { return measure(set, file) })
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-}
-
-func run(set settings, files []string, asJSON bool) error {
-	results := make([]*result, 0, len(files))
-	for _, file := range files {
-		r, err := measure(set, file)
-		if err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-		results = append(results, r)
-		if !asJSON {
-			fmt.Println(r)
-		}
-	}
-	if asJSON {
-		out := json.NewEncoder(os.Stdout)
-		out.SetIndent("", "  ")
-		return out.Encode(results)
-	}
-	return nil
 }
 
 func (r *result) String() string {

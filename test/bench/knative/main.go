@@ -11,7 +11,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -104,9 +103,7 @@ func run(ctx context.Context, names []string) (err error) {
 		}
 	}
 	if *asJSON {
-		out := json.NewEncoder(os.Stdout)
-		out.SetIndent("", "  ")
-		return out.Encode(results)
+		return stats.JSON(results)
 	}
 	return nil
 }

@@ -76,30 +76,11 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
-	if err := run(flag.Args(), *budget, *runs, *asJSON); err != nil {
+	err := stats.Files(flag.Args(), *asJSON, func(file string) (*result, error) { return measure(file, *budget, *runs) })
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-}
-
-func run(files []string, budget int64, runs int, asJSON bool) error {
-	var results []*result
-	for _, file := range files {
-		r, err := measure(file, budget, runs)
-		if err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-		results = append(results, r)
-		if !asJSON {
-			fmt.Println(r)
-		}
-	}
-	if asJSON {
-		out := json.NewEncoder(os.Stdout)
-		out.SetIndent("", "  ")
-		return out.Encode(results)
-	}
-	return nil
 }
 
 func (r *result) String() string {

@@ -15,7 +15,6 @@
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"math"
@@ -126,9 +125,7 @@ func run(only []string, runs int, asJSON bool) error {
 		}
 	}
 	if asJSON {
-		out := json.NewEncoder(os.Stdout)
-		out.SetIndent("", "  ")
-		if err := out.Encode(results); err != nil {
+		if err := stats.JSON(results); err != nil {
 			return err
 		}
 	}

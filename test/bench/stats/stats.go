@@ -84,6 +84,32 @@ func Load() string {
 	return first
 }
 
+// Files measures each file and prints its result at once, or with asJSON all results at the end.
+func Files[R fmt.Stringer](files []string, asJSON bool, measure func(file string) (R, error)) error {
+	results := make([]R, 0, len(files))
+	for _, file := range files {
+		r, err := measure(file)
+		if err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		results = append(results, r)
+		if !asJSON {
+			fmt.Println(r)
+		}
+	}
+	if asJSON {
+		return JSON(results)
+	}
+	return nil
+}
+
+// JSON prints the value.
+func JSON(v any) error {
+	out := json.NewEncoder(os.Stdout)
+	out.SetIndent("", "  ")
+	return out.Encode(v)
+}
+
 // Table prints rows in columns; the first row is the head.
 func Table(w io.Writer, rows [][]string) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

@@ -35,7 +35,7 @@ func (n *Node) UsedMemoryBytes() (bytes int64, ok bool) {
 	return whole(all - free), true
 }
 
-// OwnUsage returns what the node's applications of ours use: the sum over the containers of all pods that belong to an
+// OwnUsage returns what our applications use of the node: the sum over the containers of all pods that belong to an
 // application instance, cpu in millicores and memory in bytes.
 func (n *Node) OwnUsage() (cpuMilli, memoryBytes int64) { return n.usageOf((*Pod).Ours) }
 
@@ -58,8 +58,9 @@ func (n *Node) usageOf(counts func(*Pod) bool) (cpuMilli, memoryBytes int64) {
 	return whole(cores * 1000), whole(bytes)
 }
 
-// OthersUsage returns what everything but our applications uses: max(0, used - own). Placement deducts it beside its
-// own reservations, so that what ours use and have reserved is not counted twice. Unmeasured usage counts as none.
+// OthersUsage returns what everything but our applications uses: max(0, used - own). Placement subtracts it together
+// with our own reservations, so that what our applications use and have reserved is not counted twice. Unmeasured usage
+// counts as none.
 func (n *Node) OthersUsage() (cpuMilli, memoryBytes int64) {
 	ownCPU, ownMemory := n.OwnUsage()
 	cpu, _ := n.UsedCPUMilli()
@@ -86,7 +87,7 @@ func (p *Pod) of(instance string) bool {
 	return false
 }
 
-// whole rounds to an integer within 0..2^62, whatever a telemetry source claims.
+// whole rounds to an integer within 0..2^62, whatever the source claims.
 func whole(v float64) int64 {
 	const top = 1 << 62
 	switch {

@@ -24,31 +24,31 @@ const (
 	Devices  = "devices"
 	Labels   = "labels"
 	Score    = "score"
-	Load     = "load" // what others use has moved by loadStep
+	Load     = "load" // the usage of others has changed by loadStep
 
-	// Refreshed stands alone and names no node: nobody had looked for longer than Fresh.
+	// Refreshed is used alone and names no node: the topology had been older than Fresh.
 	Refreshed = "refreshed"
 )
 
-// order puts first what must be acted on; an event that is cut short keeps it.
+// order begins with the most urgent changes, which an event that is cut short keeps.
 var order = []string{Lost, Drained, Removed, Returned, Restored, Added, Capacity, Devices, Labels, Score, Load}
 
 const (
-	// loadStep is how far others' usage moves, in percent of the node, before it is worth another look at what had no
-	// place: smaller steps are the noise of readings.
+	// loadStep is the change of others' usage, in percent of the node, from which components without a place are looked
+	// at again; smaller ones are noise.
 	loadStep = 25
-	// memoryStep hides that a kernel reports slightly less memory after an update.
+	// memoryStep ignores that a kernel reports slightly less memory after an update.
 	memoryStep = 0.01
 )
 
-// moment is a taxonomy at a time, with the age from which silence means loss.
+// moment is the topology at a time, with the silence from which a node counts as lost.
 type moment struct {
 	taxonomy   *Taxonomy
 	at         time.Time
 	staleAfter time.Duration
 }
 
-// changes lists what differs between two moments in a way that matters to placement, most urgent first.
+// changes lists the differences between two moments that matter to placement, most urgent first.
 func changes(before, after moment) []events.TopologyChange {
 	old := before.byPlace()
 	var all []events.TopologyChange
@@ -162,7 +162,7 @@ func loadChange(a, b *Node) string {
 	return strings.Join(parts, ", ")
 }
 
-// othersPercent is what others use of the node in percent, unknown where usage or capacity is.
+// othersPercent is the usage of others in percent of the node; unknown when usage or capacity is.
 func (n *Node) othersPercent() (cpu, memory Measure) {
 	usedCPU, usedMemory := n.OthersUsage()
 	if _, known := n.UsedCPUMilli(); known {
@@ -183,7 +183,7 @@ func (n *Node) summary() string {
 		n.StaticMetrics.CPUArchitecture, show(n.StaticMetrics.CPUCores), show(n.StaticMetrics.RAMMemory), show(n.ScaScore))
 }
 
-// deviceList names the devices that a component can ask for, with their state. Some may be named alike.
+// deviceList names the devices that a component can ask for, with their state. Names may repeat.
 func deviceList(n *Node) []string {
 	var list []string
 	for _, d := range n.Devices {
@@ -193,8 +193,7 @@ func deviceList(n *Node) []string {
 	return list
 }
 
-// without returns the list less one for each that others name: what people are told is what differs, however many devices
-// stay as they are.
+// without returns the list minus one element for each equal one of others, so that people are only told what differs.
 func without(list, others []string) []string {
 	list = slices.Clone(list)
 	for _, o := range others {
@@ -221,7 +220,7 @@ func labelChange(before, after map[string]string) string {
 	return bounded(list, "")
 }
 
-// bounded joins a list for people; a node with hundreds of devices must not fill an event.
+// bounded joins the beginning of a list for people; a node with hundreds of devices must not fill an event.
 func bounded(list []string, empty string) string {
 	const most = 5
 	switch {

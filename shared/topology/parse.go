@@ -32,7 +32,7 @@ func Parse(body []byte) (*Taxonomy, error) {
 	return t, nil
 }
 
-// checkText refuses what must not reach the decoder or, as \u0000 would, the store.
+// checkText refuses text that must not reach the decoder or, like \u0000, Postgres.
 func checkText(body []byte) error {
 	switch {
 	case len(body) > MaxBytes:
@@ -67,7 +67,7 @@ func checkText(body []byte) error {
 	return nil
 }
 
-// parser decodes level by level, since encoding/json alone does not say under which map key a fault lies.
+// parser decodes level by level, since encoding/json does not report the map key under which a fault is.
 type parser struct{ faults problem.Faults }
 
 func (p *parser) taxonomy(raw []byte) *Taxonomy {
@@ -171,7 +171,7 @@ func (p *parser) pod(path string, raw []byte) Pod {
 	return pod
 }
 
-// decoded returns a reader of plain values for entries.
+// decoded returns a function for entries that reads plain values.
 func decoded[E any](p *parser) func(path string, raw []byte) E {
 	return func(path string, raw []byte) (e E) {
 		p.decode(path, raw, &e)
@@ -196,7 +196,7 @@ func (p *parser) decode(path string, raw []byte, v any) bool {
 	return false
 }
 
-// want names the JSON type that a Go type is written as.
+// want names the JSON type for a Go type.
 func want(typ *json.UnmarshalTypeError) string {
 	switch kind := typ.Type.Kind().String(); {
 	case kind == "struct" || kind == "map":
@@ -279,8 +279,8 @@ func (p *parser) atMost(path string, m Measure, top float64) {
 // shorten keeps a hostile key from filling the answer.
 func shorten(s string) string { return problem.Brief(s, 80) }
 
-// completeEngine infers from the cluster type what documents before the newest do not say: Nuvla runs Docker, OCM
-// Kubernetes. A node without an engine has its cluster's.
+// completeEngine infers engines that older documents do not have from the cluster type: Nuvla runs Docker, OCM
+// Kubernetes. A node without an engine gets its cluster's.
 func (c *Cluster) completeEngine() {
 	if c.Engine == "" {
 		c.Engine = EngineOf(c.Type)

@@ -32,7 +32,7 @@ func (t *Taxonomy) Places() []Place {
 	return places
 }
 
-// ClusterNames are the names that targets use for the clusters, by key.
+// ClusterNames returns the names that targets use for the clusters, by key.
 func (t *Taxonomy) ClusterNames() map[string]string {
 	return names(t.Cluster, func(c Cluster) string { return c.Name })
 }
@@ -55,7 +55,7 @@ func names[E any](elements map[string]E, name func(E) string) map[string]string 
 	return given
 }
 
-// Orchestrator is whose jobs are carried out in the cluster, as targets name it.
+// Orchestrator is the orchestrator of the cluster, as targets name it.
 func (c *Cluster) Orchestrator() string { return strings.ToLower(c.Type) }
 
 // Pods yields every pod of the cluster, with the name of its node where that is known.

@@ -21,7 +21,7 @@ import (
 const (
 	selectCurrent = `select taxonomy, at from topology`
 
-	// The picture that was announced last; differences are counted from it, so that many small ones add up.
+	// The topology that was announced last. Differences are taken from it, so that many small ones add up.
 	selectAnnounced = `select t.at, s.taxonomy, s.at from topology t left join topology_snapshots s on s.id = t.snapshot`
 
 	upsertCurrent = `insert into topology (snapshot, taxonomy, at, silent_until) values ($1, $2, $3, $4)
@@ -31,12 +31,12 @@ on conflict (singleton) do update set
 
 	insertSnapshot = `insert into topology_snapshots (id, at, changes, taxonomy) values ($1, $2, $3, $4)`
 
-	// UUIDv7 sorts by age. The newest stay: one of them is the present one.
+	// UUIDv7 sorts by age. The newest snapshots stay; one of them is the present topology.
 	pruneSnapshots = `delete from topology_snapshots
 where id <= (select id from topology_snapshots order by id desc offset $1 limit 1)`
 
-	// A node that is new is served as it should be; of a known one shared/application finds out by the difference, and by what
-	// the agents own that served it before, of whom the last eight are kept.
+	// A new node needs no handover. For a known one, shared/application detects a change of agent by the difference
+	// between agent and served_by, and by what former agents own, of which the last eight are kept.
 	upsertNodes = `insert into nodes (cluster, node, last_seen, schedulable, orchestrator, agent, cluster_uuid, served_by, served_in)
 select *, agent, cluster_uuid
 from unnest($1::text[], $2::text[], $3::timestamptz[], $4::bool[], $5::text[], $6::text[], $7::text[])
@@ -50,16 +50,16 @@ returning cluster, node, last_seen`
 )
 
 const (
-	announcedChanges = 2000 // in one event and in history, which are bounded; the snapshot row has all
+	announcedChanges = 2000 // limit of one event and history row; the snapshot has all
 	historyChanges   = 10   // named in the message
 )
 
-// MaxSnapshots is how many there may ever be. It is far beyond what a day brings, after which the archive has taken what is
-// old (functions/jobmanager/archive): only where that does not run are snapshots lost to it.
+// MaxSnapshots is the most snapshots that are kept. It is far more than a day produces, after which the archive
+// (functions/jobmanager/archive) takes old ones: snapshots are only lost if that does not run.
 const MaxSnapshots = 10_000
 
-// Fresh is the age from which a picture is too old to decide by. The clock of the aggregator ticks more often where
-// something runs; where nothing does it may stand still, and whoever finds the picture old has it looked again.
+// Fresh is the age from which the topology is too old to decide by. The PingSource of the aggregator may be suspended
+// while nothing runs; whoever then finds the topology too old has it updated.
 const Fresh = 15 * time.Minute
 
 // ErrUnknown is the cause of Current's error before the first snapshot.
@@ -81,7 +81,7 @@ func Current(ctx context.Context, q store.Querier) (*Taxonomy, time.Time, error)
 	return t, at, err
 }
 
-// decodeStored trusts what Save wrote.
+// decodeStored decodes what Save wrote, without checks.
 func decodeStored(body []byte) (*Taxonomy, error) {
 	t := &Taxonomy{}
 	if err := json.Unmarshal(body, t); err != nil {
@@ -90,15 +90,15 @@ func decodeStored(body []byte) (*Taxonomy, error) {
 	return t, nil
 }
 
-// Save stores t as the picture of the moment at. When it differs from the one announced last in what matters to
-// placement, it also keeps a snapshot, writes a history row and emits events.TopologyChanged, all in tx. A picture that
-// is not newer than the stored one changes nothing; one after a silence is announced though nothing has changed, since
-// there may be somebody who waits for it. Nodes silent for longer than staleAfter are lost; lastSeen never
-// goes back: it is raised in t where the nodes table knows better.
+// Save stores t as the topology at that moment. If it differs from the announced one in what matters to placement, it
+// also stores a snapshot, writes history and emits events.TopologyChanged, all in tx. A topology that is not newer than
+// the stored one changes nothing. One after a pause is announced even without changes, since somebody may be waiting
+// for it. Nodes silent for longer than staleAfter are lost. lastSeen never goes back: it is raised in t where the nodes
+// table has a later time.
 func Save(
 	ctx context.Context, tx *store.Tx, t *Taxonomy, at time.Time, staleAfter time.Duration,
 ) (changed bool, err error) {
-	if err := tx.Lock(ctx, store.LockTopology); err != nil { // one writer at a time, also before there is a row
+	if err := tx.Lock(ctx, store.LockTopology); err != nil { // one writer at a time, even before the row exists
 		return false, err
 	}
 	at = at.UTC().Truncate(time.Microsecond) // what Postgres keeps
@@ -130,7 +130,7 @@ func Save(
 	return len(found) > 0, announce(ctx, tx, t, body, at, found)
 }
 
-// SilentUntil is when telemetry last told of nobody; the zero time where it never did.
+// SilentUntil is when telemetry last had no nodes at all; the zero time if never.
 func (t *Taxonomy) SilentUntil() time.Time {
 	s, known := t.Timestamp.SilentUntil.Get()
 	if !known {
@@ -147,7 +147,8 @@ func orNull(at time.Time) *time.Time {
 	return &at
 }
 
-// announced returns the picture of the last snapshot, the zero moment before the first, and when the latest was stored.
+// announced returns the topology of the last snapshot (the zero moment before the first), and when the topology was
+// last stored.
 func announced(ctx context.Context, tx *store.Tx) (before moment, storedAt time.Time, err error) {
 	var body []byte
 	var at *time.Time
@@ -175,7 +176,7 @@ func saveNodes(ctx context.Context, tx *store.Tx, t *Taxonomy, at time.Time) err
 		byName[[2]string{p.Cluster, p.Node}] = p
 		clusters[i], nodes[i], schedulable[i], agents[i] = p.Cluster, p.Node, p.At.CanSchedule(), p.In.AgentID
 		orchestrators[i], uuids[i] = p.In.Orchestrator(), p.In.UUID
-		// A source that does not say when it saw the node saw it now; one whose clock is ahead saw it now, too.
+		// A source that does not say when it saw the node sees it now, as does one whose clock is ahead.
 		seen[i] = at
 		if s, known := p.At.SeenAt(); known && s.Before(at) {
 			seen[i] = s
@@ -242,7 +243,7 @@ func announce(
 	return tx.Emit(ctx, events.TopologyChanged, id.String(), events.Topology{Snapshot: id, Changes: told})
 }
 
-// Forget deletes all snapshots but the newest ones, and returns how many those were.
+// Forget deletes all snapshots but the newest ones to keep, and returns how many it deleted.
 func Forget(ctx context.Context, q store.Querier, keep int) (deleted int64, err error) {
 	tag, err := q.Exec(ctx, pruneSnapshots, keep)
 	if err != nil {
@@ -251,7 +252,7 @@ func Forget(ctx context.Context, q store.Querier, keep int) (deleted int64, err 
 	return tag.RowsAffected(), nil
 }
 
-// sentence tells the first changes to people.
+// sentence describes the first changes for people.
 func sentence(found []events.TopologyChange) string {
 	var parts []string
 	for _, c := range found[:min(len(found), historyChanges)] {

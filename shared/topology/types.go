@@ -9,7 +9,7 @@ import (
 const (
 	OCM    = "ocm"
 	Nuvla  = "nuvla"
-	Direct = "kubernetes" // a cluster whose API is used straight; ours, not in ICOS
+	Direct = "kubernetes" // a cluster whose API is used directly; not in ICOS
 )
 
 // Engines of clusters and nodes.
@@ -32,16 +32,16 @@ type Taxonomy struct {
 	Timestamp  Timestamp          `json:"timestamp"`
 	Controller struct{}           `json:"controller"` // ICOS never fills it
 	Cluster    map[string]Cluster `json:"cluster"`    // by agent name
-	// Warnings say in sentences what is missing or doubtful, such as a query that failed. Ours, not in ICOS.
+	// Warnings say in sentences what is missing or doubtful, such as a failed query. Not in ICOS.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Timestamp tells how old the picture is.
+// Timestamp says how old the topology is.
 type Timestamp struct {
 	OldestTimestamp Measure `json:"oldestTimestamp,omitzero"` // epoch seconds; the least recent node that is not lost
 	TimeSinceOldest Measure `json:"timeSinceOldest,omitzero"` // seconds
-	StaleAfter      Measure `json:"staleAfter,omitzero"`      // seconds of silence from which a node is lost. Ours
-	SilentUntil     Measure `json:"silentUntil,omitzero"`     // epoch seconds; when nobody was heard of last. Ours
+	StaleAfter      Measure `json:"staleAfter,omitzero"`      // seconds of silence from which a node is lost. Not in ICOS
+	SilentUntil     Measure `json:"silentUntil,omitzero"`     // epoch seconds; when telemetry last had no nodes at all. Not in ICOS
 }
 
 // Cluster is a set of nodes under one agent.
@@ -55,7 +55,7 @@ type Cluster struct {
 	ServiceLevelAgreement ServiceLevelAgreement `json:"serviceLevelAgreement"`
 	API                   API                   `json:"API"`
 	Node                  map[string]Node       `json:"node"`
-	// Pod holds pods whose node is not known; the older shape knows no other.
+	// Pod holds pods whose node is unknown; in the older format, all pods.
 	Pod map[string]Pod `json:"pod,omitempty"`
 	Any any            `json:"any"`
 }
@@ -81,9 +81,9 @@ type Node struct {
 	Name     string   `json:"name"`
 	Engine   string   `json:"engine"`
 	Location Location `json:"location"`
-	// LastSeen is the time of its newest telemetry in epoch seconds; unknown when the source did not say. Ours.
+	// LastSeen is the time of its newest telemetry in epoch seconds; unknown when the source did not say. Not in ICOS.
 	LastSeen Measure `json:"lastSeen,omitzero"`
-	// Schedulable is false for a drained node; nil means true, as every document without the key does. Ours.
+	// Schedulable is false for a drained node; nil means true, as in documents without the key. Not in ICOS.
 	Schedulable *bool `json:"schedulable,omitempty"`
 	// Vulnerabilities counts by severity in lower case: critical, high, medium, low and what else the scanner says.
 	Vulnerabilities   map[string]int64            `json:"vulnerabilities,omitempty"`

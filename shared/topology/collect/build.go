@@ -14,16 +14,16 @@ import (
 	"github.com/littoral-project/littoral/shared/topology"
 )
 
-// self is the agent id of the controller's own telemetry, which is no place for applications.
+// self is the agent id of the controller's own telemetry, whose host is no place for applications.
 const self = "self"
 
-// builder turns answers into a taxonomy. The order of its steps matters: clusters, hosts, then what belongs to them.
+// builder makes a taxonomy from answers. Its steps must run in this order: clusters, hosts, then what belongs to them.
 type builder struct {
 	now        time.Time
 	staleAfter time.Duration
 	answers    map[string]telemetry.Answer
 
-	seen     []telemetry.Sample // when each host was heard of last
+	seen     []telemetry.Sample // when each host was last heard of
 	clusters []*cluster         // by key
 	hosts    []*host
 	warnings []string
@@ -35,7 +35,7 @@ type builder struct {
 	nodeBy    index[host]        // cluster or agent, and node name
 }
 
-// index finds things by up to three labels. A key that several things share finds none of them.
+// index finds things by up to three labels. A key shared by several things finds none.
 type index[T any] map[[3]string]*T
 
 func (x index[T]) put(v *T, kind, a, b string) {
@@ -54,7 +54,7 @@ type cluster struct {
 	topology.Cluster
 }
 
-// host is a node in the making, with what its series are found by.
+// host is a node in the making, with the labels by which its series are found.
 type host struct {
 	in                 *cluster
 	id, name           string // icos_host_id, icos_host_name
@@ -76,7 +76,7 @@ func (b *builder) warn(format string, args ...any) {
 	b.warnings = append(b.warnings, clean(fmt.Sprintf(format, args...)))
 }
 
-// doubt is a warning that may concern thousands; it is told once, with their number.
+// doubt adds a warning that may apply to thousands of things; it is reported once, with their number.
 func (b *builder) doubt(sentence string) { b.doubts[sentence]++ }
 
 func (b *builder) build() *topology.Taxonomy {
@@ -101,11 +101,12 @@ func (b *builder) build() *topology.Taxonomy {
 	return t
 }
 
-// samples returns the samples of a query in a fixed order, without those of the controller itself, labels cleaned.
+// samples returns the samples of a query in a fixed order, with clean labels, without those about the controller
+// itself.
 func (b *builder) samples(name string) []telemetry.Sample {
 	all := map[string]telemetry.Sample{}
 	for _, s := range b.answers[name].Samples {
-		// The scanner runs beside the controller and speaks of other hosts.
+		// The scanner runs beside the controller but reports on other hosts.
 		if s.Labels["icos_agent_id"] == self && s.Labels["agent_hostname"] == "" {
 			continue
 		}
@@ -121,7 +122,7 @@ func (b *builder) samples(name string) []telemetry.Sample {
 	return ordered
 }
 
-// identity is one text for equal samples.
+// identity is a text that is equal for equal samples.
 func identity(s telemetry.Sample) string {
 	text := make([]byte, 0, 512)
 	for _, label := range slices.Sorted(maps.Keys(s.Labels)) {
@@ -131,7 +132,7 @@ func identity(s telemetry.Sample) string {
 	return string(strconv.AppendFloat(text, s.Value, 'g', -1, 64))
 }
 
-// clean removes control characters, which the store refuses, and bounds the length.
+// clean removes control characters, which Postgres refuses, and limits the length.
 func clean(s string) string {
 	const most = 512
 	if strings.ContainsFunc(s, unicode.IsControl) {
@@ -167,11 +168,11 @@ func (b *builder) makeClusters() {
 			b.doubt("an agent was left out that is of none of ocm, nuvla and kubernetes")
 			continue
 		case b.clusterBy.get("key", key, "") != nil:
-			continue // one series per host is allowed, and those of what the site was before
+			continue // there may be one series per host, and some from before the site was set up anew
 		case uuid != "" && managed != "" && b.clusterBy.get("managed", uuid, managed) != nil:
-			continue // what it was before its agent was registered anew under another name
+			continue // from before its agent was registered again under another name
 		case uuid != "" && b.clusterBy.get("both", uuid, agent) != nil:
-			continue // its agent is being renamed, and for minutes telemetry tells both names
+			continue // its agent is being renamed; for minutes telemetry has both names
 		}
 		c := &cluster{key: key, uuid: uuid, agent: agent, agentHost: l["icos_host_id"]}
 		c.Cluster = topology.Cluster{
@@ -193,9 +194,9 @@ func (b *builder) makeClusters() {
 	}
 }
 
-// agents returns what agents say of themselves, those with a live host first: a site that was set up anew keeps its
-// agent's name or its own, and telemetry remembers what it was before. Two live sites of one name keep their order, so
-// that the picture does not alternate.
+// agents returns the series that agents report about themselves, those with a live host first. A site that was set up
+// anew keeps its agent's name or its own, and telemetry still has the former series. Two live sites of one name keep
+// their order, so that the topology does not alternate.
 func (b *builder) agents() []telemetry.Sample {
 	type site struct{ cluster, agent string }
 	siteOf := func(l map[string]string) site { return site{l["icos_cluster_id"], l["icos_agent_id"]} }
@@ -216,14 +217,14 @@ func (b *builder) agents() []telemetry.Sample {
 	return append(first, then...)
 }
 
-// live reports whether the host of a sample of b.seen was heard of lately.
+// live reports whether the host of a sample of b.seen was heard of recently.
 func (b *builder) live(s telemetry.Sample) bool {
 	n := topology.Node{LastSeen: topology.Known(s.Value)}
 	return !n.Lost(b.now, b.staleAfter)
 }
 
-// findFormer notes what machines were called before: under that their series have ended, while they were heard of since
-// under another name. Telemetry remembers those series too, which tell nothing of the machine as it is now.
+// findFormer records former names of machines: names whose series have ended while the machine reports under another
+// name. Telemetry still has those series, which say nothing about the machine as it is now.
 func (b *builder) findFormer() {
 	newest := map[[2]string]float64{}
 	machine := func(l map[string]string) [2]string { return [2]string{l["icos_cluster_id"], l["icos_host_id"]} }
@@ -235,12 +236,12 @@ func (b *builder) findFormer() {
 	}
 }
 
-// owner is the host of a series as the series names it.
+// owner is the host that the labels of a series name.
 func owner(l map[string]string) [5]string {
 	return [5]string{l["icos_controller_id"], l["icos_agent_id"], l["icos_cluster_id"], l["icos_host_id"], l["icos_host_name"]}
 }
 
-// clusterOf finds the cluster of a series: by cluster and agent, else by the one of the two that names one cluster.
+// clusterOf finds the cluster of a series: by cluster and agent, else by the one of the two that identifies a cluster.
 func (b *builder) clusterOf(l map[string]string) *cluster {
 	uuid, agent := l["icos_cluster_id"], l["icos_agent_id"]
 	c := b.clusterBy.get("both", uuid, agent)
@@ -293,8 +294,8 @@ func (b *builder) makeHosts() {
 	}
 }
 
-// leaveOutFormer leaves out a machine's former installations: those that are lost while one of the same key was heard of
-// later. They must not make ambiguous what is told of a node by its name alone.
+// leaveOutFormer drops former installations of a machine: hosts that are lost while another with the same key was heard
+// of later. Otherwise they would make series ambiguous that name a node only.
 func (b *builder) leaveOutFormer() {
 	slices.SortFunc(b.hosts, func(x, y *host) int {
 		return cmp.Or(-cmp.Compare(x.seen.Or(0), y.seen.Or(0)), cmp.Compare(x.id, y.id), cmp.Compare(x.name, y.name))
@@ -312,7 +313,7 @@ func (b *builder) leaveOutFormer() {
 	})
 }
 
-// hostFor finds or makes the host of a series; nil for none.
+// hostFor finds or makes the host of a series; nil if it has none.
 func (b *builder) hostFor(l map[string]string) *host {
 	if h := b.hostOf(l); h != nil || b.former[owner(l)] {
 		return h
@@ -334,9 +335,9 @@ func (b *builder) hostFor(l map[string]string) *host {
 	return h
 }
 
-// hostOf finds the host of a series: by machine identifier within the cluster (cloned machines share it across
-// clusters), by the identifier alone, or, only where there is none, by cluster and host name. What the series tells of a
-// machine under its former name is of no host.
+// hostOf finds the host of a series: by machine id within the cluster (cloned machines share the id across clusters),
+// else by the id alone, or, only without an id, by cluster and host name. A series under a former name of a machine
+// belongs to no host.
 func (b *builder) hostOf(l map[string]string) *host {
 	cluster, id, name := l["icos_cluster_id"], l["icos_host_id"], l["icos_host_name"]
 	switch {
@@ -352,7 +353,7 @@ func (b *builder) hostOf(l map[string]string) *host {
 	return nil
 }
 
-// nodeOf finds the host of a series of kube-state-metrics, whose host labels are the exporter's own: by node name
+// nodeOf finds the host of a series of kube-state-metrics, whose host labels are those of the exporter: by node name
 // within the cluster, else within the agent.
 func (b *builder) nodeOf(l map[string]string) *host {
 	if h := b.nodeBy.get("cluster", l["icos_cluster_id"], l["node"]); h != nil {
@@ -379,8 +380,8 @@ func degrees(text string) topology.Measure {
 	return topology.Known(v)
 }
 
-// assemble gives each host its key. Of several under one name the one seen last has it (which Complete puts right where
-// another live one had it before); the others are told apart by their identifiers.
+// assemble gives each host its key. Of several hosts with one name, the one seen last gets the name (Complete corrects
+// that if another live one had it before); the others are told apart by their ids.
 func (b *builder) assemble() map[string]topology.Cluster {
 	for _, h := range b.hosts {
 		key := h.key()
@@ -398,7 +399,7 @@ func (b *builder) assemble() map[string]topology.Cluster {
 	return clusters
 }
 
-// key is the name, except for the host of a Nuvla agent, which ICOS lists by the agent's id.
+// key is the host's name, or for the host of a Nuvla agent the agent's id, as ICOS lists it.
 func (h *host) key() string {
 	if strings.HasPrefix(h.in.key, "nuvlabox/") && h.in.agentHost == h.id && h.in.agent != "" {
 		return h.in.agent
@@ -406,8 +407,8 @@ func (h *host) key() string {
 	return h.Name
 }
 
-// completeEngine gives the cluster the engine of its nodes, or of its type when they do not say; Kubernetes where they
-// differ, since only it spans nodes. Nodes that do not say have the cluster's.
+// completeEngine sets the engine of the cluster to that of its nodes, or that of its type when the nodes have none;
+// Kubernetes when they differ, since only that spans nodes. Nodes without an engine get the cluster's.
 func (c *cluster) completeEngine() {
 	found := map[string]bool{}
 	for _, n := range c.Node {
@@ -429,7 +430,7 @@ func (c *cluster) completeEngine() {
 	}
 }
 
-// addTimestamp dates the picture by its least recent node. Lost nodes do not count while others live: their own
+// addTimestamp dates the topology by its least recent node. Lost nodes do not count while others live: their own
 // lastSeen tells, and one dead machine should not age the whole document.
 func (b *builder) addTimestamp(t *topology.Taxonomy) {
 	t.Timestamp.StaleAfter = topology.Known(b.staleAfter.Seconds())

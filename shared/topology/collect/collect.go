@@ -49,16 +49,16 @@ func New(c Config, h *http.Client) (*Collector, error) {
 	return &Collector{config: c, client: client}, nil
 }
 
-// Picture is what telemetry tells of one moment.
+// Picture is the topology at one moment, as telemetry has it.
 type Picture struct {
 	Taxonomy *topology.Taxonomy
 	At       time.Time
 
-	failed   []query // those whose keys are missing for that reason alone
+	failed   []query // failed queries, whose keys are missing only for that reason
 	lookback time.Duration
 }
 
-// Collect returns the picture as of now. The error is Unavailable when telemetry cannot say what clusters and nodes
+// Collect returns the topology as of now. The error is Unavailable when telemetry cannot say what clusters and nodes
 // exist.
 func (c *Collector) Collect(ctx context.Context, now time.Time) (*Picture, error) {
 	asked := queries(c.config.StaleAfter, c.config.Lookback)
@@ -94,7 +94,7 @@ func (c *Collector) Collect(ctx context.Context, now time.Time) (*Picture, error
 	return p, nil
 }
 
-// detail is what a warning may show: the sentence, not the cause with its addresses.
+// detail is what a warning may show of an error: the sentence, not the cause with its addresses.
 func detail(err error) string {
 	var e *problem.Error
 	if errors.As(err, &e) {
@@ -103,10 +103,10 @@ func detail(err error) string {
 	return "for an unknown reason"
 }
 
-// Complete takes from the picture before what this one cannot know: the keys of failed queries, nodes that telemetry
-// forgot (it may have been restarted empty) although they were seen within the lookback, and who is called how. Without
-// it a failing query would look like nodes that lost their capacity or were put back into service, and a live node that
-// is called otherwise than before like a silent one.
+// Complete takes over from the topology before what this one cannot know: the keys of failed queries, nodes that
+// telemetry forgot (it may have been restarted empty) but that were seen within the lookback, and names. Otherwise a
+// failing query would look like nodes that lost their capacity or were put back into service, and a renamed live node
+// like a silent one.
 func (p *Picture) Complete(before *topology.Taxonomy) {
 	silent := &p.Taxonomy.Timestamp.SilentUntil
 	if was, known := before.Timestamp.SilentUntil.Get(); known {
@@ -122,7 +122,7 @@ func (p *Picture) Complete(before *topology.Taxonomy) {
 		switch {
 		case known:
 		case was.UUID != "" && (anew[site{was.UUID, was.Name}] || anew[site{was.UUID, was.AgentID}]):
-			continue // its agent is registered under another name, or is called otherwise
+			continue // its agent was registered again, or renamed
 		default:
 			now = was
 			now.Node, now.Pod = nil, nil
@@ -140,8 +140,7 @@ func (p *Picture) Complete(before *topology.Taxonomy) {
 	p.keepNames(before)
 }
 
-// keepNames lets clusters be called as they were, though nothing tells their names any more or others come that claim
-// them.
+// keepNames keeps the names of clusters, even if telemetry no longer has them, or if other clusters claim them now.
 func (p *Picture) keepNames(before *topology.Taxonomy) {
 	clusters, called := p.Taxonomy.Cluster, before.ClusterNames()
 	holder := map[string]string{} // by name
@@ -162,8 +161,8 @@ func (p *Picture) keepNames(before *topology.Taxonomy) {
 	}
 }
 
-// keepHolders gives a node its key back that a live one of the same name has taken: which of the two was heard of last
-// may alternate.
+// keepHolders gives a node its key back that another live node of the same name has taken: which of the two was heard
+// of last may alternate.
 func keepHolders(now, before map[string]topology.Node) {
 	for key, was := range before {
 		taker, holder := now[key], now[was.UUID]
@@ -192,7 +191,7 @@ func (p *Picture) completeNodes(now, before map[string]topology.Node) map[string
 	}
 	for key, old := range before {
 		seen, dated := old.SeenAt()
-		// One that is listed under another key is not forgotten.
+		// A node that is listed under another key is not forgotten.
 		if dated && p.At.Sub(seen) <= p.lookback && !taken[key] && !taken[old.Name] && (old.UUID == "" || !taken[old.UUID]) {
 			all[key] = old
 		}

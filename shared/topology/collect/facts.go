@@ -8,7 +8,7 @@ import (
 	"github.com/littoral-project/littoral/shared/topology"
 )
 
-// addFacts adds what a node has and is, as far as it outlives a moment.
+// addFacts adds the properties of nodes that rarely change.
 func (b *builder) addFacts() {
 	for _, s := range b.samples(qLabels) {
 		h := b.hostOf(s.Labels)
@@ -39,8 +39,8 @@ func (b *builder) addFacts() {
 	}
 }
 
-// ofNodes returns the samples of kube-state-metrics in the order in which they are to be set: telemetry remembers what a
-// node's former agent said, or its cluster before it was set up anew, so what the present ones say comes last.
+// ofNodes returns the samples of kube-state-metrics in the order in which to apply them. Telemetry still has series of
+// a node's former agent, or of its cluster before that was set up anew, so those of the present ones come last.
 func (b *builder) ofNodes(name string) []telemetry.Sample {
 	var former, present []telemetry.Sample
 	for _, s := range b.samples(name) {
@@ -54,7 +54,7 @@ func (b *builder) ofNodes(name string) []telemetry.Sample {
 	return append(former, present...)
 }
 
-// addCapacity prefers what Kubernetes says it can give; a Docker host has only its own metrics.
+// addCapacity prefers what Kubernetes reports as allocatable; a Docker host has only its own metrics.
 func (b *builder) addCapacity() {
 	for _, s := range b.samples(qCPUs) {
 		b.onHost(s, func(h *host) { h.StaticMetrics.CPUCores = positive(s.Value) })
@@ -99,7 +99,7 @@ func (b *builder) addScores() {
 	}
 }
 
-// scanned finds hosts as the scanner names them.
+// scanned finds hosts by the names that the scanner uses.
 type scanned struct {
 	exact, named index[host]
 }
@@ -124,7 +124,7 @@ func (f scanned) find(l map[string]string) *host {
 	return cmp.Or(f.exact.get(controller, name, l["agent_ip"]), f.named.get(controller, name, ""))
 }
 
-// device reads one node_mounted: 1 free, 0 in use, -1 unplugged. The type is the name's beginning.
+// device reads one node_mounted: 1 free, 0 in use, -1 unplugged. Its name begins with its type.
 func device(s telemetry.Sample) topology.Device {
 	name := s.Labels["device"]
 	kind, _, _ := strings.Cut(name, "_")
@@ -155,7 +155,7 @@ func put[V any](m *map[string]V, key string, value V) {
 	(*m)[key] = value
 }
 
-// positive is unknown for what no counter or size can be.
+// positive is unknown for values that no counter or size can have.
 func positive(v float64) topology.Measure {
 	if v < 0 || v > 1<<60 {
 		return topology.Measure{}
@@ -163,7 +163,7 @@ func positive(v float64) topology.Measure {
 	return topology.Known(v)
 }
 
-// percent holds a share that rates may overshoot within 0..100.
+// percent limits a share, which rates may overshoot, to 0..100.
 func percent(v float64) topology.Measure { return topology.Known(min(max(v, 0), 100)) }
 
 // hertz converts from the exporter's MHz.

@@ -10,7 +10,7 @@ import (
 	"github.com/littoral-project/littoral/shared/topology"
 )
 
-// Open returns the Collector that a function's settings name. It has not dialled yet.
+// Open returns the Collector for a function's settings. It has not dialled yet.
 func Open(env *function.Env) (*Collector, error) {
 	var c Config
 	if err := env.Config(&c); err != nil {
@@ -19,8 +19,8 @@ func Open(env *function.Env) (*Collector, error) {
 	return New(c, env.HTTP)
 }
 
-// Look makes the picture of now the stored one, which announces what has changed. Twice is harmless: a picture that is
-// not newer than the stored one is dropped. The error is that of Collect or of the store; then nothing is changed.
+// Look collects the topology and stores it, which announces changes. Doing so twice is harmless: a topology that is not
+// newer than the stored one is dropped. The error is that of Collect or of the store; then nothing is changed.
 func (c *Collector) Look(ctx context.Context, db *store.DB) (changed bool, err error) {
 	picture, err := c.Collect(ctx, time.Now())
 	if err != nil {

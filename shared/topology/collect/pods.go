@@ -8,10 +8,10 @@ import (
 	"github.com/littoral-project/littoral/shared/topology"
 )
 
-// podID is what tells pods apart besides their uid: cluster, namespace, name.
+// podID identifies pods besides their uid: cluster, namespace, name.
 type podID [3]string
 
-// pods finds the pods already made; a pod is changed in place and housed at the end.
+// pods finds the pods made so far; they are changed in place and attached to nodes at the end.
 type pods struct {
 	all    []*pod
 	byUID  map[string]*pod
@@ -75,7 +75,7 @@ func (b *builder) addPod(p *pods, l map[string]string) {
 
 func (p *pods) add(made *pod, uid string, name podID) {
 	if p.byUID[uid] != nil {
-		return // a pod has one life; a second series is an older state of it
+		return // a second series is an older state of the same pod
 	}
 	p.all = append(p.all, made)
 	if uid != "" {
@@ -84,7 +84,7 @@ func (p *pods) add(made *pod, uid string, name podID) {
 	p.byName[name] = made
 }
 
-// find takes the labels of kube-state-metrics, of the kubelet receiver (k8s_...) and of cAdvisor.
+// find understands the labels of kube-state-metrics, of the kubelet receiver (k8s_...) and of cAdvisor.
 func (p *pods) find(l map[string]string) *pod {
 	if uid := cmp.Or(l["k8s_pod_uid"], l["uid"], l["container_id"]); uid != "" {
 		return p.byUID[uid]
@@ -124,7 +124,7 @@ func (p *pod) container(name string) topology.Container {
 	return c
 }
 
-// addWorkload says which application a pod is of. On a Docker host nothing else tells of the container, so it is made.
+// addWorkload sets the application of a pod. On a Docker host no other series has the container, so it is made here.
 func (b *builder) addWorkload(p *pods, l map[string]string) {
 	found, h := p.byUID[l["id"]], b.hostOf(l)
 	if found == nil && h != nil && h.Engine == topology.Docker && l["id"] != "" {
@@ -142,7 +142,7 @@ func (b *builder) addWorkload(p *pods, l map[string]string) {
 	})
 }
 
-// status writes a workload's status as Kubernetes writes phases.
+// status translates a workload's status into a phase of Kubernetes.
 func status(workload string) string {
 	known := []string{"Pending", "Running", "Failed", "Unknown"}
 	if i := slices.IndexFunc(known, func(s string) bool { return strings.EqualFold(s, workload) }); i >= 0 {

@@ -8,12 +8,12 @@ import (
 	"github.com/littoral-project/littoral/shared/topology"
 )
 
-// query is one question to telemetry. Its name is what people read in warnings: the metric it needs.
+// query is one question to telemetry. Its name, which warnings show, is the metric it needs.
 type query struct {
 	name       string
 	expression string
 	essential  bool
-	// keep takes the keys that this query feeds from what was known before, when it has failed.
+	// keep copies the keys that this query feeds from the topology before, after the query has failed.
 	keep func(now, before *topology.Node)
 }
 
@@ -63,38 +63,39 @@ const (
 	byAgent   = "icos_controller_id, agent_hostname, agent_ip" // of the security scanner
 )
 
-// kept selects the metric, and for an owner without any series now what it had within the lookback. An owner that does
-// have series keeps no old ones: they may say what was true before.
+// kept selects the metric's present series, and for an owner without any the last ones within the lookback. An owner
+// with present series gets no old ones, which may say what was true before.
 func kept(selector, owner string, lookback time.Duration) string {
 	return fmt.Sprintf("%s or (last_over_time(%s[%ds]) unless on (%s) %s)",
 		selector, selector, seconds(lookback), owner, selector)
 }
 
-// keptPerHost aggregates the metric to one value a host, old values where the host has none now.
+// keptPerHost aggregates the metric to one value per host, from old series if the host has no present ones.
 func keptPerHost(aggregate, selector string, lookback time.Duration) string {
 	return orOld(selector, lookback, func(series string) string { return perHost(aggregate, series) })
 }
 
-// keptCPUs counts the cpus of each host, old ones where it has none now. Several series may tell of one: those of an
-// exporter that was restarted stand beside the former ones for minutes, and all of them among the old ones.
+// keptCPUs counts the cpus of each host, from old series if it has no present ones. Several series may exist for one
+// cpu: after an exporter was restarted, new and former ones exist side by side for minutes, and among old series all of
+// them do.
 func keptCPUs(lookback time.Duration) string {
 	return orOld(idle, lookback, func(series string) string {
 		return perHost("count", fmt.Sprintf("group by (%s, cpu) (%s)", byHost, series))
 	})
 }
 
-// orOld is what is made of the metric's series now, and else of those within the lookback.
+// orOld applies of to the metric's present series, and falls back to those within the lookback.
 func orOld(selector string, lookback time.Duration, of func(series string) string) string {
 	return of(selector) + " or " + of(fmt.Sprintf("last_over_time(%s[%ds])", selector, seconds(lookback)))
 }
 
-// perHost aggregates the expression to one value a host, of now only.
+// perHost aggregates the expression to one present value per host.
 func perHost(aggregate, expression string) string {
 	return fmt.Sprintf("%s by (%s) (%s)", aggregate, byHost, expression)
 }
 
-// newest is when each host was heard of last. The sub-query finds those that are silent: it looks back in steps, and
-// timestamp() at a step gives the time of the sample itself, so the step only matters when a series ended at once.
+// newest is when each host was last heard of. A sub-query finds silent ones: it looks back in steps, and timestamp() at
+// a step gives the time of the sample itself, so the step only matters when a series ended at once.
 func newest(lookback time.Duration) string {
 	const times = "timestamp(%s)"
 	live := fmt.Sprintf(times+" or "+times, qHost, qUname)
@@ -103,8 +104,8 @@ func newest(lookback time.Duration) string {
 	return perHost("max", live) + " or " + perHost("max", past)
 }
 
-// silence is when nobody was heard of last, within the lookback: the newest step at which nobody had been for as long as
-// makes one lost. The controller's own telemetry stands beside the store, and so does not count.
+// silence is when telemetry last had no nodes at all, within the lookback: the newest step at which no node had been
+// heard of for staleAfter. The controller's own telemetry is stored locally and does not count.
 func silence(staleAfter, lookback time.Duration) string {
 	const recent = `last_over_time(%s{icos_agent_id!="` + self + `"}[%ds])`
 	heard := fmt.Sprintf("group("+recent+" or "+recent+")", qHost, seconds(staleAfter), qUname, seconds(staleAfter))
@@ -117,10 +118,10 @@ func seconds(d time.Duration) int { return int(d.Seconds()) }
 // rateWindow is how far irate looks for the two newest samples: enough for two scrapes a minute or two apart.
 const rateWindow = "[5m]"
 
-// ofMachines leaves out the loopback and the virtual devices of containers.
+// ofMachines excludes the loopback and the virtual devices of containers.
 const ofMachines = `{device!~"lo|veth.*|cali.*|lxc.*"}`
 
-// idle is a series of each cpu of a host.
+// idle has a series for each cpu of a host.
 const idle = `node_cpu_seconds_total{mode="idle"}`
 
 func queries(staleAfter, lookback time.Duration) []query {
@@ -159,7 +160,7 @@ func queries(staleAfter, lookback time.Duration) []query {
 		{qNetAddress, qNetAddress + ofMachines, false, nil},
 		{qNetSpeed, qNetSpeed + ofMachines, false, nil},
 
-		// In this order: containers before what is read of them, and before all that a node had is taken as it was.
+		// The order matters: containers before what is read of them.
 		{qContainer, qContainer, false, keepContainers},
 		{qContainerCPU, qContainerCPU, false, keepReading(cpuOf)},
 		{qContainerMem, qContainerMem, false, keepReading(memoryOf)},
@@ -173,13 +174,13 @@ func keepVulnerabilities(n, was *topology.Node) { n.Vulnerabilities = was.Vulner
 
 func keepSchedulable(n, was *topology.Node) { n.Schedulable = was.Schedulable }
 
-// keepCapacity prefers the former value even to one that another metric gave: the two need not agree to the byte.
+// keepCapacity prefers the former value even over one from another metric: the two need not agree to the byte.
 func keepCapacity(n, was *topology.Node) {
 	keep(&n.StaticMetrics.CPUCores, was.StaticMetrics.CPUCores)
 	keep(&n.StaticMetrics.RAMMemory, was.StaticMetrics.RAMMemory)
 }
 
-// keepMemory: what is used is counted from how much there is.
+// keepMemory keeps both values, since used memory is derived from the total.
 func keepMemory(n, was *topology.Node) {
 	keepCapacity(n, was)
 	keepMemoryUsage(n, was)
@@ -199,7 +200,7 @@ func keepPower(n, was *topology.Node) {
 	keep(&n.DynamicMetrics.CPUPowerWatts, was.DynamicMetrics.CPUPowerWatts)
 }
 
-// keepContainers gives pods the containers that they had, where nothing tells of any.
+// keepContainers gives pods without containers those they had.
 func keepContainers(n, was *topology.Node) {
 	for id, p := range n.Pod {
 		if old := was.Pod[id]; len(p.Container) == 0 {
@@ -209,8 +210,8 @@ func keepContainers(n, was *topology.Node) {
 	}
 }
 
-// keepReading lets containers that are still there use what they did. Without it all that our applications use would
-// seem to be used by others, and be deducted beside what is reserved for them.
+// keepReading keeps a reading of containers that still exist. Otherwise the usage of our applications would look like
+// that of others, and be subtracted in addition to what is reserved for them.
 func keepReading(of func(*topology.Container) *topology.Measure) func(now, before *topology.Node) {
 	return func(n, was *topology.Node) {
 		for id, p := range n.Pod {

@@ -4,7 +4,7 @@ import (
 	"github.com/littoral-project/littoral/shared/topology"
 )
 
-// addReadings adds what a node does at the moment.
+// addReadings adds the present readings of nodes.
 func (b *builder) addReadings() {
 	each := func(name string, set func(n *host, v float64)) {
 		for _, s := range b.samples(name) {
@@ -26,8 +26,8 @@ func (b *builder) addReadings() {
 
 func joules(micro float64) topology.Measure { return positive(micro / 1e6) }
 
-// addMemory counts as used what no new program could have: total - available. The total is the kernel's own; what
-// Kubernetes says stands in where there is none.
+// addMemory counts as used what no new program could get: total - available. The total is the kernel's; if that is
+// missing, what Kubernetes reports.
 func addMemory(n *topology.Node, total, free float64) {
 	d := &n.DynamicMetrics
 	d.FreeRAM = positive(free)
@@ -66,7 +66,7 @@ func (b *builder) addNetwork() {
 	each(qNetSpeed, func(i *topology.NetworkInterface, _ map[string]string, v float64) { i.Speed = positive(v) })
 	global := map[string]bool{}
 	each(qNetAddress, func(i *topology.NetworkInterface, l map[string]string, _ float64) {
-		// An interface has several; the first global one is what others reach it by.
+		// An interface has several addresses; others reach it by the first global one.
 		if at := l["icos_host_id"] + "/" + i.Name; i.IP == "" || (l["scope"] == "global" && !global[at]) {
 			i.IP, i.SubnetMask = l["address"], l["netmask"]
 			global[at] = l["scope"] == "global"

@@ -101,8 +101,8 @@ func (v *Verifier) Verify(ctx context.Context, token string) (Principal, error) 
 	return p, nil
 }
 
-// MeantFor reports whether a token says that it is for the audience. Who has signed it is not asked: this is for a token
-// that is about to be sent, not for one that came.
+// MeantFor reports whether a token names the audience. It does not check the signature: it is for a token that we are
+// about to send.
 func MeantFor(token, audience string) bool {
 	var c oidc.TokenClaims
 	_, err := oidc.ParseToken(token, &c)
@@ -113,7 +113,7 @@ func refused(why string, cause error) error {
 	return problem.Wrap(problem.Unauthenticated, cause, "the access token was refused: %s", why)
 }
 
-// Bearer returns whom the bearer token of r names. Errors are those of Verify.
+// Bearer returns the caller named by the bearer token of r. Errors are those of Verify.
 func (v *Verifier) Bearer(r *http.Request) (Principal, error) {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || token == "" {

@@ -23,7 +23,7 @@ import (
 const (
 	keysFresh = 5 * time.Minute
 	keysHold  = time.Hour        // while the issuer cannot be reached
-	askAgain  = 10 * time.Second // at the earliest, for a key id that nobody knows or after no answer
+	askAgain  = 10 * time.Second // at the earliest, for an unknown key id or after a failure
 )
 
 // How long the issuer may take to answer. An hour's keys are no help to a call whose own time is over.
@@ -32,7 +32,7 @@ const (
 	answerHeld  = 2 * time.Second // while what it said before can be used
 )
 
-// KeyStore shares the issuer's keys among all instances: one that has just started finds them where it must go anyway, and
+// KeyStore shares the issuer's keys among all instances: a new one finds them in the store, which it uses anyway, and
 // hundreds that start at once do not all ask the issuer.
 type KeyStore interface {
 	// IssuerKeys returns the JSON Web Key Set as the issuer gave it, and how long ago; nil when there is none.
@@ -47,7 +47,7 @@ type keys struct {
 	http   *http.Client
 	store  KeyStore // nil asks the issuer only
 
-	asking chan struct{} // held by whoever asks for keys; whose key is known does not wait for that
+	asking chan struct{} // held while asking the issuer; tokens with a known key do not wait for it
 	asked  time.Time     // when this process asked last
 	away   error         // why that gave nothing
 
@@ -88,7 +88,7 @@ func (k *keys) find(ctx context.Context, id, algorithm string) (jose.JSONWebKey,
 	if key, err := k.known(keysFresh, id, algorithm); err == nil {
 		return key, nil
 	}
-	// Whoever waited while another asked has that one's answer.
+	// If another goroutine asked while this one waited, use that answer.
 	if held := k.age() <= keysHold; !k.asked.After(begin) && !(held && time.Since(k.asked) < askAgain) {
 		k.ask(ctx, held)
 	}
@@ -124,7 +124,7 @@ func (k *keys) keep(set jose.JSONWebKeySet, given time.Time) {
 	}
 }
 
-// recall takes the set of the store when that is the newer one. A store that is away is no reason to refuse anybody.
+// recall takes the set from the store if that is newer. A store that is away is no reason to refuse anybody.
 func (k *keys) recall(ctx context.Context) {
 	if k.store == nil {
 		return
@@ -139,7 +139,7 @@ func (k *keys) recall(ctx context.Context) {
 	}
 }
 
-// ask gets the set from the issuer. That a caller hangs up meanwhile is not the issuer's failure.
+// ask gets the set from the issuer. A caller who hangs up meanwhile does not count as a failure of the issuer.
 func (k *keys) ask(ctx context.Context, held bool) {
 	patience := answerFirst
 	if held {
@@ -154,7 +154,7 @@ func (k *keys) ask(ctx context.Context, held bool) {
 	}
 	k.keep(jose.JSONWebKeySet(set), time.Now())
 	if k.store != nil {
-		_ = k.store.KeepIssuerKeys(ctx, k.name(), text) // the next instance asks the issuer then
+		_ = k.store.KeepIssuerKeys(ctx, k.name(), text) // otherwise the next instance asks the issuer
 	}
 }
 
@@ -174,8 +174,8 @@ func (k *keys) fetch(ctx context.Context) (text []byte, set keySet, err error) {
 	return text, set, err
 }
 
-// keySet is a JSON Web Key Set without the keys that we do not understand: an issuer may have some for others (RFC 7517,
-// section 5).
+// keySet is a JSON Web Key Set without the keys that we do not understand, which an issuer may have for others (RFC
+// 7517, section 5).
 type keySet jose.JSONWebKeySet
 
 func (s *keySet) UnmarshalJSON(text []byte) error {

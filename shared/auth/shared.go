@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Shared lets an Alertmanager in that cannot get access tokens: it sends the secret as a bearer token from a file, or as
-// the password of basic auth. It is read from the environment by envconfig; an empty one lets nobody in.
+// Shared admits an Alertmanager that cannot get access tokens: it sends the secret as a bearer token or as the password
+// of basic auth. It is read from the environment by envconfig; an empty secret admits nobody.
 type Shared struct {
 	Secret string `envconfig:"ALERTMANAGER_SECRET"`
 }

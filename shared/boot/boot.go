@@ -95,8 +95,8 @@ func run(ctx context.Context, entry function.Entry) error {
 	return Serve(ctx, listener, waker.Handler(handler, entry.Spec.Foreseen...), quiet, entry.Spec.Timeout)
 }
 
-// canTell refuses a function of a cluster that has to do with events, but no key to sign them and to tell forged ones by:
-// without the key it would take whatever anybody sends, and nobody would notice.
+// canTell refuses a function on a cluster that handles events without a key to sign them and to detect forgeries: it
+// would accept whatever anybody sends, and nobody would notice.
 func (c Config) canTell(spec function.Spec) error {
 	if c.Wake.Service == "" || c.Store.EventKey != "" || len(spec.Consumes)+len(spec.Emits) == 0 {
 		return nil
@@ -104,8 +104,8 @@ func (c Config) canTell(spec function.Spec) error {
 	return errors.New("EVENT_KEY is not set, so no event could be told from a forged one")
 }
 
-// closeStore closes the store when every event is out, some that others left included, or when the time for that is over:
-// the outbox keeps the rest.
+// closeStore closes the store when every event is published, including some that others left behind, or when the time
+// is over: the rest stays in the outbox.
 func closeStore(db *store.DB, within time.Duration, log *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
@@ -115,7 +115,7 @@ func closeStore(db *store.DB, within time.Duration, log *slog.Logger) {
 	db.Close()
 }
 
-// exporter makes what tells a collector; settings that are not understood cost telemetry and no more.
+// exporter makes the exporter for the collector; bad settings cost telemetry and nothing else.
 func exporter(log *slog.Logger) *observe.Exporter {
 	c, err := observe.FromEnv(os.Getenv)
 	if err != nil {
@@ -124,8 +124,8 @@ func exporter(log *slog.Logger) *observe.Exporter {
 	return observe.New(c, &http.Client{Timeout: c.Timeout}, log)
 }
 
-// NewEnv makes what a function is given, without dialling anyone. Its calls are told to recorder, and waker hears of
-// what it publishes; both may be nil.
+// NewEnv makes what a function is given, without dialling anyone. recorder is told of its calls and waker of what it
+// publishes; both may be nil.
 func NewEnv(
 	ctx context.Context, name string, c Config, log *slog.Logger, recorder *observe.Recorder, waker *wake.Waker,
 ) (*function.Env, error) {
@@ -148,7 +148,7 @@ func NewEnv(
 	}, nil
 }
 
-// toBroker keeps a connection for each event that may be on its way. How long one may take, the store decides.
+// toBroker keeps a connection for each event that may be on its way. The store decides how long one may take.
 func toBroker(c store.Config) http.RoundTripper {
 	standard, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
@@ -159,10 +159,10 @@ func toBroker(c store.Config) http.RoundTripper {
 	return mine
 }
 
-// Serve answers requests until ctx ends, then fails probes until no request has come for the quiet period, and waits for
-// those that still run for as long as the longest may take. Nor does a caller get longer for what he sends, or as long again
-// for reading what he is sent. The grace of a pod has to be above the sum, but for a function: Knative's proxy beside it
-// has its calls end before it is told to.
+// Serve answers requests until ctx ends, then fails probes until no request has come for the quiet period, and then
+// waits for running requests, as long as the longest may take. Reading a request and writing an answer are limited by
+// that time too. The grace period of a pod must exceed the sum; not so for a function, since Knative's proxy waits for
+// its calls before the function is told to end.
 func Serve(ctx context.Context, l net.Listener, h http.Handler, quiet, longest time.Duration) error {
 	drainer := &drainer{inner: h}
 	server := &http.Server{

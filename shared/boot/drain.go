@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// drainer answers the kubelet's probes and passes all else on. Once it drains, probes fail, so that nobody new is sent
-// here, and an open connection is closed with its next answer: calls would come by it for as long as it is open, and the
-// drain would not end. It does what the one of knative.dev/pkg does, which would bring zap, a second HTTP/2 and a part of
+// drainer answers the kubelet's probes and passes everything else on. Once it drains, probes fail, so that no new
+// callers come, and each open connection is closed with its next answer: otherwise calls would come by it for as long
+// as it is open. It does what the drainer of knative.dev/pkg does, which would bring zap, a second HTTP/2 and parts of
 // the Kubernetes libraries into each function, a twentieth of its image.
 type drainer struct {
 	inner    http.Handler

@@ -17,8 +17,8 @@ import (
 const MaxBytes = 1 << 20
 
 // FromRequest reads the event of an HTTP request in binary or structured mode (CloudEvents HTTP binding 1.0.2). The
-// error is Malformed or TooLarge, or Unavailable where the request breaks off: then the event may be as good as any, and a
-// Broker that heard otherwise would give it up.
+// error is Malformed or TooLarge; or Unavailable if the request breaks off, since the event may be fine, and on any
+// other answer a Broker would give it up.
 func FromRequest(r *http.Request) (cloudevents.Event, error) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, MaxBytes+1))
 	if err != nil {

@@ -83,11 +83,11 @@ func Sign(e *cloudevents.Event, key string) {
 	}
 }
 
-// Brief is the beginning of an attribute, for where it is only named: whoever sends an event gives it any length.
+// Brief shortens an attribute for logs and messages: the sender of an event can make it any length.
 func Brief(attribute string) string { return problem.Brief(attribute, 200) }
 
-// Signed reports whether the event carries the proof of key; always true for an empty key, which means that the Broker
-// itself is the trust boundary.
+// Signed reports whether the event is signed with key; always true for an empty key, which means that the Broker itself
+// is the trust boundary.
 func Signed(e cloudevents.Event, key string) bool {
 	if key == "" {
 		return true

@@ -16,7 +16,7 @@ type Publisher interface {
 	Publish(ctx context.Context, e cloudevents.Event) error
 }
 
-// mostMoves bounds how often one address names another.
+// mostMoves bounds the redirects of one publish.
 const mostMoves = 3
 
 // HTTPPublisher posts events to a Broker's ingress in structured mode.
@@ -55,7 +55,7 @@ func (p HTTPPublisher) Publish(ctx context.Context, e cloudevents.Event) error {
 	return nil
 }
 
-// onward goes on to another address with the event only: a page that is fetched from there instead accepts nothing.
+// onward only follows redirects that repeat the POST with the event: a page fetched by GET accepts nothing.
 func onward(to *http.Request, via []*http.Request) error {
 	if to.Method != http.MethodPost || len(via) == mostMoves {
 		return http.ErrUseLastResponse

@@ -11,8 +11,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// Event types. The subject is the id of the application, job or snapshot that the event is about; of those that have the
-// clocks tick it is Clocks.
+// Event types. The subject is the id of the application, job or snapshot that the event is about; for events that
+// resume the PingSources it is Clocks.
 const (
 	ApplicationSubmitted = "dev.littoral.application.submitted.v1" // stored, waits for a place
 	ApplicationFirst     = "dev.littoral.application.first.v1"     // submitted while there was no other
@@ -23,7 +23,7 @@ const (
 	ApplicationDisplaced = "dev.littoral.application.displaced.v1" // components lost or left their place
 	ApplicationPlaced    = "dev.littoral.application.placed.v1"    // a placement decision was written
 	ApplicationUnplaced  = "dev.littoral.application.unplaced.v1"  // some component fits nowhere now
-	ApplicationWaiting   = "dev.littoral.application.waiting.v1"   // this application, or a later one, still does for a place or a better one
+	ApplicationWaiting   = "dev.littoral.application.waiting.v1"   // this application, or a later one, waits for a place or for a better one
 	JobReady             = "dev.littoral.job.ready.v1"             // an orchestrator may execute it
 	JobFinished          = "dev.littoral.job.finished.v1"
 	JobDegraded          = "dev.littoral.job.degraded.v1"
@@ -47,12 +47,13 @@ const (
 	Any = "*"
 )
 
-// Clocks is the subject of events that have the clocks tick. Events about one subject wait for each other, and these must
-// not wait for what else is to be said about an application: who looks after that tick by tick would rest until then.
+// Clocks is the subject of events that resume the PingSources. Events about one subject wait for each other, and these
+// must not wait for others about an application: the functions that look after it at each tick would not run until
+// then.
 const Clocks = "clocks"
 
-// Nudge reports whether events of the type come from the platform, unsigned: they tell a function when to look, and
-// nothing that it believes without looking itself.
+// Nudge reports whether events of the type come unsigned from the platform. They only tell a function when to look; it
+// believes nothing that they say.
 func Nudge(typ string) bool {
 	return typ == Tick || typ == ObjectAdded || typ == ObjectUpdated || typ == ObjectDeleted
 }

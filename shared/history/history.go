@@ -43,33 +43,33 @@ from history where id <= $4 and ($1::uuid is null or application_id = $1) and (c
 order by id desc limit $2`
 )
 
-// Record writes the entry with the commit of the transaction that makes it true; cause and trace come from ctx. If
-// Postgres refuses it, the commit says so.
+// Record writes the entry with the commit of the transaction; cause and trace come from ctx. If Postgres refuses the
+// entry, the commit returns the error.
 func Record(ctx context.Context, tx *store.Tx, e Entry) error {
 	tx.Append(insert, e.ApplicationID, e.JobID, e.Component, e.Event, e.FromState, e.ToState, e.Message,
 		trace.Cause(ctx), trace.ID(ctx), e.Data)
 	return nil
 }
 
-// Size is how many bytes the texts of the entry have; the rest is small.
+// Size is the length of the entry's texts in bytes; the rest is small.
 func (e Entry) Size() int { return len(e.Component) + len(e.Message) + len(e.Cause) + len(e.Data) }
 
-// After lists up to limit entries with an id above after, oldest first, and no more than store.Page allows; application
-// nil means all, and no events all of these. Whoever asks again after the last one misses none, however transactions
-// overlap.
+// After lists up to limit entries with an id above after, oldest first, and no more than store.Page allows. A nil
+// application means all, and so does an empty list of events. A caller that continues after the last entry misses none,
+// however transactions overlap.
 func After(
 	ctx context.Context, q store.Querier, application *uuid.UUID, after int64, limit int, events ...string,
 ) ([]Entry, error) {
 	upTo, ok, err := settled(ctx, q)
 	if err != nil || !ok {
-		return []Entry{}, err // what is there comes with the next look
+		return []Entry{}, err // the caller asks again
 	}
 	entries, _, err := page(ctx, q, list, after, application, limit, append([]string{}, events...), upTo)
 	return entries, err
 }
 
-// Before lists the newest of the entries with an id below before, up to limit, oldest first. cut says that there are more
-// than store.Page allows.
+// Before lists the newest entries with an id below before, up to limit, oldest first. cut says that there are more than
+// store.Page allows.
 func Before(
 	ctx context.Context, q store.Querier, application *uuid.UUID, before int64, limit int, events ...string,
 ) (entries []Entry, cut bool, err error) {
@@ -90,8 +90,8 @@ const (
 	told = `select exists (select 1 from history where application_id = $1 and event = $2 and message = $3)`
 )
 
-// Last returns when the event happened last to the component of the application, to any where that is empty; the zero time
-// where it never did.
+// Last returns when the event last happened to the component of the application, or to any component if that is empty;
+// the zero time if never.
 func Last(ctx context.Context, q store.Querier, application uuid.UUID, component, event string) (time.Time, error) {
 	var at *time.Time
 	if err := q.QueryRow(ctx, last, application, component, event).Scan(&at); err != nil {
@@ -103,7 +103,7 @@ func Last(ctx context.Context, q store.Querier, application uuid.UUID, component
 	return *at, nil
 }
 
-// Told reports whether the event of the application is there with these words.
+// Told reports whether history has this event of the application with this message.
 func Told(ctx context.Context, q store.Querier, application uuid.UUID, event, message string) (before bool, err error) {
 	if err := q.QueryRow(ctx, told, application, event, message).Scan(&before); err != nil {
 		return false, fmt.Errorf("read history: %w", err)

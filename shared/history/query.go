@@ -37,8 +37,8 @@ func Asked(r *http.Request) (Query, error) {
 	return q, query.Err()
 }
 
-// Write answers the entries. Of the newest ones it adds a Link to those before them, unless there are none: they are as
-// many as asked for, or cut, since entries are large.
+// Write answers the entries. With the newest ones it adds a Link to those before them, if there may be any: the answer
+// has as many as asked for, or was cut short since entries are large.
 func (q *Query) Write(w http.ResponseWriter, r *http.Request, entries []Entry, cut bool) error {
 	if q.After < 0 && len(entries) > 0 && (cut || len(entries) == q.Limit) {
 		function.Link(w, r, "prev", "before", strconv.FormatInt(entries[0].ID, 10))

@@ -9,13 +9,13 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Ids are given when a row is inserted and seen when its transaction commits, so a lower one may turn up after a higher
-// one was read. Whoever goes on reading after the last id he saw would miss it. So a list ends at an id below which
-// nothing can turn up any more: whoever might still hold a lower one holds the table's lock of writers, from before he
-// took the id until after all can see it.
+// Ids are assigned on insert and become visible on commit, so a lower id may appear after a higher one was read. A
+// reader that continues after the last id it saw would miss it. So a list ends at an id below which nothing can appear
+// any more: each writer that may hold a lower one holds a lock on the table, from before it takes the id until its row
+// is visible.
 //
-// Taken once, the newest id and those writers say which to wait for. They come and go in milliseconds, since rows of
-// history travel with the commit.
+// The newest id and the present writers, read once, tell which to wait for. Writers take milliseconds, since rows of
+// history are sent with the commit.
 const look = `select coalesce(max(id), 0), array(
   select virtualtransaction from pg_locks where locktype = 'relation' and relation = 'history'::regclass
   and database = (select oid from pg_database where datname = current_database())

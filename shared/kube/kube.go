@@ -58,7 +58,7 @@ func New(server string, how *transport.Config) (*Client, error) {
 		return nil, err
 	}
 	config := dynamic.ConfigFor(&rest.Config{
-		Host: server, QPS: -1, WarningHandlerWithContext: rest.NoWarnings{}, // how often to ask is for the server to say
+		Host: server, QPS: -1, WarningHandlerWithContext: rest.NoWarnings{}, // the server limits the rate
 	})
 	caller, err := rest.UnversionedRESTClientForConfigAndClient(
 		config, &http.Client{Transport: through, Timeout: callTimeout, CheckRedirect: stay},
@@ -69,11 +69,11 @@ func New(server string, how *transport.Config) (*Client, error) {
 	return &Client{dynamic.New(once{caller}), once{caller}}, nil
 }
 
-// stay keeps whoever answers for a cluster from sending us, and with us the token, to an address of his own.
+// stay follows no redirects, so that a server cannot send us, and with us the token, to another address.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// once has each request sent once. client-go would by itself ask a server ten times, a second apart, that has too much
-// to do or hangs up; here the Broker, the cron or the caller repeats what failed, and a function does not sit and wait.
+// once sends each request only once. client-go by itself would ask a server that is overloaded or hangs up ten times, a
+// second apart. Here the Broker, the cron or the caller repeats what failed, and no function sits waiting.
 type once struct{ rest.Interface }
 
 func (o once) Get() *rest.Request    { return o.Interface.Get().MaxRetries(0) }
@@ -86,12 +86,12 @@ func (o once) Patch(t types.PatchType) *rest.Request { return o.Interface.Patch(
 // InCluster names the cluster that a function itself runs in, in place of a file.
 const InCluster = "in-cluster"
 
-// account is where a pod finds who it is, if that was mounted into it.
+// account is where the token of the pod's ServiceAccount is mounted, if it is.
 const account = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// Open returns a client of the cluster that where names: InCluster, or the path of a kubeconfig. Nothing is dialled. In
-// its own cluster a function is who KUBERNETES_TOKEN says, else the account that is mounted into its pod.
-// Calls go through wrap, which may be nil.
+// Open returns a client of the cluster: InCluster, or the path of a kubeconfig. Nothing is dialled. In its own cluster
+// a function uses KUBERNETES_TOKEN, else the ServiceAccount mounted into its pod. wrap, which may be nil, is put around
+// its calls.
 func Open(where string, wrap transport.WrapperFunc) (*Client, error) {
 	if where == InCluster {
 		return inCluster(account, os.Getenv, wrap)
@@ -113,11 +113,11 @@ func inCluster(account string, getenv func(string) string, wrap transport.Wrappe
 		return nil, errors.New("this process runs in no cluster: KUBERNETES_SERVICE_HOST and _PORT are not set")
 	}
 	how := as(wrap)
-	if token := getenv("KUBERNETES_TOKEN"); token != "" { // a volume would have the pod start a third of a second later
+	if token := getenv("KUBERNETES_TOKEN"); token != "" { // mounting a volume would delay the pod by a third of a second
 		how.TLS.CAData, how.BearerToken = []byte(getenv("KUBERNETES_CA")), token
 	} else {
 		how.TLS.CAFile = filepath.Join(account, "ca.crt")
-		how.BearerTokenFile = filepath.Join(account, "token") // read again and again, since it is renewed within the hour
+		how.BearerTokenFile = filepath.Join(account, "token") // read again and again, since it is renewed every hour
 	}
 	return New("https://"+net.JoinHostPort(host, port), how)
 }
@@ -232,8 +232,8 @@ func (d *decoder) decode(text string) []byte {
 	return raw
 }
 
-// Each calls do for every object that the selector matches. A list that changes while its pages are read is read on
-// from where it was.
+// Each calls do for every object that the selector matches. If the list changes while its pages are read, reading
+// continues.
 func Each(
 	ctx context.Context, r dynamic.ResourceInterface, selector string, do func(*unstructured.Unstructured),
 ) error {
@@ -257,8 +257,7 @@ func Each(
 	}
 }
 
-// EachMetadata is Each in all namespaces for what needs nothing of the objects but their metadata: the rest, which may be
-// large, is not sent.
+// EachMetadata is Each in all namespaces for metadata alone; the rest of the objects, which may be large, is not sent.
 func (c *Client) EachMetadata(
 	ctx context.Context, of schema.GroupVersionResource, selector string, do func(*unstructured.Unstructured),
 ) error {
@@ -290,11 +289,11 @@ func (c *Client) Kinds(ctx context.Context, gv schema.GroupVersion) ([]metav1.AP
 	return list.APIResources, json.Unmarshal(text, &list)
 }
 
-// IsForeign reports whether the error is the answer of somebody who does not speak for the API: a server on the way, or
-// an API server that has no such kind.
+// IsForeign reports whether the error was not sent by the API in question: by a server on the way, or by an API server
+// without such a kind.
 func IsForeign(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// IsAbsent reports whether the error is the API's own word that there is no such object.
+// IsAbsent reports whether the API itself says that there is no such object.
 func IsAbsent(err error) bool { return apierrors.IsNotFound(err) && !IsForeign(err) }

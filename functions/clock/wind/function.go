@@ -35,7 +35,8 @@ const (
 	never   = "0 0 31 2 *"              // the 31st of February
 	manager = "littoral-clock"          // of the fields that are set here
 
-	// An application that is gone for its user may still be waited for at an edge, and its policies at the rule store.
+	// An application that is gone for its user may still have removals pending in a cluster, and policies in the rule
+	// store.
 	selectBusy = `select exists (select from applications where deleted_at is null)
 or exists (select from jobs where state <> 'Finished')
 or exists (select from policies where deleted_at is null or rule_done < rule_wanted)
@@ -72,14 +73,14 @@ func New(env *function.Env) (*Function, error) {
 	return f, nil
 }
 
-// Run has every clock tick, or rest, by what is there now. A roll-out sets all of them ticking, and the next tick of this
-// function's own has them rest again.
+// Run resumes or suspends every PingSource, depending on what there is. A roll-out resumes all of them, and the next
+// tick of this function suspends them again.
 func (f *Function) Run(ctx context.Context) error {
 	if f.sources == nil {
 		return nil
 	}
 	return f.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if err := tx.Lock(ctx, store.LockClocks); err != nil { // one at a time decides by what is there and acts on it
+		if err := tx.Lock(ctx, store.LockClocks); err != nil { // deciding and acting, one at a time
 			return err
 		}
 		var busy bool

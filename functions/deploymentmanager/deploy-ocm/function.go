@@ -30,8 +30,8 @@ func New(env *function.Env) (*Function, error) {
 	return &Function{carrier}, err
 }
 
-// Work takes the job under a lease, so that an agent which polls for it as well does not carry it out too, and reports
-// what comes of it within a short wait; what takes longer is for the synchronisation to see.
+// Work takes the job under a lease, so that an agent that polls for it does not carry it out too, and reports the
+// result after a short wait; the synchronisation sees what takes longer.
 func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
 	return f.carrier.Work(ctx, e)
 }

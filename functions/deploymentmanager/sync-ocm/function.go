@@ -33,8 +33,8 @@ func New(env *function.Env) (*Function, error) {
 	return &Function{carrier}, err
 }
 
-// Work looks at every job at a tick, and at the one whose ManifestWork changed when the hub's API tells of that. What
-// is told is not believed: the function asks the hub itself.
+// Work looks at every job at a tick, and at one job when the hub's API reports a change of its ManifestWork. It does
+// not believe that report but asks the hub itself.
 func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
 	if e.Type() == events.Tick {
 		return f.carrier.Sync(ctx)

@@ -26,8 +26,8 @@ type Function struct{ db *store.DB }
 // New returns the function.
 func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
 
-// Work looks for nodes with another agent, and for components on lost nodes, one transaction per node or application: what
-// was handed over or has already left is not found again, so doing it twice is harmless.
+// Work looks for nodes with another agent, and for components on lost nodes, with one transaction per node or
+// application. What was handed over or has left is not found again, so doing it twice is harmless.
 func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
 	handovers, err := application.Handovers(ctx, f.db)
 	if err != nil {

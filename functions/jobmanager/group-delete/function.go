@@ -25,9 +25,9 @@ type Function struct{ db *store.DB }
 // New returns the function.
 func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
 
-// Handle answers 200 with the JobGroup that is gone. One that runs is refused, unless ?stop=true: then it is stopped
-// first, the answer is 202, and it goes when its last part is reported gone. So it is for one that was deleted before and is
-// still being removed.
+// Handle answers 200 with the JobGroup that was deleted. One that runs is refused, unless ?stop=true: then it is
+// stopped first, the answer is 202, and it is deleted when its last removal is reported. The answer is also 202 for one
+// that is still being deleted.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	id, err := function.PathID(r, "group_uuid")
 	if err != nil {

@@ -32,8 +32,9 @@ func New(env *function.Env) (*Function, error) {
 	return f, env.Config(&f.settings)
 }
 
-// Handle takes a descriptor, of the application in the path, in the query (?id=) or else the only one of its name; or a
-// JobGroup as GET answers it, with changed objects in its jobs. With If-Match, it must be as the caller has seen it.
+// Handle takes a descriptor, for the application in the path, in the query (?id=) or else the only one of its name; or
+// a JobGroup as GET answers it, with changed objects in its jobs. With If-Match, the application must be in a version
+// that the header names.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	body, err := function.Document(r)
 	if err != nil {

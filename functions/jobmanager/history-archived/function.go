@@ -37,7 +37,7 @@ func New(env *function.Env) (*Function, error) {
 	return &Function{archive: archive.New(env.DB, store)}, nil
 }
 
-// Handle answers as the listing of what is not archived does, with the same parameters.
+// Handle answers like the listing of history that is not archived, with the same parameters.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	want, err := history.Asked(r)
 	if err != nil {

@@ -22,7 +22,8 @@ type Function struct{ db *store.DB }
 // New returns the function.
 func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
 
-// Handle answers entries after the id ?after=, or without it the newest ones, of those before the id ?before=; oldest first.
+// Handle answers entries, oldest first: those after the id ?after=, or the newest ones, with ?before= the newest of
+// those before that id.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	want, err := history.Asked(r)
 	if err != nil {

@@ -37,10 +37,10 @@ func New(env *function.Env) (*Function, error) {
 	return f, env.Config(&f.settings)
 }
 
-// Handle takes the job as the agent knows it, with its new state and resource, and answers the job as it is then. A
-// report of an agent that does not own the job any more is answered 409 and changes nothing. One that gives back content
-// that was replaced before the agent took the job, or names a place that it left before, is answered with the job in state
-// Created: it is to be taken again.
+// Handle takes the job as the agent knows it, with its new state and resource, and answers the job after that. A report
+// of an agent that no longer owns the job is answered 409 and changes nothing. A report on content that was replaced
+// before the agent took the job, or on a place that it had left before, is answered with the job in state Created: the
+// agent has to take it again.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	query := function.NewQuery(r, "id", "orchestrator") // newer agents name the job here as well
 	id := query.ID("id")

@@ -38,10 +38,10 @@ func New(env *function.Env) (*Function, error) {
 }
 
 // Handle takes a Resource that names the copy it is about by epoch, owner_id or resource_uuid, and answers the resource
-// as it is then. A copy that the job has left is answered 409 and changes nothing. Where nobody says which job it is of
-// (agents of ICOS do not), the resource_uuid does, or the id in its place. The short form
-// {"job_id", "owner_id", "status": "Available"} sets one condition; with "job_group_id" in place of "job_id" it does so
-// for all jobs of the group that the agent owns, and the answer is their list.
+// after that. A copy that the job has left is answered 409 and changes nothing. If the body names no job (ICOS agents
+// do not), the job is found by the resource_uuid, or by the id in its place. The short form {"job_id", "owner_id",
+// "status": "Available"} sets one condition; with "job_group_id" instead of "job_id" it does so for all jobs of the
+// group that the agent owns, and the answer is their list.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	var in job.Status
 	if err := function.DecodeJSON(r, &in); err != nil {

@@ -51,10 +51,10 @@ func New(env *function.Env) (*Function, error) {
 	return f, env.Config(&f.config)
 }
 
-// React places the application that the event is about, one that was displaced together with all that were displaced
-// with it. A changed topology, a removal that has ended and an application that was stopped or updated may have made
-// room: then whatever fitted nowhere is tried again, and so it is from time to time. Only an update may move a component
-// that has a place.
+// React places the application that the event is about; if it was displaced, together with all others that were. After
+// a change of the topology, the end of a removal, or the stop or update of an application there may be room: then
+// everything that fitted nowhere is tried again, as it is from time to time. Only an update may move a component that
+// has a place.
 func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
 	switch e.Type() {
 	case events.TopologyChanged:
@@ -69,7 +69,7 @@ func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event)
 			return err
 		}
 		if about.Type != string(job.Delete) {
-			return nil // what was put up took room, it made none
+			return nil // a deployment has ended, which makes no room
 		}
 		return f.again(ctx, tx, uuid.Nil, "the removal of "+about.Component+" made room")
 	}
@@ -100,7 +100,7 @@ func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event)
 	return f.again(ctx, tx, uuid.Nil, "the update of "+about.Name+" may have made room")
 }
 
-// sentence tells the first changes of the infrastructure, which are the most urgent ones.
+// sentence names the first, most urgent changes of the topology.
 func sentence(changes []events.TopologyChange) string {
 	const told = 3
 	var parts []string
@@ -113,7 +113,7 @@ func sentence(changes []events.TopologyChange) string {
 	return "the infrastructure changed: " + strings.Join(parts, ", ")
 }
 
-// asked says what a user asked for.
+// asked describes a user's request by event type.
 var asked = map[string]string{
 	events.ApplicationSubmitted: "it was submitted",
 	events.ApplicationUpdated:   "it was updated",
@@ -127,7 +127,7 @@ const mostAlone = 20
 // updates that nobody has looked at. It begins with the application from and takes no more than one call can bear: an event
 // of its own has the others tried, so that what was found for these stays whatever becomes of those.
 func (f *Function) again(ctx context.Context, tx *store.Tx, from uuid.UUID, because string) error {
-	if err := match.Lock(ctx, tx); err != nil { // or a decision that is under way would leave something waiting unseen
+	if err := match.Lock(ctx, tx); err != nil { // otherwise this could miss what a decision in progress leaves waiting
 		return err
 	}
 	w, err := look(ctx, tx, from)
@@ -153,7 +153,7 @@ func (f *Function) again(ctx context.Context, tx *store.Tx, from uuid.UUID, beca
 	return tx.Emit(ctx, events.ApplicationWaiting, w.next.String(), events.Application{ID: w.next, Reason: because})
 }
 
-// work is what one call looks at again, all of it before the application next; uuid.Max is after every one.
+// work is what one call looks at again: everything before the application next, where uuid.Max comes after all.
 type work struct {
 	waiting, strained, overlooked []uuid.UUID
 	next                          uuid.UUID

@@ -52,8 +52,8 @@ func New(env *function.Env) (*Function, error) {
 	return f, err
 }
 
-// React acts once on each violation. What fails for now is an error, so that the Broker delivers again, with backoff,
-// and keeps the event as a dead letter in the end.
+// React acts once on each violation. A failure that may pass is returned, so that the Broker delivers again with
+// backoff, and finally keeps the event as a dead letter.
 func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
 	about, err := events.Data[events.Policy](e)
 	if err != nil {
@@ -78,8 +78,8 @@ func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event)
 	return f.remediate(ctx, tx, p, a)
 }
 
-// due returns the policy that asks for the action, or why it does not any more. Nothing is begun about a violation that has
-// ended; where it is only to be recorded, it was one all the same.
+// due returns the policy if it still asks for the action, or else why it does not. Nothing is begun about a violation
+// that has ended, except to record it.
 func due(ctx context.Context, tx *store.Tx, a *policies.Action) (p *policies.Policy, past string, err error) {
 	p, err = policies.Get(ctx, tx, a.PolicyID)
 	switch {
@@ -116,7 +116,7 @@ func wanted(p *policies.Policy) (job.Remediation, error) {
 	return job.ParseRemediation(cmp.Or(p.Action.Remediation(), string(job.NoRemediation)))
 }
 
-// records reports whether the policy asks for no more than that its violations are recorded.
+// records reports whether the policy only asks to record its violations.
 func records(p *policies.Policy) bool {
 	r, err := wanted(p)
 	return err == nil && r == job.NoRemediation && p.Action.URL == ""
@@ -158,8 +158,8 @@ func (f *Function) remediate(ctx context.Context, tx *store.Tx, p *policies.Poli
 	return a.Finish(ctx, tx, policies.Done, string(r))
 }
 
-// stillDue is due with the application locked: who ends the violation lets the component stay, with the same lock, and so has
-// either ended it before or finds what the move has come to.
+// stillDue is due with the application locked. The end of a violation lets the component stay, under the same lock: so
+// it has either ended before this, or it finds the result of the move.
 func stillDue(ctx context.Context, tx *store.Tx, a *policies.Action) (past string, err error) {
 	if err := a.LockSubject(ctx, tx); err != nil {
 		return "", err
@@ -168,8 +168,8 @@ func stillDue(ctx context.Context, tx *store.Tx, a *policies.Action) (past strin
 	return past, err
 }
 
-// incompliance is the violation in the words of the job manager. It has no id: that it is carried out once is kept with the
-// action, which may be begun anew when the violation goes on after all.
+// incompliance is the violation as the job manager takes it. It has no id: the action records that it was carried out
+// once, and may be begun again when the violation continues after all.
 func incompliance(p *policies.Policy, a *policies.Action, r job.Remediation) *remediation.Incompliance {
 	v := a.Violation
 	i := &remediation.Incompliance{

@@ -42,8 +42,8 @@ func New(env *function.Env) (*Function, error) {
 	return f, env.Config(&f.Shared)
 }
 
-// message is Alertmanager's webhook body, version 4. The three fields around the data stand in the package of its webhook
-// notifier, which would bring thirty modules along, so they stand here.
+// message is Alertmanager's webhook body, version 4. Its outer fields are repeated here, since the package of the
+// webhook notifier would bring thirty modules along.
 type message struct {
 	template.Data
 	Version         string `json:"version"`
@@ -51,7 +51,7 @@ type message struct {
 	TruncatedAlerts uint64 `json:"truncatedAlerts"`
 }
 
-// alerts are the message's alerts as the policies take them.
+// alerts converts the alerts of the message.
 func (m *message) alerts() []policies.Alert {
 	list := make([]policies.Alert, len(m.Alerts))
 	for i, a := range m.Alerts {
@@ -63,7 +63,7 @@ func (m *message) alerts() []policies.Alert {
 	return list
 }
 
-// entries returns what an alert says, which may be nothing.
+// entries returns labels or annotations as a map, which may be empty.
 func entries(said template.KV) map[string]string {
 	if said == nil {
 		return map[string]string{}
@@ -71,8 +71,8 @@ func entries(said template.KV) map[string]string {
 	return said
 }
 
-// Handle records the alerts and answers 200 with what was new in them. Alerts that concern no policy of ours are no
-// fault: an Alertmanager may send everything here.
+// Handle records the alerts and answers 200 with what was new in them. Alerts about no policy of ours are no fault: an
+// Alertmanager may send everything here.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	var m message
 	if err := function.DecodeJSON(r, &m); err != nil {

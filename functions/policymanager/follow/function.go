@@ -33,8 +33,8 @@ func New(env *function.Env) (*Function, error) {
 	return f, env.Config(&f.config)
 }
 
-// React looks at the application as it is now, whatever the event says of then: policies are made with it, watched
-// while it is meant to run, and go with it.
+// React looks at the application as it is now, not as it was at the event: its policies are created with it, watched
+// while it is meant to run, and deleted with it.
 func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
 	about, err := events.Data[events.Application](e)
 	if err != nil {

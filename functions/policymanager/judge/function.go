@@ -24,7 +24,8 @@ type Function struct{}
 // New returns the function.
 func New(*function.Env) (*Function, error) { return &Function{}, nil }
 
-// React announces each violation once. A component that had nowhere else to go may stay when its own has ended.
+// React announces each violation once. A component that had nowhere else to go may stay where it is when its own
+// violation has ended.
 func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
 	about, err := events.Data[events.Alert](e)
 	if err != nil {

@@ -58,8 +58,8 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	in.Status.RenderedSpec = &spec
 	var stored *policies.Policy
 	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		made := policies.New(in, policies.FromAPI) // a repeat makes it anew: Create changes it
-		made.Paused = asleep                       // or the next event of its application would wake it
+		made := policies.New(in, policies.FromAPI) // inside the transaction, which may run again: Create changes it
+		made.Paused = asleep                       // otherwise the next event of its application would activate it
 		p, _, err := policies.Create(ctx, tx, made, !asleep && spec.Type == registry.TelemetrySpec)
 		if err != nil {
 			return err

@@ -34,8 +34,7 @@ func New(env *function.Env) (*Function, error) {
 	return &Function{rules: rules}, err
 }
 
-// React carries the rule over while it holds the policy's row. A crash after it did, and before the commit, repeats
-// it.
+// React carries the rule over while it locks the policy's row. After a crash in between it is simply repeated.
 func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
 	about, err := events.Data[events.Policy](e)
 	if err != nil {

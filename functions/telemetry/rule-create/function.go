@@ -35,8 +35,8 @@ type answer struct {
 	Files []string `json:"files"`
 }
 
-// Handle checks all groups and then puts one after the other. Each is an object of its own; when one fails, what was
-// put before it stays, and the same request once more does the rest.
+// Handle checks all groups and then stores one after the other. Each is an object of its own; when one fails, those
+// before it stay, and repeating the request does the rest.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err := function.NewQuery(r).Err(); err != nil {
 		return err

@@ -51,7 +51,7 @@ const keysPath = "/openid/v1/jwks"
 
 const outbound = 5 * time.Second // of a question for the keys
 
-// Tokens are what others know this process by. A nil one has none and asks for none.
+// Tokens identify this process to others. A nil one adds nothing and checks nothing.
 type Tokens struct {
 	config Config
 	issuer string // of all tokens of the cluster
@@ -76,7 +76,7 @@ func Open(c Config) (*Tokens, error) {
 	if err != nil {
 		return nil, fmt.Errorf("KNATIVE_TOKENS: %w", err)
 	}
-	// The kubelet has put it there, so who issued it and whom it names is true without looking at its signature.
+	// The kubelet has put the token there, so its issuer and subject can be trusted without checking the signature.
 	var own oidc.TokenClaims
 	if _, err := oidc.ParseToken(token, &own); err != nil {
 		return nil, fmt.Errorf("KNATIVE_TOKENS: %s: %w", apiFile, err)
@@ -114,13 +114,13 @@ func (s source) Token() (*oauth2.Token, error) {
 	return &oauth2.Token{AccessToken: token}, err
 }
 
-// Deliveries are checked by tokens as well as by signatures. A nil one takes all.
+// Deliveries checks the tokens of deliveries. A nil one accepts all.
 type Deliveries struct {
 	prefix   string
 	verifier *auth.Verifier
 }
 
-// Deliveries returns what checks the deliveries to this process, with the keys of the store or the API server.
+// Deliveries returns the check for deliveries to this process, which uses the keys of the store or the API server.
 func (t *Tokens) Deliveries(store auth.KeyStore) *Deliveries {
 	if t == nil {
 		return nil
@@ -139,8 +139,8 @@ func (t *Tokens) Deliveries(store auth.KeyStore) *Deliveries {
 
 var errStranger = errors.New("the sender is of another namespace")
 
-// Check refuses a delivery without a token for us, or of who is not in our namespace, where the identities of Triggers and
-// sources are too. The error is Unauthenticated or Forbidden, or Unavailable when the keys cannot be had.
+// Check refuses a delivery without a token for us, or with one from outside our namespace, in which the identities of
+// Triggers and sources are. The error is Unauthenticated or Forbidden, or Unavailable when the keys cannot be had.
 func (d *Deliveries) Check(r *http.Request) error {
 	if d == nil {
 		return nil

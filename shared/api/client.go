@@ -231,8 +231,8 @@ func list[T any](ctx context.Context, c *Client, r request) ([]T, error) {
 	}
 }
 
-// linked finds the Link to another page (RFC 8288) and returns the parameter that it differs in, "" where there is none.
-// Nothing else is taken from the link: the path stays ours, also behind a gateway that adds a prefix.
+// linked finds the Link to another page (RFC 8288) and returns the one parameter that differs; "" when there is no such
+// link. Only this is taken from the link: our path stays, also behind a gateway that adds a prefix.
 func linked(headers []string, rel, parameter string) string {
 	for _, header := range headers {
 		for link := range strings.SplitSeq(header, ",") {

@@ -28,8 +28,8 @@ func (c *Client) DeadLetters(ctx context.Context) ([]DeadLetter, error) {
 	return list[DeadLetter](ctx, c, get("/events/dead", nil))
 }
 
-// Replay has the event sent again to whoever did not take it. It may be repeated only by who means it: when the answer
-// is lost, a second call is refused, since the event is on its way.
+// Replay sends the event again to whoever did not take it. The call is never repeated by itself: if the answer was
+// lost, a second call is refused, since the event is on its way.
 func (c *Client) Replay(ctx context.Context, event string) ([]DeadLetter, error) {
 	letters := []DeadLetter{}
 	_, err := c.do(ctx, request{method: http.MethodPost, path: "/events/" + url.PathEscape(event) + "/replay"}, &letters)

@@ -73,8 +73,9 @@ func readError(resp *http.Response) *Error {
 	return e
 }
 
-// foreign makes a problem of what Littoral did not answer itself, but a proxy in front of it or another server: of the kind
-// that the status means, except that a 404 then says nothing about what was asked for, and that a 502 or 504 will pass.
+// foreign makes a problem from an answer that is not Littoral's, but that of a proxy or another server. Its kind
+// follows from the status, except that a 404 says nothing about what was asked for, and that a 502 or 504 is expected
+// to pass.
 func foreign(resp *http.Response) *problem.Error {
 	p := &problem.Error{Kind: kindOf(resp.StatusCode), Detail: "the server answered " + resp.Status}
 	switch resp.StatusCode {
@@ -89,7 +90,7 @@ func foreign(resp *http.Response) *problem.Error {
 
 const problemTypes = "https://littoral.dev/problems/"
 
-// kindOf returns the kind whose status it is, Internal when there is none.
+// kindOf returns the kind with that HTTP status; Internal if there is none.
 func kindOf(status int) problem.Kind {
 	for _, k := range []problem.Kind{
 		problem.Malformed, problem.Unauthenticated, problem.Forbidden, problem.NotFound, problem.MethodNotAllowed,

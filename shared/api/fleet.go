@@ -36,7 +36,7 @@ type FleetNode struct {
 	Copies  []FleetCopy       `json:"copies,omitempty"`
 }
 
-// FleetCopy is what of a job is on a node.
+// FleetCopy is what runs of a job on a node.
 type FleetCopy struct {
 	Job         string `json:"job"`
 	Name        string `json:"name"`

@@ -39,8 +39,8 @@ func get(path string, query url.Values) request {
 	return request{method: http.MethodGet, path: path, query: query, idempotent: true}
 }
 
-// Applications lists the applications, oldest first; a state, orchestrator or owner selects those of which some job
-// matches.
+// Applications lists the applications, oldest first; a state, orchestrator or owner selects those with at least one
+// matching job.
 func (c *Client) Applications(ctx context.Context, f Filter) ([]Application, error) {
 	return list[Application](ctx, c, get(groups, f.query()))
 }
@@ -57,7 +57,8 @@ func (c *Client) CreateApplication(ctx context.Context, document []byte, key str
 	return one[Application](ctx, c, r)
 }
 
-// CreateFirst is CreateApplication for as long as no application has the name. The error is else PreconditionFailed.
+// CreateFirst is CreateApplication on condition that no application has the name; otherwise the error is
+// PreconditionFailed.
 func (c *Client) CreateFirst(ctx context.Context, document []byte, key string) (*Application, error) {
 	r := request{
 		method: http.MethodPost, path: groups, media: mediaYAML, body: document, key: key, idempotent: key != "", first: true,
@@ -118,8 +119,9 @@ type HistoryQuery struct {
 	Events []string // of these kinds only; none = all
 }
 
-// History lists what happened, oldest first. Of the newest ones all are read up to the limit, in as many answers as it
-// takes. One answer is bounded, so a caller that wants all after an id asks again after the last one, until there is none.
+// History lists what happened, oldest first. The newest entries are read up to the limit, in as many answers as it
+// takes. Entries after an id come in one bounded answer: a caller that wants all of them asks again after the last one,
+// until there is none.
 func (c *Client) History(ctx context.Context, h HistoryQuery) ([]Entry, error) {
 	return c.history(ctx, "/jobmanager/history", h)
 }

@@ -153,7 +153,7 @@ func (b *batch) delete(ctx context.Context, tx *store.Tx, sql string, ids any) e
 		return fmt.Errorf("delete: %w", err)
 	}
 	if n := int(tag.RowsAffected()); n != len(b.ids) {
-		return fmt.Errorf("delete: %d of %d lines were there", n, len(b.ids)) // rolled back: they are somebody else's
+		return fmt.Errorf("delete: %d of %d lines were there", n, len(b.ids)) // rolled back: another run has moved the rest
 	}
 	return nil
 }

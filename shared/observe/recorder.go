@@ -28,7 +28,7 @@ type Call struct {
 	Path  string // as called
 
 	EventType, EventID, EventSource, EventSubject string // of a delivery
-	Duplicate                                     bool   // the event had been worked off before
+	Duplicate                                     bool   // the event had been handled before
 
 	Status int
 	Error  error
@@ -40,11 +40,11 @@ type Call struct {
 const (
 	done      = "done"
 	duplicate = "duplicate"
-	refused   = "refused" // for good; the Broker hands it to the dead letter sink
+	refused   = "refused" // not to be repeated; the Broker sends it to the dead letter sink
 	retry     = "retry"   // the Broker delivers it again
 )
 
-// outcome says what becomes of an event, by what Knative does about the status.
+// outcome says what Knative does with the event after that status.
 func (c *Call) outcome() string {
 	switch {
 	case c.Status/100 == 2 && c.Duplicate:
@@ -66,7 +66,7 @@ func (r *Recorder) Sample(ctx context.Context) context.Context {
 	return r.exporter.config.Sampler.decide(ctx)
 }
 
-// Note tells of a call; ctx is in the call's span.
+// Note records a call; ctx is in the call's span.
 func (r *Recorder) Note(ctx context.Context, c Call) {
 	if r == nil {
 		return

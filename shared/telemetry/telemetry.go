@@ -158,8 +158,8 @@ func join(names []string, queries map[string]string) string {
 	return half(0, len(names))
 }
 
-// Query evaluates one query as of the instant at. The error is of kind Unavailable: whatever the reason, the numbers
-// cannot be had now.
+// Query evaluates one query at the instant. The error is of kind Unavailable: for whatever reason, the numbers cannot
+// be had now.
 func (c *Client) Query(ctx context.Context, query string, at time.Time) ([]Sample, error) {
 	answer := c.instant(ctx, query, at)
 	return answer.Samples, answer.Err

@@ -87,7 +87,7 @@ func New(c Config, log *slog.Logger) *Waker {
 	}
 }
 
-// namespaceIn returns the namespace of the pod that a resolv.conf is of, "" when that is none of a pod.
+// namespaceIn returns the pod's namespace from its resolv.conf; "" when that is not a pod's.
 func namespaceIn(text string) string {
 	for line := range strings.Lines(text) {
 		words := strings.Fields(line)

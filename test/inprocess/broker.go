@@ -122,7 +122,7 @@ func (b *Broker) Publish(ctx context.Context, e cloudevents.Event) error {
 	return nil // it was accepted; how its delivery went is no concern of who published it
 }
 
-// Drain delivers until nothing is left, what deliveries cause included. It goes on after a failed delivery, which is
+// Drain delivers until nothing is left, including what deliveries cause. It continues after a failed delivery, which is
 // not repeated, and returns all failures.
 func (b *Broker) Drain(ctx context.Context) error {
 	var failures []error

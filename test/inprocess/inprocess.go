@@ -51,7 +51,7 @@ func Start(t testing.TB) *System {
 	s := &System{Broker: broker, Issuer: NewIssuer(t), DB: storetest.NewWithPublisher(t, broker), t: t}
 	routes, consumers, err := Mount(function.Env{DB: s.DB, Auth: s.Issuer.Verifier()})
 	require.NoError(t, err)
-	// SaveTopology plays the aggregator: the real one would ask a telemetry that is not there.
+	// SaveTopology takes the part of the aggregator, since there is no telemetry for the real one to query.
 	consumers["aggregator-tick"] = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	broker.Connect(consumers, true)
 	broker.settle = s.DB.Settle
@@ -77,8 +77,8 @@ func (h settled) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(held.Body.Bytes())
 }
 
-// Mount makes the functions of the registry, each with its name and what env gives, of which HTTP and Log are set here.
-// routes serves all their operations; consumers are the functions themselves, by name, each taking events at "/".
+// Mount makes the functions of the registry, each with its name and the fields of env; HTTP and Log are set here.
+// routes serves all their operations; consumers are the functions by name, each taking events at "/".
 func Mount(env function.Env) (routes http.Handler, consumers map[string]http.Handler, err error) {
 	env.HTTP, env.Log = http.DefaultClient, slog.New(slog.DiscardHandler)
 	router := function.NewRouter()

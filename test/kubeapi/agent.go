@@ -40,7 +40,7 @@ func Join(t testing.TB, hub, cluster *Server, name string) *Agent {
 	return a
 }
 
-// Cut parts the agent from its hub, which notices by the missing lease; false mends that.
+// Cut separates the agent from its hub, which notices by the missing lease; false reconnects it.
 func (a *Agent) Cut(cut bool) {
 	a.cut = cut
 	status := "True"
@@ -55,7 +55,7 @@ func (a *Agent) Cut(cut bool) {
 	})
 }
 
-// Work does all that there is to do, unless the agent is cut off; the cluster's own controllers work in any case.
+// Work does all there is to do, unless the agent is cut off; the cluster's own controllers work in any case.
 func (a *Agent) Work() {
 	if !a.cut {
 		for _, path := range a.Hub.Paths(worksPath + a.Name + "/manifestworks/") {
@@ -71,7 +71,7 @@ func (a *Agent) Work() {
 	}
 }
 
-// pathOf is where an object lives, by the usual plural.
+// pathOf is the API path of an object, with the plural by the usual rule.
 func pathOf(o *Object) string {
 	gvk := o.GroupVersionKind()
 	path := "/api/" + gvk.Version
@@ -128,8 +128,9 @@ func (a *Agent) work(path string) {
 	a.look(path)
 }
 
-// Look reports on what is there, without applying anything: an agent does so more often. What it does not find is not
-// Available, and what it said of that before stands (AvailableStatusController of open-cluster-management-io/ocm).
+// Look reports on what is there without applying anything, which an agent does more often. For an object that it does
+// not find, it reports Available as False and keeps the former values (AvailableStatusController of
+// open-cluster-management-io/ocm).
 func (a *Agent) Look() {
 	for _, path := range a.Hub.Paths(worksPath + a.Name + "/manifestworks/") {
 		a.look(path)
@@ -216,7 +217,7 @@ func (a *Agent) apply(work string, manifest *Object, config map[string]any) (ok 
 	return true, "", "AppliedManifestComplete"
 }
 
-// applied lists what of the work is in the cluster.
+// applied lists the objects of the work that are in the cluster.
 func (a *Agent) applied(work string) []string {
 	a.Cluster.mu.Lock()
 	defer a.Cluster.mu.Unlock()

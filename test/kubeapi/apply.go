@@ -115,7 +115,7 @@ func (s *Server) apply(r request, body []byte, manager string, force bool) (*Obj
 	return next, nil
 }
 
-// fixed is what of the object cannot be changed.
+// fixed returns the immutable part of the object.
 func fixed(o *Object) any {
 	spec, _ := o.Object["spec"].(map[string]any)
 	switch o.GetKind() {
@@ -127,7 +127,7 @@ func fixed(o *Object) any {
 	return nil
 }
 
-// conflicts names what others manage of the fields that the manager wants to change.
+// conflicts lists the fields that the manager wants to change but others manage.
 func conflicts(managed map[string]owners, current, wanted map[string]any, manager string) []metav1.StatusCause {
 	var taken []metav1.StatusCause
 	for _, field := range slices.Sorted(maps.Keys(wanted)) {
@@ -146,7 +146,7 @@ func conflicts(managed map[string]owners, current, wanted map[string]any, manage
 	return taken
 }
 
-// fieldConflict says it as an API server does: one conflict in one line, more of them in a list for each manager.
+// fieldConflict words it as an API server does: one conflict in one line, several in a list for each manager.
 func fieldConflict(taken []metav1.StatusCause) error {
 	if len(taken) == 1 {
 		return apierrors.NewApplyConflict(taken, "Apply failed with 1 conflict: "+taken[0].Message+": "+taken[0].Field)

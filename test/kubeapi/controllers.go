@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// statusOf is what the controllers of a cluster write for kinds that bear pods, when n pods of them run.
+// statusOf is the status that controllers write for kinds with pods when n pods run.
 var statusOf = map[string]func(o *Object, n int64) map[string]any{
 	"Deployment": func(o *Object, n int64) map[string]any {
-		// Old pods stay until new ones are ready, of which one more than is wanted may be there. What is available of a form
-		// that never becomes ready was so before.
+		// Old pods stay until new ones are ready, with one pod more than wanted. If the new form never becomes ready,
+		// the available pods are the old ones.
 		old, _, _ := unstructured.NestedInt64(o.Object, "status", "availableReplicas")
 		if runs(o, "slow") && old > 0 {
 			return map[string]any{"replicas": old + 1, "readyReplicas": old, "availableReplicas": old, "updatedReplicas": int64(1)}
@@ -50,22 +50,22 @@ func ofReplicaSet(_ *Object, n int64) map[string]any {
 	return map[string]any{"replicas": n, "readyReplicas": n, "availableReplicas": n}
 }
 
-// runs reports whether the object's pods are of an image whose name begins so.
+// runs reports whether the image of the object's pods has a name that begins like that.
 func runs(o *Object, image string) bool {
 	text, _ := json.Marshal(o.Object)
 	return strings.Contains(string(text), `"image":"`+image)
 }
 
-// expired reports whether the object is a Job that has ended, and that was given some time to live after that.
+// expired reports whether the object is a Job that has ended and has ttlSecondsAfterFinished.
 func expired(o *Object) bool {
 	_, bounded, _ := unstructured.NestedInt64(o.Object, "spec", "ttlSecondsAfterFinished")
 	_, ended, _ := unstructured.NestedInt64(o.Object, "status", "succeeded")
 	return o.GetKind() == "Job" && bounded && ended
 }
 
-// Work lets the controllers of the cluster do what there is to do: pods run where their node is, what was deleted goes,
-// also out of namespaces that end. Pods of images that begin with "slow" never become ready, Jobs of images that begin
-// with "done" end at once.
+// Work lets the controllers of the cluster do what there is to do: pods run if their node exists, and deleted objects
+// go away, also in terminating namespaces. Pods whose image begins with "slow" never become ready; Jobs whose image
+// begins with "done" end at once.
 func (s *Server) Work() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -18,7 +18,7 @@ var verbs = map[string]string{
 	http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete",
 }
 
-// use notes which right a call takes. To apply what is not there takes two.
+// use records the right that a call needs. Applying an object that does not exist needs two.
 func (s *Server) use(method string, r request) {
 	take := func(verb string) { s.used[verb+" "+r.resource.GroupResource().String()] = true }
 	switch {
@@ -32,7 +32,8 @@ func (s *Server) use(method string, r request) {
 	}
 }
 
-// Used lists the rights that the calls so far would take of a server that asks for them, as "verb resource.group", in order.
+// Used lists the rights that the calls so far would need on a server with authorization, as "verb resource.group",
+// sorted.
 func (s *Server) Used() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +47,7 @@ func Granted(t testing.TB, file, name string) []string {
 	require.NoError(t, err)
 	rights := map[string]bool{}
 	for _, document := range strings.Split(string(text), "\n---\n") {
-		var role rbacv1.ClusterRole // which a Role is but for its kind
+		var role rbacv1.ClusterRole // a Role only differs in its kind
 		require.NoError(t, yaml.Unmarshal([]byte(document), &role))
 		if role.Name != name {
 			continue

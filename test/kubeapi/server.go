@@ -102,14 +102,14 @@ func (s *Server) KubeconfigFile(t testing.TB, name string) string {
 	return file
 }
 
-// Page has lists come in pages of no more than n objects.
+// Page limits lists to pages of n objects.
 func (s *Server) Page(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.page = n
 }
 
-// Compact has the server forget what it was: lists that are being read expire.
+// Compact makes the server forget former versions: lists that are being read expire.
 func (s *Server) Compact() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,21 +126,21 @@ func (s *Server) Define(group, version, kind, plural string, namespaced bool) {
 	)
 }
 
-// Refuse has every write answered by what check returns, when that is an error.
+// Refuse answers every write with the error of check, if it returns one.
 func (s *Server) Refuse(check func(verb, path string) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refuse = check
 }
 
-// Deny has every call answered by the error, as where a credential has expired; nil mends that.
+// Deny answers every call with the error, for instance that of an expired credential; nil ends that.
 func (s *Server) Deny(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.deny = err
 }
 
-// Cut has the server hang up on every call, as one behind a broken line does, until healed.
+// Cut hangs up on every call, like a broken line; false ends that.
 func (s *Server) Cut(away bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -210,7 +210,8 @@ func (s *Server) store(path string, o *Object) {
 	s.objects[path] = o
 }
 
-// encode keeps the text of a Secret as data. Whoever applied the text owns no more than that.
+// encode moves stringData of a Secret into data, as an API server does. The manager who applied it still owns only
+// stringData.
 func encode(o *Object) {
 	text, _, _ := unstructured.NestedStringMap(o.Object, "stringData")
 	if o.GetKind() != "Secret" || len(text) == 0 {
@@ -278,7 +279,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 		return
 	}
 	if !s.knows(r) {
-		http.NotFound(w, h) // as it does for any path that is none
+		http.NotFound(w, h) // like any unknown path
 		return
 	}
 	body, err := io.ReadAll(h.Body)
@@ -318,8 +319,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 	}
 }
 
-// knows reports whether there are objects of the kind, in a namespace or in none as it is asked. All groups of Kubernetes'
-// own are taken to be there.
+// knows reports whether the kind exists with that scope. All groups of Kubernetes' own count as existing.
 func (s *Server) knows(r request) bool {
 	of := r.resource
 	if !strings.Contains(of.Group, ".") || strings.HasSuffix(of.Group, ".k8s.io") {
@@ -350,7 +350,7 @@ func answer(w http.ResponseWriter, o *Object, err error) {
 	_ = json.NewEncoder(w).Encode(shown(o))
 }
 
-// shown is the object as an answer has it, with a word on who manages it.
+// shown is the object as it is answered, with a mark of managed fields.
 func shown(o *Object) *Object {
 	out := o.DeepCopy()
 	out.SetManagedFields([]metav1.ManagedFieldsEntry{{
@@ -446,7 +446,7 @@ func (s *Server) list(w http.ResponseWriter, h *http.Request, r request) {
 // metadataOnly in what a caller accepts asks for a list of objects with nothing but their metadata.
 const metadataOnly = "as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 
-// housed checks that the object's namespace is there and not ending.
+// housed checks that the object's namespace exists and is not terminating.
 func (s *Server) housed(r request) error {
 	if r.namespace == "" {
 		return nil
@@ -479,7 +479,7 @@ func decode(r request, body []byte) (*Object, error) {
 	return o, admit(o)
 }
 
-// admit refuses what an API server does not take: a binding has to say in which namespace a ServiceAccount is.
+// admit refuses what an API server refuses: a binding must name the namespace of a ServiceAccount.
 func admit(o *Object) error {
 	subjects, _, _ := unstructured.NestedSlice(o.Object, "subjects")
 	for i, entry := range subjects {
@@ -511,7 +511,7 @@ func (s *Server) create(r request, body []byte, manager string) (*Object, error)
 	return o, nil
 }
 
-// finalize puts on what controllers do, so that a deletion waits for Work or an Agent.
+// finalize adds the finalizers that controllers would add, so that a deletion waits for Work or an Agent.
 func (s *Server) finalize(r request, o *Object) {
 	if r.resource.Resource == "manifestworks" {
 		o.SetFinalizers([]string{workFinalizer})
@@ -539,7 +539,8 @@ func conflict(r request) error {
 	return apierrors.NewConflict(r.resource.GroupResource(), r.name, fmt.Errorf("the object has been modified"))
 }
 
-// replace stores what the object has become: its identity and status stay, a change of what is wanted is a generation.
+// replace stores the new form of the object: its identity and status stay, and a change of its spec raises the
+// generation.
 func (s *Server) replace(path string, have, o *Object) {
 	o.SetUID(have.GetUID())
 	o.SetCreationTimestamp(have.GetCreationTimestamp())

@@ -23,9 +23,9 @@ import (
 // Options of a Notifier.
 type Options struct {
 	Webhook string       // URL
-	Client  *http.Client // sends with whatever proves who sends; its Timeout bounds one attempt
-	URL     string       // under which people find what sends the alerts
-	File    string       // where it is kept what was said to fire; "" = nowhere, and a restart forgets it
+	Client  *http.Client // adds the credentials; its Timeout bounds one attempt
+	URL     string       // a link to the sender, for people
+	File    string       // keeps the alerts reported as firing over a restart; "" = they are forgotten
 
 	Log *slog.Logger     // nil = slog.Default
 	Now func() time.Time // nil = time.Now
@@ -58,7 +58,8 @@ type Notifier struct {
 	saving sync.Mutex
 }
 
-// New returns a notifier. What the process before said to fire, and nobody says so any more, is resolved in time.
+// New returns a notifier. An alert that the former process reported as firing, and that is not reported again, is
+// resolved in time.
 func New(o Options) (*Notifier, error) {
 	if o.Webhook == "" || o.Client == nil {
 		return nil, errors.New("alertmanager: a webhook and a client are needed")

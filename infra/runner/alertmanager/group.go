@@ -29,8 +29,8 @@ func newGroup(n *Notifier, labels model.LabelSet) *group {
 	return &group{n: n, labels: labels, alerts: map[model.Fingerprint]*model.Alert{}}
 }
 
-// put takes the newest word on an alert. One that begins before the last has ended is the same episode, as Alertmanager
-// merges them: a Prometheus that was restarted tells what goes on firing with a later beginning.
+// put takes the latest notice of an alert. One that starts before the last has ended is the same episode; Alertmanager
+// merges them too, since a restarted Prometheus reports a firing alert with a later start.
 func (g *group) put(a *model.Alert) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -41,7 +41,7 @@ func (g *group) put(a *model.Alert) {
 	g.alerts[a.Fingerprint()] = a
 }
 
-// run says what there is to say until nothing of the group is left.
+// run sends messages until nothing of the group is left.
 func (g *group) run() {
 	timer := time.NewTimer(GroupWait)
 	defer timer.Stop()
@@ -87,8 +87,8 @@ func (g *group) flush() {
 	g.n.save()
 }
 
-// snapshot copies the alerts in a steady order, oldest first. What fires now has no end, so that it does not resolve
-// while the message is on its way.
+// snapshot copies the alerts in a fixed order, oldest first. Firing ones have no end, so that they do not resolve while
+// the message is on its way.
 func (g *group) snapshot(now time.Time) []*model.Alert {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -124,13 +124,13 @@ func split(alerts []*model.Alert, now time.Time) (firing, resolved map[model.Fin
 	return firing, resolved
 }
 
-// isNews decides as Alertmanager's deduplication does.
+// isNews decides like Alertmanager's deduplication.
 func (g *group) isNews(firing, resolved map[model.Fingerprint]bool, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch s := g.said; {
 	case s == nil:
-		return len(firing) > 0 // what resolved before anyone knew of it is nobody's concern
+		return len(firing) > 0 // an alert that resolved before it was reported needs no message
 	case !subset(firing, s.firing):
 		return true
 	case len(firing) == 0:
@@ -151,7 +151,7 @@ func subset(part, whole map[model.Fingerprint]bool) bool {
 	return true
 }
 
-// drop forgets resolved alerts on which no word has come since they were copied.
+// drop forgets resolved alerts that have not changed since they were copied.
 func (g *group) drop(alerts []*model.Alert, now time.Time) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -164,7 +164,7 @@ func (g *group) drop(alerts []*model.Alert, now time.Time) {
 	}
 }
 
-// forgotten takes an empty group out of the notifier, unless an alert came in the meantime.
+// forgotten removes an empty group from the notifier, unless an alert came in the meantime.
 func (g *group) forgotten() bool {
 	g.n.mu.Lock()
 	defer g.n.mu.Unlock()
@@ -177,7 +177,7 @@ func (g *group) forgotten() bool {
 	return true
 }
 
-// open returns the alerts that the webhook believes to fire.
+// open returns the alerts that the webhook believes to be firing.
 func (g *group) open() []*model.Alert {
 	g.mu.Lock()
 	defer g.mu.Unlock()

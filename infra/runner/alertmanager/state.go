@@ -15,18 +15,18 @@ import (
 	"github.com/littoral-project/littoral/shared/durable"
 )
 
-// settle is how long after a restart an alert that was said to fire may at least go without word before it is resolved:
-// Prometheus forgets what does not fire any more, and would never say so.
+// settle is how long after a restart an alert may be without a new notice before it is resolved: Prometheus forgets
+// alerts that stopped firing meanwhile, and would never report their end.
 const settle = 20 * time.Second
 
-// kept is an alert that was said to fire.
+// kept is an alert that was reported as firing.
 type kept struct {
 	*model.Alert
 
-	Valid time.Duration `json:"valid"` // for how long, without another word; a rule that is seldom evaluated says more
+	Valid time.Duration `json:"valid"` // for how long without a new notice; longer for a rule that is rarely evaluated
 }
 
-// save keeps what the webhook believes to fire.
+// save stores what the webhook believes to be firing.
 func (n *Notifier) save() {
 	if n.options.File == "" {
 		return
@@ -51,7 +51,7 @@ func (n *Notifier) save() {
 	}
 }
 
-// restore takes up what the process before said to fire. Nothing of it is said again unless the repeat is due.
+// restore loads what the former process reported as firing. It is not sent again before the repeat is due.
 func (n *Notifier) restore() error {
 	if n.options.File == "" {
 		return nil

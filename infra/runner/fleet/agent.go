@@ -15,8 +15,8 @@ import (
 	"github.com/littoral-project/littoral/shared/trace"
 )
 
-// agent is the deployment manager of one cluster, as contracts/icos.md §6 has it, less its faults: it heeds the answer
-// to promote, and what it makes is named for the job.
+// agent is the deployment manager of one cluster, as in contracts/icos.md §6 but without its faults: it respects the
+// answer to promote, and names what it makes after the job.
 type agent struct {
 	fleet   *Fleet
 	cluster *Cluster
@@ -30,8 +30,8 @@ type agent struct {
 // atOnce is how many jobs an agent works on at the same time.
 const atOnce = 16
 
-// errAsleep ends the work of an agent whose cluster was cut off or drained in the middle of it. What it has taken stays
-// a task and is gone on with when the cluster is back.
+// errAsleep ends the work of an agent whose cluster was cut off or drained meanwhile. Jobs that it has taken remain
+// tasks, and continue when the cluster is back.
 var errAsleep = errors.New("the cluster does not answer")
 
 func newAgent(f *Fleet, c *Cluster) *agent {
@@ -74,7 +74,7 @@ func (a *agent) tell(ctx context.Context, err error) {
 	a.log.WarnContext(ctx, "agent cannot work; it will try again", "error", text)
 }
 
-// Poll lets the agent of the cluster do one round of work: go on with what it has taken, then take what it is given.
+// Poll lets the agent of the cluster do one round of work: continue its tasks, then take jobs.
 func (f *Fleet) Poll(ctx context.Context, cluster string) error {
 	a, err := f.agentOf(cluster)
 	if err != nil {
@@ -149,15 +149,15 @@ func (a *agent) each(ids []string, work func(id string) error) error {
 	return first
 }
 
-// take asks for a job and, when it is the agent's, carries it out. The intent is stored first, so that a kill between
-// the answer and the work leaves something to go on with.
+// take asks for a job and carries it out if the agent gets it. The intent is stored first, so that after a kill between
+// the answer and the work the task can be continued.
 func (a *agent) take(ctx context.Context, j Job) error {
 	if err := a.change(func(at *clusterState) { at.Tasks[j.ID] = &task{Job: j} }); err != nil {
 		return err
 	}
 	got, err := a.client.promote(ctx, j.ID)
 	if err != nil {
-		return err // it may be ours or not: resume finds out
+		return err // it may be ours or not; resume finds out
 	}
 	if got != accepted {
 		a.log.DebugContext(ctx, "job went to another", "job_id", j.ID)
@@ -166,10 +166,9 @@ func (a *agent) take(ctx context.Context, j Job) error {
 	return a.resume(ctx, j.ID)
 }
 
-// resume goes on with a task that was not ended. What is carried out is the job as it is read once it is the agent's: it
-// may have changed since it was listed, and whatever changes it from now on has it promoted again. Nor does anybody else
-// know, after a kill, whether promote got through; asking for the job again could take what has since been given to
-// another cluster.
+// resume continues an unfinished task. It reads the job once the agent owns it and carries that out: the job may have
+// changed since it was listed, and whoever changes it from now on makes it promoted again. After a kill nobody knows
+// whether promote got through, and asking for the job again could take what has since been given to another cluster.
 func (a *agent) resume(ctx context.Context, id string) error {
 	t := a.task(id)
 	if t.Taken {
@@ -180,7 +179,7 @@ func (a *agent) resume(ctx context.Context, id string) error {
 		return err
 	}
 	if got != accepted || j.OwnerID != a.cluster.AgentID || j.State != stateProgressing {
-		return a.drop(id) // if it is free, or to be done otherwise, the list has it
+		return a.drop(id) // if it is free or has changed, the next poll lists it
 	}
 	if err := a.change(func(at *clusterState) { at.Tasks[id] = &task{Job: j, Taken: true} }); err != nil {
 		return err
@@ -249,8 +248,8 @@ func (a *agent) applied(ctx context.Context, id string, t task) (bool, error) {
 	return a.reportStep(ctx, id, t, stateProgressing, "Progressing", "Applied")
 }
 
-// apply changes what runs, unless that was done before the last kill or a newer decision is there already. A newer
-// copy stays; to a removal it makes no difference, as the older copy is gone either way.
+// apply changes what runs, unless that was done before the last kill or a newer decision is there already. A newer copy
+// stays; for a removal that makes no difference, as the older copy is gone either way.
 func (a *agent) apply(ctx context.Context, id string, t task) (bool, error) {
 	if t.Applied {
 		return false, nil
@@ -291,7 +290,7 @@ func (a *agent) finish(ctx context.Context, id string, t task) (bool, error) {
 	})
 }
 
-// reportStep reports and heeds the answer: when the job has moved on, what was made for it is taken away again.
+// reportStep reports, and acts on the answer: when the job has moved on, what was made for it is removed.
 func (a *agent) reportStep(ctx context.Context, id string, t task, state string, types ...string) (bool, error) {
 	got, err := a.client.update(ctx, &t.Job, state, a.resource(t.Job, types...))
 	if err != nil || got == accepted {
@@ -317,7 +316,7 @@ func (a *agent) sync(ctx context.Context) error {
 	return a.observe(ctx, a.copies(func(*Copy) bool { return true }))
 }
 
-// changed lists the copies that are doing otherwise than the job manager was told.
+// changed lists the copies whose condition differs from what the job manager was told.
 func (a *agent) changed() []string {
 	return a.copies(func(c *Copy) bool { return c.Told != told(a.fleet.schedule(a.cluster).verdicts[c.Job]) })
 }
@@ -348,8 +347,8 @@ func (a *agent) observe(ctx context.Context, ids []string) error {
 	})
 }
 
-// fenced finds out why a copy was refused, since the job manager also refuses to hear of one that it is about to have
-// changed. The copy goes when its job is another's, has a newer decision or is no more.
+// fenced finds out why a report was refused, since the job manager also refuses reports on a copy that it is about to
+// have changed. The copy is removed when its job belongs to another agent, has a newer decision or no longer exists.
 func (a *agent) fenced(ctx context.Context, id string, epoch int64) error {
 	j, got, err := a.client.job(ctx, id)
 	if err != nil {
@@ -446,7 +445,7 @@ func (a *agent) copy(id string) *Copy {
 	return nil
 }
 
-// copies lists the copies that no task is about and that keep says yes to; keep is called under the lock.
+// copies lists the copies without a task for which keep returns true; keep is called under the lock.
 func (a *agent) copies(keep func(*Copy) bool) []string {
 	a.fleet.mu.Lock()
 	defer a.fleet.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// What a node tells of: everything, only itself, or nothing.
+// What a node reports: everything, only itself, or nothing.
 const (
 	tellsNode    = "node" // the exporter works, but sees no workloads
 	tellsNothing = "none"
@@ -98,8 +98,8 @@ func telemetrySetting(value string) (change func(*nodeState), fault string) {
 	return func(s *nodeState) { s.Telemetry = value }, ""
 }
 
-// runtime is what the COMPSs runtime of each pod says: its tasks, when the node was told of any, and its units. The
-// pods of a component share the tasks, so that one more of them halves the time until all are done.
+// runtime reports what the COMPSs runtime of each pod does: its tasks, if some were set for the node, and its units.
+// The pods of a component share the tasks, so that another pod shortens the time until all are done.
 func (r *recorder) runtime(n *Node, pods []pod, queues map[string]queue) {
 	if len(queues) == 0 {
 		return

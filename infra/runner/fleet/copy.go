@@ -7,8 +7,8 @@ import (
 	"github.com/littoral-project/littoral/shared/orchestrator"
 )
 
-// Copy is what of a job runs on a cluster, or the memory that it was removed there. Its names derive from the job id,
-// so carrying the job out again changes it and never makes a second one.
+// Copy is what runs of a job on a cluster, or the record that it was removed. Its names derive from the job id, so
+// carrying the job out again changes it and never makes a second one.
 type Copy struct {
 	Job         string     `json:"job"`
 	Epoch       int64      `json:"epoch"` // of the decision that it carries out
@@ -95,7 +95,7 @@ func (c *clusterState) fence(job string, epoch int64) (dropped bool) {
 	return true
 }
 
-// keeps reports whether the remediation changes no more than a field of what runs, if that; all others write it anew.
+// keeps reports whether the remediation changes at most one field of what runs; others rewrite it.
 func keeps(remediation enum) bool {
 	return slices.Contains([]enum{scaleUp, scaleDown, scaleOut, scaleIn, secure}, remediation)
 }

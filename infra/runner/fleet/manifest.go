@@ -36,7 +36,7 @@ const (
 // podKinds are the kinds of Kubernetes objects that have pods.
 var podKinds = []string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "Pod"}
 
-// object is what of a manifest decides about pods: Kubernetes objects, or the services of a compose file.
+// object is the part of a manifest that decides about pods: a Kubernetes object, or the services of a compose file.
 type object struct {
 	Kind     string `json:"kind"`
 	Metadata struct {

@@ -77,7 +77,7 @@ func verdictOf(started, want int, node string) verdict {
 	return verdict{true, "AsExpected", fmt.Sprintf("%d of %d pods run on %s", started, want, node)}
 }
 
-// room is what nothing of ours has asked for yet on a node.
+// room is what is still free on a node.
 type room struct{ cpuMilli, memory int64 }
 
 func (r *room) take(containers []Container) bool {

@@ -54,7 +54,7 @@ const (
 	FleetNone    = "none"
 )
 
-// overlay is what of the YAML is built.
+// overlay is the part of the YAML that the host builds.
 const overlay = "/knative/overlays/laptop"
 
 // audience is what tokens of the laptop are for, unless OIDC_AUDIENCE says otherwise.

@@ -35,9 +35,9 @@ func (h *Host) writeTokens(ctx context.Context) error {
 // glance is how often the clock is looked at, and so how long tokens may have expired after the machine has slept.
 const glance = 10 * time.Second
 
-// every does something each time that the period has passed by the wall clock, until ctx ends: tokens expire by that
-// clock, and it goes on while the machine sleeps, as timers do not. It is done at once when the clock was set back, and
-// again at the next glance when it failed.
+// every calls do each time that the period has passed by the wall clock, until ctx ends. Tokens expire by that clock,
+// which runs while the machine sleeps; timers do not. do is called at once when the clock was set back, and at the next
+// glance when it failed.
 func every(ctx context.Context, period time.Duration, now func() time.Time, do func() error) {
 	tick := time.NewTicker(glance)
 	defer tick.Stop()

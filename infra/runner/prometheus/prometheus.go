@@ -140,7 +140,7 @@ func (s *Server) Close() error {
 	return errors.Join(s.engine.Close(), s.db.Close())
 }
 
-// quiet keeps warnings and errors: the storage tells of each routine step as information.
+// quiet keeps warnings and errors only: the storage logs each routine step as information.
 type quiet struct{ slog.Handler }
 
 func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {

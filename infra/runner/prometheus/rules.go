@@ -15,8 +15,8 @@ import (
 	"github.com/prometheus/prometheus/rules"
 )
 
-// Alert is what a rule says of one series, as Prometheus tells its Alertmanagers: from StartsAt to EndsAt, which lies
-// ahead while it fires and is renewed in time.
+// Alert is an alert as Prometheus sends it to Alertmanagers: from StartsAt to EndsAt, which lies in the future while it
+// fires and is moved on in time.
 type Alert = notifier.Alert
 
 // RuleOptions say which rules are evaluated and who hears of their alerts.
@@ -33,8 +33,8 @@ type RuleOptions struct {
 const DefaultInterval = 2 * time.Second
 
 const (
-	// resend is how often an alert that goes on firing is sent again. It ends by itself when that stops for four times as
-	// long, as it does when its rule is removed.
+	// resend is how often a firing alert is sent again. It ends by itself when it is not sent for four times as long,
+	// as after its rule was removed.
 	resend = 5 * time.Second
 
 	outage = time.Hour        // of this process, over which an alert's "for" still counts
@@ -62,8 +62,8 @@ type sender func(alerts ...*Alert)
 
 func (s sender) Send(alerts ...*Alert) { s(alerts...) }
 
-// Reload reads the rule files anew. Groups that have not changed keep their state; when one file cannot be read, the
-// rules before it stay.
+// Reload reads the rule files again. Groups that have not changed keep their state; when a file cannot be read, the
+// former rules stay.
 func (s *Server) Reload() error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// filler replaces the sentinels in a tree. It changes the tree in place and notes which sentinels it met: each must be
-// there once, else the text held one by itself, or a placeholder stands where nothing can be put.
+// filler replaces the sentinels in a tree. It changes the tree in place and records which sentinels it met. Each must
+// occur exactly once: otherwise the text contained one by chance, or a placeholder stands where nothing can be put.
 type filler struct {
 	values *values
 	nonce  string
@@ -27,7 +27,7 @@ func (f *filler) fail(err error) {
 	}
 }
 
-// missed is the first hole that was not met exactly once.
+// missed returns an error for the first hole that was not met exactly once.
 func (f *filler) missed() error {
 	for i, h := range f.holes {
 		if f.met[i] != 1 {
@@ -173,7 +173,7 @@ func (f *filler) selector(n *parser.VectorSelector) {
 	n.LabelMatchers = matchers
 }
 
-// within returns the holes whose sentinels are in the text, and meets each as often as it is there.
+// within returns the holes whose sentinels are in the text, and counts each occurrence.
 func (f *filler) within(text string, at where) []hole {
 	if !strings.Contains(text, f.nonce) {
 		return nil

@@ -16,13 +16,13 @@ type Selector struct {
 	Reason string `json:"reason"`
 }
 
-// Foreign returns the selectors of an expression, rendered before, that may give series of other tenants than the
-// subject's. What a tenant's own are is said by icos_app_instance, which belongs to one of them: such a selector has a
-// matcher that lets no other instance through. Series about nodes (infrastructure) are nobody's: every tenant's own
-// policies need them. A subject that is not one instance owns nothing, so that all other selectors are foreign then.
+// Foreign returns the selectors of a rendered expression that may match series of tenants other than the subject's. A
+// series belongs to a tenant by its icos_app_instance, so a selector is safe if one of its matchers admits only the
+// subject's instance. Series about nodes (infrastructure) belong to nobody, since every tenant's policies need them. A
+// subject that is not exactly one instance owns nothing; then all other selectors are foreign.
 //
-// The caller refuses what comes back unless a role allows it. It asks about expressions that users wrote: some of our
-// templates look at all containers of a host to add up those of the subject, and show nobody the others.
+// The caller refuses foreign selectors unless a role allows them. It asks only about expressions that users wrote: some
+// of our templates read all containers of a host to add up those of the subject, and show nobody the others.
 func Foreign(expr string, subject registry.Subject) ([]Selector, error) {
 	tree, err := parse(expr)
 	if err != nil {
@@ -57,7 +57,7 @@ func parse(expr string) (parser.Expr, error) {
 	return tree, measure(tree)
 }
 
-// stray says why a selector reaches beyond the instance; empty when it does not.
+// stray says why a selector may match other instances; empty when it cannot.
 func stray(n *parser.VectorSelector, instance string) string {
 	if ofNodes(n) {
 		return ""
@@ -75,7 +75,7 @@ func stray(n *parser.VectorSelector, instance string) string {
 	return reason
 }
 
-// only reports whether nothing but the value passes the matcher.
+// only reports whether the matcher admits nothing but the value.
 func only(m *labels.Matcher, value string) bool {
 	switch m.Type {
 	case labels.MatchEqual:
@@ -96,7 +96,7 @@ func only(m *labels.Matcher, value string) bool {
 // metricName is the label that holds the name of a metric.
 const metricName = "__name__"
 
-// ofNodes reports whether a selector names one metric, and that is about nodes.
+// ofNodes reports whether a selector names exactly one metric, one about nodes.
 func ofNodes(n *parser.VectorSelector) bool {
 	for _, m := range n.LabelMatchers {
 		if m.Name == metricName && m.Type == labels.MatchEqual && infrastructure[m.Value] {

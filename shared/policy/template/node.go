@@ -67,9 +67,9 @@ var cpuUsageExcl = &Template{
 	Variables: []Variable{share("node's cpu", "maxCpu")},
 }
 
-// cpuUsageHost has the published text for a policy about a host, whose series carry the subject's labels. No series of
-// an application does, so that the text could never be violated for one; there the node's usage is joined instead.
-// Its variable is called a percentage and is a share.
+// cpuUsageHost has the published text for a policy about a host, whose series have the subject's labels. No series of
+// an application has them, so for an application that text could never be violated; there the usage of the node is
+// joined instead. The variable is called a percentage but is a share.
 var cpuUsageHost = &Template{
 	Name: CPUUsageHost, Published: true,
 	Description: "The host's cpu is used beyond the threshold",

@@ -1,14 +1,14 @@
-// Package template is the catalogue of policy templates: their PromQL with placeholders, and what each wants to know.
+// Package template is the catalogue of policy templates: their PromQL with placeholders, and the variables of each.
 //
-// It is data only, so that whoever must merely check a policy does not carry a PromQL parser; shared/policy/render
-// turns a template into an expression. ICOS published the texts of compss-under-allocation, cpu-usage-host,
-// app-host-cpu-usage, app-sca-score and device-available, of which the first two stand here as they were; the others
-// are named by the policies page without a text and are ours. Each is written against the metrics and labels of
-// shared/topology/METRICS.md and says beside it what was changed and why.
+// It is data only, so that packages which merely check a policy need no PromQL parser; shared/policy/render turns a
+// template into an expression. ICOS published the texts of compss-under-allocation, cpu-usage-host, app-host-cpu-usage,
+// app-sca-score and device-available. The first two are unchanged here. The others are named by the policies page
+// without a text and are ours. Each is written for the metrics and labels of shared/topology/METRICS.md, and says what
+// was changed and why.
 //
-// Every expression of an application's template yields one series per component and, where it is about a node, per
-// node, with the labels of the subject and of the host. So an alert keeps its fingerprint while pods come and go, and
-// names the node that violates.
+// Every expression of an application's template yields one series per component and, if it is about a node, per node,
+// with the labels of the subject and of the host. So an alert keeps its fingerprint while pods come and go, and names
+// the violating node.
 package template
 
 import (

@@ -14,9 +14,9 @@ import (
 // maxText is the longest text a variable may be. The engine compiles patterns, so that theirs are bounded for it too.
 const maxText = 1024
 
-// Complete returns the variables of the template by their own names: given ones under whichever name, defaults for the
-// others. What the template does not know is left out, as the policies page has it. Each fault is added under
-// path.<name>; numbers come back as float64, durations as time.Duration, the others as text.
+// Complete returns the variables of the template by their own names: those given under any of their names, and defaults
+// for the others. Unknown ones are left out, as the policies page says. Each fault is added under path.<name>. Numbers
+// come back as float64, durations as time.Duration, others as text.
 func (t *Template) Complete(given map[string]any, path string, faults *problem.Faults) map[string]any {
 	complete := make(map[string]any, len(t.Variables))
 	for _, v := range t.Variables {

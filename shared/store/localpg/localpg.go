@@ -185,14 +185,14 @@ func (s *Server) waitReady(ctx context.Context) error {
 
 var errEnded = errors.New("the server ended while starting")
 
-// lacks reports whether a server that runs refuses for good, since it does not find in its data what initdb makes there:
-// for all but what passes, which is that it is starting or ending (class 57) or short of something (class 53).
+// lacks reports whether a running server refuses because its data lacks what initdb makes there. Refusals that pass do
+// not count: it is starting or ending (class 57), or short of something (class 53).
 func lacks(err error) bool {
 	var refused *pgconn.PgError
 	return errors.As(err, &refused) && !strings.HasPrefix(refused.Code, "57") && !strings.HasPrefix(refused.Code, "53")
 }
 
-// halfMade says what to do about a data directory that the start before this one may have been interrupted at making.
+// halfMade explains what to do about a data directory whose creation may have been interrupted at an earlier start.
 func halfMade(dir string, cause error) error {
 	return fmt.Errorf("%[1]s is not whole (%[2]w), as it is after a first start that was interrupted; "+
 		"if there is nothing in it that you need, remove it and start again: rm -r %[1]s", dir, cause)

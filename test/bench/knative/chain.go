@@ -42,7 +42,7 @@ type chainRun struct {
 	Warm      float64 `json:"warm_work_ms"`           // Work of another application right after, with all awake
 }
 
-// down is Littoral's way to the orchestrator, up that from its report to the books.
+// down is the time from Littoral to the orchestrator; up is the time from the orchestrator's report to the database.
 func (r chainRun) down() float64 { return r.Work }
 func (r chainRun) up() float64   { return r.Available - r.Reported }
 
@@ -326,7 +326,7 @@ func (c *chain) run(ctx context.Context) (run chainRun, err error) {
 	return run, err
 }
 
-// follow hands in an application and notes what becomes of it until it is available.
+// follow hands in an application and records its events until it is available.
 func (c *chain) follow(ctx context.Context, image string) (run chainRun, err error) {
 	name := fmt.Sprintf("bench-%d", time.Now().UnixMilli())
 	begin := time.Now()
@@ -401,7 +401,7 @@ components:
 	return g, json.Unmarshal(text, &g)
 }
 
-// forget has the application stopped and waits until it is gone.
+// forget stops the application and waits until it is gone.
 func (c *chain) forget(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Sample is a set of measurements, in milliseconds unless said otherwise. What is said of an empty one is NaN: 0 would
-// pass for the best of all.
+// Sample is a set of measurements, in milliseconds unless said otherwise. Results for an empty one are NaN, since 0
+// would look like the best of all.
 type Sample []float64
 
 // Add adds a measurement.
@@ -48,7 +48,7 @@ func (s Sample) Median() float64 {
 	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
-// Number is what was counted where that may be nothing: JSON, which knows no NaN, says null of it.
+// Number is a result that may be NaN, which is null in JSON.
 type Number float64
 
 // MarshalJSON implements json.Marshaler.

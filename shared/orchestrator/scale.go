@@ -247,24 +247,3 @@ func quantity(container map[string]any, field, name string) (resource.Quantity, 
 	}
 	return resource.ParseQuantity(fmt.Sprint(value))
 }
-
-// CPUMilli returns the CPU request of the first container of the object's pods.
-func CPUMilli(o *unstructured.Unstructured) int64 {
-	path, bears := PodTemplate(o)
-	if !bears {
-		return 0
-	}
-	containers, _, _ := unstructured.NestedSlice(o.Object, append(path, "spec", "containers")...)
-	if len(containers) == 0 {
-		return 0
-	}
-	first, ok := containers[0].(map[string]any)
-	if !ok {
-		return 0
-	}
-	q, err := quantity(first, "requests", "cpu")
-	if err != nil {
-		return 0
-	}
-	return q.MilliValue()
-}

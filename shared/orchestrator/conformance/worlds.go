@@ -3,11 +3,13 @@ package conformance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -170,9 +172,21 @@ func (w *Clusters) Running(t *testing.T, cluster string, j *job.Job) *Running {
 	return running(&list.Items[0])
 }
 
+// cpuMilli returns the CPU request of the first container of the object's pods.
+func cpuMilli(o *unstructured.Unstructured) int64 {
+	path, _ := orchestrator.PodTemplate(o)
+	containers, _, _ := unstructured.NestedSlice(o.Object, append(path, "spec", "containers")...)
+	cpu, _, _ := unstructured.NestedFieldNoCopy(
+		containers[0].(map[string]any), //nolint:forcetypeassert // the API's own form
+		"resources", "requests", "cpu",
+	)
+	request, _ := resource.ParseQuantity(fmt.Sprint(cpu)) // 0 if there is none
+	return request.MilliValue()
+}
+
 // running reads what bears pods.
 func running(o *unstructured.Unstructured) *Running {
-	r := &Running{Epoch: orchestrator.EpochOf(o), CPUMilli: orchestrator.CPUMilli(o)}
+	r := &Running{Epoch: orchestrator.EpochOf(o), CPUMilli: cpuMilli(o)}
 	r.Replicas, _, _ = unstructured.NestedInt64(o.Object, "spec", "replicas")
 	path, _ := orchestrator.PodTemplate(o)
 	terms, _, _ := unstructured.NestedSlice(o.Object, append(path, "spec", "affinity", "nodeAffinity",

@@ -90,10 +90,14 @@ func (j *Job) Resource() Resource {
 
 // MarshalJSON writes the API form.
 func (j *Job) MarshalJSON() ([]byte, error) {
+	typ, subType := j.Type, j.SubType
+	if typ == Replace { // agents that read names know no such type (contracts/icos.md §1.4)
+		typ, subType = Update, string(ReplaceIt)
+	}
 	w := wire{
 		ID: j.ID, CreatedAt: j.CreatedAt, UpdatedAt: j.UpdatedAt,
 		GroupID: j.ApplicationID, GroupName: j.ApplicationName, GroupText: j.ApplicationDescription,
-		OwnerID: j.OwnerID, Type: j.Type, SubType: j.SubType, State: j.State,
+		OwnerID: j.OwnerID, Type: typ, SubType: subType, State: j.State,
 		Manifests: make([]plainManifest, 0, len(j.Instruction.Contents)),
 		Targets:   j.Target, Orchestrator: j.Orchestrator, Resource: j.Resource(), Namespace: j.Namespace,
 		Instruction: wireInstruction{
@@ -134,6 +138,7 @@ type Report struct {
 	OldID    uuid.UUID `json:"ID"`
 	OwnerID  string    `json:"owner_id"`
 	Type     Type      `json:"type"`
+	SubType  string    `json:"sub_type"`
 	State    State     `json:"state"`
 	Epoch    int64     `json:"epoch"`
 	Resource Resource  `json:"resource"`
@@ -146,6 +151,15 @@ type Report struct {
 	// Where it has deployed, in either format: a Target, or a list of them. Older agents may use their own name for a
 	// cluster.
 	Targets json.RawMessage `json:"targets"`
+}
+
+// about reports whether the report concerns what the job is now. A replacement is listed as an update with the sub type
+// replace; v1.4.1 had a type of its own for it.
+func (r *Report) about(j *Job) bool {
+	if r.Type == Update && (r.SubType == string(ReplaceIt) || r.SubType == "" && j.Type == Replace) {
+		return j.Type == Replace
+	}
+	return r.Type == "" || r.Type == j.Type
 }
 
 // removed recognizes how newer ICOS agents report a removal: with the state in which the job was listed, and a

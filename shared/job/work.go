@@ -182,7 +182,7 @@ func Work(ctx context.Context, tx *store.Tx, r Report, lease time.Duration) (*Jo
 	if err := j.fence(agent, r.Epoch); err != nil {
 		return nil, err
 	}
-	if r.Type != "" && r.Type != j.Type {
+	if !r.about(j) {
 		return nil, problem.New(problem.Conflict, "job %s is a %s now; the report is about a %s", j.ID, j.Type, r.Type)
 	}
 	before, typ := j.State, j.Type

@@ -152,7 +152,7 @@ func (c *getJobs) Run(s *session) error {
 	return l.run(s)
 }
 
-// kind is the type of a job in one word, with its sub type: create, delete, update scale-up, replace.
+// kind is the type of a job in one word, with its sub type: create, delete, update scale-up, update replace.
 func kind(j *api.Job) string {
 	word := strings.ToLower(strings.TrimSuffix(j.Type, "Deployment"))
 	if j.SubType != "" {

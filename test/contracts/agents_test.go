@@ -192,6 +192,44 @@ func TestReports(t *testing.T) {
 	}
 }
 
+// TestReportsOnAReplacement: newer agents know it as an update, older ones as a type of its own; an update of another kind
+// is other work.
+func TestReportsOnAReplacement(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		said   body
+		status int
+	}{
+		"as it is listed":              {body{"type": update, "sub_type": "replace"}, http.StatusOK},
+		"in the name of v1.4.1":        {body{"type": "ReplaceDeployment", "sub_type": ""}, http.StatusOK},
+		"in the number of v1.4.1":      {body{"type": 8}, http.StatusOK},
+		"without what kind of update":  {body{"type": update}, http.StatusOK},
+		"as an update of another kind": {body{"type": update, "sub_type": "scale-up"}, http.StatusConflict},
+		"as a creation":                {body{"type": create}, http.StatusConflict},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			g, j := w.running(t, hubShop)
+			w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+g.ID, strings.Replace(hubShop, "red", "blue", 1)).
+				is(t, http.StatusOK)
+			b := report(hubAgent, w.take(t, w.hub, hubAgent, j), "Finished", "Available")
+			maps.Copy(b, row.said)
+			w.hub.send(t, http.MethodPut, "/jobmanager/jobs", b).is(t, row.status)
+		})
+	}
+	w := newWorld(t)
+	g, j := w.running(t, hubShop)
+	w.operator.send(t, http.MethodPost, "/jobmanager/policies/incompliance", body{
+		"policyName": "p", "remediation": "scale-up", "subject": body{"appInstance": g.ID, "appComponent": "web"},
+	}).is(t, http.StatusOK)
+	late := report(hubAgent, w.take(t, w.hub, hubAgent, j), "Finished", "Available")
+	late["sub_type"] = "replace"
+	w.unchanged(t, func() {
+		w.hub.send(t, http.MethodPut, "/jobmanager/jobs", late).refused(t, http.StatusConflict)
+	})
+}
+
 // TestReportsOnFormerContent: agents of ICOS carry out what they were listed, without reading the job again, and give it
 // back. Content that was replaced in between is not forgotten for that.
 func TestReportsOnFormerContent(t *testing.T) {
@@ -207,12 +245,12 @@ func TestReportsOnFormerContent(t *testing.T) {
 		changes int
 		want    standing
 	}{
-		"in the model of v1.4.1":                 {v141, false, "u", "Finished", 1, standing{replace, "", "Created", hubAgent}},
-		"in the model of D3.2":                   {d32, false, "u", "Finished", 1, standing{replace, "", "Created", hubAgent}},
+		"in the model of v1.4.1":                 {v141, false, "u", "Finished", 1, standing{update, "replace", "Created", hubAgent}},
+		"in the model of D3.2":                   {d32, false, "u", "Finished", 1, standing{update, "replace", "Created", hubAgent}},
 		"before anything was made":               {v141, false, "", "Progressing", 1, standing{create, "", "Created", hubAgent}},
-		"of a replacement":                       {v141, true, "u", "Finished", 1, standing{replace, "", "Created", hubAgent}},
-		"that went wrong":                        {v141, true, "u", "Degraded", 1, standing{replace, "", "Created", hubAgent}},
-		"that was replaced more than once":       {v141, false, "u", "Finished", 3, standing{replace, "", "Created", hubAgent}},
+		"of a replacement":                       {v141, true, "u", "Finished", 1, standing{update, "replace", "Created", hubAgent}},
+		"that went wrong":                        {v141, true, "u", "Degraded", 1, standing{update, "replace", "Created", hubAgent}},
+		"that was replaced more than once":       {v141, false, "u", "Finished", 3, standing{update, "replace", "Created", hubAgent}},
 		"which is the present one":               {v141, false, "u", "Finished", 0, standing{create, "", "Finished", hubAgent}},
 		"which is not given":                     {func(body) body { return nil }, false, "u", "Finished", 0, standing{create, "", "Finished", hubAgent}},
 		"which is given in a way of nobody else": {func(body) body { return body{"manifests": "x", "instruction": []int{1}} }, false, "u", "Finished", 1, standing{create, "", "Finished", hubAgent}},

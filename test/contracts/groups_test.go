@@ -247,7 +247,7 @@ components:
 			after := w.group(t, g.ID)
 			require.Equal(t, before.Jobs[0], after.Jobs[0], "api is as it was")
 			web := after.Jobs[1]
-			require.Equal(t, []string{"ReplaceDeployment", "Created", hubAgent}, []string{web.Type, web.State, web.OwnerID})
+			require.Equal(t, standing{update, "replace", "Created", hubAgent}, web.stands())
 			require.Contains(t, web.Manifests[0].YAML, "blue")
 			offered := w.executable(t, w.hub, hubAgent, "ocm")
 			require.Len(t, offered, 1, "a Replace reaches its agent, which v1.4.1 never did")

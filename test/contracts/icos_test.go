@@ -74,6 +74,9 @@ func (w *world) answers(t *testing.T, c *coverage, prefix string) {
 	if _, ok := c.Definitions[prefix+"Incompliance"]; ok {
 		c.answer(t, prefix+"Incompliance", decode[any](t, a))
 	}
+	replaced, _ := w.running(t, hubShop)
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+replaced.ID, strings.Replace(hubShop, "red", "blue", 1)).
+		is(t, http.StatusOK)
 	show := func(definition, path string) { c.answer(t, prefix+definition, decode[any](t, w.viewer.get(t, path))) }
 	show("JobGroup", "/jobmanager/groups/"+g.ID)
 	show("Job", "/jobmanager/jobs/"+j.ID)

@@ -31,7 +31,7 @@ func TestRemediations(t *testing.T) {
 		"scale-in":     {"scale-in", asks("scale-in")},
 		"patch":        {"patch", asks("patch")},
 		"secure":       {"secure", asks("secure")},
-		"replace":      {"replace", standing{replace, "replace", "Created", hubAgent}},
+		"replace":      {"replace", standing{update, "replace", "Created", hubAgent}},
 		"none":         {"none", standing{create, "", "Finished", hubAgent}},
 	} {
 		for _, path := range []string{older, newer} {

@@ -14,10 +14,9 @@ type standing struct{ Type, SubType, State, Owner string }
 func (j job) stands() standing { return standing{j.Type, j.SubType, j.State, j.OwnerID} }
 
 const (
-	create  = "CreateDeployment"
-	update  = "UpdateDeployment"
-	replace = "ReplaceDeployment"
-	remove  = "DeleteDeployment"
+	create = "CreateDeployment"
+	update = "UpdateDeployment"
+	remove = "DeleteDeployment"
 )
 
 // TestStateMachine is contracts/icos.md §1.7 row by row, over HTTP: where a job comes from, what happens to it, and
@@ -91,7 +90,7 @@ func TestStateMachine(t *testing.T) {
 			[]step{finished, violates("secure")}, standing{update, "secure", "Created", hubAgent}, "Deploying",
 		},
 		"to be replaced by a policy": {
-			[]step{finished, violates("replace")}, standing{replace, "replace", "Created", hubAgent}, "Deploying",
+			[]step{finished, violates("replace")}, standing{update, "replace", "Created", hubAgent}, "Deploying",
 		},
 		"violated without remediation": {
 			[]step{finished, violates("none")}, standing{create, "", "Finished", hubAgent}, "Available",
@@ -102,10 +101,10 @@ func TestStateMachine(t *testing.T) {
 			"Deploying",
 		},
 		"its content changed while it runs": {
-			[]step{finished, changes}, standing{replace, "", "Created", hubAgent}, "Deploying",
+			[]step{finished, changes}, standing{update, "replace", "Created", hubAgent}, "Deploying",
 		},
 		"replaced": {
-			[]step{finished, changes, finished}, standing{replace, "", "Finished", hubAgent}, "Available",
+			[]step{finished, changes, finished}, standing{update, "replace", "Finished", hubAgent}, "Available",
 		},
 		"its content changed before it is taken": {[]step{changes}, standing{create, "", "Created", ""}, "Deploying"},
 		"its content changed before it was made": {

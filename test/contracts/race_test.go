@@ -82,7 +82,7 @@ func TestOperatorsAndAgentsAtOnce(t *testing.T) {
 						if a.status != http.StatusOK {
 							continue
 						}
-						if now := decode[job](t, a); now.State == "Finished" && (now.Type == create || now.Type == replace) {
+						if now := decode[job](t, a); now.State == "Finished" && (now.Type == create || now.SubType == "replace") {
 							runs.Store(j.ID+agent, j.Manifests)
 							if !slices.Equal(now.Manifests, j.Manifests) {
 								failures.Store("a job is finished with content that it does not have any more", true)

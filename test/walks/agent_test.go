@@ -73,6 +73,7 @@ func (a *agent) do() {
 		a.log("agent dies before it does anything")
 		return
 	}
+	changes := j.Type == "UpdateDeployment" && j.SubType != "replace" // something of what runs, and writes none of it anew
 	name := cmp.Or(j.Cleans, j.ID) + "/" + j.Targets.Node
 	resource := cmp.Or(j.Resource.UUID, a.unsaid[name])
 	if a.names {
@@ -86,7 +87,7 @@ func (a *agent) do() {
 	case j.Type == "DeleteDeployment", j.SubType == "reallocate":
 		delete(a.copies, resource)
 		condition = "Deleted"
-	case j.Type == "UpdateDeployment":
+	case changes:
 	default:
 		a.copies[resource] = j.Manifests[0].YAML
 	}
@@ -95,12 +96,12 @@ func (a *agent) do() {
 		a.unsaid[name] = resource
 		return
 	}
-	state, waits := "Finished", condition == "Available" && j.Type != "UpdateDeployment" && a.random.IntN(3) == 0
+	state, waits := "Finished", condition == "Available" && !changes && a.random.IntN(3) == 0
 	if waits {
 		state, condition = "Progressing", "Applied"
 	}
 	report := map[string]any{
-		"id": j.ID, "owner_id": a.id, "type": j.Type, "state": state,
+		"id": j.ID, "owner_id": a.id, "type": j.Type, "sub_type": j.SubType, "state": state,
 		"manifests": j.Manifests, "targets": j.Targets,
 		"resource": map[string]any{
 			"resource_uuid": resource, "resource_name": j.Resource.Name,

@@ -243,7 +243,7 @@ func (j *Job) report(ctx context.Context, tx *store.Tx, m Move, before State, ty
 	switch m {
 	case Finish:
 		j.lease = nil
-		j.settleRemedies(m, r.Conditions)
+		changed = j.settleRemedies(m, r) || changed
 		if typ == Delete {
 			j.OwnerID, j.ResourceUUID, j.Conditions = "", "", nil
 		}
@@ -252,7 +252,7 @@ func (j *Job) report(ctx context.Context, tx *store.Tx, m Move, before State, ty
 		}
 	case Degrade:
 		j.lease = &lease
-		j.settleRemedies(m, r.Conditions)
+		changed = j.settleRemedies(m, r) || changed
 	default:
 		j.lease = &lease
 	}
@@ -284,21 +284,37 @@ func (j *Job) renew(ctx context.Context, tx *store.Tx) error {
 	return nil
 }
 
-// settleRemedies sets the outcome of pending remediations from a report that the job is Finished or Degraded.
-func (j *Job) settleRemedies(m Move, reported []Condition) {
+// settleRemedies sets the outcome of pending remediations from a report that the job is Finished or Degraded. news says
+// whether any was pending before.
+func (j *Job) settleRemedies(m Move, reported Resource) (news bool) {
 	for i := range j.Remediations {
 		if r := &j.Remediations[i]; r.Status == RemedyPending {
-			r.Status = r.outcome(m, conditionOf(reported, ConditionApplied))
+			r.Status = r.outcome(m, conditionOf(reported.Conditions, ConditionApplied), r.saidIn(reported.Remediations))
+			news = news || r.Status != RemedyPending
 		}
 	}
+	return news
 }
 
-// outcome is how the remediation went; applied is the condition Applied, if it was reported. A remediation counts as
-// done even if the result runs badly, except one inside a container, which leaves no lasting change. A refused one is
-// tried again until it is done, unless no agent there can do it.
-func (r *Remedy) outcome(m Move, applied *Condition) string {
+// saidIn is the status of the remediation among those that were reported. Newer ICOS agents write Applied for one that is
+// done.
+func (r *Remedy) saidIn(reported []Remedy) string {
+	for i := range reported {
+		if reported[i].ID == r.ID {
+			return reported[i].Status
+		}
+	}
+	return ""
+}
+
+// outcome is how the remediation went; applied is the condition Applied and said the remediation's own status, as far as
+// they were reported. A remediation counts as done even if the result runs badly, except one inside a container, which
+// leaves no lasting change. A refused one is tried again until it is done, unless no agent there can do it.
+func (r *Remedy) outcome(m Move, applied *Condition, said string) string {
 	switch {
-	case m == Finish:
+	case said == RemedyFailed:
+		return RemedyFailed
+	case m == Finish, said == RemedyDone, said == ConditionApplied:
 		return RemedyDone
 	case r.Type == Secure, applied != nil && applied.Reason == ReasonNotSupported:
 		return RemedyFailed

@@ -614,6 +614,35 @@ func TestScaling_countsWhatWasCarriedOut(t *testing.T) {
 	}
 }
 
+// TestRemediationIsAsItsAgentSays: newer agents say of each remediation how it went, in the resource that they report.
+func TestRemediationIsAsItsAgentSays(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct{ remediation, state, said, want string }{
+		"it failed, and the component runs":   {"secure", "Finished", "Failed", "Failed"},
+		"scaling failed, and so on":           {"scale-up", "Finished", "Failed", "Failed"},
+		"it was done, in their word for it":   {"scale-up", "Degraded", "Applied", "Remediated"},
+		"it was done, in the word of the API": {"scale-up", "Degraded", "Remediated", "Remediated"},
+		"it is as it was listed":              {"secure", "Finished", "Pending", "Remediated"},
+		"it is in no word of the contract":    {"scale-up", "Degraded", "done", "Pending"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			g, j := w.running(t, freeShop)
+			w.operator.send(t, http.MethodPost, "/jobmanager/policies/incompliance", body{
+				"policyName": "p", "remediation": row.remediation, "subject": body{"appInstance": g.ID, "appComponent": "web"},
+			}).is(t, http.StatusOK)
+			listed := decode[[]body](t, w.hub.get(t, "/jobmanager/jobs/executable/ocm/"+hubAgent))[0]
+			remediations := listed["resource"].(body)["remediations"] //nolint:forcetypeassert // as all jobs have it
+			remediations.([]any)[0].(body)["remediationStatus"] = row.said
+			told := report(hubAgent, w.take(t, w.hub, hubAgent, j), row.state, row.state)
+			told["resource"].(body)["remediations"] = remediations //nolint:forcetypeassert // report makes it
+			w.hub.send(t, http.MethodPut, "/jobmanager/jobs", told).is(t, http.StatusOK)
+			require.Equal(t, row.want, w.job(t, j.ID).Resource.Remediations[0].Status)
+		})
+	}
+}
+
 // TestScaling_keepsTheLastReplica: a minimum of none is one of one, in the books as in the clusters.
 func TestScaling_keepsTheLastReplica(t *testing.T) {
 	t.Parallel()

@@ -245,6 +245,18 @@ func TestPlaces_neverCallsTwoPlacesAlike(t *testing.T) {
 	require.Equal(t, []string{"a/1", "a/2", "a/3", "a/4", "b/1", "c/1", "edge/rpi"}, got)
 }
 
+// TestV1_hasNoTimestampOfOurs: readers of the older shape may be strict.
+func TestV1_hasNoTimestampOfOurs(t *testing.T) {
+	t.Parallel()
+	known := topology.Known
+	taxonomy := topology.Taxonomy{Timestamp: topology.Timestamp{
+		OldestTimestamp: known(1), TimeSinceOldest: known(2), StaleAfter: known(3), SilentUntil: known(4),
+	}}
+	older, err := json.Marshal(taxonomy.V1().Timestamp)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"oldestTimestamp": 1, "timeSinceOldest": 2}`, string(older))
+}
+
 func FuzzParse(f *testing.F) {
 	for _, file := range []string{"topology.json", "topology_input.json"} {
 		body, err := os.ReadFile(contracts + file)

@@ -103,7 +103,7 @@ type V1Container struct {
 // V1 renders the taxonomy in the older shape.
 func (t *Taxonomy) V1() V1 {
 	timestamp := t.Timestamp
-	timestamp.StaleAfter = Measure{} // older readers do not know it
+	timestamp.StaleAfter, timestamp.SilentUntil = Measure{}, Measure{} // older readers do not know them
 	v := V1{Timestamp: timestamp, Cluster: make(map[string]V1Cluster, len(t.Cluster)), Warnings: t.Warnings}
 	clusterNames := names(t.Cluster, func(c Cluster) string { return c.Name })
 	for key, c := range t.Cluster {

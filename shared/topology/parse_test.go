@@ -117,6 +117,16 @@ func TestParse_newestShapeSurvivesARoundTrip(t *testing.T) {
 	require.Contains(t, string(body), `"cpuFrequency":1500000000`, "a number written as text is read")
 }
 
+// TestNewestShapeHasEveryKey that ICOS has, in its spelling: a document with all of them filled is written as it was read.
+func TestNewestShapeHasEveryKey(t *testing.T) {
+	t.Parallel()
+	written, err := json.Marshal(load(t, "newest.json"))
+	require.NoError(t, err)
+	read, err := os.ReadFile(contracts + "newest.json")
+	require.NoError(t, err)
+	require.JSONEq(t, string(read), string(written))
+}
+
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	taxonomy, err := topology.Parse([]byte(newest))

@@ -54,6 +54,7 @@ func TestUnmarshal_namesEveryMisfit(t *testing.T) {
 		Embedded
 		ID     uuid.UUID         `json:"id"`
 		Count  int               `json:"count"`
+		Size   uint64            `json:"size"`
 		Share  float64           `json:"share"`
 		On     bool              `json:"on"`
 		Labels map[string]string `json:"labels"`
@@ -76,6 +77,7 @@ func TestUnmarshal_namesEveryMisfit(t *testing.T) {
 			map[string]string{"name": "want a string", "count": "want a whole number", "share": "want a number", "on": "want true or false"},
 		},
 		"a fraction for a count": {`{"count": 1.5}`, map[string]string{"count": "want a whole number"}},
+		"less than none":         {`{"size": -1}`, map[string]string{"size": "want a whole number"}},
 		"a text that is no UUID": {`{"id": "x"}`, map[string]string{"id": "is not a UUID"}},
 		"a number for a UUID":    {`{"id": 1}`, map[string]string{"id": "want a string"}},
 		"values of a map": {

@@ -602,3 +602,11 @@ func TestHandler_dialsTheStoreWhenItIsWoken(t *testing.T) {
 	asLike(function.WakeAgent)
 	require.Eventually(t, func() bool { return db.Stat().IdleConns() == 1 }, 10*time.Second, time.Millisecond)
 }
+
+// TestNewQuery_saysWhatIsKnown, also where that is nothing.
+func TestNewQuery_saysWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	r := httptest.NewRequest(http.MethodGet, "/?sort=name", nil)
+	require.ErrorContains(t, function.NewQuery(r, "limit", "cursor").Err(), "query.sort: is not known here; known are limit, cursor")
+	require.ErrorContains(t, function.NewQuery(r).Err(), "query.sort: is not known here, and neither is any other")
+}

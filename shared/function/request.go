@@ -97,9 +97,12 @@ func NewQuery(r *http.Request, known ...string) *Query {
 	}
 	q.values = values
 	for name, given := range values {
-		if !slices.Contains(known, name) {
+		switch {
+		case len(known) == 0:
+			q.faults.Add("query."+name, 0, "is not known here, and neither is any other")
+		case !slices.Contains(known, name):
 			q.faults.Add("query."+name, 0, "is not known here; known are %s", strings.Join(known, ", "))
-		} else if len(given) > 1 {
+		case len(given) > 1:
 			q.faults.Add("query."+name, 0, "is given %d times", len(given))
 		}
 	}

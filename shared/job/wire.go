@@ -2,6 +2,7 @@ package job
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -68,7 +69,10 @@ func (id *ID) UnmarshalText(text []byte) error {
 		*id = ID{}
 		return nil
 	}
-	return id.UUID.UnmarshalText(text)
+	if id.UUID.UnmarshalText(text) != nil {
+		return errors.New("is not a UUID") // the parser would tell of its length
+	}
+	return nil
 }
 
 // Given reports whether there is an id.

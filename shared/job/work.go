@@ -285,7 +285,7 @@ func (j *Job) renew(ctx context.Context, tx *store.Tx) error {
 }
 
 // settleRemedies sets the outcome of pending remediations from a report that the job is Finished or Degraded. news says
-// whether any was pending before.
+// whether that changed any.
 func (j *Job) settleRemedies(m Move, reported Resource) (news bool) {
 	for i := range j.Remediations {
 		if r := &j.Remediations[i]; r.Status == RemedyPending {

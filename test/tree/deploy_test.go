@@ -84,10 +84,11 @@ func TestWhatIsOutdated(t *testing.T) {
 	}
 }
 
-// TestWhatHasReadFormerSettingsIsRestarted: what was made before the ConfigMap, the Secret or a token last changed.
+// TestWhatHasReadFormerSettingsIsRestarted: what was made before the ConfigMap, the Secret or a token last changed. A
+// function may have gone to sleep since its pods were listed.
 func TestWhatHasReadFormerSettingsIsRestarted(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, "-n littoral delete pod --wait=false before\nrollout restart deployment gateway\n", deploying(t, `
+	require.Equal(t, "-n littoral delete pod --wait=false --ignore-not-found before\nrollout restart deployment gateway\n", deploying(t, `
 		out=$(mktemp -d); trap 'rm -r "$out"' EXIT
 		printf '%s\n' secret/kubernetes-clock configmap/littoral >"$out/names"
 		kn() {

@@ -2,6 +2,7 @@ package tree_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -137,4 +138,38 @@ func TestARouteIsServed(t *testing.T) {
 		require.NoError(t, of.Execute(&told, map[string]any{"items": []any{route}}))
 		require.Equal(t, want, told.String(), status)
 	}
+}
+
+// TestOneDeploymentAtATime: a second one would put its overlay and its names in place of those that the first is applying,
+// and deleting by.
+func TestOneDeploymentAtATime(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) {
+		t.Helper()
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o700))
+	}
+	script, err := os.ReadFile(root + "/scripts/deploy/deploy")
+	require.NoError(t, err)
+	write("scripts/deploy/deploy", string(script))
+	write("overlay/kustomization.yaml", "")
+	write("kubectl", `#!/usr/bin/env bash
+		[ "$1" = kustomize ] || exit 1
+		echo rendered >>`+dir+`/told
+		[ -n "${SECOND:-}" ] || SECOND=1 `+dir+`/scripts/deploy/deploy down >>`+dir+`/told 2>&1 || true
+	`)
+	deploy := func() string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), "bash", dir+"/scripts/deploy/deploy", "down")
+		cmd.Env = append(os.Environ(), "OVERLAY=overlay", "KUBECTL="+dir+"/kubectl")
+		require.Error(t, cmd.Run()) // there is no cluster
+		told, err := os.ReadFile(filepath.Join(dir, "told"))
+		require.NoError(t, err)
+		return string(told)
+	}
+	const once = "rendered\ndeploy: another deployment runs in this folder; if none does, remove bin/deploy/busy\n"
+	require.Equal(t, once, deploy())
+	require.Equal(t, once+once, deploy(), "one that is over is in nobody's way")
 }

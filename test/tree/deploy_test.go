@@ -173,3 +173,49 @@ func TestOneDeploymentAtATime(t *testing.T) {
 	require.Equal(t, once, deploy())
 	require.Equal(t, once+once, deploy(), "one that is over is in nobody's way")
 }
+
+// TestWhatTheClusterLacks is told before anything is built, and stands in nobody's way when all is removed. A type is one of
+// its group, whichever version there is.
+func TestWhatTheClusterLacks(t *testing.T) {
+	t.Parallel()
+	const want = "edge needs types that the cluster lacks: HTTPRoute.gateway.networking.k8s.io \n" +
+		"kind: ConfigMap\nkind: Service\nremoved\n"
+	require.Equal(t, want, deploying(t, `
+		out=$(mktemp -d); trap 'rm -r "$out"' EXIT
+		cat >"$out/rendered.yaml" <<-'YAML'
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+---
+apiVersion: v1
+data: {any: text}
+kind: ConfigMap
+---
+apiVersion: serving.knative.dev/v1
+kind: Service
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+YAML
+		kubectl=fake
+		overlay=edge patience=1s
+		say() { echo "$*"; }
+		die() { say "$@"; exit 1; }
+		known() { false; }
+		fake() {
+			case "$*" in
+			api-resources*)
+				echo "configmaps cm v1 true ConfigMap"
+				echo "services kservice,ksvc serving.knative.dev/v1beta1 true Service"
+				return 1 # a group of others does not answer
+				;;
+			"delete --ignore-not-found "*) sed -n '/^kind/p' >"$out/deleted" ;;
+			"get namespaces "* | "delete clusterroles,"*) ;;
+			*) return 2 ;;
+			esac
+		}
+		staged() { true; }; at_home() { true; }; same_broker() { echo "went on"; }
+		(up) || true
+		removed=$(down)
+		cat "$out/deleted"
+		echo "$removed"`))
+}

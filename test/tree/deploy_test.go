@@ -219,3 +219,17 @@ YAML
 		cat "$out/deleted"
 		echo "$removed"`))
 }
+
+// TestAnUpgradeLeavesTheNamespaceItsLabels: those of the overlay would be gone from the beginning of an upgrade until it
+// applies them, or for good where it stops before.
+func TestAnUpgradeLeavesTheNamespaceItsLabels(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "get namespace littoral\n", deploying(t, `
+		out=$(mktemp -d); trap 'rm -r "$out"' EXIT
+		for step in staged at_home lacking same_broker images; do eval "$step() { true; }"; done
+		has() { false; }
+		kubectl=fake
+		fake() { echo "$*" >>"$out/told"; }
+		secrets() { cat "$out/told"; exit; }
+		up`))
+}

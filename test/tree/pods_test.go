@@ -3,6 +3,8 @@ package tree_test
 import (
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -72,4 +74,25 @@ func TestKubeconfigsAddToAFunctionsOwn(t *testing.T) {
 		want[name] = append(want[name], "KUBECONFIG_DIR")
 	}
 	require.Equal(t, want, variables(dir))
+}
+
+// TestGarbageOfServersIsCollectedBelowTheLimit as that of functions is (scripts/gen/services): the gateway would otherwise be
+// killed, and all calls with it, when some hundreds come at once.
+func TestGarbageOfServersIsCollectedBelowTheLimit(t *testing.T) {
+	t.Parallel()
+	n := 0
+	eachBuilt(t, root+"/knative/overlays/lab", func(name string, object struct {
+		Spec struct{ Template corev1.PodTemplateSpec }
+	},
+	) {
+		for _, c := range object.Spec.Template.Spec.Containers {
+			if !strings.HasPrefix(c.Image, "ko://") {
+				continue
+			}
+			limit := c.Resources.Limits.Memory().Value()
+			require.Contains(t, c.Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: strconv.FormatInt(limit/10*9, 10)}, name)
+			n++
+		}
+	}, "Deployment")
+	require.Equal(t, 2, n)
 }

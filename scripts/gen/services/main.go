@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"knative.dev/pkg/ptr"
+	"knative.dev/serving/pkg/apis/config"
 	servingv1 "knative.dev/serving/pkg/apis/serving/v1"
 	"sigs.k8s.io/yaml"
 
@@ -128,6 +129,10 @@ func build(main string, entry function.Entry) *servingv1.Service {
 	template.Spec.ContainerConcurrency = ptr.Int64(entry.Spec.Concurrency)
 	// What waits for a sleeping function waits for its start as well. The call alone ends by the function's own deadline.
 	template.Spec.TimeoutSeconds = ptr.Int64(int64((start + entry.Spec.Timeout).Seconds()))
+	if *template.Spec.TimeoutSeconds > config.DefaultRevisionResponseStartTimeoutSeconds {
+		// Knative would else have the answer begin within that, which is when the longest task still runs.
+		template.Spec.ResponseStartTimeoutSeconds = template.Spec.TimeoutSeconds
+	}
 	memory := resource.MustParse(entry.Spec.Memory)
 	template.Spec.Containers = []corev1.Container{{
 		Image: "ko://" + main,

@@ -47,6 +47,19 @@ func TestOneAtATimeIsOneInstance(t *testing.T) {
 	}
 }
 
+// TestACallIsNotCutOffByADefault of Knative, which has a response begin sooner than the longest task ends.
+func TestACallIsNotCutOffByADefault(t *testing.T) {
+	t.Parallel()
+	for _, entry := range functions.Registry {
+		service := build("main", entry)
+		service.SetDefaults(t.Context())
+		spec := service.Spec.Template.Spec
+		if begins := spec.ResponseStartTimeoutSeconds; begins != nil {
+			require.Equal(t, *spec.TimeoutSeconds, *begins, entry.Name)
+		}
+	}
+}
+
 // TestGarbageIsCollectedBelowTheLimit: of memory, at which the kernel kills a function.
 func TestGarbageIsCollectedBelowTheLimit(t *testing.T) {
 	t.Parallel()

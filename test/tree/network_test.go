@@ -62,6 +62,38 @@ func TestOnlyWhoCallsWebhooksMayCallAnywhere(t *testing.T) {
 	require.ElementsMatch(t, callers, free)
 }
 
+// TestRoutesMayLeadToKnativesGatewayAlone: whoever may write routes in our namespace reaches nothing else in that of Knative's
+// gateway, where more may run.
+func TestRoutesMayLeadToKnativesGatewayAlone(t *testing.T) {
+	t.Parallel()
+	for _, overlay := range []string{"edge", "cloud"} {
+		type target struct{ Name, Namespace string }
+		type spec struct {
+			To    []target
+			Rules []struct{ BackendRefs []target }
+		}
+		var granted, used []target
+		eachBuilt(t, root+"/knative/overlays/"+overlay, func(_ string, object struct {
+			Metadata struct{ Namespace string }
+			Spec     spec
+		},
+		) {
+			for _, to := range object.Spec.To {
+				granted = append(granted, target{to.Name, object.Metadata.Namespace})
+			}
+			for _, rule := range object.Spec.Rules {
+				for _, backend := range rule.BackendRefs {
+					if !slices.Contains(used, backend) {
+						used = append(used, backend)
+					}
+				}
+			}
+		}, "ReferenceGrant", "HTTPRoute")
+		require.Equal(t, used, granted, overlay)
+		require.Len(t, used, 1)
+	}
+}
+
 // selected returns the values of the label that the selector asks for.
 func selected(s *metav1.LabelSelector, label string) []string {
 	if value, ok := s.MatchLabels[label]; ok {

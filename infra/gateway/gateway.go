@@ -127,3 +127,22 @@ func refuseFailures(r *http.Response) error {
 	}
 	return errors.New("the way to the function answered " + r.Status)
 }
+
+// limit refuses calls beyond n at once, which would cost the process its memory and all callers their answers. A probe is
+// no call.
+func limit(n int, next http.Handler) http.Handler {
+	slots := make(chan struct{}, n)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == function.HealthPath {
+			next.ServeHTTP(w, r)
+			return
+		}
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+			next.ServeHTTP(w, r)
+		default:
+			problem.Write(w, problem.New(problem.Unavailable, "%d calls are under way here, as many as fit; try again", n), "")
+		}
+	})
+}

@@ -229,6 +229,40 @@ func TestWhomACallWillNeedIsWokenWithIt(t *testing.T) {
 	}
 }
 
+// TestCallsBeyondTheLimitAreToldToComeAgain, and the others go on; the kubelet's probe is answered throughout.
+func TestCallsBeyondTheLimitAreToldToComeAgain(t *testing.T) {
+	t.Parallel()
+	entered, release := make(chan struct{}), make(chan struct{})
+	front := httptest.NewServer(limit(1, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/held" {
+			entered <- struct{}{}
+			<-release
+		}
+	})))
+	t.Cleanup(front.Close)
+	held := make(chan int, 1)
+	go func() {
+		resp, err := http.Get(front.URL + "/held")
+		if err != nil {
+			held <- 0
+			return
+		}
+		_ = resp.Body.Close()
+		held <- resp.StatusCode
+	}()
+	<-entered
+	resp, text := do(t, "GET", front.URL+"/other", "")
+	require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode, text)
+	require.NotEmpty(t, resp.Header.Get("Retry-After"))
+	require.Equal(t, problem.ContentType, resp.Header.Get("Content-Type"))
+	resp, text = do(t, "GET", front.URL+function.HealthPath, "")
+	require.Equal(t, http.StatusOK, resp.StatusCode, text)
+	close(release)
+	require.Equal(t, http.StatusOK, <-held)
+	resp, text = do(t, "GET", front.URL+"/other", "")
+	require.Equal(t, http.StatusOK, resp.StatusCode, text)
+}
+
 func TestReadTables(t *testing.T) {
 	t.Parallel()
 	routes, err := readTables(fstest.MapFS{

@@ -39,6 +39,9 @@ const (
 	longest = 5 * time.Minute // that a call may take: above what any function declares
 )
 
+// mostAtOnce is how many calls fit into the memory that gateway.yaml allows.
+const mostAtOnce = 2000
+
 // wakeEvery is the least time between two calls that wake a function.
 const wakeEvery = 20 * time.Second
 
@@ -73,7 +76,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := boot.Serve(ctx, listener, handler, quiet, longest); !errors.Is(err, http.ErrServerClosed) {
+	if err := boot.Serve(ctx, listener, limit(mostAtOnce, handler), quiet, longest); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

@@ -23,7 +23,7 @@ import (
 
 type config struct {
 	DatabaseURL string        `envconfig:"DATABASE_URL" required:"true"`
-	Patience    time.Duration `envconfig:"PATIENCE" default:"2m"` // with a Postgres that does not answer yet
+	Patience    time.Duration `envconfig:"PATIENCE" default:"2m"` // with a Postgres that does not answer yet, or a table in use
 }
 
 func main() {
@@ -49,10 +49,10 @@ func run(ctx context.Context, c config, log *slog.Logger) error {
 			log.Info("the database has the schema of this version", "fingerprint", migrate.Fingerprint())
 			return nil
 		}
-		if !starting(err) || time.Now().After(deadline) {
+		if !passes(err) || time.Now().After(deadline) {
 			return err
 		}
-		log.Info("Postgres does not answer yet", "error", err)
+		log.Info("the database cannot be migrated yet", "error", err)
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("told to stop: %w", err)
@@ -61,12 +61,13 @@ func run(ctx context.Context, c config, log *slog.Logger) error {
 	}
 }
 
-// starting reports whether err is that of a Postgres that is not there yet (class 57P: it starts or stops).
-func starting(err error) bool {
+// passes reports whether err is that of a Postgres that is not there yet (class 57P: it starts or stops), or of a table that
+// somebody uses for long, such as a backup (55P03).
+func passes(err error) bool {
 	var connect *pgconn.ConnectError
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		return len(pg.Code) == 5 && pg.Code[:3] == "57P"
+		return len(pg.Code) == 5 && pg.Code[:3] == "57P" || pg.Code == "55P03"
 	}
 	return errors.As(err, &connect)
 }

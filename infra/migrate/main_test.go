@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bufio"
+	"io"
 	"log/slog"
 	"net/url"
 	"sync"
@@ -57,4 +59,33 @@ func TestRun_waitsForPostgresOnly(t *testing.T) {
 	require.NoError(t, err)
 	wrong.Path = "/no_such_database"
 	require.Error(t, run(t.Context(), config{wrong.String(), time.Hour}, slog.New(slog.DiscardHandler)))
+}
+
+// TestRun_waitsForATableInUse: as for the end of a backup.
+func TestRun_waitsForATableInUse(t *testing.T) {
+	t.Parallel()
+	address, err := url.Parse(storetest.URL(t))
+	require.NoError(t, err)
+	conn, err := pgx.Connect(t.Context(), address.String())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, conn.Close(t.Context())) })
+	_, err = conn.Exec(t.Context(), "begin; lock table goose_db_version")
+	require.NoError(t, err)
+
+	query := address.Query()
+	query.Set("lock_timeout", "1")
+	address.RawQuery = query.Encode()
+	told, log := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- run(t.Context(), config{address.String(), time.Hour}, slog.New(slog.NewTextHandler(log, nil)))
+		_ = log.Close()
+	}()
+	lines := bufio.NewScanner(told)
+	require.True(t, lines.Scan(), "it says that it cannot go on")
+	require.Contains(t, lines.Text(), "lock timeout")
+	_, err = conn.Exec(t.Context(), "commit")
+	require.NoError(t, err)
+	go func() { _, _ = io.Copy(io.Discard, told) }()
+	require.NoError(t, <-ended)
 }

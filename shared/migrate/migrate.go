@@ -19,7 +19,12 @@ import (
 //go:embed sql/*.sql
 var files embed.FS
 
-// Up applies what is missing. An advisory lock makes it safe to run twice or in parallel.
+// An exclusive lock that has to wait, as for a backup, holds up all who come for the table after it. So one that is not had
+// soon is given up, and comes again with the next attempt. A setting of the URL comes before this one.
+const locksWithin = "2s"
+
+// Up applies what is missing. An advisory lock makes it safe to run twice or in parallel. The error is of class 55P03 when
+// somebody keeps a table to himself; what was applied before stays.
 func Up(ctx context.Context, databaseURL string) error {
 	provider, err := open(databaseURL)
 	if err != nil {
@@ -36,6 +41,9 @@ func open(databaseURL string) (*goose.Provider, error) {
 	config, err := pgx.ParseConfig(databaseURL)
 	if err != nil {
 		return nil, fmt.Errorf("database URL: %w", err)
+	}
+	if config.RuntimeParams["lock_timeout"] == "" {
+		config.RuntimeParams["lock_timeout"] = locksWithin
 	}
 	dir, err := fs.Sub(files, "sql")
 	if err != nil {

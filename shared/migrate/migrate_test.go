@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/application"
@@ -74,6 +75,35 @@ values ('p', 'f', now(), 'firing', true, '{}')`)
 	since, err := store.One(ctx, db, "read the alert", pgx.RowTo[time.Time], "select since from policy_alerts")
 	require.NoError(t, err)
 	require.True(t, since.IsZero(), "an alert of a former version is of no activation: %s", since)
+}
+
+// TestUp_keepsNobodyWaiting: a table that is in use for long, as by a backup, is not migrated then; nor does the wait for it
+// keep others from using it.
+func TestUp_keepsNobodyWaiting(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	ctx := t.Context()
+	to(t, url, withoutBackfills)
+	db := open(t, url)
+	const use = `select count(*) from applications`
+	require.NoError(t, db.Tx(ctx, func(ctx context.Context, backup *store.Tx) error {
+		if _, err := backup.Exec(ctx, use); err != nil {
+			return err
+		}
+		migrated := make(chan error, 1)
+		go func() { migrated <- migrate.Up(ctx, url) }()
+		storetest.AwaitBlocked(t, open(t, url))
+		others, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		if _, err := db.Exec(others, use); err != nil {
+			return err
+		}
+		var refused *pgconn.PgError
+		require.ErrorAs(t, <-migrated, &refused)
+		require.Equal(t, "55P03", refused.Code)
+		return nil
+	}))
+	require.NoError(t, migrate.Up(ctx, url))
 }
 
 // TestDown_takesAllBack: and what comes after it is the same schema.

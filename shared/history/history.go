@@ -4,6 +4,7 @@ package history
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -86,21 +87,27 @@ func Before(
 }
 
 const (
-	last = `select max(at) from history where application_id = $1 and ($2 = '' or component = $2) and event = $3`
+	// An application may have a long history: what is older than is asked for ends the search.
+	last = `select at from history where application_id = $1
+and (event = $3 and ($2 = '' or component = $2) or at <= $4) order by id desc limit 1`
 	told = `select exists (select 1 from history where application_id = $1 and event = $2 and message = $3)`
 )
 
-// Last returns when the event last happened to the component of the application, or to any component if that is empty;
-// the zero time if never.
-func Last(ctx context.Context, q store.Querier, application uuid.UUID, component, event string) (time.Time, error) {
-	var at *time.Time
-	if err := q.QueryRow(ctx, last, application, component, event).Scan(&at); err != nil {
+// Last returns when the event happened last to the component of the application, to any where that is empty; the zero time
+// where it has not happened since.
+func Last(
+	ctx context.Context, q store.Querier, application uuid.UUID, component, event string, since time.Time,
+) (at time.Time, err error) {
+	err = q.QueryRow(ctx, last, application, component, event, since).Scan(&at)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return time.Time{}, nil
+	case err != nil:
 		return time.Time{}, fmt.Errorf("read history: %w", err)
-	}
-	if at == nil {
+	case !at.After(since):
 		return time.Time{}, nil
 	}
-	return *at, nil
+	return at, nil
 }
 
 // Told reports whether history has this event of the application with this message.

@@ -6,7 +6,9 @@ import (
 	"math"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
@@ -188,4 +190,43 @@ select 'e' || i, repeat('m', $1), repeat('c', $1), jsonb_build_object('d', repea
 	require.NoError(t, err)
 	require.Empty(t, entries)
 	require.False(t, cut)
+}
+
+// TestLast_readsNoFurtherThanItIsAsked: an application that has run for a year has a long history, and whoever decides about
+// it waits.
+func TestLast_readsNoFurtherThanItIsAsked(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	app := uuid.New()
+	_, err := db.Exec(t.Context(), `insert into history (application_id, component, event, at)
+select $1, case when n % 2 = 0 then 'web' else 'db' end, case when n < 10 or n = 9995 then 'placed' else 'observed' end,
+  now() - (10000 - n) * interval '1 minute' from generate_series(1, 10000) n`, app)
+	require.NoError(t, err)
+	_, err = db.Exec(t.Context(), `analyze history`)
+	require.NoError(t, err)
+	for _, row := range []struct {
+		component string
+		since     time.Duration
+		ago       time.Duration // 0 = not since
+	}{
+		{"db", time.Hour, 5 * time.Minute},
+		{"", time.Hour, 5 * time.Minute},
+		{"web", time.Hour, 0},
+		{"db", 3 * time.Minute, 0},
+		{"nothing", time.Hour, 0},
+	} {
+		var at time.Time
+		read := storetest.Reads(t, db, "history", func(ctx context.Context, tx *store.Tx) (err error) {
+			at, err = history.Last(ctx, tx, app, row.component, "placed", time.Now().Add(-row.since))
+			return err
+		})
+		require.Less(t, read, int64(200), "%+v", row)
+		require.Equal(t, row.ago == 0, at.IsZero(), "%+v", row)
+		if row.ago > 0 {
+			require.WithinDuration(t, time.Now().Add(-row.ago), at, time.Minute)
+		}
+	}
+	at, err := history.Last(t.Context(), db, uuid.New(), "", "placed", time.Time{})
+	require.NoError(t, err)
+	require.Zero(t, at)
 }

@@ -201,8 +201,8 @@ func (a *Action) listen(ctx context.Context, tx *store.Tx, p *Policy) (held bool
 	if len(jobs) > 0 && !slices.ContainsFunc(jobs, (*job.Job).Placed) {
 		return true, a.hold(ctx, tx, time.Now().Add(silence), a.Component+" waits for a place")
 	}
-	placed, err := history.Last(ctx, tx, *app, a.Component, "job."+string(job.Place))
-	if err != nil || time.Since(placed) >= silence {
+	placed, err := history.Last(ctx, tx, *app, a.Component, "job."+string(job.Place), time.Now().Add(-silence))
+	if err != nil || placed.IsZero() {
 		return false, err
 	}
 	why := fmt.Sprintf("%s was placed less than %s ago, and may yet be heard of there", a.Component, silence)

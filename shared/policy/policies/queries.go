@@ -22,6 +22,8 @@ rule_done, rule_file, rule_url, version, created_at, updated_at, deleted_at`
 const (
 	selectOne = `select ` + columns + ` from policies where id = $1`
 
+	selectSome = `select ` + columns + ` from policies where id = any($1)`
+
 	selectList = `select ` + columns + ` from policies where deleted_at is null and (created_at, id) > ($1, $2)
 and ($3 = '' or instance = $3 or definition -> 'subject' ->> 'appName' = $3)
 and ($4 = '' or definition -> 'subject' ->> 'type' = $4 or definition -> 'subject' ->> 'appComponent' = $4

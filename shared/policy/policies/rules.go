@@ -143,13 +143,12 @@ func (r *Repaired) compare(ctx context.Context, db *store.DB, rules Rules) error
 	if err != nil {
 		return err
 	}
-	found := map[string]bool{} // by policy
-	for file, group := range listed {
-		id := owner(group)
-		if id == "" {
-			continue
-		}
-		fits, err := checkRule(ctx, db, rules, id, file, group)
+	found, doubtful, err := inStep(ctx, db, listed)
+	if err != nil {
+		return err
+	}
+	for file, id := range doubtful {
+		fits, err := checkRule(ctx, db, rules, id, file, listed[file])
 		if err != nil {
 			return err
 		}
@@ -162,7 +161,56 @@ func (r *Repaired) compare(ctx context.Context, db *store.DB, rules Rules) error
 	return r.askAgain(ctx, db, true, found)
 }
 
-// owner is the id of the policy that a group names; empty when it names none.
+// readAtOnce is how many policies are read together; each may be some kibibytes.
+const readAtOnce = 200
+
+// inStep returns the policies whose rules are what they want, and who the other files name. Next to all rules are: to lock
+// their policies one by one would take longer than a tick with many, and wait for each that is being carried over.
+func inStep(
+	ctx context.Context, q store.Querier, listed map[string]registry.RuleGroup,
+) (found map[string]bool, doubtful map[string]string, err error) {
+	found, doubtful = map[string]bool{}, map[string]string{}
+	files := map[uuid.UUID][]string{}
+	for file, group := range listed {
+		id := owner(group)
+		if id == "" {
+			continue
+		}
+		doubtful[file] = id
+		if known, err := uuid.Parse(id); err == nil {
+			files[known] = append(files[known], file)
+		}
+	}
+	for ids := range slices.Chunk(slices.Collect(maps.Keys(files)), readAtOnce) {
+		list, err := many(ctx, q, selectSome, ids)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, p := range list {
+			for _, file := range files[p.UUID()] {
+				if fits, err := p.has(file, listed[file]); err == nil && fits {
+					found[doubtful[file]] = true
+					delete(doubtful, file)
+				}
+			}
+		}
+	}
+	return found, doubtful, nil
+}
+
+// has reports whether the rule is, or is about to become, what the policy wants.
+func (p *Policy) has(file string, group registry.RuleGroup) (bool, error) {
+	switch {
+	case p.RuleDone < p.RuleWanted: // it is being followed right now
+		return true, nil
+	case !p.Active() || p.RuleFile != file:
+		return false, nil
+	}
+	want, err := p.group()
+	return err == nil && alike(want, group), err
+}
+
+// owner is the policy that a group names; empty when it names none.
 func owner(group registry.RuleGroup) string {
 	for _, rule := range group.Rules {
 		if id := rule.Annotations[registry.AnnotationID]; id != "" {
@@ -188,20 +236,14 @@ func checkRule(
 		if err != nil {
 			return err
 		}
-		switch {
-		case p.RuleDone < p.RuleWanted: // a change is being carried over right now
-			fits = true
-		case p.Active() && p.RuleFile == file:
-			want, err := p.group()
-			if fits = err != nil || alike(want, group); fits {
-				return err
-			}
+		if fits, err = p.has(file, group); fits || err != nil {
+			return err
+		}
+		if p.Active() && p.RuleFile == file {
 			fits = true // asked for below, once
 			return p.follow(ctx, tx)
-		default:
-			return rules.Delete(ctx, file)
 		}
-		return nil
+		return rules.Delete(ctx, file)
 	})
 	return fits, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -312,6 +313,28 @@ func TestReconcile_leavesARuleThatIsOnlyWrittenOtherwise(t *testing.T) {
 	require.NoError(t, err)
 	w.sync()
 	require.Equal(t, puts+4, w.rules.puts, "what differs is put anew")
+}
+
+// TestReconcile_waitsForNoneThatIsInStep: a policy may be kept for as long as a rule store takes, and there may be many.
+func TestReconcile_waitsForNoneThatIsInStep(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range 250 {
+		w.create(fmt.Sprintf("p%d", i), "up > 1")
+	}
+	w.sync()
+	require.Len(t, w.files(), 250)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	require.NoError(t, w.tx(func(_ context.Context, tx *store.Tx) error {
+		if _, err := tx.Exec(ctx, `select from policies for update`); err != nil {
+			return err
+		}
+		repaired, err := policies.Reconcile(ctx, w.db, w.rules)
+		require.Zero(t, repaired)
+		return err
+	}))
+	require.Len(t, w.files(), 250)
 }
 
 func TestReconcile_repairsWhatDiffers(t *testing.T) {

@@ -26,7 +26,7 @@ const (
 	selectHandovers = `select cluster, node, served_by, agent, served_in not in ('', cluster_uuid) from nodes
 where agent <> '' and (agent, cluster_uuid) <> (served_by, served_in)
 union select n.cluster, n.node, j.owner_id, n.agent, false
-from nodes n join jobs j on j.cluster = n.cluster and j.node = n.node and j.owner_id = any(n.formerly)
+from nodes n join jobs j on j.cluster = n.cluster and j.cluster <> '' and j.node = n.node and j.owner_id = any(n.formerly)
 where n.formerly <> '{}' and n.agent not in ('', j.owner_id)
 and (n.agent, n.cluster_uuid) = (n.served_by, n.served_in) order by 1, 2`
 
@@ -36,7 +36,7 @@ where cluster = $1 and node = $2 and agent = $4 and (served_by = $3 or $3 = any(
 	// The same order as everywhere, application before job, and no stronger a lock: an agent's report, which holds its
 	// job, may add a clean-up to the application meanwhile.
 	lockOwners = `select id from applications where id in (
-  select application_id from jobs where cluster = $1 and node = $2 and owner_id = $3) order by id for no key update`
+  select application_id from jobs where cluster = $1 and cluster <> '' and node = $2 and owner_id = $3) order by id for no key update`
 )
 
 // Handovers returns the nodes whose agent has changed.

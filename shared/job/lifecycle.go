@@ -200,7 +200,8 @@ func (j *Job) Remediate(ctx context.Context, tx *store.Tx, asked Remedy, reason 
 	return j.ready(ctx, tx)
 }
 
-const selectOwnedAt = `select id from jobs where cluster = $1 and node = $2 and owner_id = $3 order by id`
+// Without the words of its index's own condition a plan that is kept for any $1 could not use it.
+const selectOwnedAt = `select id from jobs where cluster = $1 and cluster <> '' and node = $2 and owner_id = $3 order by id`
 
 // HandOver gives the jobs that the former agent owns at the node to another agent, under a new epoch that fences the
 // former one. Leases end, so that the new agent can take up unfinished work at once.

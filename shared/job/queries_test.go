@@ -16,3 +16,10 @@ func TestQueries_lookNoFurtherThanTheApplication(t *testing.T) {
 		require.Contains(t, storetest.Plan(t, db, sql, "null"), "Index Cond: (application_id = ", name)
 	}
 }
+
+// TestQueries_lookNoFurtherThanTheNode: nor what a node costs with all the places.
+func TestQueries_lookNoFurtherThanTheNode(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	require.Contains(t, storetest.Plan(t, db, selectOwnedAt, "null, null, null"), "Index Cond: ((cluster = ")
+}

@@ -36,12 +36,10 @@ type Entry struct {
 const (
 	insert = `insert into history (application_id, job_id, component, event, from_state, to_state, message, cause, trace_id, data)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+	// Both ends are always given, and what is asked for beside them is added: a statement for everything that may be asked
+	// would come to be worked off by one plan for all of that, which looks through the history of all for that of one.
 	list = `select id, at, application_id, job_id, component, event, from_state, to_state, message, cause, trace_id, data
-from history where id > $1 and id <= $5 and ($2::uuid is null or application_id = $2) and (cardinality($4::text[]) = 0 or event = any($4))
-order by id limit $3`
-	newest = `select id, at, application_id, job_id, component, event, from_state, to_state, message, cause, trace_id, data
-from history where id <= $4 and ($1::uuid is null or application_id = $1) and (cardinality($3::text[]) = 0 or event = any($3))
-order by id desc limit $2`
+from history where id > $1 and id <= $2`
 )
 
 // Record writes the entry with the commit of the transaction; cause and trace come from ctx. If Postgres refuses the
@@ -65,7 +63,7 @@ func After(
 	if err != nil || !ok {
 		return []Entry{}, err // the caller asks again
 	}
-	entries, _, err := page(ctx, q, list, after, application, limit, append([]string{}, events...), upTo)
+	entries, _, err := page(ctx, q, "order by id", after, upTo, application, limit, events)
 	return entries, err
 }
 
@@ -81,7 +79,7 @@ func Before(
 	if !ok {
 		upTo = math.MaxInt64 // better all there is than nothing
 	}
-	entries, cut, err = page(ctx, q, newest, application, limit, append([]string{}, events...), min(upTo, before-1))
+	entries, cut, err = page(ctx, q, "order by id desc", 0, min(upTo, before-1), application, limit, events)
 	slices.Reverse(entries)
 	return entries, cut, err
 }
@@ -118,6 +116,18 @@ func Told(ctx context.Context, q store.Querier, application uuid.UUID, event, me
 	return before, nil
 }
 
-func page(ctx context.Context, q store.Querier, sql string, args ...any) (entries []Entry, cut bool, err error) {
+func page(
+	ctx context.Context, q store.Querier, order string, after, upTo int64, application *uuid.UUID, limit int, events []string,
+) (entries []Entry, cut bool, err error) {
+	sql, args := list, []any{after, upTo, limit}
+	if application != nil {
+		args = append(args, *application)
+		sql += fmt.Sprintf(" and application_id = $%d", len(args))
+	}
+	if len(events) > 0 {
+		args = append(args, events)
+		sql += fmt.Sprintf(" and event = any($%d)", len(args))
+	}
+	sql += " " + order + " limit $3"
 	return store.Page(ctx, q, "read history", pgx.RowToStructByName[Entry], Entry.Size, sql, args...)
 }

@@ -230,3 +230,43 @@ select $1, case when n % 2 = 0 then 'web' else 'db' end, case when n < 10 or n =
 	require.NoError(t, err)
 	require.Zero(t, at)
 }
+
+// TestLists_readWhatTheyTell: Postgres soon keeps one plan for all that is asked by a statement, as by whoever follows an
+// application, and the histories of others are long.
+func TestLists_readWhatTheyTell(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	app := uuid.New()
+	_, err := db.Exec(t.Context(), `insert into history (application_id, component, event)
+select case when n % 500 = 0 then $1::uuid else gen_random_uuid() end, 'web', case when n % 2 = 0 then 'placed' else 'observed' end
+from generate_series(1, 20000) n`, app)
+	require.NoError(t, err)
+	_, err = db.Exec(t.Context(), `analyze history`)
+	require.NoError(t, err)
+	for name, look := range map[string]func(context.Context, store.Querier) (int, error){
+		"after": func(ctx context.Context, q store.Querier) (int, error) {
+			entries, err := history.After(ctx, q, &app, 0, 50)
+			return len(entries), err
+		},
+		"after, of an event": func(ctx context.Context, q store.Querier) (int, error) {
+			entries, err := history.After(ctx, q, &app, 0, 50, "placed", "unplaced")
+			return len(entries), err
+		},
+		"before": func(ctx context.Context, q store.Querier) (int, error) {
+			entries, _, err := history.Before(ctx, q, &app, math.MaxInt64, 50)
+			return len(entries), err
+		},
+		"before, of an event": func(ctx context.Context, q store.Querier) (int, error) {
+			entries, _, err := history.Before(ctx, q, &app, math.MaxInt64, 50, "placed", "unplaced")
+			return len(entries), err
+		},
+	} {
+		found := 0
+		read := storetest.Reads(t, db, "history", func(ctx context.Context, tx *store.Tx) (err error) {
+			found, err = look(ctx, tx)
+			return err
+		})
+		require.Equal(t, 40, found, name)
+		require.Less(t, read, int64(500), name)
+	}
+}

@@ -390,6 +390,43 @@ func TestOpen(t *testing.T) {
 	db.Close()
 }
 
+// TestForgetReactions_readsNoMoreThanItForgets: new marks lie where former ones have been forgotten.
+func TestForgetReactions_readsNoMoreThanItForgets(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	db, _ := openRecording(t, url)
+	for _, sql := range []string{
+		`insert into inbox (consumer, source, id, at) select 'c', 's', n::text, now() - interval '90 days' from generate_series(1, 30000) n`,
+		`vacuum inbox`,
+		`delete from inbox where id::int <= 29990`,
+		`vacuum inbox`,
+		`insert into inbox (consumer, source, id) select 'c', 's', n::text from generate_series(100001, 130000) n`,
+		`vacuum analyze inbox`,
+	} {
+		_, err := db.Exec(t.Context(), sql)
+		require.NoError(t, err)
+	}
+	const size = `select pg_relation_size('inbox') / current_setting('block_size')::int`
+	var pages int
+	require.NoError(t, db.QueryRow(t.Context(), size).Scan(&pages))
+	require.Less(t, pages, 600, "the new ones have taken the place of the others")
+
+	reads := func() (rows int64) {
+		const read = `select coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) from pg_stat_user_tables where relname = 'inbox'`
+		require.NoError(t, db.QueryRow(t.Context(), read).Scan(&rows))
+		return rows
+	}
+	forgetful, _ := openRecording(t, url)
+	require.NoError(t, forgetful.Ping(t.Context()))
+	before := reads()
+	n, err := forgetful.ForgetReactions(t.Context(), 30*24*time.Hour)
+	require.NoError(t, err)
+	require.Equal(t, int64(10), n)
+	forgetful.Close() // Postgres counts what it has read
+	require.Eventually(t, func() bool { return reads() > before }, time.Minute, 10*time.Millisecond)
+	require.Less(t, reads()-before, int64(1000))
+}
+
 // TestForgetReactions: an event that nobody will send again needs no mark.
 func TestForgetReactions(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ const (
 	forgetInbox = `delete from inbox where ctid = any(array(select i.ctid from inbox i where i.at < now() - $1::interval
 and not exists (select from dead_letters d where d.event_id = i.id and d.source = i.source
 and (d.replayed_at is null or d.replayed_at > now() - interval '1 day'))
-limit $2))`
+order by i.at limit $2))`
 
 	forgetAtOnce = 10_000 // rows, in one transaction
 )

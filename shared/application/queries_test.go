@@ -1,10 +1,13 @@
 package application
 
 import (
+	"context"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 )
 
@@ -15,4 +18,30 @@ func TestQueries_lookNoFurtherThanTheNode(t *testing.T) {
 	db := storetest.New(t)
 	require.Contains(t, storetest.Plan(t, db, lockOwners, "null, null, null"), "Index Cond: ((cluster = ")
 	require.Contains(t, storetest.Plan(t, db, selectHandovers, ""), "Index Cond: ((cluster = ")
+}
+
+// TestStrained_looksAtNoneThatIsInTheRightPlace: all placements wait while it looks.
+func TestStrained_looksAtNoneThatIsInTheRightPlace(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	for _, sql := range []string{
+		`with a as (insert into applications (id, name, namespace, descriptor)
+select gen_random_uuid(), n, '', '' from generate_series(1, 1000) n returning id, name)
+insert into jobs (id, application_id, component, type, state, instruction, lost_after, resource_name, cluster, node, excluded, conditions)
+select gen_random_uuid(), id, '', 'CreateDeployment', 'Finished', '{}', '0', '', 'edge', 'edge-1',
+  case name when '1' then '[{"orchestrator": "ocm", "node_name": "edge-1", "cluster_name": "edge"}]'::jsonb
+    when '2' then '[{"orchestrator": "ocm", "node_name": "edge-2", "cluster_name": "edge"}]' else '[]' end,
+  case name when '3' then '[{"type": "Degraded", "reason": "DoesNotFit"}]'::jsonb else '[{"reason": "Ready"}]' end from a`,
+		`analyze`,
+	} {
+		_, err := db.Exec(t.Context(), sql)
+		require.NoError(t, err)
+	}
+	var found []uuid.UUID
+	read := storetest.Reads(t, db, "jobs", func(ctx context.Context, tx *store.Tx) (err error) {
+		found, err = Strained(ctx, tx, uuid.Nil, 10)
+		return err
+	})
+	require.Len(t, found, 2)
+	require.Less(t, read, int64(100))
 }

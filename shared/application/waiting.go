@@ -18,8 +18,10 @@ const (
 where j.state = 'Created' and j.type = 'CreateDeployment' and j.cluster = '' and j.cleans is null
 and a.desired = 'running' and a.deleted_at is null and j.application_id >= $1 order by 1 limit $2`
 
+	// The words of its index's own condition come first: next to no job has either.
 	selectStrained = `select distinct j.application_id from jobs j join applications a on a.id = j.application_id
 where j.cluster <> '' and j.cleans is null and j.type <> 'DeleteDeployment'
+and (j.excluded <> '[]' or j.conditions @> '[{"reason": "` + job.ReasonMisfit + `"}]')
 and (j.excluded @> jsonb_build_array(jsonb_build_object('cluster_name', j.cluster, 'node_name', j.node))
   or j.conditions @> '[{"reason": "` + job.ReasonMisfit + `"}]')
 and a.desired = 'running' and a.deleted_at is null and j.application_id >= $1 order by 1 limit $2`

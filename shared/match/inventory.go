@@ -43,9 +43,11 @@ type reservation struct {
 	Recorded    bool       // its node is in the table of nodes, so it is displaced when that node is lost
 }
 
-// selectReservations lists what all our jobs have reserved, including clean-ups: what they remove still runs.
+// selectReservations lists what every job of ours holds, clean-ups included, since what they remove still runs. What is to be
+// deployed is large and lies aside, so it is looked into only where an index says that it asks for further resources.
 const selectReservations = `select j.id, j.application_id, j.cluster, j.node, a.name || '/' || j.component, j.cpu_milli, j.memory_bytes, j.devices,
-coalesce(j.instruction -> 'requirements' -> 'resources', '{}'),
+coalesce(case when j.id in (select id from jobs where instruction @> '{"requirements": {"resources": {}}}')
+  then j.instruction -> 'requirements' -> 'resources' end, '{}'),
 case when j.owner_id <> '' then coalesce(j.taken_at, 'epoch') end,
 exists (select 1 from nodes n where n.cluster = j.cluster and n.node = j.node)
 from jobs j join applications a on a.id = j.application_id

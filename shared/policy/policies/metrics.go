@@ -17,12 +17,20 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// selectTimes reads the histogram of all actions, including deleted ones.
-const selectTimes = `select t.stage, t.le, t.count + count(s.seconds), (t.seconds + coalesce(sum(s.seconds), 0))::float8
-from reaction_times t left join (policy_actions a
-  cross join lateral reaction_stages(a.started_at, a.received_at, a.judged_at, a.acted_at) s)
-  on s.stage = t.stage and s.seconds <= t.le
-group by t.stage, t.le order by t.stage, t.le`
+// selectTimes reads the histogram of all actions, those that are gone included. Each of a month's actions is told once to its
+// stages, by how many of their buckets hold it, the last ones: to tell it to each of these takes ten times as long.
+const selectTimes = `with buckets as (
+  select *, rank() over (partition by stage order by le desc) as place from reaction_times
+), bounds as (
+  select stage, array_agg(-le order by le desc) as negated from reaction_times group by stage
+), took as (
+  select s.stage, width_bucket(-s.seconds::float8, b.negated) as held_by, count(*), sum(s.seconds) as seconds
+  from policy_actions a cross join lateral reaction_stages(a.started_at, a.received_at, a.judged_at, a.acted_at) s
+  join bounds b on b.stage = s.stage group by 1, 2
+)
+select t.stage, t.le, (t.count + coalesce(sum(k.count), 0))::bigint, (t.seconds + coalesce(sum(k.seconds), 0))::float8
+from buckets t left join took k on k.stage = t.stage and k.held_by >= t.place
+group by t.stage, t.le, t.count, t.seconds order by t.stage, t.le`
 
 // Metrics returns the phase of each policy and the duration of each stage of a reaction, in the text format of
 // Prometheus.

@@ -39,7 +39,8 @@ func Metrics(ctx context.Context, q store.Querier) ([]byte, error) {
 	b.WriteString("# HELP plm_policy_enforced Whether the policy is enforced (1) or not (0).\n" +
 		"# TYPE plm_policy_enforced gauge\n")
 	for page := (function.Page{Limit: function.MaxLimit}); ; {
-		list, err := many(ctx, q, selectList, page.After.At, page.After.ID, "", "", "", "", "", page.Limit)
+		sql, args := Filter{}.query(page)
+		list, err := many(ctx, q, sql, args...)
 		if err != nil {
 			return nil, err
 		}

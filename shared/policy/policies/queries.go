@@ -24,12 +24,7 @@ const (
 
 	selectSome = `select ` + columns + ` from policies where id = any($1)`
 
-	selectList = `select ` + columns + ` from policies where deleted_at is null and (created_at, id) > ($1, $2)
-and ($3 = '' or instance = $3 or definition -> 'subject' ->> 'appName' = $3)
-and ($4 = '' or definition -> 'subject' ->> 'type' = $4 or definition -> 'subject' ->> 'appComponent' = $4
-  or definition -> 'subject' ->> 'hostId' = $4)
-and ($5 = '' or phase = $5) and ($6 = '' or name = $6) and ($7 = '' or strpos(lower(name), lower($7)) > 0)
-order by created_at, id limit $8`
+	selectList = `select ` + columns + ` from policies where deleted_at is null and (created_at, id) > ($1, $2)`
 
 	selectOfInstance = `select ` + columns + ` from policies where instance = $1 order by created_at, id for update`
 
@@ -128,11 +123,31 @@ type Filter struct {
 	Search  string // part of a name, in any case
 }
 
-// List returns a page of policies with their newest events, oldest policy first. cut says that the page is shorter than
-// asked for, since policies or events are large.
+// query is the statement that lists what is asked for. One for everything that may be asked would look through all policies
+// for those of one application.
+func (f Filter) query(page function.Page) (sql string, args []any) {
+	sql, args = selectList, []any{page.After.At, page.After.ID, page.Limit}
+	for _, given := range []struct{ value, condition string }{
+		{f.App, `(instance = $%[1]d or definition -> 'subject' ->> 'appName' = $%[1]d)`},
+		{f.Subject, `(definition -> 'subject' ->> 'type' = $%[1]d or definition -> 'subject' ->> 'appComponent' = $%[1]d
+  or definition -> 'subject' ->> 'hostId' = $%[1]d)`},
+		{f.Phase, `phase = $%[1]d`},
+		{f.Name, `name = $%[1]d`},
+		{f.Search, `strpos(lower(name), lower($%[1]d)) > 0`},
+	} {
+		if given.value != "" {
+			args = append(args, given.value)
+			sql += " and " + fmt.Sprintf(given.condition, len(args))
+		}
+	}
+	return sql + " order by created_at, id limit $3", args
+}
+
+// List returns a page of policies with their newest events, oldest first. cut says that it is shorter than asked for: the
+// policies are large together, or their events are.
 func List(ctx context.Context, q store.Querier, f Filter, page function.Page) (list []*Policy, cut bool, err error) {
-	list, cut, err = store.Page(ctx, q, "read policies", scan, func(p *Policy) int { return p.size }, selectList,
-		page.After.At, page.After.ID, f.App, f.Subject, f.Phase, f.Name, f.Search, page.Limit)
+	sql, args := f.query(page)
+	list, cut, err = store.Page(ctx, q, "read policies", scan, func(p *Policy) int { return p.size }, sql, args...)
 	if err != nil {
 		return nil, false, err
 	}

@@ -128,8 +128,7 @@ func refuseFailures(r *http.Response) error {
 	return errors.New("the way to the function answered " + r.Status)
 }
 
-// limit refuses calls beyond n at once, which would cost the process its memory and all callers their answers. A probe is
-// no call.
+// limit refuses calls beyond n at once: running out of memory would end the calls that are under way too. Probes do not count.
 func limit(n int, next http.Handler) http.Handler {
 	slots := make(chan struct{}, n)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -23,7 +23,7 @@ import (
 
 type config struct {
 	DatabaseURL string        `envconfig:"DATABASE_URL" required:"true"`
-	Patience    time.Duration `envconfig:"PATIENCE" default:"2m"` // with a Postgres that does not answer yet, or a table in use
+	Patience    time.Duration `envconfig:"PATIENCE" default:"2m"` // for a Postgres that does not answer yet, or a table that is locked
 }
 
 func main() {
@@ -61,8 +61,8 @@ func run(ctx context.Context, c config, log *slog.Logger) error {
 	}
 }
 
-// passes reports whether err is that of a Postgres that is not there yet (class 57P: it starts or stops), or of a table that
-// somebody uses for long, such as a backup (55P03).
+// passes reports whether err will pass by itself: Postgres is not there yet (class 57P: it starts or stops), or somebody, such as
+// a backup, holds a lock on a table (55P03).
 func passes(err error) bool {
 	var connect *pgconn.ConnectError
 	var pg *pgconn.PgError

@@ -18,7 +18,7 @@ const (
 where j.state = 'Created' and j.type = 'CreateDeployment' and j.cluster = '' and j.cleans is null
 and a.desired = 'running' and a.deleted_at is null and j.application_id >= $1 order by 1 limit $2`
 
-	// The words of its index's own condition come first: next to no job has either.
+	// The conditions on jobs repeat those of the partial index, which holds next to no rows.
 	selectStrained = `select distinct j.application_id from jobs j join applications a on a.id = j.application_id
 where j.cluster <> '' and j.cleans is null and j.type <> 'DeleteDeployment'
 and (j.excluded <> '[]' or j.conditions @> '[{"reason": "` + job.ReasonMisfit + `"}]')

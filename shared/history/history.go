@@ -36,8 +36,8 @@ type Entry struct {
 const (
 	insert = `insert into history (application_id, job_id, component, event, from_state, to_state, message, cause, trace_id, data)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
-	// Both ends are always given, and what is asked for beside them is added: a statement for everything that may be asked
-	// would come to be worked off by one plan for all of that, which looks through the history of all for that of one.
+	// Filters are added as they are given. With one statement for all filters Postgres would soon keep a generic plan, which
+	// reads everybody's history to find that of one application.
 	list = `select id, at, application_id, job_id, component, event, from_state, to_state, message, cause, trace_id, data
 from history where id > $1 and id <= $2`
 )
@@ -85,14 +85,14 @@ func Before(
 }
 
 const (
-	// An application may have a long history: what is older than is asked for ends the search.
+	// An application may have a long history, so the search ends at the first entry that is too old.
 	last = `select at from history where application_id = $1
 and (event = $3 and ($2 = '' or component = $2) or at <= $4) order by id desc limit 1`
 	told = `select exists (select 1 from history where application_id = $1 and event = $2 and message = $3)`
 )
 
-// Last returns when the event happened last to the component of the application, to any where that is empty; the zero time
-// where it has not happened since.
+// Last returns when the event last happened to the component of the application, or to any component if that is empty; the
+// zero time if not since then.
 func Last(
 	ctx context.Context, q store.Querier, application uuid.UUID, component, event string, since time.Time,
 ) (at time.Time, err error) {

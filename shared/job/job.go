@@ -33,7 +33,7 @@ const (
 	Create  Type = "CreateDeployment"
 	Delete  Type = "DeleteDeployment"
 	Update  Type = "UpdateDeployment"  // a remediation, named by SubType
-	Replace Type = "ReplaceDeployment" // to agents an Update with the sub type replace
+	Replace Type = "ReplaceDeployment" // written in the API as an Update with the sub type replace
 )
 
 // Remediation is what a violated policy asks for; it is the sub type of an Update job.

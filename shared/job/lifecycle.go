@@ -200,7 +200,7 @@ func (j *Job) Remediate(ctx context.Context, tx *store.Tx, asked Remedy, reason 
 	return j.ready(ctx, tx)
 }
 
-// Without the words of its index's own condition a plan that is kept for any $1 could not use it.
+// That cluster is not empty is the condition of the partial index: without it a generic plan could not use the index.
 const selectOwnedAt = `select id from jobs where cluster = $1 and cluster <> '' and node = $2 and owner_id = $3 order by id`
 
 // HandOver gives the jobs that the former agent owns at the node to another agent, under a new epoch that fences the

@@ -70,7 +70,7 @@ func (id *ID) UnmarshalText(text []byte) error {
 		return nil
 	}
 	if id.UUID.UnmarshalText(text) != nil {
-		return errors.New("is not a UUID") // the parser would tell of its length
+		return errors.New("is not a UUID") // the parser's error speaks of lengths
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func (j *Job) Resource() Resource {
 // MarshalJSON writes the API form.
 func (j *Job) MarshalJSON() ([]byte, error) {
 	typ, subType := j.Type, j.SubType
-	if typ == Replace { // agents that read names know no such type (contracts/icos.md §1.4)
+	if typ == Replace { // agents that read type names know no ReplaceDeployment (contracts/icos.md §1.4)
 		typ, subType = Update, string(ReplaceIt)
 	}
 	w := wire{

@@ -43,8 +43,8 @@ type reservation struct {
 	Recorded    bool       // its node is in the table of nodes, so it is displaced when that node is lost
 }
 
-// selectReservations lists what every job of ours holds, clean-ups included, since what they remove still runs. What is to be
-// deployed is large and lies aside, so it is looked into only where an index says that it asks for further resources.
+// selectReservations lists what all our jobs have reserved, including clean-ups: what they remove still runs. A job's content is
+// large and stored out of line, so it is read only for jobs that reserve more than cpu and memory, as a partial index says.
 const selectReservations = `select j.id, j.application_id, j.cluster, j.node, a.name || '/' || j.component, j.cpu_milli, j.memory_bytes, j.devices,
 coalesce(case when j.id in (select id from jobs where instruction @> '{"requirements": {"resources": {}}}')
   then j.instruction -> 'requirements' -> 'resources' end, '{}'),

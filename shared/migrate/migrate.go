@@ -19,12 +19,12 @@ import (
 //go:embed sql/*.sql
 var files embed.FS
 
-// An exclusive lock that has to wait, as for a backup, holds up all who come for the table after it. So one that is not had
-// soon is given up, and comes again with the next attempt. A setting of the URL comes before this one.
+// locksWithin bounds the wait for a lock. A request for an exclusive lock that waits, for a backup say, blocks everyone who
+// needs the table after it. So it gives up soon and is repeated with the next attempt. lock_timeout in the URL overrides it.
 const locksWithin = "2s"
 
-// Up applies what is missing. An advisory lock makes it safe to run twice or in parallel. The error is of class 55P03 when
-// somebody keeps a table to himself; what was applied before stays.
+// Up applies what is missing. An advisory lock makes it safe to run twice or in parallel. The error is 55P03 when a lock
+// on a table was not granted in time; what was applied before stays.
 func Up(ctx context.Context, databaseURL string) error {
 	provider, err := open(databaseURL)
 	if err != nil {

@@ -130,7 +130,7 @@ func build(main string, entry function.Entry) *servingv1.Service {
 	// What waits for a sleeping function waits for its start as well. The call alone ends by the function's own deadline.
 	template.Spec.TimeoutSeconds = ptr.Int64(int64((start + entry.Spec.Timeout).Seconds()))
 	if *template.Spec.TimeoutSeconds > config.DefaultRevisionResponseStartTimeoutSeconds {
-		// Knative would else have the answer begin within that, which is when the longest task still runs.
+		// Knative's default for the first byte of the response would end the longest tasks too early.
 		template.Spec.ResponseStartTimeoutSeconds = template.Spec.TimeoutSeconds
 	}
 	memory := resource.MustParse(entry.Spec.Memory)

@@ -1,9 +1,9 @@
 -- +goose NO TRANSACTION
 -- +goose Up
 
--- Once what was forgotten has left room, new rows come in between old ones, and the smallest of indexes does no more: each
--- part of the table may hold something old, so that all of it was read. An attempt that was cut off leaves an index that
--- nobody may use.
+-- The former BRIN index only helped as long as rows lay in order of age. Deleted rows leave room that new rows fill, so that
+-- every range of the table may hold an old one, and all of it was read for each batch. An interrupted attempt leaves an invalid
+-- index, which is dropped first.
 set lock_timeout = 0;
 drop index concurrently if exists inbox_age_idx;
 create index concurrently inbox_age_idx on inbox (at);

@@ -1,8 +1,8 @@
 -- +goose NO TRANSACTION
 -- +goose Up
 
--- Which components are in the wrong place is asked whenever something has made room, while all placements wait for that.
--- Next to none are. An attempt that was cut off leaves an index that nobody may use.
+-- Whenever something has made room, components in the wrong place are looked for under the lock of placements. There are next
+-- to none. An interrupted attempt leaves an invalid index, which is dropped first.
 set lock_timeout = 0;
 drop index concurrently if exists jobs_misplaced_idx;
 create index concurrently jobs_misplaced_idx on jobs (application_id)

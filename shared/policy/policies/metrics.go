@@ -17,8 +17,9 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// selectTimes reads the histogram of all actions, those that are gone included. Each of a month's actions is told once to its
-// stages, by how many of their buckets hold it, the last ones: to tell it to each of these takes ten times as long.
+// selectTimes reads the histogram of all actions, including deleted ones. Each action is counted once per stage, under the number
+// of buckets that hold it, and the counts are summed up afterwards: to join each action with all its buckets takes ten times as
+// long.
 const selectTimes = `with buckets as (
   select *, rank() over (partition by stage order by le desc) as place from reaction_times
 ), bounds as (

@@ -123,8 +123,8 @@ type Filter struct {
 	Search  string // part of a name, in any case
 }
 
-// query is the statement that lists what is asked for. One for everything that may be asked would look through all policies
-// for those of one application.
+// query builds the statement from the filters that are given. One statement for all filters would get a generic plan, which reads
+// all policies to find those of one application.
 func (f Filter) query(page function.Page) (sql string, args []any) {
 	sql, args = selectList, []any{page.After.At, page.After.ID, page.Limit}
 	for _, given := range []struct{ value, condition string }{
@@ -143,8 +143,8 @@ func (f Filter) query(page function.Page) (sql string, args []any) {
 	return sql + " order by created_at, id limit $3", args
 }
 
-// List returns a page of policies with their newest events, oldest first. cut says that it is shorter than asked for: the
-// policies are large together, or their events are.
+// List returns a page of policies with their newest events, oldest policy first. cut says that the page is shorter than asked
+// for, since policies or events are large.
 func List(ctx context.Context, q store.Querier, f Filter, page function.Page) (list []*Policy, cut bool, err error) {
 	sql, args := f.query(page)
 	list, cut, err = store.Page(ctx, q, "read policies", scan, func(p *Policy) int { return p.size }, sql, args...)

@@ -161,11 +161,12 @@ func (r *Repaired) compare(ctx context.Context, db *store.DB, rules Rules) error
 	return r.askAgain(ctx, db, true, found)
 }
 
-// readAtOnce is how many policies are read together; each may be some kibibytes.
+// readAtOnce is how many policies are read by one statement; each may have some KiB.
 const readAtOnce = 200
 
-// inStep returns the policies whose rules are what they want, and who the other files name. Next to all rules are: to lock
-// their policies one by one would take longer than a tick with many, and wait for each that is being carried over.
+// inStep returns the policies whose rules are as wanted (found), and by file the policies that the other rules name (doubtful).
+// Nearly all rules are in step. To lock all their policies one by one would take longer than a tick, and would wait for each
+// policy whose change is being carried over.
 func inStep(
 	ctx context.Context, q store.Querier, listed map[string]registry.RuleGroup,
 ) (found map[string]bool, doubtful map[string]string, err error) {
@@ -198,10 +199,10 @@ func inStep(
 	return found, doubtful, nil
 }
 
-// has reports whether the rule is, or is about to become, what the policy wants.
+// has reports whether the rule in the file is, or is about to become, the one that the policy wants.
 func (p *Policy) has(file string, group registry.RuleGroup) (bool, error) {
 	switch {
-	case p.RuleDone < p.RuleWanted: // it is being followed right now
+	case p.RuleDone < p.RuleWanted: // a change is being carried over right now
 		return true, nil
 	case !p.Active() || p.RuleFile != file:
 		return false, nil

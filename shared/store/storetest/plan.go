@@ -10,9 +10,8 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Plan returns how Postgres would work a statement off whatever its parameters are, for which arguments stand as SQL; empty
-// where it has none. It reads a whole table, or all of an index, only where no condition of an index helps: tables are empty
-// in tests.
+// Plan returns the generic plan of a statement; arguments are its parameters as SQL, empty if it has none. Sequential scans are
+// off, since tables are empty in tests, so the plan reads a whole table or index only where no index condition fits.
 func Plan(t testing.TB, db *store.DB, sql, arguments string) string {
 	t.Helper()
 	conn, err := db.Acquire(t.Context())

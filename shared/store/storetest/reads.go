@@ -9,7 +9,7 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Reads returns how many rows of the table what runs in a transaction reads, by plans that serve any parameters.
+// Reads returns how many rows of the table are read by what run does in its transaction, with generic plans.
 func Reads(t testing.TB, db *store.DB, table string, run func(context.Context, *store.Tx) error) (rows int64) {
 	t.Helper()
 	const read = `select coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) from pg_stat_xact_user_tables where relname = $1`

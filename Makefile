@@ -1,4 +1,4 @@
-# Littoral. "make help" lists what there is.
+# "make help" lists all targets.
 SHELL := /bin/bash
 .SHELLFLAGS := -eo pipefail -c
 .DEFAULT_GOAL := help
@@ -7,20 +7,20 @@ GO ?= go
 LDFLAGS := -s -w
 
 .PHONY: help
-help: ## list the targets
+help: ## list all targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
 .PHONY: build
-build: ## bin/littoral (the command line) and bin/littoral-up (the laptop host)
+build: ## build bin/littoral (the command line) and bin/littoral-up (the laptop host)
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/littoral ./scripts/littoral
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/littoral-up ./infra/runner/littoral-up
 
 .PHONY: run
-run: build ## start everything on this machine and run test/examples/hello.yaml; Ctrl-C ends it
+run: build ## start everything on this machine and run test/examples/hello.yaml; Ctrl-C stops it
 	bin/littoral up --apply test/examples/hello.yaml
 
 .PHONY: test
-test: generate-check lint ## every check and test, against a real Postgres that it starts itself
+test: generate-check lint ## run every check and test, against a real Postgres that it starts itself
 	$(GO) run ./scripts/with-postgres -- $(GO) test $$($(GO) list ./... | grep -v /test/faults$$)
 	$(FAULTS)
 
@@ -30,7 +30,7 @@ $(TELEMETRY)/prometheus: scripts/tools/telemetry/go.mod scripts/tools/telemetry/
 	scripts/tools/telemetry/build.sh "$(CURDIR)/$(TELEMETRY)"
 
 .PHONY: e2e-telemetry
-e2e-telemetry: $(TELEMETRY)/prometheus ## policies with a real Prometheus and Alertmanager (the first time builds both)
+e2e-telemetry: $(TELEMETRY)/prometheus ## test policies with a real Prometheus and Alertmanager (the first run builds both)
 	LITTORAL_TELEMETRY_TOOLS="$(CURDIR)/$(TELEMETRY)" $(GO) run ./scripts/with-postgres -- $(GO) test -count=1 ./test/e2e/telemetry
 
 S3 := bin/tools/s3
@@ -39,33 +39,33 @@ $(S3)/versitygw: scripts/tools/s3/go.mod scripts/tools/s3/build.sh
 	scripts/tools/s3/build.sh "$(CURDIR)/$(S3)"
 
 .PHONY: e2e-s3
-e2e-s3: $(S3)/versitygw ## objects and the archive with a real S3 server (the first time builds it)
+e2e-s3: $(S3)/versitygw ## test objects and the archive with a real S3 server (the first run builds it)
 	LITTORAL_S3_SERVER="$(CURDIR)/$(S3)/versitygw" $(GO) run ./scripts/with-postgres -- $(GO) test -count=1 ./shared/objects/... ./shared/archive
 
-# The sweep says how many boundaries it covered, which "go test" shows with -v only; the thousand passes need no line.
+# The test prints how many boundaries it covered, which "go test" shows only with -v. grep removes the thousand lines of passes.
 FAULTS := $(GO) test -timeout 80m -count=1 -v ./test/faults | grep --line-buffered -Ev '^(=== | +--- PASS)'
 
 .PHONY: faults
-faults: ## kill the functions at every boundary (the test run samples them)
+faults: ## kill the functions at every boundary (make test does so at some)
 	LITTORAL_FAULTS=all $(FAULTS)
 
 .PHONY: walks
-walks: ## take five hundred random walks through the whole system (the test run takes a few)
+walks: ## run five hundred random sequences of actions on the whole system (make test runs a few)
 	$(GO) run ./scripts/with-postgres -- $(GO) test -timeout 60m -count=1 ./test/walks -walks 500 -seed $$(date +%s)
 
 .PHONY: bench
-bench: ## measure; prints ratios within one run
+bench: ## run the benchmarks, which print ratios within one run
 	$(GO) run ./test/bench
 
 .PHONY: generate
-generate: ## mains, registry and Services from the functions' declarations
+generate: ## generate mains, registry, Services and routes from the functions' declarations
 	$(GO) run ./scripts/gen/registry
 	$(GO) run ./scripts/gen/services
 
 GENERATED := functions/cmd functions/functions_gen.go knative/base knative/gateway/routes.txt knative/httproute/routes/routes.yaml
 
 .PHONY: generate-check
-generate-check: generate ## fails when generated files are not what the declarations say
+generate-check: generate ## fail if generated files differ from the declarations
 	@test -z "$$(git status --porcelain -- $(GENERATED))" || \
 		{ git status --short -- $(GENERATED); echo 'generated files differ: commit what "make generate" writes'; exit 1; }
 
@@ -75,12 +75,12 @@ $(TOOLS)/golangci-lint: scripts/tools/go.mod
 	cd scripts/tools && $(GO) build -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 
 .PHONY: lint
-lint: $(TOOLS)/golangci-lint ## vet, format and lint
+lint: $(TOOLS)/golangci-lint ## run go vet and the linters, which also check the format
 	$(GO) vet ./...
 	$(TOOLS)/golangci-lint run ./...
 
 .PHONY: fmt
-fmt: $(TOOLS)/golangci-lint ## format
+fmt: $(TOOLS)/golangci-lint ## format the code
 	$(TOOLS)/golangci-lint fmt ./...
 
 KO := $(TOOLS)/ko
@@ -89,24 +89,24 @@ $(KO): scripts/tools/ko/go.mod scripts/tools/ko/build.sh
 	scripts/tools/ko/build.sh "$(CURDIR)/$(TOOLS)"
 
 .PHONY: ko
-ko: $(KO) ## what builds the images, bin/tools/ko
+ko: $(KO) ## build ko, which builds the images, as bin/tools/ko
 
 .PHONY: deploy
-deploy: $(KO) ## build, push and apply to a cluster: KO_DOCKER_REPO=... [OVERLAY=edge|cloud|lab|PATH]
+deploy: $(KO) ## build, push and deploy to a cluster: KO_DOCKER_REPO=... [OVERLAY=edge|cloud|lab|PATH]
 	scripts/deploy/deploy up
 
 .PHONY: e2e-knative
-e2e-knative: $(KO) ## end to end on the cluster of KUBECONFIG, after "make deploy" and with the same KO_DOCKER_REPO and OVERLAY
+e2e-knative: $(KO) ## test the cluster of KUBECONFIG end to end, after "make deploy" with the same KO_DOCKER_REPO and OVERLAY
 	LITTORAL_E2E_KNATIVE=1 $(GO) test -count=1 -timeout 60m -v ./test/e2e/knative
 
 .PHONY: undeploy
-undeploy: ## remove everything of it from the cluster, its database too: [OVERLAY=...] [FORCE=1]
+undeploy: ## remove Littoral from the cluster, with its database: [OVERLAY=...] [FORCE=1]
 	scripts/deploy/deploy down
 
 .PHONY: new-function
-new-function: ## a new function folder: make new-function NAME=policymanager/policy-list
+new-function: ## create a function folder: make new-function NAME=policymanager/policy-list
 	$(GO) run ./scripts/new-function $(NAME)
 
 .PHONY: clean
-clean: ## remove what was built; .littoral, the state of "make run", stays
+clean: ## remove bin; .littoral, the state of "make run", stays
 	rm -rf bin

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds an S3 server for tests, versitygw, from its module into the directory $1, version as in go.mod.
+# Builds versitygw, an S3 server for tests, at the version in go.mod, into the directory $1.
 set -euo pipefail
 cd "$(dirname "$0")"
 mkdir -p "$1"

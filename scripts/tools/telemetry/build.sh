@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds Prometheus, promtool and Alertmanager from their modules into the directory $1, versions as in go.mod.
+# Builds Prometheus, promtool and Alertmanager, at the versions in go.mod, into the directory $1.
 #
-# The modules hold no built web pages. Prometheus does without; Alertmanager embeds them, so a copy of it gets an empty
-# one. Service discoveries of clouds are left out; static and file targets are always there.
+# The Go modules do not contain the built web pages. Prometheus builds without them. Alertmanager embeds them, so the script adds
+# an empty page to a copy of its source. The tag remove_all_sd leaves out service discovery except for static and file targets.
 set -euo pipefail
 cd "$(dirname "$0")"
 out=$1

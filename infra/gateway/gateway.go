@@ -17,14 +17,16 @@ import (
 	"github.com/littoral-project/littoral/shared/wake"
 )
 
-// route says which Service takes the requests that fit a pattern of net/http's ServeMux, and who else is woken by them.
+// route is a pattern of net/http's ServeMux, the Service that handles matching requests, and the functions to wake for
+// them.
 type route struct {
 	service, pattern string
 	wakes            string // "function,function"
 }
 
-// readTables reads every *.txt: a line is "service pattern", as in "jobmanager-job-get GET /jobmanager/jobs/{job_uuid}"
-// or "issuer /oidc/" for all below; # begins a comment. After " > " stand the functions that such a call will need.
+// readTables reads every *.txt. A line is "service pattern", for example "jobmanager-job-get GET
+// /jobmanager/jobs/{job_uuid}", or "issuer /oidc/" for everything below that path. # begins a comment. " > " is
+// followed by the functions that such a call will need.
 func readTables(dir fs.FS) ([]route, error) {
 	names, err := fs.Glob(dir, "*.txt")
 	if err != nil {
@@ -58,7 +60,7 @@ func readTables(dir fs.FS) ([]route, error) {
 	return routes, nil
 }
 
-// chains says by service whom its calls will need, as package wake reads it.
+// chains lists, for each service, the functions that its calls will need, in the format that package wake reads.
 func chains(routes []route) string {
 	var parts []string
 	for _, r := range routes {
@@ -69,12 +71,12 @@ func chains(routes []route) string {
 	return strings.Join(parts, ";")
 }
 
-// newHandler serves the routes, and GET /healthz for itself. Host maps a service to its address.
+// newHandler serves the routes, and its own GET /healthz. host returns the address of a service.
 func newHandler(
 	routes []route, host func(service string) string, t http.RoundTripper, waker *wake.Waker,
 ) (_ http.Handler, err error) {
 	defer func() {
-		if p := recover(); p != nil { // ServeMux panics on a pattern that it cannot read or that contradicts another
+		if p := recover(); p != nil { // ServeMux panics on an invalid pattern, or on one that conflicts with another
 			err = fmt.Errorf("routes: %v", p)
 		}
 	}()
@@ -88,16 +90,16 @@ func newHandler(
 	return router, nil
 }
 
-// pass hands requests to the service at host, whose name there is how Knative knows it. The caller's trace, or one made
-// here, goes with them.
+// pass forwards requests to the service at host; Knative routes by that Host header. It adds the caller's trace, or
+// starts one.
 func pass(host string, t http.RoundTripper) http.Handler {
 	return &httputil.ReverseProxy{
 		Transport: t,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", host, host
-			r.Out.URL.RawQuery = r.In.URL.RawQuery // without what ReverseProxy cannot read, another question would be answered
+			r.Out.URL.RawQuery = r.In.URL.RawQuery // ReverseProxy drops parameters that it cannot parse, which changes the request
 			r.SetXForwarded()
-			r.Out.Header.Del("Upgrade") // to a protocol in which calls would go past the table
+			r.Out.Header.Del("Upgrade") // an upgraded connection would bypass the table of routes
 			r.Out.Header.Del("Connection")
 			if r.Out.Header.Get("Traceparent") == "" {
 				r.Out.Header.Set("Traceparent", trace.Parent(trace.Start(r.In.Context(), "")))
@@ -114,8 +116,8 @@ func pass(host string, t http.RoundTripper) http.Handler {
 	}
 }
 
-// refuseFailures makes an error of what proxies on the way answer for a function that is starting, ending or cut off. A
-// function's own errors are problem documents, and pass.
+// refuseFailures turns a response that a proxy in between gave for a function (one that is starting, stopping or
+// unreachable) into an error. A function's own errors are problem documents, and are passed on.
 func refuseFailures(r *http.Response) error {
 	switch r.StatusCode {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:

@@ -1,9 +1,9 @@
-// Gateway is one base URL before all functions, for clusters whose ingress cannot choose a function by method and
-// path: it reads the generated table of routes and passes each request on to the Service that the table names.
+// Gateway is one base URL in front of all functions, for clusters whose ingress cannot choose a function by method and
+// path: it reads the generated table of routes and forwards each request to the Service in the table.
 //
-// It knows nothing of the functions but their routes, and whom a call of each will need, which it wakes at once: the
-// whole chain then starts while the first function does. It keeps no state; run as many as you like. What no function
-// serves is answered as the laptop host answers it.
+// All it knows about functions are their routes and the functions that a call will need. It wakes those at once, so the
+// whole chain starts while the first function does. It keeps no state; run as many replicas as you like. For a path
+// that no function serves, it gives the same answer as the laptop host.
 package main
 
 import (
@@ -26,17 +26,17 @@ import (
 
 type config struct {
 	Port      string   `envconfig:"PORT" default:"8080"`
-	Routes    string   `envconfig:"ROUTES" default:"/etc/littoral/routes"` // directory of tables
+	Routes    string   `envconfig:"ROUTES" default:"/etc/littoral/routes"` // directory of the tables
 	Namespace string   `envconfig:"NAMESPACE" required:"true"`             // of the functions
 	Domain    string   `envconfig:"CLUSTER_DOMAIN" default:"svc.cluster.local"`
-	Prewake   bool     `envconfig:"PREWAKE" default:"true"` // wake whom a call will need while its function starts
-	Skip      []string `envconfig:"PREWAKE_SKIP"`           // but these
+	Prewake   bool     `envconfig:"PREWAKE" default:"true"` // wake what a call will need while its function starts
+	Skip      []string `envconfig:"PREWAKE_SKIP"`           // except these
 }
 
-// How long the gateway takes to end, for which gateway.yaml gives it time.
+// The times that the gateway needs to stop. The grace period in gateway.yaml allows for them.
 const (
-	quiet   = 5 * time.Second // after SIGTERM requests may still arrive while the network forgets this instance
-	longest = 5 * time.Minute // that a call may take: above what any function declares
+	quiet   = 5 * time.Second // after SIGTERM, requests may still arrive until the network has removed this instance
+	longest = 5 * time.Minute // of one call: more than the timeout of any function
 )
 
 // mostAtOnce is how many calls fit into the memory that gateway.yaml allows.
@@ -82,7 +82,7 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// transport keeps connections to Knative's own gateway, which all functions are behind.
+// transport keeps connections to Knative's own gateway, which is in front of all functions.
 func transport() *http.Transport {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.Proxy = nil

@@ -1,9 +1,10 @@
-// Package broker is the Broker of the laptop host: it keeps what it accepts in Postgres and delivers it as Knative
-// does.
+// Package broker is the Broker of the laptop host: it stores the events that it accepts in Postgres, and delivers them
+// like Knative.
 //
-// Accepting an event stores one row per matching Trigger before the sender is answered, so a kill -9 loses nothing; a
-// row goes when its delivery is done. Deliveries start at once in this process, nothing polls. It is at-least-once,
-// like any Broker: a crash between a delivery and the removal of its row delivers again.
+// Accepting an event stores one row per matching Trigger before the sender gets its answer, so a kill -9 loses nothing.
+// The row is deleted when its delivery is done. Deliveries start at once in this process; nothing polls. Delivery is
+// at-least-once, as with any Broker: after a crash between a delivery and the deletion of its row, the event is
+// delivered again.
 package broker
 
 import (
@@ -30,17 +31,18 @@ import (
 
 // Options of a Broker.
 type Options struct {
-	DatabaseURL string         // the schema "broker" in it is made and used by this package alone
+	DatabaseURL string         // the schema "broker" in it is created and used only by this package
 	Set         *manifests.Set // the Brokers and Triggers to act for
 	Client      *http.Client   // delivers; resolves cluster-local addresses (package mesh)
 	Log         *slog.Logger   // nil = slog.Default
 }
 
-// Parallel is how many deliveries of one Trigger are under way at a time. It is below what a function takes at once, so that
-// other callers still get in.
+// Parallel is the number of concurrent deliveries of one Trigger. It is below the concurrency limit of a function, so
+// that other callers still get in.
 const Parallel = 8
 
-// connections of each of the two pools: one for what must be on disk, one for what may be lost and repeated.
+// connections of each of the two pools: one for commits that must be on disk, one for commits that may be lost and
+// repeated.
 const connections = 6
 
 // Broker accepts, keeps and delivers events.
@@ -56,7 +58,7 @@ type Broker struct {
 	mu       sync.Mutex
 	stopping bool
 	inFlight sync.WaitGroup
-	halt     context.CancelFunc // ends deliveries that outlast the drain
+	halt     context.CancelFunc // cancels deliveries that outlast the drain
 	ctx      context.Context    //nolint:containedctx // of deliveries, which belong to no request
 }
 
@@ -92,7 +94,7 @@ func Open(ctx context.Context, o Options) (*Broker, error) {
 	return b, nil
 }
 
-// Start takes up what the process before left undelivered. Every subscriber must be there by now.
+// Start resumes the deliveries that the former process left. Every subscriber must be reachable by now.
 func (b *Broker) Start(ctx context.Context) error {
 	if err := b.resume(ctx); err != nil {
 		return fmt.Errorf("undelivered events: %w", err)
@@ -112,13 +114,13 @@ func pool(ctx context.Context, databaseURL, synchronousCommit string) (*pgxpool.
 	return pgxpool.NewWithConfig(ctx, c)
 }
 
-// maxHops is how often replies may answer replies before the chain is cut, as in Knative.
+// maxHops is the longest chain of replies to replies, as in Knative.
 const maxHops = 255
 
-// Ingest stores the event for every Trigger of the Broker that wants it; when it returns nil the event will be
-// delivered. The error is NotFound for an unknown Broker and Unavailable when Postgres is away.
+// Ingest stores the event for every Trigger of the Broker that matches it; when it returns nil, the event will be
+// delivered. The error is NotFound for an unknown Broker, and Unavailable if Postgres cannot be reached.
 func (b *Broker) Ingest(ctx context.Context, broker types.NamespacedName, e cloudevents.Event) error {
-	if !b.started.Load() { // its rows would be taken up by Start a second time
+	if !b.started.Load() { // Start would load its rows a second time
 		return problem.New(problem.Unavailable, "the Broker has not started")
 	}
 	rows, err := b.accept(ctx, b.durable, broker, e)
@@ -163,7 +165,7 @@ func (b *Broker) accept(
 	return rows, insertDeliveries(ctx, q, rows)
 }
 
-// Publisher returns what functions publish to the Broker with, without a network in between.
+// Publisher returns the publisher that functions use, which calls the Broker without a network in between.
 func (b *Broker) Publisher(broker types.NamespacedName) Publisher { return Publisher{b, broker} }
 
 // Publisher implements events.Publisher.
@@ -177,8 +179,8 @@ func (p Publisher) Publish(ctx context.Context, e cloudevents.Event) error {
 	return p.to.Ingest(ctx, p.name, e)
 }
 
-// resume takes up every stored delivery. Those of a Trigger that is gone become dead letters: a cluster would drop
-// them, here somebody can still look at them.
+// resume loads all stored deliveries. If their Trigger no longer exists they become dead letters: a cluster would drop
+// them, but here a person can still look at them.
 func (b *Broker) resume(ctx context.Context) error {
 	type stored struct {
 		delivery
@@ -214,8 +216,8 @@ func (b *Broker) resume(ctx context.Context) error {
 	return nil
 }
 
-// Stop begins no more deliveries and waits until those under way have ended; when ctx ends first, they are cut off.
-// What was not delivered is on disk. Events are accepted and kept until Close.
+// Stop starts no more deliveries and waits until the running ones have ended; if ctx ends first, they are cancelled.
+// Everything that was not delivered is stored. Events are still accepted and stored until Close.
 func (b *Broker) Stop(ctx context.Context) error {
 	b.mu.Lock()
 	b.stopping = true
@@ -240,7 +242,7 @@ func (b *Broker) Stop(ctx context.Context) error {
 	return err
 }
 
-// Close ends the Broker after Stop: nothing is accepted any more.
+// Close stops accepting events. Call Stop first.
 func (b *Broker) Close() {
 	if b.halt != nil {
 		b.halt()

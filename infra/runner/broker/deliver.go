@@ -19,12 +19,12 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 )
 
-// delivery is one event on its way to one Trigger's subscriber; deadLetter is set on the way to the dead letter sink.
+// delivery is one event for one Trigger's subscriber, or for the dead letter sink if deadLetter is set.
 type delivery struct {
 	id         int64
 	trigger    *trigger
 	event      cloudevents.Event
-	attempt    int // how many were made
+	attempt    int // attempts so far
 	due        time.Time
 	deadLetter *int64
 }
@@ -38,7 +38,7 @@ func (d *delivery) destination() string {
 
 // result is how an attempt ended.
 type result struct {
-	code   int // noResponse when there was none
+	code   int // noResponse if there was none
 	header http.Header
 	body   []byte
 	reply  *cloudevents.Event
@@ -46,7 +46,7 @@ type result struct {
 
 func (r result) ok() bool { return r.code >= 200 && r.code < 300 }
 
-// enqueue starts deliveries when they are due, as many of one Trigger at a time as it may have.
+// enqueue starts deliveries when they are due, within the concurrency limit of each Trigger.
 func (b *Broker) enqueue(rows ...*delivery) {
 	for _, d := range rows {
 		d.trigger.stats.pending.Add(1)
@@ -66,7 +66,7 @@ func (b *Broker) ready(d *delivery) {
 	b.next(t)
 }
 
-// next starts a worker for t unless it has enough.
+// next starts a worker for t unless it already has the maximum.
 func (b *Broker) next(t *trigger) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,7 +80,7 @@ func (b *Broker) next(t *trigger) {
 	go b.work(t)
 }
 
-// work delivers what waits for t until nothing does.
+// work makes the deliveries queued for t until the queue is empty.
 func (b *Broker) work(t *trigger) {
 	defer b.inFlight.Done()
 	for {
@@ -100,16 +100,16 @@ func (b *Broker) work(t *trigger) {
 	}
 }
 
-// maxAnswer bounds what is read of an answer: an event may be in it.
+// maxAnswer limits the size of an answer, which may contain an event.
 const maxAnswer = events.MaxBytes + 1
 
-// attempt sends the event once, in binary mode as Knative's dispatcher does.
+// attempt sends the event once, in binary mode like Knative's dispatcher.
 func (b *Broker) attempt(ctx context.Context, d *delivery) result {
 	ctx, cancel := context.WithTimeout(ctx, d.trigger.policy.timeout)
 	defer cancel()
 	e := d.event.Clone()
 	if d.deadLetter == nil {
-		_ = knbroker.DeleteTTL(e.Context) // between Brokers only
+		_ = knbroker.DeleteTTL(e.Context) // it is only meant for Brokers
 	}
 	r, err := cehttp.NewHTTPRequestFromEvent(ctx, d.destination(), e)
 	if err != nil {
@@ -130,14 +130,14 @@ func (b *Broker) attempt(ctx context.Context, d *delivery) result {
 	}
 	if out.ok() && d.deadLetter == nil {
 		if out.reply, err = replyIn(resp, out.body); err != nil {
-			// Knative fails the delivery of an answer that claims to be an event and is none.
+			// Knative treats an answer that claims to be an event but cannot be parsed as a failed delivery.
 			return result{code: noResponse, body: []byte(err.Error())}
 		}
 	}
 	return out
 }
 
-// replyIn returns the event that the subscriber answered with, nil for any other answer.
+// replyIn returns the event in the subscriber's answer, nil for any other answer.
 func replyIn(resp *http.Response, body []byte) (*cloudevents.Event, error) {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if media != cloudevents.ApplicationCloudEventsJSON && resp.Header.Get("Ce-Specversion") == "" {
@@ -147,8 +147,9 @@ func replyIn(resp *http.Response, body []byte) (*cloudevents.Event, error) {
 	return &e, err
 }
 
-// settle brings the row in line with the result. It insists: the attempt has happened, and while Postgres is away
-// nothing else could be delivered either. Only a stop ends it, and then the event is delivered again after the start.
+// settle updates the row with the result. It retries until it succeeds: the attempt has been made, and while Postgres
+// cannot be reached nothing else can be delivered either. Only a stop ends it; the event is then delivered again after
+// the next start.
 func (b *Broker) settle(d *delivery, r result) {
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		err := b.settleOnce(d, r)
@@ -188,13 +189,13 @@ func (b *Broker) settleOnce(d *delivery, r result) error {
 		b.enqueue(&again)
 		return nil
 	case b.ctx.Err() != nil:
-		return b.ctx.Err() // cut off, not failed: the row stays as it is
+		return b.ctx.Err() // cancelled, not failed: the row stays as it is
 	default:
 		return b.bury(ctx, d, r)
 	}
 }
 
-// done removes the row, together with storing the reply if there is one.
+// done deletes the row and stores the reply, if there is one, in one transaction.
 func (b *Broker) done(ctx context.Context, d *delivery, r result) error {
 	stats := &d.trigger.stats
 	if d.deadLetter != nil {
@@ -232,10 +233,10 @@ func (b *Broker) done(ctx context.Context, d *delivery, r result) error {
 	return nil
 }
 
-// bury gives an event up: it becomes a dead letter that people can see and, where a sink is set, a delivery to it that
-// carries Knative's error extensions.
+// bury gives up on an event: it becomes a dead letter that people can see. If a sink is set, a delivery to the sink is
+// added, with Knative's error extensions.
 func (b *Broker) bury(ctx context.Context, d *delivery, r result) error {
-	if d.deadLetter != nil { // not even the sink took it
+	if d.deadLetter != nil { // the sink did not take it either
 		b.log.Error("the dead letter sink does not take an event", "trigger", d.trigger.name, "sink", d.trigger.sink,
 			"event_id", d.event.ID(), "code", r.code)
 		return b.closeDeadLetter(ctx, d, "failed")
@@ -276,7 +277,7 @@ func (b *Broker) bury(ctx context.Context, d *delivery, r result) error {
 	return nil
 }
 
-// closeDeadLetter records how the way to the sink ended.
+// closeDeadLetter stores the result of the delivery to the sink.
 func (b *Broker) closeDeadLetter(ctx context.Context, d *delivery, state string) error {
 	return pgx.BeginFunc(ctx, b.durable, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, updateDeadLetter, *d.deadLetter, state); err != nil {
@@ -287,7 +288,7 @@ func (b *Broker) closeDeadLetter(ctx context.Context, d *delivery, state string)
 	})
 }
 
-// withError adds what Knative's dispatcher adds to an event on its way to a dead letter sink.
+// withError adds the extensions that Knative's dispatcher adds for a dead letter sink.
 func withError(d *delivery, r result) cloudevents.Event {
 	e := d.event.Clone()
 	data := base64.StdEncoding.EncodeToString(r.body)

@@ -12,7 +12,7 @@ import (
 	"github.com/littoral-project/littoral/shared/trace"
 )
 
-// Ingress takes events at POST /<namespace>/<broker>, in binary or structured mode, and answers 202 when they are
+// Ingress accepts events at POST /<namespace>/<broker>, in binary or structured mode, and answers 202 when they are
 // stored.
 func (b *Broker) Ingress() http.Handler {
 	router := function.NewRouter()

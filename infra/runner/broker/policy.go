@@ -11,11 +11,10 @@ import (
 	eventingduckv1 "knative.dev/eventing/pkg/apis/duck/v1"
 )
 
-// policy is a delivery spec with its periods read: when a delivery is tried again, and for how long one attempt may
-// take.
+// policy is a delivery spec with parsed durations: when a delivery is retried, and how long one attempt may take.
 //
-// The rules are those of Knative's dispatcher (eventing, pkg/kncloudevents/retries.go), its precision of a tenth of a
-// second included.
+// The rules are those of Knative's dispatcher (eventing, pkg/kncloudevents/retries.go), including its precision of a
+// tenth of a second.
 type policy struct {
 	retries       int
 	backoff       func(retry int) time.Duration // before retry number 0, 1, ...
@@ -23,7 +22,7 @@ type policy struct {
 	retryAfterMax time.Duration // 0 = an answer's Retry-After is ignored
 }
 
-// defaultTimeout bounds an attempt where the spec does not; no function may take longer.
+// defaultTimeout limits an attempt if the spec does not; no function may take longer.
 const defaultTimeout = 5 * time.Minute
 
 // noResponse is the code of an attempt that got no answer.
@@ -72,7 +71,7 @@ func duration(field string, text *string) (time.Duration, error) {
 	return d, nil
 }
 
-// repeatable reports whether an answer asks for another attempt: none at all, 5xx, and the 4xx that pass with time.
+// repeatable reports whether to try again after an answer: none at all, 5xx, and the 4xx that are transient.
 func repeatable(code int) bool {
 	switch code {
 	case noResponse, http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusTooManyRequests:
@@ -81,7 +80,7 @@ func repeatable(code int) bool {
 	return code >= http.StatusInternalServerError
 }
 
-// wait is how long to wait before retry number n after the answer r.
+// wait returns how long to wait before retry number n after the answer r.
 func (p policy) wait(n int, r result) time.Duration {
 	wait := p.backoff(n)
 	if r.code == http.StatusTooManyRequests || r.code == http.StatusServiceUnavailable {
@@ -90,7 +89,7 @@ func (p policy) wait(n int, r result) time.Duration {
 	return wait
 }
 
-// retryAfter reads the header in either of its forms (RFC 9110 §10.2.3); 0 when there is none.
+// retryAfter reads the header in either of its forms (RFC 9110 §10.2.3); 0 if there is none.
 func retryAfter(h http.Header) time.Duration {
 	text := h.Get("Retry-After")
 	if seconds, err := strconv.ParseInt(text, 10, 32); err == nil {

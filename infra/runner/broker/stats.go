@@ -17,14 +17,14 @@ type counters struct {
 	filtered, delivered, retried, deadLettered, replies, pending atomic.Int64
 }
 
-// Stats is what happened to the events of one Trigger since the start, and how many still wait.
+// Stats counts what happened to the events of one Trigger since the start, and how many are still pending.
 type Stats struct {
 	Filtered     int64 `json:"filtered"`  // did not match
-	Delivered    int64 `json:"delivered"` // taken by the subscriber
-	Retried      int64 `json:"retried"`   // failed attempts that were repeated
+	Delivered    int64 `json:"delivered"` // accepted by the subscriber
+	Retried      int64 `json:"retried"`   // failed attempts that were retried
 	DeadLettered int64 `json:"deadLettered"`
 	Replies      int64 `json:"replies"` // events the subscriber answered with
-	Pending      int64 `json:"pending"` // stored and not yet settled
+	Pending      int64 `json:"pending"` // stored and not yet completed
 }
 
 // Stats returns the counters of each Trigger by its namespace/name.
@@ -39,7 +39,7 @@ func (b *Broker) Stats() map[string]Stats {
 	return out
 }
 
-// Pending is how many deliveries are stored and not yet settled.
+// Pending is the number of deliveries that are stored and not yet completed.
 func (b *Broker) Pending() (n int64) {
 	for _, t := range b.triggers {
 		n += t.stats.pending.Load()
@@ -55,7 +55,7 @@ type DeadLetter struct {
 	Event       json.RawMessage `json:"event" db:"event"`
 	Attempts    int             `json:"attempts" db:"attempts"`
 	Destination string          `json:"destination" db:"destination"`
-	Code        int             `json:"code" db:"code"` // of the last answer, -1 when there was none
+	Code        int             `json:"code" db:"code"` // of the last answer, -1 if there was none
 	Answer      string          `json:"answer" db:"answer"`
 	Sink        string          `json:"sink,omitempty" db:"sink"`
 	SinkState   string          `json:"sinkState" db:"sink_state"` // none, pending, delivered, failed
@@ -66,7 +66,7 @@ func (b *Broker) DeadLetters(ctx context.Context, limit int) ([]DeadLetter, erro
 	return store.Collect(ctx, b.durable, "read dead letters", pgx.RowToStructByName[DeadLetter], selectDeadLetters, limit)
 }
 
-// maxListed bounds the list of dead letters in an answer.
+// maxListed limits the dead letters in one answer.
 const maxListed = 100
 
 // State serves GET /stats and GET /dead-letters for people.
@@ -86,5 +86,5 @@ func (b *Broker) State() http.Handler {
 
 func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // the caller has gone if this fails
+	_ = json.NewEncoder(w).Encode(v) // fails only if the caller has gone
 }

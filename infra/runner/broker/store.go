@@ -11,8 +11,8 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// schema holds two tables: what is still to be delivered, and what could not be. The lock keeps two hosts from making
-// it at once. A delivery with dead_letter set goes to the dead letter sink instead of the subscriber.
+// schema has two tables: the pending deliveries, and the dead letters. The lock prevents two hosts from creating them
+// at the same time. A delivery with dead_letter set goes to the dead letter sink instead of the subscriber.
 const schema = `
 select pg_advisory_xact_lock(hashtext('littoral broker schema'));
 create schema if not exists broker;
@@ -57,7 +57,7 @@ func createSchema(ctx context.Context, p *pgxpool.Pool) error {
 	})
 }
 
-// insertDeliveries stores rows, all of one event, in one statement and gives them their ids.
+// insertDeliveries stores rows, all for one event, in one statement and sets their ids.
 func insertDeliveries(ctx context.Context, q store.Querier, rows []*delivery) error {
 	if len(rows) == 0 {
 		return nil
@@ -80,7 +80,7 @@ func insertDeliveries(ctx context.Context, q store.Querier, rows []*delivery) er
 	return nil
 }
 
-// encode keeps the bytes of the data as they are: as JSON they would be reformatted, and a signature over them broken.
+// encode keeps the data byte for byte: as JSON it would be reformatted, which would break a signature.
 func encode(e cloudevents.Event) ([]byte, error) {
 	e.DataBase64 = true
 	return json.Marshal(e)

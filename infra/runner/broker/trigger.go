@@ -18,9 +18,9 @@ import (
 	"github.com/littoral-project/littoral/infra/runner/mesh"
 )
 
-// trigger is a Trigger ready to act on.
+// trigger is a parsed Trigger.
 type trigger struct {
-	name       string // namespace/name, what rows carry
+	name       string // namespace/name, as stored in rows
 	broker     types.NamespacedName
 	filter     eventfilter.Filter
 	subscriber string // URL
@@ -44,7 +44,8 @@ func newTrigger(o Options, key types.NamespacedName) (*trigger, error) {
 	}
 	t.subscriber = at.String()
 
-	// The Trigger's delivery replaces the Broker's as a whole, only the dead letter sink is looked for in both.
+	// The Trigger's delivery spec replaces the Broker's as a whole; only the dead letter sink falls back to the
+	// Broker's.
 	var ofBroker eventingduckv1.DeliverySpec
 	if br := o.Set.Brokers[t.broker]; br != nil && br.Spec.Delivery != nil {
 		ofBroker = *br.Spec.Delivery
@@ -67,7 +68,7 @@ func newTrigger(o Options, key types.NamespacedName) (*trigger, error) {
 	return t, err
 }
 
-// newFilter makes the filter from Knative's own packages. Where both kinds are given, "filters" wins, as there.
+// newFilter makes the filter with Knative's own packages. If both kinds are given, "filters" wins, as in Knative.
 func newFilter(spec eventingv1.TriggerSpec) eventfilter.Filter {
 	switch {
 	case len(spec.Filters) > 0:

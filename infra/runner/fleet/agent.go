@@ -24,7 +24,7 @@ type agent struct {
 	log     *slog.Logger
 
 	round   sync.Mutex // one round of work at a time
-	trouble string     // last failure told, so that a host that is down fills no log
+	trouble string     // last logged failure; a manager that is down must not fill the log
 }
 
 // atOnce is how many jobs an agent works on at the same time.
@@ -57,7 +57,7 @@ func (a *agent) run(ctx context.Context) {
 	})
 }
 
-// tell logs a failure when it begins, when it changes and when it is over.
+// tell logs a failure when it begins, when it changes and when it has ended.
 func (a *agent) tell(ctx context.Context, err error) {
 	text := ""
 	if err != nil && !errors.Is(err, errAsleep) {
@@ -74,7 +74,7 @@ func (a *agent) tell(ctx context.Context, err error) {
 	a.log.WarnContext(ctx, "agent cannot work; it will try again", "error", text)
 }
 
-// Poll lets the agent of the cluster do one round of work: continue its tasks, then take jobs.
+// Poll makes the agent of the cluster do one round of work: continue its tasks, then take jobs.
 func (f *Fleet) Poll(ctx context.Context, cluster string) error {
 	a, err := f.agentOf(cluster)
 	if err != nil {
@@ -83,7 +83,7 @@ func (f *Fleet) Poll(ctx context.Context, cluster string) error {
 	return a.poll(ctx)
 }
 
-// Sync lets the agent of the cluster report on everything that runs there.
+// Sync makes the agent of the cluster report on everything that runs there.
 func (f *Fleet) Sync(ctx context.Context, cluster string) error {
 	a, err := f.agentOf(cluster)
 	if err != nil {
@@ -128,7 +128,7 @@ func (a *agent) poll(ctx context.Context) error {
 	return errors.Join(resumed, taken, a.observe(ctx, a.changed()))
 }
 
-// each does work for every id, several at a time, and returns the first failure of all.
+// each calls work for every id, several at a time, and returns the first failure.
 func (a *agent) each(ids []string, work func(id string) error) error {
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -187,7 +187,7 @@ func (a *agent) resume(ctx context.Context, id string) error {
 	return a.execute(ctx, id)
 }
 
-// execute carries a taken job out and reports each step. Every step may be repeated.
+// execute carries out a taken job and reports each step. Every step may be repeated.
 func (a *agent) execute(ctx context.Context, id string) error {
 	delay := a.fleet.options.Delay
 	t := a.task(id)
@@ -202,7 +202,7 @@ func (a *agent) execute(ctx context.Context, id string) error {
 	})
 }
 
-// step is something to do for a task after a while; done ends the task.
+// step is a change to make after a delay; done ends the task.
 type step struct {
 	after time.Duration
 	do    func(ctx context.Context, id string, t task) (done bool, err error)
@@ -305,7 +305,7 @@ func (a *agent) reportStep(ctx context.Context, id string, t task, state string,
 	})
 }
 
-// sync reports on every copy that no task is about.
+// sync reports on every copy that has no task.
 func (a *agent) sync(ctx context.Context) error {
 	a.round.Lock()
 	defer a.round.Unlock()
@@ -316,12 +316,12 @@ func (a *agent) sync(ctx context.Context) error {
 	return a.observe(ctx, a.copies(func(*Copy) bool { return true }))
 }
 
-// changed lists the copies whose condition differs from what the job manager was told.
+// changed lists the copies whose condition has changed since the last report.
 func (a *agent) changed() []string {
 	return a.copies(func(c *Copy) bool { return c.Told != told(a.fleet.schedule(a.cluster).verdicts[c.Job]) })
 }
 
-// observe reports how copies are doing.
+// observe reports the conditions of copies.
 func (a *agent) observe(ctx context.Context, ids []string) error {
 	return a.each(ids, func(id string) error {
 		c, v := a.copy(id), a.verdict(id)
@@ -364,7 +364,7 @@ func (a *agent) fenced(ctx context.Context, id string, epoch int64) error {
 	})
 }
 
-// resource describes the job's copy with the conditions of the types; Available as the copy really is.
+// resource describes the job's copy with conditions of these types; Available is the copy's real condition.
 func (a *agent) resource(j Job, types ...string) Resource {
 	now := a.fleet.options.Now().UTC()
 	c, v := a.copy(j.subject()), a.verdict(j.subject())
@@ -398,7 +398,7 @@ func (a *agent) resource(j Job, types ...string) Resource {
 
 func told(v verdict) string { return v.reason + ": " + v.message }
 
-// The rest reads and changes the state of the agent's cluster under the fleet's lock.
+// The remaining methods read and change the state of the agent's cluster under the fleet's lock.
 
 func (a *agent) asleep() bool {
 	a.fleet.mu.Lock()
@@ -414,7 +414,7 @@ func (a *agent) drop(id string) error {
 	return a.change(func(at *clusterState) { delete(at.Tasks, id) })
 }
 
-// task returns the task as it is now; the zero task when it has ended.
+// task returns the task in its present state; the zero task if it has ended.
 func (a *agent) task(id string) task {
 	a.fleet.mu.Lock()
 	defer a.fleet.mu.Unlock()

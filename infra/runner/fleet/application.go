@@ -10,19 +10,19 @@ import (
 
 // What a node reports: everything, only itself, or nothing.
 const (
-	tellsNode    = "node" // the exporter works, but sees no workloads
+	tellsNode    = "node" // the exporter works, but reports no workloads
 	tellsNothing = "none"
 )
 
-// queue is COMPSs tasks of one signature that wait at each component on a node.
+// queue is the number of COMPSs tasks with one signature that wait at each component on a node.
 type queue struct {
 	Tasks   float64 `json:"tasks"`
-	Seconds float64 `json:"seconds"` // that one takes on one computing unit
+	Seconds float64 `json:"seconds"` // that one task takes on one computing unit
 }
 
 func (q queue) String() string { return formatNumber(q.Tasks) + "@" + formatNumber(q.Seconds) }
 
-// sighting is events of one name that Tetragon has counted in each container on a node.
+// sighting is the number of events with one name that Tetragon has counted in each container on a node.
 type sighting struct {
 	Count    float64 `json:"count"`
 	Severity string  `json:"severity"`
@@ -30,7 +30,7 @@ type sighting struct {
 
 func (s sighting) String() string { return formatNumber(s.Count) + "@" + s.Severity }
 
-// What a setting leaves out.
+// Defaults for the parts that a setting leaves out.
 const (
 	usualSeconds  = 60
 	usualSeverity = "high"
@@ -66,10 +66,10 @@ func parseSighting(value string) (sighting, string) {
 
 func counted(text string) (float64, bool) {
 	v, err := strconv.ParseFloat(text, 64)
-	return v, err == nil && v >= 0 && v <= mostCounted // NaN is neither
+	return v, err == nil && v >= 0 && v <= mostCounted // the condition is false for NaN
 }
 
-// named reads a setting KIND:NAME, which an empty value takes away.
+// named reads a setting KIND:NAME; an empty value removes it.
 func named[V any](
 	name, value string, parse func(string) (V, string), in func(*nodeState) *map[string]V,
 ) (change func(*nodeState), fault string) {
@@ -98,8 +98,8 @@ func telemetrySetting(value string) (change func(*nodeState), fault string) {
 	return func(s *nodeState) { s.Telemetry = value }, ""
 }
 
-// runtime reports what the COMPSs runtime of each pod does: its tasks, if some were set for the node, and its units.
-// The pods of a component share the tasks, so that another pod shortens the time until all are done.
+// runtime reports the state of the COMPSs runtime in each pod: its tasks, if some were set for the node, and its units.
+// The pods of a component share the tasks, so with another pod they are done sooner.
 func (r *recorder) runtime(n *Node, pods []pod, queues map[string]queue) {
 	if len(queues) == 0 {
 		return
@@ -119,7 +119,7 @@ func (r *recorder) runtime(n *Node, pods []pod, queues map[string]queue) {
 	}
 }
 
-// units are the computing units of a COMPSs agent: the whole cores that its pod asks for.
+// units are the computing units of a COMPSs agent: the number of whole cores that its pod requests.
 func (p pod) units() float64 {
 	var milli int64
 	for _, c := range p.containers {
@@ -128,8 +128,8 @@ func (p pod) units() float64 {
 	return max(1, math.Floor(float64(milli)/1000))
 }
 
-// intrusions are the security events that Tetragon has counted. The command is what ends the culprit, for whoever
-// remedies by executing something in the container.
+// intrusions reports the security events that Tetragon has counted. The label command is what a remediation executes in
+// the container to end the culprit.
 func (r *recorder) intrusions(n *Node, pods []pod, seen map[string]sighting) {
 	for _, p := range pods {
 		for _, container := range p.containers {
@@ -143,7 +143,7 @@ func (r *recorder) intrusions(n *Node, pods []pod, seen map[string]sighting) {
 	}
 }
 
-// ofPod says whose a series of a pod's own is.
+// ofPod returns the labels of a series about a pod.
 func (r *recorder) ofPod(n *Node, p pod) set {
 	id := "k8s_pod_uid"
 	if n.docker() {
@@ -153,7 +153,7 @@ func (r *recorder) ofPod(n *Node, p pod) set {
 		"icos_app_component", p.copy.Component)
 }
 
-// texts shows settings as they are written.
+// texts formats settings as they are entered.
 func texts[V fmt.Stringer](in map[string]V) map[string]string {
 	out := make(map[string]string, len(in))
 	for name, v := range in {

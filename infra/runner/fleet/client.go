@@ -15,7 +15,7 @@ import (
 	"github.com/littoral-project/littoral/shared/trace"
 )
 
-// client speaks the pull side of the job manager's API for one agent.
+// client is one agent's client of the job manager's API for agents that pull.
 type client struct {
 	base         string
 	http         *http.Client
@@ -23,21 +23,21 @@ type client struct {
 	agentID      string
 }
 
-// answer is what the job manager made of a request.
+// answer is the job manager's answer to a request.
 type answer int
 
 const (
 	accepted answer = iota
-	refused         // 409: the state has moved on
+	refused         // 409: the job's state has changed
 	unknown         // 404: there is no such job
 )
 
 const (
-	maxAnswer   = 64 << 20 // bytes of a list of jobs
+	maxAnswer   = 64 << 20 // bytes in a list of jobs
 	callTimeout = 15 * time.Second
 )
 
-// executable lists the jobs that the agent may take or has been given.
+// executable lists the jobs that the agent may take or owns.
 func (c *client) executable(ctx context.Context) ([]Job, error) {
 	var jobs []Job
 	path := "/jobmanager/jobs/executable/" + url.PathEscape(c.orchestrator) + "/" + url.PathEscape(c.agentID)
@@ -45,20 +45,19 @@ func (c *client) executable(ctx context.Context) ([]Job, error) {
 	return jobs, err
 }
 
-// job reads a job.
 func (c *client) job(ctx context.Context, id string) (Job, answer, error) {
 	var j Job
 	a, err := c.call(ctx, http.MethodGet, "/jobmanager/jobs/"+url.PathEscape(id), nil, &j)
 	return j, a, err
 }
 
-// promote asks for the job.
+// promote tries to take the job.
 func (c *client) promote(ctx context.Context, id string) (answer, error) {
 	path := "/jobmanager/jobs/promote/" + url.PathEscape(id)
 	return c.call(ctx, http.MethodPatch, path, map[string]string{"owner_id": c.agentID}, nil)
 }
 
-// report is the job as its agent knows it, without the manifests: those are the job manager's own.
+// report is the job as its agent reports it, without the manifests, which belong to the job manager.
 type report struct {
 	ID           string   `json:"id"`
 	Type         enum     `json:"type"`
@@ -74,7 +73,7 @@ type report struct {
 	Resource     Resource `json:"resource"`
 }
 
-// update says how far a job has come.
+// update reports the progress of a job.
 func (c *client) update(ctx context.Context, j *Job, state string, r Resource) (answer, error) {
 	return c.call(ctx, http.MethodPut, "/jobmanager/jobs", report{
 		ID: j.ID, Type: j.Type, SubType: j.SubType, State: state, Epoch: j.Epoch, OwnerID: c.agentID,
@@ -83,20 +82,20 @@ func (c *client) update(ctx context.Context, j *Job, state string, r Resource) (
 	}, nil)
 }
 
-// status is what runs, between the reports on jobs.
+// status is the state of a copy, reported between the updates of jobs.
 type status struct {
 	Resource
 	OwnerID string `json:"owner_id"`
 	Epoch   int64  `json:"epoch"`
 }
 
-// observed says how a copy is doing, which also renews the lease on its job.
+// observed reports the state of a copy, which also renews the lease on its job.
 func (c *client) observed(ctx context.Context, epoch int64, r Resource) (answer, error) {
 	body := status{Resource: r, OwnerID: c.agentID, Epoch: epoch}
 	return c.call(ctx, http.MethodPut, "/jobmanager/resources/status", body, nil)
 }
 
-// call sends one request. The error is for everything that may be better next time.
+// call sends one request. It returns an error for everything that may succeed later.
 func (c *client) call(ctx context.Context, method, path string, body, into any) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -121,7 +120,7 @@ func (c *client) call(ctx context.Context, method, path string, body, into any) 
 	}
 	got, err := c.http.Do(r)
 	if err != nil {
-		return 0, err // names method and URL already
+		return 0, err // it already contains method and URL
 	}
 	defer func() { _ = got.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(got.Body, maxAnswer))

@@ -13,11 +13,11 @@ import (
 	"github.com/littoral-project/littoral/shared/topology"
 )
 
-// Drain takes the work off a node, as kubectl drain does: its pods are gone and it reports nothing any more, while the
-// rest of its cluster says that it is unschedulable. A node is named "node" where that is unique, else "cluster/node".
+// Drain removes the work from a node, like kubectl drain: its pods are gone and it reports nothing, while the rest of
+// its cluster reports it as unschedulable. A node may be given as "node" if that is unique, else "cluster/node".
 func (f *Fleet) Drain(node string) error { return f.setDrained(node, true) }
 
-// Restore undoes Drain. What has not been removed from the node in the meantime runs again.
+// Restore undoes Drain. Copies that have not been removed from the node in the meantime run again.
 func (f *Fleet) Restore(node string) error { return f.setDrained(node, false) }
 
 func (f *Fleet) setDrained(node string, drained bool) error {
@@ -29,10 +29,11 @@ func (f *Fleet) setDrained(node string, drained bool) error {
 	return f.change(func() { f.state.Nodes[c.Name+"/"+n.Name].Drained = drained })
 }
 
-// Cut separates a cluster from everyone: no telemetry arrives, its agent neither polls nor reports. What runs goes on.
+// Cut isolates a cluster: no telemetry arrives, and its agent neither polls nor reports. What runs there continues.
 func (f *Fleet) Cut(cluster string) error { return f.setCut(cluster, true) }
 
-// Heal undoes Cut. The cluster comes back with what it was running and learns from its next reports what has moved on.
+// Heal undoes Cut. The cluster returns with the copies that it was running. The answers to its next reports tell its
+// agent which of their jobs have moved.
 func (f *Fleet) Heal(cluster string) error { return f.setCut(cluster, false) }
 
 func (f *Fleet) setCut(cluster string, cut bool) error {
@@ -44,8 +45,8 @@ func (f *Fleet) setCut(cluster string, cut bool) error {
 	return f.change(func() { f.state.Clusters[c.Name].Cut = cut })
 }
 
-// Set changes what is true of a node; all of it or, with an error that names each fault, nothing. An empty value goes
-// back to what the fleet's file says. The keys are
+// Set changes properties of a node: all of them or, with an error that names each fault, none. An empty value restores
+// that of the fleet's file. The keys are
 //
 //	cpu, mem         share of the whole that others use, 0..1
 //	sca              security score, 0..100
@@ -53,8 +54,8 @@ func (f *Fleet) setCut(cluster string, cut bool) error {
 //	cores            number of cpus
 //	ram              memory as a Kubernetes quantity
 //	device:PATH      available, busy or detached
-//	label:KEY        text; empty takes the label off
-//	telemetry        node: it tells only of itself, not of what runs there; none: it tells nothing. Its agent works on
+//	label:KEY        text; empty removes the label
+//	telemetry        node: it reports only itself, not what runs there; none: it reports nothing. Its agent works on
 //	compss:TASK      COMPSs tasks of that signature that wait at each component there: 40, or 40@60 for 60 s each
 //	event:NAME       security events of that name counted in each container there: 3, or 3@critical
 func (f *Fleet) Set(node string, values map[string]string) error {
@@ -85,7 +86,7 @@ func (f *Fleet) Set(node string, values map[string]string) error {
 
 const knownSettings = "cpu, mem, sca, energy, cores, ram, device:PATH, label:KEY, telemetry, compss:TASK, event:NAME"
 
-// setting reads one setting; fault says what is wrong with it.
+// setting parses one setting; fault says what is wrong with it.
 func setting(key, value string) (change func(*nodeState), fault string) {
 	kind, of, _ := strings.Cut(key, ":")
 	switch {
@@ -120,7 +121,7 @@ func bounded(value string, most float64, put func(*nodeState, *float64)) (func(*
 		return func(s *nodeState) { put(s, nil) }, ""
 	}
 	v, err := strconv.ParseFloat(value, 64)
-	if err != nil || !(v >= 0 && v <= most) { // NaN is neither
+	if err != nil || !(v >= 0 && v <= most) { // the condition is false for NaN
 		return nil, fmt.Sprintf("%q is not a number from 0 to %g", value, most)
 	}
 	return func(s *nodeState) { put(s, &v) }, ""
@@ -174,7 +175,7 @@ func deviceSetting(path, value string) (func(*nodeState), string) {
 	}, ""
 }
 
-const maxLabel = 317 // bytes of a Kubernetes label key with its prefix
+const maxLabel = 317 // bytes of a Kubernetes label key including its prefix
 
 func labelSetting(key, value string) (func(*nodeState), string) {
 	if len(key) > maxLabel || len(value) > maxLabel || hasControl(key+value) {
@@ -206,7 +207,7 @@ func (f *Fleet) findCluster(name string) (*Cluster, error) {
 	return nil, problem.New(problem.NotFound, "there is no cluster %q; there are %s", name, strings.Join(names, ", "))
 }
 
-// findNode returns the node of the name; the error lists what there is.
+// findNode returns the node with the name; the error lists the nodes that exist.
 func (f *Fleet) findNode(name string) (*Cluster, *Node, error) {
 	holders := map[string]int{}
 	for _, c := range f.plan.Clusters {

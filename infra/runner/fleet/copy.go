@@ -7,11 +7,11 @@ import (
 	"github.com/littoral-project/littoral/shared/orchestrator"
 )
 
-// Copy is what runs of a job on a cluster, or the record that it was removed. Its names derive from the job id, so
-// carrying the job out again changes it and never makes a second one.
+// Copy is what a cluster runs for a job, or the record that it was removed. Its names derive from the job id, so
+// carrying out the job again changes the copy and never creates a second one.
 type Copy struct {
 	Job         string     `json:"job"`
-	Epoch       int64      `json:"epoch"` // of the decision that it carries out
+	Epoch       int64      `json:"epoch"` // of the decision that created it
 	Removed     bool       `json:"removed,omitempty"`
 	Application string     `json:"application"`
 	Instance    string     `json:"instance"` // application id
@@ -19,28 +19,28 @@ type Copy struct {
 	Namespace   string     `json:"namespace"`
 	Node        string     `json:"node"`
 	Workloads   []Workload `json:"workloads,omitempty"`
-	Generation  int64      `json:"generation"` // how often it was changed
-	Since       time.Time  `json:"since"`      // of this place, or of the removal
+	Generation  int64      `json:"generation"` // number of changes
+	Since       time.Time  `json:"since"`      // in this place, or since the removal
 	Changed     time.Time  `json:"changed"`
-	Told        string     `json:"told,omitempty"`   // the condition that the job manager knows of
-	Remedy      string     `json:"remedy,omitempty"` // the remediation carried out last, which a repeat does not do again
+	Told        string     `json:"told,omitempty"`   // the condition reported last
+	Remedy      string     `json:"remedy,omitempty"` // the remediation carried out last, which is not repeated
 }
 
-// ResourceName is what the cluster calls the copy, as every orchestrator does.
+// ResourceName is the name of the copy in the cluster, the same for every orchestrator.
 func (c *Copy) ResourceName() string { return orchestrator.ResourceName(c.Component, c.Job) }
 
-// ResourceUUID is the same for as long as the copy stays at its place under one decision.
+// ResourceUUID stays the same while the copy stays in its place under one decision.
 func (c *Copy) ResourceUUID(cluster string) string {
 	return stableUUID("resource", cluster, c.Job, formatNumber(c.Epoch))
 }
 
-// admits reports whether a job of the epoch may change what is there: an older decision never may.
+// admits reports whether a job of the epoch may change the copy: an older decision never may.
 func (c *clusterState) admits(j *Job) bool {
 	have := c.Copies[j.subject()]
 	return have == nil || j.Epoch >= have.Epoch
 }
 
-// apply carries the job out. The caller has seen that the cluster admits it.
+// apply carries out the job. The caller has checked that the cluster admits it.
 func (c *clusterState) apply(j *Job, now time.Time) {
 	if j.Type == typeDelete || (j.Type == typeUpdate && j.SubType == reallocate) {
 		c.remove(j, now)
@@ -54,7 +54,7 @@ func (c *clusterState) apply(j *Job, now time.Time) {
 		Generation: 1, Since: now, Changed: now,
 	}
 	if next.Component == "" {
-		next.Component = j.Resource.Name // as v1.4.1 names it
+		next.Component = j.Resource.Name // older managers (v1.4.1) name it only here
 	}
 	if !fresh {
 		next.Generation, next.Since = have.Generation+1, have.Since
@@ -66,7 +66,7 @@ func (c *clusterState) apply(j *Job, now time.Time) {
 	}
 	if next.Workloads == nil || !keeps(j.SubType) {
 		named := workloads(next.Component, j.contents(), j.Instruction.Requirements)
-		if j.SubType == patch { // which takes nothing away
+		if j.SubType == patch { // a patch removes no workloads
 			named = append(named, others(next.Workloads, named)...)
 		}
 		next.Workloads = named[:min(maxWorkloads, len(named))]
@@ -85,7 +85,7 @@ func (c *clusterState) remove(j *Job, now time.Time) {
 	c.Copies[id] = &Copy{Job: id, Epoch: j.Epoch, Removed: true, Since: now}
 }
 
-// fence forgets the copy of the job if it is the one that a decision has overtaken; a newer one stays.
+// fence drops the copy of the job if a later decision has replaced its own; a newer copy stays.
 func (c *clusterState) fence(job string, epoch int64) (dropped bool) {
 	have := c.Copies[job]
 	if have == nil || have.Removed || have.Epoch != epoch {
@@ -95,20 +95,21 @@ func (c *clusterState) fence(job string, epoch int64) (dropped bool) {
 	return true
 }
 
-// keeps reports whether the remediation changes at most one field of what runs; others rewrite it.
+// keeps reports whether the remediation changes at most one field of the running workloads; others replace them.
 func keeps(remediation enum) bool {
 	return slices.Contains([]enum{scaleUp, scaleDown, scaleOut, scaleIn, secure}, remediation)
 }
 
-// others lists the workloads that are not named.
+// others lists the workloads in all that are not in named.
 func others(all, named []Workload) []Workload {
 	return slices.DeleteFunc(slices.Clone(all), func(w Workload) bool {
 		return slices.ContainsFunc(named, func(n Workload) bool { return n.Name == w.Name })
 	})
 }
 
-// scaled returns the workloads after the remediation: up and down change replicas, out and in what the first container
-// asks for, as both code lines of the reference do. Nothing shrinks below one replica or grows without end.
+// scaled returns the workloads after the remediation: up and down change replicas, out and in change the requests of
+// the first container, as both code lines of the reference do. Nothing shrinks below one replica or grows beyond a
+// limit.
 func scaled(all []Workload, remediation enum, step int64) []Workload {
 	out := slices.Clone(all)
 	for i := range out {

@@ -10,11 +10,11 @@ import (
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
 )
 
-// Emit sends one round of telemetry: everything that can be measured now on the nodes that report.
+// Emit sends one round of telemetry: everything that can now be measured on the nodes that report.
 //
-// A series that its cluster reported before and does not report now is ended at once, as the cluster's collector does
-// for a pod that is gone or a node that does not answer. A cluster that is cut off has nobody to say so: its series
-// just grow old.
+// A series that its cluster reported before and does not report now is ended at once. A real cluster's collector does
+// the same for a pod that is gone or a node that does not answer. If a cluster is cut off nothing can end its series:
+// they become stale by age.
 func (f *Fleet) Emit(ctx context.Context) error {
 	f.rounds.Lock()
 	defer f.rounds.Unlock()
@@ -44,7 +44,7 @@ func (f *Fleet) measure(now time.Time) map[string]map[string]prometheus.Sample {
 		if f.state.Clusters[c.Name].Cut {
 			continue
 		}
-		awake := f.awake(c) // none where all nodes were drained: the cluster's API still says so
+		awake := f.awake(c) // empty if all nodes were drained; the cluster's API still reports them
 		pods := f.schedule(c).pods
 		r := &recorder{now: now, samples: map[string]prometheus.Sample{}, fleet: f, cluster: c}
 		for _, n := range c.Nodes {
@@ -86,7 +86,7 @@ type recorder struct {
 	cluster *Cluster
 }
 
-// set is a set of labels; alternating names and values make one.
+// set is a set of labels; with adds alternating names and values to one.
 type set map[string]string
 
 func with(base set, pairs ...string) set {
@@ -97,7 +97,6 @@ func with(base set, pairs ...string) set {
 	return all
 }
 
-// add records a sample.
 func (r *recorder) add(name string, value float64, labels set) {
 	var key strings.Builder
 	key.WriteString(name)
@@ -107,7 +106,7 @@ func (r *recorder) add(name string, value float64, labels set) {
 	r.samples[key.String()] = prometheus.Sample{Name: name, Labels: labels, Value: value, At: r.now}
 }
 
-// of returns the labels that say whose a series is: of the cluster alone (C), or with the host (H). See
+// of returns the labels for a series: those of the cluster alone (C), or with the host (H). See
 // shared/topology/METRICS.md.
 func (r *recorder) of(n *Node) set {
 	c := set{

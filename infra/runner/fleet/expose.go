@@ -13,12 +13,12 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 )
 
-// exposition is the text format that Prometheus scrapes.
+// exposition is the media type of the text format that Prometheus scrapes.
 const exposition = "text/plain; version=0.0.4; charset=utf-8"
 
-// Expose writes the newest sample of every series, with its time, for a Prometheus that scrapes. The samples of a
-// cluster that is cut off stay as they were and so grow old there too; to let a series end at once when it is gone
-// from here, Prometheus has to be told so (track_timestamps_staleness), and to keep the labels (honor_labels).
+// Expose writes the latest sample of every series, with its timestamp, for a Prometheus that scrapes. The samples of a
+// cluster that is cut off do not change, and so become stale there too. The scrape job needs honor_labels to keep the
+// labels, and track_timestamps_staleness to end a series at once when it is no longer exposed.
 func (f *Fleet) Expose(out io.Writer) error {
 	f.rounds.Lock()
 	var lines []string
@@ -40,7 +40,7 @@ func (f *Fleet) Expose(out io.Writer) error {
 
 var escape = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 
-// line writes a sample.
+// line formats a sample.
 func line(s prometheus.Sample) string {
 	var b strings.Builder
 	b.WriteString(s.Name + "{")
@@ -51,7 +51,8 @@ func line(s prometheus.Sample) string {
 	return b.String()
 }
 
-// labelName quotes a name that is more than letters, digits and underscores, as that of a node's label may be.
+// labelName quotes a name that has other characters than letters, digits and underscores, such as the name of a node
+// label.
 func labelName(name string) string {
 	odd := func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_'

@@ -12,32 +12,32 @@ import (
 	"github.com/littoral-project/littoral/shared/topology"
 )
 
-// Options of a Fleet. Plan, File and Append must be given; without an API no agent works.
+// Options of a Fleet. Plan, File and Append are required; without an API no agent works.
 type Options struct {
 	Plan *Plan
-	File string // where the state is kept, e.g. HOME/fleet.json
+	File string // with the state, e.g. HOME/fleet.json
 
-	// Append takes what the nodes measure; prometheus.Server has it.
+	// Append stores the measurements of the nodes, like prometheus.Server.
 	Append func(context.Context, []prometheus.Sample) error
 
 	API    string                            // base URL of Littoral's public API
 	Client func(agentID string) *http.Client // sends each request with the agent's token
 
 	Every time.Duration // between two rounds of telemetry; 0 = DefaultEvery
-	Poll  time.Duration // between two questions of an agent for work; 0 = DefaultPoll
-	Delay time.Duration // from taking a job to its being available; 0 = none
+	Poll  time.Duration // between two polls of an agent for work; 0 = DefaultPoll
+	Delay time.Duration // from taking a job until it is Available; 0 = none
 
 	Log *slog.Logger     // nil = slog.Default()
 	Now func() time.Time // nil = time.Now
 }
 
-// Defaults of Options, for a laptop. In the field it is 60 s and 15 s (contracts/icos.md §14).
+// Defaults of Options, for a laptop. Real deployments use 60 s and 15 s (contracts/icos.md §14).
 const (
 	DefaultEvery = 2 * time.Second
 	DefaultPoll  = time.Second
 )
 
-// syncEvery is the time between two reports of an agent on what runs, which also renew leases.
+// syncEvery is the time between two reports of an agent on its copies, which also renew leases.
 const syncEvery = 15 * time.Second
 
 // controller is the icos_controller_id of all telemetry.
@@ -50,15 +50,15 @@ type Fleet struct {
 	log     *slog.Logger
 	agents  map[string]*agent // by cluster name
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	state     *state
-	schedules map[string]*schedule // by cluster name; empty after a change
+	schedules map[string]*schedule // by cluster name; cleared by a change
 
 	rounds sync.Mutex // one round of telemetry at a time
 	series map[string]map[string]prometheus.Sample
 }
 
-// New reads the state that the fleet was left in. Nothing runs before Run.
+// New loads the stored state of the fleet. Nothing runs before Run.
 func New(o Options) (*Fleet, error) {
 	if o.Plan == nil || o.File == "" || o.Append == nil {
 		return nil, errors.New("fleet: a plan, a file and somewhere to append samples are needed")
@@ -94,7 +94,7 @@ func fallback(d *time.Duration, value time.Duration) {
 	}
 }
 
-// Run emits telemetry at once and then every Options.Every, and lets the agents work, until ctx ends. It returns when
+// Run emits telemetry at once and then every Options.Every, and runs the agents, until ctx ends. It returns when
 // everything has stopped.
 func (f *Fleet) Run(ctx context.Context) error {
 	var all sync.WaitGroup
@@ -114,7 +114,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 	return f.settleAndSave()
 }
 
-// each calls work now and then in every period, until ctx ends.
+// each calls work immediately and then once per period, until ctx ends.
 func each(ctx context.Context, period time.Duration, work func()) {
 	tick := time.NewTicker(period)
 	defer tick.Stop()
@@ -127,8 +127,8 @@ func each(ctx context.Context, period time.Duration, work func()) {
 	}
 }
 
-// change alters the state and stores it before anyone sees it. The counters of every node are settled first, since what
-// they gain depends on what is about to change. When storing fails, the change is still true until the process ends.
+// change alters the state and stores it before anyone sees it. The counters of every node are brought up to date first,
+// since the change affects how fast they grow. If storing fails, the change is kept in memory until the process ends.
 func (f *Fleet) change(alter func()) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -154,7 +154,7 @@ func (f *Fleet) settle() {
 	}
 }
 
-// awake returns the nodes of a cluster that report; none when it is cut off. The first one runs the agent.
+// awake returns the nodes of a cluster that report; none if it is cut off. The first one runs the agent.
 func (f *Fleet) awake(c *Cluster) []*Node {
 	if f.state.Clusters[c.Name].Cut {
 		return nil
@@ -168,7 +168,7 @@ func (f *Fleet) awake(c *Cluster) []*Node {
 	return nodes
 }
 
-// cluster returns the cluster of the name, the key or the agent id, since targets carry one or the other; nil if none.
+// cluster finds a cluster by its name, key or agent id, since targets use any of them; nil if there is none.
 func (p *Plan) cluster(name string) *Cluster {
 	for _, c := range p.Clusters {
 		if c.is(name) {
@@ -182,7 +182,7 @@ func (c *Cluster) is(name string) bool {
 	return name != "" && (name == c.Name || name == c.Key || name == c.AgentID)
 }
 
-// node returns the node of the name, nil if there is none.
+// node finds a node by its name; nil if there is none.
 func (c *Cluster) node(name string) *Node {
 	for _, n := range c.Nodes {
 		if n.Name == name {
@@ -194,7 +194,7 @@ func (c *Cluster) node(name string) *Node {
 
 func (n *Node) docker() bool { return n.Engine == topology.Docker }
 
-// hostName is how ICOS collectors name a host.
+// hostName is the host name that ICOS collectors use.
 func (c *Cluster) hostName(n *Node) string {
 	return c.UUID[:min(8, len(c.UUID))] + ":" + n.Name
 }

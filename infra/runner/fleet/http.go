@@ -71,7 +71,7 @@ func (c *commander) Handle(out http.ResponseWriter, r *http.Request) error {
 	if err := run(in); err != nil {
 		return err
 	}
-	if err := c.fleet.Emit(r.Context()); err != nil { // whoever looks next should see it; else the next round tells
+	if err := c.fleet.Emit(r.Context()); err != nil { // so that the next reader sees the change; if it fails, the next round reports it
 		c.fleet.log.WarnContext(r.Context(), "fleet telemetry failed", "error", err.Error())
 	}
 	for _, cluster := range c.fleet.View().Clusters {
@@ -82,7 +82,7 @@ func (c *commander) Handle(out http.ResponseWriter, r *http.Request) error {
 	return function.WriteJSON(out, http.StatusOK, c.fleet.View())
 }
 
-// command returns what carries the command out, and what checks that its body is complete.
+// command returns the function that carries out the command, and one that checks that its body is complete.
 func (c *commander) command(name string) (run func(api.FleetCommand) error, needs func(api.FleetCommand) *problem.Faults) {
 	f := c.fleet
 	switch name {
@@ -124,7 +124,7 @@ func needsCluster(in api.FleetCommand) *problem.Faults {
 	return &faults
 }
 
-// concerns reports whether the command was about the cluster or a node of it.
+// concerns reports whether the command is about the cluster or one of its nodes.
 func (f *Fleet) concerns(in api.FleetCommand, cluster string) bool {
 	if in.Node != "" {
 		c, _, err := f.findNode(in.Node)

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Job is a job as an agent reads it from the public API. It is not shared with the job manager on purpose: an agent of
-// another make has only the contract (contracts/icos.md §1.3, §1.4), and reads what older managers write as well.
+// Job is a job as an agent reads it from the public API. It deliberately shares no type with the job manager: agents by
+// other authors have only the contract (contracts/icos.md §1.3, §1.4). It also accepts the formats of older managers.
 type Job struct {
-	ID           string      `json:"id"` // "ID" is read too
+	ID           string      `json:"id"` // "ID" is accepted too
 	Type         enum        `json:"type"`
 	SubType      enum        `json:"sub_type"`
 	State        enum        `json:"state"`
-	Epoch        int64       `json:"epoch"` // of the placement decision; 0 from a manager that has none
+	Epoch        int64       `json:"epoch"` // of the placement decision; 0 from a manager without epochs
 	OwnerID      string      `json:"owner_id"`
 	Orchestrator string      `json:"orchestrator"`
 	Targets      targets     `json:"targets"`
@@ -38,19 +38,18 @@ type Instruction struct {
 	Requirements  Requirements `json:"requirements"`
 }
 
-// Content is one manifest.
 type Content struct {
 	Name string `json:"name"`
 	YAML string `json:"yaml"`
 }
 
-// Requirements are what the component asked of its place.
+// Requirements are the component's requirements.
 type Requirements struct {
 	CPU    loose `json:"cpu"`
 	Memory loose `json:"memory"`
 }
 
-// Resource is what an orchestrator reports for a job.
+// Resource is an orchestrator's report about a job.
 type Resource struct {
 	JobID        string           `json:"job_id"`
 	UUID         string           `json:"resource_uuid"`
@@ -69,7 +68,7 @@ type Condition struct {
 	Message            string    `json:"message"`
 }
 
-// Names of the contract.
+// Names in the contract.
 const (
 	typeCreate  = "CreateDeployment"
 	typeDelete  = "DeleteDeployment"
@@ -89,7 +88,7 @@ const (
 	reallocate = "reallocate"
 )
 
-// subject returns the id of the copy that the job is about.
+// subject returns the id of the job whose copy this job changes.
 func (j *Job) subject() string {
 	if j.Cleans != "" {
 		return j.Cleans
@@ -97,7 +96,7 @@ func (j *Job) subject() string {
 	return j.ID
 }
 
-// remedy names the remediation that the job is about; "" where the job manager does not name them.
+// remedy returns an id of the job's remediation; "" from a job manager without such ids.
 func (j *Job) remedy() string {
 	if len(j.Resource.Remediations) == 0 {
 		return ""
@@ -106,7 +105,7 @@ func (j *Job) remedy() string {
 	return id
 }
 
-// step returns by how many replicas a scaling goes.
+// step returns the number of replicas to add or remove.
 func (j *Job) step() int64 {
 	if n := len(j.Resource.Remediations); n > 0 {
 		if step, ok := j.Resource.Remediations[n-1]["remediationStep"].(float64); ok && step > 1 {
@@ -116,7 +115,7 @@ func (j *Job) step() int64 {
 	return 1
 }
 
-// contents returns the manifests, in whichever form they came.
+// contents returns the manifests in either of their formats.
 func (j *Job) contents() []Content {
 	if len(j.Instruction.Contents) > 0 {
 		return j.Instruction.Contents
@@ -128,7 +127,7 @@ func (j *Job) contents() []Content {
 	return all
 }
 
-// enum is a name of the contract; the numbers of v1.4.1 are read as their names.
+// enum is a name in the contract; the numbers of v1.4.1 are converted to names.
 type enum string
 
 var enumNumbers = map[string]enum{
@@ -148,7 +147,7 @@ func (e *enum) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// loose is text that some write as a number.
+// loose is text that some managers write as a number.
 type loose string
 
 func (l *loose) UnmarshalJSON(b []byte) error {
@@ -171,14 +170,13 @@ func (l *loose) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// target is a place.
 type target struct {
 	Cluster      string `json:"cluster_name"`
 	Node         string `json:"node_name"`
 	Orchestrator string `json:"orchestrator"`
 }
 
-// targets is one place; older managers write a list, of which the first counts.
+// targets is one place; older managers write a list, of which the first one counts.
 type targets struct{ target }
 
 func (t *targets) UnmarshalJSON(b []byte) error {

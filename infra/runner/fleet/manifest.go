@@ -12,14 +12,14 @@ import (
 	"github.com/littoral-project/littoral/shared/orchestrator"
 )
 
-// Workload is something in a job's manifests that has pods.
+// Workload is an object with pods in a job's manifests.
 type Workload struct {
 	Name       string      `json:"name"`
 	Replicas   int         `json:"replicas"`
 	Containers []Container `json:"containers"`
 }
 
-// Container asks for cpu in millicores and memory in bytes.
+// Container requests cpu in millicores and memory in bytes.
 type Container struct {
 	Name        string `json:"name"`
 	CPUMilli    int64  `json:"cpuMilli"`
@@ -27,7 +27,7 @@ type Container struct {
 }
 
 const (
-	maxReplicas   = orchestrator.MaxReplicas // of one workload: each pod has series of its own
+	maxReplicas   = orchestrator.MaxReplicas // of one workload: each pod has its own series
 	maxContainers = 20                       // of one pod
 	maxWorkloads  = 100                      // of one job
 	maxQuantity   = 1 << 50
@@ -36,7 +36,7 @@ const (
 // podKinds are the kinds of Kubernetes objects that have pods.
 var podKinds = []string{"Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "Pod"}
 
-// object is the part of a manifest that decides about pods: a Kubernetes object, or the services of a compose file.
+// object is the part of a manifest that determines the pods: a Kubernetes object, or the services of a compose file.
 type object struct {
 	Kind     string `json:"kind"`
 	Metadata struct {
@@ -61,8 +61,8 @@ type podSpec struct {
 	} `json:"containers"`
 }
 
-// workloads reads what the contents of a job run. A document that nobody can read is passed over, as the orchestrator
-// has others to judge it; when there is no Kubernetes object at all, the component is taken to be one container.
+// workloads reads the workloads in the contents of a job. A document that cannot be parsed is skipped; the others still
+// count. Without any Kubernetes object, the component is assumed to be one container.
 func workloads(component string, contents []Content, needs Requirements) []Workload {
 	var found []Workload
 	objects := 0
@@ -118,7 +118,7 @@ func (o *object) workloads() []Workload {
 	return services
 }
 
-// assume gives the first container the component's requirements where no manifest asks for anything.
+// assume gives the first container the component's requirements if no manifest has requests.
 func assume(all []Workload, needs Requirements) {
 	var cpu, memory int64
 	for _, w := range all {
@@ -141,8 +141,8 @@ func assume(all []Workload, needs Requirements) {
 	}
 }
 
-// quantity reads a Kubernetes quantity, as a number or as text; 0 when it is none. It is bounded so that sums of what
-// manifests claim do not overflow.
+// quantity parses a Kubernetes quantity, as a number or as text; it returns 0 if it is invalid. The result is bounded
+// so that sums do not overflow.
 func quantity(v any, milli bool) int64 {
 	var text string
 	switch v := v.(type) {

@@ -7,12 +7,12 @@ import (
 	"github.com/littoral-project/littoral/shared/topology"
 )
 
-// The metrics below are those of contracts/icos.md §4.3 and §9, under the labels of shared/topology/METRICS.md. What
-// only older aggregators read is marked so.
+// The metrics below are those of contracts/icos.md §4.3 and §9, under the labels of shared/topology/METRICS.md. Those
+// that only older aggregators read are marked "older".
 
 const exporterVersion = "littoral-fleet"
 
-// agent says who the cluster's agent is, on the host that runs it.
+// agent reports the cluster's agent, on the host that runs it.
 func (r *recorder) agent(host *Node) {
 	c := r.cluster
 	r.add("tlum_orch_info", 1, with(r.of(host), "type", c.Type, "agent_id", c.AgentID, "agent_name", c.Key))
@@ -21,8 +21,8 @@ func (r *recorder) agent(host *Node) {
 	}
 }
 
-// clusterView is what the cluster says about a node whether the node answers or not: kube-state-metrics, or the manager
-// of a Docker swarm, which knows no capacities.
+// clusterView reports what the cluster knows about a node even if the node does not answer. The source is
+// kube-state-metrics, or the manager of a Docker swarm, which knows no capacities.
 func (r *recorder) clusterView(n *Node) {
 	k := with(r.of(nil), "node", n.Name)
 	drained := r.fleet.state.Nodes[r.cluster.Name+"/"+n.Name].Drained
@@ -63,12 +63,12 @@ func (r *recorder) identity(n *Node, s settings) {
 	}
 }
 
-// deviceStates are the values of node_mounted; an unknown state has none.
+// deviceStates are the values of node_mounted; an unknown state has no value.
 var deviceStates = map[string]float64{
 	topology.DeviceAvailable: 1, topology.DeviceBusy: 0, topology.DeviceDetached: -1,
 }
 
-// deviceName returns the device's name, or one made of its path: squat.ai/video is video_0.
+// deviceName returns the device's name, or one made from its path: squat.ai/video is video_0.
 func deviceName(path string, d Device) string {
 	if d.Name != "" {
 		return d.Name
@@ -76,7 +76,7 @@ func deviceName(path string, d Device) string {
 	return path[strings.LastIndexByte(path, '/')+1:] + "_0"
 }
 
-// security is what the security coordination of the controller says about a host that its scanner reaches.
+// security reports the security score of a host that the controller's scanner reaches.
 func (r *recorder) security(n *Node, s settings) {
 	labels := set{
 		"icos_controller_id": controller, "icos_agent_id": "self",
@@ -91,7 +91,7 @@ func (r *recorder) security(n *Node, s settings) {
 	}
 }
 
-// readings are how the node is doing: cpu, memory, heat and energy, all of the one load.
+// readings reports cpu, memory, temperature and energy, all derived from the same load.
 func (r *recorder) readings(n *Node, s settings, l load, m meter) {
 	h := r.of(n)
 	share := l.now(r.now)
@@ -107,7 +107,7 @@ func (r *recorder) readings(n *Node, s settings, l load, m meter) {
 	free := max(0, float64(s.ram)-l.memory)
 	r.add("node_memory_MemTotal_bytes", float64(s.ram), h)
 	r.add("node_memory_MemAvailable_bytes", free, h)
-	r.add("node_memory_MemFree_bytes", 0.8*free, h) // older: the rest holds caches
+	r.add("node_memory_MemFree_bytes", 0.8*free, h) // older: the rest is used for caches
 	r.add("node_thermal_zone_temp", 35+40*share, with(h, "zone", "0", "type", "x86_pkg_temp"))
 	r.add("scaph_host_energy_microjoules_total", 1e6*m.Joules, h)
 	r.add("intelligence_node_cpu_utilization_prediction", 100*l.mean, h)
@@ -122,7 +122,7 @@ func (r *recorder) network(n *Node) {
 	r.add("node_network_address_info", 1, with(h, "address", n.IP, "netmask", n.Netmask, "scope", "global"))
 }
 
-// clusterPods is what the cluster says about the pods of a node; a Docker host knows its own only.
+// clusterPods reports what the cluster knows about the pods of a node; a Docker host knows only its own.
 func (r *recorder) clusterPods(n *Node, pods []pod) {
 	if n.docker() {
 		return
@@ -137,7 +137,7 @@ func (r *recorder) clusterPods(n *Node, pods []pod) {
 	}
 }
 
-// pods are what runs of jobs on a node, with what each container takes of the node's load.
+// pods reports the pods on a node, with the share of the node's load that each container takes.
 func (r *recorder) pods(n *Node, pods []pod, l load) {
 	c, h := r.of(nil), r.of(n)
 	for _, p := range pods {
@@ -168,7 +168,7 @@ func number(yes bool) float64 {
 	return 0
 }
 
-// degrees writes a coordinate as the leaf exporter does, nothing when it is not known.
+// degrees formats a coordinate like the leaf exporter; empty if it is not known.
 func degrees(m topology.Measure) string {
 	if v, ok := m.Get(); ok {
 		return strconv.FormatFloat(v, 'f', -1, 64)
@@ -176,7 +176,7 @@ func degrees(m topology.Measure) string {
 	return ""
 }
 
-// goArch is how the leaf exporter, a Go program, names the machine that uname calls otherwise.
+// goArch converts a machine name of uname to the name that the leaf exporter, a Go program, reports.
 func goArch(machine string) string {
 	switch machine {
 	case "x86_64":

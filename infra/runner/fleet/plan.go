@@ -20,20 +20,20 @@ import (
 //go:embed default.json
 var defaultFleet []byte
 
-// Plan is what a fleet consists of before anything is done to it.
+// Plan is the initial content of a fleet.
 type Plan struct {
 	Clusters []*Cluster // by name
 }
 
 // Cluster is a set of nodes under one agent.
 type Cluster struct {
-	Name      string // as job targets write it
-	Key       string // as the taxonomy keys it: the name of its agent
+	Name      string // used in job targets
+	Key       string // in the taxonomy: the name of its agent
 	AgentID   string
 	Type      string // orchestrator: ocm, nuvla
 	UUID      string
-	ClusterIP string // first two bytes of its addresses, for nodes that bring none
-	Link      bool   // joined to a ClusterLink
+	ClusterIP string // first two bytes of the addresses of nodes without their own
+	Link      bool   // connected to a ClusterLink
 	Nodes     []*Node
 }
 
@@ -42,23 +42,23 @@ type Node struct {
 	Name     string
 	HostID   string // 32 hex digits
 	Engine   string // topology.Kubernetes, topology.Docker
-	Arch     string // as uname says: x86_64, aarch64
+	Arch     string // as in uname: x86_64, aarch64
 	Cores    int
 	RAM      int64   // bytes
 	MaxMHz   float64 // of each cpu
 	IP       string
 	Netmask  string
-	Speed    float64 // of the network, bytes/s
+	Speed    float64 // of the network, in bytes/s
 	Location topology.Location
-	Score    float64 // security, 0..100; negative = nobody scanned it
+	Score    float64 // security, 0..100; negative = never scanned
 	Flaws    map[string]int64
 	Devices  map[string]Device // by path
 	Labels   map[string]string
 
-	OthersCPU    float64 // what others use of the cpu, 0..1
-	OthersMemory float64 // and of the memory
+	OthersCPU    float64 // the share of the cpu that others use, 0..1
+	OthersMemory float64 // the same for memory
 	Watts        float64 // draw at half load
-	Joules       float64 // what its meter showed on the first day
+	Joules       float64 // of its meter at the beginning
 }
 
 // Device is something attached to a node.
@@ -67,26 +67,26 @@ type Device struct {
 	State string // topology.DeviceAvailable, DeviceBusy, DeviceDetached
 }
 
-// What a node has that its file says nothing about.
+// Defaults for nodes whose file does not say it.
 const (
 	defaultCores  = 4
 	defaultRAM    = 8 << 30
 	defaultMHz    = 2400
 	defaultSpeed  = 125_000_000 // 1 Gbit/s
 	defaultOthers = 0.10
-	maxCores      = 1024 // of one node: each cpu has series of its own
+	maxCores      = 1024 // of one node: each cpu has its own series
 )
 
 // Default returns the built-in fleet.
 func Default() *Plan {
 	p, err := parsePlan(defaultFleet)
 	if err != nil {
-		panic(err) // embedded, and a test reads it
+		panic(err) // the file is embedded, and a test reads it
 	}
 	return p
 }
 
-// Load reads a fleet from an ICOS taxonomy in either shape.
+// Load reads a fleet from an ICOS taxonomy in either format.
 func Load(path string) (*Plan, error) {
 	body, err := os.ReadFile(path)
 	if err != nil {
@@ -99,7 +99,7 @@ func Load(path string) (*Plan, error) {
 	return p, nil
 }
 
-// AgentIDs lists the agents of the fleet, one for each cluster.
+// AgentIDs lists the agents of the fleet, one per cluster.
 func (p *Plan) AgentIDs() []string {
 	ids := make([]string, len(p.Clusters))
 	for i, c := range p.Clusters {
@@ -140,7 +140,7 @@ func newCluster(place topology.Place, index int, agents map[string]bool) *Cluste
 	}
 	agents[c.AgentID] = true
 	if c.Type != topology.OCM {
-		// Only Open Cluster Management tells a cluster's name apart from its agent's (tlum_ocm_agent_info).
+		// Only with Open Cluster Management do a cluster and its agent have different names (tlum_ocm_agent_info).
 		c.Key = c.Name
 	}
 	return c
@@ -182,7 +182,7 @@ func newNode(c *Cluster, place topology.Place, hosts map[string]bool) *Node {
 	return n
 }
 
-// connect gives the node the first of its interfaces that has an address, or an address of the cluster's own.
+// connect gives the node its first interface that has an address, else an address in the cluster's own network.
 func (n *Node) connect(c *Cluster, at *topology.Node) {
 	index := len(c.Nodes)
 	n.IP, n.Netmask = fmt.Sprintf("%s.%d.%d", c.ClusterIP, index/250, index%250+1), "255.255.0.0"
@@ -200,7 +200,7 @@ func (n *Node) connect(c *Cluster, at *topology.Node) {
 	}
 }
 
-// wattsPerCore is a rule of thumb: small arm64 boards against servers.
+// wattsPerCore is a rule of thumb for small arm64 boards and for servers.
 func wattsPerCore(arch string) float64 {
 	if arch == "aarch64" || arch == "arm64" {
 		return 1.5
@@ -208,7 +208,7 @@ func wattsPerCore(arch string) float64 {
 	return 8
 }
 
-// stableHex returns 32 hex digits that are the same for the same words on every run.
+// stableHex returns 32 hex digits that are the same for the same words in every run.
 func stableHex(words ...string) string {
 	sum := md5.Sum([]byte(strings.Join(words, "\x00"))) //nolint:gosec // see the import
 	return hex.EncodeToString(sum[:])

@@ -10,26 +10,26 @@ import (
 // pod is one replica of a workload that has found room on its node.
 type pod struct {
 	copy       *Copy
-	uid        string // of a Docker host: the container id
+	uid        string // on a Docker host: the container id
 	name       string
 	ip         string
 	containers []Container
 }
 
-// verdict says how a copy is doing.
+// verdict is the condition of a copy.
 type verdict struct {
 	running bool
 	reason  string // one word, as Kubernetes writes reasons
 	message string
 }
 
-// schedule is what follows from the state of a cluster: it is never stored, only kept until the next change.
+// schedule is derived from the state of a cluster. It is never stored, only cached until the next change.
 type schedule struct {
 	pods     map[string][]pod   // by node
 	verdicts map[string]verdict // by job id
 }
 
-// schedule finds room for the copies of a cluster, the oldest first, and says how each one is doing.
+// schedule finds room for the copies of a cluster, oldest first, and determines the condition of each.
 func (f *Fleet) schedule(c *Cluster) *schedule {
 	if f.schedules[c.Name] == nil {
 		f.schedules[c.Name] = f.newSchedule(c)
@@ -77,7 +77,7 @@ func verdictOf(started, want int, node string) verdict {
 	return verdict{true, "AsExpected", fmt.Sprintf("%d of %d pods run on %s", started, want, node)}
 }
 
-// room is what is still free on a node.
+// room is the free capacity of a node.
 type room struct{ cpuMilli, memory int64 }
 
 func (r *room) take(containers []Container) bool {
@@ -92,7 +92,7 @@ func (r *room) take(containers []Container) bool {
 	return true
 }
 
-// start returns the pods of the copy that find room, and how many there should be.
+// start returns the pods of the copy that fit, and how many there should be.
 func (c *Copy) start(on *Cluster, n *Node, left *room) (started []pod, want int) {
 	for _, w := range c.Workloads {
 		for i := range w.Replicas {

@@ -11,8 +11,8 @@ import (
 	"github.com/littoral-project/littoral/shared/durable"
 )
 
-// state is all that has happened to the fleet; the rest is its Plan. Entries of clusters and nodes that the Plan does
-// not have stay as they are, for when it has them again.
+// state is everything that has happened to the fleet since its Plan. Entries for clusters and nodes that are not in the
+// Plan are kept, in case they return.
 type state struct {
 	Clusters map[string]*clusterState `json:"clusters"` // by name
 	Nodes    map[string]*nodeState    `json:"nodes"`    // by "cluster/node"
@@ -24,7 +24,7 @@ type clusterState struct {
 	Tasks  map[string]*task `json:"tasks,omitempty"`  // by job id
 }
 
-// nodeState is what was done to a node; nil and missing mean as in the Plan.
+// nodeState is what was set for a node; nil and missing mean the value of the Plan.
 type nodeState struct {
 	Drained bool               `json:"drained,omitempty"`
 	CPU     *float64           `json:"cpu,omitempty"`    // others' share, 0..1
@@ -34,7 +34,7 @@ type nodeState struct {
 	Cores   *int               `json:"cores,omitempty"`
 	RAM     *int64             `json:"ram,omitempty"`     // bytes
 	Devices map[string]string  `json:"devices,omitempty"` // state by path
-	Labels  map[string]*string `json:"labels,omitempty"`  // nil: taken off
+	Labels  map[string]*string `json:"labels,omitempty"`  // nil: removed
 
 	Telemetry string              `json:"telemetry,omitempty"` // tellsNode, tellsNothing; empty: everything
 	Queues    map[string]queue    `json:"compss,omitempty"`    // by task signature
@@ -43,14 +43,14 @@ type nodeState struct {
 	Meter meter `json:"meter"`
 }
 
-// task is a job that an agent has taken, or is about to take, and has not reported the end of.
+// task is a job that an agent has taken or is about to take, and whose end it has not reported.
 type task struct {
 	Job     Job  `json:"job"`
-	Taken   bool `json:"taken,omitempty"`   // the job manager has said that it is ours
-	Applied bool `json:"applied,omitempty"` // done here; only the report is missing, so doing it again would do it twice
+	Taken   bool `json:"taken,omitempty"`   // the job manager has confirmed that the agent owns it
+	Applied bool `json:"applied,omitempty"` // carried out; only the report is missing, so it must not be carried out again
 }
 
-// tombstoneLife is how long a removed copy is remembered, so that a late creation cannot bring it back.
+// tombstoneLife is how long a removed copy is remembered, so that a late creation cannot restore it.
 const tombstoneLife = 24 * time.Hour
 
 func loadState(path string) (*state, error) {

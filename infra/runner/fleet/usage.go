@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// What a container really uses of what it asks for, and what it uses when it asks for nothing.
+// How much of its requests a container really uses, and how much it uses without requests.
 const (
 	cpuShare         = 0.4
 	memoryShare      = 0.6
 	idleCores        = 0.05
 	idleMemory       = 64 << 20
-	counterReserve   = 0.999 // a node never quite reaches all of its cores
+	counterReserve   = 0.999 // a node never uses all of its cores completely
 	breath           = 0.04  // how far the load swings to either side, as a share of it
-	breathPeriod     = 97.0  // seconds of one swing
-	restingDraw      = 0.7   // draw of an idle node, as a share of Node.Watts
-	drawPerLoad      = 0.6   // what full load adds to it, so that half load draws Node.Watts
+	breathPeriod     = 97.0  // of one swing, in seconds
+	restingDraw      = 0.7   // of an idle node, as a share of Node.Watts
+	drawPerLoad      = 0.6   // added by full load, so that half load draws Node.Watts
 	firstDaysRunning = 24 * time.Hour
 )
 
-// settings are what is true of a node now: the plan with what was set since.
+// settings are the properties of a node now: the plan and what was set since.
 type settings struct {
 	cores   int
 	ram     int64
@@ -28,7 +28,7 @@ type settings struct {
 	memory  float64
 	score   float64 // negative: none
 	watts   float64
-	fixed   bool // the draw was set, so it does not follow the load
+	fixed   bool // the draw was set, so it does not depend on the load
 	devices map[string]Device
 	labels  map[string]string
 }
@@ -71,18 +71,18 @@ func override[T any](value *T, set *T) {
 	}
 }
 
-// load is what a node does between two changes of the fleet. It swings by a sine, so what its counters have gained
-// after any time is a formula: they depend on the clock alone, not on how often anybody looked, and go on after a
-// restart where they would be had there been none.
+// load is the load of a node between two changes of the fleet. It follows a sine, so the growth of its counters has a
+// closed formula. They depend only on the clock, not on how often they are read, and after a restart they have the
+// values that they would have had without it.
 type load struct {
 	cores   float64
 	mean    float64 // used share of all cores, 0..1
-	squeeze float64 // what everyone gets of the cpu time they want, 0..1
-	swing   float64 // how far the load swings, as a share of itself
-	phase   float64 // radians
-	memory  float64 // used bytes
-	base    float64 // watts at no load
-	slope   float64 // watts that full load adds
+	squeeze float64 // the share of the requested cpu time that each container gets, 0..1
+	swing   float64 // amplitude of the swing, as a share of the load
+	phase   float64 // in radians
+	memory  float64 // used, in bytes
+	base    float64 // in watts, without load
+	slope   float64 // watts added by full load
 }
 
 // usage returns the load of a node with the pods on it.
@@ -95,7 +95,7 @@ func (s settings) usage(n *Node, pods []pod) load {
 			memory += c.memory()
 		}
 	}
-	if most := l.cores * counterReserve; cores > most { // all get less, as the kernel shares a full cpu
+	if most := l.cores * counterReserve; cores > most { // all get less: the kernel shares a full cpu in the same way
 		l.squeeze = most / cores
 		cores = most
 	}
@@ -125,7 +125,7 @@ func (c Container) memory() float64 {
 	return memoryShare * float64(c.MemoryBytes)
 }
 
-// factor is what the load swings by at t, around 1.
+// factor is the factor of the swing at t, around 1.
 func (l load) factor(t time.Time) float64 { return 1 + l.swing*math.Sin(l.angle(t)) }
 
 // now returns the used share of all cores at t.
@@ -135,7 +135,7 @@ func (l load) now(t time.Time) float64 { return l.mean * l.factor(t) }
 func (l load) busy(from, to time.Time) float64 {
 	seconds := to.Sub(from).Seconds()
 	if seconds <= 0 {
-		return 0 // the clock was set back; counters wait for it
+		return 0 // the clock was set back; counters wait until it has caught up
 	}
 	const omega = 2 * math.Pi / breathPeriod
 	return l.mean * (seconds + l.swing/omega*(math.Cos(l.angle(from))-math.Cos(l.angle(to))))
@@ -151,12 +151,12 @@ func phaseOf(id string) float64 {
 	return float64(h.Sum32()) / math.MaxUint32 * 2 * math.Pi
 }
 
-// meter holds a node's counters as of Since.
+// meter holds a node's counters at the time Since.
 type meter struct {
 	Boot   time.Time `json:"boot"`
 	Since  time.Time `json:"since"`
 	Busy   float64   `json:"busy"`   // seconds that each cpu has worked since Boot
-	Joules float64   `json:"joules"` // that the node has drawn
+	Joules float64   `json:"joules"` // drawn by the node
 }
 
 func newMeter(n *Node, now time.Time) meter {
@@ -166,7 +166,7 @@ func newMeter(n *Node, now time.Time) meter {
 	}
 }
 
-// at returns the meter as it stands at t under the load since it was last settled.
+// at returns the meter at time t, with the load that applied since it was last updated.
 func (m meter) at(t time.Time, l load) meter {
 	if !t.After(m.Since) {
 		return m
@@ -178,7 +178,7 @@ func (m meter) at(t time.Time, l load) meter {
 	return m
 }
 
-// idle returns how many seconds each cpu has not worked since the node started.
+// idle returns for how many seconds each cpu has been idle since the node started.
 func (m meter) idle() float64 { return max(0, m.Since.Sub(m.Boot).Seconds()-m.Busy) }
 
 // taken returns how many cores the container uses at t.

@@ -8,7 +8,7 @@ import (
 	"github.com/littoral-project/littoral/shared/api"
 )
 
-// View returns the fleet as it is now.
+// View returns the present state of the fleet.
 func (f *Fleet) View() api.Fleet {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// background is work that goes on until it is told to stop.
+// background is work that runs until it is stopped.
 type background struct {
 	ctx    context.Context //nolint:containedctx // of work that belongs to no call
 	cancel context.CancelFunc
@@ -21,7 +21,7 @@ func newBackground() *background {
 
 func (b *background) run(work func(context.Context)) { b.all.Go(func() { work(b.ctx) }) }
 
-// stop ends the work and waits for it, but not longer than ctx.
+// stop ends the work and waits for it, at most until ctx ends.
 func (b *background) stop(ctx context.Context) error {
 	b.cancel()
 	ended := make(chan struct{})

@@ -23,13 +23,13 @@ import (
 	"github.com/littoral-project/littoral/shared/observe"
 )
 
-// outbound bounds a call that a function makes to another service, as package boot does.
+// outbound limits a call that a function makes to another service, as in package boot.
 const outbound = 10 * time.Second
 
-// prometheusHost is where functions find the host's Prometheus without leaving the process.
+// prometheusHost is the address of the host's Prometheus for functions; calls to it do not leave the process.
 const prometheusHost = "prometheus.littoral.svc.cluster.local"
 
-// service is a Service with the function that its image is made of.
+// service is a Service and the function in its image.
 type service struct {
 	name    types.NamespacedName
 	entry   function.Entry
@@ -60,12 +60,12 @@ func (h *Host) resolve(set *manifests.Set) ([]service, error) {
 	return services, errors.Join(faults...)
 }
 
-// isPrivate reports whether a Service is reachable inside the cluster only, and so is not on the base URL here.
+// isPrivate reports whether a Service is reachable only inside the cluster, and so must not be on the base URL here.
 func isPrivate(s *servingv1.Service) bool {
 	return s.Labels["networking.knative.dev/visibility"] == "cluster-local"
 }
 
-// readSettings reads the environment over what the host knows by itself.
+// readSettings reads the environment, with the host's own values as defaults.
 func (h *Host) readSettings() (settings, error) {
 	s := settings{Auth: auth.Config{Issuer: h.url + issuerPath, Audience: audience}}
 	if err := envconfig.Process("", &s); err != nil {
@@ -81,16 +81,16 @@ func (h *Host) readSettings() (settings, error) {
 	return s, nil
 }
 
-// environment is where functions look for their settings: that of the process, which several hosts in it, as in tests,
-// share. Each sets it and makes its functions before the next one may.
+// environment guards the environment variables of the process, which are the settings of functions. Several hosts in
+// one process, as in tests, share them, so each host sets them and makes its functions under the lock.
 var environment = struct {
 	sync.Mutex
 
-	ours map[string]bool // set by a host, so another one may set it differently
+	ours map[string]bool // set by a host, so another host may change it
 }{ours: map[string]bool{}}
 
-// inHost is what functions find where here: the host's Prometheus and its rules, the rules API, the issuer; and a
-// shorter patience with silent nodes, since the fleet reports every two seconds.
+// inHost returns the settings that functions need to find their services here: Prometheus and its rules, the rules API,
+// the issuer. STALE_AFTER is shorter than the default, since the fleet reports every two seconds.
 func (h *Host) inHost() map[string]string {
 	me := h.issuer.Credentials(policyManager)
 	return map[string]string{
@@ -103,15 +103,15 @@ func (h *Host) inHost() map[string]string {
 	}
 }
 
-// environ gives functions their settings: those of the host, and the plain values of their Services under each
-// function's prefix. What the user has set stays. The environment must be locked.
+// environ sets the environment variables of functions: those of the host, and the plain values of each Service with its
+// function's prefix. Variables that the user has set stay. The caller holds the lock of environment.
 func environ(services []service, inHost map[string]string) error {
 	values := maps.Clone(inHost)
 	for _, s := range services {
 		prefix := strings.ToUpper(strings.ReplaceAll(s.entry.Name, "-", "_"))
 		for name, value := range s.env {
 			if _, set := os.LookupEnv(name); !set ||
-				environment.ours[name] { // else the bare name, which the user set for all, would lose
+				environment.ours[name] { // else the user's bare name, meant for all, would lose
 				values[prefix+"_"+name] = value
 			}
 		}
@@ -128,7 +128,7 @@ func environ(services []service, inHost map[string]string) error {
 	return nil
 }
 
-// mount makes every function and puts it where requests and events find it.
+// mount makes every function and adds it to the router and the mesh.
 func (h *Host) mount(router *function.Router, services []service) error {
 	environment.Lock()
 	defer environment.Unlock()
@@ -159,7 +159,7 @@ func (h *Host) mount(router *function.Router, services []service) error {
 	return h.mountOwn(router, verifier)
 }
 
-// makeExporter makes what tells a collector of all functions; without one it stays nil.
+// makeExporter makes the exporter that reports all functions to a collector; without a collector it stays nil.
 func (h *Host) makeExporter() {
 	c, err := observe.FromEnv(os.Getenv)
 	if err != nil {
@@ -174,10 +174,10 @@ func (h *Host) makeExporter() {
 	})
 }
 
-// objectsDir is where the archive goes.
+// objectsDir is the directory of the archive.
 func (h *Host) objectsDir() string { return filepath.Join(h.home.dir, "objects") }
 
-// handle turns the panic of a route that contradicts another into an error.
+// handle turns the panic about a conflicting route into an error.
 func handle(router *function.Router, route string, h http.Handler) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

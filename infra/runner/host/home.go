@@ -14,7 +14,7 @@ import (
 	"github.com/littoral-project/littoral/shared/store/localpg"
 )
 
-// home is the directory of all state, which one host at a time may use.
+// home is the directory of all state. Only one host at a time may use it.
 type home struct {
 	dir  string
 	lock *os.File
@@ -25,7 +25,8 @@ func openHome(dir string) (*home, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Others may enter, since Postgres may run as another user; every secret in here is private by itself.
+	// The directory is readable by others, since Postgres may run as another user; each secret in it has its own
+	// permissions.
 	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // see above
 		return nil, fmt.Errorf("home: %w", err)
 	}
@@ -49,7 +50,7 @@ func openHome(dir string) (*home, error) {
 
 func (h *home) close() error { return h.lock.Close() }
 
-// secret returns the content of a file that is filled with random bytes on the first run.
+// secret returns the content of a file, which is filled with random bytes on the first run.
 func (h *home) secret(name string) (string, error) {
 	path := filepath.Join(h.dir, name)
 	text, err := os.ReadFile(path)

@@ -1,8 +1,8 @@
 // Package host runs all of Littoral in one process on a laptop, from the YAML that a cluster would be given.
 //
-// It brings what a cluster has in place: a Postgres, a Prometheus, an OpenID Connect issuer, a Broker, cron, and a
-// simulated fleet. Functions run as they are, behind one base URL. State lives in one directory, the home; a kill -9 of
-// the host loses nothing that was answered.
+// It provides what a cluster has in place: a Postgres, a Prometheus, an OpenID Connect issuer, a Broker, cron, and a
+// simulated fleet. Functions run unchanged, behind one base URL. State is in one directory, the home; after a kill -9
+// of the host no acknowledged change is lost.
 package host
 
 import (
@@ -37,15 +37,15 @@ import (
 // Options of a Host.
 type Options struct {
 	Addr     string // host:port to listen on
-	Home     string // directory of all state; made when missing
+	Home     string // directory of all state; created if missing
 	Fleet    string // FleetDefault, FleetNone, or a taxonomy file
 	Database string // URL of a Postgres to use instead of one in the home; "" = one in the home
 
-	Registry map[string]function.Entry // by what stands after ko:// in an image
+	Registry map[string]function.Entry // by the part of an image after ko://
 	Files    map[string]fs.FS          // the YAML by its path in the source tree, "/knative" and "/triggers"
 
 	Log    *slog.Logger      // nil = slog.Default
-	Notice func(text string) // told to a person while the start takes long; may be nil
+	Notice func(text string) // called with a message for a person if the start takes long; may be nil
 }
 
 // Special values of Options.
@@ -57,7 +57,7 @@ const (
 // overlay is the part of the YAML that the host builds.
 const overlay = "/knative/overlays/laptop"
 
-// audience is what tokens of the laptop are for, unless OIDC_AUDIENCE says otherwise.
+// audience is the audience of the laptop's tokens, unless OIDC_AUDIENCE is set.
 const audience = "littoral"
 
 // Host is a running host.
@@ -81,10 +81,10 @@ type Host struct {
 	server     *http.Server
 
 	failed chan error
-	undo   []func(context.Context) error // what Stop does, last first
+	undo   []func(context.Context) error // run by Stop, last first
 }
 
-// Start brings everything up and returns when requests are answered. After an error nothing of it is left running.
+// Start starts everything and returns when requests are served. After an error nothing is left running.
 func Start(ctx context.Context, o Options) (*Host, error) {
 	h := &Host{options: o, log: cmp.Or(o.Log, slog.Default()), failed: make(chan error, 1)}
 	if h.options.Notice == nil {
@@ -98,7 +98,7 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	return h, nil
 }
 
-// start does the quick checks first: YAML, home and port are settled before anything heavy runs.
+// start does the quick checks first: YAML, home and port are checked before anything heavy runs.
 func (h *Host) start(ctx context.Context) error {
 	set, err := manifests.Load(h.options.Files, overlay)
 	if err != nil {
@@ -141,11 +141,11 @@ func (h *Host) start(ctx context.Context) error {
 	return nil
 }
 
-// onStop adds something that Stop undoes before all that was added earlier.
+// onStop adds a step to Stop, which runs the steps in reverse order.
 func (h *Host) onStop(undo func(context.Context) error) { h.undo = append(h.undo, undo) }
 
-// Stop drains and ends everything: the fleet, cron, HTTP, deliveries, Prometheus, Postgres. When ctx ends first, what
-// is under way is cut off; it is on disk and goes on after the next start.
+// Stop drains and stops everything: the fleet, cron, HTTP, deliveries, Prometheus, Postgres. If ctx ends first, running
+// work is cancelled; it is stored and continues after the next start.
 func (h *Host) Stop(ctx context.Context) error {
 	var errs []error
 	for i := len(h.undo) - 1; i >= 0; i-- {
@@ -158,17 +158,17 @@ func (h *Host) Stop(ctx context.Context) error {
 // URL is the base of all routes.
 func (h *Host) URL() string { return h.url }
 
-// Failed yields an error when the host can no longer do its work; stop it then.
+// Failed yields an error when the host can no longer work; it must be stopped then.
 func (h *Host) Failed() <-chan error { return h.failed }
 
 func (h *Host) fail(err error) {
 	select {
 	case h.failed <- err:
-	default: // one reason is enough
+	default: // the first error is enough
 	}
 }
 
-// listen takes the port before anything else is started, so that a port in use costs nothing.
+// listen opens the port before anything else is started, so that a port in use is found at once.
 func (h *Host) listen(ctx context.Context) error {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", h.options.Addr)
 	switch {
@@ -188,7 +188,7 @@ func (h *Host) listen(ctx context.Context) error {
 		return err
 	}
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1" // listening everywhere, reachable here
+		host = "127.0.0.1" // if it listens on all addresses, this one is reachable
 	}
 	h.url = "http://" + net.JoinHostPort(host, port)
 	return nil
@@ -207,7 +207,7 @@ func fleetPlan(fleetOption string) (*fleet.Plan, error) {
 // connections to Postgres that all functions share; the Broker has its own.
 const connections = 24
 
-// publishAtOnce is how many events all functions together may be handing to the Broker, which stores them at once.
+// publishAtOnce is how many events all functions together may pass to the Broker at the same time.
 const publishAtOnce = 16
 
 func (h *Host) startPostgres(ctx context.Context) error {
@@ -260,7 +260,7 @@ func (h *Host) openBroker(ctx context.Context, set *manifests.Set) (err error) {
 	if err != nil {
 		return err
 	}
-	h.makeExporter() // before the Broker, whose last deliveries are told as well
+	h.makeExporter() // before the Broker, so that its last deliveries are reported too
 	h.mesh = mesh.New(http.DefaultTransport)
 	h.broker, err = broker.Open(ctx, broker.Options{
 		DatabaseURL: h.settings.databaseURL, Set: set, Client: &http.Client{Transport: h.mesh}, Log: h.log,
@@ -280,18 +280,18 @@ func (h *Host) openBroker(ctx context.Context, set *manifests.Set) (err error) {
 	}
 	h.onStop(h.closeStore)
 	h.onStop(h.mesh.Wait)
-	h.onStop(h.broker.Stop) // first, since its deliveries need the store
+	h.onStop(h.broker.Stop) // runs first, since its deliveries need the store
 	return nil
 }
 
-// closeStore closes the store once what functions have announced has reached the Broker, which is still there.
+// closeStore closes the store after the events in its outbox have been published; the Broker is still open then.
 func (h *Host) closeStore(ctx context.Context) error {
 	err := h.db.Settle(ctx)
 	h.db.Close()
 	return err
 }
 
-// theBroker returns the one that functions publish to, as a SinkBinding says on a cluster.
+// theBroker returns the Broker that functions publish to; on a cluster a SinkBinding sets it.
 func theBroker(set *manifests.Set) (types.NamespacedName, error) {
 	names := manifests.Sorted(set.Brokers)
 	if len(names) != 1 {
@@ -323,7 +323,7 @@ func (h *Host) startFleet(plan *fleet.Plan) error {
 	return nil
 }
 
-// agentClient sends an agent's requests with its own token, which it asks the issuer for as any OAuth client does.
+// agentClient sends an agent's requests with its own token, which it gets from the issuer like any OAuth client.
 func (h *Host) agentClient(agentID string) *http.Client {
 	c := h.issuer.Credentials(issuer.AgentClient(agentID).ID).Client(context.Background())
 	c.Timeout = outbound
@@ -342,15 +342,15 @@ func (h *Host) makeFleet(plan *fleet.Plan) (err error) {
 	return err
 }
 
-// settings come from the environment, with what the host itself knows as defaults.
+// settings are read from the environment, with the host's own values as defaults.
 type settings struct {
 	Auth      auth.Config
 	EventKey  string `envconfig:"EVENT_KEY"`
 	FormerKey string `envconfig:"EVENT_KEY_FORMER"`
 
-	FleetDelay time.Duration `envconfig:"FLEET_DELAY" default:"700ms"` // from taking a job to its being available
-	FleetPoll  time.Duration `envconfig:"FLEET_POLL"`                  // between two questions of an agent; 0 = the fleet's own
-	FleetEvery time.Duration `envconfig:"FLEET_EVERY"`                 // between two rounds of telemetry; 0 = the fleet's own
+	FleetDelay time.Duration `envconfig:"FLEET_DELAY" default:"700ms"` // from taking a job until it is Available
+	FleetPoll  time.Duration `envconfig:"FLEET_POLL"`                  // between an agent's polls; 0 = the fleet's default
+	FleetEvery time.Duration `envconfig:"FLEET_EVERY"`                 // between rounds of telemetry; 0 = the fleet's default
 
 	databaseURL string
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/littoral-project/littoral/shared/store/localpg"
 )
 
-// database is the one that everything is in.
+// database is the only database; it contains everything.
 const database = "littoral"
 
-// postgres is the server in the home; when it dies it is started again.
+// postgres is the server in the home; it is restarted if it dies.
 type postgres struct {
 	server   *localpg.Server
 	url      string
@@ -23,10 +23,10 @@ type postgres struct {
 	stopping atomic.Bool
 }
 
-// maxLog is the size from which a log is set aside at the start, in bytes.
+// maxLog is the size in bytes from which a log is rotated at the start.
 const maxLog = 16 << 20
 
-// OpenLog opens a log to append to; the one before it is kept when it has grown large.
+// OpenLog opens a log for appending. If it has grown large it is renamed first, and the former one is kept.
 func OpenLog(path string) (*os.File, error) {
 	if info, err := os.Stat(path); err == nil && info.Size() > maxLog {
 		if err := os.Rename(path, path+".old"); err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/littoral-project/littoral/shared/trace"
 )
 
-// Paths of what the host itself serves beside the functions.
+// Paths that the host itself serves besides the functions.
 const (
 	issuerPath     = "/oidc"
 	prometheusPath = "/prometheus"
@@ -33,7 +33,7 @@ process. It is for laptops, tests and demos; on a cluster the same functions run
   /broker/stats  /broker/dead-letters        what became of events
 `
 
-// mountOwn adds what the host serves itself.
+// mountOwn adds the host's own routes.
 func (h *Host) mountOwn(router *function.Router, verifier *auth.Verifier) error {
 	routes := map[string]http.Handler{
 		"GET /{$}":                            http.HandlerFunc(h.showPage),
@@ -41,7 +41,7 @@ func (h *Host) mountOwn(router *function.Router, verifier *auth.Verifier) error 
 		issuerPath + "/":                      h.issuer.Handler(),
 		"GET " + brokerPath + "/stats":        guard(verifier, auth.Viewer, http.StripPrefix(brokerPath, h.broker.State())),
 		"GET " + brokerPath + "/dead-letters": guard(verifier, auth.Viewer, http.StripPrefix(brokerPath, h.broker.State())),
-		// On a cluster only what runs there reaches the Broker; here that is whoever owns the machine.
+		// On a cluster only workloads in it reach the Broker; here only the owner of the machine may.
 		"POST " + brokerPath + "/{namespace}/{broker}": guard(verifier, auth.Admin,
 			http.StripPrefix(brokerPath, h.broker.Ingress())),
 		prometheusPath + "/": guard(verifier, auth.Viewer, http.StripPrefix(prometheusPath, h.prometheus.Handler())),
@@ -61,7 +61,7 @@ func (h *Host) mountOwn(router *function.Router, verifier *auth.Verifier) error 
 	return nil
 }
 
-// guard lets callers with the role through.
+// guard admits only callers with the role.
 func guard(verifier *auth.Verifier, role auth.Role, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := verifier.Authenticate(r, role); err != nil {
@@ -77,7 +77,7 @@ func (h *Host) showPage(w http.ResponseWriter, _ *http.Request) {
 	_, _ = fmt.Fprint(w, page)
 }
 
-// health answers whether this host can do its work.
+// health reports whether this host can do its work.
 func (h *Host) health(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()
@@ -89,7 +89,7 @@ func (h *Host) health(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprintln(w, "ok")
 }
 
-// serve answers requests from here on, over the network and inside the process alike.
+// serve begins to serve requests, over the network and inside the process.
 func (h *Host) serve(ctx context.Context, services []service) error {
 	router := function.NewRouter()
 	if err := h.mount(router, services); err != nil {
@@ -98,7 +98,7 @@ func (h *Host) serve(ctx context.Context, services []service) error {
 	h.mesh.Handle(mesh.IngressHost, h.broker.Ingress())
 	h.mesh.Handle(prometheusHost, h.prometheusInside())
 	if own, err := url.Parse(h.url); err == nil {
-		h.mesh.Handle(own.Host, router) // functions ask the issuer for its keys at the public address
+		h.mesh.Handle(own.Host, router) // functions fetch the issuer's keys from the public address
 	}
 	if err := h.broker.Start(ctx); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (h *Host) serve(ctx context.Context, services []service) error {
 	return nil
 }
 
-// drain bounds how long open requests may take once the host stops.
+// drain limits how long open requests may take once the host stops.
 const drain = 10 * time.Second
 
 func (h *Host) stopServing(ctx context.Context) error {

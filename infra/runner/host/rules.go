@@ -15,13 +15,13 @@ const (
 	reloadPath  = "/-/reload"
 	webhookPath = "/polman/watcher/api/v1/webhooks/alertmanager"
 
-	policyManager = "policymanager" // client that puts rules and calls the job manager
+	policyManager = "policymanager" // client that writes rules and calls the job manager
 )
 
-// rulesDir is where the telemetry functions keep rule files, and where a person may put more.
+// rulesDir is where the telemetry functions keep rule files, and where a person may add others.
 func (h *Host) rulesDir() string { return filepath.Join(h.home.dir, "rules") }
 
-// prometheusInside is the Prometheus as functions see it, who may also tell it to read its rules again.
+// prometheusInside is the Prometheus for functions, which may also make it reload its rules.
 func (h *Host) prometheusInside() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", h.prometheus.Handler())
@@ -29,8 +29,8 @@ func (h *Host) prometheusInside() http.Handler {
 	return mux
 }
 
-// startRules begins to evaluate the rules. Their alerts go to the policy manager's webhook as a real Alertmanager would
-// send them: over the network, with a token of its own.
+// startRules starts the evaluation of the rules. Their alerts go to the policy manager's webhook in the same way as
+// from a real Alertmanager: over the network, with their own token.
 func (h *Host) startRules() error {
 	if err := os.MkdirAll(h.rulesDir(), 0o755); err != nil { //nolint:gosec // rules are no secret
 		return fmt.Errorf("rules: %w", err)
@@ -47,7 +47,7 @@ func (h *Host) startRules() error {
 	err = h.prometheus.Evaluate(prometheus.RuleOptions{
 		Dir: h.rulesDir(), URL: h.url + prometheusPath, Send: alerts.Send,
 	})
-	if err != nil { // a file that a person put there; it must not keep everything else from starting
+	if err != nil { // a broken file that a person added must not prevent the start
 		h.log.Error("rules are not evaluated until their files are mended", "directory", h.rulesDir(), "error", err.Error())
 	}
 	return nil

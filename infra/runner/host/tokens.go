@@ -10,10 +10,10 @@ import (
 	"github.com/littoral-project/littoral/shared/durable"
 )
 
-// TokenFile is where the access token of a role is kept, fresh for as long as the host runs.
+// TokenFile is the file with the access token of a role, which is kept fresh while the host runs.
 func (h *Host) TokenFile(role string) string { return filepath.Join(h.home.dir, "token-"+role) }
 
-// writeTokens writes a token for each person and keeps writing new ones well before they expire.
+// writeTokens writes a token for each person, and renews them well before they expire.
 func (h *Host) writeTokens(ctx context.Context) error {
 	if err := h.renewTokens(ctx); err != nil {
 		return err
@@ -32,16 +32,16 @@ func (h *Host) writeTokens(ctx context.Context) error {
 	return nil
 }
 
-// glance is how often the clock is looked at, and so how long tokens may have expired after the machine has slept.
+// glance is how often the clock is checked. After the machine has slept, tokens may be expired for that long.
 const glance = 10 * time.Second
 
-// every calls do each time that the period has passed by the wall clock, until ctx ends. Tokens expire by that clock,
-// which runs while the machine sleeps; timers do not. do is called at once when the clock was set back, and at the next
-// glance when it failed.
+// every calls do each time that the period has passed by the wall clock, until ctx ends. Tokens expire by the wall
+// clock, which continues while the machine sleeps; timers do not. do is called at the next check if the clock was set
+// back or if it failed.
 func every(ctx context.Context, period time.Duration, now func() time.Time, do func() error) {
 	tick := time.NewTicker(glance)
 	defer tick.Stop()
-	next := now().Round(0).Add(period) // Round takes the reading of the clock that stands still away
+	next := now().Round(0).Add(period) // Round removes the monotonic reading, which stops while the machine sleeps
 	for {
 		select {
 		case <-ctx.Done():

@@ -21,17 +21,17 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 )
 
-// Lifetime of an access token.
+// Lifetime is how long an access token is valid.
 const Lifetime = time.Hour
 
-// Client may ask for tokens.
+// Client is a client that may request tokens.
 type Client struct {
 	ID      string // client_id, and the subject of its tokens
 	Roles   []auth.Role
 	AgentID string // claim "icos_agent_id": binds the token to one agent; empty for none
 }
 
-// People returns the clients that stand for a person, script or Alertmanager, each named for its one role.
+// People returns the clients for people, scripts and Alertmanager, each named after its only role.
 func People() []Client {
 	return []Client{
 		{ID: "admin", Roles: []auth.Role{auth.Admin}},
@@ -42,7 +42,7 @@ func People() []Client {
 	}
 }
 
-// AgentClient returns the client of one agent. The prefix keeps an agent called "admin" apart from the person.
+// AgentClient returns the client of an agent. The prefix distinguishes an agent called "admin" from the person.
 func AgentClient(agentID string) Client {
 	return Client{ID: "agent:" + agentID, Roles: []auth.Role{auth.Agent}, AgentID: agentID}
 }
@@ -50,9 +50,9 @@ func AgentClient(agentID string) Client {
 // Options of an Issuer.
 type Options struct {
 	URL      string           // "iss" of the tokens, e.g. http://127.0.0.1:8080/oidc; Handler is mounted at its path
-	Dir      string           // where the signing key is kept; made when missing
-	Audience string           // what tokens carry as "aud"
-	Clients  []Client         // who may ask
+	Dir      string           // of the signing key; it is created if missing
+	Audience string           // "aud" of the tokens
+	Clients  []Client         // that may request tokens
 	Now      func() time.Time // time.Now when nil
 }
 
@@ -65,7 +65,7 @@ type Issuer struct {
 	handler http.Handler
 }
 
-// New reads the signing key of o.Dir, or makes one on the first run.
+// New reads the signing key of o.Dir, or creates one on the first run.
 func New(o Options) (*Issuer, error) {
 	if err := op.ValidateIssuer(o.URL, true); err != nil {
 		return nil, fmt.Errorf("issuer %q: %w", o.URL, err)
@@ -96,7 +96,7 @@ func New(o Options) (*Issuer, error) {
 // Handler serves discovery, keys and tokens below the path of Options.URL, which it expects in the request.
 func (i *Issuer) Handler() http.Handler { return i.handler }
 
-// Token returns an access token of the client, made here without a request, and when it expires.
+// Token returns an access token of the client, without a request, and its expiry.
 func (i *Issuer) Token(_ context.Context, clientID string) (string, time.Time, error) {
 	c, ok := i.clients[clientID]
 	if !ok {
@@ -106,8 +106,8 @@ func (i *Issuer) Token(_ context.Context, clientID string) (string, time.Time, e
 	return i.sign(c, nil)
 }
 
-// Credentials returns what the client asks for tokens with; its Client method yields an http.Client that fetches,
-// attaches and renews them as any OAuth 2.0 client does.
+// Credentials returns the client's credentials; the Client method of the result yields an http.Client that fetches,
+// attaches and renews tokens like any OAuth 2.0 client.
 func (i *Issuer) Credentials(clientID string) *clientcredentials.Config {
 	return &clientcredentials.Config{
 		ClientID:     clientID,

@@ -26,15 +26,15 @@ const (
 	keyBits = 2048
 )
 
-// signingKey is an RSA key, since ICOS components verify no other kind of signature. It serves as op.SigningKey, and
-// its public half as op.Key.
+// signingKey is an RSA key, since ICOS components verify only RSA signatures. It serves as op.SigningKey, and its
+// public half as op.Key.
 type signingKey struct {
 	private *rsa.PrivateKey
 	id      string // derived from the public half, so a new key has a new id
-	seed    []byte // of the client secrets, so that this one file is all there is to keep
+	seed    []byte // of the client secrets, so that this file is the only one to keep
 }
 
-// loadKey returns the key in dir, making it when there is none.
+// loadKey returns the key in dir, and creates it if there is none.
 func loadKey(dir string) (*signingKey, error) {
 	path := filepath.Join(dir, keyFile)
 	text, err := os.ReadFile(path)
@@ -56,7 +56,7 @@ func loadKey(dir string) (*signingKey, error) {
 	if !ok {
 		return nil, fmt.Errorf("signing key: %s is not an RSA key", path)
 	}
-	if err := os.Chmod(path, 0o600); err != nil { // a copy of the home may have widened it
+	if err := os.Chmod(path, 0o600); err != nil { // copying the home may have widened the permissions
 		return nil, fmt.Errorf("signing key: %w", err)
 	}
 	return newKey(private, block.Bytes), nil
@@ -87,7 +87,7 @@ func newKey(private *rsa.PrivateKey, der []byte) *signingKey {
 	return &signingKey{private: private, id: hex.EncodeToString(public[:8]), seed: seed[:]}
 }
 
-// secret returns the secret of a client: the same for as long as the key is.
+// secret returns the secret of a client, which is the same as long as the key is.
 func (k *signingKey) secret(clientID string) string {
 	mac := hmac.New(sha256.New, k.seed)
 	mac.Write([]byte(clientID))
@@ -98,7 +98,7 @@ func (k *signingKey) SignatureAlgorithm() jose.SignatureAlgorithm { return jose.
 func (k *signingKey) Key() any                                    { return k.private }
 func (k *signingKey) ID() string                                  { return k.id }
 
-// public returns the key as the world may see it.
+// public returns the public half of the key.
 func (k *signingKey) public() jose.JSONWebKeySet {
 	return jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{
 		Key: &k.private.PublicKey, KeyID: k.id, Algorithm: string(jose.RS256), Use: "sig",

@@ -12,13 +12,14 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
-// endpoints are all that a provider without login has; the op package leaves out those that are nil.
+// endpoints are those of a provider without login; the op package leaves out those that are nil.
 var endpoints = op.Endpoints{
 	Token:   op.NewEndpoint("token"),
 	JwksURI: op.NewEndpoint("keys"),
 }
 
-// server answers the requests that the op package has routed and parsed; what it does not implement is refused there.
+// server answers the requests that the op package has routed and parsed; op refuses requests for everything that is not
+// implemented here.
 type server struct {
 	op.UnimplementedServer
 	issuer *Issuer
@@ -28,7 +29,7 @@ func newHandler(i *Issuer) http.Handler {
 	protocol := op.RegisterServer(&server{issuer: i}, endpoints)
 	token := endpoints.Token.Relative()
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Cache-Control", "no-store") // RFC 6749 §5.1: nothing may keep a token
+		w.Header().Set("Cache-Control", "no-store") // RFC 6749 §5.1: no cache may store a token
 		if r.URL.Path == token && r.Method != http.MethodPost && r.Method != http.MethodOptions {
 			w.Header().Set("Allow", "POST") // §3.2: a secret in the query would end up in logs
 			http.Error(w, "the token endpoint takes POST", http.StatusMethodNotAllowed)
@@ -43,7 +44,7 @@ func newHandler(i *Issuer) http.Handler {
 func pathOf(issuerURL string) string {
 	u, err := url.Parse(issuerURL)
 	if err != nil {
-		return "" // New has checked it
+		return "" // New has checked that it is valid
 	}
 	return strings.TrimSuffix(u.Path, "/")
 }
@@ -59,7 +60,7 @@ func (s *server) Discovery(context.Context, *op.Request[struct{}]) (*op.Response
 		TokenEndpoint:                     endpoints.Token.Absolute(at),
 		JwksURI:                           endpoints.JwksURI.Absolute(at),
 		GrantTypesSupported:               []oidc.GrantType{oidc.GrantTypeClientCredentials},
-		ResponseTypesSupported:            []string{}, // required by the specification, and truly none
+		ResponseTypesSupported:            []string{}, // required by the specification, and empty here
 		SubjectTypesSupported:             []string{"public"},
 		IDTokenSigningAlgValuesSupported:  []string{string(jose.RS256)},
 		TokenEndpointAuthMethodsSupported: []oidc.AuthMethod{oidc.AuthMethodBasic, oidc.AuthMethodPost},
@@ -71,7 +72,7 @@ func (s *server) Keys(context.Context, *op.Request[struct{}]) (*op.Response, err
 	return op.NewResponse(s.issuer.key.public()), nil
 }
 
-// VerifyClient answers an unknown client and a wrong secret alike, in constant time.
+// VerifyClient gives the same answer for an unknown client and a wrong secret, in constant time.
 func (s *server) VerifyClient(_ context.Context, r *op.Request[op.ClientCredentials]) (op.Client, error) {
 	want := s.issuer.key.secret(r.Data.ClientID)
 	same := subtle.ConstantTimeCompare([]byte(want), []byte(r.Data.ClientSecret)) == 1
@@ -83,8 +84,8 @@ func (s *server) VerifyClient(_ context.Context, r *op.Request[op.ClientCredenti
 	return machine{client: c}, nil
 }
 
-// ClientCredentialsExchange takes the parameter audience as Auth0 and ZITADEL do: a token for another service is then of
-// no use at Littoral's own API.
+// ClientCredentialsExchange supports the parameter audience, like Auth0 and ZITADEL: a token for another service is
+// then not valid for Littoral's own API.
 func (s *server) ClientCredentialsExchange(
 	_ context.Context, r *op.ClientRequest[oidc.ClientCredentialsRequest],
 ) (*op.Response, error) {
@@ -100,8 +101,8 @@ func (s *server) ClientCredentialsExchange(
 	}), nil
 }
 
-// machine is a Client as the op package wants to see it. It asks a machine client no more than the methods below; the
-// embedded nil interface would panic on the rest, which belong to logins.
+// machine adapts a Client to the interface of the op package. For a machine client op only calls the methods below; the
+// embedded nil interface would panic on the others, which are for logins.
 type machine struct {
 	op.Client
 	client Client

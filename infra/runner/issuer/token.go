@@ -9,8 +9,8 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/oidc"
 )
 
-// sign makes an access token for c in the form of RFC 9068, with the two claims that Littoral reads. Without audiences it
-// is for Littoral.
+// sign makes an access token for c in the form of RFC 9068, with the two claims that Littoral reads. The default
+// audience is Littoral.
 func (i *Issuer) sign(c Client, audiences []string) (string, time.Time, error) {
 	if len(audiences) == 0 {
 		audiences = []string{i.options.Audience}

@@ -8,13 +8,13 @@ import (
 	duckv1 "knative.dev/pkg/apis/duck/v1"
 )
 
-// Delivery defaults that Knative installs in its ConfigMap config-br-defaults for Brokers that say nothing.
+// Knative's defaults for the delivery of Brokers that do not set it (ConfigMap config-br-defaults).
 const (
 	defaultRetry        = 10
 	defaultBackoffDelay = "PT0.2S"
 )
 
-// withInstallDefaults gives the types the settings of a freshly installed Knative, which they read from the context.
+// withInstallDefaults adds the settings of a fresh Knative installation to the context, from which the types read them.
 func withInstallDefaults(ctx context.Context) context.Context {
 	retry, delay, policy := int32(defaultRetry), defaultBackoffDelay, eventingduckv1.BackoffPolicyExponential
 	return config.ToContext(ctx, &config.Config{Defaults: &config.Defaults{

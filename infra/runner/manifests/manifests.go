@@ -1,8 +1,8 @@
-// Package manifests reads the YAML that a cluster would be given, for the laptop host to act on.
+// Package manifests reads the YAML for a cluster, so that the laptop host can act on it.
 //
-// It builds a kustomize overlay, decodes every object strictly and runs the defaults and checks of the Knative types
-// themselves, so what starts here is what a cluster accepts. All faults are reported at once, each with its file,
-// object and field.
+// It builds a kustomize overlay, decodes every object strictly and runs the defaults and validation of the Knative
+// types themselves, so that a cluster accepts everything that starts here. All faults are reported at once, each with
+// its file, object and field.
 package manifests
 
 import (
@@ -28,7 +28,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// Set is everything the host acts on, by namespace and name.
+// Set contains everything the host acts on, by namespace and name.
 type Set struct {
 	Services    map[types.NamespacedName]*servingv1.Service
 	Brokers     map[types.NamespacedName]*eventingv1.Broker
@@ -36,19 +36,19 @@ type Set struct {
 	PingSources map[types.NamespacedName]*sourcesv1.PingSource
 }
 
-// object is what the four kinds have in common.
+// object is the common interface of the four kinds.
 type object interface {
 	apis.Defaultable
 	apis.Validatable
 }
 
-// setAside are kinds that mean something to a cluster and nothing to one process.
+// setAside are kinds that have a meaning on a cluster but not in one process.
 var setAside = []string{
 	"Namespace", "ConfigMap", "Secret", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding",
 	"NetworkPolicy", "HTTPRoute", "Gateway", "DomainMapping", "SinkBinding", "PodDisruptionBudget",
 }
 
-// Load builds the overlay in directory of files, whose paths are those of the source tree.
+// Load builds the overlay in the directory of files. Their paths are those of the source tree.
 func Load(files map[string]fs.FS, directory string) (*Set, error) {
 	disk := filesys.MakeFsInMemory()
 	for at, from := range files {
@@ -93,7 +93,7 @@ func copyInto(disk filesys.FileSystem, at string, from fs.FS) error {
 	})
 }
 
-// describe names the object, and its file where the overlay keeps origins (buildMetadata: [originAnnotations]).
+// describe returns the object's name, and its file if the overlay records origins (buildMetadata: [originAnnotations]).
 func describe(r *resource.Resource, directory string) string {
 	name := r.GetKind() + " " + r.GetName()
 	if origin, err := r.GetOrigin(); err == nil && origin != nil && origin.Path != "" {
@@ -121,7 +121,7 @@ func (s *Set) add(r *resource.Resource) []error {
 	}
 }
 
-// keep decodes r into into, defaults, validates and stores it.
+// keep decodes r into into, sets defaults, validates it and stores it.
 func keep[T object](all map[types.NamespacedName]T, key types.NamespacedName, r *resource.Resource, into T) []error {
 	if err := r.SetAnnotations(withoutOrigin(r.GetAnnotations())); err != nil {
 		return []error{err}
@@ -140,14 +140,14 @@ func keep[T object](all map[types.NamespacedName]T, key types.NamespacedName, r 
 	}
 	ctx := withInstallDefaults(context.Background())
 	into.SetDefaults(ctx)
-	if fault := into.Validate(ctx).Filter(apis.ErrorLevel); fault != nil { // a cluster lets warnings pass
+	if fault := into.Validate(ctx).Filter(apis.ErrorLevel); fault != nil { // a cluster accepts objects with warnings
 		faults = append(faults, fault)
 	}
 	all[key] = into
 	return faults
 }
 
-// withoutOrigin drops what kustomize noted for describe, which no cluster sees.
+// withoutOrigin removes the annotations that kustomize added for describe; a cluster does not get them.
 func withoutOrigin(annotations map[string]string) map[string]string {
 	annotations = maps.Clone(annotations)
 	maps.DeleteFunc(annotations, func(k, _ string) bool { return strings.HasPrefix(k, "config.kubernetes.io/origin") })
@@ -156,10 +156,10 @@ func withoutOrigin(annotations map[string]string) map[string]string {
 
 // Image returns the one image of a Service.
 func Image(s *servingv1.Service) string {
-	return s.Spec.Template.Spec.Containers[0].Image // validation has seen to it that there is exactly one to serve
+	return s.Spec.Template.Spec.Containers[0].Image // validation guarantees that there is exactly one
 }
 
-// Environment returns the plain values that a Service gives its container; those from Secrets are the host's to give.
+// Environment returns the plain values in a Service's container; the host provides those from Secrets.
 func Environment(s *servingv1.Service) map[string]string {
 	env := map[string]string{}
 	for _, v := range s.Spec.Template.Spec.Containers[0].Env {

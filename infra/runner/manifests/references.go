@@ -11,7 +11,7 @@ import (
 	duckv1 "knative.dev/pkg/apis/duck/v1"
 )
 
-// dangling lists every reference to something that is not in the set. A cluster would wait for it to appear; here it
+// dangling lists every reference to an object that is not in the set. A cluster would wait for it to appear; here it
 // never will.
 func (s *Set) dangling() []error {
 	var faults []error
@@ -39,21 +39,21 @@ func (s *Set) dangling() []error {
 	for _, key := range Sorted(s.PingSources) {
 		sink := &s.PingSources[key].Spec.Sink
 		if sink.Ref != nil && sink.Ref.Namespace == "" {
-			sink.Ref.Namespace = key.Namespace // as Knative's controller does; the type's defaults leave it out
+			sink.Ref.Namespace = key.Namespace // Knative's controller does so too; the defaults of the type do not
 		}
 		check("PingSource "+key.Name, "spec.sink", sink)
 	}
 	return faults
 }
 
-// BrokerOf returns the Broker that a Trigger names, which is always one of its own namespace.
+// BrokerOf returns the Broker of a Trigger, which is always in the same namespace.
 func BrokerOf(trigger types.NamespacedName, broker string) types.NamespacedName {
 	return types.NamespacedName{Namespace: trigger.Namespace, Name: broker}
 }
 
 func (s *Set) exists(d *duckv1.Destination) error {
 	if d.Ref == nil {
-		return nil // an absolute URI, which validation asks for; it may be anywhere
+		return nil // an absolute URI (validated), which may point anywhere
 	}
 	key := types.NamespacedName{Namespace: d.Ref.Namespace, Name: d.Ref.Name}
 	group, _, _ := strings.Cut(d.Ref.APIVersion, "/")
@@ -73,8 +73,7 @@ func (s *Set) exists(d *duckv1.Destination) error {
 	return nil
 }
 
-// Sorted returns the keys of one of the Set's maps in a stable order, so that faults and logs do not change from run to
-// run.
+// Sorted returns the keys of one of the Set's maps in sorted order, so that faults and logs are the same in each run.
 func Sorted[T any](m map[types.NamespacedName]T) []types.NamespacedName {
 	return slices.SortedFunc(maps.Keys(m), func(a, b types.NamespacedName) int {
 		return strings.Compare(a.String(), b.String())

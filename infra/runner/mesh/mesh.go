@@ -1,8 +1,8 @@
-// Package mesh gives Services and Brokers the addresses they have on a cluster, and answers those addresses inside this
-// process.
+// Package mesh gives Services and Brokers the addresses they have on a cluster, and handles requests to those addresses
+// inside this process.
 //
-// Code that sends events speaks plain HTTP to http://<name>.<namespace>.svc.cluster.local and need not know whether it
-// runs on a cluster.
+// So code that sends events uses plain HTTP to http://<name>.<namespace>.svc.cluster.local, whether it runs on a
+// cluster or not.
 package mesh
 
 import (
@@ -20,7 +20,7 @@ import (
 	duckv1 "knative.dev/pkg/apis/duck/v1"
 )
 
-// IngressHost is where every Broker takes events, at /<namespace>/<name>.
+// IngressHost is the address at which every Broker accepts events, with the path /<namespace>/<name>.
 const IngressHost = "broker-ingress.knative-eventing.svc.cluster.local"
 
 // ServiceHost is the address of a Service.
@@ -28,7 +28,7 @@ func ServiceHost(name types.NamespacedName) string {
 	return name.Name + "." + name.Namespace + ".svc.cluster.local"
 }
 
-// Resolve returns the URL behind a destination whose reference is known to exist.
+// Resolve returns the URL of a destination whose reference is known to exist.
 func Resolve(d *duckv1.Destination) (*apis.URL, error) {
 	if d.Ref == nil {
 		return d.URI, nil
@@ -49,7 +49,7 @@ func Resolve(d *duckv1.Destination) (*apis.URL, error) {
 	return base.ResolveReference(d.URI), nil
 }
 
-// Mesh is a RoundTripper that serves the hosts it knows and passes on all others.
+// Mesh is a RoundTripper that serves the hosts it knows, and passes requests to other hosts on.
 type Mesh struct {
 	mu       sync.RWMutex
 	handlers map[string]http.Handler
@@ -57,20 +57,20 @@ type Mesh struct {
 	running  sync.WaitGroup
 }
 
-// New returns a Mesh that knows nobody; outside answers for everybody else.
+// New returns an empty Mesh; requests to unknown hosts go to outside.
 func New(outside http.RoundTripper) *Mesh {
 	return &Mesh{handlers: map[string]http.Handler{}, outside: outside}
 }
 
-// Handle lets h answer for host.
+// Handle makes h serve host.
 func (m *Mesh) Handle(host string, h http.Handler) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.handlers[host] = h
 }
 
-// RoundTrip implements http.RoundTripper. When the request is given up, it returns at once, as a broken connection
-// would make it, and the handler sees its context end.
+// RoundTrip implements http.RoundTripper. If the request is cancelled it returns at once, as with a broken connection,
+// and the handler's context ends.
 func (m *Mesh) RoundTrip(r *http.Request) (*http.Response, error) {
 	m.mu.RLock()
 	h := m.handlers[r.URL.Host]
@@ -103,7 +103,8 @@ func (m *Mesh) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// Wait returns when no handler runs any more, or when ctx ends: one whose request was given up may still be at it.
+// Wait returns when no handler runs any more, or when ctx ends. A handler may still be running after its request was
+// cancelled.
 func (m *Mesh) Wait(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
@@ -118,7 +119,7 @@ func (m *Mesh) Wait(ctx context.Context) error {
 	}
 }
 
-// serve turns a panic into the error that a client of a crashed server sees.
+// serve turns a panic into the error that a client gets from a crashed server.
 func serve(h http.Handler, w http.ResponseWriter, r *http.Request) (err error) {
 	defer func() {
 		switch p := recover(); p {
@@ -133,10 +134,10 @@ func serve(h http.Handler, w http.ResponseWriter, r *http.Request) (err error) {
 	return nil
 }
 
-// recorder is an http.ResponseWriter that keeps the answer.
+// recorder is an http.ResponseWriter that stores the answer.
 type recorder struct {
 	header http.Header
-	sent   http.Header // as it was when the answer began
+	sent   http.Header // the headers at the first write
 	code   int
 	body   bytes.Buffer
 }

@@ -22,11 +22,11 @@ import (
 
 const module = "github.com/prometheus/prometheus"
 
-// newHandler builds Prometheus' API over the storage. What a scraping server has besides (targets, Alertmanagers) is
-// answered as empty, what would write or administer is off.
+// newHandler builds Prometheus' API over the storage. Endpoints about scraping and Alertmanagers return empty answers;
+// those that write or administer are disabled.
 func newHandler(s *Server, o Options, queries parser.Parser, log *slog.Logger) http.Handler {
 	started := time.Now()
-	ready := func(h http.HandlerFunc) http.HandlerFunc { return h } // Open returns only when it is
+	ready := func(h http.HandlerFunc) http.HandlerFunc { return h } // Open returns only when the storage is ready
 	none := &absent{}
 	api := v1.NewAPI(
 		s.engine, s.db, nil, nil, s.db,
@@ -38,7 +38,7 @@ func newHandler(s *Server, o Options, queries parser.Parser, log *slog.Logger) h
 		ready, storageStats{s.db}, o.Dir,
 		false /* administration */, false /* search */, 0, log,
 		func(context.Context) v1.RulesRetriever { return s },
-		0, 1, 1<<20, false /* agent */, regexp.MustCompile(`^$`), // no foreign web page may ask
+		0, 1, 1<<20, false /* agent */, regexp.MustCompile(`^$`), // no web page of another origin may query
 		func() (v1.RuntimeInfo, error) {
 			return v1.RuntimeInfo{StartTime: started, StorageRetention: o.Retention.String()}, nil
 		},
@@ -61,7 +61,7 @@ func newHandler(s *Server, o Options, queries parser.Parser, log *slog.Logger) h
 	return router
 }
 
-// version returns the version of the Prometheus module this binary was built with.
+// version returns the version of the Prometheus module in this binary.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
@@ -73,7 +73,7 @@ func version() string {
 	return "unknown"
 }
 
-// storageStats gives the storage the form in which the API wants it.
+// storageStats adapts the storage to the interface that the API needs.
 type storageStats struct{ *tsdb.DB }
 
 func (s storageStats) BlockMetas() ([]tsdb.BlockMeta, error) { return s.DB.BlockMetas(), nil }
@@ -86,7 +86,7 @@ func (s storageStats) WALReplayStatus() (tsdb.WALReplayStatus, error) {
 	return tsdb.WALReplayStatus{}, nil
 }
 
-// absent stands for the parts of a Prometheus that this one has none of.
+// absent stands in for the parts of a Prometheus that are missing here.
 type absent struct{}
 
 func (*absent) ScrapePools() []string                       { return []string{} }

@@ -1,8 +1,8 @@
 // Package prometheus runs Prometheus inside the laptop host: its own storage, query engine, rule manager and HTTP API,
 // in a directory of the home. Only scraping is missing, since the fleet appends its samples directly.
 //
-// The API is Prometheus' own handler (web/api/v1), so a client cannot tell the difference. A sample is in the
-// write-ahead log before Append returns and so outlives a kill -9 of the host.
+// The API is Prometheus' own handler (web/api/v1), so a client sees no difference. A sample is in the write-ahead log
+// before Append returns, and so survives a kill -9 of the host.
 package prometheus
 
 import (
@@ -29,27 +29,28 @@ import (
 
 // Options of a Server.
 type Options struct {
-	Dir       string        // of the storage; made when missing
+	Dir       string        // of the storage; created if missing
 	Retention time.Duration // how long samples are kept; 0 = DefaultRetention
 	Log       *slog.Logger  // gets warnings and errors; nil = none
 }
 
-// DefaultRetention covers the longest range that Littoral's rules look back, several times over.
+// DefaultRetention is several times the longest range that Littoral's rules query.
 const DefaultRetention = 3 * time.Hour
 
 const (
-	// blockRange is how much the head holds before it becomes a block. Prometheus' two hours would let a laptop's
-	// retention, and what a restart has to replay, be mostly log.
+	// blockRange is how much time the head holds before it becomes a block. With Prometheus' two hours, most of a
+	// laptop's retention would be in the write-ahead log, which a restart has to replay.
 	blockRange = 30 * time.Minute
 
-	// disorder is how far a sample may be older than the newest of its series: a laptop's clock is set back at times.
+	// disorder is how much older than the newest sample of its series a sample may be: a laptop's clock is set back at
+	// times.
 	disorder = 10 * time.Minute
 
-	// lookback is how long an instant query still sees a series that went silent (Prometheus' default).
+	// lookback is how long an instant query still returns a series without new samples (Prometheus' default).
 	lookback = 5 * time.Minute
 
 	queryTimeout = 30 * time.Second
-	querySamples = 5_000_000 // of one query, in memory at once
+	querySamples = 5_000_000 // that one query may hold in memory
 )
 
 // Sample is one value of one series.
@@ -57,11 +58,11 @@ type Sample struct {
 	Name   string
 	Labels map[string]string
 	Value  float64
-	At     time.Time // to the millisecond
+	At     time.Time // with a precision of a millisecond
 }
 
-// Stale is the value that ends a series at once instead of after the lookback, as a scrape writes it for a series that
-// its target no longer exposes.
+// Stale is the value that ends a series at once instead of after the lookback. A scrape writes it for a series that its
+// target no longer exposes.
 var Stale = math.Float64frombits(value.StaleNaN)
 
 // Server is a running Prometheus.
@@ -77,7 +78,7 @@ type Server struct {
 	reloading sync.Mutex
 }
 
-// Open opens the storage, replaying what the process before left in its log.
+// Open opens the storage and replays the log that the former process left.
 func Open(o Options) (*Server, error) {
 	if o.Retention == 0 {
 		o.Retention = DefaultRetention
@@ -107,8 +108,8 @@ func Open(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Append stores all samples, or none when one of them cannot be stored. A sample older than the disorder window is
-// dropped silently, as a scrape does.
+// Append stores all samples, or none if one of them cannot be stored. A sample older than the disorder window is
+// dropped silently, as in a scrape.
 func (s *Server) Append(ctx context.Context, samples []Sample) error {
 	a := s.db.Appender(ctx)
 	for _, sample := range samples {
@@ -140,7 +141,7 @@ func (s *Server) Close() error {
 	return errors.Join(s.engine.Close(), s.db.Close())
 }
 
-// quiet keeps warnings and errors only: the storage logs each routine step as information.
+// quiet passes only warnings and errors on: the storage logs each routine step at level info.
 type quiet struct{ slog.Handler }
 
 func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {

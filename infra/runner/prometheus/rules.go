@@ -15,17 +15,17 @@ import (
 	"github.com/prometheus/prometheus/rules"
 )
 
-// Alert is an alert as Prometheus sends it to Alertmanagers: from StartsAt to EndsAt, which lies in the future while it
-// fires and is moved on in time.
+// Alert is an alert as Prometheus sends it to Alertmanagers. While it fires, EndsAt lies in the future and is moved on
+// with each notice.
 type Alert = notifier.Alert
 
-// RuleOptions say which rules are evaluated and who hears of their alerts.
+// RuleOptions define which rules are evaluated and where their alerts go.
 type RuleOptions struct {
 	Dir      string        // of the rule files, *.yaml and *.yml
-	Interval time.Duration // between two evaluations of a group that has none of its own; 0 = DefaultInterval
-	URL      string        // under which people reach this Prometheus; alerts link to it
+	Interval time.Duration // between two evaluations of a group that sets none; 0 = DefaultInterval
+	URL      string        // of this Prometheus for people; alerts link to it
 
-	// Send takes alerts. Evaluation waits for it, so it must not wait itself.
+	// Send receives alerts. The evaluation waits for it, so it must return at once.
 	Send func(alerts ...*Alert)
 }
 
@@ -33,17 +33,17 @@ type RuleOptions struct {
 const DefaultInterval = 2 * time.Second
 
 const (
-	// resend is how often a firing alert is sent again. It ends by itself when it is not sent for four times as long,
-	// as after its rule was removed.
+	// resend is how often a firing alert is sent again. If it is not sent for four times as long, for instance because
+	// its rule was removed, it ends by itself.
 	resend = 5 * time.Second
 
-	outage = time.Hour        // of this process, over which an alert's "for" still counts
-	grace  = 10 * time.Second // least "for" that is resumed after that
+	outage = time.Hour        // the longest downtime of this process after which the "for" of an alert continues
+	grace  = 10 * time.Second // an alert with a shorter "for" begins it again after a restart
 )
 
-// Evaluate begins to evaluate the rules with Prometheus' own rule manager, which keeps the alerts' state in the storage
-// over a restart. It ends with Close. The error says that a rule file cannot be read; the evaluation has begun all the
-// same, and a Reload takes the files up once they are mended.
+// Evaluate starts the evaluation of the rules with Prometheus' own rule manager, which keeps the state of alerts in the
+// storage over a restart. Close ends it. An error means that a rule file cannot be read; the evaluation has started
+// anyway, and Reload loads the files once they are corrected.
 func (s *Server) Evaluate(o RuleOptions) error {
 	o.Interval = cmp.Or(o.Interval, DefaultInterval)
 	s.evaluated = o
@@ -62,8 +62,8 @@ type sender func(alerts ...*Alert)
 
 func (s sender) Send(alerts ...*Alert) { s(alerts...) }
 
-// Reload reads the rule files again. Groups that have not changed keep their state; when a file cannot be read, the
-// former rules stay.
+// Reload reads the rule files again. Unchanged groups keep their state; if a file cannot be read, the former rules
+// stay.
 func (s *Server) Reload() error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
@@ -79,7 +79,7 @@ func (s *Server) Reload() error {
 	return s.rules.Update(s.evaluated.Interval, files, labels.EmptyLabels(), s.evaluated.URL, nil)
 }
 
-// ReloadHandler answers POST as Prometheus' /-/reload does.
+// ReloadHandler serves POST like Prometheus' /-/reload.
 func (s *Server) ReloadHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if err := s.Reload(); err != nil {
@@ -88,7 +88,7 @@ func (s *Server) ReloadHandler() http.Handler {
 	})
 }
 
-// RuleGroups and AlertingRules are for the API; there are none before Evaluate.
+// RuleGroups and AlertingRules implement an interface of the API; before Evaluate they return nothing.
 func (s *Server) RuleGroups() []*rules.Group {
 	if s.rules == nil {
 		return nil

@@ -97,7 +97,7 @@ func pass(host string, t http.RoundTripper) http.Handler {
 		Transport: t,
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", host, host
-			r.Out.URL.RawQuery = r.In.URL.RawQuery // ReverseProxy drops parameters that it cannot parse, which changes the request
+			r.Out.URL.RawQuery = r.In.URL.RawQuery // ReverseProxy drops what it cannot parse, which changes the request
 			r.SetXForwarded()
 			r.Out.Header.Del("Upgrade") // an upgraded connection would bypass the table of routes
 			r.Out.Header.Del("Connection")

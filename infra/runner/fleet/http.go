@@ -71,7 +71,7 @@ func (c *commander) Handle(out http.ResponseWriter, r *http.Request) error {
 	if err := run(in); err != nil {
 		return err
 	}
-	if err := c.fleet.Emit(r.Context()); err != nil { // so that the next reader sees the change; if it fails, the next round reports it
+	if err := c.fleet.Emit(r.Context()); err != nil { // show the change at once; if it fails, the next round does
 		c.fleet.log.WarnContext(r.Context(), "fleet telemetry failed", "error", err.Error())
 	}
 	for _, cluster := range c.fleet.View().Clusters {

@@ -47,7 +47,7 @@ type nodeState struct {
 type task struct {
 	Job     Job  `json:"job"`
 	Taken   bool `json:"taken,omitempty"`   // the job manager has confirmed that the agent owns it
-	Applied bool `json:"applied,omitempty"` // carried out; only the report is missing, so it must not be carried out again
+	Applied bool `json:"applied,omitempty"` // carried out, not to be repeated; only the report is missing
 }
 
 // tombstoneLife is how long a removed copy is remembered, so that a late creation cannot restore it.

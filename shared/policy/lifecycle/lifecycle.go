@@ -1,5 +1,5 @@
-// Package lifecycle handles what another job manager reports about its applications (contracts/icos.md §3.4), and keeps
-// their policies accordingly. Our own job manager does not need it, since its events say the same.
+// Package lifecycle handles the reports of another job manager about its applications (contracts/icos.md §3.4), and
+// updates their policies accordingly. Our own job manager does not need it, since its events contain the same.
 package lifecycle
 
 import (
@@ -21,12 +21,11 @@ import (
 
 // Config is read from the environment by envconfig.
 type Config struct {
-	// JobManager is the base URL of the job manager that callbacks go to. Without one, callbacks to the job manager's own
-	// path are carried out here.
+	// JobManager is the base URL of the job manager that receives callbacks. Without one, callbacks to the job
+	// manager's own path are carried out here.
 	JobManager string `envconfig:"ICOS_JOB_MANAGER_BASE_URL"`
 }
 
-// Event is a lifecycle event.
 type Event struct {
 	Instance   string             `json:"app_instance"`
 	Event      string             `json:"event"`
@@ -38,7 +37,7 @@ type Event struct {
 // Document is a descriptor as YAML text, or as the object itself.
 type Document []byte
 
-// UnmarshalJSON reads either form.
+// UnmarshalJSON accepts either format.
 func (d *Document) UnmarshalJSON(raw []byte) error {
 	raw = bytes.TrimSpace(raw)
 	if bytes.Equal(raw, []byte("null")) {
@@ -55,7 +54,7 @@ func (d *Document) UnmarshalJSON(raw []byte) error {
 	if len(raw) == 0 || raw[0] != '{' {
 		return problem.New(problem.Invalid, "must be a text or an object")
 	}
-	*d = Document(bytes.Clone(raw)) // JSON is YAML
+	*d = Document(bytes.Clone(raw)) // JSON is valid YAML
 	return nil
 }
 
@@ -67,7 +66,7 @@ const (
 	deleted = "deleted"
 )
 
-// Check finds everything that is missing.
+// Check returns an error that names everything that is missing.
 func (e *Event) Check() error {
 	var faults problem.Faults
 	instance(&faults, e.Instance)
@@ -75,7 +74,7 @@ func (e *Event) Check() error {
 		faults.Add("service", 0, "is required")
 	}
 	if e.Event == "" {
-		e.Event = created // as the contract has it
+		e.Event = created // the contract's default
 	}
 	if !slices.Contains([]string{created, started, stopped, deleted}, e.Event) {
 		faults.Add("event", 0, "must be created, started, stopped or deleted")
@@ -108,7 +107,7 @@ func callback(faults *problem.Faults, path string, c *registry.Callback) {
 	}
 }
 
-// Apply carries the event out and returns the application's policies as they are then. Twice is as good as once.
+// Apply carries out the event and returns the application's policies afterwards. Repeating it has no further effect.
 func (e *Event) Apply(
 	ctx context.Context, tx *store.Tx, c Config, render policies.Renderer,
 ) (left []*policies.Policy, err error) {
@@ -128,7 +127,7 @@ func (e *Event) Apply(
 	return policies.OfInstance(ctx, tx, e.Instance)
 }
 
-// Deployed is the older call.
+// Deployed is the body of the older call.
 type Deployed struct {
 	Descriptor Document           `json:"app_descriptor"`
 	Instance   string             `json:"app_instance"`
@@ -136,7 +135,7 @@ type Deployed struct {
 	Service    string             `json:"service"`
 }
 
-// Check finds everything that is missing.
+// Check returns an error that names everything that is missing.
 func (d *Deployed) Check() error {
 	var faults problem.Faults
 	instance(&faults, d.Instance)
@@ -153,7 +152,7 @@ func (d *Deployed) Check() error {
 	return faults.Err("the request is not valid")
 }
 
-// Apply makes the policies, has them watched if activate, and returns them.
+// Apply creates the policies, activates them if activate is set, and returns them.
 func (d *Deployed) Apply(
 	ctx context.Context, tx *store.Tx, c Config, render policies.Renderer, activate bool,
 ) ([]*policies.Policy, error) {
@@ -180,7 +179,7 @@ func makeAll(
 	if err != nil {
 		return err
 	}
-	if ours { // its own events have made them, or are about to
+	if ours { // its own events do the same
 		return policies.Follow(ctx, tx, uuid.MustParse(instance), render)
 	}
 	wanted, err := registry.FromDescriptor(parsed, instance, parsed.Name)
@@ -210,10 +209,10 @@ func isOurs(ctx context.Context, tx *store.Tx, instance string) (bool, error) {
 	return err == nil, err
 }
 
-// direct makes the action of the policy call who was named.
+// direct makes the action of the policy call the service of the callback.
 func (c Config) direct(callback *registry.Callback, p *registry.Policy) {
 	callback.Apply(p, c.JobManager)
 	if c.JobManager == "" {
-		p.Action.URL = "" // nobody else is known
+		p.Action.URL = "" // no other address is known
 	}
 }

@@ -18,14 +18,14 @@ import (
 type Question struct {
 	Policy registry.Policy `json:"policy"`
 	From   time.Time       `json:"from"`
-	To     time.Time       `json:"to"`   // now when left out
-	Step   Step            `json:"step"` // between evaluations; the policy's interval, or 15s, when left out
+	To     time.Time       `json:"to"`   // default: now
+	Step   Step            `json:"step"` // between evaluations; default: the policy's interval, else 15s
 }
 
-// Step is a duration as Prometheus writes it, or a number of seconds.
+// Step is a duration in Prometheus' format, or a number of seconds.
 type Step time.Duration
 
-// UnmarshalJSON reads either form.
+// UnmarshalJSON accepts either format.
 func (s *Step) UnmarshalJSON(raw []byte) error {
 	var value any
 	if err := json.Unmarshal(raw, &value); err != nil {
@@ -35,7 +35,7 @@ func (s *Step) UnmarshalJSON(raw []byte) error {
 	case nil:
 		return nil
 	case float64:
-		// In the milliseconds that the telemetry store knows: of a shorter step it would take more.
+		// Rounded to milliseconds, the precision of the telemetry store.
 		if d := time.Duration(math.Round(value*1000)) * time.Millisecond; d > 0 && value <= 86400 {
 			*s = Step(d)
 			return nil
@@ -50,17 +50,17 @@ func (s *Step) UnmarshalJSON(raw []byte) error {
 }
 
 const (
-	defaultStep  = 15 * time.Second // how often rules are evaluated where nobody says otherwise
+	defaultStep  = 15 * time.Second // the usual interval between evaluations of rules
 	shortestStep = time.Second
 )
 
-// Check fills in what may be left out and finds everything that is wrong with the times.
+// Check sets defaults and finds all faults in the times.
 func (q *Question) Check(now time.Time) error {
 	if q.To.IsZero() {
 		q.To = now
 	}
 	if q.Step == 0 {
-		interval, _ := template.ParseDuration(q.Policy.Properties.Interval) // which is checked with the policy
+		interval, _ := template.ParseDuration(q.Policy.Properties.Interval) // is checked with the policy
 		q.Step = Step(max(cmp.Or(interval, defaultStep), shortestStep))
 	}
 	if q.Policy.Name == "" {
@@ -81,15 +81,15 @@ func (q *Question) Check(now time.Time) error {
 	return faults.Err("the question is not valid")
 }
 
-// Past is when a policy would have been violated.
+// Past is the history of a policy's violations, as they would have been.
 type Past struct {
 	Expr        string    `json:"expr"`
 	Evaluations int       `json:"evaluations"`
 	Episodes    []Episode `json:"episodes"`
-	Truncated   bool      `json:"truncated,omitempty"` // there were more
+	Truncated   bool      `json:"truncated,omitempty"` // some episodes were left out
 }
 
-// Episode is one time that an alert would have fired.
+// Episode is one period in which an alert would have fired.
 type Episode struct {
 	Labels  map[string]string `json:"labels"`
 	From    time.Time         `json:"from"`    // violated since
@@ -100,7 +100,7 @@ type Episode struct {
 
 const maxEpisodes = 10_000
 
-// Backtest evaluates the rendered spec of the question's policy over its time.
+// Backtest evaluates the rendered spec of the question's policy over the period.
 func Backtest(ctx context.Context, c *telemetry.Client, q Question, spec registry.Spec) (*Past, error) {
 	if spec.Type != registry.TelemetrySpec {
 		return nil, problem.New(problem.Conflict, "the policy has no expression to watch")
@@ -125,8 +125,8 @@ func Backtest(ctx context.Context, c *telemetry.Client, q Question, spec registr
 	return past, nil
 }
 
-// episodes splits a series where it is interrupted: an expression yields a sample at each step at which it is
-// violated. What ended before the pending interval did would not have fired.
+// episodes splits a series at its gaps: an expression yields a sample at each step at which it is violated. An episode
+// that is shorter than the pending interval would not have fired.
 func episodes(series telemetry.Series, step, pending time.Duration, operator string) []Episode {
 	var list []Episode
 	var open *Episode
@@ -145,7 +145,7 @@ func episodes(series telemetry.Series, step, pending time.Duration, operator str
 		}
 		open.To = p.At
 		if math.IsNaN(p.Value) || math.IsInf(p.Value, 0) {
-			continue // JSON has no word for them
+			continue // JSON cannot represent NaN and Inf
 		}
 		if open.Peak == nil || worse(operator, p.Value, *open.Peak) {
 			open.Peak = &p.Value

@@ -1,4 +1,4 @@
-// Package preview asks the telemetry store what a policy's expression yields now, and what it would have yielded.
+// Package preview asks the telemetry store for the present and past values of a policy's expression.
 package preview
 
 import (
@@ -17,8 +17,9 @@ type Shown struct {
 	Expr       string         `json:"expr"`
 	ViolatedIf string         `json:"violatedIf,omitempty"`
 	Spec       *registry.Spec `json:"renderedSpec"`
-	// Series is how many series the expression looks at, Violating how many of them violate the policy now, and Value the
-	// one that is worst. They are null while telemetry is away; Unavailable says why then.
+	// Series is the number of series that the expression looks at, Violating the number of those that violate the
+	// policy now, and Value the worst of their values. They are null if telemetry cannot be queried; Unavailable then
+	// has the reason.
 	Series      *int     `json:"series"`
 	Violating   *int     `json:"violating"`
 	Value       *float64 `json:"value"`
@@ -34,10 +35,10 @@ type Sample struct {
 
 const (
 	patience   = 8 * time.Second
-	maxSamples = 20 // of what is looked at, in an answer
+	maxSamples = 20 // listed in an answer
 )
 
-// Look shows what a rendered spec yields at an instant.
+// Look shows the values of a rendered spec at an instant.
 func Look(ctx context.Context, c *telemetry.Client, spec registry.Spec, at time.Time) (*Shown, error) {
 	if spec.Type != registry.TelemetrySpec {
 		return nil, problem.New(problem.Conflict, "the policy has no expression to watch")
@@ -64,7 +65,7 @@ func (s *Shown) count(watched, violating []telemetry.Sample) {
 	operator, _ := registry.Comparison(s.ViolatedIf)
 	for _, sample := range watched {
 		if math.IsNaN(sample.Value) || math.IsInf(sample.Value, 0) {
-			continue // JSON has no word for them
+			continue // JSON cannot represent NaN and Inf
 		}
 		if len(s.Samples) < maxSamples {
 			s.Samples = append(s.Samples, Sample{sample.Labels, sample.Value})
@@ -75,7 +76,7 @@ func (s *Shown) count(watched, violating []telemetry.Sample) {
 	}
 }
 
-// worse compares values in the direction in which the policy is violated.
+// worse compares values in the direction of the violation.
 func worse(operator string, a, b float64) bool {
 	if operator == "<" || operator == "<=" {
 		return a < b

@@ -38,18 +38,18 @@ func (a *Action) check(faults *problem.Faults) {
 	}
 }
 
-// Callback is how a service says where to send the violations of an application's policies (§3.4): only a path, since
-// the policy manager knows the services' addresses by its settings.
+// Callback is a service's request to send it the violations of an application's policies (§3.4). It has only a path,
+// since the policy manager knows the addresses of services from its settings.
 type Callback struct {
 	Type               string            `json:"type"` // icos-service
 	URI                string            `json:"uri"`
 	HTTPMethod         string            `json:"http_method"`
 	ExtraParams        map[string]string `json:"extra_params"`
-	ExtraParameters    map[string]string `json:"extra_parameters"` // as one lineage of job managers spells it
+	ExtraParameters    map[string]string `json:"extra_parameters"` // the spelling of one line of job managers
 	IncludeAccessToken bool              `json:"include_access_token"`
 }
 
-// Apply makes the action of p call the service at base. What p itself asks for, above all its remediation, stays.
+// Apply makes the action of p call the service at base. p's own parameters, above all its remediation, stay.
 func (c *Callback) Apply(p *Policy, base string) {
 	p.Action.Type, p.Action.HTTPMethod = ActionWebhook, strings.ToUpper(c.HTTPMethod)
 	p.Action.URL = strings.TrimRight(base, "/") + "/" + strings.TrimLeft(c.URI, "/")

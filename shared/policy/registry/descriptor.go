@@ -77,7 +77,7 @@ type draft struct {
 	component   string // the value of the subject's field
 	remediation string
 	path        string
-	name        string // as written
+	name        string // in the descriptor
 	suffix      string // tells apart several policies made from one entry
 }
 
@@ -92,11 +92,12 @@ func (m *maker) add(d *descriptor.Policy, path string) {
 		m.template(w, d, template.LostTelemetry, silence(d.Timeout))
 	case descriptor.KindCustom:
 		m.custom(w, d)
-	case descriptor.KindScheduler, descriptor.KindOther: // for placement, or for nobody
+	case descriptor.KindScheduler, descriptor.KindOther: // for placement, or without a meaning here
 	}
 }
 
-// scope gives the component field of the subject: the component in whose section the policy is, or those it applies to.
+// scope returns the component field of the subject: the component in whose section the policy is, or those it applies
+// to.
 func (m *maker) scope(d *descriptor.Policy, path string) string {
 	names := d.ApplyTo
 	if d.Component != "" {
@@ -117,9 +118,8 @@ func (m *maker) scope(d *descriptor.Policy, path string) string {
 	return "/" + strings.Join(names, "|") + "/" // component names are RFC 1123 labels: nothing to escape
 }
 
-// usage makes a policy for each limit. memory_threshold and requirements.memory ask for the same, and the larger one
-// counts. But that is only so if the application's own share is excluded: otherwise its memory would have to be free a
-// second time.
+// usage makes a policy for each limit. memory_threshold and requirements.memory mean the same, and the larger one
+// counts. The application's own share must be excluded: otherwise its memory would have to be free a second time.
 func (m *maker) usage(w draft, d *descriptor.Policy) {
 	if d.Usage == nil {
 		return
@@ -149,7 +149,7 @@ func (m *maker) usage(w draft, d *descriptor.Policy) {
 	}
 }
 
-// silence lets a lost component be remembered for at least twice the time it takes to notice the loss.
+// silence makes the history of a component at least twice as long as the time in which its loss is noticed.
 func silence(timeout time.Duration) Variables {
 	v := Variables{"timeout": template.FormatDuration(timeout)}
 	if timeout > 3*time.Hour {

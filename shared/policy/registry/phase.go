@@ -7,17 +7,18 @@ import (
 	"time"
 )
 
-// State is what is remembered of a policy in order to tell a new violation from a repeated, late or reordered notice.
-// It is stored with the policy, in the same transaction as the effects.
+// State is remembered for each policy in order to distinguish a new violation from a repeated, late or reordered
+// notice. It is stored with the policy, in the same transaction as the effects.
 //
 // An episode is one violation: the policy, the fingerprint of the alert (which of the watched things it is about), and
-// the instant it started firing. Counting episodes, and remembering when each was last heard of, is enough: repeats
-// change nothing, and the order in which two Alertmanagers send, or notices are judged, does not matter.
+// the instant at which it started firing. It is enough to count episodes, and to remember when each was last reported:
+// repeats change nothing, and it does not matter in which order two Alertmanagers send, or in which order notices are
+// judged.
 //
-// An end may turn out to be none. An Alertmanager that hears nothing of an alert for a while reports it as resolved,
+// An end may turn out to be wrong. An Alertmanager that gets no notice of an alert for a while reports it as resolved,
 // and later as firing again with the same start. The start itself may move when one of several Prometheus servers or an
-// Alertmanager restarts. So an end holds for everything that started before it, until a notice that is clearly later
-// says that the alert fires.
+// Alertmanager restarts. So an end holds for everything that started before it, until a clearly later notice says that
+// the alert fires.
 type State struct {
 	Phase Phase `json:"phase"`
 	// Since is when the policy was last activated. It identifies the activation: a notice that came in during another
@@ -28,11 +29,11 @@ type State struct {
 	Tracks  []Track   `json:"tracks,omitempty"`
 }
 
-// Track is what is remembered of one fingerprint.
+// Track is the memory about one fingerprint.
 type Track struct {
 	Fingerprint string    `json:"fingerprint"`
-	Instance    string    `json:"instance,omitempty"`  // the instance it is about; empty when the alert does not tell
-	Component   string    `json:"component,omitempty"` // of it, likewise
+	Instance    string    `json:"instance,omitempty"`  // the instance it is about; empty if the alert does not say
+	Component   string    `json:"component,omitempty"` // of the instance, likewise
 	Episodes    []Episode `json:"episodes"`            // oldest first
 	Horizon     time.Time `json:"horizon,omitzero"`    // episodes that started up to here were forgotten: notices about them are old
 	Until       time.Time `json:"until,omitzero"`      // episodes that started up to here have ended,
@@ -47,7 +48,7 @@ type Episode struct {
 	Over  bool      `json:"over,omitempty"`  // resolved
 }
 
-// Notice is what one alert of a webhook says.
+// Notice is one alert in the message of a webhook.
 type Notice struct {
 	Fingerprint string
 	Instance    string // the instance it is about, if it says so
@@ -63,14 +64,14 @@ type Notice struct {
 // reported again and again, so this hides none.
 const Lag = time.Minute
 
-// Verdict is what a notice means.
+// Verdict is the meaning of a notice.
 type Verdict string
 
 // The verdicts.
 const (
 	NoChange    Verdict = "none"     // known already, or the policy is not watched
 	NewEpisode  Verdict = "violated" // to be acted on, exactly once
-	Continued   Verdict = "goes on"  // its end was none
+	Continued   Verdict = "goes on"  // its end was wrong
 	AllResolved Verdict = "resolved" // no episode is open any more
 )
 

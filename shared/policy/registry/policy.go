@@ -26,18 +26,19 @@ type Policy struct {
 
 	// Path is its place in the descriptor, such as components[0].policies[1], so that a later fault can name it.
 	Path string `json:"-"`
-	// Numbered says that its name is a running number, which goes to another policy when policies before it come or go.
+	// Numbered says that its name is a running number, which another policy may get when policies before it are added
+	// or removed.
 	Numbered bool `json:"-"`
-	// Started is when its application was last started, as far as is known: a rendering about lost telemetry ignores
-	// what was seen before.
+	// Started is when its application was last started, as far as is known: the expression about lost telemetry ignores
+	// earlier samples.
 	Started time.Time `json:"-"`
 }
 
 // Properties tune how a policy is watched. Durations are as Prometheus writes them.
 type Properties struct {
 	Oneoff          bool   `json:"oneoff,omitempty"`          // acted upon only once
-	Interval        string `json:"interval,omitempty"`        // between evaluations; empty: the backend's
-	PendingInterval string `json:"pendingInterval,omitempty"` // it must be violated for so long before that counts
+	Interval        string `json:"interval,omitempty"`        // between evaluations; empty: the backend's own
+	PendingInterval string `json:"pendingInterval,omitempty"` // how long it must be violated before that counts
 }
 
 // ActionWebhook is the only type of action; a callback by service name becomes one too.
@@ -52,10 +53,10 @@ type Action struct {
 	IncludeAccessToken bool              `json:"includeAccessToken"`
 }
 
-// RemediationParam is the extra parameter that says what shall be done.
+// RemediationParam is the extra parameter with the name of the remediation.
 const RemediationParam = "remediation"
 
-// Remediation is what the action asks for; empty when it asks for nothing.
+// Remediation is the remediation of the action; empty if there is none.
 func (a *Action) Remediation() string { return a.ExtraParams[RemediationParam] }
 
 // Silence is the timeout of a policy about lost telemetry; ok is false for any other.
@@ -87,7 +88,7 @@ type Status struct {
 	Phase               Phase              `json:"phase"`
 }
 
-// Backend is where the rule of a policy lives.
+// Backend is the place of a policy's rule.
 type Backend struct {
 	Service  string `json:"service"`
 	URL      string `json:"url"`
@@ -100,7 +101,7 @@ const DefaultBackend = "prom-1"
 // EventType is what happened to a policy.
 type EventType string
 
-// The event types. RenderingError is spelled as in the published API; "renderingError" is read as well.
+// The event types. RenderingError is spelled as in the published API; "renderingError" is accepted as well.
 const (
 	EventCreated        EventType = "created"
 	EventActivated      EventType = "activated"
@@ -113,7 +114,7 @@ const (
 	EventVariableSet    EventType = "variableSet"
 )
 
-// UnmarshalText reads an event type in any of its spellings.
+// UnmarshalText accepts an event type in any of its spellings.
 func (t *EventType) UnmarshalText(text []byte) error {
 	if *t = EventType(text); *t == "renderingError" {
 		*t = EventRenderingError
@@ -128,7 +129,7 @@ type Event struct {
 	Details   map[string]any `json:"details"`
 }
 
-// The bounds of a policy. They are far above what anyone writes by hand.
+// The limits of a policy, far above what anyone writes by hand.
 const (
 	maxName       = 512
 	maxVariables  = 64

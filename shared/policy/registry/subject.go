@@ -46,7 +46,7 @@ var labelNames = map[string]string{
 	"hostId": "icos_host_id", "agentId": "icos_agent_id",
 }
 
-// InstanceLabel says whose application a series is: an instance belongs to one tenant.
+// InstanceLabel is the label with the application of a series: an instance belongs to one tenant.
 const InstanceLabel = "icos_app_instance"
 
 // Fields returns the fields by their names in JSON.

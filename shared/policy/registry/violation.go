@@ -12,7 +12,7 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// The annotations by which an alert finds back to its policy.
+// The annotations with which an alert names its policy.
 const (
 	AnnotationID      = "plm_id"
 	AnnotationValue   = "plm_expr_value"

@@ -243,7 +243,7 @@ func (i *Incompliance) nodes() map[string]bool {
 }
 
 // stillThere returns an error if the violation is about a node on which none of the jobs is: the alert is late, and a
-// move would take the component away from where it has just gone.
+// move would take the component away from the node that it has just moved to.
 func (i *Incompliance) stillThere(ctx context.Context, tx *store.Tx, jobs []*job.Job) error {
 	named := i.nodes()
 	if slices.ContainsFunc(jobs, func(j *job.Job) bool { return named[j.Node] }) {

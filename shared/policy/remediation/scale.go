@@ -93,7 +93,8 @@ func (s Settings) meant(r job.Remediation) job.Remediation {
 	return r
 }
 
-// apart is the difference between the numbers of replicas; 0 stands for one, which is all that ICOS agents know.
+// apart is the difference between the numbers of replicas; 0 stands for one, which is the only step that ICOS agents
+// support.
 func apart(now, next int) int {
 	if n := max(next-now, now-next); n != 1 {
 		return n

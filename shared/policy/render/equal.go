@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// equal reports whether two trees are the same expression: node for node, with the same literals. Where in the text
-// they stood, and in which order a selector has its matchers, does not count.
+// equal reports whether two trees are the same expression: node for node, with the same literals. Positions in the text
+// and the order of matchers in a selector are ignored.
 func equal(a, b parser.Node) bool {
 	if reflect.TypeOf(a) != reflect.TypeOf(b) || !sameNode(a, b) {
 		return false
@@ -19,7 +19,7 @@ func equal(a, b parser.Node) bool {
 	return slices.EqualFunc(inA, inB, equal)
 }
 
-// sameNode compares what two nodes of one type hold besides their children.
+// sameNode compares two nodes of one type without their children.
 func sameNode(a, b parser.Node) bool {
 	switch a := a.(type) {
 	case *parser.NumberLiteral:

@@ -10,14 +10,15 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// filler replaces the sentinels in a tree. It changes the tree in place and records which sentinels it met. Each must
-// occur exactly once: otherwise the text contained one by chance, or a placeholder stands where nothing can be put.
+// filler replaces the sentinels in a tree. It changes the tree in place and records which sentinels it found. Each must
+// occur exactly once: otherwise the text already contained one, or a placeholder is in a place where nothing can be
+// inserted.
 type filler struct {
 	values *values
 	nonce  string
 	holes  []hole
 	met    []int
-	bound  map[*parser.VectorSelector]bool // the selectors that the writer bound to the subject
+	bound  map[*parser.VectorSelector]bool // the selectors that the author bound to the subject
 	err    error
 }
 
@@ -27,7 +28,7 @@ func (f *filler) fail(err error) {
 	}
 }
 
-// missed returns an error for the first hole that was not met exactly once.
+// missed returns an error for the first hole that was not found exactly once.
 func (f *filler) missed() error {
 	for i, h := range f.holes {
 		if f.met[i] != 1 {
@@ -83,10 +84,10 @@ func (f *filler) expr(e parser.Expr) parser.Expr {
 	return e
 }
 
-// number replaces a literal. A negative one stands in parentheses: -3 ^ 2 is not (-3) ^ 2.
+// number replaces a literal. A negative number needs parentheses: -3 ^ 2 is not (-3) ^ 2.
 func (f *filler) number(n *parser.NumberLiteral) parser.Expr {
 	index := math.Abs(n.Val) - firstNumber
-	// Asked this way round, since the text may have a NaN.
+	// The condition is negated so that it also catches NaN in the text.
 	if !(index >= 0 && index < float64(len(f.holes))) || f.holes[int(index)].where != inNumber {
 		return n
 	}
@@ -95,7 +96,7 @@ func (f *filler) number(n *parser.NumberLiteral) parser.Expr {
 		f.fail(err)
 		return n
 	}
-	if n.Val < 0 { // the sign before the placeholder is the literal's
+	if n.Val < 0 { // the sign before the placeholder belongs to the literal
 		value = -value
 	}
 	n.Val = value
@@ -137,7 +138,6 @@ func (f *filler) labels(names []string) []string {
 	return out
 }
 
-// text replaces sentinels in a string argument.
 func (f *filler) text(s string) string {
 	in := f.within(s, inText)
 	pairs := make([]string, 0, 2*len(in))
@@ -173,7 +173,7 @@ func (f *filler) selector(n *parser.VectorSelector) {
 	n.LabelMatchers = matchers
 }
 
-// within returns the holes whose sentinels are in the text, and counts each occurrence.
+// within returns the holes with sentinels in the text, and counts each occurrence.
 func (f *filler) within(text string, at where) []hole {
 	if !strings.Contains(text, f.nonce) {
 		return nil
@@ -188,7 +188,7 @@ func (f *filler) within(text string, at where) []hole {
 	return in
 }
 
-// carries reports whether a selector has each of the subject's matchers.
+// carries reports whether a selector has all matchers of the subject.
 func carries(n *parser.VectorSelector, subject []*labels.Matcher) bool {
 	for _, want := range subject {
 		found := false

@@ -10,7 +10,7 @@ import (
 	"github.com/littoral-project/littoral/shared/policy/registry"
 )
 
-// Selector is a selector that reaches beyond the subject.
+// Selector is a selector that may match more than the subject.
 type Selector struct {
 	Text   string `json:"text"`
 	Reason string `json:"reason"`
@@ -22,7 +22,8 @@ type Selector struct {
 // subject that is not exactly one instance owns nothing; then all other selectors are foreign.
 //
 // The caller refuses foreign selectors unless a role allows them. It asks only about expressions that users wrote: some
-// of our templates read all containers of a host to add up those of the subject, and show nobody the others.
+// of our templates read all containers of a host in order to sum those of the subject, but do not show the others to
+// anyone.
 func Foreign(expr string, subject registry.Subject) ([]Selector, error) {
 	tree, err := parse(expr)
 	if err != nil {
@@ -41,12 +42,12 @@ func Foreign(expr string, subject registry.Subject) ([]Selector, error) {
 	return foreign, nil
 }
 
-// parse reads an expression without placeholders, within bounds.
+// parse parses an expression without placeholders, within the limits.
 func parse(expr string) (parser.Expr, error) {
 	if len(expr) > maxRendered {
 		return nil, fmt.Errorf("is longer than %d bytes", maxRendered)
 	}
-	// Scanning finds nesting that is too deep before the parser meets it.
+	// The scan rejects nesting that is too deep before the parser recurses into it.
 	if err := nesting(expr); err != nil {
 		return nil, err
 	}
@@ -57,7 +58,7 @@ func parse(expr string) (parser.Expr, error) {
 	return tree, measure(tree)
 }
 
-// stray says why a selector may match other instances; empty when it cannot.
+// stray returns why a selector may match other instances; empty if it cannot.
 func stray(n *parser.VectorSelector, instance string) string {
 	if ofNodes(n) {
 		return ""
@@ -75,7 +76,7 @@ func stray(n *parser.VectorSelector, instance string) string {
 	return reason
 }
 
-// only reports whether the matcher admits nothing but the value.
+// only reports whether the matcher admits exactly the one value.
 func only(m *labels.Matcher, value string) bool {
 	switch m.Type {
 	case labels.MatchEqual:
@@ -96,7 +97,7 @@ func only(m *labels.Matcher, value string) bool {
 // metricName is the label that holds the name of a metric.
 const metricName = "__name__"
 
-// ofNodes reports whether a selector names exactly one metric, one about nodes.
+// ofNodes reports whether a selector names exactly one metric, which is about nodes.
 func ofNodes(n *parser.VectorSelector) bool {
 	for _, m := range n.LabelMatchers {
 		if m.Name == metricName && m.Type == labels.MatchEqual && infrastructure[m.Value] {
@@ -106,8 +107,8 @@ func ofNodes(n *parser.VectorSelector) bool {
 	return false
 }
 
-// infrastructure are the metrics of shared/topology/METRICS.md about agents, clusters and hosts. Those about pods and
-// containers are not among them: their series tell what other tenants run.
+// infrastructure are the metrics of shared/topology/METRICS.md about agents, clusters and hosts. Metrics about pods and
+// containers are not among them, since their series reveal what other tenants run.
 var infrastructure = map[string]bool{
 	"tlum_orch_info": true, "tlum_ocm_agent_info": true, "tlum_runtime_info": true, "tlum_host_info": true,
 	"tlum_host_labels": true, "tlum_vnet_info": true, "tlum_info": true, "node_uname_info": true, "up": true,

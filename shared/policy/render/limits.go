@@ -9,22 +9,23 @@ import (
 	"github.com/littoral-project/littoral/shared/telemetry/rules"
 )
 
-// What an expression may be at most. The longest template has about a tenth of it. Prometheus bounds the samples of a
-// query but not its text, and a rule is evaluated several times a minute for as long as its application lives.
+// Limits of an expression. The longest template reaches about a tenth of them. Prometheus limits the samples of a query
+// but not its text, and a rule is evaluated several times a minute for the whole life of its application.
 const (
-	maxText      = 16 << 10 // bytes as written
+	maxText      = 16 << 10 // bytes of source text
 	maxRendered  = rules.MaxExpr
 	maxNodes     = 1000
 	maxSelectors = 64
 	maxMatchers  = 32 // of one selector
 	maxLabels    = 64 // of one list
 	maxPattern   = 1 << 10
-	maxReach     = 31 * 24 * time.Hour // ranges and offsets that add up
-	maxSteps     = 20_000              // of subqueries inside each other
+	maxReach     = 31 * 24 * time.Hour // sum of ranges and offsets
+	maxSteps     = 20_000              // of nested subqueries
 	defaultStep  = time.Minute         // Prometheus' own evaluation interval
 )
 
-// measure refuses what is too large. It is called before anything that is quadratic in the depth, as printing is.
+// measure refuses expressions beyond the limits. It must be called before anything that is quadratic in the depth, such
+// as printing.
 func measure(e parser.Expr) error {
 	m := meter{}
 	return m.measure(e, 0, 1)

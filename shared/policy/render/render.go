@@ -15,14 +15,15 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// promql is the parser with the language as Prometheus has it by default: what a rule file may hold everywhere.
+// promql is the parser with Prometheus' default features, which every rule file may use.
 var promql = parser.NewParser(parser.Options{})
 
-// Policy returns the spec of a policy with every placeholder filled in: what its status keeps and its alert rule
-// watches. A query's violatedIf is part of the expression then, and repeated beside it to tell in which direction
-// thresholds lie. A spec of constraints has nothing to fill in. staleAfter is how long a host may be silent here.
+// Policy returns the spec of a policy with all placeholders filled in: it is stored in the policy's status and becomes
+// its alert rule. The expression then includes the violatedIf of a query. The condition is also returned separately,
+// since it determines in which direction thresholds are exceeded. A spec of constraints has no placeholders. staleAfter
+// is how long a host may be silent here.
 //
-// The error is Invalid and names the fields at fault as the policy has them: spec.expr, variables.threshold.
+// The error is Invalid and names the faulty fields as in the policy: spec.expr, variables.threshold.
 func Policy(p *registry.Policy, staleAfter time.Duration) (registry.Spec, error) {
 	switch p.Spec.Type {
 	case registry.ConstraintsSpec:
@@ -31,7 +32,7 @@ func Policy(p *registry.Policy, staleAfter time.Duration) (registry.Spec, error)
 		return ofTemplate(p, staleAfter)
 	case registry.TelemetrySpec:
 	}
-	// Thresholds can be written as placeholders too; a variable of the same name goes before.
+	// Thresholds may be used as placeholders too; a variable of the same name has precedence.
 	variables := make(map[string]any, len(p.Variables)+len(p.Spec.Thresholds))
 	for name, value := range p.Spec.Thresholds {
 		variables[name] = value
@@ -48,7 +49,7 @@ func Policy(p *registry.Policy, staleAfter time.Duration) (registry.Spec, error)
 	return spec, nil
 }
 
-// leastGap is far above what hosts usually leave between two readings.
+// leastGap is far above the usual time between two samples of a host.
 const leastGap = time.Minute
 
 func ofTemplate(p *registry.Policy, staleAfter time.Duration) (registry.Spec, error) {
@@ -69,10 +70,10 @@ func ofTemplate(p *registry.Policy, staleAfter time.Duration) (registry.Spec, er
 	given := map[string]any{}
 	maps.Copy(given, p.Variables)
 	if _, said := given[template.Since]; !said && !p.Started.IsZero() {
-		given[template.Since] = p.Started.Unix() // a template that does not ask for it leaves it out
+		given[template.Since] = p.Started.Unix() // only some templates have the placeholder
 	}
 	if silence, lost := p.Silence(); lost && given[template.Gap] == nil {
-		given[template.Gap] = min(silence, max(leastGap, staleAfter)) // or the last host that is left would seem to come and go
+		given[template.Gap] = min(silence, max(leastGap, staleAfter)) // else the last host would seem to come and go
 	}
 	variables := t.Complete(given, "variables", &faults)
 	if err := faults.Err(invalid); err != nil {
@@ -93,13 +94,12 @@ const invalid = "the policy cannot be rendered"
 // Rendered is an expression without placeholders.
 type Rendered struct {
 	Expr string
-	// Condition is the comparison with a number that the expression ends in, such as "> 0.8"; empty when it ends in
-	// anything else.
+	// Condition is the comparison with a number at the end of the expression, such as "> 0.8"; empty if there is none.
 	Condition string
 }
 
 // Query fills in the placeholders of an expression and of the condition that follows it, which may be empty. The result
-// is an instant vector. The condition holds of the expression as a whole, whatever operators that has.
+// is an instant vector. The condition applies to the expression as a whole, whatever its operators.
 func Query(expr, violatedIf string, subject registry.Subject, variables map[string]any) (Rendered, error) {
 	values, err := newValues(&subject, variables)
 	if err != nil {
@@ -176,7 +176,7 @@ func (v *values) fillMarked(
 	return tree, f.bound, f.err
 }
 
-// readable puts the placeholders back into what the parser says.
+// readable puts the placeholders back into the parser's message.
 func readable(err error, nonce string, holes []hole) string {
 	text := err.Error()
 	for i := len(holes) - 1; i >= 0; i-- {
@@ -185,7 +185,7 @@ func readable(err error, nonce string, holes []hole) string {
 	return "is no PromQL: " + problem.Brief(text, 300)
 }
 
-// condition parses a comparison whose left side is still missing, as "> 0.5" is.
+// condition parses a comparison without its left side, such as "> 0.5".
 func (v *values) condition(text string) (*parser.BinaryExpr, map[*parser.VectorSelector]bool, error) {
 	if len(text) > maxText {
 		return nil, nil, fmt.Errorf("is longer than %d bytes", maxText)
@@ -200,7 +200,7 @@ func (v *values) condition(text string) (*parser.BinaryExpr, map[*parser.VectorS
 	if err != nil {
 		return nil, nil, err
 	}
-	// Were the comparison not the outermost operation, the rest would not hold of the expression as a whole.
+	// If the comparison were not the outermost operation, the rest would not apply to the expression as a whole.
 	b, ok := tree.(*parser.BinaryExpr)
 	if ok {
 		selector, alone := b.LHS.(*parser.VectorSelector)
@@ -215,7 +215,7 @@ func (v *values) condition(text string) (*parser.BinaryExpr, map[*parser.VectorS
 	return b, bound, nil
 }
 
-// grouped puts what would be torn apart by an operator behind it in parentheses.
+// grouped puts an expression in parentheses if an operator after it would bind to only a part.
 func grouped(e parser.Expr) parser.Expr {
 	switch e.(type) {
 	case *parser.BinaryExpr, *parser.UnaryExpr:
@@ -224,7 +224,8 @@ func grouped(e parser.Expr) parser.Expr {
 	return e
 }
 
-// prove prints a tree and shows that what was printed is that tree, within bounds and still bound to its subject.
+// prove prints a tree, and verifies that the text parses to the same tree, within the limits and still bound to its
+// subject.
 func (v *values) prove(tree parser.Expr, bound map[*parser.VectorSelector]bool) (string, error) {
 	if err := measure(tree); err != nil {
 		return "", err
@@ -252,7 +253,7 @@ func (v *values) prove(tree parser.Expr, bound map[*parser.VectorSelector]bool) 
 	return text, nil
 }
 
-// selectors lists the selectors of a tree, in the one order that walking it gives.
+// selectors lists the selectors of a tree in the order of a walk, which is always the same.
 func selectors(tree parser.Expr) []*parser.VectorSelector {
 	var out []*parser.VectorSelector
 	parser.Inspect(tree, func(node parser.Node, _ []parser.Node) error {
@@ -264,7 +265,7 @@ func selectors(tree parser.Expr) []*parser.VectorSelector {
 	return out
 }
 
-// ending returns the comparison with a number that an expression ends in.
+// ending returns the comparison with a number at the end of an expression.
 func ending(e parser.Expr) string {
 	for {
 		p, ok := e.(*parser.ParenExpr)

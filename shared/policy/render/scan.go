@@ -9,7 +9,7 @@ import (
 	"github.com/littoral-project/littoral/shared/policy/registry"
 )
 
-// where a placeholder stands decides what may be put there.
+// where is the place of a placeholder, which determines what may be inserted.
 type where int
 
 const (
@@ -17,27 +17,26 @@ const (
 	inMatchers              // among the matchers of a selector
 	inLabels                // in the list of by, without, on, ignoring, group_left, group_right
 	inDuration              // a range, a step or an offset
-	inNumber                // anywhere else an expression may stand
+	inNumber                // anywhere else that an expression may be
 )
 
 func (w where) String() string {
 	return [...]string{"a text", "matchers", "label names", "a duration", "a number"}[w]
 }
 
-// hole is a placeholder and the sentinel that stands for it: something the parser takes at that place and that occurs
-// nowhere else. After parsing, the sentinel is found in the tree and the value put in its stead, so that no value is
-// ever read as PromQL.
+// hole is a placeholder and its sentinel: a text that the parser accepts in that place and that occurs nowhere else.
+// After parsing, the sentinel is found in the tree and replaced by the value, so a value is never parsed as PromQL.
 type hole struct {
 	name  string
 	where where
 	index int
 }
 
-// Sentinels of numbers and durations are rare values; that a text holds one by itself is found out, since each must be
-// in the tree exactly once. Those of numbers stay within what float64 holds exactly.
+// Sentinels of numbers and durations are rare values. If a text happens to contain one itself, that is detected, since
+// each must be in the tree exactly once. Those of numbers are small enough for float64 to represent exactly.
 const (
 	firstNumber = 1<<52 + 7_340_033
-	firstMillis = 199_999_999_937 // six years: far beyond any range that is allowed
+	firstMillis = 199_999_999_937 // six years: far beyond any allowed range
 	maxHoles    = 256
 )
 
@@ -48,7 +47,7 @@ func (h hole) sentinel(nonce string) string {
 	case inDuration:
 		return " " + strconv.FormatInt(firstMillis+int64(h.index), 10) + "ms "
 	case inMatchers:
-		return " " + h.word(nonce) + `="z" ` // not empty: a selector of nothing but empty matchers is refused
+		return " " + h.word(nonce) + `="z" ` // not empty: a selector with only empty matchers is refused
 	case inLabels:
 		return " " + h.word(nonce) + " "
 	case inText:
@@ -56,10 +55,10 @@ func (h hole) sentinel(nonce string) string {
 	return h.word(nonce)
 }
 
-// word is the sentinel as an identifier. It ends in a letter so that none is the beginning of another.
+// word is the sentinel as an identifier. It ends in a letter, so none is a prefix of another.
 func (h hole) word(nonce string) string { return nonce + strconv.Itoa(h.index) + "z" }
 
-// nonce returns a beginning for sentinels that the text does not contain.
+// nonce returns a prefix for sentinels that the text does not contain.
 func nonce(text string) string {
 	for i := 0; ; i++ {
 		if n := fmt.Sprintf("zzhole%dx", i); !strings.Contains(text, n) {
@@ -68,34 +67,34 @@ func nonce(text string) string {
 	}
 }
 
-// scanner goes over PromQL with placeholders once. It knows of the language what it takes to tell where a placeholder
-// stands: strings, comments, braces, brackets, and parentheses with label names. All else is left to the parser.
+// scanner goes over PromQL with placeholders once. It knows only enough of the language to find out where a placeholder
+// is: strings, comments, braces, brackets, and parentheses with label names. Everything else is left to the parser.
 type scanner struct {
 	text  string
 	at    int
 	nonce string
-	plain bool // nothing is a placeholder: the text is rendered already
+	plain bool // without placeholders: the text is already rendered
 	out   strings.Builder
 	holes []hole
 
 	braces   bool   // inside the matchers of a selector
 	brackets bool   // inside a range
-	lists    []bool // open parentheses: does a list of label names stand in them
-	word     string // the word before, in lower case, with nothing but blanks (and a sign) after it
-	last     byte   // the last byte that is no blank
+	lists    []bool // open parentheses: whether they contain a list of label names
+	word     string // the last word in lower case, if only blanks (and a sign) followed it
+	last     byte   // the last byte that is not blank
 }
 
-// maxNesting bounds parentheses, before anything recursive sees the text.
+// maxNesting limits parentheses before anything recursive processes the text.
 const maxNesting = 64
 
-// scan returns the text with sentinels for its placeholders, and what they stand for.
+// scan returns the text with sentinels in place of its placeholders, and the holes.
 func scan(text, nonce string) (string, []hole, error) {
 	s := scanner{text: text, nonce: nonce}
 	err := s.run()
 	return s.out.String(), s.holes, err
 }
 
-// nesting refuses a rendered text whose parentheses go too deep. Braces in its strings are nothing special.
+// nesting refuses a rendered text with parentheses nested too deeply. Braces in its strings are not placeholders.
 func nesting(text string) error {
 	s := scanner{text: text, plain: true}
 	return s.run()
@@ -111,16 +110,16 @@ func (s *scanner) run() error {
 }
 
 var (
-	// The language never has two braces in a row, so that two are a placeholder's, and of three the first is a
-	// selector's. Policies in the wild have blanks between them.
+	// PromQL never has two braces in a row, so two begin a placeholder; of three, the first begins a selector. Existing
+	// policies have blanks between the braces.
 	twoBraces   = regexp.MustCompile(`^\{\s*\{`)
 	threeBraces = regexp.MustCompile(`^\{\s*\{\s*\{`)
-	// placeholder is one outside of strings; inside, braces are text too and none may be apart.
+	// placeholder matches one outside of strings; inside strings braces are also text, so there they must be adjacent.
 	placeholder = regexp.MustCompile(`^\{\s*\{\s*([a-zA-Z_][a-zA-Z0-9_-]{0,127})\s*\}\s*\}`)
 	textual     = regexp.MustCompile(`^\{\{\s*([a-zA-Z_][a-zA-Z0-9_-]{0,127})\s*\}\}`)
 )
 
-// takesLabels are the words whose parentheses hold label names.
+// takesLabels are the words before parentheses with label names.
 var takesLabels = map[string]bool{
 	"by": true, "without": true, "on": true, "ignoring": true, "group_left": true, "group_right": true,
 }
@@ -148,7 +147,7 @@ func (s *scanner) step() error {
 	return s.symbol(rest[0])
 }
 
-// run is how many bytes at the beginning of a text are in a class; the first one is.
+// run returns how many bytes at the start of a text are in a class; the first one always is.
 func run(text string, in func(byte) bool) int {
 	n := 1
 	for n < len(text) && in(text[n]) {
@@ -192,7 +191,7 @@ func (s *scanner) copy(n int) {
 	s.at += n
 }
 
-// comment leaves a comment out: a condition that is appended later must not end up in it.
+// comment drops a comment: a condition that is appended later must not become part of it.
 func (s *scanner) comment() {
 	if i := strings.IndexByte(s.text[s.at:], '\n'); i >= 0 {
 		s.at += i
@@ -229,7 +228,7 @@ func (s *scanner) quoted(quote byte) error {
 	return fmt.Errorf("has a string that does not end")
 }
 
-// brace is the beginning of a placeholder or of the matchers of a selector.
+// brace handles a brace, which begins a placeholder or the matchers of a selector.
 func (s *scanner) brace() error {
 	rest := s.text[s.at:]
 	if s.plain || !twoBraces.MatchString(rest) || (!s.braces && threeBraces.MatchString(rest)) {
@@ -244,7 +243,7 @@ func (s *scanner) brace() error {
 	s.at += len(m[0])
 	switch {
 	case s.braces && (s.last == '=' || s.last == '~'):
-		// A value without quotes around it: the value is the whole text.
+		// A placeholder without quotes: its value is the whole text.
 		s.out.WriteByte('"')
 		err := s.put(m[1], inText)
 		s.out.WriteByte('"')

@@ -14,7 +14,7 @@ import (
 	"github.com/littoral-project/littoral/shared/policy/template"
 )
 
-// values are what placeholders stand for: the subject and its fields, then variables.
+// values are the values of placeholders: the subject and its fields, then variables.
 type values struct {
 	matchers  []*labels.Matcher // of the subject, sorted by label
 	names     []string          // of the subject's labels, sorted
@@ -40,7 +40,7 @@ func newValues(s *registry.Subject, variables map[string]any) (*values, error) {
 	return v, nil
 }
 
-// fault is a value that does not fit, by its path.
+// fault is a value that does not fit, with its path.
 type fault struct{ path, detail string }
 
 func (f fault) Error() string { return f.path + " " + f.detail }
@@ -55,7 +55,7 @@ func (v *values) find(name string) (any, string, error) {
 	return nil, "", fault{"variables." + name, "is not given, and the expression has {{" + name + "}}"}
 }
 
-// number reads a duration too, where it is written as one: PromQL itself takes 5m for 300.
+// number also accepts a duration: PromQL itself accepts 5m for 300.
 func (v *values) number(name string) (float64, error) {
 	value, path, err := v.find(name)
 	if err != nil {
@@ -96,7 +96,7 @@ func (v *values) text(name string) (text, path string, err error) {
 
 var labelName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
-// list gives label names: those of the subject, or a variable's, separated by commas.
+// list returns label names: those of the subject, or those in a variable, separated by commas.
 func (v *values) list(name string) ([]string, error) {
 	if name == registry.ListPlaceholder {
 		return v.names, nil
@@ -114,9 +114,9 @@ func (v *values) list(name string) ([]string, error) {
 	return names, nil
 }
 
-// matcher puts values into a label value. The value of a variable is text where the matcher compares and a regular
-// expression where it matches, as the page's own templates want it. A field of the subject is what it means everywhere:
-// with a wildcard it turns a comparison into a match.
+// matcher inserts values into a label value. A variable is taken literally in a comparison, and as a regular expression
+// in a match; ICOS's own templates need that. A field of the subject has its usual meaning: with a wildcard it turns a
+// comparison into a match.
 func (v *values) matcher(m *labels.Matcher, in []hole, nonce string) (*labels.Matcher, error) {
 	kind := m.Type
 	matches := kind == labels.MatchRegexp || kind == labels.MatchNotRegexp
@@ -150,7 +150,7 @@ func (v *values) matcher(m *labels.Matcher, in []hole, nonce string) (*labels.Ma
 		case ofSubject && matches:
 			text = regexp.QuoteMeta(text)
 		case matches:
-			// Alone first: what two values make together must not be a pattern that neither of them is.
+			// Each value is compiled alone first: two values must not form a pattern together if neither is one.
 			if _, err := regexp.Compile(text); err != nil {
 				return nil, fault{path, "is not a regular expression: " + err.Error()}
 			}

@@ -2,8 +2,8 @@ package render
 
 import "github.com/prometheus/prometheus/promql/parser"
 
-// Watched returns what an expression compares, without the comparison that it ends in: what the policy looks at, also
-// while it is kept. An expression that ends in anything else is returned as it is.
+// Watched returns what the expression compares, without the comparison at its end. It shows the watched values even
+// while the policy is not violated. Without such a comparison, it returns the expression unchanged.
 func Watched(expr string) (string, error) {
 	tree, err := parse(expr)
 	if err != nil {

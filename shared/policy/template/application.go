@@ -1,6 +1,6 @@
 package template
 
-// The published text, joined through the labels that every series of the application carries.
+// The published text, with joins through the labels that every series of the application has.
 var compssUnderAllocation = &Template{
 	Name: CompssUnderAllocation, Published: true,
 	Description: "The COMPSs tasks that wait would take longer than the threshold with the computing units at hand",
@@ -21,15 +21,15 @@ var compssUnderAllocation = &Template{
 	Thresholds: map[string]float64{"warning": 200, "critical": 500},
 }
 
-// scanned is SCA_score with the label names of tlum_host_info. The scanner knows hosts by name and address only.
+// scanned is SCA_score with the label names of tlum_host_info, since the scanner knows hosts only by name and address.
 const scanned = `label_replace(
   label_replace(SCA_score, "hostname", "$1", "agent_hostname", "(.+)"), "ip", "$1", "agent_ip", "(.+)"
 )`
 
-// scaScore's published text joins on address and name at once. Behind address translation the two addresses differ and
-// the policy is never violated, and two controllers may each have a host of that name and address. Here the name counts
-// within the controller, and the address decides only where several hosts share the name: as the topology matches them
-// (shared/topology/METRICS.md). Several scores for one host: the lowest counts.
+// scaScore differs from the published text, which joins on address and name together. Behind address translation the
+// two addresses differ, so the policy is never violated; and two controllers may each have a host with the same name
+// and address. Here the name must match within the controller, and the address decides only between several hosts of
+// the same name, as in the topology (shared/topology/METRICS.md). If a host has several scores, the lowest counts.
 var scaScore = &Template{
 	Name:        SCAScore,
 	Description: "The security score of the node is below the threshold",
@@ -57,12 +57,13 @@ var scaScore = &Template{
 	}},
 }
 
-// deviceAvailable's published text looks ten minutes back for the series and compares no value: a device that is still
-// listed as busy (0) or detached (-1) is not seen, and the alert ends by itself after ten minutes. Here the value
-// counts for as long as it is bad, and a device that was listed on this host within a day and is not any more counts as
-// detached. A host that never listed it gives no verdict: perhaps nothing there reports devices.
+// deviceAvailable differs from the published text, which looks for the series in the last ten minutes and compares no
+// value: it misses a device that is still listed as busy (0) or detached (-1), and its alert ends by itself after ten
+// minutes. Here the policy is violated for as long as the value is bad, and a device that was listed on this host
+// within the last day but no longer is counts as detached. A host that never listed it gives no verdict: perhaps
+// nothing there reports devices.
 //
-// least is for exporters that show a device as busy because of the application's own use: they want 0.
+// least is for exporters that show a device as busy when the application itself uses it: set it to 0 there.
 var deviceAvailable = &Template{
 	Name:        DeviceAvailable,
 	Description: "The device is not available on the node: in use by others, detached or gone",
@@ -80,15 +81,15 @@ var deviceAvailable = &Template{
 	},
 }
 
-// lostTelemetry gives the seconds of silence. What the first proposal lacked: an application that was stopped and
-// started, or whose component an update took away, has telemetry of before; only what was seen after since counts,
-// which the caller sets to the time of the last start. One series per component, without a host: a component that
-// moved is known on two hosts, and losing it is one violation. The history is read in steps of ten seconds, the
-// silence itself from the samples. A timeout must be longer than the scrape interval.
+// lostTelemetry gives the seconds of silence. An application that was stopped and started, or that lost a component by
+// an update, has telemetry from before. So only what was seen after since counts, which the caller sets to the time of
+// the last start. There is one series per component, without a host: a component that moved is known on two hosts, but
+// losing it is one violation. The history is read in steps of ten seconds, the silence itself from the samples. A
+// timeout must be longer than the scrape interval.
 //
-// Telemetry as a whole may be away, and then nobody knows who is lost. So the silence lasts up to when some host was
-// heard of last; and once there was a moment at which none had been for as long as the gap, all have the timeout to be
-// heard of again. Lost nodes are told apart in the same way (shared/application/displace.go).
+// If all telemetry is missing, nobody knows which component is lost. So the silence only counts up to the last sample
+// of any host. And after a period in which no host sent anything for as long as the gap, all components have the whole
+// timeout to report again. Lost nodes are recognized in the same way (shared/application/displace.go).
 var lostTelemetry = &Template{
 	Name:        LostTelemetry,
 	Description: "The component has sent no telemetry for longer than the timeout",
@@ -121,17 +122,17 @@ var lostTelemetry = &Template{
 	},
 }
 
-// What hosts are heard of by, as in the topology (shared/topology/METRICS.md). The controller's own telemetry stands
-// beside the store and tells nothing of the others.
+// The metrics that show that a host is alive, as in the topology (shared/topology/METRICS.md). The controller's own
+// telemetry does not count: it is next to the store and says nothing about the others.
 const (
 	hostInfo = `tlum_host_info{icos_agent_id!="self"}`
 	uname    = `node_uname_info{icos_agent_id!="self"}`
 )
 
-// securityEvents counts what Tetragon saw. The name of ICOS's metric is not public: this is Tetragon's own, with the
-// labels the page's variables speak of and those that a remediation by "secure" needs. A counter that appears with its
-// first event has no increase, so that a series not seen in the hour before counts with its whole value; and increase
-// extrapolates, hence the rounding.
+// securityEvents counts the events that Tetragon saw. The name of ICOS's metric is not public, so this is Tetragon's
+// own, with the labels in the page's variables and those that the remediation "secure" needs. A counter that appears
+// with its first event has no increase, so a series that did not exist in the hour before counts with its whole value.
+// increase extrapolates, hence the rounding.
 var securityEvents = &Template{
 	Name:        SecurityEvents,
 	Description: "Tetragon reported more security events in five minutes than allowed",

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Prometheus' own durations are read and written here rather than with prometheus/common, which would bring protocol
-// buffers into every function that only lists policies.
+// Prometheus durations are parsed and formatted here rather than with prometheus/common, which would add protocol
+// buffers to every function that only lists policies.
 
 const (
 	day  = 24 * time.Hour
@@ -36,7 +36,7 @@ var (
 // longest keeps every sum of durations far from overflow.
 const longest = 10 * year
 
-// ToDuration reads a duration of at least a millisecond: a time.Duration, or a text as Prometheus has it.
+// ToDuration accepts a duration of at least a millisecond: a time.Duration, or a text in Prometheus' format.
 func ToDuration(value any) (time.Duration, bool) {
 	switch value := value.(type) {
 	case time.Duration:
@@ -48,7 +48,7 @@ func ToDuration(value any) (time.Duration, bool) {
 	return 0, false
 }
 
-// ParseDuration reads a duration as Prometheus does: 90s, 1h30m, 1d, or 0.
+// ParseDuration parses a duration like Prometheus: 90s, 1h30m, 1d, or 0.
 func ParseDuration(text string) (time.Duration, bool) {
 	if text == "0" {
 		return 0, true
@@ -76,14 +76,14 @@ func ParseDuration(text string) (time.Duration, bool) {
 	return total, true
 }
 
-// FormatDuration writes a duration so that Prometheus reads it; what is below a millisecond is cut off.
+// FormatDuration formats a duration for Prometheus; fractions of a millisecond are dropped.
 func FormatDuration(d time.Duration) string {
 	if d < time.Millisecond {
 		return "0s"
 	}
 	var b strings.Builder
 	for _, u := range units {
-		// Years and weeks are used only where nothing is left, since 1d6h reads better than 1w2d3h in thousands.
+		// Years and weeks are used only without a remainder, since 1d6h is easier to read than 1w2d3h.
 		if u.size > day && d%u.size != 0 {
 			continue
 		}

@@ -1,17 +1,17 @@
 package template
 
-// hostLabels name a node in the results, for whoever must leave it out when placing again.
+// hostLabels identify a node in the results, so that the next placement can exclude it.
 const hostLabels = `icos_agent_id, icos_cluster_id, icos_host_id, icos_host_name`
 
-// placed is where the subject runs now: 1 per component and host. ICOS joins tlum_workload_info as it is, which gives
-// an alert for each pod and a new one for each restart; and a pod that has ended has no host to complain about.
+// placed is where the subject runs now: 1 per component and host. ICOS joins tlum_workload_info directly, which gives
+// one alert per pod and a new one after each restart. A pod that has ended is not counted.
 const placed = `max by ({{subject_label_list}}, ` + hostLabels + `) (
   tlum_workload_info{status!~"exited|failed", {{subject_label_selector}}}
 )`
 
-// The readings of a host, one series per icos_host_id whatever scraped it, so that no join meets two of them. The cpu
-// is read as the topology reads it (the last two samples within five minutes): placement and policies see the same
-// node. ICOS has rate over two minutes, which is empty as soon as one scrape of a minute is missed.
+// The readings of a host, one series per icos_host_id even if several targets report it, so that joins are one-to-one.
+// The cpu is read as in the topology (the last two samples within five minutes), so placement and policies see the same
+// value. ICOS uses rate over two minutes, which is empty as soon as one scrape per minute is missed.
 const (
 	hostCPU         = `(1 - avg by (icos_host_id) (irate(node_cpu_seconds_total{mode="idle"}[5m])))`
 	hostCores       = `count by (icos_host_id) (count by (icos_host_id, cpu) (node_cpu_seconds_total{mode="idle"}))`
@@ -20,11 +20,11 @@ const (
 	onHost          = ` * on (icos_host_id) group_left () `
 )
 
-// owned is what the application itself takes of each host by the metric given: all of its components, since the page
-// excludes "the resources taken from the app". On Kubernetes the series of a container carry only its pod's uid, on a
-// Docker host the container's id; both are the id of tlum_workload_info, which knows the host.
+// owned is the application's own share of the given metric on each host: all of its components, since the page excludes
+// "the resources taken from the app". On Kubernetes the series of a container have only its pod's uid, on a Docker host
+// the container's id; both are the id in tlum_workload_info, which has the host.
 //
-// Without such series there is no verdict: an unknown share is not a zero.
+// Without such series there is no verdict: an unknown share is not zero.
 func owned(metric string) string {
 	return `sum by (icos_app_instance, icos_host_id) (
   max by (icos_app_instance, icos_host_id, id) (
@@ -39,7 +39,7 @@ func owned(metric string) string {
 )`
 }
 
-// byOwner joins what owned gives with what placed gives.
+// byOwner joins the result of owned with that of placed.
 const byOwner = ` on (icos_app_instance, icos_host_id) group_left () `
 
 func share(what string, aliases ...string) Variable {
@@ -49,8 +49,8 @@ func share(what string, aliases ...string) Variable {
 	}
 }
 
-// The proposal for this name averaged without a join to one series per host; app-host-cpu-usage, its older name, calls
-// the variable maxCpu.
+// The text that was proposed for this name averaged without joining one series per host; the older name
+// app-host-cpu-usage calls the variable maxCpu.
 var cpuUsage = &Template{
 	Name: CPUUsage, Aliases: []string{"app-host-cpu-usage"},
 	Description: "The node's cpu is used beyond the threshold",
@@ -58,7 +58,7 @@ var cpuUsage = &Template{
 	Variables:   []Variable{share("node's cpu", "maxCpu")},
 }
 
-// container_cpu_utilization_ratio counts cores, not a share: it is divided by the cores of the host.
+// container_cpu_utilization_ratio counts cores and is not a ratio: it is divided by the cores of the host.
 var cpuUsageExcl = &Template{
 	Name:        CPUUsageExcl,
 	Description: "The node's cpu is used beyond the threshold by others than the application",
@@ -67,9 +67,9 @@ var cpuUsageExcl = &Template{
 	Variables: []Variable{share("node's cpu", "maxCpu")},
 }
 
-// cpuUsageHost has the published text for a policy about a host, whose series have the subject's labels. No series of
-// an application has them, so for an application that text could never be violated; there the usage of the node is
-// joined instead. The variable is called a percentage but is a share.
+// cpuUsageHost has the published text for a policy about a host, because a host's series have the subject's labels. An
+// application's series do not, so for an application that text could never be violated; there the usage of its node is
+// joined instead. The variable is called a percentage but is a ratio.
 var cpuUsageHost = &Template{
 	Name: CPUUsageHost, Published: true,
 	Description: "The host's cpu is used beyond the threshold",

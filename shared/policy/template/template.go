@@ -1,10 +1,10 @@
 // Package template is the catalogue of policy templates: their PromQL with placeholders, and the variables of each.
 //
-// It is data only, so that packages which merely check a policy need no PromQL parser; shared/policy/render turns a
-// template into an expression. ICOS published the texts of compss-under-allocation, cpu-usage-host, app-host-cpu-usage,
-// app-sca-score and device-available. The first two are unchanged here. The others are named by the policies page
-// without a text and are ours. Each is written for the metrics and labels of shared/topology/METRICS.md, and says what
-// was changed and why.
+// It contains only data, so that packages that merely check a policy need no PromQL parser; shared/policy/render turns
+// a template into an expression. ICOS published the texts of compss-under-allocation, cpu-usage-host,
+// app-host-cpu-usage, app-sca-score and device-available. The first two are unchanged here. The others are named by the
+// policies page without a text, and their texts are ours. Each is written for the metrics and labels of
+// shared/topology/METRICS.md, with a comment on what was changed and why.
 //
 // Every expression of an application's template yields one series per component and, if it is about a node, per node,
 // with the labels of the subject and of the host. So an alert keeps its fingerprint while pods come and go, and names
@@ -16,23 +16,23 @@ import (
 	"slices"
 )
 
-// Kind is what a variable must be.
+// Kind is the type of a variable.
 type Kind string
 
 // The kinds.
 const (
 	Number   Kind = "number"
-	Duration Kind = "duration" // as Prometheus writes it: 30s, 5m, 1h30m
-	Text     Kind = "text"     // matched as it is
+	Duration Kind = "duration" // in Prometheus' format: 30s, 5m, 1h30m
+	Text     Kind = "text"     // taken literally
 	Pattern  Kind = "pattern"  // a regular expression, anchored, as in =~
 )
 
-// Variable is one thing a template wants to know.
+// Variable is an input of a template.
 type Variable struct {
 	Name        string   `json:"name"`
-	Aliases     []string `json:"aliases,omitempty"` // other names under which it may be given
+	Aliases     []string `json:"aliases,omitempty"` // other accepted names
 	Kind        Kind     `json:"kind"`
-	Default     any      `json:"default,omitempty"` // nil: it must be given
+	Default     any      `json:"default,omitempty"` // nil: it is required
 	Min         float64  `json:"min"`               // of numbers, and of durations in seconds; both included
 	Max         float64  `json:"max"`
 	Description string   `json:"description"`
@@ -46,11 +46,11 @@ type Template struct {
 	Expr        string             `json:"expr"`               // for an application; empty: it has none
 	HostExpr    string             `json:"hostExpr,omitempty"` // for a host; empty: it has none
 	Variables   []Variable         `json:"variables"`
-	Thresholds  map[string]float64 `json:"thresholds,omitempty"` // names for how bad it is, see the violation payload
+	Thresholds  map[string]float64 `json:"thresholds,omitempty"` // by severity name, see the violation payload
 	Published   bool               `json:"published"`            // the text is ICOS's own
 }
 
-// The names other packages choose templates by.
+// The names by which other packages choose templates.
 const (
 	CompssUnderAllocation = "compss-under-allocation"
 	CPUUsageHost          = "cpu-usage-host"
@@ -66,10 +66,10 @@ const (
 	SecurityEvents        = "app-security-events"
 )
 
-// The variables that are set unless the writer sets them.
+// The variables that have a computed default.
 const (
 	Since = "since" // when the application was started
-	Gap   = "gap"   // how long nobody is heard of before telemetry as a whole counts as away
+	Gap   = "gap"   // how long all hosts must be silent before all telemetry counts as missing
 )
 
 var catalogue = []*Template{

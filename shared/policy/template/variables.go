@@ -11,12 +11,12 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// maxText is the longest text a variable may be. The engine compiles patterns, so that theirs are bounded for it too.
+// maxText is the maximum length of a text variable. Prometheus compiles patterns, so this limits them too.
 const maxText = 1024
 
-// Complete returns the variables of the template by their own names: those given under any of their names, and defaults
-// for the others. Unknown ones are left out, as the policies page says. Each fault is added under path.<name>. Numbers
-// come back as float64, durations as time.Duration, others as text.
+// Complete returns the variables of the template under their main names, with defaults for those that are missing.
+// Unknown ones are dropped, as the policies page says. Each fault is added under path.<name>. Numbers are returned as
+// float64, durations as time.Duration, others as text.
 func (t *Template) Complete(given map[string]any, path string, faults *problem.Faults) map[string]any {
 	complete := make(map[string]any, len(t.Variables))
 	for _, v := range t.Variables {
@@ -43,7 +43,7 @@ func (v *Variable) find(given map[string]any) (name string, value any) {
 	return v.Name, v.Default
 }
 
-// read returns the value as its kind, or what is wrong with it.
+// read converts the value to its kind, or says what is wrong with it.
 func (v *Variable) read(value any) (any, string) {
 	switch v.Kind {
 	case Number:
@@ -87,8 +87,8 @@ func format(n float64) string { return strconv.FormatFloat(n, 'g', -1, 64) }
 
 var decimal = regexp.MustCompile(`^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?$`)
 
-// ToNumber reads a finite number, also from a text that is one in decimal. Words such as Inf and NaN are none: nothing
-// compares with them as its writer meant.
+// ToNumber accepts a finite number, also as decimal text. Inf and NaN are not accepted: comparisons with them rarely
+// mean what the author intended.
 func ToNumber(value any) (float64, bool) {
 	var n float64
 	switch value := value.(type) {
@@ -113,7 +113,7 @@ func ToNumber(value any) (float64, bool) {
 	return n, !math.IsInf(n, 0) && !math.IsNaN(n)
 }
 
-// ToText reads a text, and writes a number as one.
+// ToText accepts a text, and formats a number as one.
 func ToText(value any) (string, bool) {
 	switch value := value.(type) {
 	case string:

@@ -1,4 +1,4 @@
-// New-function makes the folder of a function that answers one HTTP operation, ready to be filled in:
+// New-function creates the folder of a function for one HTTP operation, ready to be completed:
 //
 //	make new-function NAME=policymanager/policy-list
 package main

@@ -1,6 +1,6 @@
 // Command with-postgres runs a command with a Postgres for tests: go run ./scripts/with-postgres -- go test ./...
 //
-// Without it each test package starts a server of its own, which works but takes a second or two each.
+// Without it each test package starts its own server, which takes a second or two each.
 package main
 
 import (
@@ -23,7 +23,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run returns the exit code of the command, 2 when there is none to run, 1 when it cannot be run.
+// run returns the exit code of the command, 2 if none is given, 1 if it cannot be run.
 func run(args []string) (int, error) {
 	if len(args) > 0 && args[0] == "--" {
 		args = args[1:]

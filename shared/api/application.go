@@ -12,34 +12,34 @@ type Application struct {
 	Namespace   string    `json:"namespace"`
 	Desired     string    `json:"desired"` // running, stopped, deleted
 	Status      string    `json:"status"`  // StatusPending, ...
-	Message     string    `json:"message"` // what the status waits for, in one line
-	Version     int64     `json:"version"` // grows with each change of the descriptor
-	Judged      int64     `json:"judged"`  // the version that the matchmaker has looked at; 0 = the server does not say
+	Message     string    `json:"message"` // the reason of the status in one line
+	Version     int64     `json:"version"` // increases with each change of the descriptor
+	Judged      int64     `json:"judged"`  // the version that the matchmaker has handled; 0 = unknown
 	Owner       string    `json:"owner"`
 	Jobs        []Job     `json:"jobs"`
-	Warnings    []string  `json:"warnings,omitempty"` // what is odd about the descriptor that this answers
+	Warnings    []string  `json:"warnings,omitempty"` // oddities in the descriptor of this request
 }
 
 // The statuses of an application.
 const (
 	StatusPending   = "Pending"   // some component has no place
-	StatusDeploying = "Deploying" // placed, not all of it runs; or updated, and the matchmaker has not looked yet
-	StatusAvailable = "Available" // every component runs, say their orchestrators
-	StatusDegraded  = "Degraded"  // some component failed or runs badly
-	StatusUnknown   = "Unknown"   // some component is where nobody answers
+	StatusDeploying = "Deploying" // placed, but not all of it runs; or updated, and not handled by the matchmaker yet
+	StatusAvailable = "Available" // every component runs, according to its orchestrator
+	StatusDegraded  = "Degraded"  // some component failed or is impaired
+	StatusUnknown   = "Unknown"   // some component is where nothing answers
 	StatusStopping  = "Stopping"
 	StatusStopped   = "Stopped"
 	StatusDeleting  = "Deleting"
-	StatusDeleted   = "Deleted" // said to whoever deletes it, and never after
+	StatusDeleted   = "Deleted" // only in the answer to its deletion
 )
 
-// Overlooked reports whether the matchmaker is yet to look at an update of what is meant to run.
+// Overlooked reports whether the matchmaker has still to handle an update of a running application.
 func (a *Application) Overlooked() bool {
 	return a.Desired == "running" && a.Judged != 0 && a.Judged < a.Version
 }
 
-// Components returns the jobs that are components, without the removals of copies they left behind, and without what was
-// taken out.
+// Components returns the jobs of components, without the removals of former copies and without components that were
+// removed from the descriptor.
 func (a *Application) Components() []Job {
 	list := make([]Job, 0, len(a.Jobs))
 	for _, j := range a.Jobs {
@@ -50,13 +50,13 @@ func (a *Application) Components() []Job {
 	return list
 }
 
-// TakenOut reports whether an update has taken the job's component out of an application that is meant to run, be it gone
-// or yet to be removed.
+// TakenOut reports whether an update has removed the job's component from the descriptor of a running application,
+// whether it is already gone or still to be removed.
 func (a *Application) TakenOut(j *Job) bool {
 	return a.Desired == "running" && j.Cleans == "" && !j.Live()
 }
 
-// Job is one component's work, or the removal of a copy that it left behind.
+// Job is the work for one component, or the removal of a former copy.
 type Job struct {
 	ID           string      `json:"id"`
 	CreatedAt    time.Time   `json:"created_at"`
@@ -64,7 +64,7 @@ type Job struct {
 	GroupID      string      `json:"job_group_id"`
 	GroupName    string      `json:"job_group_name"`
 	GroupText    string      `json:"job_group_description"`
-	OwnerID      string      `json:"owner_id"` // the agent that took it
+	OwnerID      string      `json:"owner_id"` // the agent that owns it
 	Type         string      `json:"type"`
 	SubType      string      `json:"sub_type"`
 	State        string      `json:"state"`
@@ -80,11 +80,11 @@ type Job struct {
 	LeaseUntil   *time.Time  `json:"lease_until,omitempty"`
 }
 
-// Component returns the name of the component, with the number of the replica where it is not the first.
+// Component returns the name of the component, with the number of the replica unless it is the first.
 func (j *Job) Component() string { return replica(j.Instruction.ComponentName, j.Replica) }
 
-// Available reports whether the component runs, by the server's rule: an orchestrator that reports no such condition is
-// taken at its word that the job is finished.
+// Available reports whether the component runs, by the server's rule: if an orchestrator does not report that
+// condition, a finished job counts as available.
 func (j *Job) Available() bool {
 	if j.State != "Finished" || j.Gone() {
 		return false
@@ -102,15 +102,14 @@ func (j *Job) Gone() bool {
 	return j.State == "Finished" && (j.Type == "DeleteDeployment" || j.OwnerID == "")
 }
 
-// Live reports whether the job runs or is meant to.
+// Live reports whether the job runs or should run.
 func (j *Job) Live() bool { return j.Cleans == "" && j.Type != "DeleteDeployment" && !j.Gone() }
 
-// Manifest is one object to deploy, in the older spelling.
+// Manifest is one object to deploy, in the older format.
 type Manifest struct {
 	YAML string `json:"yamlString"`
 }
 
-// Instruction is what is to be deployed.
 type Instruction struct {
 	ID            string       `json:"id"`
 	JobID         string       `json:"job_id"`
@@ -149,7 +148,7 @@ func (t Target) String() string {
 	return t.Cluster + "/" + t.Node
 }
 
-// Resource is what the orchestrator reports for a job.
+// Resource is the orchestrator's report about a job.
 type Resource struct {
 	JobID        string      `json:"job_id"`
 	UUID         string      `json:"resource_uuid"`
@@ -168,17 +167,17 @@ type Condition struct {
 	Message            string    `json:"message"`
 }
 
-// Remedy is a remediation that was asked for, with how it went.
+// Remedy is a requested remediation and its result.
 type Remedy struct {
 	ID         string        `json:"id"`
 	ResourceID string        `json:"resource_id"`
 	Type       string        `json:"remediationType"`
 	Status     string        `json:"remediationStatus"` // Pending, Remediated, Failed
 	Target     *RemedyTarget `json:"remediationTarget,omitempty"`
-	Step       int           `json:"remediationStep,omitempty"` // replicas more or fewer; 0 = one
+	Step       int           `json:"remediationStep,omitempty"` // number of replicas added or removed; 0 = one
 }
 
-// RemedyTarget is the container a "secure" remediation acts on.
+// RemedyTarget is the container that a "secure" remediation acts on.
 type RemedyTarget struct {
 	Container string `json:"container"`
 	Pod       string `json:"pod"`

@@ -16,30 +16,34 @@ import (
 	"time"
 )
 
-// Client calls Littoral. Errors are *Error for what a server refused, which unwraps to *problem.Error, *Unreachable
-// when there is none, *Moved when it is elsewhere, or those of the context. It is safe for use by several goroutines.
+// Client calls Littoral. Its errors are *Error for a refusal by the server, which unwraps to *problem.Error,
+// *Unreachable if there is no server, *Moved if it has another URL, or errors of the context. It is safe for concurrent
+// use.
 type Client struct {
 	Base  string                 // base URL of all routes, e.g. http://127.0.0.1:8080
-	Token func() (string, error) // gives the access token of each request; nil, or an empty token, sends none
+	Token func() (string, error) // returns the access token of each request; nil or an empty token = none is sent
 	HTTP  *http.Client           // nil = a default one
 }
 
-// ErrNoURL is wrapped by the error of each call of a Client whose Base is no URL, as where its scheme was left out.
+// ErrNoURL is wrapped by the error of each call of a Client whose Base is not a URL, for instance because it lacks the
+// scheme.
 var ErrNoURL = errors.New("the server must be a URL such as http://127.0.0.1:8080")
 
-// ErrNoToken is the error of each call of a Client whose Token gives what no header can hold.
+// ErrNoToken is the error of each call of a Client whose Token returns text that cannot be put into a header.
 var ErrNoToken = errors.New("access token: it has characters that no token has")
 
-// ErrBrokenOff is wrapped by the error of a call whose answer began and did not end, as where the server is ended.
+// ErrBrokenOff is wrapped by the error of a call if the connection ended in the middle of the answer, for instance
+// because the server stopped.
 var ErrBrokenOff = errors.New("broke off")
 
-// StaticToken returns a token source that always gives token, without the space around it.
+// StaticToken returns a token source that always returns token, without surrounding space.
 func StaticToken(token string) func() (string, error) {
 	token = strings.TrimSpace(token)
 	return func() (string, error) { return token, nil }
 }
 
-// TokenFile returns a token source that reads the file each time, since whoever wrote it renews it before it expires.
+// TokenFile returns a token source that reads the file each time, since its content is renewed before the token
+// expires.
 func TokenFile(path string) func() (string, error) {
 	return func() (string, error) {
 		text, err := os.ReadFile(path)
@@ -54,12 +58,12 @@ func TokenFile(path string) func() (string, error) {
 func NewKey() string { return rand.Text() }
 
 const (
-	attempts = 5                // of one idempotent call while the server says that it is unavailable
-	maxPause = 10 * time.Second // between two of them, whatever Retry-After says
-	maxBody  = 64 << 20         // of an answer: a listing of thousands of applications with their objects
+	attempts = 5                // of one idempotent call while the server answers that it is unavailable
+	maxPause = 10 * time.Second // between two attempts, whatever Retry-After says
+	maxBody  = 64 << 20         // of an answer: a list of thousands of applications with their objects
 )
 
-// request is one call. Only an idempotent one is repeated.
+// request is one call. Only an idempotent one is retried.
 type request struct {
 	method     string
 	path       string
@@ -71,13 +75,14 @@ type request struct {
 	idempotent bool
 }
 
-// head is what an answer says beside its body.
+// head is the part of an answer besides its body.
 type head struct {
 	status int
 	header http.Header
 }
 
-// do sends the request, again while the server asks to come back, and decodes the answer into into unless that is nil.
+// do sends the request, with retries while the server asks for them, and decodes the answer into into unless that is
+// nil.
 func (c *Client) do(ctx context.Context, r request, into any) (head, error) {
 	for attempt := 1; ; attempt++ {
 		resp, err := c.send(ctx, r)
@@ -93,7 +98,7 @@ func (c *Client) do(ctx context.Context, r request, into any) (head, error) {
 			return h, refusal
 		}
 		if pause(ctx, retryAfter(h.header)) != nil {
-			return h, refusal // says more than that the caller gave up
+			return h, refusal // says more than a context error
 		}
 	}
 }
@@ -153,11 +158,11 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 	return nil, &Unreachable{Base: c.Base, Err: err}
 }
 
-// maxRedirects is how many are followed, as by default.
+// maxRedirects is how many redirects are followed: net/http's default.
 const maxRedirects = 10
 
-// keepMethod refuses a redirect that turns a change into a GET (RFC 9110, 15.4): that would be answered well, and nothing
-// would be changed.
+// keepMethod refuses a redirect that turns a change into a GET (RFC 9110, 15.4): it would succeed without changing
+// anything.
 func keepMethod(r *http.Request, via []*http.Request) error {
 	switch {
 	case r.Method != via[0].Method:
@@ -188,7 +193,7 @@ func decode(resp *http.Response, into any) error {
 	return nil
 }
 
-// drain lets the connection be used again.
+// drain reads the rest, so that the connection can be reused.
 func drain(resp *http.Response) {
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<16))
 	_ = resp.Body.Close()
@@ -213,7 +218,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// list reads every page of a listing, following the links to the next one.
+// list reads every page of a listing by following the links to the next one.
 func list[T any](ctx context.Context, c *Client, r request) ([]T, error) {
 	all := []T{}
 	for {
@@ -231,8 +236,8 @@ func list[T any](ctx context.Context, c *Client, r request) ([]T, error) {
 	}
 }
 
-// linked finds the Link to another page (RFC 8288) and returns the one parameter that differs; "" when there is no such
-// link. Only this is taken from the link: our path stays, also behind a gateway that adds a prefix.
+// linked finds the Link to another page (RFC 8288) and returns the one parameter that differs; "" if there is no such
+// link. Only the parameter is taken from the link: our own path is kept, since a gateway may add a prefix to it.
 func linked(headers []string, rel, parameter string) string {
 	for _, header := range headers {
 		for link := range strings.SplitSeq(header, ",") {

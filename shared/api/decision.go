@@ -8,7 +8,7 @@ import (
 	"github.com/littoral-project/littoral/shared/placement"
 )
 
-// Entry is one thing that happened. IDs grow with time.
+// Entry is one entry of the history. IDs grow with time.
 type Entry struct {
 	ID            int64           `json:"id"`
 	At            time.Time       `json:"at"`
@@ -19,21 +19,21 @@ type Entry struct {
 	FromState     string          `json:"fromState,omitempty"`
 	ToState       string          `json:"toState,omitempty"`
 	Message       string          `json:"message,omitempty"`
-	Cause         string          `json:"cause,omitempty"` // the caller or event behind it
+	Cause         string          `json:"cause,omitempty"` // the caller or event that caused it
 	TraceID       string          `json:"traceId,omitempty"`
 	Data          json.RawMessage `json:"data,omitempty"`
 }
 
-// Preview is what handing in a descriptor would do.
+// Preview is the effect that submitting a descriptor would have.
 type Preview struct {
-	Application string   `json:"application,omitempty"` // the one that would be updated; empty = a new one
+	Application string   `json:"application,omitempty"` // that would be updated; empty = a new one
 	Name        string   `json:"name"`
 	Changes     int      `json:"changes"` // steps that are not "none"
 	Steps       []Step   `json:"steps"`
-	Warnings    []string `json:"warnings,omitempty"` // what is odd about the descriptor
+	Warnings    []string `json:"warnings,omitempty"` // oddities in the descriptor
 }
 
-// Step is what would happen to one component, or to the application itself.
+// Step is the change of one component, or of the application itself.
 type Step struct {
 	Component string  `json:"component"` // empty for the application itself
 	Replica   int     `json:"replica"`
@@ -43,14 +43,14 @@ type Step struct {
 	Why       string  `json:"why,omitempty"`
 }
 
-// Name returns the name of the component, with the number of the replica where it is not the first.
+// Name returns the name of the component, with the number of the replica unless it is the first.
 func (s *Step) Name() string { return replica(s.Component, s.Replica) }
 
 // Answer is a placement with its explanation.
 type Answer struct {
 	Plan        placement.Plan        `json:"plan"`
 	Explanation placement.Explanation `json:"explanation"`
-	Warnings    []string              `json:"warnings,omitempty"` // what is odd about the descriptor
+	Warnings    []string              `json:"warnings,omitempty"` // oddities in the descriptor
 }
 
 func replica(component string, n int) string {

@@ -1,10 +1,10 @@
-// Package api is Littoral's public contract: openapi.yaml, the types that travel, and a client for them.
+// Package api is Littoral's public contract: openapi.yaml, the types of its messages, and a client.
 //
-// The types are written here once more, apart from the domain's own, for two reasons: a program that only talks to
-// Littoral must not carry a database driver, and a change of the contract must be made on purpose. Tests hold both
-// sides together: what the functions answer is read and written here without loss, every route of the registry stands
-// in openapi.yaml with its role, and nothing stands there that is not served. Only the
-// simulated fleet, which is no part of the domain, answers in these types themselves.
+// The types repeat those of the domain for two reasons: a program that only talks to Littoral must not contain a
+// database driver, and a change of the contract must be made deliberately. Tests keep both sides consistent: the types
+// here can represent all answers of the functions, every route of the registry is in openapi.yaml with its role, and
+// openapi.yaml has no other routes. Only the simulated fleet, which is not part of the domain, uses these types
+// directly.
 package api
 
 import _ "embed"

@@ -13,17 +13,17 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// Error is what a server refused or failed to do.
+// Error is an error answer of a server.
 type Error struct {
 	Problem *problem.Error
 	Status  int
-	TraceID string // finds the request in the server's logs
+	TraceID string // identifies the request in the server's logs
 }
 
 func (e *Error) Error() string { return e.Problem.Error() }
 func (e *Error) Unwrap() error { return e.Problem }
 
-// Unreachable says that no server answered at all.
+// Unreachable means that no server answered.
 type Unreachable struct {
 	Base string
 	Err  error
@@ -33,25 +33,25 @@ func (e *Unreachable) Error() string {
 	cause := e.Err
 	var request *url.Error
 	if errors.As(cause, &request) {
-		cause = request.Err // without the method and the whole address
+		cause = request.Err // without the method and the whole URL
 	}
 	return fmt.Sprintf("no server answers at %s: %v", e.Base, cause)
 }
 
 func (e *Unreachable) Unwrap() error { return e.Err }
 
-// Moved says that the server is elsewhere, and that the change was not carried out.
+// Moved means that the server has another URL, and that the change was not carried out.
 type Moved struct {
 	Base   string
 	Method string
-	To     string // the base URL to use instead, or the whole address where it is no other place of the same path
+	To     string // the base URL to use instead, or the whole URL if its path is different
 }
 
 func (e *Moved) Error() string {
 	return fmt.Sprintf("%s redirects to %s, where a %s would arrive as a GET; nothing was changed", e.Base, e.To, e.Method)
 }
 
-// readError decodes the problem document of an answer; whatever else stands there is foreign.
+// readError decodes the problem document of an answer; anything else is handled by foreign.
 func readError(resp *http.Response) *Error {
 	defer drain(resp)
 	e := &Error{Status: resp.StatusCode}
@@ -73,9 +73,9 @@ func readError(resp *http.Response) *Error {
 	return e
 }
 
-// foreign makes a problem from an answer that is not Littoral's, but that of a proxy or another server. Its kind
-// follows from the status, except that a 404 says nothing about what was asked for, and that a 502 or 504 is expected
-// to pass.
+// foreign makes a problem from an answer that is not Littoral's but comes from a proxy or another server. Its kind
+// follows from the status, with two exceptions: a 404 does not mean that the requested object is missing, and a 502 or
+// 504 is expected to be temporary.
 func foreign(resp *http.Response) *problem.Error {
 	p := &problem.Error{Kind: kindOf(resp.StatusCode), Detail: "the server answered " + resp.Status}
 	switch resp.StatusCode {

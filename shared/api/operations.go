@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// Filter narrows a listing of applications or jobs; empty fields do not.
+// Filter restricts a listing of applications or jobs; empty fields are ignored.
 type Filter struct {
 	State        string // of a job
 	Orchestrator string
 	Owner        string // agent
-	App          string // name or whole id of an application
+	App          string // name or full id of an application
 }
 
 func (f Filter) query() url.Values {
@@ -50,8 +50,8 @@ func (c *Client) Application(ctx context.Context, id string) (*Application, erro
 	return one[Application](ctx, c, get(groups+"/"+url.PathEscape(id), nil))
 }
 
-// CreateApplication hands in a descriptor. A repeat with the same key gives the application of the first time, so the
-// call may be repeated when its answer was lost.
+// CreateApplication submits a descriptor. A repeat with the same key returns the first application, so the call may be
+// repeated if its answer was lost.
 func (c *Client) CreateApplication(ctx context.Context, document []byte, key string) (*Application, error) {
 	r := request{method: http.MethodPost, path: groups, media: mediaYAML, body: document, key: key, idempotent: key != ""}
 	return one[Application](ctx, c, r)
@@ -79,16 +79,16 @@ func (c *Client) StartApplication(ctx context.Context, id string) (*Application,
 	return one[Application](ctx, c, request{method: http.MethodPut, path: path, idempotent: true})
 }
 
-// StopApplication removes what runs of an application and keeps the application.
+// StopApplication removes everything that runs of an application and keeps the application.
 func (c *Client) StopApplication(ctx context.Context, id string) (*Application, error) {
 	path := groups + "/stop/" + url.PathEscape(id)
 	return one[Application](ctx, c, request{method: http.MethodPut, path: path, idempotent: true})
 }
 
-// DeleteApplication forgets an application. One that runs is refused, unless stop is set: then it is stopped first and
-// goes when its last part is gone. gone says whether it is gone already.
+// DeleteApplication deletes an application. A running one is refused unless stop is set: then it is stopped first, and
+// deleted when its last component is gone. gone reports whether it is gone already.
 func (c *Client) DeleteApplication(ctx context.Context, id string, stop bool) (a *Application, gone bool, err error) {
-	// A second DELETE would answer 404 for what the first one did, so it is not repeated.
+	// Not retried: after a DELETE whose answer was lost, a second one gets a 404.
 	r := request{method: http.MethodDelete, path: groups + "/" + url.PathEscape(id)}
 	if stop {
 		r.query = url.Values{"stop": {"true"}}
@@ -111,22 +111,22 @@ func (c *Client) Job(ctx context.Context, id string) (*Job, error) {
 	return one[Job](ctx, c, get("/jobmanager/jobs/"+url.PathEscape(id), nil))
 }
 
-// HistoryQuery selects entries. App "" means all applications; a negative After means the newest ones.
+// HistoryQuery selects entries. App "" means all applications; a negative After means the newest entries.
 type HistoryQuery struct {
-	App    string   // whole id
+	App    string   // full id
 	After  int64    // entries with a higher id, oldest first
 	Limit  int      // 0 = the server's default
 	Events []string // of these kinds only; none = all
 }
 
-// History lists what happened, oldest first. The newest entries are read up to the limit, in as many answers as it
-// takes. Entries after an id come in one bounded answer: a caller that wants all of them asks again after the last one,
-// until there is none.
+// History lists entries, oldest first. The newest entries are read up to the limit, in as many requests as needed.
+// Entries after an id come in one limited answer: to get all of them, a caller asks again after the last one until
+// there are none.
 func (c *Client) History(ctx context.Context, h HistoryQuery) ([]Entry, error) {
 	return c.history(ctx, "/jobmanager/history", h)
 }
 
-// ArchivedHistory lists what happened long ago and was moved to the archive, as History does.
+// ArchivedHistory lists old entries that were moved to the archive, in the same way as History.
 func (c *Client) ArchivedHistory(ctx context.Context, h HistoryQuery) ([]Entry, error) {
 	return c.history(ctx, "/jobmanager/history/archived", h)
 }
@@ -162,23 +162,23 @@ func (c *Client) history(ctx context.Context, path string, h HistoryQuery) ([]En
 	}
 }
 
-// Plan shows what handing in the descriptor would change. app is the application to update; "" means the only one of
-// its name, else a new one.
+// Plan shows what submitting the descriptor would change. app is the application to update; "" means the only one with
+// that name, else a new one.
 func (c *Client) Plan(ctx context.Context, document []byte, app string) (*Preview, error) {
 	return one[Preview](ctx, c, ask("/matchmaker/plan", document, app))
 }
 
-// Explain says where the components of a descriptor would run, why, and why nowhere else.
+// Explain returns where the components of a descriptor would run, why, and why nowhere else.
 func (c *Client) Explain(ctx context.Context, document []byte) (*Answer, error) {
 	return one[Answer](ctx, c, ask("/matchmaker/explain", document, ""))
 }
 
-// ExplainApplication says why the components of an application are where they are.
+// ExplainApplication returns why the components of an application are where they are.
 func (c *Client) ExplainApplication(ctx context.Context, id string) (*Answer, error) {
 	return one[Answer](ctx, c, ask("/matchmaker/explain", nil, id))
 }
 
-// ask makes a question that changes nothing.
+// ask makes a request that changes nothing.
 func ask(path string, document []byte, app string) request {
 	r := request{method: http.MethodPost, path: path, media: mediaYAML, body: document, idempotent: true}
 	if app != "" {
@@ -197,7 +197,7 @@ func (c *Client) Fleet(ctx context.Context) (*Fleet, error) {
 	return one[Fleet](ctx, c, get("/fleet", nil))
 }
 
-// ChangeFleet carries out drain, restore, set, cut or heal and returns the cluster as it is then.
+// ChangeFleet carries out drain, restore, set, cut or heal and returns the resulting state of the cluster.
 func (c *Client) ChangeFleet(ctx context.Context, command string, in FleetCommand) (*FleetCluster, error) {
 	body, err := json.Marshal(in)
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Taxonomy is the whole infrastructure, as far as a client looks at it. Clusters and nodes are written as they were
-// read, whatever fields they have.
+// Taxonomy is the infrastructure, with the fields that clients use. Clusters and nodes are written as they were read,
+// including unknown fields.
 type Taxonomy struct {
 	Timestamp struct {
-		StaleAfter *float64 `json:"staleAfter"` // seconds of silence from which a node is lost
+		StaleAfter *float64 `json:"staleAfter"` // seconds of silence after which a node counts as lost
 	} `json:"timestamp"`
 	Cluster  map[string]Cluster `json:"cluster"`            // by agent name
-	Warnings []string           `json:"warnings,omitempty"` // what is missing or doubtful, in sentences
+	Warnings []string           `json:"warnings,omitempty"` // missing or doubtful data, in sentences
 }
 
 // Cluster is a set of nodes under one agent.
@@ -31,7 +31,7 @@ type Cluster struct {
 	raw json.RawMessage
 }
 
-// Node is one machine. A number that nobody measured is nil.
+// Node is one machine. A number that was not measured is nil.
 type Node struct {
 	Type            string              `json:"type"`
 	Name            string              `json:"name"`
@@ -45,26 +45,26 @@ type Node struct {
 	Dynamic         Dynamic             `json:"dynamicMetrics"`
 	Devices         map[string]Device   `json:"devices"`
 	Labels          map[string]string   `json:"labels"`
-	Pod             map[string]struct{} `json:"pod"` // counted only
+	Pod             map[string]struct{} `json:"pod"` // clients only count them
 
 	raw json.RawMessage
 }
 
-// Location says where a node stands.
+// Location is the position of a node.
 type Location struct {
 	Name    string `json:"name"`
 	Country string `json:"country"`
 	City    string `json:"city"`
 }
 
-// Static is what a node has; bytes.
+// Static are the resources of a node; memory in bytes.
 type Static struct {
 	Architecture string   `json:"cpuArchitecture"`
 	Cores        *float64 `json:"cpuCores"`
 	Memory       *float64 `json:"RAMMemory"`
 }
 
-// Dynamic is how a node is doing; percent, watts.
+// Dynamic is the state of a node; in percent and watts.
 type Dynamic struct {
 	CPU    *float64 `json:"cpuUsagePercent"`
 	Memory *float64 `json:"memoryUsagePercent"`
@@ -79,7 +79,7 @@ type Device struct {
 	Path   string `json:"path"`
 }
 
-// UnmarshalJSON keeps what it was given, for MarshalJSON.
+// UnmarshalJSON keeps the original for MarshalJSON.
 func (c *Cluster) UnmarshalJSON(b []byte) error {
 	type plain Cluster
 	if err := json.Unmarshal(b, (*plain)(c)); err != nil {
@@ -98,7 +98,7 @@ func (c Cluster) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(c))
 }
 
-// UnmarshalJSON keeps what it was given, for MarshalJSON.
+// UnmarshalJSON keeps the original for MarshalJSON.
 func (n *Node) UnmarshalJSON(b []byte) error {
 	type plain Node
 	if err := json.Unmarshal(b, (*plain)(n)); err != nil {
@@ -117,10 +117,10 @@ func (n Node) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(n))
 }
 
-// Drained reports whether the node takes no new work, and gives up what it has.
+// Drained reports whether the node accepts no new work and gives up its present work.
 func (n *Node) Drained() bool { return n.Schedulable != nil && !*n.Schedulable }
 
-// SeenAt returns the time of the newest telemetry; ok is false when the source did not say.
+// SeenAt returns the time of the newest telemetry; ok is false if it is unknown.
 func (n *Node) SeenAt() (at time.Time, ok bool) {
 	if n.LastSeen == nil {
 		return time.Time{}, false
@@ -169,8 +169,8 @@ func (t *Taxonomy) Clusters() []NamedCluster {
 	return list
 }
 
-// names gives each key its element's name where nothing else claims that name, else the key itself: the rule by which
-// the aggregator names places, so that no two are called alike.
+// names returns a name for each key: the name of its element if that is unique, else the key itself. The aggregator
+// names places by the same rule, so no two have the same name.
 func names[E any](elements map[string]E, name func(E) string) map[string]string {
 	holders := make(map[string]int, len(elements))
 	for _, e := range elements {

@@ -1,9 +1,9 @@
-// Package archive moves what is old out of Postgres into an object store, and reads it back.
+// Package archive moves old rows from Postgres to an object store, and reads them back.
 //
-// Each object holds a batch of lines, JSON compressed by gzip, and beside it lies an index that says what is in it. A
-// batch is deleted in Postgres by the transaction that writes its row in the table archives, and only after the object
-// was read back and compared. So each line is visible once, here or there, wherever a run is cut off: what counts is
-// the row.
+// Each object is a batch of JSON lines, compressed with gzip; an index next to it describes its content. The
+// transaction that deletes a batch in Postgres also writes its row in the table archives, after the object was read
+// back and compared. So each line is visible in exactly one place, wherever a run is interrupted: an object counts only
+// if it has a row.
 package archive
 
 import (
@@ -25,26 +25,25 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Kind is what is archived.
+// Kind is a kind of archived rows.
 type Kind string
 
 // The kinds.
 const (
-	History      Kind = "history"      // entries; a line is one of history.Entry
-	Applications Kind = "applications" // deleted ones, each with its jobs and the actions of its policies, as stored
-	Topology     Kind = "topology"     // snapshots but the present one
+	History      Kind = "history"      // each line is a history.Entry
+	Applications Kind = "applications" // deleted ones; each with its jobs and the actions of its policies, as stored
+	Topology     Kind = "topology"     // all snapshots except the present one
 )
 
-// Kinds lists all of them.
 var Kinds = []Kind{History, Applications, Topology}
 
 // Limits of one object.
 const (
-	maxBytes = 4 << 20 // of lines, before compression; a line may go beyond
+	maxBytes = 4 << 20 // of lines, before compression; the last line may exceed it
 	maxLines = 5000
 )
 
-// Archive is Postgres with the store that old lines go to.
+// Archive is Postgres and the object store for old lines.
 type Archive struct {
 	db      *store.DB
 	objects objects.Store
@@ -53,7 +52,7 @@ type Archive struct {
 // New returns the archive.
 func New(db *store.DB, o objects.Store) *Archive { return &Archive{db: db, objects: o} }
 
-// Index says what an object holds. It lies beside the object as JSON, so that an archive can be read without Postgres.
+// Index describes an object. It is stored next to the object as JSON, so that an archive can be read without Postgres.
 type Index struct {
 	Key          string      `json:"key"`
 	Kind         Kind        `json:"kind"`
@@ -61,14 +60,14 @@ type Index struct {
 	LastID       string      `json:"lastId"`
 	Lines        int         `json:"lines"`
 	Bytes        int         `json:"bytes"`
-	SHA256       string      `json:"sha256"` // of the object as it lies there
+	SHA256       string      `json:"sha256"` // of the stored object
 	From         time.Time   `json:"from"`   // of its lines
 	To           time.Time   `json:"to"`
-	Applications []uuid.UUID `json:"applications,omitempty"` // that its lines are about
-	Events       []string    `json:"events,omitempty"`       // that its lines tell of, where they are history
+	Applications []uuid.UUID `json:"applications,omitempty"` // in its lines
+	Events       []string    `json:"events,omitempty"`       // event types in its lines, if they are history
 }
 
-// batch is what one object will hold.
+// batch is the future content of one object.
 type batch struct {
 	kind    Kind
 	ids     []string
@@ -80,7 +79,7 @@ type batch struct {
 	events  map[string]bool
 }
 
-// full reports whether no more lines belong into the object.
+// full reports whether the object can take no more lines.
 func (b *batch) full() bool { return len(b.ids) >= maxLines || b.lines.Len() >= maxBytes }
 
 func (b *batch) add(id string, at time.Time, line []byte, apps ...uuid.UUID) {
@@ -101,11 +100,11 @@ func (b *batch) add(id string, at time.Time, line []byte, apps ...uuid.UUID) {
 const insertArchive = `insert into archives (key, kind, first_id, last_id, first_entry, last_entry, lines, bytes, sha256,
 from_at, to_at, applications, events) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
 
-// Move archives one batch of what is older than before, and returns how many lines that were: 0 when nothing is left,
-// or another run is at it. keep is how many snapshots of the topology stay at most, however young.
+// Move archives one batch of lines older than before, and returns their number: 0 if nothing is left, or if another run
+// is in progress. At most keep snapshots of the topology stay, however new.
 func (a *Archive) Move(ctx context.Context, kind Kind, before time.Time, keep int) (lines int, err error) {
-	// The transaction is open while the object is stored, so that nobody else moves the same. To do that twice is
-	// harmless, also when the transaction is repeated: the same lines make the same object.
+	// The transaction stays open while the object is stored, so that no other run moves the same lines. Moving them
+	// twice, also when the transaction is retried, is harmless: the same lines give the same object.
 	err = a.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
 		lines = 0
 		if alone, err := tx.TryLock(ctx, store.LockArchive); err != nil || !alone {
@@ -131,7 +130,7 @@ func (a *Archive) Move(ctx context.Context, kind Kind, before time.Time, keep in
 	return lines, nil
 }
 
-// store puts the batch and its index into the object store and compares what arrived there.
+// store writes the batch and its index to the object store and compares what was stored.
 func (a *Archive) store(ctx context.Context, b *batch) (*Index, error) {
 	body, err := compress(b.lines.Bytes())
 	if err != nil {
@@ -145,7 +144,7 @@ func (a *Archive) store(ctx context.Context, b *batch) (*Index, error) {
 		From: b.from.UTC(), To: b.to.UTC(), Applications: apps,
 		Events: slices.Sorted(maps.Keys(b.events)),
 	}
-	// The sum keeps a run that was thought dead from writing over the object of a later one.
+	// With the checksum in the key, a run that was believed dead cannot overwrite the object of a later one.
 	index.Key = fmt.Sprintf("%s/%s/%s-%s.jsonl.gz", b.kind, index.From.Format("2006/01/02"), index.FirstID, sum[:16])
 	if err := a.objects.Put(ctx, index.Key, body); err != nil {
 		return nil, err
@@ -174,7 +173,7 @@ func (i *Index) record(ctx context.Context, tx *store.Tx, b *batch) error {
 	return nil
 }
 
-// lines reads an object and returns its lines. The error says so when it is not what was stored.
+// lines reads an object and returns its lines. It returns an error if the object has changed since it was stored.
 func (a *Archive) lines(ctx context.Context, key, sum string) ([]byte, error) {
 	body, err := a.objects.Get(ctx, key)
 	if err != nil {

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// All below the first entry that stays, so that objects never interleave. It is looked for among as many as one object
-	// takes, not among all that is old.
+	// All entries before the first one that stays, so that objects do not interleave. Only as many rows as fit into one
+	// object are searched for it, not all old ones.
 	oldHistory = `select id, at, application_id, job_id, component, event, from_state, to_state, message, cause,
 	trace_id, data from history
 where id < coalesce((select min(id) from (select id, at from history order by id limit $2) oldest where at >= $1),
 	9223372036854775807) order by id limit $2`
 	deleteHistory = `delete from history where id = any($1)`
 
-	// Nothing of it runs or is being removed any more (job.Gone).
+	// Applications without jobs that run or are being removed (job.Gone).
 	oldApplications = `select a.id from applications a where a.deleted_at < $1 and not exists (select 1 from jobs j
 where j.application_id = a.id and not (j.state = 'Finished' and (j.type = 'DeleteDeployment' or j.owner_id = '')))
 order by a.deleted_at, a.id limit $2 for update of a skip locked`
@@ -38,7 +38,7 @@ from applications a where a.id = any($1) order by a.deleted_at, a.id`
 	deleteJobs         = `delete from jobs where application_id = any($1)`
 	deleteApplications = `delete from applications where id = any($1)`
 
-	// UUIDv7 sorts by age.
+	// UUIDv7 is ordered by time.
 	oldSnapshots = `select s.id, s.at, to_jsonb(s) from topology_snapshots s
 where not exists (select 1 from topology t where t.snapshot = s.id)
 and (s.at < $1 or s.id <= (select id from topology_snapshots order by id desc offset $3 limit 1))
@@ -46,7 +46,6 @@ order by s.id limit $2`
 	deleteSnapshots = `delete from topology_snapshots where id = any($1)`
 )
 
-// read fills the batch.
 func (b *batch) read(ctx context.Context, tx *store.Tx, before time.Time, keep int) error {
 	switch b.kind {
 	case History:
@@ -87,11 +86,11 @@ func (b *batch) readHistory(ctx context.Context, tx *store.Tx, before time.Time)
 	return rows.Err()
 }
 
-// snapshotsAtOnce bounds how many Postgres sends although only some may fit into the batch: one of a thousand nodes is
+// snapshotsAtOnce limits how many Postgres sends, since only some may fit into the batch: one with a thousand nodes has
 // several mebibytes.
 const snapshotsAtOnce = 16
 
-// applicationsAtOnce bounds how many are locked; an application may be a mebibyte.
+// applicationsAtOnce limits how many are locked; an application may have a mebibyte.
 const applicationsAtOnce = 50
 
 func (b *batch) readApplications(ctx context.Context, tx *store.Tx, before time.Time) error {
@@ -105,7 +104,7 @@ func (b *batch) readApplications(ctx context.Context, tx *store.Tx, before time.
 	return b.readRows(ctx, tx, applicationLines, ids)
 }
 
-// readRows takes rows of id, time and line.
+// readRows reads rows of id, time and line.
 func (b *batch) readRows(ctx context.Context, tx *store.Tx, sql string, args ...any) error {
 	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
@@ -129,7 +128,7 @@ func (b *batch) readRows(ctx context.Context, tx *store.Tx, sql string, args ...
 	return rows.Err()
 }
 
-// remove deletes in Postgres what the batch holds.
+// remove deletes the batch's rows in Postgres.
 func (b *batch) remove(ctx context.Context, tx *store.Tx) error {
 	switch b.kind {
 	case History:

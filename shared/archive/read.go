@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// Those that may hold what is asked for.
+	// Archives that may contain matching entries.
 	archivesOf = ` and ($2::uuid is null or applications @> array[$2::uuid])
 and (cardinality($3::text[]) = 0 or events is null or events && $3) order by last_entry`
 	archivesAfter  = `select key, sha256 from archives where kind = 'history' and last_entry > $1` + archivesOf
 	archivesBefore = `select key, sha256 from archives where kind = 'history' and first_entry < $1` + archivesOf + ` desc`
 )
 
-// After lists up to limit archived entries with an id above after, oldest first, and no more than store.PageBytes;
-// application nil means all, and no events all of these.
+// After lists up to limit archived entries with an id above after, oldest first, and at most store.PageBytes;
+// application nil means all, and an empty events all of these.
 func (a *Archive) After(
 	ctx context.Context, application *uuid.UUID, after int64, limit int, events ...string,
 ) ([]history.Entry, error) {
@@ -39,8 +39,8 @@ func (a *Archive) After(
 	return p.list, err
 }
 
-// Before lists the newest of the archived entries with an id below before, up to limit, oldest first. cut says that there
-// are more than store.PageBytes.
+// Before lists the newest archived entries with an id below before, up to limit, oldest first. cut reports whether they
+// exceeded store.PageBytes.
 func (a *Archive) Before(
 	ctx context.Context, application *uuid.UUID, before int64, limit int, events ...string,
 ) (list []history.Entry, cut bool, err error) {
@@ -57,14 +57,14 @@ func (a *Archive) Before(
 	return p.list, p.cut, err
 }
 
-// page is filled as store.Page does.
+// page is filled like store.Page.
 type page struct {
 	list        []history.Entry
 	limit, size int
 	cut         bool
 }
 
-// add reports whether there may be room for another one.
+// add reports whether there may be room for another entry.
 func (p *page) add(e history.Entry) bool {
 	p.size += e.Size()
 	if p.cut = p.size > store.PageBytes && len(p.list) > 0; p.cut {
@@ -79,7 +79,7 @@ func matches(e *history.Entry, application *uuid.UUID, events []string) bool {
 		(len(events) == 0 || slices.Contains(events, e.Event))
 }
 
-// each hands the entries of one object after the other to see, until it wants no more.
+// each calls see with the entries of one object after the other until it returns false.
 func (a *Archive) each(ctx context.Context, see func([]history.Entry) bool, sql string, args ...any) error {
 	type object struct{ Key, SHA256 string }
 	list, err := store.Collect(ctx, a.db, "read the index", pgx.RowToStructByPos[object], sql, args...)

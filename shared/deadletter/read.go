@@ -15,16 +15,16 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// What Knative adds to an event on its way to a dead letter sink.
+// Extensions that Knative adds to an event for a dead letter sink.
 const (
 	extDestination = "knativeerrordest"
 	extCode        = "knativeerrorcode"
 	extAnswer      = "knativeerrordata"
 
-	knativePrefix = "knative" // of all that a Broker adds for itself
+	knativePrefix = "knative" // prefix of all extensions that a Broker adds for itself
 )
 
-// read takes an event apart into who failed with it, how, and the event as it was published.
+// read extracts from the event which consumer failed, how it failed, and the event as it was published.
 func read(e cloudevents.Event) (Letter, error) {
 	text := func(name string) string {
 		if v, ok := e.Extensions()[name]; ok {
@@ -42,7 +42,7 @@ func read(e cloudevents.Event) (Letter, error) {
 	original := e.Clone()
 	for name := range e.Extensions() {
 		if strings.HasPrefix(name, knativePrefix) || name == events.ExtSignature {
-			original.SetExtension(name, nil) // which removes it
+			original.SetExtension(name, nil) // nil removes it
 		}
 	}
 	var err error
@@ -50,7 +50,8 @@ func read(e cloudevents.Event) (Letter, error) {
 	return l, err
 }
 
-// consumer names the function at the address: its Service's name, which is the first label of the host.
+// consumer returns the name of the function at the address: the name of its Service, which is the first label of the
+// host.
 func consumer(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" {
@@ -60,7 +61,7 @@ func consumer(address string) string {
 	return name
 }
 
-// answer decodes what the consumer answered. The Broker cuts long ones, perhaps within a letter.
+// answer decodes the consumer's answer. The Broker truncates long ones, perhaps within a character.
 func answer(encoded string) string {
 	whole := encoded[:len(encoded)/4*4]
 	body, err := base64.StdEncoding.DecodeString(whole)
@@ -70,7 +71,7 @@ func answer(encoded string) string {
 	return strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(string(body), ""), "\x00", ""))
 }
 
-// detail is the answer in a few words for people: the detail of a problem document, as far as it can be read.
+// detail is a short form of the answer for people: the detail of a problem document, if it is one.
 func (l *Letter) detail() string {
 	var p struct{ Title, Detail string }
 	if json.Unmarshal([]byte(l.Answer), &p) == nil && p.Detail != "" {
@@ -82,10 +83,10 @@ func (l *Letter) detail() string {
 	return "it said nothing"
 }
 
-// about finds the application that the event concerns, nil for none, and the component.
+// about finds the application of the event, nil if there is none, and the component.
 func about(e cloudevents.Event) (application *uuid.UUID, component string) {
 	var data struct{ ID, ApplicationID, Instance, Component string }
-	_ = json.Unmarshal(e.Data(), &data) // what is not there stays empty
+	_ = json.Unmarshal(e.Data(), &data) // missing fields stay empty
 	ids := []string{data.ApplicationID, data.Instance}
 	if strings.Contains(e.Type(), ".application.") {
 		ids = append(ids, data.ID)

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// A letter that is there and was not replayed has come twice: nothing changes, and nothing is returned.
+	// A letter that is stored and was not replayed was delivered twice: nothing changes, and no row is returned.
 	keep = `insert into dead_letters (id, consumer, source, event_id, type, event, code, answer)
 values ($1, $2, $3, $4, $5, $6, $7, $8)
 on conflict (event_id, consumer, source) do update
@@ -36,8 +36,8 @@ where ($1 or replayed_at is null) and (at, id) > ($2, $3) order by at, id limit 
 	forget = `delete from dead_letters where replayed_at < now() - $1::interval`
 )
 
-// Keep stores an event that came to the dead letter sink. It says so in history once for each time that the consumer
-// failed, however often the Broker delivers it here.
+// Keep stores an event from the dead letter sink. It adds one history entry for each time the consumer failed, however
+// often the Broker delivers the event here.
 func Keep(ctx context.Context, db *store.DB, e cloudevents.Event) error {
 	l, err := read(e)
 	if err != nil {
@@ -62,8 +62,8 @@ func Keep(ctx context.Context, db *store.DB, e cloudevents.Event) error {
 	})
 }
 
-// Forged notes in history that an event came which is not ours. It is not kept, since a replay would sign it, and is
-// not laid at the door of the application that it names.
+// Forged adds a history entry about an event that is not ours. The event is not stored, since a replay would sign it.
+// The entry does not refer to the application in the event, which may be made up.
 func Forged(ctx context.Context, db *store.DB, e cloudevents.Event) error {
 	l, err := read(e)
 	if err != nil {
@@ -83,8 +83,8 @@ func Forged(ctx context.Context, db *store.DB, e cloudevents.Event) error {
 	})
 }
 
-// List returns a page of the letters, oldest first; those that were replayed only with all. cut says that it is shorter
-// than asked for, since they are large.
+// List returns a page of the letters, oldest first; replayed ones are included only if all is set. cut reports whether
+// the page is shorter than requested because the letters are large.
 func List(
 	ctx context.Context,
 	q store.Querier,
@@ -97,8 +97,8 @@ func List(
 	return store.Page(ctx, q, "read dead letters", pgx.RowToStructByName[Letter], size, list, all, after, afterID, limit)
 }
 
-// Replay publishes the event again and returns its letters. The error is NotFound when the event is no dead letter and
-// Conflict when it was replayed and has not failed since.
+// Replay publishes the event again and returns its letters. The error is NotFound if the event is no dead letter, and
+// Conflict if it was replayed and has not failed since.
 func Replay(ctx context.Context, tx *store.Tx, eventID uuid.UUID) ([]Letter, error) {
 	letters, err := lettersOf(ctx, tx, eventID)
 	if err != nil {
@@ -134,8 +134,8 @@ func Replay(ctx context.Context, tx *store.Tx, eventID uuid.UUID) ([]Letter, err
 	return lettersOf(ctx, tx, eventID)
 }
 
-// Forget deletes the letters that were replayed longer than age ago, and have not failed since, and returns how many those
-// were. Those that nobody has replayed stay for as long as it takes.
+// Forget deletes the letters that were replayed longer than age ago and have not failed since, and returns their
+// number. Letters that nobody has replayed are kept.
 func Forget(ctx context.Context, q store.Querier, age time.Duration) (forgotten int64, err error) {
 	tag, err := q.Exec(ctx, forget, age)
 	if err != nil {
@@ -155,7 +155,7 @@ func record(ctx context.Context, tx *store.Tx, event string, e cloudevents.Event
 	})
 }
 
-// short drops what all our event types have in common.
+// short removes the common parts of our event types.
 func short(typ string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(typ, "dev.littoral."), ".v1")
 }

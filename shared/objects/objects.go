@@ -1,7 +1,7 @@
-// Package objects keeps files under keys, outside Postgres: what is written once, read seldom and kept for long.
+// Package objects stores files under keys, outside Postgres: data that is written once, read rarely and kept for long.
 //
-// Behind the one interface is a folder (objects/folder) or a bucket of any S3 (objects/s3); objects/open chooses by an
-// address. One suite (objects/objectstest) holds both to the same behaviour.
+// The one interface has two implementations: a folder (objects/folder) and an S3 bucket (objects/s3); objects/open
+// chooses by URL. One test suite (objects/objectstest) checks that both behave the same.
 package objects
 
 import (
@@ -11,23 +11,23 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// Store keeps objects. A key is a path of one or more names with slashes between, as "history/0001.jsonl.gz"
-// (CheckKey). Safe for concurrent use.
+// Store stores objects. A key is a path of one or more names separated by slashes, such as "history/0001.jsonl.gz"
+// (CheckKey). It is safe for concurrent use.
 type Store interface {
-	// Put stores body under key, instead of what was there. A reader sees all of it or none.
+	// Put stores body under key and replaces a former object. A reader sees all of it or nothing.
 	Put(ctx context.Context, key string, body []byte) error
-	// Get returns what was stored last. The error is NotFound where nothing is.
+	// Get returns the object. The error is NotFound if there is none.
 	Get(ctx context.Context, key string) ([]byte, error)
-	// List returns the keys that begin with prefix, in the order of their bytes.
+	// List returns the keys that begin with prefix, in byte order.
 	List(ctx context.Context, prefix string) ([]string, error)
-	// Delete removes what is under key; that nothing is there is no error.
+	// Delete removes the object; it is no error if there is none.
 	Delete(ctx context.Context, key string) error
 }
 
-// maxKey is what S3 takes, less room for a prefix.
+// maxKey is the limit of S3, minus room for a prefix.
 const maxKey = 800
 
-// CheckKey refuses a key that some store could not keep. The error is Invalid.
+// CheckKey refuses a key that some store does not support. The error is Invalid.
 func CheckKey(key string) error {
 	bad := len(key) > maxKey
 	for name := range strings.SplitSeq(key, "/") {
@@ -42,5 +42,5 @@ func CheckKey(key string) error {
 	return nil
 }
 
-// NotFound is the error for a key under which nothing is.
+// NotFound is the error for a key without an object.
 func NotFound(key string) error { return problem.New(problem.NotFound, "there is no object %s", key) }

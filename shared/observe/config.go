@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// Config says where to push and how. It is read from the variables that OpenTelemetry defines for every language
+// Config is where and how to push. It is read from the variables that OpenTelemetry defines for every language
 // (https://opentelemetry.io/docs/languages/sdk-configuration/).
 type Config struct {
-	Traces, Metrics   target        // off without a URL
-	Compress          bool          // bodies by gzip
+	Traces, Metrics   target        // off if their URL is empty
+	Compress          bool          // gzip the bodies
 	Timeout           time.Duration // of one push
 	TraceDelay        time.Duration // from a span's end to its push
 	MetricDelay       time.Duration // from a change to its push
@@ -31,7 +31,8 @@ type target struct {
 	Headers http.Header
 }
 
-// Defaults. The two delays are shorter than OpenTelemetry's, so that a call is told well before its instance may sleep.
+// Defaults. The two delays are shorter than OpenTelemetry's, so that a call is reported well before its instance may
+// sleep.
 const (
 	defaultTimeout     = 10 * time.Second
 	defaultTraceDelay  = 1 * time.Second
@@ -41,7 +42,7 @@ const (
 )
 
 // FromEnv reads the settings. Without an endpoint, or with OTEL_SDK_DISABLED, nothing is pushed. The error names every
-// variable that is not understood; the Config is usable all the same.
+// variable with an invalid value; the Config is usable anyway.
 func FromEnv(getenv func(string) string) (Config, error) {
 	e := environment{getenv: getenv}
 	c := Config{
@@ -79,7 +80,7 @@ func (e *environment) fault(name, format string, args ...any) {
 	e.faults = append(e.faults, fmt.Errorf("%s: %s", name, fmt.Sprintf(format, args...)))
 }
 
-// target reads where one signal goes: its own endpoint as it stands, or the common one with the path added.
+// target reads the URL of one signal: its own endpoint unchanged, or the common one with the path added.
 func (e *environment) target(signal, path string) target {
 	own, name := "OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"
 	address := e.getenv(own)
@@ -116,7 +117,7 @@ func (e *environment) pairs(name string) map[string]string {
 		key, value, ok := strings.Cut(part, "=")
 		value, err := url.PathUnescape(strings.TrimSpace(value))
 		if key = strings.TrimSpace(key); !ok || key == "" || err != nil {
-			e.fault(name, "is not a list of key=value") // without the text: it may hold a secret
+			e.fault(name, "is not a list of key=value") // without the value, which may be a secret
 			continue
 		}
 		pairs[key] = value

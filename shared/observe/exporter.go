@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Exporter pushes what Recorders note. Safe for concurrent use; a nil one does nothing.
+// Exporter pushes what Recorders record. It is safe for concurrent use; a nil one does nothing.
 type Exporter struct {
 	config  Config
 	started time.Time
@@ -21,24 +21,24 @@ type Exporter struct {
 
 	mu        sync.Mutex
 	queue     []noted
-	dropped   int // spans that found the queue full, since the last push
+	dropped   int // spans lost because the queue was full, since the last push
 	recorders []*Recorder
 }
 
-// noted is a span with whose it is.
+// noted is a span and its Recorder.
 type noted struct {
 	of   *Recorder
 	span span
 }
 
-// New returns an Exporter, or nil when c pushes nothing. Nothing is dialled before there is something to push. The
-// client must not be one that a Recorder watches.
+// New returns an Exporter, or nil if c pushes nothing. It connects only when there is something to push. The client
+// must not be one that a Recorder observes.
 func New(c Config, client *http.Client, log *slog.Logger) *Exporter {
 	if c.Traces.URL == "" && c.Metrics.URL == "" {
 		return nil
 	}
 	if c.ServiceInstanceID == "" {
-		c.ServiceInstanceID = uuid.NewString() // one process is one instance: its counts begin at nought
+		c.ServiceInstanceID = uuid.NewString() // one process is one instance: its counters start at zero
 	}
 	x := &Exporter{config: c, started: time.Now()}
 	if c.Traces.URL != "" {
@@ -56,7 +56,7 @@ func New(c Config, client *http.Client, log *slog.Logger) *Exporter {
 	return x
 }
 
-// Recorder returns what the named function notes its calls with.
+// Recorder returns the recorder for the calls of the named function.
 func (x *Exporter) Recorder(function string) *Recorder {
 	if x == nil {
 		return nil
@@ -68,10 +68,10 @@ func (x *Exporter) Recorder(function string) *Recorder {
 	return r
 }
 
-// Farewell is how long a process that ends gives Shutdown: less than the grace that a Service gives its shortest calls.
+// Farewell is how long Shutdown may take when a process ends: less than the shortest grace period of a Service.
 const Farewell = 2 * time.Second
 
-// Shutdown pushes what is left, but not longer than ctx lasts. What is noted afterwards is pushed as before.
+// Shutdown pushes what is left, at most until ctx ends. What is recorded afterwards is pushed as usual.
 func (x *Exporter) Shutdown(ctx context.Context) {
 	if x == nil {
 		return
@@ -104,7 +104,7 @@ func (x *Exporter) resource(function string) resource {
 	return resource{Attributes: list}
 }
 
-// add queues a span; when the queue is full, the span is lost.
+// add queues a span; if the queue is full, the span is lost.
 func (x *Exporter) add(r *Recorder, s span) {
 	x.mu.Lock()
 	full := len(x.queue) >= x.config.QueueSize
@@ -152,7 +152,7 @@ func (x *Exporter) takeSpans() (body any, undo func()) {
 		room := max(x.config.QueueSize-len(x.queue), 0)
 		if room < len(batch) {
 			x.dropped += len(batch) - room
-			batch = batch[len(batch)-room:] // the newer ones
+			batch = batch[len(batch)-room:] // the newest ones
 		}
 		x.queue = append(batch, x.queue...)
 	}

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// bounds of the histograms in seconds, as OpenTelemetry advises for HTTP.
+// bounds of the histograms in seconds, as OpenTelemetry recommends for HTTP.
 var bounds = []float64{0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10}
 
-// key tells the series of a function apart. Its parts come from declarations, so there are few; only where no
-// key tells our events from others (package events) may a type of event be made up.
+// key identifies a series of a function. Its parts come from declarations, so there are few. Only without an event key,
+// which distinguishes our events from others (package events), can callers invent event types.
 type key struct {
 	route, event, outcome string
 	status                int
@@ -22,13 +22,13 @@ type key struct {
 type series struct {
 	count   uint64
 	sum     float64
-	buckets [15]uint64 // one more than bounds
-	first   time.Time  // when the first of them began
-	told    bool       // a push with it was taken
-	fresh   bool       // it changed since the last push
+	buckets [15]uint64 // one more than there are bounds
+	first   time.Time  // when the first of them started
+	told    bool       // it was pushed successfully
+	fresh   bool       // it has changed since the last push
 }
 
-// mostSeries bounds what one function counts apart.
+// mostSeries limits the series of one function.
 const mostSeries = 500
 
 // reading is the value of a gauge.
@@ -50,7 +50,7 @@ func (r *Recorder) measure(c *Call) {
 		k.route, k.status = c.Route, c.Status
 	}
 	seconds := c.Took.Seconds()
-	bucket, _ := slices.BinarySearch(bounds, seconds) // a bound belongs to the bucket below it
+	bucket, _ := slices.BinarySearch(bounds, seconds) // a value equal to a bound is in the bucket below it
 	r.mu.Lock()
 	s := r.series[k]
 	if s == nil && len(r.series) >= mostSeries {
@@ -69,7 +69,8 @@ func (r *Recorder) measure(c *Call) {
 	r.exporter.metrics.arm(false)
 }
 
-// Gauge notes the present value of a quantity, named and measured as OpenTelemetry does: "littoral.outbox.lag" in "s".
+// Gauge records the present value of a quantity, with a name and unit as in OpenTelemetry: "littoral.outbox.lag" in
+// "s".
 func (r *Recorder) Gauge(name, unit, description string, value float64) {
 	if r == nil || r.exporter.metrics == nil {
 		return
@@ -80,13 +81,13 @@ func (r *Recorder) Gauge(name, unit, description string, value float64) {
 	r.exporter.metrics.arm(false)
 }
 
-// zeroAge bounds how far back a series may be said to have been nought: a store of metrics takes no old samples.
+// zeroAge limits the age of a series' first zero: metric stores refuse old samples.
 const zeroAge = 5 * time.Minute
 
-// changed returns the metrics that changed since the last push; undo takes that back.
+// changed returns the metrics that have changed since the last push; undo marks them as changed again.
 //
-// A series that is told for the first time begins with a point of nought at its first call. An instance that takes one
-// call and goes would otherwise leave a counter that was never seen to grow, and rate() would find nothing.
+// A new series begins with a zero at its first call. An instance that handles one call and ends would otherwise leave a
+// counter that never increased, and rate() would find nothing.
 func (r *Recorder) changed(now time.Time) (list []metric, undo func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +113,7 @@ func (r *Recorder) changed(now time.Time) (list []metric, undo func()) {
 		started := at(r.exporter.started)
 		if !s.told && now.Sub(s.first) < zeroAge {
 			h.Points = append(h.Points, histogramPoint{
-				Attributes: k.attributes(), Start: started, Time: at(s.first.Add(-time.Millisecond)), // stores tell samples apart by it
+				Attributes: k.attributes(), Start: started, Time: at(s.first.Add(-time.Millisecond)), // samples need distinct times
 				Buckets: make([]count, len(s.buckets)), Bounds: bounds,
 			})
 		}

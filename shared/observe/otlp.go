@@ -6,7 +6,7 @@ import (
 )
 
 // The wire format: the JSON of opentelemetry/proto/collector/{trace,metrics}/v1, in which ids are hex, 64-bit numbers
-// are strings and field names are in lower camel case. Only what is sent stands here.
+// are strings and field names are in lower camel case. Only fields that are sent are listed.
 type (
 	tracesRequest struct {
 		ResourceSpans []resourceSpans `json:"resourceSpans"`
@@ -88,7 +88,7 @@ type (
 		Value any    `json:"value"`
 	}
 
-	// partial is what a collector answers that took some of it only.
+	// partial is the answer of a collector that accepted only a part.
 	partial struct {
 		PartialSuccess struct {
 			RejectedSpans  count  `json:"rejectedSpans"`
@@ -126,7 +126,7 @@ func (n nanoseconds) MarshalJSON() ([]byte, error) {
 
 func (c count) MarshalJSON() ([]byte, error) { return quoted(strconv.FormatUint(uint64(c), 10)), nil }
 
-// UnmarshalJSON also takes a plain number, which some collectors answer with.
+// UnmarshalJSON also accepts a plain number, which some collectors send.
 func (c *count) UnmarshalJSON(b []byte) error {
 	if len(b) > 1 && b[0] == '"' {
 		b = b[1 : len(b)-1]

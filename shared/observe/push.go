@@ -21,20 +21,21 @@ type signal struct {
 	config Config
 	client *http.Client
 	log    *slog.Logger
-	take   func() (body any, undo func()) // the next request, nil when there is nothing to tell
+	take   func() (body any, undo func()) // returns the next request, nil if there is nothing to push
 
 	mu     sync.Mutex
-	armed  bool // a push will come by itself
+	armed  bool // a push is scheduled
 	timer  *time.Timer
-	failed int // pushes in a row
+	failed int // consecutive failed pushes
 
-	sending chan struct{} // holds one while a request is under way
+	sending chan struct{} // holds an element while a request is in progress
 }
 
-// longest wait after pushes that failed.
+// longest wait after failed pushes.
 const longest = time.Minute
 
-// arm lets a push come after the delay, or at once; one that is under way or awaited takes the news along.
+// arm schedules a push after the delay, or at once; a push that is in progress or already scheduled includes the new
+// data.
 func (s *signal) arm(now bool) {
 	if s == nil {
 		return
@@ -64,8 +65,8 @@ func (s *signal) arm(now bool) {
 	})
 }
 
-// flush pushes all there is. What a collector may take later is kept and tried again. When ctx ends while another push is
-// under way, what is left is not pushed: a collector that never answers must not hold whoever waits for the last push.
+// flush pushes everything. What a collector may accept later is kept and tried again. If ctx ends during another push,
+// the rest is not pushed: a collector that never answers must not block the caller of the last push.
 func (s *signal) flush(ctx context.Context) {
 	select {
 	case s.sending <- struct{}{}:
@@ -86,7 +87,7 @@ func (s *signal) flush(ctx context.Context) {
 		}
 		s.mu.Unlock()
 		if err != nil && first {
-			s.log.Warn("telemetry is not taken", "signal", s.what, "error", err.Error()) // once, until it is taken again
+			s.log.Warn("telemetry is not taken", "signal", s.what, "error", err.Error()) // once per outage
 		}
 		if again {
 			undo()
@@ -96,7 +97,7 @@ func (s *signal) flush(ctx context.Context) {
 	}
 }
 
-// push sends one request. again says whether the same may succeed later.
+// push sends one request. again reports whether the same request may succeed later.
 func (s *signal) push(ctx context.Context, body any) (again bool, err error) {
 	encoded, err := json.Marshal(body)
 	if err != nil {
@@ -105,7 +106,7 @@ func (s *signal) push(ctx context.Context, body any) (again bool, err error) {
 	var b bytes.Buffer
 	if s.config.Compress {
 		z := gzip.NewWriter(&b)
-		_, _ = z.Write(encoded) // a buffer takes all
+		_, _ = z.Write(encoded) // writing to a buffer cannot fail
 		_ = z.Close()
 	} else {
 		b.Write(encoded)
@@ -126,7 +127,7 @@ func (s *signal) push(ctx context.Context, body any) (again bool, err error) {
 		return true, err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	answer, _ := io.ReadAll(io.LimitReader(resp.Body, 4096)) // also lets the connection be reused
+	answer, _ := io.ReadAll(io.LimitReader(resp.Body, 4096)) // reading it lets the connection be reused
 	switch resp.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true, fmt.Errorf("the collector answered %s", resp.Status)

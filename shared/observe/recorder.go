@@ -11,21 +11,21 @@ import (
 	"github.com/littoral-project/littoral/shared/trace"
 )
 
-// Recorder notes what one function does. Safe for concurrent use; a nil one does nothing.
+// Recorder records what one function does. It is safe for concurrent use; a nil one does nothing.
 type Recorder struct {
 	exporter *Exporter
 	function string
 
 	mu     sync.Mutex
-	warm   bool // a call was noted before
+	warm   bool // a call was recorded before
 	series map[key]*series
 	gauges map[string]*reading
 }
 
-// Call is a call that has been answered: an operation, or the delivery of an event.
+// Call is a call that was answered: an operation, or the delivery of an event.
 type Call struct {
 	Route string // "METHOD /path/{param}" of an operation
-	Path  string // as called
+	Path  string // as requested
 
 	EventType, EventID, EventSource, EventSubject string // of a delivery
 	Duplicate                                     bool   // the event had been handled before
@@ -40,11 +40,11 @@ type Call struct {
 const (
 	done      = "done"
 	duplicate = "duplicate"
-	refused   = "refused" // not to be repeated; the Broker sends it to the dead letter sink
+	refused   = "refused" // not retried; the Broker sends it to the dead letter sink
 	retry     = "retry"   // the Broker delivers it again
 )
 
-// outcome says what Knative does with the event after that status.
+// outcome is what Knative does with the event after that status.
 func (c *Call) outcome() string {
 	switch {
 	case c.Status/100 == 2 && c.Duplicate:
@@ -58,7 +58,7 @@ func (c *Call) outcome() string {
 	return refused
 }
 
-// Sample returns ctx with the decision whether its trace is kept, by the settings.
+// Sample returns ctx with the decision whether to keep its trace, according to the settings.
 func (r *Recorder) Sample(ctx context.Context) context.Context {
 	if r == nil {
 		return ctx
@@ -66,7 +66,7 @@ func (r *Recorder) Sample(ctx context.Context) context.Context {
 	return r.exporter.config.Sampler.decide(ctx)
 }
 
-// Note records a call; ctx is in the call's span.
+// Note records a call; ctx contains the call's span.
 func (r *Recorder) Note(ctx context.Context, c Call) {
 	if r == nil {
 		return
@@ -112,7 +112,7 @@ func begun(ctx context.Context, start time.Time, took time.Duration) span {
 	}
 }
 
-// short is the first line of an error, within bounds: the log has all of it.
+// short is the first line of an error, truncated: the log has all of it.
 func short(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return problem.Brief(line, 300)

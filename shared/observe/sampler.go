@@ -10,8 +10,8 @@ import (
 
 // sampler decides which traces are kept.
 type sampler struct {
-	asParent bool    // follow whoever began the trace
-	ratio    float64 // of traces that nobody decided on, 0..1
+	asParent bool    // follow the decision of the caller, if there is one
+	ratio    float64 // of traces without a decision, 0..1
 }
 
 // sampler reads OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG.
@@ -36,7 +36,8 @@ func (e *environment) sampler() sampler {
 	return s
 }
 
-// decide returns ctx with the trace sampled or not. A ratio is one of trace ids, so every function decides alike.
+// decide returns ctx with the trace sampled or not. The ratio is applied to the trace id, so every function decides
+// alike.
 func (s sampler) decide(ctx context.Context) context.Context {
 	switch {
 	case s.asParent && trace.Above(ctx) != "":
@@ -48,7 +49,7 @@ func (s sampler) decide(ctx context.Context) context.Context {
 	if len(id) != 32 {
 		return ctx
 	}
-	// The last seven bytes of an id are random, also by the next version of the standard.
+	// The last seven bytes of an id are random, in the next version of the standard too.
 	n, err := strconv.ParseUint(id[18:], 16, 64)
 	return trace.WithSampled(ctx, err == nil && float64(n) < s.ratio*(1<<56))
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/littoral-project/littoral/shared/trace"
 )
 
-// Transport returns base with the trace of each request's context handed on (Traceparent, Tracestate) and, when there
-// is a collector, a span for each request. It works on a nil Recorder: then the callee's span is below the caller's own.
+// Transport returns base with the trace of each request's context added to it (Traceparent, Tracestate) and, if there
+// is a collector, a span for each request. It works on a nil Recorder: then the callee's span is directly below the
+// caller's.
 func (r *Recorder) Transport(base http.RoundTripper) http.RoundTripper {
 	return transport{recorder: r, base: base}
 }

@@ -11,7 +11,7 @@ import (
 // ContentType is the media type of RFC 9457.
 const ContentType = "application/problem+json"
 
-// RetryAfter is what a caller is told to wait when the store or another dependency is away.
+// RetryAfter is how long a caller should wait if the store or another dependency cannot be reached.
 const RetryAfter = 2 * time.Second
 
 var statuses = map[Kind]int{
@@ -30,7 +30,7 @@ var statuses = map[Kind]int{
 	Unavailable:        http.StatusServiceUnavailable,
 }
 
-// Status returns the HTTP status of the kind; 500 for one it does not know.
+// Status returns the HTTP status of the kind; 500 for an unknown kind.
 func (k Kind) Status() int {
 	if s, ok := statuses[k]; ok {
 		return s
@@ -38,8 +38,8 @@ func (k Kind) Status() int {
 	return http.StatusInternalServerError
 }
 
-// Document is the RFC 9457 body. TraceID names the request in the logs. StatusCode is the status again, under the name
-// that clients of ICOS's policy manager read.
+// Document is the RFC 9457 body. TraceID identifies the request in the logs. StatusCode repeats the status under the
+// name that clients of ICOS's policy manager read.
 type Document struct {
 	Type       string  `json:"type"`
 	Title      string  `json:"title"`
@@ -50,7 +50,7 @@ type Document struct {
 	Errors     []Field `json:"errors,omitempty"`
 }
 
-// Of returns the document that answers err.
+// Of returns the document for err.
 func Of(err error, traceID string) Document {
 	kind := KindOf(err)
 	d := Document{
@@ -69,7 +69,7 @@ func Of(err error, traceID string) Document {
 	return d
 }
 
-// Write answers err as application/problem+json.
+// Write sends err as application/problem+json.
 func Write(w http.ResponseWriter, err error, traceID string) {
 	d := Of(err, traceID)
 	h := w.Header()
@@ -83,5 +83,5 @@ func Write(w http.ResponseWriter, err error, traceID string) {
 		h.Set("Retry-After", strconv.Itoa(int(RetryAfter.Seconds())))
 	}
 	w.WriteHeader(d.Status)
-	_ = json.NewEncoder(w).Encode(d) // the caller has gone if this fails
+	_ = json.NewEncoder(w).Encode(d) // fails only if the caller has gone
 }

@@ -1,8 +1,8 @@
-// Package problem is the error type of Littoral: a kind for machines, a detail for people, the fields at fault, and the
+// Package problem is the error type of Littoral: a kind for machines, a detail for people, the faulty fields, and the
 // RFC 9457 document made from these.
 //
 // Domain packages return *Error (or wrap one); only the HTTP edge turns it into a status. An error without a kind is
-// internal: its text stays in the log, and the caller sees the trace id instead.
+// internal: its text is only logged, and the caller gets the trace id instead.
 package problem
 
 import (
@@ -15,27 +15,27 @@ import (
 // Kind is the stable, documented name of a class of failure; it is also the last part of the problem type URI.
 type Kind string
 
-// The kinds, each with the HTTP status it becomes.
+// The kinds, each with its HTTP status.
 const (
-	Malformed          Kind = "malformed"           // 400: the request cannot be read
+	Malformed          Kind = "malformed"           // 400: the request cannot be parsed
 	Unauthenticated    Kind = "unauthenticated"     // 401: no valid token
 	Forbidden          Kind = "forbidden"           // 403: the token lacks the role
 	NotFound           Kind = "not-found"           // 404
 	MethodNotAllowed   Kind = "method-not-allowed"  // 405
-	NotAcceptable      Kind = "not-acceptable"      // 406: what would be left of it could not be used
+	NotAcceptable      Kind = "not-acceptable"      // 406: the acceptable part of the answer would be of no use
 	Conflict           Kind = "conflict"            // 409: the state does not permit it
-	PreconditionFailed Kind = "precondition-failed" // 412: the caller has seen another version
+	PreconditionFailed Kind = "precondition-failed" // 412: the caller has another version
 	TooLarge           Kind = "too-large"           // 413
 	UnsupportedMedia   Kind = "unsupported-media"   // 415
-	Invalid            Kind = "invalid"             // 422: readable, but the content is wrong
+	Invalid            Kind = "invalid"             // 422: well-formed, but with wrong content
 	Internal           Kind = "internal"            // 500
 	Unavailable        Kind = "unavailable"         // 503: try again later
 )
 
-// Field is one fault inside a request: where it is and what is wrong there.
+// Field is one fault in a request: its place and a description.
 type Field struct {
 	Path   string `json:"path"`           // e.g. components[1].requirements.cpu
-	Line   int    `json:"line,omitempty"` // 1-based line of a text document, 0 when it has none
+	Line   int    `json:"line,omitempty"` // 1-based line of a text document, 0 if it has none
 	Detail string `json:"detail"`
 }
 
@@ -52,7 +52,7 @@ func New(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Wrap returns an error of the kind that keeps its cause for the log.
+// Wrap is New with a cause, which is only logged.
 func Wrap(kind Kind, err error, format string, args ...any) *Error {
 	return &Error{Kind: kind, Detail: fmt.Sprintf(format, args...), Err: err}
 }
@@ -83,8 +83,8 @@ func (f Field) String() string {
 	return f.Path + ": " + f.Detail
 }
 
-// Brief is the beginning of a text that came from outside, at most that many bytes of it, for where it is quoted: whoever
-// writes one gives it any length. It is valid UTF-8, and says "..." where letters were left out.
+// Brief is the beginning of a text from outside, at most that many bytes, for quoting: such a text may have any length.
+// It is valid UTF-8, and ends in "..." if it was truncated.
 func Brief[T ~string | ~[]byte](text T, most int) string {
 	if len(text) <= most {
 		return strings.ToValidUTF8(string(text), "?")
@@ -95,7 +95,7 @@ func Brief[T ~string | ~[]byte](text T, most int) string {
 	return strings.ToValidUTF8(string(text[:most]), "?") + "..."
 }
 
-// KindOf returns the kind of err at any depth; Internal when nobody set one.
+// KindOf returns the kind of err at any depth; Internal if it has none.
 func KindOf(err error) Kind {
 	var e *Error
 	if errors.As(err, &e) {
@@ -110,10 +110,10 @@ type Faults struct {
 	dropped int
 }
 
-// maxFaults bounds the answer to a hostile document; the rest is counted, not listed.
+// maxFaults limits the answer to a hostile document; further faults are counted, not listed.
 const maxFaults = 100
 
-// Add records a fault at path; line is 0 where the input has no lines.
+// Add records a fault at path; line is 0 if the input has no lines.
 func (f *Faults) Add(path string, line int, format string, args ...any) {
 	if len(f.fields) >= maxFaults {
 		f.dropped++
@@ -122,10 +122,10 @@ func (f *Faults) Add(path string, line int, format string, args ...any) {
 	f.fields = append(f.fields, Field{Path: path, Line: line, Detail: fmt.Sprintf(format, args...)})
 }
 
-// Empty reports whether nothing was recorded.
+// Empty reports whether no fault was recorded.
 func (f *Faults) Empty() bool { return len(f.fields) == 0 }
 
-// Err returns an Invalid error with every recorded fault, or nil when there is none.
+// Err returns an Invalid error with all recorded faults, or nil if there are none.
 func (f *Faults) Err(detail string) error {
 	if f.Empty() {
 		return nil

@@ -10,10 +10,10 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// MaxPoints is how many steps one range query may have: Prometheus' own bound.
+// MaxPoints is the maximum number of steps of one range query: Prometheus' own limit.
 const MaxPoints = 11_000
 
-// Series is one element of a range: its values at some of the steps.
+// Series is one element of a range: its values at those steps at which it has one.
 type Series struct {
 	Labels map[string]string
 	Points []Point
@@ -25,7 +25,7 @@ type Point struct {
 	Value float64 // may be NaN or infinite
 }
 
-// QueryRange evaluates a query at each step from one instant to another. The error is that of Query.
+// QueryRange evaluates a query at each step from one instant to another. It returns the same errors as Query.
 func (c *Client) QueryRange(ctx context.Context, query string, from, to time.Time, step time.Duration) ([]Series, error) {
 	seconds := func(ms int64) string { return strconv.FormatFloat(float64(ms)/1000, 'f', 3, 64) }
 	r, err := c.ask(ctx, c.queryRange, "matrix", url.Values{
@@ -55,7 +55,7 @@ func matrix(raw []byte) ([]Series, error) {
 				return nil, problem.Wrap(problem.Unavailable, err, "the telemetry store answered a sample without instant")
 			}
 			var text string
-			_ = json.Unmarshal(v[1], &text) // what is no text is no value
+			_ = json.Unmarshal(v[1], &text) // anything but text is no value
 			value, err := number(text)
 			if err != nil {
 				return nil, err

@@ -1,7 +1,7 @@
-// Package telemetry queries a Prometheus HTTP API: Prometheus, Thanos, Mimir or anything else that answers
+// Package telemetry queries a Prometheus HTTP API: Prometheus, Thanos, Mimir or anything else that serves
 // /api/v1/query.
 //
-// It only knows instant and range queries, so that a function need not contain Prometheus' own packages. The API is
+// It supports only instant and range queries, so that a function need not contain Prometheus' own packages. The API is
 // described at https://prometheus.io/docs/prometheus/latest/querying/api/.
 package telemetry
 
@@ -26,17 +26,17 @@ import (
 
 // Config is read from the environment by envconfig.
 type Config struct {
-	// Address is the base URL; a path in it is kept, as Mimir's /prometheus.
+	// Address is the base URL; a path in it is kept, such as Mimir's /prometheus.
 	Address  string `envconfig:"PROMETHEUS_ADDRESS" default:"http://prometheus:9090"`
 	Token    string `envconfig:"PROMETHEUS_TOKEN"` // bearer token, optional
-	User     string `envconfig:"PROMETHEUS_USER"`  // basic auth, optional; the token wins
+	User     string `envconfig:"PROMETHEUS_USER"`  // basic auth, optional; the token has precedence
 	Password string `envconfig:"PROMETHEUS_PASSWORD"`
 }
 
 const (
-	maxAnswer = 64 << 20 // bytes of one answer
-	together  = 18       // queries that AskTogether joins to one
-	maxAtOnce = 8        // queries of one Ask that run at the same time: Prometheus runs 20 in all by default
+	maxAnswer = 64 << 20 // bytes in one answer
+	together  = 18       // queries that AskTogether joins into one
+	maxAtOnce = 8        // concurrent queries of one Ask: Prometheus runs 20 in total by default
 )
 
 // Sample is one element of an instant vector.
@@ -45,14 +45,14 @@ type Sample struct {
 	Value  float64 // may be NaN or infinite
 }
 
-// Answer is what became of one named query.
+// Answer is the result of one named query.
 type Answer struct {
 	Samples  []Sample
-	Warnings []string // of a store that answered in spite of something; of joined queries, with the first
+	Warnings []string // of a store that still answered; of joined queries, on the first
 	Err      error    // of kind Unavailable, or nil
 }
 
-// Client asks one Prometheus.
+// Client queries one Prometheus.
 type Client struct {
 	config     Config
 	query      string
@@ -60,7 +60,7 @@ type Client struct {
 	http       *http.Client
 }
 
-// New returns a client that has not dialled yet. The error tells what is wrong with the address.
+// New returns a client without connecting. The error says what is wrong with the address.
 func New(c Config, h *http.Client) (*Client, error) {
 	u, err := url.Parse(c.Address)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
@@ -71,8 +71,8 @@ func New(c Config, h *http.Client) (*Client, error) {
 	}, nil
 }
 
-// Ask evaluates all named queries as of the instant at, side by side, and answers each under its name. Those that have
-// not come back when the timeout or ctx ends have failed; the others count.
+// Ask evaluates all named queries concurrently at the instant at, and returns the answers by name. Those without an
+// answer when the timeout or ctx ends have failed; the others count.
 func (c *Client) Ask(
 	ctx context.Context, queries map[string]string, at time.Time, timeout time.Duration,
 ) map[string]Answer {
@@ -98,8 +98,8 @@ func (c *Client) Ask(
 	return answers
 }
 
-// AskTogether is Ask in few calls: queries travel joined to one, whose answer is taken apart again. When that fails, or
-// takes more than half of the timeout, each is asked by itself, so that a query that cannot be answered fails alone.
+// AskTogether is Ask with fewer requests: it joins queries into one and splits the answer. If that fails, or takes more
+// than half of the timeout, each query is sent by itself, so that one that cannot be answered fails alone.
 func (c *Client) AskTogether(
 	ctx context.Context, queries map[string]string, at time.Time, timeout time.Duration,
 ) map[string]Answer {
@@ -127,7 +127,7 @@ func (c *Client) AskTogether(
 		for _, s := range answer.Samples {
 			i, err := strconv.Atoi(s.Labels[ordinal])
 			if err != nil || i >= len(some) {
-				continue // only what was asked for has the label
+				continue // samples without the label do not belong to any query
 			}
 			delete(s.Labels, ordinal)
 			own := answers[some[i]]
@@ -141,11 +141,11 @@ func (c *Client) AskTogether(
 	return answers
 }
 
-// ordinal is the label that tells which of the joined queries a sample answers.
+// ordinal is the label with the number of the joined query that a sample belongs to.
 const ordinal = "littoral_query"
 
-// join makes one query of the named ones. Pairs are joined first, then pairs of those and so on: "or" looks through all
-// that stands on either side of it.
+// join makes one query from the named ones. Pairs are joined first, then pairs of those and so on, since "or" scans all
+// samples of both sides.
 func join(names []string, queries map[string]string) string {
 	var half func(from, to int) string
 	half = func(from, to int) string {
@@ -158,8 +158,8 @@ func join(names []string, queries map[string]string) string {
 	return half(0, len(names))
 }
 
-// Query evaluates one query at the instant. The error is of kind Unavailable: for whatever reason, the numbers cannot
-// be had now.
+// Query evaluates one query at the instant. The error is of kind Unavailable: the values are not available now, for
+// whatever reason.
 func (c *Client) Query(ctx context.Context, query string, at time.Time) ([]Sample, error) {
 	answer := c.instant(ctx, query, at)
 	return answer.Samples, answer.Err
@@ -176,16 +176,17 @@ func (c *Client) instant(ctx context.Context, query string, at time.Time) Answer
 	return Answer{Samples: samples, Warnings: r.warnings, Err: err}
 }
 
-// ask posts a form to one of the API's addresses and returns what came back; the result must be of the type.
+// ask posts a form to one of the API's addresses and returns the response, whose result must have the given type.
 func (c *Client) ask(ctx context.Context, address, resultType string, form url.Values) (response, error) {
-	// Thanos would answer without the stores that are away: hosts would seem silent. Others pass over the parameter.
+	// Otherwise Thanos would answer without the stores that it cannot reach, and their hosts would seem silent. Other
+	// servers ignore the parameter.
 	form.Set("partial_response", "false")
 	if deadline, ok := ctx.Deadline(); ok {
-		// Tells Prometheus when nobody waits any longer; seconds, since it reads no "9.9s".
+		// Prometheus stops when nobody waits any longer. A plain number of seconds, since it cannot parse "9.9s".
 		left := max(time.Until(deadline), time.Millisecond)
 		form.Set("timeout", strconv.FormatFloat(left.Seconds(), 'f', 3, 64))
 	}
-	// POST, since a query may be longer than what a proxy lets pass in a URL.
+	// POST, since a query may be longer than proxies allow in a URL.
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address, strings.NewReader(form.Encode()))
 	if err != nil {
 		return response{}, problem.Wrap(problem.Unavailable, err, "the telemetry store cannot be asked")
@@ -218,18 +219,18 @@ func unreachable(ctx context.Context, err error) string {
 	return "cannot be reached"
 }
 
-// response is the envelope of the API; the form of the result depends on its type.
+// response is the envelope of the API; the format of the result depends on its type.
 type response struct {
 	status, failure, resultType string
 	result                      []byte
 	warnings                    []string
 }
 
-// maxWarnings is how many of one answer are taken note of.
+// maxWarnings is how many warnings of one answer are kept.
 const maxWarnings = 10
 
-// open reads {"status": ..., "error": ..., "warnings": [...], "data": {"resultType": ..., "result": ...}}. An answer may
-// have megabytes, so it is gone through once and the result left as it is.
+// open parses {"status": ..., "error": ..., "warnings": [...], "data": {"resultType": ..., "result": ...}}. An answer
+// may have megabytes, so it is parsed once and the result is kept raw.
 func open(body []byte) (r response, err error) {
 	in := jsoniter.ConfigDefault.BorrowIterator(body)
 	defer jsoniter.ConfigDefault.ReturnIterator(in)
@@ -276,7 +277,7 @@ func decode(resp *http.Response, resultType string) (r response, err error) {
 	}
 	r, err = open(body)
 	switch {
-	// Prometheus says in the body what is wrong with a query; a proxy before it does not.
+	// Prometheus describes the error of a query in the body; a proxy in front of it does not.
 	case err == nil && r.status == "error":
 		return response{}, problem.New(problem.Unavailable, "the telemetry store refused the query: %s", brief(r.failure))
 	case resp.StatusCode/100 != 2:
@@ -289,8 +290,8 @@ func decode(resp *http.Response, resultType string) (r response, err error) {
 	return r, nil
 }
 
-// vector reads [{"metric": {label: value}, "value": [epoch seconds, "number as text"]}]. It may hold hundreds of
-// thousands of labels, most of them many times, so every text is kept once.
+// vector parses [{"metric": {label: value}, "value": [epoch seconds, "number as text"]}]. It may contain hundreds of
+// thousands of labels, most of them many times, so every text is stored once.
 func vector(raw []byte) ([]Sample, error) {
 	in := jsoniter.ConfigDefault.BorrowIterator(raw)
 	defer jsoniter.ConfigDefault.ReturnIterator(in)
@@ -337,7 +338,7 @@ func vector(raw []byte) ([]Sample, error) {
 	return samples, nil
 }
 
-// second returns the second element of a list when that is a text, else "".
+// second returns the second element of a list if it is a text, else "".
 func second(in *jsoniter.Iterator) (text string) {
 	i := 0
 	in.ReadArrayCB(func(in *jsoniter.Iterator) bool {
@@ -352,7 +353,7 @@ func second(in *jsoniter.Iterator) (text string) {
 	return text
 }
 
-// number reads a value, which is a number as text; "" for none.
+// number parses a value, which is a number as text; "" if there is none.
 func number(text string) (float64, error) {
 	if text == "" {
 		return 0, problem.New(problem.Unavailable, "the telemetry store answered a sample without value")
@@ -364,5 +365,5 @@ func number(text string) (float64, error) {
 	return v, nil
 }
 
-// brief keeps a long or hostile text from filling logs and answers.
+// brief truncates a long or hostile text for logs and answers.
 func brief(s string) string { return problem.Brief(s, 200) }

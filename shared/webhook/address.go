@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// refusedNets are the special-purpose networks of IANA's registries that are not for calls across the Internet, and
-// those that carry an IPv4 address in an IPv6 one, whose true destination nobody sees.
+// refusedNets are the special-purpose networks in IANA's registries that are not globally reachable, and those whose
+// IPv6 addresses contain an IPv4 address, which hide the real destination.
 var refusedNets = prefixes(
 	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24",
 	"192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24",
@@ -27,7 +27,7 @@ func prefixes(list ...string) []netip.Prefix {
 	return nets
 }
 
-// public reports whether an address may be called without being allowed by name.
+// public reports whether an address may be called without being allowed explicitly.
 func public(a netip.Addr) bool {
 	a = a.Unmap()
 	if !a.IsGlobalUnicast() || a.IsPrivate() || a.Zone() != "" {
@@ -41,13 +41,13 @@ func public(a netip.Addr) bool {
 	return a.Is4() || netip.MustParsePrefix("2000::/3").Contains(a)
 }
 
-// Allowed is what may be called although it is not public: addresses, networks and host names.
+// Allowed are the addresses, networks and host names that may be called although they are not public.
 type Allowed struct {
 	nets  []netip.Prefix
 	hosts map[string]bool
 }
 
-// newAllowed reads a list such as 10.1.0.0/16, 192.168.1.7 or jobmanager.littoral.svc.
+// newAllowed parses a list such as 10.1.0.0/16, 192.168.1.7 or jobmanager.littoral.svc.
 func newAllowed(list []string) (Allowed, error) {
 	a := Allowed{hosts: map[string]bool{}}
 	for _, text := range list {
@@ -85,7 +85,7 @@ func (a Allowed) addr(addr netip.Addr) bool {
 	return public(addr)
 }
 
-// control refuses a connection by the address that the name was resolved to, after all that could change it.
+// control refuses a connection by the resolved address, which nothing can change any more.
 func (a Allowed) control(_, address string, _ syscall.RawConn) error {
 	addr, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -97,8 +97,8 @@ func (a Allowed) control(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// CheckURL says what is wrong with a URL that a user wants to have called, as far as that can be seen without asking
-// anyone. An address in it is not refused here: a setting may allow it.
+// CheckURL returns what is wrong with a user's URL, as far as it can be found without DNS. It does not refuse
+// addresses, since a setting may allow them.
 func CheckURL(text string) error {
 	_, err := parse(text)
 	return err

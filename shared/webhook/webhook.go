@@ -1,8 +1,8 @@
-// Package webhook calls addresses that users wrote down, and nothing behind our own walls.
+// Package webhook calls URLs that users wrote, but no address in our own network.
 //
-// A name may resolve to anything, and to something else a moment later. So the check is on the address that is about
-// to be connected to: private, loopback, link-local, metadata and other special networks are refused there, unless a
-// setting allows them. Proxies are not used, redirects are not followed, and time and sizes are bounded.
+// A name may resolve to any address, and to another one a moment later. So the check is made on the address of the
+// connection: private, loopback, link-local, metadata and other special networks are refused, unless a setting allows
+// them. Proxies are not used, redirects are not followed, and time and sizes are limited.
 package webhook
 
 import (
@@ -28,12 +28,12 @@ type Config struct {
 	// Allow lists addresses, networks and host names that may be called although they are not public.
 	Allow   []string      `envconfig:"WEBHOOK_ALLOW"`
 	Timeout time.Duration `envconfig:"WEBHOOK_TIMEOUT" default:"8s"`
-	// Audience is whom tokens for Littoral itself are for; such a token is sent to no stranger.
+	// Audience is the audience of tokens for Littoral itself; such a token is not sent to other parties.
 	Audience string `envconfig:"OIDC_AUDIENCE"`
 	credentials.Config
 }
 
-// maxAnswer bounds what is read of an answer, which nobody looks at; maxHeader its header.
+// maxAnswer limits how much of an answer is read, although its content is ignored; maxHeader limits its header.
 const (
 	maxAnswer = 64 << 10
 	maxHeader = 32 << 10
@@ -51,8 +51,8 @@ type Client struct {
 	tokens  *credentials.Source
 }
 
-// New returns a client that has not dialled yet. Tokens are got through tokens, which is our own client; allowed host
-// names are called through it too, since a host may resolve them in its own way.
+// New returns a client without connecting. own is our own client: it fetches tokens, and calls allowed host names,
+// since it may resolve hosts in a special way.
 func New(c Config, own *http.Client) (*Client, error) {
 	allowed, err := newAllowed(c.Allow)
 	if err != nil {
@@ -70,20 +70,20 @@ func New(c Config, own *http.Client) (*Client, error) {
 	}, nil
 }
 
-// stay keeps a target from sending us elsewhere.
+// stay ignores redirects.
 func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Call is one call.
 type Call struct {
 	Method string
 	URL    string
-	ID     string            // names the call, so that its target can tell a repeat
+	ID     string            // identifies the call, so that its target can detect a repeat
 	Body   map[string]any    // of POST, PUT and DELETE, as JSON
 	Query  map[string]string // of GET
 	Token  bool              // send an access token for the target's audience
 }
 
-// Do makes the call. The error is Forbidden for a target that must not be called, else Unavailable: it may be well
+// Do makes the call. The error is Forbidden for a target that must not be called, else Unavailable: it may succeed
 // later.
 func (c *Client) Do(ctx context.Context, call Call) error {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
@@ -98,7 +98,7 @@ func (c *Client) Do(ctx context.Context, call Call) error {
 	}
 	resp, err := client.Do(req)
 	if of := new(url.Error); errors.As(err, &of) {
-		err = of.Err // without the address, which stands in the log and may hold a secret
+		err = of.Err // without the URL, which may contain a secret and would be logged
 	}
 	switch {
 	case errors.Is(err, errRefused):
@@ -114,7 +114,7 @@ func (c *Client) Do(ctx context.Context, call Call) error {
 	return nil
 }
 
-// Methods are those a call may have.
+// Methods are the HTTP methods that a call may use.
 var Methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete}
 
 func (c *Client) request(ctx context.Context, call Call) (*http.Request, error) {
@@ -161,9 +161,9 @@ func (c *Client) request(ctx context.Context, call Call) (*http.Request, error) 
 	return req, nil
 }
 
-// token returns a token for the target. An issuer may ignore the audience that it is asked for, which is no parameter of
-// RFC 6749, and give a token for Littoral, with which whoever gets it could do here what we may. Only a host that a
-// setting names is trusted with that. A token that cannot be read says nothing, and is sent.
+// token returns a token for the target. An issuer may ignore the requested audience, which is not a parameter of RFC
+// 6749, and return a token for Littoral; its receiver could then use our rights here. Only hosts that a setting allows
+// may get such a token. A token that cannot be parsed reveals no audience, and is sent.
 func (c *Client) token(ctx context.Context, u *url.URL) (string, error) {
 	token, err := c.tokens.Token(ctx, audience(u))
 	if err != nil {
@@ -177,5 +177,5 @@ func (c *Client) token(ctx context.Context, u *url.URL) (string, error) {
 	return token, nil
 }
 
-// audience names a target to the token issuer: its origin.
+// audience is the target's name for the token issuer: its origin.
 func audience(u *url.URL) string { return u.Scheme + "://" + u.Host }

@@ -1,12 +1,12 @@
 // Command base pushes the base of all images and prints its reference: Mozilla's certificate authorities, a user that
-// is not root, and nothing else. It is a seventh of the size of one with time zones, which no function needs, and
-// nothing but Go modules is fetched.
+// is not root, and nothing else. It has a seventh of the size of a base with time zones, which no function needs, and
+// needs no downloads except Go modules.
 //
 //	base registry.example.com/littoral/base
-//	base                                        # $KO_DOCKER_REPO/base, as "make deploy" has it
+//	base                                        # $KO_DOCKER_REPO/base, as in "make deploy"
 //
-// The list of authorities belongs to the version of the module, so the same source gives the same digest anywhere. A
-// cluster with authorities of its own mounts them and names them in SSL_CERT_FILE or SSL_CERT_DIR.
+// The list of authorities is part of the version of the module, so the same source gives the same digest everywhere. A
+// cluster with its own authorities mounts them and sets SSL_CERT_FILE or SSL_CERT_DIR.
 package main
 
 import (
@@ -31,14 +31,14 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// certificates is where Go and others look first.
+// certificates is the first path that Go and others try.
 const certificates = "etc/ssl/certs/ca-certificates.crt"
 
-// nobody is who a process runs as where its pod does not say.
+// nobody is the user of a process if its pod does not set one.
 const nobody = "65532:65532"
 
-// platforms are those of clusters and of the devices at their edge; ko's setting KO_DEFAULTPLATFORMS says for which of
-// them an image is built.
+// platforms are those of clusters and of edge devices; ko's setting KO_DEFAULTPLATFORMS selects for which of them an
+// image is built.
 var platforms = []v1.Platform{
 	{OS: "linux", Architecture: "amd64"},
 	{OS: "linux", Architecture: "arm64"},
@@ -60,7 +60,7 @@ func main() {
 	fmt.Println(pushed)
 }
 
-// push returns the reference of what it has pushed. Credentials are those that docker login has left.
+// push returns the reference of the pushed image. It uses the credentials of docker login.
 func push(ctx context.Context, to string) (name.Digest, error) {
 	repository, err := name.NewRepository(to)
 	if err != nil {
@@ -74,7 +74,7 @@ func push(ctx context.Context, to string) (name.Digest, error) {
 	if err != nil {
 		return name.Digest{}, err
 	}
-	// By a tag as well, since some registries drop what has none.
+	// Also with a tag, since some registries delete untagged images.
 	credentials := remote.WithAuthFromKeychain(authn.DefaultKeychain)
 	if err := remote.WriteIndex(repository.Tag("latest"), index, remote.WithContext(ctx), credentials); err != nil {
 		return name.Digest{}, fmt.Errorf("push: %w", err)
@@ -82,7 +82,7 @@ func push(ctx context.Context, to string) (name.Digest, error) {
 	return repository.Digest(digest.String()), nil
 }
 
-// base is the same image for each platform, as nothing in it is a program.
+// base is the same image for each platform, since it contains no program.
 func base() (v1.ImageIndex, error) {
 	layer, err := layer()
 	if err != nil {
@@ -108,8 +108,8 @@ func base() (v1.ImageIndex, error) {
 	return index, nil
 }
 
-// layer holds the list, and no times, so that it is the same whenever it is made. Such a file cannot hold the conditions
-// under which Mozilla trusts some of the authorities, as those of distributions do not either.
+// layer contains the list without timestamps, so it is always the same. Such a file cannot express Mozilla's conditions
+// on the trust in some authorities; the files of distributions cannot either.
 func layer() (v1.Layer, error) {
 	var list, archive bytes.Buffer
 	for root := range bundle.Roots() {

@@ -15,8 +15,8 @@ import (
 // deployment: judge, act, deploy.
 const hops = 4
 
-// prewake is the setting that tells an operation whom its events will need. Reactions and scheduled tasks wake nobody:
-// the operation before has done it, or nobody waits.
+// prewake is the setting with the functions that an operation's events will need. Reactions and scheduled tasks wake no
+// functions: the operation before them has done so, or nobody waits.
 func prewake(entry function.Entry) []corev1.EnvVar {
 	if len(entry.Spec.Routes) == 0 {
 		return nil
@@ -33,7 +33,7 @@ func prewake(entry function.Entry) []corev1.EnvVar {
 	return []corev1.EnvVar{{Name: "PREWAKE_CHAIN", Value: strings.Join(parts, ";")}}
 }
 
-// ahead is what the gateway's table says of an operation: whom its calls nearly always need.
+// ahead is the entry in the gateway's table for an operation: the functions that its calls nearly always need.
 func ahead(entry function.Entry) string {
 	var names []string
 	for _, typ := range entry.Spec.Foreseen {
@@ -49,9 +49,10 @@ func ahead(entry function.Entry) string {
 	return " > " + strings.Join(names, ",")
 }
 
-// chain lists the functions that an event of the type leads to within so many hops, as they declare it: nearest first,
-// each once. From a function that foresees what it ends in, the chain goes on with that only. Whoever takes events of any
-// type, or stands aside, is not a part of a chain: a node has to start what somebody waits for first.
+// chain lists the functions that an event of the type leads to within so many hops, according to their declarations:
+// nearest first, each once. If a function declares where its chain ends, only that branch is followed. Functions that
+// accept events of any type, or that are declared Aside, are not part of a chain: a node must first start what somebody waits
+// for.
 func chain(registry map[string]function.Entry, typ string, hops int) []string {
 	entries := make([]function.Entry, 0, len(registry))
 	for _, entry := range registry {

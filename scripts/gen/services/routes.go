@@ -17,9 +17,9 @@ const (
 	tableFile  = "knative/gateway/routes.txt"
 	routesFile = "knative/httproute/routes/routes.yaml"
 
-	// matchesPerRule is what the oldest versions of the Gateway API take; newer ones take more.
+	// matchesPerRule is the limit of the oldest versions of the Gateway API; newer ones allow more.
 	matchesPerRule = 8
-	// placeholder stands where an overlay puts what it alone knows; see knative/httproute/kustomization.yaml.
+	// placeholder is replaced by an overlay with a value that only it knows; see knative/httproute/kustomization.yaml.
 	placeholder = "set-by-overlay"
 )
 
@@ -50,7 +50,7 @@ func parse(function, text string) (route, error) {
 	return r, nil
 }
 
-// overlaps reports whether some request fits both.
+// overlaps reports whether some request matches both.
 func (r route) overlaps(other route) bool {
 	if r.method != other.method || len(r.segments) != len(other.segments) {
 		return false
@@ -64,7 +64,7 @@ func (r route) overlaps(other route) bool {
 	return true
 }
 
-// path is the match of the Gateway API: exact where there is no parameter.
+// path is the match in the Gateway API: exact if there is no parameter.
 func (r route) path() map[string]string {
 	kind, exact, pattern := "Exact", "", ""
 	for _, segment := range r.segments {
@@ -83,7 +83,7 @@ func (r route) path() map[string]string {
 	return map[string]string{"type": kind, "value": "^" + pattern + "$"}
 }
 
-// writeRoutes writes the table and the HTTPRoutes. What answers GET answers HEAD.
+// writeRoutes writes the table and the HTTPRoutes. A route for GET also serves HEAD.
 func writeRoutes(mains []string) error {
 	var all []route
 	var table, objects strings.Builder
@@ -132,8 +132,8 @@ func writeRoutes(mains []string) error {
 	return nil
 }
 
-// httpRoute sends the matches to Knative's own gateway under the function's name, which is how that gateway knows it. It
-// waits as long as Knative does: some ingresses give up after 15 s otherwise, when a start may not be over.
+// httpRoute sends the matches to Knative's own gateway with the function's host name, by which that gateway routes. Its
+// timeout is Knative's own: some ingresses otherwise give up after 15 s, when a start may still be in progress.
 func httpRoute(entry function.Entry, matches []map[string]any) map[string]any {
 	name, request := entry.Name, fmt.Sprintf("%.0fs", (start+entry.Spec.Timeout).Seconds())
 	var rules []map[string]any

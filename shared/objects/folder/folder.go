@@ -15,10 +15,10 @@ import (
 	"github.com/littoral-project/littoral/shared/objects"
 )
 
-// Store is a directory. Files that another program puts there are objects too, if their paths are keys.
+// Store is a directory. Files of other programs in it are objects too if their paths are valid keys.
 type Store struct{ dir string }
 
-// New returns the store below dir, which is made with the first object.
+// New returns the store below dir, which is created with the first object.
 func New(dir string) *Store { return &Store{dir} }
 
 // Put implements objects.Store. The object is on disk when it returns.
@@ -51,7 +51,7 @@ func (s *Store) Get(_ context.Context, key string) ([]byte, error) {
 	return body, nil
 }
 
-// List implements objects.Store. A file that is being written has a name that is no key.
+// List implements objects.Store. A file that is being written has a name that is not a valid key.
 func (s *Store) List(_ context.Context, prefix string) ([]string, error) {
 	var keys []string
 	err := filepath.WalkDir(s.dir, func(path string, d fs.DirEntry, err error) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// Run holds the stores that open returns, each empty, to what package objects says.
+// Run checks the stores that open returns, each empty, against the documentation of package objects.
 func Run(t *testing.T, open func(t *testing.T) objects.Store) {
 	t.Helper()
 	for name, test := range map[string]func(*testing.T, objects.Store){
@@ -83,7 +83,7 @@ func list(t *testing.T, s objects.Store) {
 }
 
 func many(t *testing.T, s objects.Store) {
-	const n = 1005 // S3 lists a thousand at once
+	const n = 1005 // more than S3's limit of one listing, a thousand
 	var all sync.WaitGroup
 	slots := make(chan struct{}, 16)
 	failed := make(chan error, n)

@@ -1,4 +1,4 @@
-// Package open chooses an object store by its address. Whoever imports it carries the client of S3.
+// Package open chooses an object store by URL. Programs that import it contain the S3 client.
 package open
 
 import (
@@ -13,19 +13,19 @@ import (
 	"github.com/littoral-project/littoral/shared/objects/s3"
 )
 
-// Config is read from the environment by envconfig; the keys have the names that all clients of S3 read.
+// Config is read from the environment by envconfig; the credentials have the names that all S3 clients use.
 type Config struct {
-	// URL is file:///directory, or s3://bucket/prefix with endpoint=URL for another service than AWS, region=NAME and
-	// path_style=true in its query; "" = no store.
+	// URL is file:///directory or s3://bucket/prefix; "" = no store. For S3, its query may have endpoint=URL for a
+	// service other than AWS, region=NAME and path_style=true.
 	URL string `envconfig:"OBJECTS_URL"`
 
 	AccessKey    string `envconfig:"AWS_ACCESS_KEY_ID"`
 	SecretKey    string `envconfig:"AWS_SECRET_ACCESS_KEY"`
 	SessionToken string `envconfig:"AWS_SESSION_TOKEN"`
-	Region       string `envconfig:"AWS_REGION"` // where the URL names none
+	Region       string `envconfig:"AWS_REGION"` // if the URL has none
 }
 
-// Store returns the store at the address, nil where none is set. Nothing is dialled before it is used.
+// Store returns the store at the URL, nil if none is set. It connects only when it is used.
 func Store(c Config, client *http.Client) (objects.Store, error) {
 	if c.URL == "" {
 		return nil, nil //nolint:nilnil // no store is a choice

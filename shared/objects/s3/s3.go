@@ -1,4 +1,4 @@
-// Package s3 keeps objects in a bucket of any service that speaks S3.
+// Package s3 stores objects in a bucket of any S3 service.
 package s3
 
 import (
@@ -17,13 +17,13 @@ import (
 	"github.com/littoral-project/littoral/shared/objects"
 )
 
-// Config names a bucket and who asks.
+// Config is a bucket and the credentials.
 type Config struct {
 	Bucket    string
 	Prefix    string // of all keys, "" or ending in a slash
-	Region    string // "" = us-east-1, which most services but AWS take
+	Region    string // "" = us-east-1, which most other services accept
 	Endpoint  string // "" = AWS
-	PathStyle bool   // the bucket stands in the path instead of the host
+	PathStyle bool   // the bucket is part of the path instead of the host
 
 	AccessKey, SecretKey, SessionToken string
 }
@@ -34,7 +34,7 @@ type Store struct {
 	config Config
 }
 
-// New returns the store. Nothing is dialled before it is used.
+// New returns the store. It connects only when it is used.
 func New(c Config, client *http.Client) *Store {
 	if c.Region == "" {
 		c.Region = "us-east-1"
@@ -47,7 +47,7 @@ func New(c Config, client *http.Client) *Store {
 					AccessKeyID: c.AccessKey, SecretAccessKey: c.SecretKey, SessionToken: c.SessionToken, Source: "settings",
 				}, nil
 			})),
-		// Services other than AWS know them in part only. What matters is read back and compared by who stores it.
+		// Other services support checksums only in part. Callers that need certainty read the object back and compare.
 		RequestChecksumCalculation: aws.RequestChecksumCalculationWhenRequired,
 		ResponseChecksumValidation: aws.ResponseChecksumValidationWhenRequired,
 	}

@@ -21,13 +21,13 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Alert is one alert of a webhook, in the words of Alertmanager.
+// Alert is one alert in the message of a webhook, with Alertmanager's names.
 type Alert struct {
 	Status      string            `json:"status"` // firing or resolved
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
 	StartsAt    time.Time         `json:"startsAt"`
-	EndsAt      time.Time         `json:"endsAt"` // of one that is resolved
+	EndsAt      time.Time         `json:"endsAt"` // of a resolved alert
 	Fingerprint string            `json:"fingerprint"`
 }
 
@@ -37,10 +37,10 @@ const (
 	Resolved = "resolved"
 )
 
-// Received counts what a webhook brought.
+// Received counts the alerts of a message.
 type Received struct {
 	New      int `json:"new"`      // announced
-	Repeated int `json:"repeated"` // heard of before
+	Repeated int `json:"repeated"` // known already
 	Ignored  int `json:"ignored"`  // about no policy of ours
 }
 
@@ -132,7 +132,7 @@ func (a *Alert) policy() (id uuid.UUID, named bool) {
 	return id, err == nil
 }
 
-// policyKey is the id of the alert's policy in canonical form; "" when it names none.
+// policyKey is the id of the alert's policy in canonical form; "" if it names none.
 func policyKey(a Alert) string {
 	if id, named := a.policy(); named {
 		return id.String()

@@ -169,9 +169,8 @@ func ensure(ctx context.Context, tx *store.Tx, app *application.Application, ren
 	return nil
 }
 
-// switchedOff tells which of the wanted policies a person has deactivated. A policy with a running number for a name is
-// recognized by its whole content, any other by what it is about: the number that it had before may be that of another
-// policy now.
+// switchedOff reports which of the wanted policies a person has deactivated. A policy named by a running number is
+// recognized by its whole content, any other by what it is about: its former number may now belong to another policy.
 func switchedOff(list []*Policy, wanted []registry.Policy) []bool {
 	off, found := make([]bool, len(wanted)), make([]bool, len(wanted))
 	taken := map[*Policy]bool{}
@@ -228,7 +227,7 @@ func sound(made []registry.Policy, err error) []registry.Policy {
 	})
 }
 
-// refuse records, once, which policies of the descriptor cannot be watched; the others are.
+// refuse records, once, which policies of the descriptor cannot be watched; the others are watched.
 func refuse(ctx context.Context, tx *store.Tx, app *application.Application, cause error) error {
 	message := "not watched: " + brief(cause.Error())
 	const event = "policy.refused"

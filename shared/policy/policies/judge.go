@@ -24,14 +24,14 @@ import (
 func Judge(ctx context.Context, tx *store.Tx, a events.Alert) error {
 	p, err := Lock(ctx, tx, a.Policy)
 	if problem.KindOf(err) == problem.NotFound {
-		return nil // deleted while it was firing
+		return nil // deleted while the alert was firing
 	}
 	if err != nil {
 		return err
 	}
 	before := p.State.Phase
 	if before == registry.Unknown {
-		return nil // it is not watched: the alert comes from a former rule
+		return nil // the policy is not watched: the alert comes from a former rule
 	}
 	instance := p.instance(a.Labels)
 	notice := registry.Notice{
@@ -92,11 +92,12 @@ func (p *Policy) Open(violation uuid.UUID) bool {
 const insertAction = `insert into policy_actions (id, policy_id, instance, component, remediation, violation,
 started_at, received_at) values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing`
 
-// forgetIdle deletes an action that has changed nothing.
+// forgetIdle deletes an action that changed nothing.
 const forgetIdle = `delete from policy_actions where id = $1 and (status = 'skipped' or detail = '` + stayed + `')`
 
-// violated announces the violation. If an episode continues after all, and nothing came of its action so far, it is
-// acted upon once more: the action found it ended, or left the component where it is, and that was excused since.
+// violated announces the violation. If an episode continues after all and its action had no effect so far, it is acted
+// upon once more: the action may have found the episode ended, or may have left the component where it is, which was
+// excused since.
 func (p *Policy) violated(ctx context.Context, tx *store.Tx, a events.Alert, verdict registry.Verdict) error {
 	id := ViolationID(p.UUID(), p.State.Since, a.Fingerprint, a.StartsAt)
 	v, err := p.Violation(id.String(), a.Labels, a.Annotations)

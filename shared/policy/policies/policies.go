@@ -72,7 +72,7 @@ func defined(p *registry.Policy) definition {
 // same reports whether two policies have the same name and definition.
 func same(a, b *registry.Policy) bool { return a.Name == b.Name && said(a) != "" && said(a) == said(b) }
 
-// said is the definition as JSON; empty when that cannot be encoded.
+// said is the definition as JSON; empty if that cannot be encoded.
 func said(p *registry.Policy) string {
 	text, err := json.Marshal(defined(p))
 	if err != nil {
@@ -103,7 +103,7 @@ func (p *Policy) Active() bool {
 	return p.DeletedAt == nil && (p.State.Phase == registry.Enforced || p.State.Phase == registry.Violated)
 }
 
-// Render fills in the rendered spec. When it returns an error the policy is unchanged.
+// Render fills in the rendered spec. If it returns an error, the policy is unchanged.
 func (p *Policy) Render(render Renderer) error {
 	spec, err := render(&p.Policy)
 	if err != nil {
@@ -158,7 +158,8 @@ func (p *Policy) event(instance, component string, violation *uuid.UUID) events.
 const selectAlone = `select not exists (select from applications where deleted_at is null)
 and not exists (select from policies where deleted_at is null and id <> $1)`
 
-// announceFirst emits PolicyFirst if there was nothing to look after before, so that the PingSources may be suspended.
+// announceFirst emits PolicyFirst if this is the first policy, since the PingSources may be suspended while there is
+// none.
 func (p *Policy) announceFirst(ctx context.Context, tx *store.Tx) error {
 	var alone bool
 	if err := tx.QueryRow(ctx, selectAlone, p.UUID()).Scan(&alone); err != nil {

@@ -10,15 +10,15 @@ import (
 	"syscall"
 )
 
-// account is whom the server runs as.
+// account is the user that the server runs as.
 type account struct {
 	name     string
 	uid, gid int
-	drop     bool // we are root and must become this account
+	drop     bool // we are root and must switch to this account
 }
 
-// runAs decides on the account: ourselves, or, when we are root (as whom Postgres refuses to run), the owner of an
-// existing data directory, else "postgres", else "nobody".
+// runAs chooses the account: ours or, if we are root (Postgres refuses to run as root), the owner of an existing data
+// directory, else "postgres", else "nobody".
 func runAs(dir string) (account, error) {
 	if os.Geteuid() != 0 {
 		return account{name: "this user", uid: os.Geteuid(), gid: os.Getegid()}, nil
@@ -48,11 +48,11 @@ func runAs(dir string) (account, error) {
 		`run as another user, or create one: useradd --system postgres`)
 }
 
-// outside is where root keeps the data of a directory that the account cannot reach.
+// outside is where root puts the data if the account cannot reach its directory.
 const outside = "/var/lib/littoral"
 
-// settle makes the data directory and returns where it really is. Below a directory that only root may enter (a clone
-// in /root, say) no other account can work, so there the data goes to /var/lib/littoral and dir becomes a link to it.
+// settle creates the data directory and returns its real path. Other accounts cannot work below a directory that only
+// root may enter (a clone in /root, say). Then the data goes to /var/lib/littoral, and dir becomes a link to it.
 func (a account) settle(dir string) (string, error) {
 	if target, err := os.Readlink(dir); err == nil {
 		if err := os.MkdirAll(target, 0o700); err != nil {
@@ -98,7 +98,7 @@ func (a account) own(dir string) error {
 	return nil
 }
 
-// reaches reports whether the account may enter dir and everything above it.
+// reaches reports whether the account may enter dir and all its parents.
 func (a account) reaches(dir string) bool {
 	for {
 		info, err := os.Stat(dir)
@@ -127,11 +127,10 @@ func (a account) reaches(dir string) bool {
 	}
 }
 
-// maxSocketDir keeps the socket's path within the 107 bytes that Linux allows (103 on macOS), ".s.PGSQL.5432" included.
+// maxSocketDir keeps the socket's path, with ".s.PGSQL.5432", within the 107 bytes that Linux allows (103 on macOS).
 const maxSocketDir = 85
 
-// socketDir returns the data directory, which is private, or a private short one when its path is too long for a
-// socket.
+// socketDir returns the data directory, which is private, or a short private one if its path is too long for a socket.
 func (a account) socketDir(dir string) (string, error) {
 	if len(dir) <= maxSocketDir {
 		return dir, nil

@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// debianBin is where Debian keeps the server's programs of each major version, outside the PATH.
+// debianBin is where Debian installs the server's programs of each major version, outside the PATH.
 const debianBin = "/usr/lib/postgresql"
 
-// binaries returns the directory of initdb and postgres: from the machine, else from Debian's packages when we are
-// root, else downloaded. major, when not "", is the version that a data directory asks for.
+// binaries returns the directory of initdb and postgres: from the machine, else from Debian's packages if we are root,
+// else downloaded. major, if not "", is the version that a data directory requires.
 func binaries(ctx context.Context, major string, notice func(string)) (string, error) {
 	if dir, ok := find(major); ok {
 		return dir, nil
@@ -56,7 +56,7 @@ func missing(major string, cause error) error {
 	return fmt.Errorf("%s\n%w", say, cause)
 }
 
-// find looks in the PATH, then in Debian's directories newest first, then at what was downloaded before.
+// find searches the PATH, then Debian's directories, newest first, then earlier downloads.
 func find(major string) (string, bool) {
 	var dirs []string
 	if program, err := exec.LookPath("postgres"); err == nil {
@@ -103,7 +103,7 @@ func complete(dir string) bool {
 	return true
 }
 
-// versionOf returns the major version of the programs in dir, "" when they do not say.
+// versionOf returns the major version of the programs in dir, "" if it is unknown.
 func versionOf(dir string) string {
 	out, err := exec.Command(filepath.Join(dir, "postgres"), "--version").Output() // "postgres (PostgreSQL) 15.14 ..."
 	fields := strings.Fields(string(out))
@@ -114,7 +114,7 @@ func versionOf(dir string) string {
 	return major
 }
 
-// majorOf returns the version that wrote the data directory, "" when there is none yet.
+// majorOf returns the version that wrote the data directory, "" if it is still empty.
 func majorOf(dir string) string {
 	text, err := os.ReadFile(filepath.Join(dir, "PG_VERSION"))
 	if err != nil {

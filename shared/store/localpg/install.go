@@ -14,10 +14,10 @@ import (
 	"github.com/littoral-project/littoral/shared/loopback"
 )
 
-// noMainCluster keeps Debian's packages from creating and starting a server of their own while we install them.
+// noMainCluster prevents Debian's packages from creating and starting their own server while we install them.
 const noMainCluster = "/etc/postgresql-common/createcluster.d/littoral.conf"
 
-// installPackage installs Debian's Postgres. It does nothing but explain itself when it is not root or not on Debian.
+// installPackage installs Debian's Postgres. If we are not root or not on Debian, it only explains what to do.
 func installPackage(ctx context.Context, notice func(string)) error {
 	if os.Geteuid() != 0 {
 		return errors.New("not root, so Debian's package was not installed")
@@ -31,7 +31,7 @@ func installPackage(ctx context.Context, notice func(string)) error {
 		return aptGet(ctx, apt, "install", "-y", "--no-install-recommends", pkg)
 	}
 	out, err := install("postgresql-common")
-	if err != nil { // most likely package lists that are missing or old
+	if err != nil { // probably because package lists are missing or outdated
 		if out, err = aptGet(ctx, apt, "update"); err == nil {
 			out, err = install("postgresql-common")
 		}
@@ -56,16 +56,16 @@ func aptGet(ctx context.Context, apt string, args ...string) ([]byte, error) {
 	return cmd.CombinedOutput()
 }
 
-// lastLines keeps the end of a program's output, where its complaint stands.
+// lastLines keeps the end of a program's output, which has the error.
 func lastLines(out []byte) []byte {
 	const most = 1500
 	return out[max(0, len(out)-most):]
 }
 
-// downloaded is the version that is fetched when the machine has none.
+// downloaded is the version that is downloaded if the machine has none.
 const downloaded = embedded.V16
 
-// repository is where it is fetched from, in the layout of Maven.
+// repository is the source of downloads, in Maven's layout.
 const repository = "https://repo1.maven.org/maven2"
 
 // downloadDir is where a downloaded Postgres is kept; root's is outside its home, which other accounts cannot read.
@@ -81,8 +81,8 @@ func downloadDir() string {
 	return filepath.Join(base, "littoral", "postgres-"+string(downloaded))
 }
 
-// download fetches the programs. The library can only do so on the way to starting a server, so it starts a throw-away
-// one; as root that start fails after the programs are in place, which is all that is wanted.
+// download fetches the programs. The library can only do so while starting a server, so it starts a temporary one. As
+// root that start fails, but only after the programs are in place, which is enough.
 func download(ctx context.Context, notice func(string)) error {
 	notice("downloading Postgres " + string(downloaded) + " (once)")
 	return downloadFrom(ctx, repository, downloadDir())
@@ -111,7 +111,7 @@ func downloadFrom(ctx context.Context, repository, into string) error {
 	return fmt.Errorf("download Postgres: %w", err)
 }
 
-// lockInstall lets one process of the machine install at a time; tests of several packages start together.
+// lockInstall lets one process at a time install; tests of several packages start together.
 func lockInstall() (unlock func(), err error) {
 	path := filepath.Join(os.TempDir(), fmt.Sprintf("littoral-postgres-%d.lock", os.Geteuid()))
 	deadline := time.Now().Add(10 * time.Minute)

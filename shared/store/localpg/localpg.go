@@ -1,8 +1,8 @@
 // Package localpg runs a real Postgres on this machine, for the laptop host and for tests.
 //
-// The server is found on the machine, else installed, else downloaded (see find.go). It listens on a Unix socket in its
-// private data directory only, so file permissions are its access control and no port is taken. It never runs as root
-// and never outlives its parent on Linux: the kernel stops it when the parent dies, even of kill -9.
+// The server is found on the machine, else installed, else downloaded (see find.go). It listens only on a Unix socket
+// in its private data directory, so file permissions are its access control and it occupies no port. It never runs as
+// root. On Linux it never outlives its parent: the kernel stops it when the parent dies, even from kill -9.
 package localpg
 
 import (
@@ -23,30 +23,30 @@ import (
 // User is the superuser of every server that this package starts.
 const User = "littoral"
 
-// Options says where and how a server runs.
+// Options define where and how a server runs.
 type Options struct {
-	Dir      string            // data directory; made when missing
-	Durable  bool              // false turns fsync off: survives the death of Postgres, not that of the machine
+	Dir      string            // data directory; created if missing
+	Durable  bool              // false turns fsync off: the data survives a crash of Postgres, but not of the machine
 	Log      io.Writer         // the server's own log; nil = discarded
-	Notice   func(text string) // called before anything that takes long, such as an installation; may be nil
+	Notice   func(text string) // called before anything slow, such as an installation; may be nil
 	Settings map[string]string // further postgresql.conf settings
 }
 
 // Server is a running Postgres.
 type Server struct {
 	options Options
-	bin     string // holds initdb and postgres
-	dir     string // where the data really is, absolute
+	bin     string // directory of initdb and postgres
+	dir     string // real path of the data, absolute
 	socket  string // directory of the Unix socket
 	as      account
 	lock    *os.File
 	process *process
 }
 
-// startTimeout bounds a start, crash recovery included.
+// startTimeout limits a start including crash recovery.
 const startTimeout = 2 * time.Minute
 
-// Start brings up the server of o.Dir. A server that an earlier process left behind there is stopped first; a directory
+// Start starts the server of o.Dir. A server that an earlier process left running there is stopped first; a directory
 // that a living process uses is an error.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	if o.Log == nil {
@@ -67,7 +67,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// prepare leaves a locked data directory that no other server uses, initialised and owned by the account to run as.
+// prepare makes sure that the data directory is locked, used by no other server, initialised, and owned by the account.
 func (s *Server) prepare(ctx context.Context) error {
 	link, err := filepath.Abs(s.options.Dir)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *Server) prepare(ctx context.Context) error {
 	if s.lock, err = Lock(link + ".lock"); err != nil {
 		return err
 	}
-	// Before the account is chosen: installing Postgres may bring the one that is made for it.
+	// Before choosing the account, since an installation of Postgres may create its own.
 	if s.bin, err = binaries(ctx, majorOf(link), s.options.Notice); err != nil {
 		return err
 	}
@@ -98,11 +98,11 @@ func (s *Server) prepare(ctx context.Context) error {
 	return s.initialise(ctx)
 }
 
-// URL addresses a database of the server; it does not create it.
+// URL returns the URL of a database of the server; it does not create it.
 func (s *Server) URL(database string) string {
 	u := url.URL{Scheme: "postgres", User: url.User(User), Path: "/" + database}
 	query := url.Values{"host": {s.socket}, "sslmode": {"disable"}}.Encode()
-	u.RawQuery = strings.ReplaceAll(query, "+", "%20") // to Postgres and pgx a plus is a plus
+	u.RawQuery = strings.ReplaceAll(query, "+", "%20") // Postgres and pgx do not decode a plus
 	return u.String()
 }
 
@@ -127,17 +127,17 @@ func (s *Server) EnsureDatabase(ctx context.Context, name string) error {
 	return nil
 }
 
-// Done is closed when the running server has ended, asked or not. Restart replaces it.
+// Done is closed when the running server has ended, whether it was stopped or not. Restart replaces the channel.
 func (s *Server) Done() <-chan struct{} { return s.process.done }
 
-// Stop ends the server: open connections are cut, everything committed is on disk. Stopping twice is harmless.
+// Stop ends the server: open connections are closed, everything committed is on disk. Stopping twice is harmless.
 func (s *Server) Stop() error {
 	err := s.process.stop()
 	s.release()
 	return err
 }
 
-// Kill ends the server as a crash would and keeps its data for Restart.
+// Kill ends the server like a crash and keeps its data for Restart.
 func (s *Server) Kill() { s.process.kill() }
 
 // Restart stops the server if it still runs and starts it again at the same address.
@@ -153,7 +153,7 @@ func (s *Server) Restart(ctx context.Context) error {
 
 func (s *Server) release() {
 	if s.lock != nil {
-		_ = s.lock.Close() // gives up the lock as well
+		_ = s.lock.Close() // releases the lock as well
 		s.lock = nil
 	}
 	if s.socket != "" && s.socket != s.dir {
@@ -161,7 +161,7 @@ func (s *Server) release() {
 	}
 }
 
-// waitReady returns when the server answers a query, or says why it does not.
+// waitReady returns when the server answers a query, or an error if it does not.
 func (s *Server) waitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -185,14 +185,14 @@ func (s *Server) waitReady(ctx context.Context) error {
 
 var errEnded = errors.New("the server ended while starting")
 
-// lacks reports whether a running server refuses because its data lacks what initdb makes there. Refusals that pass do
-// not count: it is starting or ending (class 57), or short of something (class 53).
+// lacks reports whether a running server refuses connections because its data lacks something that initdb creates.
+// Temporary refusals do not count: while it starts or stops (class 57), or lacks resources (class 53).
 func lacks(err error) bool {
 	var refused *pgconn.PgError
 	return errors.As(err, &refused) && !strings.HasPrefix(refused.Code, "57") && !strings.HasPrefix(refused.Code, "53")
 }
 
-// halfMade explains what to do about a data directory whose creation may have been interrupted at an earlier start.
+// halfMade explains what to do about a data directory whose creation may have been interrupted in an earlier start.
 func halfMade(dir string, cause error) error {
 	return fmt.Errorf("%[1]s is not whole (%[2]w), as it is after a first start that was interrupted; "+
 		"if there is nothing in it that you need, remove it and start again: rm -r %[1]s", dir, cause)

@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// ErrLocked says that another process holds a lock.
+// ErrLocked means that another process holds a lock.
 var ErrLocked = errors.New("is used by another process")
 
-// Lock takes a lock that ends with this process, however it ends, or with closing the file. The error is ErrLocked when
-// another process holds it.
+// Lock takes a lock that is released when the file is closed or this process ends, in whatever way. The error is
+// ErrLocked if another process holds it.
 func Lock(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -25,8 +25,8 @@ type process struct {
 	tail *tail
 }
 
-// initialise fills the data directory, whole or not at all: a first start may be interrupted at any time, and what initdb
-// had made until then looks like a data directory.
+// initialise fills the data directory completely or not at all: a first start may be interrupted at any time, and an
+// incomplete result of initdb looks like a data directory.
 func (s *Server) initialise(ctx context.Context) error {
 	if majorOf(s.dir) != "" {
 		if _, err := os.Stat(filepath.Join(s.dir, "global", "pg_control")); err != nil {
@@ -35,7 +35,7 @@ func (s *Server) initialise(ctx context.Context) error {
 		return nil
 	}
 	made := s.dir + ".new"
-	if err := os.RemoveAll(made); err != nil { // of a start that was interrupted
+	if err := os.RemoveAll(made); err != nil { // left by an interrupted start
 		return err
 	}
 	if err := os.Mkdir(made, 0o700); err != nil {
@@ -64,7 +64,7 @@ func (a account) credential() *syscall.Credential {
 	return &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid)} //nolint:gosec // ids are never negative
 }
 
-// environment keeps settings meant for clients (PGHOST, PGDATA, ...) away from the server.
+// environment removes settings that are meant for clients (PGHOST, PGDATA, ...).
 func environment() []string {
 	return append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "PG") }), "LC_ALL=C")
 }
@@ -73,12 +73,12 @@ func (s *Server) arguments() []string {
 	settings := map[string]string{
 		"listen_addresses":        "",
 		"unix_socket_directories": s.socket,
-		"port":                    "5432", // only names the socket file
+		"port":                    "5432", // only determines the name of the socket file
 		"timezone":                "UTC",
 		"log_timezone":            "UTC",
 		"logging_collector":       "off",
 		"log_destination":         "stderr",
-		"jit":                     "off", // costs more than it gives on short statements
+		"jit":                     "off", // costs more than it saves in short statements
 	}
 	if !s.options.Durable {
 		settings["fsync"] = "off"
@@ -94,8 +94,8 @@ func (s *Server) arguments() []string {
 	return args
 }
 
-// launch starts the server and waits until it answers. Backends of a killed predecessor may still hold its shared
-// memory for a moment, so a server that ends at once for that reason is started again.
+// launch starts the server and waits until it answers. Backends of a killed predecessor may still use its shared memory
+// for a moment; a server that fails for that reason is started again.
 func (s *Server) launch(ctx context.Context) error {
 	deadline := time.Now().Add(30 * time.Second)
 	for {
@@ -117,8 +117,8 @@ func (s *Server) launch(ctx context.Context) error {
 	}
 }
 
-// spawn starts the program so that it ends with us: on Linux the kernel sends it SIGINT (a fast, clean shutdown) when
-// the thread that started it dies, which is why that thread is held until the program has ended.
+// spawn starts the program so that it ends with this process. On Linux the kernel sends it SIGINT (a fast, clean
+// shutdown) when the thread that started it dies, so that thread is kept until the program has ended.
 func spawn(program string, args []string, as account, log io.Writer) (*process, error) {
 	p := &process{done: make(chan struct{}), tail: &tail{}}
 	p.cmd = exec.Command(program, args...)
@@ -128,7 +128,7 @@ func spawn(program string, args []string, as account, log io.Writer) (*process, 
 	p.cmd.WaitDelay = time.Second // a backend that outlives a killed server keeps the log pipe open
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{
 		Credential: as.credential(),
-		Setpgid:    true, // a Ctrl-C in the terminal is ours to handle first
+		Setpgid:    true, // this process handles a Ctrl-C in the terminal first
 	}
 	endWithParent(p.cmd.SysProcAttr, syscall.SIGINT)
 	started := make(chan error, 1)
@@ -139,7 +139,7 @@ func spawn(program string, args []string, as account, log io.Writer) (*process, 
 		err := p.cmd.Start()
 		started <- err
 		if err == nil {
-			_ = p.cmd.Wait() // how it ended is in its log
+			_ = p.cmd.Wait() // its log has the reason
 		}
 	}()
 	if err := <-started; err != nil {
@@ -148,7 +148,7 @@ func spawn(program string, args []string, as account, log io.Writer) (*process, 
 	return p, nil
 }
 
-// stop ends the process, cleanly if it lets us. It is harmless on one that has ended.
+// stop ends the process, cleanly if possible. It has no effect on one that has ended.
 func (p *process) stop() error {
 	for _, way := range []struct {
 		signal syscall.Signal
@@ -169,8 +169,8 @@ func (p *process) kill() {
 	<-p.done
 }
 
-// stopLeftover ends a server that a process before us left running on dir, and removes a postmaster.pid whose number
-// now belongs to something else, which Postgres would take for a living server.
+// stopLeftover stops a server that an earlier process left running in dir. It also removes a postmaster.pid whose
+// number now belongs to another process, since Postgres would take that for a running server.
 func stopLeftover(ctx context.Context, dir string) error {
 	file := filepath.Join(dir, "postmaster.pid")
 	text, err := os.ReadFile(file)
@@ -179,7 +179,7 @@ func stopLeftover(ctx context.Context, dir string) error {
 	}
 	first, _, _ := strings.Cut(string(text), "\n")
 	pid, err := strconv.Atoi(strings.TrimSpace(first))
-	if err != nil || pid <= 0 || !serves(pid, dir) { // a signal to 0 or less would reach a whole group of processes
+	if err != nil || pid <= 0 || !serves(pid, dir) { // a signal to 0 or less would go to a whole process group
 		return os.Remove(file)
 	}
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGQUIT} {
@@ -194,7 +194,7 @@ func stopLeftover(ctx context.Context, dir string) error {
 	return fmt.Errorf("a Postgres (pid %d) still runs on %s and does not stop; end it: kill -INT %d", pid, dir, pid)
 }
 
-// startedOn asks ps whether the process is a Postgres that arguments has told to work in dir.
+// startedOn asks ps whether the process is a Postgres that was started with dir as its data directory.
 func startedOn(pid int, dir string) bool {
 	out, err := exec.Command("ps", "-ww", "-o", "args=", "-p", strconv.Itoa(pid)).Output()
 	if err != nil {
@@ -210,7 +210,7 @@ func startedOn(pid int, dir string) bool {
 	return err == nil && os.SameFile(its, ours)
 }
 
-// tail keeps the last few kilobytes written to it.
+// tail keeps the last few kilobytes that were written to it.
 type tail struct {
 	mu   sync.Mutex
 	last []byte

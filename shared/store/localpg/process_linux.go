@@ -7,10 +7,11 @@ import (
 	"syscall"
 )
 
-// endWithParent makes the kernel send the signal to the program when its parent dies, however it dies.
+// endWithParent makes the kernel send the signal to the program when its parent dies, in whatever way.
 func endWithParent(a *syscall.SysProcAttr, signal syscall.Signal) { a.Pdeathsig = signal }
 
-// serves reports whether the process is a Postgres that works in dir, as every server does in its data directory.
+// serves reports whether the process is a Postgres with dir as its working directory, which is the data directory of
+// every server.
 func serves(pid int, dir string) bool {
 	cwd, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
 	if err != nil {

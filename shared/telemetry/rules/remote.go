@@ -11,14 +11,14 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// Remote is how back ends that are reached by HTTP ask.
+// Remote sends the requests of the backends that use HTTP.
 type Remote struct {
 	base   *url.URL
 	header http.Header
 	http   *http.Client
 }
 
-// NewRemote returns a Remote that has not dialled yet; headers go with every request. The error tells what is wrong
+// NewRemote returns a Remote without connecting; the headers are sent with every request. The error says what is wrong
 // with the address.
 func NewRemote(base string, header http.Header, client *http.Client) (*Remote, error) {
 	u, err := url.Parse(base)
@@ -28,11 +28,11 @@ func NewRemote(base string, header http.Header, client *http.Client) (*Remote, e
 	return &Remote{base: u, header: header, http: client}, nil
 }
 
-// maxAnswer bounds what is read of an answer, in bytes.
+// maxAnswer limits the size of an answer, in bytes.
 const maxAnswer = 64 << 20
 
-// Do sends a request to the path below the base, whose parts are escaped here, and returns the body of a 2xx. Other
-// answers are errors: NotFound for 404, Invalid for what the back end says is wrong with the rules, else Unavailable.
+// Do sends a request to the path below the base, and returns the body of a 2xx answer. It escapes the parts of the
+// path. Other answers are errors: NotFound for 404, Invalid if the backend rejects the rules, else Unavailable.
 func (r *Remote) Do(ctx context.Context, method, media string, body []byte, path ...string) ([]byte, error) {
 	escaped := make([]string, len(path))
 	for i, part := range path {
@@ -70,7 +70,7 @@ func refusal(status int, answer []byte) error {
 		return problem.New(problem.NotFound, "the rules back end knows nothing of it: %s", text)
 	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusRequestEntityTooLarge:
 		return problem.New(problem.Invalid, "the rules back end refuses the rules: %s", text)
-	default: // ours to set right (401, 403) or the back end's (5xx): either way it may be well later
+	default: // for us to correct (401, 403) or for the backend (5xx): in both cases it may succeed later
 		cause := fmt.Errorf("the rules back end answered %d: %s", status, text)
 		return problem.Wrap(problem.Unavailable, cause, "the rules back end answered %d; try again", status)
 	}

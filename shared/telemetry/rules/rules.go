@@ -1,9 +1,9 @@
-// Package rules stores Prometheus rule groups wherever a place keeps them: in files, in PrometheusRule objects, in a
-// Mimir or Cortex ruler, or with the rules service of ICOS.
+// Package rules stores Prometheus rule groups where an installation keeps them: in files, in PrometheusRule objects, in
+// a Mimir or Cortex ruler, or with the rules service of ICOS.
 //
-// A group's id is made from its name, so storing the same group twice is an update and never makes a second one. Each
-// back end is a package of its own (files, prometheusrule, mimir, icos) and passes the suite of package rulestest;
-// package backend opens the one that the settings name. Package check decides what may be stored before it gets here.
+// A group's id derives from its name, so storing the same group twice is an update and never creates a second one. Each
+// backend is its own package (files, prometheusrule, mimir, icos) and passes the test suite in package rulestest;
+// package backend opens the one that the settings choose. Package check validates groups before they are stored.
 package rules
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// Group is a rule group in the words of rule files.
+// Group is a rule group with the names of rule files.
 type Group struct {
 	Name        string            `json:"name" yaml:"name"`
 	Interval    string            `json:"interval,omitempty" yaml:"interval,omitempty"`
@@ -42,24 +42,24 @@ type Groups struct {
 	Groups []Group `json:"groups" yaml:"groups"`
 }
 
-// What a group and a rule may be at most, in bytes. Parsing costs up to the square of an expression's length. A name has
+// Limits of a group and a rule, in bytes. The cost of parsing is up to quadratic in an expression's length. A name has
 // room for a policy's name and id.
 const (
 	MaxName = 1 << 10
 	MaxExpr = 16 << 10
 )
 
-// Store keeps groups. Its errors are NotFound for an id that is not there, Invalid for what the back end refuses, and
-// Unavailable when it is away.
+// Store keeps groups. Its errors are NotFound for an unknown id, Invalid if the backend refuses a group, and
+// Unavailable if the backend cannot be reached.
 type Store interface {
-	// Put stores the group under its id in place of what was there. When it returns nil, whoever evaluates the rules
-	// knows of them or will by himself.
+	// Put stores the group under its id and replaces a former one. When it returns nil, the evaluator of the rules has
+	// been notified or will notice by itself.
 	Put(ctx context.Context, g Group) error
 
 	// Delete removes the group with the id.
 	Delete(ctx context.Context, id string) error
 
-	// List returns all groups that were put, by id.
+	// List returns all groups that were stored, by id.
 	List(ctx context.Context) ([]Group, error)
 }
 
@@ -68,8 +68,8 @@ const (
 	hashLength = 10
 )
 
-// ID returns the id of the group called name: what people recognize of the name, and a hash that tells alike names
-// apart. It is a DNS label and a safe file name.
+// ID returns the id of the group with that name: a readable part of the name, and a hash that distinguishes similar
+// names. It is a DNS label and a safe file name.
 func ID(name string) string {
 	sum := sha256.Sum256([]byte(name))
 	hash := hex.EncodeToString(sum[:])[:hashLength]
@@ -79,7 +79,7 @@ func ID(name string) string {
 	return "rules-" + hash
 }
 
-// slug keeps lower-case letters and digits; whatever lies between them becomes one hyphen.
+// slug keeps lower-case letters and digits; everything between them becomes one hyphen.
 func slug(name string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(name) {
@@ -97,10 +97,10 @@ func slug(name string) string {
 
 var form = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*-[0-9a-f]{10}$`)
 
-// IsID reports whether ID can have made the text. What it refuses must never become part of a path.
+// IsID reports whether the text can be a result of ID. Any other text must not become part of a path.
 func IsID(id string) bool { return len(id) <= slugLength+1+hashLength && form.MatchString(id) }
 
-// ErrUnknown is the answer to an id that is not there.
+// ErrUnknown is the error for an unknown id.
 func ErrUnknown(id string) error {
 	return problem.New(problem.NotFound, "there is no rule group %q", id)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/littoral-project/littoral/shared/objects/s3"
 )
 
-// serverSetting names the S3 server that "make e2e-s3" builds.
+// serverSetting is the variable with the path of the S3 server that "make e2e-s3" builds.
 const serverSetting = "LITTORAL_S3_SERVER"
 
 const accessKey, secretKey = "littoral", "a-secret-of-the-test"
@@ -30,7 +30,7 @@ type Server struct {
 	buckets  atomic.Int64
 }
 
-// Start runs one. Where it is not built the test is skipped, and says how to build it.
+// Start starts a server. If it has not been built, the test is skipped with a hint how to build it.
 func Start(t *testing.T) *Server {
 	t.Helper()
 	dir := t.TempDir()
@@ -65,11 +65,11 @@ func Start(t *testing.T) *Server {
 	return &Server{dir: dir, url: url}
 }
 
-// Bucket makes a new bucket and returns how it is reached.
+// Bucket creates a new bucket and returns its configuration.
 func (s *Server) Bucket(t *testing.T) s3.Config {
 	t.Helper()
 	bucket := fmt.Sprintf("bucket-%d", s.buckets.Add(1))
-	require.NoError(t, os.Mkdir(filepath.Join(s.dir, bucket), 0o700)) // which is a bucket to this server
+	require.NoError(t, os.Mkdir(filepath.Join(s.dir, bucket), 0o700)) // this server treats a directory as a bucket
 	return s3.Config{
 		Bucket: bucket, Prefix: "littoral/", Endpoint: s.url, PathStyle: true, AccessKey: accessKey, SecretKey: secretKey,
 	}

@@ -1,4 +1,4 @@
-// Package backend opens the store of rule groups that the settings name.
+// Package backend opens the store of rule groups that the settings choose.
 package backend
 
 import (
@@ -21,22 +21,22 @@ import (
 type Config struct {
 	Backend string `envconfig:"RULES_BACKEND"` // files, prometheusrule, mimir or icos
 
-	Dir       string `envconfig:"RULES_DIR"`        // files: where Prometheus reads rule files
-	ReloadURL string `envconfig:"RULES_RELOAD_URL"` // files: POST makes Prometheus read them; empty = it looks by itself
+	Dir       string `envconfig:"RULES_DIR"`        // files: the directory of Prometheus' rule files
+	ReloadURL string `envconfig:"RULES_RELOAD_URL"` // files: POST makes Prometheus reload; empty = it notices by itself
 
 	Namespace string            `envconfig:"RULES_NAMESPACE" default:"littoral"` // prometheusrule: of the objects
-	Labels    map[string]string `envconfig:"RULES_LABELS"`                       // prometheusrule: as release:prometheus
+	Labels    map[string]string `envconfig:"RULES_LABELS"`                       // prometheusrule: e.g. release:prometheus
 
-	URL           string `envconfig:"RULES_URL"`           // mimir: up to /config/v1/rules; icos: the whole
+	URL           string `envconfig:"RULES_URL"`           // mimir: without /config/v1/rules; icos: the full URL
 	Tenant        string `envconfig:"RULES_TENANT"`        // mimir: X-Scope-OrgID
-	Authorization string `envconfig:"RULES_AUTHORIZATION"` // mimir, icos: the header, as "Bearer x"
+	Authorization string `envconfig:"RULES_AUTHORIZATION"` // mimir, icos: the header, for example "Bearer x"
 }
 
-// Names lists the back ends.
+// Names lists the backends.
 func Names() []string { return []string{"files", "prometheusrule", "mimir", "icos"} }
 
-// Open returns the store that the settings of the function name, without dialling anyone. Without a back end it returns
-// one that says so on every call: a place that has no rules can still run the other functions.
+// Open returns the store that the function's settings choose, without connecting. Without a backend it returns a store
+// that returns an error for every call, so the other functions can run where there are no rules.
 func Open(env *function.Env) (rules.Store, error) {
 	var c Config
 	if err := env.Config(&c); err != nil {
@@ -48,7 +48,7 @@ func Open(env *function.Env) (rules.Store, error) {
 	case "files":
 		return files.New(c.Dir, c.ReloadURL, env.HTTP)
 	case "prometheusrule":
-		// A function runs in the cluster whose rules it keeps.
+		// A function runs in the cluster that stores its rules.
 		client, err := kube.Open(kube.InCluster, env.Observe.Transport)
 		if err != nil {
 			return nil, fmt.Errorf("RULES_BACKEND prometheusrule: %w", err)
@@ -78,7 +78,7 @@ func (c Config) header() http.Header {
 	return h
 }
 
-// none is the store of a place where no back end is set.
+// none is the store if no backend is set.
 type none struct{}
 
 var errNone = problem.New(problem.Unavailable, "no place for rules is set: RULES_BACKEND is one of %s",

@@ -1,8 +1,8 @@
-// Package check tells whether rule groups are what Prometheus will load.
+// Package check validates rule groups as Prometheus does when it loads them.
 //
-// Expressions are read by Prometheus' own parser, so only the function that takes rules in imports this package. What
-// stands around them is read here: Prometheus' package for that, rulefmt, brings its query engine and HTML templates
-// along, with which an image would be over its budget. The tests hold both readings against each other.
+// Expressions are parsed by Prometheus' own parser, so only the function that accepts rules imports this package. The
+// rest is checked here: Prometheus' package for that, rulefmt, would add its query engine and HTML templates, which
+// would exceed the size budget of an image. The tests compare both.
 package check
 
 import (
@@ -29,13 +29,13 @@ const (
 	maxRules  = 1000 // of one group
 )
 
-// request is what may be sent: as ICOS does, or plainly as a rule file written in JSON.
+// request is an accepted body: the format of ICOS, or a plain rule file in JSON.
 type request struct {
 	Data   *rules.Groups  `json:"data"`
 	Groups *[]rules.Group `json:"groups"`
 }
 
-// Request reads the body of POST /rules and checks every group in it; all faults are named at once.
+// Request parses the body of POST /rules and checks every group in it; it reports all faults at once.
 func Request(body []byte) ([]rules.Group, error) {
 	var in request
 	if err := function.Unmarshal(body, &in); err != nil {
@@ -58,7 +58,7 @@ func Request(body []byte) ([]rules.Group, error) {
 	return groups, faults.Err("the rules are not valid")
 }
 
-// unknownMember finds a member that no rule file has: a misspelled "annotations" would be dropped without a word.
+// unknownMember finds a field that rule files do not have: a misspelled "annotations" would be dropped silently.
 func unknownMember(body []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
@@ -69,7 +69,7 @@ func unknownMember(body []byte) error {
 	return nil
 }
 
-// Groups adds a fault for all that Prometheus would refuse in the groups, which stand at path.
+// Groups adds a fault for everything that Prometheus would refuse in the groups, which are at path.
 func Groups(groups []rules.Group, path string, faults *problem.Faults) {
 	switch {
 	case len(groups) == 0:
@@ -149,7 +149,7 @@ func expression(expr, at string, faults *problem.Faults) {
 	}
 }
 
-// recording adds what a recording rule must not have.
+// recording adds a fault for each field that a recording rule must not have.
 func recording(r rules.Rule, at string, faults *problem.Faults) {
 	if len(r.Annotations) > 0 {
 		faults.Add(at, 0, "a recording rule has no annotations")
@@ -175,11 +175,11 @@ func labels(set map[string]string, at string, faults *problem.Faults) {
 	}
 }
 
-// preamble defines what Prometheus puts before every template.
+// preamble is the text that Prometheus adds before every template.
 const preamble = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}{{$externalURL := .ExternalURL}}" +
 	"{{$value := .Value}}"
 
-// known are the functions of a template: those of the language and those that Prometheus adds.
+// known are the functions of templates: those of the language and those that Prometheus adds.
 var known = func() map[string]any {
 	set := map[string]any{}
 	for _, name := range strings.Fields(`and call html index slice js len not or print printf println

@@ -1,6 +1,6 @@
-// Package files keeps each rule group as a file of its own in a directory that Prometheus reads rule files from.
+// Package files keeps each rule group as its own file in a directory of Prometheus' rule files.
 //
-// Files that others put there stay as they are. A file is replaced in one step, so a reader never sees half of one.
+// Files from other sources stay unchanged. A file is replaced atomically, so a reader never sees half of one.
 package files
 
 import (
@@ -34,8 +34,8 @@ var _ rules.Store = (*Store)(nil)
 
 const extension = ".yaml"
 
-// New returns the store of dir, which it makes when it is missing. After each change it sends POST to reload, unless
-// that is empty: Prometheus reads rule files only when told (its path is /-/reload).
+// New returns the store in dir, which it creates if it is missing. After each change it sends POST to the URL reload,
+// unless that is empty: Prometheus reads rule files only on request (its path is /-/reload).
 func New(dir, reload string, client *http.Client) (*Store, error) {
 	if dir == "" {
 		return nil, errors.New("RULES_DIR is not set")
@@ -43,14 +43,14 @@ func New(dir, reload string, client *http.Client) (*Store, error) {
 	if _, err := url.Parse(reload); err != nil {
 		return nil, fmt.Errorf("RULES_RELOAD_URL: %w", err)
 	}
-	if err := durable.MkdirAll(dir, 0o755); err != nil { // Prometheus, perhaps under another account, reads it
+	if err := durable.MkdirAll(dir, 0o755); err != nil { // readable for Prometheus, perhaps another account
 		return nil, fmt.Errorf("RULES_DIR: %w", err)
 	}
 	return &Store{dir: dir, reload: reload, http: client}, nil
 }
 
-// Put writes the group's file. A file that says the same already is left alone, but Prometheus is told all the same:
-// the time before, that may have failed.
+// Put writes the group's file. If the file is already the same it is not written, but Prometheus is still asked to
+// reload: the last request may have failed.
 func (s *Store) Put(ctx context.Context, g rules.Group) error {
 	body, err := yaml.Marshal(rules.Groups{Groups: []rules.Group{g}})
 	if err != nil {
@@ -58,14 +58,14 @@ func (s *Store) Put(ctx context.Context, g rules.Group) error {
 	}
 	path := s.path(rules.ID(g.Name))
 	if have, err := os.ReadFile(path); err != nil || string(have) != string(body) {
-		if err := durable.WriteFile(path, body, 0o644); err != nil { // for Prometheus, as the directory is
+		if err := durable.WriteFile(path, body, 0o644); err != nil { // readable for Prometheus
 			return away(err)
 		}
 	}
 	return s.tell(ctx)
 }
 
-// Delete removes the group's file. When there is none, Prometheus is told all the same, as by Put.
+// Delete removes the group's file. Even if there is none, Prometheus is asked to reload, as in Put.
 func (s *Store) Delete(ctx context.Context, id string) error {
 	if !rules.IsID(id) {
 		return rules.ErrUnknown(id)
@@ -83,9 +83,9 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// List reads the files whose name is the id of the group in them.
+// List reads the files that are named after the id of the group in them.
 func (s *Store) List(context.Context) ([]rules.Group, error) {
-	entries, err := os.ReadDir(s.dir) // by name, so by id
+	entries, err := os.ReadDir(s.dir) // sorted by name, so by id
 	if err != nil {
 		return nil, away(err)
 	}
@@ -113,7 +113,7 @@ func (s *Store) List(context.Context) ([]rules.Group, error) {
 
 func (s *Store) path(id string) string { return filepath.Join(s.dir, id+extension) }
 
-// tell makes Prometheus read its rule files again.
+// tell makes Prometheus reload its rule files.
 func (s *Store) tell(ctx context.Context) error {
 	if s.reload == "" {
 		return nil

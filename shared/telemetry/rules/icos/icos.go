@@ -1,10 +1,10 @@
-// Package icos keeps rule groups with the prometheus-api service of ICOS: POST of {"data": {"groups": [...]}} answers
-// the name of the file that it made, DELETE of that name removes it.
+// Package icos keeps rule groups with the prometheus-api service of ICOS: the answer to POST of {"data": {"groups":
+// [...]}} contains the name of the new file; DELETE of that name removes it.
 //
-// The service neither lists its files nor promises the same name for the same group, so which file belongs to which
-// group is kept in Postgres (table rule_files). A group that has not changed is not sent again; for one that has, the
-// new file is there before the old one goes, which is remembered until it has gone. A crash between the answer and our
-// note of it leaves a file that nobody knows: the service gives no way to find it.
+// The service neither lists its files nor guarantees the same name for the same group, so the files of each group are
+// recorded in Postgres (table rule_files). An unchanged group is not sent again. For a changed one, the new file is
+// created before the old one is removed, and the old one stays recorded until then. A crash between the answer and the
+// record leaves an unknown file: the service offers no way to find it.
 package icos
 
 import (
@@ -35,7 +35,7 @@ set file = excluded.file, content = excluded.content, former = array_append(rule
 	emptyFault = "the rules service did not say which file it made"
 )
 
-// Store is the service, and what we remember of it.
+// Store is the service, with our record of its files.
 type Store struct {
 	remote *rules.Remote
 	db     *store.DB
@@ -43,12 +43,12 @@ type Store struct {
 
 var _ rules.Store = (*Store)(nil)
 
-// New returns the service at the remote, whose base is the whole address of its rules, as
+// New returns the service at the remote, whose base is the full URL of its rules, such as
 // http://host:9099/api/v1/rules.
 func New(remote *rules.Remote, db *store.DB) *Store { return &Store{remote, db} }
 
-// Put sends a group that the service does not have yet, and then removes the files that it had of it before, also those
-// that could not be removed the time before. One caller at a time deals with a group.
+// Put sends a group that the service does not have yet, and then removes the group's former files, including those that
+// could not be removed before. Callers for the same group wait for each other.
 func (s *Store) Put(ctx context.Context, g rules.Group) error {
 	id := rules.ID(g.Name)
 	content, err := json.Marshal(g)
@@ -74,7 +74,7 @@ func (s *Store) Put(ctx context.Context, g rules.Group) error {
 	}
 	return s.locked(ctx, id, func(ctx context.Context, tx *store.Tx, has known) error {
 		for _, file := range has.former {
-			if file == has.file { // the service called it as it did before
+			if file == has.file { // the service chose the same name again
 				continue
 			}
 			if err := s.remove(ctx, file); err != nil {
@@ -105,7 +105,7 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	})
 }
 
-// List returns what we have sent.
+// List returns the groups that were sent.
 func (s *Store) List(ctx context.Context) ([]rules.Group, error) {
 	read := func(row pgx.CollectableRow) (g rules.Group, err error) {
 		var content []byte
@@ -117,14 +117,14 @@ func (s *Store) List(ctx context.Context) ([]rules.Group, error) {
 	return store.Collect(ctx, s.db, "read rule files", read, list)
 }
 
-// known is what we remember of a group: nothing, or its file, and files before it that may still be there.
+// known is the record of a group: nothing, or its file and former files that may still exist.
 type known struct {
 	file    string
 	content []byte
 	former  []string
 }
 
-// files are all that the service may have of the group.
+// files are all files that the service may have for the group.
 func (k known) files() []string {
 	if k.file == "" {
 		return nil
@@ -132,7 +132,7 @@ func (k known) files() []string {
 	return append(slices.Clone(k.former), k.file)
 }
 
-// locked runs fn alone among all that deal with the group, with what is known of it.
+// locked calls fn with the record of the group, which it locks meanwhile.
 func (s *Store) locked(
 	ctx context.Context, id string, fn func(ctx context.Context, tx *store.Tx, of known) error,
 ) error {
@@ -149,7 +149,7 @@ func (s *Store) locked(
 	})
 }
 
-// send hands the group in and returns the file that the service made of it.
+// send posts the group and returns the name of the file that the service created.
 func (s *Store) send(ctx context.Context, group []byte) (string, error) {
 	body := append(append([]byte(`{"data":{"groups":[`), group...), `]}}`...)
 	answer, err := s.remote.Do(ctx, http.MethodPost, media, body)
@@ -163,7 +163,7 @@ func (s *Store) send(ctx context.Context, group []byte) (string, error) {
 	return made.File, nil
 }
 
-// remove deletes a file; one that is gone already is as good.
+// remove deletes a file; it succeeds if the file does not exist.
 func (s *Store) remove(ctx context.Context, file string) error {
 	_, err := s.remote.Do(ctx, http.MethodDelete, "", nil, file)
 	if problem.KindOf(err) == problem.NotFound {

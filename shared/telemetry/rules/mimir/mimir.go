@@ -1,7 +1,7 @@
 // Package mimir keeps rule groups in the ruler of Grafana Mimir or Cortex.
 //
-// Each group has a namespace of its own, named by its id, so it is found and removed without reading all others. The
-// API is described at https://grafana.com/docs/mimir/latest/references/http-api/#ruler-rules.
+// Each group has its own namespace, named by its id, so it can be found and removed without reading all others. The API
+// is described at https://grafana.com/docs/mimir/latest/references/http-api/#ruler-rules.
 package mimir
 
 import (
@@ -24,13 +24,13 @@ var _ rules.Store = (*Store)(nil)
 
 const media = "application/yaml"
 
-// root is where the ruler's configuration lies below the prefix that RULES_URL names.
+// root is the path of the ruler's configuration below the prefix in RULES_URL.
 var root = []string{"config", "v1", "rules"}
 
 // New returns the ruler at the remote.
 func New(remote *rules.Remote) *Store { return &Store{remote} }
 
-// Put sets the group; the ruler replaces what is there under the same namespace and name.
+// Put stores the group; the ruler replaces a group with the same namespace and name.
 func (s *Store) Put(ctx context.Context, g rules.Group) error {
 	body, err := yaml.Marshal(g)
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *Store) Put(ctx context.Context, g rules.Group) error {
 	return err
 }
 
-// Delete removes the group's namespace. The ruler says 202 to one that is not there, so it is asked first.
+// Delete removes the group's namespace. The ruler answers 202 even if it does not exist, so that is checked first.
 func (s *Store) Delete(ctx context.Context, id string) error {
 	if !rules.IsID(id) {
 		return rules.ErrUnknown(id)
@@ -58,10 +58,10 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	return err
 }
 
-// List returns the groups whose namespace is their id; other groups of the tenant are not ours.
+// List returns the groups whose namespace equals their id; other groups of the tenant are not ours.
 func (s *Store) List(ctx context.Context) ([]rules.Group, error) {
 	all, err := s.get(ctx)
-	if err != nil && problem.KindOf(err) != problem.NotFound { // which says that there is no group at all
+	if err != nil && problem.KindOf(err) != problem.NotFound { // NotFound means that there is no group at all
 		return nil, err
 	}
 	var list []rules.Group
@@ -76,7 +76,7 @@ func (s *Store) List(ctx context.Context) ([]rules.Group, error) {
 	return list, nil
 }
 
-// get returns the groups of a namespace, or of all, by namespace.
+// get returns the groups of one namespace or of all, by namespace.
 func (s *Store) get(ctx context.Context, path ...string) (map[string][]rules.Group, error) {
 	body, err := s.do(ctx, http.MethodGet, nil, path...)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package prometheusrule keeps each rule group as a PrometheusRule object, which the Prometheus operator hands to every
-// Prometheus and ruler whose rule selector matches it.
+// Package prometheusrule keeps each rule group as a PrometheusRule object, which the Prometheus operator passes to
+// every Prometheus and ruler whose rule selector matches it.
 //
-// Objects are applied on the server's side under one field manager, so a Put needs no reading first and a repeat
-// changes nothing. Only objects with our label are listed or deleted.
+// Objects are written by server-side apply under one field manager, so Put need not read first and a repeat changes
+// nothing. Only objects with our label are listed or deleted.
 package prometheusrule
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/littoral-project/littoral/shared/telemetry/rules"
 )
 
-// Resource is what the API calls the objects.
+// Resource is the API resource of the objects.
 var Resource = schema.GroupVersionResource{Group: "monitoring.coreos.com", Version: "v1", Resource: "prometheusrules"}
 
 const (
@@ -35,7 +35,7 @@ const (
 	ownLabel = "app.kubernetes.io/managed-by"
 )
 
-// Store is the PrometheusRule objects of one namespace.
+// Store is the set of PrometheusRule objects in one namespace.
 type Store struct {
 	objects dynamic.ResourceInterface
 	labels  map[string]string
@@ -43,7 +43,7 @@ type Store struct {
 
 var _ rules.Store = (*Store)(nil)
 
-// New returns the store. The labels are put on each object for the rule selectors of the place.
+// New returns the store. The labels are set on each object, for the rule selectors of the installation.
 func New(client dynamic.Interface, namespace string, labels map[string]string) *Store {
 	return &Store{client.Resource(Resource).Namespace(namespace), labels}
 }
@@ -55,7 +55,7 @@ func (s *Store) Put(ctx context.Context, g rules.Group) error {
 		return fmt.Errorf("encode group %s: %w", g.Name, err)
 	}
 	_, err = s.objects.Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: manager, Force: true})
-	return classify(err, "") // the object need not be there, its namespace must
+	return classify(err, "") // the object may be missing, but not its namespace
 }
 
 func (s *Store) object(g rules.Group) (*unstructured.Unstructured, error) {
@@ -107,7 +107,7 @@ func (s *Store) List(ctx context.Context) ([]rules.Group, error) {
 	return list, nil
 }
 
-// groupOf returns the one group of an object that Put made.
+// groupOf returns the only group of an object that Put wrote.
 func groupOf(o *unstructured.Unstructured) (rules.Group, bool) {
 	var content rules.Groups
 	text, err := json.Marshal(o.Object["spec"])
@@ -118,7 +118,7 @@ func groupOf(o *unstructured.Unstructured) (rules.Group, bool) {
 	return g, o.GetName() == prefix+rules.ID(g.Name)
 }
 
-// classify gives an error of the API server the kind that it means; id is that of the object that was asked for.
+// classify gives an error of the API server the corresponding kind; id is that of the requested object.
 func classify(err error, id string) error {
 	switch {
 	case err == nil:

@@ -19,11 +19,11 @@ import (
 type Place struct {
 	Store rules.Store
 
-	Count func() int // groups that the back end itself holds, whoever put them there
-	Stop  func()     // makes the back end unreachable; nil = it cannot be
+	Count func() int // number of groups in the backend, from any source
+	Stop  func()     // makes the backend unreachable; nil = not possible
 }
 
-// Group returns an alerting group as the policy manager makes it.
+// Group returns an alerting group like those of the policy manager.
 func Group(name, expr string) rules.Group {
 	return rules.Group{Name: name, Rules: []rules.Rule{{
 		Alert: name + ":rule-0", Expr: expr, For: "1m",
@@ -31,7 +31,7 @@ func Group(name, expr string) rules.Group {
 	}}}
 }
 
-// Run runs the suite; open makes an empty place.
+// Run runs the suite; open creates an empty place.
 func Run(t *testing.T, open func(t *testing.T) Place) {
 	t.Helper()
 	for name, check := range map[string]func(*testing.T, Place){

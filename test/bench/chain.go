@@ -23,20 +23,20 @@ const (
 	chainFile   = "test/examples/hello.yaml"
 )
 
-// chainResult is how long it takes from handing in a descriptor until it is Available.
+// chainResult is the time from submitting a descriptor until it is Available.
 type chainResult struct {
 	Applications int        `json:"applications"`
 	P50          float64    `json:"p50Ms"`
 	P99          float64    `json:"p99Ms"`
-	Stages       []stageRow `json:"stages"` // by function, in the order of their first call
+	Stages       []stageRow `json:"stages"` // by function, in the order of their first calls
 }
 
 type stageRow struct {
 	Function string  `json:"function"`
 	Calls    float64 `json:"callsPerApplication"`
-	P50      float64 `json:"p50Ms"` // per application: of all its calls, what they caused not included
+	P50      float64 `json:"p50Ms"` // per application: in all its calls, without the calls that they caused
 	SQL      float64 `json:"sqlP50Ms"`
-	Share    float64 `json:"share"` // of the median of the whole
+	Share    float64 `json:"share"` // of the median of the total
 }
 
 func runChain(ctx context.Context, w *world) (result, error) {
@@ -74,7 +74,7 @@ func runChain(ctx context.Context, w *world) (result, error) {
 	return chainResult{Applications: n, P50: total.P50(), P99: total.P99(), Stages: watch.rows(n, total.P50())}, nil
 }
 
-// bringUp hands the descriptor in, lets every agent work once and sees it Available.
+// bringUp submits the descriptor, lets every agent work once and checks that it is Available.
 func (s *system) bringUp(ctx context.Context, descriptor []byte) (id string, err error) {
 	var g group
 	if err := s.call(ctx, "operator", http.MethodPost, "/jobmanager/groups", descriptor, &g); err != nil {
@@ -92,7 +92,7 @@ func (s *system) bringUp(ctx context.Context, descriptor []byte) (id string, err
 	return g.ID, nil
 }
 
-// takeDown leaves the infrastructure as it was.
+// takeDown restores the infrastructure.
 func (s *system) takeDown(ctx context.Context, id string) error {
 	if err := s.call(ctx, "operator", http.MethodPut, "/jobmanager/groups/stop/"+id, nil, nil); err != nil {
 		return err
@@ -103,15 +103,15 @@ func (s *system) takeDown(ctx context.Context, id string) error {
 	return s.call(ctx, "operator", http.MethodDelete, "/jobmanager/groups/"+id, nil, nil)
 }
 
-// stopwatch tells how long each function worked. Calls come one after the other; one that is delivered an event while
-// another still answers interrupts that one's time.
+// stopwatch measures how long each function worked. Calls are sequential; if a function gets an event while another one
+// still answers, the other one's time is interrupted.
 type stopwatch struct {
 	mu      sync.Mutex
 	running []string
 	since   time.Time
-	asked   time.Time // start of the statement under way
+	asked   time.Time // start of the running statement
 	order   []string
-	now     map[string]*spent // of the application under way
+	now     map[string]*spent // of the present application
 	all     map[string]*stage
 }
 
@@ -182,7 +182,7 @@ func (w *stopwatch) leave() {
 	w.running = w.running[:len(w.running)-1]
 }
 
-// charge books the time since the last change on whoever worked.
+// charge adds the time since the last change to the function that was working.
 func (w *stopwatch) charge() {
 	now := time.Now()
 	if s := w.current(); s != nil {
@@ -198,7 +198,7 @@ func (w *stopwatch) current() *spent {
 	return w.now[w.running[len(w.running)-1]]
 }
 
-// TraceQueryStart makes it a tracer of pgx.
+// TraceQueryStart implements pgx.QueryTracer.
 func (w *stopwatch) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -206,7 +206,7 @@ func (w *stopwatch) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.Trac
 	return ctx
 }
 
-// TraceQueryEnd books the time that Postgres took.
+// TraceQueryEnd adds the time that Postgres took.
 func (w *stopwatch) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -215,7 +215,7 @@ func (w *stopwatch) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndD
 	}
 }
 
-// TraceBatchStart and TraceBatchEnd do the same for statements that travel together.
+// TraceBatchStart and TraceBatchEnd do the same for batches of statements.
 func (w *stopwatch) TraceBatchStart(ctx context.Context, c *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
 	return w.TraceQueryStart(ctx, c, pgx.TraceQueryStartData{})
 }

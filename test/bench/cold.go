@@ -38,11 +38,11 @@ const (
 	coldUsual = 100 // processes of each function
 )
 
-// coldResult is process start to first answer.
+// coldResult is the time from process start to the first answer.
 type coldResult struct {
 	Rounds    int       `json:"rounds"`
 	Ways      []string  `json:"ways"`              // to Postgres
-	Functions []coldRow `json:"functions"`         // the first is hello, which the others are compared with
+	Functions []coldRow `json:"functions"`         // the first is hello, the reference for the others
 	Missing   []string  `json:"missing,omitempty"` // functions without a case
 }
 
@@ -50,17 +50,17 @@ type coldRow struct {
 	Name   string             `json:"name"`
 	Listen float64            `json:"listenMs"` // median of exec to the first accepted connection
 	Read   map[string]coldWay `json:"read"`     // by way: GET /readyz, one read of Postgres
-	Ways   map[string]coldWay `json:"ways"`     // by way: what the function is for
-	CPU    float64            `json:"cpuMs"`    // median of user and system time of the process, by socket
-	RSS    float64            `json:"rssMiB"`   // median just after the answer, of the way that has the highest
+	Ways   map[string]coldWay `json:"ways"`     // by way: the function's own request
+	CPU    float64            `json:"cpuMs"`    // median of the process's user and system time, by socket
+	RSS    float64            `json:"rssMiB"`   // median just after the answer, by the way with the highest
 	Size   float64            `json:"sizeMB"`   // stripped binary
 	Zip    float64            `json:"gzipMB"`
 	Misses string             `json:"misses,omitempty"`
 }
 
-// coldWay is exec to the whole answer by one way to Postgres.
+// coldWay is the time from exec to the complete answer by one way to Postgres.
 type coldWay struct {
-	Best  float64 `json:"bestMs"` // what a busy machine spoils least
+	Best  float64 `json:"bestMs"` // the least affected by a busy machine
 	P50   float64 `json:"p50Ms"`
 	P99   float64 `json:"p99Ms"`
 	Ratio float64 `json:"ratioToHello"` // of the medians
@@ -105,7 +105,7 @@ func runCold(ctx context.Context, w *world) (result, error) {
 	for _, name := range names {
 		found[name] = starts{}
 	}
-	// All functions take turns in a random order, so that a neighbour's noise hits them alike.
+	// All functions take turns in a random order, so that noise from other programs affects them alike.
 	for range r.Rounds {
 		if err := s.system.look(ctx); err != nil {
 			return nil, err
@@ -135,7 +135,7 @@ func runCold(ctx context.Context, w *world) (result, error) {
 	return r, nil
 }
 
-// starts are the measurements of one function by each way, and by each way with reading after its name.
+// starts are the measurements of one function by way, and under the way's name plus reading.
 type starts map[string]*measured
 
 const reading = ", read"
@@ -168,7 +168,7 @@ func (m starts) row(name, program string, base starts) (coldRow, error) {
 		read := m[way+reading].against(base[way+reading])
 		row.Ways[way], row.Read[way] = at.against(base[way]), read
 		row.RSS = max(row.RSS, at.rss.P50(), m[way+reading].rss.P50())
-		if way != byTCP { // which nobody deploys
+		if way != byTCP { // which is not used in deployments
 			over("p50/"+way, read.P50, budgetP50)
 			over("p99/"+way, read.P99, budgetP99)
 		}
@@ -180,7 +180,7 @@ func (m starts) row(name, program string, base starts) (coldRow, error) {
 	return row, nil
 }
 
-// start runs a process on the scene as it was kept until it has answered one request of the kind that it is for.
+// start restores the scene and runs a process until it has answered one request of its own kind.
 func (s *scene) start(ctx context.Context, name, program string, way way, found starts) error {
 	if err := s.restore(ctx); err != nil {
 		return fmt.Errorf("restore: %w", err)
@@ -192,7 +192,7 @@ func (s *scene) start(ctx context.Context, name, program string, way way, found 
 	return s.run(ctx, program, way, request, found.of(way.name))
 }
 
-// startToRead runs a process until it has answered with what it has read of Postgres, once.
+// startToRead runs a process once until it has answered after a read of Postgres.
 func (s *scene) startToRead(ctx context.Context, name, program string, way way, found starts) error {
 	path := function.ReadyPath
 	if name == hello {
@@ -212,7 +212,7 @@ func (m starts) of(key string) *measured {
 	return m[key]
 }
 
-// run starts a process and measures until it has answered the request.
+// run starts a process and measures the time until it has answered the request.
 func (s *scene) run(ctx context.Context, program string, way way, request []byte, into *measured) error {
 	address, err := loopback.Free(ctx)
 	if err != nil {
@@ -251,7 +251,7 @@ func (s *scene) run(ctx context.Context, program string, way way, request []byte
 	return nil
 }
 
-// dial knocks every few microseconds until someone opens.
+// dial tries to connect every few microseconds until it succeeds.
 func dial(address string) (net.Conn, error) {
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		conn, err := net.Dial("tcp", address)
@@ -301,7 +301,7 @@ func (r coldResult) print(w io.Writer) {
 	}
 }
 
-// table prints one kind of times of each function by each way, with more columns behind them.
+// table prints one kind of times of each function by each way, followed by more columns.
 func (r coldResult) table(w io.Writer, times func(coldRow) map[string]coldWay, more []string, cells func(coldRow) []string) {
 	head := []string{"function"}
 	for _, way := range r.Ways {

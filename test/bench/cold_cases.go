@@ -19,28 +19,28 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 )
 
-// scene is a database with something in it, and what a process needs to work on it.
+// scene is a database with some content, and what a process needs to work on it.
 type scene struct {
 	system  *system
-	sink    string // a Broker that takes everything
-	rules   string // a rules API that does
+	sink    string // a Broker that accepts everything
+	rules   string // a rules API that accepts everything
 	running group  // Available
-	taken   group  // promoted, not reported yet
-	policy  string // id of one about running, with a variable "limit"
+	taken   group  // promoted, not yet reported
+	policy  string // id of a policy about running, with a variable "limit"
 
 	kubeconfigs, hub string // folder and file
 
-	back string // what restore says
+	back string // the statements of restore
 }
 
-// ask is a request that a function answers with a 2xx.
+// ask is a request that a function must answer with a 2xx.
 type ask struct {
-	client       string // whose token it carries; "" for none
+	client       string // the client that sends it; "" for none
 	method, path string
 	body         []byte
 }
 
-// descriptor is small: what matters is how a process starts, not how much work it finds.
+// descriptor is small: the start of a process matters, not the amount of its work.
 const descriptor = `name: %s
 components:
   - name: web
@@ -120,7 +120,7 @@ func (s *scene) get(ctx context.Context, id string) (g group, err error) {
 	return g, s.system.call(ctx, "viewer", http.MethodGet, "/jobmanager/groups/"+id, nil, &g)
 }
 
-// stopped returns an application that nobody has taken and that was stopped.
+// stopped returns an application that was stopped before any agent took it.
 func (s *scene) stopped(ctx context.Context) (group, error) {
 	g, err := s.submit(ctx)
 	if err != nil {
@@ -129,11 +129,11 @@ func (s *scene) stopped(ctx context.Context) (group, error) {
 	return g, s.system.call(ctx, "operator", http.MethodPut, "/jobmanager/groups/stop/"+g.ID, nil, nil)
 }
 
-// lastOf is the newest event of a type that is still in the outbox.
+// lastOf is the newest event of a type in the outbox.
 const lastOf = `select event from outbox where event->>'type' = $1 order by id desc limit 1`
 
-// held returns the event of the type that the work announces, which the Broker does not get to see. It stays in the
-// outbox, as one that waits for the sweep does.
+// held returns the event of the type that work emits. The Broker does not get it: it stays in the outbox, like one that
+// waits for the sweep.
 func (s *scene) held(ctx context.Context, typ string, work func() error) (e cloudevents.Event, err error) {
 	s.system.broker.Fail(errors.New("held back"))
 	defer s.system.broker.Fail(nil)
@@ -147,7 +147,7 @@ func (s *scene) held(ctx context.Context, typ string, work func() error) (e clou
 	return e, json.Unmarshal(body, &e)
 }
 
-// delivery is the post of an event by a Broker.
+// delivery is the request with which a Broker delivers an event.
 func delivery(e cloudevents.Event, err error) (ask, error) {
 	if err != nil {
 		return ask{}, err
@@ -161,7 +161,7 @@ func (s *scene) agentOf(g group) agent {
 	return agent{system: s.system, orchestrator: target.Orchestrator, id: agentIn(target.Cluster)}
 }
 
-// request returns the raw request that the function's case makes.
+// request returns the raw request of the function's case.
 func (s *scene) request(ctx context.Context, name string) ([]byte, error) {
 	if name == hello {
 		return raw(ctx, s.system.world, ask{method: http.MethodGet, path: "/"})
@@ -193,11 +193,11 @@ func raw(ctx context.Context, w *world, a ask) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// maker prepares what a function is asked.
+// maker prepares a request to a function.
 type maker func(context.Context, *scene) (ask, error)
 
-// cases holds what each function is asked, in files by the components that they belong to. A test fails when a function
-// has none. Homes read no Postgres and aggregator-taxonomy reads Prometheus; all others read, and most write.
+// cases has a request for each function, in files by component. A test fails if a function has none. Homes read no
+// Postgres and aggregator-taxonomy reads Prometheus; all others read Postgres, and most write.
 var cases = func() map[string]maker {
 	all := map[string]maker{}
 	for _, some := range []map[string]maker{applicationCases, deployerCases, policyCases, ruleCases, outboxCases} {
@@ -298,7 +298,7 @@ func get(client, path string) maker {
 	}
 }
 
-// send is a request whose body is the descriptor of an application of that name.
+// send makes a request whose body is the descriptor of an application with that name.
 func send(client, method, path, name string) maker {
 	return func(_ context.Context, s *scene) (ask, error) {
 		return ask{client: client, method: method, path: s.fill(path), body: text(name)}, nil
@@ -314,7 +314,7 @@ func document(client, method, path string, body any) (ask, error) {
 	return ask{client: client, method: method, path: path, body: text}, err
 }
 
-// tick is what a PingSource sends.
+// tick is the request of a PingSource.
 func tick(ctx context.Context, _ *scene) (ask, error) {
 	body, err := event(ctx, events.Tick, time.Now().UTC().Format(time.RFC3339Nano), nil)
 	return ask{method: http.MethodPost, path: "/", body: body}, err

@@ -12,8 +12,8 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 )
 
-// The Kubernetes API here has no objects: what is measured is a late delivery about a job that another has done, and a
-// look at objects of which there are none.
+// The Kubernetes API here has no objects: the cases are a late delivery about a job that another owner has finished,
+// and a synchronisation without objects.
 var deployerCases = map[string]maker{
 	"deploymentmanager-deploy-kubernetes": late("kubernetes"),
 	"deploymentmanager-deploy-ocm":        late("ocm"),
@@ -21,7 +21,7 @@ var deployerCases = map[string]maker{
 	"deploymentmanager-sync-ocm":          tick,
 }
 
-// late tells the deployer of the finished job of the running application that it may be executed.
+// late delivers job.ready for the finished job of the running application to the deployer.
 func late(orchestrator string) maker {
 	return func(ctx context.Context, s *scene) (ask, error) {
 		j := s.running.Jobs[0]
@@ -37,7 +37,7 @@ const kubeconfig = `{"apiVersion": "v1", "kind": "Config", "current-context": "h
 "contexts": [{"name": "hub", "context": {"cluster": "hub", "user": "hub"}}]}
 `
 
-// writeKubeconfig writes one of the API at the URL and returns its folder and file.
+// writeKubeconfig writes a kubeconfig for the API at the URL and returns its folder and file.
 func writeKubeconfig(dir, server string) (folder, file string, err error) {
 	folder = filepath.Join(dir, "kubeconfigs")
 	if err := os.MkdirAll(folder, 0o700); err != nil {

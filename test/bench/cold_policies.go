@@ -40,7 +40,7 @@ func (s *scene) usage(name string) map[string]any {
 // unheard returns a name that no policy has yet.
 func unheard() string { return "usage-" + uuid.NewString() }
 
-// watch hands a policy of the name in and returns its id.
+// watch creates a policy with the name and returns its id.
 func (s *scene) watch(ctx context.Context, name string) (string, error) {
 	var p struct {
 		ID string `json:"id"`
@@ -53,7 +53,7 @@ func (s *scene) watch(ctx context.Context, name string) (string, error) {
 	return p.ID, err
 }
 
-// firing is what Alertmanager posts when a rule of the policy fires.
+// firing is the message that Alertmanager sends when a rule of the policy fires.
 func (s *scene) firing(policy string) map[string]any {
 	return map[string]any{
 		"version": "4", "groupKey": "{}:{}", "status": "firing", "receiver": "bench", "externalURL": "http://am:9093",
@@ -67,7 +67,7 @@ func (s *scene) firing(policy string) map[string]any {
 	}
 }
 
-// alert has the webhook take one alert about a new policy.
+// alert sends an alert about a new policy to the webhook.
 func (s *scene) alert(ctx context.Context) error {
 	policy, err := s.watch(ctx, unheard())
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *scene) alert(ctx context.Context) error {
 	return s.system.call(ctx, "admin", http.MethodPost, webhookPath, body, nil)
 }
 
-// overPolicy is a request without a body about a policy of its own, which the path names.
+// overPolicy makes a request without a body, with a new policy in its path.
 func overPolicy(method, path string) maker {
 	return func(ctx context.Context, s *scene) (ask, error) {
 		id, err := s.watch(ctx, unheard())
@@ -88,7 +88,7 @@ func overPolicy(method, path string) maker {
 	}
 }
 
-// post is an operator's request whose body is made of the scene.
+// post makes an operator's request whose body is made from the scene.
 func post(path string, body func(*scene) any) maker {
 	return func(_ context.Context, s *scene) (ask, error) {
 		return document("operator", http.MethodPost, path, body(s))
@@ -143,7 +143,7 @@ var policyCases = map[string]maker{
 		}
 		return document("admin", http.MethodPost, webhookPath, s.firing(id))
 	},
-	// What another job manager says of an application of its own.
+	// The report of another job manager about its own application.
 	"policymanager-app-event": post(registryPath+"/icos/app", func(*scene) any {
 		return map[string]any{
 			"app_instance": uuid.NewString(), "event": "created", "service": "job-manager", "app_descriptor": watched,
@@ -203,13 +203,13 @@ var ruleCases = map[string]maker{
 		if err != nil {
 			return ask{}, err
 		}
-		// The functions of this process keep rules where the process that is measured looks for them.
+		// The functions of this process keep rules where the measured process looks for them.
 		err = s.system.call(ctx, "operator", http.MethodPost, "/rules", body, nil)
 		return ask{client: "operator", method: http.MethodDelete, path: "/rules/" + rules.ID("bench")}, err
 	},
 }
 
-// rule is a group as the policy manager sends it.
+// rule is a group like those of the policy manager.
 func rule() any {
 	return map[string]any{"data": map[string]any{"groups": []map[string]any{{
 		"name": "bench", "rules": []map[string]any{{
@@ -219,7 +219,7 @@ func rule() any {
 	}}}}
 }
 
-// anyRule is a rules API that takes what it is sent, has nothing, and keeps nothing.
+// anyRule is a rules API that accepts everything and stores nothing.
 func anyRule(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	switch r.Method {
@@ -248,7 +248,7 @@ var outboxCases = map[string]maker{
 	},
 }
 
-// dead is an event that the Broker gave up, as it comes to the sink.
+// dead is an event that the Broker gave up, as delivered to the sink.
 func dead(ctx context.Context) (cloudevents.Event, error) {
 	id := uuid.New()
 	e, err := events.New(ctx, "/functions/bench", events.JobFinished, id.String(), events.Job{ID: id})

@@ -19,17 +19,17 @@ import (
 	"github.com/littoral-project/littoral/test/images"
 )
 
-// The ways from a function to Postgres. The first two are what is deployed; the third is there for comparison.
+// The ways from a function to Postgres. The first two are used in deployments; the third is a reference.
 const (
-	bySocket    = "socket"    // of the same machine, as the laptop host has it
+	bySocket    = "socket"    // on the same machine, as on the laptop host
 	byPgBouncer = "PgBouncer" // which keeps backends warm, as on a cluster
-	byTCP       = "TCP"       // to a backend that is new with each process
+	byTCP       = "TCP"       // with a new backend for each process
 )
 
-// way is one of them, with what DATABASE_URL says then.
+// way is one of them, with its DATABASE_URL.
 type way struct{ name, address string }
 
-// ways returns those that this machine has.
+// ways returns the ways that are possible on this machine.
 func (w *world) ways(ctx context.Context, database string, socket, tcp string) ([]way, error) {
 	all := []way{{bySocket, socket}}
 	pooled, err := w.pooler(ctx, database)
@@ -43,8 +43,8 @@ func (w *world) ways(ctx context.Context, database string, socket, tcp string) (
 	return append(all, way{byTCP, tcp}), nil
 }
 
-// pooler starts a PgBouncer before the database with the settings of infra/pgbouncer and returns the address that
-// scripts/deploy gives functions. The error is exec.ErrNotFound when there is no PgBouncer on the machine.
+// pooler starts a PgBouncer in front of the database with the settings of infra/pgbouncer, and returns the address that
+// scripts/deploy configures in functions. The error is exec.ErrNotFound if the machine has no PgBouncer.
 func (w *world) pooler(ctx context.Context, database string) (string, error) {
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
@@ -62,7 +62,7 @@ func (w *world) pooler(ctx context.Context, database string) (string, error) {
 	}
 	users := filepath.Join(w.dir, "userlist.txt")
 	config := filepath.Join(w.dir, "pgbouncer.ini")
-	// What is said later counts: where Postgres is, where to listen, who may come.
+	// Later settings override earlier ones: the address of Postgres, where to listen, the users.
 	settings = fmt.Appendf(settings, "\nlisten_addr = 127.0.0.1\nlisten_port = %d\nauth_file = %s\n"+
 		"[databases]\nlittoral = host=127.0.0.1 port=%s dbname=%s\n", address.Port(), users, w.port, database)
 	for file, text := range map[string][]byte{
@@ -75,7 +75,7 @@ func (w *world) pooler(ctx context.Context, database string) (string, error) {
 	var log bytes.Buffer
 	cmd := exec.Command(program, config)
 	cmd.Stdout, cmd.Stderr = &log, &log
-	if owner, ok := ownerOf(filepath.Join(w.dir, "pg")); ok && os.Geteuid() == 0 { // like Postgres it does not run as root
+	if owner, ok := ownerOf(filepath.Join(w.dir, "pg")); ok && os.Geteuid() == 0 { // like Postgres, not as root
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: owner}
 	}
 	if err := cmd.Start(); err != nil {

@@ -38,8 +38,8 @@ const (
 	clientStride = 10_000_000 // between the ids of two clients' jobs
 )
 
-// jobsResult compares the store code with pgbench. A cycle is one job promoted and reported Finished: two transactions
-// and the removal of the published event from the outbox.
+// jobsResult compares the store code with pgbench. A cycle is one job that is promoted and reported Finished: two
+// transactions, and the deletion of the published event from the outbox.
 type jobsResult struct {
 	Clients int        `json:"clients"`
 	Cycles  int        `json:"cyclesPerRound"`
@@ -54,7 +54,7 @@ type jobsResult struct {
 	Writes  int        `json:"pgbenchRoundTripsPerCycle"`
 }
 
-// load is the processor time of a cycle, in microseconds. Unlike its duration it hardly depends on neighbours.
+// load is the processor time of a cycle, in microseconds. Unlike its duration, it hardly depends on other programs.
 type load struct {
 	Client float64 `json:"client"`
 	Server float64 `json:"postgres"`
@@ -121,12 +121,12 @@ func runJobs(ctx context.Context, w *world) (result, error) {
 	return r, nil
 }
 
-// accepts is a Broker that takes everything at once.
+// accepts is a Broker that accepts everything at once.
 type accepts struct{}
 
 func (accepts) Publish(context.Context, cloudevents.Event) error { return nil }
 
-// findPgbench looks in the PATH and where Debian keeps it.
+// findPgbench searches the PATH and Debian's directories.
 func findPgbench() (string, error) {
 	if program, err := exec.LookPath("pgbench"); err == nil {
 		return program, nil
@@ -148,7 +148,7 @@ type jobBench struct {
 
 var benchApplication = uuid.MustParse("11111111-1111-7111-8111-111111111111")
 
-// jobID is the id of a client's job number n, as the SQL below makes it.
+// jobID is the id of a client's job number n, as the SQL below computes it.
 func jobID(client, n int) (id uuid.UUID) {
 	binary.BigEndian.PutUint64(id[8:], uint64(client*clientStride+n)) //nolint:gosec // both are small and positive
 	return id
@@ -158,7 +158,7 @@ const (
 	sqlApplication = `insert into applications (id, name, namespace, descriptor)
 values ($1, 'bench', 'bench-11111111', '')`
 
-	// Jobs as the matchmaker leaves them: placed, nobody's.
+	// Jobs after the matchmaker's decision: placed, without an owner.
 	sqlJobs = `insert into jobs (id, application_id, component, replica, type, state, orchestrator, cluster, node, epoch,
   instruction, cpu_milli, memory_bytes, lost_after, resource_name, conditions)
 select lpad(to_hex(client * $2::bigint + n), 32, '0')::uuid, $1, 'web', client * $2 + n, 'CreateDeployment', 'Created',
@@ -166,7 +166,7 @@ select lpad(to_hex(client * $2::bigint + n), 32, '0')::uuid, $1, 'web', client *
 from generate_series(0, $6 - 1) client, generate_series(1, $3) n`
 )
 
-// seed leaves exactly the jobs of one round.
+// seed replaces all jobs by those of one round.
 func (b *jobBench) seed(ctx context.Context) error {
 	instruction := job.Instruction{ComponentName: "web", Type: "kubernetes", Contents: []job.Content{{
 		Name: "web", YAML: strings.Repeat("# as long as a small Deployment is\n", 25),
@@ -218,7 +218,7 @@ func (b *jobBench) ours(ctx context.Context) (rate float64, cost load, err error
 	if err := b.seed(ctx); err != nil {
 		return 0, load{}, err
 	}
-	for client := range jobClients { // every connection has dialled and knows its statements
+	for client := range jobClients { // every connection is open and has prepared its statements
 		if err := cycle(ctx, b.db, jobID(client, jobCycles+1)); err != nil {
 			return 0, load{}, err
 		}
@@ -284,8 +284,8 @@ func (b *jobBench) raw(ctx context.Context, text string) (rate float64, cost loa
 	return rate, perCycle(cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime(), server), err
 }
 
-// serverCPU is the processor time of Postgres so far: of its first process, of those that it has waited for, and of those
-// that run.
+// serverCPU is the processor time of Postgres so far: of its first process, of the ended children, and of the running
+// ones.
 func (b *jobBench) serverCPU() time.Duration {
 	text, err := os.ReadFile(filepath.Join(b.data, "postmaster.pid"))
 	if err != nil {
@@ -300,7 +300,7 @@ func (b *jobBench) serverCPU() time.Duration {
 			continue // it has ended
 		}
 		pid, rest, _ := strings.Cut(string(text), " ")
-		// The name stands in parentheses and may hold anything; state, parent and the rest follow, field 3 onwards.
+		// The name is in parentheses and may contain anything; state, parent and the rest follow, from field 3 on.
 		at := strings.Fields(rest[strings.LastIndexByte(rest, ')')+1:])
 		switch {
 		case pid == first:
@@ -318,8 +318,8 @@ func number(text string) int {
 	return n
 }
 
-// record runs one cycle and makes pgbench's scripts of the statements that it sent: the same text with the same values,
-// ids counted up. One script leaves out what only reads.
+// record runs one cycle and makes pgbench scripts from its statements: the same text with the same values, but with
+// other ids. One script leaves out the statements that only read.
 func (b *jobBench) record(ctx context.Context) error {
 	if err := b.seed(ctx); err != nil {
 		return err
@@ -356,8 +356,8 @@ func (b *jobBench) record(ctx context.Context) error {
 
 var placeholder = regexp.MustCompile(`\$\d+`)
 
-// operand writes an argument as pgbench has it: an expression for the ids that differ from cycle to cycle, else a
-// variable with the value.
+// operand writes an argument for pgbench: an expression for ids, which differ from cycle to cycle, else a variable with
+// the value.
 func (b *jobBench) operand(name string, arg any, job uuid.UUID) string {
 	const expression = `lpad(to_hex(:job::bigint), 32, '0')::uuid`
 	switch v := arg.(type) {
@@ -369,7 +369,7 @@ func (b *jobBench) operand(name string, arg any, job uuid.UUID) string {
 		if v != nil && *v == job {
 			return expression
 		}
-	case []uuid.UUID: // events, each of one job
+	case []uuid.UUID: // ids of events, each about one job
 		return "array[" + expression + "]"
 	}
 	value, null := plain(arg)
@@ -386,7 +386,7 @@ func (b *jobBench) operand(name string, arg any, job uuid.UUID) string {
 	return ":" + name
 }
 
-// plain writes a value as Postgres reads it from text.
+// plain formats a value as text for Postgres.
 func plain(arg any) (text string, null bool) {
 	v := reflect.ValueOf(arg)
 	if !v.IsValid() || (v.Kind() == reflect.Pointer || v.Kind() == reflect.Slice) && v.IsNil() {
@@ -419,10 +419,10 @@ func plain(arg any) (text string, null bool) {
 	return fmt.Sprint(arg), false
 }
 
-// recorder keeps every statement with its arguments.
+// recorder records every statement with its arguments.
 type recorder struct {
 	sent  []statement
-	saved int // round trips that batches spared
+	saved int // round trips that batches saved
 }
 
 type statement struct {
@@ -437,7 +437,7 @@ func (r *recorder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.Trace
 
 func (r *recorder) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// TraceBatchStart keeps the statements that travel together.
+// TraceBatchStart records the statements of a batch.
 func (r *recorder) TraceBatchStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceBatchStartData) context.Context {
 	for _, q := range d.Batch.QueuedQueries {
 		r.sent = append(r.sent, statement{q.SQL, slices.Clone(q.Arguments)})

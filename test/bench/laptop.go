@@ -29,7 +29,8 @@ const (
 	laptopPoll   = 5 * time.Millisecond
 )
 
-// laptopResult is submit to Available on the real host: its Broker, its mesh, the agents of its fleet.
+// laptopResult is the time from submit to Available on the real host: with its Broker, its mesh, the agents of its
+// fleet.
 type laptopResult struct {
 	Applications int     `json:"applications"`
 	Submit       float64 `json:"submitP50Ms"` // the answer to POST groups
@@ -83,13 +84,13 @@ func runLaptop(ctx context.Context, w *world) (_ result, err error) {
 	return laptopResult{Applications: n, Submit: submit.P50(), P50: total.P50(), P99: total.P99()}, nil
 }
 
-// laptopHost is the host of a laptop, with what was set for it.
+// laptopHost is a laptop host, with the environment variables that were changed for it.
 type laptopHost struct {
 	*host.Host
 	former map[string]*string // nil where it was not set
 }
 
-// startHost starts the host with these settings, and gives the token of its operator. It looks at its own Prometheus and
+// startHost starts the host with these settings, and returns its operator's token. The host uses its own Prometheus and
 // keeps rules in its home.
 func (w *world) startHost(
 	ctx context.Context, name, database string, settings map[string]string,
@@ -149,7 +150,7 @@ func (h *laptopHost) restore() {
 	}
 }
 
-// caller is a person with a token.
+// caller is a client with a token.
 type caller struct{ base, token string }
 
 func (c caller) call(ctx context.Context, method, path string, body []byte) (g group, err error) {
@@ -178,7 +179,7 @@ func (c caller) ask(ctx context.Context, method, path string, body []byte, into 
 	return json.Unmarshal(answer, into)
 }
 
-// await asks until the application has the status.
+// await polls until the application has the status.
 func (c caller) await(ctx context.Context, id, status string) error {
 	for deadline := time.Now().Add(time.Minute); ; {
 		g, err := c.call(ctx, http.MethodGet, "/jobmanager/groups/"+id, nil)

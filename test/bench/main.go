@@ -1,4 +1,4 @@
-// Command bench measures Littoral against its budgets and prints ratios taken within one run, since absolute times of a
+// Command bench measures Littoral against its budgets and prints ratios within one run, since absolute times on a
 // shared machine mean little:
 //
 //	go run ./test/bench                # everything
@@ -32,7 +32,7 @@ import (
 	"github.com/littoral-project/littoral/test/bench/stats"
 )
 
-// result is what a part measured: marshalled for programs, printed for people.
+// result is the result of a part: marshalled for programs, printed for people.
 type result interface {
 	print(w io.Writer)
 }
@@ -67,7 +67,7 @@ func main() {
 		flag.PrintDefaults()
 	}
 	flag.Parse()
-	slog.SetDefault(slog.New(slog.DiscardHandler)) // a part that fails says so itself
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // a part that fails reports it itself
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, flag.Args(), *asJSON); err != nil {
@@ -132,5 +132,5 @@ func times(usual int) int {
 	return usual
 }
 
-// say formats one number with two digits after the point.
+// say formats a number with two decimals.
 func say(f float64) string { return fmt.Sprintf("%.2f", f) }

@@ -27,14 +27,14 @@ const (
 	perMessage   = 100 // alerts of a webhook message
 )
 
-// policiesResult is what rendering and judging of many policies comes to.
+// policiesResult is the throughput of rendering and judging many policies.
 type policiesResult struct {
 	Policies int     `json:"policies"`
-	Render   float64 `json:"rendersPerSecond"` // one processor, nothing stored
-	Judge    float64 `json:"judgesPerSecond"`  // the decision alone
+	Render   float64 `json:"rendersPerSecond"` // on one processor, without storing
+	Judge    float64 `json:"judgesPerSecond"`  // the decision only
 	Webhook  float64 `json:"alertsPerSecond"`  // from the webhook to the action's end, each of another policy
-	Repeats  float64 `json:"repeatsPerSecond"` // the same once more
-	P50      float64 `json:"messageP50Ms"`     // of a message with perMessage new alerts, all that follows included
+	Repeats  float64 `json:"repeatsPerSecond"` // the same alerts once more
+	P50      float64 `json:"messageP50Ms"`     // of a message with perMessage new alerts, with everything that follows
 	P99      float64 `json:"messageP99Ms"`
 }
 
@@ -83,7 +83,7 @@ func runPolicies(ctx context.Context, w *world) (result, error) {
 	}
 	r.Render = perSecond(manyPolicies, time.Since(begin))
 	r.Judge = judging()
-	// They are stored and activated; no rule is made of them, since what is measured begins with the alert.
+	// They are stored and activated, but without rules, since the measurement begins with the alert.
 	for batch := range slices.Chunk(made, 500) {
 		err := s.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
 			for _, p := range batch {
@@ -123,7 +123,7 @@ func runPolicies(ctx context.Context, w *world) (result, error) {
 
 func perSecond(n int, d time.Duration) float64 { return float64(n) / d.Seconds() }
 
-// judging counts how many notices the state of a policy takes a second.
+// judging counts how many notices a policy's state can judge per second.
 func judging() float64 {
 	const n = 1_000_000
 	at := time.Unix(1_700_000_000, 0)
@@ -139,7 +139,7 @@ func judging() float64 {
 	return perSecond(n, took)
 }
 
-// alert sends a webhook message with an alert of each policy. It answers when all that follows from it is done.
+// alert sends a webhook message with one alert of each policy. It returns when everything that follows is done.
 func (s *system) alert(ctx context.Context, about []*policies.Policy, start time.Time) error {
 	var alerts []map[string]any
 	for _, p := range about {
@@ -167,7 +167,7 @@ func alertOf(policy, status string, start time.Time, labels map[string]string) m
 	}
 }
 
-// allViolated is an error unless each policy is violated and was acted upon once.
+// allViolated returns an error unless each policy is violated and was acted upon once.
 func (s *system) allViolated(ctx context.Context) error {
 	var violated, acted int
 	err := s.db.QueryRow(ctx, `select (select count(*) from policies where phase = 'violated'),
@@ -191,7 +191,7 @@ func (r policiesResult) print(w io.Writer) {
 		r.Policies, perMessage, say(r.P50), say(r.P99))
 }
 
-// The past that backtests look at: hosts with applications on them, scraped every step for a day.
+// The history for backtests: hosts with applications, scraped every step for a day.
 const (
 	pastHosts    = 20
 	pastPolicies = 100
@@ -199,12 +199,12 @@ const (
 	pastSpan     = 24 * time.Hour
 )
 
-// backtestResult is what asking when policies would have fired comes to.
+// backtestResult is the performance of backtests.
 type backtestResult struct {
 	Policies    int     `json:"policies"`
 	Evaluations int     `json:"evaluationsPerPolicy"`
 	Series      int     `json:"series"`
-	Episodes    int     `json:"episodes"` // found in all
+	Episodes    int     `json:"episodes"` // in total
 	Total       float64 `json:"totalMs"`
 	P50         float64 `json:"p50Ms"`
 	P99         float64 `json:"p99Ms"`
@@ -265,7 +265,7 @@ func runBacktest(ctx context.Context, w *world) (_ result, err error) {
 	return r, nil
 }
 
-// fillPast writes a day of telemetry: every host is busy for an hour of it and has little memory for another.
+// fillPast writes a day of telemetry: every host is busy for one hour and has little memory for another.
 func fillPast(ctx context.Context, server *prometheus.Server, to time.Time) (series int, err error) {
 	busy := make([]float64, pastHosts)
 	for at := to.Add(-pastSpan); !at.After(to); at = at.Add(pastStep) {
@@ -325,7 +325,7 @@ func (r backtestResult) print(w io.Writer) {
 		pastSpan, pastStep)
 }
 
-// withPolicy is chainFile with a policy of its web component and none of its own that could be violated.
+// withPolicy is chainFile with a policy for its web component and without its own policies that could be violated.
 func withPolicy(policy string) ([]byte, error) {
 	text, err := os.ReadFile(chainFile)
 	if err != nil {

@@ -26,7 +26,7 @@ const (
 
 var pollSizes = []int{10, 1_000, 100_000}
 
-// pollResult is the cost of an agent's poll by the number of finished jobs that are stored.
+// pollResult is the cost of an agent's poll depending on the number of stored finished jobs.
 type pollResult struct {
 	Polls int       `json:"polls"`
 	Sizes []pollRow `json:"sizes"`
@@ -37,8 +37,8 @@ type pollRow struct {
 	P50     float64  `json:"p50Ms"`
 	P99     float64  `json:"p99Ms"`
 	Ratio   float64  `json:"ratio"`   // of the median to that of the smallest size
-	Blocks  int      `json:"blocks"`  // of 8 KiB that the query touches
-	Indexes []string `json:"indexes"` // that it uses on jobs
+	Blocks  int      `json:"blocks"`  // of 8 KiB, read by the query
+	Indexes []string `json:"indexes"` // on jobs, used by the query
 	Scans   bool     `json:"scansJobs"`
 }
 
@@ -59,7 +59,7 @@ func runPoll(ctx context.Context, w *world) (result, error) {
 		}
 	}
 	took := make([]stats.Sample, len(pollSizes))
-	for n := range r.Polls + 20 { // the first are not counted: plans and caches settle
+	for n := range r.Polls + 20 { // the first ones are not counted: plans and caches settle
 		for i, s := range systems {
 			begin := time.Now()
 			var jobs []work
@@ -108,7 +108,7 @@ func fill(ctx context.Context, db *store.DB, size int) error {
 	return err
 }
 
-// explain asks Postgres how it answers the very statement that the store code sends.
+// explain asks Postgres for the plan of the statement that the store code sends.
 func explain(ctx context.Context, s *system, row *pollRow) error {
 	t := &recorder{}
 	db, err := store.Open(ctx, store.Config{DatabaseURL: s.tcp, MaxConns: 1}, accepts{}, t)
@@ -132,7 +132,7 @@ func explain(ctx context.Context, s *system, row *pollRow) error {
 		row.Scans = row.Scans || strings.Contains(line, "Seq Scan on jobs")
 	}
 	slices.Sort(row.Indexes)
-	for _, line := range lines { // the first is that of the whole statement
+	for _, line := range lines { // the first one is for the whole statement
 		if found := touched.FindStringSubmatch(line); found != nil {
 			hit, _ := strconv.Atoi(found[1])
 			read, _ := strconv.Atoi(found[2])

@@ -21,21 +21,21 @@ const (
 	webhookUsual  = 100
 	webhookWarmUp = 5
 	stagesUsual   = 10
-	stagesEvery   = 5 * time.Second // scrape and evaluation alike
-	// A policy that is violated again at once is what is measured, so nothing holds it back.
+	stagesEvery   = 5 * time.Second // for scrapes and evaluations
+	// The measurement violates the policy again immediately, so the brake must not delay it.
 	unbraked = "1ms"
 )
 
-// webhookResult is the time from an alert to the new target of the component that it is about.
+// webhookResult is the time from an alert to the new target of its component.
 type webhookResult struct {
 	Rounds   int     `json:"rounds"`
-	Answered float64 `json:"answeredP50Ms"` // the webhook itself
+	Answered float64 `json:"answeredP50Ms"` // the answer of the webhook itself
 	P50      float64 `json:"p50Ms"`
 	P99      float64 `json:"p99Ms"`
 	Max      float64 `json:"maxMs"`
 }
 
-// loop is an application on the laptop host, of which one component has a policy.
+// loop is an application on the laptop host with a policy on one component.
 type loop struct {
 	caller
 	db     *pgx.Conn
@@ -43,7 +43,7 @@ type loop struct {
 	policy string
 }
 
-// startLoop brings the application up. policy is the one line of YAML of its web component's policy.
+// startLoop starts the application. policy is one line of YAML, the policy of its web component.
 func (w *world) startLoop(
 	ctx context.Context, name, policy string, settings map[string]string,
 ) (_ *loop, stop func() error, err error) {
@@ -93,7 +93,7 @@ and rule_file <> ''`, g.ID).Scan(&l.policy)
 	return l, stop, err
 }
 
-// until asks over and over until it is so.
+// until polls until the condition is true.
 func (l *loop) until(ctx context.Context, what string, is func() (bool, error)) error {
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
 		ok, err := is()
@@ -110,7 +110,7 @@ func (l *loop) until(ctx context.Context, what string, is func() (bool, error)) 
 	}
 }
 
-// node is where the watched component is.
+// node returns the node of the watched component.
 func (l *loop) node(ctx context.Context) (node string, available bool, err error) {
 	err = l.db.QueryRow(ctx, `select node, state = 'Finished' from jobs where application_id = $1 and component = 'web'
 and cleans is null`, l.app).Scan(&node, &available)
@@ -194,7 +194,7 @@ func (r webhookResult) print(w io.Writer) {
 		chainFile)
 }
 
-// stagesResult is what each stage of a reaction takes, in milliseconds, in the order in which they follow each other.
+// stagesResult is the time of each stage of a reaction, in milliseconds, in their order.
 type stagesResult struct {
 	Rounds int        `json:"rounds"`
 	Scrape float64    `json:"scrapeSeconds"`
@@ -208,7 +208,7 @@ type spanRow struct {
 	Max   float64 `json:"maxMs"`
 }
 
-// marks are the instants between the stages.
+// marks are the stages, each from one instant to the next.
 var marks = []string{
 	"the node's score drops -> sampled at once", "sampled -> the rule's alert starts", "alert -> webhook received",
 	"received -> judged", "judged -> acted, new target written", "target -> taken by the agent",
@@ -285,7 +285,7 @@ where a.policy_id = $2 and a.status = 'done' and a.acted_at > $3 order by a.acte
 	if now, available, err := l.node(ctx); err != nil || now == node || !available {
 		return nil, errors.Join(err, fmt.Errorf("it is at %s, available %t, after it left %s", now, available, node))
 	}
-	// The next round begins when all is well.
+	// The next round begins without a violation.
 	if err := l.score(ctx, node, "90"); err != nil {
 		return nil, err
 	}
@@ -308,7 +308,7 @@ func (l *loop) score(ctx context.Context, node, value string) error {
 	return l.ask(ctx, http.MethodPost, "/fleet/set", body, &struct{}{})
 }
 
-// sampled returns when the low score was first sampled; zero while it was not.
+// sampled returns when the low score was first sampled; zero if it was not yet.
 func (l *loop) sampled(ctx context.Context, node string) (time.Time, error) {
 	query := fmt.Sprintf("timestamp(SCA_score{agent_hostname=%q} < 50)", node)
 	var answer struct {

@@ -37,27 +37,27 @@ import (
 
 const audience = "littoral"
 
-// dbPassword is checked by SCRAM, as on a cluster; the server listens on the loopback of this run only.
+// dbPassword is used with SCRAM, as on a cluster; the server listens only on loopback, for this run.
 const dbPassword = "bench"
 
-// world is what the functions need around them.
+// world is the environment of the functions.
 type world struct {
 	dir    string
 	server *localpg.Server
 	port   string // of Postgres
-	// What Postgres and PgBouncer keep of dbPassword: the same text.
+	// The stored form of dbPassword, which is the same text for Postgres and PgBouncer.
 	verifier string
 	issuer   *issuer.Issuer
 	oidc     string // URL of the issuer
 	fleet    *fleet.Fleet
 	metrics  string // URL of Prometheus
-	rules    string // folder of its rule files
+	rules    string // folder of Prometheus' rule files
 	tokens   map[string]string
 
 	undo []func()
 }
 
-// newWorld starts a Postgres with fsync on, an issuer and a Prometheus that knows the default fleet.
+// newWorld starts a Postgres with fsync on, an issuer and a Prometheus with the telemetry of the default fleet.
 func newWorld(ctx context.Context) (w *world, err error) {
 	w = &world{tokens: map[string]string{}}
 	defer func() {
@@ -87,7 +87,7 @@ func (w *world) close() {
 	}
 }
 
-// startPostgres lets clients in by socket, as on laptops, and by TCP and SCRAM.
+// startPostgres accepts clients by socket, as on laptops, and by TCP with SCRAM.
 func (w *world) startPostgres(ctx context.Context) error {
 	hba := filepath.Join(w.dir, "pg_hba.conf")
 	rules := "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
@@ -99,7 +99,7 @@ func (w *world) startPostgres(ctx context.Context) error {
 		return err
 	}
 	w.port = fmt.Sprint(address.Port())
-	// The addresses that localpg gives name no port, so that libpq's and pgx's own setting counts.
+	// The URLs of localpg have no port, so the setting of libpq and pgx applies.
 	if err := os.Setenv("PGPORT", w.port); err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (w *world) startPostgres(ctx context.Context) error {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	})
-	makeVerifier := exec.CommandContext(ctx, "go", "run", images.Module+"/infra/pgbouncer/verifier") // as scripts/deploy does
+	makeVerifier := exec.CommandContext(ctx, "go", "run", images.Module+"/infra/pgbouncer/verifier") // as scripts/deploy
 	makeVerifier.Stdin = strings.NewReader(dbPassword)
 	verifier, err := makeVerifier.Output()
 	if err != nil {
@@ -134,7 +134,7 @@ func (w *world) startPostgres(ctx context.Context) error {
 	return err
 }
 
-// database makes a migrated database and returns its addresses by socket and by TCP.
+// database creates a migrated database and returns its URLs by socket and by TCP.
 func (w *world) database(ctx context.Context, name string) (socket, tcp string, err error) {
 	if err := w.server.EnsureDatabase(ctx, name); err != nil {
 		return "", "", err
@@ -147,7 +147,7 @@ func (w *world) database(ctx context.Context, name string) (socket, tcp string, 
 	return socket, u.String(), migrate.Up(ctx, socket)
 }
 
-// serve listens on the loopback until the world closes.
+// serve listens on loopback until the world closes.
 func (w *world) serve(ctx context.Context, make func(base string) (http.Handler, error)) (string, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -197,7 +197,7 @@ func (w *world) startTelemetry(ctx context.Context) error {
 	if err := os.Mkdir(w.rules, 0o700); err != nil {
 		return err
 	}
-	// The functions of this process read the environment as their own processes do.
+	// The functions in this process read the environment like separate processes.
 	for name, value := range map[string]string{
 		"PROMETHEUS_ADDRESS": w.metrics, "RULES_BACKEND": "files", "RULES_DIR": w.rules,
 	} {
@@ -212,8 +212,8 @@ func (w *world) startTelemetry(ctx context.Context) error {
 	return err
 }
 
-// token returns an access token of a person or, named "agent:<id>", of an agent. It is kept, as a client would: to sign
-// one takes longer than many a call.
+// token returns an access token of a person or, for "agent:<id>", of an agent. It is cached, as a real client would do:
+// signing one takes longer than many calls.
 func (w *world) token(ctx context.Context, client string) (string, error) {
 	if token, ok := w.tokens[client]; ok {
 		return token, nil
@@ -223,18 +223,18 @@ func (w *world) token(ctx context.Context, client string) (string, error) {
 	return token, err
 }
 
-// system is every function in this process, on a database of its own, each event delivered before the call that caused
+// system is all functions in this process, with its own database. Each event is delivered before the call that caused
 // it returns.
 type system struct {
 	world  *world
 	url    string
 	db     *store.DB
 	broker *inprocess.Broker
-	socket string // address of the database
-	tcp    string // the same
+	socket string // URL of the database by socket
+	tcp    string // the same by TCP
 }
 
-// wiring is what a part puts between the functions and the world in order to watch them; all may be nil.
+// wiring is inserted by a part between the functions and the world in order to observe them; all fields may be nil.
 type wiring struct {
 	around func(name string, h http.Handler) http.Handler
 	tracer pgx.QueryTracer
@@ -274,7 +274,7 @@ func (w *world) newSystem(ctx context.Context, database string, watch wiring) (*
 	return s, err
 }
 
-// look emits telemetry and lets the aggregator see it.
+// look emits telemetry and makes the aggregator read it.
 func (s *system) look(ctx context.Context) error {
 	if err := s.world.fleet.Emit(ctx); err != nil {
 		return err
@@ -285,8 +285,8 @@ func (s *system) look(ctx context.Context) error {
 	return s.db.Settle(ctx)
 }
 
-// call sends a request as the client and decodes the answer, which has to be a 2xx. What it has announced is delivered
-// when call returns.
+// call sends a request as the client and decodes the answer, which must be a 2xx. Its events are delivered when call
+// returns.
 func (s *system) call(ctx context.Context, client, method, path string, body []byte, into any) error {
 	token, err := s.world.token(ctx, client)
 	if err != nil {
@@ -315,7 +315,7 @@ func (s *system) call(ctx context.Context, client, method, path string, body []b
 	return json.Unmarshal(answer, into)
 }
 
-// group and job are what is read of the API's answers.
+// group and job are the fields of the API's answers that are read here.
 type group struct {
 	ID     string `json:"id"`
 	Status string `json:"status"`
@@ -333,7 +333,7 @@ type work struct {
 	} `json:"targets"`
 }
 
-// submit hands the descriptor in; the application is placed when it returns.
+// submit submits the descriptor; the application is placed when it returns.
 func (s *system) submit(ctx context.Context, descriptor []byte) (group, error) {
 	var g group
 	if err := s.call(ctx, "operator", http.MethodPost, "/jobmanager/groups", descriptor, &g); err != nil {
@@ -342,7 +342,7 @@ func (s *system) submit(ctx context.Context, descriptor []byte) (group, error) {
 	return g, s.call(ctx, "operator", http.MethodGet, "/jobmanager/groups/"+g.ID, nil, &g)
 }
 
-// finish lets the agents take what there is and report it done.
+// finish lets the agents take all jobs and report them as done.
 func (s *system) finish(ctx context.Context) error {
 	for _, c := range fleet.Default().Clusters {
 		a := agent{system: s, orchestrator: c.Type, id: c.AgentID}
@@ -353,7 +353,7 @@ func (s *system) finish(ctx context.Context) error {
 	return nil
 }
 
-// agentIn names the agent of a cluster of the fleet.
+// agentIn returns the name of the agent of a cluster in the fleet.
 func agentIn(cluster string) string {
 	for _, c := range fleet.Default().Clusters {
 		if c.Name == cluster || c.Key == cluster {
@@ -363,7 +363,7 @@ func agentIn(cluster string) string {
 	return ""
 }
 
-// agent works as an agent of ICOS does.
+// agent works like an agent of ICOS.
 type agent struct {
 	system           *system
 	orchestrator, id string
@@ -377,7 +377,7 @@ func (a agent) call(ctx context.Context, method, path string, body, into any) er
 	return a.system.call(ctx, "agent:"+a.id, method, path, text, into)
 }
 
-// work takes every job that the agent may take, reports it applied and then available, and counts them.
+// work takes every job that the agent may take, reports it as applied and then as available, and counts them.
 func (a agent) work(ctx context.Context) (int, error) {
 	jobs, err := a.take(ctx)
 	if err != nil {
@@ -424,7 +424,7 @@ func reportOf(j work, agent, state, condition string) map[string]any {
 	}
 }
 
-// event returns a delivery as a Broker posts it.
+// event returns a delivery as a Broker sends it.
 func event(ctx context.Context, typ, subject string, data any) ([]byte, error) {
 	e, err := events.New(ctx, "/bench", typ, subject, data)
 	if err != nil {

@@ -2,11 +2,11 @@
 //
 //	go run ./test/bench/flow [-runs 7] [-resolve 0.01] [-seed 1] [-against PROGRAM] [-json] FILE...
 //
-// A FILE may be gzipped. "ms" is the median of building a solver and solving cold; reading the file is not in it. With
-// -resolve that share of the arcs gets the cost of another arc before each run, and the same problem is solved warm,
-// from the last basis and in the memory of the last solution, and cold. With -against, PROGRAM (see lemon/README.md)
-// solves each file between our runs, so that both meet the same load. The exit status is 1 if an answer is not proved
-// or two answers differ.
+// A FILE may be gzipped. "ms" is the median time of building a solver and solving cold, without reading the file. With
+// -resolve, that share of the arcs gets the cost of another arc before each run, and the same problem is solved cold
+// and warm: from the last basis, in the memory of the last solution. With -against, PROGRAM (see lemon/README.md)
+// solves each file between our runs, so that both run under the same load. The exit status is 1 if an answer is not
+// proved or two answers differ.
 package main
 
 import (
@@ -51,20 +51,20 @@ type result struct {
 
 // resolve compares warm and cold after the same changes; Ratio is the median of the runs' own ratios.
 type resolve struct {
-	Changed    int     `json:"changed"` // arcs, each time
+	Changed    int     `json:"changed"` // arcs, in each run
 	WarmMS     float64 `json:"warm_ms"`
 	ColdMS     float64 `json:"cold_ms"`
 	Ratio      float64 `json:"ratio"`
 	WarmPivots int64   `json:"warm_pivots"` // of the last run
 	ColdPivots int64   `json:"cold_pivots"`
-	Equal      bool    `json:"equal"` // costs, in every run
+	Equal      bool    `json:"equal"` // costs are equal, in every run
 }
 
-// against is the other program's time; Ratio is ours divided by it.
+// against is the other program's time; Ratio is our time divided by it.
 type against struct {
 	BuildMS float64 `json:"build_ms"`
 	RunMS   float64 `json:"run_ms"`
-	Ratio   float64 `json:"ratio"` // ours, build included, to its run alone
+	Ratio   float64 `json:"ratio"` // our time including the build, to its run without
 	Equal   bool    `json:"equal"`
 }
 
@@ -139,7 +139,7 @@ func measure(set settings, file string) (*result, error) {
 	return r, err
 }
 
-// solveAgain changes costs and solves warm and cold, some times over; the changes add up.
+// solveAgain changes costs and solves warm and cold, several times; the changes accumulate.
 func solveAgain(set settings, p *flow.Problem) (*resolve, error) {
 	random := rand.New(rand.NewPCG(set.seed, 0))
 	r := &resolve{Changed: int(set.resolve * float64(p.Arcs())), Equal: true}
@@ -176,7 +176,7 @@ func solveAgain(set settings, p *flow.Problem) (*resolve, error) {
 	return r, nil
 }
 
-// rival collects what the other program says: "cost C build MS run MS".
+// rival collects the output of the other program: "cost C build MS run MS".
 type rival struct {
 	cost       int64
 	build, run stats.Sample

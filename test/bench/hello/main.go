@@ -1,5 +1,5 @@
-// Command hello is the least that a function could be: net/http, one pgx pool, one query. "bench cold" measures every
-// function against it.
+// Command hello is the minimum of a function: net/http, one pgx pool, one query. "bench cold" compares every function
+// with it.
 package main
 
 import (

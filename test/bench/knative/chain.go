@@ -23,23 +23,23 @@ import (
 	"github.com/littoral-project/littoral/test/bench/stats"
 )
 
-// toWork are the functions between a submission and its ManifestWork; chained are all that take part in a run.
+// toWork are the functions between a submission and its ManifestWork; chained are all functions in a run.
 var (
 	toWork  = []string{"jobmanager-group-create", "matchmaker-place", "deploymentmanager-deploy-ocm"}
 	chained = append([]string{"deploymentmanager-sync-ocm", "jobmanager-group-delete", "aggregator-tick"}, toWork...)
 )
 
-// chainRun is one application from nothing, in milliseconds since the request was sent.
+// chainRun is one application from zero pods, in milliseconds since the request was sent.
 type chainRun struct {
 	Prewake   bool    `json:"prewake"`
 	Answered  float64 `json:"answered_ms"`  // 201
-	Placed    float64 `json:"placed_ms"`    // by the history
-	Work      float64 `json:"work_ms"`      // the ManifestWork is seen at the hub
+	Placed    float64 `json:"placed_ms"`    // according to the history
+	Work      float64 `json:"work_ms"`      // the ManifestWork appeared on the hub
 	Reported  float64 `json:"reported_ms"`  // the work's status says that the pods are ready
-	Available float64 `json:"available_ms"` // the books say so
+	Available float64 `json:"available_ms"` // the application is Available
 	Cold      float64 `json:"cold_start_ms"`
-	Crowd     float64 `json:"cold_starts_at_once_ms"` // the last of as many hellos as functions on the way down
-	Warm      float64 `json:"warm_work_ms"`           // Work of another application right after, with all awake
+	Crowd     float64 `json:"cold_starts_at_once_ms"` // the last of as many hellos as functions to the work
+	Warm      float64 `json:"warm_work_ms"`           // Work of another application right after, all awake
 }
 
 // down is the time from Littoral to the orchestrator; up is the time from the orchestrator's report to the database.
@@ -59,8 +59,8 @@ type chainResult struct {
 	Target string     `json:"target"`
 }
 
-// runChain hands in one application after the other with all that takes part at zero, in turn with and without waking
-// ahead. One more application stands all the time, as in a system that is in use: the first one winds the clocks.
+// runChain submits one application after the other with all functions at zero, alternately with and without prewaking.
+// One more application exists all the time, as in a system in use: the first one starts the PingSources.
 func runChain(ctx context.Context, b *bench) (_ result, err error) {
 	if *hellos < len(toWork) {
 		return nil, fmt.Errorf("chain: %d hellos are needed, as many as functions on the way to the orchestrator", len(toWork))
@@ -117,7 +117,7 @@ func runChain(ctx context.Context, b *bench) (_ result, err error) {
 	return r, nil
 }
 
-// database connects to the Postgres of a Secret.
+// database connects to the Postgres in a Secret.
 func (b *bench) database(ctx context.Context, secret string) (*pgx.Conn, error) {
 	address, err := b.databaseURL(secret)
 	if err != nil {
@@ -126,7 +126,7 @@ func (b *bench) database(ctx context.Context, secret string) (*pgx.Conn, error) 
 	return pgx.Connect(ctx, address)
 }
 
-// databaseURL is DATABASE_URL of a Secret, as this machine can use it.
+// databaseURL is DATABASE_URL in a Secret, changed so that this machine can use it.
 func (b *bench) databaseURL(secret string) (string, error) {
 	text, err := b.Secret(secret, "DATABASE_URL")
 	if err != nil {
@@ -144,7 +144,7 @@ func (b *bench) databaseURL(secret string) (string, error) {
 	return u.String(), nil
 }
 
-// telemetry has the nodes of the hub's clusters measured, as their exporters would, until stop is called.
+// telemetry emits telemetry for the nodes of the hub's clusters, like their exporters, until stop is called.
 func (b *bench) telemetry(ctx context.Context) (stop func(), err error) {
 	plan, err := fleet.Load("test/e2e/knative/testdata/ocm.json")
 	if err != nil {
@@ -156,7 +156,7 @@ func (b *bench) telemetry(ctx context.Context) (stop func(), err error) {
 	}
 	f, err := fleet.New(fleet.Options{
 		Plan: plan, File: filepath.Join(folder, "fleet.json"), Append: b.RemoteWrite, Every: 5 * time.Second,
-		Log: slog.New(slog.DiscardHandler), // no API: no agents of its own
+		Log: slog.New(slog.DiscardHandler), // without an API, so without agents
 	})
 	if err != nil {
 		return nil, err
@@ -170,7 +170,8 @@ func (b *bench) telemetry(ctx context.Context) (stop func(), err error) {
 	return func() { cancel(); <-ended; _ = os.RemoveAll(folder) }, f.Emit(ctx)
 }
 
-// works knows every change of a ManifestWork. It watches from before the first run: to start a watch keeps a core busy.
+// works follows all changes of ManifestWorks. It watches from before the first run, since starting a watch keeps a core
+// busy.
 type works struct {
 	stop func()
 
@@ -190,7 +191,7 @@ func watchWorks(ctx context.Context) (*works, error) {
 	return w, err
 }
 
-// of returns when the work of an application was first seen, and when its pods were first said to be ready.
+// of returns when the work of an application was first seen, and when its pods were first reported ready.
 func (w *works) of(application string) (work, ready time.Time, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -208,10 +209,10 @@ func (w *works) of(application string) (work, ready time.Time, err error) {
 	return work, ready, fmt.Errorf("the ManifestWork of %s was not seen with ready pods in %d changes", application, len(w.seen))
 }
 
-// seen is a change of a ManifestWork, when it arrived here.
+// seen is a change of a ManifestWork, with the time at which it arrived here.
 type seen struct {
 	at    time.Time
-	text  string // the work, in which the application's id stands
+	text  string // the work, which contains the application's id
 	ready bool
 }
 
@@ -244,7 +245,7 @@ func readWork(object json.RawMessage) seen {
 	return s
 }
 
-// stand hands in an application that stays.
+// stand submits an application that stays.
 func (c *chain) stand(ctx context.Context) (id string, err error) {
 	if status, err := c.Tick(ctx, "aggregator-tick"); err != nil || status/100 != 2 {
 		return "", fmt.Errorf("aggregator-tick: %d %w", status, err)
@@ -261,8 +262,8 @@ func (b *bench) helloImage() (string, error) {
 	return b.Kubectl("get", "ksvc", b.hellos[0].name, "-o", "jsonpath={.spec.template.spec.containers[0].image}")
 }
 
-// atRest waits until the hellos and all of the chain are at zero, and the clocks, which all tick every five minutes, leave a
-// minute to measure in. What the end of the last pod leaves to do is given its time.
+// atRest waits until the hellos and all functions of the chain are at zero, and until the PingSources, which all fire
+// every five minutes, leave a minute for a measurement. It also waits for the work after the end of the last pod.
 func (c *chain) atRest(ctx context.Context) error {
 	const every, needed, settle = 5 * time.Minute, time.Minute, 5 * time.Second
 	for {
@@ -279,22 +280,22 @@ func (c *chain) atRest(ctx context.Context) error {
 			return nil
 		}
 		select {
-		case <-time.After(left + 5*time.Second): // awake from then on, which is seen
+		case <-time.After(left + 5*time.Second): // functions that wake after that are noticed
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// run measures hello from zero, as many hellos at once as the chain has functions on its way down, the chain from zero, and
-// the chain awake. A start goes on behind its answer, so that all is at rest again between those from zero.
+// run measures hello from zero, as many hellos at once as there are functions to the work, the chain from zero, and the
+// chain awake. A start continues after its answer, so all must be at rest again between the measurements from zero.
 func (c *chain) run(ctx context.Context) (run chainRun, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 3*patience)
 	defer cancel()
 	if status, err := c.Tick(ctx, "aggregator-tick"); err != nil || status/100 != 2 {
 		return run, fmt.Errorf("aggregator-tick: %d %w", status, err)
 	}
-	if _, err := c.ask(ctx, target{url: c.Base + "/oidc/keys", role: auth.Operator}); err != nil { // gets the token
+	if _, err := c.ask(ctx, target{url: c.Base + "/oidc/keys", role: auth.Operator}); err != nil { // fetches the token
 		return run, err
 	}
 	image, err := c.helloImage()
@@ -326,7 +327,7 @@ func (c *chain) run(ctx context.Context) (run chainRun, err error) {
 	return run, err
 }
 
-// follow hands in an application and records its events until it is available.
+// follow submits an application and records its events until it is available.
 func (c *chain) follow(ctx context.Context, image string) (run chainRun, err error) {
 	name := fmt.Sprintf("bench-%d", time.Now().UnixMilli())
 	begin := time.Now()
@@ -348,7 +349,7 @@ func (c *chain) follow(ctx context.Context, image string) (run chainRun, err err
 			run.Placed, run.Available = since(*placed), since(*finished)
 		}
 		select {
-		case <-time.After(50 * time.Millisecond): // Postgres tells nobody of a new row
+		case <-time.After(50 * time.Millisecond): // Postgres does not notify about new rows
 		case <-ctx.Done():
 			return run, fmt.Errorf("application %s is not available: %w", g.ID, ctx.Err())
 		}

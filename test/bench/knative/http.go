@@ -21,7 +21,7 @@ import (
 	"github.com/littoral-project/littoral/test/deployed"
 )
 
-// target is a Knative Service and what to ask it.
+// target is a Knative Service and the request to it.
 type target struct {
 	name, url string
 	role      auth.Role // "" = Viewer
@@ -29,7 +29,7 @@ type target struct {
 
 const helloName = "bench-hello-"
 
-// deployHellos deploys n copies of hello, dressed as our functions are: same resources, account and annotations.
+// deployHellos deploys n copies of hello, configured like our functions: same resources, account and annotations.
 func (b *bench) deployHellos(ctx context.Context, n int) error {
 	if len(b.hellos) >= n {
 		return nil
@@ -93,8 +93,8 @@ func (b *bench) removeHellos() error {
 
 var parameter = regexp.MustCompile(`\{[^}]+\}`)
 
-// readers lists the functions with an operation that reads, by name, and then others, which are asked for their health.
-// A parameter in a path becomes an id that nothing has: the answer 404 takes as much reading.
+// functions lists the functions with an operation that reads, by name, and then the others, whose health is requested.
+// A parameter in a path becomes an id that does not exist: the answer 404 takes as many reads.
 func (b *bench) functions() (readers, others []target, err error) {
 	text, err := b.Kubectl("get", "ksvc", "-l", "app.kubernetes.io/part-of=littoral", "-o", "json")
 	if err != nil {
@@ -117,7 +117,7 @@ func (b *bench) functions() (readers, others []target, err error) {
 	for _, i := range list.Items {
 		routes := i.Metadata.Annotations["littoral.dev/routes"]
 		if routes == "" || strings.HasPrefix(i.Metadata.Name, helloName) {
-			continue // only the cluster reaches it
+			continue // it is only reachable inside the cluster
 		}
 		found := false
 		for route := range strings.Lines(routes) {
@@ -149,7 +149,7 @@ func names(targets []target) []string {
 	return all
 }
 
-// tokens gets the tokens that readers need, so that no measurement contains it.
+// tokens fetches the tokens in advance, so that no measurement includes it.
 func (b *bench) tokens(ctx context.Context) error {
 	for _, role := range []auth.Role{auth.Viewer, auth.Agent} {
 		if _, err := b.ask(ctx, target{url: b.Base + "/oidc/keys", role: role}); err != nil {
@@ -159,8 +159,8 @@ func (b *bench) tokens(ctx context.Context) error {
 	return nil
 }
 
-// ask sends one request on a new connection and returns the milliseconds until all of the answer is there. An answer
-// that says nothing about the function's work is an error: 401, 403 and 5xx.
+// ask sends one request on a new connection and returns the milliseconds until the answer is complete. 401, 403 and 5xx
+// are errors, since they do not measure the function's work.
 func (b *bench) ask(ctx context.Context, t target) (float64, error) {
 	role := t.role
 	if role == "" {
@@ -189,12 +189,12 @@ func (b *bench) ask(ctx context.Context, t target) (float64, error) {
 	return took, err
 }
 
-// row is what one function took.
+// row is the result of one function.
 type row struct {
 	Function string       `json:"function"`
 	P50      stats.Number `json:"p50_ms"`
 	P95      stats.Number `json:"p95_ms"`
-	Ratio    stats.Number `json:"p50_to_floor"` // 0 for the floor itself
+	Ratio    stats.Number `json:"p50_to_floor"` // 0 for hello itself
 	Warm     stats.Number `json:"warm_p50_ms"`
 	Starts   int          `json:"starts"`
 	Failures int          `json:"failures"`
@@ -202,11 +202,11 @@ type row struct {
 }
 
 type httpResult struct {
-	Rows []row `json:"functions"` // the first is the floor
+	Rows []row `json:"functions"` // the first is hello, the floor
 	Met  int   `json:"met"`
 }
 
-// runHTTP wakes one after the other, each from no pod at all, a copy of hello before every few functions.
+// runHTTP wakes one function after the other, each from zero pods, with a copy of hello before every few functions.
 func runHTTP(ctx context.Context, b *bench) (result, error) {
 	chosen, err := regexp.Compile("^(?:" + *only + ")$")
 	if err != nil {
@@ -304,14 +304,14 @@ func (r *httpResult) notes() []string {
 	}
 }
 
-// waveResult is how long functions took that were woken at once.
+// waveResult is the time of functions that were woken at once.
 type waveResult struct {
 	Together int          `json:"together"`
 	Floor    stats.Sample `json:"floor_ms"` // hello alone
 	Ours     stats.Sample `json:"ours_ms"`
 	Hello    stats.Sample `json:"hello_ms"` // as many copies of hello at once; none: not measured
 	Failures int          `json:"failures"`
-	Beyond   stats.Number `json:"beyond_ms"` // p95 of ours less that of hello alone
+	Beyond   stats.Number `json:"beyond_ms"` // p95 of ours minus p95 of hello alone
 }
 
 func runWave(ctx context.Context, b *bench) (result, error) {
@@ -359,7 +359,7 @@ func runWave(ctx context.Context, b *bench) (result, error) {
 	return r, nil
 }
 
-// together asks all at once, and counts those that do not answer.
+// together sends all requests at once, and counts the failures.
 func (b *bench) together(ctx context.Context, targets []target) (all stats.Sample, failures int) {
 	var mu sync.Mutex
 	var group sync.WaitGroup

@@ -11,7 +11,7 @@ import (
 	"github.com/littoral-project/littoral/test/images"
 )
 
-// image is what a function's image weighs in the registry, base included, compressed.
+// image is the compressed size of a function's image in the registry, including the base.
 type image struct {
 	Function string `json:"function"`
 	Bytes    int64  `json:"bytes"`
@@ -19,11 +19,11 @@ type image struct {
 }
 
 type imagesResult struct {
-	Images []image `json:"images"` // heaviest first
+	Images []image `json:"images"` // largest first
 	Over   int     `json:"over"`
 }
 
-// runImages asks the registry for what is deployed. It reads registries that ask for no credentials.
+// runImages asks the registry about the deployed images. It supports only registries without credentials.
 func runImages(ctx context.Context, b *bench) (result, error) {
 	text, err := b.Kubectl("get", "ksvc", "-l", "app.kubernetes.io/part-of=littoral", "-o",
 		`jsonpath={range .items[*]}{.metadata.name} {.spec.template.spec.containers[0].image}{"\n"}{end}`)

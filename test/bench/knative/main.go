@@ -1,12 +1,12 @@
-// Command knative measures what sleeping costs on a cluster where Littoral is deployed, next to a bare hello that sleeps
-// there too:
+// Command knative measures what sleeping costs on a cluster where Littoral is deployed, compared with a bare hello that
+// sleeps there too:
 //
 //	go run ./test/bench/knative                 # everything
 //	go run ./test/bench/knative http chain      # these parts: images, http, chain, wave, pool
 //	go run ./test/bench/knative -json -rounds 10 http
 //
-// It needs KUBECONFIG, kubectl, ko ("make ko") with KO_DOCKER_REPO, a route to the cluster's Services, and an overlay with the
-// trial issuer (infra/issuer). It removes what it makes. Nothing here is a test: no number fails the build.
+// It needs KUBECONFIG, kubectl, ko ("make ko") with KO_DOCKER_REPO, a route to the cluster's Services, and an overlay
+// with the trial issuer (infra/issuer). It removes what it creates. Nothing here is a test: no number fails the build.
 package main
 
 import (
@@ -35,7 +35,7 @@ var (
 	taken  = flag.String("cluster", "cluster1/lab", "chain: CLUSTER/NODE where the application is to run")
 )
 
-// result is what a part measured: marshalled for programs, printed for people.
+// result is the result of a part: marshalled for programs, printed for people.
 type result interface {
 	rows() [][]string // the first is the head
 	notes() []string

@@ -15,10 +15,10 @@ import (
 	"github.com/littoral-project/littoral/test/deployed"
 )
 
-// patience covers the autoscaler's window, its grace and the end of a pod.
+// patience covers the autoscaler's window, its grace period and the end of a pod.
 const patience = 4 * time.Minute
 
-// watch hands every event of a "kubectl get --watch" to each, until stop is called or ctx ends.
+// watch calls each with every event of a "kubectl get --watch", until stop is called or ctx ends.
 func watch(ctx context.Context, each func(kind string, object json.RawMessage), args ...string) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	args = append([]string{"get", "--watch", "--output-watch-events", "-o", "json"}, args...)
@@ -53,13 +53,13 @@ func watch(ctx context.Context, each func(kind string, object json.RawMessage), 
 	return func() { cancel(); <-ended }, nil
 }
 
-// pods knows the pods of functions, those that are ending too.
+// pods tracks the pods of functions, including those that are terminating.
 type pods struct {
 	stop func()
 
 	mu      sync.Mutex
 	of      map[string]string // name of a pod -> of its function
-	changed chan struct{}     // closed and made anew with every change
+	changed chan struct{}     // closed and replaced with every change
 }
 
 func watchPods(ctx context.Context) (*pods, error) {
@@ -88,7 +88,7 @@ func watchPods(ctx context.Context) (*pods, error) {
 	return p, err
 }
 
-// asleep waits until none of the functions has a pod, not even one that is ending.
+// asleep waits until none of the functions has a pod, not even a terminating one.
 func (p *pods) asleep(ctx context.Context, functions ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

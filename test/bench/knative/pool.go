@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	pooled    = "jobmanager-group-list" // reads Postgres with every call
+	pooled    = "jobmanager-group-list" // reads Postgres in every call
 	firstPort = 21000
-	calls     = 20 // of each instance at once, of which its pool of two connections lets two through
+	calls     = 20 // of each instance at once; its pool has two connections
 )
 
-// poolRun is what many instances at once did to one Postgres.
+// poolRun is the effect of many instances at once on one Postgres.
 type poolRun struct {
 	Way       string         `json:"way"`
 	Instances int            `json:"instances"`
@@ -43,8 +43,8 @@ type poolResult struct {
 	Runs []poolRun `json:"runs"`
 }
 
-// runPool runs instances of a function as processes of this machine, since so many pods fit on few clusters, against the
-// cluster's own PgBouncer and Postgres.
+// runPool runs instances of a function as processes of this machine, since few clusters have room for so many pods.
+// They use the cluster's own PgBouncer and Postgres.
 func runPool(ctx context.Context, b *bench) (result, error) {
 	folder, err := os.MkdirTemp("", "littoral-bench-")
 	if err != nil {
@@ -57,7 +57,7 @@ func runPool(ctx context.Context, b *bench) (result, error) {
 	if err := build.Run(); err != nil {
 		return nil, err
 	}
-	db, err := b.database(ctx, "littoral-migrations") // past PgBouncer, before anyone can take the last connection
+	db, err := b.database(ctx, "littoral-migrations") // past PgBouncer, before the last connection is taken
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func runPool(ctx context.Context, b *bench) (result, error) {
 	return r, nil
 }
 
-// environment is the functions' own settings, with names that only the cluster knows replaced.
+// environment is the functions' own settings, with cluster-internal names replaced.
 func (b *bench) environment() ([]string, error) {
 	text, err := b.Kubectl("get", "configmap", "littoral", "-o", "jsonpath={.data}")
 	if err != nil {
@@ -141,7 +141,7 @@ func (b *bench) crowd(ctx context.Context, db *pgx.Conn, program, address string
 		}
 		processes.Go(func() { _ = c.Wait() })
 	}
-	for i := range *procs { // none has dialled Postgres yet: that comes with the first call
+	for i := range *procs { // none has connected to Postgres yet: the first call does
 		if err := listens(ctx, firstPort+i); err != nil {
 			return run, err
 		}
@@ -204,7 +204,7 @@ func (b *bench) answer(ctx context.Context, client *http.Client, address string)
 	return fmt.Sprint(resp.StatusCode)
 }
 
-// backends counts the connections of clients that Postgres serves, this program's own left out.
+// backends counts the client connections of Postgres, without this program's own.
 func backends(ctx context.Context, db *pgx.Conn) (n int, err error) {
 	err = db.QueryRow(ctx, `select count(*) from pg_stat_activity
 		where backend_type = 'client backend' and pid <> pg_backend_pid()`).Scan(&n)

@@ -1,12 +1,12 @@
-// Command place measures shared/placement on joint instances and checks each answer with code of its own.
+// Command place measures shared/placement on joint instances and checks each answer independently.
 //
 //	go run ./test/bench/place [-budget N] [-runs 7] [-json] FILE...
 //
-// A FILE is JSON: components with cpu and memory, nodes with a cluster, cpu and memory, a score for each of both, and
-// pairs that earn a weight when they land in one cluster. Every component must be placed. It prints the objective, the
-// bound and the gap that the plan proves, and the median time of a plan, reading the file not included. The exit
-// status is 1 if a plan breaks a capacity, leaves a component out or miscounts, if an objective is above the proven
-// optimum, or if a bound is below it.
+// A FILE is JSON: components with cpu and memory; nodes with a cluster, cpu and memory; a score for each combination of
+// them; and pairs that earn a weight if they are placed in the same cluster. Every component must be placed. The output
+// has the objective, the bound and the gap that the plan proves, and the median time of a plan, without reading the
+// file. The exit status is 1 if a plan exceeds a capacity, leaves a component out or miscounts, if an objective is
+// above the proven optimum, or if a bound is below it.
 package main
 
 import (
@@ -23,12 +23,12 @@ import (
 	"github.com/littoral-project/littoral/test/bench/stats"
 )
 
-// optima are proven by CBC 2.10.8, by file name. A file that is not here has no known optimum.
+// optima are proven by CBC 2.10.8, by file name. The optimum of other files is unknown.
 var optima = map[string]float64{
 	"joint_10x50x5_s1.json": 1172, "joint_20x100x10_s1.json": 2433, "joint_40x200x20_s1.json": 4827,
 }
 
-// instance is what a file holds.
+// instance is the content of a file.
 type instance struct {
 	Components []struct {
 		ID     string `json:"id"`
@@ -60,11 +60,11 @@ type result struct {
 	Gap        float64  `json:"gap"`
 	Exact      bool     `json:"exact"`
 	MS         float64  `json:"ms"`
-	CPUMS      float64  `json:"cpu_ms"` // processor time, which other programs disturb less
+	CPUMS      float64  `json:"cpu_ms"` // processor time, which other programs affect less
 	Work       int64    `json:"work"`
 	Checked    bool     `json:"checked"`
 	Optimum    *float64 `json:"optimum,omitempty"`
-	Short      float64  `json:"short,omitempty"` // of the optimum, as a part of it
+	Short      float64  `json:"short,omitempty"` // of the optimum, as a share of it
 }
 
 func main() {
@@ -107,7 +107,7 @@ func measure(file string, budget int64, runs int) (*result, error) {
 	r := &result{File: filepath.Base(file), Components: len(p.Components), Nodes: len(p.Nodes)}
 	var times, cpu stats.Sample
 	for range runs {
-		runtime.GC() // what the run before left
+		runtime.GC() // from the former run
 		begin, used := time.Now(), stats.Processor()
 		plan, err := placement.Place(p)
 		if err != nil {
@@ -130,7 +130,7 @@ func measure(file string, budget int64, runs int) (*result, error) {
 	return r, nil
 }
 
-// read takes a file's bytes and refuses scores that do not fit the lists.
+// read parses a file and refuses scores that do not match the lists.
 func (in *instance) read(data []byte) error {
 	if err := json.Unmarshal(data, in); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (in *instance) read(data []byte) error {
 	return nil
 }
 
-// problem states the instance as the package wants it: cores as millicores, memory in GiB.
+// problem converts the instance for the package: cores to millicores, memory in GiB.
 func (in *instance) problem() placement.Problem {
 	p := placement.Problem{Scores: in.Score}
 	for _, c := range in.Components {
@@ -158,7 +158,7 @@ func (in *instance) problem() placement.Problem {
 	return p
 }
 
-// check counts the plan anew from the file's own numbers.
+// check recomputes the plan from the file's own numbers.
 func (in *instance) check(plan placement.Plan) error {
 	node, at := map[string]int{}, map[string]int{}
 	for k, n := range in.Nodes {

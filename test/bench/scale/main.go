@@ -1,5 +1,5 @@
-// Command scale measures shared/placement on large problems, made from a fixed seed, and checks each plan with code of
-// its own:
+// Command scale measures shared/placement on large problems, made from a fixed seed, and checks each plan
+// independently:
 //
 //	go run ./test/bench/scale [-runs 5] [-only a,b,c,d] [-json]
 //
@@ -8,10 +8,10 @@
 //	c  a storm: 10 000 equal-sized components at once over 12 500 nodes, and again after one node in a hundred is lost
 //	d  memory per node and per component
 //
-// "ms" is the median of the runs, "least_ms" the quickest and "cpu_ms" the median processor time, for machines that do
-// other things as well. "growth" is by how much time, processor time and work have grown since the size before, each
-// divided by how much the nodes have: 1 is linear, less is better. Every run solves all sizes in turn, and growth in
-// time is the median of the runs' own. The exit status is 1 if a plan breaks a rule.
+// "ms" is the median of the runs, "least_ms" the fastest and "cpu_ms" the median processor time, for machines that do
+// other work as well. "growth" is the factor by which time, processor time and work have grown since the former size,
+// each divided by the factor of the nodes: 1 is linear, less is better. Every run solves all sizes in turn, and growth
+// in time is the median over the runs. The exit status is 1 if a plan breaks a rule.
 package main
 
 import (
@@ -44,12 +44,12 @@ type result struct {
 	CPUMS      float64 `json:"cpu_ms"`
 	Work       int64   `json:"work"`
 	Growth     *growth `json:"growth,omitempty"`
-	// Of case d: what the problem and its solution allocate beyond a smaller one, for each node or component more.
+	// Of case d: additional allocations compared with a smaller problem, per additional node or component.
 	BytesPerNode      int64 `json:"bytes_per_node,omitempty"`
 	BytesPerComponent int64 `json:"bytes_per_component,omitempty"`
 }
 
-// growth is what a larger problem costs beyond a smaller one, divided by what it has more of nodes.
+// growth is the additional cost of a larger problem, divided by the growth in nodes.
 type growth struct {
 	MS    float64 `json:"ms"`
 	CPUMS float64 `json:"cpu_ms"`
@@ -145,7 +145,7 @@ func grow(runs int) ([]*result, error) {
 		all[i] = newSeries("b", application(20, nodes))
 	}
 	for range runs {
-		runtime.GC() // once: what a small size leaves is little, and so the runtime keeps the memory of the large ones
+		runtime.GC() // once: small sizes leave little garbage, and so the runtime keeps the memory of the large ones
 		for _, x := range all {
 			if err := x.solve(func() (placement.Plan, error) { return placement.Place(x.problem) }); err != nil {
 				return nil, err
@@ -166,7 +166,7 @@ func measure(name string, p placement.Problem, runs int) (*result, error) {
 	return timed(name, p, runs, func() error { return nil }, func() (placement.Plan, error) { return placement.Place(p) })
 }
 
-// timed solves some times over, after what prepare does untimed, and checks each plan.
+// timed solves several times, each after an untimed prepare, and checks each plan.
 func timed(name string, p placement.Problem, runs int, prepare func() error, solve func() (placement.Plan, error)) (
 	*result, error,
 ) {
@@ -175,7 +175,7 @@ func timed(name string, p placement.Problem, runs int, prepare func() error, sol
 		if err := prepare(); err != nil {
 			return nil, err
 		}
-		runtime.GC() // what the run before left
+		runtime.GC() // from the former run
 		if err := x.solve(solve); err != nil {
 			return nil, err
 		}
@@ -183,7 +183,7 @@ func timed(name string, p placement.Problem, runs int, prepare func() error, sol
 	return x.settle(), nil
 }
 
-// series is one problem solved some times over.
+// series is one problem solved several times.
 type series struct {
 	problem    placement.Problem
 	result     *result
@@ -194,7 +194,7 @@ func newSeries(name string, p placement.Problem) *series {
 	return &series{problem: p, result: &result{Case: name, Components: len(p.Components), Nodes: len(p.Nodes)}}
 }
 
-// solve is one run.
+// solve makes one run.
 func (x *series) solve(solve func() (placement.Plan, error)) error {
 	begin, used := time.Now(), stats.Processor()
 	plan, err := solve()
@@ -216,7 +216,7 @@ func (x *series) since(small *series) *growth {
 	median := func(large, small []float64) float64 {
 		ratios := make(stats.Sample, len(large))
 		for i := range large {
-			ratios[i] = large[i] / max(small[i], 1e-3) / nodes // what takes less than the clock can tell takes a microsecond
+			ratios[i] = large[i] / max(small[i], 1e-3) / nodes // times too short for the clock count as 1 µs
 		}
 		return ratios.Median()
 	}
@@ -232,8 +232,8 @@ func (x *series) settle() *result {
 	return x.result
 }
 
-// storm solves case c at once, and again after one node in a hundred is lost: anew, and from where the first ended.
-// Both must be worth the same.
+// storm solves case c at once, and again after one node in a hundred is lost: from scratch, and from the first result.
+// Both results must have the same value.
 func storm(runs int, show func(*result, error) error) error {
 	p := displaced()
 	if err := show(measure("c", p, runs)); err != nil {
@@ -262,7 +262,7 @@ func storm(runs int, show func(*result, error) error) error {
 	return nil
 }
 
-// memory compares what solving allocates at two sizes.
+// memory compares the allocations at two sizes.
 func memory() (*result, error) {
 	spent := func(components, nodes int) (int64, error) {
 		var before, after runtime.MemStats

@@ -7,7 +7,7 @@ import (
 	"github.com/littoral-project/littoral/shared/placement"
 )
 
-// nodes returns so many nodes in so many clusters of one orchestrator, each with its own capacity, load and scores.
+// nodes returns nodes in several clusters of one orchestrator, each with its own capacity, load and scores.
 func nodes(count, clusters int, r *rand.Rand) []placement.Node {
 	out := make([]placement.Node, count)
 	for i := range out {
@@ -24,8 +24,8 @@ func nodes(count, clusters int, r *rand.Rand) []placement.Node {
 	return out
 }
 
-// spreadAndChained is case a: 10 applications of 30 replicas, each replica a chain of 3 components that communicate; of
-// the replicas of a component at most a tenth may share a cluster.
+// spreadAndChained is case a: 10 applications of 30 replicas, each replica a chain of 3 components that communicate. At
+// most a tenth of a component's replicas may share a cluster.
 func spreadAndChained() placement.Problem {
 	r := rand.New(rand.NewPCG(1, 1))
 	p := placement.Problem{Nodes: nodes(5_000, 25, r)}
@@ -51,8 +51,7 @@ func spreadAndChained() placement.Problem {
 	return p
 }
 
-// application is case b: so many different components, a tree of those that communicate, the same on any number of
-// nodes.
+// application is case b: different components that communicate along a tree, the same on any number of nodes.
 func application(components, count int) placement.Problem {
 	p := placement.Problem{
 		Nodes: nodes(count, max(1, count/200), rand.New(rand.NewPCG(2, 2))), OneOrchestrator: true,
@@ -72,8 +71,8 @@ func application(components, count int) placement.Problem {
 	return p
 }
 
-// displaced is case c: components of one size and 20 kinds, which differ in how they weigh the scores, and nodes with
-// one to three slots free of which some are lost.
+// displaced is case c: components of one size and 20 kinds, which weight the scores differently, and nodes with one to
+// three free slots, of which some are lost.
 func displaced() placement.Problem {
 	r := rand.New(rand.NewPCG(3, 3))
 	p := placement.Problem{Nodes: nodes(12_500, 50, r)}
@@ -104,7 +103,7 @@ func lose(p *placement.Problem) {
 	}
 }
 
-// violations counts the broken rules of a plan, from the problem alone.
+// violations counts the rules that a plan breaks, computed from the problem only.
 func violations(p placement.Problem, plan placement.Plan) int {
 	number := map[placement.Target]int{}
 	for i := range p.Nodes {

@@ -1,4 +1,4 @@
-// Package stats is what the benchmark programs count with, so that a number means the same in all of them.
+// Package stats has the statistics of the benchmark programs, so that a number means the same in all of them.
 package stats
 
 import (
@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Sample is a set of measurements, in milliseconds unless said otherwise. Results for an empty one are NaN, since 0
-// would look like the best of all.
+// Sample is a set of measurements, in milliseconds unless noted otherwise. Results of an empty one are NaN, since 0
+// would look like the best result.
 type Sample []float64
 
 // Add adds a measurement.
@@ -25,7 +25,7 @@ func (s *Sample) Add(d time.Duration) { *s = append(*s, Millis(d)) }
 // Millis returns the duration in milliseconds.
 func Millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Quantile returns the smallest measurement that at least the share q of all do not exceed.
+// Quantile returns the smallest measurement that is not exceeded by at least the share q of all.
 func (s Sample) Quantile(q float64) float64 {
 	if len(s) == 0 {
 		return math.NaN()
@@ -34,12 +34,12 @@ func (s Sample) Quantile(q float64) float64 {
 	return sorted[max(int(math.Ceil(q*float64(len(sorted))))-1, 0)]
 }
 
-// P50, P95 and P99 are the quantiles that are usually asked for.
+// P50, P95 and P99 are the usual quantiles.
 func (s Sample) P50() float64 { return s.Quantile(0.50) }
 func (s Sample) P95() float64 { return s.Quantile(0.95) }
 func (s Sample) P99() float64 { return s.Quantile(0.99) }
 
-// Median returns the middle measurement, or the mean of both when there are two.
+// Median returns the middle measurement, or the mean of the two middle ones.
 func (s Sample) Median() float64 {
 	if len(s) == 0 {
 		return math.NaN()
@@ -59,7 +59,7 @@ func (n Number) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(n))
 }
 
-// Processor returns the processor time this program has used, collecting garbage included.
+// Processor returns the processor time of this program, including garbage collection.
 func Processor() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -68,13 +68,13 @@ func Processor() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Machine says where it was measured and how busy that was.
+// Machine describes the machine and its load.
 func Machine() string {
 	return fmt.Sprintf("%s/%s, %d cores, %s, load %s before the start",
 		runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), runtime.Version(), Load())
 }
 
-// Load says how busy the machine was in the last minute.
+// Load is the load of the machine in the last minute.
 func Load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command hello is the least that a Knative Service can be: it answers, and does nothing else. What it takes from zero
-// is what the platform takes.
+// Command hello is the minimum of a Knative Service: it answers, and does nothing else. Its time from zero is that of
+// the platform.
 package main
 
 import (

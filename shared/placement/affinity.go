@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// How much of a graded affinity's weight two components earn by where they are. On the same node it is all of it, apart
-// none.
+// The share of a graded affinity's weight that two components earn by their places: all on the same node, none when
+// apart.
 const (
 	SameCluster      = 0.7
 	SameOrchestrator = 0.2
@@ -17,8 +17,8 @@ const (
 	NearLatency = 10 * time.Millisecond
 )
 
-// scope holds the factors of an affinity on the same node, in the same cluster and under the same orchestrator. Each
-// includes the next, so node >= cluster >= orch.
+// scope has the factors of an affinity on the same node, in the same cluster and under the same orchestrator. Each
+// level includes the next, so node >= cluster >= orch.
 type scope struct {
 	name                string
 	node, cluster, orch float64
@@ -33,20 +33,21 @@ var scopes = map[string]*scope{
 	"orchestrator": {"orchestrator", 1, 1, 1},
 }
 
-// edge is one affinity seen from one of its components.
+// edge is one affinity seen from one of its two components.
 type edge struct {
 	to     int32
 	back   int32 // index of the same affinity among the edges of to
 	weight float64
 	scope  *scope
-	// maxLatency and bandwidth are hard, 0 for none.
+	// maxLatency and bandwidth are hard limits, 0 for none.
 	maxLatency time.Duration
 	bandwidth  int64
 }
 
 func (e *edge) limited() bool { return e.maxLatency > 0 || e.bandwidth > 0 }
 
-// join reads the affinities: several of one pair and scope are one with the sum of weights and the strictest limits.
+// join reads the affinities. Several with the same pair and scope become one, with the sum of the weights and the
+// strictest limits.
 func (m *model) join(number map[string]int32) {
 	m.edges = make([][]edge, len(m.comps))
 	for _, a := range m.p.Affinities {
@@ -75,7 +76,7 @@ func (m *model) join(number map[string]int32) {
 		}
 		m.edges[c] = out
 	}
-	next := make([]int32, len(m.comps)) // edges of d that lead to components below c, all of which come first
+	next := make([]int32, len(m.comps)) // number of edges of d to components below c, which come first
 	for c := range m.edges {
 		for i := range m.edges[c] {
 			e := &m.edges[c][i]
@@ -100,10 +101,10 @@ type wire struct {
 	factor float64
 }
 
-// between is the key of a pair of clusters, whichever comes first.
+// between is the key of a pair of clusters, in either order.
 func between(k, l int32) int64 { return int64(min(k, l))<<32 | int64(max(k, l)) }
 
-// lay reads the links. One to a cluster without nodes joins nothing.
+// lay reads the links. A link to a cluster without nodes is ignored.
 func (m *model) lay() {
 	if len(m.p.Links) == 0 {
 		return
@@ -167,9 +168,9 @@ func (m *model) closenessName(e *edge, a, b int32) string {
 	}
 }
 
-// reach returns the largest factor that component c on node n can still reach over its affinity e, given the nodes the
-// partner may use alone: the same node when both fit there together, else its other candidates in the cluster, else
-// beyond. It never understates, so bounds may rest on it.
+// reach returns the largest factor that component c on node n can still reach over its affinity e, given the nodes that
+// the partner may use by itself: the same node if both fit there together, else the partner's other candidates in the
+// cluster, else beyond. It never underestimates, so bounds may rely on it.
 func (m *model) reach(c int32, e *edge, n int32) float64 {
 	cl := &m.classes[m.comps[e.to].class]
 	k, o := m.nodes[n].cluster, m.nodes[n].orch
@@ -197,7 +198,7 @@ func (m *model) reach(c int32, e *edge, n int32) float64 {
 	return most
 }
 
-// together says whether c and d could share the node n if nothing else of the problem were there.
+// together reports whether c and d would fit on node n if it were otherwise empty.
 func (m *model) together(c, d, n int32) bool {
 	if _, apart := slices.BinarySearch(m.comps[c].apart, d); apart {
 		return false
@@ -214,8 +215,8 @@ func (m *model) together(c, d, n int32) bool {
 	return true
 }
 
-// wired says whether what the component sends to its placed partners has a way from the node: fast enough, and with
-// bandwidth left for all of it together.
+// wired reports whether the component's traffic to its placed partners has links from the node: fast enough, and with
+// enough free bandwidth for all of it together.
 func (s *state) wired(c, n int32) bool {
 	m := s.m
 	k := m.nodes[n].cluster
@@ -237,7 +238,7 @@ func (s *state) wired(c, n int32) bool {
 	return true
 }
 
-// sentWith returns the bandwidth taken on a way once an unplaced component is in the cluster k at its end.
+// sentWith returns the bandwidth used on a link once an unplaced component is in the cluster k at its end.
 func (s *state) sentWith(c, k int32, way int64) int64 {
 	sent := s.sent[way]
 	for i := range s.m.edges[c] {
@@ -249,7 +250,7 @@ func (s *state) sentWith(c, k int32, way int64) int64 {
 	return sent
 }
 
-// send books the bandwidth between the component at the node and its placed partners, or gives it back.
+// send adds the bandwidth between the component at the node and its placed partners, or subtracts it.
 func (s *state) send(c, n int32, sign int64) {
 	m := s.m
 	k := m.nodes[n].cluster
@@ -261,7 +262,7 @@ func (s *state) send(c, n int32, sign int64) {
 	}
 }
 
-// unwired returns what the links lack for the component to talk from the node to its placed partners.
+// unwired returns what the links lack for the component on the node to reach its placed partners.
 func (s *state) unwired(c, n int32) []Failure {
 	m := s.m
 	k := m.nodes[n].cluster

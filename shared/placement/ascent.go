@@ -5,18 +5,18 @@ import "math"
 // Limits of the subgradient method.
 const (
 	maxRounds = 400
-	patience  = 10    // rounds without a gain worth having before the step is halved
+	patience  = 10    // rounds without a useful gain before the step is halved
 	leastStep = 1e-3  // of what Polyak's rule proposes
-	worthIt   = 0.002 // gain, as a part of the gap, that is worth having
+	worthIt   = 0.002 // smallest useful gain, as a share of the gap
 )
 
 // descent lowers q(y) by subgradient steps of the length that Polyak proposes (Minimization of unsmooth functionals,
-// 1969), with directions that do not turn back on the one before (Camerini, Fratta and Maffioli, On improving
-// relaxation methods by modified gradient techniques, 1975). Where nothing was won for a while it starts again from the
-// best prices with half the step.
+// 1969), with directions that do not turn back on the previous one (Camerini, Fratta and Maffioli, On improving
+// relaxation methods by modified gradient techniques, 1975). After some rounds without a gain it restarts from the best
+// prices with half the step.
 type descent struct {
 	d         *dual
-	y, best   []float64 // prices now, and the best
+	y, best   []float64 // present prices, and the best
 	bound     float64   // q(best)
 	slope     []float64
 	direction []float64
@@ -29,8 +29,8 @@ func (d *dual) newDescent(y []float64) *descent {
 	}
 }
 
-// run goes on until the bound meets what a plan is known to be worth, progress ends, or stop says so. see is called
-// after each evaluation, while d.at says where its trees go, and returns what is known by then.
+// run continues until the bound meets the value of a known plan, there is no more progress, or stop returns true. see
+// is called after each evaluation, while d.at has the labels that the trees chose, and returns the known value by then.
 func (x *descent) run(known float64, rounds int, stop func() bool, see func() float64) {
 	d := x.d
 	part, idle := 1.0, 0
@@ -66,7 +66,7 @@ func (x *descent) step(gain float64) {
 	var turn, length float64
 	for i, v := range x.slope {
 		if (i < x.d.y.cuts && x.y[i] == 0 && v > 0) || math.Abs(v) < 1e-9 {
-			v, x.slope[i] = 0, 0 // a price cannot fall below zero, and rounding is no reason to move
+			v, x.slope[i] = 0, 0 // a price cannot fall below zero, and rounding errors must not move it
 		}
 		turn += v * x.direction[i]
 		length += x.direction[i] * x.direction[i]
@@ -97,7 +97,7 @@ func (x *descent) step(gain float64) {
 	}
 }
 
-// clamp keeps what the first end of a cut gets between nothing and all.
+// clamp keeps the price for the first end of a cut between zero and the whole weight.
 func (d *dual) clamp(k *cut, y []float64) {
 	if k.flat {
 		return

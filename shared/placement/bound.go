@@ -23,12 +23,12 @@ func (s *state) lagrangian(sol *solution, budget int64) {
 	d.recall(y)
 	x := d.newDescent(y)
 	order := s.hardest()
-	lowest, spent := math.Inf(1), int64(len(d.node)*len(order)) // bound at the last start, and what it cost
+	lowest, spent := math.Inf(1), int64(len(d.node)*len(order)) // bound at the last start, and the work of that start
 	try := func() {
 		lowest, spent = x.bound, s.work
 		s.plant(d, x.best, order)
 		sol.take(s)
-		spent = d.work + s.work - spent // no more on starts than on bounds
+		spent = d.work + s.work - spent // spend no more on starts than on bounds
 	}
 	x.run(sol.value, maxRounds, func() bool { return s.work+d.work > s.budget }, func() float64 {
 		if x.bound < lowest && d.work >= spent {
@@ -42,7 +42,7 @@ func (s *state) lagrangian(sol *solution, budget int64) {
 	sol.prices, sol.capacity = d.priced(x.best), d.capacity(x.best)
 }
 
-// shortlist is how many nodes of each cluster, per class, the relaxation looks at one by one.
+// shortlist is how many nodes of each cluster, per class, get their own label in the relaxation.
 const shortlist = 64
 
 // placeable returns how many components have a candidate.
@@ -56,8 +56,8 @@ func (m *model) placeable(orch int32) int {
 	return able
 }
 
-// placedBound returns how many components can be placed at most: those with a candidate, and no more than the smallest
-// demands of each kind that the sum of the nodes can hold.
+// placedBound returns an upper limit of the components that can be placed: those with a candidate, and no more than the
+// smallest demands of each kind that fit into the total of the nodes.
 func (s *state) placedBound() int {
 	m := s.m
 	var able []int32
@@ -95,7 +95,7 @@ func (s *state) placedBound() int {
 	return most
 }
 
-// addUp adds without overflow: the largest number stands for itself and all above.
+// addUp adds without overflow; the largest number stands for itself and everything above.
 func addUp(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -103,8 +103,8 @@ func addUp(a, b int64) int64 {
 	return a + b
 }
 
-// looseBound returns a value that no placement can pass: every component at its best candidate, with half of each affinity
-// counted on either side at the largest factor that the partner's candidates allow.
+// looseBound returns a value that no placement can exceed: every component at its best candidate, with half of each
+// affinity counted at both ends with the largest factor that the partner's candidates allow.
 //
 //	bound = sum over c of max over n of (points(c,n) + 1/2 sum over partners d of w(c,d) * reach(c,d,n))
 func (s *state) looseBound() float64 {

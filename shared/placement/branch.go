@@ -5,22 +5,22 @@ import (
 	"math"
 )
 
-// maxBranched is the number of components times nodes up to which branch takes over from one bound for all.
+// maxBranched is the number of components times nodes up to which branch replaces a single bound.
 const maxBranched = 40_000
 
-// Effort at one node of the tree: rounds of the descent, and the share of the budget that search may spend on the
-// placement that it suggests.
+// Effort at one node of the tree: rounds of the descent, and the share of the budget for the search from the placement
+// that it suggests.
 const (
 	branchRounds = 25
 	branchSearch = 32
-	maxBall      = 10 // components placed anew together
+	maxBall      = 10 // components that are placed again together
 )
 
-// branch splits the problem in two over and over, on a component and a place: it is there, or it is not. Each part has
-// its own Lagrangian bound, begun from the prices of the whole; parts whose bound is no better than the best plan are
-// done. The part with the highest bound is next, so that bound holds for all that is left (Land and Doig, An automatic
-// method of solving discrete programming problems, 1960; Fisher, The Lagrangian relaxation method for solving integer
-// programming problems, 1981).
+// branch splits the problem in two again and again, by a component and a place: it is there, or it is not. Each part
+// has its own Lagrangian bound, starting from the prices of the whole; parts whose bound is no better than the best
+// plan are closed. The part with the highest bound is next, so its bound is valid for everything that is left (Land and
+// Doig, An automatic method of solving discrete programming problems, 1960; Fisher, The Lagrangian relaxation method
+// for solving integer programming problems, 1981).
 type branch struct {
 	s     *state
 	d     *dual
@@ -29,11 +29,11 @@ type branch struct {
 	order []int32
 	rank  []int32 // of each component in d.order
 	count int
-	seen  [][]int32 // of each component and label: rounds that had it there
+	seen  [][]int32 // by component and label: rounds with it there
 	total int32
 }
 
-// part is a part of the problem, which keeps to a chain of decisions.
+// part is a part of the problem, defined by a chain of decisions.
 type part struct {
 	*decision
 	bound  float64
@@ -59,8 +59,8 @@ func (p *parts) Pop() any {
 	return last
 }
 
-// branch runs within the budget of the state and lowers the bound of the solution; it says whether the solution is
-// proven best. Every component with a candidate must be placed by it already.
+// branch runs within the budget of the state and lowers the bound of the solution; it reports whether the solution is
+// proven best. The solution must already place every component with a candidate.
 func (s *state) branch(sol *solution) bool {
 	d := s.m.newDual(s.orch, nil, math.MaxInt, true)
 	if d == nil {
@@ -89,12 +89,12 @@ func (s *state) branch(sol *solution) bool {
 
 func (b *branch) tired() bool { return b.s.work+b.d.work > b.s.budget }
 
-// closed says that nothing with this bound is better than the best known.
+// closed reports that nothing with this bound is better than the best known plan.
 func (b *branch) closed(bound float64) bool {
 	return b.s.m.rounded(bound) <= b.sol.value+slack(b.sol.value)
 }
 
-// visit bounds a part and splits it unless that closes it.
+// visit bounds a part and splits it unless the bound closes it.
 func (b *branch) visit(p part, rounds int) {
 	if !b.d.restrict(p.decision) {
 		return // some component has no place left
@@ -126,7 +126,7 @@ func (b *branch) visit(p part, rounds int) {
 	}
 }
 
-// leaf takes a part in which every component has one label left: it is a plan, or breaks a rule that has no price.
+// leaf handles a part in which every component has one label left: it is a plan, or breaks a rule that has no price.
 func (b *branch) leaf() bool {
 	for c := range b.s.at {
 		if b.d.left[c] > 1 {
@@ -161,8 +161,8 @@ func (b *branch) remember() {
 	b.total++
 }
 
-// pick chooses what to split on: the component that the relaxation was least sure about, first about its cluster, then
-// about its node.
+// pick chooses the component to split on: the one about which the relaxation was least sure, first about its cluster,
+// then about its node.
 func (b *branch) pick() (c, from, to int32) {
 	d := b.d
 	c, least := int32(-1), int32(math.MaxInt32)

@@ -2,21 +2,21 @@ package placement
 
 import "slices"
 
-// What a decision keeps of its explanation.
+// How much of an explanation a decision keeps.
 const (
 	keptNodes  = 5 // the best, and the first that failed
 	keptPrices = 10
 )
 
-// Decision is what is worth keeping of a plan: its totals with bound, gap and prices, and for each component that it
-// decided on why that is where it is. Where several applications were placed together, the totals are of all of them.
+// Decision is the part of a plan that is stored: its totals with bound, gap and prices, and for each component that it
+// decided on, why it is there. If several applications were placed together, the totals are of all of them.
 type Decision struct {
-	Because string `json:"because,omitempty"` // what it was asked for, as half a sentence
+	Because string `json:"because,omitempty"` // the reason for the decision, as half a sentence
 	Plan
 	Why []Why `json:"why"`
 }
 
-// Why explains one component: its best nodes, the chosen one first, and one that was refused.
+// Why explains the place of one component: its best nodes, the chosen one first, and one that was refused.
 type Why struct {
 	Component  string            `json:"component"`
 	Placed     bool              `json:"placed"`
@@ -26,13 +26,13 @@ type Why struct {
 	Rejections map[Rule]int      `json:"rejections,omitempty"`
 	Relaxation *Relaxation       `json:"relaxation,omitempty"`
 	Nodes      []NodeExplanation `json:"nodes"`
-	Fit        int               `json:"fit"` // nodes that could take it, the chosen one among them
-	Of         int               `json:"of"`  // nodes there were
+	Fit        int               `json:"fit"` // nodes that could take it, including the chosen one
+	Of         int               `json:"of"`  // nodes in total
 	Omitted    int               `json:"omitted,omitempty"`
 }
 
-// Decide keeps the essence of a plan and of its explanation. decided tells by index which components it decided on:
-// the others had their places already.
+// Decide keeps the essential parts of a plan and its explanation. decided reports by index which components it decided
+// on: the others already had their places.
 func Decide(because string, plan Plan, ex Explanation, decided func(i int) bool) Decision {
 	d := Decision{Because: because, Plan: plan, Why: []Why{}}
 	d.Prices = d.Prices[:min(len(d.Prices), keptPrices)]

@@ -7,20 +7,20 @@ import (
 	"strconv"
 )
 
-// dual is the Lagrangian relaxation of a problem: what components share (capacity of a node, places in a spread, the
-// one node of several that must keep apart) is priced instead of forbidden, and what is left falls apart into trees of
-// joined components, each of which dynamic programming solves exactly. For prices y >= 0 of rows a x <= b,
+// dual is the Lagrangian relaxation of a problem: shared resources (capacity of a node, places in a spread, the one
+// node of several components that must keep apart) are priced instead of limited. The rest falls into independent trees
+// of joined components, each of which dynamic programming solves exactly. For prices y >= 0 of rows a x <= b,
 //
 //	q(y) = y b + sum over trees of max over x of (points + affinities - y a x)
 //
-// is never less than what any plan is worth, since a plan pays nothing for what it leaves free (Geoffrion, Lagrangean
+// is never less than the value of any plan, since a plan pays nothing for what it leaves free (Geoffrion, Lagrangean
 // relaxation for integer programming, 1974). Affinities outside a spanning forest are cut: with the factor of a pair
 // written as a sum over levels (same orchestrator, same cluster, same node), the weight of each level and place is
 // split between both ends, and the split is a price too (Komodakis, Paragios and Tziritas, MRF energy minimization via
 // dual decomposition, 2011).
 //
-// The trees place components on labels: nodes, or on all other nodes of a cluster at once, which then have no limit and
-// the points of the best of them. That is a relaxation as well.
+// The trees place components on labels: single nodes, or all other nodes of a cluster at once, which then have no limit
+// and the points of the best of them. That is a relaxation as well.
 type dual struct {
 	m    *model
 	orch int32 // as in state
@@ -33,42 +33,43 @@ type dual struct {
 	base    [][]float64 // points of each class on each label, -Inf where it has no candidate
 	need    [][]claim   // of each class
 	units   []float64   // what components ask of each dim on average
-	whole   []float64   // what each label has, by dim, in these units; Inf for the rest of a cluster
+	whole   []float64   // capacity of each label, by dim, in these units; Inf for the rest of a cluster
 
-	order  []int32 // components, each after the one it hangs on
-	parent []int32 // the component each hangs on, -1 for a root
+	order  []int32 // components, each after its parent
+	parent []int32 // parent of each component, -1 for a root
 	up     []int32 // index of the edge to the parent
 	shape  []int32 // of each component
-	shapes []shape // each after those that hang on it
+	shapes []shape // each after its children
 	cuts   []cut
 	rows   []row
 	of     [][]int32 // rows of each component
-	cutsAt [][]int32 // cuts of each component, ^i where it is the second end
+	cutsAt [][]int32 // cuts of each component, ^i if it is the second end
 
-	net   [][]float64 // of each class and label: points less prices
+	net   [][]float64 // by class and label: points minus prices
 	at    []int32     // label of each component in the last evaluation, -1 none
-	bound []int32     // orchestrator of each group that demands one
+	bound []int32     // orchestrator of each group that requires a single one
 	mask  [][]bool    // of each component and label: it may be there; nil for all
 	left  []int32     // of each component: labels it may have
-	// beside, when set, bars what does not fit beside its placement, and the rest of every cluster.
+	// beside, if set, excludes labels that do not fit together with its placement, and the rest of every cluster.
 	beside *state
-	// inside, when set, leaves all other components where beside has them, and cuts whole.
+	// inside, if set, keeps all other components where beside has them; affinities are then not split by cuts.
 	inside  []bool
 	dearest float64 // no price needs to be higher
 	work    int64
 	y       layout
 }
 
-// claim is what one member of a class takes of a dim, in units of what components ask of it on average.
+// claim is the amount of a dim that one member of a class needs, in units of the average need of components.
 type claim struct {
 	dim    int
 	amount float64
 }
 
-// layout says where the prices are in a vector: amounts by label and dim, then rows by domain, then cuts by level.
+// layout has the positions of the prices in a vector: amounts by label and dim, then rows by domain, then cuts by
+// level.
 type layout struct{ rows, cuts, end int }
 
-// row holds at most limit of its members in each domain.
+// row allows at most limit of its members in each domain.
 type row struct {
 	domain []int32 // of each label, -1 where its nodes differ
 	limit  float64
@@ -77,18 +78,18 @@ type row struct {
 	names  int
 }
 
-// cut is an affinity that the trees leave out. Prices are what its first end gets for being at a label, in a cluster
-// and under an orchestrator; the second end gets the rest.
+// cut is an affinity outside the trees. Its prices are what its first end gets for being at a label, in a cluster and
+// under an orchestrator; the second end gets the rest.
 type cut struct {
 	c, d     int32
 	edge     *edge // from c to d
 	at       int
 	together []bool // by label
-	flat     bool   // no levels, since links count: half for either end
+	flat     bool   // no levels, since links count: half for each end
 	c2d, d2c []float64
 }
 
-// shape is a kind of subtree: components with equal subtrees, places and ways to their parents share one.
+// shape is a kind of subtree: components with equal subtrees, places and edges to their parents share one.
 type shape struct {
 	comp              int32
 	kids              []int32
@@ -102,13 +103,13 @@ type shape struct {
 	none              []float64 // value of having no place, by orchestrator of its group; one entry when free
 }
 
-// maxDual bounds what a relaxation may hold: shapes times labels, and rows and cuts times labels.
+// maxDual limits the size of a relaxation: shapes times labels, and rows and cuts times labels.
 const maxDual = 6_000_000
 
 var none = math.Inf(-1)
 
-// newDual lays the relaxation out, with at most perCluster nodes of a cluster as labels besides those of keep. It
-// returns nil when it would be too large. With each set, every component has a shape of its own.
+// newDual builds the relaxation, with at most perCluster nodes of a cluster as labels besides those of keep. It returns
+// nil if that would be too large. With each set, every component has its own shape.
 func (m *model) newDual(orch int32, keep []int32, perCluster int, each bool) *dual {
 	d := &dual{m: m, orch: orch}
 	d.number(keep, perCluster)
@@ -185,8 +186,8 @@ func (d *dual) number(keep []int32, perCluster int) {
 	}
 }
 
-// hang builds a spanning forest of the affinities, the heaviest first (Kruskal). What is left over is cut, and so is
-// what joins two groups of which one is bound to an orchestrator.
+// hang builds a spanning forest of the affinities, the heaviest first (Kruskal). The remaining ones are cut, and so are
+// those that join two groups of which one is bound to an orchestrator.
 func (d *dual) hang() {
 	m := d.m
 	type pair struct {
@@ -248,7 +249,7 @@ func (d *dual) hang() {
 	}
 }
 
-// unbound says whether the component's group may use several orchestrators.
+// unbound reports whether the component's group may use several orchestrators.
 func (m *model) unbound(c int32) bool { return !m.groups[m.comps[c].group].OneOrchestrator }
 
 // families collects the rows: spreads, and sets of components that all keep apart from each other.
@@ -396,7 +397,7 @@ func (d *dual) together(a, b int32) []bool {
 	return out
 }
 
-// price lays out the capacity rows and numbers the prices.
+// price adds the capacity rows and numbers the prices.
 func (d *dual) price() {
 	m := d.m
 	dims := len(m.dims)
@@ -442,8 +443,8 @@ func (d *dual) price() {
 	d.bound = make([]int32, len(m.groups))
 }
 
-// dearest returns many times what all components together can earn on average, to keep prices within sums that are
-// exact enough.
+// dearest returns many times what all components together can earn on average. It limits prices so that sums stay exact
+// enough.
 func (m *model) dearest() float64 {
 	sum := m.move
 	for c := range m.comps {
@@ -455,7 +456,7 @@ func (m *model) dearest() float64 {
 	return 1000 * (1 + sum/float64(max(1, len(m.comps))))
 }
 
-// split lays a cut out: a price for every label, cluster and orchestrator.
+// split adds the prices of a cut: one for every label, cluster and orchestrator.
 func (d *dual) split(k *cut, at int) int {
 	m := d.m
 	k.at = at

@@ -2,8 +2,8 @@ package placement
 
 import "math"
 
-// evaluate returns q(y), rounded up by what the sums in it may have lost, and leaves in d.at where the trees put the
-// components. If slope is not nil, it gets a subgradient of q at y.
+// evaluate returns q(y), rounded up by the possible rounding error of its sums, and leaves in d.at where the trees put
+// the components. If slope is not nil, it gets a subgradient of q at y.
 func (d *dual) evaluate(y, slope []float64) float64 {
 	d.charge(y)
 	for i := range d.shapes {
@@ -29,7 +29,7 @@ func (d *dual) evaluate(y, slope []float64) float64 {
 	return q
 }
 
-// charge computes what the classes earn on the labels after prices.
+// charge computes what the classes earn on the labels minus prices.
 func (d *dual) charge(y []float64) {
 	dims := len(d.m.dims)
 	for i, net := range d.net {
@@ -42,8 +42,8 @@ func (d *dual) charge(y []float64) {
 	}
 }
 
-// solve computes the value of a subtree with component c on top at every label, and what that adds to the parent at
-// every label.
+// solve computes the value of the subtree of component c at every label, and what that adds to the parent at every
+// label.
 func (d *dual) solve(s *shape, c int32, y []float64) {
 	copy(s.value, d.net[d.m.comps[c].class])
 	d.extras(s, c, y)
@@ -94,7 +94,7 @@ func (d *dual) restrictTo(s *shape, c int32) {
 	}
 }
 
-// extras adds to the values what belongs to the component rather than to its class.
+// extras adds the values that depend on the component and not only on its class.
 func (d *dual) extras(s *shape, c int32, y []float64) {
 	m := d.m
 	if home := m.comps[c].home; len(home) > 0 {
@@ -225,7 +225,7 @@ func (d *dual) alone(s *shape, o int32) (float64, int32) {
 	return nowhere, -1
 }
 
-// tell fills the message of a subtree to its parent.
+// tell computes the message of a subtree to its parent.
 func (d *dual) tell(s *shape) {
 	w, sc := s.edge.weight, s.edge.scope
 	for k := range s.inCluster {
@@ -252,8 +252,8 @@ func (d *dual) tell(s *shape) {
 	}
 }
 
-// beyond returns the best of a subtree outside the cluster that its parent is in, or nowhere. It may return a label
-// inside, which only says that inside is better.
+// beyond returns the best of a subtree outside the cluster of its parent, or nowhere. It may return a label inside that
+// cluster, which only means that inside is better.
 func (d *dual) beyond(s *shape, k int32) (float64, int32) {
 	m := d.m
 	o := m.orchOf[k]
@@ -275,7 +275,8 @@ func (d *dual) beyond(s *shape, k int32) (float64, int32) {
 	return v, l
 }
 
-// choose settles where everything goes, roots first, and returns what the trees are worth, and that sum without signs.
+// choose decides where everything goes, roots first, and returns the value of the trees, and the same sum of absolute
+// values.
 func (d *dual) choose() (q, size float64) {
 	m := d.m
 	worth := make(map[int32][]float64) // of bound groups, by orchestrator
@@ -310,7 +311,7 @@ func (d *dual) choose() (q, size float64) {
 	return q, size
 }
 
-// settle chooses the label of a component whose parent is settled, and returns what its subtree is worth there.
+// settle chooses the label of a component whose parent has its label, and returns the value of its subtree there.
 func (d *dual) settle(c int32) float64 {
 	s := &d.shapes[d.shape[c]]
 	o := d.bound[d.m.comps[c].group]
@@ -334,7 +335,7 @@ func (d *dual) settle(c int32) float64 {
 	return v
 }
 
-// slope writes the subgradient: what is free of every row, and which end of a cut is where it is paid for.
+// slope computes the subgradient: the free part of every row, and which end of a cut is where it earns its price.
 func (d *dual) slope(g []float64) {
 	m := d.m
 	dims := len(m.dims)

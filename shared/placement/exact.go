@@ -13,12 +13,12 @@ func (s *state) small() bool {
 	return len(s.m.comps)*len(s.m.nodes) <= maxExact && len(s.m.comps) <= 200
 }
 
-// exact searches for a better placement than sol by branch and bound, depth first, and says whether it looked at all
-// there is within the budget. sol gets what it found in either case.
+// exact searches for a better placement than sol by branch and bound, depth first, and reports whether the search was
+// complete within the budget. sol gets the best result in either case.
 //
-// At every step each open component has a value for each node it still fits on: its points, its affinity with all
+// At every step each open component has a value for each node on which it still fits: its points, its affinity with all
 // placed partners, and half of its affinity with open ones at the largest factor they can still reach. The sum of the
-// best of these bounds all placements below.
+// best of these is a bound for all placements below.
 func (s *state) exact(sol *solution) bool {
 	s.clear()
 	e := &search{s: s, sol: sol, twin: s.m.twins()}
@@ -52,10 +52,10 @@ func (s *state) exact(sol *solution) bool {
 type search struct {
 	s       *state
 	sol     *solution
-	twin    []int32       // the first of the nodes that are alike as long as nothing is placed on them
+	twin    []int32       // the first of several equal nodes, as long as nothing is placed on them
 	reach   [][][]float64 // [component][edge][candidate]
 	values  [][][]float64 // [depth][component][candidate]
-	closed  []bool        // placed, or decided to have no place
+	closed  []bool        // placed, or decided to be unplaced
 	stopped bool
 }
 
@@ -65,12 +65,12 @@ type option struct {
 	value float64
 }
 
-// hopeless says that nothing with these bounds is better than the best known.
+// hopeless reports that nothing with these bounds is better than the best known plan.
 func (e *search) hopeless(placed int, value float64) bool {
 	return !better(placed, value, e.sol.placed, e.sol.value)
 }
 
-// descend decides one more component; placed and value are those of the components decided so far.
+// descend decides about one more component; placed and value are those of the components decided so far.
 func (e *search) descend(depth, placed int, value float64) {
 	s := e.s
 	if e.stopped = e.stopped || s.spent(); e.stopped {
@@ -99,7 +99,7 @@ func (e *search) descend(depth, placed int, value float64) {
 	if e.hopeless(placedBound, bound) {
 		return
 	}
-	if pick < 0 { // hopeful and nothing left to decide: the best so far
+	if pick < 0 { // better than the best so far, and nothing left to decide
 		e.sol.at, e.sol.placed, e.sol.value = slices.Clone(s.at), placed, value
 		return
 	}
@@ -124,7 +124,8 @@ func (e *search) descend(depth, placed int, value float64) {
 	}
 }
 
-// look returns the best and second best value of an open component over the nodes it still fits on, and their number.
+// look returns the best and second best value of an open component over the nodes on which it still fits, and their
+// number.
 func (e *search) look(depth int, c int32) (best, second float64, options int) {
 	cl := &e.s.m.classes[e.s.m.comps[c].class]
 	for k, n := range cl.ranked() {
@@ -178,7 +179,7 @@ func (e *search) options(depth int, c int32) []option {
 	})
 }
 
-// settle writes the values one step deeper, now that component c is at node n, or has no place when n is negative.
+// settle writes the values one step deeper, now that component c is at node n, or unplaced if n is negative.
 func (e *search) settle(depth int, c, n int32) {
 	m := e.s.m
 	if len(e.values) == depth+1 {
@@ -211,8 +212,9 @@ func (e *search) settle(depth int, c, n int32) {
 	}
 }
 
-// twins returns for each node the first one that is like it in all that placing looks at: cluster, free amounts, the
-// points of every class, spread domains other than the node itself. A node that is someone's current place has none.
+// twins returns for each node the first one that is equal in everything that matters for placement: cluster, free
+// amounts, the points of every class, spread domains other than the node itself. A node that is the current place of a
+// component has no twin.
 func (m *model) twins() []int32 {
 	home := make([]bool, len(m.nodes))
 	for c := range m.comps {

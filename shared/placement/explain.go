@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// Explain says, for each component, what every node would have meant: each failed constraint with its numbers, or the
-// score and affinity it would earn there with every other component where the plan has it. A component without a place
-// gets a smallest relaxation. The plan should be one of this problem; places in it that the problem does not have, or
-// that do not fit, count as none. A malformed problem has the zero Explanation.
+// Explain returns, for each component, what every node would have meant: each failed constraint with its numbers, or
+// the score and affinity that it would earn there with every other component in its place in the plan. A component
+// without a place gets a smallest relaxation. The plan should be one of this problem; places in it that do not exist or
+// do not fit count as none. A malformed problem gives the zero Explanation.
 func Explain(p Problem, plan Plan) Explanation {
 	return ExplainOnly(p, plan, func(int) bool { return true })
 }
 
-// ExplainOnly is Explain of those components that are asked for, by their index in the problem. The others have the zero
-// ComponentExplanation.
+// ExplainOnly is Explain for the components for which asked returns true, by their index in the problem. The others get
+// the zero ComponentExplanation.
 func ExplainOnly(p Problem, plan Plan, asked func(i int) bool) Explanation {
 	nodes, err := validate(&p)
 	if err != nil {
@@ -43,7 +43,7 @@ func ExplainOnly(p Problem, plan Plan, asked func(i int) bool) Explanation {
 	return out
 }
 
-// Cut leaves all but the first nodes out, for an explanation that is kept beside others.
+// Cut removes all nodes after the first keep, for an explanation that is stored with others.
 func (c *ComponentExplanation) Cut(keep int) {
 	if more := len(c.Nodes) - keep; more > 0 {
 		c.Nodes, c.Omitted = slices.Clone(c.Nodes[:keep]), c.Omitted+more
@@ -68,7 +68,7 @@ func (m *model) places(plan Plan) []int32 {
 	return at
 }
 
-// explain views one component, of so many that are explained, with the others where they are.
+// explain explains one of asked components, with the others in their places.
 func (m *model) explain(s *state, c int32, asked int) ComponentExplanation {
 	comp := &m.comps[c]
 	out := ComponentExplanation{Component: comp.ID, Placed: s.at[c] >= 0}
@@ -128,12 +128,12 @@ func (m *model) explain(s *state, c int32, asked int) ComponentExplanation {
 	case m.isHome(c, at):
 		out.Summary += "; it stays where it is"
 	default:
-		out.Summary += "; a move away from " + place(*current) // which is kept and read when it is done
+		out.Summary += "; a move away from " + place(*current) // the summary is stored, and read after the move
 	}
 	return out
 }
 
-// view is what sorting needs to know of a node.
+// view is the part of a node's explanation that sorting needs.
 type view struct {
 	node          int32
 	chosen, fails bool
@@ -157,10 +157,10 @@ func (v view) compare(w view) int {
 	return cmp.Or(cmp.Compare(w.total, v.total), cmp.Compare(v.node, w.node))
 }
 
-// maxLooked bounds how many nodes are looked at, over all components, to find those worth showing.
+// maxLooked limits how many nodes are examined, over all components, to find those worth showing.
 const maxLooked = 5_000_000
 
-// promising returns the nodes to look at: all of them or, when that passes the limit, the chosen one, the candidates by
+// promising returns the nodes to examine: all of them or, if there are too many, the chosen one, the candidates by
 // falling points, and then others in order.
 func (m *model) promising(c, at int32, limit int) []int32 {
 	cl := &m.classes[m.comps[c].class]
@@ -226,8 +226,8 @@ func (m *model) detail(s *state, c int32, v view) NodeExplanation {
 	return out
 }
 
-// broken returns the rules that keep an unplaced component off any node, each once: those that do so wherever the others are
-// or, on a candidate, because of where they are.
+// broken returns the rules that exclude an unplaced component from any node, each once: those that do so wherever the
+// others are or, on a candidate, because of where they are.
 func (s *state) broken(c, n int32) []Rule {
 	cl := &s.m.classes[s.m.comps[c].class]
 	if cl.may(n) {
@@ -242,7 +242,7 @@ func (s *state) broken(c, n int32) []Rule {
 	return out
 }
 
-// obstacles returns the rules that keep an unplaced component off a candidate because of where others are.
+// obstacles returns the rules that exclude an unplaced component from a candidate because of where others are.
 func (s *state) obstacles(c, n int32) []Rule {
 	m, comp := s.m, &s.m.comps[c]
 	var out []Rule
@@ -276,7 +276,7 @@ func (s *state) obstacles(c, n int32) []Rule {
 	return out
 }
 
-// failuresBeside returns every constraint that keeps a component off a node beside all others.
+// failuresBeside returns every constraint that excludes a component from a node, given all others.
 func (s *state) failuresBeside(c, n int32) []Failure {
 	if at := s.at[c]; at >= 0 {
 		s.take(c)
@@ -319,7 +319,7 @@ func (s *state) failuresBeside(c, n int32) []Failure {
 	return out
 }
 
-// capacity returns one amount on the node with what other components of the plan take of it.
+// capacity returns one amount on the node with the shares of other components in the plan.
 func (s *state) capacity(r *request, n int32, d int) *capacity {
 	m, h := s.m, &s.m.nodes[n]
 	var out *capacity

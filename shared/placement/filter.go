@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// filter is one hard constraint on a component and a node, whatever else is placed. keep answers fast; why gives the
-// failures with their numbers and is called only when keep said no.
+// filter is one hard constraint on a component and a node, regardless of other components. keep is fast; why returns
+// the failures with their numbers and is called only if keep returned false.
 type filter struct {
 	rule Rule
 	keep func(r *request, h *have) bool
 	why  func(r *request, h *have) []Failure
 }
 
-// filters lists the constraints in the order they are checked: cheap and frequent ones first. The rules on amounts are
-// in filter_capacity.go.
+// filters lists the constraints in the order in which they are checked: cheap and frequent ones first. The rules on
+// amounts are in filter_capacity.go.
 var filters = []filter{
 	{RuleUnschedulable, schedulable, func(*request, *have) []Failure {
 		return []Failure{{Detail: "the node takes no new work", Needed: "schedulable", Available: "unschedulable"}}
@@ -55,7 +55,7 @@ var filters = []filter{
 	{RuleResource, hasResources, whyResources},
 }
 
-// suits says whether every filter but those of cpu and memory keeps the node for the request.
+// suits reports whether the node passes all filters for the request, except those of cpu and memory.
 func suits(r *request, h *have) bool {
 	for _, f := range r.asks {
 		if !f.keep(r, h) {
@@ -65,7 +65,7 @@ func suits(r *request, h *have) bool {
 	return true
 }
 
-// amounts says whether the rule is about an amount that components share, so that others on the node matter.
+// amounts reports whether the rule is about an amount that components share, so that others on the node matter.
 func (f *filter) amounts() bool {
 	switch f.rule {
 	case RuleCPU, RuleMemory, RuleDevice, RuleResource:
@@ -89,14 +89,14 @@ func failures(r *request, h *have, amounts bool) []Failure {
 	return out
 }
 
-// request is what a component asks, made ready to compare.
+// request is a component's requirements, normalised for comparison.
 type request struct {
 	*Component
 	engines, orchestrators, shared []string // lower case
 	arch                           string   // canonical
 	devices                        map[string]int64
 	staleAfter                     time.Duration
-	asks                           []*filter // those that can fail, but cpu and memory
+	asks                           []*filter // those that can fail, without cpu and memory
 }
 
 func newRequest(c *Component, staleAfter time.Duration) *request {
@@ -118,7 +118,7 @@ func newRequest(c *Component, staleAfter time.Duration) *request {
 	return r
 }
 
-// can says whether a node can fail the rule, which is not cpu or memory.
+// can reports whether a node can fail the rule, which is not cpu or memory.
 func (r *request) can(fail Rule) bool {
 	switch fail {
 	case RuleCPU, RuleMemory:
@@ -146,27 +146,28 @@ func (r *request) can(fail Rule) bool {
 	}
 }
 
-// have is what a node offers, made ready to compare. What the scores look at is copied, since a Node is much to read.
+// have is what a node offers, normalised for comparison. The fields for the scores are copied, since a Node is large to
+// read.
 type have struct {
 	*Node
 	*form
 	index               int32 // in Problem.Nodes
 	orch, cluster       int32 // numbers of its orchestrator and cluster
 	freeCPU, freeMemory int64 // capacity - other - reserved, at least 0
-	idleCPU, idleMemory int64 // free - what reservations of none count in scores, at least 0
+	idleCPU, idleMemory int64 // free minus the nominal amounts of reservations of none, at least 0
 	cpu, memory         int64 // capacity
 	watts               float64
 	security            float64
 }
 
-// form is what the words of a node mean; nodes with equal words share it.
+// form is the normalised text of a node; nodes with equal text share it.
 type form struct {
 	orchestrator, engine string // lower case
 	arch                 string // canonical
 }
 
-// measure computes the amounts: watts per free core, negative when unknown, and a security score of at most 100.
-// Draws beyond any machine's are cut to keep the sums finite.
+// measure computes the amounts: watts per free core, negative if unknown, and a security score of at most 100.
+// Unrealistically large draws are limited to keep the sums finite.
 func (h *have) measure() {
 	h.cpu, h.memory = h.CPU, h.Memory
 	h.freeCPU, h.freeMemory = h.CPU-min(h.CPU, h.OtherCPU), h.Memory-min(h.Memory, h.OtherMemory)
@@ -225,7 +226,7 @@ func (t Target) lower() Target {
 	return t
 }
 
-// matches says whether the pattern covers the node.
+// matches reports whether the pattern covers the node.
 func (t Target) matches(n *Node) bool {
 	return (t.Node == "" || t.Node == n.Name) && (t.Cluster == "" || t.Cluster == n.Cluster) &&
 		(t.Orchestrator == "" || strings.EqualFold(t.Orchestrator, n.Orchestrator))
@@ -279,7 +280,7 @@ func whyShared(r *request, h *have) []Failure {
 	return []Failure{elsewhere(strings.Join(r.Shared, ", "), h.Orchestrator)}
 }
 
-// elsewhere says that a node is not of the orchestrator where the others are.
+// elsewhere is the failure of a node under another orchestrator than the others.
 func elsewhere(others, has string) Failure {
 	return Failure{
 		Rule: RuleOneOrchestrator, Detail: "all components go to one orchestrator, the others are on " + others,

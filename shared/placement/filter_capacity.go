@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// capacity is one amount that a component needs on one node, with what is left of it and who has the rest.
+// capacity is one amount that a component needs on one node, with the free part and the holders of the rest.
 type capacity struct {
 	rule         Rule
 	key          string // device path or resource key
@@ -15,7 +15,7 @@ type capacity struct {
 	held         []holding
 }
 
-// holding is a part of a node's capacity in someone's hands.
+// holding is a part of a node's capacity that someone uses.
 type holding struct {
 	by     string
 	how    string // "reserved by" or "taken by"
@@ -36,13 +36,13 @@ func (c *capacity) text(v int64) string {
 	}
 }
 
-// maxHolders is how many holders a detail names; the rest is counted.
+// maxHolders is how many holders a detail names; the others are counted.
 const maxHolders = 5
 
-// failure words the shortage: "needs 4 cores, 2.5 free of 8, 3 reserved by shop/web".
+// failure describes the shortage: "needs 4 cores, 2.5 free of 8, 3 reserved by shop/web".
 func (c *capacity) failure() Failure {
 	f := Failure{Rule: c.rule, Key: c.key, Needed: c.text(c.need), Available: c.text(c.free)}
-	bare := func(v int64) string { // without the unit where the first number has said it
+	bare := func(v int64) string { // without the unit if the first number has it
 		switch c.rule {
 		case RuleCPU:
 			return coreCount(v)
@@ -78,7 +78,7 @@ func (c *capacity) failure() Failure {
 	return f
 }
 
-// capacityOf returns the cpu or memory that the request meets on the node, with its reservations.
+// capacityOf returns the cpu or memory on the node for the request, with its reservations.
 func capacityOf(r *request, h *have, rule Rule) *capacity {
 	c := &capacity{rule: rule, need: r.CPU, free: h.freeCPU, whole: h.CPU, other: h.OtherCPU}
 	if rule == RuleMemory {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// lineup is the nodes of a problem in order of target, whatever order they are listed in.
+// lineup is the nodes of a problem in order of target, independent of the order in which they are listed.
 type lineup struct {
 	order    []int32     // indices in Problem.Nodes
 	clusters []int32     // where each cluster begins in order; one more at the end
@@ -14,8 +14,8 @@ type lineup struct {
 	twins    map[int]int // of a node with the target of one listed before it: the first of these
 }
 
-// lineUp sorts nodes into clusters and these by name. It takes time in proportion to the nodes where clusters do not
-// grow with their number, or where nodes are listed by name.
+// lineUp sorts nodes into clusters and these by name. It takes linear time if the size of clusters is bounded, or if
+// nodes are listed by name.
 func lineUp(nodes []Node) *lineup {
 	l := &lineup{order: make([]int32, len(nodes))}
 	cluster := l.sortClusters(nodes)

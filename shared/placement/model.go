@@ -9,8 +9,8 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// model is a problem made ready to solve. Components are numbered by id and nodes by target, so that the order in which
-// a caller lists them changes nothing.
+// model is a problem prepared for solving. Components are numbered by id and nodes by target, so the order in which a
+// caller lists them does not matter.
 type model struct {
 	p       *Problem
 	comps   []member
@@ -28,10 +28,10 @@ type model struct {
 	// clusters[k] is the first node of cluster k and clusters[k+1] the one after its last.
 	clusters []int32
 	orchOf   []int32          // orchestrator of each cluster
-	last     *Solver          // what is known of the problem before
-	isWhole  int              // 1 when all points are whole numbers, -1 when not, 0 when nobody has asked
+	last     *Solver          // what is known from the problem before
+	isWhole  int              // 1 if all points are whole numbers, -1 if not, 0 if not yet checked
 	work     int64            // units spent on filtering and scoring
-	room     *room            // where classes are sorted
+	room     *room            // memory for sorting classes
 	current  map[Target]int32 // first node that matches a current place, see stood
 }
 
@@ -40,16 +40,16 @@ type member struct {
 	*Component
 	index int // in Problem.Components
 	class int32
-	// home lists the nodes that match Current and may take it; staying there earns model.move, which is the same as
-	// charging for a move but leaves 0 as the value of having no place.
+	// home lists the nodes that match Current and may take it. Staying there earns model.move, which is the same as
+	// charging for a move but leaves 0 as the value of being unplaced.
 	home    []int32
 	apart   []int32 // components that must be on other nodes
 	spreads []int32 // spreads it belongs to
 	group   int32   // in model.groups
-	limited bool    // some affinity of its has hard limits
+	limited bool    // one of its affinities has hard limits
 }
 
-// group is one application: a Group, or as the first one what is in none.
+// group is one application: a Group, or, as the first one, all components that are in none.
 type group struct {
 	Group
 	weights Weights // sum 1
@@ -64,24 +64,24 @@ type class struct {
 	given     []float64 // Problem.Scores of its first member, by index in Problem.Nodes; nil to compute scores
 	demand    []amount
 	taste     int32
-	points    []float64 // by node: its weighted score, negative where it is no candidate
+	points    []float64 // by node: its weighted score, negative if it is not a candidate
 	most      float64   // of the points, 0 without a candidate
 	few       float64   // the fewest of them
 	count     int       // of candidates
-	order     []int32   // the first candidates by falling points, ties by node, as many as were asked for
+	order     []int32   // the first candidates by falling points, ties by node; as many as were needed so far
 	room      *room
 	inCluster []int32 // number of candidates in each cluster
 	inOrch    []int32
 	least     float64 // least watts per core among the candidates
 	rejected  map[Rule]int
-	home      []int32 // candidates that match a Current with empty fields, which is then part of the requirements
+	home      []int32 // candidates that match a Current with empty fields; then Current is part of the requirements
 }
 
-// may says whether the node is a candidate.
+// may reports whether the node is a candidate.
 func (cl *class) may(n int32) bool { return cl.points[n] >= 0 }
 
-// taste is all that a component asks of a node but cpu and memory, and which nodes have it. Components mostly differ in
-// amounts alone.
+// taste is all requirements of a component except cpu and memory, and the nodes that meet them. Most components differ
+// only in cpu and memory.
 type taste struct {
 	want  *request
 	suits []bool
@@ -153,8 +153,8 @@ func (m *model) number() {
 	slices.SortFunc(m.comps, func(a, b member) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// seat makes the nodes ready in their order, and finds out which tastes each one suits. It reads them in the order in
-// which they are listed, since each is much to read.
+// seat prepares the nodes in their order, and finds out which tastes each one suits. It reads them in the order in
+// which they are listed, since each is large.
 func (m *model) seat(l *lineup) {
 	m.clusters = l.clusters
 	m.orchOf = make([]int32, len(l.of))
@@ -177,7 +177,7 @@ func (m *model) seat(l *lineup) {
 	}
 	kinds := make(map[[3]string]*form)
 	var last [3]string
-	var same *form // as the last
+	var same *form // the same as for the node before
 	for i, n := range seat {
 		node, h := &m.p.Nodes[i], &m.nodes[n]
 		if words := [3]string{node.Orchestrator, node.Engine, node.Architecture}; same == nil || words != last {
@@ -259,7 +259,7 @@ func (m *model) classify() {
 	}
 }
 
-// requirements writes all that filters look at but cpu and memory, so that equal text means equal taste.
+// requirements writes everything that filters check except cpu and memory, so that equal text means equal taste.
 func requirements(c *Component) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%q%q%q%q %d %d %v %v %v %q %q", c.Engines, c.Orchestrators, c.Shared, c.Architecture, c.MinFreeMemory,
@@ -305,7 +305,7 @@ func (m *model) measure() {
 	}
 }
 
-// fill writes what each node has free.
+// fill writes the free amounts of each node.
 func (m *model) fill() {
 	dims := len(m.dims)
 	m.free = make([]int64, len(m.nodes)*dims)
@@ -326,7 +326,7 @@ func (m *model) fill() {
 	}
 }
 
-// connect fills in what joins components: affinities, anti-affinities, spreads, and their present places.
+// connect adds what joins components: affinities, anti-affinities, spreads; and their current places.
 func (m *model) connect(number map[string]int32) {
 	for i := range m.comps {
 		c := &m.comps[i]
@@ -357,7 +357,7 @@ func (m *model) connect(number map[string]int32) {
 	}
 }
 
-// whole says whether the target can match one node only.
+// whole reports whether the target can match only one node.
 func (t Target) whole() bool { return t.Orchestrator != "" && t.Cluster != "" && t.Node != "" }
 
 // homes returns the candidates that match the component's current place, in order.
@@ -431,11 +431,11 @@ func (s *Spread) limit() int32 {
 	if s.Max > 0 {
 		return int32(min(s.Max, MaxComponents))
 	}
-	// The tiny addend keeps a share such as 0.29 of 100 from losing a member to rounding.
+	// The small addend prevents a share such as 0.29 of 100 from losing a member to rounding.
 	return max(1, int32(s.MaxShare*float64(len(s.Components))+1e-9))
 }
 
-// points returns the value of the component at the candidate node, affinities aside.
+// points returns the value of the component at the candidate node, without affinities.
 func (m *model) points(c, n int32) float64 {
 	cl := &m.classes[m.comps[c].class]
 	v := cl.points[n]

@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// Place finds a place for every component it can, the best plan it can prove or find within the budget. The error is
-// for a malformed problem only: an *problem.Error of kind Invalid with every fault; a component that fits nowhere is
-// part of a plan, with its reason.
+// Place finds a place for as many components as it can: the best plan that it can prove or find within the budget. An
+// error means a malformed problem: a *problem.Error of kind Invalid with every fault. A component that fits nowhere is
+// part of a plan, with the reason.
 func Place(p Problem) (Plan, error) { return new(Solver).Place(p) }
 
-// plan words a solution.
+// plan converts a solution into a Plan.
 func (m *model) plan(sol solution) Plan {
 	s := m.restore(sol.at)
 	out := Plan{
@@ -37,7 +37,7 @@ func (m *model) plan(sol solution) Plan {
 	}
 	out.Objective = out.ScoreTotal + out.AffinityTotal - out.MoveTotal
 	out.Bound = sol.bound - m.baseline()
-	if out.Exact || out.Bound < out.Objective { // less only by the rounding of a sum taken in another order
+	if out.Exact || out.Bound < out.Objective { // only lower because the sum was rounded in another order
 		out.Bound = out.Objective
 	}
 	out.Gap = (out.Bound - out.Objective) / math.Max(1, math.Abs(out.Bound))
@@ -47,8 +47,8 @@ func (m *model) plan(sol solution) Plan {
 	return out
 }
 
-// baseline is what the solver's objective is above the plan's: it earns the move cost for staying where the plan pays
-// it for leaving.
+// baseline is the difference between the solver's objective and the plan's: the solver earns the move cost for staying,
+// where the plan pays it for leaving.
 func (m *model) baseline() float64 {
 	var sum float64
 	for c := range m.comps {
@@ -84,7 +84,7 @@ func (m *model) assignment(s *state, c int32) Assignment {
 	return a
 }
 
-// whyUnplaced says why a component has no place, and counts the nodes that each rule ruled out.
+// whyUnplaced returns why a component has no place, and counts the nodes that each rule excludes.
 func (m *model) whyUnplaced(s *state, c int32) (string, map[Rule]int) {
 	if len(m.nodes) == 0 {
 		return "there are no nodes", nil
@@ -120,10 +120,11 @@ func (m *model) whyUnplaced(s *state, c int32) (string, map[Rule]int) {
 		plural(alone, "node"), len(m.nodes), counts(beside)), rejected
 }
 
-// maxBeside bounds how many candidates are looked at, over all components, to say why those without a place have none.
+// maxBeside limits how many candidates are examined, over all components, to find out why those without a place have
+// none.
 const maxBeside = 1_000_000
 
-// whyMoved says why a component is not where it was.
+// whyMoved returns why a component is not where it was.
 func (m *model) whyMoved(s *state, c int32) string {
 	comp := &m.comps[c]
 	at := place(*comp.Current)

@@ -8,7 +8,7 @@ import (
 // maxPrices is how many prices a plan shows.
 const maxPrices = 50
 
-// priced returns the prices that are more than a trifle, dearest first by what the whole of the capacity costs.
+// priced returns the prices that are not negligible, highest first by the price of the whole capacity.
 func (d *dual) priced(y []float64) []Price {
 	m := d.m
 	var out []Price
@@ -36,7 +36,7 @@ func (d *dual) priced(y []float64) []Price {
 	return out
 }
 
-// amountPrice words the price of one dim of a node, given for a single unit.
+// amountPrice converts the price of one dim of a node, given for a single unit.
 func (m *model) amountPrice(n int32, dim int, points float64) Price {
 	what := m.dims[dim]
 	out := Price{Target: m.nodes[n].Target(), Rule: what.rule, Key: what.key, Points: points, Unit: "unit"}
@@ -51,7 +51,7 @@ func (m *model) amountPrice(n int32, dim int, points float64) Price {
 	return out
 }
 
-// slotPrice words the price of one slot of a node by the dim that runs out first.
+// slotPrice converts the price of one slot of a node into that of the dim that runs out first.
 func (m *model) slotPrice(n int32, points float64) Price {
 	least, tightest := int64(-1), amount{}
 	for _, a := range m.classes[0].demand {
@@ -62,7 +62,7 @@ func (m *model) slotPrice(n int32, points float64) Price {
 	return m.amountPrice(n, tightest.dim, points/float64(tightest.amount))
 }
 
-// dearest keeps the highest prices, in order, without those that rounding leaves.
+// dearest keeps the highest prices, in order, without those that are only rounding errors.
 func dearest(all []Price) []Price {
 	all = slices.DeleteFunc(all, func(p Price) bool { return p.Points < 0.005 })
 	slices.SortStableFunc(all, func(a, b Price) int {

@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// leastSorted is how many candidates are put in order at a time, at least.
+// leastSorted is the minimum number of candidates that are sorted at a time.
 const leastSorted = 256
 
-// candidate returns the candidate that comes k-th by falling points, ties by node. Most searches end after a few, so no
-// more are put in order than are asked for, and in twice as many each time.
+// candidate returns the k-th candidate by falling points, ties by node. Most searches end after a few, so only as many
+// are sorted as are needed, doubling each time.
 func (cl *class) candidate(k int) int32 {
 	if k >= len(cl.order) {
 		cl.sort(max(k+1-len(cl.order), len(cl.order), leastSorted))
@@ -25,7 +25,7 @@ func (cl *class) ranked() []int32 {
 	return cl.order
 }
 
-// sort puts at least so many more candidates in order, or all that are left. O(nodes).
+// sort sorts at least so many more candidates, or all that are left. O(nodes).
 func (cl *class) sort(more int) {
 	high, last := cl.most, int32(-1) // the others come after these
 	if k := len(cl.order); k > 0 {
@@ -50,7 +50,7 @@ func (cl *class) sort(more int) {
 	}
 }
 
-// split returns points that at least so many of the candidates after the last have.
+// split returns a threshold that at least so many of the candidates after the last reach.
 func (cl *class) split(high float64, last int32, more int) float64 {
 	const steps = 1024
 	scale := (steps - 1) / (high - cl.few)
@@ -77,10 +77,10 @@ func (cl *class) split(high float64, last int32, more int) float64 {
 	return least[i]
 }
 
-// room is memory that the classes share to sort in.
+// room is memory for sorting that the classes share.
 type room struct {
 	list, spare []ranked
-	work        int64 // looks at a node so far
+	work        int64 // nodes examined so far
 }
 
 // ranked is a candidate with its points.

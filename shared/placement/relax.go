@@ -8,29 +8,29 @@ import (
 	"strings"
 )
 
-// Limits that keep relaxations of large problems affordable.
+// Limits that keep the cost of relaxations of large problems acceptable.
 const (
-	maxVerified    = 20_000  // components times nodes up to which a relaxation is proved by solving the problem again
-	maxUnplaced    = 32      // components without a place up to which it is
-	verifiedBudget = 200_000 // work units of each repetition
-	maxRelaxed     = 200_000 // nodes looked at, over all components without a place
+	maxVerified    = 20_000  // components times nodes up to which a relaxation is verified by solving the problem again
+	maxUnplaced    = 32      // number of components without a place up to which it is verified
+	verifiedBudget = 200_000 // work units of each verification
+	maxRelaxed     = 200_000 // nodes examined, over all components without a place
 )
 
-// change is one requirement to lower or drop, with how it is done and how much it hurts.
+// change is one requirement to lower or drop, with the function that does it and its cost.
 type change struct {
 	Change
-	cost  float64 // 0..1 for a part of an amount given up, 1 for a rule dropped, more for what was forbidden on purpose
+	cost  float64 // 0..1 for a part of an amount, 1 for a dropped rule, more for a deliberate exclusion
 	apply func(p *Problem, i int)
 }
 
-// relax returns a smallest set of changes that gives an unplaced component a place, or nil when no change of its
-// requirements can, since every node is stale or takes no work.
+// relax returns a smallest set of changes that gives an unplaced component a place, or nil if no change of its
+// requirements can, since every node is stale or accepts no work.
 //
-// On one node, exactly the failed requirements must change, each down to what the node has. The node with the fewest is
-// taken, then the one that gives up least, then the smaller target; of some nodes only, when a large problem leaves
-// many components without a place. No smaller set serves with the other components where they are. On a small problem
-// each change is then left out in turn and the whole problem solved again: what proves needless, since the others can
-// make room, is dropped.
+// On one node, exactly the failed requirements must change, each down to what the node has. The node with the fewest
+// changes is chosen, then the one with the lowest cost, then the smaller target; only some nodes are examined if a
+// large problem leaves many components without a place. No smaller set is enough with the other components in their
+// places. On a small problem each change is then left out in turn and the whole problem is solved again: a change that
+// proves unnecessary, since the others can make room, is dropped.
 func (m *model) relax(s *state, c int32) *Relaxation {
 	changes, out := m.relaxation(s, c)
 	if out == nil {
@@ -70,10 +70,10 @@ func (m *model) relaxation(s *state, c int32) ([]change, *Relaxation) {
 	return best, out
 }
 
-// thin drops changes that the solved problem does not need and says whether the rest is proven to work.
+// thin drops changes that the solved problem does not need, and reports whether the rest is proven to work.
 func (m *model) thin(c int32, placed int, changes []change, out *Relaxation) ([]change, bool) {
 	index := m.comps[c].index
-	sure := true // no answer of the solver was a mere failure to find
+	sure := true // every negative answer was proven
 	works := func(cs []change) bool {
 		p := *m.p
 		p.Components = slices.Clone(p.Components)
@@ -108,8 +108,8 @@ func (m *model) thin(c int32, placed int, changes []change, out *Relaxation) ([]
 	return changes, sure
 }
 
-// changes returns what would have to change for the component to fit on the node, one entry per failure; false when no
-// requirement of its can help, or more than most of them would be needed (0 for no limit).
+// changes returns what would have to change for the component to fit on the node, one entry per failure; false if no
+// requirement of the component can help, or if more than most changes would be needed (0 for no limit).
 func (m *model) changes(s *state, c, n int32, most int) ([]change, bool) {
 	h := &m.nodes[n]
 	want := m.classes[m.comps[c].class].want
@@ -132,7 +132,7 @@ func (m *model) changes(s *state, c, n int32, most int) ([]change, bool) {
 	return out, true
 }
 
-// change turns one failure into the change that cures it.
+// change returns the change that removes one failure.
 func (m *model) change(s *state, c, n int32, f Failure) change {
 	h, want := &m.nodes[n], m.classes[m.comps[c].class].want
 	switch f.Rule {
@@ -262,7 +262,7 @@ func raiseUsage(what string, from, to float64, do func(*Component, float64)) cha
 	}
 }
 
-// dropApart allows two components on one node, whichever of them declared otherwise.
+// dropApart allows two components on one node, whichever of them declared the anti-affinity.
 func (m *model) dropApart(id string) change {
 	return change{
 		Change: Change{From: "apart from " + id, To: "none", Detail: "allow it on the node of " + id}, cost: 1,
@@ -278,7 +278,7 @@ func (m *model) dropApart(id string) change {
 	}
 }
 
-// lost is how much smaller the part b is than a, 0..1, for weighing one change against another.
+// lost is by how much b is smaller than a, as a share 0..1, for comparing changes.
 func lost(a, b float64) float64 {
 	if a <= 0 {
 		return 0
@@ -286,7 +286,7 @@ func lost(a, b float64) float64 {
 	return max(0, min(1, (a-b)/a))
 }
 
-// unlimit drops a limit on the way to a partner.
+// unlimit drops a limit on the link to a partner.
 func (m *model) unlimit(what string, f Failure, do func(*Affinity)) change {
 	return change{
 		Change: Change{From: f.Needed, To: "none", Detail: fmt.Sprintf("drop the %s limit to %s", what, f.Key)}, cost: 1,
@@ -324,7 +324,7 @@ func (m *model) widen(s *state, c, n int32, by string) change {
 	return out
 }
 
-// without returns a copy of the map less one key.
+// without returns a copy of the map without one key.
 func without[V any](m map[string]V, key string) map[string]V {
 	out := make(map[string]V, len(m))
 	for k, v := range m {

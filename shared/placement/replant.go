@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// search makes a placement of what the relaxation found last, now and then of its prices, and improves it.
+// search makes a placement from the last result of the relaxation, and sometimes from its prices, and improves it.
 func (b *branch) search(y []float64) {
 	s := b.s
 	whole := s.budget
@@ -22,8 +22,8 @@ func (b *branch) search(y []float64) {
 	}
 }
 
-// replant places anew every component with those around it in its tree, as one: with the rest where it is, dynamic
-// programming finds their best places but for what they take from each other.
+// replant places every component again together with its neighbours in the tree: with all others fixed, dynamic
+// programming finds the best places for the group, ignoring the resources that its members take from each other.
 func (b *branch) replant() {
 	s, d := b.s, b.d
 	s.reset(b.sol.at)
@@ -52,7 +52,7 @@ func (b *branch) replant() {
 	b.sol.take(s)
 }
 
-// regrow finds labels for the components of a ball, parents first, beside what is placed.
+// regrow finds labels for the components of a ball, parents first, given the placed components.
 func (b *branch) regrow(ball []int32) {
 	d := b.d
 	d.beside = b.s

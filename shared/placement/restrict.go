@@ -2,7 +2,7 @@ package placement
 
 import "slices"
 
-// decision keeps one component in a range of labels, or out of it.
+// decision restricts one component to a range of labels, or excludes it from them.
 type decision struct {
 	before   *decision
 	c        int32
@@ -10,8 +10,8 @@ type decision struct {
 	in       bool
 }
 
-// restrict sets the masks of the dual as the decisions say, and bars what does not fit beside components that have one
-// node left. It says whether every component has a label left.
+// restrict sets the masks of the dual according to the decisions, and excludes labels that do not fit together with
+// components that have only one node left. It reports whether every component has a label left.
 func (d *dual) restrict(last *decision) bool {
 	m := d.m
 	if d.mask == nil {
@@ -69,7 +69,7 @@ func (d *dual) restrict(last *decision) bool {
 	return true
 }
 
-// able says whether the component has a candidate among the labels.
+// able reports whether the component has a candidate among the labels.
 func (d *dual) able(c int32) bool {
 	return slices.ContainsFunc(d.base[d.m.comps[c].class], func(v float64) bool { return v > none })
 }

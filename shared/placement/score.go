@@ -2,12 +2,12 @@ package placement
 
 import "math"
 
-// unknownEnergy is the energy score of a node that does not report its draw: low, as if it drew several times what the
-// best node does, but not below every node that does report.
+// unknownEnergy is the energy score of a node that does not report its draw: low, as for several times the draw of the
+// best node, but not below every node that reports it.
 const unknownEnergy = 25.0
 
 // candidates filters and scores the nodes for every class. Clusters are the outer loop, so that their nodes stay in the
-// processor's cache over all classes.
+// processor's cache for all classes.
 func (m *model) candidates() {
 	for i := range m.classes {
 		cl := &m.classes[i]
@@ -56,7 +56,7 @@ func (m *model) filter(cl *class, k int32) {
 func (m *model) score(cl *class, k int32) {
 	for n := m.clusters[k]; n < m.clusters[k+1]; n++ {
 		if cl.points[n] >= 0 {
-			v := max(0, m.scoreAt(cl, n).Weighted) // a given score may be -0, which would not sort as 0
+			v := max(0, m.scoreAt(cl, n).Weighted) // a given score may be -0, which would sort differently from 0
 			cl.points[n] = v
 			cl.most, cl.few = max(cl.most, v), min(cl.few, v)
 		}
@@ -92,7 +92,7 @@ func (m *model) scoreAt(cl *class, n int32) Score {
 	return s
 }
 
-// share returns the part of the capacity that is free once the amount is taken, 0..1.
+// share returns the free part of the capacity after the amount is taken, 0..1.
 func share(free, take, capacity int64) float64 {
 	if capacity <= 0 || take >= free {
 		return 0

@@ -2,9 +2,9 @@ package placement
 
 import "slices"
 
-// improve makes the placement better until nothing of the list below helps or the budget is spent: finding room for
-// what has no place, moving a component, moving one that stands in the way as well (a swap, when it takes the first
-// one's place), bringing a set of joined components into one cluster, and a whole group to another orchestrator.
+// improve improves the placement until none of these moves helps or the budget is spent: finding room for an unplaced
+// component, moving a component, also moving one that is in the way (a swap, if it takes the first one's place),
+// bringing a set of joined components into one cluster, and moving a whole group to another orchestrator.
 func (s *state) improve() {
 	groups := s.groups()
 	for again := true; again && !s.spent(); {
@@ -31,16 +31,16 @@ func (s *state) improve() {
 	}
 }
 
-// Limits of the moves, so that each stays local.
+// Limits that keep each move local.
 const (
 	maxTries     = 64  // nodes on which room is made for one component
-	maxEvicted   = 8   // components that stand in the way on one node
+	maxEvicted   = 8   // components that are in the way on one node
 	maxGathered  = 40  // components of a group
 	maxConverted = 200 // components of a group that changes its orchestrator
-	maxPartners  = 12  // of a component that is gathered with them
+	maxPartners  = 12  // of a component that are gathered with it
 )
 
-// move brings a placed component where it earns more, with or without making another one give way.
+// move brings a placed component to a place where it earns more, with or without moving another one away.
 func (s *state) move(c int32) bool {
 	cl := &s.m.classes[s.m.comps[c].class]
 	had := s.value(c, s.at[c])
@@ -92,7 +92,7 @@ func (s *state) inTheWay(n int32) []int32 {
 
 // makeRoom places a component that has no place, by moving others if need be.
 func (s *state) makeRoom(c int32) bool {
-	whole := s.budget // of which one component may not spend all
+	whole := s.budget // one component must not spend all of it
 	s.budget = min(whole, s.work+whole/16)
 	defer func() { s.budget = whole }()
 	if s.settle(c, 2) {
@@ -111,7 +111,7 @@ func (s *state) makeRoom(c int32) bool {
 	return false
 }
 
-// settle places a component, letting one after the other give way along a chain of at most depth.
+// settle places a component; others move away along a chain of at most depth.
 func (s *state) settle(c int32, depth int) bool {
 	if n, _ := s.best(c); n >= 0 {
 		s.put(c, n)
@@ -141,7 +141,7 @@ func (s *state) settle(c int32, depth int) bool {
 	return false
 }
 
-// evacuate takes components off a node until c fits there and places them again; if one finds no place, nothing
+// evacuate removes components from a node until c fits there and places them again; if one finds no place, nothing
 // changes.
 func (s *state) evacuate(c, n int32) bool {
 	var out []int32
@@ -178,7 +178,7 @@ func (s *state) evacuate(c, n int32) bool {
 }
 
 // groups returns the sets of joined components that gather tries to bring together: each component with its partners,
-// and each whole connected set, where not too large.
+// and each whole connected set, unless too large.
 func (s *state) groups() [][]int32 {
 	var out [][]int32
 	order, starts := s.connected()
@@ -197,14 +197,14 @@ func (s *state) groups() [][]int32 {
 			for _, e := range es {
 				g = append(g, e.to)
 			}
-			out = append(out, slices.Compact(g)) // several affinities of one pair stand side by side
+			out = append(out, slices.Compact(g)) // a pair may have several affinities
 		}
 	}
 	return out
 }
 
-// gather takes a group out and places it in one cluster as far as it fits there, the rest where it is best; it keeps
-// the outcome only if that is better.
+// gather removes a group and places it again in one cluster as far as it fits there, and the rest at its best places;
+// it keeps the result only if that is better.
 func (s *state) gather(group []int32, cluster int32) bool {
 	if s.orch >= 0 && s.m.nodes[s.m.clusters[cluster]].orch != s.orch {
 		return false
@@ -219,7 +219,7 @@ func (s *state) gather(group []int32, cluster int32) bool {
 	})
 }
 
-// convert moves whole groups that keep to one orchestrator to another one.
+// convert moves whole groups with a single orchestrator to another one.
 func (s *state) convert() bool {
 	if s.orch >= 0 {
 		return false
@@ -244,8 +244,8 @@ func (s *state) convert() bool {
 	return moved
 }
 
-// replace takes a group out, places it again one by one as find says, and puts everything back unless that placed more
-// components or earned more.
+// replace removes a group, places its components again one by one with find, and undoes everything unless that placed
+// more components or earned more.
 func (s *state) replace(group []int32, find func(int32) (int32, float64)) bool {
 	had := make([]int32, len(group))
 	before, after := 0.0, 0.0

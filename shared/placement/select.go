@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// solution is the outcome of a search, in the solver's terms: staying home earns the move cost.
+// solution is the result of a search, in the solver's terms: staying home earns the move cost.
 type solution struct {
 	at          []int32
 	placed      int
@@ -20,7 +20,7 @@ type solution struct {
 	capacity    map[scarce]float64 // for the next problem
 }
 
-// better compares by placed, then by value; differences below rounding are none.
+// better compares by placed, then by value; differences within the rounding error do not count.
 func better(placed int, value float64, thanPlaced int, thanValue float64) bool {
 	if placed != thanPlaced {
 		return placed > thanPlaced
@@ -28,7 +28,7 @@ func better(placed int, value float64, thanPlaced int, thanValue float64) bool {
 	return value > thanValue+slack(thanValue)
 }
 
-// slack is the rounding to expect in a sum of about v points.
+// slack is the expected rounding error in a sum of about v points.
 func slack(v float64) float64 { return 1e-9 * max(1, math.Abs(v)) }
 
 // solve finds a placement for the whole problem: once, or once for each orchestrator when all must share one.
@@ -48,7 +48,7 @@ func (m *model) solve() solution {
 	var out solution
 	exact, placedBound, bound, work := true, 0, 0.0, int64(0)
 	tried := m.likeliest()
-	if left := len(tried) - maxOrchestrators; left > 0 { // the bounds without the rule hold for those left out too
+	if left := len(tried) - maxOrchestrators; left > 0 { // bounds without the rule are also valid for the rest
 		tried = tried[:maxOrchestrators]
 		s := m.newState(-1, budget/4)
 		exact, placedBound, bound = false, s.placedBound(), s.looseBound()
@@ -131,12 +131,12 @@ func (m *model) solveWithin(orch int32, budget int64) solution {
 	return sol
 }
 
-// proven says whether the bounds leave nothing to win.
+// proven reports whether the bounds leave nothing to gain.
 func (sol *solution) proven() bool {
 	return sol.placed == sol.placedBound && sol.bound <= sol.value+slack(sol.value)
 }
 
-// take keeps the state as the solution if it is better.
+// take stores the state as the solution if it is better.
 func (sol *solution) take(s *state) bool {
 	placed, value := s.total()
 	if sol.at != nil && !better(placed, value, sol.placed, sol.value) {

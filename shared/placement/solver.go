@@ -1,16 +1,16 @@
 package placement
 
-// Solver places one problem after the other and begins each where the last one ended: the flow of unit-slot problems
-// from its last basis, the bound of others from the last prices, and their search from the last plan as well. What it
-// returns is as true as what Place returns, but it may choose another among equals, or find more or less where the
-// budget ends. The zero Solver is ready; it is not safe for concurrent use.
+// Solver places one problem after the other and begins each with the results of the last one: the flow of unit-slot
+// problems starts from the last basis, the bound of others from the last prices, and their search also from the last
+// plan. Its results are as valid as those of Place, but it may choose another one among equals, or find more or less
+// within the budget. The zero Solver is ready; it is not safe for concurrent use.
 type Solver struct {
 	unit   *unit
 	prices map[scarce]float64
 	at     map[string]Target
 }
 
-// scarce names one dim of one node across problems.
+// scarce identifies one dim of one node across problems.
 type scarce struct {
 	node Target
 	dim  dim
@@ -41,7 +41,7 @@ func (s *Solver) Place(p Problem) (Plan, error) {
 	return m.plan(sol), nil
 }
 
-// recall places what the last plan had where it had it, as far as that fits.
+// recall puts components where the last plan had them, as far as they fit.
 func (s *state) recall() {
 	for c := range s.m.comps {
 		if t, ok := s.m.last.at[s.m.comps[c].ID]; ok {
@@ -52,7 +52,7 @@ func (s *state) recall() {
 	}
 }
 
-// recall sets the prices of capacity that the last problem ended with.
+// recall sets the prices of capacity to those at the end of the last problem.
 func (d *dual) recall(y []float64) {
 	m := d.m
 	for l, n := range d.node {
@@ -64,7 +64,7 @@ func (d *dual) recall(y []float64) {
 	}
 }
 
-// capacity returns the prices of capacity that are not zero, by single unit.
+// capacity returns the prices of capacity that are not zero, per single unit.
 func (d *dual) capacity(y []float64) map[scarce]float64 {
 	m := d.m
 	out := make(map[scarce]float64)

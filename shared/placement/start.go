@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// starts finds a first solution: what may stay stays, the rest goes to its best node, in several orders.
+// starts finds a first solution in several orders: components that may stay do, and each other one goes to its best
+// node.
 func (s *state) starts(sol *solution) {
 	hardest := s.hardest()
 	connected, _ := s.connected()
-	smallest := slices.Clone(hardest) // fits the most when there is not room for all
+	smallest := slices.Clone(hardest) // this order fits the most if there is not room for all
 	slices.Reverse(smallest)
 	if len(s.m.last.at) > 0 {
 		s.recall()
@@ -30,8 +31,8 @@ func (s *state) starts(sol *solution) {
 	}
 }
 
-// repair makes a placement of where the relaxation put the components last: as many as fit stay, the rest goes one by
-// one where it is best.
+// repair makes a placement from the last result of the relaxation: as many components as fit stay, and the others go
+// one by one to their best places.
 func (s *state) repair(d *dual, order []int32) {
 	s.clear()
 	for _, c := range order {
@@ -42,11 +43,11 @@ func (s *state) repair(d *dual, order []int32) {
 	s.greedy(order)
 }
 
-// plant makes a placement from prices: tree after tree goes where it is worth most after them, on what the trees before
-// left free. What does not fit together then goes one by one where it is best.
+// plant makes a placement from prices: tree after tree goes to its most valuable place after prices, within the
+// capacity that earlier trees left. Components that do not fit together then go one by one to their best places.
 func (s *state) plant(d *dual, y []float64, order []int32) {
 	s.clear()
-	d.evaluate(y, nil) // settles the orchestrators of groups
+	d.evaluate(y, nil) // determines the orchestrators of groups
 	d.beside = s
 	for i := 0; i < len(d.order); {
 		end := i + 1
@@ -72,7 +73,7 @@ func (s *state) plant(d *dual, y []float64, order []int32) {
 	s.greedy(order)
 }
 
-// keep leaves the components that may stay where they are.
+// keep puts components that may stay in their current places.
 func (s *state) keep() {
 	for c := range s.m.comps {
 		node, value := int32(-1), 0.0
@@ -135,8 +136,8 @@ func (s *state) hardest() []int32 {
 	return order
 }
 
-// connected orders components so that each follows the one it is joined to, the hardest of a set first. starts holds
-// where each set of joined components begins.
+// connected orders components so that each follows one that it is joined to, the hardest of a set first. starts has the
+// beginning of each set of joined components.
 func (s *state) connected() (order []int32, starts []int) {
 	seen := make([]bool, len(s.m.comps))
 	order = make([]int32, 0, len(s.m.comps))

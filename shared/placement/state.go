@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// state is a placement in the making: who is where, and what is left of every node. Its methods keep capacity,
-// anti-affinity and spread; no search can break them.
+// state is a partial placement: where components are, and what is left of every node. Its methods enforce capacity,
+// anti-affinity and spread, so no search can break them.
 type state struct {
 	m    *model
 	orch int32   // the only orchestrator that may be used, or -1
 	at   []int32 // component -> node, or -1
-	// top is of each node one more than the component that came last, 0 for none, and next of each component the one
-	// that came before it.
+	// top is, for each node, one more than the component that was placed last, 0 for none. next is, for each component,
+	// the one placed before it, in the same form.
 	top, next []int32
 	free      []int64
 	placed    int
@@ -45,13 +45,13 @@ type binding struct {
 	placed int
 }
 
-// foreign says whether the group of the component is bound to another orchestrator than the node's.
+// foreign reports whether the component's group is bound to another orchestrator than the node's.
 func (s *state) foreign(c, n int32) bool {
 	g := s.m.comps[c].group
 	return s.m.groups[g].OneOrchestrator && s.bound[g].placed > 0 && s.bound[g].orch != s.m.nodes[n].orch
 }
 
-// restore returns the state of a known placement; a component that does not fit where at has it is left out.
+// restore returns the state of a known placement; a component that does not fit in its place is left out.
 func (m *model) restore(at []int32) *state {
 	s := m.newState(-1, math.MaxInt64)
 	for c, n := range at {
@@ -62,7 +62,7 @@ func (m *model) restore(at []int32) *state {
 	return s
 }
 
-// fits says whether the component may go to the node beside all that is placed.
+// fits reports whether the component may go to the node, given all placed components.
 func (s *state) fits(c, n int32) bool {
 	s.work++
 	m, comp := s.m, &s.m.comps[c]
@@ -84,7 +84,7 @@ func (s *state) fits(c, n int32) bool {
 	return true
 }
 
-// roomy says whether the node has enough of everything left for a component of the class.
+// roomy reports whether the node has enough capacity left for a component of the class.
 func (s *state) roomy(cl *class, n int32) bool {
 	free := s.free[int(n)*len(s.m.dims):]
 	for _, d := range cl.demand {
@@ -174,16 +174,16 @@ func (s *state) total() (int, float64) {
 	return placed, sum
 }
 
-// tired is how many candidates best looks at for one component once the budget is spent: the pass in progress ends
-// quickly and still finds most of what there is to find.
+// tired is how many candidates best examines for one component once the budget is spent: the current pass then ends
+// quickly and still finds most improvements.
 const tired = 256
 
-// best returns the node where an unplaced component earns most beside what is placed, and what it earns; -1 when it
-// fits nowhere.
+// best returns the node where an unplaced component earns most, given the placed ones, and what it earns; -1 if it fits
+// nowhere.
 func (s *state) best(c int32) (int32, float64) { return s.bestOf(c, nil) }
 
-// bestOf is best without the candidates known to be full, where the caller keeps account of these. Candidates come by
-// falling points, so the look ends where points plus all affinity in reach cannot win any more.
+// bestOf is best without the candidates known to be full, if the caller tracks these. Candidates come by falling
+// points, so the search ends where points plus all reachable affinity cannot win any more.
 func (s *state) bestOf(c int32, open *open) (int32, float64) {
 	m, comp := s.m, &s.m.comps[c]
 	cl := &m.classes[comp.class]
@@ -195,7 +195,7 @@ func (s *state) bestOf(c int32, open *open) (int32, float64) {
 			}
 		}
 	}
-	for k, n := range comp.home { // worth more than their points say
+	for k, n := range comp.home { // worth more than their points
 		if k >= tired && s.spent() {
 			break
 		}
@@ -222,11 +222,11 @@ func (s *state) bestOf(c int32, open *open) (int32, float64) {
 	return node, value
 }
 
-// open keeps account of the candidates of a class that have room left, while nothing is taken out: after[k] leads from
-// candidate k towards the first open one from there on; none beyond its end was closed.
+// open tracks the candidates of a class that have room left, while nothing is removed: after[k] leads from candidate k
+// towards the next open one; candidates beyond its end are all open.
 type open struct{ after []int32 }
 
-// next returns the first open candidate from k on; without an account that is k.
+// next returns the first open candidate from k on; without tracking that is k.
 func (o *open) next(k int) int {
 	if o == nil {
 		return k
@@ -260,7 +260,7 @@ func (s *state) bestIn(c, cluster int32) (int32, float64) {
 
 func (s *state) spent() bool { return s.work > s.budget }
 
-// clear takes every component out; reset brings the state to a known placement.
+// clear removes every component; reset restores a known placement.
 func (s *state) clear() {
 	for c, n := range s.at {
 		if n >= 0 {

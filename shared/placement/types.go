@@ -2,8 +2,8 @@
 //
 // Place is pure and deterministic: no I/O, no clock, no randomness; the same problem gives the same plan on all
 // machines of one architecture, and ties go to the smaller id. A plan carries its objective, a proven upper bound and
-// the gap between them. Explain tells, for each component and node, what failed and what was won. README.md holds the
-// model in formulas.
+// the gap between them. Explain returns, for each component and node, which constraints failed or what it would earn.
+// README.md has the model in formulas.
 //
 // Units are the same everywhere: cpu in millicores, memory in bytes, scores and affinities in points (a node scores
 // 0..100 points), usage as a fraction 0..1.
@@ -12,16 +12,16 @@ package placement
 import "time"
 
 const (
-	// DefaultMoveCost is what leaving the current place costs, in points, when Problem.MoveCost is 0. It is as much as a
-	// better score can win at most (100) together with two affinities of the default weight, so that a component that may
-	// stay does stay; only strong affinities, or another component that has no place otherwise, make it move.
+	// DefaultMoveCost is the cost of leaving the current place, in points, if Problem.MoveCost is 0. It is as much as a
+	// better score can gain at most (100) together with two affinities of the default weight. So a component that may
+	// stay does stay, unless strong affinities, or another component that would have no place, make it move.
 	DefaultMoveCost = 200.0
 
 	// DefaultAffinityWeight is a sensible Affinity.Weight for two components that communicate, in points: sharing a
 	// cluster is then worth 25 points of node score more than merely sharing an orchestrator.
 	DefaultAffinityWeight = 50.0
 
-	// DefaultBudget bounds the search, in work units, when Problem.Budget is 0; every component adds BudgetPerComponent
+	// DefaultBudget limits the search, in work units, if Problem.Budget is 0; every component adds BudgetPerComponent
 	// and every node BudgetPerNode, up to MaxBudget. A unit is one look at one node or at one affinity, some ten
 	// nanoseconds.
 	DefaultBudget      = 6_000_000
@@ -35,13 +35,14 @@ const (
 	MaxNodes      = 200_000
 	MaxPairs      = 10_000_000
 
-	// NominalCPU (millicores) and NominalMemory (bytes) are what a reservation of none counts in the score of a node, as in
-	// the scheduler of Kubernetes: what asks for nothing uses something all the same. They take no capacity.
+	// NominalCPU (millicores) and NominalMemory (bytes) are counted in the score of a node for a reservation of none,
+	// as in the scheduler of Kubernetes: a component without requests uses something all the same. They take no
+	// capacity.
 	NominalCPU    = 100
 	NominalMemory = 200 << 20
 
 	// MaxExplained is how many nodes, over all components, one Explanation details. Each takes some 300 bytes, and as
-	// much again as JSON: this many fit into a small function.
+	// much again as JSON, so this many fit into a small function.
 	MaxExplained = 20_000
 )
 
@@ -51,15 +52,15 @@ type Problem struct {
 	Nodes      []Node      `json:"nodes"`
 	// Affinities join components that communicate. Several for one pair add up; order in a pair does not matter.
 	Affinities []Affinity `json:"affinities,omitempty"`
-	// Spreads bound how many members of a set share a node, cluster, orchestrator or label value.
+	// Spreads limit how many members of a set share a node, cluster, orchestrator or label value.
 	Spreads []Spread `json:"spreads,omitempty"`
-	// Links say how far clusters are from each other; see Link.
+	// Links describe how far clusters are from each other; see Link.
 	Links   []Link  `json:"links,omitempty"`
 	Weights Weights `json:"weights"`
 	// Scores, when set, replace the weighted score: Scores[i][j] is what Components[i] earns on Nodes[j], in points.
 	// Components with the very same row count as equals, which saves work.
 	Scores [][]float64 `json:"scores,omitempty"`
-	// Groups are applications with settings of their own, placed together; see Group.
+	// Groups are applications with their own settings, placed together; see Group.
 	Groups []Group `json:"groups,omitempty"`
 	// OneOrchestrator demands one orchestrator type for all components that are in no group.
 	OneOrchestrator bool `json:"oneOrchestrator,omitempty"`
@@ -82,7 +83,8 @@ type Component struct {
 	Engines       []string `json:"engines,omitempty"`
 	Orchestrators []string `json:"orchestrators,omitempty"`
 	Architecture  string   `json:"architecture,omitempty"` // see CanonicalArchitecture; empty is any
-	// Shared lists the orchestrators of what has its place already and has to share one with the component, in any case.
+	// Shared lists the orchestrators of components that are already placed and must have the same orchestrator as this
+	// one, in any case.
 	Shared []string `json:"shared,omitempty"`
 
 	CPU     int64    `json:"cpu,omitempty"`     // millicores
@@ -95,15 +97,16 @@ type Component struct {
 	MinSecurity    int                 `json:"minSecurity,omitempty"`    // lowest SCA score, 0 none; unknown fails
 	MaxCPUUsage    float64             `json:"maxCPUUsage,omitempty"`    // highest present usage of the node, 0 none
 	MaxMemoryUsage float64             `json:"maxMemoryUsage,omitempty"` // the same for memory
-	// MinFreeMemory, in bytes, is what the node must have free before anything of this problem is placed. Memory has
-	// to fit as well, so the larger of both decides.
+	// MinFreeMemory, in bytes, must be free on the node before anything of this problem is placed. Memory has to fit as
+	// well, so the larger of both decides.
 	MinFreeMemory int64 `json:"minFreeMemory,omitempty"`
 
 	Targets  []Target `json:"targets,omitempty"`  // places the user fixed; empty is any
 	Excluded []Target `json:"excluded,omitempty"` // places it must not go, such as one that violated a policy
 	// Current is where it runs now. With empty fields, any place that matches counts as staying.
 	Current *Target `json:"current,omitempty"`
-	// Stays says that it goes on where it runs: whether that node is heard of or takes new work is no matter.
+	// Stays says that it continues to run where it is: it does not matter whether that node reports or accepts new
+	// work.
 	Stays bool `json:"stays,omitempty"`
 	// AntiAffinity names components that must not share its node. One side is enough; unknown ids are refused.
 	AntiAffinity []string `json:"antiAffinity,omitempty"`
@@ -129,7 +132,7 @@ type Node struct {
 	// one that asks for none may go there.
 	CPU    int64 `json:"cpu,omitempty"`
 	Memory int64 `json:"memory,omitempty"`
-	// OtherCPU and OtherMemory are used by what is not Littoral's, so not in Reserved.
+	// OtherCPU and OtherMemory are used by programs outside Littoral, so they are not in Reserved.
 	OtherCPU    int64 `json:"otherCPU,omitempty"`
 	OtherMemory int64 `json:"otherMemory,omitempty"`
 	// Reserved is held by other components of Littoral; the components of this problem must be left out of it.
@@ -154,7 +157,7 @@ type Node struct {
 // Target returns the place that is exactly this node.
 func (n *Node) Target() Target { return Target{n.Orchestrator, n.Cluster, n.Name} }
 
-// Reservation is capacity held on a node, with the holder as people know it ("shop/web"). Devices are for display: they
+// Reservation is capacity held on a node, with the holder's readable name ("shop/web"). Devices are for display: they
 // are already deducted from Node.Devices.
 type Reservation struct {
 	Holder  string   `json:"holder"`
@@ -163,9 +166,9 @@ type Reservation struct {
 	Devices []string `json:"devices,omitempty"`
 }
 
-// Affinity rewards two components for being close. Graded, it earns Weight points times 1 on the same node, SameCluster
-// in the same cluster, what Link says between linked clusters, else SameOrchestrator under the same orchestrator type,
-// and 0 apart. One of a component with itself changes nothing between plans and is ignored.
+// Affinity rewards two components for being close. If graded, it earns Weight points times 1 on the same node,
+// SameCluster in the same cluster, the factor of Link between linked clusters, else SameOrchestrator under the same
+// orchestrator type, and 0 apart. An affinity of a component with itself makes no difference and is ignored.
 type Affinity struct {
 	A      string  `json:"a"`
 	B      string  `json:"b"`
@@ -186,7 +189,7 @@ type Link struct {
 	B         Target        `json:"b"`
 	Latency   time.Duration `json:"latency,omitempty"`
 	Cost      float64       `json:"cost,omitempty"`      // of traffic, 1 halves the affinity
-	Bandwidth int64         `json:"bandwidth,omitempty"` // what is free, in any unit; 0 is none
+	Bandwidth int64         `json:"bandwidth,omitempty"` // free bandwidth, in any unit; 0 is none
 }
 
 // Group is an application with its own settings, which replace those of the problem for its components.
@@ -207,7 +210,7 @@ type Spread struct {
 	MaxShare float64 `json:"maxShare,omitempty"` // 0..1 of the members, rounded down but at least one
 }
 
-// Weights say how much each score counts; only their ratio matters. All zero weighs them equally.
+// Weights are the weights of the scores; only their ratio matters. All zero weighs them equally.
 type Weights struct {
 	Performance float64 `json:"performance,omitempty"`
 	Energy      float64 `json:"energy,omitempty"`
@@ -237,13 +240,14 @@ type Plan struct {
 	// Orchestrator is the type all components went to when Problem.OneOrchestrator asked for one.
 	Orchestrator string `json:"orchestrator,omitempty"`
 	Work         int64  `json:"work"` // units spent, see DefaultBudget
-	// Prices tell what scarce capacity is worth, dearest first: what one more unit of it would add to Bound.
+	// Prices are the values of scarce capacity, highest first: what one more unit of it would add to Bound.
 	Prices []Price `json:"prices,omitempty"`
 }
 
-// Price is the dual value of capacity: what a component pays for the amount it takes, for its place to be worth it.
+// Price is the dual value of capacity: what a component pays for the amount that it takes, if its place is to be worth
+// it.
 type Price struct {
-	Target Target `json:"target"` // Node is empty where a spread is what is scarce
+	Target Target `json:"target"` // Node is empty if a spread is scarce
 	Rule   Rule   `json:"rule"`
 	Key    string `json:"key,omitempty"` // the device path, resource, or what a spread is by
 	// Points is the price of Unit: of a core, of a GiB, or of one device, unit of a resource or place in a spread.
@@ -263,8 +267,9 @@ type Assignment struct {
 	Stayed bool `json:"stayed,omitempty"`
 	// Reason says in one sentence why it has no place, or why it had to move; else empty.
 	Reason string `json:"reason,omitempty"`
-	// Rejections count the nodes each rule ruled out, for a component without a place; see Failure.Rule. A node that
-	// fails three rules counts for each; rules on where the others are count on nodes that it could have without them.
+	// Rejections count the nodes that each rule excludes, for a component without a place; see Failure.Rule. A node
+	// that fails three rules counts for each. Rules about the places of other components count only nodes that could
+	// take the component otherwise.
 	Rejections map[Rule]int `json:"rejections,omitempty"`
 }
 
@@ -340,15 +345,15 @@ type ComponentExplanation struct {
 	// Nodes holds every node of the problem, best first: the chosen one, then those that could take the component
 	// beside the rest of the plan by falling Total, then those that failed, by target.
 	Nodes []NodeExplanation `json:"nodes"`
-	// Omitted counts nodes left out of Nodes, from its end, when the whole explanation passes MaxExplained. Fit counts
-	// those of all nodes that could take it, the chosen one among them.
+	// Omitted counts nodes missing at the end of Nodes, if the whole explanation exceeds MaxExplained. Fit counts all
+	// nodes that could take it, including the chosen one.
 	Omitted int `json:"omitted,omitempty"`
 	Fit     int `json:"fit"`
 	// RunnerUp is the best other node that could take it with the rest of the plan as it is; Margin is how many points
 	// it is behind. A negative margin means the chosen node serves the rest of the plan better.
 	RunnerUp *Target `json:"runnerUp,omitempty"`
 	Margin   float64 `json:"margin,omitempty"`
-	// Rejections count the nodes each rule ruled out, as in an Assignment.
+	// Rejections count the nodes that each rule excludes, as in an Assignment.
 	Rejections map[Rule]int `json:"rejections,omitempty"`
 	// Relaxation is set when the component has no place and some change of its requirements would give it one.
 	Relaxation *Relaxation `json:"relaxation,omitempty"`
@@ -380,8 +385,8 @@ type Relaxation struct {
 	Changes []Change `json:"changes"`
 	Target  Target   `json:"target"` // a place it then has
 	// Verified says that the problem was solved again to prove both halves: with all changes the component gets a place
-	// beside as many others as before, and without any one of them it does not. Otherwise the problem was too large to
-	// repeat, and both hold with the other components where the plan has them.
+	// without displacing others, and without any one of them it does not. Otherwise the problem was too large to
+	// repeat, and both halves hold with the other components in their places in the plan.
 	Verified bool `json:"verified"`
 }
 

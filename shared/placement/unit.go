@@ -8,16 +8,16 @@ import (
 	"github.com/littoral-project/littoral/shared/placement/flow"
 )
 
-// maxUnitArcs is how many pairs of a kind and a node a flow may have; a larger problem is left to the general search.
+// maxUnitArcs is how many pairs of a kind and a node a flow may have; larger problems use the general search.
 const maxUnitArcs = 2_000_000
 
-// unit solves problems in which every component takes one slot: all ask for the same amounts and nothing joins them or
+// unit solves problems in which every component takes one slot: all have the same requests, and nothing joins them or
 // keeps them apart. Kinds of components (equal requirements and places to stay) send one unit each to nodes, nodes send
-// as many as they have slots to a sink, and the cost of an arc is the points not to be had. The most that can be placed
-// at the highest sum of points is then a min-cost flow, which is whole by itself (Ahuja, Magnanti and Orlin, Network
-// Flows, 1993, section 1.3: the transportation problem).
+// as many as they have slots to a sink, and the cost of an arc is the difference to the maximum points. The most that
+// can be placed at the highest sum of points is then a min-cost flow, which is always integral (Ahuja, Magnanti and
+// Orlin, Network Flows, 1993, section 1.3: the transportation problem).
 //
-// The flow stays between solves: a problem that is much like the last one is solved from where that one ended.
+// The flow is kept between solves: a problem similar to the last one is solved from its result.
 type unit struct {
 	problem *flow.Problem
 	solver  *flow.Solver
@@ -35,7 +35,7 @@ type arcTo struct {
 	id   flow.ArcID
 }
 
-// kind is a set of components that the flow does not tell apart.
+// kind is a set of components that the flow does not distinguish.
 type kind struct {
 	class   int32
 	members []int32
@@ -49,7 +49,7 @@ func newUnit() *unit {
 	return u
 }
 
-// slots returns how many components each node holds, or false when the problem is not about slots.
+// slots returns how many components each node holds, or false if the problem is not about slots.
 func (m *model) slots(orch int32) ([]int64, bool) {
 	if len(m.spreads) > 0 || len(m.comps) == 0 || len(m.classes)*len(m.nodes) > maxUnitArcs {
 		return nil, false
@@ -140,7 +140,7 @@ func (m *model) kinds() []kind {
 	return out
 }
 
-// scale is the power of two that makes whole costs of points, exact to about 2^-40 of the largest.
+// scale is the power of two that converts points to integer costs, exact to about 2^-40 of the largest.
 func (m *model) scale() float64 {
 	most := 1.0
 	for c := range m.comps {
@@ -154,9 +154,9 @@ func (m *model) scale() float64 {
 	return math.Ldexp(1, 40-exponent)
 }
 
-// load edits the kept flow into that of the problem, and returns the problem's node for each flow node.
+// load changes the kept flow into that of the problem, and returns the problem's node for each flow node.
 func (u *unit) load(m *model, kinds []kind, slots []int64, scale float64) []int32 {
-	if u.problem.Nodes() > 2*(len(kinds)+len(m.nodes))+64 { // mostly of problems long gone
+	if u.problem.Nodes() > 2*(len(kinds)+len(m.nodes))+64 { // most of it from former problems
 		*u = *newUnit()
 	}
 	p := u.problem
@@ -175,7 +175,7 @@ func (u *unit) load(m *model, kinds []kind, slots []int64, scale float64) []int3
 		}
 		flowOf[n] = v
 	}
-	for key, v := range u.nodes { // a node that is gone keeps its arcs, without a way on
+	for key, v := range u.nodes { // a node that is gone keeps its arcs, but gets no capacity
 		if v < len(seen) && !seen[v] && m.find(key) < 0 {
 			u.hold(v, 0)
 		}
@@ -208,13 +208,13 @@ func (u *unit) load(m *model, kinds []kind, slots []int64, scale float64) []int3
 	return at
 }
 
-// connect gives a kind an arc to each candidate and none else.
+// connect gives a kind an arc to each candidate and to no other node.
 func (u *unit) connect(m *model, k *kind, cl *class, flowOf []int, scale float64) {
 	p := u.problem
 	wanted := make([]arcTo, 0, cl.count)
 	for n, v := range flowOf {
 		if cl.may(int32(n)) {
-			wanted = append(wanted, arcTo{v, flow.ArcID(n)}) // the node for now
+			wanted = append(wanted, arcTo{v, flow.ArcID(n)}) // the node, for now
 		}
 	}
 	slices.SortFunc(wanted, func(a, b arcTo) int { return a.node - b.node }) // mostly in order

@@ -7,7 +7,7 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// maxPoints bounds weights and costs so that sums of them keep their precision.
+// maxPoints limits weights and costs so that sums keep their precision.
 const maxPoints = 1e9
 
 // validate returns the nodes in order, or an Invalid error with every fault of the problem.
@@ -80,7 +80,8 @@ func validate(p *Problem) (*lineup, error) {
 
 type faults struct{ *problem.Faults }
 
-// entry is where a fault is, worded only when there is one: of a list, or of the problem itself when list is empty.
+// entry is the place of a fault: in a list, or in the problem itself if list is empty. Its text is only made if there
+// is a fault.
 type entry struct {
 	list string
 	i    int

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// rounded lowers a bound to what a sum of this problem's points can be at most, where all of them are whole numbers.
+// rounded lowers a bound to the highest possible sum of this problem's points, if all of them are whole numbers.
 func (m *model) rounded(bound float64) float64 {
 	if !m.whole() {
 		return bound
@@ -13,7 +13,7 @@ func (m *model) rounded(bound float64) float64 {
 	return math.Floor(bound + 1e-6)
 }
 
-// whole says whether all that counts is in whole points.
+// whole reports whether all relevant values are in whole points.
 func (m *model) whole() bool {
 	if m.isWhole == 0 {
 		m.isWhole = -1

@@ -1,8 +1,8 @@
 package flow
 
-// infeasible explains the artificial flow that is left in an optimal basis. Units that a node cannot send to its own
-// network end at every node they could still reach: all arcs out of that set are full and those into it are at their
-// lower bounds, or an augmenting path would have paid. O(nodes + arcs).
+// infeasible explains the artificial flow that remains in an optimal basis. Take the nodes with units that they cannot
+// send, and every node that these units could still reach: all arcs out of that set are full and all arcs into it are
+// at their lower bounds, or else an augmenting path would have paid. O(nodes + arcs).
 func (s *Solver) infeasible() error {
 	var surplus, missing wide
 	for v := range s.root {
@@ -12,7 +12,7 @@ func (s *Solver) infeasible() error {
 			missing.sub(units)
 		}
 	}
-	// The root can only be reached in the partial mode, over slack arcs. Then what is missing is on the other side.
+	// The root can only be reached in the partial mode, over slack arcs. Then the shortage is on the other side.
 	e := &InfeasibleError{Demand: surplus.sign() == 0}
 	in := s.reach(e.Demand)
 	inside := true
@@ -31,8 +31,8 @@ func (s *Solver) infeasible() error {
 	return e
 }
 
-// reach returns the nodes that a unit left over at some node could still get to or, backwards, those from which a unit
-// could still come to a node that misses one.
+// reach returns the nodes that an unsent unit of some node could still reach or, backwards, those from which a unit
+// could still reach a node that lacks one.
 func (s *Solver) reach(backwards bool) []bool {
 	n := len(s.nodes)
 	start := make([]int32, n+1)

@@ -12,8 +12,8 @@ import (
 // maxLine is the longest line that ReadDIMACS takes, in bytes.
 const maxLine = 64 << 10
 
-// maxEmptyNodes is how many nodes a header may announce that no later line gives proof of. It bounds the memory that a
-// short hostile file can ask for: 8 bytes each.
+// maxEmptyNodes is how many nodes a header may declare beyond those that later lines mention. It limits the memory that
+// a short hostile file can ask for: 8 bytes each.
 const maxEmptyNodes = 1 << 22
 
 // ReadDIMACS reads a min-cost flow problem in DIMACS format:
@@ -52,7 +52,7 @@ func ReadDIMACS(r io.Reader) (*Problem, error) {
 
 type dimacs struct {
 	problem *Problem
-	arcs    int64 // announced
+	arcs    int64 // declared
 	line    int
 }
 
@@ -168,7 +168,7 @@ func field(line []byte) (word, rest []byte) {
 	return line, nil
 }
 
-// clip shortens what a message quotes.
+// clip truncates a quotation in a message.
 func clip(b []byte) []byte { return b[:min(len(b), 32)] }
 
 // parse reads a decimal integer; short ones without an allocation.

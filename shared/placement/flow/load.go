@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// What Solver.core holds for a node that has no number in the network.
+// Values of Solver.core for a node without a number in the network.
 const (
 	idle   = int32(-1) // no arc can carry anything here
-	fan    = int32(-2) // its only arc in is as wide as all its arcs out together
-	funnel = int32(-3) // its only arc out is as wide as all its arcs in together
+	fan    = int32(-2) // its only arc in has at least the capacity of all its arcs out
+	funnel = int32(-3) // its only arc out has at least the capacity of all its arcs in
 )
 
 // none is the slot of an arc or node that has none.
@@ -23,13 +23,13 @@ const (
 	bySlack = ArcID(-2)
 )
 
-// load builds the network from the problem and the tree from what is left of the basis. O(nodes + arcs).
+// load builds the network from the problem, and the tree from the remaining basis. O(nodes + arcs).
 //
-// The network leaves out what cannot matter. An arc whose bounds are equal has no choice. A node without supply whose
-// only arc in never holds up what its arcs out can take (a fan) needs no balance of its own: its arcs out begin where
-// the one in does and cost that much more; likewise a funnel and its only arc out. So machines with their sockets,
-// cores and threads become arcs. Potentials come back by adding costs along the arc left out (Solver.via), which has
-// reduced cost 0 then, and its flow is the sum of what goes over the others.
+// The network leaves out what cannot matter. An arc with equal bounds has no choice. A fan is a node without supply
+// whose only arc in never limits its arcs out. It needs no balance of its own: its arcs out begin where the arc in
+// does, and cost that much more; likewise a funnel and its only arc out. So machines with their sockets, cores and
+// threads become arcs. Potentials are restored by adding costs along the arc left out (Solver.via), which then has
+// reduced cost 0, and its flow is the sum of the flows over the others.
 func (s *Solver) load() error {
 	if s.loaded {
 		s.save()
@@ -65,7 +65,7 @@ func (s *Solver) load() error {
 	return nil
 }
 
-// save writes the basis by the numbers of the problem as it was at the last load. O(nodes + arcs).
+// save writes the basis in the numbering of the problem at the last load. O(nodes + arcs).
 func (s *Solver) save() {
 	n := len(s.core)
 	s.parent, s.tree, s.full = resize(s.parent, n), resize(s.tree, n), resize(s.full, n)
@@ -100,14 +100,14 @@ func (s *Solver) save() {
 }
 
 // weigh chooses the cost of a unit of supply that the partial mode does not send; a unit on an artificial arc costs
-// twice that. A simple cycle has fewer arcs than there are nodes, and at most two of them at the root, so that either
-// outweighs whatever the arcs of the problem can gain, and the second outweighs the first.
+// twice that. A simple cycle has fewer arcs than there are nodes, and at most two of them at the root. So the first
+// cost outweighs all that the arcs of the problem can gain, and the second outweighs the first.
 func (s *Solver) weigh() error {
 	s.most = 0
 	for i := range s.problem.arcs {
 		s.most = max(s.most, magnitude(s.problem.arcs[i].cost))
 	}
-	roomy := uint64(1)<<bits.Len64(s.most) - 1 // so that a slightly larger cost later does not mean to load again
+	roomy := uint64(1)<<bits.Len64(s.most) - 1 // so that a slightly larger cost later needs no new load
 	for _, s.most = range []uint64{roomy, s.most} {
 		hi, lo := bits.Mul64(s.most, uint64(len(s.problem.supply))+1)
 		if hi == 0 && lo < math.MaxInt64/8 {
@@ -193,7 +193,7 @@ func (s *Solver) loadNodes() error {
 
 // side is what loadNodes learns about a node: the arcs that can carry something.
 type side struct {
-	left              int64 // supply less what the lower bounds take away
+	left              int64 // supply minus what the lower bounds take
 	inWidth, outWidth int64 // together, at most noLimit
 	ins, outs         int32
 	in, out           ArcID // one of them
@@ -230,8 +230,8 @@ func (s *Solver) beyond(v int32) int32 {
 	return a.from ^ a.to ^ v
 }
 
-// order lists fans and funnels such that each comes after the one beyond it. Where a fan follows a funnel directly, or
-// where fans or funnels make a ring, one becomes a node of the network after all.
+// order lists fans and funnels so that each comes after the one beyond it. If a fan directly follows a funnel, or if
+// fans or funnels form a ring, one becomes a node of the network after all.
 func (s *Solver) order() {
 	const unseen, open, done = 0, 1, 2
 	n := len(s.core)
@@ -274,7 +274,7 @@ func (s *Solver) order() {
 	s.offsets()
 }
 
-// offsets computes for every fan and funnel at what cost the node of the network that stands for it is reached.
+// offsets computes for every fan and funnel the cost to reach the node of the network that represents it.
 func (s *Solver) offsets() {
 	offset := s.offset
 	for i := range s.joined {
@@ -283,7 +283,7 @@ func (s *Solver) offsets() {
 	}
 }
 
-// slotCost returns what a unit costs over the arc and the fans and funnels at its ends.
+// slotCost returns the cost of a unit over the arc and the fans and funnels at its ends.
 func (s *Solver) slotCost(id ArcID) int64 {
 	a := &s.problem.arcs[id]
 	if a.from == a.to {
@@ -310,9 +310,9 @@ func (s *Solver) path(id ArcID) []ArcID {
 	return ids
 }
 
-// loadArcs makes the slots, at the bound where the kept basis has them. Arcs that follow each other in the problem
-// often leave the same node and compete; a stride between them makes each block of the search for an entering arc a
-// fair sample, which saved up to a tenth of the pivots and a fifth of the time on scheduling graphs.
+// loadArcs makes the slots, at the bound given by the kept basis. Consecutive arcs in the problem often leave the same
+// node and compete. A stride between them makes each block of the search for an entering arc a fair sample, which saved
+// up to a tenth of the pivots and a fifth of the time on scheduling graphs.
 func (s *Solver) loadArcs() error {
 	p := s.problem
 	s.arcs, s.caps, s.ids, s.turned = s.arcs[:0], s.caps[:0], s.ids[:0], s.turned[:0]
@@ -366,12 +366,12 @@ func (s *Solver) loadArc(id ArcID) error {
 	return nil
 }
 
-// viaOf stands in slotOf for the arc left out of joined[i], and jointOf finds i again, negative for others.
+// viaOf is stored in slotOf for the arc left out of joined[i], and jointOf finds i again, negative for others.
 func viaOf(i int) int32 { return int32(-2 - i) }
 
 func jointOf(l int32) int32 { return -2 - l }
 
-// isVia tells whether a fan or funnel leaves the arc out.
+// isVia reports whether a fan or funnel leaves the arc out.
 func (s *Solver) isVia(id ArcID) bool {
 	a := &s.problem.arcs[id]
 	return s.core[a.to] == fan && s.via[a.to] == id || s.core[a.from] == funnel && s.via[a.from] == id
@@ -385,13 +385,13 @@ func (s *Solver) add(a slot, width int64, id ArcID, upper, bent bool) {
 	s.ids, s.turned, s.bent = append(s.ids, id), append(s.turned, upper), append(s.bent, bent)
 }
 
-// slackID stands in ids for the slack arc of node v of the problem; no ArcID is negative.
+// slackID is stored in ids for the slack arc of node v of the problem; no ArcID is negative.
 func slackID(v int32) ArcID { return ArcID(-1 - v) }
 
 func slackNode(id ArcID) int32 { return int32(-1 - id) }
 
-// loadSlack adds the slack arcs of the partial mode: supply that is not sent goes to the root, and what a demand does
-// not get comes from there.
+// loadSlack adds the slack arcs of the partial mode: unsent supply goes to the root, and unmet demand is supplied from
+// there.
 func (s *Solver) loadSlack() error {
 	s.slackSlot = resize(s.slackSlot, len(s.nodes))
 	for v, owner := range s.ownerOf {
@@ -428,7 +428,8 @@ func move(from, to *int64, units int64) bool {
 	return true
 }
 
-// recall rebuilds the parents from the kept basis. A node whose tree arc is gone hangs at the root, as all do at first.
+// recall rebuilds the parents from the kept basis. A node whose tree arc no longer exists is attached to the root, as
+// all nodes are at first.
 func (s *Solver) recall() {
 	for v, owner := range s.ownerOf {
 		n := &s.nodes[v]
@@ -463,7 +464,7 @@ func zeros[T int32 | int64](a []T, n int) []T {
 	return a
 }
 
-// resize returns a with n elements; what the new ones hold is left open.
+// resize returns a with n elements; new ones are uninitialised.
 func resize[T any](a []T, n int) []T {
 	if n > cap(a) {
 		return append(a[:cap(a)], make([]T, n-cap(a))...)
@@ -472,8 +473,8 @@ func resize[T any](a []T, n int) []T {
 }
 
 // repair computes the flow of each tree arc, leaves first. An arc whose flow is out of its bounds, or would not leave
-// the tree strongly feasible, goes out at the bound it passed, and its node takes the rest straight from or to the
-// root. It tells whether any did. O(nodes).
+// the tree strongly feasible, is removed at the bound that it passed, and its node exchanges the rest directly with the
+// root. It reports whether any arc was removed. O(nodes).
 func (s *Solver) repair() (cut bool, err error) {
 	for v := s.prev[s.root]; v != s.root; v = s.prev[v] {
 		n, e := &s.nodes[v], s.excess[v]
@@ -516,7 +517,7 @@ func (s *Solver) repair() (cut bool, err error) {
 	return cut, nil
 }
 
-// hang ties node v to the root, over its slack arc if that can carry the excess, else over an artificial one.
+// hang attaches node v to the root, over its slack arc if that can carry the excess, else over an artificial one.
 func (s *Solver) hang(v int32, e int64) error {
 	n := &s.nodes[v]
 	n.parent = s.root

@@ -8,7 +8,7 @@ import (
 // Inf as an upper bound means that the arc has no capacity limit.
 const Inf = math.MaxInt64
 
-// maxNodes and maxArcs keep every index in an int32 with room for the root, the slack arcs and the marks.
+// maxNodes and maxArcs let every index fit into an int32, with room for the root, the slack arcs and the marks.
 const (
 	maxNodes = 1 << 29
 	maxArcs  = 1 << 30
@@ -37,15 +37,15 @@ func (a *arc) width() int64 {
 // Problem is a directed graph with arc bounds and costs per unit, and supplies (positive) or demands (negative) at its
 // nodes, which are numbered from 0. Parallel arcs, self loops and negative costs and bounds are permitted.
 //
-// A wrong call (a node that does not exist, bounds the wrong way round) changes nothing and is remembered: Err and each
-// later Solve return the first one. The zero Problem has no nodes and is ready to use.
+// An invalid call (a node that does not exist, bounds in the wrong order) changes nothing and is remembered: Err and
+// each later Solve return the first one. The zero Problem has no nodes and is ready to use.
 type Problem struct {
 	arcs   []arc
 	free   []ArcID
 	supply []int64
 	err    error
 
-	// What solvers have to look at again: everything if shape has changed, else the arcs in recosted.
+	// What solvers must read again: everything if shape has changed, else the arcs in recosted.
 	shape    uint64
 	recosted []ArcID
 }
@@ -61,7 +61,7 @@ func NewProblem(nodes int) *Problem {
 	return p
 }
 
-// Err returns the first wrong call, which wraps ErrMalformed, or nil.
+// Err returns the first invalid call, which wraps ErrMalformed, or nil.
 func (p *Problem) Err() error { return p.err }
 
 // Nodes returns the number of nodes.
@@ -154,7 +154,7 @@ func (p *Problem) SetBounds(id ArcID, lower, upper int64) {
 	}
 }
 
-// Arc returns what is known of an arc, and false for one that is not there.
+// Arc returns the properties of an arc, and false if it does not exist.
 func (p *Problem) Arc(id ArcID) (from, to int, lower, upper, cost int64, ok bool) {
 	if id < 0 || int(id) >= len(p.arcs) || p.arcs[id].from < 0 {
 		return 0, 0, 0, 0, 0, false
@@ -163,7 +163,7 @@ func (p *Problem) Arc(id ArcID) (from, to int, lower, upper, cost int64, ok bool
 	return int(a.from), int(a.to), a.lower, a.upper, a.cost, true
 }
 
-// reshape makes every solver of the problem look at all of it.
+// reshape makes every solver of the problem read all of it again.
 func (p *Problem) reshape() {
 	p.shape++
 	p.recosted = p.recosted[:0]

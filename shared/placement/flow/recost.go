@@ -2,7 +2,7 @@ package flow
 
 import "slices"
 
-// recost takes over the costs that have changed since load and tells whether that is all there is to do.
+// recost applies the costs that have changed since load, and reports whether nothing else has changed.
 func (s *Solver) recost() bool {
 	p := s.problem
 	if !s.loaded || s.shape != p.shape || s.partial != s.Partial {
@@ -43,7 +43,7 @@ func (s *Solver) recost() bool {
 	return true
 }
 
-// bend takes over the costs of the joints given, into whatever lies on them: further joints, and slots. O(what does).
+// bend applies the costs of the given joints to everything behind them: further joints, and slots. O(their number).
 func (s *Solver) bend(joints []int32) {
 	if len(joints) == 0 {
 		return
@@ -82,7 +82,7 @@ func (s *Solver) bend(joints []int32) {
 	s.ledger.joints = append(s.ledger.joints, s.bearing.moved...)
 }
 
-// setCost takes the cost of a slot from its arcs.
+// setCost computes the cost of a slot from its arcs.
 func (s *Solver) setCost(l int32) {
 	cost := s.slotCost(s.ids[l])
 	if s.turned[l] {
@@ -91,7 +91,7 @@ func (s *Solver) setCost(l int32) {
 	more := cost - s.arcs[l].cost
 	s.ledger.recost(s, l, more)
 	s.arcs[l].cost = cost
-	switch a := &s.arcs[l]; l { // a tree arc moves the potentials of all beyond it
+	switch a := &s.arcs[l]; l { // a tree arc changes the potentials of all nodes beyond it
 	case s.nodes[a.tail].arc:
 		s.tilt[a.tail] -= more
 	case s.nodes[a.head].arc:
@@ -99,7 +99,7 @@ func (s *Solver) setCost(l int32) {
 	}
 }
 
-// tiltPotentials brings the potentials up to date after setCost. O(nodes of the network).
+// tiltPotentials updates the potentials after setCost. O(nodes of the network).
 func (s *Solver) tiltPotentials() {
 	tilt := s.tilt
 	for v := s.next[s.root]; v != s.root; v = s.next[v] {
@@ -109,7 +109,7 @@ func (s *Solver) tiltPotentials() {
 	clear(tilt)
 }
 
-// bearing tells what lies on each fan and funnel: the slots that begin or end there, and other fans and funnels.
+// bearing lists what is attached to each fan and funnel: the slots that begin or end there, and other fans and funnels.
 type bearing struct {
 	built bool
 	start []int32 // by index in Solver.joined: where its list begins

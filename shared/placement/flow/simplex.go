@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// slot is an arc that can carry flow, turned the way in which it may still take some: an arc at its upper bound stands
-// here backwards with its cost negated. So an arc can enter the basis exactly if cost + pi[tail] - pi[head] < 0, and no
-// state has to be read while looking for one; a tree arc has 0 there and is never chosen.
+// slot is an arc that can carry flow, oriented in the direction in which it may still take some: an arc at its upper
+// bound is stored backwards with its cost negated. So an arc can enter the basis exactly if cost + pi[tail] - pi[head]
+// < 0, and the search for one reads no state; a tree arc has 0 there and is never chosen.
 type slot struct {
 	cost       int64
 	tail, head int32
 }
 
-// simplex pivots until no arc can enter. It stops early at a cycle of unlimited capacity, at a flow that leaves int64,
-// or at the pivot limit. O(block + depth + moved subtree) per pivot.
+// simplex pivots until no arc can enter. It stops early at a cycle of unlimited capacity, at a flow that overflows
+// int64, or at the pivot limit. O(block + depth + moved subtree) per pivot.
 func (s *Solver) simplex() error {
 	for {
 		e := s.rule(s)
@@ -68,7 +68,7 @@ func blockSearch(s *Solver) int32 {
 //
 // The cycle runs from the join of the two tree paths down to the tail of e, through e, and up from its head. Of the
 // arcs that block, the last in this order leaves: the tree stays strongly feasible (from every node some flow can be
-// sent to the root), so that the method ends even though pivots without progress are common.
+// sent to the root), so that the method terminates even though pivots without progress are common.
 func (s *Solver) pivot(e int32) error {
 	nodes, a := s.nodes, s.arcs[e]
 	u, v := a.tail, a.head
@@ -109,7 +109,7 @@ func (s *Solver) pivot(e int32) error {
 			nodes[v].down += delta
 		}
 	}
-	if q < 0 { // e itself blocks: it goes from one bound to the other
+	if q < 0 { // e itself blocks: it moves from one bound to the other
 		s.turn(e)
 		return nil
 	}
@@ -132,12 +132,12 @@ func (s *Solver) pivot(e int32) error {
 	return nil
 }
 
-// lists is how many times as long as listed nodes threaded ones take to shift, roughly.
+// lists is how many times longer it takes to shift a threaded node than a listed one, roughly.
 const lists = 3
 
-// shift adds c to the potentials of the subtree of in, which was that of q and has size nodes, or takes it from all
-// others. Only differences of potentials count, so that the smaller part is enough. They wrap around in the long run,
-// and the differences with them.
+// shift adds c to the potentials of the subtree of in, which was that of q and has size nodes, or subtracts it from all
+// others: only differences of potentials count, so the smaller part is enough. They wrap around in the long run, and
+// the differences with them.
 func (s *Solver) shift(in, q, size int32, c int64) {
 	s.follow(in, q, size)
 	first, last, rest := in, s.nodes[in].last, int32(len(s.nodes))-size
@@ -154,9 +154,9 @@ func (s *Solver) shift(in, q, size int32, c int64) {
 	s.shiftThread(first, last, size, c)
 }
 
-// follow keeps the list of the part that moves. Two parts of a network with many arcs between them (two hubs, say)
-// change the arc that joins them again and again: what moves is what moved before, but for a few nodes. From the second
-// time on it is listed, since a list is quicker to go through than a thread.
+// follow keeps a list of the part that moves. Two parts of a network with many arcs between them (two hubs, say) change
+// the arc that joins them again and again, and nearly the same nodes move each time. From the second time on they are
+// listed, since a list is faster to traverse than a thread.
 func (s *Solver) follow(in, q, size int32) {
 	top, had := s.top, int32(len(s.part))
 	s.top = in
@@ -168,7 +168,7 @@ func (s *Solver) follow(in, q, size int32) {
 		}
 		s.listed = true
 	case !s.listed || q == top:
-	case s.inPart(q) && size >= lists*(had-size): // less what is left under the old top
+	case s.inPart(q) && size >= lists*(had-size): // without what is left under the old top
 		v := top
 		for range had - size {
 			for v == in {
@@ -177,7 +177,7 @@ func (s *Solver) follow(in, q, size int32) {
 			s.strike(v)
 			v = s.next[v]
 		}
-	case s.inPart(in) && !s.inPart(q) && size <= lists*had: // and more, which regraft has put last
+	case s.inPart(in) && !s.inPart(q) && size <= lists*had: // with additional nodes, which regraft has put last
 		for v := s.nodes[in].last; int32(len(s.part)) < size; v = s.prev[v] {
 			s.enlist(v)
 		}
@@ -202,8 +202,8 @@ func (s *Solver) strike(v int32) {
 	s.part = s.part[:len(s.part)-1]
 }
 
-// shiftThread adds c to the potentials of size nodes, first to last in preorder. Each step waits for the one before, so it
-// goes from both ends at once.
+// shiftThread adds c to the potentials of size nodes, first to last in preorder. Each step waits for the one before, so
+// it proceeds from both ends at once.
 func (s *Solver) shiftThread(first, last, size int32, c int64) {
 	pi, next, prev := s.pi, s.next, s.prev
 	for range size / 2 {
@@ -223,8 +223,8 @@ func (s *Solver) turn(e int32) {
 	s.turned[e] = !s.turned[e]
 }
 
-// unlimited tells whether the arc that blocks (the one of q, or e itself) is one without a capacity limit, pushed
-// forwards: then either nothing limits the cycle, or a flow would not fit into 64 bits.
+// unlimited reports whether the blocking arc (that of q, or e itself) has no capacity limit and is pushed forwards:
+// then either nothing limits the cycle, or a flow would not fit into 64 bits.
 func (s *Solver) unlimited(e, q int32, tailSide bool) bool {
 	if q < 0 {
 		return s.caps[e] == noLimit
@@ -241,10 +241,10 @@ func (s *Solver) unlimited(e, q int32, tailSide bool) bool {
 	return s.forwards(l, q) != tailSide
 }
 
-// forwards tells whether the tree arc l of v, as its owner drew it, leads from v to its parent.
+// forwards reports whether the tree arc l of v, in the direction of the problem, leads from v to its parent.
 func (s *Solver) forwards(l, v int32) bool { return (s.arcs[l].tail == v) != s.turned[l] }
 
-// endless returns the error for a cycle that only arcs without capacity limit block.
+// endless returns the error for a cycle that is blocked only by arcs without a capacity limit.
 func (s *Solver) endless(e, join int32) error {
 	cycle := []int32{}
 	free := s.caps[e] == noLimit

@@ -6,12 +6,12 @@ import (
 	"math/bits"
 )
 
-// ErrUnproved is what Verify returns for an answer that is wrong, or that its potentials do not prove optimal.
+// ErrUnproved is returned by Verify for an answer that is wrong, or that its potentials do not prove optimal.
 var ErrUnproved = errors.New("not proved optimal")
 
 // Solution is a flow of least cost with the potentials that prove it. It does not change when the problem does.
 type Solution struct {
-	Cost    int64 // of the flow; what was not sent in the partial mode costs nothing here
+	Cost    int64 // of the flow; unsent units of the partial mode cost nothing here
 	Sent    int64 // units that left their supply nodes
 	Pivots  int64
 	Partial bool
@@ -25,15 +25,14 @@ type Solution struct {
 	rep    []int32 // by node: the one of the network, negative for none
 	offset []int64 // by node
 
-	writes int // grows with each change, so that a solver knows whether what it wrote still stands
+	writes int // increases with each change, so that a solver knows whether its last write is still valid
 }
 
-// Flow returns the units on the arc, 0 for one the problem did not have.
+// Flow returns the units on the arc, 0 for one that the problem did not have.
 func (s *Solution) Flow(id ArcID) int64 { return at(s.flow, int(id)) }
 
-// Potential returns the price of a unit at the node, up to a constant that is the same for all nodes connected to it:
-// an arc whose cost plus Potential(from) is less than Potential(to) is full, one where it is more is at its lower
-// bound.
+// Potential returns the price of a unit at the node, up to a constant that is the same for all nodes connected to it.
+// An arc is full if its cost plus Potential(from) is less than Potential(to), and at its lower bound if it is more.
 func (s *Solution) Potential(node int) int64 {
 	if node < 0 || node >= len(s.rep) {
 		return 0
@@ -115,8 +114,8 @@ func (s *Solution) Verify(p *Problem) error {
 	return nil
 }
 
-// verifyPenalty proves that sending one unit more was worth any detour: the price of leaving it is above what a path
-// over all nodes can cost.
+// verifyPenalty proves that sending one more unit was worth any detour: the price of an unsent unit is above the cost
+// of any path over all nodes.
 func (s *Solution) verifyPenalty(p *Problem) error {
 	for i := range p.arcs {
 		hi, lo := bits.Mul64(magnitude(p.arcs[i].cost), uint64(len(p.supply))+1)
@@ -145,11 +144,11 @@ func (s *Solution) verifyUnmet(v int32, units int64) error {
 }
 
 // VerifyCut proves that no flow meets the supplies and bounds of p, in the partial mode even if supply may stay: the
-// nodes of e.Cut have e.Short units more than can leave them or, if e.Demand, need as many more than can come. O(nodes
+// nodes in e.Cut have e.Short units more than can leave them or, if e.Demand, need as many more than can come. O(nodes
 // + arcs).
 func (e *InfeasibleError) VerifyCut(p *Problem, partial bool) error {
 	in := make([]bool, len(p.supply))
-	var rest wide // what stays in the cut at least (at most, for a demand)
+	var rest wide // minimum that stays in the cut (maximum for a demand)
 	for _, v := range e.Cut {
 		if v < 0 || v >= len(in) || in[v] {
 			return unproved("node %d in the cut", v)
@@ -201,7 +200,7 @@ func totalCost(p *Problem, flow []int64) (int64, bool) {
 	return sum.int64()
 }
 
-// totalSent returns what left the supply nodes, false if it does not fit into 64 bits.
+// totalSent returns the units that left the supply nodes, false if that does not fit into 64 bits.
 func (s *Solution) totalSent(p *Problem) (int64, bool) {
 	var sum wide
 	for v, units := range p.supply {

@@ -5,22 +5,22 @@ import (
 	"math"
 )
 
-// minBlock is the least number of slots that the search for an entering arc reads at once.
+// minBlock is the minimum number of slots that the search for an entering arc reads at once.
 const minBlock = 20
 
 // Solver solves one Problem, and solves it again faster after edits: it keeps the last basis (a spanning tree, and for
-// each other arc the bound it is at) and starts from what is left of it. It is not safe for concurrent use.
+// each other arc the bound it is at) and starts from its remains. It is not safe for concurrent use.
 type Solver struct {
 	// Partial asks for as much of the supply as can be sent, at least cost, instead of all of it. Supplies need not
-	// equal demands then; Solution.Unmet tells what stays.
+	// equal demands then; Solution.Unmet has the rest.
 	Partial bool
-	// PivotLimit ends a Solve with ErrLimit after so many pivots; 0 is no limit. The next Solve goes on from there.
+	// PivotLimit ends a Solve with ErrLimit after so many pivots; 0 is no limit. The next Solve continues from there.
 	PivotLimit int64
 
 	problem *Problem
 	rule    func(*Solver) int32 // finds the entering slot, -1 for none
 
-	// The basis by the problem's own numbers, written when the network below is about to be built anew.
+	// The basis in the problem's own numbering, written when the network below is about to be rebuilt.
 	warm    bool
 	parent  []int32 // by node of the problem: its parent, -1 for the root and for a node that is not in the tree
 	tree    []ArcID // by node of the problem: the tree arc, byRoot or bySlack
@@ -30,17 +30,17 @@ type Solver struct {
 	// The network that is solved: see load.go.
 	loaded   bool
 	shape    uint64 // of the problem when it was loaded
-	recosted int    // entries of problem.recosted that were looked at
+	recosted int    // entries of problem.recosted that were handled
 	partial  bool
 	penalty  int64   // cost of a unit not sent in the partial mode
 	bigM     int64   // cost of a unit on an artificial arc
-	most     uint64  // largest cost, signs aside, that penalty and bigM are good for
-	core     []int32 // by node of the problem: its number here, or idle, fan, funnel
-	ownerOf  []int32 // the other way round
+	most     uint64  // largest absolute cost for which penalty and bigM are valid
+	core     []int32 // by node of the problem: its number in the network, or idle, fan, funnel
+	ownerOf  []int32 // the inverse
 	via      []ArcID // by node of the problem: the arc left out of a fan or funnel
 	joined   []joint // the fans and funnels, each after the one beyond
 	end      []int32 // by node of the problem: the number of the node where a fan begins or a funnel ends
-	offset   []int64 // by node of the problem: cost of the way between the two
+	offset   []int64 // by node of the problem: cost of the path between the two
 	slotOf   []int32 // by ArcID: its slot, or none
 	lower    []int64 // by ArcID
 	fixed    wide    // cost of the lower bounds
@@ -51,7 +51,7 @@ type Solver struct {
 	arcs      []slot
 	caps      []int64 // by slot: capacity above the lower bound
 	ids       []ArcID // by slot: the arc, or slackID of its node
-	turned    []bool  // by slot: it stands backwards
+	turned    []bool  // by slot: it is stored backwards
 	bent      []bool  // by slot: it goes over a fan or funnel
 	slackSlot []int32 // by node, none for no slack arc
 	nodes     []node
@@ -59,7 +59,7 @@ type Solver struct {
 	prev      []int32 // by node: the one before it
 	pi        []int64 // by node: potential, up to a constant
 	excess    []int64 // by node: what must leave over tree arcs
-	top       int32   // the node that the last pivot hung under another
+	top       int32   // the node that the last pivot attached to another
 	listed    bool
 	part      []int32 // nodes of the subtree of top, if listed
 	place     []int32 // by node in part: its index there
@@ -72,7 +72,7 @@ type Solver struct {
 	state          []uint8 // for order
 	through        []int64 // for writing a solution, by node of the problem
 	bends          []int32 // for recost
-	tilt           []int64 // by node: what recost adds to its potential and to those below it; all 0 between solves
+	tilt           []int64 // by node: added by recost to its potential and to those below it; all 0 between solves
 	bearing        bearing
 	ledger         ledger
 }
@@ -93,8 +93,8 @@ func (s *Solver) Solve() (*Solution, error) {
 	return sol, nil
 }
 
-// SolveInto is Solve with the memory of an earlier solution, which it replaces; after an error sol is of no use. Where
-// sol is the last that the solver wrote and only costs were edited since, it writes only what differs.
+// SolveInto is Solve with the memory of an earlier solution, which it replaces; after an error sol is invalid. If sol
+// is the last solution that the solver wrote and only costs were edited since, it writes only the differences.
 func (s *Solver) SolveInto(sol *Solution) error {
 	if s.problem.err != nil {
 		return s.problem.err
@@ -102,7 +102,7 @@ func (s *Solver) SolveInto(sol *Solution) error {
 	s.pivots = 0
 	warm := s.warm || s.loaded
 	err := s.solve(sol)
-	if warm && errors.Is(err, ErrOverflow) { // perhaps only on the way from the old basis
+	if warm && errors.Is(err, ErrOverflow) { // perhaps it only occurs on the way from the old basis
 		s.Reset()
 		err = s.solve(sol)
 	}
@@ -140,7 +140,7 @@ func (s *Solver) solve(sol *Solution) error {
 	return s.write(sol)
 }
 
-// artificialFlow tells whether an artificial arc carries anything: the supplies and bounds are not all met.
+// artificialFlow reports whether an artificial arc carries flow: then not all supplies and bounds are met.
 func (s *Solver) artificialFlow() bool {
 	for v := range s.nodes[:s.root] {
 		if s.artificial(int32(v)) != 0 {
@@ -150,7 +150,7 @@ func (s *Solver) artificialFlow() bool {
 	return false
 }
 
-// artificial returns the units that node v sends to the root (> 0) or takes from there (< 0) over an artificial arc.
+// artificial returns the units that node v sends to the root (> 0) or gets from there (< 0) over an artificial arc.
 func (s *Solver) artificial(v int32) int64 {
 	switch n := &s.nodes[v]; n.arc {
 	case artUp:
@@ -161,12 +161,12 @@ func (s *Solver) artificial(v int32) int64 {
 	return 0
 }
 
-// feasible looks for any flow, for a problem whose cost was found to fall without end before one was known.
+// feasible looks for any flow. It is used if the cost can fall without end before any flow is known.
 func (s *Solver) feasible() error {
 	for i := range s.arcs {
 		s.arcs[i].cost = 0
 	}
-	s.shape-- // the costs are lost: load again next time
+	s.shape-- // the costs were overwritten: load again next time
 	s.potentials()
 	if err := s.simplex(); err != nil {
 		return err

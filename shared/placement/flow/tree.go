@@ -2,17 +2,18 @@ package flow
 
 import "math"
 
-// What node.arc holds when it is not the slot of an arc.
+// Values of node.arc that are not the slot of an arc.
 const (
 	artUp   = int32(-1) // an artificial arc from the node to the root
 	artDown = int32(-2) // an artificial arc from the root to the node
 )
 
 // node is a tree node and the tree arc to its parent. The tree is threaded: Solver.next visits all nodes in preorder
-// and comes round, so that the subtree of v is the size nodes from v to last.
+// and returns to the start, so that the subtree of v is the size nodes from v to last.
 //
-// The flow on the tree arc is kept as what may still be pushed either way, so that neither the ratio test nor the
-// update asks for the direction of the arc: up + down is the capacity of the arc, and the flow is the one against it.
+// The flow on the tree arc is stored as what may still be pushed in either direction, so that neither the ratio test
+// nor the update needs the direction of the arc: up + down is its capacity, and the flow is the one against its
+// direction.
 type node struct {
 	up, down int64 // units that may still go from the node to its parent, and from the parent to the node
 	parent   int32
@@ -67,11 +68,11 @@ func (s *Solver) rethread() {
 	}
 }
 
-// regraft cuts the subtree of q off its parent and hangs it from in, one of its nodes, under the node out.
-// The tree arc of in becomes arc, with the given residuals. O(depth), plus the walk up where last changes.
+// regraft cuts the subtree of q off its parent and attaches it by in, one of its nodes, below the node out. The tree
+// arc of in becomes arc, with the given residuals. O(depth), plus the path up where last changes.
 //
 // The nodes on the path from in to q (the stem) turn around: each becomes the last child of the one before it. Their
-// new preorder is the old subtree of in, then what is left of the next stem node's subtree, and so on.
+// new preorder is the old subtree of in, then the rest of the next stem node's subtree, and so on.
 func (s *Solver) regraft(in, q, out, arc int32, up, down int64) {
 	nodes, next, prev := s.nodes, s.next, s.prev
 	size, oldLast := nodes[q].size, nodes[q].last
@@ -119,7 +120,7 @@ func (s *Solver) regraft(in, q, out, arc int32, up, down int64) {
 		}
 	}
 
-	// Hang it under out, as its first child.
+	// Attach it to out, as its first child.
 	n := &nodes[in]
 	n.parent, n.arc, n.up, n.down, n.size, n.last = out, arc, up, down, size, tail
 	follow := next[out]

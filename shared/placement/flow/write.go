@@ -2,18 +2,18 @@ package flow
 
 import "fmt"
 
-// ledger knows what was written into the last solution and which parts of it pivots and edits of costs have touched
-// since, so that the same solution can be brought up to date in time for these alone.
+// ledger records what was written into the last solution, and which parts of it pivots and edits of costs have touched
+// since, so that the same solution can be updated in time proportional to these.
 type ledger struct {
 	sol     *Solution // the last one written, nil if it cannot be brought up to date
-	writes  int       // sol.writes when it was
-	kept    bool      // the solve that goes on brings it up to date
-	flow    []int64   // by slot: what it says that the slot carries above its lower bound
-	cost    wide      // the cost it states
+	writes  int       // sol.writes at that time
+	kept    bool      // the present solve updates it
+	flow    []int64   // by slot: its flow above the lower bound in sol
+	cost    wide      // the cost in sol
 	touched []int32   // slots whose flow may differ
 	isIn    []bool    // by slot: it is in touched
-	joints  []int32   // whose offsets differ
-	wild    bool      // a cost left what wide can add up
+	joints  []int32   // those with a changed offset
+	wild    bool      // a cost exceeded the range of wide
 }
 
 // open begins a solve into sol.
@@ -24,10 +24,10 @@ func (g *ledger) open(sol *Solution) {
 	}
 }
 
-// close forgets: the next solution is written as a whole.
+// close makes the next solution be written as a whole.
 func (g *ledger) close() { g.sol, g.kept = nil, false }
 
-// begin keeps what has just been written as a whole.
+// begin records a solution that was written as a whole.
 func (g *ledger) begin(sol *Solution, cost wide) {
 	g.sol, g.writes, g.cost, g.wild = sol, sol.writes, cost, false
 	g.touched, g.joints = g.touched[:0], g.joints[:0]
@@ -35,7 +35,7 @@ func (g *ledger) begin(sol *Solution, cost wide) {
 	clear(g.isIn)
 }
 
-// touch notes the arcs of the cycle that the slot e closes.
+// touch records the arcs of the cycle that the slot e closes.
 func (g *ledger) touch(s *Solver, e, join int32) {
 	g.add(e)
 	for _, v := range [2]int32{s.arcs[e].tail, s.arcs[e].head} {
@@ -54,7 +54,7 @@ func (g *ledger) add(l int32) {
 	}
 }
 
-// recost notes that a unit on the slot, in the direction it stands, costs so much more.
+// recost records that a unit on the slot, in its present direction, costs so much more.
 func (g *ledger) recost(s *Solver, l int32, more int64) {
 	if !g.kept || g.flow[l] == 0 {
 		return
@@ -65,7 +65,7 @@ func (g *ledger) recost(s *Solver, l int32, more int64) {
 	g.wild = !g.cost.addProduct(g.flow[l], more) || g.wild
 }
 
-// write writes the answer that the basis stands for: what has changed if sol is the last solution written, else all.
+// write writes the answer of the basis: the changes if sol is the last solution written, else all.
 func (s *Solver) write(sol *Solution) error {
 	kept := s.ledger.kept && s.update(sol)
 	s.ledger.close()
@@ -76,11 +76,11 @@ func (s *Solver) write(sol *Solution) error {
 	return nil
 }
 
-// tame bounds the flows that update adds up, so that no sum leaves int64.
+// tame limits the flows that update adds up, so that no sum overflows int64.
 const tame = int64(1) << 61
 
-// update brings the last solution up to date, unless numbers get so large that only writeAll can tell whether they fit.
-// O(nodes of the network + what was touched).
+// update updates the last solution, unless numbers get so large that only writeAll can check whether they fit. O(nodes
+// of the network + what was touched).
 func (s *Solver) update(sol *Solution) bool {
 	g := &s.ledger
 	if g.wild {
@@ -119,7 +119,7 @@ func (s *Solver) update(sol *Solution) bool {
 	return true
 }
 
-// carry adds units, fewer than none perhaps, to the arc of a slot and to the fans and funnels it goes over.
+// carry adds units, possibly negative, to the arc of a slot and to its fans and funnels.
 func (s *Solver) carry(sol *Solution, id ArcID, units int64) bool {
 	tamed := true
 	add := func(id ArcID) {
@@ -155,7 +155,7 @@ func (s *Solver) units(l int32) int64 {
 	return 0
 }
 
-// writeAll reads flow and potentials off the basis. O(nodes + arcs).
+// writeAll computes flow and potentials from the basis. O(nodes + arcs).
 func (s *Solver) writeAll(sol *Solution) error {
 	p := s.problem
 	sol.writes++
@@ -167,7 +167,7 @@ func (s *Solver) writeAll(sol *Solution) error {
 	}
 	s.writePotentials(sol)
 
-	// What goes through a node counts on the arc that a fan or funnel left out.
+	// Flow through a node counts on the arc that its fan or funnel left out.
 	through := zeros(s.through, len(p.supply))
 	s.through = through
 	cost, fits := s.fixed, true
@@ -228,7 +228,7 @@ func (s *Solver) writeAll(sol *Solution) error {
 	return nil
 }
 
-// writePotentials takes them off the tree, the root being 0, and adds the fans and funnels.
+// writePotentials computes them from the tree, with 0 at the root, and adds the fans and funnels.
 func (s *Solver) writePotentials(sol *Solution) {
 	s.writeBase(sol)
 	sol.rep = append(sol.rep[:0], s.end...)
@@ -268,7 +268,7 @@ func (s *Solver) slotFlow() []int64 {
 	return flow
 }
 
-// put adds units, none negative, to a flow, and tells whether the sum fits into 64 bits.
+// put adds units >= 0 to a flow, and reports whether the sum fits into 64 bits.
 func put(flow *int64, units int64) bool {
 	before := *flow
 	*flow += units

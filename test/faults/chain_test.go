@@ -24,7 +24,7 @@ const (
 
 const webhook = "/polman/watcher/api/v1/webhooks/alertmanager"
 
-// shop is the application of the chain; image is what the replacement changes.
+// shop is the application in the chain; the replacement changes image.
 func shop(image string) string {
 	return fmt.Sprintf(`
 name: shop
@@ -42,7 +42,7 @@ policies:
 `, image)
 }
 
-// alert is a webhook of Alertmanager about the policy of shop.
+// alert is a message of Alertmanager about the policy of shop.
 func alert(instance, status string) string {
 	name := "shop-" + instance + "-load"
 	return fmt.Sprintf(`{"version": "4", "alerts": [{"status": %q, "startsAt": "2026-01-02T03:04:05Z", "fingerprint": "f-1",
@@ -50,7 +50,7 @@ func alert(instance, status string) string {
 "annotations": {"plm_id": %q, "plm_expr_value": "0.9"}}]}`, status, name+":rule-0", instance, registry.ID(instance, name))
 }
 
-// crate is the application of the managed chain: something whose pods an agent can tell about.
+// crate is the application in the managed chain: something with pods whose state an agent can report.
 func crate(image string) string {
 	return fmt.Sprintf(`
 name: crate
@@ -73,14 +73,14 @@ components:
 `, image)
 }
 
-// step does something whose end a restart in the middle may not change, and lets everybody react to it.
+// step makes a change whose result must not depend on a restart in the middle, and waits for all reactions.
 func (w *world) step(name string, do func(), between func(step string)) {
 	do()
 	w.settle()
 	between(name)
 }
 
-// user makes a request as a person does, until it is answered as wanted.
+// user sends a request like a person would, until it is answered as expected.
 func (w *world) user(method, path, body string, want ...int) answer {
 	w.t.Helper()
 	a := w.call("user", method, path, http.Header{"Idempotency-Key": {"one"}}, body)
@@ -125,7 +125,7 @@ func (w *world) managedChain(between func(step string)) {
 	}
 }
 
-// run lets the clusters do what they are asked for, and has it looked at, until that changes nothing any more.
+// run lets the clusters carry out their requests and the functions synchronise, until nothing changes any more.
 func (w *world) run() {
 	w.t.Helper()
 	for range 3 {
@@ -135,7 +135,7 @@ func (w *world) run() {
 	}
 }
 
-// available is how many copies run, by the books.
+// available is how many copies run, according to the database.
 func (w *world) available() (n int) {
 	w.t.Helper()
 	w.query(`select count(*) from jobs where conditions @> '[{"type": "Available", "status": "True"}]'`,
@@ -180,7 +180,7 @@ func (w *world) chain(between func(step string)) {
 	step("start", func() { user(http.MethodPut, "/jobmanager/groups/start/"+group.ID, "", http.StatusOK) })
 	step("execute again", w.work)
 	step("delete", func() {
-		// 404 is how a deletion ends whose first answer was lost.
+		// 404 is the answer to a repeated deletion if the first answer was lost.
 		user(http.MethodDelete, "/jobmanager/groups/"+group.ID+"?stop=true", "", http.StatusAccepted, http.StatusNotFound)
 	})
 	step("execute the last removal", w.work)
@@ -188,8 +188,8 @@ func (w *world) chain(between func(step string)) {
 	require.Equal(w.t, http.StatusNotFound, a.status)
 }
 
-// see stores what the aggregator would: one cluster of three nodes, or those of the hub with one each, of which the
-// drained ones take nothing.
+// see stores a topology like the aggregator: one cluster of three nodes, or those of the hub with one each. Drained
+// nodes are unschedulable.
 func (w *world) see(drained ...string) {
 	w.t.Helper()
 	now := time.Now()
@@ -221,14 +221,14 @@ func (w *world) see(drained ...string) {
 		}))
 	}
 	err := save()
-	for problem.KindOf(err) == problem.Unavailable { // Postgres was restarted under it
+	for problem.KindOf(err) == problem.Unavailable { // Postgres was restarted meanwhile
 		err = save()
 	}
 	require.NoError(w.t, err)
 	require.NoError(w.t, w.db.Settle(w.t.Context()))
 }
 
-// job is what an agent reads of one.
+// job is the fields of a job that an agent reads.
 type job struct {
 	ID      string `json:"id"`
 	Type    string `json:"type"`
@@ -240,7 +240,7 @@ type job struct {
 	} `json:"instruction"`
 }
 
-// work does all that the agent may do, while a rival tries to take each job as well.
+// work does everything that the agent may do, while a rival tries to take each job as well.
 func (w *world) work() {
 	w.t.Helper()
 	for _, j := range w.executable() {
@@ -273,7 +273,7 @@ func (w *world) executable() []job {
 	return jobs
 }
 
-// claim notes who was told that it owns the job at an epoch: there may be one.
+// claim records which agent was told that it owns the job at an epoch; there must be only one.
 func (w *world) claim(j job, agent string) {
 	w.t.Helper()
 	key := fmt.Sprintf("%s/%d/%s", j.ID, j.Epoch, j.Type)

@@ -33,12 +33,12 @@ import (
 const (
 	envChild       = "LITTORAL_FAULTS_CHILD"       // set in the process that hosts the functions
 	envKillAt      = "LITTORAL_FAULTS_KILL_AT"     // the boundary at which it kills itself; 0 = never
-	envAPIs        = "LITTORAL_FAULTS_APIS"        // API servers that deployments go through, JSON {name: address}; "" = agents poll
-	envKubeconfigs = "LITTORAL_FAULTS_KUBECONFIGS" // the directory for their kubeconfigs, each under its server's name
+	envAPIs        = "LITTORAL_FAULTS_APIS"        // API servers to deploy to, JSON {name: address}; "" = agents poll
+	envKubeconfigs = "LITTORAL_FAULTS_KUBECONFIGS" // the directory for their kubeconfigs, each named after its server
 )
 
-// boundaries counts the places between two effects and ends the process at one of them, as kill -9 does: no deferred
-// function runs, no buffer is flushed, no transaction is rolled back by us.
+// boundaries counts the points between two effects and kills the process at one of them, like kill -9: no deferred
+// function runs, no buffer is flushed, and the process rolls back no transaction.
 type boundaries struct {
 	mu     sync.Mutex
 	passed int
@@ -51,11 +51,11 @@ func (b *boundaries) pass() {
 	b.passed++
 	if b.passed == b.killAt {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		select {} // the signal is on its way; nothing may happen after it
+		select {} // the signal is on its way; nothing may happen any more
 	}
 }
 
-// TraceQueryStart is the boundary before an SQL statement: begin and commit among them.
+// TraceQueryStart is the boundary before an SQL statement, including begin and commit.
 func (b *boundaries) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
 	b.pass()
 	return ctx
@@ -64,13 +64,13 @@ func (b *boundaries) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.Tra
 // TraceQueryEnd is the boundary after an SQL statement.
 func (b *boundaries) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) { b.pass() }
 
-// TraceBatchStart is the boundary before statements that travel together, such as the commit with what was appended.
+// TraceBatchStart is the boundary before a batch of statements, such as the commit with what was appended.
 func (b *boundaries) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
 	b.pass()
 	return ctx
 }
 
-// TraceBatchQuery is the boundary after the answer to each of them: Postgres may have done the rest by then.
+// TraceBatchQuery is the boundary after the answer to each of them: Postgres may already have executed the others.
 func (b *boundaries) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) { b.pass() }
 
 // TraceBatchEnd is the boundary after all of them.
@@ -89,8 +89,8 @@ func (p publisher) Publish(ctx context.Context, e cloudevents.Event) error {
 	return err
 }
 
-// lead has the functions use the API servers by a way within this process, with a boundary on either side of each
-// request: what is killed on the way back leaves a server that has done what it was asked for.
+// lead sends the functions' requests to the API servers within this process, with a boundary before and after each
+// request: after a kill at the second one, the server has done what it was asked for.
 func lead(ctx context.Context, b *boundaries) error {
 	var apis map[string]string
 	if err := json.Unmarshal([]byte(os.Getenv(envAPIs)), &apis); err != nil {
@@ -107,7 +107,7 @@ func lead(ctx context.Context, b *boundaries) error {
 		}
 		server := &http.Server{Handler: b.around(httputil.NewSingleHostReverseProxy(api))} //nolint:gosec // a test's own loopback server needs no timeouts
 		go func() { _ = server.Serve(l) }()
-		inside := kubeapi.Server{URL: "http://" + l.Addr().String()} // is nothing but an address here
+		inside := kubeapi.Server{URL: "http://" + l.Addr().String()} // only used as an address here
 		if err := os.WriteFile(filepath.Join(os.Getenv(envKubeconfigs), name), []byte(inside.Kubeconfig()), 0o600); err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func (b *boundaries) around(next http.Handler) http.Handler {
 	})
 }
 
-// host serves every function in this process: routes as they are, events at /events/<function>.
+// host serves every function in this process: routes under their own paths, events at /events/<function>.
 func host() error {
 	ctx := context.Background()
 	var c boot.Config
@@ -158,8 +158,8 @@ func host() error {
 		defer b.mu.Unlock()
 		_, _ = fmt.Fprint(w, b.passed)
 	}))
-	// A call is answered before its events are out. Boundaries are counted one call after the other, so whoever calls
-	// waits here until the last one's are.
+	// A call is answered before its events are published. Boundaries are counted one call after the other, so the
+	// caller waits here until the events of the last call are published.
 	router.Handle("GET /settled", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := db.Settle(r.Context()); err != nil {
 			w.WriteHeader(http.StatusServiceUnavailable)

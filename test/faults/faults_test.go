@@ -1,11 +1,11 @@
-// Package faults_test kills the functions at every boundary between two effects and shows that nothing changes.
+// Package faults_test kills the functions at every boundary between two effects and shows that the result is the same.
 //
 // The chain is the whole life of an application: submitted, placed, executed, drained, replaced, remediated, stopped,
-// started, deleted. A boundary stands before and after each SQL statement and each publish; the harness counts them in a
-// run without faults and then kills the process, as kill -9 does, at each in turn. After the kill the user and the agent
-// repeat what was not answered, the Broker delivers again, the sweep publishes what was answered and not published, and
-// in the end every event is delivered three times more in reversed order. The state must then equal that of the run
-// without faults.
+// started, deleted. There is a boundary before and after each SQL statement and each publish. The harness counts them
+// in a run without faults and then kills the process, like kill -9, at each in turn. After the kill the user and the
+// agent repeat requests without an answer, the Broker delivers again, and the sweep publishes events that were left in
+// the outbox. In the end every event is delivered three more times in reversed order. The state must then equal that of
+// the run without faults.
 //
 // "go test" covers a sample of the boundaries; LITTORAL_FAULTS=all (make faults) covers each.
 package faults_test
@@ -38,27 +38,28 @@ func TestMain(m *testing.M) {
 // sampled is how many boundaries the short form covers.
 const sampled = 40
 
-// workers is how many runs go on at once; each has a database of its own.
+// workers is how many runs are concurrent; each has its own database.
 const workers = 2
 
 func TestKilledAtEveryBoundary(t *testing.T) {
 	sweep(t, newWorld, (*world).chain)
 }
 
-// TestKilledWhileDeploying is about the functions that deploy by themselves: requests to API servers are effects, too.
+// TestKilledWhileDeploying is about the functions that deploy by themselves: requests to API servers are effects as
+// well.
 func TestKilledWhileDeploying(t *testing.T) {
 	t.Run("through a hub", func(t *testing.T) { sweep(t, newHubWorld, (*world).managedChain) })
 	t.Run("straight to clusters", func(t *testing.T) { sweep(t, newClusterWorld, (*world).managedChain) })
 }
 
-// states runs the chain and returns what there is after each of its steps.
+// states runs the chain and returns the state after each of its steps.
 func states(w *world, chain func(*world, func(string))) string {
 	var all []string
 	chain(w, func(step string) { all = append(all, "-- "+step, w.dump()) })
 	return strings.Join(all, "\n")
 }
 
-// sweep runs the chain in a world without faults, and then in one for each boundary that was counted in it.
+// sweep runs the chain without faults, and then once for each boundary counted in that run.
 func sweep(t *testing.T, open func(*testing.T, int) *world, chain func(*world, func(string))) {
 	t.Helper()
 	reference := open(t, 0)
@@ -84,7 +85,7 @@ func sweep(t *testing.T, open func(*testing.T, int) *world, chain func(*world, f
 				defer func() { <-slots }()
 				w := open(t, k)
 				got := states(w, chain)
-				if w.deaths == 0 { // this run took a statement less, such as a repeat after a lost race
+				if w.deaths == 0 { // this run had a statement less, for instance because no race made it repeat one
 					require.Less(t, w.passed(), k, "the process was to die once")
 				} else {
 					covered.Add(1)
@@ -110,7 +111,7 @@ func TestBrokerAwayForFiveMinutes(t *testing.T) {
 			w.away(true)
 		case "submit":
 			require.Empty(t, w.executable(), "nothing can go on while the Broker is away")
-			// Five minutes pass for whatever waits in the outbox.
+			// Five minutes pass for events in the outbox.
 			_, err := w.db.Exec(context.Background(), `update outbox set created_at = created_at - interval '5 minutes'`)
 			require.NoError(t, err)
 			w.away(false)
@@ -126,8 +127,8 @@ func (w *world) away(away bool) {
 	w.broker.away = away
 }
 
-// TestPostgresRestarted ends every connection between two steps, as a restart of Postgres does to a function, and in the
-// middle of steps by a process that keeps ending them.
+// TestPostgresRestarted closes every connection between two steps, like a restart of Postgres. In the middle of steps,
+// a process closes connections again and again.
 func TestPostgresRestarted(t *testing.T) {
 	reference := newWorld(t, 0)
 	reference.chain(func(string) {})
@@ -139,7 +140,7 @@ func TestPostgresRestarted(t *testing.T) {
 	restarts := 0
 	go func() {
 		defer close(done)
-		// The gaps grow, so that a slow machine, too, gets through a transaction between two of them in the end.
+		// The intervals grow, so that on a slow machine a transaction eventually fits into one.
 		for gap := 15 * time.Millisecond; ; gap = min(gap+gap/20, time.Second/4) {
 			select {
 			case <-stop:

@@ -36,8 +36,8 @@ import (
 	"github.com/littoral-project/littoral/test/kubeapi"
 )
 
-// world is everything around the functions: the database, the Broker, the issuer, the agents and the user. It lives in
-// this process; the functions live in a child that dies and is started again.
+// world is everything around the functions: the database, the Broker, the issuer, the agents and the user. It runs in
+// this process; the functions run in a child that is killed and restarted.
 type world struct {
 	t      *testing.T
 	url    string // of the database
@@ -47,10 +47,10 @@ type world struct {
 	sink   *httptest.Server
 
 	child    *exec.Cmd
-	ended    chan struct{} // closed when the child is gone
+	ended    chan struct{} // closed when the child has ended
 	address  string
 	deaths   int
-	killAt   int // of the child that is started next
+	killAt   int // for the next child
 	tokens   map[string]string
 	refused  int               // deliveries that are to be repeated
 	promoted map[string]string // job and epoch -> the agent that was told it owns the job
@@ -58,16 +58,16 @@ type world struct {
 	managed *managed // nil = agents poll
 }
 
-// managed is what our own functions deploy to.
+// managed is the clusters that our own functions deploy to.
 type managed struct {
-	orchestrator string                     // as targets name it
-	apis         map[string]*kubeapi.Server // that the functions ask
-	servers      map[string]*kubeapi.Server // all there are
+	orchestrator string                     // as in targets
+	apis         map[string]*kubeapi.Server // for the functions
+	servers      map[string]*kubeapi.Server // all of them
 	environment  func(kubeconfigs string) string
-	work         func() // lets the clusters do what they were asked for
+	work         func() // lets the clusters carry out their requests
 }
 
-// broker accepts events and keeps them until they were delivered.
+// broker accepts events and keeps them until they are delivered.
 type broker struct {
 	mu       sync.Mutex
 	away     bool
@@ -75,14 +75,14 @@ type broker struct {
 	accepted []cloudevents.Event
 }
 
-// delivery is an event that has not been taken yet: by one consumer, or "" = by any of them.
+// delivery is an event that still has to be delivered: to one consumer, or to all of them if it is "".
 type delivery struct {
 	cloudevents.Event
 
 	to string
 }
 
-// Publish lets this process announce as the functions do.
+// Publish lets this process publish events like the functions.
 func (b *broker) Publish(_ context.Context, e cloudevents.Event) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -117,7 +117,7 @@ func (b *broker) next() (delivery, bool) {
 	return d, true
 }
 
-// again has a consumer be given the event once more, after all that waits now.
+// again delivers the event to a consumer once more, after all pending ones.
 func (b *broker) again(e cloudevents.Event, to string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -132,10 +132,10 @@ func newWorld(t *testing.T, killAt int) *world {
 	return w
 }
 
-// clusters that are deployed to, of a node each; of two that do equally well the matchmaker takes the first.
+// clusters for deployments, with one node each; if two are equally good, the matchmaker chooses the first.
 var clusters = []string{"one", "two"}
 
-// newHubWorld returns a world whose jobs are done by our own functions, through a hub and its agents.
+// newHubWorld returns a world in which our own functions do the jobs, through a hub and its agents.
 func newHubWorld(t *testing.T, killAt int) *world {
 	t.Helper()
 	hub := kubeapi.Start(t, nil, nil)
@@ -159,7 +159,7 @@ func newHubWorld(t *testing.T, killAt int) *world {
 	return w
 }
 
-// newClusterWorld returns a world whose jobs are done by our own functions, straight at the clusters.
+// newClusterWorld returns a world in which our own functions do the jobs, directly on the clusters.
 func newClusterWorld(t *testing.T, killAt int) *world {
 	t.Helper()
 	servers := startClusters(t)
@@ -217,7 +217,7 @@ func (w *world) start() {
 	config := w.issuer.Config()
 	w.child.Env = append(os.Environ(), envChild+"=1", envKillAt+"="+strconv.Itoa(w.killAt),
 		"DATABASE_URL="+w.url, "K_SINK="+w.sink.URL, "OUTBOX_AGE=0s",
-		"PUBLISH_AT_ONCE=1", // the same boundaries in each run
+		"PUBLISH_AT_ONCE=1", // so that the boundaries are the same in each run
 		"OIDC_ISSUER="+config.Issuer, "OIDC_AUDIENCE="+config.Audience, "OIDC_JWKS_URL="+config.JWKSURL,
 		"PROMETHEUS_ADDRESS=http://127.0.0.1:1")
 	if w.managed != nil {
@@ -232,13 +232,13 @@ func (w *world) start() {
 	w.address = "http://" + strings.TrimSpace(line)
 	child, ended := w.child, make(chan struct{})
 	go func() {
-		_ = child.Wait() // how it ended is in its ProcessState
+		_ = child.Wait() // its ProcessState has the reason
 		close(ended)
 	}()
 	w.ended = ended
 }
 
-// environ is the environment of functions that deploy there.
+// environ is the environment of functions that deploy to these clusters.
 func (m *managed) environ(t *testing.T) []string {
 	t.Helper()
 	addresses := map[string]string{}
@@ -251,8 +251,8 @@ func (m *managed) environ(t *testing.T) []string {
 	return []string{envAPIs + "=" + string(apis), envKubeconfigs + "=" + kubeconfigs, m.environment(kubeconfigs), "DEPLOY_WAIT=0s"}
 }
 
-// revive starts the functions again after they were killed; the new process is not killed. A call may also break for
-// want of ports on a busy machine: then the process lives, and the call is sent again.
+// revive restarts the functions after they were killed; the new process is not killed. A call may also fail because a
+// busy machine runs out of ports: then the process is alive, and the call is retried.
 func (w *world) revive() {
 	w.t.Helper()
 	select {
@@ -266,15 +266,15 @@ func (w *world) revive() {
 	w.start()
 }
 
-// answer is what a request ended in.
+// answer is the result of a request.
 type answer struct {
 	status  int
 	body    []byte
 	repeats int
 }
 
-// call sends the request until it is answered, as a user, an agent or a Broker does whose connection broke: a process
-// that died is started again, and 503 is waited out.
+// call sends the request until it is answered, like a user, an agent or a Broker whose connection broke: a killed
+// process is restarted, and a 503 is retried.
 func (w *world) call(subject, method, path string, header http.Header, body string) answer {
 	w.t.Helper()
 	repeats := 0
@@ -286,13 +286,13 @@ func (w *world) call(subject, method, path string, header http.Header, body stri
 			return a
 		}
 		repeats++
-		time.Sleep(20 * time.Millisecond) // what Retry-After asks of a caller, in this test's time
+		time.Sleep(20 * time.Millisecond) // Retry-After, scaled to this test's time
 	}
 	w.t.Fatalf("%s %s was never answered", method, path)
 	return answer{}
 }
 
-// ask sends the request until there is an answer and returns when the functions have published what they announced.
+// ask sends the request until there is an answer, and returns when the functions have published their events.
 func (w *world) ask(subject, method, path string, header http.Header, body string) answer {
 	w.t.Helper()
 	for repeats := range 100 {
@@ -322,7 +322,7 @@ func (w *world) ask(subject, method, path string, header http.Header, body strin
 	return answer{}
 }
 
-// settled waits until the functions have nothing on its way to the Broker. A process that dies over it has not.
+// settled waits until the functions have published their events. A process that is killed meanwhile has not.
 func (w *world) settled() {
 	w.t.Helper()
 	for {
@@ -339,26 +339,27 @@ func (w *world) settled() {
 	}
 }
 
-// deliver hands an event to everyone who consumes it. Who cannot take it yet is given it again, after the others.
+// deliver delivers an event to all its consumers. If a consumer cannot accept it yet, it is delivered again after the
+// others.
 func (w *world) deliver(d delivery) {
 	w.t.Helper()
 	body, err := json.Marshal(d.Event)
 	require.NoError(w.t, err)
-	for _, path := range slices.Sorted(maps.Keys(functions.Registry)) { // the same order in each run
+	for _, path := range slices.Sorted(maps.Keys(functions.Registry)) { // in the same order in each run
 		entry := functions.Registry[path]
 		if !slices.Contains(entry.Spec.Consumes, d.Type()) || d.to != "" && d.to != entry.Name {
 			continue
 		}
 		if !w.post(entry.Name, body) {
 			w.broker.again(d.Event, entry.Name)
-			if w.managed != nil { // what is waited for may be the clusters' work
+			if w.managed != nil { // it may wait for the work of the clusters
 				w.managed.work()
 			}
 		}
 	}
 }
 
-// post hands the event to the consumer and reports whether that took it.
+// post delivers the event to the consumer and reports whether it was accepted.
 func (w *world) post(consumer string, event []byte) bool {
 	w.t.Helper()
 	header := http.Header{"Content-Type": {cloudevents.ApplicationCloudEventsJSON}}
@@ -401,7 +402,7 @@ func (w *world) settle() {
 	}
 }
 
-// passed asks the present child how many boundaries it has seen.
+// passed asks the present child for the number of boundaries so far.
 func (w *world) passed() int {
 	a := w.call("", http.MethodGet, "/boundaries", nil, "")
 	n, err := strconv.Atoi(string(a.body))
@@ -411,7 +412,7 @@ func (w *world) passed() int {
 
 var uuids = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
-// dump is the whole state in a form that two runs share: ids become the names of what they identify, times go.
+// dump is the whole state in a form that is the same in two runs: ids are replaced by names, times are removed.
 func (w *world) dump() string {
 	w.t.Helper()
 	names := map[string]string{}
@@ -424,9 +425,9 @@ union all select id::text, 'job-' || component || '-' || replica || case when cl
 			}
 			names[id] = name
 			if strings.HasPrefix(name, "app-") {
-				names["-"+id[:8]] = "-" + name // as namespaces have it
+				names["-"+id[:8]] = "-" + name // as in namespaces
 			} else {
-				names["-"+id[24:]] = "-" + name // as copies have it
+				names["-"+id[24:]] = "-" + name // as in names of copies
 			}
 			return nil
 		})
@@ -469,11 +470,11 @@ resource_uuid, resource_name, (select jsonb_agg(c - 'lastTransitionTime') from j
 	return strings.Join(lines, "\n")
 }
 
-// volatile is what differs between two runs that end alike: the digest is over ids, too.
+// volatile is what differs between two runs with the same result: the digest includes ids.
 var volatile = regexp.MustCompile(`"(littoral.dev/(content|revision)|resourceVersion|uid|creationTimestamp|deletionTimestamp|` +
 	`lastTransitionTime|time)":"[^"]*",?|"(generation|observedGeneration)":[0-9]+,?`)
 
-// copies is what there is in the clusters, and on their hub.
+// copies is the content of the clusters and their hub.
 func (w *world) copies() (lines []string) {
 	w.t.Helper()
 	if w.managed == nil {
@@ -484,7 +485,7 @@ func (w *world) copies() (lines []string) {
 			o := server.Get(path)
 			switch o.GetKind() {
 			case "ManifestWork":
-				delete(o.Object, "status") // the agent's answer; it holds revisions
+				delete(o.Object, "status") // the agent's answer, which contains revisions
 			case "Secret":
 				unveil(w.t, o.Object)
 			}
@@ -496,7 +497,7 @@ func (w *world) copies() (lines []string) {
 	return lines
 }
 
-// unveil puts the documents in a Secret in the place of their base64.
+// unveil replaces the base64 in a Secret by the documents.
 func unveil(t *testing.T, secret map[string]any) {
 	t.Helper()
 	data := map[string]any{}
@@ -518,13 +519,13 @@ func (w *world) query(sql string, each func(pgx.CollectableRow) error) {
 		return err
 	}
 	err := rows()
-	for problem.KindOf(store.Classify(err)) == problem.Unavailable { // a connection of before a restart
+	for problem.KindOf(store.Classify(err)) == problem.Unavailable { // a connection from before a restart
 		err = rows()
 	}
 	require.NoError(w.t, err)
 }
 
-// eventCounts counts the distinct events that the Broker was given, by type: none may be missing, whatever was killed.
+// eventCounts counts the distinct events that the Broker got, by type: none may be missing after any kill.
 func (w *world) eventCounts() map[string]int {
 	seen, counts := map[string]bool{}, map[string]int{}
 	for _, e := range w.broker.accepted {
@@ -536,7 +537,7 @@ func (w *world) eventCounts() map[string]int {
 	return counts
 }
 
-// repeatAll delivers every event there ever was three times over, the newest first.
+// repeatAll delivers every event of the run three more times, newest first.
 func (w *world) repeatAll() {
 	w.t.Helper()
 	all := slices.Clone(w.broker.accepted)
@@ -551,7 +552,7 @@ func (w *world) repeatAll() {
 
 func compact(body []byte) string { return string(bytes.TrimSpace(body)) }
 
-// same compares two dumps and shows the lines that only one of them has.
+// same compares two dumps and shows the lines that are only in one of them.
 func same(t *testing.T, want, got, message string) {
 	t.Helper()
 	if want == got {

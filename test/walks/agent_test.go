@@ -9,25 +9,25 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// agent asks for its jobs as those of ICOS do: it lists them, takes them one by one, carries out what it was listed, and
-// reports. It may be slow over all of that, and die over each; then it finds what it made by the name of the job.
+// agent polls for jobs like those of ICOS: it lists them, takes them one by one, carries out the listed form, and
+// reports. It may be slow at any point, and die at any point; then it finds its former work by the name of the job.
 type agent struct {
 	*world
 
 	id     string
 	listed []job
-	epochs bool // it says which decision it carries out, as those of ICOS do not
-	names  bool // it knows a copy by the job and the node, else by a number of its own
+	epochs bool // it reports the epoch of the job, which agents of ICOS do not
+	names  bool // it names a copy after the job and the node, else after a running number
 	made   int
 	copies map[string]string // what it runs: job/number or job/node -> first manifest
-	rising []seen            // what it waits for, as it will see it
-	unsaid map[string]string // made before it died: job/node -> job/number
+	rising []seen            // the resources whose result it waits for
+	unsaid map[string]string // created before it died: job/node -> job/number
 }
 
-// seen is a copy that an agent has made.
+// seen is a copy that an agent has created.
 type seen struct{ job, owner, resource string }
 
-// job is what an agent reads of one.
+// job is the fields of a job that an agent reads.
 type job struct {
 	ID        string `json:"id"`
 	Type      string `json:"type"`
@@ -118,13 +118,13 @@ func (a *agent) do() {
 	require.Contains(a.t, []int{http.StatusOK, http.StatusNotFound, http.StatusConflict}, status, "%s", answer)
 	switch {
 	case status != http.StatusOK && condition != "Deleted":
-		delete(a.copies, resource) // it is told that it is too late
+		delete(a.copies, resource) // the job manager answers that it is too late
 	case waits:
 		a.rising = append(a.rising, seen{j.ID, a.id, resource})
 	}
 }
 
-// look says what has come up of what it waits for.
+// look reports the result of what it waits for.
 func (a *agent) look() {
 	for _, seen := range a.rising {
 		text, err := json.Marshal(map[string]any{

@@ -1,7 +1,7 @@
-// Package walks_test takes random walks through the whole system: people hand in, change, stop, start and delete
-// applications, policies ask for remediations, nodes are drained or fall silent, clusters, hub and Broker go away and
-// come back, events come late, out of order and more than once. Whatever happened, once all is well again and everyone
-// has done what there was to do, what runs is what was asked for last, in one place, and nothing else is left anywhere.
+// Package walks_test takes random walks through the whole system: people submit, change, stop, start and delete
+// applications, policies ask for remediations, nodes are drained or become silent, clusters, hub and Broker fail and
+// recover, events arrive late, out of order and more than once. Whatever happened, once all faults are repaired and all
+// work is done, exactly what was last asked for runs, in one place, and nothing else is left anywhere.
 //
 //	go test ./test/walks                          # a few walks
 //	go test ./test/walks -walks 500 -seed 1000    # many others
@@ -53,27 +53,27 @@ func TestWalks(t *testing.T) {
 	}
 }
 
-// threshold is that of a descriptor's policy.
+// threshold is the threshold of a descriptor's policy.
 const threshold = "0.8"
 
-// app is what a person asked for.
+// app is what a person has asked for.
 type app struct {
 	name, id   string
 	components []component
 	desired    string // running, stopped, deleted
 
 	remediation string    // of its policy
-	firing      time.Time // since when the policy is violated; zero when it is not
-	paused      bool      // nobody watches the policy
-	threshold   string    // that the policy has, of the descriptor or of a person after it
+	firing      time.Time // start of the violation; zero if the policy is not violated
+	paused      bool      // the policy is not watched
+	threshold   string    // of the policy, set by the descriptor or later by a person
 }
 
 type component struct {
 	name, image, at string
-	sides           []string // of which each is to have a replica; none = one anywhere
+	sides           []string // labels of which each needs a replica; none = one anywhere
 }
 
-// places are the sides of which each is to have a replica; "" stands for either.
+// places are the sides of which each needs a replica; "" stands for either.
 func (c component) places() []string {
 	if len(c.sides) == 0 {
 		return []string{""}
@@ -107,7 +107,7 @@ func (a *app) policyName() string { return a.name + "-" + a.id + "-load" }
 
 func (a *app) policyID() string { return registry.ID(a.id, a.policyName()) }
 
-// alert is a webhook of Alertmanager about the policy of the application.
+// alert is a message of Alertmanager about the policy of the application.
 func (a *app) alert(status string) string {
 	return fmt.Sprintf(`{"version": "4", "alerts": [{"status": %q, "startsAt": %q, "fingerprint": %q,
 "labels": {"alertname": %q, "icos_app_instance": %q, "icos_app_component": "web"},
@@ -115,13 +115,13 @@ func (a *app) alert(status string) string {
 		status, a.firing.UTC().Format(time.RFC3339Nano), a.name, a.policyName()+":rule-0", a.id, a.policyID())
 }
 
-// ticking are the functions that clocks wake.
+// ticking are the functions that PingSources wake.
 var ticking = []string{
 	"outbox-sweep", "deploymentmanager-sync-ocm", "deploymentmanager-sync-kubernetes", "jobmanager-displace",
 	"policymanager-reconcile",
 }
 
-// step does one thing.
+// step makes one random step.
 func (w *world) step() {
 	switch n := w.random.IntN(100); {
 	case n < 32:
@@ -170,12 +170,12 @@ func (w *world) step() {
 	}
 }
 
-// other is what happens while events are delivered.
+// other is a step during the delivery of events.
 func (w *world) other() func() {
 	return []func(){w.user, w.agent.do, w.work, func() { w.tick(w.pick(ticking...)) }, func() {}}[w.random.IntN(5)]
 }
 
-// work lets the clusters do what they were asked for.
+// work lets the clusters carry out their requests.
 func (w *world) work() {
 	w.log("clusters work")
 	for _, name := range []string{"one", "two"} {
@@ -184,7 +184,7 @@ func (w *world) work() {
 	w.three.Work()
 }
 
-// nodes drains a node, has one fall silent, or come back.
+// nodes drains a node, silences one, or restores one.
 func (w *world) nodes() {
 	cluster := w.pick("one", "two", "three", "four")
 	node := w.pick(places[cluster].nodes...)
@@ -197,7 +197,7 @@ func (w *world) nodes() {
 	w.see()
 }
 
-// lapse lets time pass, until all leases are over.
+// lapse lets time pass until all leases have expired.
 func (w *world) lapse() {
 	w.log("time passes")
 	for _, sql := range []string{
@@ -209,7 +209,7 @@ func (w *world) lapse() {
 	}
 }
 
-// user does what people and policies do.
+// user makes a request of a person or a policy.
 func (w *world) user() {
 	var alive []*app
 	for _, a := range w.apps {
@@ -270,7 +270,7 @@ func (w *world) user() {
 	}
 }
 
-// tend does what people do with a policy.
+// tend makes a person's change to a policy.
 func (w *world) tend(a *app) {
 	value := fmt.Sprintf("0.%d1", len(w.steps)%90+10)
 	what := w.pick("activate", "deactivate", "variables/threshold/"+value)
@@ -278,7 +278,7 @@ func (w *world) tend(a *app) {
 	w.log("the policy of %s is told to %s: %d %s", a.name, what, status, brief(answer))
 	require.Contains(w.t, []int{http.StatusNoContent, http.StatusNotFound}, status, "%s", answer)
 	switch {
-	case status == http.StatusNotFound: // the policy manager has not heard of it yet
+	case status == http.StatusNotFound: // the policy manager does not know it yet
 	case what == "activate":
 		a.paused = false
 	case what == "deactivate":
@@ -310,10 +310,10 @@ func (w *world) submit() {
 	w.apps = append(w.apps, a)
 }
 
-// alter changes what the application consists of.
+// alter changes the components of the application.
 func (w *world) alter(a *app) {
 	image := fmt.Sprint("image:", len(w.steps))
-	var at string // of all, since an application has one orchestrator
+	var at string // for all, since an application has one orchestrator
 	if w.random.IntN(4) == 0 {
 		at = w.pick("one", "two", "three", "four")
 	}
@@ -325,7 +325,7 @@ func (w *world) alter(a *app) {
 	a.components = next
 }
 
-// rest heals everything and has everyone do what there is to do, until nothing changes any more.
+// rest repairs all faults and lets everyone do their work until nothing changes any more.
 func (w *world) rest() {
 	w.t.Helper()
 	w.heal()
@@ -350,7 +350,7 @@ func (w *world) rest() {
 	require.Empty(w.t, w.pending, "events go on for ever")
 }
 
-// answer delivers all that is pending now.
+// answer delivers everything that is pending now.
 func (w *world) answer() {
 	w.t.Helper()
 	for range len(w.pending) {
@@ -358,20 +358,20 @@ func (w *world) answer() {
 	}
 }
 
-// row is a job of the books.
+// row is a job in the database.
 type row struct {
 	ID, Application, Component, State, Cluster, Node string
 	Cleans, Available                                bool
 	Text                                             string
 }
 
-// check compares what was asked for with the books, and these with what there is.
+// check compares the requests with the database, and the database with what runs.
 func (w *world) check() {
 	w.t.Helper()
 	jobs, err := store.Collect(w.t.Context(), w.db, "read jobs", pgx.RowToStructByPos[row], `select id::text, application_id::text, component, state,
 cluster, node, cleans is not null, coalesce(conditions @> '[{"type": "Available", "status": "True"}]', false), jobs::text from jobs order by id`)
 	require.NoError(w.t, err)
-	wanted := map[string]string{} // of copies: cluster/job -> image
+	wanted := map[string]string{} // cluster/job -> image of the copies
 	for _, a := range w.apps {
 		var own []row
 		for _, j := range jobs {
@@ -395,10 +395,10 @@ cluster, node, cleans is not null, coalesce(conditions @> '[{"type": "Available"
 		}
 		var runs []string
 		for _, j := range own {
-			if !j.Available || !strings.Contains(j.Text, "PolicyViolated") { // which stays where nothing else fits, and says so
+			if !j.Available || !strings.Contains(j.Text, "PolicyViolated") { // it may stay if nothing else fits
 				require.Equal(w.t, "Finished", j.State, "%s, which is to be %s: %s", a.name, a.desired, j.Text)
 			}
-			if j.Cleans || !j.Available { // the job of what was stopped or taken out stays, to be found again
+			if j.Cleans || !j.Available { // the job of a stopped or removed component stays in the database
 				continue
 			}
 			name := j.Component
@@ -428,7 +428,7 @@ where from_state <> before or last and to_state <> j.state`)
 	require.Zero(w.t, left, "events nobody has published")
 }
 
-// checkRules compares the policies that are watched with the rules that Prometheus is given.
+// checkRules compares the watched policies with Prometheus' rules.
 func (w *world) checkRules() {
 	w.t.Helper()
 	found := map[string]string{} // likewise
@@ -472,5 +472,5 @@ func (w *world) copies() map[string]string {
 	return found
 }
 
-// imageName is how a document names an image that runs.
+// imageName is the name in a document of an image that runs.
 var imageName = regexp.MustCompile(`image:[0-9]+`)

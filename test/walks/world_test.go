@@ -33,7 +33,7 @@ import (
 	"github.com/littoral-project/littoral/triggers"
 )
 
-// The places of the world: two clusters behind a hub, one that is deployed to straight, one that an agent serves.
+// The places of the world: two clusters behind a hub, one for direct deployments, one with an agent.
 var places = map[string]struct {
 	orchestrator string
 	nodes        []string
@@ -47,28 +47,28 @@ var places = map[string]struct {
 // agents serve the fourth cluster, one after the other.
 var agents = []string{"agent-four", "agent-five"}
 
-// world is the whole system with what it deploys to, and what was asked of it.
+// world is the whole system with its clusters, and what was asked of it.
 type world struct {
 	t      *testing.T
 	random *rand.Rand
-	steps  []string // taken so far
+	steps  []string // steps taken so far
 
 	db        *store.DB
 	broker    *inprocess.Broker
 	routes    http.Handler
 	tokens    map[string]string // by role, or agent
-	pending   []delivery        // that the Broker still owes
-	delivered []delivery        // that may come again
+	pending   []delivery        // events that the Broker has still to deliver
+	delivered []delivery        // events that may be delivered again
 
 	hub    *kubeapi.Server
-	agents map[string]*kubeapi.Agent // of one and two
+	agents map[string]*kubeapi.Agent // of clusters one and two
 	three  *kubeapi.Server
-	agent  *agent // of four
-	rules  string // where the rules of policies are kept
+	agent  *agent // of cluster four
+	rules  string // with the rules of policies
 
 	away    map[string]string // node -> drained, silent
-	trouble map[string]bool   // what is out of order
-	resting bool              // nothing goes wrong any more
+	trouble map[string]bool   // present faults
+	resting bool              // no more faults happen
 	apps    []*app
 }
 
@@ -115,7 +115,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	routes, consumers, err := inprocess.Mount(function.Env{DB: w.db, Auth: issuer.Verifier()})
 	require.NoError(t, err)
 	w.routes = routes
-	// see plays the aggregator, whose telemetry is not there.
+	// see stores a topology in place of the aggregator, since there is no telemetry.
 	for _, name := range []string{"aggregator-tick", "aggregator-alerted"} {
 		delete(consumers, name)
 	}
@@ -134,7 +134,7 @@ func (w *world) log(format string, args ...any) {
 	w.steps = append(w.steps, fmt.Sprintf("%3d %s", len(w.steps), fmt.Sprintf(format, args...)))
 }
 
-// call sends a request and takes what it announced to the Broker.
+// call sends a request and collects its events for the Broker.
 func (w *world) call(as, method, path, body string) (status int, answer []byte) {
 	w.t.Helper()
 	r := httptest.NewRequestWithContext(w.t.Context(), method, path, strings.NewReader(body))
@@ -145,7 +145,7 @@ func (w *world) call(as, method, path, body string) (status int, answer []byte) 
 	return recorder.Code, bytes.TrimSpace(recorder.Body.Bytes())
 }
 
-// collect takes what the Broker was given, for each consumer apart.
+// collect adds the Broker's events to the pending ones, for each consumer separately.
 func (w *world) collect() {
 	w.t.Helper()
 	require.NoError(w.t, w.db.Settle(w.t.Context()))
@@ -166,13 +166,13 @@ func (w *world) take(i int) delivery {
 	return d
 }
 
-// deliver delivers all of these at once. What fails is delivered again later.
+// deliver delivers all of these concurrently. Failed ones are delivered again later.
 func (w *world) deliver(list ...delivery) {
 	w.t.Helper()
 	w.deliverWhile(func() {}, list)
 }
 
-// deliverWhile delivers all of these while something else is done. Some deliveries are cut off in their midst.
+// deliverWhile delivers all of these during another step. Some deliveries are interrupted.
 func (w *world) deliverWhile(do func(), list []delivery) {
 	w.t.Helper()
 	errs, cut := make([]error, len(list)), make([]bool, len(list))
@@ -206,7 +206,7 @@ func (w *world) deliverWhile(do func(), list []delivery) {
 		}
 		if d.failures > attempts {
 			require.Equal(w.t, "policymanager-act", d.to, "%s never takes %s %s: %v", d.to, d.event.Type(), d.event.Subject(), err)
-			w.log("    it becomes a dead letter") // what a violation asks for may never be possible
+			w.log("    it becomes a dead letter") // the remediation of a violation may never become possible
 			continue
 		}
 		w.pending = append(w.pending, d)
@@ -224,10 +224,10 @@ func (w *world) tick(name string) {
 	w.collect()
 }
 
-// troubled reports whether something is out of order that functions need.
+// troubled reports whether something that functions need is failing.
 func (w *world) troubled() bool { return len(w.trouble) > 0 }
 
-// heal mends all that is out of order.
+// heal repairs all faults.
 func (w *world) heal() {
 	w.t.Helper()
 	for name := range w.agents {
@@ -242,23 +242,23 @@ func (w *world) heal() {
 	clear(w.trouble)
 }
 
-// join has the hub know the cluster, and the agent of that reach the hub.
+// join registers the cluster on the hub, and lets its agent reach the hub.
 func (w *world) join(name string) {
 	w.agents[name] = kubeapi.Join(w.t, w.hub, w.agents[name].Cluster, name)
 }
 
-// remove deletes an object behind everybody's back.
+// remove deletes an object without anyone's knowledge.
 func (w *world) remove(s *kubeapi.Server, path string) {
 	w.t.Helper()
 	r, err := http.NewRequestWithContext(w.t.Context(), http.MethodDelete, s.URL+path, http.NoBody)
 	require.NoError(w.t, err)
 	resp, err := http.DefaultClient.Do(r)
-	if err == nil { // else it cannot be reached
+	if err == nil { // otherwise the API cannot be reached
 		require.NoError(w.t, resp.Body.Close())
 	}
 }
 
-// meddle has a stranger delete something that was deployed.
+// meddle deletes something that was deployed, like a stranger.
 func (w *world) meddle() {
 	w.t.Helper()
 	servers := []*kubeapi.Server{w.hub, w.three, w.agents["one"].Cluster, w.agents["two"].Cluster}
@@ -270,7 +270,7 @@ func (w *world) meddle() {
 	}
 }
 
-// disturb makes trouble somewhere, or mends it.
+// disturb causes or repairs a fault.
 func (w *world) disturb() {
 	what := w.pick("one", "two", "three", "hub", "broker", "flaky hub", "flaky three", "one at the hub")
 	away := !w.trouble[what]
@@ -323,10 +323,10 @@ func (w *world) disturb() {
 // pick returns one of the values.
 func (w *world) pick(values ...string) string { return values[w.random.IntN(len(values))] }
 
-// side is the label that parts the nodes of each cluster.
+// side is the label that divides the nodes of each cluster.
 func side(node string) string { return node[len(node)-1:] }
 
-// see stores what the aggregator would: all nodes with scores that change, of which some are drained and some silent.
+// see stores a topology like the aggregator: all nodes with changing scores, some drained and some silent.
 func (w *world) see() {
 	w.t.Helper()
 	now := time.Now()

@@ -26,9 +26,9 @@ func (w *world) policy(app, name string) registry.Policy {
 	return registry.Policy{}
 }
 
-// TestThePrometheusOperatorClosesTheLoop: nobody sends an alert by hand. The Prometheus of infra/examples/operator.yml
-// finds in telemetry that a node is not to be trusted any more, Alertmanager says so, the component is moved, and that
-// the violation has ended is heard in the same way.
+// TestThePrometheusOperatorClosesTheLoop sends no alert by hand. The Prometheus of infra/examples/operator.yml finds in
+// telemetry that a node is no longer trusted, Alertmanager reports it, and the component is moved. The end of the
+// violation arrives in the same way.
 func TestThePrometheusOperatorClosesTheLoop(t *testing.T) {
 	w := newWorld(t)
 	if address := w.setting("PROMETHEUS_ADDRESS"); !strings.Contains(address, "//prometheus-operated.") {

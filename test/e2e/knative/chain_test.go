@@ -23,7 +23,7 @@ import (
 
 const fleetFile = "testdata/fleet.json"
 
-// TestEverythingIsReady: each object as its controller sees it, and who can be called from where.
+// TestEverythingIsReady checks the status of each object, and which functions can be called from where.
 func TestEverythingIsReady(t *testing.T) {
 	w := newWorld(t)
 	for _, kind := range []string{"ksvc", "broker", "trigger", "pingsource"} {
@@ -43,9 +43,9 @@ func TestEverythingIsReady(t *testing.T) {
 	}
 	a, err := w.try(auth.Viewer, http.MethodPatch, "/jobmanager/groups", "")
 	require.NoError(t, err)
-	wrongMethod := http.StatusMethodNotAllowed // as on the laptop
+	wrongMethod := http.StatusMethodNotAllowed // as on the laptop host
 	if routes, _ := w.Kubectl("get", "httproutes", "-o", "name"); strings.HasPrefix(routes, "httproute.") {
-		wrongMethod = http.StatusNotFound // a Gateway knows routes, not what is amiss with a call
+		wrongMethod = http.StatusNotFound // a Gateway knows routes, but not why a call fails
 	}
 	require.Equal(t, wrongMethod, a.status)
 	r, err := w.Inside().Get(w.Base + "/jobmanager/groups")
@@ -54,7 +54,8 @@ func TestEverythingIsReady(t *testing.T) {
 	require.Equal(t, http.StatusUnauthorized, r.StatusCode)
 }
 
-// TestFromZeroToAvailable: no function has a pod, an application is handed in, and what it needs wakes by itself.
+// TestFromZeroToAvailable submits an application while no function has a pod; the functions that it needs wake by
+// themselves.
 func TestFromZeroToAvailable(t *testing.T) {
 	w := newWorld(t)
 	w.startFleet(t, fleetFile)
@@ -74,7 +75,7 @@ func TestFromZeroToAvailable(t *testing.T) {
 	w.available(id)
 }
 
-// letters returns the dead letters of an event that wait for a replay.
+// letters returns the dead letters of an event that were not replayed yet.
 func (w *world) letters(eventID string) []deadletter.Letter {
 	w.t.Helper()
 	var all, of []deadletter.Letter
@@ -95,8 +96,8 @@ type entry struct {
 	}
 }
 
-// TestForgedEventIsRefusedAndRecorded: whoever reaches the Broker can send an event; without the key it changes
-// nothing, is not kept for a replay, which would sign it, and is on record.
+// TestForgedEventIsRefusedAndRecorded: everyone who reaches the Broker can send an event. Without the key it changes
+// nothing, is not stored for a replay (which would sign it), and is recorded in history.
 func TestForgedEventIsRefusedAndRecorded(t *testing.T) {
 	w := newWorld(t)
 	w.startFleet(t, fleetFile)
@@ -122,8 +123,8 @@ func TestForgedEventIsRefusedAndRecorded(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, w.ask(auth.Operator, http.MethodPost, "/events/"+forged.ID()+"/replay", "", nil))
 }
 
-// TestOnlyWhoIsKnownMaySend: where Knative asks who sends, an event without a token is taken neither by the Broker nor by
-// a function. That those with one are is what all other tests show then.
+// TestOnlyWhoIsKnownMaySend: if Knative requires tokens of senders, neither the Broker nor a function accepts an event
+// without one. All other tests show then that events with one are accepted.
 func TestOnlyWhoIsKnownMaySend(t *testing.T) {
 	w := newWorld(t)
 	if w.setting("KNATIVE_TOKENS") == "" {
@@ -138,8 +139,8 @@ func TestOnlyWhoIsKnownMaySend(t *testing.T) {
 	}
 }
 
-// TestDeadLetterAndReplay: a roll-out that went wrong (the image of another function) refuses what it gets; after the
-// roll back to the revision before, the events that it let die are sent again.
+// TestDeadLetterAndReplay: a faulty roll-out (the image of another function) refuses its events; after a roll-back to
+// the former revision, the events that became dead letters are replayed.
 func TestDeadLetterAndReplay(t *testing.T) {
 	w := newWorld(t)
 	w.startFleet(t, fleetFile)
@@ -151,7 +152,7 @@ func TestDeadLetterAndReplay(t *testing.T) {
 		w.kubectl("wait", "--for=condition=Ready", "ksvc/"+function, "--timeout=300s")
 	}
 	t.Cleanup(func() { roll(good) })
-	roll(`[{"name":"EVENT_KEY","value":"another"}]`) // all that is ours is a forgery to it
+	roll(`[{"name":"EVENT_KEY","value":"another"}]`) // all our events are forgeries for it
 
 	id := w.submit(t, application("e2e-dead"))
 	var dead deadletter.Letter
@@ -173,7 +174,7 @@ func TestDeadLetterAndReplay(t *testing.T) {
 	w.available(id)
 }
 
-// result is how calls ended.
+// result counts how calls ended.
 type result struct {
 	mu       sync.Mutex
 	answers  map[int]int
@@ -201,8 +202,8 @@ func (r *result) created() int {
 	return r.answers[http.StatusCreated]
 }
 
-// traffic keeps submitting, reading and listing until stop is called, which checks that all of it went well; r tells
-// meanwhile how that goes. What is answered 503 is repeated under the same key, as a client would.
+// traffic keeps submitting, reading and listing until stop is called, which checks that all calls succeeded; r has the
+// counts meanwhile. A 503 is retried with the same key, like a client would.
 func (w *world) traffic(t *testing.T, name string) (r *result, stop func()) {
 	t.Helper()
 	w.client(auth.Operator)
@@ -250,7 +251,7 @@ func (w *world) traffic(t *testing.T, name string) (r *result, stop func()) {
 		all.Wait()
 	})
 	t.Cleanup(func() { w.removeAll(name + "-") })
-	t.Cleanup(end) // before that, also when the test has failed
+	t.Cleanup(end) // earlier, and even if the test has failed
 	return r, func() {
 		end()
 		t.Logf("answers by status: %v", r.answers)
@@ -283,25 +284,25 @@ func ended(quit <-chan struct{}, wait time.Duration) bool {
 	}
 }
 
-// during runs disturb under traffic and checks that no caller saw anything but 2xx and 503 with Retry-After, and that
-// all that was handed in comes to run. flow waits until some more submissions were accepted. The sweep is not waited
-// for: it is told to run as its clock would tell it.
+// during runs disturb under traffic and checks that callers only got 2xx, or 503 with Retry-After, and that all
+// submitted applications become available. flow waits until some more submissions were accepted. The sweep is triggered
+// directly instead of waiting for its PingSource.
 func (w *world) during(t *testing.T, name string, disturb func(flow func())) {
 	t.Helper()
 	w.startFleet(t, fleetFile)
-	w.removeAll(name + "-") // of a run that was cut off
+	w.removeAll(name + "-") // left by an interrupted run
 	r, stop := w.traffic(t, name)
 	disturb(func() {
 		before := r.created()
 		w.eventually("applications are accepted", func() bool { return r.created() >= before+3 })
 	})
-	time.Sleep(store.LeftFor + time.Second) // OUTBOX_AGE: younger events are still being published by who made them
+	time.Sleep(store.LeftFor + time.Second) // OUTBOX_AGE: younger events are still being published by their function
 	w.tick("outbox-sweep")
 	stop()
 	require.Positive(t, r.answers[http.StatusCreated])
 }
 
-// TestFunctionPodsKilledInMidRequest: again and again all pods of functions end without notice.
+// TestFunctionPodsKilledInMidRequest kills all pods of functions again and again, without a grace period.
 func TestFunctionPodsKilledInMidRequest(t *testing.T) {
 	w := newWorld(t)
 	w.during(t, "e2e-kill", func(flow func()) {
@@ -312,8 +313,8 @@ func TestFunctionPodsKilledInMidRequest(t *testing.T) {
 	})
 }
 
-// TestBrokerPodsDeleted: the Broker's ways in and out end while events are under way; what was not accepted stays in
-// the outbox, what was not delivered is delivered again.
+// TestBrokerPodsDeleted deletes the Broker's ingress and filter pods while events are in flight. An event that was not
+// accepted stays in the outbox; one that was not delivered is delivered again.
 func TestBrokerPodsDeleted(t *testing.T) {
 	w := newWorld(t)
 	w.during(t, "e2e-broker", func(flow func()) {
@@ -326,7 +327,7 @@ func TestBrokerPodsDeleted(t *testing.T) {
 	})
 }
 
-// TestPostgresRestarted: its process ends, as after a crash of the node's runtime, and comes back on the same data.
+// TestPostgresRestarted kills the process, as in a crash of the node's runtime; it comes back with the same data.
 func TestPostgresRestarted(t *testing.T) {
 	w := newWorld(t)
 	if _, err := w.Kubectl("get", "statefulset", "postgres"); err != nil {
@@ -344,9 +345,9 @@ func TestPostgresRestarted(t *testing.T) {
 	})
 }
 
-// TestTheIdleSystemSleeps: without applications the clocks rest, and no function ever has a pod.
+// TestTheIdleSystemSleeps: without applications the PingSources are suspended, and no function ever has a pod.
 func TestTheIdleSystemSleeps(t *testing.T) {
-	const never = "0 0 31 2 *" // the schedule of a clock that rests
+	const never = "0 0 31 2 *" // the schedule of a suspended PingSource
 	w := newWorld(t)
 	if w.setting("CLOCKS") == "" {
 		t.Skip("CLOCKS is not set in the ConfigMap littoral: the clocks tick on")

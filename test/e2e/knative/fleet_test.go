@@ -21,8 +21,8 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 )
 
-// startFleet runs simulated clusters until the test ends: their telemetry goes to the cluster's real Prometheus, their
-// agents pull jobs at the base URL. It returns once the aggregator knows of them.
+// startFleet runs simulated clusters until the test ends: their telemetry goes to the cluster's real Prometheus, and
+// their agents poll at the base URL. It returns once the aggregator knows them.
 func (w *world) startFleet(t *testing.T, taxonomy string) *fleet.Fleet {
 	t.Helper()
 	plan, err := fleet.Load(taxonomy)
@@ -53,8 +53,8 @@ func (w *world) startFleet(t *testing.T, taxonomy string) *fleet.Fleet {
 	return f
 }
 
-// application is a descriptor of one component for the fleet, whatever other clusters there are, with lines of more for the
-// component.
+// application is a descriptor with one component, restricted to the fleet even if there are other clusters; more has
+// further lines for the component.
 func application(name string, more ...string) string {
 	return fmt.Sprintf(`name: %[1]s
 components:
@@ -77,7 +77,7 @@ components:
 `, name, strings.Join(more, ""))
 }
 
-// submit hands an application in, under a key that makes a repeat harmless, and removes it when the test ends.
+// submit submits an application, with a key that makes retries harmless, and removes it when the test ends.
 func (w *world) submit(t *testing.T, descriptor string) string {
 	t.Helper()
 	var g api.Application
@@ -87,7 +87,7 @@ func (w *world) submit(t *testing.T, descriptor string) string {
 	return g.ID
 }
 
-// remove has an application stopped and forgotten, and waits until it is.
+// remove stops and deletes an application, and waits until it is gone.
 func (w *world) remove(id string) {
 	w.t.Helper()
 	w.eventually("application "+id+" is gone", func() bool {
@@ -96,12 +96,11 @@ func (w *world) remove(id string) {
 	})
 }
 
-// atOnce is how many applications are removed at the same time.
+// atOnce is how many applications are removed concurrently.
 const atOnce = 8
 
-// removeAll has every application stopped and forgotten whose name begins with prefix, also those whose creation was
-// answered by nobody. How many they are is not known before: it gives up when none of them has gone for as long as
-// patience says.
+// removeAll stops and deletes every application whose name begins with prefix, including those whose creation was never
+// answered. Their number is unknown, so it gives up only if none of them has gone within patience.
 func (w *world) removeAll(prefix string) {
 	w.t.Helper()
 	for left := w.named(prefix); len(left) > 0; {

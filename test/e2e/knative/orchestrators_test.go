@@ -23,16 +23,16 @@ import (
 	"github.com/littoral-project/littoral/test/deployed"
 )
 
-// What names the two clusters under a hub of Open Cluster Management: cluster1, which is the hub itself and has a node
-// lab, and edge1 with the nodes edge1-a and edge1-b.
+// Names of the two clusters of an Open Cluster Management hub: cluster1, which is the hub itself with the node lab, and
+// edge1 with the nodes edge1-a and edge1-b.
 const (
 	envEdge       = "LITTORAL_E2E_EDGE"            // a program: cut edge1, heal edge1, node-down NODE, node-up NODE
 	envEdgeConfig = "LITTORAL_E2E_EDGE_KUBECONFIG" // of edge1
-	envImage      = "LITTORAL_E2E_IMAGE"           // of a server that both can pull; none: built with ko
+	envImage      = "LITTORAL_E2E_IMAGE"           // of a server that both clusters can pull; empty: built with ko
 )
 
-// continuum is the two clusters, and an application that runs in them. Their agents, and cluster1's pods, are real;
-// what telemetry says of their nodes is written here, as leaf exporters would.
+// continuum is the two clusters and an application that runs on them. Their agents, and cluster1's pods, are real; the
+// test writes the telemetry of their nodes, in the form of the leaf exporters.
 type continuum struct {
 	*world
 
@@ -62,7 +62,7 @@ func newContinuum(t *testing.T) *continuum {
 	require.NoError(t, err)
 	c.fleet, err = fleet.New(fleet.Options{
 		Plan: plan, File: filepath.Join(t.TempDir(), "fleet.json"), Append: w.RemoteWrite,
-		Every: 5 * time.Second, Log: slog.New(slog.DiscardHandler), // no API: no agents of its own
+		Every: 5 * time.Second, Log: slog.New(slog.DiscardHandler), // no API: without its own agents
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -83,7 +83,7 @@ func newContinuum(t *testing.T) *continuum {
 	return c
 }
 
-// descriptor is an application of one server.
+// descriptor is an application with one server.
 func (c *continuum) descriptor(note string) string {
 	return fmt.Sprintf(`name: e2e-ocm
 components:
@@ -113,7 +113,7 @@ components:
 `, note, c.image)
 }
 
-// seen has the functions look at telemetry now.
+// seen makes the functions read the telemetry now.
 func (c *continuum) seen() {
 	c.t.Helper()
 	require.NoError(c.t, c.fleet.Emit(c.t.Context()))
@@ -121,7 +121,7 @@ func (c *continuum) seen() {
 	c.tick("jobmanager-displace")
 }
 
-// only leaves only one cluster's nodes free for new work.
+// only makes the nodes of all other clusters unschedulable.
 func (c *continuum) only(cluster string) {
 	c.t.Helper()
 	for _, node := range []string{"cluster1/lab", "edge1/edge1-a", "edge1/edge1-b"} {
@@ -141,14 +141,15 @@ func (c *continuum) group() api.Application {
 	return g
 }
 
-// component returns the only one there is.
+// component returns the application's only component.
 func (c *continuum) component() api.Job {
 	c.t.Helper()
 	g := c.group()
 	return g.Components()[0]
 }
 
-// runsAt waits until the application is available in the cluster, and nowhere else by the books at any time.
+// runsAt waits until the application is available in the cluster, and checks that the database never has it in another
+// one.
 func (c *continuum) runsAt(cluster string) api.Job {
 	c.t.Helper()
 	var j api.Job
@@ -168,7 +169,7 @@ func (c *continuum) runsAt(cluster string) api.Job {
 	return j
 }
 
-// in asks a cluster's own API.
+// in queries a cluster's own API.
 func (c *continuum) in(cluster string, args ...string) (string, error) {
 	if cluster == "edge1" {
 		args = append([]string{"--kubeconfig", os.Getenv(envEdgeConfig)}, args...)
@@ -177,7 +178,7 @@ func (c *continuum) in(cluster string, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// replicas returns how many pods of the server are available in the cluster, "" when it is not there.
+// replicas returns how many pods of the server are available in the cluster, "" if the object does not exist.
 func (c *continuum) replicas(cluster string) string {
 	out, err := c.in(cluster, "get", "deployment", "web", "-o", "jsonpath={.status.availableReplicas}")
 	if err != nil {
@@ -200,7 +201,7 @@ func (c *continuum) edge(args ...string) {
 	require.NoError(c.t, err, "%s", out)
 }
 
-// violate reports a violated policy whose remediation is asked for.
+// violate reports a violated policy with a remediation.
 func (c *continuum) violate(remediation string) {
 	c.t.Helper()
 	body := fmt.Sprintf(
@@ -216,8 +217,8 @@ func (c *continuum) violate(remediation string) {
 	)
 }
 
-// alert tells the policy manager, as an Alertmanager would, that the policy "trust" is violated, and once the application
-// is meant for another cluster, be it after its policy's cool-down, that it no longer is.
+// alert tells the policy manager, like an Alertmanager, that the policy "trust" is violated. Once the application has
+// another target cluster, perhaps after the policy's cool-down, it reports the alert as resolved.
 func (c *continuum) alert(to string) {
 	c.t.Helper()
 	p := c.policy(c.id, "trust")
@@ -236,14 +237,14 @@ func (c *continuum) alert(to string) {
 			if c.component().Targets.Cluster == to {
 				return true
 			}
-			c.nudge("policymanager-reconcile") // which lets go of what was held back
+			c.nudge("policymanager-reconcile") // which executes the actions that were held back
 			return false
 		})
 	}
 }
 
-// TestOpenClusterManagement is the life of an application under two real agents: it is run, scaled, changed, stopped,
-// started and moved there and back; its cluster is cut off, a node of it is lost; and it is deleted.
+// TestOpenClusterManagement is the life of an application under two real agents: it runs, is scaled, changed, stopped,
+// started, and moved there and back; its cluster is cut off, and one of its nodes is lost; in the end it is deleted.
 func TestOpenClusterManagement(t *testing.T) {
 	c := newContinuum(t)
 	step := func(name string, do func(t *testing.T)) {

@@ -19,7 +19,7 @@ import (
 	"github.com/littoral-project/littoral/test/otlp"
 )
 
-// here returns this machine's address as pods see it.
+// here returns this machine's address for pods.
 func (w *world) here() string {
 	w.t.Helper()
 	pod := w.kubectl("get", "pods", "--field-selector", "status.phase=Running", "-o", "jsonpath={.items[0].status.podIP}")
@@ -31,7 +31,7 @@ func (w *world) here() string {
 	return host
 }
 
-// admit lets functions connect to an address of this machine for the time of the test, where NetworkPolicies are enforced.
+// admit lets functions connect to an address of this machine during the test, if NetworkPolicies are enforced.
 func (w *world) admit(t *testing.T, to net.Addr) {
 	t.Helper()
 	address, err := netip.ParseAddrPort(to.String())
@@ -51,7 +51,7 @@ spec:
 	t.Cleanup(func() { w.kubectl("delete", "networkpolicy", "e2e-collector") })
 }
 
-// change gives a setting another value for the time of the test.
+// change changes a setting during the test.
 func (w *world) change(setting, value string) {
 	w.t.Helper()
 	before := w.setting(setting)
@@ -59,8 +59,8 @@ func (w *world) change(setting, value string) {
 	w.t.Cleanup(func() { require.NoError(w.t, w.Set(setting, before)) })
 }
 
-// TestOneTraceShowsTheWholeChain: from the caller's own span through pods, Broker and reactions to the rule that a policy
-// becomes, pushed by functions that are gone soon after, and so are their metrics.
+// TestOneTraceShowsTheWholeChain follows a trace from the caller's own span through pods, Broker and reactions to the
+// rule of a policy. The functions push their spans and metrics although they are gone soon after.
 func TestOneTraceShowsTheWholeChain(t *testing.T) {
 	const caller = "00f067aa0ba902b7"
 	w := newWorld(t)
@@ -78,7 +78,7 @@ func TestOneTraceShowsTheWholeChain(t *testing.T) {
 	if w.setting(metrics) != "" { // metrics go elsewhere
 		w.change(metrics, collector.URL+"/v1/metrics")
 	}
-	w.asleep() // what runs already has the settings of its start
+	w.asleep() // running instances keep the settings of their start
 	w.startFleet(t, fleetFile)
 
 	trace := strings.ReplaceAll(uuid.NewString(), "-", "")

@@ -14,7 +14,7 @@ import (
 	"github.com/littoral-project/littoral/test/deployed"
 )
 
-// The next version: a migration beyond all others that adds to tables in use, and a line that changes every program.
+// The next version: a migration after all others that changes tables in use, and a line that changes every program.
 const (
 	nextMigration = "99999_e2e.sql"
 	nextSchema    = `-- +goose Up
@@ -31,9 +31,9 @@ func init() { _ = os.Setenv("LITTORAL_E2E_VERSION", "next") }
 `
 )
 
-// TestUpgradeUnderTraffic: the next version, with a migration and a change in every program, is deployed as an operator
-// does it, while callers hand in and read applications, and then, among the same calls, this version again over the newer
-// schema.
+// TestUpgradeUnderTraffic deploys the next version, with a migration and a change in every program, as an operator
+// does, while callers submit and read applications. Then, under the same traffic, it deploys this version again on the
+// newer schema.
 func TestUpgradeUnderTraffic(t *testing.T) {
 	w := newWorld(t)
 	needsBuilds(t)
@@ -42,7 +42,7 @@ func TestUpgradeUnderTraffic(t *testing.T) {
 	}
 	next := nextVersion(t)
 	t.Cleanup(func() {
-		w.deploy(t, here, "up") // also where it broke off in between
+		w.deploy(t, here, "up") // also if it was interrupted
 		w.kubectl("exec", "postgres-0", "--", "psql", "-h", "/tmp", "-U", "littoral", "-d", "littoral",
 			"-v", "ON_ERROR_STOP=1", "-c", removeNextSchema)
 	})
@@ -61,7 +61,7 @@ func TestUpgradeUnderTraffic(t *testing.T) {
 	})
 }
 
-// TestTheSameSourceGivesTheSameImages: built in another folder, it has the digests of what runs.
+// TestTheSameSourceGivesTheSameImages builds in another folder and gets the digests of the running images.
 func TestTheSameSourceGivesTheSameImages(t *testing.T) {
 	w := newWorld(t)
 	needsBuilds(t)
@@ -90,7 +90,7 @@ func needsBuilds(t *testing.T) {
 	}
 }
 
-// thisVersion copies what is built and applied.
+// thisVersion copies the files that are built and applied.
 func thisVersion(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -105,7 +105,7 @@ func thisVersion(t *testing.T) string {
 	return dir
 }
 
-// nextVersion is this one, changed.
+// nextVersion is this version with the changes.
 func nextVersion(t *testing.T) string {
 	t.Helper()
 	dir := thisVersion(t)
@@ -120,7 +120,7 @@ func nextVersion(t *testing.T) string {
 // deploy runs the script of "make deploy" in a folder with the sources.
 func (w *world) deploy(t *testing.T, dir, what string) {
 	t.Helper()
-	ko, err := deployed.Ko(context.Background()) // also when the test's context is done
+	ko, err := deployed.Ko(context.Background()) // also after the test's context has ended
 	require.NoError(t, err)
 	cmd := exec.Command(filepath.Join("scripts", "deploy", "deploy"), what) //nolint:noctx // the same
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "KO="+ko)
@@ -128,7 +128,7 @@ func (w *world) deploy(t *testing.T, dir, what string) {
 	require.NoError(t, err, "%s", out)
 }
 
-// revisions is what serves, by function.
+// revisions returns the serving revision of each function.
 func (w *world) revisions() map[string]string {
 	w.t.Helper()
 	revisions := map[string]string{}

@@ -1,9 +1,9 @@
-// Package knative_test runs Littoral on a real Knative: everything asleep at first, pods, Brokers and Postgres ended
-// in the middle of work, forged and undeliverable events, an upgrade under traffic, and everything asleep again at
-// the end.
+// Package knative_test runs Littoral on a real Knative: it begins with everything asleep, kills pods, Brokers and
+// Postgres during work, sends forged and undeliverable events, upgrades under traffic, and ends with everything asleep
+// again.
 //
-// "make e2e-knative" runs it against the cluster of KUBECONFIG, where "make deploy" has put Littoral with an overlay
-// that has an issuer of its own (infra/issuer); otherwise it is skipped. It removes what it makes and can be
+// "make e2e-knative" runs it against the cluster of KUBECONFIG, where "make deploy" has installed Littoral with an
+// overlay that has its own issuer (infra/issuer); otherwise it is skipped. It removes what it creates and can be
 // repeated.
 package knative_test
 
@@ -25,19 +25,19 @@ import (
 )
 
 const (
-	// patience covers what a scale from zero, a retry with backoff and a busy machine may take together.
+	// patience covers a scale from zero, a retry with backoff and a busy machine together.
 	patience = 5 * time.Minute
 	pause    = 500 * time.Millisecond
 )
 
-// world is the cluster with Littoral on it, as kubectl and the base URL show it.
+// world is the cluster with Littoral, accessed with kubectl and the base URL.
 type world struct {
 	*deployed.Littoral
 
 	t testing.TB
 }
 
-// newWorld skips the test where there is no cluster to run it on.
+// newWorld skips the test if there is no cluster.
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	if os.Getenv("LITTORAL_E2E_KNATIVE") == "" {
@@ -48,7 +48,7 @@ func newWorld(t testing.TB) *world {
 	return &world{Littoral: l, t: t}
 }
 
-// kubectl runs a command in the namespace and returns what it prints. The test ends when it fails.
+// kubectl runs a command in the namespace and returns its output. An error ends the test.
 func (w *world) kubectl(args ...string) string {
 	w.t.Helper()
 	out, err := w.Kubectl(args...)
@@ -72,14 +72,14 @@ func (w *world) client(role auth.Role) *http.Client {
 	return c
 }
 
-// answer is what came back.
+// answer is the response to a request.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// try sends a request to the base URL. Headers are names and values in turn.
+// try sends a request to the base URL. header alternates names and values.
 func (w *world) try(role auth.Role, method, path string, body string, headers ...string) (answer, error) {
 	w.t.Helper()
 	r, err := http.NewRequest(method, w.Base+path, strings.NewReader(body)) //nolint:noctx // the client has a timeout
@@ -98,8 +98,8 @@ func (w *world) try(role auth.Role, method, path string, body string, headers ..
 	return answer{resp.StatusCode, resp.Header, text}, err
 }
 
-// ask sends a request and decodes the answer where it is 2xx and into is not nil. As a good client does, it repeats
-// what is answered 503.
+// ask sends a request, and decodes the answer if it is 2xx and into is not nil. Like a good client, it retries after a
+// 503.
 func (w *world) ask(role auth.Role, method, path, body string, into any, headers ...string) int {
 	w.t.Helper()
 	var a answer
@@ -128,19 +128,19 @@ func (w *world) publish(event any) {
 	require.Equal(w.t, http.StatusAccepted, status)
 }
 
-// tick makes a scheduled function run now, as its PingSource would later. It returns once the work is done.
+// tick makes a scheduled function run now instead of waiting for its PingSource. It returns when the work is done.
 func (w *world) tick(function string) {
 	w.t.Helper()
 	w.eventually(function+" takes a tick", func() bool { return w.nudge(function) })
 }
 
-// nudge is one attempt at a tick, for conditions that are tried again anyway.
+// nudge is one attempt at a tick, for conditions that are polled anyway.
 func (w *world) nudge(function string) bool {
 	status, err := w.Tick(w.t.Context(), function)
 	return err == nil && status/100 == 2
 }
 
-// functionPods lists the pods of functions that run or start; those that are ending do not count.
+// functionPods lists the pods of functions that run or start; terminating ones do not count.
 func (w *world) functionPods() []string {
 	w.t.Helper()
 	out := w.kubectl("get", "pods", "-l", "serving.knative.dev/service", "-o",
@@ -148,7 +148,7 @@ func (w *world) functionPods() []string {
 	return strings.Fields(out)
 }
 
-// watch waits until no function has a pod, and returns in which share of the time after that one had.
+// watch waits until no function has a pod, and returns the share of the time after that in which one had.
 func (w *world) watch(during time.Duration) float64 {
 	w.t.Helper()
 	w.asleep()
@@ -156,7 +156,7 @@ func (w *world) watch(during time.Duration) float64 {
 	awake, samples := 0, int(during/every)
 	seen := map[string]bool{}
 	for range samples {
-		time.Sleep(every) // the time itself is what is watched
+		time.Sleep(every) // the test measures real time
 		pods := w.functionPods()
 		if len(pods) > 0 {
 			awake++

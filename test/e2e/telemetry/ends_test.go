@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What remediations come to.
+// The effects of remediations.
 
-// moved waits until every component that was with the violated one is elsewhere, and no other is.
+// moved waits until every component that was with the violated one has moved, and checks that no other has.
 func moved(r *run) {
 	for component, before := range r.places {
 		if before != r.places["web"] {
@@ -26,14 +26,15 @@ func moved(r *run) {
 	r.available()
 }
 
-// recorded sees that nothing but a note was made.
+// recorded checks that the violation was only recorded.
 func recorded(r *run) {
 	r.eventually("it is recorded", func() bool { return r.happened("policy.violated") == 1 })
 	require.Equal(r.t, r.places, r.nodes())
 	require.Empty(r.t, r.jobs()["web"].Resource.Remediations)
 }
 
-// strained waits until it is said that the component should leave and cannot; healing the node relieves it.
+// strained waits until the application reports that the component should leave its node but cannot; healing the node
+// ends that.
 func strained(r *run) {
 	r.eventually("it is degraded where it is", func() bool {
 		for _, c := range r.jobs()["web"].Resource.Conditions {
@@ -46,7 +47,7 @@ func strained(r *run) {
 	require.Equal(r.t, r.places, r.nodes())
 }
 
-// remedied waits until the agent has carried the remediation out where the component is.
+// remedied waits until the agent has carried out the remediation where the component is.
 func remedied(remediation string) func(r *run) {
 	return func(r *run) {
 		r.eventually("the agent has done its part", func() bool {
@@ -62,7 +63,7 @@ func remedied(remediation string) func(r *run) {
 	}
 }
 
-// scaledTo waits until so many pods run.
+// scaledTo waits until that many pods run.
 func scaledTo(pods int) func(r *run) {
 	return func(r *run) {
 		remediation := "scale-up"
@@ -74,7 +75,7 @@ func scaledTo(pods int) func(r *run) {
 	}
 }
 
-// resized waits until the telemetry of the containers shows that they have more to use, or less.
+// resized waits until the telemetry of the containers shows larger or smaller resources.
 func resized(direction float64) func(r *run) {
 	return func(r *run) {
 		remediation := "scale-out"
@@ -91,7 +92,7 @@ func resized(direction float64) func(r *run) {
 	}
 }
 
-// secured waits until the agent has acted on the very container that the events were of.
+// secured waits until the agent has acted on the container that caused the events.
 func secured(r *run) {
 	remedied("secure")(r)
 	target := r.jobs()["web"].Resource.Remediations[0].RemediationTarget
@@ -102,7 +103,7 @@ func secured(r *run) {
 	require.Equal(r.t, "pkill exec", target.Command)
 }
 
-// called waits until whom the policy names was called, once.
+// called waits until the URL in the policy was called, once.
 func called(method string) func(r *run) {
 	return func(r *run) {
 		r.eventually("somebody is called", func() bool { return len(r.calls(r.policy)) > 0 })
@@ -132,16 +133,16 @@ func called(method string) func(r *run) {
 	}
 }
 
-// call is one that the receiver got.
+// call is a call to the receiver.
 type call struct {
 	method string
 	header http.Header
-	fields map[string]string // of the body with dots between names, or of the query
+	fields map[string]string // of the body, with nested names joined by dots, or of the query
 }
 
 func (c *call) text(name string) string { return c.fields[name] }
 
-// receive is who policies call.
+// receive is the server that policies call.
 func (w *world) receive(out http.ResponseWriter, r *http.Request) {
 	c := call{method: r.Method, header: r.Header, fields: map[string]string{}}
 	for name := range r.URL.Query() {
@@ -171,7 +172,7 @@ func flatten(prefix string, in map[string]any, out map[string]string) {
 	}
 }
 
-// calls returns what was received of a policy.
+// calls returns the calls of a policy.
 func (w *world) calls(policy string) []call {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -184,7 +185,7 @@ func (w *world) calls(policy string) []call {
 	return found
 }
 
-// The policies that are handed in over the API.
+// The policies that are created with the API.
 
 func (r *run) action(method string) map[string]any {
 	return map[string]any{

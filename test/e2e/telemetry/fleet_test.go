@@ -10,17 +10,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ground is the two nodes that a kind of policy has to itself, so that all kinds are violated side by side: its
-// component is on one and may go to the other.
+// ground is two nodes for one kind of policy, so that all kinds can be violated concurrently: the component is on one
+// of them and may move to the other.
 type ground [2]place
 
-// place is a node by the names that targets have.
+// place is a node with the names used in targets.
 type place struct{ cluster, node string }
 
 // camera is a device that every node has.
 const camera = "squat.ai/video"
 
-// What every node has, and what others take of it.
+// The resources of every node, and the share that others use.
 const (
 	cores     = 8
 	gigabytes = 16
@@ -28,7 +28,7 @@ const (
 )
 
 // grounds writes a fleet with room for n kinds into dir, as a taxonomy, and returns its file and the grounds. Those of
-// Kubernetes lie on two clusters, so that a component that moves changes its agent; those of Docker on one.
+// Kubernetes are on two clusters, so that a component that moves changes its agent; those of Docker are on one.
 func grounds(t testing.TB, dir string, docker []bool) (file string, all []ground) {
 	t.Helper()
 	nodes := map[string]map[string]any{"cloud": {}, "edge": {}, "harbour": {}}

@@ -5,34 +5,34 @@ import (
 	"strings"
 )
 
-// kind is a kind of policy, what violates it, what its remediation comes to, and what makes all well again. What the
-// fleet is told is about the node where the component is.
+// kind is a kind of policy, with the fault that violates it, the effect of its remediation, and the repair. The fleet
+// commands apply to the node where the component is.
 type kind struct {
 	name string
 
-	// The policy as the descriptor has it: of the component, of the application as a whole, or implied by what the
-	// component requires. Without any, the kind hands a policy in over the API: see byAPI.
+	// The policy in the descriptor: of the component, of the application as a whole, or implied by the component's
+	// requirements. Without any of them, the kind creates a policy with the API: see byAPI.
 	policy, overall, requires string
 
 	docker   bool
-	replicas int    // of the component, 1 when left out
+	replicas int    // of the component, default 1
 	requests string // of its container
 	confined bool   // to one node
-	twin     bool   // there is another component, on the same nodes, that the policy is about as well
+	twin     bool   // there is another component on the same nodes, which the policy is also about
 
-	before  told // for the policy to be kept at first; nothing for most
+	before  told // so that the policy is not violated at first; usually empty
 	violate told
 	heal    told
-	again   told // violates it a second time, which nobody acts upon
+	again   told // violates it a second time, without an action
 
-	template  string // that the policy comes from, as it names it; "" for an expression of its own
-	threshold string // the named one that the violation is beyond
+	template  string // of the policy; "" for its own expression
+	threshold string // the named threshold that the violation exceeds
 	ends      func(r *run)
-	byAPI     func(r *run) any // the policy to hand in
-	calls     bool             // it calls somebody instead of remedying
+	byAPI     func(r *run) any // the policy to create
+	calls     bool             // it calls a URL instead of remedying
 }
 
-// told is what the fleet is told of a node.
+// told is a command of the fleet about a node.
 type told map[string]string
 
 // fromTemplate writes a policy from a template.
@@ -46,7 +46,7 @@ func usage(threshold string, exclude bool) string {
 	return fmt.Sprintf("{type: node-resource-usage, %s, exclude_app_resources: %t}", threshold, exclude)
 }
 
-// waiting writes a policy with an expression of its own: about the COMPSs tasks that wait, with named thresholds.
+// waiting writes a policy with its own expression: about the COMPSs tasks that wait, with named thresholds.
 func waiting(condition, remediation string) string {
 	return `{name: watched, remediation: ` + remediation + `, properties: {interval: 1s}, variables: {task: sort}, spec: {
         expr: 'sum by ({{subject_label_list}}) (
@@ -54,7 +54,7 @@ func waiting(condition, remediation string) string {
         violatedIf: "` + condition + `", thresholds: {warning: 20, critical: 50}}}`
 }
 
-// cameraIs writes a policy with an expression of its own about the node: the state of its camera.
+// cameraIs writes a policy with its own expression about the node: the state of its camera.
 func cameraIs(condition, remediation string) string {
 	return `{name: watched, type: custom, remediation: ` + remediation + `, spec: {violatedIf: "` + condition + `", expr: '
         max by ({{subject_label_list}}, icos_host_id) (tlum_workload_info{ {{subject_label_selector}} })
@@ -70,8 +70,8 @@ var (
 	empty     = told{"mem": ""}
 )
 
-// kinds are those of the policies page. The run compares what it saw violated with the templates, remediations and
-// comparisons that there are, so that none is forgotten here.
+// kinds are those of the policies page. The run compares the observed violations with the existing templates,
+// remediations and comparisons, so that none is missing here.
 var kinds = []kind{
 	// The security of the node.
 	{
@@ -101,7 +101,7 @@ var kinds = []kind{
 		template: "app-sca-score", ends: scaledTo(2),
 	},
 
-	// What is used of the node.
+	// Usage of the node.
 	{
 		name: "the node's cpu", policy: usage("cpu_threshold_perc: 0.85", false),
 		violate: busy, heal: idle, template: "app-host-cpu-usage-perc", ends: moved,
@@ -109,7 +109,7 @@ var kinds = []kind{
 	{
 		name:     "the node's cpu without the application's share",
 		policy:   usage("cpu_threshold_perc: 0.5", true),
-		requests: "{cpu: 7, memory: 64Mi}", // of which it uses 2.8 cores: alone it is no violation
+		requests: "{cpu: 7, memory: 64Mi}", // of which it uses 2.8 cores: alone this is no violation
 		violate:  told{"cpu": "0.6"}, heal: idle, template: "app-host-cpu-usage-perc-excl", ends: moved,
 	},
 	{
@@ -158,8 +158,8 @@ var kinds = []kind{
 		template: "device-available", ends: moved,
 	},
 
-	// Telemetry that is lost. The timeout bears scrapes that fail, as on a busy machine: while Prometheus hears of no host,
-	// nobody is taken for silent.
+	// Lost telemetry. The timeout tolerates failed scrapes, as on a busy machine: while Prometheus has no data from any
+	// host, nobody counts as silent.
 	{
 		name: "a component of which nothing is heard", policy: "redeployOnLostTelemetry: 30s",
 		violate: told{"telemetry": "node"}, heal: told{"telemetry": ""},
@@ -172,7 +172,7 @@ var kinds = []kind{
 		template: "redeploy-on-lost-telemetry", ends: moved,
 	},
 
-	// COMPSs: three tasks of 80 s on one computing unit, on two once it has scaled.
+	// COMPSs: three tasks of 80 s on one computing unit, on two after scaling.
 	{
 		name:    "COMPSs tasks that take too long",
 		policy:  fromTemplate("compss-under-allocation", "scale-up", "compssTask: sort", "thresholdTimeSeconds: 120"),
@@ -194,7 +194,7 @@ var kinds = []kind{
 		template: "app-security-events", ends: moved,
 	},
 
-	// Expressions of one's own, with each comparison and each of the other remediations.
+	// Custom expressions, with each comparison and each of the other remediations.
 	{
 		name: "an expression that scales out", policy: waiting(">= {{warning}}", "scale-out"),
 		violate: told{"compss:sort": "60"}, heal: told{"compss:sort": ""}, threshold: "critical", ends: resized(1),
@@ -222,7 +222,7 @@ var kinds = []kind{
 		violate: told{"device:" + camera: "detached"}, heal: told{"device:" + camera: ""}, ends: remedied("replace"),
 	},
 
-	// Policies that call somebody.
+	// Policies that call a URL.
 	{
 		name: "an application, told with a token", calls: true, byAPI: aboutApplication("POST"),
 		violate: badScore, heal: goodScore, template: "app-sca-score", ends: called("POST"),

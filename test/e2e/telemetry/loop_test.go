@@ -14,9 +14,9 @@ import (
 	catalogue "github.com/littoral-project/littoral/shared/policy/template"
 )
 
-// TestTheLoop starts with the way alone, from a scrape to the webhook, and goes on with each kind of policy that a
-// descriptor may hold: violated for real, remedied, and well again. All of them side by side: each waits for others to
-// scrape, evaluate and deploy, and has two nodes to itself.
+// TestTheLoop first tests the path from a scrape to the webhook alone. Then it takes each kind of policy that a
+// descriptor may contain through a real violation, its remediation and its end. All kinds run concurrently, since each
+// mostly waits for scrapes, evaluations and deployments; each has its own two nodes.
 func TestTheLoop(t *testing.T) {
 	w := newWorld(t)
 	t.Run("side by side", func(t *testing.T) {
@@ -56,7 +56,8 @@ func TestTheLoop(t *testing.T) {
 	require.Subset(t, comparisons, []string{">", "<", ">=", "<=", "==", "!="}, "each comparison")
 }
 
-// probe is a rule that belongs to no policy, though it is called as if it did: else nobody were told.
+// probe is a rule without a policy. It is named like the rule of a policy, since otherwise its alerts would not be
+// sent.
 const probe = `{"data": {"groups": [{"name": "probe", "rules": [{
 	"alert": "probe:rule-0", "expr": "SCA_score{agent_hostname=\"%s\"} < 40", "for": "0", "labels": {},
 	"annotations": {"value": "{{ $value }}"}}]}]}}`
@@ -76,7 +77,7 @@ func (w *world) probes(node string) {
 	require.Equal(w.t, http.StatusNoContent, w.ask("operator", http.MethodDelete, "/rules/"+put.File, "", nil))
 }
 
-// sighted is what was seen violated.
+// sighted is what was observed to be violated.
 type sighted struct{ templates, remediations, comparisons map[string]bool }
 
 func (j *journal) saw(template, remediation, comparison string) {

@@ -22,14 +22,14 @@ type run struct {
 	app    string // its id
 	policy string // its id
 
-	// How things were before the violation.
+	// The state before the violation.
 	places map[string]string // node by component
 	size   float64           // memory that its containers use, bytes
 }
 
 const polman = "/polman/registry/api/v1"
 
-// seenPolicy is what is read of a policy.
+// seenPolicy is the fields of a policy that are read.
 type seenPolicy struct {
 	ID      string
 	Name    string
@@ -52,7 +52,7 @@ type seenPolicy struct {
 	}
 }
 
-// events returns how many events of the type the policy has had, and the details of the last.
+// events returns how many events of the type the policy has had, and the details of the last one.
 func (p *seenPolicy) events(kind registry.EventType) (n int, last map[string]any) {
 	for _, e := range p.Status.Events {
 		if e.Type == kind {
@@ -87,7 +87,7 @@ func (r *run) all() {
 	r.remove()
 }
 
-// submit hands the application in and waits until it runs.
+// submit submits the application and waits until it runs.
 func (r *run) submit() {
 	var app struct{ ID, Detail string }
 	status := r.ask("operator", http.MethodPost, "/jobmanager/groups", r.descriptor(), &app)
@@ -102,7 +102,7 @@ func (r *run) submit() {
 	require.Contains(r.t, []string{r.ground[0].node, r.ground[1].node}, r.places["web"])
 }
 
-// watch waits until the policy is watched; where the kind says so, it is handed in first.
+// watch waits until the policy is watched; if the kind has a policy for the API, it is created first.
 func (r *run) watch() {
 	if len(r.kind.before) > 0 {
 		r.set(r.places["web"], r.kind.before)
@@ -146,8 +146,8 @@ func (r *run) watch() {
 	r.size, _ = r.query(r.memory())
 }
 
-// quiet waits until a policy that is about to be handed in is kept: an expression over minutes takes a host that has
-// only just appeared for a busy one.
+// quiet waits until a policy that is about to be created is not violated: an expression over minutes takes a host that
+// has just appeared for a busy one.
 func (r *run) quiet(policy string) {
 	r.eventually("it would be kept", func() bool {
 		var shown struct{ Series, Violating *int }
@@ -156,8 +156,8 @@ func (r *run) quiet(policy string) {
 	})
 }
 
-// violated compares what is said of the violation with what happened. What it comes to happened exactly once for each
-// component that was violated.
+// violated compares what is reported about the violation with what happened. The effect must have happened exactly once
+// for each violated component.
 func (r *run) violated() {
 	p := r.read()
 	n, details := p.events(registry.EventViolated)
@@ -186,7 +186,7 @@ func (r *run) violated() {
 	r.saw(p.Spec.TemplateName, remediation, comparison)
 }
 
-// well waits until the policy is kept and the application runs.
+// well waits until the policy is no longer violated and the application runs.
 func (r *run) well(resolved int) {
 	r.eventually("it is kept again", func() bool {
 		p := r.read()
@@ -196,7 +196,7 @@ func (r *run) well(resolved int) {
 	r.available()
 }
 
-// remove takes the application away; its rule goes with it.
+// remove deletes the application; its rule must go as well.
 func (r *run) remove() {
 	file := r.ruleFile(r.read().Status.MeasurementBackends[registry.DefaultBackend].File)
 	require.FileExists(r.t, file)
@@ -215,14 +215,14 @@ func (r *run) remove() {
 	})
 }
 
-// read returns the policy as it is.
+// read returns the present state of the policy.
 func (r *run) read() *seenPolicy {
 	var p seenPolicy
 	require.Equal(r.t, http.StatusOK, r.ask("viewer", http.MethodGet, polman+"/policies/"+r.policy, "", &p))
 	return &p
 }
 
-// happened counts what history says of the application under the name.
+// happened counts the history entries of the application with that event.
 func (r *run) happened(event string) int {
 	var entries []struct{ Event string }
 	path := "/jobmanager/history?limit=500&after=0&app=" + r.app
@@ -244,7 +244,7 @@ func (r *run) available() {
 	})
 }
 
-// seenJob is what is read of a job.
+// seenJob is the fields of a job that are read.
 type seenJob struct {
 	Type        string
 	State       string
@@ -261,7 +261,7 @@ type seenJob struct {
 	}
 }
 
-// jobs returns the jobs of the components, without those that clean up.
+// jobs returns the jobs of the components, without clean-up jobs.
 func (r *run) jobs() map[string]seenJob {
 	var list []seenJob
 	require.Equal(r.t, http.StatusOK, r.ask("viewer", http.MethodGet, "/jobmanager/jobs?app="+r.app, "", &list))
@@ -273,7 +273,7 @@ func (r *run) jobs() map[string]seenJob {
 	return jobs
 }
 
-// nodes returns where each component is, "" while it is nowhere.
+// nodes returns the node of each component, "" if it has none.
 func (r *run) nodes() map[string]string {
 	nodes := map[string]string{}
 	for component, j := range r.jobs() {
@@ -308,13 +308,13 @@ func (r *run) pods() int {
 	return n
 }
 
-// memory is what the containers of the application on Kubernetes use.
+// memory is the memory that the containers of the application on Kubernetes use.
 func (r *run) memory() string {
 	return `sum(container_memory_working_set_bytes * on (k8s_pod_uid) group_left () label_replace(
 		tlum_workload_info{icos_app_instance="` + r.app + `"}, "k8s_pod_uid", "$1", "id", "(.+)"))`
 }
 
-// name is the application's: that of the kind, as a name may be.
+// name is the application's name: the kind's, in the allowed characters.
 func (r *run) name() string {
 	letters := strings.Map(func(c rune) rune {
 		if c >= 'a' && c <= 'z' {

@@ -17,7 +17,7 @@ import (
 	"github.com/littoral-project/littoral/shared/loopback"
 )
 
-// toolsDir names the directory with prometheus, promtool and alertmanager, as "make e2e-telemetry" builds them.
+// toolsDir is the directory with prometheus, promtool and alertmanager, built by "make e2e-telemetry".
 const toolsDir = "LITTORAL_TELEMETRY_TOOLS"
 
 // tool returns the path of a tool; without tools the test is skipped.
@@ -30,7 +30,7 @@ func tool(t testing.TB, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// process is a server that ends with the test. When the test fails, what it logged is shown.
+// process is a server that ends with the test. If the test fails, its log is shown.
 type process struct {
 	URL string
 
@@ -83,7 +83,7 @@ func write(t testing.TB, path, text string) string {
 	return path
 }
 
-// example returns a file of infra/examples with addresses and credentials of a cluster replaced by those that are here.
+// example returns a file of infra/examples with the addresses and credentials replaced by those of the test.
 func example(t testing.TB, name string, here map[string]string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../../infra/examples", name))
@@ -96,10 +96,10 @@ func example(t testing.TB, name string, here map[string]string) string {
 	return replaced
 }
 
-// ruleFile is where the rules lie that the rules API calls by the name.
+// ruleFile is the path of the rules that the rules API knows under the name.
 func (w *world) ruleFile(name string) string { return filepath.Join(w.rules, name+".yaml") }
 
-// promtool checks a rule file that the functions wrote.
+// promtool checks a rule file written by the functions.
 func (w *world) promtool(name string) {
 	w.t.Helper()
 	path := w.ruleFile(name)

@@ -1,7 +1,7 @@
 // Package telemetry_test runs the loop of policies with a real Prometheus and a real Alertmanager, configured by
-// infra/examples, around the laptop host: the fleet is scraped, rule files that the functions wrote are evaluated, alerts
-// come back through the webhook, and what they ask for happens. "make e2e-telemetry" builds the two and runs it;
-// otherwise it is skipped.
+// infra/examples, around the laptop host. Prometheus scrapes the fleet and evaluates rule files written by the
+// functions, alerts arrive through the webhook, and their actions are carried out. "make e2e-telemetry" builds the two
+// and runs it; otherwise it is skipped.
 package telemetry_test
 
 import (
@@ -37,8 +37,7 @@ import (
 	"github.com/littoral-project/littoral/triggers"
 )
 
-// TestMain lets all kinds of policies run at the same time however few processors there are: they wait much more than
-// they work.
+// TestMain lets all kinds of policies run concurrently even with few processors: they mostly wait.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if err := flag.Set("test.parallel", "100"); err != nil {
@@ -48,25 +47,25 @@ func TestMain(m *testing.M) {
 }
 
 // patience covers a scrape, an evaluation, a group's wait and the fleet's own delays on a busy machine, and an
-// expression that looks two minutes back.
+// expression that looks back two minutes.
 const patience = 4 * time.Minute
 
 const pause = 300 * time.Millisecond
 
-// world is the laptop host with a Prometheus and an Alertmanager that are not its own.
+// world is the laptop host with an external Prometheus and Alertmanager.
 type world struct {
 	t          *testing.T
 	home       string
 	rules      string // directory of rule files
 	host       *host.Host
 	prometheus string // its URL
-	receiver   string // the URL of whom policies call
+	receiver   string // the URL that policies call
 	grounds    []ground
 
 	*journal
 }
 
-// journal keeps what Alertmanager has sent, what calls came in, and what was seen violated.
+// journal records what Alertmanager has sent, the calls that arrived, and the observed violations.
 type journal struct {
 	mu       sync.Mutex
 	messages []delivery
@@ -74,7 +73,7 @@ type journal struct {
 	seen     sighted
 }
 
-// delivery is a message of Alertmanager and how the host answered.
+// delivery is a message of Alertmanager and the host's answer.
 type delivery struct {
 	template.Data
 
@@ -82,8 +81,8 @@ type delivery struct {
 	status  int
 }
 
-// fleetScraped takes the place of what the example scrapes, which is a cluster's. Metrics of the fleet have times of their
-// own.
+// fleetScraped replaces the example's scrape jobs, which are for a cluster. Metrics of the fleet have their own
+// timestamps.
 const fleetScraped = `
 global: {scrape_interval: 2s, scrape_timeout: 2s, evaluation_interval: 1s}
 scrape_configs:
@@ -108,7 +107,7 @@ func newWorld(t *testing.T) *world {
 	receiver := httptest.NewServer(http.HandlerFunc(w.receive))
 	t.Cleanup(receiver.Close)
 	w.receiver = receiver.URL
-	docker := make([]bool, len(kinds)+1) // one is for the rule of no kind
+	docker := make([]bool, len(kinds)+1) // one more for the probe rule
 	for i := range kinds {
 		docker[i] = kinds[i].docker
 	}
@@ -150,7 +149,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// credentials returns what the client gets its tokens from the host's issuer with.
+// credentials returns the client's credentials at the host's issuer.
 func (w *world) credentials(id string) *clientcredentials.Config {
 	w.t.Helper()
 	provider, err := issuer.New(issuer.Options{
@@ -160,7 +159,7 @@ func (w *world) credentials(id string) *clientcredentials.Config {
 	return provider.Credentials(id)
 }
 
-// relay hands what Alertmanager sends on to the host as it is, its token included, and remembers it.
+// relay forwards Alertmanager's requests unchanged to the host, including the token, and records them.
 func (w *world) relay(out http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -189,7 +188,7 @@ func (w *world) relay(out http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(out, resp.Body)
 }
 
-// told returns a message about the alert with the status, nil while there is none.
+// told returns a message about the alert with that status, nil if there is none yet.
 func (w *world) told(alert, status string) *delivery {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -201,14 +200,14 @@ func (w *world) told(alert, status string) *delivery {
 	return nil
 }
 
-// refused returns the messages that the host did not take.
+// refused returns the messages that the host did not accept.
 func (w *world) refused() []delivery {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(w.messages), func(d delivery) bool { return d.status == http.StatusOK })
 }
 
-// in is the world within a subtest.
+// in returns the world for a subtest.
 func (w *world) in(t *testing.T) *world {
 	within := *w
 	within.t = t
@@ -268,7 +267,7 @@ func (w *world) ask(role, method, path, body string, into any) int {
 	return resp.StatusCode
 }
 
-// set tells the fleet what is true of a node.
+// set changes properties of a node in the fleet.
 func (w *world) set(node string, settings told) {
 	w.t.Helper()
 	body, err := json.Marshal(map[string]any{"node": node, "set": settings})

@@ -19,7 +19,7 @@ import (
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
-// TestExecutable: every form of the poll gives the same answer to the same question (contracts/icos.md §1.2, §1.6).
+// TestExecutable: every form of the poll gives the same answer (contracts/icos.md §1.2, §1.6).
 func TestExecutable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -57,7 +57,7 @@ func TestExecutable(t *testing.T) {
 	w.anyAgent.call(t, http.MethodGet, "/jobmanager/jobs/executable/slurm/a", "").refused(t, http.StatusBadRequest)
 }
 
-// TestPromoteHasOneWinner: of a hundred agents at once.
+// TestPromoteHasOneWinner: a hundred agents try at once.
 func TestPromoteHasOneWinner(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -90,8 +90,8 @@ func TestPromoteHasOneWinner(t *testing.T) {
 	w.legal(t)
 }
 
-// TestTakeover: after the lease another agent gets the job, and the former owner is fenced. The other agent is one that
-// no cluster is known to have: a known one is offered its own places only.
+// TestTakeover: after the lease has expired another agent gets the job, and the former owner is fenced. The cluster of
+// the other agent is unknown, since an agent with a known cluster is only offered jobs for its own places.
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -123,7 +123,7 @@ func TestTakeover(t *testing.T) {
 	w.legal(t)
 }
 
-// TestReports: the forms in which agents of each generation report.
+// TestReports: the forms in which each generation of agents reports.
 func TestReports(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -239,7 +239,7 @@ func TestReportsOnFormerContent(t *testing.T) {
 	d32 := func(listed body) body { return body{"instruction": listed["instruction"]} }
 	for name, row := range map[string]struct {
 		gives   giving
-		runs    bool // before, so that the change is a replacement
+		runs    bool // earlier, so that the change is a replacement
 		uuid    string
 		state   string
 		changes int
@@ -303,19 +303,19 @@ func TestReportsOnFormerContent(t *testing.T) {
 	}
 }
 
-// drain has the nodes of the hub that are named drained, and no others.
+// drain makes the named nodes of the hub drained, and no others.
 func (w *world) drain(nodes ...string) {
 	w.SaveTopology(inprocess.Drain(inprocess.Topology(time.Now()), nodes...))
 }
 
-// TestReportsOfFormerPlaces: the same agents do not see either that a job was moved before they took it, and give back
-// where they were listed that it is to run.
+// TestReportsOfFormerPlaces: these agents do not notice either that a job was moved before they took it, and report the
+// place where it was listed.
 func TestReportsOfFormerPlaces(t *testing.T) {
 	t.Parallel()
 	finished := standing{create, "", "Finished", hubAgent}
 	back := standing{create, "", "Created", hubAgent}
 	for name, row := range map[string]struct {
-		targets func(listed, present target) any // nil = not given
+		targets func(listed, present target) any // nil = not in the report
 		state   string
 		want    standing
 	}{
@@ -371,8 +371,8 @@ func TestReportsOfFormerPlaces(t *testing.T) {
 	}
 }
 
-// TestReportsOfFormerPlaces_thatAreBeingLeft: the clean-up of an earlier copy there does not remove this one; one of its own
-// is enough, and what was to be removed needs none.
+// TestReportsOfFormerPlaces_thatAreBeingLeft: the clean-up of an earlier copy in that place does not remove this copy,
+// so it needs its own clean-up, but only one. A removal needs none.
 func TestReportsOfFormerPlaces_thatAreBeingLeft(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -409,7 +409,7 @@ func TestReportsOfFormerPlaces_thatAreBeingLeft(t *testing.T) {
 	w.legal(t)
 }
 
-// deleted is a removal as newer agents of ICOS give it back: in their model, as it was listed, with one condition more.
+// deleted is a removal as newer agents of ICOS report it: in their format, as it was listed, with one more condition.
 func deleted(listed body, status string) body {
 	b := maps.Clone(listed)
 	for _, ours := range []string{"epoch", "replica", "cleans", "lease_until"} {
@@ -423,7 +423,7 @@ func deleted(listed body, status string) body {
 	return b
 }
 
-// TestRemovalByNewerAgents: they say that it is done by a condition, in the state in which they were given the job.
+// TestRemovalByNewerAgents: they report the end of a removal by a condition, in the state in which they got the job.
 func TestRemovalByNewerAgents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -438,7 +438,7 @@ func TestRemovalByNewerAgents(t *testing.T) {
 	w.operator.call(t, http.MethodPut, "/jobmanager/groups/stop/"+g.ID, "").is(t, http.StatusOK)
 	listed := decode[[]body](t, w.hub.get(t, "/jobmanager/jobs/executable/ocm/"+hubAgent))[0]
 	require.Equal(t, "Created", listed["state"])
-	w.unchanged(t, func() { tell(w.hub, deleted(listed, "True")).refused(t, http.StatusConflict) }) // it has not taken it
+	w.unchanged(t, func() { tell(w.hub, deleted(listed, "True")).refused(t, http.StatusConflict) }) // not taken
 	w.take(t, w.hub, hubAgent, j)
 	w.unchanged(t, func() {
 		require.Equal(t, []string{"state"}, tell(w.hub, listed).fields(t))
@@ -459,7 +459,7 @@ func TestRemovalByNewerAgents(t *testing.T) {
 	w.legal(t)
 }
 
-// TestCleanupByNewerAgents: what it held is free when they have said so, and given to who waits for it.
+// TestCleanupByNewerAgents: after their report the capacity is free, and goes to a job that waits for it.
 func TestCleanupByNewerAgents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -481,7 +481,7 @@ func TestCleanupByNewerAgents(t *testing.T) {
 	w.legal(t)
 }
 
-// TestReportIsRefusedForWhatItIs: whoever reads the refusal is told who has the job, if anybody.
+// TestReportIsRefusedForWhatItIs: the refusal says which agent owns the job, if any.
 func TestReportIsRefusedForWhatItIs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -507,7 +507,7 @@ func TestReportIsRefusedForWhatItIs(t *testing.T) {
 	require.Contains(t, refused(w.hub, hubAgent), "is Finished and nobody has it")
 }
 
-// TestDegradedSaysWhy: the history and the application tell what is wrong, not what is well beside it.
+// TestDegradedSaysWhy: history and application show the failed condition, not those that are fine.
 func TestDegradedSaysWhy(t *testing.T) {
 	t.Parallel()
 	applied := body{"type": "Applied", "status": "True", "message": "3 objects"}
@@ -548,7 +548,8 @@ func TestDegradedSaysWhy(t *testing.T) {
 	}
 }
 
-// TestAgentOfTwoClusters: one that telemetry names for both is offered the work of both, and its reports count for each.
+// TestAgentOfTwoClusters: an agent that telemetry assigns to both is offered the jobs of both, and its reports count
+// for each.
 func TestAgentOfTwoClusters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -580,7 +581,7 @@ func TestAgentOfTwoClusters(t *testing.T) {
 	w.legal(t)
 }
 
-// TestOldestLocks: PUT jobs/{id} of the first Nuvla agents (contracts/icos.md §1.8).
+// TestOldestLocks: PUT jobs/{id} by the first Nuvla agents (contracts/icos.md §1.8).
 func TestOldestLocks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -615,7 +616,7 @@ func TestOldestLocks(t *testing.T) {
 	w.legal(t)
 }
 
-// TestStatus: what an orchestrator shows between reports, in every spelling of the route.
+// TestStatus: the status that an orchestrator reports between job updates, in every spelling of the route.
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{
@@ -645,7 +646,7 @@ func TestStatus(t *testing.T) {
 			now = show(body{"resource_uuid": j.Resource.UUID, "conditions": []body{{"type": "Available", "status": "True"}}})
 			require.Equal(t, "Finished", now.State)
 
-			w.unchanged(t, func() { show(body{"epoch": j.Epoch}) }) // a sign of life says nothing about the conditions
+			w.unchanged(t, func() { show(body{"epoch": j.Epoch}) }) // renewing the lease does not change the conditions
 
 			full := decode[body](t, w.viewer.get(t, "/jobmanager/status/"+j.ID))
 			require.Equal(t, j.ID, full["job_id"])
@@ -657,8 +658,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestStatusOfAResource is what agents of ICOS send when they synchronise: of each ManifestWork its uid, for they know no
-// job then.
+// TestStatusOfAResource: what agents of ICOS send when they synchronise, with the uid of each ManifestWork, since they
+// do not know the job then.
 func TestStatusOfAResource(t *testing.T) {
 	t.Parallel()
 	const short, long = "/jobmanager/resources/status", "/jobmanager/resources/status/%s"
@@ -707,7 +708,8 @@ func TestStatusOfAResource(t *testing.T) {
 	}
 }
 
-// TestStatusOfASharedResource: an agent may have made one resource of several jobs; then it has to say which it means.
+// TestStatusOfASharedResource: an agent may have created one resource for several jobs; then its report must name the
+// job.
 func TestStatusOfASharedResource(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -732,12 +734,12 @@ func (w *world) runningAs(t testing.TB, descriptor string) (g group, j job, uid 
 	g = w.submit(t, descriptor)
 	uid = uuid.NewString()
 	b := report(hubAgent, w.take(t, w.hub, hubAgent, g.Jobs[0]), "Finished", "Available")
-	b["resource"].(body)["job_id"], b["resource"].(body)["resource_uuid"] = "", uid // such agents do not say the job here
+	b["resource"].(body)["job_id"], b["resource"].(body)["resource_uuid"] = "", uid // such agents name no job here
 	w.hub.send(t, http.MethodPut, "/jobmanager/jobs", b).is(t, http.StatusOK)
 	return g, w.job(t, g.Jobs[0].ID), uid
 }
 
-// TestShortStatus is the form that D3.3 names: a job and the new status.
+// TestShortStatus is the form in D3.3: a job and the new status.
 func TestShortStatus(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
-// TestTokens: on every route a token that proves nothing is refused, and so is one whose role is not enough.
+// TestTokens: every route refuses an invalid token, and one with too low a role.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -67,7 +67,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// forged returns a token that says all the right things under a key of its own.
+// forged returns a token with valid claims that is signed with another key.
 func forged(t testing.TB, issuer string, role auth.Role) string {
 	t.Helper()
 	return authtest.Sign(t, authtest.NewKey(t), "k1", inprocess.Claims{
@@ -76,7 +76,7 @@ func forged(t testing.TB, issuer string, role auth.Role) string {
 	}, nil)
 }
 
-// TestOnlyHomeAndHealthAreOpen keeps a route from becoming open unnoticed.
+// TestOnlyHomeAndHealthAreOpen prevents that a route becomes open unnoticed.
 func TestOnlyHomeAndHealthAreOpen(t *testing.T) {
 	t.Parallel()
 	var open []string
@@ -104,13 +104,13 @@ func TestOnlyHomeAndHealthAreOpen(t *testing.T) {
 	}, open)
 }
 
-// questions are the routes that are asked with POST, since a descriptor is their body, and store nothing.
+// questions are routes that use POST, since their body is a descriptor, but store nothing.
 var questions = []string{
 	"POST /matchmake", "POST /matchmaker/matchmake", "POST /matchmaker/plan", "POST /plan", "POST /matchmaker/explain",
 	"POST /explain",
 }
 
-// TestAnAgentActsOnlyAsItself: a token bound to one agent id is refused wherever it names another.
+// TestAnAgentActsOnlyAsItself: a token bound to one agent id is refused if the request names another one.
 func TestAnAgentActsOnlyAsItself(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -140,8 +140,8 @@ func TestAnAgentActsOnlyAsItself(t *testing.T) {
 	}
 }
 
-// TestAJobIsNotNobodys: an issuer may leave the subject out, as of an access token without the scope openid or basic. Who
-// took a job by such a token could neither report on it nor give it back.
+// TestAJobIsNotNobodys: an issuer may omit the subject, for instance in an access token without the scope openid or
+// basic. With such a token, an agent that took a job could neither report on it nor give it back.
 func TestAJobIsNotNobodys(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

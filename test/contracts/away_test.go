@@ -21,7 +21,7 @@ import (
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
-// withoutStore mounts every function on a store that is away.
+// withoutStore mounts every function on a store that cannot be reached.
 func withoutStore(t testing.TB) (w *world, consumers map[string]http.Handler) {
 	t.Helper()
 	address, err := loopback.Free(t.Context())
@@ -54,7 +54,7 @@ func TestWithoutTheStore(t *testing.T) {
 			}
 			d := a.refused(t, http.StatusServiceUnavailable)
 			require.NotContains(t, d.Detail, "127.0.0.1", "its address is nobody's business")
-			if r.takes() == jsonBody { // what is wrong in itself is said even now
+			if r.takes() == jsonBody { // an invalid request is still reported as such
 				admin.call(t, r.method, r.anywhere(), unreadable).refused(t, http.StatusBadRequest)
 			}
 		})
@@ -73,7 +73,7 @@ func TestWithoutTheStore(t *testing.T) {
 	}
 }
 
-// storeless reports whether the route asks nothing of the store.
+// storeless reports whether the route does not use the store.
 func storeless(r route) bool {
 	switch r.entry.Name {
 	case "aggregator-taxonomy", "policymanager-template-list":
@@ -84,7 +84,7 @@ func storeless(r route) bool {
 	return r.entry.Spec.Role == auth.Open
 }
 
-// newEvent returns an event of the type with data that its reaction can read.
+// newEvent returns an event of the type with data that its reaction can parse.
 func newEvent(t testing.TB, typ string) cloudevents.Event {
 	t.Helper()
 	var data any = events.Application{ID: uuid.New(), Name: "shop"}

@@ -24,16 +24,16 @@ type client struct {
 	token string // "" sends none
 }
 
-// answer is what came back.
+// answer is the response to a request.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
-	trace  string // id of the trace that the request was sent in
+	trace  string // of the request
 	what   string // the request, for messages
 }
 
-// call sends a request in a trace of its own. header alternates names and values.
+// call sends a request in its own trace. header alternates names and values.
 func (c client) call(t testing.TB, method, path, body string, header ...string) *answer {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, c.base+path, strings.NewReader(body))
@@ -63,7 +63,7 @@ func (c client) send(t testing.TB, method, path string, body any) *answer {
 	return c.call(t, method, path, string(text), "Content-Type", "application/json")
 }
 
-// get is call for what must be there.
+// get is call for a resource that must exist.
 func (c client) get(t testing.TB, path string) *answer {
 	t.Helper()
 	return c.call(t, http.MethodGet, path, "").is(t, http.StatusOK)
@@ -82,7 +82,7 @@ func (a *answer) is(t testing.TB, status int) *answer {
 	return a
 }
 
-// refused requires the status with an RFC 9457 document that names the caller's trace, and returns it.
+// refused requires the status and an RFC 9457 document with the caller's trace id, and returns the document.
 func (a *answer) refused(t testing.TB, status int) problem.Document {
 	t.Helper()
 	a.is(t, status)
@@ -135,7 +135,7 @@ type world struct {
 	anyAgent                 client // its token is bound to no agent id
 }
 
-// The agents of the world's two clusters, and one that has none.
+// The agents of the world's two clusters, and one without a cluster.
 const (
 	hubAgent   = "agent-hub"
 	edgeAgent  = "agent-edge"
@@ -165,7 +165,7 @@ func (w *world) agent(t testing.TB, id string) client {
 	})}
 }
 
-// emitOnlyWhatIsDeclared requires of every event of the test that its producer declares its type.
+// emitOnlyWhatIsDeclared requires for every event of the test that its producer declares the type.
 func (w *world) emitOnlyWhatIsDeclared(t testing.TB) {
 	t.Helper()
 	declared := map[string][]string{}
@@ -173,7 +173,7 @@ func (w *world) emitOnlyWhatIsDeclared(t testing.TB) {
 		declared["/functions/"+entry.Name] = entry.Spec.Emits
 	}
 	for _, e := range w.Broker.Accepted() {
-		if types, ours := declared[e.Source()]; ours || e.Source() != "/littoral" { // which is the test itself
+		if types, ours := declared[e.Source()]; ours || e.Source() != "/littoral" { // the test itself
 			require.Contains(t, types, e.Type(), "%s emits what it does not declare", e.Source())
 		}
 	}

@@ -22,7 +22,7 @@ import (
 
 const eventKey = "a key that the Broker's clients share"
 
-// consumers are all functions that take events, with EVENT_KEY set or not.
+// consumers are all functions that consume events, with EVENT_KEY set or not.
 func consumers(t testing.TB, key string) (w *world, handlers map[string]http.Handler) {
 	t.Helper()
 	w = newWorld(t)
@@ -31,7 +31,7 @@ func consumers(t testing.TB, key string) (w *world, handlers map[string]http.Han
 	return w, handlers
 }
 
-// everyType lists each event type that some function consumes or emits, and one that none does.
+// everyType lists each event type that some function consumes or emits, and one unknown type.
 func everyType() []string {
 	all := []string{"com.example.unknown"}
 	for _, entry := range functions.Registry {
@@ -42,8 +42,8 @@ func everyType() []string {
 	return slices.Compact(all)
 }
 
-// TestDeliveriesOfStrangers: where Knative says who delivers, an event without a token of the namespace is taken by the sink
-// alone, however it is signed.
+// TestDeliveriesOfStrangers: if Knative sends the identity of the sender, only the sink accepts an event without a
+// token of the namespace, even if the event is signed.
 func TestDeliveriesOfStrangers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -70,7 +70,7 @@ func TestDeliveriesOfStrangers(t *testing.T) {
 			handlers[entry.Name].ServeHTTP(out, r)
 			return out.Code
 		}
-		known, strange := http.StatusServiceUnavailable, http.StatusUnauthorized // the one for its type
+		known, strange := http.StatusServiceUnavailable, http.StatusUnauthorized // the token for its type
 		if slices.Contains(entry.Spec.Consumes, events.Any) {
 			known, strange = http.StatusNoContent, http.StatusNoContent
 		}
@@ -80,8 +80,8 @@ func TestDeliveriesOfStrangers(t *testing.T) {
 	}
 }
 
-// TestDeliveries: a function takes the events that it declares, signed when there is a key, and no other. One of ours that
-// it does not declare is delivered again, since the function may be about to be replaced.
+// TestDeliveries: a function accepts the events that it declares (signed, if there is a key) and no others. An event of
+// ours that it does not declare is delivered again, since the function may be about to be replaced.
 func TestDeliveries(t *testing.T) {
 	t.Parallel()
 	unsigned, open := consumers(t, "")
@@ -115,7 +115,7 @@ func TestDeliveries(t *testing.T) {
 					require.Equal(t, http.StatusNoContent, status, "the platform says when to look and needs no proof: %s", text)
 					continue
 				}
-				if takesAny { // the sink: Brokers hand it what others refused, and it notes forgeries without keeping them
+				if takesAny { // the sink gets events that others refused, and only records forgeries
 					kept := letters(t, signed)
 					sendForgeries(t, closed[entry.Name], e, http.StatusNoContent)
 					require.Equal(t, kept, letters(t, signed), "a replay would sign it")
@@ -216,7 +216,7 @@ func TestADeliveryThatIsNoEventIsRefused(t *testing.T) {
 	}
 }
 
-// TestADuplicateEventDoesNothingMore: the answer is a success, or the Broker would go on delivering it.
+// TestADuplicateEventDoesNothingMore: the answer must be a success, otherwise the Broker would deliver it again.
 func TestADuplicateEventDoesNothingMore(t *testing.T) {
 	t.Parallel()
 	w, handlers := consumers(t, "")
@@ -224,7 +224,7 @@ func TestADuplicateEventDoesNothingMore(t *testing.T) {
 	for _, e := range w.Broker.Accepted() {
 		for _, name := range w.Broker.Consumers(e) {
 			if name == "jobmanager-displace" {
-				continue // a task: it looks again, whatever woke it
+				continue // a task: it does its work whatever event wakes it
 			}
 			w.unchanged(t, func() {
 				for range 3 {

@@ -18,7 +18,7 @@ func on(a body, host string) body {
 	return a
 }
 
-// laterBy lets the time pass that brakes look at, and what waits have its turn.
+// laterBy makes time pass for the brakes, and executes the actions that wait.
 func (w *world) laterBy(t testing.TB, interval string) {
 	t.Helper()
 	_, err := w.DB.Exec(t.Context(), `update policy_actions set acted_at = acted_at - $1::text::interval,
@@ -28,7 +28,7 @@ held_until = held_until - $1::text::interval`, interval)
 	require.NoError(t, w.Broker.Drain(t.Context()))
 }
 
-// heardBefore has all that was heard of the policy's alerts be heard so much earlier, and what was done about any be done then.
+// heardBefore moves all notices of the policy's alerts, and its actions, back in time.
 func (w *world) heardBefore(t testing.TB, p policy, by time.Duration) {
 	t.Helper()
 	_, err := w.DB.Exec(t.Context(), `update policy_alerts set received_at = received_at - $1::interval`, by)
@@ -53,8 +53,8 @@ func (w *world) heardBefore(t testing.TB, p policy, by time.Duration) {
 	require.NoError(t, err)
 }
 
-// TestEpisode_ofAPolicyThatIsActivatedAgain: the alert has been firing all the while, and Alertmanager goes on naming
-// it by when it began.
+// TestEpisode_ofAPolicyThatIsActivatedAgain: the alert has been firing all the time, and Alertmanager still reports it
+// with its original start.
 func TestEpisode_ofAPolicyThatIsActivatedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -67,7 +67,7 @@ func TestEpisode_ofAPolicyThatIsActivatedAgain(t *testing.T) {
 	w.operator.call(t, http.MethodPost, polman+"/policies/"+p.ID+"/deactivate", "").is(t, http.StatusNoContent)
 	am.send(t, http.MethodPost, webhook, firing).is(t, http.StatusOK)
 	require.Equal(t, "inactive", w.seePolicy(t, p.ID).Status.Phase)
-	for range 2 { // activated twice is activated once
+	for range 2 { // activating twice has no further effect
 		w.operator.call(t, http.MethodPost, polman+"/policies/"+p.ID+"/activate", "").is(t, http.StatusNoContent)
 	}
 	require.Equal(t, "enforced", w.seePolicy(t, p.ID).Status.Phase)
@@ -81,7 +81,7 @@ func TestEpisode_ofAPolicyThatIsActivatedAgain(t *testing.T) {
 	require.Len(t, w.told(t, g.ID, "policy.violated"), 2, "activating what is violated begins no new life")
 }
 
-// TestEpisode_ofAnotherThreshold: a changed policy is a new one to what is still firing.
+// TestEpisode_ofAnotherThreshold: for a firing alert, a changed policy is a new one.
 func TestEpisode_ofAnotherThreshold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -97,7 +97,7 @@ func TestEpisode_ofAnotherThreshold(t *testing.T) {
 	}
 }
 
-// TestEpisode_ofAPolicyThatIsMadeAgain: deleted while it fired, made again while it still fires.
+// TestEpisode_ofAPolicyThatIsMadeAgain: it is deleted and created again while its alert fires.
 func TestEpisode_ofAPolicyThatIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -116,8 +116,8 @@ func TestEpisode_ofAPolicyThatIsMadeAgain(t *testing.T) {
 	require.Len(t, w.told(t, g.ID, "policy.violated"), 3)
 }
 
-// TestEpisode_thatFlaps: it ends and begins again, over and over, within the cool-down. The application moves once, and
-// history says what was held back and why nothing came of it.
+// TestEpisode_thatFlaps: it ends and begins again and again within the cool-down. The application moves once, and
+// history says what was held back and why it had no effect.
 func TestEpisode_thatFlaps(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -153,7 +153,7 @@ func TestEpisode_thatFlaps(t *testing.T) {
 	w.legal(t)
 }
 
-// TestEpisode_thatOutlivesItsEnd: Alertmanager had not heard of the alert for a while and took it for resolved.
+// TestEpisode_thatOutlivesItsEnd: Alertmanager got no notice of the alert for a while and reported it as resolved.
 func TestEpisode_thatOutlivesItsEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -185,13 +185,13 @@ func TestEpisode_thatOutlivesItsEnd(t *testing.T) {
 		w.heardBefore(t, p, 10*time.Minute)
 		tell("resolved", start, true)
 		tell("resolved", start, false)
-		tell("firing", start, false) // overtaken
+		tell("firing", start, false) // overtaken by a newer notice
 		is("enforced", "Finished")
 		w.heardBefore(t, p, 5*time.Minute)
 	}
 	require.Contains(t, fmt.Sprint(w.told(t, g.ID, "policy.fired")), "is violated still")
 
-	later := start.Add(15 * time.Second) // as another Prometheus has it
+	later := start.Add(15 * time.Second) // as reported by another Prometheus
 	tell("firing", later, true)
 	is("violated", "Degraded")
 	w.heardBefore(t, p, 5*time.Minute)
@@ -200,14 +200,14 @@ func TestEpisode_thatOutlivesItsEnd(t *testing.T) {
 	w.heardBefore(t, p, 5*time.Minute)
 	tell("firing", later, true)
 	is("violated", "Degraded")
-	tell("firing", start, true) // in a repeat that says it once more
+	tell("firing", start, true) // reported once more in a repeat
 	w.heardBefore(t, p, 5*time.Minute)
 	tell("resolved", start, true)
 	is("enforced", "Finished")
 	w.legal(t)
 }
 
-// TestEpisode_thatOutlivesItsEnd_isActedUponOnce: again only if nothing came of it.
+// TestEpisode_thatOutlivesItsEnd_isActedUponOnce: again only if the first action had no effect.
 func TestEpisode_thatOutlivesItsEnd_isActedUponOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -240,7 +240,7 @@ func TestEpisode_thatOutlivesItsEnd_isActedUponOnce(t *testing.T) {
 	w.legal(t)
 }
 
-// TestEpisode_ofANodeThatWasLeft: another alert about the former node comes after the application moved away from it.
+// TestEpisode_ofANodeThatWasLeft: another alert about the former node arrives after the application moved away from it.
 func TestEpisode_ofANodeThatWasLeft(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -273,7 +273,7 @@ func TestEpisode_ofANodeThatWasLeft(t *testing.T) {
 	w.legal(t)
 }
 
-// TestEpisode_ofAPolicyThatIsDeletedWhileItIsHeldBack is skipped when its turn comes.
+// TestEpisode_ofAPolicyThatIsDeletedWhileItIsHeldBack: the action is skipped when its time comes.
 func TestEpisode_ofAPolicyThatIsDeletedWhileItIsHeldBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -292,7 +292,7 @@ func TestEpisode_ofAPolicyThatIsDeletedWhileItIsHeldBack(t *testing.T) {
 	require.Zero(t, open)
 }
 
-// TestEpisode_movesNothingElse: the other components stay where they run.
+// TestEpisode_movesNothingElse: the other components stay where they are.
 func TestEpisode_movesNothingElse(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -12,10 +12,10 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 )
 
-// unreadable is no JSON and no YAML.
+// unreadable is neither JSON nor YAML.
 const unreadable = "{\"a\": [\x01"
 
-// fitting returns a body that the route would take; about names a job or an application.
+// fitting returns a body that the route accepts; about is the id of a job or an application.
 func (r route) fitting(about string) string {
 	if text, ok := policyFitting(r, about); ok {
 		return text
@@ -40,7 +40,7 @@ func (r route) fitting(about string) string {
 	return ""
 }
 
-// TestBadRequests: what is wrong with a request is answered on every route, in one form, and nothing is stored.
+// TestBadRequests: every route reports all faults of a request in the same format, and stores nothing.
 func TestBadRequests(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -160,7 +160,7 @@ func TestUnknownPaths(t *testing.T) {
 	}
 }
 
-// TestQueries: a parameter that is not known, given twice or not understood is refused, each named, all at once.
+// TestQueries: unknown, repeated or invalid parameters are refused; the answer names all of them.
 func TestQueries(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -214,7 +214,7 @@ func TestQueries(t *testing.T) {
 	require.Len(t, both.refused(t, http.StatusBadRequest).Errors, 4, "all of it at once")
 }
 
-// endless is a text that no index of Postgres takes, compressed or not.
+// endless is a text that is too long for any index of Postgres, compressed or not.
 var endless = func() string {
 	var text strings.Builder
 	for text.Len() < 20_000 {
@@ -223,7 +223,7 @@ var endless = func() string {
 	return text.String()
 }()
 
-// TestInvalidContent: everything that is wrong with a readable body is named at once.
+// TestInvalidContent: the answer names everything that is wrong with a well-formed body.
 func TestInvalidContent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -352,7 +352,7 @@ components:
 	}
 }
 
-// TestConflicts: what the state does not permit is refused, and nothing is stored.
+// TestConflicts: a request that the state does not permit is refused, and nothing is stored.
 func TestConflicts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

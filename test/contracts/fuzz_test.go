@@ -20,10 +20,10 @@ import (
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
-// The targets below feed what a stranger may send to whole functions over a real store: whatever it is, the answer is
-// one that the contract knows, in its form, and never a failure of ours.
+// The targets below send arbitrary input to whole functions with a real store. Whatever the input is, the answer must
+// be one in the contract, in its format, and never an internal error.
 
-// target serves the named function without a network between.
+// target serves the named function without a network in between.
 func fuzzTarget(f *testing.F) (w *world, send func(t *testing.T, r *http.Request) *httptest.ResponseRecorder) {
 	f.Helper()
 	w = newWorld(f)
@@ -42,7 +42,7 @@ func fuzzTarget(f *testing.F) (w *world, send func(t *testing.T, r *http.Request
 	}
 }
 
-// answered requires an answer in form: a success, or a problem that is the caller's.
+// answered requires a well-formed answer: a success, or a problem caused by the caller.
 func answered(t *testing.T, w *httptest.ResponseRecorder) {
 	t.Helper()
 	if w.Code/100 == 2 {
@@ -193,7 +193,7 @@ func FuzzUpdates(f *testing.F) {
 	})
 }
 
-// FuzzEvents: what the Broker's address accepts from anyone who reaches it.
+// FuzzEvents: input that the Broker's address accepts from anyone who reaches it.
 func FuzzEvents(f *testing.F) {
 	w, handlers := consumers(f, "")
 	g := w.submit(f, hubShop)

@@ -117,7 +117,7 @@ func TestIdempotencyKey(t *testing.T) {
 	require.NotEmpty(t, ids[0])
 }
 
-// TestOneOfAName: of many who create an application that must be the first of its name, one does.
+// TestOneOfAName: many create an application that must be the first with its name, and one succeeds.
 func TestOneOfAName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -141,14 +141,15 @@ func TestOneOfAName(t *testing.T) {
 		require.Contains(t, a.refused(t, http.StatusPreconditionFailed).Detail, `has the name "shop" already`)
 	}
 	require.Len(t, made, 1)
-	w.submit(t, hubShop) // who does not ask for it may make another
+	w.submit(t, hubShop) // a caller without that condition may create another
 	for _, g := range decode[[]group](t, w.viewer.get(t, "/jobmanager/groups?app=shop")) {
 		w.operator.call(t, http.MethodDelete, "/jobmanager/groups/"+g.ID+"?stop=true", "").is(t, http.StatusOK)
 	}
 	post("*", "again").is(t, http.StatusCreated)
 }
 
-// TestIdempotencyKey_meansWhatItCameWith: neither another document, nor an application that is no more.
+// TestIdempotencyKey_meansWhatItCameWith: a key is refused with another document, and for an application that was
+// deleted.
 func TestIdempotencyKey_meansWhatItCameWith(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -169,7 +170,7 @@ func TestIdempotencyKey_meansWhatItCameWith(t *testing.T) {
 
 	_, err := w.DB.Exec(t.Context(), `update applications set submitted = null where id = $1`, g.ID)
 	require.NoError(t, err)
-	post(changed).is(t, http.StatusCreated) // an earlier version did not keep what came first
+	post(changed).is(t, http.StatusCreated) // an earlier version did not store the first request
 
 	w.finish(t, w.hub, hubAgent, w.job(t, g.Jobs[0].ID))
 	w.operator.call(t, http.MethodDelete, group+"?stop=true", "").is(t, http.StatusAccepted)
@@ -178,13 +179,13 @@ func TestIdempotencyKey_meansWhatItCameWith(t *testing.T) {
 			require.Contains(t, post(hubShop).refused(t, http.StatusConflict).Detail, g.ID+", was deleted; use another key")
 		})
 	}
-	deleted() // or about to be
+	deleted() // or is being deleted
 	w.finish(t, w.hub, hubAgent, w.job(t, g.Jobs[0].ID))
 	w.viewer.call(t, http.MethodGet, group, "").refused(t, http.StatusNotFound)
 	deleted()
 }
 
-// TestUpdateTouchesOnlyWhatDiffers, in each form of PUT groups.
+// TestUpdateTouchesOnlyWhatDiffers: in each form of PUT groups.
 func TestUpdateTouchesOnlyWhatDiffers(t *testing.T) {
 	t.Parallel()
 	const twoParts = `name: shop
@@ -261,7 +262,7 @@ components:
 
 const blueWeb = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: web\ndata:\n  color: blue\n"
 
-// recoloured reads the group as JSON and lets change its job web.
+// recoloured reads the group as JSON and lets change modify its job web.
 func (w *world) recoloured(t *testing.T, g group, change func(body)) body {
 	t.Helper()
 	text := decode[body](t, w.viewer.get(t, "/jobmanager/groups/"+g.ID))
@@ -273,7 +274,7 @@ func (w *world) recoloured(t *testing.T, g group, change func(body)) body {
 	return text
 }
 
-// TestTwoWriters: who has not seen what the other has written is told, and changes nothing.
+// TestTwoWriters: a writer that has not seen the other's change is refused, and changes nothing.
 func TestTwoWriters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -317,7 +318,7 @@ func TestTwoWriters(t *testing.T) {
 	require.Contains(t, []int{http.StatusOK, http.StatusAccepted}, gone.status)
 }
 
-// TestTwoWritersAtOnce: of those who have seen the same, one is heard.
+// TestTwoWritersAtOnce: of several writers with the same version, one succeeds.
 func TestTwoWritersAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -337,7 +338,8 @@ func TestTwoWritersAtOnce(t *testing.T) {
 	require.Equal(t, `"2"`, w.viewer.get(t, at).header.Get("ETag"))
 }
 
-// TestRoomIsOffered: whoever waits for room is tried again when somebody else asks for less, or goes before it was taken.
+// TestRoomIsOffered: a component that waits for room is placed when another one asks for less, or is deleted before any
+// agent took it.
 func TestRoomIsOffered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -358,7 +360,7 @@ func TestRoomIsOffered(t *testing.T) {
 	require.Equal(t, "hub-1", place(third), "the other's job is forgotten")
 }
 
-// TestWhatIsOddAboutADescriptorIsTold to whoever hands it in, and kept with the history.
+// TestWhatIsOddAboutADescriptorIsTold: the answer and the history have the warnings.
 func TestWhatIsOddAboutADescriptorIsTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -398,7 +400,7 @@ func TestWhatIsOddAboutADescriptorIsTold(t *testing.T) {
 	require.NotContains(t, entries[1].Message, "warnings")
 }
 
-// TestPoliciesThatAreFaultyAreTold to whoever hands them in, though the application is taken.
+// TestPoliciesThatAreFaultyAreTold: the answer names them, although the application is accepted.
 func TestPoliciesThatAreFaultyAreTold(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -416,7 +418,7 @@ func TestPoliciesThatAreFaultyAreTold(t *testing.T) {
 		"policies[2].remediation: is required with fromTemplate: ",
 		`policies[3].apply-to: "db" is not a component of the application`,
 		"policies[4].variables.timeout: must be within 1 and 43200 seconds: ",
-		"policies[4].variables.lookback: must be within 60 and 86400 seconds: ", // which is twice that
+		"policies[4].variables.lookback: must be within 60 and 86400 seconds: ", // exceeded by a factor of two
 	}
 	ask := func(method, path, document string, status int) (id string, warnings []string) {
 		a := decode[struct {
@@ -448,8 +450,8 @@ func TestPoliciesThatAreFaultyAreTold(t *testing.T) {
 	require.Len(t, w.policiesOf(t, id), 1, "the one without a fault")
 }
 
-// TestAnUpdateThatNobodyLookedAt is looked at when the clock ticks: what saw to it may have been a matchmaker of the version
-// before, which keeps no record of that.
+// TestAnUpdateThatNobodyLookedAt is handled by the next tick: the update may have been handled by a matchmaker of the
+// former version, which does not record that.
 func TestAnUpdateThatNobodyLookedAt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -464,10 +466,10 @@ func TestAnUpdateThatNobodyLookedAt(t *testing.T) {
 	require.Equal(t, "Available", w.group(t, g.ID).Status)
 }
 
-// silence has a node of the hub seen that long ago, and all others now.
+// silence sets when a node of the hub was last seen; all others were seen now.
 func (w *world) silence(t testing.TB, node string, length time.Duration) {
 	t.Helper()
-	_, err := w.DB.Exec(t.Context(), `update nodes set last_seen = last_seen - interval '1 hour'`) // which never goes back by itself
+	_, err := w.DB.Exec(t.Context(), `update nodes set last_seen = last_seen - interval '1 hour'`) // it never goes back otherwise
 	require.NoError(t, err)
 	now := time.Now()
 	taxonomy := inprocess.Topology(now)
@@ -475,8 +477,8 @@ func (w *world) silence(t testing.TB, node string, length time.Duration) {
 	w.SaveTopology(taxonomy)
 }
 
-// TestAnUpdateOfWhatIsOnASilentNode is carried out when the node is heard of again, or is lost; until then nobody says that
-// it was.
+// TestAnUpdateOfWhatIsOnASilentNode is carried out when the node reports again or is lost; until then nothing may
+// report it as done.
 func TestAnUpdateOfWhatIsOnASilentNode(t *testing.T) {
 	t.Parallel()
 	start := func(t *testing.T) (*world, group) {
@@ -536,7 +538,7 @@ func TestDelete(t *testing.T) {
 	w.operator.call(t, http.MethodDelete, "/jobmanager/groups/"+stopped.ID, "").is(t, http.StatusOK)
 }
 
-// TestDelete_saysWhatBecomesOfIt: whether it is gone with the call, and if not, that it is being removed.
+// TestDelete_saysWhatBecomesOfIt: the answer says whether the application is gone, or is being removed.
 func TestDelete_saysWhatBecomesOfIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

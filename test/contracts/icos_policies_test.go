@@ -17,7 +17,7 @@ func published(t testing.TB, name string) string {
 	return string(text)
 }
 
-// TestIcosLifecycle: the events as the job manager of ICOS sends them, in their order, twice each.
+// TestIcosLifecycle: the events of the job manager of ICOS, in their order, twice each.
 func TestIcosLifecycle(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -39,7 +39,7 @@ func TestIcosLifecycle(t *testing.T) {
 	}
 }
 
-// TestIcosPolicy: a policy as ICOS documents it, and the webhooks of its Alertmanager about it.
+// TestIcosPolicy: a policy from ICOS's documentation, and the webhooks of its Alertmanager about it.
 func TestIcosPolicy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -49,7 +49,7 @@ func TestIcosPolicy(t *testing.T) {
 	require.Contains(t, p.Status.Rendered["expr"], "> 0.5")
 	for _, row := range []struct{ file, phase string }{{"firing", "violated"}, {"resolved", "enforced"}} {
 		text := published(t, "alertmanager_webhook_"+row.file)
-		w.alertmanager().call(t, http.MethodPost, webhook, text).is(t, http.StatusOK) // its policy is none of ours
+		w.alertmanager().call(t, http.MethodPost, webhook, text).is(t, http.StatusOK) // its policy is not ours
 		text = strings.ReplaceAll(text, "65f5a3ced6ea3f831414a387", p.ID)
 		w.alertmanager().call(t, http.MethodPost, webhook, text).is(t, http.StatusOK)
 		require.Equal(t, row.phase, w.seePolicy(t, p.ID).Status.Phase)

@@ -15,12 +15,13 @@ const (
 	jobManagerNewer = "icos/job-manager-newer-lineage/model.json"
 )
 
-// TestEveryPublishedPathIsServed: of both job managers, of the shell's backend which calls them, and of the matchmaker.
+// TestEveryPublishedPathIsServed: the paths of both job managers, of the shell's backend which calls them, and of the
+// matchmaker.
 func TestEveryPublishedPathIsServed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	calls := map[string][]string{
-		// What the shell's backend calls (contracts/icos.md §11): PUT groups/{id} was never served before.
+		// Calls of the shell's backend (contracts/icos.md §11): no implementation ever served PUT groups/{id}.
 		"the shell": {
 			"GET /jobmanager/groups",
 			"POST /jobmanager/groups",
@@ -56,7 +57,7 @@ func TestEveryPublishedPathIsServed(t *testing.T) {
 	}
 }
 
-// answers shows a coverage everything that the job manager answers about an application in many states.
+// answers adds to a coverage everything that the job manager answers about an application in many states.
 func (w *world) answers(t *testing.T, c *coverage, prefix string) {
 	t.Helper()
 	g, j := w.running(t, freeShop)
@@ -91,8 +92,8 @@ func (w *world) answers(t *testing.T, c *coverage, prefix string) {
 	}
 }
 
-// TestAnswersShowTheModelOfV1: every property that the published description names, but those of its database that
-// never meant anything to a client.
+// TestAnswersShowTheModelOfV1: every property in the published description, except those of its database that never had
+// a meaning for clients.
 func TestAnswersShowTheModelOfV1(t *testing.T) {
 	t.Parallel()
 	c := newCoverage(loadSwagger(t, jobManagerV1),
@@ -102,7 +103,7 @@ func TestAnswersShowTheModelOfV1(t *testing.T) {
 	)
 	newWorld(t).answers(t, c, "models.")
 	require.Equal(t, []string{
-		// Rows of the reference's database showed their own key and times in every nested thing.
+		// In the reference's database, each nested row had its own key and times.
 		"models.Condition.created_at", "models.Condition.id", "models.Condition.updated_at",
 		"models.Incompliance.created_at", "models.Incompliance.updated_at",
 		"models.PlainManifest.created_at", "models.PlainManifest.id", "models.PlainManifest.updated_at",
@@ -112,19 +113,19 @@ func TestAnswersShowTheModelOfV1(t *testing.T) {
 	}, c.missing())
 }
 
-// TestAnswersShowTheModelOfTheNewerLineage: it is that of the D3.2 annex.
+// TestAnswersShowTheModelOfTheNewerLineage: the model of the D3.2 annex.
 func TestAnswersShowTheModelOfTheNewerLineage(t *testing.T) {
 	t.Parallel()
 	c := newCoverage(loadSwagger(t, jobManagerNewer))
 	newWorld(t).answers(t, c, "")
 	require.Equal(t, []string{
-		"Instruction.policies", // told to the policy manager, by events; an agent has no use for them
+		"Instruction.policies", // the policy manager gets it by events; agents do not need it
 		"RemediationTarget.id",
 		"RemediationTarget.remediation_id", // keys of the reference's database
 	}, c.missing())
 }
 
-// TestAggregatorShowsTheModelOfV1 in ?shape=v1, over the infrastructure of the published taxonomy.
+// TestAggregatorShowsTheModelOfV1: ?shape=v1, for the infrastructure of the published taxonomy.
 func TestAggregatorShowsTheModelOfV1(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -132,7 +133,7 @@ func TestAggregatorShowsTheModelOfV1(t *testing.T) {
 	c.answer(t, "models_icos.Infrastructure", decode[any](t, w.viewer.get(t, "/aggregator/?shape=v1")))
 	require.Contains(t, c.shown, "models_icos.Node")
 	require.Equal(t, []string{
-		// Nothing ever filled these (contracts/icos.md §4.3); the published taxonomy shows empty objects in their place.
+		// These were never filled (contracts/icos.md §4.3); the published taxonomy has empty objects in their place.
 		"models_icos.API.authentication",
 		"models_icos.API.authorization",
 		"models_icos.API.commProtocol",
@@ -154,7 +155,7 @@ func TestAggregatorShowsTheModelOfV1(t *testing.T) {
 	}, c.missing())
 }
 
-// TestPublishedIncompliance: "reallocation", of a component that is named by its resource.
+// TestPublishedIncompliance: "reallocation" of a component that is identified by its resource.
 func TestPublishedIncompliance(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -175,7 +176,7 @@ func TestPublishedIncompliance(t *testing.T) {
 	require.NotEqual(t, j.Targets, now.Targets)
 }
 
-// TestPublishedViolation is what the policy manager sends: no resource, an instance and a component.
+// TestPublishedViolation: the message of the policy manager has no resource, but an instance and a component.
 func TestPublishedViolation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -190,7 +191,7 @@ func TestPublishedViolation(t *testing.T) {
 	w.unchanged(t, func() { w.operator.send(t, http.MethodPost, path, sent).is(t, http.StatusOK) })
 }
 
-// TestPublishedOldJobs: a Nuvla agent sends a job back as it got it; its names and lists are understood.
+// TestPublishedOldJobs: a Nuvla agent sends a job back in the form that it got; its names and lists are understood.
 func TestPublishedOldJobs(t *testing.T) {
 	t.Parallel()
 	for _, old := range read[[]body](t, "icos/nuvla-deployment-manager/jm_two_jobs_old_contract.json") {
@@ -198,7 +199,7 @@ func TestPublishedOldJobs(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			w.unchanged(t, func() {
-				w.hub.send(t, http.MethodPut, "/jobmanager/jobs", old).fields(t) // it says Created, which no agent may
+				w.hub.send(t, http.MethodPut, "/jobmanager/jobs", old).fields(t) // Created, which no agent may set
 				old["state"] = 3
 				w.hub.send(t, http.MethodPut, "/jobmanager/jobs", old).refused(t, http.StatusNotFound)
 			})
@@ -213,7 +214,7 @@ func TestPublishedOldJobs(t *testing.T) {
 	}
 }
 
-// TestMatchmakeHasThePublishedShape: the components as they were handed in, each with its targets (§2.2).
+// TestMatchmakeHasThePublishedShape: the submitted components, each with its targets (§2.2).
 func TestMatchmakeHasThePublishedShape(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -243,7 +244,7 @@ func TestMatchmakeHasThePublishedShape(t *testing.T) {
 				for key := range want["targets"].(body) {
 					require.Contains(t, have["targets"], key)
 				}
-				have["targets"] = want["targets"] // another infrastructure, another place
+				have["targets"] = want["targets"] // on another infrastructure, the place is another one
 				require.Equal(t, want, have)
 			}
 		})
@@ -273,7 +274,7 @@ func TestMatchmakeHasThePublishedShape(t *testing.T) {
 	require.Equal(t, target{"hub", "hub-2", "ocm"}, place, "the violated node is left")
 }
 
-// TestPublishedDescriptors: what each gives when it is handed in, and when the matchmaker is asked about it.
+// TestPublishedDescriptors: the answers to submitting each descriptor and to asking the matchmaker about it.
 func TestPublishedDescriptors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -286,13 +287,13 @@ func TestPublishedDescriptors(t *testing.T) {
 		"dynamic-policy-manager/app_descriptor_2.yaml":        {201, 200, []string{"ffmpeg", "mjpeg"}},
 		"dynamic-policy-manager/app_descriptor_all.yaml":      {201, 200, []string{"ffmpeg", "mjpeg"}},
 		"dynamic-policy-manager/app_descriptor_compss_1.yaml": {201, 200, []string{"compss-app"}},
-		"dynamic-policy-manager/app_descriptor_compss_2.yaml": {422, 200, nil}, // its object is not in it
-		"job-manager/descriptor_with_fixed_targets.yaml":      {422, 200, nil}, // a head without objects
+		"dynamic-policy-manager/app_descriptor_compss_2.yaml": {422, 200, nil}, // it lacks its object
+		"job-manager/descriptor_with_fixed_targets.yaml":      {422, 200, nil}, // a header without objects
 		// "-name:" without its blank, among the objects
 		"match-making/application.yaml": {
 			422, 200, nil,
 		},
-		"shell/app_descriptor_example.yaml":            {400, 400, nil}, // a sketch that is no YAML
+		"shell/app_descriptor_example.yaml":            {400, 400, nil}, // a draft that is not valid YAML
 		"topology-exporter/descriptor_registered.yaml": {422, 200, nil}, // names only
 	} {
 		t.Run(file, func(t *testing.T) {

@@ -68,7 +68,7 @@ func TestRemediations(t *testing.T) {
 	}
 }
 
-// TestSubjects: what a violation is about, in the order in which it is looked for.
+// TestSubjects: the subjects of a violation, in the order in which they are resolved.
 func TestSubjects(t *testing.T) {
 	t.Parallel()
 	none := uuid.NewString()
@@ -103,7 +103,8 @@ func TestSubjects(t *testing.T) {
 	}
 }
 
-// TestSubjects_withoutWhatWasTakenOut: what nobody has taken before an update took it out is no part of the application.
+// TestSubjects_withoutWhatWasTakenOut: a component that no agent had taken before an update removed it is not part of
+// the application.
 func TestSubjects_withoutWhatWasTakenOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -131,7 +132,7 @@ func TestSubjects_withoutWhatWasTakenOut(t *testing.T) {
 	w.legal(t)
 }
 
-// TestSecure: the container that is meant comes from the labels (contracts/icos.md §1.5).
+// TestSecure: the labels name the container (contracts/icos.md §1.5).
 func TestSecure(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

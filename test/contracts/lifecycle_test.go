@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// standing is how a job stands, as the rows of TestStateMachine write it.
+// standing is the state of a job in the rows of TestStateMachine.
 type standing struct{ Type, SubType, State, Owner string }
 
 func (j job) stands() standing { return standing{j.Type, j.SubType, j.State, j.OwnerID} }
@@ -19,8 +19,8 @@ const (
 	remove = "DeleteDeployment"
 )
 
-// TestStateMachine is contracts/icos.md §1.7 row by row, over HTTP: where a job comes from, what happens to it, and
-// how it stands then.
+// TestStateMachine is contracts/icos.md §1.7 row by row, over HTTP: the state before, what happens, and the state
+// after.
 func TestStateMachine(t *testing.T) {
 	t.Parallel()
 	type step func(t *testing.T, w *world, g group, j job)
@@ -162,8 +162,8 @@ func TestStateMachine(t *testing.T) {
 	}
 }
 
-// legal requires that every change of a state in the history is one that the contract knows (contracts/icos.md §1.7),
-// and that each row says what caused it.
+// legal requires that every change of state in the history is allowed by the contract (contracts/icos.md §1.7), and
+// that each entry has its cause.
 func (w *world) legal(t testing.TB) {
 	t.Helper()
 	known := map[string]bool{}
@@ -189,7 +189,7 @@ func (w *world) legal(t testing.TB) {
 		JobID                                     *string
 	}
 	for _, e := range decode[[]entry](t, w.viewer.get(t, "/jobmanager/history?limit=1000")) {
-		if e.Event != "topology.changed" { // which the test stored itself
+		if e.Event != "topology.changed" { // stored by the test itself
 			require.NotEmpty(t, e.Cause, "%+v", e)
 			require.NotEmpty(t, e.TraceID, "%+v", e)
 		}
@@ -199,7 +199,7 @@ func (w *world) legal(t testing.TB) {
 	}
 }
 
-// TestReallocation: the component moves, the former owner is fenced and cleans up, and says so at the end.
+// TestReallocation: the component moves; the former owner is fenced, cleans up, and reports that at the end.
 func TestReallocation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -242,7 +242,7 @@ func TestReallocation(t *testing.T) {
 	w.legal(t)
 }
 
-// TestDelete_ofWhatNobodyTends ends when it is asked for again; the removal waits for the agent.
+// TestDelete_ofWhatNobodyTends: the request returns when it is repeated; the removal waits for the agent.
 func TestDelete_ofWhatNobodyTends(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]func(*testing.T, *world){

@@ -43,7 +43,7 @@ func flat(pages [][]string) []string {
 	return all
 }
 
-// TestPages: every page in the order of creation, none twice, none left out, however long a page is.
+// TestPages: the pages contain every element once, in the order of creation, whatever the page size.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -52,7 +52,7 @@ func TestPages(t *testing.T) {
 		g := w.submit(t, strings.Replace(hubShop, "name: shop", fmt.Sprintf("name: shop-%d", i%2), 1))
 		groups, jobs = append(groups, g.ID), append(jobs, g.Jobs[0].ID)
 	}
-	// As many in one transaction share a time: the id then decides.
+	// Rows of one transaction have the same time: the id then decides.
 	_, err := w.DB.Exec(t.Context(), `update applications set created_at = date_trunc('minute', created_at);
 update jobs set created_at = date_trunc('minute', created_at)`)
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ update jobs set created_at = date_trunc('minute', created_at)`)
 	}
 }
 
-// TestPagesOfLargeThings: a page is as long as one instance can hold, and names the next.
+// TestPagesOfLargeThings: a page is limited to what one instance can hold, and links to the next.
 func TestPagesOfLargeThings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -87,7 +87,7 @@ func TestPagesOfLargeThings(t *testing.T) {
 		require.Len(t, pages, 3, "two of 900 KiB are within 2 MiB")
 	}
 	var done []string
-	for range 3 { // an agent gets what is left with its next polls
+	for range 3 { // an agent gets the rest in its next polls
 		for _, j := range w.executable(t, w.hub, hubAgent, "ocm") {
 			done = append(done, j.ID)
 			w.finish(t, w.hub, hubAgent, j)
@@ -96,7 +96,7 @@ func TestPagesOfLargeThings(t *testing.T) {
 	require.Equal(t, jobs, done)
 }
 
-// TestPagesOfLargePolicies: or of policies with large events; each page names the next.
+// TestPagesOfLargePolicies: the same for policies with large events.
 func TestPagesOfLargePolicies(t *testing.T) {
 	t.Parallel()
 	for what, large := range map[string]string{
@@ -124,7 +124,7 @@ select id, 'variableSet', jsonb_build_object('x', repeat('x', $1)) from policies
 	}
 }
 
-// TestAPageStaysWhereItIsWhileThingsAreAdded: a cursor names the last row, not a number of rows.
+// TestAPageStaysWhereItIsWhileThingsAreAdded: a cursor refers to the last row and is not an offset.
 func TestAPageStaysWhereItIsWhileThingsAreAdded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

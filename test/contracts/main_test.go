@@ -1,8 +1,8 @@
-// Package contracts_test holds the API to its contract at the level of HTTP: every route of the registry, on a real
-// Postgres, as agents, people and the Broker meet it.
+// Package contracts_test tests the API against its contract over HTTP: every route of the registry, with a real
+// Postgres, as agents, people and the Broker use it.
 //
-// What concerns every route is generated from the registry (authorization_test.go, errors_test.go), so a new function
-// is under test before anyone thinks of it. Data of the ICOS project, and what each of it must give, is in icos/.
+// Tests about all routes are generated from the registry (authorization_test.go, errors_test.go), so they cover a new
+// function automatically. Data of the ICOS project, and the expected results, are in icos/.
 package contracts_test
 
 import (
@@ -20,7 +20,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// The aggregator reads the address from the environment, which parallel tests share: one telemetry store for all.
+	// The aggregator reads the address from the environment, which parallel tests share, so there is one telemetry
+	// store for all.
 	server, err := telemetry()
 	if err != nil {
 		log.Fatal(err)
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("PROMETHEUS_ADDRESS", server.URL); err != nil {
 		log.Fatal(err)
 	}
-	// Rules are kept in files that nobody reads.
+	// Rules are written to files that nothing reads.
 	dir, err := os.MkdirTemp("", "littoral-rules-")
 	if err != nil {
 		log.Fatal(err)
@@ -40,11 +41,11 @@ func TestMain(m *testing.M) {
 			log.Fatal(err)
 		}
 	}
-	storetest.Main(m, func() error { return os.RemoveAll(dir) }) // exits, and the telemetry with it
+	storetest.Main(m, func() error { return os.RemoveAll(dir) }) // exits, which ends the telemetry too
 }
 
-// telemetry serves what two infrastructures emit in one round: that of a published taxonomy, and our default one, which
-// knows more about itself.
+// telemetry serves one round of metrics of two infrastructures: that of a published taxonomy, and our default one,
+// which has more metrics about itself.
 func telemetry() (*httptest.Server, error) {
 	dir, err := os.MkdirTemp("", "littoral-contracts-")
 	if err != nil {
@@ -68,6 +69,6 @@ func telemetry() (*httptest.Server, error) {
 			return nil, err
 		}
 	}
-	// An instant query reads what is in memory; the files are not needed any more.
+	// An instant query reads the head in memory; the files are no longer needed.
 	return httptest.NewServer(store.Handler()), os.RemoveAll(dir)
 }

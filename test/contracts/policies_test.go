@@ -17,7 +17,7 @@ import (
 
 const polman = "/polman/registry/api/v1"
 
-// policy is what the tests read of a policy.
+// policy is the fields of a policy that the tests read.
 type policy struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
@@ -111,7 +111,8 @@ func TestPolicy_livesFromItsCreationToItsDeletion(t *testing.T) {
 	require.Equal(t, "enforced", again.Status.Phase, "what was deleted can be made again")
 }
 
-// TestPolicy_whoseFirstTransactionIsUndone, as by a deadlock: the next one does all of it, its rule included.
+// TestPolicy_whoseFirstTransactionIsUndone: after a rollback, for instance by a deadlock, the next transaction does
+// everything, including the rule.
 func TestPolicy_whoseFirstTransactionIsUndone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -130,7 +131,8 @@ for each row execute function undo_first()`)
 	}), "its rule follows")
 }
 
-// TestPolicy_namesItsApplicationInAnyForm of its id: telemetry, and all who look for the application's policies, know one.
+// TestPolicy_namesItsApplicationInAnyForm: a policy may write the id in any form; it is stored in the form that
+// telemetry and queries for the application's policies use.
 func TestPolicy_namesItsApplicationInAnyForm(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -284,14 +286,15 @@ func TestFollow_keepsThePoliciesOfAnApplication(t *testing.T) {
 
 	w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+g.ID, next).is(t, http.StatusOK)
 	require.Len(t, phases(), 2)
-	w.operator.call(t, http.MethodDelete, "/jobmanager/groups/"+g.ID+"?stop=true", "").is(t, http.StatusOK) // nobody took it again
+	w.operator.call(t, http.MethodDelete, "/jobmanager/groups/"+g.ID+"?stop=true", "").is(t, http.StatusOK) // not taken again
 	require.Empty(t, phases())
 	var rows int
 	require.NoError(t, w.DB.QueryRow(t.Context(), `select count(*) from policies`).Scan(&rows))
 	require.Zero(t, rows, "nothing is left of a deleted application's policies")
 }
 
-// TestFollow_leavesOffWhatAPersonSwitchedOff: also where the policy has another number then, and another has its.
+// TestFollow_leavesOffWhatAPersonSwitchedOff: even if the policy gets another number, and its number goes to another
+// policy.
 func TestFollow_leavesOffWhatAPersonSwitchedOff(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -321,7 +324,7 @@ func TestFollow_leavesOffWhatAPersonSwitchedOff(t *testing.T) {
 	}{
 		{document: top(load, "security: high"), want: names{"0": cpu + on, "1": security + off}},
 		{document: top("security: high", load), want: names{"0": security + off, "1": cpu + on}},
-		{document: top("security: low"), want: names{"0": security + off}}, // the same, made milder
+		{document: top("security: low"), want: names{"0": security + off}}, // the same policy with a milder limit
 		{document: top("security: high", "security: low"), want: names{"0": security + on, "1": security + off}},
 		{document: top("security: high", load), want: names{"0": security + on, "1": cpu + on}, then: "1"},
 		{document: top("security: low", "security: high"), want: names{"0": security + on, "1": security + on}},
@@ -341,8 +344,8 @@ func TestFollow_leavesOffWhatAPersonSwitchedOff(t *testing.T) {
 	}
 }
 
-// TestFollow_keepsWhatAPersonMadeAgain: what the application does changes nothing about it, nor does it come back when it is
-// deleted anew. Only another descriptor is asked anew.
+// TestFollow_keepsWhatAPersonMadeAgain: events of the application do not change it, and do not restore it after another
+// deletion. Only a new descriptor does.
 func TestFollow_keepsWhatAPersonMadeAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -378,13 +381,14 @@ func TestFollow_keepsWhatAPersonMadeAgain(t *testing.T) {
 	w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+g.ID, freeShop).is(t, http.StatusOK)
 	require.Contains(t, w.policiesOf(t, g.ID), "load", "no descriptor names it any more")
 	remove()
-	w.operator.call(t, http.MethodDelete, "/jobmanager/groups/"+g.ID+"?stop=true", "").is(t, http.StatusOK) // nobody took it again
+	w.operator.call(t, http.MethodDelete, "/jobmanager/groups/"+g.ID+"?stop=true", "").is(t, http.StatusOK) // not taken again
 	var rows int
 	require.NoError(t, w.DB.QueryRow(t.Context(), `select count(*) from policies`).Scan(&rows))
 	require.Zero(t, rows, "nothing is left of a deleted application's policies")
 }
 
-// TestFollow_leavesAsleepWhatWasMadeSo: whatever its application does, until somebody activates it.
+// TestFollow_leavesAsleepWhatWasMadeSo: a policy that was created inactive stays so until a person activates it,
+// whatever its application does.
 func TestFollow_leavesAsleepWhatWasMadeSo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -401,7 +405,8 @@ func TestFollow_leavesAsleepWhatWasMadeSo(t *testing.T) {
 	require.Equal(t, "enforced", w.seePolicy(t, p.ID).Status.Phase, "from then on it is watched as others are")
 }
 
-// TestFollow_waitsForTheStart: what a person switches on or sets while the application is stopped counts from its start on.
+// TestFollow_waitsForTheStart: a policy that a person activates or changes while the application is stopped takes
+// effect at the next start.
 func TestFollow_waitsForTheStart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -424,7 +429,8 @@ func TestFollow_waitsForTheStart(t *testing.T) {
 	require.EqualValues(t, 0.6, started.Variables["threshold"])
 }
 
-// TestFollow_comesBeforeWhoChangesAPolicy: a descriptor of which the event is late has its word first all the same.
+// TestFollow_comesBeforeWhoChangesAPolicy: if the event of a descriptor is late, the descriptor is still applied before
+// a person's later change.
 func TestFollow_comesBeforeWhoChangesAPolicy(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(t *testing.T, w *world, p policy){
@@ -501,8 +507,8 @@ func TestLifecycleEvents_ofAnotherJobManager(t *testing.T) {
 	require.Equal(t, []string{"policies[1].fromTemplate"}, w.operator.send(t, http.MethodPost, polman+"/icos/", asked).fields(t))
 }
 
-// TestFollow_leavesOutWhatIsFaulty: the other policies of the descriptor are watched all the same, and history says
-// why.
+// TestFollow_leavesOutWhatIsFaulty: the other policies of the descriptor are watched anyway, and history has the
+// reason.
 func TestFollow_leavesOutWhatIsFaulty(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

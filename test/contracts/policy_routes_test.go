@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// policyBodies says what the routes of the policy manager read, without their prefix.
+// policyBodies are the bodies that routes of the policy manager accept, without their prefix.
 var policyBodies = map[string]takes{
 	"POST /registry/api/v1/policies":                                jsonBody,
 	"POST /registry/api/v1/policies/{$}":                            jsonBody,
@@ -29,7 +29,7 @@ func init() {
 	}
 }
 
-// policyFitting returns a body that a route of the policy manager would take.
+// policyFitting returns a body that a route of the policy manager accepts.
 func policyFitting(r route, about string) (string, bool) {
 	var fits any
 	switch strings.Replace(r.String(), " /polman", " ", 1) {
@@ -54,7 +54,7 @@ func policyFitting(r route, about string) (string, bool) {
 	}
 	text, err := json.Marshal(fits)
 	if err != nil {
-		panic(err) // it is made of plain values
+		panic(err) // it contains only plain values
 	}
 	return string(text), true
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hosts is a policy about all hosts, which the fleet's telemetry knows.
+// hosts is a policy about all hosts, which are in the fleet's telemetry.
 func hosts(limit float64) body {
 	return body{
 		"name": "hosts", "subject": body{"hostId": "*", "agentId": "*"}, "variables": body{"maxCpuUsagePercent": limit},
@@ -75,7 +75,7 @@ func TestBacktest_tellsWhenAPolicyWouldHaveFired(t *testing.T) {
 		for _, step := range []any{"soon", 1e-11} {
 			require.Equal(t, []string{"step"}, ask(body{"step": step}).fields(t))
 		}
-		// The telemetry store knows milliseconds, and takes no more steps than so many.
+		// The telemetry store has a precision of milliseconds, and limits the number of steps.
 		fine := decode[body](t, ask(body{"step": 1.0009, "from": now.Add(-11008 * time.Second)}).is(t, http.StatusOK))
 		require.Equal(t, 10998.0, fine["evaluations"])
 	})
@@ -120,7 +120,7 @@ func TestStatus_isAPageWithoutSurprises(t *testing.T) {
 	require.Contains(t, string(a.body), "&lt;script&gt;")
 }
 
-// TestAction_callsWhoThePolicyNames: with the violation's payload, and the extra parameters beside it.
+// TestAction_callsWhoThePolicyNames: with the violation's payload and the extra parameters.
 func TestAction_callsWhoThePolicyNames(t *testing.T) {
 	t.Parallel()
 	type seen struct {
@@ -170,7 +170,7 @@ func TestAction_callsWhoThePolicyNames(t *testing.T) {
 	}
 }
 
-// TestAction_callsNobodyAboutWhatHasEnded while the one to be called was away.
+// TestAction_callsNobodyAboutWhatHasEnded: the violation ended while the service could not be reached.
 func TestAction_callsNobodyAboutWhatHasEnded(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
@@ -194,7 +194,7 @@ func TestAction_callsNobodyAboutWhatHasEnded(t *testing.T) {
 	require.Contains(t, w.told(t, g.ID, "policy.skipped")[0], "had ended when its turn came")
 }
 
-// again delivers every accepted event of the kind once more.
+// again delivers every event of that type once more.
 func (w *world) again(t testing.TB, kind string) {
 	t.Helper()
 	for _, e := range w.Broker.Accepted() {
@@ -204,7 +204,7 @@ func (w *world) again(t testing.TB, kind string) {
 	}
 }
 
-// TestWebhook_knowsAnAlertmanagerByTheSharedSecret: for one that can get no access tokens.
+// TestWebhook_knowsAnAlertmanagerByTheSharedSecret: for an Alertmanager that cannot get access tokens.
 func TestWebhook_knowsAnAlertmanagerByTheSharedSecret(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -15,9 +15,10 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// TestOperatorsAndAgentsAtOnce: two operators change, stop and start one application, a policy manager reallocates it
-// and two agents take its jobs and report on them, all at once. Whoever is too late is refused; nothing breaks. One agent
-// reads what it has taken; the other, a slow one, carries out what it was listed and gives that back, as those of ICOS do.
+// TestOperatorsAndAgentsAtOnce: two operators change, stop and start one application, a policy manager reallocates it,
+// and two agents take its jobs and report on them, all concurrently. Late requests are refused, and the state stays
+// consistent. One agent carries out the job as it reads it after taking it; the other one is slow, carries out the job
+// as it was listed, and sends that back, like agents of ICOS.
 func TestOperatorsAndAgentsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -56,10 +57,10 @@ func TestOperatorsAndAgentsAtOnce(t *testing.T) {
 	var runs sync.Map // job and owner -> manifests
 	for n := range 2 {
 		all.Go(func() {
-			agent := fmt.Sprint("late-", n) // no cluster is known to have it, so both are offered all there is
+			agent := fmt.Sprint("late-", n) // their cluster is unknown, so both are offered all jobs
 			var listed []job
 			for range rounds * 2 {
-				offered := listed // one agent is as slow as to work off what it was listed a poll ago
+				offered := listed // one agent is so slow that it works with the list of an earlier poll
 				a := w.anyAgent.call(t, http.MethodGet, "/jobmanager/jobs/executable/ocm/"+agent, "")
 				allowed(a, 200)
 				if listed = decode[[]job](t, a); n == 0 {
@@ -99,8 +100,9 @@ func TestOperatorsAndAgentsAtOnce(t *testing.T) {
 	w.legal(t)
 	w.oneOwner(t)
 
-	// It settles: when the operators rest, the agents bring it to run. What the slow one took by a listing that was out of
-	// date, it was refused to report on; nobody is offered that before its lease has run out.
+	// When the operators have stopped, the agents bring the application to run. The slow agent may have taken a job
+	// from an outdated list. Its report was refused then, and the job is not offered again before its lease has
+	// expired.
 	w.operator.call(t, http.MethodPut, "/jobmanager/groups/start/"+g.ID, "").is(t, http.StatusOK)
 	for _, j := range w.group(t, g.ID).Jobs {
 		if j.State == "Progressing" {
@@ -123,14 +125,15 @@ func TestOperatorsAndAgentsAtOnce(t *testing.T) {
 	w.oneOwner(t)
 }
 
-// oneOwner requires of every epoch of every job that one agent at most promoted it.
+// oneOwner requires for every epoch of every job that at most one agent promoted it.
 func (w *world) oneOwner(t testing.TB) {
 	t.Helper()
 	twice, err := store.Collect(t.Context(), w.DB, "read jobs", pgx.RowTo[string],
 		`select component from jobs where cleans is null group by id, component having count(*) > 1`)
 	require.NoError(t, err)
 	require.Empty(t, twice, "a component has two jobs")
-	// Between two promotions of a job by different agents stands a move that set it free or fenced the former owner.
+	// Between promotions of a job by different agents there must be a transition that released the job or fenced the
+	// former owner.
 	last := map[string]string{}
 	for _, e := range w.moves(t) {
 		switch e.event {
@@ -155,7 +158,7 @@ type move struct {
 	removal             bool
 }
 
-// moves lists the moves of all jobs in their order.
+// moves lists the transitions of all jobs in order.
 func (w *world) moves(t testing.TB) []move {
 	t.Helper()
 	read := func(row pgx.CollectableRow) (m move, err error) {

@@ -22,7 +22,7 @@ type route struct {
 	pattern string // /jobmanager/jobs/{job_uuid}
 }
 
-// routes lists every route there is, in a stable order.
+// routes lists all routes in a fixed order.
 func routes(t testing.TB) []route {
 	t.Helper()
 	var all []route
@@ -40,7 +40,7 @@ func routes(t testing.TB) []route {
 
 func (r route) String() string { return r.method + " " + r.pattern }
 
-// path returns the route's path with every id as given, every other parameter as a valid one.
+// path returns the route's path with the given value for every id and a valid value for every other parameter.
 func (r route) path(id string) string {
 	parts := strings.Split(strings.ReplaceAll(r.pattern, "{$}", ""), "/")
 	for i, part := range parts {
@@ -50,7 +50,7 @@ func (r route) path(id string) string {
 			parts[i] = "ocm"
 		case part == "{agent_id}":
 			parts[i] = hubAgent
-		case part == "{file}": // an id of a rule group is no UUID
+		case part == "{file}": // an id of a rule group is not a UUID
 			parts[i] = "nothing-0000000000"
 		default:
 			parts[i] = id
@@ -59,13 +59,13 @@ func (r route) path(id string) string {
 	return strings.Join(parts, "/")
 }
 
-// anywhere is the path with an id that means nothing.
+// anywhere is the path with an id that does not exist.
 func (r route) anywhere() string { return r.path(uuid.NewString()) }
 
-// hasID reports whether the path names a thing.
+// hasID reports whether the path contains an id.
 func (r route) hasID() bool { return r.path("a") != r.path("b") }
 
-// takes says what body a route reads.
+// takes returns the kind of body that a route reads.
 type takes int
 
 const (
@@ -74,7 +74,7 @@ const (
 	document // a descriptor
 )
 
-// bodies names the routes that read a body; a route that is not here must not.
+// bodies are the routes that read a body; no other route may.
 var bodies = map[string]takes{
 	"POST /jobmanager/groups":                       document,
 	"PUT /jobmanager/groups":                        document,

@@ -12,13 +12,13 @@ import (
 	"github.com/littoral-project/littoral/shared/telemetry/rules"
 )
 
-// icosRules is what the policy manager of ICOS sends for a policy.
+// icosRules is the request of ICOS's policy manager for a policy.
 const icosRules = `{"data": {"groups": [{"name": "hello-1-cpu", "rules": [{
 	"alert": "hello-1-cpu:rule-0", "expr": "avg(rate(node_cpu_seconds_total{mode=\"idle\"}[2m])) < 0.2",
 	"for": "0", "labels": {},
 	"annotations": {"plm_id": "p1", "plm_expr_value": "{{ $value }}", "plm_measurement_backend": "prom-1"}}]}]}}`
 
-// TestRules: what is put is there under one id by every spelling, however often it is put, and gone when it is deleted.
+// TestRules: a group has the same id in every spelling, however often it is stored, and is gone after it was deleted.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hubShop has one component, whose place its user has fixed.
+// hubShop has one component with a user-fixed target.
 const hubShop = `name: shop
 components:
   - name: web
@@ -26,7 +26,7 @@ components:
     manifests: [{name: web, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {color: red}}}]
 `
 
-// hubStore is one more component for either, whose place its user has fixed.
+// hubStore has one more component, with a user-fixed target, for either application.
 const hubStore = `  - name: store
     type: kubernetes
     requirements: {cpu: 500m, memory: 256Mi, architecture: x86_64}
@@ -34,7 +34,7 @@ const hubStore = `  - name: store
     manifests: [{name: store, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: store}, data: {a: b}}}]
 `
 
-// group is what the tests read of a JobGroup.
+// group is the fields of a JobGroup that the tests read.
 type group struct {
 	ID      string `json:"id"`
 	Name    string `json:"appName"`
@@ -43,7 +43,7 @@ type group struct {
 	Jobs    []job  `json:"jobs"`
 }
 
-// job is what they read of a job.
+// job is the fields of a job that the tests read.
 type job struct {
 	ID       string `json:"id"`
 	GroupID  string `json:"job_group_id"`
@@ -82,7 +82,7 @@ type condition struct {
 	Generation int64  `json:"observedGeneration"`
 }
 
-// submit hands a descriptor in and returns the group as it is once its components have places.
+// submit submits a descriptor and returns the group after its components were placed.
 func (w *world) submit(t testing.TB, descriptor string) group {
 	t.Helper()
 	g := decode[group](t, w.operator.call(t, http.MethodPost, "/jobmanager/groups", descriptor).is(t, http.StatusCreated))
@@ -99,7 +99,7 @@ func (w *world) job(t testing.TB, id string) job {
 	return decode[job](t, w.viewer.get(t, "/jobmanager/jobs/"+id))
 }
 
-// take promotes a job as the agent and returns it as it is then.
+// take promotes a job as the agent and returns the job afterwards.
 func (w *world) take(t testing.TB, as client, agent string, j job) job {
 	t.Helper()
 	as.send(t, http.MethodPatch, "/jobmanager/jobs/promote/"+j.ID, body{"owner_id": agent}).is(t, http.StatusNoContent)
@@ -109,7 +109,7 @@ func (w *world) take(t testing.TB, as client, agent string, j job) job {
 // body is a JSON object.
 type body = map[string]any
 
-// report is what an agent says of a job as it knows it: the state, and one condition that is true.
+// report is an agent's report on a job: the state, and one condition that is true.
 func report(agent string, j job, state, condition string) body {
 	return body{
 		"id": j.ID, "owner_id": agent, "type": j.Type, "state": state, "epoch": j.Epoch,
@@ -120,7 +120,7 @@ func report(agent string, j job, state, condition string) body {
 	}
 }
 
-// finish takes the job as the agent and reports it done.
+// finish takes the job as the agent and reports it as done.
 func (w *world) finish(t testing.TB, as client, agent string, j job) job {
 	t.Helper()
 	taken := w.take(t, as, agent, j)
@@ -128,7 +128,7 @@ func (w *world) finish(t testing.TB, as client, agent string, j job) job {
 	return w.job(t, j.ID)
 }
 
-// running submits hubShop and has it run at hub-1.
+// running submits hubShop and makes it run on hub-1.
 func (w *world) running(t testing.TB, descriptor string) (group, job) {
 	t.Helper()
 	g := w.submit(t, descriptor)
@@ -138,13 +138,13 @@ func (w *world) running(t testing.TB, descriptor string) (group, job) {
 	return g, j
 }
 
-// executable is what the agent is offered.
+// executable returns the jobs that the agent is offered.
 func (w *world) executable(t testing.TB, as client, agent, orchestrator string) []job {
 	t.Helper()
 	return decode[[]job](t, as.get(t, "/jobmanager/jobs/executable/"+orchestrator+"/"+agent))
 }
 
-// lapse lets the lease of a job run out.
+// lapse makes the lease of a job expire.
 func (w *world) lapse(t testing.TB, id string) {
 	t.Helper()
 	tag, err := w.DB.Exec(t.Context(), `update jobs set lease_until = now() - interval '1 s' where id = $1`, id)

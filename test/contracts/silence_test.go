@@ -18,7 +18,7 @@ const (
 
 var sinceIn = regexp.MustCompile(`< time\(\) - ([0-9]+)$`)
 
-// since is from when on the rule of a policy about lost telemetry counts what it saw.
+// since is the time from which the rule of a policy about lost telemetry counts samples.
 func (w *world) since(t testing.TB, p policy) time.Time {
 	t.Helper()
 	expr, _ := w.seePolicy(t, p.ID).Status.Rendered["expr"].(string)
@@ -29,7 +29,7 @@ func (w *world) since(t testing.TB, p policy) time.Time {
 	return time.Unix(seconds, 0)
 }
 
-// TestSilence_countsFromTheLastStart: what was heard of an application before it was stopped is no silence of it now.
+// TestSilence_countsFromTheLastStart: samples from before an application was stopped do not make it silent now.
 func TestSilence_countsFromTheLastStart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -56,8 +56,9 @@ rendered = jsonb_set(rendered, '{expr}', to_jsonb(replace(rendered ->> 'expr', $
 	require.Equal(t, again, w.since(t, p))
 }
 
-// TestSilence_ofThePlaceBefore: a lost node was left already when the alert about the component comes, which names none. If it
-// is not heard of at the new place either, the alert goes on all the while, and nobody tells of another.
+// TestSilence_ofThePlaceBefore: the component had already left a lost node when the alert about its silence arrives,
+// which names no node. If the component sends no telemetry from its new place either, the same alert just continues,
+// and no new one is sent.
 func TestSilence_ofThePlaceBefore(t *testing.T) {
 	t.Parallel()
 	start := func(t *testing.T, document string) (w *world, g group, j job, tell func(status string)) {
@@ -118,8 +119,8 @@ func TestSilence_ofThePlaceBefore(t *testing.T) {
 	})
 }
 
-// TestSilence_ofHosts: whoever makes a rule about lost telemetry knows how long a host may be silent here, which a timeout
-// below that cuts short.
+// TestSilence_ofHosts: rules about lost telemetry take into account how long a host may be silent here; a shorter
+// timeout limits that.
 func TestSilence_ofHosts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -167,7 +168,7 @@ func init() {
 	for _, maker := range []string{
 		"FOLLOW", "APP_EVENT", "APP_POLICIES", "POLICY_CREATE", "POLICY_UPDATE", "VARIABLE_SET", "VARIABLE_DELETE", "RENDER", "BACKTEST",
 	} {
-		if err := os.Setenv("POLICYMANAGER_"+maker+"_STALE_AFTER", "3m"); err != nil { // parallel tests share the environment
+		if err := os.Setenv("POLICYMANAGER_"+maker+"_STALE_AFTER", "3m"); err != nil { // parallel tests share it
 			panic(err)
 		}
 	}

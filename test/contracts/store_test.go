@@ -11,7 +11,7 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// stored returns a fingerprint of every table: its number of rows and a hash of all that is in them.
+// stored returns a fingerprint of every table: its number of rows and a hash of its content.
 func (w *world) stored(t testing.TB) map[string]string {
 	t.Helper()
 	tables, err := store.Collect(t.Context(), w.DB, "list the tables", pgx.RowTo[string],

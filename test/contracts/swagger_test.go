@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// swagger is what the tests read of an API description.
+// swagger is the fields of an API description that the tests read.
 type swagger struct {
 	Paths       map[string]map[string]any `json:"paths"`
 	Definitions map[string]schema         `json:"definitions"`
@@ -38,11 +38,11 @@ func loadSwagger(t testing.TB, path string) *swagger {
 	return &s
 }
 
-// coverage collects which properties of which definitions answers showed.
+// coverage collects which properties of which definitions occurred in answers.
 type coverage struct {
 	*swagger
 	shown  map[string]map[string]bool // definition -> properties
-	differ map[string]bool            // Definition.property whose JSON type or enum is another by intent
+	differ map[string]bool            // Definition.property whose JSON type or enum differs deliberately
 }
 
 func newCoverage(s *swagger, differ ...string) *coverage {
@@ -53,7 +53,7 @@ func newCoverage(s *swagger, differ ...string) *coverage {
 	return c
 }
 
-// answer notes what the value shows of the named definition.
+// answer records which properties of the definition the value has.
 func (c *coverage) answer(t testing.TB, definition string, value any) {
 	t.Helper()
 	c.visit(t, schema{Ref: definition}, value, definition)
@@ -129,7 +129,8 @@ func jsonKind(v any) string {
 	return "number"
 }
 
-// missing lists the properties, as Definition.property, of every definition that was met and that no answer showed.
+// missing lists the properties, as Definition.property, that did not occur in any answer, for every definition that
+// did.
 func (c *coverage) missing() []string {
 	missing := []string{}
 	for _, name := range slices.Sorted(maps.Keys(c.shown)) {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheTraceGoesThrough: from the caller's request to what reactions do about it.
+// TestTheTraceGoesThrough: from the caller's request to the effects of reactions.
 func TestTheTraceGoesThrough(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -29,7 +29,7 @@ func TestTheTraceGoesThrough(t *testing.T) {
 	}
 }
 
-// TestAStatusForAWholeGroup is what D3.3 names beside the one for a job.
+// TestAStatusForAWholeGroup is the form in D3.3 besides the one for a job.
 func TestAStatusForAWholeGroup(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

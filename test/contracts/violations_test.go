@@ -52,14 +52,14 @@ func notice(alerts ...body) body {
 
 func (w *world) alertmanager() client { return w.as(auth.Alertmanager) }
 
-// loadedShop is freeShop with one policy, named load, of which the remediation is given.
+// loadedShop is freeShop with one policy, named load, with the given remediation.
 func loadedShop(remediation string) string {
 	return freeShop + `policies:
   - {name: load, type: custom, fromTemplate: app-host-cpu-usage-perc, remediation: ` + remediation + `, variables: {threshold: 0.8}}
 `
 }
 
-// loaded is loadedShop once it runs.
+// loaded is loadedShop after it has started to run.
 func (w *world) loaded(t testing.TB, remediation string) (group, job, policy) {
 	t.Helper()
 	g, j := w.running(t, loadedShop(remediation))
@@ -76,7 +76,7 @@ func (w *world) patched(t testing.TB) (group, job, policy) {
 	return g, j, p
 }
 
-// told lists what history says of the application under the given name.
+// told lists the messages of the application's history entries with that event.
 func (w *world) told(t testing.TB, app, event string) []string {
 	t.Helper()
 	var messages []string
@@ -106,7 +106,8 @@ func TestViolation_movesWhatItIsAbout(t *testing.T) {
 	w.legal(t)
 }
 
-// TestViolation_isActedUponOncePerEpisode: two peers send the same hundred times, in any order, with ends between.
+// TestViolation_isActedUponOncePerEpisode: two peers send the same alert a hundred times, in any order, with ends in
+// between.
 func TestViolation_isActedUponOncePerEpisode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -140,7 +141,7 @@ func TestViolation_isActedUponOncePerEpisode(t *testing.T) {
 	require.Equal(t, episodes, done)
 }
 
-// TestViolation_isHeldBack: by the cool-down, and by the cap on moves.
+// TestViolation_isHeldBack: by the cool-down, and by the limit on moves.
 func TestViolation_isHeldBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -166,7 +167,7 @@ func TestViolation_isHeldBack(t *testing.T) {
 	w.legal(t)
 }
 
-// movedOften has the application moved that many times within the last hour, and not just now.
+// movedOften records that many moves of the application within the last hour, but no recent one.
 func (w *world) movedOften(t testing.TB, g group, p policy, times int) {
 	t.Helper()
 	_, err := w.DB.Exec(t.Context(), `insert into policy_actions (id, policy_id, instance, component, remediation, status, violation,
@@ -187,7 +188,7 @@ func TestViolation_movesAtMostSoOften(t *testing.T) {
 	require.Equal(t, j.Targets, w.job(t, j.ID).Targets)
 }
 
-// TestViolation_movesAtMostSoOften_byAnyName: policies of the API keep the name that moving has in their own words.
+// TestViolation_movesAtMostSoOften_byAnyName: a policy created with the API keeps its own spelling of the remediation.
 func TestViolation_movesAtMostSoOften_byAnyName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -208,7 +209,8 @@ func TestViolation_movesAtMostSoOften_byAnyName(t *testing.T) {
 	require.Len(t, w.told(t, g.ID, "policy.violated"), 1)
 }
 
-// TestViolation_withNowhereElseToGo: what fits no other node stays, degraded, says why, and goes when there is room.
+// TestViolation_withNowhereElseToGo: a component that fits no other node stays and is degraded with the reason; it
+// moves when there is room.
 func TestViolation_withNowhereElseToGo(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -233,8 +235,8 @@ func TestViolation_withNowhereElseToGo(t *testing.T) {
 	})
 }
 
-// TestViolation_movesAtMostSoOften_butCountsNoStay: one that had nowhere else to go was not moved, and holds up no other. It
-// is itself left alone for the cool-down, however often its alert fires anew.
+// TestViolation_movesAtMostSoOften_butCountsNoStay: a component that had nowhere else to go was not moved, so it does
+// not count for the limit. It is left alone for the cool-down, however often its alert fires again.
 func TestViolation_movesAtMostSoOften_butCountsNoStay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -284,8 +286,8 @@ func TestViolation_thatEndsWhereItIs(t *testing.T) {
 	require.Equal(t, "Available", w.group(t, g.ID).Status)
 }
 
-// TestViolation_thatEndedBeforeItsTurn: nobody would let the component stay any more, so nobody has it go. Another component
-// whose violation began at the same instant goes on to be meant.
+// TestViolation_thatEndedBeforeItsTurn: the component may stay then, so no action moves it. The violation of another
+// component that began at the same instant remains.
 func TestViolation_thatEndedBeforeItsTurn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -312,8 +314,8 @@ func TestViolation_thatEndedBeforeItsTurn(t *testing.T) {
 	w.legal(t)
 }
 
-// TestViolation_thatEndedBeforeItsTurn_isNotRemedied, by nothing: what is late would change what is well again. It is when the
-// violation goes on after all.
+// TestViolation_thatEndedBeforeItsTurn_isNotRemedied: a late action would change a component that is fine again. If the
+// violation continues after all, it is acted upon.
 func TestViolation_thatEndedBeforeItsTurn_isNotRemedied(t *testing.T) {
 	t.Parallel()
 	for _, remediation := range []string{"scale-up", "scale-out", "patch", "replace", "redeploy"} {
@@ -341,7 +343,8 @@ func TestViolation_thatEndedBeforeItsTurn_isNotRemedied(t *testing.T) {
 	}
 }
 
-// TestViolation_thatEndsBeforeItIsDelivered again: the job was busy when its turn came first.
+// TestViolation_thatEndsBeforeItIsDelivered: the job was busy at the first delivery, and the violation ends before the
+// next.
 func TestViolation_thatEndsBeforeItIsDelivered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -357,7 +360,8 @@ func TestViolation_thatEndsBeforeItIsDelivered(t *testing.T) {
 	require.Contains(t, w.told(t, g.ID, "policy.skipped")[0], "had ended when its turn came")
 }
 
-// TestViolation_thatEndsWhileItsActionWaits for other decisions: it is looked at again when nobody can end it unseen.
+// TestViolation_thatEndsWhileItsActionWaits: the action waits for other transactions; it checks the violation again
+// under a lock that prevents it from ending unnoticed.
 func TestViolation_thatEndsWhileItsActionWaits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -387,7 +391,8 @@ func TestViolation_thatEndsWhileItsActionWaits(t *testing.T) {
 	require.Contains(t, w.told(t, g.ID, "policy.skipped")[0], "had ended when its turn came")
 }
 
-// TestAPolicyThatGoes_blamesNobody: a component that could not leave may stay when the policy does, whatever it goes by.
+// TestAPolicyThatGoes_blamesNobody: a component that could not leave its node may stay there when the policy is
+// removed, in whatever way.
 func TestAPolicyThatGoes_blamesNobody(t *testing.T) {
 	t.Parallel()
 	for how, goes := range map[string]func(*testing.T, *world, string, string){
@@ -417,8 +422,8 @@ func TestAPolicyThatGoes_blamesNobody(t *testing.T) {
 	}
 }
 
-// TestAPolicyThatIsKept_excusesWhatNoOtherBlames: a violation by another component does not hold it up, nor does a policy
-// that moves nothing.
+// TestAPolicyThatIsKept_excusesWhatNoOtherBlames: a component is excused even if another component violates the policy,
+// or if a violated policy moves nothing.
 func TestAPolicyThatIsKept_excusesWhatNoOtherBlames(t *testing.T) {
 	t.Parallel()
 	const usage = "type: custom, fromTemplate: app-host-cpu-usage-perc, variables: {threshold: 0.8}"
@@ -487,7 +492,8 @@ func TestAPolicyThatIsKept_excusesWhatNoOtherBlames(t *testing.T) {
 	}
 }
 
-// TestAPolicyOfSeveralApplications_excusesEachOfThem, when its own violation ends, and is asked before others excuse.
+// TestAPolicyOfSeveralApplications_excusesEachOfThem: each when its own violation ends. The policy is also considered
+// when another policy excuses a component.
 func TestAPolicyOfSeveralApplications_excusesEachOfThem(t *testing.T) {
 	t.Parallel()
 	for _, meant := range []string{"*", "/[0-9a-f-]+/"} {
@@ -550,7 +556,7 @@ func TestScaling_staysWithinTheDescriptor(t *testing.T) {
 			"policyName": "p", "remediation": "scale-up", "subject": body{"appInstance": g.ID, "appComponent": "web"},
 		})
 	}
-	for i, step := range []int{2, 0} { // from 1 to 3 to 4; what is missing is one
+	for i, step := range []int{2, 0} { // from 1 to 3 to 4; a missing step is one
 		scale().is(t, http.StatusOK)
 		require.Equal(t, step, w.job(t, j.ID).Resource.Remediations[i].Step)
 		w.finish(t, w.hub, hubAgent, w.job(t, j.ID))
@@ -564,14 +570,15 @@ func TestScaling_staysWithinTheDescriptor(t *testing.T) {
 	require.Equal(t, 2, w.job(t, j.ID).Resource.Remediations[0].Step, "what was deployed anew has one copy again")
 }
 
-// TestScaling_countsWhatWasCarriedOut, whether or not it runs well; what was refused is tried again, and counts with it.
+// TestScaling_countsWhatWasCarriedOut: whether it runs well or not. A refused scaling is tried again, and counts with
+// the next.
 func TestScaling_countsWhatWasCarriedOut(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		conditions []body
-		degraded   string // how the remediation stands by that report
-		finished   string // and when the job runs
-		copies     int    // of which the books know then
+		degraded   string // status of the remediation according to the report
+		finished   string // when the job runs
+		copies     int    // in the database
 	}{
 		"pods beyond the quota": {
 			[]body{{"type": "Applied", "status": "True"}, {"type": "Available", "status": "False", "reason": "FailedCreate"}},
@@ -604,7 +611,7 @@ func TestScaling_countsWhatWasCarriedOut(t *testing.T) {
 			require.Equal(t, "Finished", w.job(t, j.ID).State)
 			require.Equal(t, row.finished, w.job(t, j.ID).Resource.Remediations[0].Status)
 
-			within, beyond := "scale-down", "scale-up" // of two
+			within, beyond := "scale-down", "scale-up" // replicas: two
 			if row.copies == 1 {
 				within, beyond = beyond, within
 			}
@@ -660,8 +667,8 @@ func TestScaling_keepsTheLastReplica(t *testing.T) {
 	require.Contains(t, scale("scale-up").refused(t, http.StatusConflict).Detail, "1 to 2")
 }
 
-// TestScaling_ofSeveralCopies: one that is at its limit keeps none of the others from what is asked for, and nobody says then
-// that nothing was done.
+// TestScaling_ofSeveralCopies: a copy at its limit does not prevent the scaling of the others, and history does not
+// report that nothing was done.
 func TestScaling_ofSeveralCopies(t *testing.T) {
 	t.Parallel()
 	for name, full := range map[string]int{"the first is at its limit": 0, "the last is": 1} {
@@ -711,7 +718,7 @@ func TestWebhook_takesWhatIsNoViolation(t *testing.T) {
 	require.NoError(t, w.DB.QueryRow(t.Context(), `select count(*) from policy_alerts`).Scan(&rows))
 	require.Equal(t, 4, rows, "recorded once each")
 
-	// What no event could carry of a stranger's does not keep the others from being heard.
+	// A foreign alert with texts that no event can carry does not prevent the others from being received.
 	g, _, p := w.loaded(t, "none")
 	got := decode[body](t, am.send(t, http.MethodPost, webhook, notice(body{
 		"status": "firing", "startsAt": time.Now(), "labels": body{"alertname": "Full\x00"},
@@ -719,7 +726,7 @@ func TestWebhook_takesWhatIsNoViolation(t *testing.T) {
 	}, alert(p, g.ID, "firing", time.Now()))).is(t, http.StatusOK))
 	require.Equal(t, body{"new": 1.0, "repeated": 0.0, "ignored": 1.0}, got)
 
-	// Nor does an instant that its sender made up, which Alertmanager passes on as it is.
+	// Nor does a made-up time of its sender, which Alertmanager passes on.
 	for i, at := range []string{"1970-01-01T00:00:00Z", "2999-12-31T00:00:00Z"} {
 		ours := alert(p, g.ID, "firing", time.Now().Add(time.Duration(i+1)*time.Second))
 		got := decode[body](t, am.send(t, http.MethodPost, webhook, notice(body{
@@ -757,7 +764,7 @@ func TestWebhook_refusesWhatIsNoMessage(t *testing.T) {
 	})
 }
 
-// TestWebhook_bearsClocksThatDiffer: an episode is named by when it began, by whichever clock.
+// TestWebhook_bearsClocksThatDiffer: an episode is identified by its start, whichever clock that comes from.
 func TestWebhook_bearsClocksThatDiffer(t *testing.T) {
 	t.Parallel()
 	for name, skew := range map[string]time.Duration{"ahead": 3 * time.Hour, "behind": -72 * time.Hour} {
@@ -802,7 +809,7 @@ func TestViolation_ofAnApplicationThatIsGone(t *testing.T) {
 	require.Equal(t, "skipped", status)
 }
 
-// seeRaw is the job's row, also of an application that is gone.
+// seeRaw is the job's row, also of an application that was deleted.
 func (w *world) seeRaw(t testing.TB, id string) string {
 	t.Helper()
 	var row string
@@ -810,7 +817,7 @@ func (w *world) seeRaw(t testing.TB, id string) string {
 	return row
 }
 
-// TestWhatWaits_isLookedAtFromTimeToTime: not all that makes room is worth an event of its own.
+// TestWhatWaits_isLookedAtFromTimeToTime: not everything that frees capacity emits an event.
 func TestWhatWaits_isLookedAtFromTimeToTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -832,7 +839,7 @@ func TestWhatWaits_isLookedAtFromTimeToTime(t *testing.T) {
 	require.NotEmpty(t, w.job(t, j.ID).Targets.Node)
 }
 
-// TestViolation_ofAJobThatIsBusy is delivered again until the job can be changed.
+// TestViolation_ofAJobThatIsBusy: it is delivered again until the job can be changed.
 func TestViolation_ofAJobThatIsBusy(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -13,9 +13,9 @@ import (
 	"github.com/littoral-project/littoral/shared/events/identity"
 )
 
-// TestEverySenderAndReceiverHasAToken: with knative/authentication each function has the volume that package identity
-// reads, with a token for the Broker that it publishes to, and whoever sends events to functions asks for tokens that
-// they take.
+// TestEverySenderAndReceiverHasAToken: with knative/authentication, each function has the volume that package identity
+// reads, with a token for the Broker that it publishes to. All senders of events to functions are configured to use
+// tokens that the functions accept.
 func TestEverySenderAndReceiverHasAToken(t *testing.T) {
 	t.Parallel()
 	const dir = root + "/knative/overlays/lab-authentication"
@@ -43,7 +43,7 @@ func TestEverySenderAndReceiverHasAToken(t *testing.T) {
 		pod := object.Spec.Template.Spec
 		require.Len(t, pod.Volumes, 1, name)
 		require.Equal(t, c.Dir, pod.Containers[0].VolumeMounts[0].MountPath, name)
-		files := map[string]string{} // and the audience of those that are tokens
+		files := map[string]string{} // and the audience, if they are tokens
 		for _, source := range pod.Volumes[0].Projected.Sources {
 			if source.ConfigMap != nil {
 				files[source.ConfigMap.Items[0].Path] = ""

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// deploying runs the line after the functions of scripts/deploy/deploy, without the cluster that the script itself asks for,
-// and returns what it prints.
+// deploying runs a line of shell after the functions of scripts/deploy/deploy, without a cluster, and returns its
+// output.
 func deploying(t *testing.T, line string) string {
 	t.Helper()
 	script, err := os.ReadFile(root + "/scripts/deploy/deploy")
@@ -28,14 +28,14 @@ func deploying(t *testing.T, line string) string {
 	return string(out)
 }
 
-// kept are the kinds of which an upgrade takes nothing away.
+// kept are the kinds that an upgrade never removes.
 var kept = map[string]string{
 	"namespace":        "has all the rest in it",
 	"secret":           "is not in any manifest with what it holds",
 	"statefulset.apps": "has data",
 }
 
-// TestAnUpgradeTakesAwayWhatItHasNoMore: of each kind that some overlay has, but of what serves Postgres.
+// TestAnUpgradeTakesAwayWhatItHasNoMore: it covers each kind in some overlay, except those that serve Postgres.
 func TestAnUpgradeTakesAwayWhatItHasNoMore(t *testing.T) {
 	t.Parallel()
 	looked := strings.Fields(deploying(t, `
@@ -63,7 +63,7 @@ func TestAnUpgradeTakesAwayWhatItHasNoMore(t *testing.T) {
 	}
 }
 
-// TestWhatIsOutdated is what is ours in the cluster and not in this version.
+// TestWhatIsOutdated: objects of ours that are in the cluster and not in this version.
 func TestWhatIsOutdated(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string]string{
@@ -107,7 +107,7 @@ func TestWhatHasReadFormerSettingsIsRestarted(t *testing.T) {
 		renew`))
 }
 
-// TestARouteIsServed once each of its Gateways says so of what it is now.
+// TestARouteIsServed: a route counts as served when each of its Gateways reports that for its present generation.
 func TestARouteIsServed(t *testing.T) {
 	t.Parallel()
 	text := deploying(t, `kn() { printf %s "${@: -1}"; }; unattached any`)

@@ -21,8 +21,8 @@ import (
 
 const examples = root + "/infra/examples/"
 
-// TestTheExamplesOfPrometheusSayTheSame: Prometheus loads the plain example, its rules too, and what is written for its
-// Operator says nothing else.
+// TestTheExamplesOfPrometheusSayTheSame: Prometheus loads the plain example with its rules, and the example for the
+// Operator has the same content.
 func TestTheExamplesOfPrometheusSayTheSame(t *testing.T) {
 	t.Parallel()
 	plain, err := config.LoadFile(examples+"prometheus.yml", false, promslog.NewNopLogger())
@@ -65,8 +65,8 @@ func TestTheExamplesOfPrometheusSayTheSame(t *testing.T) {
 	require.Equal(t, knative.NamespaceDiscovery.Names, monitor.NamespaceSelector.MatchNames)
 }
 
-// TestTheExampleRealmTellsRoles: its clients get the scopes that it defines and no other (Keycloak makes its own ones only for
-// a realm that comes without any), and their tokens say what package auth reads.
+// TestTheExampleRealmTellsRoles: its clients get exactly the scopes that it defines (Keycloak creates its own scopes
+// only in a realm without any), and their tokens have the claims that package auth reads.
 func TestTheExampleRealmTellsRoles(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(examples + "keycloak-realm.json")
@@ -100,7 +100,7 @@ func TestTheExampleRealmTellsRoles(t *testing.T) {
 		}
 	}
 
-	mappers := map[string]map[string]map[string]string{} // of a scope, by kind: the settings
+	mappers := map[string]map[string]map[string]string{} // settings by kind, of a scope
 	for _, s := range realm.ClientScopes {
 		mappers[s.Name] = map[string]map[string]string{}
 		for _, m := range s.ProtocolMappers {

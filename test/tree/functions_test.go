@@ -42,7 +42,7 @@ func entries(t testing.TB) map[string]function.Entry {
 	return byName
 }
 
-// service is the part of a Knative Service that the checks read.
+// service is the fields of a Knative Service that the checks read.
 type service struct {
 	Kind     string
 	Metadata struct {
@@ -62,8 +62,8 @@ type service struct {
 	}
 }
 
-// TestEveryFunctionIsWhole: its folder, its main, its registry entry and its Service; and nothing without a folder.
-// What it does is under test at least by test/contracts, which is generated over the same registry.
+// TestEveryFunctionIsWhole: each function has a folder, a main, a registry entry and a Service, and none of these
+// exists without a folder. test/contracts tests its behaviour, at least in the tests generated from the registry.
 func TestEveryFunctionIsWhole(t *testing.T) {
 	t.Parallel()
 	names := slices.Sorted(maps.Keys(folders(t)))
@@ -117,7 +117,7 @@ func TestEveryFunctionIsWhole(t *testing.T) {
 	}
 }
 
-// TestNoRouteIsServedTwice: one base URL leads to all of them.
+// TestNoRouteIsServedTwice: all functions share one base URL.
 func TestNoRouteIsServedTwice(t *testing.T) {
 	t.Parallel()
 	owner := map[string]string{}
@@ -129,7 +129,7 @@ func TestNoRouteIsServedTwice(t *testing.T) {
 	}
 }
 
-// TestGeneratedFilesAreCurrent runs the generators on a copy of what they read.
+// TestGeneratedFilesAreCurrent runs the generators on a copy of their input.
 func TestGeneratedFilesAreCurrent(t *testing.T) {
 	t.Parallel()
 	bin, work := t.TempDir(), t.TempDir()

@@ -13,7 +13,8 @@ var promql = []string{
 	"golang.org/x/sys", "google.golang.org/protobuf",
 }
 
-// heavier is what some functions may link beyond what all carry, with the reason. Such a function has 25 ms and 28 MiB.
+// heavier are the modules that some functions may link in addition to the common ones, with the reason. The budget of
+// such a function is 25 ms and 28 MiB.
 var heavier = []struct {
 	why       string
 	functions []string // "component-operation"
@@ -66,7 +67,7 @@ var heavier = []struct {
 	},
 }
 
-// mayLink reports whether the main, by its folder, is one that may link the module.
+// mayLink reports whether the main in the folder may link the module.
 func mayLink(folder, module string) bool {
 	name := strings.TrimPrefix(folder, "functions/cmd/")
 	for _, h := range heavier {

@@ -10,8 +10,8 @@ import (
 	"github.com/littoral-project/littoral/functions"
 )
 
-// askers are the functions that ask the API of a cluster: their declarations say so, their pods are given a token for it,
-// and they alone may carry client-go (dynamic client only).
+// askers are the functions that use the API of a cluster. Their declarations say so, their pods get a token for it, and
+// only they may contain client-go (dynamic client only).
 func askers() []string {
 	var names []string
 	for _, entry := range functions.Registry {
@@ -22,7 +22,7 @@ func askers() []string {
 	return names
 }
 
-// TestImportsRunOneWay: functions -> shared/<domain> -> shared/{store, events, ...}; a function stands alone.
+// TestImportsRunOneWay: functions -> shared/<domain> -> shared/{store, events, ...}; no function imports another.
 func TestImportsRunOneWay(t *testing.T) {
 	t.Parallel()
 	for _, p := range ours(t, "functions", "shared", "knative", "triggers") {
@@ -51,10 +51,10 @@ func TestImportsRunOneWay(t *testing.T) {
 	}
 }
 
-// allowedUp are imports of shared packages from outside shared, with the reason.
+// allowedUp are imports by shared packages from outside shared, with the reason.
 var allowedUp = map[string]string{}
 
-// pure are packages that compute and do nothing else: their answers depend on their arguments alone.
+// pure are packages that only compute: their results depend on their arguments alone.
 var pure = []string{"shared/placement", "shared/descriptor", "shared/policy/template"}
 
 func TestPurePackagesDoNoIO(t *testing.T) {
@@ -102,8 +102,8 @@ func TestOnlyAskersCarryClientGo(t *testing.T) {
 	}
 }
 
-// direct is what shared packages may import of others. A package that is not here may import nothing but the standard
-// library, the tree and google/uuid; below names a folder with all in it.
+// direct are the modules that shared packages may import. A package that is not listed may import only the standard
+// library, the tree and google/uuid; below includes the subfolders of a folder.
 var direct = map[string][]string{
 	"shared/deadletter": {"github.com/cloudevents/sdk-go/v2/event", "github.com/jackc/pgx/v5"},
 	"shared/telemetry/rules/check": {
@@ -131,7 +131,7 @@ var direct = map[string][]string{
 	"shared/history":                      {"github.com/jackc/pgx/v5"},
 	"shared/job":                          {"github.com/jackc/pgx/v5"},
 	"shared/match":                        {"github.com/jackc/pgx/v5", "go.yaml.in/yaml/v3"},
-	"shared/migrate":                      {"github.com/jackc/pgx/v5", "github.com/pressly/goose/v3"}, // of the host and of one Job
+	"shared/migrate":                      {"github.com/jackc/pgx/v5", "github.com/pressly/goose/v3"}, // host, one Job
 	"shared/policy/policies":              {"github.com/jackc/pgx/v5"},
 	"shared/policy/remediation":           {"go.yaml.in/yaml/v3", "github.com/jackc/pgx/v5"},
 	"shared/credentials":                  {"golang.org/x/oauth2"},
@@ -149,7 +149,7 @@ var direct = map[string][]string{
 		"github.com/jackc/pgx/v5",
 		"github.com/stretchr/testify",
 	},
-	"shared/telemetry":                {"github.com/json-iterator/go"}, // the package of events has it anyway
+	"shared/telemetry":                {"github.com/json-iterator/go"}, // the package of events contains it anyway
 	"shared/topology":                 {"github.com/jackc/pgx/v5"},
 	"shared/orchestrator":             {"k8s.io/apimachinery", "sigs.k8s.io/yaml"},
 	"shared/orchestrator/carry":       {"github.com/cloudevents/sdk-go/v2/event"},
@@ -180,8 +180,8 @@ func TestSharedPackagesImportLittle(t *testing.T) {
 	}
 }
 
-// carried is every module that a function may link, by what brings it. A function starts in milliseconds and fits 16
-// MiB because this list is short.
+// carried are all modules that a function may link, by the import that needs them. A function starts in milliseconds
+// and fits into 16 MiB because this list is short.
 var carried = map[string][]string{
 	"ours": {module, "github.com/google/uuid"},
 	"the store": {
@@ -234,7 +234,7 @@ func TestFunctionsCarryLittle(t *testing.T) {
 	}
 }
 
-// TestTheCommandLineIsLight: it talks HTTP and needs none of what it talks to.
+// TestTheCommandLineIsLight: it uses HTTP and needs no package of the server.
 func TestTheCommandLineIsLight(t *testing.T) {
 	t.Parallel()
 	all := packages(t)

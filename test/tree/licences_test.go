@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// refused are the licences that nothing may be linked under, by words that stand at the head of their texts.
+// refused are the licences that must not be linked, by words at the beginning of their texts.
 var refused = regexp.MustCompile(`(?i)gnu (affero |lesser |library )?general public license|business source license|` +
 	`server side public license|commons clause|elastic license`)
 
-// TestLicences: every module that a binary of ours links has a licence, and none of the refused ones.
+// TestLicences: every module that one of our binaries links has a licence, and none of the refused ones.
 func TestLicences(t *testing.T) {
 	t.Parallel()
 	all := packages(t)

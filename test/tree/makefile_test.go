@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestThePathMayHoldSpaces: make takes a space in the name of a target for the end of it, and a shell one in an argument.
+// TestThePathMayHoldSpaces: a space ends the name of a target in make, and an argument in a shell.
 func TestThePathMayHoldSpaces(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "with a space")
@@ -31,7 +31,7 @@ func TestThePathMayHoldSpaces(t *testing.T) {
 		"lint":                           "\nbin/tools/golangci-lint run ./...",
 	} {
 		make := exec.Command("make", "--dry-run", "--no-print-directory", "-C", dir, target) //nolint:gosec // of ours
-		make.Env = append(os.Environ(), "MAKEFLAGS=")                                        // those of the make that runs this test, which may be another one
+		make.Env = append(os.Environ(), "MAKEFLAGS=")                                        // of the make that runs this test
 		out, err := make.CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		require.NotContains(t, string(out), "warning")

@@ -9,11 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestWhoIsAskedForTelemetryMayTellOfAlerts: the namespaces that functions may call for telemetry have the Alertmanager of
-// infra/examples in them, which calls the gateway and the issuer.
+// TestWhoIsAskedForTelemetryMayTellOfAlerts: the namespaces that functions may call for telemetry include that of the
+// Alertmanager in infra/examples, which calls the gateway and the issuer.
 func TestWhoIsAskedForTelemetryMayTellOfAlerts(t *testing.T) {
 	t.Parallel()
-	allowed := map[string][]string{} // where from, of what serves
+	allowed := map[string][]string{} // by server: the allowed sources
 	eachBuilt(t, root+"/infra/base", func(_ string, object struct {
 		Spec networkingv1.NetworkPolicySpec
 	},
@@ -36,7 +36,7 @@ func TestWhoIsAskedForTelemetryMayTellOfAlerts(t *testing.T) {
 	require.Empty(t, allowed["postgres"])
 }
 
-// TestOnlyWhoCallsWebhooksMayCallAnywhere: every other function is held to addresses or ports.
+// TestOnlyWhoCallsWebhooksMayCallAnywhere: all other functions are restricted to addresses or ports.
 func TestOnlyWhoCallsWebhooksMayCallAnywhere(t *testing.T) {
 	t.Parallel()
 	var callers []string

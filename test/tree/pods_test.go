@@ -11,9 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestPodsHearOfNoServices: Kubernetes gives a container variables for every Service of the namespace unless it is told
-// not to, and each revision of a function has two. After a dozen upgrades they are more than a program can be started
-// with. Knative leaves them out of its own pods.
+// TestPodsHearOfNoServices: unless it is disabled, Kubernetes sets environment variables in a container for every
+// Service of the namespace, and each revision of a function has two Services. After a dozen upgrades these are more
+// than a program can be started with. Knative disables it in its own pods.
 func TestPodsHearOfNoServices(t *testing.T) {
 	t.Parallel()
 	overlays, err := filepath.Glob(root + "/knative/overlays/*/kustomization.yaml")
@@ -21,7 +21,7 @@ func TestPodsHearOfNoServices(t *testing.T) {
 	n := 0
 	for _, file := range overlays {
 		if filepath.Base(filepath.Dir(file)) == "laptop" {
-			continue // nothing of it runs in a cluster
+			continue // it does not run in a cluster
 		}
 		eachBuilt(t, filepath.Dir(file), func(name string, object struct {
 			Spec struct{ Template corev1.PodTemplateSpec }
@@ -35,7 +35,7 @@ func TestPodsHearOfNoServices(t *testing.T) {
 	require.Positive(t, n)
 }
 
-// TestKubeconfigsAddToAFunctionsOwn: the component knative/kubeconfigs leaves a function the credentials by which it asks its
+// TestKubeconfigsAddToAFunctionsOwn: with the component knative/kubeconfigs, a function keeps the credentials for its
 // own cluster.
 func TestKubeconfigsAddToAFunctionsOwn(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// notForUsers are variables that somebody else than who runs Littoral sets.
+// notForUsers are variables that are not set by the operators of Littoral.
 var notForUsers = map[string]string{
 	"PREWAKE_CHAIN":           "is generated into each Service",
 	"K_SERVICE":               "is set by Knative",
@@ -17,7 +17,7 @@ var notForUsers = map[string]string{
 	"KUBERNETES_SERVICE_PORT": "is set by Kubernetes",
 }
 
-// TestEverySettingIsInTheReadme: whoever runs functions finds there each variable that they read.
+// TestEverySettingIsInTheReadme: each variable that functions read is documented there.
 func TestEverySettingIsInTheReadme(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile(filepath.Join(root, "README.md"))

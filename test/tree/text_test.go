@@ -14,12 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryPackageHasADocComment that begins as godoc wants it.
+// TestEveryPackageHasADocComment: in the form of godoc.
 func TestEveryPackageHasADocComment(t *testing.T) {
 	t.Parallel()
 	for _, p := range ours(t) {
 		doc := p.Doc
-		if doc == "" { // a package of tests only, or a generated main
+		if doc == "" { // a package with only tests, or a generated main
 			doc = docOf(t, p)
 		}
 		if below(p.folder(), "functions/cmd") {
@@ -57,8 +57,8 @@ func docOf(t testing.TB, p *pkg) string {
 	return ""
 }
 
-// TestNothingLocalIsInTheTree: no path of the machine it was written on, and no address of a proxy or registry that
-// only that machine can reach.
+// TestNothingLocalIsInTheTree: no path of a developer's machine, and no address of a proxy or registry that only that
+// machine can reach.
 func TestNothingLocalIsInTheTree(t *testing.T) {
 	t.Parallel()
 	local := localNames(t)
@@ -101,7 +101,7 @@ func localNames(t testing.TB) map[string]*regexp.Regexp {
 	return local
 }
 
-// word matches the text where no longer name goes on around it.
+// word matches the text unless a longer name continues around it.
 func word(text string) *regexp.Regexp {
 	return regexp.MustCompile(`(^|[^A-Za-z0-9_.-])` + regexp.QuoteMeta(text) + `($|[^A-Za-z0-9_-])`)
 }

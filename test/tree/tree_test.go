@@ -1,8 +1,8 @@
-// Package tree_test looks at the whole tree at once: that every function is wired as a cluster would wire it, that
-// imports run the one way that the design says, and that nothing heavy, unlicensed or local has crept in.
+// Package tree_test checks the whole source tree: every function is wired as a cluster would wire it, imports follow
+// the direction in the design, and nothing heavy, unlicensed or local has been added.
 //
-// It reads what "go list" says once for all tests, so it costs seconds. What a check allows stands beside it with the
-// reason; to need more, add it there.
+// It runs "go list" once for all tests, so it takes seconds. The exceptions to each check are next to it, with their
+// reasons; add new ones there.
 package tree_test
 
 import (
@@ -28,7 +28,7 @@ const (
 	module = "github.com/littoral-project/littoral"
 )
 
-// pkg is what "go list" says of a package.
+// pkg is the output of "go list" about a package.
 type pkg struct {
 	ImportPath   string
 	Name         string
@@ -75,7 +75,7 @@ func run(name string, args ...string) ([]byte, error) {
 	return out, err
 }
 
-// packages returns every package that is built from the tree, ours and others', by import path.
+// packages returns every package that the tree is built from, ours and others, by import path.
 func packages(t testing.TB) map[string]*pkg {
 	t.Helper()
 	all, err := list()
@@ -83,7 +83,8 @@ func packages(t testing.TB) map[string]*pkg {
 	return all
 }
 
-// ours returns the packages of the tree below the given folders, by import path, in order; all without folders.
+// ours returns the packages of the tree below the given folders, ordered by import path; all of them if there are no
+// folders.
 func ours(t testing.TB, folders ...string) []*pkg {
 	t.Helper()
 	all := packages(t)
@@ -101,14 +102,14 @@ func ours(t testing.TB, folders ...string) []*pkg {
 	return found
 }
 
-// folder returns where the package is, from the root of the tree.
+// folder returns the package's folder, relative to the root of the tree.
 func (p *pkg) folder() string {
 	return strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
 }
 
 func below(path, folder string) bool { return path == folder || strings.HasPrefix(path, folder+"/") }
 
-// files returns the files of the tree that are, or are about to be, under version control.
+// files returns the files of the tree that are under version control or could be added to it.
 func files(t testing.TB) []string {
 	t.Helper()
 	var names []string

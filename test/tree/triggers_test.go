@@ -24,7 +24,7 @@ import (
 	"github.com/littoral-project/littoral/shared/orchestrator/carry"
 )
 
-// outside are the event types that come from elsewhere, with who sends them.
+// outside are the event types from other systems, with their senders.
 var outside = map[string]string{
 	events.Tick: "PingSources",
 	events.Any:  "the Broker, for what a consumer did not take",
@@ -32,7 +32,7 @@ var outside = map[string]string{
 	events.ObjectAdded: "ApiServerSources", events.ObjectUpdated: "ApiServerSources", events.ObjectDeleted: "ApiServerSources",
 }
 
-// wire is a Trigger or PingSource as written in triggers/.
+// wire is a Trigger or PingSource in triggers/.
 type wire struct {
 	file     string
 	Kind     string
@@ -74,7 +74,7 @@ func wires(t testing.TB) []wire {
 	return all
 }
 
-// wakes returns the function that a Trigger or source wakes and with which event types; "" for other objects.
+// wakes returns the function that a Trigger or source wakes, and its event types; "" for other objects.
 func (w *wire) wakes() (function string, types []string) {
 	switch w.Kind {
 	case "Trigger":
@@ -95,7 +95,7 @@ func (w *wire) wakes() (function string, types []string) {
 	return "", nil
 }
 
-// TestSynchronisationsTickUnderTheLease: a job in progress is looked at again before it lapses.
+// TestSynchronisationsTickUnderTheLease: a job in progress is synchronised before its lease expires.
 func TestSynchronisationsTickUnderTheLease(t *testing.T) {
 	t.Parallel()
 	var settings carry.Settings
@@ -116,7 +116,8 @@ func TestSynchronisationsTickUnderTheLease(t *testing.T) {
 	require.Equal(t, 2, found)
 }
 
-// TestTriggersAndDeclarationsAgree: who is woken by what, as triggers/ says and as the functions declare.
+// TestTriggersAndDeclarationsAgree: triggers/ and the functions' declarations agree on which events wake which
+// function.
 func TestTriggersAndDeclarationsAgree(t *testing.T) {
 	t.Parallel()
 	woken, declared := map[string][]string{}, map[string][]string{}
@@ -132,7 +133,7 @@ func TestTriggersAndDeclarationsAgree(t *testing.T) {
 		}
 		require.Equal(t, name+".yaml", w.file, "what wakes a function is in the file of its name")
 		if w.Kind == "PingSource" && slices.Contains(woken[name], types[0]) {
-			continue // two clocks may wake one function, each at its own pace
+			continue // two PingSources may wake one function, each at its own interval
 		}
 		for _, typ := range types {
 			require.NotContains(t, woken[name], typ, "%s would get each %s twice", name, typ)
@@ -144,7 +145,7 @@ func TestTriggersAndDeclarationsAgree(t *testing.T) {
 		case "Trigger":
 			require.Equal(t, "default", w.Spec.Broker)
 			require.True(t, strings.HasPrefix(w.Metadata.Name, name+"-on-"), w.Metadata.Name)
-			if len(w.Spec.Filter.Attributes) == 1 { // one that asks for more may be called by what that means
+			if len(w.Spec.Filter.Attributes) == 1 { // narrower ones have names of their own
 				require.Equal(t, name+"-on-"+strings.ReplaceAll(short, ".", "-"), w.Metadata.Name)
 			}
 			require.Equal(t, "Service", w.Spec.Subscriber.Ref.Kind)
@@ -163,7 +164,7 @@ func TestTriggersAndDeclarationsAgree(t *testing.T) {
 	}
 }
 
-// TestEveryTypeThatIsConsumedIsEmitted by some function, or comes from outside.
+// TestEveryTypeThatIsConsumedIsEmitted: by some function, or by another system.
 func TestEveryTypeThatIsConsumedIsEmitted(t *testing.T) {
 	t.Parallel()
 	emitted := map[string]bool{}
@@ -180,7 +181,7 @@ func TestEveryTypeThatIsConsumedIsEmitted(t *testing.T) {
 	}
 }
 
-// TestEveryTriggerFileIsApplied: kustomize applies what the kustomization lists, and nothing else.
+// TestEveryTriggerFileIsApplied: kustomize only applies the files in the kustomization.
 func TestEveryTriggerFileIsApplied(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(root + "/triggers/kustomization.yaml")
@@ -198,8 +199,9 @@ func TestEveryTriggerFileIsApplied(t *testing.T) {
 	require.ElementsMatch(t, have, k.Resources)
 }
 
-// TestEveryTriggerSaysHowItDelivers, as kustomize builds it: a Trigger with a part of that inherits nothing of the rest. It
-// is tried for longer than a restart of Postgres or a roll-out takes, and is not kept from the dead letters for long.
+// TestEveryTriggerSaysHowItDelivers: in the output of kustomize. A Trigger with a partial delivery spec inherits
+// nothing of the rest. Retries last longer than a restart of Postgres or a roll-out, and end soon enough for the dead
+// letters.
 func TestEveryTriggerSaysHowItDelivers(t *testing.T) {
 	t.Parallel()
 	n := 0
@@ -213,7 +215,7 @@ func TestEveryTriggerSaysHowItDelivers(t *testing.T) {
 		require.Equal(t, eventingduckv1.BackoffPolicyExponential, *d.BackoffPolicy, name)
 		delay, err := period.Parse(*d.BackoffDelay)
 		require.NoError(t, err, name)
-		span := time.Duration(0) // of the pauses alone: Knative doubles each, from the delay on, and changes none by chance
+		span := time.Duration(0) // only the pauses: Knative doubles each one, from the delay on, without jitter
 		for pause, left := delay.DurationApprox(), *d.Retry; left > 0; pause, left = 2*pause, left-1 {
 			span += pause
 		}
@@ -224,7 +226,7 @@ func TestEveryTriggerSaysHowItDelivers(t *testing.T) {
 	require.Greater(t, n, 1)
 }
 
-// eachBuilt visits the objects of the kinds that kustomize builds of a folder.
+// eachBuilt visits the objects of these kinds in the output of kustomize for a folder.
 func eachBuilt[T any](t *testing.T, dir string, visit func(name string, object T), kinds ...string) {
 	t.Helper()
 	built, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)

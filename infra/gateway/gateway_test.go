@@ -25,7 +25,7 @@ import (
 	"github.com/littoral-project/littoral/shared/wake"
 )
 
-// world is a gateway in front of one server that stands for all functions and says who was meant.
+// world is a gateway in front of one server that stands for all functions and answers with the Host that was requested.
 func world(t *testing.T, routes []route, answer http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	behind := httptest.NewServer(answer)
@@ -58,7 +58,7 @@ func do(t *testing.T, method, url, body string) (*http.Response, string) {
 	return resp, string(text)
 }
 
-// TestEveryRouteReachesItsFunction: the generated table against the declarations.
+// TestEveryRouteReachesItsFunction compares the generated table with the declarations.
 func TestEveryRouteReachesItsFunction(t *testing.T) {
 	t.Parallel()
 	routes, err := readTables(os.DirFS("../../knative/gateway"))
@@ -85,7 +85,7 @@ func TestEveryRouteReachesItsFunction(t *testing.T) {
 	require.Len(t, routes, n)
 }
 
-// TestACallEndsBeforeItsGatewayDoes: what is still waited for when an instance is replaced.
+// TestACallEndsBeforeItsGatewayDoes: open calls are completed when an instance is replaced.
 func TestACallEndsBeforeItsGatewayDoes(t *testing.T) {
 	t.Parallel()
 	for _, entry := range functions.Registry {
@@ -118,7 +118,8 @@ func TestWhatNoFunctionServesIsAProblem(t *testing.T) {
 	require.Equal(t, problem.ContentType, resp.Header.Get("Content-Type"))
 }
 
-// TestACallKeepsItsTrace, or is given one, and says by itself alone where it comes from.
+// TestACallKeepsItsTrace: a call without a trace gets one. The gateway sets the forwarding headers itself and does not
+// trust the caller's.
 func TestACallKeepsItsTrace(t *testing.T) {
 	t.Parallel()
 	front := world(t, []route{{"a", "GET /things", ""}}, func(w http.ResponseWriter, r *http.Request) {
@@ -138,8 +139,8 @@ func TestACallKeepsItsTrace(t *testing.T) {
 	}
 }
 
-// TestNobodyLeavesHTTPByTheGateway: what stands before functions, as Knative's activator does, may offer to go on in another
-// protocol. Nobody would look at the names that are asked for then.
+// TestNobodyLeavesHTTPByTheGateway: a proxy in front of functions, such as Knative's activator, may offer an upgrade to
+// another protocol. Requests in it would bypass the table.
 func TestNobodyLeavesHTTPByTheGateway(t *testing.T) {
 	t.Parallel()
 	front := world(t, []route{{"a", "GET /things/{id}", ""}}, func(w http.ResponseWriter, r *http.Request) {
@@ -161,7 +162,7 @@ func TestNobodyLeavesHTTPByTheGateway(t *testing.T) {
 	}
 }
 
-// TestFailuresOnTheWayAskForARepeat: what the network answers for a function becomes 503; what a function answers stays.
+// TestFailuresOnTheWayAskForARepeat: errors of the network become 503; a function's own answers are passed on.
 func TestFailuresOnTheWayAskForARepeat(t *testing.T) {
 	t.Parallel()
 	front := world(t, []route{{"a", "GET /{code}/{kind}", ""}}, func(w http.ResponseWriter, r *http.Request) {
@@ -193,7 +194,7 @@ func TestFailuresOnTheWayAskForARepeat(t *testing.T) {
 	}
 }
 
-// TestWhomACallWillNeedIsWokenWithIt: while the function that is called has not even begun to answer.
+// TestWhomACallWillNeedIsWokenWithIt: before the called function has begun to answer.
 func TestWhomACallWillNeedIsWokenWithIt(t *testing.T) {
 	t.Parallel()
 	woken := make(chan string, 10)

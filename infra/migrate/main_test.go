@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// TestRun_besideItselfAndAgain: five Jobs meet an empty database, then another one comes.
+// TestRun_besideItselfAndAgain: five Jobs run concurrently on an empty database, then another one.
 func TestRun_besideItselfAndAgain(t *testing.T) {
 	t.Parallel()
 	database := storetest.URL(t)
@@ -50,7 +50,8 @@ func TestRun_besideItselfAndAgain(t *testing.T) {
 	require.Equal(t, n, again)
 }
 
-// TestRun_waitsForPostgresOnly: a missing server is waited for as long as the settings say, a wrong database is not.
+// TestRun_waitsForPostgresOnly: it waits for a missing server as long as the settings say, but not for a wrong
+// database.
 func TestRun_waitsForPostgresOnly(t *testing.T) {
 	t.Parallel()
 	away := config{DatabaseURL: "postgres://127.0.0.1:1/x", Patience: 1}

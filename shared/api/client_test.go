@@ -21,7 +21,7 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// transport answers requests without a network, so that time can be simulated around it.
+// transport answers requests without a network, so that time can be simulated.
 type transport func(*http.Request) *http.Response
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -141,7 +141,8 @@ func TestEveryPageIsRead(t *testing.T) {
 	}, asked, "the token never goes where a link points, only where the base is")
 }
 
-// TestTheNewestOfHistoryAreReadInAsManyAnswersAsItTakes: entries may be large, so that one answer has not all.
+// TestTheNewestOfHistoryAreReadInAsManyAnswersAsItTakes: entries may be large, so one answer may not contain all of
+// them.
 func TestTheNewestOfHistoryAreReadInAsManyAnswersAsItTakes(t *testing.T) {
 	t.Parallel()
 	for limit, want := range map[int][]string{
@@ -230,7 +231,7 @@ func TestAnAnswerThatIsNotOursIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "is not what Littoral gives")
 }
 
-// TestAChangeIsNotRedirectedToARead: net/http would send a GET, and take its answer for that of the change.
+// TestAChangeIsNotRedirectedToARead: net/http would send a GET and take its answer for that of the change.
 func TestAChangeIsNotRedirectedToARead(t *testing.T) {
 	t.Parallel()
 	var reached []string
@@ -245,7 +246,7 @@ func TestAChangeIsNotRedirectedToARead(t *testing.T) {
 			http.Redirect(w, r, server.URL+r.URL.String(), status)
 		}))
 		t.Cleanup(front.Close)
-		c := &api.Client{Base: front.URL, HTTP: front.Client()} // other tests close what is idle of the one that all share
+		c := &api.Client{Base: front.URL, HTTP: front.Client()} // other tests close idle connections of the shared one
 		for call, do := range map[string]func() error{
 			"POST /jobmanager/groups x": func() error {
 				_, err := c.CreateApplication(t.Context(), []byte("x"), "key")

@@ -116,7 +116,7 @@ func fullAnswer() match.Answer {
 	}
 }
 
-// taxonomy is a published sample with all that ICOS measures.
+// taxonomy is a published sample with all of ICOS's measurements.
 func taxonomy(t *testing.T) *topology.Taxonomy {
 	t.Helper()
 	text, err := os.ReadFile("../../test/contracts/topology/topology.json")
@@ -129,9 +129,9 @@ func taxonomy(t *testing.T) *topology.Taxonomy {
 func TestTheClientLosesNothingThatFunctionsAnswer(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		answered any    // by a function
-		into     any    // what the client reads it into
-		schema   string // what the page calls it
+		answered any    // of a function
+		into     any    // into which the client decodes it
+		schema   string // the name in the page
 	}{
 		"a whole application":     {fullApplication(), &api.Application{}, "JobGroup"},
 		"an application just in":  {justIn(), &api.Application{}, "JobGroup"},
@@ -157,7 +157,7 @@ func TestTheClientLosesNothingThatFunctionsAnswer(t *testing.T) {
 			require.NoError(t, json.Unmarshal(answered, row.into))
 			again, err := json.Marshal(row.into)
 			require.NoError(t, err)
-			if row.schema == "Taxonomy" { // of the frame the client keeps what it uses; of clusters and nodes everything
+			if row.schema == "Taxonomy" { // known fields of the frame, all of clusters and nodes
 				answered, again = part(t, answered, "cluster"), part(t, again, "cluster")
 			} else {
 				checkSchema(t, page(t), row.schema, answered)
@@ -174,7 +174,7 @@ func part(t *testing.T, text []byte, key string) []byte {
 	return whole[key]
 }
 
-// TestJobsStandAlikeOnBothSides: what the server takes for available, gone or live, the client does too.
+// TestJobsStandAlikeOnBothSides: server and client agree which jobs are available, gone or live.
 func TestJobsStandAlikeOnBothSides(t *testing.T) {
 	t.Parallel()
 	for _, state := range []job.State{job.Created, job.Progressing, job.Finished, job.Degraded} {
@@ -224,7 +224,7 @@ func TestComponentsAreThoseThatCount(t *testing.T) {
 func TestPlacesAreCalledAlikeOnBothSides(t *testing.T) {
 	t.Parallel()
 	server := taxonomy(t)
-	// Two clusters of one name, and a node without one, are called by their keys.
+	// Two clusters with the same name, and a node without a name, are called by their keys.
 	server.Cluster["twin-1"] = topology.Cluster{Name: "twin", Node: map[string]topology.Node{"n": {}}}
 	server.Cluster["twin-2"] = topology.Cluster{Name: "twin", Node: map[string]topology.Node{"n": {Name: "m"}}}
 	text, err := json.Marshal(server)
@@ -242,7 +242,7 @@ func TestPlacesAreCalledAlikeOnBothSides(t *testing.T) {
 	require.Contains(t, have, "twin-1/n")
 }
 
-// checkSchema fails when the JSON holds what the page's schema does not say.
+// checkSchema fails if the JSON contains something that the page's schema does not allow.
 func checkSchema(t *testing.T, doc object, name string, text []byte) {
 	t.Helper()
 	var value any
@@ -254,7 +254,7 @@ func checkSchema(t *testing.T, doc object, name string, text []byte) {
 	}
 }
 
-// against compares a value with a schema, as far as the page uses JSON Schema.
+// against compares a value with a schema, for the parts of JSON Schema that the page uses.
 func against(doc, schema object, value any, path string) (faults []string) {
 	for {
 		ref, ok := schema["$ref"].(string)

@@ -25,7 +25,7 @@ func page(t *testing.T) object {
 	return doc
 }
 
-// operations lists every operation of the page by "METHOD /path/{}": a parameter's name is no part of a route.
+// operations lists every operation of the page by "METHOD /path/{}": names of parameters are not part of a route.
 func operations(t *testing.T) map[string]object {
 	t.Helper()
 	found := map[string]object{}
@@ -40,7 +40,7 @@ func operations(t *testing.T) map[string]object {
 	return found
 }
 
-// unnamed drops the names of parameters and the mark of an exact path from a route.
+// unnamed removes the names of parameters and the mark of an exact path from a route.
 func unnamed(route string) string {
 	parts := strings.Split(route, "/")
 	for i, part := range parts {
@@ -122,7 +122,7 @@ func TestThePageHoldsTogether(t *testing.T) {
 			require.Contains(t, operation["responses"].(object), "default", route)
 		}
 		if route == "POST /events/{}/replay" {
-			continue // the path says all
+			continue // the path is sufficient
 		}
 		if method, _, _ := strings.Cut(route, " "); slices.Contains([]string{http.MethodPost, http.MethodPatch}, method) {
 			require.Contains(t, operation, "requestBody", route)
@@ -130,7 +130,7 @@ func TestThePageHoldsTogether(t *testing.T) {
 	}
 }
 
-// TestSpellingsAnswerAlike: whichever path of a function is called, it is the same that answers.
+// TestSpellingsAnswerAlike: all paths of a function have the same operation.
 func TestSpellingsAnswerAlike(t *testing.T) {
 	t.Parallel()
 	doc, listed := page(t), operations(t)
@@ -146,7 +146,7 @@ func TestSpellingsAnswerAlike(t *testing.T) {
 	}
 }
 
-// answers lists the statuses of an operation with the headers that come with each.
+// answers lists the statuses of an operation with their headers.
 func answers(doc, operation object) map[string][]string {
 	found := map[string][]string{}
 	for status, answer := range operation["responses"].(object) {
@@ -175,7 +175,7 @@ func each(v any, visit func(key string, value any)) {
 	}
 }
 
-// resolve follows "#/components/schemas/Job"; nil when it leads nowhere.
+// resolve follows "#/components/schemas/Job"; nil if it does not exist.
 func resolve(doc object, ref string) object {
 	at := doc
 	for _, name := range strings.Split(strings.TrimPrefix(ref, "#/"), "/") {

@@ -41,7 +41,7 @@ func exec(t *testing.T, db *store.DB, sql string, args ...any) {
 	require.NoError(t, err)
 }
 
-// record adds n entries, the first age old and each a second younger, every other about app.
+// record adds n entries, the first with that age and each next one a second younger, every other one about app.
 func record(t *testing.T, db *store.DB, n int, age time.Duration, app uuid.UUID) {
 	t.Helper()
 	exec(t, db, `insert into history (at, application_id, event, message, cause, trace_id, data)
@@ -79,7 +79,7 @@ func moveAll(t *testing.T, a *archive.Archive, kind archive.Kind) int {
 	}
 }
 
-// text makes entries comparable: times of one moment and raw JSON differ in form.
+// text makes entries comparable: equal times and equal raw JSON may differ in form.
 func text(t *testing.T, entries []history.Entry) []string {
 	t.Helper()
 	list := make([]string, len(entries))
@@ -125,7 +125,7 @@ func moveAndReadBack(t *testing.T, o objects.Store) {
 	require.Equal(t, text(t, before[6010:]), text(t, live(t, db)))
 	require.Equal(t, text(t, before[:6010]), text(t, archived(t, a)), "line by line, in order")
 
-	// As the listing of what is not archived does.
+	// The listing of entries that are not archived does the same.
 	var paged []history.Entry
 	for after := int64(0); ; {
 		page, err := a.After(t.Context(), &app, after, 700, "job.0", "job.2")
@@ -152,7 +152,7 @@ func moveAndReadBack(t *testing.T, o objects.Store) {
 	require.Empty(t, none)
 }
 
-// dying is a store whose process dies at the n-th call: before it has an effect, or right after.
+// dying is a store whose process is killed at the n-th call: before it has an effect, or right after.
 type dying struct {
 	objects.Store
 
@@ -203,7 +203,7 @@ func (k *tracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQu
 
 func (*tracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// TestACutOffRunLosesAndDoublesNothing: at every call of the object store and every statement.
+// TestACutOffRunLosesAndDoublesNothing: a run is interrupted at every call of the object store and every statement.
 func TestACutOffRunLosesAndDoublesNothing(t *testing.T) {
 	t.Parallel()
 	scene := func(t *testing.T) (db *store.DB, o objects.Store, check func()) {
@@ -220,14 +220,14 @@ func TestACutOffRunLosesAndDoublesNothing(t *testing.T) {
 	finish := func(t *testing.T, db *store.DB, o objects.Store, check func()) {
 		t.Helper()
 		check()
-		record(t, db, 1, 50*day, uuid.New()) // a later run may find more to take
+		record(t, db, 1, 50*day, uuid.New()) // a later run may find more to move
 		exec(t, db, `delete from history where id = (select max(id) from history)`)
 		moveAll(t, archive.New(db, o), archive.History)
 		check()
 		require.Len(t, live(t, db), 5)
 	}
 	for _, after := range []bool{false, true} {
-		for n := 1; n <= 3; n++ { // the object, its index, the look back
+		for n := 1; n <= 3; n++ { // the object, its index, the comparison
 			t.Run(fmt.Sprintf("call %d of the store, done %v", n, after), func(t *testing.T) {
 				t.Parallel()
 				db, o, check := scene(t)
@@ -263,7 +263,7 @@ func TestACutOffRunLosesAndDoublesNothing(t *testing.T) {
 	}
 }
 
-// liar returns something else than what was stored.
+// liar returns something else than was stored.
 type liar struct{ objects.Store }
 
 func (l liar) Get(ctx context.Context, key string) ([]byte, error) {
@@ -285,7 +285,7 @@ func TestWhatDidNotArriveIsNotDeleted(t *testing.T) {
 	require.ErrorContains(t, err, "not what was stored", "nor is it believed later")
 }
 
-// during is a store in which something else happens while an object is put.
+// during is a store that calls a function while an object is stored.
 type during struct {
 	objects.Store
 
@@ -297,7 +297,7 @@ func (d during) Put(ctx context.Context, key string, body []byte) error {
 	return d.Store.Put(ctx, key, body)
 }
 
-// TestWhatIsGoneMeanwhileIsNotArchived: whoever took it knows what became of it.
+// TestWhatIsGoneMeanwhileIsNotArchived: the run is rolled back, since another one may have archived the row.
 func TestWhatIsGoneMeanwhileIsNotArchived(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
@@ -309,8 +309,8 @@ func TestWhatIsGoneMeanwhileIsNotArchived(t *testing.T) {
 	require.Empty(t, archived(t, archive.New(db, gone)))
 }
 
-// TestHistoryMovesUpToTheFirstEntryThatStays: a clock was set back, and what is read page by page, by its number, goes from
-// the archive over to what is there once only.
+// TestHistoryMovesUpToTheFirstEntryThatStays: a clock was set back. Reading page by page, by number, must continue from
+// the archive to Postgres only once.
 func TestHistoryMovesUpToTheFirstEntryThatStays(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
@@ -399,7 +399,7 @@ func TestOldSnapshotsMoveButThePresentOne(t *testing.T) {
 	require.Equal(t, 4, left)
 }
 
-// lines reads the only object of the kind without Postgres, by the index that lies beside it, and decodes its first line.
+// lines reads the only object of the kind without Postgres, with the index next to it, and decodes its first line.
 func lines(t *testing.T, o objects.Store, kind archive.Kind, first any) archive.Index {
 	t.Helper()
 	keys, err := o.List(t.Context(), string(kind)+"/")
@@ -442,13 +442,13 @@ func TestTwoRunsAtOnceMoveEachLineOnce(t *testing.T) {
 	require.Equal(t, before, text(t, archived(t, archive.New(db, o))))
 }
 
-// TestAPageOfTheArchiveIsNoLargerThanOneOfWhatIsThere: and goes on from one object to the next.
+// TestAPageOfTheArchiveIsNoLargerThanOneOfWhatIsThere: it continues from one object to the next.
 func TestAPageOfTheArchiveIsNoLargerThanOneOfWhatIsThere(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
 	exec(t, db, `insert into history (at, event, data)
 select $1, 'e', jsonb_build_object('d', repeat('d', $2)) from generate_series(1, 15) i`,
-		time.Now().Add(-2*retention), store.PageBytes*2/5) // two go into a page, six into an object
+		time.Now().Add(-2*retention), store.PageBytes*2/5) // two fit into a page, six into an object
 	all := []int64{}
 	for _, e := range live(t, db) {
 		all = append(all, e.ID)
@@ -479,7 +479,7 @@ select $1, 'e', jsonb_build_object('d', repeat('d', $2)) from generate_series(1,
 	require.Equal(t, up, down)
 }
 
-// opened is a store that notes which objects were fetched.
+// opened is a store that records which objects were fetched.
 type opened struct {
 	objects.Store
 
@@ -491,7 +491,8 @@ func (o opened) Get(ctx context.Context, key string) ([]byte, error) {
 	return o.Store.Get(ctx, key)
 }
 
-// TestOnlyObjectsThatMayHoldItAreFetched: years of objects are not read through for one application or one rare event.
+// TestOnlyObjectsThatMayHoldItAreFetched: a search for one application or one rare event must not read years of
+// objects.
 func TestOnlyObjectsThatMayHoldItAreFetched(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)

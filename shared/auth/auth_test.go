@@ -64,7 +64,7 @@ func (i *issuer) verifier() *auth.Verifier {
 
 type claims = map[string]any
 
-// token signs the default claims with changes made to them; a nil value removes a claim.
+// token signs the default claims with changes; a nil value removes a claim.
 func (i *issuer) token(t *testing.T, key *rsa.PrivateKey, changes claims) string {
 	t.Helper()
 	return i.tokenOf(t, key, "k1", changes)
@@ -118,8 +118,8 @@ func TestAuthenticate_refuses(t *testing.T) {
 	}
 }
 
-// TestAuthenticate_takesWhateverAnIssuerSignsWith: Keycloak, for one, may be set to any of these. With a secret that is no
-// secret, as the issuer's public key is none, anybody could sign.
+// TestAuthenticate_takesWhateverAnIssuerSignsWith: Keycloak, for instance, can be configured for any of these. It
+// refuses symmetric algorithms with a known key: with the issuer's public key as the secret, anybody could sign.
 func TestAuthenticate_takesWhateverAnIssuerSignsWith(t *testing.T) {
 	t.Parallel()
 	curve := func(c elliptic.Curve) any {
@@ -219,7 +219,8 @@ func TestAuthenticate_isUnavailableWhileTheIssuerIsAway(t *testing.T) {
 	require.NoError(t, err, "and works once it is back")
 }
 
-// TestAuthenticate_sharesKeysThroughTheStore: instances come and go; the issuer is asked once, and need not be there later.
+// TestAuthenticate_sharesKeysThroughTheStore: instances come and go, but the issuer is asked once and need not be
+// reachable later.
 func TestAuthenticate_sharesKeysThroughTheStore(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
@@ -248,13 +249,14 @@ func TestAuthenticate_sharesKeysThroughTheStore(t *testing.T) {
 	require.NoError(t, instance(token))
 	require.Equal(t, int64(2), i.hits.Load())
 
-	i.key = authtest.NewKey(t) // the issuer rotates its key without renaming it
+	i.key = authtest.NewKey(t) // the issuer replaces its key without changing the id
 	aged("6 minutes")
 	require.Equal(t, problem.Unauthenticated, problem.KindOf(instance(token)), "a key that was taken back")
 	require.NoError(t, instance(i.token(t, i.key, nil)))
 }
 
-// TestAuthenticate_keepsTheNewerKeys: what another instance has put into the store may be older than what this one has heard.
+// TestAuthenticate_keepsTheNewerKeys: the keys that another instance has stored may be older than those that this one
+// has fetched.
 func TestAuthenticate_keepsTheNewerKeys(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
@@ -273,7 +275,7 @@ func TestAuthenticate_keepsTheNewerKeys(t *testing.T) {
 	require.NoError(t, verify("k1"))
 }
 
-// TestAuthenticate_believesNoOtherIssuer: the document at its address may be one that names the keys of another.
+// TestAuthenticate_believesNoOtherIssuer: the document at its URL may be that of another issuer, with other keys.
 func TestAuthenticate_believesNoOtherIssuer(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
@@ -282,7 +284,7 @@ func TestAuthenticate_believesNoOtherIssuer(t *testing.T) {
 	require.Equal(t, problem.Unavailable, problem.KindOf(err), "%v", err)
 }
 
-// TestAuthenticate_asksForKeysThatAreNew: and no more often than now and then, whoever makes up key ids.
+// TestAuthenticate_asksForKeysThatAreNew: but only at intervals, even if a caller makes up key ids.
 func TestAuthenticate_asksForKeysThatAreNew(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
@@ -296,7 +298,7 @@ func TestAuthenticate_asksForKeysThatAreNew(t *testing.T) {
 	require.Equal(t, int64(1), i.hits.Load())
 }
 
-// hanging is the way to an issuer whose packets are dropped once it hangs.
+// hanging is a transport to an issuer that drops packets once it hangs.
 type hanging struct {
 	key   *rsa.PrivateKey
 	hangs bool
@@ -320,8 +322,8 @@ func (h *hanging) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer.Result(), nil
 }
 
-// TestAuthenticate_anIssuerThatHangs: what it said holds for an hour, within the time of a call, and nobody can keep
-// others waiting by making up key ids.
+// TestAuthenticate_anIssuerThatHangs: its last answer is valid for an hour. A call ends within its time, and callers
+// with made-up key ids cannot block others.
 func TestAuthenticate_anIssuerThatHangs(t *testing.T) {
 	t.Parallel()
 	const callTakes = 10 * time.Second
@@ -376,7 +378,7 @@ func TestAuthenticate_anIssuerThatHangs(t *testing.T) {
 	})
 }
 
-// TestAuthenticate_asksOnForOthers: that one caller hangs up is no failure of the issuer.
+// TestAuthenticate_asksOnForOthers: if one caller hangs up, that is no failure of the issuer.
 func TestAuthenticate_asksOnForOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -397,7 +399,7 @@ func TestAuthenticate_asksOnForOthers(t *testing.T) {
 	})
 }
 
-// TestShared_withoutASecretKnowsNobody: nor does one who sends none.
+// TestShared_withoutASecretKnowsNobody: not even a caller that sends an empty one.
 func TestShared_withoutASecretKnowsNobody(t *testing.T) {
 	t.Parallel()
 	for _, header := range []string{"", "Bearer ", "Basic Og==", "Bearer secret"} {
@@ -414,7 +416,7 @@ func TestShared_withoutASecretKnowsNobody(t *testing.T) {
 	}
 }
 
-// TestAuthenticate_passesOverKeysForOthers: an issuer may publish keys of kinds that we do not know.
+// TestAuthenticate_passesOverKeysForOthers: an issuer may publish keys of unknown types.
 func TestAuthenticate_passesOverKeysForOthers(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)

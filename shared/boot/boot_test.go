@@ -26,7 +26,8 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// TestRun_neverTakesEventsUnsignedInACluster: a Secret without the key must not switch the check off unnoticed.
+// TestRun_neverTakesEventsUnsignedInACluster: if the key is missing in the Secret, that must not disable the check
+// unnoticed.
 func TestRun_neverTakesEventsUnsignedInACluster(t *testing.T) {
 	reaction := function.Spec{Consumes: []string{events.ApplicationPlaced}}
 	producer := function.Spec{Emits: []string{events.ApplicationPlaced}}
@@ -65,8 +66,8 @@ func (f react) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) err
 	return f(ctx, tx, e)
 }
 
-// TestNewEnv_takesWhatTheFormerKeySigned, and signs with the present one: who sent it had read the settings before they
-// changed.
+// TestNewEnv_takesWhatTheFormerKeySigned: it verifies with the former key and signs with the present one, since a
+// sender may have read the settings before they changed.
 func TestNewEnv_takesWhatTheFormerKeySigned(t *testing.T) {
 	sent := make(chan cloudevents.Event, 10)
 	broker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -163,7 +164,7 @@ func TestCloseStore_waitsForEventsOnTheirWay(t *testing.T) {
 	require.Zero(t, left(t, url))
 }
 
-// TestCloseStore_takesAlongWhatWasLeft: a call that only reads mends what a crash has left behind.
+// TestCloseStore_takesAlongWhatWasLeft: a call that only reads also publishes events left by a crash.
 func TestCloseStore_takesAlongWhatWasLeft(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -185,8 +186,8 @@ func TestCloseStore_leavesInTheOutboxWhatTakesTooLong(t *testing.T) {
 	require.Equal(t, int64(1), left(t, url))
 }
 
-// TestServe_keepsNobodyForEver: whoever neither ends what he sends nor reads what he is sent would keep a connection and
-// what serves it for as long as he likes.
+// TestServe_keepsNobodyForEver: a client that neither completes its request nor reads the answer must not occupy a
+// connection and its handler without limit.
 func TestServe_keepsNobodyForEver(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -219,7 +220,7 @@ func TestServe_keepsNobodyForEver(t *testing.T) {
 			served := make(chan struct{})
 			go func() {
 				defer close(served)
-				_ = Serve(ctx, listener, handler, time.Millisecond, 100*time.Millisecond) // how it ends is another test's
+				_ = Serve(ctx, listener, handler, time.Millisecond, 100*time.Millisecond) // checked elsewhere
 			}()
 			client, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", listener.Addr().String())
 			require.NoError(t, err)

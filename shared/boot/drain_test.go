@@ -14,7 +14,7 @@ func TestDrainer_failsProbesAndServesUntilItIsQuiet(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := &drainer{inner: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })}
-		var connection string // what the last answer says of it
+		var connection string // the Connection header of the last answer
 		ask := func(agent string) int {
 			r := httptest.NewRequest(http.MethodGet, "/things", nil)
 			r.Header.Set("User-Agent", agent)

@@ -34,7 +34,7 @@ func published(t *testing.T) cloudevents.Event {
 	return e
 }
 
-// died is the event as a Broker hands it to the sink once the consumer has failed with the answer.
+// died is the event as a Broker delivers it to the sink after the consumer has failed with that answer.
 func died(e cloudevents.Event, consumer string, code int, answer string) cloudevents.Event {
 	e = e.Clone()
 	e.SetExtension("knativeerrordest", "http://"+consumer+".littoral.svc.cluster.local")
@@ -138,7 +138,7 @@ func TestAReplayIsTheSameEventForWhoeverFailed(t *testing.T) {
 	require.NoError(t, err, "what died again can be replayed again")
 }
 
-// TestOnlyTheConsumerThatFailedActsOnAReplay goes through the inbox with two consumers of one event.
+// TestOnlyTheConsumerThatFailedActsOnAReplay uses the inbox with two consumers of one event.
 func TestOnlyTheConsumerThatFailedActsOnAReplay(t *testing.T) {
 	t.Parallel()
 	db, e := storetest.New(t), published(t)
@@ -236,7 +236,7 @@ func TestAPageOfLargeEventsIsShort(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// TestWhateverABrokerAddsIsRead: the extensions come from elsewhere, and a letter that cannot be kept is lost.
+// TestWhateverABrokerAddsIsRead: the extensions come from the Broker, and a letter that cannot be stored is lost.
 func TestWhateverABrokerAddsIsRead(t *testing.T) {
 	t.Parallel()
 	long := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("ä", 1000)))
@@ -301,7 +301,7 @@ func TestEventsOfEveryKindFindTheirApplication(t *testing.T) {
 	}
 }
 
-// TestOfAForgeryOnlyTheBeginningsOfItsNamesAreKept: anybody may send one, of any size and as often as he likes.
+// TestOfAForgeryOnlyTheBeginningsOfItsNamesAreKept: anyone can send forgeries, of any size and number.
 func TestOfAForgeryOnlyTheBeginningsOfItsNamesAreKept(t *testing.T) {
 	t.Parallel()
 	db, long := storetest.New(t), strings.Repeat("ü", 100_000)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// BenchmarkParse gives the cost of a descriptor of ordinary size and of one near the limit.
+// BenchmarkParse measures a descriptor of ordinary size and one near the limit.
 func BenchmarkParse(b *testing.B) {
 	ordinary, err := os.ReadFile("../../test/contracts/descriptors/dynamic-policy-manager/app_descriptor_all.yaml")
 	if err != nil {

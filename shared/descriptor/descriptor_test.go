@@ -14,7 +14,7 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// Example reads a descriptor as the function that accepts submissions does.
+// Example reads a descriptor like the function that accepts submissions.
 func Example() {
 	app, err := descriptor.Parse([]byte(`
 name: shop
@@ -190,7 +190,7 @@ func kinds(c *descriptor.Component) (out []string) {
 	return out
 }
 
-// requireFaults compares the faults in err, by their beginnings, with those wanted.
+// requireFaults compares the beginnings of the faults in err with those that are expected.
 func requireFaults(t *testing.T, err error, want []string) {
 	t.Helper()
 	if len(want) == 0 {
@@ -214,14 +214,14 @@ func requireLines(t *testing.T, want, got []string) {
 	}
 }
 
-// one wraps the lines of a component into a descriptor that is otherwise in order.
+// one adds the lines of a component to an otherwise valid descriptor.
 func one(lines string) string {
 	lines = strings.ReplaceAll("\n"+strings.TrimSpace(lines), "\n", "\n  ")
 	return "components:\n- name: c\n  type: kubernetes\n  manifests:\n  - name: m\n    manifest: {kind: Pod}" +
 		strings.TrimRight(lines, " \n") + "\n"
 }
 
-// top puts lines below such a descriptor, at its top level.
+// top adds lines at the top level of such a descriptor.
 func top(lines string) string { return one("") + strings.TrimSpace(lines) + "\n" }
 
 func TestForms(t *testing.T) {
@@ -826,7 +826,7 @@ policies:
 	}
 }
 
-// robots has a component with so many bytes of manifests on so many nodes.
+// robots has a component with that many bytes of manifests on that many nodes.
 func robots(nodes, bytes int, more string) string {
 	var values []string
 	for i := range nodes {
@@ -836,7 +836,7 @@ func robots(nodes, bytes int, more string) string {
 		"  manifests:\n  - {name: m, manifest: {kind: ConfigMap, data: {text: " + strings.Repeat("x", bytes) + "}}}\n" + more
 }
 
-// TestSubmissionFaults: what is refused when it is handed in, and read when it was stored before.
+// TestSubmissionFaults: refused in a submission, but accepted when read from the database.
 func TestSubmissionFaults(t *testing.T) {
 	t.Parallel()
 	component := func(name, fields string) string { return "- {name: " + name + ", " + fields + "}\n" }
@@ -1004,7 +1004,7 @@ func TestParseHeader(t *testing.T) {
 	require.Equal(t, problem.Invalid, problem.KindOf(err), "requirements are checked in a header as well")
 }
 
-// TestParse_ofWhatCannotBeRead: each answer says what to change in the file.
+// TestParse_ofWhatCannotBeRead: each error says what to change in the file.
 func TestParse_ofWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	const tab = "not readable as YAML: a tab indents this line"
@@ -1027,7 +1027,7 @@ func TestParse_ofWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestParse_ofATargetThatNamesNoPlace: the component would go anywhere, though somebody meant a place.
+// TestParse_ofATargetThatNamesNoPlace: the component could go anywhere, although the user meant a place.
 func TestParse_ofATargetThatNamesNoPlace(t *testing.T) {
 	t.Parallel()
 	for _, targets := range []string{"{node: n}", "[{cluster_name: k}, {cluster: k, node: n}]"} {

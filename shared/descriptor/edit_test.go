@@ -20,7 +20,7 @@ func edit(document, component string, objects ...descriptor.Manifest) ([]byte, e
 	return e.Document()
 }
 
-// TestEdit: whatever Parse accepts can be edited, and nothing but the objects of the component changes.
+// TestEdit: everything that Parse accepts can be edited, and only the objects of the component change.
 func TestEdit(t *testing.T) {
 	t.Parallel()
 	for name, doc := range map[string]string{
@@ -71,7 +71,7 @@ components:
 					require.Contains(t, c.Manifests[1].YAML, "U0001F600")
 				}
 			}
-			got.Warnings, want.Warnings = nil, nil // they name lines
+			got.Warnings, want.Warnings = nil, nil // they have line numbers
 			require.Equal(t, want, got)
 		})
 	}

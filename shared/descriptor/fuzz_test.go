@@ -12,8 +12,8 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// FuzzParse checks that no text panics or fails without a kind, that the same text always gives the same answer, and
-// that whatever is accepted keeps the promises of the types.
+// FuzzParse checks that no text causes a panic or an error without a kind, that the same text always gives the same
+// result, and that accepted descriptors keep the promises of the types.
 func FuzzParse(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, doc []byte) {
@@ -75,8 +75,8 @@ func requireComponent(t *testing.T, app *Application, c *Component) {
 	}
 }
 
-// FuzzTree checks the two things the rest relies on: the weight is never below the nodes the YAML library really
-// builds, and a value that is written out as a manifest reads back as the same value.
+// FuzzTree checks two assumptions: the weight is never below the number of nodes that the YAML library builds, and a
+// value that is written as a manifest is read back unchanged.
 func FuzzTree(f *testing.F) {
 	seed(f)
 	f.Fuzz(func(t *testing.T, doc []byte) {

@@ -11,7 +11,7 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// valid is a descriptor that is accepted, for hostile text to follow.
+// valid is an accepted descriptor, to which hostile text is appended.
 const valid = "name: a\ncomponents:\n- name: c\n  manifests:\n  - name: m\n    manifest: {kind: Pod}\n"
 
 // fill repeats a piece to just below the size limit.
@@ -26,7 +26,7 @@ func numbered(n int, format string) string {
 	return b.String()
 }
 
-// aliases builds eleven lists of nine aliases, each to the list before.
+// aliases builds eleven lists of nine aliases, each to the list before it.
 func aliases() string {
 	text := "a0: &a0 [x, x, x, x, x, x, x, x, x]\n"
 	for i := 1; i < 12; i++ {
@@ -147,7 +147,7 @@ func hostile() map[string]refused {
 // nested is a JSON object within an object, and so on.
 func nested(n int) string { return strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) }
 
-// chain is lists that each hold an alias to the list before.
+// chain is lists that each contain an alias to the list before.
 func chain(n int) string {
 	var b strings.Builder
 	for i := 1; i < n; i++ {
@@ -156,8 +156,8 @@ func chain(n int) string {
 	return b.String()
 }
 
-// TestHostile measures bytes allocated, not time. All of them count, though most are garbage soon, so the memory in use
-// at once is well below. Nothing may run beside it.
+// TestHostile measures allocated bytes, not time. It counts all of them, including those that soon become garbage, so
+// the memory in use is well below. No other test may run at the same time.
 func TestHostile(t *testing.T) {
 	for name, row := range hostile() {
 		t.Run(name, func(t *testing.T) {

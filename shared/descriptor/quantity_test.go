@@ -118,7 +118,8 @@ func TestParseDuration(t *testing.T) {
 	}
 }
 
-// FuzzQuantity checks that no text panics, that nothing negative comes out, and that a whole number means itself.
+// FuzzQuantity checks that no text causes a panic, that the result is never negative, and that a whole number is
+// unchanged.
 func FuzzQuantity(f *testing.F) {
 	for _, text := range []string{"1", "200Mi", "200Mb", "1e9", "-1", "0.5", "128974848000m", "1Ei", "e", "b", "1ib"} {
 		f.Add(text)

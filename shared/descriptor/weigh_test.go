@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestWeightIsNeverTooSmall builds texts out of the characters that YAML gives a meaning and compares with the library.
+// TestWeightIsNeverTooSmall builds texts from the characters with a meaning in YAML and compares with the library.
 func TestWeightIsNeverTooSmall(t *testing.T) {
 	t.Parallel()
 	pieces := []string{

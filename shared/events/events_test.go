@@ -74,7 +74,7 @@ func TestSignedCoversIdentityAndData(t *testing.T) {
 	}
 }
 
-// TestPublishedEventsArriveUnchanged sends events both ways HTTP knows and reads them back.
+// TestPublishedEventsArriveUnchanged sends events in both HTTP modes and reads them back.
 func TestPublishedEventsArriveUnchanged(t *testing.T) {
 	t.Parallel()
 	e, err := events.New(trace.Start(t.Context(), ""), "/functions/x", events.JobReady, "j1", job())
@@ -129,8 +129,8 @@ func TestPublish_saysWhatWentWrong(t *testing.T) {
 	}
 }
 
-// TestPublish_believesNobodyButTheBroker: whoever stands before it and asks for a login, say, sends on to a page that is
-// there for all to read.
+// TestPublish_believesNobodyButTheBroker: a proxy in front of it, for instance one that asks for a login, redirects to
+// a page that anyone may read.
 func TestPublish_believesNobodyButTheBroker(t *testing.T) {
 	t.Parallel()
 	e, err := events.New(t.Context(), "/x", events.JobReady, "j1", job())
@@ -194,7 +194,7 @@ func TestFromRequest_ofAnotherVersion(t *testing.T) {
 	}
 }
 
-// TestFromRequest_thatBreaksOff: nothing is known of the event then, so it is not to be given up.
+// TestFromRequest_thatBreaksOff: the event is unknown then, so the answer must make the Broker retry.
 func TestFromRequest_thatBreaksOff(t *testing.T) {
 	t.Parallel()
 	late := io.MultiReader(strings.NewReader(`{"specversion":"1.0",`), iotest.ErrReader(os.ErrDeadlineExceeded))

@@ -13,7 +13,7 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// own hands on what encoding/json says.
+// own returns the error of encoding/json.
 type own struct{ limits map[string]float64 }
 
 func (o *own) UnmarshalJSON(raw []byte) error {
@@ -119,8 +119,8 @@ func TestUnmarshal_namesEveryMisfit(t *testing.T) {
 	require.Equal(t, problem.Malformed, problem.KindOf(function.Unmarshal([]byte(`{"a"`), &whole{})))
 }
 
-// TestUnmarshal_ofMoreThanFits: a value of two letters may take a hundred bytes and more once it is read, and a function
-// has as little as 64 MiB for all its calls.
+// TestUnmarshal_ofMoreThanFits: a value of two characters may take a hundred bytes or more in memory, and a function
+// may have only 64 MiB for all its calls.
 func TestUnmarshal_ofMoreThanFits(t *testing.T) {
 	t.Parallel()
 	type alert struct {

@@ -55,7 +55,7 @@ func (f sink) Keep(ctx context.Context, e cloudevents.Event) error { return f(ct
 
 const key, formerKey = "event-key", "former-event-key"
 
-// serve returns the handler of a function made of f, and what it logs.
+// serve returns the handler of a function made from f, and its log.
 func serve[F any](t *testing.T, db *store.DB, spec function.Spec, f F) (http.Handler, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
@@ -149,7 +149,7 @@ func TestHandler_answersEveryFailureWithAProblem(t *testing.T) {
 	require.Equal(t, "fine", call(h, "GET", "/things/x", "").Body.String())
 }
 
-// traced returns what tells of calls, and the spans that it has told when it is shut down.
+// traced returns an exporter for calls, and the spans that it has pushed by its shutdown.
 func traced(t *testing.T) (exporter *observe.Exporter, spans *[]ptrace.Span) {
 	t.Helper()
 	spans = &[]ptrace.Span{}
@@ -178,7 +178,7 @@ func traced(t *testing.T) (exporter *observe.Exporter, spans *[]ptrace.Span) {
 	return exporter, spans
 }
 
-// TestHandler_doesNotTakeHangingUpForAFault: who watches for failures of the server is not to be told of impatient callers.
+// TestHandler_doesNotTakeHangingUpForAFault: impatient callers must not appear in the monitoring of server errors.
 func TestHandler_doesNotTakeHangingUpForAFault(t *testing.T) {
 	t.Parallel()
 	exporter, spans := traced(t)
@@ -223,7 +223,8 @@ func TestHandler_doesNotTakeHangingUpForAFault(t *testing.T) {
 	}
 }
 
-// TestHandler_keepsTheBeginningOfAPath: a stranger's may have a megabyte, and thousands of spans wait for the collector.
+// TestHandler_keepsTheBeginningOfAPath: a stranger's path may have a megabyte, and thousands of spans wait for the
+// collector.
 func TestHandler_keepsTheBeginningOfAPath(t *testing.T) {
 	t.Parallel()
 	exporter, spans := traced(t)
@@ -246,7 +247,8 @@ func TestHandler_keepsTheBeginningOfAPath(t *testing.T) {
 	require.Less(t, log.Len(), 2000)
 }
 
-// TestHandler_waitsForABodyNoLongerThanForACall: one that never ends would keep a call, and so the function, for ever.
+// TestHandler_waitsForABodyNoLongerThanForACall: a body that never ends would occupy a call, and so the function,
+// forever.
 func TestHandler_waitsForABodyNoLongerThanForACall(t *testing.T) {
 	t.Parallel()
 	h, _ := serve(t, nil, function.Spec{Routes: []string{"POST /x"}, Role: auth.Open, Timeout: 100 * time.Millisecond},
@@ -281,14 +283,14 @@ func TestHandler_addsNothingToAnAnswerThatHasBegun(t *testing.T) {
 	require.Contains(t, log.String(), "broken")
 }
 
-// recognizing is an operation that knows whoever comes, as who may do no more than an Alertmanager.
+// recognizing is an operation that recognizes every caller, with the role of an Alertmanager.
 type recognizing struct{ operation }
 
 func (recognizing) Recognize(*http.Request) (auth.Principal, bool) {
 	return auth.Principal{Subject: "known", Roles: []auth.Role{auth.Alertmanager}}, true
 }
 
-// TestHandler_asksTheRoleOfWhoeverItsFunctionKnows: that one needs no token is no reason to let him do anything.
+// TestHandler_asksTheRoleOfWhoeverItsFunctionKnows: a recognized caller needs no token, but still needs the role.
 func TestHandler_asksTheRoleOfWhoeverItsFunctionKnows(t *testing.T) {
 	t.Parallel()
 	for role, status := range map[auth.Role]int{
@@ -304,7 +306,8 @@ func TestHandler_asksTheRoleOfWhoeverItsFunctionKnows(t *testing.T) {
 	}
 }
 
-// TestHandler_leavesTheConnectionToLaterCalls: those that come after one that lasted until its deadline are as any others.
+// TestHandler_leavesTheConnectionToLaterCalls: calls on the same connection succeed after one that lasted until its
+// deadline.
 func TestHandler_leavesTheConnectionToLaterCalls(t *testing.T) {
 	t.Parallel()
 	h, _ := serve(t, nil, function.Spec{
@@ -366,7 +369,7 @@ func TestHandler_keepsTheTrace(t *testing.T) {
 	require.Contains(t, w.Header().Get("Traceparent"), id)
 }
 
-// deliver posts an event as the Broker does.
+// deliver posts an event like the Broker.
 func deliver(t *testing.T, h http.Handler, e cloudevents.Event) *httptest.ResponseRecorder {
 	t.Helper()
 	body, err := json.Marshal(e)
@@ -398,7 +401,7 @@ func TestDelivery_refusesStrangers(t *testing.T) {
 		"a signature of a foreign":      {events.TopologyChanged, "other", http.StatusForbidden},
 		"a type not declared, unsigned": {events.JobReady, "", http.StatusForbidden},
 		"a tick not declared":           {events.Tick, "", http.StatusForbidden},
-		"a type of the version to come": {events.JobReady, key, http.StatusServiceUnavailable}, // which is delivered again
+		"a type of the version to come": {events.JobReady, key, http.StatusServiceUnavailable}, // delivered again
 		"one by the former key":         {events.JobReady, formerKey, http.StatusServiceUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -412,7 +415,8 @@ func TestDelivery_refusesStrangers(t *testing.T) {
 	require.Equal(t, http.StatusMethodNotAllowed, call(h, "GET", "/", "").Code)
 }
 
-// TestDelivery_isNotedByNamesThatWeKnow: whoever made up types of events would else make up series of metrics, of any size.
+// TestDelivery_isNotedByNamesThatWeKnow: otherwise strangers could create metric series, of any size, with made-up
+// event types.
 func TestDelivery_isNotedByNamesThatWeKnow(t *testing.T) {
 	t.Parallel()
 	exporter, spans := traced(t)
@@ -438,7 +442,7 @@ func TestDelivery_isNotedByNamesThatWeKnow(t *testing.T) {
 	invented.SetSubject(long)
 	one, every := handler(events.TopologyChanged), handler(events.Any)
 	require.Less(t, deliver(t, one, invented).Body.Len(), 1000)
-	deliver(t, one, event(t, events.TopologyChanged, "")) // declared, though nobody signed it
+	deliver(t, one, event(t, events.TopologyChanged, "")) // declared, but not signed
 	deliver(t, every, invented)
 	deliver(t, every, event(t, "dev.littoral.tide.turned.v1", key))
 	exporter.Shutdown(t.Context())
@@ -550,7 +554,7 @@ func TestHandler_answersWhetherItsStoreIsThere(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, call(h, http.MethodGet, function.ReadyPath, "").Code)
 }
 
-// A Broker may hold an event until its consumers have worked it off. Neither who called the function nor who delivered
+// A Broker may hold an event until its consumers have handled it. Neither the caller of the function nor the sender of
 // an event to it waits for that.
 func TestHandler_answersWhileTheBrokerHoldsItsEvents(t *testing.T) {
 	t.Parallel()
@@ -585,7 +589,7 @@ func TestHandler_answersWhileTheBrokerHoldsItsEvents(t *testing.T) {
 	require.Len(t, broker.Arrived, 2)
 }
 
-// Whoever is woken ahead of its event dials its store; a mere question for its health leaves Postgres alone.
+// A function that is woken ahead of its event connects to its store; a plain health check does not use Postgres.
 func TestHandler_dialsTheStoreWhenItIsWoken(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)

@@ -40,7 +40,7 @@ func configMap(name, value string) *unstructured.Unstructured {
 	}}
 }
 
-// TestAnswers: what the API says arrives as what apimachinery calls it, and each request is sent once.
+// TestAnswers: errors of the API become the corresponding errors of apimachinery, and each request is sent once.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	c, s := open(t)
@@ -92,7 +92,7 @@ func TestEachReadsAllPages(t *testing.T) {
 	require.Error(t, Each(t.Context(), c.Resource(configMaps), "", func(*unstructured.Unstructured) {}))
 }
 
-// TestEachMetadata: what is in the objects is not even sent.
+// TestEachMetadata: the content of the objects is not even sent.
 func TestEachMetadata(t *testing.T) {
 	t.Parallel()
 	c, s := open(t)
@@ -126,7 +126,8 @@ func TestKinds(t *testing.T) {
 	require.False(t, apierrors.IsNotFound(err))
 }
 
-// TestNoClusterSendsUsElsewhere: it would see what is in our own network, and whoever is there a token of the cluster.
+// TestNoClusterSendsUsElsewhere: a redirect could reach addresses in our own network, and send them a token of the
+// cluster.
 func TestNoClusterSendsUsElsewhere(t *testing.T) {
 	t.Parallel()
 	var asked []string
@@ -149,8 +150,8 @@ func TestNoClusterSendsUsElsewhere(t *testing.T) {
 	require.Empty(t, asked)
 }
 
-// TestInCluster: the server is known by the cluster's own certificate, the calls carry the account's token, and go
-// through what the caller has them go through.
+// TestInCluster: the server is verified with the cluster's own certificate, and calls carry the account's token and use
+// the caller's transport.
 func TestInCluster(t *testing.T) {
 	t.Parallel()
 	var sent []string

@@ -126,7 +126,7 @@ func (w world) where(id uuid.UUID) map[string]string {
 	return at
 }
 
-// run executes what is placed, as an agent does.
+// run carries out placed jobs, like an agent.
 func (w world) run(id uuid.UUID) {
 	w.Helper()
 	a, err := application.Get(context.Background(), w.db, id)
@@ -213,7 +213,7 @@ func TestPlace_keepsWhatMayStay(t *testing.T) {
 	}
 }
 
-// TestMove_prefersAPlaceWhereNothingWasWrong: it goes back to where a policy was violated before only when there is no
+// TestMove_prefersAPlaceWhereNothingWasWrong: it returns to a node on which a policy was violated only if there is no
 // other place left.
 func TestMove_prefersAPlaceWhereNothingWasWrong(t *testing.T) {
 	t.Parallel()
@@ -281,7 +281,7 @@ func TestPlace_ignoresWhatIsStaleOrUnknown(t *testing.T) {
 	text, err := json.Marshal(why)
 	require.NoError(t, err)
 	require.Regexp(t, `its telemetry is [0-9ms.]+ old, stale after 1m0s"`, string(text), "it says from when on as well")
-	w.place(uuid.New(), false) // an application that is gone is no fault
+	w.place(uuid.New(), false) // a deleted application is no fault
 }
 
 func TestPlace_tellsOnceWhatHoldsForAll(t *testing.T) {
@@ -331,7 +331,7 @@ func TestPlace_goesToNoNodeAsSilentAsTheOneItLeft(t *testing.T) {
 	require.Equal(t, map[string]string{"x": "a"}, w.where(patient))
 }
 
-// TestPlace_spreadsWhatAsksForNothing: a burst of such applications does not land on one node.
+// TestPlace_spreadsWhatAsksForNothing: a burst of applications without requests does not land on one node.
 func TestPlace_spreadsWhatAsksForNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{name: "a", cores: 4}, node{name: "b", cores: 4}, node{name: "c", cores: 4})
@@ -353,7 +353,8 @@ func TestPlace_countsDevices(t *testing.T) {
 	require.ElementsMatch(t, []string{"a", ""}, []string{placed["x"], placed["y"]}, "one camera serves one component")
 }
 
-// TestPlace_givesNoDeviceAwayThatOthersKeepBusy: a busy device is a job's own only if telemetry can know of the job.
+// TestPlace_givesNoDeviceAwayThatOthersKeepBusy: a busy device is attributed to a job only if telemetry can know about
+// the job.
 func TestPlace_givesNoDeviceAwayThatOthersKeepBusy(t *testing.T) {
 	t.Parallel()
 	const path = "squat.ai/video"
@@ -445,7 +446,7 @@ func TestLook_changesNothing(t *testing.T) {
 	}
 }
 
-// TestLook_tellsWhatNoComponentTells: what an update would change beside the components is a change too.
+// TestLook_tellsWhatNoComponentTells: a change by an update outside the components is reported too.
 func TestLook_tellsWhatNoComponentTells(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{name: "a", cores: 4})
@@ -500,8 +501,8 @@ func TestLook_tellsWhatNoComponentTells(t *testing.T) {
 		"none of them runs")
 }
 
-// TestLook_tellsWhatAnUpdateAsksForInVain: what would have to stay where it does not fit is said before it is so, and while
-// it is.
+// TestLook_tellsWhatAnUpdateAsksForInVain: a component that would have to stay where it does not fit is reported before
+// and after the update.
 func TestLook_tellsWhatAnUpdateAsksForInVain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{name: "a", cores: 4})
@@ -589,7 +590,7 @@ func TestSolve(t *testing.T) {
 	require.Equal(t, problem.Unavailable, problem.KindOf(err))
 }
 
-// TestSolve_ofWhatRuns: what an instance holds and uses where the request has it is no reason for it to leave.
+// TestSolve_ofWhatRuns: the resources that an instance holds and uses in the requested place are no reason to move it.
 func TestSolve_ofWhatRuns(t *testing.T) {
 	t.Parallel()
 	document := append(app("shop", "x:cpu: 3, devices: /dev/cam"),

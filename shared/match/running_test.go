@@ -26,7 +26,7 @@ func (w world) update(id uuid.UUID, document []byte) {
 	}))
 }
 
-// displace takes the component from its place, as when its node is lost.
+// displace removes the component from its place, as when its node is lost.
 func (w world) displace(id uuid.UUID, components ...string) {
 	w.Helper()
 	require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
@@ -43,7 +43,7 @@ func (w world) displace(id uuid.UUID, components ...string) {
 	}))
 }
 
-// TestPlace_givesUpNothingThatRuns: two that wait are more than one that runs, but its place is taken.
+// TestPlace_givesUpNothingThatRuns: two waiting components are more than a running one, but its place is taken.
 func TestPlace_givesUpNothingThatRuns(t *testing.T) {
 	t.Parallel()
 	small, large := node{name: "a", cores: 4}, node{name: "b", cores: 5}
@@ -84,7 +84,7 @@ func TestPlace_givesUpNothingThatRuns(t *testing.T) {
 	})
 }
 
-// TestPlace_whatStaysHasChosenTheOrchestrator: the others wait for room there, rather than to go elsewhere.
+// TestPlace_whatStaysHasChosenTheOrchestrator: the other components wait for room there instead of going elsewhere.
 func TestPlace_whatStaysHasChosenTheOrchestrator(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -106,7 +106,8 @@ func TestPlace_whatStaysHasChosenTheOrchestrator(t *testing.T) {
 	require.Equal(t, map[string]string{"x": "a", "y": "", "z": ""}, w.where(id))
 }
 
-// TestPlace_theUserFixesPlacesOfTwoOrchestrators: whether or not the targets name these, as long as the places have one.
+// TestPlace_theUserFixesPlacesOfTwoOrchestrators: whether or not the targets name the orchestrators, as long as the
+// places have one.
 func TestPlace_theUserFixesPlacesOfTwoOrchestrators(t *testing.T) {
 	t.Parallel()
 	in := func(targets ...string) []byte {
@@ -154,7 +155,7 @@ func TestPlace_theUserFixesPlacesOfTwoOrchestrators(t *testing.T) {
 	}
 }
 
-// using returns the node with a pod of the instance that uses so many cores, and all that is used.
+// using returns the node with a pod of the instance that uses that many cores, and the total usage.
 func using(n node, instance string, cores float64) *topology.Taxonomy {
 	picture := taxonomy(n)
 	at := picture.Cluster["edge"].Node[n.name]
@@ -166,7 +167,7 @@ func using(n node, instance string, cores float64) *topology.Taxonomy {
 	return picture
 }
 
-// TestPlace_anUpdateMovesNothingForItsOwnLoadOrAShortSilence: neither makes it leave without an update.
+// TestPlace_anUpdateMovesNothingForItsOwnLoadOrAShortSilence: without an update neither would move it.
 func TestPlace_anUpdateMovesNothingForItsOwnLoadOrAShortSilence(t *testing.T) {
 	t.Parallel()
 	document := func(text string) []byte {
@@ -200,15 +201,15 @@ func TestPlace_anUpdateMovesNothingForItsOwnLoadOrAShortSilence(t *testing.T) {
 	require.Equal(t, map[string]string{"x": "b"}, w.where(id))
 }
 
-// hush has all nodes seen that long ago: what is stored of them never goes back by itself.
+// hush sets when all nodes were last seen: the stored time never goes back otherwise.
 func (w world) hush(ago time.Duration) {
 	w.Helper()
 	_, err := w.db.Exec(context.Background(), "update nodes set last_seen = last_seen - $1::interval", ago)
 	require.NoError(w, err)
 }
 
-// TestPlace_anUpdateMovesNothingForASilenceThatMeansNothing: not when telemetry as a whole was away, and not for what
-// another component bears.
+// TestPlace_anUpdateMovesNothingForASilenceThatMeansNothing: neither if all telemetry was missing, nor if only
+// another component's policy does not tolerate it.
 func TestPlace_anUpdateMovesNothingForASilenceThatMeansNothing(t *testing.T) {
 	t.Parallel()
 	t.Run("telemetry was away", func(t *testing.T) {
@@ -242,8 +243,8 @@ func TestPlace_anUpdateMovesNothingForASilenceThatMeansNothing(t *testing.T) {
 	})
 }
 
-// TestPlace_anUpdateMovesNothingFromANodeThatTelemetryShowsNoMore: who is displaced, and when, goes by what is stored of the
-// node. Where nothing is, nothing would ever displace it, so the update does.
+// TestPlace_anUpdateMovesNothingFromANodeThatTelemetryShowsNoMore: the stored state of the node decides whether and
+// when its components are displaced. If nothing is stored, nothing else would ever displace them, so the update does.
 func TestPlace_anUpdateMovesNothingFromANodeThatTelemetryShowsNoMore(t *testing.T) {
 	t.Parallel()
 	document := func(text string) []byte {
@@ -282,7 +283,7 @@ func TestPlace_anUpdateMovesNothingFromANodeThatTelemetryShowsNoMore(t *testing.
 	}
 }
 
-// TestPlace_saysWhatAnUpdateAsksForInVain: it stays where it is, degraded, until a node has what it asks for.
+// TestPlace_saysWhatAnUpdateAsksForInVain: the component stays, degraded, until a node has what it needs.
 func TestPlace_saysWhatAnUpdateAsksForInVain(t *testing.T) {
 	t.Parallel()
 	document := func(level string) []byte {
@@ -336,7 +337,8 @@ func TestPlace_saysWhatAnUpdateAsksForInVain(t *testing.T) {
 	})
 }
 
-// TestMove_doesNotDecideByAnOldPicture: what should leave stays until the infrastructure has been looked at again.
+// TestMove_doesNotDecideByAnOldPicture: a component that should leave stays until the infrastructure has been read
+// again.
 func TestMove_doesNotDecideByAnOldPicture(t *testing.T) {
 	t.Parallel()
 	nodes := []node{{name: "a", cores: 4, sca: 90}, {name: "b", cores: 4, sca: 10}}
@@ -368,7 +370,7 @@ func TestMove_doesNotDecideByAnOldPicture(t *testing.T) {
 	require.Equal(t, map[string]string{"x": "b"}, w.where(id))
 }
 
-// TestPlace_isDrawnToWhatStaysOnASilentNode: it runs there all the same.
+// TestPlace_isDrawnToWhatStaysOnASilentNode: a component on a silent node still counts for affinities.
 func TestPlace_isDrawnToWhatStaysOnASilentNode(t *testing.T) {
 	t.Parallel()
 	document := func(components ...string) []byte {
@@ -397,7 +399,7 @@ func TestPlace_isDrawnToWhatStaysOnASilentNode(t *testing.T) {
 	require.Equal(t, map[string]string{"x": "a", "y": "b"}, w.where(id))
 }
 
-// TestPlace_anUpdateMovesNothingOnTheEdgeOfSilence: who is silent for just as long as is borne is not silent for longer.
+// TestPlace_anUpdateMovesNothingOnTheEdgeOfSilence: a silence of exactly the tolerated length is not too long.
 func TestPlace_anUpdateMovesNothingOnTheEdgeOfSilence(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{name: "a", cores: 4, sca: 90}, node{name: "b", cores: 4, sca: 40})
@@ -450,7 +452,7 @@ func TestExplain_ofWhatIsOnASilentNode(t *testing.T) {
 	}
 }
 
-// TestExplain_ofWhatWaits says why it waits: nothing that runs makes room for it.
+// TestExplain_ofWhatWaits gives the reason: no running component makes room for it.
 func TestExplain_ofWhatWaits(t *testing.T) {
 	t.Parallel()
 	large, small := node{name: "a", cores: 4}, node{name: "b", cores: 2}
@@ -470,7 +472,8 @@ func TestExplain_ofWhatWaits(t *testing.T) {
 	require.Equal(t, "needs 4 cores, 2 free of 4, 2 reserved by shop/x", y.Nodes[0].Failures[0].Detail)
 }
 
-// TestExplain_ofWhatCannotLeave says what keeps it from the other nodes, and a look in vain leaves its reason as it is.
+// TestExplain_ofWhatCannotLeave says what excludes it from the other nodes. An unsuccessful attempt to move it does not
+// change its reason.
 func TestExplain_ofWhatCannotLeave(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{name: "a", cores: 4, sca: 60}, node{name: "b", cores: 0.5, sca: 60})
@@ -493,7 +496,7 @@ func TestExplain_ofWhatCannotLeave(t *testing.T) {
 	require.Contains(t, answer.Explanation.Components[0].Summary, "it stays on edge/a")
 }
 
-// TestRetry_namesThePlaceItLeavesOnce, though it is barred from it twice: for the violation, and as what it should leave.
+// TestRetry_namesThePlaceItLeavesOnce: although two rules exclude it, the violation and the move itself.
 func TestRetry_namesThePlaceItLeavesOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{name: "a", cores: 4, sca: 60})
@@ -531,7 +534,8 @@ func (w world) overlooked() []uuid.UUID {
 	return found
 }
 
-// TestPlace_judgesAnUpdate: what ran before it counts as available only when the matchmaker has looked whether it may stay.
+// TestPlace_judgesAnUpdate: a component that ran before the update counts as available only after the matchmaker has
+// checked whether it may stay.
 func TestPlace_judgesAnUpdate(t *testing.T) {
 	t.Parallel()
 	start := func(t *testing.T) (world, uuid.UUID) {
@@ -628,8 +632,8 @@ func TestPlace_judgesAnUpdate(t *testing.T) {
 	})
 }
 
-// TestPlace_aListOfNodesMovesNoneThatStaysInIt: a replica is known by the node that it asks for, wherever that stands in
-// the list. In each row the nodes are listed anew, and the jobs say where they are by then.
+// TestPlace_aListOfNodesMovesNoneThatStaysInIt: a replica is identified by the node that it asks for, wherever that is
+// in the list. Each row lists the nodes again, and the jobs say where the replicas are then.
 func TestPlace_aListOfNodesMovesNoneThatStaysInIt(t *testing.T) {
 	t.Parallel()
 	on := func(values string) []byte {
@@ -640,8 +644,8 @@ func TestPlace_aListOfNodesMovesNoneThatStaysInIt(t *testing.T) {
 	}
 	for name, row := range map[string]struct {
 		lists   []string
-		changes []int          // that a preview tells of each list, and one where the list alone differs
-		cleans  int            // copies that are left behind for another, by all of them
+		changes []int          // in a preview of each list, and of one where only the list differs
+		cleans  int            // copies that all replicas leave behind
 		at      map[int]string // replica -> node
 	}{
 		"the first is taken out":  {[]string{"r2, r3"}, []int{1}, 0, map[int]string{1: "r2", 2: "r3"}},
@@ -671,7 +675,7 @@ func TestPlace_aListOfNodesMovesNoneThatStaysInIt(t *testing.T) {
 				preview, err := match.Look(t.Context(), w.db, on(list), &id, settings, time.Minute)
 				require.NoError(t, err)
 				require.Equal(t, row.changes[i], preview.Changes, "%s: %+v", list, preview.Steps)
-				for range 2 { // the second time it is the same list in another layout
+				for range 2 { // the second time it is the same list in another format
 					w.update(id, append(on(list), '\n'))
 					w.place(id, true)
 				}

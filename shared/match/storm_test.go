@@ -30,7 +30,7 @@ func (w world) placeAll(s match.Settings, ids ...uuid.UUID) {
 	}))
 }
 
-// decisions returns what is kept of the decisions about the application, oldest first.
+// decisions returns the stored decisions about the application, oldest first.
 func (w world) decisions(id uuid.UUID) []placement.Decision {
 	w.Helper()
 	entries, _, err := history.Before(context.Background(), w.db, &id, math.MaxInt64, 100)
@@ -50,7 +50,7 @@ func (w world) decisions(id uuid.UUID) []placement.Decision {
 func TestPlaceAll_sharesWhatIsLeftBetweenApplications(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{name: "large", cores: 4, sca: 90}, node{name: "small", cores: 2, sca: 10})
-	little := w.submit(app("little", "x:cpu: 2")) // alone it would take the large node, and big would have none
+	little := w.submit(app("little", "x:cpu: 2")) // alone it would take the large node, and leave none for big
 	big := w.submit(app("big", "x:cpu: 4"))
 	gone := uuid.New()
 	w.placeAll(settings, little, gone, big)
@@ -61,7 +61,8 @@ func TestPlaceAll_sharesWhatIsLeftBetweenApplications(t *testing.T) {
 	require.Equal(t, 2, w.count(events.ApplicationPlaced), "nothing is left to place")
 }
 
-// TestPlaceAll_leavesOutOwnUsage: where an application's limits mean others, it is placed as it would be alone.
+// TestPlaceAll_leavesOutOwnUsage: if an application's limits refer to the usage of others, it is placed as if it were
+// alone.
 func TestPlaceAll_leavesOutOwnUsage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{name: "a", cores: 8, sca: 90})
@@ -183,7 +184,7 @@ func TestPlace_usesTheForecastWhereItIsToldTo(t *testing.T) {
 	require.Equal(t, map[string]string{"x": "b"}, w.where(soon), "a tenth of four cores will be left on the other")
 }
 
-// TestPlaceAll_sharesWhatFitsIntoOneProblem: a problem is no larger than a function can hold.
+// TestPlaceAll_sharesWhatFitsIntoOneProblem: a problem must fit into the memory of a function.
 func TestPlaceAll_sharesWhatFitsIntoOneProblem(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, many(1500)...)
@@ -214,11 +215,11 @@ func many(n int) []node {
 	return nodes
 }
 
-// TestPlaceAll_oneThatIsTooLargeKeepsNoOtherFromItsPlace: it waits, with the reason, and so it does alone.
+// TestPlaceAll_oneThatIsTooLargeKeepsNoOtherFromItsPlace: it waits with the reason, as it does when it is placed alone.
 func TestPlaceAll_oneThatIsTooLargeKeepsNoOtherFromItsPlace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, many(2500)...)
-	devices := make([]string, 4096) // times the nodes, that is more than the engine takes
+	devices := make([]string, 4096) // times the nodes: beyond the limit of the engine
 	for i := range devices {
 		devices[i] = fmt.Sprintf("d/%d", i)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/littoral-project/littoral/shared/observe"
 )
 
-// collector takes OTLP and decodes it as the OpenTelemetry Collector does.
+// collector receives OTLP and decodes it like the OpenTelemetry Collector.
 type collector struct {
 	*httptest.Server
 
@@ -33,7 +33,7 @@ type collector struct {
 	pushes  int
 }
 
-// told is a span with the resource that it came with.
+// told is a span with its resource.
 type told struct {
 	ptrace.Span
 

@@ -131,7 +131,7 @@ func TestSampling(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		sampler, arg   string
-		root, kept, un bool // a trace of its own; a parent that is kept; one that is not
+		root, kept, un bool // a new trace; a sampled parent; a parent that is not sampled
 	}{
 		"by default as the parent is":   {"", "", true, true, false},
 		"always":                        {"always_on", "", true, true, true},
@@ -184,7 +184,7 @@ func TestACollectorNeverHoldsACallUp(t *testing.T) {
 		"OTEL_BSP_SCHEDULE_DELAY": "1", "OTEL_BSP_MAX_QUEUE_SIZE": "100", "OTEL_METRICS_EXPORTER": "none",
 	})
 	r := x.Recorder("f")
-	for range 1000 { // it would not get to the end if any of them waited
+	for range 1000 { // the loop would not end if one of them waited
 		r.Note(trace.Start(t.Context(), ""), call(200))
 	}
 	close(c.hold)
@@ -193,7 +193,7 @@ func TestACollectorNeverHoldsACallUp(t *testing.T) {
 	require.LessOrEqual(t, len(c.got()), 200, "what is waiting is bounded")
 }
 
-// TestACollectorThatHangsDoesNotHoldTheEnd of a process, whether it hangs with the last push or with one before.
+// TestACollectorThatHangsDoesNotHoldTheEnd: whether it hangs in the last push of a process or in an earlier one.
 func TestACollectorThatHangsDoesNotHoldTheEnd(t *testing.T) {
 	t.Parallel()
 	for name, delay := range map[string]string{"with the last push": "3600000", "with a push before": "1"} {
@@ -307,7 +307,7 @@ func TestSettings(t *testing.T) {
 	}
 	_, err = read(faulty)
 	for name := range faulty {
-		if name != "OTEL_EXPORTER_OTLP_HEADERS" { // not read when there is nowhere to send them
+		if name != "OTEL_EXPORTER_OTLP_HEADERS" { // not read if nothing is pushed
 			require.ErrorContains(t, err, name)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// TestClassify_ofConflicts: fields that another manager holds are a no, which a repeat would not change, however many
-// they are; an object that was changed meanwhile is read and written once more.
+// TestClassify_ofConflicts: fields of another manager are a refusal that a repeat would not change, however many they
+// are. An object that was changed meanwhile is read and written once more.
 func TestClassify_ofConflicts(t *testing.T) {
 	t.Parallel()
 	held := func(field string) metav1.StatusCause {

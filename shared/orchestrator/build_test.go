@@ -13,7 +13,7 @@ import (
 	"github.com/littoral-project/littoral/shared/orchestrator"
 )
 
-// newJob returns a creation of the manifests at edge/n1.
+// newJob returns the creation of the manifests at edge/n1.
 func newJob(manifests ...string) *job.Job {
 	j := &job.Job{
 		ID: uuid.MustParse(
@@ -42,7 +42,7 @@ func build(t *testing.T, j *job.Job) []*unstructured.Unstructured {
 
 const podSpec = `{containers: [{name: c, image: "i:1"}]}`
 
-// bearing are manifests of every kind that bears pods.
+// bearing has manifests of every kind with pods.
 var bearing = map[string]string{
 	"Deployment":            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\nspec: {template: {spec: " + podSpec + "}}",
 	"StatefulSet":           "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: x}\nspec: {template: {metadata: null, spec: " + podSpec + "}}",
@@ -229,7 +229,7 @@ func TestBuild_keepsEveryManifest(t *testing.T) {
 	require.Equal(t, orchestrator.Kind{Resource: "sensors", Namespaced: true, Guessed: true}, kinds.Of(objects[3]))
 }
 
-// TestKindsOf_kubernetes: a hub cannot be asked which of these are in no namespace.
+// TestKindsOf_kubernetes: a hub cannot be asked which kinds are cluster-scoped.
 func TestKindsOf_kubernetes(t *testing.T) {
 	t.Parallel()
 	for kind, resource := range map[string]string{
@@ -387,7 +387,7 @@ func TestNamesComeFromIDs(t *testing.T) {
 	require.False(t, ours)
 }
 
-// observed returns what is wanted as a cluster has it, in its second generation and with a status in YAML.
+// observed returns the wanted object as a cluster has it, in its second generation and with a status in YAML.
 func observed(t *testing.T, want *unstructured.Unstructured, status string) *unstructured.Unstructured {
 	t.Helper()
 	parsed, err := orchestrator.Read([]job.Content{{YAML: "apiVersion: v1\nkind: x\nmetadata: {name: x}\nheld: " + status}})
@@ -452,7 +452,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestJudge_ofWhatWaitsForSomebody: what no controller goes on with by itself ends in a state that says for whom it waits.
+// TestJudge_ofWhatWaitsForSomebody: if no controller continues by itself, the state says whom it waits for.
 func TestJudge_ofWhatWaitsForSomebody(t *testing.T) {
 	t.Parallel()
 	const template = "template: {spec: " + podSpec + "}"

@@ -10,7 +10,8 @@ import (
 	"github.com/littoral-project/littoral/shared/orchestrator"
 )
 
-// TestVerdict_waitsNotWithoutEnd: of a StatefulSet beyond its quota, or a DaemonSet that finds no node, no status says so.
+// TestVerdict_waitsNotWithoutEnd: no status shows that a StatefulSet exceeds its quota, or that a DaemonSet finds no
+// node.
 func TestVerdict_waitsNotWithoutEnd(t *testing.T) {
 	t.Parallel()
 	set := orchestrator.Health{Object: "StatefulSet db", Wanted: 1, Reason: "PodsNotReady", Message: "StatefulSet db: 0 of 1 pods are ready"}

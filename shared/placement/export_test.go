@@ -3,7 +3,7 @@ package placement
 import "math"
 
 // Relaxed returns, for a component that the plan leaves without a place, the problem with all changes of its relaxation
-// and the problems with one of them left out; ok is false when it has no relaxation that is verified.
+// and the problems with one change left out; ok is false if it has no verified relaxation.
 func Relaxed(p Problem, plan Plan, component int) (all Problem, short []Problem, ok bool) {
 	m, err := newModel(&p, lineUp(p.Nodes))
 	if err != nil {
@@ -39,8 +39,8 @@ func Relaxed(p Problem, plan Plan, component int) (all Problem, short []Problem,
 	return Problem{}, nil, false
 }
 
-// DualBound returns the bound of the Lagrangian relaxation alone, in the objective of plans, with so many nodes of each
-// cluster looked at one by one. It holds for plans that place as many as placed.
+// DualBound returns the bound of the Lagrangian relaxation alone, in the objective of plans, with that many nodes of
+// each cluster as separate labels. It is valid for plans that place as many components as placed.
 func DualBound(p Problem, perCluster, placed int, each bool) float64 {
 	m, err := newModel(&p, lineUp(p.Nodes))
 	if err != nil {
@@ -53,8 +53,8 @@ func DualBound(p Problem, perCluster, placed int, each bool) float64 {
 	return x.bound - m.baseline()
 }
 
-// Branched runs branch alone on a first solution, and returns objective and bound in the terms of plans; ok is false
-// where branch does not apply.
+// Branched runs branch alone on a first solution, and returns objective and bound in the terms of plans; ok is false if
+// branch does not apply.
 func Branched(p Problem, budget int64) (objective, bound float64, exact, ok bool) {
 	m, err := newModel(&p, lineUp(p.Nodes))
 	if err != nil {
@@ -71,8 +71,8 @@ func Branched(p Problem, budget int64) (objective, bound float64, exact, ok bool
 	return sol.value - m.baseline(), sol.bound - m.baseline(), exact, true
 }
 
-// Candidates returns the candidates of a class with these points by node, negative where it has none, as candidate
-// gives them up to the k-th, and then as ranked does.
+// Candidates returns the candidates of a class with these points by node (negative for no candidate), as returned by
+// candidate up to the k-th, and then by ranked.
 func Candidates(points []float64, k int) (first, all []int32) {
 	cl := class{points: points, few: math.Inf(1), room: &room{}}
 	for _, v := range points {

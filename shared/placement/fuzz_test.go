@@ -12,7 +12,7 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// FuzzPlace turns bytes into a problem, sometimes a malformed or absurd one, and checks all that must hold.
+// FuzzPlace turns bytes into a problem, sometimes a malformed or absurd one, and checks all invariants.
 func FuzzPlace(f *testing.F) {
 	for seed := range uint64(8) {
 		f.Add(seed, uint8(seed), uint8(seed+1), []byte{byte(seed), 1, 2, 3})
@@ -99,7 +99,7 @@ func deform(p *placement.Problem, kind byte, which int) {
 		})
 	case 20:
 		p.Spreads = append(p.Spreads, placement.Spread{Components: []string{"c0", "c1"}, By: "node", MaxShare: 1e-12})
-	case 21: // a cycle with limits that no link can keep
+	case 21: // a cycle with limits that no link can satisfy
 		for i := range p.Components {
 			p.Affinities = append(p.Affinities, placement.Affinity{
 				A: p.Components[i].ID, B: p.Components[(i+1)%len(p.Components)].ID, Weight: float64(which), MaxLatency: 1,

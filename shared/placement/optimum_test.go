@@ -26,7 +26,7 @@ func TestPlaceFindsTheOptimum(t *testing.T) {
 	}
 }
 
-// TestBoundsHoldWithoutProof starves the search of work, so that bounds stand by themselves.
+// TestBoundsHoldWithoutProof gives the search almost no budget, so the bounds stand alone.
 func TestBoundsHoldWithoutProof(t *testing.T) {
 	t.Parallel()
 	open := 0
@@ -48,7 +48,7 @@ func TestBoundsHoldWithoutProof(t *testing.T) {
 	require.Greater(t, open, 20, "the test is about plans without proof")
 }
 
-// TestDualBoundsHold compares the relaxation alone, with few prices tried, with the best of all placements.
+// TestDualBoundsHold compares the relaxation alone, after a few prices, with the best of all placements.
 func TestDualBoundsHold(t *testing.T) {
 	t.Parallel()
 	tight := 0
@@ -67,8 +67,8 @@ func TestDualBoundsHold(t *testing.T) {
 	require.Greater(t, tight, 400, "most bounds are close")
 }
 
-// TestBranchingFindsTheOptimum runs the branch and bound of middling problems on small ones, some without the budget to
-// end.
+// TestBranchingFindsTheOptimum runs the branch and bound for medium problems on small ones, some with too little budget
+// to finish.
 func TestBranchingFindsTheOptimum(t *testing.T) {
 	t.Parallel()
 	ended, open := 0, 0
@@ -100,14 +100,14 @@ func TestBranchingFindsTheOptimum(t *testing.T) {
 	require.Greater(t, open, 5)
 }
 
-// TestOrderOfInputDoesNotMatter shuffles what has no order.
+// TestOrderOfInputDoesNotMatter shuffles everything without a meaningful order.
 func TestOrderOfInputDoesNotMatter(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 9))
 		p := randomProblem(r, 12, 15)
 		p.Budget = 200_000
-		p.Scores = nil // which goes by position
+		p.Scores = nil // which depends on positions
 		plan := checked(t, p)
 		q := p
 		q.Components, q.Nodes = slices.Clone(p.Components), slices.Clone(p.Nodes)
@@ -129,7 +129,7 @@ func targets(plan placement.Plan) []string {
 	return out
 }
 
-// TestMediumProblemsStayLegal covers the sizes where search alone works.
+// TestMediumProblemsStayLegal covers the sizes at which only search works.
 func TestMediumProblemsStayLegal(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -141,8 +141,8 @@ func TestMediumProblemsStayLegal(t *testing.T) {
 	}
 }
 
-// TestNothingMovesThatMayStay looks at plans of running applications: taking any one component back to where it was,
-// with the rest as planned, must be impossible or a loss.
+// TestNothingMovesThatMayStay checks plans of running applications: moving any one component back to its former place,
+// with all others as planned, must be impossible or a loss.
 func TestNothingMovesThatMayStay(t *testing.T) {
 	t.Parallel()
 	moved := 0
@@ -170,7 +170,7 @@ func TestNothingMovesThatMayStay(t *testing.T) {
 	require.Greater(t, moved, 50)
 }
 
-// TestLargeProblemsEnd places more than the search could look at pair by pair.
+// TestLargeProblemsEnd places more components than the search could examine pair by pair.
 func TestLargeProblemsEnd(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -15,8 +15,8 @@ import (
 	"github.com/littoral-project/littoral/shared/placement"
 )
 
-// This file states the rules a second time, in the plainest way and without the engine's code: which node a component
-// may use, whether a placement is legal, what it is worth, and which is best of all there are.
+// This file implements the rules a second time, in the simplest way and without the engine's code: which node a
+// component may use, whether a placement is legal, its value, and the best of all placements.
 
 const nowhere = -1
 
@@ -51,7 +51,7 @@ func freeOf(n placement.Node) (cpu, memory *big.Int) {
 	return cpu, memory
 }
 
-// allowed says whether the component may use the node when nothing else of the problem is there.
+// allowed reports whether the component may use the node if the problem has no other components.
 func allowed(p placement.Problem, c placement.Component, n placement.Node) bool {
 	cpu, memory := freeOf(n)
 	staleAfter := p.StaleAfter
@@ -85,7 +85,7 @@ func allowed(p placement.Problem, c placement.Component, n placement.Node) bool 
 	return ok
 }
 
-// legal says whether a placement, one node number or nowhere per component, breaks no rule.
+// legal reports whether a placement, one node number or nowhere per component, breaks no rule.
 func legal(p placement.Problem, at []int) bool {
 	type used struct {
 		cpu, memory *big.Int
@@ -204,7 +204,7 @@ func sameCluster(x, y placement.Node) bool {
 	return strings.EqualFold(x.Orchestrator, y.Orchestrator) && x.Cluster == y.Cluster
 }
 
-// wired says whether the hard limits of affinities hold.
+// wired reports whether the hard limits of affinities are met.
 func wired(p placement.Problem, at []int, number map[string]int) bool {
 	sent := map[placement.Link]int64{}
 	for _, a := range p.Affinities {
@@ -323,7 +323,7 @@ func worth(p placement.Problem, at []int) (int, float64) {
 	return placed, sum
 }
 
-// optimum tries every placement and returns what the best one places and is worth.
+// optimum tries every placement and returns the number of placed components and the value of the best.
 func optimum(p placement.Problem) (int, float64) {
 	at := make([]int, len(p.Components))
 	bestPlaced, best := -1, 0.0
@@ -370,7 +370,7 @@ func numbers(t testing.TB, p placement.Problem, plan placement.Plan) []int {
 	return at
 }
 
-// checked places the problem and checks all that must hold for any plan.
+// checked places the problem and checks the invariants of all plans.
 func checked(t testing.TB, p placement.Problem) placement.Plan {
 	t.Helper()
 	plan, err := placement.Place(p)
@@ -396,7 +396,7 @@ func checked(t testing.TB, p placement.Problem) placement.Plan {
 	return plan
 }
 
-// randomProblem makes a small problem in which every rule has something to do.
+// randomProblem makes a small problem in which every rule matters.
 func randomProblem(r *rand.Rand, components, nodes int) placement.Problem {
 	pick := func(xs ...string) string { return xs[r.IntN(len(xs))] }
 	chance := func(percent int) bool { return r.IntN(100) < percent }
@@ -491,7 +491,7 @@ func randomProblem(r *rand.Rand, components, nodes int) placement.Problem {
 	return p
 }
 
-// extend adds what few problems have: given scores, links between clusters with limits on them, groups.
+// extend adds rare features: given scores, links between clusters with limits, groups.
 func extend(p *placement.Problem, r *rand.Rand) {
 	chance := func(percent int) bool { return r.IntN(100) < percent }
 	if chance(40) {

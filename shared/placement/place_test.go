@@ -34,7 +34,7 @@ func cluster(name string) placement.Target {
 	return placement.Target{Orchestrator: "ocm", Cluster: name}
 }
 
-// TestFilters gives one component and one node that fails it, and reads the failure.
+// TestFilters has one component and one node that fails it, and checks the failure.
 func TestFilters(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -375,7 +375,7 @@ func TestPlace(t *testing.T) {
 					n.Memory, n.OtherMemory = 1<<62, math.MaxInt64
 				})},
 			},
-			want: []string{"n1", "", ""}, // two of 2^62 are one more than there is
+			want: []string{"n1", "", ""}, // two of 2^62 are one more than int64 can hold
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -550,7 +550,8 @@ func TestExplain(t *testing.T) {
 	require.True(t, big.Relaxation.Verified)
 }
 
-// TestRejectionsCountAlike: whether or not the component has a place, a node that it could never have is not also full.
+// TestRejectionsCountAlike: whether or not the component has a place, a node that it could never use does not also
+// count as full.
 func TestRejectionsCountAlike(t *testing.T) {
 	t.Parallel()
 	p := placement.Problem{
@@ -564,7 +565,7 @@ func TestRejectionsCountAlike(t *testing.T) {
 	require.Equal(t, map[placement.Rule]int{"security": 1}, plan.Assignments[1].Rejections)
 }
 
-// TestExplainAMove: what is said of a move holds before it and after it, since decisions are kept.
+// TestExplainAMove: the explanation of a move is valid before and after it, since decisions are stored.
 func TestExplainAMove(t *testing.T) {
 	t.Parallel()
 	p := placement.Problem{
@@ -578,7 +579,8 @@ func TestExplainAMove(t *testing.T) {
 	require.Regexp(t, "can take it; a move away from .*a/n1$", placement.Explain(p, plan).Components[0].Summary)
 }
 
-// TestWhatReservesNothingWeighsOnTheScore: each such component makes its node a little worse, and takes no capacity.
+// TestWhatReservesNothingWeighsOnTheScore: each component without requests lowers the score of its node a little, and
+// takes no capacity.
 func TestWhatReservesNothingWeighsOnTheScore(t *testing.T) {
 	t.Parallel()
 	full := edge("a", "n1", func(n *placement.Node) {
@@ -599,7 +601,7 @@ func TestWhatReservesNothingWeighsOnTheScore(t *testing.T) {
 	require.True(t, checked(t, p).Assignments[0].Placed, "all cores are free")
 }
 
-// TestExplainIsBounded: of a large problem it lists what ranks first, and counts all.
+// TestExplainIsBounded: for a large problem it lists the first nodes by rank, and counts all.
 func TestExplainIsBounded(t *testing.T) {
 	t.Parallel()
 	p := placement.Problem{Budget: 1}

@@ -12,7 +12,8 @@ import (
 	"github.com/littoral-project/littoral/shared/placement"
 )
 
-// Candidates come by falling points and ties by node, however few are asked for first, and however points lie.
+// Candidates come by falling points and ties by node, however few are requested first, and for any distribution of
+// points.
 func TestCandidates_inOrder(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 5))
@@ -48,7 +49,7 @@ func TestCandidates_inOrder(t *testing.T) {
 	}
 }
 
-// A given score of -0 is 0: it does not come first among the candidates, and so does not hide better ones from the bound.
+// A given score of -0 counts as 0: it must not come first among the candidates and hide better ones from the bound.
 func TestPlace_negativeZero(t *testing.T) {
 	t.Parallel()
 	nothing := math.Copysign(0, -1)

@@ -9,7 +9,7 @@ import (
 	"github.com/littoral-project/littoral/shared/placement"
 )
 
-// possible says whether some placement has the component and at least that many in all, by trying every one.
+// possible tries every placement, and reports whether one places the component and at least that many in total.
 func possible(p placement.Problem, component, placed int) bool {
 	at := make([]int, len(p.Components))
 	var try func(i int) bool

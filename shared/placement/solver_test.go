@@ -39,7 +39,7 @@ func TestUnitSlotsAreSolvedExactly(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 30))
 		p := slots(r, 1+r.IntN(5), 1+r.IntN(4))
-		p.Budget = 1 // a flow needs none
+		p.Budget = 1 // a flow needs no budget
 		plan := checked(t, p)
 		placed, best := optimum(p)
 		require.True(t, plan.Exact)
@@ -80,7 +80,7 @@ func TestASolverThatRemembersIsAsTrue(t *testing.T) {
 	}
 }
 
-// TestALargeMoveCostBlursNothing: where nothing runs yet, it is in no plan.
+// TestALargeMoveCostBlursNothing: if nothing runs yet, no plan includes it.
 func TestALargeMoveCostBlursNothing(t *testing.T) {
 	t.Parallel()
 	p := placement.Problem{

@@ -13,7 +13,7 @@ import (
 	"github.com/littoral-project/littoral/shared/history"
 )
 
-// TestArchivedEvents lets a month pass: what happened is not in the listing any more but in that of the archive.
+// TestArchivedEvents lets a month pass: the entries are then in the listing of the archive instead of the usual one.
 func TestArchivedEvents(t *testing.T) { //nolint:paralleltest // it sets the environment of the process
 	t.Setenv("OBJECTS_URL", "file://"+t.TempDir())
 	h := newHost(t)
@@ -45,7 +45,7 @@ values ($1, $2, 'application.submitted', 'long ago'), ($1, null, 'topology.chang
 	require.Equal(t, 2, h.run("events", "--archived", "-w").code)
 }
 
-// TestEventsOfAnApplicationThatIsGone: what happened to it is on record for a while, and asked for by its id.
+// TestEventsOfAnApplicationThatIsGone: its entries are kept for a while, and listed by its id.
 func TestEventsOfAnApplicationThatIsGone(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)

@@ -21,7 +21,7 @@ import (
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
-// TestEveryErrorSaysWhatToDo: exit codes and texts of what goes wrong.
+// TestEveryErrorSaysWhatToDo checks exit codes and texts of errors.
 func TestEveryErrorSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -168,7 +168,7 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
-// TestApplyAtOnce: several who apply one descriptor at the same moment do not make one application each.
+// TestApplyAtOnce: several users who apply one descriptor at the same moment create one application.
 func TestApplyAtOnce(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -190,7 +190,7 @@ func TestApplyAtOnce(t *testing.T) {
 	require.Equal(t, 1, created)
 }
 
-// TestAServerThatIsNoURL, most often as its scheme is left out.
+// TestAServerThatIsNoURL: usually because the scheme is missing.
 func TestAServerThatIsNoURL(t *testing.T) {
 	t.Parallel()
 	for _, server := range []string{"127.0.0.1:8080", "localhost:8080", "littoral", "ftp://127.0.0.1", "http://", "http:///jobmanager", "http://a b"} {
@@ -203,7 +203,8 @@ func TestAServerThatIsNoURL(t *testing.T) {
 	}
 }
 
-// TestAServerThatIsElsewhere, as behind a gateway that redirects http to https: what was not done is not called done.
+// TestAServerThatIsElsewhere: for instance behind a gateway that redirects http to https. A change that was not made
+// must not be reported as done.
 func TestAServerThatIsElsewhere(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -279,7 +280,7 @@ func TestAnInterruptionIsSaid(t *testing.T) {
 	require.Contains(t, r.err, "interrupted")
 }
 
-// TestWhatAServerSaysCannotCommandATerminal, wherever it stands in an error.
+// TestWhatAServerSaysCannotCommandATerminal: wherever it is in an error.
 func TestWhatAServerSaysCannotCommandATerminal(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -295,7 +296,7 @@ func TestWhatAServerSaysCannotCommandATerminal(t *testing.T) {
 	require.NotContains(t, r.err, "\x1b")
 }
 
-// TestAnInterruptionEndsATypedDescriptor: a terminal goes on waiting for the rest of it.
+// TestAnInterruptionEndsATypedDescriptor: otherwise the terminal would wait for the rest of it.
 func TestAnInterruptionEndsATypedDescriptor(t *testing.T) {
 	t.Parallel()
 	for command, code := range map[string]int{"apply": 130, "plan": 255, "explain": 130} {

@@ -34,22 +34,22 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// host is a server as a laptop has it: all functions on a real store, and in front of them an aggregator and a fleet
+// host is a server like a laptop host: all functions with a real store, and in front of them an aggregator and a fleet
 // that answer from memory, since both need telemetry.
 type host struct {
 	t   *testing.T
 	sys *inprocess.System
 	url string
-	now time.Time // the clock of the command line: long after the store's, so that ages are steady
+	now time.Time // the clock of the command line: long after the store's, so that printed ages are constant
 
 	mu       sync.Mutex
-	asked    int            // times the history was asked for
-	onAsked  map[int]func() // what happens before that time
+	asked    int            // how often the history was requested
+	onAsked  map[int]func() // called before that request
 	onPath   func(r *http.Request) int
-	commands []string // that the fleet was given
-	drained  string   // the node that telemetry calls so
+	commands []string // that the fleet got
+	drained  string   // the node that telemetry reports as drained
 
-	staleAfter float64 // seconds; what the aggregator says it is set to, 0 for nothing
+	staleAfter float64 // seconds; the aggregator's setting, 0 for none
 }
 
 func newHost(t *testing.T) *host {
@@ -60,7 +60,7 @@ func newHost(t *testing.T) *host {
 	target, err := url.Parse(h.sys.URL)
 	require.NoError(t, err)
 	functions := httputil.NewSingleHostReverseProxy(target)
-	functions.ErrorLog = log.New(io.Discard, "", 0) // commands that are interrupted hang up
+	functions.ErrorLog = log.New(io.Discard, "", 0) // interrupted commands hang up
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /aggregator/", func(w http.ResponseWriter, _ *http.Request) {
 		taxonomy := inprocess.Topology(h.now.Add(-5 * time.Second))
@@ -95,7 +95,7 @@ func newHost(t *testing.T) *host {
 			if code := h.onPath(r); code != 0 {
 				w.Header().Set("Retry-After", "0")
 				if code == http.StatusOK {
-					w.Header().Set("Content-Length", "99") // which do not come: a server that ends in the midst of an answer
+					w.Header().Set("Content-Length", "99") // more than comes: the server stops in the middle
 				}
 				w.WriteHeader(code)
 				return
@@ -138,26 +138,26 @@ func (h *host) fleet(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(fleetCluster())
 }
 
-// work lets the agents do what there is to do.
+// work lets the agents do all pending work.
 func (h *host) work() int {
 	return h.sys.Agent("ocm", "agent-hub").Work() + h.sys.Agent("nuvla", "agent-edge").Work()
 }
 
-// drain makes telemetry call that node drained and no other.
+// drain makes telemetry report that node as drained, and no other.
 func (h *host) drain(node string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.drained = node
 }
 
-// at lets something happen before the history is asked for the nth time from now on.
+// at calls a function before the history is requested for the nth time from now on.
 func (h *host) at(n int, act func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.onAsked[h.asked+n] = act
 }
 
-// result is what a user sees of a command.
+// result is the visible result of a command.
 type result struct {
 	code     int
 	out, err string
@@ -176,12 +176,12 @@ func (h *host) as(ctx context.Context, role auth.Role, args ...string) result {
 // run runs a command as an operator.
 func (h *host) run(args ...string) result {
 	h.t.Helper()
-	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute) // a command that waits for ever should fail here
+	ctx, cancel := context.WithTimeout(h.t.Context(), time.Minute) // a command that never ends should fail here
 	defer cancel()
 	return h.as(ctx, auth.Operator, args...)
 }
 
-// ok runs a command that must succeed and returns what it printed.
+// ok runs a command that must succeed and returns its output.
 func (h *host) ok(args ...string) string {
 	h.t.Helper()
 	r := h.run(args...)
@@ -200,7 +200,7 @@ func run(ctx context.Context, now func() time.Time, env map[string]string, stdin
 	return result{code, out.String(), errs.String()}
 }
 
-// transcript is a session as it would stand on a terminal.
+// transcript is a session as on a terminal.
 type transcript struct {
 	strings.Builder
 }
@@ -227,7 +227,7 @@ var (
 	port    = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 )
 
-// steady replaces what differs from run to run by something of the same length, so that columns stay.
+// steady replaces what differs between runs by text of the same length, so that columns stay.
 func steady(text string) string {
 	known := map[string]string{}
 	text = wholeID.ReplaceAllStringFunc(text, func(id string) string {

@@ -13,7 +13,7 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 )
 
-// die lets the consumer fail with the event, as the Broker tells the dead letter sink.
+// die makes the consumer fail with the event, as the Broker reports it to the dead letter sink.
 func (h *host) die(e cloudevents.Event, consumer, code, answer string) {
 	h.t.Helper()
 	e = e.Clone()
@@ -23,7 +23,7 @@ func (h *host) die(e cloudevents.Event, consumer, code, answer string) {
 	require.NoError(h.t, deadletter.Keep(h.t.Context(), h.sys.DB, e))
 }
 
-// TestDeadLetters looks at what was given up and sends it again.
+// TestDeadLetters lists the dead letters and replays them.
 func TestDeadLetters(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)

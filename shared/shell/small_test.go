@@ -176,7 +176,7 @@ COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _littoral; echo "${COMPREPLY[*]}"`, "
 	}
 }
 
-// TestTheCommandLineIsLight: it talks to a server, so nothing that only a server needs may come with it.
+// TestTheCommandLineIsLight: it only talks to a server, so it must not contain what only a server needs.
 func TestTheCommandLineIsLight(t *testing.T) {
 	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}",

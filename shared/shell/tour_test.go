@@ -18,7 +18,7 @@ import (
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
-// TestATour does what a new user would, one command after the other; its golden file shows every output.
+// TestATour runs the commands of a new user, one after the other; its golden file has every output.
 func TestATour(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -36,7 +36,7 @@ func TestATour(t *testing.T) {
 	do("plan -f testdata/shop.yaml")
 	do("explain -f testdata/shop.yaml")
 
-	// The agents set to work once the placement has been seen.
+	// The agents begin to work after the placement has been shown.
 	h.at(2, func() { require.Equal(t, 2, h.work()) })
 	do("apply -f testdata/shop.yaml --wait")
 	do("get apps")
@@ -60,7 +60,7 @@ func TestATour(t *testing.T) {
 	h.sys.SaveTopology(inprocess.Topology(time.Now().Add(time.Millisecond)))
 	h.drain("")
 	for n := range 6 {
-		h.at(3+n, func() { h.work() }) // first what the drained node is left with; that makes room for the camera
+		h.at(3+n, func() { h.work() }) // first the rest of the drained node, which makes room for the camera
 	}
 	do("wait app shop")
 	do("describe app shop --history 1")
@@ -83,7 +83,7 @@ func TestATour(t *testing.T) {
 	golden(t, "tour.golden", hideTraces(tr.String()))
 }
 
-// hideTraces makes trace ids, causes and event ids steady.
+// hideTraces replaces trace ids, causes and event ids.
 func hideTraces(text string) string {
 	return traces.ReplaceAllString(text, strings.Repeat("0", 32))
 }
@@ -128,11 +128,11 @@ func TestWait_doesNotTakeForAvailableWhatADrainedNodeStillRuns(t *testing.T) {
 	h := newHost(t)
 	h.at(2, func() { require.Equal(t, 2, h.work()) })
 	h.ok("apply", "-f", "testdata/shop.yaml", "--wait")
-	h.drain("edge/edge-1") // telemetry says so, and the server has not looked yet
+	h.drain("edge/edge-1") // telemetry reports it, and the server has not read it yet
 	r := h.run("wait", "app", "shop", "--timeout", "1s")
 	require.Equal(t, 1, r.code)
 	require.Contains(t, r.err, "yet to leave edge/edge-1, which was drained")
-	h.at(3, func() { // now it has: the shop finds no other place for its camera
+	h.at(3, func() { // now it has: there is no other place for the shop's camera
 		h.sys.SaveTopology(inprocess.Drain(inprocess.Topology(time.Now()), "edge/edge-1"))
 	})
 	r = h.run("wait", "app", "shop", "--timeout", "1s")
@@ -146,7 +146,7 @@ func TestWait_doesNotTakeForAvailableWhatADrainedNodeStillRuns(t *testing.T) {
 	require.Contains(t, h.ok("wait", "app", "shop"), "available")
 }
 
-// TestWhatAnUpdateTookOutCountsNoMore: neither is it waited for, nor does it run anywhere.
+// TestWhatAnUpdateTookOutCountsNoMore: a wait ignores it, and it is not listed as running.
 func TestWhatAnUpdateTookOutCountsNoMore(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -161,7 +161,7 @@ func TestWhatAnUpdateTookOutCountsNoMore(t *testing.T) {
 	h.at(2, func() { require.Equal(t, 2, h.work()) })
 	h.ok("apply", "-f", file, "--wait")
 	require.NoError(t, os.WriteFile(file, []byte(web), 0o600))
-	h.drain("edge/edge-1") // where the camera is, and nobody there to remove it
+	h.drain("edge/edge-1") // where the camera is, with no agent to remove it
 	require.Contains(t, h.ok("apply", "-f", file, "--wait"), "1 of 1 components run; 1 more still to be removed")
 	counts := func() {
 		h.ok("wait", "app", "shop")
@@ -175,7 +175,7 @@ func TestWhatAnUpdateTookOutCountsNoMore(t *testing.T) {
 	counts()
 }
 
-// TestWhatIsOddAboutADescriptorIsSaid beside the output, before and after it is handed in.
+// TestWhatIsOddAboutADescriptorIsSaid: next to the output, before and after it is submitted.
 func TestWhatIsOddAboutADescriptorIsSaid(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -189,7 +189,7 @@ func TestWhatIsOddAboutADescriptorIsSaid(t *testing.T) {
 	}
 }
 
-// TestPlan_ofWhatNoComponentTells: apply would change something, so plan says so.
+// TestPlan_ofWhatNoComponentTells: apply would change something outside the components, so plan must report it.
 func TestPlan_ofWhatNoComponentTells(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -203,7 +203,7 @@ func TestPlan_ofWhatNoComponentTells(t *testing.T) {
 	require.Regexp(t, `~ +\(application\) +change +- +- +other policies\n1 to change`, r.out)
 }
 
-// TestOneOfTwoOfAName is updated by its id, as plan says.
+// TestOneOfTwoOfAName: it can be updated by its id, as plan explains.
 func TestOneOfTwoOfAName(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -311,7 +311,7 @@ func TestWaitingOutlivesAServerThatIsAwayForAWhile(t *testing.T) {
 			gets := 0
 			h.onPath = func(r *http.Request) int {
 				if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/jobmanager/groups/") {
-					if gets++; gets > 1 && gets < 9 { // longer than the client is patient with one call
+					if gets++; gets > 1 && gets < 9 { // longer than the client's timeout of one call
 						return away
 					}
 					if gets == 9 {
@@ -327,7 +327,7 @@ func TestWaitingOutlivesAServerThatIsAwayForAWhile(t *testing.T) {
 	}
 }
 
-// TestStartAndStop_sayWhenNothingChanges: what runs does not start when that is asked for again.
+// TestStartAndStop_sayWhenNothingChanges: starting a running application must not be reported as a start.
 func TestStartAndStop_sayWhenNothingChanges(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -339,7 +339,7 @@ func TestStartAndStop_sayWhenNothingChanges(t *testing.T) {
 	}
 }
 
-// TestDelete_saysWhatBecomesOfIt: what is being removed does not begin to stop when that is asked for again.
+// TestDelete_saysWhatBecomesOfIt: deleting an application that is being removed must not be reported as a new stop.
 func TestDelete_saysWhatBecomesOfIt(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -351,7 +351,7 @@ func TestDelete_saysWhatBecomesOfIt(t *testing.T) {
 	require.Contains(t, h.ok("delete", "app", "huge"), "application huge gone: ")
 }
 
-// TestWait_endsWhenTheApplicationIsDeleted, which then will never be available.
+// TestWait_endsWhenTheApplicationIsDeleted: it will never become available.
 func TestWait_endsWhenTheApplicationIsDeleted(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
@@ -362,10 +362,10 @@ func TestWait_endsWhenTheApplicationIsDeleted(t *testing.T) {
 	require.Contains(t, r.err, "it was deleted meanwhile")
 }
 
-// TestOnlyTheServerSaysThatAnApplicationIsGone, not whatever answers 404 in its place.
+// TestOnlyTheServerSaysThatAnApplicationIsGone: a 404 of another server does not count.
 func TestOnlyTheServerSaysThatAnApplicationIsGone(t *testing.T) {
 	t.Parallel()
-	for name, lost := range map[string]int{"from the first": 0, "while it waits": 1} { // looks before that
+	for name, lost := range map[string]int{"from the first": 0, "while it waits": 1} { // requests before that
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := newHost(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 )
 
-// steps makes the nth request of a path do something before it is answered, and remembers how far it came.
+// steps calls a function before the nth request of a path is answered, and counts the requests.
 func (h *host) steps(path string, acts ...func()) {
 	n := 0
 	h.onPath = func(r *http.Request) int {
@@ -56,7 +56,7 @@ func TestWatchShowsChangesOnly(t *testing.T) {
 	}, statuses(r.out), "%s", r.out)
 }
 
-// statuses keeps the names of the columns and of each further line the status.
+// statuses keeps the header line, and the status of each further line.
 func statuses(out string) []string {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	for i, line := range lines {
@@ -68,7 +68,8 @@ func statuses(out string) []string {
 	return lines
 }
 
-// TestWatchOfAState: what is not in that state any more is shown as it is, and only what is gone is called so.
+// TestWatchOfAState: an application that leaves the state is shown with its new state, and only a deleted one is shown
+// as gone.
 func TestWatchOfAState(t *testing.T) {
 	t.Parallel()
 	for what, path := range map[string]string{"apps": "/jobmanager/groups", "jobs": "/jobmanager/jobs"} {
@@ -91,7 +92,7 @@ func TestWatchOfAState(t *testing.T) {
 func TestWatchOfAState_whatIsGone(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
-	h.ok("apply", "-f", "testdata/huge.yaml") // it has no place, so it goes at once
+	h.ok("apply", "-f", "testdata/huge.yaml") // it has no place, so it is gone at once
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	h.steps("/jobmanager/groups", nil, func() {
@@ -104,7 +105,7 @@ func TestWatchOfAState_whatIsGone(t *testing.T) {
 	require.Contains(t, r.out, "Gone")
 }
 
-// TestWatchPassesOnAWarningOnce, not with each look.
+// TestWatchPassesOnAWarningOnce: and not at each poll.
 func TestWatchPassesOnAWarningOnce(t *testing.T) {
 	t.Parallel()
 	for _, what := range []string{"nodes", "clusters"} {
@@ -153,7 +154,7 @@ func TestWatchOutlivesAServerThatIsAwayForAWhile(t *testing.T) {
 			return 0
 		}
 		switch asked++; {
-		case asked > 1 && asked < 19: // longer than the client is patient with three calls
+		case asked > 1 && asked < 19: // longer than the client's timeout of three calls
 			return http.StatusServiceUnavailable
 		case asked == 19:
 			h.work()

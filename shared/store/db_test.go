@@ -36,12 +36,12 @@ func outboxSize(t *testing.T, db *store.DB) (n int) {
 	return n
 }
 
-// emit announces one event per subject from one transaction and waits until that is through.
+// emit emits one event per subject in one transaction and waits until the transaction has ended.
 func emit(ctx context.Context, db *store.DB, subjects ...string) error {
 	return errors.Join(commit(ctx, db, subjects...), db.Settle(ctx))
 }
 
-// commit announces one event per subject from one transaction.
+// commit emits one event per subject in one transaction.
 func commit(ctx context.Context, db *store.DB, subjects ...string) error {
 	return db.Tx(store.WithSource(ctx, "/test"), func(ctx context.Context, tx *store.Tx) error {
 		for _, s := range subjects {
@@ -135,7 +135,7 @@ func TestTx_leavesToTheSweepWhatTheBrokerRefused(t *testing.T) {
 	n, err := db.Sweep(t.Context(), time.Hour, 10)
 	require.NoError(t, err)
 	require.Zero(t, n, "young events are left to the call that made them")
-	_, err = db.Exec(t.Context(), `update outbox set tried_at = null where event ->> 'subject' = 'a'`) // which puts it last
+	_, err = db.Exec(t.Context(), `update outbox set tried_at = null where event ->> 'subject' = 'a'`) // moves it to the end
 	require.NoError(t, err)
 	n, err = db.Sweep(t.Context(), 0, 2)
 	require.NoError(t, err)
@@ -163,7 +163,8 @@ func TestTx_takesAlongWhatOthersHadToLeave(t *testing.T) {
 	require.Zero(t, outboxSize(t, db))
 }
 
-// TestSweep_leavesAloneWhatIsBeingPublished: of many that find the Broker back at once, one sends what was left.
+// TestSweep_leavesAloneWhatIsBeingPublished: of many functions that find the Broker back at once, only one sends the
+// remaining events.
 func TestSweep_leavesAloneWhatIsBeingPublished(t *testing.T) {
 	t.Parallel()
 	var db *store.DB
@@ -204,7 +205,7 @@ func TestTx_runsAgainAfterADeadlock(t *testing.T) {
 						return err
 					}
 					if i == 0 {
-						first.Do(func() { both.Done(); both.Wait() }) // each holds one row before it wants the other
+						first.Do(func() { both.Done(); both.Wait() }) // each locks one row before it locks the other
 					}
 				}
 				return nil
@@ -294,7 +295,7 @@ func TestClassify(t *testing.T) {
 	require.NoError(t, store.Classify(nil))
 }
 
-// ownPostgres starts a server of the test's own, which lets in whom the lines of its pg_hba.conf say.
+// ownPostgres starts a separate server for the test, with the given lines of pg_hba.conf.
 func ownPostgres(t *testing.T, hba string) *localpg.Server {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "littoral-store-")
@@ -311,7 +312,7 @@ func ownPostgres(t *testing.T, hba string) *localpg.Server {
 	return server
 }
 
-// asker opens the address, and returns it with what asks it something.
+// asker opens the address, and returns the DB and a function that runs a query.
 func asker(t *testing.T, address string) (*store.DB, func() error) {
 	t.Helper()
 	db, err := store.Open(t.Context(), store.Config{DatabaseURL: address}, nil, nil)
@@ -325,7 +326,7 @@ func asker(t *testing.T, address string) (*store.DB, func() error) {
 	}
 }
 
-// TestClassify_ofAChangedPassword: a function that is awake goes on with the old one until it is restarted.
+// TestClassify_ofAChangedPassword: a function that is awake uses the old one until it is restarted.
 func TestClassify_ofAChangedPassword(t *testing.T) {
 	t.Parallel()
 	server := ownPostgres(t, "local all guest scram-sha-256\nlocal all all trust\n")
@@ -365,7 +366,7 @@ func TestClassify_ofAStoppedPostgresAndItsReturn(t *testing.T) {
 	_, ask := asker(t, server.URL("postgres"))
 	require.NoError(t, ask())
 	server.Kill()
-	for range 3 { // the first meets a dead connection, the others none at all
+	for range 3 { // the first finds a dead connection, the others do not
 		require.Equal(t, problem.Unavailable, problem.KindOf(store.Classify(ask())))
 	}
 	require.NoError(t, server.Restart(t.Context()))

@@ -17,7 +17,7 @@ import (
 	"github.com/littoral-project/littoral/shared/trace"
 )
 
-// openTo returns a DB that publishes so many events at once.
+// openTo returns a DB that publishes that many events at once.
 func openTo(t *testing.T, h events.Publisher, atOnce int) *store.DB {
 	t.Helper()
 	c := store.Config{DatabaseURL: storetest.URL(t), MaxConns: 4, PublishAtOnce: atOnce}
@@ -121,7 +121,7 @@ func TestFinish_publishesWhatWasLeft(t *testing.T) {
 	})
 }
 
-// openRecording returns a DB with the Broker that it publishes to.
+// openRecording returns a DB and the Broker that it publishes to.
 func openRecording(t *testing.T, url string) (*store.DB, *storetest.Recorder) {
 	t.Helper()
 	broker := &storetest.Recorder{}
@@ -221,7 +221,7 @@ func TestPublishing_leavesWhatIsBehindARefusedEventOfItsSubject(t *testing.T) {
 	require.Zero(t, outboxSize(t, db))
 }
 
-// Handlers have the connections as well. What the Broker has is removed later, not published again.
+// Handlers use the connections as well. Published events are removed later, and not published again.
 func TestPublishing_removesLaterWhatCannotBeRemovedNow(t *testing.T) {
 	t.Parallel()
 	for name, next := range map[string]func(ctx context.Context, db *store.DB) error{
@@ -231,7 +231,7 @@ func TestPublishing_removesLaterWhatCannotBeRemovedNow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := storetest.New(t)
-			// A removal that fails, as one does that gets no connection in time.
+			// A removal that fails, for instance because it gets no connection in time.
 			_, err := db.Exec(t.Context(), `create function refuse() returns trigger language plpgsql as 'begin raise ''not now''; end';
 create trigger refuse before delete on outbox execute function refuse()`)
 			require.NoError(t, err)
@@ -245,7 +245,7 @@ create trigger refuse before delete on outbox execute function refuse()`)
 	}
 }
 
-// A Broker that holds everything slows its publishers down and then leaves their events where they are; nobody fails.
+// A Broker that blocks slows its publishers down, which then leave their events in the outbox; no call fails.
 func TestPublishing_isBounded(t *testing.T) {
 	t.Parallel()
 	h := storetest.NewHolding()
@@ -258,7 +258,7 @@ func TestPublishing_isBounded(t *testing.T) {
 	over := make(chan error)
 	go func() { over <- commit(short, db, "over") }()
 	require.Eventually(t, func() bool { return outboxSize(t, db) == most+1 }, 10*time.Second, time.Millisecond)
-	cancel() // who has no time left waits no longer for his turn
+	cancel() // a call without time left stops waiting for its turn
 	require.NoError(t, <-over, "it is committed")
 	require.NoError(t, commit(t.Context(), db, "patient"), "nor does anybody wait for a Broker that takes nothing")
 	close(h.Answers) // nil for each

@@ -12,10 +12,10 @@ import (
 	"github.com/littoral-project/littoral/shared/store/storetest"
 )
 
-// sqlNumbers answers with 1 to $1, and fails where that is above $2.
+// sqlNumbers returns 1 to $1, and fails at numbers above $2.
 const sqlNumbers = `select n / (case when n > $2 then 0 else 1 end) from generate_series(1, $1::int) n`
 
-// The pool has one connection: what does not give it back keeps all that follows from being answered.
+// The pool has one connection: if it is not released, all following queries block.
 func TestReading(t *testing.T) {
 	t.Parallel()
 	db, _ := openRecording(t, storetest.URL(t))

@@ -50,8 +50,8 @@ func TestTx_readsWhatItHasAppended(t *testing.T) {
 	require.Equal(t, []string{"a!", "b!", "c!"}, notes(t, db))
 }
 
-// A statement that is refused takes the whole transaction with it, the "begin" that travels with the first one included:
-// nothing may reach Postgres outside of a transaction, however its author takes the error.
+// A refused statement aborts the whole transaction, including the first one, in whose batch "begin" is sent: nothing
+// may reach Postgres outside of a transaction, however the caller handles the error.
 func TestTx_endsWithAStatementThatIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, first := range map[string]func(context.Context, *store.Tx) error{
@@ -102,7 +102,7 @@ func TestTx_inWhichNothingIsSaid(t *testing.T) {
 	require.NoError(t, storetest.New(t).Tx(t.Context(), func(context.Context, *store.Tx) error { return nil }))
 }
 
-// Postgres ends a transaction whose machine is gone. What a call may still work on it leaves alone.
+// Postgres ends a transaction whose client is gone. It must not affect rows that a call may still be working on.
 func TestTx_isEndedByPostgresAfterItsCall(t *testing.T) {
 	t.Parallel()
 	db, _ := openRecording(t, storetest.URL(t)) // one connection
@@ -132,11 +132,11 @@ func TestTx_isEndedByPostgresAfterItsCall(t *testing.T) {
 	require.Zero(t, idle(t.Context(), db), "a pooler gives the connection to others afterwards")
 }
 
-// network is a way to Postgres that can be cut: what is sent then is lost, and nobody hears of it.
+// network is a connection to Postgres that can be cut: data is then lost without an error.
 type network struct {
 	address string
 	cut     atomic.Bool
-	moved   atomic.Int64 // how often Postgres has: the connections of before are lost for ever
+	moved   atomic.Int64 // number of fail-overs: earlier connections are lost for good
 }
 
 func newNetwork(t *testing.T, database string) *network {
@@ -186,7 +186,7 @@ func newNetwork(t *testing.T, database string) *network {
 	return n
 }
 
-// A call whose Postgres is lost without a word ends, and gives its connection back.
+// A call that loses Postgres without an error ends, and releases its connection.
 func TestTx_endsThoughItsRollbackIsLost(t *testing.T) {
 	t.Parallel()
 	n := newNetwork(t, storetest.URL(t))
@@ -215,7 +215,7 @@ func TestTx_endsThoughItsRollbackIsLost(t *testing.T) {
 	require.NoError(t, db.Ping(t.Context()), "the only connection is free")
 }
 
-// A machine that is gone answers neither yes nor no. Whoever comes once Postgres is elsewhere must not wait for it.
+// A machine that is gone does not answer at all. Calls made after Postgres has moved must not wait for it.
 func TestDB_reachesAPostgresThatHasMoved(t *testing.T) {
 	t.Parallel()
 	open := func(t *testing.T, connections int32) (*network, *store.DB) {
@@ -246,16 +246,16 @@ func TestDB_reachesAPostgresThatHasMoved(t *testing.T) {
 	})
 	t.Run("while nobody asked it", func(t *testing.T) {
 		t.Parallel()
-		n, db := open(t, 2) // pgx keeps the place of a lost one until it has given up saying good-bye
+		n, db := open(t, 2) // pgx occupies the slot of a lost connection until its attempt to close it times out
 		require.NoError(t, within(t, db, time.Minute))
-		time.Sleep(1100 * time.Millisecond) // the pool believes in a connection that was used within a second
+		time.Sleep(1100 * time.Millisecond) // the pool does not check a connection that was used within the last second
 		n.moved.Add(1)
 		require.NoError(t, within(t, db, 10*time.Second))
 	})
 }
 
-// A PgBouncer whose max_prepared_statements is 0 gives every transaction another backend, which knows no statement that
-// another has prepared.
+// A PgBouncer with max_prepared_statements 0 gives every transaction another backend, which does not know the
+// statements that another one has prepared.
 func TestTx_preparesNothingWhenToldSo(t *testing.T) {
 	t.Parallel()
 	address, err := url.Parse(storetest.URL(t))

@@ -63,7 +63,8 @@ func TestAsk_aRealPrometheus(t *testing.T) {
 	require.ErrorContains(t, answers["scalar"].Err, "gives a scalar")
 }
 
-// TestAskTogether_isAsk: what is joined gives the answers of each alone, in few calls, and a query that fails fails alone.
+// TestAskTogether_isAsk: joined queries give the same answers as single ones, in few calls, and a query that fails
+// fails alone.
 func TestAskTogether_isAsk(t *testing.T) {
 	t.Parallel()
 	p, err := prometheus.Open(prometheus.Options{Dir: t.TempDir()})

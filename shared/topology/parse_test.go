@@ -64,7 +64,7 @@ func TestParse_olderShape(t *testing.T) {
 	require.True(t, docker.ScaScore.IsZero())
 }
 
-// What the topology exporter reads: five nodes, six pods of two applications, hardly anything else.
+// The input of the topology exporter: five nodes, six pods of two applications, and little else.
 func TestParse_newerShapeWithNamesOnly(t *testing.T) {
 	t.Parallel()
 	taxonomy := load(t, "topology_input.json")
@@ -144,7 +144,7 @@ func TestUsage(t *testing.T) {
 	require.False(t, n.CanSchedule())
 }
 
-// TestUsage_ofWhatNobodyMeasured: a node whose memory is known and what is used of it is not, is no full one.
+// TestUsage_ofWhatNobodyMeasured: a node with known memory but unknown usage is not full.
 func TestUsage_ofWhatNobodyMeasured(t *testing.T) {
 	t.Parallel()
 	n := topology.Node{StaticMetrics: topology.StaticMetrics{
@@ -281,7 +281,7 @@ func FuzzParse(f *testing.F) {
 			require.NotEqual(t, problem.Internal, problem.KindOf(err))
 			return
 		}
-		// What was accepted can be written, read again, and is then the same.
+		// An accepted taxonomy can be written and read again without a change.
 		written, err := json.Marshal(first)
 		require.NoError(t, err)
 		second, err := topology.Parse(written)

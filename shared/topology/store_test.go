@@ -26,7 +26,7 @@ const staleAfter = time.Minute
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// one returns a taxonomy with one node, changed as told.
+// one returns a taxonomy with one node, modified by change.
 func one(seen time.Time, change ...func(*topology.Node)) *topology.Taxonomy {
 	n := topology.Node{
 		Name: "rpi", Engine: topology.Kubernetes, LastSeen: topology.Known(float64(seen.Unix())),
@@ -191,7 +191,7 @@ func TestSave_smallStepsAddUp(t *testing.T) {
 	}
 }
 
-// TestSave_seesEachDevice, though few are told by name: a component may wait for the very last one.
+// TestSave_seesEachDevice: although messages name only a few, since a component may wait for the very last one.
 func TestSave_seesEachDevice(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
@@ -262,7 +262,7 @@ func TestSave_lastSeenNeverGoesBack(t *testing.T) {
 func TestSave_keepsWhenNobodyWasHeardOf(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
-	for i, want := range []time.Time{start.Add(-time.Minute), start} { // announced, and as nothing has changed
+	for i, want := range []time.Time{start.Add(-time.Minute), start} { // announced, and then as if nothing had changed
 		at := start.Add(time.Duration(i) * time.Second)
 		picture := one(at)
 		picture.Timestamp.SilentUntil = topology.Known(float64(want.Unix()))
@@ -318,7 +318,7 @@ func TestSave_twoAtOnceAnnounceOnce(t *testing.T) {
 	require.Equal(t, 1, count(t, db, "topology"))
 }
 
-// TestSave_leavesOldSnapshotsToTheArchive, which comes once a day; only far beyond that some are cut.
+// TestSave_leavesOldSnapshotsToTheArchive: it runs once a day; saving deletes some only far beyond the limit.
 func TestSave_leavesOldSnapshotsToTheArchive(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct{ before, after int }{

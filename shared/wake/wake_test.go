@@ -28,7 +28,7 @@ type sleepers struct {
 	probes map[string]int
 	strays []string
 	hold   chan struct{} // unless nil, answers wait for it
-	refuse bool          // answers are none
+	refuse bool          // answers fail
 }
 
 func newSleepers(t *testing.T, hold chan struct{}) *sleepers {
@@ -118,7 +118,7 @@ func TestAFunctionMayHaveGoneToSleepAgain(t *testing.T) {
 	s.become(t, map[string]int{"place": 2})
 }
 
-// names are those of that many functions.
+// names returns the names of that many functions.
 func names(n int) []string {
 	all := make([]string, n)
 	for i := range all {
@@ -133,7 +133,7 @@ func TestNobodyWaitsForAProbe(t *testing.T) {
 	s := newSleepers(t, hold)
 	all := names(50)
 	w := wake.New(s.config("submitted="+strings.Join(all, ",")), quiet)
-	w.Event("submitted") // returns while no probe is answered
+	w.Event("submitted") // returns while no probe has been answered
 	require.Eventually(t, func() bool { return len(s.counts()) == 16 }, 10*time.Second, time.Millisecond)
 	w.Event("submitted")
 	require.Len(t, s.counts(), 16, "no more than that at once")
@@ -164,7 +164,7 @@ func TestAPublishedEventWakes(t *testing.T) {
 	require.ErrorIs(t, w.Publisher(inner{broken}).Publish(t.Context(), e), broken)
 }
 
-// A function that could not be asked may well sleep, so the next occasion is taken however soon it comes.
+// A function that could not be asked may be asleep, so the next occasion is used however soon it comes.
 func TestAProbeThatFailsIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	s := newSleepers(t, nil)
@@ -197,7 +197,7 @@ func TestOffUnlessFunctionsSleep(t *testing.T) {
 	}
 }
 
-// Few functions hold a token of Kubernetes, beside which their namespace would lie; each has a resolver.
+// Few functions have a Kubernetes token with its namespace file, but every one has a resolver configuration.
 func TestTheNamespaceIsThatOfTheResolver(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -211,7 +211,7 @@ func TestTheNamespaceIsThatOfTheResolver(t *testing.T) {
 	}
 }
 
-// A call wakes whoever it will need before anything is done with it, even before it is known who calls.
+// A call wakes the functions that it will need before anything else, even before the caller is known.
 func TestACallWakes(t *testing.T) {
 	t.Parallel()
 	s := newSleepers(t, nil)
@@ -230,8 +230,7 @@ func TestACallWakes(t *testing.T) {
 	require.Equal(t, 2, calls)
 }
 
-// Who is only woken needs nobody. Those whom it would wake would be as many as are asked at once, and leave no place for
-// another while none of them answers.
+// A function that is only woken wakes no others. Those would use up all concurrent probes while none of them answers.
 func TestACallForItsOwnSakeWakesNobody(t *testing.T) {
 	t.Parallel()
 	hold := make(chan struct{})

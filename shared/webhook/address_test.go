@@ -14,9 +14,9 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// vectors are URLs by which a server is made to call what it should not: our own machine, our own networks, metadata
-// services, in every spelling that some parser or resolver takes for an address. %s is a port at which somebody
-// listens.
+// vectors are URLs with which an attacker makes a server call forbidden targets: our own machine, our own networks,
+// metadata services, in every spelling that some parser or resolver accepts as an address. %s is the port of a
+// listener.
 var vectors = []string{
 	// the machine itself
 	"http://127.0.0.1:%s/", "http://127.0.0.1:%s/#@example.com", "http://127.1:%s/", "http://127.0.1:%s/",
@@ -49,7 +49,7 @@ var vectors = []string{
 	"http://[::ffff:a9fe:a9fe]:%s/", "http://[fd00:ec2::254]:%s/", "http://100.100.100.200:%s/latest/meta-data/",
 	"http://192.0.0.192:%s/opc/v1/", "http://168.63.129.16:%s/", "http://metadata:%s/", "http://metadata.google.internal:%s/",
 	"http://instance-data:%s/", "http://kubernetes.default.svc:%s/", "http://[fd20:ce::254]:%s/",
-	// for documents, tests and everyone at once
+	// for documentation, tests and broadcast
 	"http://192.0.2.1:%s/", "http://198.51.100.1:%s/", "http://203.0.113.1:%s/", "http://198.18.0.1:%s/",
 	"http://198.19.255.254:%s/", "http://192.88.99.1:%s/", "http://224.0.0.1:%s/", "http://239.255.255.250:%s/",
 	"http://240.0.0.1:%s/", "http://255.255.255.255:%s/", "http://[ff02::1]:%s/", "http://[ff05::2]:%s/",
@@ -67,7 +67,7 @@ var vectors = []string{
 	"http+unix://%%2Fvar%%2Frun:%s/", "ws://127.0.0.1:%s/", "tftp://127.0.0.1:%s/", "netdoc:///etc/hosts?%s",
 }
 
-// inward resolves every name to our own machine, as a hostile name server would.
+// inward resolves every name to our own machine, like a hostile name server.
 func inward() *net.Resolver {
 	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()

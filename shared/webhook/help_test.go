@@ -19,12 +19,12 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// fill puts the port into a vector, and what was doubled to stand in it back to one.
+// fill inserts the port into a vector, and replaces doubled percent signs by single ones.
 func fill(vector, port string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(vector, "%s", port), "%%", "%")
 }
 
-// answerWithLoopback answers one query of DNS over TCP with 127.0.0.1, whatever it asks for.
+// answerWithLoopback answers one DNS query over TCP with 127.0.0.1, whatever it is about.
 func answerWithLoopback(conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	for {
@@ -104,7 +104,7 @@ func TestCallsAreBounded(t *testing.T) {
 	require.NoError(t, c.Do(t.Context(), Call{Method: "POST", URL: endless.URL}), "no more of it is read than needed")
 }
 
-// TestErrorsNameTheHostAlone: they stand in the log and in traces, and the rest of an address may be a secret.
+// TestErrorsNameTheHostAlone: they appear in the log and in traces, and the rest of a URL may be a secret.
 func TestErrorsNameTheHostAlone(t *testing.T) {
 	t.Parallel()
 	gone := httptest.NewServer(http.NotFoundHandler())
@@ -124,7 +124,7 @@ func TestErrorsNameTheHostAlone(t *testing.T) {
 	}
 }
 
-// issue starts an issuer that gives out the token, whatever it is asked, and returns what gets it there.
+// issue starts an issuer that returns the same token for every request, and returns the credentials for it.
 func issue(t *testing.T, token string, asked *url.Values) credentials.Config {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -137,7 +137,7 @@ func issue(t *testing.T, token string, asked *url.Values) credentials.Config {
 	return credentials.Config{ClientID: "policymanager", ClientSecret: "s", TokenURL: s.URL}
 }
 
-// authorized starts a target and returns by what each caller says who it is.
+// authorized starts a target and returns the Authorization header of each call.
 func authorized(t *testing.T) (target *httptest.Server, by <-chan string) {
 	t.Helper()
 	got := make(chan string, 1)
@@ -148,7 +148,8 @@ func authorized(t *testing.T) (target *httptest.Server, by <-chan string) {
 	return target, got
 }
 
-// TestTokens: an access token is got by client credentials, for the audience of the target, and only when asked for.
+// TestTokens: an access token is fetched with client credentials, for the audience of the target, and only if
+// requested.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	var asked url.Values
@@ -168,14 +169,14 @@ func TestTokens(t *testing.T) {
 	require.Equal(t, problem.Unavailable, problem.KindOf(err), "no token, no call")
 }
 
-// TestTokens_forLittoralItself: an issuer that does not know the parameter audience gives the same token for every target.
-// With it a stranger could do here what the policy manager may.
+// TestTokens_forLittoralItself: an issuer that ignores the parameter audience gives the same token for every target.
+// With it a stranger could use the rights of the policy manager here.
 func TestTokens_forLittoralItself(t *testing.T) {
 	t.Parallel()
 	key := authtest.NewKey(t)
 	for name, row := range map[string]struct {
 		audience any
-		allow    string // beside the network that everything here is in
+		allow    string // besides the test's own network
 		want     bool
 	}{
 		"for the target":                          {"https://hooks.example.com", "", true},

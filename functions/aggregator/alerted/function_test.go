@@ -74,7 +74,7 @@ func TestAnAlertHasItLooked(t *testing.T) {
 	require.Len(t, storetest.Published(db), 1)
 }
 
-// TestTheRulesOfTheExample: what infra/examples has Prometheus watch is true of the hosts that it means.
+// TestTheRulesOfTheExample: the rules of infra/examples fire for the right hosts.
 func TestTheRulesOfTheExample(t *testing.T) {
 	t.Parallel()
 	server, now := newPrometheus(t), time.Now()

@@ -22,7 +22,7 @@ import (
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
-// telemetry is a Prometheus that knows one node.
+// telemetry is a Prometheus with one node.
 func telemetry(t *testing.T) http.Handler {
 	t.Helper()
 	p, err := prometheus.Open(prometheus.Options{Dir: t.TempDir()})

@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// world is a tick function between a Prometheus, which may be away, and a Postgres.
+// world is a tick function with a Prometheus, which may be unreachable, and a Postgres.
 type world struct {
 	t          *testing.T
 	prometheus *prometheus.Server
@@ -66,7 +66,7 @@ func (w *world) start() {
 	require.NoError(w.t, err)
 }
 
-// emit writes what the host's exporters say at the time.
+// emit writes the samples of the host's exporters at that time.
 func (w *world) emit(at time.Time, host string) {
 	w.t.Helper()
 	labels := map[string]string{
@@ -82,7 +82,7 @@ func (w *world) emit(at time.Time, host string) {
 	require.NoError(w.t, w.prometheus.Append(context.Background(), samples))
 }
 
-// tick delivers what a PingSource sends and returns the status.
+// tick delivers the event of a PingSource and returns the status.
 func (w *world) tick() int {
 	w.t.Helper()
 	e := cloudevents.New()
@@ -98,7 +98,7 @@ func (w *world) tick() int {
 	return answer.Code
 }
 
-// changes lists what the published events say, in order.
+// changes lists the changes in the published events, in order.
 func (w *world) changes() (all []string) {
 	w.t.Helper()
 	for _, e := range storetest.Published(w.db) {

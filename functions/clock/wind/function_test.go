@@ -35,7 +35,7 @@ components:
 	never   = "0 0 31 2 *"
 )
 
-// tower is the function with a cluster that has two clocks which may rest and one which may not.
+// tower is the function with a cluster that has two PingSources that may be suspended and one that may not.
 type tower struct {
 	*testing.T
 
@@ -98,7 +98,7 @@ func (w tower) create(policy string) (id uuid.UUID) {
 	return id
 }
 
-// told lists what was announced as the first of its kind.
+// told lists the events about the first application or policy.
 func (w tower) told(typ string) (first []uuid.UUID) {
 	w.Helper()
 	for _, e := range storetest.Published(w.db, typ) {
@@ -138,7 +138,7 @@ func TestClocksRestWhileThereIsNothingToWatch(t *testing.T) {
 	require.NoError(t, w.function.Run(t.Context()))
 	require.Equal(t, resting, w.schedules())
 
-	// A roll-out applies what is in the files, and knows nothing of rests.
+	// A roll-out applies the files, which do not suspend anything.
 	w.api.Change(sources+"tick", func(o *kubeapi.Object) {
 		require.NoError(t, unstructured.SetNestedField(o.Object, "*/7 * * * *", "spec", "schedule"))
 	})
@@ -178,7 +178,7 @@ func TestWhatIsStillUnderWayIsWatched(t *testing.T) {
 	}
 }
 
-// TestTheFirstIsTold: an application that comes while there is none is announced as such, and no other.
+// TestTheFirstIsTold: the first application is announced as such, and no other.
 func TestTheFirstIsTold(t *testing.T) {
 	t.Parallel()
 	w := tower{T: t, db: storetest.New(t)}
@@ -187,8 +187,8 @@ func TestTheFirstIsTold(t *testing.T) {
 	require.Equal(t, []uuid.UUID{id}, w.told(events.ApplicationFirst))
 }
 
-// TestTheClocksDoNotWaitForThePlacement: a Broker may hold an event until its consumers have taken it, or for as long as
-// they fail, and what looks after them then is woken by a clock.
+// TestTheClocksDoNotWaitForThePlacement: a Broker may hold an event until its consumers have accepted it, or for as
+// long as they fail; only a PingSource wakes the functions that repair that.
 func TestTheClocksDoNotWaitForThePlacement(t *testing.T) {
 	t.Parallel()
 	broker := storetest.NewHolding()
@@ -198,7 +198,7 @@ func TestTheClocksDoNotWaitForThePlacement(t *testing.T) {
 	w := tower{T: t, db: db}
 	w.submit()
 	var held []string
-	for len(held) < 2 { // and nobody answers
+	for len(held) < 2 { // and nothing answers
 		e := <-broker.Arrived
 		held = append(held, e.Type())
 	}
@@ -216,8 +216,8 @@ func TestTheClocksDoNotWaitForThePlacement(t *testing.T) {
 	require.Equal(t, []string{events.PolicyFirst, events.Clocks}, []string{e.Type(), e.Subject()})
 }
 
-// TestTheFirstPolicyIsTold that comes while there is no application: nothing else would have the clocks tick for it. The
-// next finds them ticking, and so does one that is watched only later.
+// TestTheFirstPolicyIsTold: if there is no application, nothing else would start the PingSources for it. The next
+// policy finds them running, and so does one that is watched only later.
 func TestTheFirstPolicyIsTold(t *testing.T) {
 	w := newTower(t)
 	require.NoError(t, w.function.Run(t.Context()))

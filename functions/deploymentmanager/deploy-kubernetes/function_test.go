@@ -28,7 +28,7 @@ components:
       - {name: sensor, manifest: {apiVersion: example.org/v1, kind: Sensor, metadata: {name: s}, spec: {every: 5}}}
 `
 
-// TestAJobIsAppliedToTheClusterOfAKubeconfig, a kind that only that cluster knows included.
+// TestAJobIsAppliedToTheClusterOfAKubeconfig: including a kind that only that cluster knows.
 func TestAJobIsAppliedToTheClusterOfAKubeconfig(t *testing.T) {
 	db, cluster := storetest.New(t), kubeapi.Start(t, nil, []string{"edge-a"})
 	cluster.Define("example.org", "v1", "Sensor", "sensorium", true)

@@ -57,7 +57,7 @@ components:
     manifests: [{name: web, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: web}}}]
 `
 
-// ready stores an application whose component is placed at edge/edge-a, and returns the event that tells of its job.
+// ready stores an application with its component placed at edge/edge-a, and returns the job.ready event.
 func ready(t *testing.T, db *store.DB) (id uuid.UUID, e cloudevents.Event) {
 	t.Helper()
 	id = applicationtest.Submit(t, db, descriptor).ID

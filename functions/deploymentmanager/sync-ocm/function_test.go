@@ -74,7 +74,7 @@ func TestAChangedWorkIsLookedAt(t *testing.T) {
 		require.NoError(t, f.Work(t.Context(), newEvent(t, events.ObjectUpdated, data)), name)
 		require.Equal(t, job.Progressing, j().State)
 	}
-	// What is told is not believed: the object of the event is older than what the hub has.
+	// The object in the event is not used: it is older than the one on the hub.
 	text, err := json.Marshal(before.Object)
 	require.NoError(t, err)
 	require.NoError(t, f.Work(t.Context(), newEvent(t, events.ObjectUpdated, json.RawMessage(text))))

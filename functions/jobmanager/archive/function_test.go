@@ -26,8 +26,8 @@ func newFunction(t *testing.T, db *store.DB) (*archive.Function, error) {
 	})
 }
 
-// TestRun_takesEverySnapshotBeyondThoseThatStay: what a restless day leaves is archived, not deleted. Without an archive it
-// is deleted, since it would only grow.
+// TestRun_takesEverySnapshotBeyondThoseThatStay: all surplus snapshots are archived and not deleted. Without an archive
+// they are deleted, since they would only accumulate.
 func TestRun_takesEverySnapshotBeyondThoseThatStay(t *testing.T) {
 	const stay = 600
 	for name, row := range map[string]struct {
@@ -64,7 +64,7 @@ select ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, '[]', '{}' 
 	}
 }
 
-// TestRun_forgetsDeadLettersThatWereReplayed: those that nobody has sent again wait for that, however long.
+// TestRun_forgetsDeadLettersThatWereReplayed: those that nobody has replayed stay, however old they are.
 func TestRun_forgetsDeadLettersThatWereReplayed(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)

@@ -34,7 +34,7 @@ kind: ConfigMap
 metadata: {name: m}
 `
 
-// TestReact_triesSomeAtATime of those that wait, however many they are, and keeps what it found when the next ones fail.
+// TestReact_triesSomeAtATime: of the waiting applications, and keeps the results when later ones fail.
 func TestReact_triesSomeAtATime(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// TestOnlyWhatWeSignedIsKept: a replay signs an event anew, so the sink must not keep one of somebody else.
+// TestOnlyWhatWeSignedIsKept: a replay signs an event again, so the sink must not store foreign events.
 func TestOnlyWhatWeSignedIsKept(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// TestAPageThatIsShortSinceEventsAreLargeIsNotTheLast has few letters of which two are more than an answer may hold.
+// TestAPageThatIsShortSinceEventsAreLargeIsNotTheLast has few letters, of which two exceed the size of an answer.
 func TestAPageThatIsShortSinceEventsAreLargeIsNotTheLast(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/littoral-project/littoral/shared/policy/policies"
 )
 
-// TestMessage_isWhatAlertmanagerSends: what its webhook notifier encodes is what is decoded here, field by field.
+// TestMessage_isWhatAlertmanagerSends: the output of its webhook notifier is decoded here, field by field.
 func TestMessage_isWhatAlertmanagerSends(t *testing.T) {
 	t.Parallel()
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

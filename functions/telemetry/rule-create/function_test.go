@@ -12,8 +12,8 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 )
 
-// TestNew: what is wrong with the settings is said at the start, not with the first rule; without a back end the
-// function starts, as it does in a place that watches nothing. What it does is in test/contracts/rules_test.go.
+// TestNew: invalid settings are reported at the start, not with the first rule. Without a backend the function starts,
+// since an installation need not watch anything. Its behaviour is tested in test/contracts/rules_test.go.
 func TestNew(t *testing.T) {
 	for name, row := range map[string]struct {
 		env  map[string]string

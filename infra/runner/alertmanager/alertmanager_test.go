@@ -22,7 +22,7 @@ import (
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
 )
 
-// message is what the webhook gets.
+// message is the body that the webhook gets.
 type message struct {
 	template.Data
 
@@ -30,7 +30,7 @@ type message struct {
 	GroupKey string
 }
 
-// webhook takes messages without a network, so that its tests run in a bubble's time.
+// webhook receives messages without a network, so that its tests can run in simulated time.
 type webhook struct {
 	mu     sync.Mutex
 	got    []message
@@ -84,7 +84,7 @@ func start(t *testing.T, w *webhook, file string) *alertmanager.Notifier {
 	return n
 }
 
-// alert fires since began, and for a while to come.
+// alert returns one that has been firing since began, and is valid for some time.
 func alert(began time.Time, name, host string) *prometheus.Alert {
 	return &prometheus.Alert{
 		Labels:      labels.FromStrings("alertname", name, "host", host),
@@ -146,7 +146,7 @@ func TestAnAlertFromFiringToResolved(t *testing.T) {
 	})
 }
 
-// fingerprint is what Alertmanager 0.34 gives the labels of the test above.
+// fingerprint is Alertmanager 0.34's fingerprint of the labels in the test above.
 const fingerprint = "af25d9970eb04f4d"
 
 func TestGroups(t *testing.T) {
@@ -256,10 +256,10 @@ func TestARestart(t *testing.T) {
 		time.Sleep(time.Second)
 		require.Len(t, w.taken(), 2)
 		require.NoError(t, n.Close())
-		n.Send(alert(began, "late", "edge-1")) // nobody listens any more
+		n.Send(alert(began, "late", "edge-1")) // nothing listens any more
 
 		n = start(t, w, file)
-		for range 30 { // memory went well while nobody looked
+		for range 30 { // memory recovered meanwhile
 			n.Send(alert(began, "cpu", "edge-1"))
 			time.Sleep(time.Second)
 		}
@@ -270,8 +270,8 @@ func TestARestart(t *testing.T) {
 	})
 }
 
-// TestARestart_ofWhatGoesOnFiring: Prometheus forgets over a restart when an alert began to fire, and an alert that begins
-// later is another violation to whoever hears of it.
+// TestARestart_ofWhatGoesOnFiring: after a restart Prometheus no longer knows when an alert began to fire, and for the
+// receiver an alert with a later start is another violation.
 func TestARestart_ofWhatGoesOnFiring(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -308,7 +308,7 @@ func TestARestart_ofWhatGoesOnFiring(t *testing.T) {
 	})
 }
 
-// TestARestart_ofARuleThatIsSeldomEvaluated, which says nothing for longer than others may.
+// TestARestart_ofARuleThatIsSeldomEvaluated: it sends no notice for longer than others.
 func TestARestart_ofARuleThatIsSeldomEvaluated(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -335,7 +335,7 @@ func TestARestart_ofARuleThatIsSeldomEvaluated(t *testing.T) {
 	})
 }
 
-// TestARestart_afterAVersionThatKeptNoValidity takes up its file.
+// TestARestart_afterAVersionThatKeptNoValidity loads its file.
 func TestARestart_afterAVersionThatKeptNoValidity(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

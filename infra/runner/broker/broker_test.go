@@ -33,7 +33,7 @@ import (
 	"github.com/littoral-project/littoral/shared/store/storetest"
 )
 
-// childURL, when set, makes this test binary a process that accepts one event and then waits to be killed.
+// childURL, if set, makes this test binary a process that accepts one event and then waits to be killed.
 const childURL = "BROKER_TEST_CHILD_URL"
 
 func TestMain(m *testing.M) {
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 
 var defaultBroker = types.NamespacedName{Namespace: "ns", Name: "default"}
 
-// setOf makes a Set of the default Broker and of Triggers given by name as the YAML of their specs.
+// setOf makes a Set of the default Broker and of Triggers, given by name as the YAML of their specs.
 func setOf(t testing.TB, ofBroker string, triggers map[string]string) *manifests.Set {
 	t.Helper()
 	set := &manifests.Set{
@@ -61,7 +61,7 @@ func setOf(t testing.TB, ofBroker string, triggers map[string]string) *manifests
 	return set
 }
 
-// subscriber answers deliveries with what answer says and remembers them.
+// subscriber answers deliveries with the results of answer and records them.
 type subscriber struct {
 	answer func(n int, w http.ResponseWriter, r *http.Request) // n counts from 1
 	mu     sync.Mutex
@@ -94,7 +94,7 @@ func answering(codes ...int) *subscriber {
 	return &subscriber{answer: func(n int, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(codes[min(n, len(codes))-1]) }}
 }
 
-// open starts a Broker on the database whose subscribers answer at http://<name>.
+// open starts a Broker on the database; its subscribers answer at http://<name>.
 func open(t testing.TB, url string, set *manifests.Set, subscribers map[string]http.Handler) *broker.Broker {
 	t.Helper()
 	m := mesh.New(http.DefaultTransport)
@@ -205,7 +205,7 @@ func TestIngress(t *testing.T) {
 
 func TestAFailedDeliveryIsRepeated(t *testing.T) {
 	t.Parallel()
-	const delay = 100 * time.Millisecond // Knative reads periods to a tenth of a second
+	const delay = 100 * time.Millisecond // Knative rounds durations to a tenth of a second
 	a := answering(503, 404, 500, 200)
 	url := storetest.URL(t)
 	br := open(t, url, setOf(t, "{}", map[string]string{
@@ -296,7 +296,7 @@ func TestARepliedEventIsDeliveredToo(t *testing.T) {
 		w.Header().Set("Content-Type", cloudevents.ApplicationCloudEventsJSON)
 		_ = json.NewEncoder(w).Encode(reply)
 	}}
-	// Answers every answer with another one; only the hop limit ends that.
+	// Every answer is answered with another event; only the hop limit ends that.
 	endless := &subscriber{answer: func(n int, w http.ResponseWriter, _ *http.Request) {
 		again := event(t, "endless")
 		w.Header().Set("Content-Type", cloudevents.ApplicationCloudEventsJSON)
@@ -380,7 +380,7 @@ func TestStop_waitsForWhatIsUnderWayAndKeepsTheRest(t *testing.T) {
 	const sent = broker.Parallel + 5
 	for range sent {
 		e := event(t, "x")
-		e.DataBase64 = false // as when it has come as JSON
+		e.DataBase64 = false // as if it had arrived as JSON
 		require.NoError(t, br.Ingest(t.Context(), defaultBroker, e))
 	}
 	for range broker.Parallel {

@@ -12,7 +12,7 @@ import (
 )
 
 // The expected values are those of Knative's own dispatcher, kncloudevents.RetryConfigFromDeliverySpec and
-// SelectiveRetry of eventing v0.50.0; importing it to compare would bring in half a control plane.
+// SelectiveRetry of eventing v0.50.0; importing it for a comparison would add half a control plane.
 func TestPolicy(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]struct {
@@ -59,7 +59,7 @@ func TestPolicy_waitsAsLongAsTheSubscriberAsksWithinLimits(t *testing.T) {
 	t.Parallel()
 	busy := result{code: http.StatusServiceUnavailable, header: http.Header{"Retry-After": {"30"}}}
 	for text, want := range map[string]time.Duration{
-		`{retry: 1}`:                       0, // Knative heeds the header only where the spec says so
+		`{retry: 1}`:                       0, // Knative only respects the header if the spec says so
 		`{retry: 1, retryAfterMax: PT10S}`: 10 * time.Second,
 		`{retry: 1, retryAfterMax: PT60S}`: 30 * time.Second,
 		`{retry: 1, retryAfterMax: PT60S, backoffPolicy: exponential, backoffDelay: PT40S}`: 40 * time.Second,

@@ -33,7 +33,7 @@ type ping struct {
 	event cloudevents.Event
 }
 
-// run fires the PingSource for that long of simulated time and returns what its sink was sent.
+// run fires the PingSource for that long in simulated time and returns the events that its sink got.
 func run(t *testing.T, spec string, length, work time.Duration) (pings []ping) {
 	t.Helper()
 	start := time.Now()
@@ -57,7 +57,7 @@ func run(t *testing.T, spec string, length, work time.Duration) (pings []ping) {
 
 const sink = "\nsink: {ref: {apiVersion: serving.knative.dev/v1, kind: Service, namespace: ns, name: sink}}"
 
-// The clock of a synctest bubble starts at midnight UTC, 2000-01-01, and moves only when everybody waits.
+// The clock of a synctest bubble starts at midnight UTC, 2000-01-01, and only advances when all goroutines wait.
 
 func TestPingsComeToTheSecond(t *testing.T) {
 	t.Parallel()

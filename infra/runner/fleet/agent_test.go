@@ -15,7 +15,7 @@ import (
 
 func discard(context.Context, []prometheus.Sample) error { return nil }
 
-// copies lists what runs on a cluster: job id -> epoch.
+// copies lists the copies on a cluster: job id -> epoch.
 func copies(f *Fleet, cluster string) map[string]int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -96,7 +96,7 @@ func TestAgentLeavesWhatIsNotItsOwn(t *testing.T) {
 	}
 }
 
-// TestChangeBetweenListAndPromote: what the agent was listed is not what it may carry out.
+// TestChangeBetweenListAndPromote: the agent must not carry out the job as it was listed.
 func TestChangeBetweenListAndPromote(t *testing.T) {
 	t.Parallel()
 	m := newManager()
@@ -114,7 +114,7 @@ func TestChangeBetweenListAndPromote(t *testing.T) {
 	require.Equal(t, 3, f.agents["edge"].copy(j.ID).Workloads[0].Replicas)
 }
 
-// TestChangeBetweenPromoteAndRead puts the job back; the agent takes it anew.
+// TestChangeBetweenPromoteAndRead releases the job; the agent takes it again.
 func TestChangeBetweenPromoteAndRead(t *testing.T) {
 	t.Parallel()
 	m := newManager()
@@ -284,8 +284,8 @@ func TestCutInTheMiddleOfAJob(t *testing.T) {
 	}
 }
 
-// TestRestartGoesOnWhereItStopped stops the agent at each of its requests in turn, as a kill does, and starts it anew
-// from its file.
+// TestRestartGoesOnWhereItStopped stops the agent at each of its requests in turn, like a kill, and restarts it from
+// its file.
 func TestRestartGoesOnWhereItStopped(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -320,7 +320,7 @@ func TestRestartGoesOnWhereItStopped(t *testing.T) {
 	}
 }
 
-// dying fails one call and all that follow, as they look to a process that is killed there; heard says whether that
+// dying fails one call and all later ones, like for a process that is killed at that point; heard says whether that
 // call still reached the manager.
 type dying struct {
 	manager *manager
@@ -436,7 +436,7 @@ func TestChangesAreReportedAtOnceAndAllIsReportedInSync(t *testing.T) {
 	poll(t, f, "edge")
 	require.Equal(t, "True", m.stati[2].Conditions[2].Status)
 
-	m.ask(j, typeUpdate, scaleUp) // refused until it is done, as nothing runs by that decision yet
+	m.ask(j, typeUpdate, scaleUp) // refused until then, since nothing runs by that decision yet
 	require.NoError(t, f.Sync(t.Context(), "edge"))
 	require.Len(t, copies(f, "edge"), 1, "a refusal for that reason costs no copy")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/littoral-project/littoral/shared/orchestrator/conformance"
 )
 
-// polled is the fleet as a world of the suite: a job reaches its agents by the API that they poll.
+// polled is the fleet as a world of the suite: its agents get a job by polling the API.
 type polled struct {
 	manager *manager
 	fleet   *Fleet

@@ -28,7 +28,7 @@ func emit(t *testing.T, f *Fleet, c *clock, after time.Duration) {
 	require.NoError(t, f.Emit(t.Context()))
 }
 
-// observed returns a fleet with a clock of its own whose telemetry is kept.
+// observed returns a fleet with its own clock that records its telemetry.
 func observed(t *testing.T, m *manager) (*Fleet, *clock, *store) {
 	t.Helper()
 	c, s := &clock{start}, &store{}
@@ -58,7 +58,7 @@ const (
 	workloadLabels   = hostLabels + " icos_app_name icos_app_instance icos_app_component"
 )
 
-// contract is shared/topology/METRICS.md: which labels each metric has at least.
+// contract is shared/topology/METRICS.md: the labels that each metric must have.
 var contract = map[string]string{
 	"tlum_orch_info":                                  hostLabels + " type agent_id agent_name",
 	"tlum_ocm_agent_info":                             clusterLabels + " id name",
@@ -152,7 +152,7 @@ func TestEmit_countersFollowTheClockAlone(t *testing.T) {
 	require.NoError(t, f.Set("edge-4", map[string]string{"cpu": "0.5", "energy": "40"}))
 	emit(t, f, c, time.Second)
 	before := s.last()
-	for range 97 { // one whole swing of the load
+	for range 97 { // one full swing of the load
 		emit(t, f, c, time.Second)
 	}
 	host := []string{"icos_host_id", f.plan.cluster("edge").node("edge-4").HostID}
@@ -283,7 +283,7 @@ func TestEmit_cutIsSilence(t *testing.T) {
 	require.Equal(t, 5, found)
 }
 
-// TestEmit_theAggregatorSeesTheFleet goes the whole way: the real Prometheus stores what the fleet emits, and the
+// TestEmit_theAggregatorSeesTheFleet covers the whole path: the real Prometheus stores the fleet's telemetry, and the
 // aggregator's own queries make a taxonomy of it.
 func TestEmit_theAggregatorSeesTheFleet(t *testing.T) {
 	t.Parallel()
@@ -365,7 +365,7 @@ func TestEmit_theAggregatorSeesTheFleet(t *testing.T) {
 		require.Equal(t, place.Node != "edge-1", place.At.CanSchedule(), place.Node)
 	}
 
-	// A cluster all of whose nodes were drained still says so.
+	// A cluster whose nodes were all drained still reports that.
 	for _, n := range f.plan.cluster("edge").Nodes {
 		require.NoError(t, f.Drain(n.Name))
 	}

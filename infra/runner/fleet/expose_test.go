@@ -15,7 +15,7 @@ import (
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
 )
 
-// TestExpose_isWhatPrometheusReads: every sample that the fleet hands in directly, by Prometheus' own parser.
+// TestExpose_isWhatPrometheusReads: Prometheus' own parser finds every sample that the fleet passes to Append.
 func TestExpose_isWhatPrometheusReads(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMilli(1_800_000_000_123)

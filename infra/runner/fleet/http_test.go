@@ -13,8 +13,8 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 )
 
-// TestAgentsAuthenticateAsThemselves has every agent ask a real server with a token that it got from a real issuer; one
-// of them has an id that must be escaped to be one part of a path.
+// TestAgentsAuthenticateAsThemselves: every agent polls a real server with a token from a real issuer; the id of one
+// must be escaped in a path.
 func TestAgentsAuthenticateAsThemselves(t *testing.T) {
 	t.Parallel()
 	const nuvla = "nuvlabox/0f3a9e51-7d35-4be4-9aeb-0c2ac1b9e001"

@@ -20,8 +20,8 @@ import (
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
 )
 
-// manager speaks the agents' side of the job manager's contract with as much of its rules as their behaviour depends
-// on: a job is taken once, and only its owner at its epoch is heard.
+// manager implements the agents' part of the job manager's contract, with the rules that matter to agents: a job is
+// taken once, and only reports of its owner at its epoch are accepted.
 type manager struct {
 	mu      sync.Mutex
 	jobs    map[string]*Job
@@ -149,7 +149,7 @@ kind: Service
 metadata: {name: web}
 `
 
-// put stores a job; cluster and node are where it is to run.
+// put stores a job with its target cluster and node.
 func (m *manager) put(typ enum, cluster, node string, epoch int64) *Job {
 	j := &Job{
 		ID: uuid.NewString(), Type: typ, State: "Created", Epoch: epoch, Namespace: "shop-1234",
@@ -163,7 +163,7 @@ func (m *manager) put(typ enum, cluster, node string, epoch int64) *Job {
 	return j
 }
 
-// place gives the job a place by a new decision.
+// place gives the job a target by a new decision.
 func (m *manager) place(j *Job, cluster, node string, epoch int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -175,7 +175,7 @@ func (m *manager) place(j *Job, cluster, node string, epoch int64) {
 	j.State, j.Epoch, j.OwnerID = "Created", epoch, ""
 }
 
-// clean stores the job that removes what the decision of the epoch left with its former owner.
+// clean stores the job that removes the copy that its former owner made by the decision of that epoch.
 func (m *manager) clean(j *Job, owner, cluster string, epoch int64) *Job {
 	c := m.put(typeDelete, cluster, "", epoch)
 	m.mu.Lock()
@@ -184,7 +184,7 @@ func (m *manager) clean(j *Job, owner, cluster string, epoch int64) *Job {
 	return c
 }
 
-// ask gives the owner of the job something to do with it.
+// ask gives the owner of the job another operation.
 func (m *manager) ask(j *Job, typ, subType enum) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -197,7 +197,7 @@ func (m *manager) state(j *Job) enum {
 	return j.State
 }
 
-// heard returns the accepted reports on jobs, told those on what runs.
+// heard returns the accepted reports on jobs, told those on copies.
 func (m *manager) heard() []report {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -210,7 +210,7 @@ func (m *manager) told() []status {
 	return slices.Clone(m.stati)
 }
 
-// refuse answers every call that begins so with the code; 0 ends it.
+// refuse answers every call with that prefix with the code; 0 ends it.
 func (m *manager) refuse(prefix string, code int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -221,7 +221,7 @@ func (m *manager) refuse(prefix string, code int) {
 	m.refusal[prefix] = code
 }
 
-// store keeps the samples that a fleet emits.
+// store records the samples that a fleet emits.
 type store struct {
 	mu     sync.Mutex
 	rounds [][]prometheus.Sample
@@ -247,8 +247,8 @@ func (s *store) last() []prometheus.Sample {
 	return all[len(all)-1]
 }
 
-// newFleet returns the default fleet with its agents at the manager, without delays. Its clock stands still unless the
-// test moves it.
+// newFleet returns the default fleet with its agents connected to the manager, without delays. Its clock stands still
+// unless the test moves it.
 func newFleet(t *testing.T, m *manager, change ...func(*Options)) *Fleet {
 	t.Helper()
 	o := Options{

@@ -19,7 +19,7 @@ import (
 	"github.com/littoral-project/littoral/shared/store/storetest"
 )
 
-// faulty refuses everything for good until it is mended.
+// faulty refuses everything permanently until it is repaired.
 type faulty struct {
 	function.Reaction
 

@@ -29,7 +29,7 @@ import (
 	"github.com/littoral-project/littoral/triggers"
 )
 
-// childHome, when set, makes this test binary a host that serves there until it is killed.
+// childHome, if set, makes this test binary a host with that home that serves until it is killed.
 const childHome = "HOST_TEST_CHILD_HOME"
 
 func TestMain(m *testing.M) {
@@ -106,7 +106,7 @@ func example(t *testing.T) string {
 	return string(text)
 }
 
-// group is what these tests read of an application.
+// group is the fields of an application that these tests read.
 type group struct {
 	ID     string `json:"id"`
 	Status string `json:"status"`
@@ -191,7 +191,7 @@ func TestAPrivateServiceIsNotOnTheBaseURL(t *testing.T) {
 	require.Equal(t, http.StatusMethodNotAllowed, ask(t, h.URL(), o.Home, "admin", "POST", "/", event, nil))
 }
 
-// TestKill9 hands an application in and kills the host at once: the next one on the same home must bring it to run.
+// TestKill9 submits an application and kills the host at once: the next one with the same home must bring it to run.
 func TestKill9(t *testing.T) {
 	t.Parallel()
 	home := newHome(t)
@@ -212,13 +212,13 @@ func TestKill9(t *testing.T) {
 	h := start(t, options(home))
 	available(t, h.URL(), home, g.ID)
 
-	h.postgres.server.Kill() // and Postgres dying alone is no more than a pause
+	h.postgres.server.Kill() // if only Postgres dies, that is just a pause
 	require.Eventually(t, func() bool { return ask(t, h.URL(), home, "", "GET", "/healthz", "", nil) == 200 },
 		patience, 20*time.Millisecond)
 	require.Equal(t, 200, ask(t, h.URL(), home, "viewer", "GET", "/jobmanager/groups/"+g.ID, "", &g))
 }
 
-// ofTheUser is the environment without what other hosts of this process have set, such as folders of theirs.
+// ofTheUser is the environment without variables that other hosts in this process have set, such as their folders.
 func ofTheUser() []string {
 	environment.Lock()
 	defer environment.Unlock()

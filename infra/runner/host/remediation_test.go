@@ -26,7 +26,7 @@ import (
 	"github.com/littoral-project/littoral/triggers"
 )
 
-// helpless fails with every violation, as if what it calls were away, until it is mended.
+// helpless fails for every violation, as if a service that it calls were unreachable, until it is repaired.
 type helpless struct {
 	function.Reaction
 
@@ -42,7 +42,7 @@ func (f helpless) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) 
 	return f.Reaction.React(ctx, tx, e)
 }
 
-// impatient are the triggers with a few quick tries instead of many slow ones.
+// impatient are the triggers with a few quick retries instead of many slow ones.
 func impatient(t *testing.T) fs.FS {
 	t.Helper()
 	retry, delay := regexp.MustCompile(`retry: \d+`), regexp.MustCompile(`backoffDelay: \S+`)
@@ -62,8 +62,8 @@ func impatient(t *testing.T) fs.FS {
 	return quick
 }
 
-// TestARemediationThatFails is tried again with growing pauses, lies among the dead letters then, where the command line
-// shows it, and is carried out when a person sends it again.
+// TestARemediationThatFails is retried with growing delays and then becomes a dead letter, which the command line
+// shows. It is carried out when a person replays it.
 func TestARemediationThatFails(t *testing.T) {
 	t.Parallel()
 	const act = "github.com/littoral-project/littoral/functions/cmd/policymanager-act"

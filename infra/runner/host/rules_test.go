@@ -12,8 +12,8 @@ import (
 	"github.com/littoral-project/littoral/shared/store/storetest"
 )
 
-// TestAViolatedPolicyMovesItsComponent: a policy of the descriptor becomes a rule, the fleet's telemetry makes it fire,
-// the host's own Alertmanager tells the policy manager, and the component goes elsewhere, where all is well.
+// TestAViolatedPolicyMovesItsComponent: a policy in the descriptor becomes a rule, the fleet's telemetry makes it fire,
+// the host's own Alertmanager notifies the policy manager, and the component moves to a node without a violation.
 func TestAViolatedPolicyMovesItsComponent(t *testing.T) {
 	t.Parallel()
 	o := options(newHome(t))
@@ -46,7 +46,7 @@ func TestAViolatedPolicyMovesItsComponent(t *testing.T) {
 	}, patience, 50*time.Millisecond, "all policies hold again")
 }
 
-// nodeOf returns where the component is, "" while it is nowhere.
+// nodeOf returns the node of the component, "" if it has none.
 func nodeOf(t *testing.T, h *Host, o Options, app, component string) string {
 	t.Helper()
 	var jobs []struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEvery_goesByTheWallClock, which a sleep of the machine sets forward as seen from its timers.
+// TestEvery_goesByTheWallClock: from the view of timers, a sleep of the machine sets it forward.
 func TestEvery_goesByTheWallClock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestEvery_goesByTheWallClock(t *testing.T) {
 		require.EqualValues(t, 2, after(glance), "not only when a timer's period is over")
 		require.EqualValues(t, 2, after(period/2))
 
-		ahead.Store(0) // the clock was set back: what was made is not good yet
+		ahead.Store(0) // the clock was set back: the tokens are not valid yet
 		require.EqualValues(t, 3, after(glance))
 		require.EqualValues(t, 3, after(period/2))
 

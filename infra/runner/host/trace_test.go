@@ -16,8 +16,8 @@ import (
 	"github.com/littoral-project/littoral/test/otlp"
 )
 
-// TestOneTraceShowsTheWholeChain: from the caller's own span through the outbox, the Broker and every reaction to the
-// last effect, which is that Prometheus is told of new rules.
+// TestOneTraceShowsTheWholeChain follows a trace from the caller's own span through the outbox, the Broker and every
+// reaction to the last effect: Prometheus reloads its rules.
 func TestOneTraceShowsTheWholeChain(t *testing.T) { //nolint:paralleltest // it sets the environment of the process
 	const caller = "00f067aa0ba902b7"
 	seen := &otlp.Collector{}
@@ -28,7 +28,7 @@ func TestOneTraceShowsTheWholeChain(t *testing.T) { //nolint:paralleltest // it 
 	o := options(newHome(t))
 	o.Database = storetest.URL(t)
 	h := start(t, o)
-	require.Eventually(t, func() bool { // else the chain would go on in the trace of the first topology
+	require.Eventually(t, func() bool { // otherwise the chain would continue in the trace of the first topology
 		var past []any
 		return ask(t, h.URL(), o.Home, "viewer", "GET", "/jobmanager/history", "", &past) == http.StatusOK && len(past) > 0
 	}, patience, 50*time.Millisecond)
@@ -39,7 +39,7 @@ func TestOneTraceShowsTheWholeChain(t *testing.T) { //nolint:paralleltest // it 
 			"policymanager-rule", "policymanager-rule", "telemetry-rule-create", "telemetry-rule-create")
 	}
 	for attempt := 1; ; attempt++ {
-		// A tick of policymanager-reconcile may be the first to carry the rules over, in a trace of its own.
+		// A tick of policymanager-reconcile may be the first to store the rules, in its own trace.
 		require.LessOrEqual(t, attempt, 5)
 		trace := fmt.Sprintf("4bf92f3577b34da6a3ce929d0e0e47%02x", attempt)
 		seen.Follow(trace)

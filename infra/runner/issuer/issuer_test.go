@@ -21,7 +21,7 @@ import (
 
 const audience = "littoral"
 
-// serve starts an issuer whose key lies in dir, below the path that the laptop host mounts it at.
+// serve starts an issuer with its key in dir, at the path where the laptop host mounts it.
 func serve(t *testing.T, dir string, now func() time.Time) (*issuer.Issuer, string) {
 	t.Helper()
 	mux := http.NewServeMux()

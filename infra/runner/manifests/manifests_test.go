@@ -13,7 +13,7 @@ import (
 	"github.com/littoral-project/littoral/infra/runner/manifests"
 )
 
-// tree is a small project that is right in all its parts; rows of the tests change one file of it.
+// tree is a small valid project; rows of the tests change one file of it.
 var tree = map[string]string{
 	"knative/overlays/laptop/kustomization.yaml": `
 namespace: littoral

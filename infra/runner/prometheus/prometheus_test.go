@@ -20,7 +20,7 @@ import (
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
 )
 
-// crashDir makes the test binary a process that appends to the storage named there and is then killed.
+// crashDir makes the test binary a process that appends to the storage in that directory and is then killed.
 const crashDir = "PROMETHEUS_TEST_CRASH_DIR"
 
 func TestMain(m *testing.M) {
@@ -84,7 +84,7 @@ func data(t *testing.T, s *prometheus.Server, target string) string {
 	return string(a.Data)
 }
 
-// seconds writes a time as the API takes it.
+// seconds formats a time for the API.
 func seconds(at time.Time) string {
 	return strconv.FormatFloat(float64(at.UnixMilli())/1000, 'f', 3, 64)
 }

@@ -16,7 +16,7 @@ import (
 const scoreRule = `groups: [{name: score, rules: [{
 	alert: low, expr: SCA_score < 40, labels: {severity: high}, annotations: {value: "{{ $value }}"}}]}]`
 
-// evaluate starts the rules of a directory; what they say comes out of the channel.
+// evaluate starts the rules of a directory; their alerts come out of the channel.
 func evaluate(t *testing.T, s *prometheus.Server, dir string) <-chan *prometheus.Alert {
 	t.Helper()
 	said := make(chan *prometheus.Alert, 1000)

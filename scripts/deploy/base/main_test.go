@@ -18,7 +18,7 @@ import (
 	"github.com/littoral-project/littoral/test/images"
 )
 
-// server is a registry, and what it is called.
+// server is a registry and its address.
 func server(t *testing.T) string {
 	t.Helper()
 	s := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))

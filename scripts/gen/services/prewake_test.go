@@ -36,7 +36,7 @@ func TestChain(t *testing.T) {
 	require.Nil(t, prewake(registry["place"]), "only who begins a chain wakes it")
 }
 
-// TestOneAtATimeIsOneInstance: where one call at a time is enough, Knative is not to start a second instance for it.
+// TestOneAtATimeIsOneInstance: if one call at a time is enough, Knative must not start a second instance for it.
 func TestOneAtATimeIsOneInstance(t *testing.T) {
 	t.Parallel()
 	for _, concurrency := range []int64{1, 2} {
@@ -67,7 +67,7 @@ func TestGarbageIsCollectedBelowTheLimit(t *testing.T) {
 	require.Contains(t, service.Spec.Template.Spec.Containers[0].Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: fmt.Sprint(90 << 20)})
 }
 
-// TestWhatIsForeseenWakes: every type that an operation foresees is one of its own that somebody waits for.
+// TestWhatIsForeseenWakes: an operation emits every type that it foresees, and wakes the functions that react to it.
 func TestWhatIsForeseenWakes(t *testing.T) {
 	t.Parallel()
 	foresee := 0
@@ -76,7 +76,7 @@ func TestWhatIsForeseenWakes(t *testing.T) {
 			foresee++
 			require.Contains(t, entry.Spec.Emits, typ, entry.Name)
 			if len(entry.Spec.Routes) == 0 {
-				continue // begins no chain, but says how one goes on
+				continue // begins no chain, but declares how one continues
 			}
 			env := prewake(entry)
 			require.Len(t, env, 1, entry.Name)

@@ -30,7 +30,7 @@ func TestADeliveryIsTakenFromTheNamespaceAlone(t *testing.T) {
 	deliveries := tokens.Deliveries(nil)
 	require.NoError(t, deliveries.Check(delivery("Bearer "+c.Token(nil))))
 
-	forged := identitytest.New(t).Token(nil) // by another cluster's key
+	forged := identitytest.New(t).Token(nil) // signed with another cluster's key
 	for name, row := range map[string]struct {
 		authorization string
 		kind          problem.Kind

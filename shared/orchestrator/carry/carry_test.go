@@ -39,14 +39,14 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 
 const owner = "deploymentmanager-ocm"
 
-// world is a hub with two clusters, and the books.
+// world is a hub with two clusters, and the database.
 type world struct {
 	t       *testing.T
 	db      *store.DB
 	hub     *kubeapi.Server
 	agents  map[string]*kubeapi.Agent
 	carrier *carry.Carrier
-	seen    int // jobs' events that were delivered
+	seen    int // delivered events about jobs
 }
 
 func newWorld(t *testing.T) *world {
@@ -64,10 +64,10 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// worlds opens one for each orchestrator.
+// worlds opens a world for each orchestrator.
 var worlds = map[string]func(*testing.T) *world{"ocm": newWorld, "kubernetes": newDirect}
 
-// onBoth runs the test through a hub and straight at clusters.
+// onBoth runs the test through a hub and directly on clusters.
 func onBoth(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	for name, open := range worlds {
@@ -78,7 +78,7 @@ func onBoth(t *testing.T, test func(t *testing.T, w *world)) {
 	}
 }
 
-// newDirect is a world whose jobs are carried out at the APIs of its clusters, past the hub.
+// newDirect is a world whose jobs are carried out with the APIs of its clusters, without the hub.
 func newDirect(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -141,7 +141,8 @@ func (w *world) place(a *application.Application, cluster string) {
 	applicationtest.Place(w.t, w.db, a.ID, to)
 }
 
-// deliver hands the carrier what was published since, as the Trigger would, each event twice.
+// deliver delivers the events that were published since the last call to the carrier, like the Trigger, each event
+// twice.
 func (w *world) deliver() {
 	w.t.Helper()
 	ready := storetest.Published(w.db, events.JobReady)
@@ -157,7 +158,8 @@ func (w *world) deliver() {
 	}
 }
 
-// turn lets time pass: agents work, the books are compared, and never are two copies available in them.
+// turn lets time pass: agents work, and the database is synchronised. It checks that two copies are never available in
+// it.
 func (w *world) turn() {
 	w.t.Helper()
 	for range 3 {
@@ -169,7 +171,7 @@ func (w *world) turn() {
 	}
 }
 
-// oneAvailable demands that no two copies are available in the books, those that are to be removed included.
+// oneAvailable requires that at most one copy is available in the database, including those that are to be removed.
 func (w *world) oneAvailable() {
 	w.t.Helper()
 	var available int
@@ -198,7 +200,7 @@ func (w *world) copies(cluster string) []string {
 	return w.agents[cluster].Cluster.Paths("/deployments/")
 }
 
-// asks demands that the only Deployment in cluster one asks for it: an image, or "replicas:2".
+// asks requires that the only Deployment in cluster one has this: an image, or "replicas:2".
 func (w *world) asks(what string) {
 	w.t.Helper()
 	copies := w.copies("one")
@@ -255,7 +257,7 @@ func TestWhatAnAgentHasIsLeftToIt(t *testing.T) {
 	require.Empty(t, w.hub.Paths("/manifestworks/"))
 }
 
-// TestWhatAnAgentHasTakenOverIsRemoved: its copy and ours would run side by side in the cluster.
+// TestWhatAnAgentHasTakenOverIsRemoved: otherwise its copy and ours would run side by side in the cluster.
 func TestWhatAnAgentHasTakenOverIsRemoved(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
@@ -284,8 +286,8 @@ func TestAnEventThatWasLostIsMadeUpFor(t *testing.T) {
 	require.True(t, w.job(a).Available())
 }
 
-// impatient is an orchestrator whose caller's time is up when it looks at a job for the second time before it has taken
-// them all.
+// impatient is an orchestrator whose caller runs out of time when it looks at a job a second time before it has taken
+// all of them.
 type impatient struct {
 	orchestrator.Orchestrator
 
@@ -306,7 +308,7 @@ func (i *impatient) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrat
 	return i.Orchestrator.Copies(ctx)
 }
 
-// TestManyEventsThatWereLostAreMadeUpForAtOnce: no job waits for the pods of another.
+// TestManyEventsThatWereLostAreMadeUpForAtOnce: no job waits for the pods of another one.
 func TestManyEventsThatWereLostAreMadeUpForAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -327,7 +329,7 @@ func TestManyEventsThatWereLostAreMadeUpForAtOnce(t *testing.T) {
 	require.Len(t, w.hub.Paths("/manifestworks/"), len(all))
 }
 
-// TestJobsThatAreLargeTogetherAreAllLookedAt: they come in pages that are bounded by bytes.
+// TestJobsThatAreLargeTogetherAreAllLookedAt: they are read in pages limited by bytes.
 func TestJobsThatAreLargeTogetherAreAllLookedAt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -348,7 +350,7 @@ to_jsonb(instruction #>> '{contents,0,yaml}' || E'\n# ' || repeat('x', $2))) whe
 	}
 }
 
-// slow takes all the time that it is given to look at a job, except in the cluster named quick.
+// slow uses all of its time to look at a job, except in the cluster named quick.
 type slow struct {
 	orchestrator.Orchestrator
 	quick string
@@ -367,8 +369,7 @@ func (s slow) Observe(ctx context.Context, j *job.Job) (orchestrator.Status, err
 	return s.Orchestrator.Observe(ctx, j)
 }
 
-// TestSlowClustersHoldUpNoOther: not even when there are more of them than are looked at side by side, all of whose jobs
-// are older.
+// TestSlowClustersHoldUpNoOther: not even if there are more of them than are looked at in parallel, with older jobs.
 func TestSlowClustersHoldUpNoOther(t *testing.T) {
 	t.Parallel()
 	w := newDirect(t)
@@ -414,13 +415,14 @@ func TestAClusterThatNobodyKnowsIsNamedOnce(t *testing.T) {
 	require.True(t, w.job(a).Available(), "it is registered now")
 }
 
-// TestAJobForAClusterThatNobodyKnowsIsFree: an agent that comes to serve the cluster need not wait for a lease to end.
+// TestAJobForAClusterThatNobodyKnowsIsFree: an agent that comes to serve the cluster need not wait for the end of a
+// lease.
 func TestAJobForAClusterThatNobodyKnowsIsFree(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		a := w.submit()
 		w.place(a, "three")
-		for range 2 { // when it is refused, and when it still is
+		for range 2 { // at the first refusal, and at a later one
 			require.NoError(t, w.carrier.Sync(t.Context()))
 			c := w.job(a).Condition(job.ConditionAvailable)
 			require.NotNil(t, c)
@@ -437,7 +439,8 @@ func TestAJobForAClusterThatNobodyKnowsIsFree(t *testing.T) {
 	})
 }
 
-// TestNewContentOfWhatNobodyDeployedIsCreated: as a replacement it would be nobody's but of those who do not know its cluster.
+// TestNewContentOfWhatNobodyDeployedIsCreated: a replacement would be left to the deployers, which do not know its
+// cluster.
 func TestNewContentOfWhatNobodyDeployedIsCreated(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
@@ -460,7 +463,7 @@ func TestNewContentOfWhatNobodyDeployedIsCreated(t *testing.T) {
 	})
 }
 
-// exceed has the first cluster refuse the Deployment, as one does whose quota is used up.
+// exceed makes the first cluster refuse the Deployment, as when a quota is used up.
 func (w *world) exceed() {
 	w.agents["one"].Cluster.Refuse(func(_, path string) error {
 		if strings.HasSuffix(path, "/web") {
@@ -491,7 +494,8 @@ func TestWhatAClusterRefusesIsSaid(t *testing.T) {
 	require.True(t, w.job(a).Available())
 }
 
-// TestAScalingThatWasRefusedIsCarriedOutLater: so it stays pending, and what is counted is what runs in the end.
+// TestAScalingThatWasRefusedIsCarriedOutLater: it stays pending, and the recorded number of replicas is the one that
+// runs in the end.
 func TestAScalingThatWasRefusedIsCarriedOutLater(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
@@ -508,7 +512,7 @@ func TestAScalingThatWasRefusedIsCarriedOutLater(t *testing.T) {
 	})
 }
 
-// refused brings about a copy of the application that its cluster refuses, and lets nobody at the hub from then on.
+// refused creates a copy of the application that its cluster refuses, and makes the hub unreachable from then on.
 func (w *world) refused(fail func(*kubeapi.Server)) *application.Application {
 	w.t.Helper()
 	w.exceed()
@@ -521,7 +525,7 @@ func (w *world) refused(fail func(*kubeapi.Server)) *application.Application {
 	return a
 }
 
-// hubsAway are the ways in which a hub is away for a while, each with its end.
+// hubsAway are the ways in which a hub can be temporarily unreachable, each with its repair.
 var hubsAway = map[string]struct{ fail, heal func(*kubeapi.Server) }{
 	"silent": {func(s *kubeapi.Server) { s.Cut(true) }, func(s *kubeapi.Server) { s.Cut(false) }},
 	"failing": {
@@ -530,7 +534,7 @@ var hubsAway = map[string]struct{ fail, heal func(*kubeapi.Server) }{
 	},
 }
 
-// TestWhatFollowsOnRefusedContentIsCarriedOut, though nobody could be told of it at first.
+// TestWhatFollowsOnRefusedContentIsCarriedOut: although the refusal could not be reported at first.
 func TestWhatFollowsOnRefusedContentIsCarriedOut(t *testing.T) {
 	t.Parallel()
 	for name, away := range hubsAway {
@@ -554,7 +558,7 @@ func TestWhatFollowsOnRefusedContentIsCarriedOut(t *testing.T) {
 	}
 }
 
-// TestWhatWasRefusedIsRemoved, though nobody could be told of it at first: parts of it may run.
+// TestWhatWasRefusedIsRemoved: although that could not be reported at first. Parts of it may run.
 func TestWhatWasRefusedIsRemoved(t *testing.T) {
 	t.Parallel()
 	for name, away := range hubsAway {
@@ -576,8 +580,8 @@ func TestWhatWasRefusedIsRemoved(t *testing.T) {
 	}
 }
 
-// TestAReportOfARemovalWaitsWithNothingInHand: removals of one application end at the same time, and each is followed by a
-// look at all of its jobs.
+// TestAReportOfARemovalWaitsWithNothingInHand: removals of one application end at the same time, and each is followed by
+// a read of all its jobs. So a report must not lock them while it waits.
 func TestAReportOfARemovalWaitsWithNothingInHand(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
@@ -606,7 +610,8 @@ func TestAReportOfARemovalWaitsWithNothingInHand(t *testing.T) {
 	})
 }
 
-// takeAway deletes what tells of the application's copy in cluster one, past the books: its work, or its inventory.
+// takeAway deletes the record of the application's copy in cluster one without using the database: its work, or its
+// inventory.
 func (w *world) takeAway(a *application.Application) {
 	w.t.Helper()
 	j := w.job(a)
@@ -629,7 +634,8 @@ func TestWhatSomebodyTakesAwayIsPutBack(t *testing.T) {
 	require.Len(t, w.copies("one"), 1)
 }
 
-// TestWhatWasScaledIsPutBackAsScaled, and not as its manifests say: the books count the replicas that were asked for.
+// TestWhatWasScaledIsPutBackAsScaled: and not with the replicas in its manifests, since the database has the requested
+// number.
 func TestWhatWasScaledIsPutBackAsScaled(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
@@ -651,7 +657,7 @@ func TestWhatWasScaledIsPutBackAsScaled(t *testing.T) {
 	})
 }
 
-// TestWhatIsPutBackAtOnceIsWellAtOnce, in the synchronisation that found it missing.
+// TestWhatIsPutBackAtOnceIsWellAtOnce: in the same synchronisation that found it missing.
 func TestWhatIsPutBackAtOnceIsWellAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newDirect(t)
@@ -677,7 +683,7 @@ func TestWhatIsPutBackAtOnceIsWellAtOnce(t *testing.T) {
 	require.Equal(t, before+2, w.history(a), "that it was away, and that it is back")
 }
 
-// outrun is an orchestrator that is outrun by something between its list of copies and the looks at them.
+// outrun is an orchestrator in which something happens between listing copies and looking at them.
 type outrun struct {
 	orchestrator.Orchestrator
 
@@ -753,7 +759,7 @@ func TestStopAndStart(t *testing.T) {
 	require.Len(t, w.copies("two"), 1)
 }
 
-// TestStartWhileWhatWasStoppedStillGoes: pods take their time to end, and by then the application is wanted again.
+// TestStartWhileWhatWasStoppedStillGoes: pods take time to end, and meanwhile the application is started again.
 func TestStartWhileWhatWasStoppedStillGoes(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
@@ -797,7 +803,7 @@ func TestUpdateAndScale(t *testing.T) {
 	w.asks("web:2")
 }
 
-// TestARefusedRemediationLeavesTheCopyAsItIs, scaled as it is.
+// TestARefusedRemediationLeavesTheCopyAsItIs: including its scaling.
 func TestARefusedRemediationLeavesTheCopyAsItIs(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
@@ -816,7 +822,7 @@ func TestARefusedRemediationLeavesTheCopyAsItIs(t *testing.T) {
 	})
 }
 
-// TestWhatAnAutoscalerSettlesIsNotScaled: that is said once, and the application goes on.
+// TestWhatAnAutoscalerSettlesIsNotScaled: the refusal is reported once, and the application continues.
 func TestWhatAnAutoscalerSettlesIsNotScaled(t *testing.T) {
 	t.Parallel()
 	for name, open := range worlds {
@@ -847,7 +853,7 @@ func TestWhatAnAutoscalerSettlesIsNotScaled(t *testing.T) {
 	}
 }
 
-// TestARefusalThatACrashKeptBackIsMadeUpFor: nothing was done, and so nothing is said to have been.
+// TestARefusalThatACrashKeptBackIsMadeUpFor: nothing was done, so no success may be reported.
 func TestARefusalThatACrashKeptBackIsMadeUpFor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -861,7 +867,7 @@ func TestARefusalThatACrashKeptBackIsMadeUpFor(t *testing.T) {
 	require.True(t, w.job(a).Available())
 }
 
-// TestAReplacementThatACrashKeptBackIsMadeUpFor: what is there runs well, and yet is not what was asked for.
+// TestAReplacementThatACrashKeptBackIsMadeUpFor: the copy runs well, but not with the requested content.
 func TestAReplacementThatACrashKeptBackIsMadeUpFor(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
@@ -896,7 +902,7 @@ func (w *world) ask(a *application.Application, r job.Remediation) {
 	})
 }
 
-// remediate asks for the remediation, and has it carried out.
+// remediate asks for the remediation and lets it be carried out.
 func (w *world) remediate(a *application.Application, r job.Remediation) {
 	w.t.Helper()
 	w.ask(a, r)
@@ -904,7 +910,7 @@ func (w *world) remediate(a *application.Application, r job.Remediation) {
 	w.turn()
 }
 
-// TestReplicasInOneClusterAreLeftAlone once they run, as they ask for: one on each of the nodes that the label names.
+// TestReplicasInOneClusterAreLeftAlone: once they run as requested, one on each of the nodes in the label's list.
 func TestReplicasInOneClusterAreLeftAlone(t *testing.T) {
 	t.Parallel()
 	const requirements = "requirements: {cpu: 100m"
@@ -935,7 +941,7 @@ func TestReplicasInOneClusterAreLeftAlone(t *testing.T) {
 	})
 }
 
-// displace takes the application's component from its place.
+// displace removes the application's component from its place.
 func (w *world) displace(a *application.Application) {
 	w.t.Helper()
 	w.tx(func(ctx context.Context, tx *store.Tx) error {
@@ -1007,7 +1013,7 @@ func TestACopyThatStaysInItsClusterIsNotRemovedFirst(t *testing.T) {
 	path := w.copies("one")[0]
 	before := w.agents["one"].Cluster.Get(path)
 	w.displace(a)
-	w.deliver() // the clean-up comes before the decision, and waits for it
+	w.deliver() // the clean-up arrives before the decision, and waits for it
 	require.Empty(t, w.hub.Get(w.hub.Paths("/manifestworks/")[0]).GetDeletionTimestamp())
 	applicationtest.Place(t, w.db, a.ID, job.Target{Orchestrator: "ocm", Cluster: "one", Node: "one-b"})
 	w.deliver()
@@ -1019,7 +1025,7 @@ func TestACopyThatStaysInItsClusterIsNotRemovedFirst(t *testing.T) {
 	w.noCleanups()
 }
 
-// TestACopyWhoseSuccessorIsAnothersIsRemoved, though that is in the same cluster: nothing of ours becomes another's.
+// TestACopyWhoseSuccessorIsAnothersIsRemoved: even in the same cluster, since our objects never pass to another owner.
 func TestACopyWhoseSuccessorIsAnothersIsRemoved(t *testing.T) {
 	t.Parallel()
 	for name, by := range map[string]string{"an agent that asks for jobs": "ocm", "another orchestrator": "nuvla"} {
@@ -1041,7 +1047,7 @@ func TestACopyWhoseSuccessorIsAnothersIsRemoved(t *testing.T) {
 	}
 }
 
-// noCleanups demands that none is open.
+// noCleanups requires that no clean-up is open.
 func (w *world) noCleanups() {
 	w.t.Helper()
 	var open int
@@ -1050,7 +1056,7 @@ func (w *world) noCleanups() {
 	require.Zero(w.t, open)
 }
 
-// TestAJobThatStaysInItsClusterIsMadeAnew, since its pods cannot be changed in place.
+// TestAJobThatStaysInItsClusterIsMadeAnew: its pods cannot be changed in place.
 func TestAJobThatStaysInItsClusterIsMadeAnew(t *testing.T) {
 	t.Parallel()
 	const once = `
@@ -1086,7 +1092,7 @@ components:
 	})
 }
 
-// deleteAway deletes an application whose cluster is away: for its user it is gone, and its removal waits.
+// deleteAway deletes an application whose cluster is unreachable: for its user it is gone, and its removal waits.
 func (w *world) deleteAway(a *application.Application) {
 	w.t.Helper()
 	w.tx(func(ctx context.Context, tx *store.Tx) error {
@@ -1118,7 +1124,7 @@ func TestAClusterThatWasCutOffHoldsNoDeletionUp(t *testing.T) {
 	require.Equal(t, "Finished", state)
 }
 
-// TestAClusterWhoseServerIsDeadHoldsNoDeletionUp, also where something before it still answers.
+// TestAClusterWhoseServerIsDeadHoldsNoDeletionUp: even if something in front of it still answers.
 func TestAClusterWhoseServerIsDeadHoldsNoDeletionUp(t *testing.T) {
 	t.Parallel()
 	w := newDirect(t)
@@ -1133,7 +1139,8 @@ func TestAClusterWhoseServerIsDeadHoldsNoDeletionUp(t *testing.T) {
 	require.Empty(t, w.copies("one"))
 }
 
-// TestACopyThatNobodyMayLookAtIsNotGone: with a token that has expired nothing is seen, which is not that nothing is there.
+// TestACopyThatNobodyMayLookAtIsNotGone: with an expired token nothing can be read, which does not mean that nothing
+// exists.
 func TestACopyThatNobodyMayLookAtIsNotGone(t *testing.T) {
 	t.Parallel()
 	w := newDirect(t)
@@ -1150,7 +1157,7 @@ func TestACopyThatNobodyMayLookAtIsNotGone(t *testing.T) {
 	require.Equal(t, job.Finished, w.job(a).State)
 }
 
-// TestAClusterThatFailsIsNamed: a webhook there is down, say, and so whatever is applied is answered 500.
+// TestAClusterThatFailsIsNamed: a webhook is down there, for instance, so that every apply is answered with 500.
 func TestAClusterThatFailsIsNamed(t *testing.T) {
 	t.Parallel()
 	w := newDirect(t)
@@ -1170,7 +1177,7 @@ func TestAClusterThatFailsIsNamed(t *testing.T) {
 	require.True(t, w.job(a).Available())
 }
 
-// looking is an orchestrator in whose way something comes while it looks.
+// looking is an orchestrator in which something happens while it looks at a copy.
 type looking struct {
 	orchestrator.Orchestrator
 
@@ -1185,7 +1192,7 @@ func (l *looking) Observe(ctx context.Context, j *job.Job) (orchestrator.Status,
 	return l.Orchestrator.Observe(ctx, j)
 }
 
-// TestWhatWasReadLongAgoIsNotBroughtBack: while the copy is looked at, the application is given other content, or stopped.
+// TestWhatWasReadLongAgoIsNotBroughtBack: while the copy is looked at, the application gets new content or is stopped.
 func TestWhatWasReadLongAgoIsNotBroughtBack(t *testing.T) {
 	t.Parallel()
 	for what, change := range map[string]func(*world, *application.Application){
@@ -1214,7 +1221,7 @@ func TestWhatWasReadLongAgoIsNotBroughtBack(t *testing.T) {
 	}
 }
 
-// late is an orchestrator in whose way something comes while it applies or removes.
+// late is an orchestrator in which something happens while it applies or removes.
 type late struct {
 	orchestrator.Orchestrator
 
@@ -1248,8 +1255,8 @@ func TestWhatWasDecidedMeanwhileWins(t *testing.T) {
 		w.displace(a)
 		w.place(a, "two")
 	}}
-	w.deliver() // the late one, which finds itself overtaken
-	w.deliver() // what came of the displacement
+	w.deliver() // the late one, which finds that it was overtaken
+	w.deliver() // after the displacement
 	w.turn()
 	require.True(t, w.job(a).Available())
 	require.Equal(t, "two", w.job(a).Cluster)
@@ -1257,8 +1264,8 @@ func TestWhatWasDecidedMeanwhileWins(t *testing.T) {
 	require.Len(t, w.copies("two"), 1)
 }
 
-// TestFormerContentDoesNotStay: of two who carry out one decision, the later one writes what the job asked for formerly over
-// what it asks for now.
+// TestFormerContentDoesNotStay: two workers carry out the same decision, and the later one writes the job's former
+// content over the present one.
 func TestFormerContentDoesNotStay(t *testing.T) {
 	t.Parallel()
 	for what, change := range map[string]func(*world, *application.Application){
@@ -1294,7 +1301,7 @@ func TestFormerContentDoesNotStay(t *testing.T) {
 	}
 }
 
-// TestALateWorkerScalesNothingTwice: while it was about to scale, another has, and has scaled further.
+// TestALateWorkerScalesNothingTwice: while it was about to scale, another worker did so, and scaled further.
 func TestALateWorkerScalesNothingTwice(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
@@ -1318,7 +1325,8 @@ func TestALateWorkerScalesNothingTwice(t *testing.T) {
 	})
 }
 
-// TestWhatIsPutBackIsOfPresentContent: while a synchronisation puts back what somebody took away, it is changed.
+// TestWhatIsPutBackIsOfPresentContent: the content changes while a synchronisation restores a copy that somebody
+// removed.
 func TestWhatIsPutBackIsOfPresentContent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -1339,7 +1347,7 @@ func TestWhatIsPutBackIsOfPresentContent(t *testing.T) {
 	w.asks("web:2")
 }
 
-// TestAnOvertakenWorkerSaysNothing: what it finds is the copy of the decision that has overtaken it, in its own place.
+// TestAnOvertakenWorkerSaysNothing: it finds the copy of the later decision, in the same place.
 func TestAnOvertakenWorkerSaysNothing(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -1391,7 +1399,7 @@ func TestACopyThatACrashLeftIsFoundAndRemoved(t *testing.T) {
 	w.deliver()
 	w.turn()
 	require.Empty(t, w.copies("one"))
-	// A process that slept through all that applies what it had been given, and dies.
+	// A process that was suspended all that time applies its outdated job, and dies.
 	require.NoError(t, w.carrier.Orchestrator.Apply(t.Context(), stale))
 	w.agents["one"].Work()
 	require.Len(t, w.copies("one"), 1)
@@ -1428,7 +1436,7 @@ func TestWithoutAnOrchestratorJobsAreLeftToAgents(t *testing.T) {
 	require.Empty(t, w.job(a).OwnerID)
 }
 
-// allotted is a time that is up when the test says so.
+// allotted is a time that ends when the test says so.
 type allotted struct {
 	context.Context
 
@@ -1446,7 +1454,7 @@ func (a allotted) Err() error {
 	}
 }
 
-// hasty is an orchestrator whose caller's time is up as soon as it looks at a copy.
+// hasty is an orchestrator whose caller runs out of time as soon as it looks at a copy.
 type hasty struct {
 	orchestrator.Orchestrator
 
@@ -1505,7 +1513,7 @@ func TestAClusterThatRefusesHoldsUpNoOther(t *testing.T) {
 	require.True(t, w.job(b).Available())
 }
 
-// mortal is an orchestrator in whose use the process dies once, before or after an effect.
+// mortal is an orchestrator whose process is killed once, before or after an effect.
 type mortal struct {
 	orchestrator.Orchestrator
 
@@ -1542,8 +1550,9 @@ func (m *mortal) Observe(ctx context.Context, j *job.Job) (s orchestrator.Status
 	return s, err
 }
 
-// TestADeathAnywhereChangesNothing has the process die at each call of the orchestrator in turn, before and after it, in
-// the course of a life: run, scaled, moved, stopped. Events are delivered again and the clock ticks, as it would.
+// TestADeathAnywhereChangesNothing kills the process at each call of the orchestrator in turn, before and after it,
+// during a whole life: run, scaled, moved, stopped. Events are delivered again and synchronisations run, as in
+// production.
 func TestADeathAnywhereChangesNothing(t *testing.T) {
 	t.Parallel()
 	life := func(t *testing.T, dieAt int, after bool) (calls int) {
@@ -1554,7 +1563,7 @@ func TestADeathAnywhereChangesNothing(t *testing.T) {
 		settle := func() {
 			for range 4 {
 				for _, e := range storetest.Published(w.db, events.JobReady) {
-					_ = w.carrier.Work(t.Context(), e) // what fails is delivered again
+					_ = w.carrier.Work(t.Context(), e) // failed deliveries are repeated
 				}
 				for _, a := range w.agents {
 					a.Work()
@@ -1612,8 +1621,8 @@ func TestALateEventAboutAPlaceThatWasLeft(t *testing.T) {
 	})
 }
 
-// TestACopyThatATenantOfAClusterClaims: whoever may write Secrets in a namespace of his own can make one that looks like
-// the inventory of a copy. Nothing that stands in it is done by our rights.
+// TestACopyThatATenantOfAClusterClaims: a tenant that may write Secrets in its own namespace can fake the inventory of
+// a copy. Its content must not be acted upon with our rights.
 func TestACopyThatATenantOfAClusterClaims(t *testing.T) {
 	t.Parallel()
 	w := newDirect(t)

@@ -17,7 +17,7 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// backup keeps the jobs as they are in the books, for restore to bring them back.
+// backup copies the jobs in the database, for restore to bring them back.
 func (w *world) backup() (restore func()) {
 	w.t.Helper()
 	_, err := w.db.Exec(w.t.Context(), `create table backup as table jobs`)
@@ -34,7 +34,7 @@ func (w *world) backup() (restore func()) {
 	}
 }
 
-// raise does with the database what infra/README.md has an operator do after a restore.
+// raise changes the database as infra/README.md tells operators to do after a restore.
 func (w *world) raise() {
 	w.t.Helper()
 	page, err := os.ReadFile("../../../infra/README.md")
@@ -54,8 +54,8 @@ func (w *world) raise() {
 	})
 }
 
-// newer demands that the books say of the job that its copy is newer than they are, and neither that it runs nor that it is
-// gone.
+// newer requires that the database says that the job's copy is newer than it knows, and neither that it runs nor that
+// it is gone.
 func (w *world) newer(a *application.Application) {
 	w.t.Helper()
 	j := w.job(a)
@@ -75,7 +75,8 @@ func (w *world) newer(a *application.Application) {
 	require.Equal(w.t, before, w.history(a), "that is said once")
 }
 
-// TestBooksThatWereRestoredAreBroughtAbout: the books are those of a backup, and what is in the clusters was decided later.
+// TestBooksThatWereRestoredAreBroughtAbout: the database is restored from a backup, and the clusters have later
+// decisions.
 func TestBooksThatWereRestoredAreBroughtAbout(t *testing.T) {
 	t.Parallel()
 	moved := func(to string) func(*world, *application.Application) {
@@ -98,8 +99,8 @@ func TestBooksThatWereRestoredAreBroughtAbout(t *testing.T) {
 	rows := map[string]struct {
 		since func(*world, *application.Application) // after the backup
 		then  func(*world, *application.Application) // after the restore
-		told  bool                                   // that there is a newer copy
-		image string                                 // that runs in the end, in the first cluster; none: nothing does
+		told  bool                                   // the database reports a newer copy
+		image string                                 // that runs in the end, in the first cluster; empty: none
 	}{
 		"a copy that was made anew": {since: moved("one"), told: true, image: "web:1"},
 		"a copy that has moved":     {since: moved("two"), image: "web:1"},
@@ -163,7 +164,7 @@ func TestBooksThatWereRestoredAreBroughtAbout(t *testing.T) {
 	}
 }
 
-// TestBooksThatWereRestoredGiveAgentsTheirJobsAgain: what an agent runs, nobody else compares with the books.
+// TestBooksThatWereRestoredGiveAgentsTheirJobsAgain: nothing else compares the copies of agents with the database.
 func TestBooksThatWereRestoredGiveAgentsTheirJobsAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -94,7 +94,7 @@ func TestCopiesOfPlacesThatAnswer(t *testing.T) {
 	}
 }
 
-// TestCopies_asksNoSilentClusterAgain: each call would last as long as it takes to give a cluster up.
+// TestCopies_asksNoSilentClusterAgain: each further call would wait for the timeout.
 func TestCopies_asksNoSilentClusterAgain(t *testing.T) {
 	t.Parallel()
 	w, d := open(t)
@@ -122,7 +122,7 @@ func TestCopies_asksNoSilentClusterAgain(t *testing.T) {
 	require.Empty(t, silence(seen, 0), "that our own time was up says nothing about the cluster")
 }
 
-// TestObserve_ofAClusterWhoseServerIsDead: what stands before it still answers, in its place.
+// TestObserve_ofAClusterWhoseServerIsDead: a proxy in front of it answers in its place.
 func TestObserve_ofAClusterWhoseServerIsDead(t *testing.T) {
 	t.Parallel()
 	secrets := schema.GroupResource{Resource: "secrets"}
@@ -153,7 +153,7 @@ func TestObserve_ofAClusterWhoseServerIsDead(t *testing.T) {
 	}
 }
 
-// TestObserve_ofAClusterInWhosePlaceAnotherAnswers: that a server on the way has no such page does not say that nothing runs.
+// TestObserve_ofAClusterInWhosePlaceAnotherAnswers: a 404 of another server does not mean that nothing runs.
 func TestObserve_ofAClusterInWhosePlaceAnotherAnswers(t *testing.T) {
 	t.Parallel()
 	w, d := open(t)
@@ -176,7 +176,7 @@ func TestObserve_ofAClusterInWhosePlaceAnotherAnswers(t *testing.T) {
 	require.NotEqual(t, orchestrator.ReasonNodeNotFound, refusal.Reason)
 }
 
-// TestOpen_withoutTheDirectory: that nothing can be read is no word on which clusters there are.
+// TestOpen_withoutTheDirectory: an unreadable directory does not mean that there are no clusters.
 func TestOpen_withoutTheDirectory(t *testing.T) {
 	t.Parallel()
 	for reason, path := range map[string]string{
@@ -189,7 +189,7 @@ func TestOpen_withoutTheDirectory(t *testing.T) {
 	}
 }
 
-// TestObserve_ofWhatDoesNotGo: whoever waits for a removal is told what for.
+// TestObserve_ofWhatDoesNotGo: the condition says what a removal waits for.
 func TestObserve_ofWhatDoesNotGo(t *testing.T) {
 	t.Parallel()
 	w, d := open(t)
@@ -230,8 +230,8 @@ func TestConformance_real(t *testing.T) {
 	})
 }
 
-// TestRemove_afterItWasCutOffBeforeTheNamespace: the inventory, by which copies are found, outlasts the order to delete
-// the namespace.
+// TestRemove_afterItWasCutOffBeforeTheNamespace: the inventory, with which copies are found, is kept until the deletion
+// of the namespace has been requested.
 func TestRemove_afterItWasCutOffBeforeTheNamespace(t *testing.T) {
 	t.Parallel()
 	w, d := open(t)
@@ -263,7 +263,8 @@ func TestRemove_afterItWasCutOffBeforeTheNamespace(t *testing.T) {
 	require.Empty(t, d["one"].Paths("/namespaces/"+j.Namespace))
 }
 
-// TestApply_goesOnWithWhatItDropped, when it could apply what a replacement brings but not delete what that drops.
+// TestApply_goesOnWithWhatItDropped: after an attempt that applied the new objects of a replacement but could not
+// delete the old ones.
 func TestApply_goesOnWithWhatItDropped(t *testing.T) {
 	t.Parallel()
 	for name, then := range map[string]func(*job.Job) *job.Job{
@@ -310,8 +311,8 @@ func TestApply_goesOnWithWhatItDropped(t *testing.T) {
 	}
 }
 
-// TestApply_leavesWhatBelongsToOthers: what was there before, outside the application's namespace, and what another
-// component has.
+// TestApply_leavesWhatBelongsToOthers: objects outside the application's namespace that existed before, and objects of
+// another component.
 func TestApply_leavesWhatBelongsToOthers(t *testing.T) {
 	t.Parallel()
 	w, d := open(t)
@@ -343,7 +344,8 @@ func TestApply_leavesWhatBelongsToOthers(t *testing.T) {
 	require.NoError(t, w.Orchestrator.Apply(t.Context(), &second), "it is free now")
 }
 
-// TestApply_ofAFieldThatNobodyKnows: API servers answer that with 500, as if they failed (kubernetes/kubernetes#139253).
+// TestApply_ofAFieldThatNobodyKnows: API servers answer it with 500, like an internal failure
+// (kubernetes/kubernetes#139253).
 func TestApply_ofAFieldThatNobodyKnows(t *testing.T) {
 	t.Parallel()
 	w, d := open(t)
@@ -362,7 +364,8 @@ func TestApply_ofAFieldThatNobodyKnows(t *testing.T) {
 	require.Contains(t, refusal.Message, ".spec.replica: field not declared in schema")
 }
 
-// TestObserve_ofWhatComponentsHaveDifferently: the last to be applied counts, and is not taken back from whoever has it.
+// TestObserve_ofWhatComponentsHaveDifferently: the last one applied counts, and the object is not taken back from its
+// owner.
 func TestObserve_ofWhatComponentsHaveDifferently(t *testing.T) {
 	t.Parallel()
 	w, d := open(t)
@@ -389,7 +392,8 @@ func TestObserve_ofWhatComponentsHaveDifferently(t *testing.T) {
 	require.True(t, s.Outdated(first), "what nobody wants is put right")
 }
 
-// TestApply_ofAKindThatTheJobDefines: the API server has taken the definition, and takes a moment to go by it.
+// TestApply_ofAKindThatTheJobDefines: the API server has accepted the definition, but needs a moment until it serves
+// the kind.
 func TestApply_ofAKindThatTheJobDefines(t *testing.T) {
 	t.Parallel()
 	const definition = `apiVersion: apiextensions.k8s.io/v1
@@ -426,8 +430,8 @@ spec: {group: example.org, scope: Namespaced, names: {kind: Ox, plural: oxen}, v
 	require.ErrorAs(t, w.Orchestrator.Apply(t.Context(), j), &refusal, "no time will bring a version that is not defined")
 }
 
-// TestApply_intoNoOtherNamespace: whatever a manifest calls a definition, which is a kind that anybody may define for
-// himself, and whatever it says there of how the API calls a kind.
+// TestApply_intoNoOtherNamespace: whatever a manifest claims to be a definition (anyone may define a kind with that
+// name), and whatever API names it gives to a kind.
 func TestApply_intoNoOtherNamespace(t *testing.T) {
 	t.Parallel()
 	const claim = `kind: CustomResourceDefinition
@@ -457,8 +461,8 @@ metadata: {name: mine}
 	}
 }
 
-// TestApply_sharesWhatIsOfOld: versions before gave what bears no pods the epoch and the id of its job as well, which
-// says nothing about other jobs.
+// TestApply_sharesWhatIsOfOld: earlier versions also set the epoch and job id on objects without pods; these do not
+// concern other jobs.
 func TestApply_sharesWhatIsOfOld(t *testing.T) {
 	t.Parallel()
 	for name, last := range map[string]int{"whose job goes first": 1, "whose job goes last": 0} {
@@ -500,8 +504,8 @@ func TestApply_sharesWhatIsOfOld(t *testing.T) {
 	}
 }
 
-// TestApply_fencesWhatBearsNoEpoch: an older decision that is held up before the object, or after it has read it, finds
-// that a newer one has come in between.
+// TestApply_fencesWhatBearsNoEpoch: an older decision is delayed before it creates the object, or after it has read it,
+// and a newer one comes in between.
 func TestApply_fencesWhatBearsNoEpoch(t *testing.T) {
 	t.Parallel()
 	for _, verb := range []string{http.MethodGet, http.MethodPatch} {
@@ -529,7 +533,7 @@ func TestApply_fencesWhatBearsNoEpoch(t *testing.T) {
 	}
 }
 
-// held are doubles to which each call is shown before it is made.
+// held are doubles that show each call to the test before it is made.
 type held struct {
 	doubles
 

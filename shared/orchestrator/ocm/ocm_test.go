@@ -56,7 +56,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestApply_keepsWhoAppliesAnObject: another manager would be refused what the former one holds, by its own hand.
+// TestApply_keepsWhoAppliesAnObject: another field manager would conflict with the former one, which is also ours.
 func TestApply_keepsWhoAppliesAnObject(t *testing.T) {
 	t.Parallel()
 	w, hub, _ := open(t)
@@ -70,7 +70,7 @@ func TestApply_keepsWhoAppliesAnObject(t *testing.T) {
 	withRole(j, "old", "get")
 	require.NoError(t, w.Orchestrator.Apply(t.Context(), j))
 	work := hub.Paths("/manifestworks/")[0]
-	const former = `"fieldManager":"work-agent-littoral"` // of whatever was in no namespace, in versions before
+	const former = `"fieldManager":"work-agent-littoral"` // of cluster-scoped objects, in earlier versions
 	own := `"fieldManager":"work-agent-littoral-` + j.ApplicationID.String() + `"`
 	hub.Change(work, func(o *kubeapi.Object) {
 		text, err := o.MarshalJSON()
@@ -90,7 +90,7 @@ func TestApply_keepsWhoAppliesAnObject(t *testing.T) {
 	require.Equal(t, 1, strings.Count(string(text), own), "what is new")
 }
 
-// TestTheRoleGrantsWhatIsUsed, and no more.
+// TestTheRoleGrantsWhatIsUsed: and no more.
 func TestTheRoleGrantsWhatIsUsed(t *testing.T) {
 	t.Parallel()
 	w, hub, _ := open(t)
@@ -107,8 +107,8 @@ func TestTheRoleGrantsWhatIsUsed(t *testing.T) {
 	require.Equal(t, kubeapi.Granted(t, "../../../infra/base/rbac.yaml", "littoral-deploymentmanager"), hub.Used())
 }
 
-// TestObserve_ofJobsThatWouldGo: works of versions before have the cluster delete Jobs that have ended, which the agent
-// then runs again, also where the decision stays the same.
+// TestObserve_ofJobsThatWouldGo: works of earlier versions let the cluster delete Jobs that have ended, which the agent
+// then runs again, even under the same decision.
 func TestObserve_ofJobsThatWouldGo(t *testing.T) {
 	t.Parallel()
 	for name, then := range map[string]func(*job.Job) *job.Job{
@@ -155,8 +155,8 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: once, image: 
 	}
 }
 
-// TestVerdict_onWhatSomebodyTookFromTheCluster: an agent applies it again some minutes later, and what it said last stands
-// until then.
+// TestVerdict_onWhatSomebodyTookFromTheCluster: an agent applies the object again some minutes later; its last status
+// stands until then.
 func TestVerdict_onWhatSomebodyTookFromTheCluster(t *testing.T) {
 	t.Parallel()
 	for name, kind := range map[string]schema.GroupVersionResource{
@@ -188,7 +188,7 @@ func TestVerdict_onWhatSomebodyTookFromTheCluster(t *testing.T) {
 	}
 }
 
-// TestVerdict_onAKindThatHasNotBeenReportedOn: an agent applies first and looks later.
+// TestVerdict_onAKindThatHasNotBeenReportedOn: an agent applies first and reports later.
 func TestVerdict_onAKindThatHasNotBeenReportedOn(t *testing.T) {
 	t.Parallel()
 	w, hub, agents := open(t)
@@ -218,7 +218,8 @@ func TestVerdict_onAKindThatHasNotBeenReportedOn(t *testing.T) {
 	require.Equal(t, job.Finished, state, "the cluster calls the kind otherwise, and so knows no rule for it: %v", conditions)
 }
 
-// TestVerdict_onAKindInNoNamespace: nothing but the manifest can tell the hub of a kind that only the cluster defines.
+// TestVerdict_onAKindInNoNamespace: the hub learns the scope of a kind that only the cluster defines from nothing but
+// the manifest.
 func TestVerdict_onAKindInNoNamespace(t *testing.T) {
 	t.Parallel()
 	w, _, agents := open(t)
@@ -258,7 +259,7 @@ func TestVerdict_onAKindInNoNamespace(t *testing.T) {
 	require.NotContains(t, refused(j), "littoral.dev/scope", "it is not about that")
 }
 
-// TestObserve_ofAHubThatIsNone: a server that does not know what a cluster is does not say that nothing runs in one.
+// TestObserve_ofAHubThatIsNone: a server without the API of clusters does not show that nothing runs in them.
 func TestObserve_ofAHubThatIsNone(t *testing.T) {
 	t.Parallel()
 	client, err := kube.New(kubeapi.Start(t, nil, nil).URL, &transport.Config{})

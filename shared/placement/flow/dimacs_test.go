@@ -120,13 +120,13 @@ func FuzzReadDIMACS(f *testing.F) {
 }
 
 func ExampleSolver() {
-	p := NewProblem(4) // tasks 0 and 1, machine 2, everything ends at 3
+	p := NewProblem(4) // tasks 0 and 1, machine 2, sink 3
 	p.SetSupply(0, 1)
 	p.SetSupply(1, 1)
 	p.SetSupply(3, -2)
 	p.AddArc(0, 2, 0, 1, 5)
 	p.AddArc(1, 2, 0, 1, 3)
-	p.AddArc(2, 3, 0, 1, 0) // the machine takes one
+	p.AddArc(2, 3, 0, 1, 0) // the machine has room for one
 	s := NewSolver(p)
 	_, err := s.Solve()
 	fmt.Println(err)

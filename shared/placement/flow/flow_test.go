@@ -24,7 +24,7 @@ var shapes = map[string]shape{
 	"dense":             {nodes: 4, arcs: 60, width: 3, cost: 20, supplies: 3, negative: true, lower: true},
 }
 
-// prove checks the answer, whatever it is, by its own certificate.
+// prove checks the answer, of whatever kind, by its own certificate.
 func prove(t *testing.T, p *Problem, partial bool, sol *Solution, err error) {
 	t.Helper()
 	var none *InfeasibleError
@@ -57,7 +57,7 @@ func requireEndless(t *testing.T, p *Problem, cycle []ArcID) {
 	require.Negative(t, sum)
 }
 
-// compare solves p by s and by the reference.
+// compare solves p with s and with the reference.
 func compare(t *testing.T, p *Problem, s *Solver) {
 	t.Helper()
 	sol, err := s.Solve()
@@ -314,8 +314,8 @@ func requireTree(t *testing.T, s *Solver) {
 	}
 }
 
-// scheduling draws a graph like those of a cluster scheduler: tasks that prefer some machines, any other through a
-// common node, or stay out at a price; machines of several sockets and cores.
+// scheduling makes a graph like those of a cluster scheduler: tasks that prefer some machines, can use any other
+// through a common node, or stay unscheduled at a price; machines with several sockets and cores.
 func scheduling(r *rand.Rand, machines, tasks int) *Problem {
 	p := NewProblem(3)
 	const sink, any, out = 0, 1, 2
@@ -544,7 +544,7 @@ func TestSolve_pivotLimit(t *testing.T) {
 	require.Equal(t, want.Cost, sol.Cost)
 }
 
-// TestRules compares rules for the entering arc. Only the answers are checked; with -v it prints the pivots.
+// TestRules compares rules for the entering arc. Only the answers are checked; -v prints the pivots.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	p := scheduling(rand.New(rand.NewPCG(8, 8)), 100, 700)

@@ -2,11 +2,11 @@ package flow
 
 import "math/rand/v2"
 
-// plenty stands for no limit in the reference algorithms; the test graphs stay far below.
+// plenty means no limit in the reference algorithms; the test graphs stay far below.
 const plenty = int64(1) << 30
 
 // reference solves small problems by other means than the package: augmenting paths to a feasible flow, then cancelling
-// negative cycles found by Bellman and Ford's method.
+// negative cycles found with the method of Bellman and Ford.
 type reference struct {
 	nodes int
 	arcs  []residual // each followed by its reverse
@@ -96,9 +96,9 @@ func (r *reference) negativeCycle() []int {
 	return cycle
 }
 
-// solveReference returns the least cost and what is sent, or one of the package's errors.
+// solveReference returns the least cost and the units sent, or one of the package's errors.
 func solveReference(p *Problem, partial bool) (cost, sent int64, err error) {
-	const unsent = int64(1) << 24 // a price beyond every path of the test graphs
+	const unsent = int64(1) << 24 // a price above that of every path of the test graphs
 	n := len(p.supply)
 	root, s, t := n, n+1, n+2
 	r := &reference{nodes: n + 3}
@@ -201,15 +201,15 @@ func exhaustive(p *Problem) (best int64, found bool) {
 	return best, found
 }
 
-// shape says what randomProblem draws from.
+// shape are the parameters of randomProblem.
 type shape struct {
 	nodes, arcs, width, cost int
 	supplies                 int // pairs of supply and demand
 	negative, lower, inf     bool
-	trees                    bool // also tree-shaped parts, to be left out of the network
+	trees                    bool // with tree-shaped parts, which the network leaves out
 }
 
-// draw makes a problem whose supplies add up to zero; it need not have a solution.
+// draw makes a problem whose supplies add up to zero; it may have no solution.
 func (k shape) draw(r *rand.Rand) *Problem {
 	n := 1 + r.IntN(k.nodes)
 	p := NewProblem(n)
@@ -246,7 +246,7 @@ func (k shape) arc(r *rand.Rand) (lower, upper, cost int64) {
 	return lower, upper, cost
 }
 
-// drawTree adds a chain, a fan or a funnel between two nodes of p, or a ring of its own.
+// drawTree adds a chain, a fan or a funnel between two nodes of p, or a separate ring.
 func (k shape) drawTree(p *Problem, r *rand.Rand) {
 	from, to := r.IntN(p.Nodes()), r.IntN(p.Nodes())
 	arc := func(v, w int) {

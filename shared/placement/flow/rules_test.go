@@ -1,6 +1,6 @@
 package flow
 
-// rules are the ways to find an entering arc that were compared; Solve uses the block search.
+// rules are the compared ways to find an entering arc; Solve uses the block search.
 var rules = map[string]func(*Solver) int32{
 	"block search":   blockSearch,
 	"first eligible": firstEligible,
@@ -8,7 +8,7 @@ var rules = map[string]func(*Solver) int32{
 	"candidate list": (&candidates{}).next,
 }
 
-// firstEligible takes the next arc that can enter at all.
+// firstEligible takes the next arc that can enter.
 func firstEligible(s *Solver) int32 {
 	for range s.arcs {
 		if s.at >= len(s.arcs) {
@@ -33,7 +33,7 @@ func bestEligible(s *Solver) int32 {
 	return found
 }
 
-// candidates collects arcs that can enter, and takes the best of them some times before it collects again (Mulvey,
+// candidates collects arcs that can enter, and takes the best of them several times before it collects again (Mulvey,
 // Pivot strategies for primal-simplex network codes, 1978).
 type candidates struct {
 	list []int32

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hubs returns tasks that go to machines over one of some hubs, or straight.
+// hubs returns tasks that go to machines through one of several hubs, or directly.
 func hubs(r *rand.Rand, tasks, count, straight int) *Problem {
 	p := NewProblem(tasks + count + tasks/2 + 1)
 	machine, sink := tasks+count, tasks+count+tasks/2
@@ -30,8 +30,8 @@ func hubs(r *rand.Rand, tasks, count, straight int) *Problem {
 	return p
 }
 
-// Before every pivot of cold and warm solves, all tree arcs have reduced cost 0, and what is listed is the part that
-// moved last. The listed part shrinks and grows on the way.
+// Before every pivot of cold and warm solves, all tree arcs have reduced cost 0, and the listed part is the one that
+// moved last. It shrinks and grows meanwhile.
 func TestShift_keepsPotentials(t *testing.T) {
 	t.Parallel()
 	grown, shrunk := 0, 0

@@ -17,7 +17,7 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// judge works off every alert that was announced and not yet judged.
+// judge handles every alert that was announced and not yet judged.
 func (w *world) judge() {
 	w.Helper()
 	for _, e := range w.news(events.AlertReceived) {
@@ -29,8 +29,8 @@ func (w *world) judge() {
 	}
 }
 
-// TestReceive_whileThePolicyIsChanged: the notice is of the policy as it was, and so the next one of the same alert is the
-// first of the policy as it is.
+// TestReceive_whileThePolicyIsChanged: the notice belongs to the former activation, so the next notice of the same
+// alert is the first of the present one.
 func TestReceive_whileThePolicyIsChanged(t *testing.T) {
 	t.Parallel()
 	for how, change := range map[string]func(context.Context, *store.Tx, *policies.Policy) error{
@@ -78,7 +78,8 @@ func TestReceive_whileThePolicyIsChanged(t *testing.T) {
 	}
 }
 
-// TestCheck_passesNothingThatIsTooLargeForAnEvent: such an alert would be accepted, and lost on its way to who judges it.
+// TestCheck_passesNothingThatIsTooLargeForAnEvent: such an alert would be accepted, and lost on its way to the function
+// that judges it.
 func TestCheck_passesNothingThatIsTooLargeForAnEvent(t *testing.T) {
 	t.Parallel()
 	for texts, passes := range map[int]bool{16: true, 17: false} {
@@ -91,7 +92,7 @@ func TestCheck_passesNothingThatIsTooLargeForAnEvent(t *testing.T) {
 			if i%2 == 0 {
 				into = alert.Annotations
 			}
-			into[string(rune('a'+i))] = strings.Repeat("\x01", 8<<10-4) // of six letters in JSON
+			into[string(rune('a'+i))] = strings.Repeat("\x01", 8<<10-4) // of six characters in JSON
 		}
 		var faults problem.Faults
 		alert.Check(0, &faults)

@@ -28,9 +28,9 @@ func (s slow) Put(ctx context.Context, g registry.RuleGroup) (string, error) {
 	return s.ruler.Put(ctx, g)
 }
 
-// TestFollow_waitsWithNothingInHand: who carries a rule over, and who judges an alert, has the policy. Who follows the
-// application of it waits for them, and keeps the application from nobody meanwhile, neither from its agents nor from the
-// matchmaker, which all placements would wait for; nor from who judges and wants the application next.
+// TestFollow_waitsWithNothingInHand: functions that store a rule or judge an alert hold the policy's lock. Follow waits
+// for them without a lock on the application. Otherwise it would block the application's agents, the matchmaker (and
+// with it all placements), and a function that judges an alert and locks the application next.
 func TestFollow_waitsWithNothingInHand(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -64,8 +64,8 @@ components:
 	require.NoError(t, <-done)
 }
 
-// TestFollow_ofARuleThatTheStoreRefuses: the next version of the descriptor has its word once for that policy too. What a person
-// changes after it, so that the rule is taken, stays.
+// TestFollow_ofARuleThatTheStoreRefuses: the next version of the descriptor applies to that policy once, too. A
+// person's later change, with which the rule is accepted, is kept.
 func TestFollow_ofARuleThatTheStoreRefuses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 const instance = "2104db48-e612-4b55-8bbd-76b4319521f2"
 
-// TestFromDescriptor_publishedDescriptors keeps what the published descriptors give in golden files.
+// TestFromDescriptor_publishedDescriptors compares the results for the published descriptors with golden files.
 func TestFromDescriptor_publishedDescriptors(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{
@@ -78,7 +78,7 @@ func from(t *testing.T, component, top string) ([]registry.Policy, error) {
 	return policies, err
 }
 
-// announced asserts that a descriptor which gives policies says so itself: its events wake who follows them by that.
+// announced asserts that a descriptor with policies is Watched: only then do its events wake the function that follows it.
 func announced(t *testing.T, app *descriptor.Application, policies []registry.Policy) {
 	t.Helper()
 	require.True(t, app.Watched() || len(policies) == 0, "the descriptor gives %d policies and is not Watched", len(policies))

@@ -20,7 +20,7 @@ func resolved(start int) registry.Notice {
 	return registry.Notice{Fingerprint: "f", StartsAt: at(start), ReceivedAt: at(start), Since: at(0)}
 }
 
-// ended is resolved with the instant at which it ended, as is heard then.
+// ended is resolved with the instant at which it ended.
 func ended(start, end int) registry.Notice {
 	n := resolved(start)
 	n.EndsAt, n.ReceivedAt = at(end), at(end)
@@ -136,7 +136,7 @@ func TestJudge_saysWhenAViolationIsPast(t *testing.T) {
 	require.True(t, out.Episode.Over)
 }
 
-// TestJudge_inAnyOrder comes to what was heard last.
+// TestJudge_inAnyOrder: the result is that of the last notice.
 func TestJudge_inAnyOrder(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))
@@ -157,7 +157,7 @@ func TestJudge_inAnyOrder(t *testing.T) {
 	}
 }
 
-// TestJudge_afterAnOlderVersion, which kept what is over, and not when it heard so.
+// TestJudge_afterAnOlderVersion: it stored ended episodes, but not when their notices came in.
 func TestJudge_afterAnOlderVersion(t *testing.T) {
 	t.Parallel()
 	s := registry.State{Phase: registry.Violated, Since: at(0), Tracks: []registry.Track{{
@@ -173,7 +173,8 @@ func TestJudge_afterAnOlderVersion(t *testing.T) {
 	require.Equal(t, registry.Continued, out.Verdict)
 }
 
-// TestOpen_namesOneEpisodeOfEachAlert: a lost end leaves an earlier one open, which is not acted upon any more.
+// TestOpen_namesOneEpisodeOfEachAlert: after a lost end an earlier episode is still open, but is not acted upon any
+// more.
 func TestOpen_namesOneEpisodeOfEachAlert(t *testing.T) {
 	t.Parallel()
 	s := registry.State{}.Activate(at(0))
@@ -194,8 +195,8 @@ func TestJudge_inactive(t *testing.T) {
 	require.Equal(t, registry.Inactive, s.Phase)
 }
 
-// TestJudge_activatedAgain: an alert that fires on under its old start violates the policy anew; what came in before
-// the activation, however late it is judged, does not.
+// TestJudge_activatedAgain: an alert that keeps firing with its old start violates the policy again. Notices from
+// before the activation do not, however late they are judged.
 func TestJudge_activatedAgain(t *testing.T) {
 	t.Parallel()
 	s, _ := registry.State{}.Activate(at(0)).Judge(firing(1), false)
@@ -222,7 +223,7 @@ func TestJudge_activatedAgain(t *testing.T) {
 	require.Empty(t, maps.Collect(s.Open()))
 }
 
-// TestJudge_oncePerEpisode has two Alertmanagers send the notices of some episodes two hundred times in any order.
+// TestJudge_oncePerEpisode: two Alertmanagers send the notices of some episodes two hundred times in any order.
 func TestJudge_oncePerEpisode(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))

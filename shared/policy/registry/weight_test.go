@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRegistry_staysLight: functions that only read policies must not carry a PromQL parser, nor a database.
+// TestRegistry_staysLight: functions that only read policies must contain neither a PromQL parser nor a database
+// driver.
 func TestRegistry_staysLight(t *testing.T) {
 	t.Parallel()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", ".", "../remediation").CombinedOutput()

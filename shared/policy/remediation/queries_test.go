@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// TestQueries_lookNoFurtherThanTheSubject: what a violation costs must not grow with the jobs that it is not about.
+// TestQueries_lookNoFurtherThanTheSubject: the cost of a violation must not depend on the number of other jobs.
 func TestQueries_lookNoFurtherThanTheSubject(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
@@ -20,7 +20,7 @@ values (gen_random_uuid(), '', '', '') returning id)
 insert into jobs (id, application_id, component, type, state, instruction, lost_after, resource_uuid, resource_name)
 select gen_random_uuid(), id, n, 'CreateDeployment', 'Created', '{}', '0', n, '' from a, generate_series(1, 1000) n`,
 		`analyze jobs`,
-	} { // of an empty table all is read in no time
+	} { // a plan for an empty table would read all of it
 		_, err := db.Exec(t.Context(), sql)
 		require.NoError(t, err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/littoral-project/littoral/shared/job"
 )
 
-// TestMeant: by the setting, the words mean what they mean elsewhere; what is no scaling means the same either way.
+// TestMeant: with the setting, the words have their conventional meaning; names of other remediations are not affected.
 func TestMeant(t *testing.T) {
 	t.Parallel()
 	for asked, conventional := range map[job.Remediation]job.Remediation{

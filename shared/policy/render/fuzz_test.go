@@ -21,7 +21,7 @@ import (
 
 var sets = flag.Int("sets", 5_000, "how many variable sets TestRendering_neverChangesTheShape tries")
 
-// everywhere has a placeholder at each place that takes one.
+// everywhere has a placeholder at each place that accepts one.
 const everywhere = `sum by ({{subject_label_list}}, {{l}}) (
   label_replace(rate(m{a="{{t}}", b=~"{{p}}", c!~"x{{p}}|{{t}}", d!="{{appComponent}}", {{subject_label_selector}}
     }[{{d}}]),
@@ -39,8 +39,8 @@ func texts() map[string]string {
 	return out
 }
 
-// shape writes a tree without its literals: what operations there are, on which metrics, and by how many labels. It
-// knows nothing of how rendering compares trees. Parentheses are only a way of writing.
+// shape formats a tree without its literals: its operations, metrics, and numbers of labels. It is independent of how
+// rendering compares trees. Parentheses are ignored.
 func shape(b *strings.Builder, node parser.Node) {
 	switch n := node.(type) {
 	case *parser.ParenExpr:
@@ -85,7 +85,7 @@ func shapeOf(t testing.TB, expr string) (string, []*parser.VectorSelector) {
 	return b.String(), selectors
 }
 
-// outline is what a text must always render to: its shape, and which of its selectors are the subject's.
+// outline is the expected form of a rendered text: its shape, and which of its selectors are the subject's.
 type outline struct {
 	shape string
 	bound []bool
@@ -116,8 +116,8 @@ var ordinary = map[string]any{
 	"maxEvents": int64(0), "severity": ".+", "eventName": ".+",
 }
 
-// carriesAll reports whether a selector has one matcher for each label of the subject, of the type and value that §3.6
-// gives. It reads the subject by itself.
+// carriesAll reports whether a selector has one matcher for each label of the subject, of the type and value in §3.6.
+// It has its own implementation of the subject.
 func carriesAll(s *parser.VectorSelector, subject registry.Subject) bool {
 	for label, value := range map[string]string{
 		"icos_app_name": subject.AppName, "icos_app_instance": subject.AppInstance,
@@ -140,7 +140,7 @@ func carriesAll(s *parser.VectorSelector, subject registry.Subject) bool {
 	return true
 }
 
-// requireSame checks that a rendering is either refused as Invalid or what the outline says.
+// requireSame checks that a rendering is either refused as Invalid or matches the outline.
 func requireSame(t testing.TB, want outline, text string, subject registry.Subject, variables map[string]any) bool {
 	r, err := render.Query(text, "", subject, variables)
 	if err != nil {
@@ -159,7 +159,7 @@ func requireSame(t testing.TB, want outline, text string, subject registry.Subje
 	return true
 }
 
-// hostile are pieces of what someone would write who wants out of a literal.
+// hostile are texts with which an attacker might try to break out of a literal.
 var hostile = []string{
 	`"`, `'`, "`", `\`, `\"`, `}`, `{`, `}}`, `{{`, `{{n}}`, `{{subject_label_selector}}`, `)`, `(`, `[`, `]`, `,`, ` or `,
 	` unless `, `up`, `=`, `=~`, `!=`, `.+`, `.*`, `|`, `#`, "\n", "\r", "\x00", "\t", `$1`, `(?i)`, `(?:`, `*`, `/`,
@@ -195,7 +195,7 @@ func value(r *rand.Rand) any {
 func variableSet(r *rand.Rand, names []string) map[string]any {
 	variables := make(map[string]any, len(ordinary))
 	for _, name := range names {
-		// Most are left ordinary, so that most sets get past the check of kinds.
+		// Most values stay ordinary, so that most sets pass the check of kinds.
 		if variables[name] = ordinary[name]; r.IntN(3) == 0 {
 			variables[name] = value(r)
 		}
@@ -220,8 +220,9 @@ func subject(r *rand.Rand) registry.Subject {
 	}
 }
 
-// TestRendering_neverChangesTheShape draws variable sets and subjects that try to get out of their literals. What is
-// rendered has the shape of the template and all of the subject's matchers. -sets=1000000 takes some minutes.
+// TestRendering_neverChangesTheShape makes random variable sets and subjects that try to break out of their literals.
+// The rendered text must have the shape of the template and all matchers of the subject. -sets=1000000 takes some
+// minutes.
 func TestRendering_neverChangesTheShape(t *testing.T) {
 	t.Parallel()
 	all, want := texts(), outlines(t)
@@ -233,7 +234,7 @@ func TestRendering_neverChangesTheShape(t *testing.T) {
 	for name := range all {
 		order = append(order, name)
 	}
-	// Both orders come from maps; what is drawn must not depend on it.
+	// Both orders come from maps; the random choice must not depend on them.
 	slices.Sort(names)
 	slices.Sort(order)
 	r := rand.New(rand.NewPCG(1, 2))
@@ -272,7 +273,7 @@ func FuzzRendering(f *testing.F) {
 	})
 }
 
-// FuzzQuery takes whole expressions: nothing panics, nothing takes long, and what is rendered says what it says.
+// FuzzQuery renders whole expressions: no panic, no long run time, and the rendered text keeps its meaning.
 func FuzzQuery(f *testing.F) {
 	for _, text := range texts() {
 		f.Add(text, "> {{n}}")

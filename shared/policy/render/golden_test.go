@@ -27,7 +27,7 @@ const (
 	descriptors = "../../../test/contracts/descriptors/dynamic-policy-manager/"
 )
 
-// TestRules_ofThePublishedDescriptors goes the whole way from a descriptor to a rule file that Prometheus accepts.
+// TestRules_ofThePublishedDescriptors covers the whole path from a descriptor to a rule file that Prometheus accepts.
 func TestRules_ofThePublishedDescriptors(t *testing.T) {
 	t.Parallel()
 	for _, source := range []string{

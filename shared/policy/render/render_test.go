@@ -200,7 +200,7 @@ func TestQuery(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, test.want, got.Expr)
 			require.Equal(t, test.condition, got.Condition)
-			// Rules are evaluated from a printed tree, so that printing again must change nothing.
+			// Rules are evaluated from a printed tree, so printing it again must change nothing.
 			again, err := parser.NewParser(parser.Options{}).ParseExpr(got.Expr)
 			require.NoError(t, err)
 			require.Equal(t, got.Expr, again.String())

@@ -21,8 +21,8 @@ import (
 	"github.com/littoral-project/littoral/shared/policy/template"
 )
 
-// The world of the rule tests: two hosts of one cluster and one of another controller. Ours is the application under
-// watch; theirs is another tenant's on the same host.
+// The world of the rule tests: two hosts of one cluster and one of another controller. Ours is the watched application;
+// theirs is another tenant's on the same host.
 var world = strings.NewReplacer(
 	"<h1>", `icos_controller_id="c",icos_agent_id="a",icos_cluster_id="k",icos_host_id="h1",icos_host_name="k:n1"`,
 	"<h2>", `icos_controller_id="c",icos_agent_id="a",icos_cluster_id="k",icos_host_id="h2",icos_host_name="k:n2"`,
@@ -39,7 +39,7 @@ const (
 	hostH2     = `tlum_host_info{<h2>,hostname="n2"} 1x240`
 )
 
-// during is that nothing fires from then to then, and what fires besides.
+// during says that nothing fires between these times, and what fires otherwise.
 func during(from, to time.Duration, besides map[time.Duration][]string) map[time.Duration][]string {
 	all := map[time.Duration][]string{}
 	for at := from; at <= to; at += 15 * time.Second {
@@ -49,14 +49,14 @@ func during(from, to time.Duration, besides map[time.Duration][]string) map[time
 	return all
 }
 
-// ruleTest loads series at fifteen seconds between samples, watches one policy, and says which alerts fire when.
+// ruleTest loads series with fifteen seconds between samples, watches one policy, and says which alerts fire when.
 type ruleTest struct {
 	template  string
 	variables registry.Variables
 	component string // of the subject; web if empty
 	host      bool   // the subject is host h1
 	series    []string
-	alerts    map[time.Duration][]string // what fires at that time, as "component host value"
+	alerts    map[time.Duration][]string // alerts that fire at that time, as "component host value"
 
 	staleAfter time.Duration // how long a host may be silent
 }
@@ -99,7 +99,7 @@ var ruleTests = map[string]ruleTest{
 		template: "app-host-cpu-usage-perc-excl", variables: registry.Variables{"threshold": 0.5},
 		series: []string{
 			oursOnH1, `tlum_workload_info{<h1>,<ours/db>,id="p3"} 1x80`, `tlum_workload_info{<h1>,<theirs>,id="p9"} 1x80`,
-			// Two cores, both busy: 1.2 of them ours at first (two components), 0.4 from the tenth minute on.
+			// Two cores, both busy: 1.2 of them by ours at first (two components), 0.4 from the tenth minute on.
 			`node_cpu_seconds_total{<h1>,cpu="0",mode="idle"} 0x80`,
 			`node_cpu_seconds_total{<h1>,cpu="1",mode="idle"} 0x80`,
 			`container_cpu_utilization_ratio{<c>,k8s_pod_uid="p1",k8s_container_name="a"} 0.5x40 0.2x40`,
@@ -318,7 +318,7 @@ var ruleTests = map[string]ruleTest{
 			`tlum_host_info{<h1>,hostname="n1"} 1x20 _x27 1x200`, `tlum_host_info{<h2>,hostname="n2"} 1x20 _x23 1x200`,
 			`tlum_workload_info{<h1>,<ours>,id="p1"} 1x20 _x27 1x200`, `tlum_workload_info{<h1>,<ours/db>,id="p2"} 1x20`,
 		},
-		// The first is heard of again after eleven minutes, web a minute later, and db never.
+		// The first reports again after eleven minutes, web a minute later, and db never.
 		alerts: during(5*time.Minute, 12*time.Minute+45*time.Second, map[time.Duration][]string{
 			14 * time.Minute: {"db  540"}, 40 * time.Minute: {"db  2100"},
 		}),

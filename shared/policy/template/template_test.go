@@ -84,7 +84,7 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// FuzzDuration holds reading and writing durations against Prometheus' own.
+// FuzzDuration compares parsing and formatting durations with Prometheus' own.
 func FuzzDuration(f *testing.F) {
 	for _, text := range []string{
 		"0", "5m", "1h30m", "1y2w3d4h5m6s7ms", "1s1m", "m", "", "0s", "400d", "292y",
@@ -96,7 +96,7 @@ func FuzzDuration(f *testing.F) {
 		got, ok := template.ParseDuration(text)
 		want, err := model.ParseDuration(text)
 		if !ok {
-			// Ours is bounded by ten years.
+			// Ours is limited to ten years.
 			require.True(t, err != nil || time.Duration(want) > 10*365*24*time.Hour || len(text) > 64, text)
 			return
 		}

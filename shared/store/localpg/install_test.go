@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// archive returns what the repository serves: a jar with a .txz in it, here with programs that only fail.
+// archive returns a file of the repository: a jar with a .txz in it, here with programs that only fail.
 func archive(t *testing.T) []byte {
 	t.Helper()
 	dir := t.TempDir()

@@ -18,7 +18,7 @@ import (
 	"github.com/littoral-project/littoral/shared/store/localpg"
 )
 
-// childDir, when set, makes this test binary a process that starts a server there and waits to be killed.
+// childDir, if set, makes this test binary a process that starts a server there and waits to be killed.
 const childDir = "LOCALPG_TEST_CHILD_DIR"
 
 func TestMain(m *testing.M) {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// dir returns a directory that the server's account can reach; t.TempDir is one that only we can.
+// dir returns a directory that the server's account can reach; t.TempDir is accessible only to us.
 func dir(t *testing.T) string {
 	t.Helper()
 	d, err := os.MkdirTemp("", "localpg-test-")
@@ -101,7 +101,8 @@ func TestAFirstStartThatIsInterrupted(t *testing.T) {
 	require.Equal(t, []string{d + ".lock"}, left)
 }
 
-// TestADirectoryThatIsNotWhole, as an interruption left it before that was seen to, is named.
+// TestADirectoryThatIsNotWhole: the error names such a directory, which an interrupted start of an earlier version
+// could leave.
 func TestADirectoryThatIsNotWhole(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(t *testing.T, d, url string){
@@ -148,7 +149,7 @@ func TestTheServerEndsWithItsKilledParent(t *testing.T) {
 	require.NoError(t, child.Process.Kill())
 	_ = child.Wait()
 
-	// At once, while the old server may still be shutting down.
+	// Immediately, while the old server may still be shutting down.
 	server := start(t, d)
 	exec1(t, server.URL("postgres"), `select n from kept`)
 }
@@ -167,7 +168,7 @@ func TestAStalePIDFileOfAnotherProcessIsNoHindrance(t *testing.T) {
 	start(t, d)
 }
 
-// TestStartedOn is how a server that was left running is known where there is no /proc.
+// TestStartedOn: without /proc, this is how a server left running is recognized.
 func TestStartedOn(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("ps"); err != nil {

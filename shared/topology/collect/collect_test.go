@@ -23,7 +23,7 @@ func picture(t *testing.T, c *collect.Collector, at time.Time) *collect.Picture 
 	t.Helper()
 	p, err := c.Collect(context.Background(), at)
 	require.NoError(t, err)
-	// What we emit, we accept.
+	// The package must accept what it writes.
 	body, err := json.Marshal(p.Taxonomy)
 	require.NoError(t, err)
 	_, err = topology.Parse(body)
@@ -153,11 +153,11 @@ func TestCollect_aSilentNodeStaysWithItsLastSeen(t *testing.T) {
 	require.Equal(t, []string{"edge-cluster-b/master"}, nodes(later), "after the lookback it is gone")
 }
 
-// TestCollect_saysWhenNobodyWasHeardOf: after that telemetry is back, though not from all at the same moment.
+// TestCollect_saysWhenNobodyWasHeardOf: afterwards telemetry is back, but not from all hosts at the same moment.
 func TestCollect_saysWhenNobodyWasHeardOf(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		begin, end time.Duration // of what a host tells every 15 s, before now
+		begin, end time.Duration // of a host's samples every 15 s, before now
 		want       time.Duration
 	}{
 		"telemetry that never broke off":  {32 * time.Minute, 0, -1},
@@ -204,7 +204,7 @@ func TestCollect_aDrainedNodeSaysSo(t *testing.T) {
 	require.True(t, n.Lost(at, time.Minute))
 }
 
-// TestCollect_aNodeIsAsItsPresentAgentSays: telemetry remembers for half an hour what a former one said.
+// TestCollect_aNodeIsAsItsPresentAgentSays: telemetry contains the series of a former agent for half an hour.
 func TestCollect_aNodeIsAsItsPresentAgentSays(t *testing.T) {
 	t.Parallel()
 	other := func(agent, cluster string) machine { m := worker; m.agent, m.cluster = agent, cluster; return m }
@@ -277,7 +277,7 @@ func TestCollect_scoresFindTheirHost(t *testing.T) {
 	}
 }
 
-// TestCollect_aCPUThatIsToldOfTwiceIsOne: the exporter was restarted, and nobody has ended its former series.
+// TestCollect_aCPUThatIsToldOfTwiceIsOne: the exporter was restarted, and its former series were not ended.
 func TestCollect_aCPUThatIsToldOfTwiceIsOne(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -354,7 +354,7 @@ func TestCollect_aSiteThatWasSetUpAnewIsWhatItIsNow(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	f.until(now.Add(-10*time.Minute), box)
-	anew := box // under its old name, with all identifiers new
+	anew := box // with its old name, but all identifiers new
 	anew.agent, anew.cluster, anew.id = "agent-nuvla-2", "c3", "h3"
 	f.until(now, anew)
 	c := picture(t, f.collector(nil), now).Taxonomy.Cluster["nuvlabox/0f"]
@@ -406,8 +406,8 @@ func TestCollect_oneQueryFailing(t *testing.T) {
 	require.InDelta(t, 4, known(t, n.StaticMetrics.CPUCores), 0, "the node exporter stands in")
 }
 
-// TestCollect_partOfTheStoresAway: Thanos, asked in the way that is its default, answers without a store that is away, as if
-// the hosts known there had fallen silent.
+// TestCollect_partOfTheStoresAway: by default Thanos answers without a store that it cannot reach, as if the hosts in
+// that store were silent.
 func TestCollect_partOfTheStoresAway(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -476,7 +476,7 @@ func TestComplete_takesFromBeforeWhatFailed(t *testing.T) {
 	require.Equal(t, was.Labels, n.Labels)
 }
 
-// TestComplete_knowsTheUsageOfMemory: it is of what is available and of how much there is, and either query may fail.
+// TestComplete_knowsTheUsageOfMemory: it needs both the available and the total memory, and either query may fail.
 func TestComplete_knowsTheUsageOfMemory(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -493,7 +493,8 @@ func TestComplete_knowsTheUsageOfMemory(t *testing.T) {
 	}
 }
 
-// TestComplete_takesFromBeforeWhatContainersUse: else all of it would be others', and deducted beside what is reserved.
+// TestComplete_takesFromBeforeWhatContainersUse: otherwise all usage would count as that of others, and be deducted in
+// addition to reservations.
 func TestComplete_takesFromBeforeWhatContainersUse(t *testing.T) {
 	t.Parallel()
 	const cpu, memory = "container_cpu_utilization_ratio", "container_memory_working_set_bytes"
@@ -559,7 +560,8 @@ func TestComplete_remembersWhatTelemetryForgot(t *testing.T) {
 	require.Len(t, before.Cluster, 2, "what was before is left alone")
 }
 
-// TestComplete_aClusterIsCalledAsItWas: what runs on its nodes knows them by that name, and would count them as silent.
+// TestComplete_aClusterIsCalledAsItWas: the jobs on its nodes use that name, and would otherwise count the nodes as
+// silent.
 func TestComplete_aClusterIsCalledAsItWas(t *testing.T) {
 	t.Parallel()
 	agent := func(id string) machine { m := worker; m.agent = id; return m }
@@ -599,8 +601,8 @@ func TestComplete_aClusterIsCalledAsItWas(t *testing.T) {
 	}
 }
 
-// TestComplete_aSiteWhoseAgentIsRenamed: a site that is no managed cluster goes by its agent's name. While telemetry tells
-// both names it has one of them, and never none.
+// TestComplete_aSiteWhoseAgentIsRenamed: a site that is not a managed cluster has its agent's name. While telemetry has
+// both names, the site has one of them, and never none.
 func TestComplete_aSiteWhoseAgentIsRenamed(t *testing.T) {
 	t.Parallel()
 	for name, to := range map[string]string{"to an earlier name": "nuvlabox/0a", "to a later name": "nuvlabox/0z"} {
@@ -620,7 +622,7 @@ func TestComplete_aSiteWhoseAgentIsRenamed(t *testing.T) {
 				places := p.Taxonomy.Places()
 				require.Len(t, places, 1, after)
 				require.InDelta(t, float64(at.Unix()), known(t, places[0].At.LastSeen), 0.001, "it is heard of")
-				if after > 5*time.Minute { // until then Prometheus takes a series that has stopped for one of now
+				if after > 5*time.Minute { // until then Prometheus still returns the stopped series as present
 					require.Equal(t, to, places[0].Cluster)
 				}
 				before = p.Taxonomy
@@ -629,7 +631,7 @@ func TestComplete_aSiteWhoseAgentIsRenamed(t *testing.T) {
 	}
 }
 
-// TestCollect_aRenamedMachine is known by the machine identifier that it keeps, and is what it says under its present name.
+// TestCollect_aRenamedMachine is identified by its machine id, which it keeps, and is reported under its present name.
 func TestCollect_aRenamedMachine(t *testing.T) {
 	t.Parallel()
 	for name, to := range map[string]string{"to an earlier name": "a-worker", "to a later name": "z-worker"} {
@@ -655,8 +657,8 @@ func TestCollect_aRenamedMachine(t *testing.T) {
 	}
 }
 
-// TestCollect_aNodeThatWasInstalledAnew under its name is told about by its present series alone, while telemetry still
-// remembers the machine that it was.
+// TestCollect_aNodeThatWasInstalledAnew: only the present series count for it, while telemetry still has those of the
+// former machine.
 func TestCollect_aNodeThatWasInstalledAnew(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -700,7 +702,7 @@ func TestComplete_aClusterOfWhichNothingTellsTheNameAnyMore(t *testing.T) {
 	require.Equal(t, []string{"agent-ocm-1/worker"}, tell("kubernetes"), "it is no managed cluster any more")
 }
 
-// TestComplete_ofTwoNodesOfOneName the one that had it keeps it while it lives, whichever was heard of last.
+// TestComplete_ofTwoNodesOfOneName: the node that had the name keeps it while it lives, whichever was seen last.
 func TestComplete_ofTwoNodesOfOneName(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

@@ -19,20 +19,20 @@ import (
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// labels is short for the tests' sake.
+// labels is a short name for the tests.
 type labels = map[string]string
 
-// with returns a and b together.
+// with returns the union of a and b.
 func with(a, b labels) labels {
 	all := maps.Clone(a)
 	maps.Copy(all, b)
 	return all
 }
 
-// machine is a host as its exporters see it.
+// machine is a host as its exporters report it.
 type machine struct {
 	agent, cluster, id, name, ip string
-	agentName                    string // the usual one where empty
+	agentName                    string // default if empty
 	docker                       bool
 }
 
@@ -74,7 +74,7 @@ func (f *fleet) emit(at time.Time, name string, l labels, value float64) {
 	require.NoError(f.t, f.server.Append(context.Background(), []prometheus.Sample{sample}))
 }
 
-// until emits everything a machine tells, twice within 15 s, the last time at the given one.
+// until emits all samples of a machine, twice within 15 s, the last time at the given one.
 func (f *fleet) until(at time.Time, m machine) {
 	f.t.Helper()
 	h := m.host()
@@ -119,7 +119,8 @@ func (f *fleet) until(at time.Time, m machine) {
 	f.emit(at, "kube_node_spec_unschedulable", m.kube(), 0)
 }
 
-// scanner emits what the security scanner found on a host with the name and address, from the controller's own agent.
+// scanner emits the result of the security scanner for a host with the name and address, from the controller's own
+// agent.
 func (f *fleet) scanner(at time.Time, name, ip string, score float64) {
 	l := labels{
 		"icos_agent_id": "self", "icos_controller_id": "controller-a", "icos_host_id": "h9",
@@ -129,7 +130,7 @@ func (f *fleet) scanner(at time.Time, name, ip string, score float64) {
 	f.emit(at, "vulnerabilities", with(l, labels{"severity": "Critical"}), 6)
 }
 
-// pod emits a Kubernetes pod with one container that uses half a core; instance "" makes it a stranger's.
+// pod emits a Kubernetes pod with one container that uses half a core; instance "" makes it foreign.
 func (f *fleet) pod(at time.Time, m machine, uid, name, instance string) {
 	named := with(m.ofCluster(), labels{"namespace": "ns", "pod": name, "uid": uid})
 	f.emit(at, "kube_pod_info", with(named, labels{"node": m.name, "pod_ip": "10.42.0.12"}), 1)
@@ -151,7 +152,7 @@ func (f *fleet) workload(at time.Time, m machine, id, name, instance string) {
 	}), 1)
 }
 
-// collector asks the fleet's Prometheus, through spoil where a test breaks something.
+// collector queries the fleet's Prometheus, through spoil if a test breaks something.
 func (f *fleet) collector(spoil func(http.Handler) http.Handler) *collect.Collector {
 	f.t.Helper()
 	h := f.server.Handler()

@@ -12,7 +12,7 @@ import (
 	"github.com/littoral-project/littoral/shared/telemetry/rules/check"
 )
 
-// rule wraps the members of one rule into a request in the form of ICOS.
+// rule wraps the fields of one rule into a request in ICOS's format.
 func rule(members string) string {
 	return `{"data": {"groups": [{"name": "shop", "rules": [{` + members + `}]}]}}`
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/littoral-project/littoral/shared/telemetry/rules/check"
 )
 
-// loads reports what Prometheus says of the group in a rule file.
+// loads reports Prometheus' own result for the group in a rule file.
 func loads(t testing.TB, g rules.Group) []error {
 	t.Helper()
 	file, err := yaml.Marshal(rules.Groups{Groups: []rules.Group{g}})
@@ -42,7 +42,7 @@ func agree(t testing.TB, g rules.Group) {
 	require.Equal(t, len(theirs) == 0, ours == nil, "%+v: Prometheus says %v, we say %v", g, theirs, ours)
 }
 
-// TestRequest_readsAsPrometheusDoes: every part of a rule with each of its values, on both kinds of rule.
+// TestRequest_readsAsPrometheusDoes: every field of a rule with several values, for both kinds of rule.
 func TestRequest_readsAsPrometheusDoes(t *testing.T) {
 	t.Parallel()
 	names := []string{"", "a", "a:b", "a b", "läden", "a{b}", "}", "__name__", "9", "a\nb"}
@@ -92,7 +92,7 @@ func TestRequest_readsAsPrometheusDoes(t *testing.T) {
 	require.Greater(t, n, 200)
 }
 
-// TestRequest_knowsEveryFunctionOfATemplate, also those of the next version of Prometheus.
+// TestRequest_knowsEveryFunctionOfATemplate: including those of the next version of Prometheus.
 func TestRequest_knowsEveryFunctionOfATemplate(t *testing.T) {
 	t.Parallel()
 	registry := features.NewRegistry()

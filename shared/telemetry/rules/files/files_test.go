@@ -33,7 +33,7 @@ func TestStore(t *testing.T) {
 			},
 			Stop: func() {
 				require.NoError(t, os.RemoveAll(dir))
-				require.NoError(t, os.WriteFile(dir, nil, 0o600)) // no permission stops root, this does
+				require.NoError(t, os.WriteFile(dir, nil, 0o600)) // root ignores permissions, but not this
 			},
 		}
 	})

@@ -20,13 +20,13 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// service answers as the rules service of ICOS: every POST makes a file with a name of its own choice, even when the
+// service behaves like the rules service of ICOS: every POST creates a file with a name of its own choice, even if the
 // same group was posted before.
 type service struct {
 	mu    sync.Mutex
 	posts int
 	files map[string]rules.Group
-	named bool // it calls a file by what is in it
+	named bool // it names a file after its content
 	stuck bool // it removes nothing
 }
 
@@ -109,7 +109,7 @@ func TestAFileThatIsGoneAlreadyIsAsGood(t *testing.T) {
 	require.Empty(t, list)
 }
 
-// TestWhatCouldNotBeRemovedIsRemovedLater: or the former rules would fire for ever.
+// TestWhatCouldNotBeRemovedIsRemovedLater: otherwise the former rules would fire forever.
 func TestWhatCouldNotBeRemovedIsRemovedLater(t *testing.T) {
 	t.Parallel()
 	store, s, _ := open(t)

@@ -20,8 +20,8 @@ import (
 	"github.com/littoral-project/littoral/shared/telemetry/rules/rulestest"
 )
 
-// ruler answers as the documentation says a ruler does: 202 to POST and DELETE, 404 "no rule groups found" where there
-// are none, 400 for what is no rule group, 401 without a tenant.
+// ruler behaves like the documented ruler: 202 to POST and DELETE, 404 "no rule groups found" if there are none, 400
+// for an invalid rule group, 401 without a tenant.
 type ruler struct {
 	mu    sync.Mutex
 	rules map[string]map[string]rulefmt.RuleGroup // namespace, group

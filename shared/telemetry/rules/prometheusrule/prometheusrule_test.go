@@ -23,7 +23,7 @@ const collection = "/apis/monitoring.coreos.com/v1/namespaces/monitoring/prometh
 
 var resource = prometheusrule.Resource
 
-// server returns a cluster that has a namespace for rules, and no kind for them yet.
+// server returns a cluster that has a namespace for rules, but not the kind yet.
 func server(t *testing.T) (*prometheusrule.Store, *kubeapi.Server) {
 	t.Helper()
 	a := kubeapi.Start(t, []string{"monitoring"}, nil)
@@ -32,8 +32,8 @@ func server(t *testing.T) (*prometheusrule.Store, *kubeapi.Server) {
 	return prometheusrule.New(client, "monitoring", map[string]string{"release": "prometheus"}), a
 }
 
-// open returns a store in a cluster with the Prometheus operator, whose lists come in pages. What the double cannot show
-// is the operator's own validation.
+// open returns a store in a cluster with the Prometheus operator, with paged lists. The double lacks the operator's own
+// validation.
 func open(t *testing.T) (*prometheusrule.Store, *kubeapi.Server) {
 	t.Helper()
 	s, a := server(t)
@@ -72,7 +72,7 @@ func TestAnObjectIsWhatTheOperatorReads(t *testing.T) {
 	require.JSONEq(t, want, string(text))
 }
 
-// TestAGroupIsWhatWasPutLast: also where somebody else has changed the object since.
+// TestAGroupIsWhatWasPutLast: even if somebody else has changed the object since.
 func TestAGroupIsWhatWasPutLast(t *testing.T) {
 	t.Parallel()
 	s, a := open(t)
@@ -87,7 +87,7 @@ func TestAGroupIsWhatWasPutLast(t *testing.T) {
 	require.Equal(t, []rules.Group{rulestest.Group("shop", "up > 2")}, list)
 }
 
-// TestTheRoleGrantsWhatIsUsed, and no more.
+// TestTheRoleGrantsWhatIsUsed: and no more.
 func TestTheRoleGrantsWhatIsUsed(t *testing.T) {
 	t.Parallel()
 	s, a := open(t)

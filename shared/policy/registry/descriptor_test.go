@@ -78,7 +78,8 @@ func from(t *testing.T, component, top string) ([]registry.Policy, error) {
 	return policies, err
 }
 
-// announced asserts that a descriptor with policies is Watched: only then do its events wake the function that follows it.
+// announced asserts that a descriptor with policies is Watched: only then do its events wake the function that follows
+// it.
 func announced(t *testing.T, app *descriptor.Application, policies []registry.Policy) {
 	t.Helper()
 	require.True(t, app.Watched() || len(policies) == 0, "the descriptor gives %d policies and is not Watched", len(policies))

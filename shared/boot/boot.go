@@ -124,8 +124,8 @@ func exporter(log *slog.Logger) *observe.Exporter {
 	return observe.New(c, &http.Client{Timeout: c.Timeout}, log)
 }
 
-// NewEnv makes what a function is given, without dialling anyone. recorder is told of its calls and waker of what it
-// publishes; both may be nil.
+// NewEnv makes a function's environment without connecting. recorder records its calls and waker gets its events; both
+// may be nil.
 func NewEnv(
 	ctx context.Context, name string, c Config, log *slog.Logger, recorder *observe.Recorder, waker *wake.Waker,
 ) (*function.Env, error) {

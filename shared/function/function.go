@@ -115,7 +115,7 @@ type Env struct {
 	HTTP *http.Client
 	Log  *slog.Logger
 
-	Observe *observe.Recorder // tells a collector what happens; nil where there is none
+	Observe *observe.Recorder // reports calls to a collector; nil if there is none
 
 	Deliveries *identity.Deliveries // checks who delivers events; nil where Knative does not say
 	EventKey   string               // checks the signature of delivered events; empty where the Broker is the trust boundary

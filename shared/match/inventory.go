@@ -54,7 +54,7 @@ from jobs j join applications a on a.id = j.application_id
 where j.cluster <> '' and not (j.state = 'Finished' and (j.type = 'DeleteDeployment' or j.owner_id = ''))
 order by j.cluster, j.node, j.id`
 
-// inventory is the infrastructure and what is reserved of it.
+// inventory is the infrastructure and its reservations.
 type inventory struct {
 	places       []topology.Place
 	reservations map[[2]string][]reservation // by cluster and node

@@ -388,7 +388,7 @@ func (d *dual) group(each bool) bool {
 	return true
 }
 
-// together tells for each label whether both components fit there at once.
+// together reports for each label whether both components fit there at once.
 func (d *dual) together(a, b int32) []bool {
 	out := make([]bool, len(d.node))
 	for l, n := range d.node {

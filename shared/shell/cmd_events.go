@@ -51,7 +51,7 @@ func (c *eventsCommand) Run(s *session) error {
 		return err
 	}
 	if len(list) == 0 && e.gone != nil {
-		return e.gone // there is no history of it either
+		return e.gone // it has no history either
 	}
 	e.table = newTable(s.out, "TIME", "EVENT", "APP", "COMPONENT", "MESSAGE")
 	if c.Output == asWide {

@@ -16,7 +16,7 @@ type replayCommand struct {
 	Output format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
 }
 
-// Run sends the event again to whoever did not take it.
+// Run sends the event again to the consumers that did not accept it.
 func (c *replayCommand) Run(s *session) error {
 	id, err := s.deadEvent(c.Event)
 	if err != nil {

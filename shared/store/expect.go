@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// dialling bounds how long an expected connection may take. After that, whoever needs one dials with a deadline of his
-// own.
+// dialling limits how long an expected connection may take. After that, a caller that needs one dials with its own
+// deadline.
 const dialling = 5 * time.Second
 
 // expected is the connection that Expect is dialling, if any.

@@ -81,7 +81,7 @@ func (tx *Tx) send(ctx context.Context, sql string, args []any) pgx.BatchResults
 	answers := tx.conn.SendBatch(ctx, &batch)
 	for range ahead {
 		if _, tx.failed = answers.Exec(); tx.failed != nil {
-			break // whoever asks for the next answer gets the same error
+			break // the reader of the next answer gets the same error
 		}
 	}
 	return answers

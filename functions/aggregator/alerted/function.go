@@ -41,8 +41,8 @@ func New(env *function.Env) (*Function, error) {
 	return f, err
 }
 
-// Handle answers 200 with whether anything has changed. It does not read the message, which only tells when to look;
-// telemetry tells what there is.
+// Handle answers 200 with whether anything has changed. It does not read the message, which only says when to look: the
+// data is in telemetry.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	var message map[string]any
 	if err := function.DecodeJSON(r, &message); err != nil {

@@ -1,4 +1,4 @@
-// Package taxonomy answers what clusters, nodes and pods there are, as telemetry tells it now.
+// Package taxonomy answers with the clusters, nodes and pods that telemetry reports now.
 //
 // It does not read the stored topology: a caller sees the live picture with its gaps, each named in warnings.
 package taxonomy

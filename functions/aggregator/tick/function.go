@@ -15,7 +15,7 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Consumes:    []string{events.Tick, events.ApplicationUnplaced}, // whoever finds no place may know too little
+	Consumes:    []string{events.Tick, events.ApplicationUnplaced}, // perhaps the topology is outdated
 	Emits:       []string{events.TopologyChanged},
 	Concurrency: 1, // a second one at the same time would only wait for the first
 	Memory:      "128Mi",

@@ -105,7 +105,7 @@ func (f *Function) Run(ctx context.Context) error {
 	return nil
 }
 
-// forget deletes what says no more than that something was done, once nobody can ask for it again.
+// forget deletes records that only say that something was done, after the time in which it may be repeated.
 func (f *Function) forget(ctx context.Context) error {
 	marks, err := f.db.ForgetReactions(ctx, f.config.InboxKept)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package jobexecutable tells an agent what it may take now.
+// Package jobexecutable lists the jobs that an agent may take now.
 package jobexecutable
 
 import (

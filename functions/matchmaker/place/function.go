@@ -123,9 +123,9 @@ var asked = map[string]string{
 // mostAlone bounds how many applications that are looked at one by one share a transaction.
 const mostAlone = 20
 
-// again tries whatever fitted nowhere, together, and whatever had to stay where a policy is violated; and it looks at the
-// updates that nobody has looked at. It begins with the application from and takes no more than one call can bear: an event
-// of its own has the others tried, so that what was found for these stays whatever becomes of those.
+// again tries, together, the components that fitted nowhere and those that had to stay where a policy is violated; it
+// also handles pending updates. It begins with the application from and handles only as many as fit into one call. Its
+// own event starts the next call for the others, so the results for these are kept whatever happens to those.
 func (f *Function) again(ctx context.Context, tx *store.Tx, from uuid.UUID, because string) error {
 	if err := match.Lock(ctx, tx); err != nil { // otherwise this could miss what a decision in progress leaves waiting
 		return err

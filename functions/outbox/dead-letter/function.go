@@ -16,7 +16,7 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{Consumes: []string{events.Any}}
 
-// Function is the sink with its store, and what tells our own events from others.
+// Function is the sink with its store, and the check that an event is ours.
 type Function struct {
 	db     *store.DB
 	signed func(cloudevents.Event) bool

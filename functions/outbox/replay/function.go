@@ -11,7 +11,7 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Spec declares the function. What it publishes was published before by whoever declares it.
+// Spec declares the function. It declares no event types: the function that first published an event declares its type.
 var Spec = function.Spec{
 	Routes: []string{"POST /events/{id}/replay"},
 	Role:   auth.Operator,

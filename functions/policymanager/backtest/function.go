@@ -1,4 +1,4 @@
-// Package backtest tells when a policy would have been violated in the past.
+// Package backtest returns when a policy would have been violated in the past.
 package backtest
 
 import (

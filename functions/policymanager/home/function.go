@@ -8,7 +8,7 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 )
 
-// Spec declares the function. It is open: it tells nothing.
+// Spec declares the function. It is open, since the answer contains no information.
 var Spec = function.Spec{
 	Routes: []string{"GET /polman", "GET /polman/{$}", "GET /polman/healthz"},
 	Role:   auth.Open,

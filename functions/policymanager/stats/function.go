@@ -10,7 +10,7 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Spec declares the function. The contract has it open: it tells numbers only.
+// Spec declares the function. It is open in the contract, since the answer has only numbers.
 var Spec = function.Spec{
 	Routes: []string{
 		"GET /polman/registry/api/v1/stats",

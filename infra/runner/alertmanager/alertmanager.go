@@ -96,7 +96,7 @@ func (n *Notifier) take(alerts []*model.Alert) {
 		g := n.groups[key]
 		if g == nil {
 			if a.ResolvedAt(n.now()) {
-				continue // nobody was told that it fired
+				continue // its firing was never reported
 			}
 			g = newGroup(n, labels)
 			n.groups[key] = g

@@ -268,7 +268,7 @@ func (c *Carrier) report(ctx context.Context, j *job.Job, s *orchestrator.Status
 			fenced = true
 			return nil
 		case now.State == job.Created:
-			return nil // whoever changed it has emitted an event
+			return nil // its change has emitted an event
 		case !sameWork(now, j):
 			changed = true
 			return nil

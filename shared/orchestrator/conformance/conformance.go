@@ -575,7 +575,7 @@ spec:
 	finish(t, w, j)
 	before := clusters.object(t, j.Cluster, jobs, j.Namespace, "once")
 	require.NotNil(t, before)
-	finish(t, w, j) // whoever looks after the copy looks again
+	finish(t, w, j) // the owner of the copy looks again
 	after := clusters.object(t, j.Cluster, jobs, j.Namespace, "once")
 	require.NotNil(t, after)
 	require.Equal(t, before.GetUID(), after.GetUID())
@@ -712,7 +712,7 @@ func shared(t *testing.T, w World) {
 		return clusters.object(t, first.Cluster, configs, first.Namespace, "settings") != nil,
 			clusters.object(t, first.Cluster, roles, "", first.Namespace) != nil
 	}
-	for _, pair := range [][2]*job.Job{{second, first}, {first, second}} { // whoever was the last to apply it
+	for _, pair := range [][2]*job.Job{{second, first}, {first, second}} { // whichever was applied last
 		gone(t, w, pair[0])
 		settings, role := there()
 		require.True(t, settings)

@@ -184,7 +184,7 @@ func cpuMilli(o *unstructured.Unstructured) int64 {
 	return request.MilliValue()
 }
 
-// running reads what bears pods.
+// running reads the relevant fields of an object with pods.
 func running(o *unstructured.Unstructured) *Running {
 	r := &Running{Epoch: orchestrator.EpochOf(o), CPUMilli: cpuMilli(o)}
 	r.Replicas, _, _ = unstructured.NestedInt64(o.Object, "spec", "replicas")

@@ -149,7 +149,7 @@ func (p *Policy) resolved(ctx context.Context, tx *store.Tx, instance string, a 
 	return p.announce(ctx, tx, events.PolicyResolved, instance, a.Labels[componentLabel], nil)
 }
 
-// tell writes to the history of the application that the policy is about.
+// tell adds an entry to the history of the policy's application.
 func (p *Policy) tell(ctx context.Context, tx *store.Tx, instance, component, event, message string) error {
 	return history.Record(ctx, tx, history.Entry{
 		ApplicationID: instanceID(instance), Component: component, Event: event, Message: message,

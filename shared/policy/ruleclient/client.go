@@ -30,7 +30,7 @@ type Config struct {
 	credentials.Config
 }
 
-// New returns the rule store of the settings. The error tells what is wrong with the address.
+// New returns the rule store of the settings. The error says what is wrong with the address.
 func New(c Config, h *http.Client) (policies.Rules, error) {
 	if c.URL == "" {
 		return nowhere{}, nil

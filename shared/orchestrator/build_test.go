@@ -506,6 +506,26 @@ func TestJudge_ofWhatWaitsForSomebody(t *testing.T) {
 	}
 }
 
+// TestJudge_ofADeploymentAfterItsRollout: its controller watches a deadline only during a rollout, and only if there is one.
+func TestJudge_ofADeploymentAfterItsRollout(t *testing.T) {
+	t.Parallel()
+	for progress, timed := range map[string]bool{
+		"[{type: Progressing, status: \"True\", reason: NewReplicaSetCreated}]":   true,
+		"[{type: Progressing, status: \"True\", reason: ReplicaSetUpdated}]":      true,
+		"[{type: Progressing, status: \"True\", reason: NewReplicaSetAvailable}]": false,
+		"[{type: Progressing, status: Unknown, reason: DeploymentPaused}]":        false,
+		"[]": false,
+	} {
+		want := build(t, newJob(bearing["Deployment"]))[1]
+		live := observed(t, want, "{observedGeneration: 2, replicas: 2, availableReplicas: 1, updatedReplicas: 2, conditions: "+progress+"}")
+		require.NoError(t, unstructured.SetNestedField(live.Object, int64(2), "spec", "replicas"))
+		h := orchestrator.Judge(want, orchestrator.Ask(live, orchestrator.FactsOf(want)))
+		require.False(t, h.Ready, progress)
+		require.False(t, h.Failed, progress)
+		require.Equal(t, timed, h.Timed, progress)
+	}
+}
+
 func TestJudge_ofOtherKinds(t *testing.T) {
 	t.Parallel()
 	sensor := build(t, newJob("apiVersion: example.org/v1\nkind: Sensor\nmetadata: {name: x}"))[1]

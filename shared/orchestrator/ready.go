@@ -14,7 +14,7 @@ type Health struct {
 	Pods, Wanted int64  // that run, that should
 	Ready        bool
 	Failed       bool // waiting will not make it ready
-	Timed        bool // its controller has a deadline of its own (a Deployment's progressDeadlineSeconds)
+	Timed        bool // its controller reports when waiting takes too long (a Deployment's progressDeadlineSeconds)
 	Reason       string
 	Message      string
 }
@@ -62,7 +62,10 @@ func (h *Health) fail(reason, message string) {
 	h.Failed, h.Reason, h.Message = true, reason, h.Object+": "+message
 }
 
-const reasonRollingOut = "RollingOut"
+const (
+	reasonRollingOut = "RollingOut"
+	reasonPaused     = "DeploymentPaused" // of the condition Progressing
+)
 
 // count judges an object by its pods: running of wanted pods run, updated of wanted pods are of the newest form.
 func (h *Health) count(running, updated, wanted int64) {
@@ -84,14 +87,17 @@ func (h *Health) deployment(v Values) {
 	// beyond the number of older pods.
 	older := max(0, v.number("Replicas", 0)-updated)
 	h.count(available, max(0, available-older), v.number("Wanted", 1))
-	h.Timed = true
+	progress := v.text("Progress")
+	// Its controller watches the deadline only during a rollout, not when pods are lost or added afterwards. Without a
+	// deadline there is no such condition.
+	h.Timed = progress != "" && progress != "NewReplicaSetAvailable" && progress != reasonPaused
 	switch failure := v.text(factFailure); {
 	case h.Ready:
 	case failure != "":
 		h.fail("ReplicaFailure", failure)
-	case v.text("Progress") == "DeploymentPaused" && updated < h.Wanted:
+	case progress == reasonPaused && updated < h.Wanted:
 		h.fail("Paused", "it is paused, and makes no pods of the newest form until somebody resumes it")
-	case v.text("Progress") == ReasonOverdue:
+	case progress == ReasonOverdue:
 		h.fail(
 			ReasonOverdue,
 			fmt.Sprintf("%d of %d pods of the newest form are ready, and that has not changed for long", h.Pods, h.Wanted),

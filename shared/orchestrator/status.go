@@ -149,7 +149,8 @@ func (s *Status) removal(j *job.Job) (job.State, []job.Condition) {
 	return job.Progressing, c.list
 }
 
-// conditions collects the conditions of a job; one whose status has not changed keeps its transition time.
+// conditions collects the conditions of a job; one whose status has not changed keeps its transition time, unless it was
+// about what the job asked for before it was taken now.
 type conditions struct {
 	job  *job.Job
 	list []job.Condition
@@ -157,7 +158,8 @@ type conditions struct {
 
 func (c *conditions) set(typ, status, reason, message string) {
 	at := time.Now().UTC()
-	if before := c.job.Condition(typ); before != nil && before.Status == status {
+	former := c.job.State == job.Progressing && !c.job.Applied && c.job.Type != job.Delete
+	if before := c.job.Condition(typ); before != nil && before.Status == status && !former {
 		at = before.LastTransitionTime
 	}
 	c.list = append(c.list, job.Condition{

@@ -55,3 +55,35 @@ func TestVerdict_waitsNotWithoutEnd(t *testing.T) {
 		})
 	}
 }
+
+// TestVerdict_timesNewContentAnew: the time for which the former content was not available does not count.
+func TestVerdict_timesNewContentAnew(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]orchestrator.Status{
+		"carried out at once":  {Exists: true, Applied: true},
+		"handed to an agent":   {Exists: true},
+		"to wait for a former": {Exists: true, Leaving: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newJob("")
+			j.Type, j.State = job.Replace, job.Progressing
+			j.Conditions = []job.Condition{{
+				Type: job.ConditionAvailable, Status: "False", LastTransitionTime: time.Now().Add(-time.Hour),
+			}}
+			first.Record = orchestrator.RecordOf(j)
+			first.Objects = []orchestrator.Health{{Object: "StatefulSet db", Wanted: 1, Reason: "PodsNotReady"}}
+			state, conditions := first.Verdict(j)
+			require.Equal(t, job.Progressing, state)
+			j.Conditions, j.Applied = conditions, !first.Leaving // as the report makes it
+			then := first
+			then.Applied, then.Leaving = true, false
+			state, conditions = then.Verdict(j)
+			require.Equal(t, job.Progressing, state)
+			j.Conditions, j.Applied = conditions, true
+			j.Condition(job.ConditionAvailable).LastTransitionTime = time.Now().Add(-11 * time.Minute)
+			state, _ = then.Verdict(j)
+			require.Equal(t, job.Degraded, state)
+		})
+	}
+}

@@ -479,8 +479,19 @@ func decode(r request, body []byte) (*Object, error) {
 	return o, admit(o)
 }
 
-// admit refuses what an API server refuses: a binding must name the namespace of a ServiceAccount.
+// admit refuses what an API server refuses: a Secret with more than 1 MiB of data, and a binding that does not name the
+// namespace of a ServiceAccount.
 func admit(o *Object) error {
+	if data, _, _ := unstructured.NestedStringMap(o.Object, "data"); o.GetKind() == "Secret" {
+		size := 0
+		for _, value := range data {
+			size += base64.StdEncoding.DecodedLen(len(value))
+		}
+		if size > 1<<20 {
+			long := field.TooLong(field.NewPath("data"), "", 1<<20)
+			return apierrors.NewInvalid(o.GroupVersionKind().GroupKind(), o.GetName(), field.ErrorList{long})
+		}
+	}
 	subjects, _, _ := unstructured.NestedSlice(o.Object, "subjects")
 	for i, entry := range subjects {
 		subject, _ := entry.(map[string]any)

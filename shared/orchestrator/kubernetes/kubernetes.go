@@ -84,6 +84,18 @@ func (e entry) bears() bool {
 	return bears
 }
 
+// drop returns the entry as one to be deleted, without content: a Secret has room for 1 MiB, and the inventory lists what
+// comes in its place as well.
+func (e entry) drop() entry {
+	o := &unstructured.Unstructured{Object: map[string]any{}}
+	o.SetGroupVersionKind(e.Object.GroupVersionKind())
+	o.SetNamespace(e.Object.GetNamespace())
+	o.SetName(e.Object.GetName())
+	o.SetLabels(e.Object.GetLabels())
+	e.Object, e.Dropped = o, true
+	return e
+}
+
 // ours reports whether the live object belongs to the entry's job, or to its application if it has no pods.
 func (e entry) ours(live *unstructured.Unstructured) bool {
 	same := func(mark string) bool {
@@ -223,8 +235,7 @@ type change struct {
 func (c cluster) put(ctx context.Context, j *job.Job, have *unstructured.Unstructured, to change) error {
 	all := slices.Clone(to.entries)
 	for _, e := range to.dropped {
-		e.Dropped = true
-		all = append(all, e)
+		all = append(all, e.drop())
 	}
 	have, err := c.keep(ctx, j, have, to.record, all)
 	if err != nil {

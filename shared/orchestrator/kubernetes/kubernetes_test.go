@@ -311,6 +311,27 @@ func TestApply_goesOnWithWhatItDropped(t *testing.T) {
 	}
 }
 
+// TestApply_dropsWhatIsLarge: the inventory, a Secret, has no room for the content of both.
+func TestApply_dropsWhatIsLarge(t *testing.T) {
+	t.Parallel()
+	w, d := open(t)
+	with := func(j *job.Job, name string) *job.Job {
+		conformance.With(j, conformance.Image, 1)
+		j.Instruction.Contents = append(j.Instruction.Contents, job.Content{
+			Name: name, YAML: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {a: " + strings.Repeat("x", 600<<10) + "}",
+		})
+		return j
+	}
+	j := with(conformance.Job(w.Targets[0], 1), "one")
+	state, conditions := w.Do(t, j)
+	require.Equal(t, job.Finished, state, "%v", conditions)
+	next := with(conformance.As(j, job.Replace), "two")
+	state, conditions = w.Do(t, next)
+	require.Equal(t, job.Finished, state, "%v", conditions)
+	require.Empty(t, d["one"].Paths("/configmaps/one"))
+	require.NotEmpty(t, d["one"].Paths("/configmaps/two"))
+}
+
 // TestApply_leavesWhatBelongsToOthers: objects outside the application's namespace that existed before, and objects of
 // another component.
 func TestApply_leavesWhatBelongsToOthers(t *testing.T) {

@@ -134,9 +134,11 @@ func check(o *unstructured.Unstructured) error {
 	case len(content.IsPathSegmentName(o.GetName())) > 0:
 		return fmt.Errorf("%s has a metadata.name that no API takes: %q", o.GetKind(), o.GetName())
 	}
-	// These fields are set by a cluster, so what a manifest says in them is dropped.
+	// These fields are set by a cluster, so what a manifest says in them is dropped. A cluster deletes an object whose
+	// owner it does not have.
 	for _, field := range []string{
-		"resourceVersion", "uid", "generation", "creationTimestamp", "managedFields", "selfLink",
+		"resourceVersion", "uid", "generation", "creationTimestamp", "managedFields", "selfLink", "ownerReferences",
+		"deletionTimestamp", "deletionGracePeriodSeconds",
 	} {
 		unstructured.RemoveNestedField(o.Object, "metadata", field)
 	}

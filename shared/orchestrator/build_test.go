@@ -229,6 +229,17 @@ func TestBuild_keepsEveryManifest(t *testing.T) {
 	require.Equal(t, orchestrator.Kind{Resource: "sensors", Namespaced: true, Guessed: true}, kinds.Of(objects[3]))
 }
 
+// TestBuild_dropsWhatAnotherClusterHasSet: as in a manifest that was read from a cluster.
+func TestBuild_dropsWhatAnotherClusterHasSet(t *testing.T) {
+	t.Parallel()
+	const set = `resourceVersion: "1", uid: u, generation: 3, creationTimestamp: "2026-01-02T03:04:05Z", managedFields: [],
+  selfLink: /x, deletionTimestamp: "2026-01-02T03:04:05Z", deletionGracePeriodSeconds: 30,
+  ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: x, uid: u, controller: true}]`
+	const manifest = "apiVersion: v1\nkind: Pod\nmetadata: {name: x, finalizers: [example.org/hold]%s}\nspec: " + podSpec + "%s"
+	exported := build(t, newJob(fmt.Sprintf(manifest, ",\n  "+set, "\nstatus: {phase: Running}")))
+	require.Equal(t, build(t, newJob(fmt.Sprintf(manifest, "", ""))), exported)
+}
+
 // TestKindsOf_kubernetes: a hub cannot be asked which kinds are cluster-scoped.
 func TestKindsOf_kubernetes(t *testing.T) {
 	t.Parallel()

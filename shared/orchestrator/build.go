@@ -22,9 +22,9 @@ import (
 )
 
 // Build returns the objects to apply for the job, in this order: the namespace of the application, then the manifests
-// of the job, CustomResourceDefinitions first. Each object is put into the application's namespace (unless its kind is
-// cluster-scoped) and marked, and its pods are bound to the job's node. The error is a Refusal that names what cannot
-// be read.
+// of the job, CustomResourceDefinitions first and then what pods demand, such as a ServiceAccount. Each object is put
+// into the application's namespace (unless its kind is cluster-scoped) and marked, and its pods are bound to the job's
+// node. The error is a Refusal that names what cannot be read.
 //
 // An object that has pods belongs to the job alone. Every other object belongs to the application: all replicas of a
 // component list the same ConfigMap, so it must come out equal for each of them. Different components may differ.
@@ -33,7 +33,7 @@ func Build(j *job.Job) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(objects, definitionsFirst)
+	slices.SortStableFunc(objects, inOrder)
 	distinguish(objects, j)
 	resettle(objects, j)
 	for _, o := range objects {

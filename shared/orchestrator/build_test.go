@@ -229,6 +229,26 @@ func TestBuild_keepsEveryManifest(t *testing.T) {
 	require.Equal(t, orchestrator.Kind{Resource: "sensors", Namespaced: true, Guessed: true}, kinds.Of(objects[3]))
 }
 
+// TestBuild_ordersWhatPodsDemand: an API server refuses a pod whose ServiceAccount or class does not exist, and nothing
+// after it would be applied. What is left keeps its order.
+func TestBuild_ordersWhatPodsDemand(t *testing.T) {
+	t.Parallel()
+	var got []string
+	for _, o := range build(t, newJob(
+		bearing["Pod"],
+		"apiVersion: v1\nkind: Service\nmetadata: {name: x}",
+		"apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: x}",
+		"apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: x}\nvalue: 1",
+		"apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: x}\nhandler: x",
+		"apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: x}",
+	)) {
+		got = append(got, o.GetKind())
+	}
+	require.Equal(t, []string{
+		"Namespace", "CustomResourceDefinition", "ServiceAccount", "PriorityClass", "RuntimeClass", "Pod", "Service",
+	}, got)
+}
+
 // TestBuild_dropsWhatAnotherClusterHasSet: as in a manifest that was read from a cluster.
 func TestBuild_dropsWhatAnotherClusterHasSet(t *testing.T) {
 	t.Parallel()
@@ -291,7 +311,8 @@ func TestBuild_bindsRolesToTheServiceAccountsOfTheApplication(t *testing.T) {
 			t.Parallel()
 			manifests := append([]string{}, row.manifests...)
 			manifests[0] += "subjects: [" + row.subject + "]"
-			subjects, _, err := unstructured.NestedSlice(build(t, newJob(manifests...))[1].Object, "subjects")
+			objects := build(t, newJob(manifests...))
+			subjects, _, err := unstructured.NestedSlice(objects[len(objects)-1].Object, "subjects")
 			require.NoError(t, err)
 			subject, _ := subjects[0].(map[string]any)
 			require.Equal(t, row.want, subject["namespace"])

@@ -104,15 +104,25 @@ func Defines(o, other *unstructured.Unstructured) bool {
 	})
 }
 
-// definitionsFirst orders CustomResourceDefinitions before all other objects.
-func definitionsFirst(a, b *unstructured.Unstructured) int {
-	switch {
-	case defines(a) == defines(b):
-		return 0
-	case defines(a):
-		return -1
+// demanded are kinds without whose objects an API server refuses a pod that names them.
+var demanded = map[schema.GroupKind]bool{
+	account: true,
+	{Group: "scheduling.k8s.io", Kind: "PriorityClass"}: true,
+	{Group: "node.k8s.io", Kind: "RuntimeClass"}:        true,
+}
+
+// inOrder orders CustomResourceDefinitions before all other objects, and what pods demand before the rest.
+func inOrder(a, b *unstructured.Unstructured) int {
+	rank := func(o *unstructured.Unstructured) int {
+		switch {
+		case defines(o):
+			return 0
+		case demanded[o.GroupVersionKind().GroupKind()]:
+			return 1
+		}
+		return 2
 	}
-	return 1
+	return rank(a) - rank(b)
 }
 
 // Kinds holds the kinds of Kubernetes and those that a job brings definitions for.

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"regexp"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,6 +37,23 @@ func Failing(err error) bool {
 	return errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError
 }
 
+// final reports whether the answer is a no that a repeat would not change. A webhook may give any code below 500.
+func final(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch code := status.Status().Code; code {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusGone, http.StatusTooManyRequests: // gone: a list that expired
+		return false
+	default:
+		return code >= http.StatusBadRequest && code < http.StatusInternalServerError
+	}
+}
+
+// word matches the reasons of Kubernetes.
+var word = regexp.MustCompile(`^[A-Za-z]+$`)
+
 // misfit reports whether the API server could not fit the applied object into its schema: an unknown field, a value of
 // the wrong type, two list entries with the same key. It answers that with 500 (kubernetes/kubernetes#139253).
 func misfit(err error) bool {
@@ -61,12 +79,13 @@ func Classify(err error, what string) error {
 		return fmt.Errorf("%w: %v", ErrLeaving, err) //nolint:errorlint // the same
 	case apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
 		return &Refusal{Reason: ReasonApplyConflict, Message: what + ": " + err.Error(), Err: err}
-	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsNotFound(err),
-		apierrors.IsMethodNotSupported(err), apierrors.IsRequestEntityTooLargeError(err), apierrors.IsUnauthorized(err),
-		apierrors.IsNotAcceptable(err), apierrors.IsUnsupportedMediaType(err):
+	case final(err):
 		reason := string(apierrors.ReasonForError(err))
-		if strings.Contains(err.Error(), "exceeded quota") {
+		switch {
+		case strings.Contains(err.Error(), "exceeded quota"):
 			reason = "QuotaExceeded"
+		case !word.MatchString(reason): // webhooks give none, or a sentence
+			reason = ReasonDenied
 		}
 		return &Refusal{Reason: reason, Message: what + ": " + err.Error(), Err: err}
 	}

@@ -36,3 +36,38 @@ func TestClassify_ofConflicts(t *testing.T) {
 	changed := apierrors.NewConflict(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", nil)
 	require.Equal(t, problem.Unavailable, problem.KindOf(orchestrator.Classify(changed, "Deployment web")))
 }
+
+// TestClassify_ofWhatWebhooksDeny: an API server passes on the code and the reason that a webhook gives. Without a code
+// it answers 400.
+func TestClassify_ofWhatWebhooksDeny(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		code   int32
+		reason metav1.StatusReason
+		want   string // empty = it is tried again
+	}{
+		"without a reason":    {400, "", "Denied"},
+		"with a sentence":     {403, "the image is not signed", "Denied"},
+		"with a usual reason": {403, metav1.StatusReasonForbidden, "Forbidden"},
+		"with a rare code":    {418, "", "Denied"},
+		"for now":             {429, metav1.StatusReasonTooManyRequests, ""},
+		"by a failure":        {500, metav1.StatusReasonInternalError, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := orchestrator.Classify(&apierrors.StatusError{ErrStatus: metav1.Status{
+				Status: metav1.StatusFailure, Code: row.code, Reason: row.reason,
+				Message: `admission webhook "policy.example.org" denied the request: no`,
+			}}, "Deployment web")
+			var refusal *orchestrator.Refusal
+			if row.want == "" {
+				require.NotErrorAs(t, err, &refusal)
+				require.Equal(t, problem.Unavailable, problem.KindOf(err))
+				return
+			}
+			require.ErrorAs(t, err, &refusal)
+			require.Equal(t, row.want, refusal.Reason)
+			require.Contains(t, refusal.Message, "policy.example.org")
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package kubeapi
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -199,6 +200,10 @@ func (a *Agent) apply(work string, manifest *Object, config map[string]any) (ok 
 		if err := a.Cluster.refuse("PATCH", path); err != nil {
 			return false, err.Error(), "AppliedManifestFailed"
 		}
+	}
+	if !a.Cluster.has(r) {
+		return false, fmt.Sprintf("Failed to apply manifest: the server doesn't have a resource type %q", manifest.GetKind()),
+			"AppliedManifestFailed"
 	}
 	if !a.Cluster.knows(r) {
 		err := apierrors.NewGenericServerResponse(http.StatusNotFound, "PATCH", r.resource.GroupResource(), r.name, "", 0, true)

@@ -319,13 +319,20 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 	}
 }
 
-// knows reports whether the kind exists with that scope. All groups of Kubernetes' own count as existing.
+// knows reports whether the kind exists with that scope.
 func (s *Server) knows(r request) bool {
+	return s.serves(r, r.namespace == "" && r.name == "")
+}
+
+// has reports whether the kind exists, whatever its scope.
+func (s *Server) has(r request) bool { return s.serves(r, true) }
+
+// serves is true for all groups of Kubernetes' own.
+func (s *Server) serves(r request, everywhere bool) bool {
 	of := r.resource
 	if !strings.Contains(of.Group, ".") || strings.HasSuffix(of.Group, ".k8s.io") {
 		return true
 	}
-	everywhere := r.namespace == "" && r.name == ""
 	return slices.ContainsFunc(s.kinds, func(k metav1.APIResource) bool {
 		return k.Group == of.Group && k.Version == of.Version && k.Name == of.Resource &&
 			(everywhere || k.Namespaced == (r.namespace != ""))

@@ -259,6 +259,37 @@ func TestVerdict_onAKindInNoNamespace(t *testing.T) {
 	require.NotContains(t, refused(j), "littoral.dev/scope", "it is not about that")
 }
 
+// TestVerdict_onAKindThatTheJobDefines: the agent applies the definition, and the cluster needs a moment until it serves
+// the kind.
+func TestVerdict_onAKindThatTheJobDefines(t *testing.T) {
+	t.Parallel()
+	w, hub, agents := open(t)
+	j := conformance.Job(w.Targets[0], 1)
+	j.Instruction.Contents = append(j.Instruction.Contents, job.Content{Name: "fox", YAML: `apiVersion: example.org/v1
+kind: Fox
+metadata: {name: fox}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: foxs.example.org}
+spec: {group: example.org, scope: Namespaced, names: {kind: Fox, plural: foxs}, versions: [{name: v1}]}
+`})
+	require.NoError(t, w.Orchestrator.Apply(t.Context(), j))
+	w.Turn()
+	applied := func() string {
+		conditions, _, _ := unstructured.NestedSlice(hub.Get(hub.Paths("/manifestworks/")[0]).Object, "status", "conditions")
+		return fmt.Sprint(conditions)
+	}
+	require.Contains(t, applied(), "status:False")
+	s, err := w.Orchestrator.Observe(t.Context(), j)
+	require.NoError(t, err)
+	state, conditions := s.Verdict(j)
+	require.Equal(t, job.Progressing, state, "%v", conditions)
+	agents["one"].Cluster.Define("example.org", "v1", "Fox", "foxs", true)
+	state, conditions = w.Do(t, j)
+	require.Equal(t, job.Finished, state, "%v", conditions)
+}
+
 // TestObserve_ofAHubThatIsNone: a server without the API of clusters does not show that nothing runs in them.
 func TestObserve_ofAHubThatIsNone(t *testing.T) {
 	t.Parallel()

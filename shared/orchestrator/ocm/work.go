@@ -319,16 +319,18 @@ func reportsIn(work *unstructured.Unstructured) map[int64]report {
 // conflict matches the message of an API server when another manager owns fields.
 var conflict = regexp.MustCompile(`Apply failed with \d+ conflict`)
 
-// refusal returns why the agent could not apply the first manifest that failed; nil when it only takes time. The agent
-// retries by itself.
+// refusal returns why the agent could not apply the first manifest that failed; nil when all that failed only take
+// time. The agent retries by itself.
 func refusal(objects []*unstructured.Unstructured, reports map[int64]report, whole standing) *orchestrator.Refusal {
+	passes := false
 	for at, o := range objects {
 		r := reports[int64(at)]
 		if r.applied.Status != "False" {
 			continue
 		}
-		if strings.Contains(r.applied.Message, "being terminated") {
-			return nil
+		if passing(objects, o, r.applied.Message) {
+			passes = true
+			continue
 		}
 		reason := r.applied.Reason // always AppliedManifestFailed, whatever the cause
 		message := brief(r.applied.Message)
@@ -337,12 +339,31 @@ func refusal(objects []*unstructured.Unstructured, reports map[int64]report, who
 			reason = "QuotaExceeded"
 		case conflict.MatchString(r.applied.Message):
 			reason = orchestrator.ReasonApplyConflict
-		case strings.Contains(r.applied.Message, "could not find the requested resource"):
+		case strings.Contains(r.applied.Message, noResource):
 			if hint := orchestrator.KindsOf(objects).Of(o).Hint(); hint != "" {
 				message += "; " + hint
 			}
 		}
 		return orchestrator.Refuse(reason, "%s: %s", r.object, message)
 	}
+	if passes {
+		return nil
+	}
 	return orchestrator.Refuse(whole.Reason, "%s", brief(whole.Message))
+}
+
+// What a cluster and its agent say when they do not have a kind.
+const (
+	noResource = "could not find the requested resource"
+	noKind     = "doesn't have a resource type"
+)
+
+// passing reports whether the message says that the object only waits: for its namespace to go, or for its kind, whose
+// definition was applied just before.
+func passing(objects []*unstructured.Unstructured, o *unstructured.Unstructured, message string) bool {
+	if strings.Contains(message, "being terminated") {
+		return true
+	}
+	return (strings.Contains(message, noResource) || strings.Contains(message, noKind)) &&
+		slices.ContainsFunc(objects, func(other *unstructured.Unstructured) bool { return orchestrator.Defines(other, o) })
 }

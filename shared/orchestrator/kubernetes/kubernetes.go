@@ -530,18 +530,17 @@ func (c cluster) observe(ctx context.Context, j *job.Job) (orchestrator.Status, 
 	return s, nil
 }
 
-// remains names an object with pods that a removal waits for: on a lost node such objects do not go away.
+// remains names an object that a removal waits for: on a lost node objects with pods do not go away, and others wait for
+// a controller that is gone.
 func (c cluster) remains(ctx context.Context, j *job.Job, entries []entry) (string, error) {
 	for _, e := range entries {
-		if !e.bears() {
-			continue
-		}
 		live, err := c.at(e).Get(ctx, e.Object.GetName(), metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return "", err
 		case !e.ours(live), orchestrator.EpochOf(live) > j.Epoch:
+		case !e.bears() && live.GetDeletionTimestamp() == nil: // another job of the application may want it
 		case len(live.GetFinalizers()) > 0:
 			return fmt.Sprintf(": %s is still there, held by %s", e.what(), strings.Join(live.GetFinalizers(), ", ")), nil
 		default:

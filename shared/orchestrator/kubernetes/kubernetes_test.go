@@ -192,26 +192,33 @@ func TestOpen_withoutTheDirectory(t *testing.T) {
 // TestObserve_ofWhatDoesNotGo: the condition says what a removal waits for.
 func TestObserve_ofWhatDoesNotGo(t *testing.T) {
 	t.Parallel()
-	w, d := open(t)
-	j := conformance.Job(w.Targets[0], 1)
-	state, conditions := w.Do(t, j)
-	require.Equal(t, job.Finished, state, "%v", conditions)
-	path := d["one"].Paths("/deployments/web")[0]
-	held := func(by ...string) { d["one"].Change(path, func(o *kubeapi.Object) { o.SetFinalizers(by) }) }
-	held("example.org/hold")
-	removal := conformance.As(j, job.Delete)
-	for range 2 {
-		require.NoError(t, w.Orchestrator.Remove(t.Context(), removal))
-		w.Turn()
+	for of, what := range map[string]string{
+		"/deployments/web": "Deployment web", "/configmaps/settings": "ConfigMap settings",
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			w, d := open(t)
+			j := conformance.Job(w.Targets[0], 1)
+			state, conditions := w.Do(t, j)
+			require.Equal(t, job.Finished, state, "%v", conditions)
+			path := d["one"].Paths(of)[0]
+			held := func(by ...string) { d["one"].Change(path, func(o *kubeapi.Object) { o.SetFinalizers(by) }) }
+			held("example.org/hold")
+			removal := conformance.As(j, job.Delete)
+			for range 2 {
+				require.NoError(t, w.Orchestrator.Remove(t.Context(), removal))
+				w.Turn()
+			}
+			s, err := w.Orchestrator.Observe(t.Context(), removal)
+			require.NoError(t, err)
+			state, conditions = s.Verdict(removal)
+			require.Equal(t, job.Progressing, state)
+			require.Contains(t, fmt.Sprint(conditions), what+" is still there, held by example.org/hold")
+			held()
+			state, conditions = w.Do(t, removal)
+			require.Equal(t, job.Finished, state, "%v", conditions)
+		})
 	}
-	s, err := w.Orchestrator.Observe(t.Context(), removal)
-	require.NoError(t, err)
-	state, conditions = s.Verdict(removal)
-	require.Equal(t, job.Progressing, state)
-	require.Contains(t, fmt.Sprint(conditions), "Deployment web is still there, held by example.org/hold")
-	held()
-	state, conditions = w.Do(t, removal)
-	require.Equal(t, job.Finished, state, "%v", conditions)
 }
 
 // TestConformance_real runs the suite against real clusters, if there are any.

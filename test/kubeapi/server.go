@@ -303,7 +303,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, h *http.Request) {
 		o, err := s.find(r)
 		answer(w, o, err)
 	case h.Method == http.MethodPost:
-		o, err := s.create(r, body, h.URL.Query().Get("fieldManager"))
+		o, err := s.create(r, body, h.URL.Query().Get("fieldManager"), h.URL.Query().Get("dryRun") == metav1.DryRunAll)
 		answer(w, o, err)
 	case h.Method == http.MethodPut:
 		o, err := s.update(r, body, h.URL.Query().Get("fieldManager"))
@@ -510,10 +510,13 @@ func admit(o *Object) error {
 	return nil
 }
 
-func (s *Server) create(r request, body []byte, manager string) (*Object, error) {
+func (s *Server) create(r request, body []byte, manager string, dry bool) (*Object, error) {
 	o, err := decode(r, body)
 	if err != nil {
 		return nil, err
+	}
+	if o.GetName() == "" && o.GetGenerateName() != "" {
+		o.SetName(o.GetGenerateName() + uuid.NewString()[:5])
 	}
 	r.name = o.GetName()
 	r.path = r.collection + "/" + r.name
@@ -522,6 +525,9 @@ func (s *Server) create(r request, body []byte, manager string) (*Object, error)
 	}
 	if s.objects[r.path] != nil {
 		return nil, apierrors.NewAlreadyExists(r.resource.GroupResource(), r.name)
+	}
+	if dry {
+		return o, nil
 	}
 	s.finalize(r, o)
 	s.own(r.path, nil, o, manager)

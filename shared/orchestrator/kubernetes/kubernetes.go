@@ -332,10 +332,28 @@ func (c cluster) applyOne(ctx context.Context, j *job.Job, e entry) error {
 
 // anew deletes an object whose pods are immutable; the next attempt recreates it.
 func (c cluster) anew(ctx context.Context, j *job.Job, e entry) error {
+	if err := c.try(ctx, e); err != nil {
+		return err
+	}
 	if _, err := c.deleteOne(ctx, j, e); err != nil {
 		return err
 	}
 	return orchestrator.ErrLeaving
+}
+
+// try has the API server check the object under another name, so that what runs is not deleted for something that the
+// server does not take. A quota is no objection, since the object that is there counts too, and neither is a webhook that
+// takes no dry run.
+func (c cluster) try(ctx context.Context, e entry) error {
+	o := e.Object.DeepCopy()
+	o.SetName("")
+	o.SetGenerateName(e.Object.GetName() + "-")
+	options := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: orchestrator.Manager}
+	_, err := c.at(e).Create(ctx, o, options)
+	if apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run") {
+		return nil
+	}
+	return orchestrator.Classify(err, e.what())
 }
 
 // deleteAll deletes the entries, last first, and reports whether they are gone. Objects that other jobs of the

@@ -339,6 +339,50 @@ func TestApply_dropsWhatIsLarge(t *testing.T) {
 	require.NotEmpty(t, d["one"].Paths("/configmaps/two"))
 }
 
+// TestApply_keepsWhatItCannotReplace: pods that cannot be changed are deleted only for others that the API server takes.
+func TestApply_keepsWhatItCannotReplace(t *testing.T) {
+	t.Parallel()
+	for kind, text := range map[string]string{
+		"pods":        "apiVersion: v1\nkind: Pod\nmetadata: {name: once}\nspec: %s",
+		"jobs":        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec: {template: {spec: %s}}",
+		"replicasets": "apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: once}\nspec: {template: {spec: %s}}",
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			w, d := open(t)
+			with := func(j *job.Job, pod string) *job.Job {
+				j.Instruction.Contents = []job.Content{{Name: "once", YAML: fmt.Sprintf(text, pod)}}
+				return j
+			}
+			j := with(conformance.Job(w.Targets[0], 1), `{containers: [{name: c, image: "i:1"}]}`)
+			state, conditions := w.Do(t, j)
+			require.Equal(t, job.Finished, state, "%v", conditions)
+			path := d["one"].Paths("/" + kind + "/once")[0]
+			before := d["one"].Get(path).GetUID()
+			next := with(conformance.As(j, job.Replace), `{containers: [{name: c, image: ""}]}`)
+			answer := func(err error) {
+				d["one"].Refuse(func(verb, path string) error {
+					if verb == http.MethodPost && strings.HasSuffix(path, "/"+kind) {
+						return err
+					}
+					return nil
+				})
+			}
+			answer(apierrors.NewInvalid(schema.GroupKind{}, "once", nil))
+			state, conditions = w.Do(t, next)
+			require.Equal(t, job.Degraded, state, "%v", conditions)
+			require.Contains(t, fmt.Sprint(conditions), "Invalid")
+			require.Equal(t, before, d["one"].Get(path).GetUID())
+
+			answer(apierrors.NewBadRequest(`admission webhook "example.org" does not support dry run`))
+			state, conditions = w.Do(t, next)
+			require.Equal(t, job.Finished, state, "%v", conditions)
+			require.NotEqual(t, before, d["one"].Get(path).GetUID())
+			require.Len(t, d["one"].Paths("/"+kind+"/"), 1)
+		})
+	}
+}
+
 // TestApply_leavesWhatBelongsToOthers: objects outside the application's namespace that existed before, and objects of
 // another component.
 func TestApply_leavesWhatBelongsToOthers(t *testing.T) {

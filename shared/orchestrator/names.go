@@ -64,7 +64,7 @@ type Record struct {
 	Component string
 	Namespace string
 	Epoch     int64
-	Content   string // Content of the job
+	Content   string // Content of the job; "" = only a part of it is there so far
 	Remedy    string // id of the last remediation that was carried out; "" = none since the content was written
 }
 
@@ -105,8 +105,10 @@ func (r Record) Mark(object *unstructured.Unstructured) {
 		MarkComponent: r.Component, markNamespace: r.Namespace, markEpoch: strconv.FormatInt(r.Epoch, 10),
 		markContent: r.Content, markRemedy: r.Remedy,
 	})
-	if r.Remedy == "" {
-		unstructured.RemoveNestedField(object.Object, "metadata", "annotations", markRemedy)
+	for mark, value := range map[string]string{markContent: r.Content, markRemedy: r.Remedy} {
+		if value == "" {
+			unstructured.RemoveNestedField(object.Object, "metadata", "annotations", mark)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/orchestrator"
@@ -163,6 +164,7 @@ func Run(t *testing.T, can Can, open func(t *testing.T) World) {
 		for _, kind := range []string{"Job", "ReplicaSet"} {
 			suite["a "+kind+" that is scaled out asks for more"] = func(t *testing.T, w World) { scaledOutAnew(t, w, kind) }
 		}
+		suite["what stands beside a Job stays when the Job is made anew"] = replacedBeside
 		suite["a copy that was taken away is put back as scaled"] = putBack
 		suite["a scaling that comes late counts once"] = scaledLate
 		suite["what an autoscaler has set is left to it"] = autoscaled
@@ -468,6 +470,52 @@ func replacedAnew(t *testing.T, w World, kind string) {
 	require.Contains(t, fmt.Sprint(have.Object["spec"]), "goodbye")
 	finish(t, w, other)
 	require.Equal(t, have.GetUID(), one(t, w, other, kind).GetUID(), "once is enough")
+}
+
+// replacedBeside: a volume that went with the Job would take its data along.
+func replacedBeside(t *testing.T, w World) {
+	clusters, shows := w.(*Clusters)
+	require.True(t, shows)
+	beside := func(j *job.Job, greeting string) *job.Job {
+		withOne(j, "Job", greeting)
+		once := j.Instruction.Contents
+		With(j, Image, 1)
+		j.Instruction.Contents = append(j.Instruction.Contents, once...)
+		j.Instruction.Contents = append(j.Instruction.Contents, job.Content{Name: "volume", YAML: `apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: volume}
+spec: {storageClassName: none, accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Mi}}}
+`})
+		return j
+	}
+	j := beside(Job(w.Places()[0], 1), "hello")
+	finish(t, w, j)
+	kinds := map[string]schema.GroupVersionResource{
+		"once": jobs, "web": deployments, "settings": configs, "volume": volumes, j.Namespace: namespaces,
+	}
+	ids := func() map[string]types.UID {
+		all := map[string]types.UID{}
+		for name, kind := range kinds {
+			in := j.Namespace
+			if kind == namespaces {
+				in = ""
+			}
+			o := clusters.object(t, j.Cluster, kind, in, name)
+			require.NotNil(t, o, name)
+			all[name] = o.GetUID()
+		}
+		return all
+	}
+	before := ids()
+	other := beside(As(j, job.Create), "goodbye")
+	other.Epoch, other.Target = 2, w.Places()[1]
+	defer gone(t, w, other)
+	finish(t, w, other)
+	require.Contains(t, fmt.Sprint(one(t, w, other, "Job").Object["spec"]), "goodbye")
+	after := ids()
+	require.NotEqual(t, before["once"], after["once"])
+	after["once"] = before["once"]
+	require.Equal(t, before, after)
 }
 
 func scaledOutAnew(t *testing.T, w World, kind string) {

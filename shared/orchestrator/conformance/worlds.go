@@ -115,6 +115,8 @@ var (
 	replicaSets = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "replicasets"}
 	controllers = schema.GroupVersionResource{Version: "v1", Resource: "replicationcontrollers"}
 	configs     = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	namespaces  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	volumes     = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 	secrets     = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 	bindings    = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}
 	roles       = schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"}

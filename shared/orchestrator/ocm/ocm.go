@@ -130,20 +130,18 @@ func (h *Hub) applyOnce(ctx context.Context, j *job.Job) error {
 		)
 	case record.Epoch > j.Epoch:
 		return orchestrator.ErrFenced
-	case have.GetDeletionTimestamp() != nil:
+	case have.GetDeletionTimestamp() != nil, leftOut(have):
 		return orchestrator.ErrLeaving
 	}
 	work, err := newWork(j, have)
 	if err != nil || work == nil {
 		return err
 	}
-	if replaces(have, work) { // delete the whole work; the next attempt recreates it
-		if err := h.delete(ctx, have); err != nil {
-			return err
-		}
+	part := leaveOut(have, work)
+	_, err = h.works(j.Cluster).Update(ctx, work, metav1.UpdateOptions{FieldManager: orchestrator.Manager})
+	if err == nil && part { // the next attempt adds what was left out
 		return orchestrator.ErrLeaving
 	}
-	_, err = h.works(j.Cluster).Update(ctx, work, metav1.UpdateOptions{FieldManager: orchestrator.Manager})
 	return err
 }
 

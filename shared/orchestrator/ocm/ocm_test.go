@@ -17,6 +17,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/kube"
+	"github.com/littoral-project/littoral/shared/orchestrator"
 	"github.com/littoral-project/littoral/shared/orchestrator/conformance"
 	"github.com/littoral-project/littoral/shared/orchestrator/ocm"
 	"github.com/littoral-project/littoral/test/kubeapi"
@@ -287,6 +288,62 @@ spec: {group: example.org, scope: Namespaced, names: {kind: Fox, plural: foxs}, 
 	require.Equal(t, job.Progressing, state, "%v", conditions)
 	agents["one"].Cluster.Define("example.org", "v1", "Fox", "foxs", true)
 	state, conditions = w.Do(t, j)
+	require.Equal(t, job.Finished, state, "%v", conditions)
+}
+
+// TestApply_leavesOutUntilTheAgentHasSeenIt: an agent that sees only the second step would keep the Job and fail to change
+// it. A Pod may still be there when the agent comes to apply the new one.
+func TestApply_leavesOutUntilTheAgentHasSeenIt(t *testing.T) {
+	t.Parallel()
+	w, hub, agents := open(t)
+	with := func(j *job.Job, image string) *job.Job {
+		conformance.With(j, conformance.Image, 1)
+		j.Instruction.Contents = append(j.Instruction.Contents, job.Content{
+			Name: "once", YAML: "apiVersion: v1\nkind: Pod\nmetadata: {name: once}\nspec: {containers: [{name: c, image: \"" + image + "\"}]}",
+		})
+		return j
+	}
+	j := with(conformance.Job(w.Targets[0], 1), "once:1")
+	state, conditions := w.Do(t, j)
+	require.Equal(t, job.Finished, state, "%v", conditions)
+	next := with(conformance.As(j, job.Replace), "once:2")
+	pods := func() int {
+		work := hub.Get(hub.Paths("/manifestworks/")[0])
+		configs, _, _ := unstructured.NestedSlice(work.Object, "spec", "manifestConfigs")
+		list, _, _ := unstructured.NestedSlice(work.Object, "spec", "workload", "manifests")
+		require.Len(t, configs, len(list))
+		return strings.Count(fmt.Sprint(list), "kind:Pod ")
+	}
+	for range 2 {
+		require.ErrorIs(t, w.Orchestrator.Apply(t.Context(), next), orchestrator.ErrLeaving)
+		require.Zero(t, pods())
+		s, err := w.Orchestrator.Observe(t.Context(), next)
+		require.NoError(t, err)
+		require.True(t, s.Leaving)
+		state, conditions = s.Verdict(next)
+		require.Equal(t, job.Progressing, state, "%v", conditions)
+	}
+	w.Turn()
+	s, err := w.Orchestrator.Observe(t.Context(), next)
+	require.NoError(t, err)
+	require.False(t, s.Leaving)
+	require.True(t, s.Outdated(next), "it is to be gone on with")
+
+	agents["one"].Cluster.Refuse(func(_, path string) error {
+		if strings.HasSuffix(path, "/pods/once") {
+			return errors.New("Pod \"once\" is invalid: spec: Forbidden: pod updates may not change fields other than ...")
+		}
+		return nil
+	})
+	require.NoError(t, w.Orchestrator.Apply(t.Context(), next))
+	require.Equal(t, 1, pods())
+	w.Turn()
+	s, err = w.Orchestrator.Observe(t.Context(), next)
+	require.NoError(t, err)
+	state, conditions = s.Verdict(next)
+	require.Equal(t, job.Progressing, state, "%v", conditions)
+	agents["one"].Cluster.Refuse(nil)
+	state, conditions = w.Do(t, next)
 	require.Equal(t, job.Finished, state, "%v", conditions)
 }
 

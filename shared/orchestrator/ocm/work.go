@@ -83,17 +83,50 @@ func dropped(have *unstructured.Unstructured, objects []*unstructured.Unstructur
 	return rest
 }
 
-// replaces reports whether next changes pods that are immutable. An agent only applies what a work holds; it does not
-// delete an object to recreate it.
-func replaces(have, next *unstructured.Unstructured) bool {
+// leaveOut leaves out of next the objects whose pods are immutable and would change, and reports whether there are any. An
+// agent does not delete an object to recreate it, but it deletes what leaves the work. The record then has no content, so
+// that the work counts as outdated until they are added again.
+func leaveOut(have, next *unstructured.Unstructured) bool {
 	former := map[string]*unstructured.Unstructured{}
 	for _, o := range manifests(have) {
 		former[key(o)] = o
 	}
-	return slices.ContainsFunc(manifests(next), func(o *unstructured.Unstructured) bool {
+	configs, _, _ := unstructured.NestedSlice(next.Object, "spec", "manifestConfigs")
+	var keptManifests, keptConfigs []any
+	objects := manifests(next)
+	for i, o := range objects {
 		before := former[key(o)]
-		return before != nil && orchestrator.Replaceable(o) && !orchestrator.SamePods(before, o)
-	})
+		if before != nil && orchestrator.Replaceable(o) && !orchestrator.SamePods(before, o) {
+			continue
+		}
+		keptManifests, keptConfigs = append(keptManifests, o.Object), append(keptConfigs, configs[i])
+	}
+	if len(keptManifests) == len(objects) {
+		return false
+	}
+	_ = unstructured.SetNestedSlice(next.Object, keptManifests, "spec", "workload", "manifests") // compose has made these
+	_ = unstructured.SetNestedSlice(next.Object, keptConfigs, "spec", "manifestConfigs")
+	record, _ := orchestrator.ReadRecord(next)
+	record.Content = ""
+	record.Mark(next)
+	return true
+}
+
+// leftOut reports whether objects were left out of the work and its agent has not reported on that yet. Before it reports,
+// it deletes them.
+func leftOut(work *unstructured.Unstructured) bool {
+	record, _ := orchestrator.ReadRecord(work)
+	return record.Content == "" && appliedOf(work) == nil
+}
+
+// appliedOf returns the condition Applied of the work's present form; nil when the agent has not reported on that yet.
+func appliedOf(work *unstructured.Unstructured) *standing {
+	for _, c := range conditionsIn(work.Object, "status", "conditions") {
+		if c.Type == "Applied" && c.Generation == work.GetGeneration() {
+			return &c
+		}
+	}
+	return nil
 }
 
 func key(o *unstructured.Unstructured) string {
@@ -227,7 +260,9 @@ func configOf(j *job.Job, have, o *unstructured.Unstructured, kind orchestrator.
 // statusOf reads what the agent reports about the work.
 func statusOf(work *unstructured.Unstructured) orchestrator.Status {
 	record, _ := orchestrator.ReadRecord(work)
-	s := orchestrator.Status{Exists: true, Record: record, Leaving: work.GetDeletionTimestamp() != nil}
+	s := orchestrator.Status{
+		Exists: true, Record: record, Leaving: work.GetDeletionTimestamp() != nil || leftOut(work),
+	}
 	if s.Leaving {
 		return s
 	}
@@ -236,16 +271,11 @@ func statusOf(work *unstructured.Unstructured) orchestrator.Status {
 		s.Content = ""
 	}
 	reports := reportsIn(work)
-	applied := false
-	for _, c := range conditionsIn(work.Object, "status", "conditions") {
-		if c.Type == "Applied" && c.Generation == work.GetGeneration() {
-			applied = c.Status == "True"
-			if c.Status == "False" {
-				s.Refused = refusal(objects, reports, c)
-			}
-		}
+	applied := appliedOf(work)
+	if applied != nil && applied.Status == "False" {
+		s.Refused = refusal(objects, reports, *applied)
 	}
-	if s.Refused != nil || !applied {
+	if applied == nil || applied.Status != "True" {
 		return s
 	}
 	s.Applied = true
@@ -358,10 +388,10 @@ const (
 	noKind     = "doesn't have a resource type"
 )
 
-// passing reports whether the message says that the object only waits: for its namespace to go, or for its kind, whose
-// definition was applied just before.
+// passing reports whether the message says that the object only waits: for its namespace or a former Pod to go, or for its
+// kind, whose definition was applied just before.
 func passing(objects []*unstructured.Unstructured, o *unstructured.Unstructured, message string) bool {
-	if strings.Contains(message, "being terminated") {
+	if strings.Contains(message, "being terminated") || strings.Contains(message, "pod updates may not") {
 		return true
 	}
 	return (strings.Contains(message, noResource) || strings.Contains(message, noKind)) &&

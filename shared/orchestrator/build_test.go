@@ -618,6 +618,11 @@ spec: {replicas: 2, template: {spec: {containers: [{name: a, resources: {request
 			}
 		})
 	}
+	limited := strings.Replace(asks, `requests: {cpu: "1.5", memory: 1Gi}, limits: {cpu: 2}`, "limits: {cpu: 2}", 1)
+	o := build(t, newJob(limited))[1]
+	_, err := orchestrator.Scale(o, job.Remedy{Type: job.ScaleOut})
+	require.NoError(t, err)
+	require.Contains(t, fmt.Sprint(o.Object["spec"]), "limits:map[cpu:3000m] requests:map[cpu:3000m memory:1000Mi]", "it had asked for its limit")
 	for _, r := range []job.Remediation{job.ScaleUp, job.ScaleOut} {
 		for _, kind := range []string{"DaemonSet", "Pod"} {
 			if r == job.ScaleOut && kind == "DaemonSet" {

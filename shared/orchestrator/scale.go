@@ -217,7 +217,11 @@ func requests(o *unstructured.Unstructured, path []string, more bool) (bool, err
 			func(n int64) string { return resource.NewQuantity(n, resource.BinarySI).String() }, StepMemoryBytes,
 		},
 	} {
-		have, err := quantity(first, "requests", r.name)
+		from := "requests"
+		if _, asks, _ := unstructured.NestedFieldNoCopy(first, "resources", from, r.name); !asks {
+			from = "limits" // an API server takes the limit for the request
+		}
+		have, err := quantity(first, from, r.name)
 		if err != nil {
 			return false, Refuse(ReasonBadManifest, "%s: %v", identity(o), err)
 		}

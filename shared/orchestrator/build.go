@@ -33,6 +33,9 @@ func Build(j *job.Job) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(objects) == 0 {
+		return nil, Refuse(ReasonBadManifest, "component %s has no manifest", j.Component)
+	}
 	slices.SortStableFunc(objects, inOrder)
 	distinguish(objects, j)
 	resettle(objects, j)
@@ -44,8 +47,13 @@ func Build(j *job.Job) ([]*unstructured.Unstructured, error) {
 	}
 	kinds := KindsOf(objects)
 	all := []*unstructured.Unstructured{namespaceOf(j)}
-	seen := map[string]bool{identity(all[0]): true}
+	own := namespaces(objects, j)
+	seen := map[string]bool{}
 	for _, o := range objects {
+		if o.GroupVersionKind().GroupKind() == namespace && own[o.GetName()] {
+			adopt(all[0], o)
+			continue
+		}
 		if kinds.Of(o).Namespaced {
 			o.SetNamespace(j.Namespace)
 		} else {
@@ -53,10 +61,6 @@ func Build(j *job.Job) ([]*unstructured.Unstructured, error) {
 		}
 		id := identity(o)
 		if seen[id] {
-			if id == identity(all[0]) {
-				adopt(all[0], o)
-				continue
-			}
 			return nil, Refuse(ReasonBadManifest, "%s stands twice in component %s", id, j.Component)
 		}
 		seen[id] = true
@@ -64,9 +68,6 @@ func Build(j *job.Job) ([]*unstructured.Unstructured, error) {
 			return nil, err
 		}
 		all = append(all, o)
-	}
-	if len(all) == 1 {
-		return nil, Refuse(ReasonBadManifest, "component %s has no manifest", j.Component)
 	}
 	for _, o := range all[1:] {
 		Stamp(o)
@@ -166,10 +167,24 @@ func namespaceOf(j *job.Job) *unstructured.Unstructured {
 	return ns
 }
 
-// adopt copies the labels and annotations of a manifest that describes the application's own namespace.
+// namespaces returns the names by which the manifests call the application's namespace: that of the application, and those
+// that they would put objects in. A cluster may have a namespace of that name already, with objects of others, and it would
+// go with the application.
+func namespaces(objects []*unstructured.Unstructured, j *job.Job) map[string]bool {
+	names := map[string]bool{j.Namespace: true, j.ApplicationName: true}
+	for _, o := range objects {
+		names[o.GetNamespace()] = true
+	}
+	return names
+}
+
+// adopt adds the labels and annotations of a manifest that describes the application's own namespace. Ours stay.
 func adopt(ns, from *unstructured.Unstructured) {
+	labels, annotations := ns.GetLabels(), ns.GetAnnotations()
 	merge(ns, "labels", from.GetLabels())
 	merge(ns, "annotations", from.GetAnnotations())
+	merge(ns, "labels", labels)
+	merge(ns, "annotations", annotations)
 }
 
 // marks returns the labels and annotations that identify all objects of a component.

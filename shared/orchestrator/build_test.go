@@ -260,6 +260,34 @@ func TestBuild_dropsWhatAnotherClusterHasSet(t *testing.T) {
 	require.Equal(t, build(t, newJob(fmt.Sprintf(manifest, "", ""))), exported)
 }
 
+// TestBuild_makesNoNamespaceThatItLeavesEmpty: manifests often bring the namespace that they are written for. In a cluster,
+// it may be that of somebody else, or of another instance of the application.
+func TestBuild_makesNoNamespaceThatItLeavesEmpty(t *testing.T) {
+	t.Parallel()
+	const settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, namespace: written}"
+	for name, want := range map[string]string{
+		"shop": "", "shop-11111111": "", "written": "", "other": "other",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			objects := build(t, newJob(
+				"apiVersion: v1\nkind: Namespace\nmetadata: {name: "+name+
+					", labels: {pod-security.kubernetes.io/enforce: baseline, app.kubernetes.io/managed-by: x}}", settings))
+			var others []string
+			for _, o := range objects[1:] {
+				if o.GetKind() == "Namespace" {
+					others = append(others, o.GetName())
+				}
+			}
+			require.Equal(t, want, strings.Join(others, " "))
+			require.Equal(t, "shop-11111111", objects[0].GetName())
+			label := objects[0].GetLabels()["pod-security.kubernetes.io/enforce"]
+			require.Equal(t, want == "", label == "baseline")
+			require.Equal(t, "littoral", objects[0].GetLabels()["app.kubernetes.io/managed-by"])
+		})
+	}
+}
+
 // TestKindsOf_kubernetes: a hub cannot be asked which kinds are cluster-scoped.
 func TestKindsOf_kubernetes(t *testing.T) {
 	t.Parallel()

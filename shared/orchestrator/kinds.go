@@ -187,8 +187,9 @@ func PodTemplate(o *unstructured.Unstructured) (path []string, ok bool) {
 }
 
 var (
-	account = schema.GroupKind{Kind: "ServiceAccount"}
-	secret  = schema.GroupKind{Kind: "Secret"}
+	account   = schema.GroupKind{Kind: "ServiceAccount"}
+	secret    = schema.GroupKind{Kind: "Secret"}
+	namespace = schema.GroupKind{Kind: "Namespace"}
 )
 
 // binds reports whether the object is a role binding.

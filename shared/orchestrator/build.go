@@ -347,6 +347,11 @@ func present(in map[string]any, path ...string) error {
 func bind(pod map[string]any, node string) error {
 	delete(pod, "nodeName") // placement decides, not the manifest
 	at := []string{"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms"}
+	for i := range at[1:] {
+		if err := present(pod, at[:i+1]...); err != nil {
+			return err
+		}
+	}
 	terms, _, err := unstructured.NestedSlice(pod, at...)
 	if err != nil {
 		return err

@@ -229,6 +229,23 @@ func TestBuild_keepsEveryManifest(t *testing.T) {
 	require.Equal(t, orchestrator.Kind{Resource: "sensors", Namespaced: true, Guessed: true}, kinds.Of(objects[3]))
 }
 
+// TestBuild_takesNullForNothing: as templates write a field whose content they leave out.
+func TestBuild_takesNullForNothing(t *testing.T) {
+	t.Parallel()
+	for _, affinity := range []string{
+		"null", "{nodeAffinity: null}", "{nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: null}}",
+	} {
+		objects := build(t, newJob("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x, labels: null}\n"+
+			"spec: {replicas: null, template: {spec: {affinity: "+affinity+", containers: [{name: c, resources: null}]}}}"))
+		_, err := orchestrator.Scale(objects[1], job.Remedy{Type: job.ScaleUp}, job.Remedy{Type: job.ScaleOut})
+		require.NoError(t, err)
+		text := fmt.Sprint(objects[1].Object["spec"])
+		require.Contains(t, text, "values:[n1]")
+		require.Contains(t, text, "replicas:2")
+		require.Contains(t, text, "requests:map[cpu:1000m memory:1000Mi]")
+	}
+}
+
 // TestBuild_ordersWhatPodsDemand: an API server refuses a pod whose ServiceAccount or class does not exist, and nothing
 // after it would be applied. What is left keeps its order.
 func TestBuild_ordersWhatPodsDemand(t *testing.T) {

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -159,12 +160,13 @@ func scale(o *unstructured.Unstructured, r job.Remedy) (changed bool, err error)
 }
 
 func replicas(o *unstructured.Unstructured, by int64) (bool, error) {
-	have, found, err := unstructured.NestedInt64(o.Object, "spec", "replicas")
-	if err != nil {
-		return false, Refuse(ReasonBadManifest, "%s: %v", identity(o), err)
-	}
-	if !found {
-		have = 1
+	have := int64(1) // for none
+	if value, _, _ := unstructured.NestedFieldNoCopy(o.Object, "spec", "replicas"); value != nil {
+		n, isNumber := value.(int64)
+		if !isNumber {
+			return false, Refuse(ReasonBadManifest, "%s: spec.replicas is not a whole number", identity(o))
+		}
+		have = n
 	}
 	next := ScaledReplicas(have, by)
 	if next == have {
@@ -218,7 +220,7 @@ func requests(o *unstructured.Unstructured, path []string, more bool) (bool, err
 		},
 	} {
 		from := "requests"
-		if _, asks, _ := unstructured.NestedFieldNoCopy(first, "resources", from, r.name); !asks {
+		if asks, _, _ := unstructured.NestedFieldNoCopy(first, "resources", from, r.name); asks == nil {
 			from = "limits" // an API server takes the limit for the request
 		}
 		have, err := quantity(first, from, r.name)
@@ -230,7 +232,11 @@ func requests(o *unstructured.Unstructured, path []string, more bool) (bool, err
 			continue
 		}
 		changed = true
-		if err := unstructured.SetNestedField(first, r.write(next), "resources", "requests", r.name); err != nil {
+		err = errors.Join(present(first, "resources"), present(first, "resources", "requests"))
+		if err == nil {
+			err = unstructured.SetNestedField(first, r.write(next), "resources", "requests", r.name)
+		}
+		if err != nil {
 			return false, Refuse(ReasonBadManifest, "%s: %v", identity(o), err)
 		}
 		// A limit below the request would be rejected.

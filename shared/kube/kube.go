@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,8 +51,12 @@ func New(server string, how *transport.Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	proxy := how.Proxy
+	if proxy == nil {
+		proxy = http.ProxyFromEnvironment
+	}
 	base := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, TLSClientConfig: trust, ForceAttemptHTTP2: true, IdleConnTimeout: idleTimeout,
+		Proxy: proxy, TLSClientConfig: trust, ForceAttemptHTTP2: true, IdleConnTimeout: idleTimeout,
 	}
 	through, err := transport.HTTPWrappersForConfig(how, base)
 	if err != nil {
@@ -151,6 +156,7 @@ type file struct {
 		Cluster struct {
 			Server     string `json:"server"`
 			ServerName string `json:"tls-server-name"`
+			Proxy      string `json:"proxy-url"`
 			Insecure   bool   `json:"insecure-skip-tls-verify"`
 			CAFile     string `json:"certificate-authority"`
 			CAData     string `json:"certificate-authority-data"`
@@ -159,16 +165,20 @@ type file struct {
 	Users []struct {
 		Name string `json:"name"`
 		User struct {
-			CertFile  string         `json:"client-certificate"`
-			CertData  string         `json:"client-certificate-data"`
-			KeyFile   string         `json:"client-key"`
-			KeyData   string         `json:"client-key-data"`
-			Token     string         `json:"token"`
-			TokenFile string         `json:"tokenFile"`
-			Username  string         `json:"username"`
-			Password  string         `json:"password"`
-			Exec      map[string]any `json:"exec"`
-			Provider  map[string]any `json:"auth-provider"`
+			CertFile  string              `json:"client-certificate"`
+			CertData  string              `json:"client-certificate-data"`
+			KeyFile   string              `json:"client-key"`
+			KeyData   string              `json:"client-key-data"`
+			Token     string              `json:"token"`
+			TokenFile string              `json:"tokenFile"`
+			As        string              `json:"as"`
+			AsUID     string              `json:"as-uid"`
+			AsGroups  []string            `json:"as-groups"`
+			AsExtra   map[string][]string `json:"as-user-extra"`
+			Username  string              `json:"username"`
+			Password  string              `json:"password"`
+			Exec      map[string]any      `json:"exec"`
+			Provider  map[string]any      `json:"auth-provider"`
 		} `json:"user"`
 	} `json:"users"`
 }
@@ -192,6 +202,13 @@ func parse(text []byte, how *transport.Config) (server string, err error) {
 			server = strings.TrimSuffix(entry.Cluster.Server, "/")
 			how.TLS.ServerName, how.TLS.Insecure = entry.Cluster.ServerName, entry.Cluster.Insecure
 			how.TLS.CAFile, how.TLS.CAData = entry.Cluster.CAFile, data.decode(entry.Cluster.CAData)
+			if entry.Cluster.Proxy != "" {
+				proxy, err := url.Parse(entry.Cluster.Proxy)
+				if err != nil {
+					return "", fmt.Errorf("proxy-url of cluster %q: %w", cluster, err)
+				}
+				how.Proxy = http.ProxyURL(proxy)
+			}
 		}
 	}
 	if server == "" {
@@ -214,6 +231,7 @@ func parse(text []byte, how *transport.Config) (server string, err error) {
 		}
 		how.BearerToken, how.BearerTokenFile = u.Token, u.TokenFile
 		how.Username, how.Password = u.Username, u.Password
+		how.Impersonate = transport.ImpersonationConfig{UserName: u.As, UID: u.AsUID, Groups: u.AsGroups, Extra: u.AsExtra}
 	}
 	return server, data.err
 }

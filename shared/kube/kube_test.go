@@ -237,3 +237,26 @@ users: [{name: u, user: `
 	_, err = Open(filepath.Join(t.TempDir(), "none"), nil)
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
+
+// TestRead_asWhomAndThroughWhat: to act as the account itself would give other rights than the kubeconfig asks for.
+func TestRead_asWhomAndThroughWhat(t *testing.T) {
+	t.Parallel()
+	var host, as string
+	var groups []string
+	proxy := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		host, as, groups = r.Host, r.Header.Get("Impersonate-User"), r.Header.Values("Impersonate-Group")
+	}))
+	t.Cleanup(proxy.Close)
+	kubeconfig := `{"current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+"clusters": [{"name": "c", "cluster": {"server": "http://cluster.example", "proxy-url": "` + proxy.URL + `"}}],
+"users": [{"name": "u", "user": {"token": "t", "as": "deployer", "as-groups": ["a", "b"]}}]}`
+	c, err := Read([]byte(kubeconfig), nil)
+	require.NoError(t, err)
+	_, _ = c.Kinds(t.Context(), sensors.GroupVersion())
+	require.Equal(t, "cluster.example", host)
+	require.Equal(t, "deployer", as)
+	require.Equal(t, []string{"a", "b"}, groups)
+
+	_, err = Read([]byte(strings.ReplaceAll(kubeconfig, proxy.URL, "http://[")), nil)
+	require.ErrorContains(t, err, "proxy-url")
+}

@@ -211,15 +211,24 @@ func keepsPods(o *unstructured.Unstructured) bool {
 	return gk == schema.GroupKind{Group: "apps", Kind: "ReplicaSet"} || gk == replicationController
 }
 
-// SamePods reports whether two objects with pods have equal pod templates.
+// immutable lists the fields of a Job's spec that cannot change, besides the template of its pods.
+var immutable = []string{
+	"completions", "completionMode", "selector", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy",
+}
+
+// SamePods reports whether two objects with pods have equal pod templates, and two Jobs all else that is immutable.
 func SamePods(a, b *unstructured.Unstructured) bool {
 	path, _ := PodTemplate(a)
 	if len(path) == 0 {
 		path = []string{"spec"}
 	}
-	one, _, _ := unstructured.NestedFieldNoCopy(a.Object, path...)
-	other, _, _ := unstructured.NestedFieldNoCopy(b.Object, path...)
-	return reflect.DeepEqual(one, other)
+	same := func(path ...string) bool {
+		one, _, _ := unstructured.NestedFieldNoCopy(a.Object, path...)
+		other, _, _ := unstructured.NestedFieldNoCopy(b.Object, path...)
+		return reflect.DeepEqual(one, other)
+	}
+	differs := func(field string) bool { return !same("spec", field) }
+	return same(path...) && (a.GroupVersionKind().GroupKind() != oneRun || !slices.ContainsFunc(immutable, differs))
 }
 
 // replicated lists the kinds with a settable number of pods.

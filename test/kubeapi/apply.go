@@ -120,7 +120,7 @@ func fixed(o *Object) any {
 	spec, _ := o.Object["spec"].(map[string]any)
 	switch o.GetKind() {
 	case "Job":
-		return spec["template"]
+		return []any{spec["template"], spec["completions"]}
 	case "Pod":
 		return spec
 	}

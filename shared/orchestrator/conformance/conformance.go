@@ -165,6 +165,7 @@ func Run(t *testing.T, can Can, open func(t *testing.T) World) {
 			suite["a "+kind+" that is scaled out asks for more"] = func(t *testing.T, w World) { scaledOutAnew(t, w, kind) }
 		}
 		suite["what stands beside a Job stays when the Job is made anew"] = replacedBeside
+		suite["a Job that is to complete more often is made anew"] = completedMore
 		suite["a copy that was taken away is put back as scaled"] = putBack
 		suite["a scaling that comes late counts once"] = scaledLate
 		suite["what an autoscaler has set is left to it"] = autoscaled
@@ -470,6 +471,20 @@ func replacedAnew(t *testing.T, w World, kind string) {
 	require.Contains(t, fmt.Sprint(have.Object["spec"]), "goodbye")
 	finish(t, w, other)
 	require.Equal(t, have.GetUID(), one(t, w, other, kind).GetUID(), "once is enough")
+}
+
+// completedMore: other fields of a Job than its pods are immutable too.
+func completedMore(t *testing.T, w World) {
+	j := Job(w.Places()[0], 1)
+	withOne(j, "Job", "hello")
+	defer gone(t, w, j)
+	finish(t, w, j)
+	before := one(t, w, j, "Job").GetUID()
+	other := As(j, job.Replace)
+	withOne(other, "Job", "hello")
+	other.Instruction.Contents[0].YAML = strings.Replace(other.Instruction.Contents[0].YAML, "\nspec:", "\nspec:\n  completions: 2", 1)
+	finish(t, w, other)
+	require.NotEqual(t, before, one(t, w, other, "Job").GetUID())
 }
 
 // replacedBeside: a volume that went with the Job would take its data along.

@@ -104,7 +104,7 @@ undeploy: ## remove Littoral from the cluster, with its database: [OVERLAY=...] 
 	scripts/deploy/deploy down
 
 .PHONY: new-function
-new-function: ## create a function folder: make new-function NAME=policymanager/policy-list
+new-function: ## create a function folder: make new-function NAME=jobmanager/group-pause
 	$(GO) run ./scripts/new-function $(NAME)
 
 .PHONY: clean

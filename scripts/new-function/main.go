@@ -1,6 +1,6 @@
 // New-function creates the folder of a function for one HTTP operation, ready to be completed:
 //
-//	make new-function NAME=policymanager/policy-list
+//	make new-function NAME=jobmanager/group-pause
 package main
 
 import (

@@ -20,7 +20,7 @@ var Spec = function.Spec{
 	Emits:    []string{events.ApplicationDisplaced, events.ApplicationWaiting, events.JobReady},
 }
 
-// Function is the operation with its store.
+// Function is the worker with its store.
 type Function struct{ db *store.DB }
 
 // New returns the function.

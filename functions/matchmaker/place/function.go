@@ -35,7 +35,7 @@ var Spec = function.Spec{
 	Memory:   "128Mi", // for each call ten thousand nodes, and the problem they make
 }
 
-// Function is the operation with its settings and store.
+// Function is the reaction with its settings and store.
 type Function struct {
 	db     *store.DB
 	config config

@@ -18,7 +18,7 @@ var Spec = function.Spec{
 	Timeout:  60 * time.Second,
 }
 
-// Function is the operation with its settings and store.
+// Function is the task with its settings and store.
 type Function struct {
 	db      *store.DB
 	observe *observe.Recorder

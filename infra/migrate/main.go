@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -23,7 +24,7 @@ import (
 
 type config struct {
 	DatabaseURL string        `envconfig:"DATABASE_URL" required:"true"`
-	Patience    time.Duration `envconfig:"PATIENCE" default:"2m"` // for a Postgres that does not answer yet, or a table that is locked
+	Patience    time.Duration `envconfig:"PATIENCE" default:"2m"` // for a Postgres that does not answer yet or is full, or a table that is locked
 }
 
 func main() {
@@ -61,13 +62,13 @@ func run(ctx context.Context, c config, log *slog.Logger) error {
 	}
 }
 
-// passes reports whether err will pass by itself: Postgres is not there yet (class 57P: it starts or stops), or somebody, such as
-// a backup, holds a lock on a table (55P03).
+// passes reports whether err will pass by itself: Postgres is not there yet (class 57P: it starts or stops), all its connections
+// are taken (53300), or somebody, such as a backup, holds a lock on a table (55P03).
 func passes(err error) bool {
 	var connect *pgconn.ConnectError
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		return len(pg.Code) == 5 && pg.Code[:3] == "57P" || pg.Code == "55P03"
+		return strings.HasPrefix(pg.Code, "57P") || pg.Code == "53300" || pg.Code == "55P03"
 	}
 	return errors.As(err, &connect)
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/url"
@@ -76,17 +78,46 @@ func TestRun_waitsForATableInUse(t *testing.T) {
 	query := address.Query()
 	query.Set("lock_timeout", "1")
 	address.RawQuery = query.Encode()
+	said, ended := begin(t, address)
+	require.Contains(t, said, "lock timeout")
+	_, err = conn.Exec(t.Context(), "commit")
+	require.NoError(t, err)
+	require.NoError(t, <-ended)
+}
+
+// TestRun_waitsForAConnection: without a pooler, the functions can use up those of Postgres.
+func TestRun_waitsForAConnection(t *testing.T) {
+	t.Parallel()
+	address, err := url.Parse(storetest.URL(t))
+	require.NoError(t, err)
+	conn, err := pgx.Connect(t.Context(), address.String())
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		_, err := conn.Exec(context.Background(), "drop role crowded_out")
+		require.NoError(t, errors.Join(err, conn.Close(context.Background())))
+	})
+	_, err = conn.Exec(t.Context(), "create role crowded_out login connection limit 0")
+	require.NoError(t, err)
+
+	address.User = url.User("crowded_out")
+	said, ended := begin(t, address)
+	require.Contains(t, said, "too many connections")
+	_, err = conn.Exec(t.Context(), "alter role crowded_out superuser connection limit -1")
+	require.NoError(t, err)
+	require.NoError(t, <-ended)
+}
+
+// begin runs with endless patience. It returns the first line of the log, and the result when there is one.
+func begin(t *testing.T, address *url.URL) (said string, ended <-chan error) {
+	t.Helper()
 	told, log := io.Pipe()
-	ended := make(chan error, 1)
+	end := make(chan error, 1)
 	go func() {
-		ended <- run(t.Context(), config{address.String(), time.Hour}, slog.New(slog.NewTextHandler(log, nil)))
+		end <- run(t.Context(), config{address.String(), time.Hour}, slog.New(slog.NewTextHandler(log, nil)))
 		_ = log.Close()
 	}()
 	lines := bufio.NewScanner(told)
 	require.True(t, lines.Scan(), "it says that it cannot go on")
-	require.Contains(t, lines.Text(), "lock timeout")
-	_, err = conn.Exec(t.Context(), "commit")
-	require.NoError(t, err)
 	go func() { _, _ = io.Copy(io.Discard, told) }()
-	require.NoError(t, <-ended)
+	return lines.Text(), end
 }

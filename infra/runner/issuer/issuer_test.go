@@ -187,6 +187,28 @@ func TestTokenEndpointRefusals(t *testing.T) {
 	}
 }
 
+// TestNoWebPageIsAClient: the package of the protocol lets pages of every origin read its answers, unless told otherwise.
+func TestNoWebPageIsAClient(t *testing.T) {
+	t.Parallel()
+	i, at := serve(t, t.TempDir(), nil)
+	for method, body := range map[string]string{
+		http.MethodPost: grant("viewer", i.Credentials("viewer").ClientSecret).Encode(), http.MethodOptions: "",
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), method, at+"/token", strings.NewReader(body))
+		require.NoError(t, err)
+		r.Header = http.Header{
+			"Content-Type": {"application/x-www-form-urlencoded"},
+			"Origin":       {"http://page.example"}, "Access-Control-Request-Method": {http.MethodPost},
+		}
+		answer, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, answer.Body.Close())
+		for name := range answer.Header {
+			require.NotContains(t, name, "Access-Control", method)
+		}
+	}
+}
+
 func grant(id, secret string) url.Values {
 	return url.Values{"grant_type": {"client_credentials"}, "client_id": {id}, "client_secret": {secret}}
 }

@@ -26,11 +26,11 @@ type server struct {
 }
 
 func newHandler(i *Issuer) http.Handler {
-	protocol := op.RegisterServer(&server{issuer: i}, endpoints)
+	protocol := op.RegisterServer(&server{issuer: i}, endpoints, op.WithServerCORSOptions(nil)) // no web page is a client
 	token := endpoints.Token.Relative()
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store") // RFC 6749 §5.1: no cache may store a token
-		if r.URL.Path == token && r.Method != http.MethodPost && r.Method != http.MethodOptions {
+		if r.URL.Path == token && r.Method != http.MethodPost {
 			w.Header().Set("Allow", "POST") // §3.2: a secret in the query would end up in logs
 			http.Error(w, "the token endpoint takes POST", http.StatusMethodNotAllowed)
 			return

@@ -378,6 +378,36 @@ func TestAuthenticate_anIssuerThatHangs(t *testing.T) {
 	})
 }
 
+// silent is a store that drops packets.
+type silent struct{}
+
+func (silent) IssuerKeys(ctx context.Context, _ string) ([]byte, time.Duration, error) {
+	<-ctx.Done()
+	return nil, 0, ctx.Err()
+}
+
+func (silent) KeepIssuerKeys(ctx context.Context, _ string, _ []byte) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// TestAuthenticate_aStoreThatHangs: the call may be one that does not need the store.
+func TestAuthenticate_aStoreThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		way := &hanging{key: authtest.NewKey(t)}
+		i := &issuer{Server: &httptest.Server{URL: "https://issuer"}, key: way.key}
+		v := auth.NewVerifier(auth.Config{Issuer: i.URL, Audience: "littoral", JWKSURL: i.URL + "/keys"},
+			&http.Client{Transport: way}, silent{})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		begin := time.Now()
+		_, err := v.Authenticate(request("Bearer "+i.token(t, i.key, nil)).WithContext(ctx), auth.Viewer)
+		require.NoError(t, err)
+		require.LessOrEqual(t, time.Since(begin), 3*time.Second)
+	})
+}
+
 // TestAuthenticate_asksOnForOthers: if one caller hangs up, that is no failure of the issuer.
 func TestAuthenticate_asksOnForOthers(t *testing.T) {
 	t.Parallel()

@@ -32,6 +32,9 @@ const (
 	answerHeld  = 2 * time.Second // while what it said before can be used
 )
 
+// storeWithin is how long the store may take to answer. If it hangs, a call that does not need it must not hang too.
+const storeWithin = 3 * time.Second
+
 // KeyStore shares the issuer's keys among all instances: a new one finds them in the store, which it uses anyway, and
 // hundreds that start at once do not all ask the issuer.
 type KeyStore interface {
@@ -84,13 +87,13 @@ func (k *keys) find(ctx context.Context, id, algorithm string) (jose.JSONWebKey,
 	if key, err := k.known(keysFresh, id, algorithm); err == nil {
 		return key, nil
 	}
-	k.recall(ctx)
+	stored := k.recall(ctx)
 	if key, err := k.known(keysFresh, id, algorithm); err == nil {
 		return key, nil
 	}
 	// If another goroutine asked while this one waited, use that answer.
 	if held := k.age() <= keysHold; !k.asked.After(begin) && !(held && time.Since(k.asked) < askAgain) {
-		k.ask(ctx, held)
+		k.ask(ctx, held, stored)
 	}
 	key, err := k.known(keysHold, id, algorithm)
 	if err != nil && k.away != nil {
@@ -124,23 +127,28 @@ func (k *keys) keep(set jose.JSONWebKeySet, given time.Time) {
 	}
 }
 
-// recall takes the set from the store if that is newer. A store that is away is no reason to refuse anybody.
-func (k *keys) recall(ctx context.Context) {
+// recall takes the set from the store if that is newer. A store that is away is no reason to refuse anybody; answers
+// reports whether there is one that is not.
+func (k *keys) recall(ctx context.Context) (answers bool) {
 	if k.store == nil {
-		return
+		return false
 	}
+	ctx, cancel := context.WithTimeout(ctx, storeWithin)
+	defer cancel()
 	text, age, err := k.store.IssuerKeys(ctx, k.name())
 	if err != nil || text == nil {
-		return
+		return err == nil
 	}
 	var set keySet
 	if json.Unmarshal(text, &set) == nil {
 		k.keep(jose.JSONWebKeySet(set), time.Now().Add(-age))
 	}
+	return true
 }
 
-// ask gets the set from the issuer. A caller who hangs up meanwhile does not count as a failure of the issuer.
-func (k *keys) ask(ctx context.Context, held bool) {
+// ask gets the set from the issuer, and stores it if the store answers. A caller who hangs up meanwhile does not count as
+// a failure of the issuer.
+func (k *keys) ask(ctx context.Context, held, stored bool) {
 	patience := answerFirst
 	if held {
 		patience = answerHeld
@@ -153,7 +161,7 @@ func (k *keys) ask(ctx context.Context, held bool) {
 		return
 	}
 	k.keep(jose.JSONWebKeySet(set), time.Now())
-	if k.store != nil {
+	if stored {
 		_ = k.store.KeepIssuerKeys(ctx, k.name(), text) // otherwise the next instance asks the issuer
 	}
 }

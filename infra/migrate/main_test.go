@@ -6,12 +6,14 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/url"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/store/storetest"
@@ -107,13 +109,59 @@ func TestRun_waitsForAConnection(t *testing.T) {
 	require.NoError(t, <-ended)
 }
 
-// begin runs with endless patience. It returns the first line of the log, and the result when there is one.
+// TestRun_waitsForASilentServer: the machine of a Postgres that has moved does not answer.
+func TestRun_waitsForASilentServer(t *testing.T) {
+	t.Parallel()
+	address, err := url.Parse(storetest.URL(t))
+	require.NoError(t, err)
+	postgres, err := pgx.ParseConfig(address.String())
+	require.NoError(t, err)
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, listener.Close()) })
+	pass := func(into, from net.Conn) {
+		_, _ = io.Copy(into, from)
+		_ = into.Close()
+	}
+	go func() {
+		for silent := true; ; silent = false {
+			near, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			if silent {
+				defer near.Close() //nolint:errcheck // nobody listens
+				continue
+			}
+			network, at := pgconn.NetworkAddress(postgres.Host, postgres.Port)
+			far, err := (&net.Dialer{}).DialContext(t.Context(), network, at)
+			if err != nil {
+				_ = near.Close()
+				continue
+			}
+			go pass(near, far)
+			go pass(far, near)
+		}
+	}()
+
+	query := address.Query()
+	query.Del("host")
+	query.Set("sslmode", "disable")
+	address.Host, address.RawQuery = listener.Addr().String(), query.Encode()
+	said, ended := begin(t, address)
+	require.Contains(t, said, "timeout")
+	require.NoError(t, <-ended)
+}
+
+// begin runs with more patience than a test has. It returns the first line of the log, and the result when there is one.
 func begin(t *testing.T, address *url.URL) (said string, ended <-chan error) {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
 	told, log := io.Pipe()
 	end := make(chan error, 1)
 	go func() {
-		end <- run(t.Context(), config{address.String(), time.Hour}, slog.New(slog.NewTextHandler(log, nil)))
+		end <- run(ctx, config{address.String(), time.Hour}, slog.New(slog.NewTextHandler(log, nil)))
 		_ = log.Close()
 	}()
 	lines := bufio.NewScanner(told)

@@ -3,12 +3,14 @@
 package migrate
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -22,6 +24,10 @@ var files embed.FS
 // locksWithin bounds the wait for a lock. A request for an exclusive lock that waits, for a backup say, blocks everyone who
 // needs the table after it. So it gives up soon and is repeated with the next attempt. lock_timeout in the URL overrides it.
 const locksWithin = "2s"
+
+// connectsWithin bounds an attempt to connect. The machine of a Postgres that has moved may not answer at all. connect_timeout
+// in the URL overrides it.
+const connectsWithin = 5 * time.Second
 
 // Up applies what is missing. An advisory lock makes it safe to run twice or in parallel. The error is 55P03 when a lock
 // on a table was not granted in time; what was applied before stays.
@@ -45,6 +51,7 @@ func open(databaseURL string) (*goose.Provider, error) {
 	if config.RuntimeParams["lock_timeout"] == "" {
 		config.RuntimeParams["lock_timeout"] = locksWithin
 	}
+	config.ConnectTimeout = cmp.Or(config.ConnectTimeout, connectsWithin)
 	dir, err := fs.Sub(files, "sql")
 	if err != nil {
 		return nil, err

@@ -79,7 +79,7 @@ func run(ctx context.Context, entry function.Entry) error {
 	}()
 	waker := wake.New(c.Wake, log)
 	waker.Event(entry.Spec.Foreseen...)
-	env, err := NewEnv(ctx, entry.Name, c, log, exporter.Recorder(entry.Name), waker)
+	env, err := newEnv(ctx, entry.Name, c, log, exporter.Recorder(entry.Name), waker)
 	if err != nil {
 		return err
 	}
@@ -124,9 +124,9 @@ func exporter(log *slog.Logger) *observe.Exporter {
 	return observe.New(c, &http.Client{Timeout: c.Timeout}, log)
 }
 
-// NewEnv makes a function's environment without connecting. recorder records its calls and waker gets its events; both
+// newEnv makes a function's environment without connecting. recorder records its calls and waker gets its events; both
 // may be nil.
-func NewEnv(
+func newEnv(
 	ctx context.Context, name string, c Config, log *slog.Logger, recorder *observe.Recorder, waker *wake.Waker,
 ) (*function.Env, error) {
 	client := &http.Client{Timeout: outbound, Transport: recorder.Transport(http.DefaultTransport)}

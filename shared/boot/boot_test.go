@@ -87,7 +87,7 @@ func TestNewEnv_takesWhatTheFormerKeySigned(t *testing.T) {
 	}
 	var c Config
 	require.NoError(t, envconfig.Process("", &c))
-	env, err := NewEnv(t.Context(), "f", c, slog.New(slog.DiscardHandler), nil, nil)
+	env, err := newEnv(t.Context(), "f", c, slog.New(slog.DiscardHandler), nil, nil)
 	require.NoError(t, err)
 	defer env.DB.Close()
 	spec := function.Spec{Consumes: []string{events.ApplicationPlaced}, Emits: []string{events.ApplicationDisplaced}}

@@ -207,8 +207,8 @@ func (q *Query) Err() error {
 	return err
 }
 
-// LinkNext tells the caller where the next page begins.
-func LinkNext(w http.ResponseWriter, r *http.Request, last Cursor) {
+// linkNext tells the caller where the next page begins.
+func linkNext(w http.ResponseWriter, r *http.Request, last Cursor) {
 	raw, err := json.Marshal(last)
 	if err != nil {
 		return // a time and a UUID always encode
@@ -244,7 +244,7 @@ func Document(r *http.Request) ([]byte, error) {
 // its rows are large.
 func WritePage[T any](w http.ResponseWriter, r *http.Request, p Page, list []T, cut bool, cursor func(T) Cursor) error {
 	if (cut || len(list) == p.Limit) && len(list) > 0 {
-		LinkNext(w, r, cursor(list[len(list)-1]))
+		linkNext(w, r, cursor(list[len(list)-1]))
 	}
 	if list == nil {
 		list = []T{}

@@ -19,13 +19,13 @@ var stateNumbers = map[string]State{
 
 var typeNumbers = map[string]Type{"5": Create, "6": Delete, "7": Update, "8": Replace}
 
-// ParseState reads a state by name or number.
-func ParseState(s string) (State, error) {
+// parseState reads a state by name or number.
+func parseState(s string) (State, error) {
 	return parse(s, "state", stateNumbers, Created, Progressing, Finished, Degraded)
 }
 
-// ParseType reads a job type by name or number.
-func ParseType(s string) (Type, error) {
+// parseType reads a job type by name or number.
+func parseType(s string) (Type, error) {
 	return parse(s, "type", typeNumbers, Create, Delete, Update, Replace)
 }
 
@@ -57,10 +57,10 @@ func parse[T ~string](s, what string, aliases map[string]T, names ...T) (T, erro
 }
 
 // UnmarshalJSON accepts a name or a number.
-func (s *State) UnmarshalJSON(b []byte) error { return unmarshalEnum(b, s, ParseState) }
+func (s *State) UnmarshalJSON(b []byte) error { return unmarshalEnum(b, s, parseState) }
 
 // UnmarshalJSON accepts a name or a number.
-func (t *Type) UnmarshalJSON(b []byte) error { return unmarshalEnum(b, t, ParseType) }
+func (t *Type) UnmarshalJSON(b []byte) error { return unmarshalEnum(b, t, parseType) }
 
 // UnmarshalJSON accepts any of the names.
 func (r *Remediation) UnmarshalJSON(b []byte) error { return unmarshalEnum(b, r, ParseRemediation) }

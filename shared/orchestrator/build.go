@@ -70,7 +70,7 @@ func Build(j *job.Job) ([]*unstructured.Unstructured, error) {
 		all = append(all, o)
 	}
 	for _, o := range all[1:] {
-		Stamp(o)
+		stamp(o)
 	}
 	return all, nil
 }
@@ -376,9 +376,9 @@ func bind(pod map[string]any, node string) error {
 	return unstructured.SetNestedSlice(pod, terms, at...)
 }
 
-// Stamp marks the object with its revision: epoch and digest of its content. The component is left out of the digest
+// stamp marks the object with its revision: epoch and digest of its content. The component is left out of the digest
 // for an object without pods: several components may apply it, and it does not matter which did so last.
-func Stamp(o *unstructured.Unstructured) {
+func stamp(o *unstructured.Unstructured) {
 	if keepsPods(o) {
 		template, _, _ := unstructured.NestedFieldNoCopy(o.Object, podTemplates[o.GroupVersionKind().GroupKind()]...)
 		if text, err := json.Marshal(template); err == nil { // it came from JSON
@@ -403,5 +403,5 @@ func OtherPods(live, next *unstructured.Unstructured) bool {
 	return keepsPods(next) && live.GetAnnotations()[markPods] != next.GetAnnotations()[markPods]
 }
 
-// RevisionOf returns the revision that Stamp wrote.
+// RevisionOf returns the revision that stamp wrote.
 func RevisionOf(o *unstructured.Unstructured) string { return o.GetAnnotations()[markRevision] }

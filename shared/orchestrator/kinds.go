@@ -231,15 +231,15 @@ func SamePods(a, b *unstructured.Unstructured) bool {
 	return same(path...) && (a.GroupVersionKind().GroupKind() != oneRun || !slices.ContainsFunc(immutable, differs))
 }
 
-// replicated lists the kinds with a settable number of pods.
-var replicated = []schema.GroupKind{
+// replicatedKinds lists the kinds with a settable number of pods.
+var replicatedKinds = []schema.GroupKind{
 	{Group: "apps", Kind: "Deployment"},
 	{Group: "apps", Kind: "StatefulSet"},
 	{Group: "apps", Kind: "ReplicaSet"},
 	replicationController,
 }
 
-// Replicated reports whether the object's number of pods can be set.
-func Replicated(o *unstructured.Unstructured) bool {
-	return slices.Contains(replicated, o.GroupVersionKind().GroupKind())
+// replicated reports whether the object's number of pods can be set.
+func replicated(o *unstructured.Unstructured) bool {
+	return slices.Contains(replicatedKinds, o.GroupVersionKind().GroupKind())
 }

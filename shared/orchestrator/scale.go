@@ -115,7 +115,7 @@ func autoscaled(objects []*unstructured.Unstructured) (settled []*unstructured.U
 		}
 	}
 	for _, o := range objects {
-		if Replicated(o) && named[[2]string{o.GetKind(), o.GetName()}] {
+		if replicated(o) && named[[2]string{o.GetKind(), o.GetName()}] {
 			settled = append(settled, o)
 		}
 	}
@@ -133,7 +133,7 @@ func Scale(o *unstructured.Unstructured, by ...job.Remedy) (changed bool, err er
 		changed = changed || did
 	}
 	if changed {
-		Stamp(o)
+		stamp(o)
 	}
 	return changed, nil
 }
@@ -141,7 +141,7 @@ func Scale(o *unstructured.Unstructured, by ...job.Remedy) (changed bool, err er
 func scale(o *unstructured.Unstructured, r job.Remedy) (changed bool, err error) {
 	switch r.Type {
 	case job.ScaleUp, job.ScaleDown:
-		if !Replicated(o) {
+		if !replicated(o) {
 			return false, nil
 		}
 		by := int64(max(r.Step, 1))

@@ -87,10 +87,10 @@ spec:
 }
 
 // Ask makes the job one for the remediation.
-func Ask(j *job.Job, r job.Remediation) *job.Job { return AskBy(j, r, 0) }
+func Ask(j *job.Job, r job.Remediation) *job.Job { return askBy(j, r, 0) }
 
-// AskBy makes the job one for a scaling by so many replicas.
-func AskBy(j *job.Job, r job.Remediation, step int) *job.Job {
+// askBy makes the job one for a scaling by so many replicas.
+func askBy(j *job.Job, r job.Remediation, step int) *job.Job {
 	next := *j
 	next.Type, next.SubType = job.Update, string(r)
 	next.Remediations = append(
@@ -254,7 +254,7 @@ func scaledUp(t *testing.T, w World) {
 	finish(t, w, up)
 	before.Replicas = 3
 	require.Equal(t, before, *w.Running(t, j.Cluster, j))
-	up = AskBy(up, job.ScaleUp, 2)
+	up = askBy(up, job.ScaleUp, 2)
 	finish(t, w, up)
 	before.Replicas = 5
 	require.Equal(t, before, *w.Running(t, j.Cluster, j), "by the step of the descriptor")

@@ -26,7 +26,7 @@ import (
 func Follow(ctx context.Context, tx *store.Tx, id uuid.UUID, render Renderer) error {
 	// Lock the policies before the application, in the order in which Judge does. Sync, too, holds a policy for as long
 	// as the rule store takes; waiting for it with the application locked would block all work on the application.
-	if _, err := LockOfInstance(ctx, tx, id.String()); err != nil {
+	if _, err := lockOfInstance(ctx, tx, id.String()); err != nil {
 		return err
 	}
 	app, err := application.Lock(ctx, tx, id)
@@ -49,7 +49,7 @@ func Follow(ctx context.Context, tx *store.Tx, id uuid.UUID, render Renderer) er
 
 // Remove deletes every policy about the application.
 func Remove(ctx context.Context, tx *store.Tx, instance string) error {
-	list, err := LockOfInstance(ctx, tx, instance)
+	list, err := lockOfInstance(ctx, tx, instance)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func Remove(ctx context.Context, tx *store.Tx, instance string) error {
 
 // Pause stops watching the policies about the application until it runs again.
 func Pause(ctx context.Context, tx *store.Tx, instance string) error {
-	list, err := LockOfInstance(ctx, tx, instance)
+	list, err := lockOfInstance(ctx, tx, instance)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func Pause(ctx context.Context, tx *store.Tx, instance string) error {
 // Resume starts watching the policies about an application that runs from now on; with all, also those that a person
 // deactivated.
 func Resume(ctx context.Context, tx *store.Tx, instance string, all bool, render Renderer) error {
-	list, err := LockOfInstance(ctx, tx, instance)
+	list, err := lockOfInstance(ctx, tx, instance)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func ensure(ctx context.Context, tx *store.Tx, app *application.Application, ren
 	if err != nil {
 		return err
 	}
-	list, err := LockOfInstance(ctx, tx, app.ID.String())
+	list, err := lockOfInstance(ctx, tx, app.ID.String())
 	if err != nil {
 		return err
 	}

@@ -71,8 +71,8 @@ const componentLabel = "icos_app_component"
 // violations is the UUID namespace of violation ids.
 var violations = uuid.MustParse("0d6f9f0e-3a7b-5c55-8d53-6f1f7d1c2ab4")
 
-// ViolationID is the id of an episode within one activation of the policy: the same for each notice of it.
-func ViolationID(policy uuid.UUID, activated time.Time, fingerprint string, start time.Time) uuid.UUID {
+// violationID is the id of an episode within one activation of the policy: the same for each notice of it.
+func violationID(policy uuid.UUID, activated time.Time, fingerprint string, start time.Time) uuid.UUID {
 	parts := []string{
 		policy.String(), activated.UTC().Format(time.RFC3339Nano), fingerprint, start.UTC().Format(time.RFC3339Nano),
 	}
@@ -82,7 +82,7 @@ func ViolationID(policy uuid.UUID, activated time.Time, fingerprint string, star
 // Open reports whether the violation continues.
 func (p *Policy) Open(violation uuid.UUID) bool {
 	for fingerprint, start := range p.State.Open() {
-		if ViolationID(p.UUID(), p.State.Since, fingerprint, start) == violation {
+		if violationID(p.UUID(), p.State.Since, fingerprint, start) == violation {
 			return true
 		}
 	}
@@ -99,7 +99,7 @@ const forgetIdle = `delete from policy_actions where id = $1 and (status = 'skip
 // upon once more: the action may have found the episode ended, or may have left the component where it is, which was
 // excused since.
 func (p *Policy) violated(ctx context.Context, tx *store.Tx, a events.Alert, verdict registry.Verdict) error {
-	id := ViolationID(p.UUID(), p.State.Since, a.Fingerprint, a.StartsAt)
+	id := violationID(p.UUID(), p.State.Since, a.Fingerprint, a.StartsAt)
 	v, err := p.Violation(id.String(), a.Labels, a.Annotations)
 	if err != nil { // it is unclear what the alert is about, so nothing is done
 		if err := p.unclear(ctx, tx, err); err != nil {

@@ -163,8 +163,8 @@ func List(ctx context.Context, q store.Querier, f Filter, page function.Page) (l
 	return list[:end], cut || end < len(list), err
 }
 
-// LockOfInstance returns the policies about one application, including those deleted by hand, and locks them.
-func LockOfInstance(ctx context.Context, tx *store.Tx, instance string) ([]*Policy, error) {
+// lockOfInstance returns the policies about one application, including those deleted by hand, and locks them.
+func lockOfInstance(ctx context.Context, tx *store.Tx, instance string) ([]*Policy, error) {
 	return many(ctx, tx, selectOfInstance, instance)
 }
 

@@ -73,7 +73,7 @@ func (v Variables) check(faults *problem.Faults) {
 		switch text, ok := template.ToText(v[name]); {
 		case !variableName.MatchString(name):
 			faults.Add(path, 0, "must be named by letters, digits, - and _")
-		case Predefined(name):
+		case predefined(name):
 			faults.Add(path, 0, "is the name of a predefined placeholder")
 		case !ok:
 			faults.Add(path, 0, "must be a number or a text of at most %d bytes, not %s", maxText, fmt.Sprintf("%T", v[name]))
@@ -89,8 +89,8 @@ const (
 	ListPlaceholder     = "subject_label_list"     // the names of its labels
 )
 
-// Predefined reports whether a placeholder stands for the subject or one of its fields, and so cannot be a variable.
-func Predefined(name string) bool {
+// predefined reports whether a placeholder stands for the subject or one of its fields, and so cannot be a variable.
+func predefined(name string) bool {
 	_, field := labelNames[name]
 	return field || name == SelectorPlaceholder || name == ListPlaceholder
 }

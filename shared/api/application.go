@@ -110,6 +110,7 @@ type Manifest struct {
 	YAML string `json:"yamlString"`
 }
 
+// Instruction is what to deploy.
 type Instruction struct {
 	ID            string       `json:"id"`
 	JobID         string       `json:"job_id"`

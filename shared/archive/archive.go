@@ -35,6 +35,7 @@ const (
 	Topology     Kind = "topology"     // all snapshots except the present one
 )
 
+// Kinds lists all kinds.
 var Kinds = []Kind{History, Applications, Topology}
 
 // Limits of one object.

@@ -38,6 +38,7 @@ type Instruction struct {
 	Requirements  Requirements `json:"requirements"`
 }
 
+// Content is one object to deploy.
 type Content struct {
 	Name string `json:"name"`
 	YAML string `json:"yaml"`

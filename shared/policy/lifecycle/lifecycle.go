@@ -26,6 +26,7 @@ type Config struct {
 	JobManager string `envconfig:"ICOS_JOB_MANAGER_BASE_URL"`
 }
 
+// Event is the report that something has happened to an application.
 type Event struct {
 	Instance   string             `json:"app_instance"`
 	Event      string             `json:"event"`

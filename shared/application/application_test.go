@@ -725,6 +725,8 @@ func TestReport_ofDegradedWithoutAReason(t *testing.T) {
 	require.Equal(t, "Slow", why())
 	report(job.Degraded, runs, refused)
 	require.Empty(t, why(), "that it was refused is one")
+	observe(job.Degraded, runs, refused) // what runs is what was there before
+	require.Equal(t, "Refused", w.job(j.ID).Wrong())
 	for _, end := range []func(){
 		func() { report(job.Finished) },
 		func() { report(job.Finished, append(w.job(j.ID).Conditions, runs)...) },
@@ -736,13 +738,18 @@ func TestReport_ofDegradedWithoutAReason(t *testing.T) {
 		require.Empty(t, why())
 	}
 
-	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
-		_, err := w.job(j.ID).Strain(ctx, tx, "it is too hot there")
-		return err
-	}))
-	report(job.Degraded, runs)
-	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return w.job(j.ID).Relieve(ctx, tx, "it is cooler") }))
-	require.Equal(t, []any{job.Degraded, "AsReported"}, []any{w.job(j.ID).State, why()}, "it ran badly besides")
+	for _, besides := range []struct {
+		said []job.Condition
+		why  string
+	}{{[]job.Condition{runs}, "AsReported"}, {[]job.Condition{runs, refused}, ""}} {
+		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+			_, err := w.job(j.ID).Strain(ctx, tx, "it is too hot there")
+			return err
+		}))
+		report(job.Degraded, besides.said...)
+		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return w.job(j.ID).Relieve(ctx, tx, "it is cooler") }))
+		require.Equal(t, []any{job.Degraded, besides.why}, []any{w.job(j.ID).State, why()}, "it ran badly besides")
+	}
 }
 
 func TestObserve(t *testing.T) {
@@ -785,7 +792,6 @@ func TestObserve(t *testing.T) {
 	})
 }
 
-// TestObserve_ofWhatShouldHaveLeft: the agent sees a copy that runs well, and knows nothing of the policy.
 // TestObserve_ofWhatItsAgentHasApplied: agents of ICOS tell once that they wait for it, and from then on what they see. Before
 // that, what is seen may be the former content.
 func TestObserve_ofWhatItsAgentHasApplied(t *testing.T) {
@@ -824,6 +830,7 @@ func TestObserve_ofWhatItsAgentHasApplied(t *testing.T) {
 	}
 }
 
+// TestObserve_ofWhatShouldHaveLeft: the agent sees a copy that runs well, and knows nothing of the policy.
 func TestObserve_ofWhatShouldHaveLeft(t *testing.T) {
 	t.Parallel()
 	w := world{t, storetest.New(t)}

@@ -37,7 +37,7 @@ func (j *Job) mark(reason string) *Condition {
 
 // runsWell reports whether a degraded job is only in the wrong place.
 func (j *Job) runsWell() bool {
-	return slices.ContainsFunc(j.Conditions, misplaced) && !failing(slices.DeleteFunc(slices.Clone(j.Conditions), misplaced))
+	return slices.ContainsFunc(j.Conditions, misplaced) && !explains(slices.DeleteFunc(slices.Clone(j.Conditions), misplaced))
 }
 
 // ours reports whether the condition was set here and not by an agent.
@@ -134,7 +134,7 @@ func (j *Job) setMark(ctx context.Context, tx *store.Tx, as, reason string) erro
 func (j *Job) clearMark(ctx context.Context, tx *store.Tx, as, reason string) error {
 	before, marked := j.State, j.mark(as) != nil
 	j.Conditions = slices.DeleteFunc(j.Conditions, func(c Condition) bool { return c.Reason == as })
-	if marked && j.State == Degraded && !failing(j.Conditions) {
+	if marked && j.State == Degraded && !explains(j.Conditions) {
 		if err := j.move(Finish); err != nil {
 			return err
 		}

@@ -385,9 +385,9 @@ func Observe(ctx context.Context, tx *store.Tx, s Status, lease time.Duration) (
 		move = ""
 	case before == Finished && failing(conditions):
 		move = Degrade
-	case before == Degraded && !failing(conditions) && running(conditions):
+	case before == Degraded && !explains(conditions) && running(conditions):
 		move = Finish
-	case before == Progressing && j.Applied && j.Type != Update && j.Type != Delete && !failing(conditions) && running(conditions):
+	case before == Progressing && j.Applied && j.Type != Update && j.Type != Delete && !explains(conditions) && running(conditions):
 		move = Finish // its agent will not report that
 	case before != Progressing:
 		move = ""

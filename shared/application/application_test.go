@@ -856,8 +856,9 @@ func TestObserve_ofWhatShouldHaveLeft(t *testing.T) {
 	seen := observe("True")
 	require.Equal(t, job.Degraded, seen.State)
 	require.Equal(t, "it is too hot there", seen.Condition(job.ConditionDegraded).Message)
+	require.Nil(t, seen.LeaseUntil, "nobody has anything to do")
 	before := w.published(events.ResourceChanged)
-	observe("True")
+	require.Nil(t, observe("True").LeaseUntil)
 	require.Equal(t, before, w.published(events.ResourceChanged), "nothing is news")
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
 		news, err := w.job(j.ID).Strain(ctx, tx, "it is too hot there")
@@ -879,7 +880,9 @@ func TestObserve_ofWhatShouldHaveLeft(t *testing.T) {
 		require.Equal(t, job.RemedyDone, done.Remediations[0].Status)
 		require.Nil(t, done.LeaseUntil, "nobody has anything to do")
 	}
-	require.Equal(t, job.Degraded, observe("True").State)
+	done := observe("True")
+	require.Equal(t, job.Degraded, done.State)
+	require.Nil(t, done.LeaseUntil, "else the agent would scale it once more")
 
 	relieve := func(ctx context.Context, tx *store.Tx, j *job.Job) error { return j.Relieve(ctx, tx, "it is cooler") }
 	require.Equal(t, job.Finished, step(relieve).State)

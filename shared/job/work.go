@@ -256,6 +256,9 @@ func (j *Job) report(ctx context.Context, tx *store.Tx, m Move, before State, ty
 	default:
 		j.lease = &lease
 	}
+	if j.State == Degraded && j.runsWell() {
+		j.lease = nil // nobody has anything to do: when it ended, the job would be carried out once more
+	}
 	if !changed {
 		return j.renew(ctx, tx)
 	}

@@ -548,6 +548,56 @@ func TestTakeOver_afterTheLeaseFencesTheFormerOwner(t *testing.T) {
 	require.NoError(t, w.finish(now))
 }
 
+// TestLease_isRenewedByEverySignOfLife of its owner, and by nothing else: an agent that works on a job for long keeps it, and
+// one that has died does not.
+func TestLease_isRenewedByEverySignOfLife(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	id := app.Jobs[slices.IndexFunc(app.Jobs, func(j *job.Job) bool { return j.Component == "web" })].ID
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return w.job(id).Place(ctx, tx, edge, "test") }))
+	require.NoError(t, w.take(id, "agent-1"))
+	lapse := func() {
+		t.Helper()
+		_, err := w.db.Exec(t.Context(), `update jobs set lease_until = now() - interval '1 second' where id = $1`, id)
+		require.NoError(t, err)
+		require.Len(t, w.executable("agent-2"), 1)
+		others, err := job.Executable(t.Context(), w.db, "nuvla", "agent-2")
+		require.NoError(t, err)
+		require.Empty(t, others, "it is for another orchestrator")
+	}
+	report := func(state job.State, conditions ...job.Condition) error {
+		return w.report(job.Report{ID: id, OwnerID: "agent-1", State: state, Resource: job.Resource{Conditions: conditions}})
+	}
+	applied := job.Condition{Type: job.ConditionApplied, Status: "True"}
+	for what, sign := range []func() error{
+		func() error { return w.take(id, "agent-1") },
+		func() error { return report(job.Progressing) },
+		func() error { return report(job.Progressing, applied) },
+		func() error { return report(job.Progressing, applied) }, // again
+		func() error {
+			return w.tx(func(ctx context.Context, tx *store.Tx) error {
+				_, err := job.Observe(ctx, tx, job.Status{OwnerID: "agent-1", Resource: job.Resource{JobID: job.ID{UUID: id}}}, time.Minute)
+				return err
+			})
+		},
+		func() error { return report(job.Degraded) },
+		func() error { return report(job.Degraded) },
+	} {
+		lapse()
+		require.NoError(t, sign())
+		require.Empty(t, w.executable("agent-2"), what)
+	}
+	require.NoError(t, w.take(id, "agent-1"))
+	more := func(cpu string) { w.update(app.ID, bytes.Replace(shop("a"), []byte("500m"), []byte(cpu), 1)) }
+	more("600m")
+	require.Equal(t, []any{job.Progressing, "agent-1"}, []any{w.job(id).State, w.job(id).OwnerID})
+	require.Empty(t, w.executable("agent-2"), "what is asked for besides does not end it")
+	lapse()
+	more("700m")
+	require.Len(t, w.executable("agent-2"), 1, "nor renew it")
+}
+
 func TestExecutable_aKnownAgentSeesItsOwnPlacesOnly(t *testing.T) {
 	t.Parallel()
 	w := world{t, storetest.New(t)}
@@ -1111,6 +1161,27 @@ on conflict (cluster, node) do update set last_seen = excluded.last_seen, schedu
 		require.NoError(t, w.finish(w.job(c.ID)))
 	}
 	require.Len(t, w.get(app.ID).Jobs, 2)
+}
+
+// TestDisplaceLost_bringsNothingBack: what an update took out is removed where it is, also when its node is drained meanwhile.
+func TestDisplaceLost_bringsNothingBack(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(withCache, "")
+	w.run(app, "agent-1")
+	w.update(app.ID, shop("b"))
+	w.serve("agent-1", "c1")
+	_, err := w.db.Exec(t.Context(), `update nodes set schedulable = false`)
+	require.NoError(t, err)
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return application.DisplaceLost(ctx, tx, app.ID) }))
+	for _, j := range w.get(app.ID).Jobs {
+		switch {
+		case j.Component == "cache":
+			require.Equal(t, []any{job.Delete, job.Created, "agent-1", edge}, []any{j.Type, j.State, j.OwnerID, j.Target})
+		case j.Cleans == nil:
+			require.False(t, j.Placed(), j.Component)
+		}
+	}
 }
 
 // TestPut_keepsAnothersChange: what is written of a JobGroup while another change is under way is added to that.

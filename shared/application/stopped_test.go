@@ -197,7 +197,6 @@ func TestStatus_doesNotWaitForWhatAnUpdateTookOut(t *testing.T) {
 	}
 }
 
-// TestDelete_endsWhatAnEarlierOneLeft: jobs that still ran in an application that was stopped, or being deleted already.
 // TestUpdate_saysWhatItChanges: of each replica by its number, and beside the components as well.
 func TestUpdate_saysWhatItChanges(t *testing.T) {
 	t.Parallel()
@@ -250,6 +249,7 @@ func TestStatus_tellsOfFormerCopies(t *testing.T) {
 	require.Empty(t, message)
 }
 
+// TestDelete_endsWhatAnEarlierOneLeft: jobs that still ran in an application that was stopped, or being deleted already.
 func TestDelete_endsWhatAnEarlierOneLeft(t *testing.T) {
 	t.Parallel()
 	w := world{t, storetest.New(t)}

@@ -41,6 +41,7 @@ func TestExecutable(t *testing.T) {
 		"the oldest form, without saying who":     {w.anyAgent, "/orchestrator/ocm", []string{free.ID}},
 		"a form that names nobody":                {w.anyAgent, "/ocm", []string{free.ID}},
 		"another orchestrator's jobs":             {w.edge, "/nuvla/agent-edge", []string{}},
+		"those of its own elsewhere":              {w.hub, "/nuvla/agent-hub", []string{}},
 		"an orchestrator that nobody has":         {w.anyAgent, "/kubernetes/a", []string{}},
 		"an orchestrator in capitals":             {w.hub, "/OCM/agent-hub", []string{free.ID, mine.ID}},
 		"an agent called like the oldest form's ": {w.anyAgent, "/ocm/orchestrator", []string{free.ID}},

@@ -99,3 +99,73 @@ func TestNew_refusesToKeepMoreSnapshotsThanThereMayBe(t *testing.T) {
 	_, err := newFunction(t, nil)
 	require.ErrorContains(t, err, "ARCHIVE_SNAPSHOTS_KEPT")
 }
+
+// TestRun_keepsEachKindAsLongAsItIsTold: a kind without a setting of its own is kept as long as ARCHIVE_AFTER says.
+func TestRun_keepsEachKindAsLongAsItIsTold(t *testing.T) {
+	for name, row := range map[string]struct {
+		general, applications, topology string
+		archived                        []string
+	}{
+		"all for longer":           {"3h", "", "", []string{}},
+		"none for so long":         {"1h", "", "", []string{"applications", "history", "topology"}},
+		"applications for less":    {"3h", "1h", "", []string{"applications"}},
+		"snapshots for less":       {"3h", "", "1h", []string{"topology"}},
+		"all but history for more": {"1h", "3h", "3h", []string{"history"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := storetest.New(t)
+			t.Setenv("OBJECTS_URL", "file://"+t.TempDir())
+			t.Setenv("ARCHIVE_AFTER", row.general)
+			for setting, value := range map[string]string{
+				"ARCHIVE_APPLICATIONS_AFTER": row.applications, "ARCHIVE_TOPOLOGY_AFTER": row.topology,
+			} {
+				if value != "" {
+					t.Setenv(setting, value)
+				}
+			}
+			f, err := newFunction(t, db)
+			require.NoError(t, err)
+			for _, old := range []string{
+				`insert into history (event, at) values ('e', now() - interval '2 hours')`,
+				`insert into applications (id, name, namespace, descriptor, deleted_at)
+values (gen_random_uuid(), 'a', 'a', '', now() - interval '2 hours')`,
+				`insert into topology_snapshots (id, changes, taxonomy, at)
+values ('00000000-0000-7000-8000-000000000000', '[]', '{}', now() - interval '2 hours')`,
+			} {
+				_, err := db.Exec(t.Context(), old)
+				require.NoError(t, err)
+			}
+			require.NoError(t, f.Run(t.Context()))
+			archived, err := store.Collect(t.Context(), db, "read archives", pgx.RowTo[string], `select kind from archives order by kind`)
+			require.NoError(t, err)
+			require.Equal(t, row.archived, archived)
+		})
+	}
+}
+
+// TestRun_forgetsWhatIsNotRepeatedAnyMore: marks of events, and removals of former copies that have ended.
+func TestRun_forgetsWhatIsNotRepeatedAnyMore(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	f, err := newFunction(t, db)
+	require.NoError(t, err)
+	for _, done := range []string{
+		`insert into inbox (consumer, source, id, at) values ('c', 's', 'old', now() - interval '31 days'),
+	('c', 's', 'young', now() - interval '29 days')`,
+		`insert into applications (id, name, namespace, descriptor) values (gen_random_uuid(), 'a', 'a', '')`,
+		`insert into jobs (id, application_id, component, type, state, instruction, lost_after, resource_name)
+select gen_random_uuid(), id, 'c', 'CreateDeployment', 'Created', '{}', interval '1 min', 'c' from applications`,
+		`insert into jobs (id, application_id, component, cleans, type, state, instruction, lost_after, resource_name, updated_at)
+select gen_random_uuid(), application_id, name, id, 'DeleteDeployment', 'Finished', '{}', lost_after, 'c', now() - age
+from jobs, (values ('old', interval '25 hours'), ('young', interval '23 hours')) as l (name, age)`,
+	} {
+		_, err := db.Exec(t.Context(), done)
+		require.NoError(t, err)
+	}
+	require.NoError(t, f.Run(t.Context()))
+	for _, left := range []string{`select id from inbox`, `select component from jobs where cleans is not null`} {
+		names, err := store.Collect(t.Context(), db, "read what is left", pgx.RowTo[string], left)
+		require.NoError(t, err)
+		require.Equal(t, []string{"young"}, names, left)
+	}
+}

@@ -546,6 +546,13 @@ func TestTakeOver_afterTheLeaseFencesTheFormerOwner(t *testing.T) {
 	require.Equal(t, problem.Conflict, problem.KindOf(w.finish(old)), "a late report of the fenced owner is refused")
 	require.Equal(t, now, w.job(j.ID), "and changes nothing")
 	require.NoError(t, w.finish(now))
+
+	w.stop(app.ID)
+	require.NoError(t, w.take(j.ID, "quick"))
+	_, err = w.db.Exec(context.Background(), `update jobs set lease_until = now() - interval '1 second' where id = $1`, j.ID)
+	require.NoError(t, err)
+	require.Equal(t, problem.Conflict, problem.KindOf(w.take(j.ID, "slow")), "only its owner has a copy to remove")
+	require.NoError(t, w.take(j.ID, "quick"))
 }
 
 // TestLease_isRenewedByEverySignOfLife of its owner, and by nothing else: an agent that works on a job for long keeps it, and
@@ -586,7 +593,8 @@ func TestLease_isRenewedByEverySignOfLife(t *testing.T) {
 	} {
 		lapse()
 		require.NoError(t, sign())
-		require.Empty(t, w.executable("agent-2"), what)
+		require.NotNil(t, w.job(id).LeaseUntil, what)
+		require.WithinRange(t, *w.job(id).LeaseUntil, time.Now(), time.Now().Add(2*time.Minute), what)
 	}
 	require.NoError(t, w.take(id, "agent-1"))
 	more := func(cpu string) { w.update(app.ID, bytes.Replace(shop("a"), []byte("500m"), []byte(cpu), 1)) }
@@ -667,6 +675,53 @@ func TestTake_afterItsFormerCopyIsRemoved(t *testing.T) {
 	}))
 	require.Equal(t, back.ID, w.executable("agent-1")[0].ID)
 	require.NoError(t, w.take(back.ID, "agent-1"))
+}
+
+// TestTake_remembersWhenItWasTakenThere: from then on it may keep devices of its place busy.
+func TestTake_remembersWhenItWasTakenThere(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	id := app.Jobs[1].ID
+	taken := func() (at *time.Time) {
+		require.NoError(t, w.db.QueryRow(t.Context(), `select taken_at from jobs where id = $1`, id).Scan(&at))
+		return at
+	}
+	place := func(at job.Target) {
+		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return w.job(id).Place(ctx, tx, at, "test") }))
+		require.Nil(t, taken())
+	}
+	place(edge)
+	require.NoError(t, w.take(id, "agent-1"))
+	first := taken()
+	require.NotNil(t, first)
+	require.NoError(t, w.take(id, "agent-1"))
+	require.NoError(t, w.finish(w.job(id)))
+	w.update(app.ID, shop("b"))
+	require.NoError(t, w.take(id, "agent-1"))
+	require.Equal(t, first, taken(), "it has been there all the time")
+
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return w.job(id).Displace(ctx, tx, "silent", false) }))
+	place(job.Target{Orchestrator: "ocm", Cluster: "edge", Node: "n2"})
+	require.NoError(t, w.take(id, "agent-1"))
+	require.True(t, taken().After(*first))
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return job.Release(ctx, tx, id, "agent-1") }))
+	require.Nil(t, taken(), "it was given back")
+}
+
+// TestReport_onContentThatCameBack: what was replaced for a while is the present content again.
+func TestReport_onContentThatCameBack(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	id := w.run(app, "agent-1").Jobs[1].ID
+	w.update(app.ID, shop("b"))
+	w.update(app.ID, shop("a"))
+	require.NoError(t, w.take(id, "agent-1"))
+	manifests, err := json.Marshal([]map[string]string{{"yamlString": w.job(id).Instruction.Contents[0].YAML}})
+	require.NoError(t, err)
+	require.NoError(t, w.report(job.Report{ID: id, OwnerID: "agent-1", State: job.Finished, Manifests: manifests}))
+	require.Equal(t, job.Finished, w.job(id).State)
 }
 
 func TestReport(t *testing.T) {
@@ -874,10 +929,24 @@ func TestObserve_ofWhatItsAgentHasApplied(t *testing.T) {
 		require.Equal(t, job.Progressing, observe("True"), "it has only begun")
 		report(job.Condition{Type: job.ConditionAvailable, Status: "True"})
 		require.Equal(t, job.Progressing, observe("False"))
+		require.NoError(t, w.take(id, "agent-1"), "it only renews its lease")
 		require.Equal(t, job.Finished, observe("True"))
 		require.Nil(t, w.job(id).LeaseUntil)
 		require.Equal(t, round+1, w.published(events.JobFinished))
 	}
+
+	other, _ := w.submit(shop("a"), "")
+	id = other.Jobs[0].ID
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return w.job(id).Place(ctx, tx, edge, "test") }))
+	require.NoError(t, w.take(id, "agent-2"))
+	require.NoError(t, w.report(job.Report{
+		ID: id, OwnerID: "agent-2", State: job.Progressing,
+		Resource: job.Resource{Conditions: []job.Condition{{Type: job.ConditionApplied, Status: "True"}}},
+	}))
+	_, err := w.db.Exec(t.Context(), `update jobs set lease_until = now() - interval '1 second' where id = $1`, id)
+	require.NoError(t, err)
+	require.NoError(t, w.take(id, "agent-1"))
+	require.Equal(t, job.Progressing, observe("True"), "another agent has applied it, this one has not")
 }
 
 // TestObserve_ofWhatShouldHaveLeft: the agent sees a copy that runs well, and knows nothing of the policy.
@@ -1184,6 +1253,30 @@ func TestDisplaceLost_bringsNothingBack(t *testing.T) {
 	}
 }
 
+// TestDisplaceLost_bearsWithEachComponent for as long as its descriptor says.
+func TestDisplaceLost_bearsWithEachComponent(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	w.run(app, "agent-1")
+	w.serve("agent-1", "c1")
+	for _, now := range []string{
+		`update jobs set lost_after = interval '10 min' where component = 'web'`,
+		`update nodes set last_seen = now() - interval '2 min'`,
+		`insert into nodes (cluster, node, last_seen) values ('edge', 'n2', now())`,
+		`update topology set at = now()`,
+	} {
+		_, err := w.db.Exec(t.Context(), now)
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return application.DisplaceLost(ctx, tx, app.ID) }))
+	for _, j := range w.get(app.ID).Jobs {
+		if j.Cleans == nil {
+			require.Equal(t, j.Component == "web", j.Placed(), j.Component)
+		}
+	}
+}
+
 // TestPut_keepsAnothersChange: what is written of a JobGroup while another change is under way is added to that.
 func TestPut_keepsAnothersChange(t *testing.T) {
 	t.Parallel()
@@ -1262,4 +1355,36 @@ func TestRemind_namesTheFirstOfAll(t *testing.T) {
 	reminder := published[len(published)-1]
 	require.Equal(t, events.ApplicationWaiting, reminder.Type())
 	require.Equal(t, first.ID.String(), reminder.Subject(), "though the other one waits for a place")
+}
+
+// TestRemind_ofAllThatIsToBeLookedAt, whatever it is.
+func TestRemind_ofAllThatIsToBeLookedAt(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		reminders int
+		that      func(w world, app *application.Application)
+	}{
+		"what is where it should be": {0, func(w world, app *application.Application) { w.run(app, "agent-1") }},
+		"what waits for a place":     {1, func(world, *application.Application) {}},
+		"what should be elsewhere": {1, func(w world, app *application.Application) {
+			id := w.run(app, "agent-1").Jobs[0].ID
+			require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
+				_, err := w.job(id).Strain(ctx, tx, "it is too hot there")
+				return err
+			}))
+		}},
+		"an update that nobody has judged": {1, func(w world, app *application.Application) {
+			w.run(app, "agent-1")
+			w.update(app.ID, shop("b"))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := world{t, storetest.New(t)}
+			app, _ := w.submit(shop("a"), "")
+			row.that(w, app)
+			require.NoError(t, w.tx(application.Remind))
+			require.Equal(t, row.reminders, w.published(events.ApplicationWaiting))
+		})
+	}
 }

@@ -331,6 +331,7 @@ func TestReportsOfFormerPlaces(t *testing.T) {
 		"which is null":                {func(target, target) any { return nil }, "Finished", finished},
 		"which cannot be read":         {func(target, target) any { return []int{1} }, "Finished", finished},
 		"by a name of its own":         {func(target, target) any { return target{Cluster: "nuvlabox/1", Node: "n"} }, "Finished", finished},
+		"by a name of its own there":   {func(_, present target) any { return target{Cluster: present.Cluster, Node: "n"} }, "Finished", finished},
 		"which is another agent's":     {func(target, target) any { return target{Cluster: "edge", Node: "edge-1"} }, "Finished", finished},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -614,6 +615,7 @@ func TestOldestLocks(t *testing.T) {
 		require.Equal(t, step.status, put(step.as, step.state).status, step.what)
 		require.Equal(t, step.want, w.job(t, j.ID).stands(), step.what)
 	}
+	require.Equal(t, j.Epoch+1, w.job(t, j.ID).Epoch, "since it was unlocked, nothing of the time before counts")
 	w.legal(t)
 }
 

@@ -137,6 +137,36 @@ func TestAPageStaysWhereItIsWhileThingsAreAdded(t *testing.T) {
 	require.Equal(t, []string{second.ID, third.ID}, flat(w.pages(t, next)))
 }
 
+// TestListings_leaveOutWhatIsOver: deleted applications and removals that have ended. A removal of a former copy is listed
+// until then, and a name means only an application that is left.
+func TestListings_leaveOutWhatIsOver(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	jobs := func() []string { return flat(w.pages(t, "/jobmanager/jobs")) }
+	g, j := w.running(t, freeShop)
+	w.drain(j.Targets.Cluster + "/" + j.Targets.Node)
+	var former job
+	for _, open := range w.executable(t, w.hub, hubAgent, "ocm") {
+		if open.Cleans == j.ID {
+			former = open
+		}
+	}
+	require.ElementsMatch(t, []string{j.ID, former.ID}, jobs())
+	w.finish(t, w.hub, hubAgent, former)
+	require.Equal(t, []string{j.ID}, jobs())
+	w.finish(t, w.hub, hubAgent, w.job(t, j.ID))
+
+	w.operator.call(t, http.MethodDelete, "/jobmanager/groups/"+g.ID+"?stop=true", "").is(t, http.StatusAccepted)
+	require.Equal(t, []string{j.ID}, jobs(), "it is to be removed")
+	w.finish(t, w.hub, hubAgent, w.job(t, j.ID))
+	require.Empty(t, jobs())
+	require.Empty(t, flat(w.pages(t, "/jobmanager/groups")))
+
+	next := w.submit(t, freeShop)
+	a := w.operator.call(t, http.MethodPut, "/jobmanager/groups", freeShop+"description: the next one\n").is(t, http.StatusOK)
+	require.Equal(t, next.ID, decode[group](t, a).ID)
+}
+
 func TestFilters(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

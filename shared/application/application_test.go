@@ -314,6 +314,24 @@ func TestUpdate_touchesOnlyWhatDiffers(t *testing.T) {
 	require.Equal(t, application.Available, status)
 }
 
+// TestUpdate_changesHowLongANodeMayBeSilent, with the content of a component or without.
+func TestUpdate_changesHowLongANodeMayBeSilent(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	app = w.run(app, "agent-1")
+	for i, document := range [][]byte{append(shop("a"), "# the same\n"...), shop("b")} {
+		lostAfter := time.Duration(i+2) * time.Minute
+		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+			_, err := application.Update(ctx, tx, app.ID, document, lostAfter)
+			return err
+		}))
+		for _, j := range w.get(app.ID).Jobs {
+			require.Equal(t, lostAfter, j.LostAfter, j.Component)
+		}
+	}
+}
+
 func TestUpdate_addsAndRemovesComponents(t *testing.T) {
 	t.Parallel()
 	w := world{t, storetest.New(t)}
@@ -705,8 +723,10 @@ func TestTake_remembersWhenItWasTakenThere(t *testing.T) {
 	place(job.Target{Orchestrator: "ocm", Cluster: "edge", Node: "n2"})
 	require.NoError(t, w.take(id, "agent-1"))
 	require.True(t, taken().After(*first))
+	ready := w.published(events.JobReady)
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return job.Release(ctx, tx, id, "agent-1") }))
 	require.Nil(t, taken(), "it was given back")
+	require.Equal(t, ready+1, w.published(events.JobReady), "and those who wait for an event may take it")
 }
 
 // TestReport_onContentThatCameBack: what was replaced for a while is the present content again.

@@ -188,6 +188,22 @@ func TestViolation_movesAtMostSoOften(t *testing.T) {
 	require.Equal(t, j.Targets, w.job(t, j.ID).Targets)
 }
 
+// TestViolation_movesAtMostSoOften_andCountsMovesAlone: no other remediations, and what was only recorded brakes nothing.
+func TestViolation_movesAtMostSoOften_andCountsMovesAlone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g, j, p := w.loaded(t, "redeploy")
+	w.movedOften(t, g, p, 10)
+	_, err := w.DB.Exec(t.Context(), `update policy_actions set remediation = 'scale-up'`)
+	require.NoError(t, err)
+	_, err = w.DB.Exec(t.Context(), `insert into policy_actions (id, policy_id, instance, component, remediation, status, violation,
+started_at, received_at, acted_at) select gen_random_uuid(), $1, $2, 'web', 'none', 'done', '{}', now(), now(), now()`, p.ID, g.ID)
+	require.NoError(t, err)
+	w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", time.Now()))).is(t, http.StatusOK)
+	require.Empty(t, w.told(t, g.ID, "policy.held"))
+	require.NotEqual(t, j.Targets, w.job(t, j.ID).Targets)
+}
+
 // TestViolation_movesAtMostSoOften_byAnyName: a policy created with the API keeps its own spelling of the remediation.
 func TestViolation_movesAtMostSoOften_byAnyName(t *testing.T) {
 	t.Parallel()

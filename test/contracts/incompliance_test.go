@@ -103,6 +103,29 @@ func TestSubjects(t *testing.T) {
 	}
 }
 
+// TestSubjects_ofSeveralApplications: an agent of two applications gave both copies the same uid.
+func TestSubjects_ofSeveralApplications(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, j, uid := w.runningAs(t, hubShop)
+	other := w.submit(t, hubShop)
+	b := report(hubAgent, w.take(t, w.hub, hubAgent, other.Jobs[0]), "Finished", "Available")
+	b["resource"].(body)["resource_uuid"] = uid
+	w.hub.send(t, http.MethodPut, "/jobmanager/jobs", b).is(t, http.StatusOK)
+	violate := func(subject body) *answer {
+		return w.operator.send(t, http.MethodPost, "/jobmanager/policies/incompliance", body{
+			"policyName": "p", "remediation": "patch", "subject": subject,
+		})
+	}
+	w.unchanged(t, func() { violate(body{"resourceId": uid}).refused(t, http.StatusConflict) })
+	w.unchanged(t, func() {
+		violate(body{"resourceId": uid, "appInstance": uuid.NewString()}).refused(t, http.StatusConflict)
+	})
+	violate(body{"resourceId": uid, "appInstance": other.ID}).is(t, http.StatusOK)
+	require.Equal(t, standing{update, "patch", "Created", hubAgent}, w.job(t, other.Jobs[0].ID).stands())
+	require.Equal(t, "Finished", w.job(t, j.ID).State)
+}
+
 // TestSubjects_withoutWhatWasTakenOut: a component that no agent had taken before an update removed it is not part of
 // the application.
 func TestSubjects_withoutWhatWasTakenOut(t *testing.T) {

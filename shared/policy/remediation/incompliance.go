@@ -87,7 +87,8 @@ and application_id = $1 and ($2 = '' or component = $2) order by id`
 // Apply carries out the remediation on every job that the subject means and returns how many of them were changed. An
 // incompliance with an id that was handled before changes nothing. The error is NotFound when the subject means no job.
 // It is Conflict when a job is in the wrong state (it must be owned and Finished, unless it is to be reallocated), when
-// the descriptor allows the remediation for none of them, or when a job has already left the node it should leave.
+// the descriptor allows the remediation for none of them, when a job has already left the node it should leave, or when
+// the subject means jobs of several applications.
 func Apply(ctx context.Context, tx *store.Tx, i *Incompliance, s Settings) (changed int, err error) {
 	if err := i.Check(); err != nil {
 		return 0, err
@@ -210,6 +211,13 @@ func (i *Incompliance) resolve(ctx context.Context, tx *store.Tx) (*application.
 	unknown := problem.New(problem.NotFound, "the subject means no component that is known here")
 	if len(hits) == 0 {
 		return nil, nil, unknown
+	}
+	if slices.ContainsFunc(hits, func(h hit) bool { return h.Application != hits[0].Application }) {
+		instance, _ := uuid.Parse(i.Subject.AppInstance)
+		hits = slices.DeleteFunc(hits, func(h hit) bool { return h.Application != instance })
+		if len(hits) == 0 {
+			return nil, nil, problem.New(problem.Conflict, "several applications have that resource; name the appInstance that is meant")
+		}
 	}
 	app, err := application.Lock(ctx, tx, hits[0].Application)
 	if err != nil {

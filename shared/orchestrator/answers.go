@@ -51,6 +51,10 @@ func final(err error) bool {
 	}
 }
 
+// OverQuota reports whether the message of an API server, or of an agent that repeats it, says that a quota is used up. The
+// server gives no code of its own for that.
+func OverQuota(message string) bool { return strings.Contains(message, "exceeded quota") }
+
 // word matches the reasons of Kubernetes.
 var word = regexp.MustCompile(`^[A-Za-z]+$`)
 
@@ -82,8 +86,8 @@ func Classify(err error, what string) error {
 	case final(err):
 		reason := string(apierrors.ReasonForError(err))
 		switch {
-		case strings.Contains(err.Error(), "exceeded quota"):
-			reason = "QuotaExceeded"
+		case OverQuota(err.Error()):
+			reason = ReasonQuotaExceeded
 		case !word.MatchString(reason): // webhooks give none, or a sentence
 			reason = ReasonDenied
 		}

@@ -83,6 +83,7 @@ const (
 	ReasonNameTaken       = "NameTaken"     // an object of that name exists and is not ours
 	ReasonUnknownKind     = "UnknownKind"   // the cluster does not have the kind, and the job does not define it
 	ReasonBadManifest     = "BadManifest"
+	ReasonQuotaExceeded   = "QuotaExceeded"
 	ReasonDenied          = "Denied" // by a webhook that gives no reason
 	ReasonNotSupported    = job.ReasonNotSupported
 	ReasonRetrying        = "Retrying" // the API server, or a webhook that it calls, fails

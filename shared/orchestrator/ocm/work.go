@@ -365,8 +365,8 @@ func refusal(objects []*unstructured.Unstructured, reports map[int64]report, who
 		reason := r.applied.Reason // always AppliedManifestFailed, whatever the cause
 		message := brief(r.applied.Message)
 		switch {
-		case strings.Contains(r.applied.Message, "exceeded quota"):
-			reason = "QuotaExceeded"
+		case orchestrator.OverQuota(r.applied.Message):
+			reason = orchestrator.ReasonQuotaExceeded
 		case conflict.MatchString(r.applied.Message):
 			reason = orchestrator.ReasonApplyConflict
 		case strings.Contains(r.applied.Message, noResource):

@@ -204,8 +204,8 @@ func parse(text []byte, how *transport.Config) (server string, err error) {
 			how.TLS.CAFile, how.TLS.CAData = entry.Cluster.CAFile, data.decode(entry.Cluster.CAData)
 			if entry.Cluster.Proxy != "" {
 				proxy, err := url.Parse(entry.Cluster.Proxy)
-				if err != nil {
-					return "", fmt.Errorf("proxy-url of cluster %q: %w", cluster, err)
+				if err != nil { // whose text has the password of the proxy
+					return "", fmt.Errorf("proxy-url of cluster %q is not a URL", cluster)
 				}
 				how.Proxy = http.ProxyURL(proxy)
 			}

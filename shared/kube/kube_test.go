@@ -257,6 +257,7 @@ func TestRead_asWhomAndThroughWhat(t *testing.T) {
 	require.Equal(t, "deployer", as)
 	require.Equal(t, []string{"a", "b"}, groups)
 
-	_, err = Read([]byte(strings.ReplaceAll(kubeconfig, proxy.URL, "http://[")), nil)
+	_, err = Read([]byte(strings.ReplaceAll(kubeconfig, proxy.URL, "http://me:secret@[")), nil)
 	require.ErrorContains(t, err, "proxy-url")
+	require.NotContains(t, err.Error(), "secret")
 }

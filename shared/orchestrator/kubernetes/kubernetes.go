@@ -350,7 +350,7 @@ func (c cluster) try(ctx context.Context, e entry) error {
 	o.SetGenerateName(e.Object.GetName() + "-")
 	options := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: orchestrator.Manager}
 	_, err := c.at(e).Create(ctx, o, options)
-	if apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run") {
+	if err != nil && (orchestrator.OverQuota(err.Error()) || strings.Contains(err.Error(), "does not support dry run")) {
 		return nil
 	}
 	return orchestrator.Classify(err, e.what())

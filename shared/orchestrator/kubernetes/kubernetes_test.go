@@ -368,17 +368,32 @@ func TestApply_keepsWhatItCannotReplace(t *testing.T) {
 					return nil
 				})
 			}
-			answer(apierrors.NewInvalid(schema.GroupKind{}, "once", nil))
-			state, conditions = w.Do(t, next)
-			require.Equal(t, job.Degraded, state, "%v", conditions)
-			require.Contains(t, fmt.Sprint(conditions), "Invalid")
-			require.Equal(t, before, d["one"].Get(path).GetUID())
+			forbidden := func(why string) error {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: kind}, "once", errors.New(why))
+			}
+			for reason, err := range map[string]error{
+				"Invalid":   apierrors.NewInvalid(schema.GroupKind{}, "once", nil),
+				"Forbidden": forbidden(`violates PodSecurity "restricted:latest"`),
+			} {
+				answer(err)
+				state, conditions = w.Do(t, next)
+				require.Equal(t, job.Degraded, state, "%v", conditions)
+				require.Contains(t, fmt.Sprint(conditions), reason)
+				require.Equal(t, before, d["one"].Get(path).GetUID())
+			}
 
-			answer(apierrors.NewBadRequest(`admission webhook "example.org" does not support dry run`))
-			state, conditions = w.Do(t, next)
-			require.Equal(t, job.Finished, state, "%v", conditions)
-			require.NotEqual(t, before, d["one"].Get(path).GetUID())
-			require.Len(t, d["one"].Paths("/"+kind+"/"), 1)
+			for _, err := range []error{
+				apierrors.NewBadRequest(`admission webhook "example.org" does not support dry run`),
+				forbidden("exceeded quota: small, requested: pods=1"), // which the one that is there uses
+			} {
+				before = d["one"].Get(path).GetUID()
+				answer(err)
+				state, conditions = w.Do(t, next)
+				require.Equal(t, job.Finished, state, "%v", conditions)
+				require.NotEqual(t, before, d["one"].Get(path).GetUID())
+				require.Len(t, d["one"].Paths("/"+kind+"/"), 1)
+				next = with(conformance.As(next, job.Replace), `{containers: [{name: c, image: "i:1"}]}`)
+			}
 		})
 	}
 }

@@ -42,6 +42,15 @@ $(S3)/versitygw: scripts/tools/s3/go.mod scripts/tools/s3/build.sh
 e2e-s3: $(S3)/versitygw ## test objects and the archive with a real S3 server (the first run builds it)
 	LITTORAL_S3_SERVER="$(CURDIR)/$(S3)/versitygw" $(GO) run ./scripts/with-postgres -- $(GO) test -count=1 ./shared/objects/... ./shared/archive
 
+ZENOH := bin/tools/zenoh
+
+$(ZENOH)/node_modules: test/zenoh/package.json test/zenoh/package-lock.json
+	mkdir -p $(ZENOH) && cp $^ $(ZENOH) && cd $(ZENOH) && npm ci --ignore-scripts --no-audit --no-fund && touch node_modules
+
+.PHONY: e2e-zenoh
+e2e-zenoh: $(ZENOH)/node_modules ## compare key expressions with Zenoh's own code (needs Node)
+	LITTORAL_ZENOH_MODULES="$(CURDIR)/$(ZENOH)" $(GO) test -count=1 -v ./test/zenoh
+
 # The test prints how many boundaries it covered, which "go test" shows only with -v. grep removes the thousand lines of passes.
 FAULTS := $(GO) test -timeout 80m -count=1 -v ./test/faults | grep --line-buffered -Ev '^(=== | +--- PASS)'
 

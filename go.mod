@@ -2,6 +2,12 @@ module github.com/littoral-project/littoral
 
 go 1.26.0
 
+// What npm installs may contain Go.
+ignore (
+	./bin
+	node_modules
+)
+
 require (
 	github.com/alecthomas/kong v1.17.0
 	github.com/aws/aws-sdk-go-v2 v1.47.6

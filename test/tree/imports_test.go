@@ -116,6 +116,7 @@ var direct = map[string][]string{
 	"shared/application":                  {"github.com/jackc/pgx/v5"},
 	"shared/application/applicationtest":  {"github.com/stretchr/testify"},
 	"shared/archive":                      {"github.com/jackc/pgx/v5"},
+	"shared/forecast":                     {"gonum.org/v1/gonum/mat", "gonum.org/v1/gonum/optimize"},
 	"shared/objects/objectstest":          {"github.com/stretchr/testify"},
 	"shared/objects/s3":                   {"github.com/aws/aws-sdk-go-v2"},
 	"shared/objects/s3/s3test":            {"github.com/stretchr/testify"},

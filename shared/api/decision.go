@@ -40,6 +40,7 @@ type Step struct {
 	Action    string  `json:"action"` // create, replace, change, move, remove, wait, none
 	From      *Target `json:"from,omitempty"`
 	To        *Target `json:"to,omitempty"`
+	Variant   string  `json:"variant,omitempty"` // kubernetes or docker, of a component that has manifests for both
 	Why       string  `json:"why,omitempty"`
 }
 

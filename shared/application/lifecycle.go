@@ -148,17 +148,35 @@ func (a *Application) wanted(app *descriptor.Application, lostAfter time.Duratio
 		if !ok {
 			after = lostAfter
 		}
-		contents := make([]job.Content, 0, len(c.Manifests))
-		for _, m := range c.Manifests {
-			contents = append(contents, job.Content{Name: m.Name, YAML: m.YAML})
-		}
+		all := job.Contents(c.Manifests)
 		for _, r := range job.Replicas(c, a.Jobs) {
-			list = append(list, want{component: c.Name, replica: r.Index, lostAfter: after, instruction: job.Instruction{
-				ComponentName: c.Name, Type: c.Type, Contents: contents, Requirements: c.Requirements, Labels: r.Labels,
-			}})
+			in := job.Instruction{
+				ComponentName: c.Name, Type: c.Type, Contents: all, Requirements: c.Requirements, Labels: r.Labels,
+			}
+			if c.Type == descriptor.TypeMultiple {
+				a.keepVariant(&in, app, c, r.Index)
+			}
+			list = append(list, want{component: c.Name, replica: r.Index, lostAfter: after, instruction: in})
 		}
 	}
 	return list
+}
+
+// keepVariant leaves the stored job of a component with variants the one that it was placed with. If that is gone, so
+// that it has to leave its place, it keeps what runs until it is placed elsewhere.
+func (a *Application) keepVariant(in *job.Instruction, app *descriptor.Application, c *descriptor.Component, replica int) {
+	at := slices.IndexFunc(a.Jobs, func(j *job.Job) bool {
+		return j.Cleans == nil && j.Component == c.Name && j.Replica == replica
+	})
+	if at < 0 || a.Jobs[at].Instruction.Type == descriptor.TypeMultiple {
+		return
+	}
+	in.Type = a.Jobs[at].Instruction.Type
+	if slices.Contains(app.Engines(c), in.Type) {
+		in.Contents = job.Contents(c.Variant(in.Type))
+	} else {
+		in.Contents = a.Jobs[at].Instruction.Contents
+	}
 }
 
 // add stores a job that waits for a place, or for the application to be started.

@@ -119,6 +119,10 @@ func (g *group) put(ctx context.Context, tx *store.Tx, id uuid.UUID, lostAfter t
 	if g.Name != "" && g.Name != a.Name {
 		return nil, nameChanged("appName", g.Name, a.Name)
 	}
+	before, err := a.Parsed()
+	if err != nil {
+		return nil, err
+	}
 	document := []byte(a.Descriptor)
 	var edit *descriptor.Edit // nil while nothing differs
 	for i, in := range g.Jobs {
@@ -140,7 +144,8 @@ func (g *group) put(ctx context.Context, tx *store.Tx, id uuid.UUID, lostAfter t
 				return nil, err
 			}
 		}
-		if err := edit.Replace(a.Jobs[at].Component, manifests(contents)); err != nil {
+		next := append(manifests(contents), otherVariant(before, a.Jobs[at])...)
+		if err := edit.Replace(a.Jobs[at].Component, next); err != nil {
 			f := problem.Field{Path: fmt.Sprintf("jobs[%d]", i), Detail: err.Error()}
 			return nil, &problem.Error{Kind: problem.Invalid, Detail: "the JobGroup is not valid", Fields: []problem.Field{f}}
 		}
@@ -178,6 +183,21 @@ func (in *groupJob) contents(stored []job.Content) []job.Content {
 		}
 	}
 	return contents
+}
+
+// otherVariant returns the manifests of the job's component that the job does not carry, since they are for the engine
+// that was not chosen.
+func otherVariant(app *descriptor.Application, j *job.Job) []descriptor.Manifest {
+	c := app.Component(j.Component)
+	if c == nil || c.Type != descriptor.TypeMultiple {
+		return nil
+	}
+	for _, engine := range []string{descriptor.TypeKubernetes, descriptor.TypeDocker} {
+		if j.Instruction.Type != engine && j.Instruction.Type != descriptor.TypeMultiple {
+			return c.Variant(engine)
+		}
+	}
+	return nil
 }
 
 func manifests(contents []job.Content) []descriptor.Manifest {

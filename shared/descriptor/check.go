@@ -47,13 +47,51 @@ func (r *reader) checkPolicyNames() {
 	}
 }
 
+// checkEngines holds component types against each other: a mixture has to be asked for (D3.3 §3.2.2), since the
+// components then share no network.
 func (r *reader) checkEngines() {
-	has := map[string]bool{}
+	first := map[string]int{}
 	for i := range r.app.Components {
-		has[r.app.Components[i].Type] = true
+		if _, seen := first[r.app.Components[i].Type]; !seen {
+			first[r.app.Components[i].Type] = i
+		}
 	}
-	if has[TypeKubernetes] && has[TypeDocker] {
-		r.warn("components", nil, "kubernetes and docker are mixed, so the components cannot share one orchestrator")
+	_, multiple := first[TypeMultiple]
+	at, docker := first[TypeDocker]
+	other, kubernetes := first[TypeKubernetes]
+	if docker && kubernetes && !r.app.MixedTypes {
+		const mixed = "the type %s is mixed with %s of component %q, so the components cannot share one engine; give " +
+			"all the same type, or multiple, or say mixedTypes: true at the top if they may run apart"
+		late, early := max(at, other), min(at, other)
+		c, with := &r.app.Components[late], &r.app.Components[early]
+		spot := r.types[late]
+		if r.stored {
+			r.warn(spot.path, spot.node, mixed, c.Type, with.Type, shorten(with.Name))
+		} else {
+			r.complain(spot.path, spot.node, mixed, c.Type, with.Type, shorten(with.Name))
+		}
+	}
+	if multiple {
+		r.checkVariants()
+	}
+}
+
+// checkVariants refuses a component of the type multiple that has nothing for the engine of all others.
+func (r *reader) checkVariants() {
+	only := r.app.onlyType()
+	for i := range r.app.Components {
+		c := &r.app.Components[i]
+		if c.Type != TypeMultiple {
+			continue
+		}
+		spot, has := r.types[i], r.index.plans[i].variants()
+		switch {
+		case len(has) == 2 || len(has) == 0:
+		case only != "" && has[0] != only && !r.stored:
+			r.complain(spot.path, spot.node, "has manifests for %s only, but other components are for %s", has[0], only)
+		default:
+			r.warn(spot.path, spot.node, "multiple has manifests for %s only, so that it runs nowhere else", has[0])
+		}
 	}
 }
 

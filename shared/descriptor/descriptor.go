@@ -20,8 +20,9 @@ type Application struct {
 	Description string      `json:"description,omitempty"`
 	Namespace   string      `json:"namespace,omitempty"` // as written; the real one derives from name and id
 	Components  []Component `json:"components"`
-	Policies    []Policy    `json:"policies,omitempty"` // of the top level; a component holds its own
-	Warnings    []string    `json:"warnings,omitempty"` // what was ignored, guessed or reversed
+	MixedTypes  bool        `json:"mixedTypes,omitempty"` // components may run on different engines
+	Policies    []Policy    `json:"policies,omitempty"`   // of the top level; a component holds its own
+	Warnings    []string    `json:"warnings,omitempty"`   // what was ignored, guessed or reversed
 }
 
 // Watched reports whether the descriptor asks for policies, by themselves or by the devices that a component requires.

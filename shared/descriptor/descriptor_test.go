@@ -316,12 +316,12 @@ func TestForms(t *testing.T) {
 			check:    func(*testing.T, *application) {},
 		},
 		"older component types": {
-			doc: "components:\n- {name: a, type: helm, manifests: [m]}\n- {name: b, type: container, manifests: [m]}\n" +
+			doc: "mixedTypes: true\ncomponents:\n- {name: a, type: helm, manifests: [m]}\n- {name: b, type: container, manifests: [m]}\n" +
 				"- {name: d, type: Multiple, manifests: [m]}\n- {name: e, manifests: [m]}\n" +
 				"manifests:\n- {name: m, manifest: {kind: Pod}}\n",
 			warnings: []string{
-				"components[3].type (line 5): is missing, taken for kubernetes",
-				"components: kubernetes and docker are mixed",
+				"components[3].type (line 6): is missing, taken for kubernetes",
+				"components[2].type (line 5): multiple has manifests for kubernetes only, so that it runs nowhere else",
 			},
 			check: func(t *testing.T, a *application) {
 				require.Equal(t, []string{"kubernetes", "docker", "multiple", "kubernetes"}, []string{
@@ -976,7 +976,7 @@ func TestSubmissionFaults(t *testing.T) {
 			},
 		},
 		"what has no name": {
-			"components:\n" + component("a", inline("{kind: Pod}")+", type: docker") + component("b", inline("{kind: Pod}")), nil,
+			"components:\n" + component("a", inline("{kind: Pod}")) + component("b", inline("{kind: Pod}")), nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

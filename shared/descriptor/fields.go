@@ -19,6 +19,7 @@ type reader struct {
 
 	index       manifestIndex
 	labelled    map[int]spot // by component, the values of its node label
+	types       []spot       // by component, its type
 	policyCount int
 	moreWarned  int
 }
@@ -217,6 +218,15 @@ func (r *reader) number(n *yaml.Node, path string, low, high float64) (float64, 
 		ok = false
 	}
 	return value, ok
+}
+
+// truth returns a boolean; a fault and false for anything else.
+func (r *reader) truth(n *yaml.Node, path string) bool {
+	if n.Kind != yaml.ScalarNode || n.Tag != tagBool {
+		r.fault(path, n, "must be true or false")
+		return false
+	}
+	return strings.EqualFold(n.Value, "true")
 }
 
 // duration returns a positive duration; a fault and zero otherwise.

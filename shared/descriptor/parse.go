@@ -5,11 +5,14 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/littoral-project/littoral/shared/problem"
 )
 
 // Parse reads a descriptor for submission: YAML of one or several documents, or JSON. Every component must have its
 // manifests. The error is a *problem.Error: TooLarge beyond the bounds on size, Malformed when the text cannot be read
-// at all, else Invalid with every fault, its path (components[1].requirements.cpu) and line.
+// at all, else Invalid with every fault, its path (components[1].requirements.cpu) and line, and all warnings. Together
+// with Invalid comes what could be read, so that others can check it too.
 func Parse(doc []byte) (*Application, error) { return read(doc, reader{}) }
 
 // ParseStored reads a descriptor that was accepted before, without the rules that were added since.
@@ -28,23 +31,19 @@ func read(doc []byte, r reader) (*Application, error) {
 		return nil, err
 	}
 	r.application(roots)
-	if err := r.faults.Err(invalid); err != nil {
-		return nil, err
-	}
-	if err := r.renderManifests(); err != nil {
-		return nil, err
+	if r.faults.Empty() {
+		if err := r.renderManifests(); err != nil {
+			return nil, err
+		}
 	}
 	r.check()
 	if !r.header && !r.stored {
 		r.checkSubmission()
-		if err := r.faults.Err(invalid); err != nil {
-			return nil, err
-		}
 	}
 	if r.moreWarned > 0 {
 		r.app.Warnings = append(r.app.Warnings, "further warnings are not listed")
 	}
-	return &r.app, nil
+	return &r.app, problem.WithWarnings(r.faults.Err(invalid), r.app.Warnings)
 }
 
 // application reads the head, the first document with components, and leaves the others to the manifests.
@@ -106,6 +105,9 @@ func (r *reader) application(roots []*yaml.Node) {
 	}
 	if policies, path := f.get("policies"); policies != nil {
 		r.app.Policies = r.policies(policies, path, "")
+	}
+	if v, path := f.get("mixedTypes"); v != nil {
+		r.app.MixedTypes = r.truth(v, path)
 	}
 	if f.has("dependencies") {
 		r.warn("dependencies", nil, "ignored: say what a component needs in its communication")
@@ -180,6 +182,11 @@ var componentTypes = map[string]string{
 
 func (r *reader) componentType(c *Component, f *fields) {
 	n, path := f.get("type")
+	if n == nil {
+		r.types = append(r.types, spot{join(f.path, "type"), f.node})
+	} else {
+		r.types = append(r.types, spot{path, n})
+	}
 	c.RawType, c.Type = r.text(n, path), TypeKubernetes
 	if c.RawType == "" {
 		if n == nil && !r.header {

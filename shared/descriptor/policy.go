@@ -299,10 +299,7 @@ func (r *reader) nodeUsage(p *Policy, f *fields) {
 		u.MemoryFree = r.quantity(free, path, parseAmount)
 	}
 	if v, path := f.get("exclude_app_resources"); v != nil {
-		if v.Tag != tagBool {
-			r.fault(path, v, "must be true or false")
-		}
-		u.ExcludeApp = strings.EqualFold(v.Value, "true")
+		u.ExcludeApp = r.truth(v, path)
 	}
 	p.Usage = &u
 	if !f.has("cpu_threshold_perc") && !f.has("memory_threshold_perc") && free == nil {

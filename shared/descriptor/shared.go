@@ -82,7 +82,7 @@ func (o object) clash(a, b listing) string {
 
 // same reports whether both have the same content, however it is written.
 func (d *definition) same(other *definition) bool {
-	return d == other || d.text == other.text || d.content() == other.content()
+	return d == other || d.text != "" && d.text == other.text || d.content() == other.content()
 }
 
 // content is the object with its keys in order.

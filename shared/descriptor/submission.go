@@ -10,7 +10,9 @@ type spot struct {
 
 // checkSubmission finds what is refused in a new document but accepted in one that was stored earlier.
 func (r *reader) checkSubmission() {
-	r.checkReplicas()
+	if r.faults.Empty() { // otherwise nothing is written out that could be too large
+		r.checkReplicas()
+	}
 	r.checkShared()
 	r.checkNumbers()
 }

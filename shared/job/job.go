@@ -121,7 +121,7 @@ func (t Target) String() string {
 // Instruction is what is to be deployed (contract: D3.2 annex).
 type Instruction struct {
 	ComponentName string                  `json:"componentName"`
-	Type          string                  `json:"type"`
+	Type          string                  `json:"type"` // kubernetes or docker; multiple until an engine is chosen
 	Contents      []Content               `json:"contents"`
 	Requirements  descriptor.Requirements `json:"requirements,omitzero"`
 	Labels        map[string][]string     `json:"labels,omitempty"` // node labels this replica asks for

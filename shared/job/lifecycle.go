@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -46,6 +48,26 @@ func (j *Job) await() {
 func (j *Job) Submit(ctx context.Context, tx *store.Tx) error {
 	j.insert(tx)
 	return j.record(ctx, tx, Submit, "", "waits for a place")
+}
+
+// Choose gives a job that is about to be placed the objects for the engine there: those of one component type. What runs
+// at its former place is removed by a clean-up, which has the former objects.
+func (j *Job) Choose(typ string, contents []Content) {
+	if j.Instruction.Type == typ && slices.Equal(j.Instruction.Contents, contents) {
+		return
+	}
+	in := j.Instruction
+	in.Type, in.Contents = typ, contents
+	j.instruct(in)
+}
+
+// Contents returns the manifests as a job has them.
+func Contents(manifests []descriptor.Manifest) []Content {
+	contents := make([]Content, 0, len(manifests))
+	for _, m := range manifests {
+		contents = append(contents, Content{Name: m.Name, YAML: m.YAML})
+	}
+	return contents
 }
 
 // Place writes a placement decision, under a new epoch, and hands the job over.

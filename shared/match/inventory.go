@@ -6,6 +6,7 @@
 package match
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -120,12 +121,8 @@ func (inv *inventory) nodes(placing map[uuid.UUID]bool) []placement.Node {
 
 func (inv *inventory) node(p topology.Place, placing map[uuid.UUID]bool) placement.Node {
 	n := p.At
-	engine := n.Engine
-	if engine == "" {
-		engine = p.In.Engine
-	}
 	out := placement.Node{
-		Orchestrator: p.In.Orchestrator(), Cluster: p.Cluster, Name: p.Node, Engine: engine,
+		Orchestrator: p.In.Orchestrator(), Cluster: p.Cluster, Name: p.Node, Engine: cmp.Or(n.Engine, p.In.Engine),
 		Architecture: placement.CanonicalArchitecture(n.StaticMetrics.CPUArchitecture),
 		Labels:       n.Labels, Devices: map[string]int{},
 		CPUUsage:      fraction(n.DynamicMetrics.CPUUsagePercent),
@@ -161,6 +158,16 @@ func (inv *inventory) node(p topology.Place, placing map[uuid.UUID]bool) placeme
 		}
 	}
 	return out
+}
+
+// engine returns the engine of a node; empty if it is not known.
+func (inv *inventory) engine(t placement.Target) string {
+	for _, p := range inv.places {
+		if p.Cluster == t.Cluster && p.Node == t.Node && p.In.Orchestrator() == t.Orchestrator {
+			return cmp.Or(p.At.Engine, p.In.Engine)
+		}
+	}
+	return ""
 }
 
 // withoutOwn subtracts what the instance itself uses of a node from the usage that its policies limit.

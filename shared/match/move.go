@@ -74,6 +74,7 @@ func moveAll(
 		return 0, fmt.Errorf("place %s: %w", a.Name, err)
 	}
 	explanation := explain(m.list, p, plan, (*part).decided)
+	m.inv = inv
 	return m.carryOut(ctx, &plan, &explanation)
 }
 
@@ -107,8 +108,9 @@ type move struct {
 	app        *application.Application
 	descriptor *descriptor.Application
 	reason     string
-	again      bool   // a retry: the reason why jobs should leave was recorded before
-	blind      string // why there can be no plan, for instance without a topology; empty when there is one
+	again      bool       // a retry: the reason why jobs should leave was recorded before
+	inv        *inventory // nil when blind
+	blind      string     // why there can be no plan, for instance without a topology; empty when there is one
 	list       []part
 	leaving    []int // of list
 }
@@ -176,6 +178,7 @@ func (m *move) leave(
 	if err := p.job.Displace(ctx, m.tx, message, true); err != nil {
 		return to, err
 	}
+	p.choose(m.descriptor, m.inv.engine(as.Target))
 	return to, p.job.Place(ctx, m.tx, to, why(ex, as))
 }
 

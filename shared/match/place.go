@@ -91,7 +91,7 @@ func place(
 		return false, fmt.Errorf("place %s: %w", c.stored.Name, err)
 	}
 	blind = slices.ContainsFunc(c.list, func(p part) bool { return p.quiet })
-	return blind, c.carryOut(ctx, tx, plan, explain(c.list, p, plan, (*part).decided), because)
+	return blind, c.carryOut(ctx, tx, inv, plan, explain(c.list, p, plan, (*part).decided), because)
 }
 
 // candidate is an application with something to place.
@@ -157,7 +157,7 @@ func waitAll(ctx context.Context, tx *store.Tx, a *application.Application, list
 // carryOut stores the plan: a place for each job without one, a move for one that had to leave, a reason for one that
 // fits nowhere.
 func (c *candidate) carryOut(
-	ctx context.Context, tx *store.Tx, plan placement.Plan, ex placement.Explanation, because string,
+	ctx context.Context, tx *store.Tx, inv *inventory, plan placement.Plan, ex placement.Explanation, because string,
 ) error {
 	var placed, waiting, told []string
 	for i, p := range c.list {
@@ -195,6 +195,7 @@ func (c *candidate) carryOut(
 			}
 		}
 		to := job.Target(as.Target)
+		p.choose(c.app, inv.engine(as.Target))
 		if err := p.job.Place(ctx, tx, to, why(&ex.Components[i], as)); err != nil {
 			return err
 		}

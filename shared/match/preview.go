@@ -26,6 +26,7 @@ type Step struct {
 	Action    string      `json:"action"` // create, replace, change, move, remove, wait, none
 	From      *job.Target `json:"from,omitempty"`
 	To        *job.Target `json:"to,omitempty"`
+	Variant   string      `json:"variant,omitempty"` // which manifests it gets there, if it has some for several engines
 	Why       string      `json:"why,omitempty"`
 }
 
@@ -78,7 +79,7 @@ func Look(ctx context.Context, db *store.DB, document []byte, app *uuid.UUID, s 
 		if after, err = application.Get(ctx, tx, after.ID); err != nil {
 			return err
 		}
-		p.compare(before, after)
+		p.compare(parsed, before, after)
 		if before != nil && changed {
 			if err := p.rest(before, parsed); err != nil {
 				return err
@@ -110,7 +111,7 @@ func look(ctx context.Context, tx *store.Tx, name string, app *uuid.UUID) (*appl
 }
 
 // compare adds a step for each component.
-func (p *Preview) compare(before, after *application.Application) {
+func (p *Preview) compare(app *descriptor.Application, before, after *application.Application) {
 	was := map[uuid.UUID]*job.Job{}
 	if before != nil {
 		for _, j := range before.Jobs {
@@ -123,6 +124,9 @@ func (p *Preview) compare(before, after *application.Application) {
 			continue
 		}
 		s := step(old, j)
+		if c := app.Component(j.Component); c != nil && c.Type == descriptor.TypeMultiple && j.Placed() {
+			s.Variant = j.Instruction.Type
+		}
 		if s.Action != "none" {
 			p.Changes++
 		}

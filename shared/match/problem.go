@@ -3,6 +3,7 @@ package match
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -10,6 +11,7 @@ import (
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/placement"
+	"github.com/littoral-project/littoral/shared/topology"
 )
 
 // part is one replica of a component in a placement.
@@ -218,6 +220,21 @@ func freshness(app *descriptor.Application, list []part, staleAfter time.Duratio
 	return staleAfter
 }
 
+// engineOf names the engine for each component type.
+var engineOf = map[string]string{descriptor.TypeKubernetes: topology.Kubernetes, descriptor.TypeDocker: topology.Docker}
+
+// choose gives the job of a component with variants the one for the engine of the node.
+func (p *part) choose(app *descriptor.Application, engine string) {
+	if p.component.Type != descriptor.TypeMultiple {
+		return
+	}
+	for _, typ := range app.Engines(p.component) {
+		if strings.EqualFold(engineOf[typ], engine) {
+			p.job.Choose(typ, job.Contents(p.component.Variant(typ)))
+		}
+	}
+}
+
 func component(app *descriptor.Application, p part) placement.Component {
 	need := p.component.Requirements
 	cpuMax, memoryMax, memoryFree := app.NodeUsage(p.component.Name)
@@ -228,11 +245,8 @@ func component(app *descriptor.Application, p part) placement.Component {
 		MaxCPUUsage: cpuMax, MaxMemoryUsage: memoryMax, MinFreeMemory: memoryFree,
 		Excluded: p.excluded, Current: p.current,
 	}
-	switch p.component.Type {
-	case descriptor.TypeKubernetes:
-		c.Engines = []string{"Kubernetes"}
-	case descriptor.TypeDocker:
-		c.Engines = []string{"Docker"}
+	for _, typ := range app.Engines(p.component) {
+		c.Engines = append(c.Engines, engineOf[typ])
 	}
 	for _, t := range p.component.Targets {
 		c.Targets = append(c.Targets, placement.Target{Orchestrator: t.Orchestrator, Cluster: t.Cluster, Node: t.Node})
@@ -245,12 +259,13 @@ func component(app *descriptor.Application, p part) placement.Component {
 }
 
 // oneOrchestrator is a rule of the ICOS documents (contracts/icos.md §2.4): all components of an application go to one
-// orchestrator type, unless their types differ, one is "multiple", or the user fixed places under different ones.
+// orchestrator type, unless they need different engines, one may run on several, or the user fixed places under different ones.
 func oneOrchestrator(app *descriptor.Application, inv *inventory) bool {
 	fixed := map[string]bool{}
+	engines := app.Engines(&app.Components[0])
 	for i := range app.Components {
 		c := &app.Components[i]
-		if c.Type == descriptor.TypeMultiple || c.Type != app.Components[0].Type {
+		if own := app.Engines(c); len(own) != 1 || !slices.Equal(own, engines) {
 			return false
 		}
 		for _, t := range c.Targets {

@@ -105,7 +105,7 @@ func placeTogether(ctx context.Context, tx *store.Tx, waiting []*candidate, inv 
 		own, why := plan, ex
 		own.Assignments, why.Components = plan.Assignments[:n], ex.Components[:n]
 		c.strip(own, why, names)
-		if err := c.carryOut(ctx, tx, own, why, because); err != nil {
+		if err := c.carryOut(ctx, tx, inv, own, why, because); err != nil {
 			return err
 		}
 		plan.Assignments, ex.Components = plan.Assignments[n:], ex.Components[n:]

@@ -41,13 +41,14 @@ func (k Kind) Status() int {
 // Document is the RFC 9457 body. TraceID identifies the request in the logs. StatusCode repeats the status under the
 // name that clients of ICOS's policy manager read.
 type Document struct {
-	Type       string  `json:"type"`
-	Title      string  `json:"title"`
-	Status     int     `json:"status"`
-	StatusCode int     `json:"status_code"`
-	Detail     string  `json:"detail,omitempty"`
-	TraceID    string  `json:"traceId,omitempty"`
-	Errors     []Field `json:"errors,omitempty"`
+	Type       string   `json:"type"`
+	Title      string   `json:"title"`
+	Status     int      `json:"status"`
+	StatusCode int      `json:"status_code"`
+	Detail     string   `json:"detail,omitempty"`
+	TraceID    string   `json:"traceId,omitempty"`
+	Errors     []Field  `json:"errors,omitempty"`
+	Warnings   []string `json:"warnings,omitempty"`
 }
 
 // Of returns the document for err.
@@ -62,7 +63,7 @@ func Of(err error, traceID string) Document {
 	}
 	var e *Error
 	if errors.As(err, &e) && kind != Internal {
-		d.Detail, d.Errors = e.Detail, e.Fields
+		d.Detail, d.Errors, d.Warnings = e.Detail, e.Fields, e.Warnings
 	} else {
 		d.Detail = "Something failed inside; the trace id finds it in the logs."
 	}

@@ -45,6 +45,8 @@ type Error struct {
 	Detail string
 	Fields []Field
 	Err    error // the cause, for the log only
+
+	Warnings []string // what else is odd about the request, though it is not why it fails
 }
 
 // New returns an error of the kind with a formatted detail for people.
@@ -72,6 +74,15 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, ": %v", e.Err)
 	}
 	return b.String()
+}
+
+// WithWarnings adds warnings to err, if it is an *Error, so that the caller learns of everything at once.
+func WithWarnings(err error, warnings []string) error {
+	var e *Error
+	if errors.As(err, &e) {
+		e.Warnings = append(e.Warnings, warnings...)
+	}
+	return err
 }
 
 func (e *Error) Unwrap() error { return e.Err }

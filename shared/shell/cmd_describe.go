@@ -103,6 +103,7 @@ func (s *session) describeJob(a *api.Application, j *api.Job, decisions []decisi
 		{"Work", fmt.Sprintf("%s, epoch %d", kind(j), j.Epoch)},
 		{"State", j.State},
 		{"Place", where},
+		{"Type", j.Instruction.Type},
 	})
 	s.describeReasons(j, decisions)
 	s.fields("    ", [][2]string{

@@ -59,7 +59,7 @@ func (c *planCommand) show(s *session, p *api.Preview) error {
 	var rows [][]string
 	for i := range p.Steps {
 		step := &p.Steps[i]
-		rows = append(rows, []string{marks[step.Action], cmp.Or(step.Name(), "(application)"), step.Action, at(step.From), at(step.To), step.Why})
+		rows = append(rows, []string{marks[step.Action], cmp.Or(step.Name(), "(application)"), step.Action, at(step.From), target(step), step.Why})
 	}
 	if err := t.write(rows...); err != nil {
 		return err
@@ -74,6 +74,14 @@ func (c *planCommand) show(s *session, p *api.Preview) error {
 	}
 	_, err := fmt.Fprintf(s.out, "%d to change; nothing was changed yet. Do it with: %s\n", p.Changes, apply)
 	return err
+}
+
+// target is where a step leads, with the variant of the manifests that run there.
+func target(step *api.Step) string {
+	if step.Variant == "" {
+		return at(step.To)
+	}
+	return at(step.To) + " as " + step.Variant
 }
 
 func at(t *api.Target) string {

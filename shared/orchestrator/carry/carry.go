@@ -210,7 +210,8 @@ func (c *Carrier) succeeded(ctx context.Context, j *job.Job) (bool, error) {
 		return false, err
 	case heir.Placed():
 		ours := heir.Orchestrator == j.Orchestrator && (heir.OwnerID == "" || heir.OwnerID == c.id())
-		return ours && heir.Epoch > j.Epoch && heir.Cluster == j.Cluster && heir.Live(), nil
+		sameEngine := heir.Instruction.Type == j.Instruction.Type // otherwise its objects are of another kind
+		return ours && sameEngine && heir.Epoch > j.Epoch && heir.Cluster == j.Cluster && heir.Live(), nil
 	case heir.State == job.Created && time.Since(j.CreatedAt) < grace:
 		return false, problem.New(problem.Unavailable, "job %s is about to be placed anew; try again", heir.ID)
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/orchestrator"
 )
@@ -140,6 +141,7 @@ func Run(t *testing.T, can Can, open func(t *testing.T) World) {
 		"a clean-up leaves the copy of a newer decision":                         cleanedUp,
 		"a copy moves within its cluster":                                        moved,
 		"replicas of a component run beside each other in one cluster":           replicated,
+		"of a component with variants only the one for the engine runs":          varied,
 	}
 	if can.Silence {
 		suite["a cluster that does not answer holds nothing up for ever"] = silent
@@ -225,6 +227,25 @@ func repeated(t *testing.T, w World) {
 	before := *w.Running(t, j.Cluster, j)
 	finish(t, w, j)
 	require.Equal(t, before, *w.Running(t, j.Cluster, j))
+}
+
+func varied(t *testing.T, w World) {
+	j := Job(w.Places()[0], 1)
+	app, err := descriptor.Parse([]byte(`components:
+  - name: web
+    type: multiple
+    manifests: [{name: web}, {name: compose}]
+manifests:
+  - name: compose
+    manifest: {services: {web: {image: "` + Image + `"}, cache: {image: "` + Image + `"}}}
+---
+` + j.Instruction.Contents[0].YAML))
+	require.NoError(t, err)
+	j.Instruction.Type = descriptor.TypeMultiple
+	j.Choose(descriptor.TypeKubernetes, job.Contents(app.Components[0].Variant(descriptor.TypeKubernetes)))
+	defer gone(t, w, j)
+	require.Contains(t, finish(t, w, j).Message, "2 of 2 pods", "and no service of the compose file")
+	require.Equal(t, int64(2), w.Running(t, j.Cluster, j).Replicas)
 }
 
 func fenced(t *testing.T, w World) {

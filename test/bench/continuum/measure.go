@@ -1,0 +1,290 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/test/bench/stats"
+)
+
+const (
+	repeats     = 5   // of a call whose median counts
+	alone       = 20  // submissions one after the other
+	together    = 50  // submissions at once
+	drainedOnce = 20  // busy nodes
+	share       = 100 // one node in so many changes ...
+	mostChanged = 50  // ... up to this many, since each change writes the fleet's whole state
+)
+
+// descriptor has that many components.
+func descriptor(name string, components int) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "name: %s\ncomponents:\n", name)
+	for i := range components {
+		fmt.Fprintf(&b, `  - name: part%[1]d
+    type: kubernetes
+    requirements: {cpu: 250m, memory: 128Mi, architecture: x86_64}
+    manifests: [{name: part%[1]d, manifest: {apiVersion: v1, kind: ConfigMap, metadata: {name: part%[1]d}}}]
+`, i)
+	}
+	return []byte(b.String())
+}
+
+// measure measures one size.
+func (w *world) measure(ctx context.Context, nodes int) (m size, err error) {
+	m.Nodes = nodes
+	c, end, err := w.newContinuum(ctx, nodes)
+	defer end()
+	if err != nil {
+		return m, err
+	}
+	begin := time.Now()
+	if err := c.look(ctx); err != nil {
+		return m, err
+	}
+	m.add("first tick", "ms", stats.Millis(time.Since(begin)))
+	for _, part := range []func(context.Context, *size) error{c.ticking, c.taxonomy, c.deciding, c.submitting, c.draining} {
+		if err := part(ctx, &m); err != nil {
+			return m, err
+		}
+	}
+	m.Load = stats.Load()
+	return m, nil
+}
+
+// ticking measures the collection as a process of its own.
+func (c *continuum) ticking(ctx context.Context, m *size) error {
+	p, err := c.start(ctx, "aggregator-tick")
+	if err != nil {
+		return err
+	}
+	defer p.stop()
+	tick := func() error { return p.deliver(ctx, c.world, events.Tick, nil) }
+	if err := tick(); err != nil { // warm
+		return err
+	}
+	timed := func(name string) error {
+		busy := p.busy()
+		took, err := median(repeats, tick)
+		m.add(name+", whole", "ms", took)
+		m.add(name+", processor", "ms", (p.busy()-busy)/repeats)
+		return err
+	}
+	if err := timed("tick without change"); err != nil {
+		return err
+	}
+	for i := 0; i < m.Nodes && i < mostChanged*share; i += share {
+		if err := c.fleet.Set(nodeName(i), map[string]string{"sca": "77"}); err != nil {
+			return err
+		}
+	}
+	if err := c.fleet.Emit(ctx); err != nil {
+		return err
+	}
+	busy := p.busy()
+	begin := time.Now()
+	if err := tick(); err != nil {
+		return err
+	}
+	m.add("tick with changes, whole", "ms", stats.Millis(time.Since(begin)))
+	m.add("tick with changes, processor", "ms", p.busy()-busy)
+	m.add("aggregator-tick, most memory", "MiB", p.peak())
+	return nil
+}
+
+func (c *continuum) taxonomy(ctx context.Context, m *size) error {
+	p, err := c.start(ctx, "aggregator-taxonomy")
+	if err != nil {
+		return err
+	}
+	defer p.stop()
+	var last answer
+	get := func(query string, header map[string]string) func() error {
+		return func() (err error) {
+			last, err = c.world.ask(ctx, http.MethodGet, p.url+"/aggregator/"+query, "viewer", nil, header)
+			return err
+		}
+	}
+	took, err := median(repeats, get("", nil))
+	if err != nil {
+		return err
+	}
+	m.add("GET /aggregator/, whole", "ms", took)
+	m.add("GET /aggregator/, processor", "ms", p.busy()/repeats)
+	m.add("GET /aggregator/, size", "KiB", float64(len(last.body))/1024)
+	m.add("aggregator-taxonomy, most memory", "MiB", p.peak())
+	return nil
+}
+
+// deciding measures the functions that answer by the whole infrastructure, each as a process of its own.
+func (c *continuum) deciding(ctx context.Context, m *size) error {
+	for _, f := range []struct{ name, path string }{
+		{"matchmaker-plan", "/matchmaker/plan"}, {"matchmaker-matchmake", "/matchmaker/matchmake"},
+		{"matchmaker-explain", "/matchmaker/explain"},
+	} {
+		p, err := c.start(ctx, f.name)
+		if err != nil {
+			return err
+		}
+		ask := func() error {
+			_, err := c.world.ask(ctx, http.MethodPost, p.url+f.path, "viewer", descriptor("asked", 2), nil)
+			return err
+		}
+		if err := ask(); err != nil { // warm
+			return err
+		}
+		busy := p.busy()
+		took, err := median(repeats, ask)
+		m.add("POST "+f.path, "ms", took)
+		m.add("POST "+f.path+", processor", "ms", (p.busy()-busy)/repeats)
+		m.add(f.name+", most memory", "MiB", p.peak())
+		p.stop()
+		if err != nil {
+			return err
+		}
+	}
+	return c.placing(ctx, m)
+}
+
+// placing measures matchmaker-place by a storm of events, as a process of its own.
+func (c *continuum) placing(ctx context.Context, m *size) error {
+	p, err := c.start(ctx, "matchmaker-place")
+	if err != nil {
+		return err
+	}
+	defer p.stop()
+	c.broker.Connect(nil, false) // nobody else places them
+	defer func() { c.broker.Take(); c.broker.Connect(c.consumers, true) }()
+	var all []uuid.UUID
+	for i := range repeats {
+		id, err := c.post(ctx, descriptor(fmt.Sprintf("apart-%d", i), 2))
+		if err != nil {
+			return err
+		}
+		all = append(all, uuid.MustParse(id))
+	}
+	i := 0
+	took, err := median(len(all), func() error {
+		i++
+		return p.deliver(ctx, c.world, events.ApplicationSubmitted, events.Application{ID: all[i-1]})
+	})
+	if err != nil {
+		return err
+	}
+	m.add("matchmaker-place, one application", "ms", took)
+	m.add("matchmaker-place, one application, processor", "ms", p.busy()/repeats)
+	m.add("matchmaker-place, most memory", "MiB", p.peak())
+	return nil
+}
+
+const selectUnplaced = `select count(*) from jobs where cluster = '' and type = 'CreateDeployment'`
+
+// submitting measures submissions through all functions: one by one, then many at once.
+func (c *continuum) submitting(ctx context.Context, m *size) error {
+	if err := c.look(ctx); err != nil {
+		return err
+	}
+	var one stats.Sample
+	used := stats.Processor()
+	for i := range alone {
+		begin := time.Now()
+		if _, err := c.post(ctx, descriptor(fmt.Sprintf("alone-%d", i), 1+i%4)); err != nil {
+			return err
+		}
+		if err := c.db.Settle(ctx); err != nil {
+			return err
+		}
+		one.Add(time.Since(begin))
+	}
+	m.add("submit to placed, p50", "ms", one.P50())
+	m.add("submit to placed, p99", "ms", one.P99())
+
+	m.add("submit to placed, processor of all functions", "ms", stats.Millis(stats.Processor()-used)/alone)
+
+	used = stats.Processor()
+	begin := time.Now()
+	var all sync.WaitGroup
+	failed := make([]error, together)
+	for i := range together {
+		all.Go(func() {
+			_, failed[i] = c.post(ctx, descriptor(fmt.Sprintf("together-%d", i), 1+i%4))
+		})
+	}
+	all.Wait()
+	for _, err := range failed {
+		if err != nil {
+			return err
+		}
+	}
+	if err := c.settled(ctx, selectUnplaced); err != nil {
+		return err
+	}
+	m.add("50 submissions at once to all placed", "ms", stats.Millis(time.Since(begin)))
+	m.add("50 submissions at once, processor of all functions", "ms", stats.Millis(stats.Processor()-used))
+	return nil
+}
+
+// settled waits until the statement counts nothing.
+func (c *continuum) settled(ctx context.Context, statement string, args ...any) error {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(2 * time.Millisecond) {
+		if err := c.db.Settle(ctx); err != nil {
+			return err
+		}
+		left := 0
+		if err := c.db.QueryRow(ctx, statement, args...).Scan(&left); err != nil {
+			return err
+		}
+		if left == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%d are left after two minutes; failed deliveries: %v", left, c.broker.Failures())
+		}
+	}
+}
+
+const (
+	selectBusy = `select cluster || '/' || node from jobs where cluster <> '' and cleans is null
+group by cluster, node order by cluster, node limit $1`
+	selectStranded = `select count(*) from jobs
+where cleans is null and type <> 'DeleteDeployment' and (cluster = '' or cluster || '/' || node = any ($1))`
+)
+
+// draining drains busy nodes at once and measures until their components are placed elsewhere, from the tick that sees
+// it.
+func (c *continuum) draining(ctx context.Context, m *size) error {
+	rows, err := c.db.Query(ctx, selectBusy, drainedOnce)
+	if err != nil {
+		return err
+	}
+	busy, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return err
+	}
+	for _, node := range busy {
+		if err := c.fleet.Drain(node); err != nil {
+			return err
+		}
+	}
+	if err := c.fleet.Emit(ctx); err != nil {
+		return err
+	}
+	begin := time.Now()
+	if err := c.broker.TickOne(ctx, "aggregator-tick"); err != nil {
+		return err
+	}
+	if err := c.settled(ctx, selectStranded, busy); err != nil {
+		return err
+	}
+	m.add(fmt.Sprintf("%d busy nodes drained to all placed elsewhere, with the tick", drainedOnce), "ms", stats.Millis(time.Since(begin)))
+	m.add("nodes drained", "", float64(len(busy)))
+	return nil
+}

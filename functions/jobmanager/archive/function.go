@@ -118,6 +118,9 @@ func (f *Function) forget(ctx context.Context) error {
 	if marks+letters > 0 {
 		f.log.InfoContext(ctx, "forgot events that were worked off", "events", marks, "dead_letters", letters)
 	}
+	if err := f.db.ForgetClaims(ctx); err != nil {
+		return err
+	}
 	_, err = job.ForgetCleanups(ctx, f.db, cleanupsKept)
 	return err
 }

@@ -21,8 +21,11 @@ var Spec = function.Spec{
 	Timeout:  30 * time.Second,
 }
 
-// Function is the reaction with its rule store.
-type Function struct{ rules policies.Rules }
+// Function is the worker with its store and rule store.
+type Function struct {
+	db    *store.DB
+	rules policies.Rules
+}
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
@@ -31,14 +34,14 @@ func New(env *function.Env) (*Function, error) {
 		return nil, err
 	}
 	rules, err := ruleclient.New(c, env.HTTP)
-	return &Function{rules: rules}, err
+	return &Function{db: env.DB, rules: rules}, err
 }
 
-// React carries the rule over while it locks the policy's row. After a crash in between it is simply repeated.
-func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
+// Work carries the rule over as the policy is now. Done again, it finds nothing to do.
+func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
 	about, err := events.Data[events.Policy](e)
 	if err != nil {
 		return err
 	}
-	return policies.Sync(ctx, tx, f.rules, about.ID)
+	return policies.Sync(ctx, f.db, f.rules, about.ID)
 }

@@ -24,8 +24,7 @@ import (
 // Until the descriptor changes, it leaves alone what people changed: variables that they set, and policies that they
 // deactivated, deleted or created again.
 func Follow(ctx context.Context, tx *store.Tx, id uuid.UUID, render Renderer) error {
-	// Lock the policies before the application, in the order in which Judge does. Sync, too, holds a policy for as long
-	// as the rule store takes; waiting for it with the application locked would block all work on the application.
+	// Lock the policies before the application, in the order in which Judge does.
 	if _, err := lockOfInstance(ctx, tx, id.String()); err != nil {
 		return err
 	}

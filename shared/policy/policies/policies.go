@@ -2,8 +2,9 @@
 //
 // Every change of a policy is made in a transaction that also writes one of the policy's events and announces it. The
 // alert rule of a policy lives outside Postgres. A transaction only raises the number of changes that the rule store
-// has to follow and announces PolicyChanged; the reaction to that carries the rule over (Sync), named by the policy,
-// while it locks the row. So a crash anywhere leaves either a repeat of the same rule or nothing to do.
+// has to follow and announces PolicyChanged. Whoever is told claims the change, carries the rule over with no transaction
+// open, and settles how far the store has followed (Sync). The rule is named by the policy, so a crash anywhere leaves
+// either a repeat of the same rule or nothing to do.
 //
 // PromQL is made by the caller (a Renderer), since its parser is heavy and most functions need none.
 package policies

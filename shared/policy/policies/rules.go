@@ -30,46 +30,110 @@ type Rules interface {
 	URL() string
 }
 
-// Sync makes the rule store follow the policy as it is now, not as it was when someone asked. The row is locked
-// meanwhile, so an older state never overwrites a newer one; after a crash it is repeated.
-func Sync(ctx context.Context, tx *store.Tx, rules Rules, id uuid.UUID) error {
-	p, err := lockAny(ctx, tx, id)
-	if problem.KindOf(err) == problem.NotFound {
-		return nil
-	}
-	if err != nil || p.RuleDone >= p.RuleWanted {
-		return err
-	}
-	former := p.RuleFile
-	p.RuleURL, p.RuleFile = "", ""
-	if p.Active() && p.watched() {
-		if err := p.put(ctx, tx, rules); err != nil {
+// ruleClaim is how long one attempt to change a rule may take.
+const ruleClaim = time.Minute
+
+func claimOfRule(id uuid.UUID) string { return "rule of policy " + id.String() }
+
+// Sync makes the rule store follow the policy as it is now, not as it was when someone asked, until there is nothing left
+// to follow. Only one call at a time does so for a policy, and so an older state never overwrites a newer one. The error
+// is store.ErrClaimed for any other.
+func Sync(ctx context.Context, db *store.DB, rules Rules, id uuid.UUID) error {
+	for more := true; more; {
+		var change *ruleChange
+		err := db.Tx(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+			change, err = claimRule(ctx, tx, id)
+			return err
+		})
+		if err != nil || change == nil {
 			return err
 		}
-	}
-	if former != "" && former != p.RuleFile {
-		if err := rules.Delete(ctx, former); err != nil {
+		if err := change.claim.Do(ctx, func(ctx context.Context) error { return change.act(ctx, rules) }); err != nil {
+			return db.Release(ctx, change.claim, err)
+		}
+		err = db.Tx(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+			more, err = change.settle(ctx, tx, id)
 			return err
+		})
+		if err != nil {
+			return db.Release(ctx, change.claim, err)
 		}
 	}
-	return p.synced(ctx, tx)
+	return nil
 }
 
-// put stores the rule. If the rule store refuses it, a repeat would be refused too, so the policy becomes unknown until
-// it is activated again.
-func (p *Policy) put(ctx context.Context, tx *store.Tx, rules Rules) error {
-	group, err := p.group()
+// ruleChange is one step of the rule store towards its policy.
+type ruleChange struct {
+	claim  *store.Claim
+	number int64               // Policy.RuleWanted
+	put    *registry.RuleGroup // nil: the policy shall have no rule
+	former string              // file that the store has of the policy so far; empty = none
+
+	file, url string
+	refused   error // what the store says is wrong with the rule; a repeat would be refused, too
+}
+
+// claimRule decides what is to be done, if anything.
+func claimRule(ctx context.Context, tx *store.Tx, id uuid.UUID) (*ruleChange, error) {
+	p, err := lockAny(ctx, tx, id)
+	if problem.KindOf(err) == problem.NotFound {
+		return nil, nil
+	}
+	if err != nil || p.RuleDone >= p.RuleWanted {
+		return nil, err
+	}
+	c := &ruleChange{number: p.RuleWanted, former: p.RuleFile}
+	if p.Active() && p.watched() {
+		group, err := p.group()
+		if err != nil {
+			return nil, err
+		}
+		c.put = &group
+	}
+	c.claim, err = tx.Claim(ctx, claimOfRule(id), ruleClaim)
+	return c, err
+}
+
+// act changes the rule store. It may be repeated: the store knows a rule by the name of its group.
+func (c *ruleChange) act(ctx context.Context, rules Rules) error {
+	if c.put != nil {
+		file, err := rules.Put(ctx, *c.put)
+		switch {
+		case problem.KindOf(err) == problem.Invalid:
+			c.refused = err
+		case err != nil:
+			return err
+		default:
+			c.file, c.url = file, rules.URL()
+		}
+	}
+	if c.former != "" && c.former != c.file {
+		return rules.Delete(ctx, c.former)
+	}
+	return nil
+}
+
+// settle records how far the rule store has followed. more says that the policy has changed again since. If the store
+// refused the rule, the policy becomes unknown until it is activated again.
+func (c *ruleChange) settle(ctx context.Context, tx *store.Tx, id uuid.UUID) (more bool, err error) {
+	p, err := lockAny(ctx, tx, id)
+	if problem.KindOf(err) == problem.NotFound {
+		return false, nil
+	}
 	if err != nil {
-		return err
+		return false, err
 	}
-	file, err := rules.Put(ctx, group)
-	if problem.KindOf(err) == problem.Invalid {
-		return p.refused(ctx, tx, err)
+	if held, err := tx.Settle(ctx, c.claim); err != nil || !held {
+		return false, err
 	}
-	if err == nil {
-		p.RuleFile, p.RuleURL = file, rules.URL()
+	p.RuleDone, p.RuleFile, p.RuleURL = c.number, c.file, c.url
+	more = p.RuleDone < p.RuleWanted
+	if c.refused != nil && !more {
+		if err := p.refused(ctx, tx, c.refused); err != nil {
+			return false, err
+		}
 	}
-	return err
+	return more, p.synced(ctx, tx)
 }
 
 // group is the rule group of the policy. A rules API knows a group by its name, and Prometheus an alert by its labels,
@@ -100,11 +164,11 @@ func instanceIn(name string) string {
 // synced records how far the rule store has followed, and deletes the row of a deleted policy whose rule is gone. If a
 // person has deleted a policy of a descriptor, the row stays as a mark: otherwise Follow would create the policy again.
 func (p *Policy) synced(ctx context.Context, tx *store.Tx) error {
-	if p.DeletedAt != nil && p.OriginVersion == 0 {
+	if p.DeletedAt != nil && p.OriginVersion == 0 && p.RuleDone >= p.RuleWanted {
 		return p.forget(ctx, tx)
 	}
 	_, err := tx.Exec(ctx, `update policies set rule_done = $2, rule_file = $3, rule_url = $4 where id = $1`,
-		p.UUID(), p.RuleWanted, p.RuleFile, p.RuleURL)
+		p.UUID(), p.RuleDone, p.RuleFile, p.RuleURL)
 	if err != nil {
 		return fmt.Errorf("note the rule: %w", err)
 	}
@@ -225,28 +289,43 @@ func owner(group registry.RuleGroup) string {
 func checkRule(
 	ctx context.Context, db *store.DB, rules Rules, id, file string, group registry.RuleGroup,
 ) (fits bool, err error) {
-	err = db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
-		known, err := uuid.Parse(id)
-		if err != nil {
-			return rules.Delete(ctx, file)
-		}
-		p, err := lockAny(ctx, tx, known)
-		if problem.KindOf(err) == problem.NotFound {
-			return rules.Delete(ctx, file)
-		}
-		if err != nil {
-			return err
-		}
+	known, err := uuid.Parse(id)
+	if err != nil {
+		return false, rules.Delete(ctx, file)
+	}
+	var claim *store.Claim
+	err = db.Tx(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		fits, claim, err = claimOrphan(ctx, tx, known, file, group)
+		return err
+	})
+	if errors.Is(err, store.ErrClaimed) {
+		return true, nil // being changed right now
+	}
+	if err != nil || fits {
+		return fits, err
+	}
+	return false, db.Release(ctx, claim, claim.Do(ctx, func(ctx context.Context) error { return rules.Delete(ctx, file) }))
+}
+
+// claimOrphan claims the rule if its policy wants another one or none, so that nobody puts it meanwhile.
+func claimOrphan(
+	ctx context.Context, tx *store.Tx, id uuid.UUID, file string, group registry.RuleGroup,
+) (fits bool, claim *store.Claim, err error) {
+	p, err := lockAny(ctx, tx, id)
+	switch {
+	case problem.KindOf(err) == problem.NotFound:
+	case err != nil:
+		return false, nil, err
+	default:
 		if fits, err = p.has(file, group); fits || err != nil {
-			return err
+			return fits, nil, err
 		}
 		if p.Active() && p.RuleFile == file {
-			fits = true // asked for below, once
-			return p.follow(ctx, tx)
+			return true, nil, p.follow(ctx, tx) // asked for here, once
 		}
-		return rules.Delete(ctx, file)
-	})
-	return fits, err
+	}
+	claim, err = tx.Claim(ctx, claimOfRule(id), ruleClaim)
+	return false, claim, err
 }
 
 // alike reports whether two groups fire alike and give their alerts the same labels, however they are written.
@@ -311,8 +390,9 @@ func syncLate(ctx context.Context, db *store.DB, rules Rules) (int, error) {
 	}
 	var failed []error
 	for _, id := range ids {
-		err := db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error { return Sync(ctx, tx, rules, id) })
-		failed = append(failed, err)
+		if err := Sync(ctx, db, rules, id); !errors.Is(err, store.ErrClaimed) {
+			failed = append(failed, err)
+		}
 		if ctx.Err() != nil {
 			break
 		}

@@ -31,9 +31,10 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 type ruler struct {
 	kept    map[string]registry.RuleGroup
 	puts    int
-	refuses error // what it says to every rule
-	hides   error // what it says to who asks for a list
-	nowhere bool  // it is none: no rules API is set
+	refuses error  // what it says to every rule
+	hides   error  // what it says to who asks for a list
+	nowhere bool   // it is none: no rules API is set
+	after   func() // called when a rule was put
 }
 
 func (r *ruler) Put(_ context.Context, g registry.RuleGroup) (string, error) {
@@ -42,6 +43,9 @@ func (r *ruler) Put(_ context.Context, g registry.RuleGroup) (string, error) {
 	}
 	r.puts++
 	r.kept["file-"+g.Name] = g
+	if r.after != nil {
+		r.after()
+	}
 	return "file-" + g.Name, nil
 }
 
@@ -117,7 +121,7 @@ func (w *world) sync() {
 	w.Helper()
 	for _, e := range w.news(events.PolicyChanged) {
 		id := uuid.MustParse(e.Subject())
-		require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error { return policies.Sync(ctx, tx, w.rules, id) }))
+		require.NoError(w, policies.Sync(w.Context(), w.db, w.rules, id))
 	}
 }
 
@@ -139,12 +143,12 @@ func TestSync_followsThePolicyAndRepeatsHarmlessly(t *testing.T) {
 	w := newWorld(t)
 	p := w.create("cpu", "up > 1")
 	id := p.UUID()
-	crash := errors.New("crash after the effect")
-	require.ErrorIs(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
-		require.NoError(t, policies.Sync(ctx, tx, w.rules, id))
-		return crash
-	}), crash)
+	ctx, crash := context.WithCancel(t.Context())
+	w.rules.after = crash
+	require.ErrorIs(t, policies.Sync(ctx, w.db, w.rules, id), context.Canceled)
+	w.rules.after = nil
 	require.Len(t, w.files(), 1, "the rule is there, and nobody knows")
+	require.Empty(t, w.seen(p).RuleFile)
 	w.sync()
 	w.sync()
 	require.Len(t, w.files(), 1, "the repeat is the same rule")

@@ -3,8 +3,9 @@
 //
 // The service neither lists its files nor guarantees the same name for the same group, so the files of each group are
 // recorded in Postgres (table rule_files). An unchanged group is not sent again. For a changed one, the new file is
-// created before the old one is removed, and the old one stays recorded until then. A crash between the answer and the
-// record leaves an unknown file: the service offers no way to find it.
+// created before the old one is removed, and the old one stays recorded until then. Files are made and removed while the
+// group is claimed, and recorded in a transaction of their own: when that runs again, no second file is made. A crash
+// between the answer and the record leaves an unknown file: the service offers no way to find it.
 package icos
 
 import (
@@ -14,6 +15,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -23,7 +25,6 @@ import (
 )
 
 const (
-	lock   = `select pg_advisory_xact_lock(hashtextextended('rule_files ' || $1, 0))`
 	find   = `select file, content, former from rule_files where id = $1`
 	upsert = `insert into rule_files (id, file, content) values ($1, $2, $3) on conflict (id) do update
 set file = excluded.file, content = excluded.content, former = array_append(rule_files.former, rule_files.file),
@@ -47,62 +48,61 @@ var _ rules.Store = (*Store)(nil)
 // http://host:9099/api/v1/rules.
 func New(remote *rules.Remote, db *store.DB) *Store { return &Store{remote, db} }
 
+// claimed is how long one change of a group may take.
+const claimed = time.Minute
+
 // Put sends a group that the service does not have yet, and then removes the group's former files, including those that
-// could not be removed before. Callers for the same group wait for each other.
+// could not be removed before. The error is store.ErrClaimed while somebody else changes the group.
 func (s *Store) Put(ctx context.Context, g rules.Group) error {
 	id := rules.ID(g.Name)
 	content, err := json.Marshal(g)
 	if err != nil {
 		return fmt.Errorf("encode group %s: %w", g.Name, err)
 	}
-	var left []string
-	err = s.locked(ctx, id, func(ctx context.Context, tx *store.Tx, had known) error {
-		if had.file != "" && string(had.content) == string(content) {
-			left = had.former
-			return nil
-		}
-		made, err := s.send(ctx, content)
-		if err != nil {
-			return err
-		}
-		left = had.files()
-		_, err = tx.Exec(ctx, upsert, id, made, content)
-		return err
-	})
-	if err != nil || len(left) == 0 {
+	had, claim, err := s.claim(ctx, id)
+	if err != nil {
 		return err
 	}
-	return s.locked(ctx, id, func(ctx context.Context, tx *store.Tx, has known) error {
-		for _, file := range has.former {
-			if file == has.file { // the service chose the same name again
-				continue
-			}
-			if err := s.remove(ctx, file); err != nil {
+	return s.db.Release(ctx, claim, claim.Do(ctx, func(ctx context.Context) error {
+		now, left := had.file, had.former
+		if now == "" || string(had.content) != string(content) {
+			if now, err = s.send(ctx, content); err != nil {
 				return err
 			}
+			if err := s.record(ctx, upsert, id, now, content); err != nil {
+				return err
+			}
+			left = had.files()
 		}
-		_, err := tx.Exec(ctx, clean, id)
-		return err
-	})
+		left = slices.DeleteFunc(slices.Clone(left), func(file string) bool { return file == now }) // chosen again
+		if len(left) == 0 {
+			return nil
+		}
+		if err := s.removeAll(ctx, left); err != nil {
+			return err
+		}
+		return s.record(ctx, clean, id)
+	}))
 }
 
-// Delete removes the group's files.
+// Delete removes the group's files. The error is NotFound, or store.ErrClaimed while somebody else changes the group.
 func (s *Store) Delete(ctx context.Context, id string) error {
 	if !rules.IsID(id) {
 		return rules.ErrUnknown(id)
 	}
-	return s.locked(ctx, id, func(ctx context.Context, tx *store.Tx, has known) error {
+	has, claim, err := s.claim(ctx, id)
+	if err != nil {
+		return err
+	}
+	return s.db.Release(ctx, claim, claim.Do(ctx, func(ctx context.Context) error {
 		if has.file == "" {
 			return rules.ErrUnknown(id)
 		}
-		for _, file := range has.files() {
-			if err := s.remove(ctx, file); err != nil {
-				return err
-			}
+		if err := s.removeAll(ctx, has.files()); err != nil {
+			return err
 		}
-		_, err := tx.Exec(ctx, forget, id)
-		return err
-	})
+		return s.record(ctx, forget, id)
+	}))
 }
 
 // List returns the groups that were sent.
@@ -132,20 +132,29 @@ func (k known) files() []string {
 	return append(slices.Clone(k.former), k.file)
 }
 
-// locked calls fn with the record of the group, which it locks meanwhile.
-func (s *Store) locked(
-	ctx context.Context, id string, fn func(ctx context.Context, tx *store.Tx, of known) error,
-) error {
-	return s.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if _, err := tx.Exec(ctx, lock, id); err != nil {
-			return fmt.Errorf("lock rule file: %w", err)
+// claim claims the group and returns what is recorded of it.
+func (s *Store) claim(ctx context.Context, id string) (of known, claim *store.Claim, err error) {
+	err = s.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
+		if claim, err = tx.Claim(ctx, "rule file "+id, claimed); err != nil {
+			return err
 		}
-		var of known
-		err := tx.QueryRow(ctx, find, id).Scan(&of.file, &of.content, &of.former)
+		of = known{}
+		err = tx.QueryRow(ctx, find, id).Scan(&of.file, &of.content, &of.former)
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("read rule file: %w", err)
 		}
-		return fn(ctx, tx, of)
+		return nil
+	})
+	return of, claim, err
+}
+
+// record writes what became of the group.
+func (s *Store) record(ctx context.Context, sql string, args ...any) error {
+	return s.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if _, err := tx.Exec(ctx, sql, args...); err != nil {
+			return fmt.Errorf("record rule file: %w", err)
+		}
+		return nil
 	})
 }
 
@@ -161,6 +170,15 @@ func (s *Store) send(ctx context.Context, group []byte) (string, error) {
 		return "", problem.Wrap(problem.Unavailable, err, emptyFault)
 	}
 	return made.File, nil
+}
+
+func (s *Store) removeAll(ctx context.Context, files []string) error {
+	for _, file := range files {
+		if err := s.remove(ctx, file); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // remove deletes a file; it succeeds if the file does not exist.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/shared/telemetry/rules"
 	"github.com/littoral-project/littoral/shared/telemetry/rules/icos"
@@ -28,6 +29,7 @@ type service struct {
 	files map[string]rules.Group
 	named bool // it names a file after its content
 	stuck bool // it removes nothing
+	db    *store.DB
 }
 
 func (s *service) handler() http.Handler {
@@ -71,7 +73,9 @@ func open(t *testing.T) (*icos.Store, *service, *httptest.Server) {
 	t.Cleanup(server.Close)
 	remote, err := rules.NewRemote(server.URL+"/api/v1/rules", nil, server.Client())
 	require.NoError(t, err)
-	return icos.New(remote, storetest.New(t)), s, server
+	db := storetest.New(t)
+	s.db = db
+	return icos.New(remote, db), s, server
 }
 
 func TestStore(t *testing.T) {
@@ -142,4 +146,22 @@ func TestAFileThatIsCalledAsItWasOnceStays(t *testing.T) {
 	s.stuck = false
 	require.NoError(t, store.Put(t.Context(), rulestest.Group("shop", "up > 1")))
 	require.Equal(t, []string{"up > 1"}, slices.Collect(maps.Keys(s.files)))
+}
+
+// TestATransactionThatRunsAgainMakesNoSecondFile: Postgres may ask for that at any time, and a file that is not recorded
+// fires forever.
+func TestATransactionThatRunsAgainMakesNoSecondFile(t *testing.T) {
+	t.Parallel()
+	store, s, _ := open(t)
+	_, err := s.db.Exec(t.Context(), `create sequence attempts;
+create function fail_once() returns trigger language plpgsql as $$ begin
+  if nextval('attempts') = 1 then raise exception using errcode = '40001'; end if;
+  return new;
+end $$;
+create trigger fail_once before insert on rule_files for each row execute function fail_once()`)
+	require.NoError(t, err)
+	require.NoError(t, store.Put(t.Context(), rulestest.Group("shop", "up")))
+	require.Equal(t, []string{"rule file 1.yml"}, slices.Collect(maps.Keys(s.files)))
+	require.NoError(t, store.Delete(t.Context(), rules.ID("shop")))
+	require.Empty(t, s.files)
 }

@@ -132,7 +132,7 @@ func raced(t *testing.T, p Place) {
 	var all sync.WaitGroup
 	for w := range writers {
 		for n := range names {
-			all.Go(func() { errs <- p.Store.Put(t.Context(), Group(fmt.Sprint("shop-", n), fmt.Sprint("up > ", w))) })
+			all.Go(func() { errs <- insist(t.Context(), p.Store, Group(fmt.Sprint("shop-", n), fmt.Sprint("up > ", w))) })
 		}
 	}
 	all.Wait()
@@ -144,6 +144,15 @@ func raced(t *testing.T, p Place) {
 	require.NoError(t, err)
 	require.Len(t, got, names)
 	require.Equal(t, names, p.Count())
+}
+
+// insist tries again as long as the store asks to.
+func insist(ctx context.Context, s rules.Store, g rules.Group) error {
+	for {
+		if err := s.Put(ctx, g); problem.KindOf(err) != problem.Unavailable {
+			return err
+		}
+	}
 }
 
 func empty(t *testing.T, p Place) { holds(t, p) }

@@ -12,7 +12,6 @@ type Lock int64
 const (
 	LockTopology  Lock = 7461126 // storing what the infrastructure looks like
 	LockArchive   Lock = 7461127 // moving a batch into the archive
-	LockClocks    Lock = 7461128 // winding the clocks
 	LockPlacement Lock = 4208716350
 )
 
@@ -23,8 +22,6 @@ func (l Lock) String() string {
 		return "topology"
 	case LockArchive:
 		return "archive"
-	case LockClocks:
-		return "clocks"
 	case LockPlacement:
 		return "placement"
 	}

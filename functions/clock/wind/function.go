@@ -17,6 +17,7 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/kube"
+	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -73,36 +74,59 @@ func New(env *function.Env) (*Function, error) {
 	return f, nil
 }
 
+// rounds bounds how often Run looks again. Each further round means that what there is to watch appeared or went away
+// during the one before.
+const rounds = 5
+
 // Run resumes or suspends every PingSource, depending on what there is. A roll-out resumes all of them, and the next
 // tick of this function suspends them again.
+//
+// No lock is held while the API server is asked. Instead, whoever has set a PingSource looks again, until what it has set
+// is what is needed then: so of several calls at a time the last one sets them right.
 func (f *Function) Run(ctx context.Context) error {
 	if f.sources == nil {
 		return nil
 	}
-	return f.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if err := tx.Lock(ctx, store.LockClocks); err != nil { // deciding and acting, one at a time
+	for range rounds {
+		busy, err := f.busy(ctx)
+		if err != nil {
 			return err
 		}
-		var busy bool
-		if err := tx.QueryRow(ctx, selectBusy).Scan(&busy); err != nil {
-			return fmt.Errorf("look for something to watch: %w", err)
+		changed, err := f.windAll(ctx, busy)
+		if err != nil || !changed {
+			return err
 		}
-		var clocks []unstructured.Unstructured
-		err := kube.Each(ctx, f.sources, rests, func(u *unstructured.Unstructured) { clocks = append(clocks, *u) })
-		if err != nil {
-			return fmt.Errorf("list the clocks: %w", err)
-		}
-		for i := range clocks {
-			if err := f.wind(ctx, &clocks[i], busy); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	}
+	return problem.New(problem.Unavailable, "there is something to watch now and then; try again")
 }
 
-// wind sets one clock, if it is not as it shall be.
-func (f *Function) wind(ctx context.Context, clock *unstructured.Unstructured, ticks bool) error {
+// busy reports whether there is something to watch.
+func (f *Function) busy(ctx context.Context) (busy bool, err error) {
+	if err := f.db.QueryRow(ctx, selectBusy).Scan(&busy); err != nil {
+		return false, fmt.Errorf("look for something to watch: %w", err)
+	}
+	return busy, nil
+}
+
+// windAll sets every clock. changed is false if all were as they shall be.
+func (f *Function) windAll(ctx context.Context, busy bool) (changed bool, err error) {
+	var clocks []unstructured.Unstructured
+	err = kube.Each(ctx, f.sources, rests, func(u *unstructured.Unstructured) { clocks = append(clocks, *u) })
+	if err != nil {
+		return false, fmt.Errorf("list the clocks: %w", err)
+	}
+	for i := range clocks {
+		set, err := f.wind(ctx, &clocks[i], busy)
+		if err != nil {
+			return false, err
+		}
+		changed = changed || set
+	}
+	return changed, nil
+}
+
+// wind sets one clock; set is false if it is as it shall be.
+func (f *Function) wind(ctx context.Context, clock *unstructured.Unstructured, ticks bool) (set bool, err error) {
 	schedule, _, _ := unstructured.NestedString(clock.Object, "spec", "schedule")
 	kept := clock.GetAnnotations()[resumes]
 	wanted := &unstructured.Unstructured{}
@@ -115,14 +139,14 @@ func (f *Function) wind(ctx context.Context, clock *unstructured.Unstructured, t
 		wanted.SetAnnotations(map[string]string{resumes: schedule})
 		schedule = never
 	default:
-		return nil
+		return false, nil
 	}
 	if err := unstructured.SetNestedField(wanted.Object, schedule, "spec", "schedule"); err != nil {
-		return err
+		return false, err
 	}
-	_, err := f.sources.Apply(ctx, clock.GetName(), wanted, metav1.ApplyOptions{FieldManager: manager, Force: true})
+	_, err = f.sources.Apply(ctx, clock.GetName(), wanted, metav1.ApplyOptions{FieldManager: manager, Force: true})
 	if err != nil {
-		return fmt.Errorf("set the clock %s: %w", clock.GetName(), err)
+		return false, fmt.Errorf("set the clock %s: %w", clock.GetName(), err)
 	}
-	return nil
+	return true, nil
 }

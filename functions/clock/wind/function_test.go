@@ -3,6 +3,8 @@ package wind_test
 import (
 	"context"
 	"log/slog"
+	"net/http"
+	"sync"
 	"testing"
 
 	"github.com/google/uuid"
@@ -148,6 +150,20 @@ func TestClocksRestWhileThereIsNothingToWatch(t *testing.T) {
 	require.NoError(t, w.function.Run(t.Context()))
 	require.Equal(t, "*/7 * * * *", w.schedules()["tick"])
 	require.Equal(t, kubeapi.Granted(t, "../../../infra/base/rbac.yaml", "clock"), w.api.Used(), "the rights that it has")
+}
+
+// TestWhatComesWhileTheClocksAreStoppedIsWatched: the call that stopped them looks again.
+func TestWhatComesWhileTheClocksAreStoppedIsWatched(t *testing.T) {
+	w := newTower(t)
+	var once sync.Once
+	w.api.Refuse(func(verb, _ string) error {
+		if verb == http.MethodPatch {
+			once.Do(func() { w.submit() }) // its own event finds everything still running, and sets nothing
+		}
+		return nil
+	})
+	require.NoError(t, w.function.Run(t.Context()))
+	require.Equal(t, ticking, w.schedules())
 }
 
 func TestWhatIsStillUnderWayIsWatched(t *testing.T) {

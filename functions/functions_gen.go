@@ -44,7 +44,6 @@ import (
 	outboxdeadlist "github.com/littoral-project/littoral/functions/outbox/dead-list"
 	outboxreplay "github.com/littoral-project/littoral/functions/outbox/replay"
 	outboxsweep "github.com/littoral-project/littoral/functions/outbox/sweep"
-	policymanageract "github.com/littoral-project/littoral/functions/policymanager/act"
 	policymanageralertmanager "github.com/littoral-project/littoral/functions/policymanager/alertmanager"
 	policymanagerappevent "github.com/littoral-project/littoral/functions/policymanager/app-event"
 	policymanagerapppolicies "github.com/littoral-project/littoral/functions/policymanager/app-policies"
@@ -61,6 +60,7 @@ import (
 	policymanagerpolicylist "github.com/littoral-project/littoral/functions/policymanager/policy-list"
 	policymanagerpolicyupdate "github.com/littoral-project/littoral/functions/policymanager/policy-update"
 	policymanagerreconcile "github.com/littoral-project/littoral/functions/policymanager/reconcile"
+	policymanagerremediate "github.com/littoral-project/littoral/functions/policymanager/remediate"
 	policymanagerrender "github.com/littoral-project/littoral/functions/policymanager/render"
 	policymanagerrule "github.com/littoral-project/littoral/functions/policymanager/rule"
 	policymanagerstats "github.com/littoral-project/littoral/functions/policymanager/stats"
@@ -69,6 +69,7 @@ import (
 	policymanagervariabledelete "github.com/littoral-project/littoral/functions/policymanager/variable-delete"
 	policymanagervariablelist "github.com/littoral-project/littoral/functions/policymanager/variable-list"
 	policymanagervariableset "github.com/littoral-project/littoral/functions/policymanager/variable-set"
+	policymanagerwebhook "github.com/littoral-project/littoral/functions/policymanager/webhook"
 	telemetryhome "github.com/littoral-project/littoral/functions/telemetry/home"
 	telemetryrulecreate "github.com/littoral-project/littoral/functions/telemetry/rule-create"
 	telemetryruledelete "github.com/littoral-project/littoral/functions/telemetry/rule-delete"
@@ -118,7 +119,6 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/outbox-dead-list":                    function.NewEntry("outbox-dead-list", outboxdeadlist.Spec, outboxdeadlist.New),
 	"github.com/littoral-project/littoral/functions/cmd/outbox-replay":                       function.NewEntry("outbox-replay", outboxreplay.Spec, outboxreplay.New),
 	"github.com/littoral-project/littoral/functions/cmd/outbox-sweep":                        function.NewEntry("outbox-sweep", outboxsweep.Spec, outboxsweep.New),
-	"github.com/littoral-project/littoral/functions/cmd/policymanager-act":                   function.NewEntry("policymanager-act", policymanageract.Spec, policymanageract.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-alertmanager":          function.NewEntry("policymanager-alertmanager", policymanageralertmanager.Spec, policymanageralertmanager.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-app-event":             function.NewEntry("policymanager-app-event", policymanagerappevent.Spec, policymanagerappevent.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-app-policies":          function.NewEntry("policymanager-app-policies", policymanagerapppolicies.Spec, policymanagerapppolicies.New),
@@ -135,6 +135,7 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-policy-list":           function.NewEntry("policymanager-policy-list", policymanagerpolicylist.Spec, policymanagerpolicylist.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-policy-update":         function.NewEntry("policymanager-policy-update", policymanagerpolicyupdate.Spec, policymanagerpolicyupdate.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-reconcile":             function.NewEntry("policymanager-reconcile", policymanagerreconcile.Spec, policymanagerreconcile.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-remediate":             function.NewEntry("policymanager-remediate", policymanagerremediate.Spec, policymanagerremediate.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-render":                function.NewEntry("policymanager-render", policymanagerrender.Spec, policymanagerrender.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-rule":                  function.NewEntry("policymanager-rule", policymanagerrule.Spec, policymanagerrule.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-stats":                 function.NewEntry("policymanager-stats", policymanagerstats.Spec, policymanagerstats.New),
@@ -143,6 +144,7 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-variable-delete":       function.NewEntry("policymanager-variable-delete", policymanagervariabledelete.Spec, policymanagervariabledelete.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-variable-list":         function.NewEntry("policymanager-variable-list", policymanagervariablelist.Spec, policymanagervariablelist.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-variable-set":          function.NewEntry("policymanager-variable-set", policymanagervariableset.Spec, policymanagervariableset.New),
+	"github.com/littoral-project/littoral/functions/cmd/policymanager-webhook":               function.NewEntry("policymanager-webhook", policymanagerwebhook.Spec, policymanagerwebhook.New),
 	"github.com/littoral-project/littoral/functions/cmd/telemetry-home":                      function.NewEntry("telemetry-home", telemetryhome.Spec, telemetryhome.New),
 	"github.com/littoral-project/littoral/functions/cmd/telemetry-rule-create":               function.NewEntry("telemetry-rule-create", telemetryrulecreate.Spec, telemetryrulecreate.New),
 	"github.com/littoral-project/littoral/functions/cmd/telemetry-rule-delete":               function.NewEntry("telemetry-rule-delete", telemetryruledelete.Spec, telemetryruledelete.New),

@@ -29,11 +29,13 @@ const (
 	JobDegraded          = "dev.littoral.job.degraded.v1"
 	ResourceChanged      = "dev.littoral.resource.changed.v1" // conditions reported by an orchestrator
 	TopologyChanged      = "dev.littoral.topology.changed.v1"
-	AlertReceived        = "dev.littoral.alert.received.v1"  // about a policy, new to us
-	PolicyFirst          = "dev.littoral.policy.first.v1"    // created while there was no other, and no application
-	PolicyChanged        = "dev.littoral.policy.changed.v1"  // the rule store has to follow
-	PolicyViolated       = "dev.littoral.policy.violated.v1" // an episode began, or goes on after its end; something is to be done
-	PolicyResolved       = "dev.littoral.policy.resolved.v1" // nothing violates it any more
+	AlertReceived        = "dev.littoral.alert.received.v1"        // about a policy, new to us
+	PolicyFirst          = "dev.littoral.policy.first.v1"          // created while there was no other, and no application
+	PolicyChanged        = "dev.littoral.policy.changed.v1"        // the rule store has to follow
+	PolicyViolated       = "dev.littoral.policy.violated.v1"       // an episode began, or goes on after its end
+	PolicyResolved       = "dev.littoral.policy.resolved.v1"       // nothing violates it any more
+	RemediationRequested = "dev.littoral.remediation.requested.v1" // by a violated policy, of its application; again when one that was held back is due
+	WebhookRequested     = "dev.littoral.webhook.requested.v1"     // by a violated policy, of an address that it names
 
 	// Tick is what a PingSource sends.
 	Tick = "dev.knative.sources.ping"
@@ -135,5 +137,5 @@ type Policy struct {
 	Name      string     `json:"name"`
 	Instance  string     `json:"instance,omitempty"`  // of the application that it is about
 	Component string     `json:"component,omitempty"` // of the violation's subject
-	Violation *uuid.UUID `json:"violation,omitempty"` // of PolicyViolated
+	Violation *uuid.UUID `json:"violation,omitempty"` // of PolicyViolated, RemediationRequested and WebhookRequested
 }

@@ -238,13 +238,21 @@ func (db *DB) once(ctx context.Context, fn func(context.Context, *Tx) error) (*T
 			_, _ = conn.Exec(ctx, "rollback")
 		}
 	}()
-	if err := fn(ctx, tx); err != nil {
+	if err := fn(context.WithValue(ctx, insideKey{}, true), tx); err != nil {
 		return nil, err
 	}
 	if err := tx.commit(ctx); err != nil {
 		return nil, fmt.Errorf("commit: %w", err)
 	}
 	return tx, nil
+}
+
+type insideKey struct{}
+
+// Inside reports whether ctx is that of a transaction, in which nobody may be called.
+func Inside(ctx context.Context) bool {
+	inside, _ := ctx.Value(insideKey{}).(bool)
+	return inside
 }
 
 func repeatable(err error) bool {

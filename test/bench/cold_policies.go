@@ -42,10 +42,14 @@ func unheard() string { return "usage-" + uuid.NewString() }
 
 // watch creates a policy with the name and returns its id.
 func (s *scene) watch(ctx context.Context, name string) (string, error) {
+	return s.create(ctx, s.usage(name))
+}
+
+func (s *scene) create(ctx context.Context, policy map[string]any) (string, error) {
 	var p struct {
 		ID string `json:"id"`
 	}
-	body, err := json.Marshal(s.usage(name))
+	body, err := json.Marshal(policy)
 	if err != nil {
 		return "", err
 	}
@@ -73,6 +77,11 @@ func (s *scene) alert(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return s.fire(ctx, policy)
+}
+
+// fire sends an alert about the policy to the webhook.
+func (s *scene) fire(ctx context.Context, policy string) error {
 	body, err := json.Marshal(s.firing(policy))
 	if err != nil {
 		return err
@@ -172,13 +181,32 @@ var policyCases = map[string]maker{
 	"policymanager-judge": func(ctx context.Context, s *scene) (ask, error) {
 		return delivery(s.held(ctx, events.AlertReceived, func() error { return s.alert(ctx) }))
 	},
-	"policymanager-act": func(ctx context.Context, s *scene) (ask, error) {
+	"policymanager-remediate": func(ctx context.Context, s *scene) (ask, error) {
 		alert, err := s.held(ctx, events.AlertReceived, func() error { return s.alert(ctx) })
 		if err != nil {
 			return ask{}, err
 		}
-		return delivery(s.held(ctx, events.PolicyViolated, func() error {
+		return delivery(s.held(ctx, events.RemediationRequested, func() error {
 			return s.system.broker.DeliverTo(ctx, "policymanager-judge", alert)
+		}))
+	},
+	// The policy is not watched any more when the turn of its call comes, so nobody is called.
+	"policymanager-webhook": func(ctx context.Context, s *scene) (ask, error) {
+		policy := s.usage(unheard())
+		policy["action"] = map[string]any{"url": "http://192.0.2.1/", "httpMethod": "POST"}
+		id, err := s.create(ctx, policy)
+		if err != nil {
+			return ask{}, err
+		}
+		alert, err := s.held(ctx, events.AlertReceived, func() error { return s.fire(ctx, id) })
+		if err != nil {
+			return ask{}, err
+		}
+		return delivery(s.held(ctx, events.WebhookRequested, func() error {
+			if err := s.system.broker.DeliverTo(ctx, "policymanager-judge", alert); err != nil {
+				return err
+			}
+			return s.system.call(ctx, "operator", http.MethodPost, registryPath+"/policies/"+id+"/deactivate", nil, nil)
 		}))
 	},
 }

@@ -93,7 +93,7 @@ func newEvent(t testing.TB, typ string) cloudevents.Event {
 		data = events.Job{ID: uuid.New()}
 	case strings.Contains(typ, ".alert."):
 		data = events.Alert{Policy: uuid.New(), Firing: true}
-	case strings.Contains(typ, ".policy."):
+	case strings.Contains(typ, ".policy."), strings.HasSuffix(typ, ".requested.v1"):
 		id := uuid.New()
 		data = events.Policy{ID: uuid.New(), Violation: &id}
 	case strings.Contains(typ, ".topology."):

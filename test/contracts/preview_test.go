@@ -150,7 +150,7 @@ func TestAction_callsWhoThePolicyNames(t *testing.T) {
 		w.alertmanager().send(t, http.MethodPost, webhook, notice(a)).is(t, http.StatusOK)
 		if method == "POST" {
 			require.Len(t, w.Broker.Failures(), 1, "what fails is delivered again")
-			w.again(t, "policy.violated")
+			w.again(t, "webhook.requested")
 		}
 		s := <-got
 		require.Equal(t, method, s.method)
@@ -165,7 +165,7 @@ func TestAction_callsWhoThePolicyNames(t *testing.T) {
 		require.Equal(t, "web", s.body["subject"].(body)["appComponent"])
 		require.Equal(t, "h1", s.body["extraLabels"].(body)["icos_host_id"])
 		require.NoError(t, uuid.Validate(s.body["id"].(string)))
-		w.again(t, "policy.violated")
+		w.again(t, "webhook.requested")
 		require.Empty(t, got, "a repeat calls nobody")
 	}
 }
@@ -189,7 +189,7 @@ func TestAction_callsNobodyAboutWhatHasEnded(t *testing.T) {
 	}
 	require.Len(t, w.Broker.Failures(), 1)
 	require.Equal(t, int32(1), calls.Load())
-	w.again(t, "policy.violated")
+	w.again(t, "webhook.requested")
 	require.Equal(t, int32(1), calls.Load())
 	require.Contains(t, w.told(t, g.ID, "policy.skipped")[0], "had ended when its turn came")
 }

@@ -371,7 +371,7 @@ func TestViolation_thatEndsBeforeItIsDelivered(t *testing.T) {
 	}
 	require.Len(t, w.Broker.Failures(), 1)
 	w.finish(t, w.hub, hubAgent, w.job(t, j.ID))
-	w.again(t, "policy.violated")
+	w.again(t, "remediation.requested")
 	require.Equal(t, "Finished", w.job(t, j.ID).State)
 	require.Contains(t, w.told(t, g.ID, "policy.skipped")[0], "had ended when its turn came")
 }
@@ -865,8 +865,8 @@ func TestViolation_ofAJobThatIsBusy(t *testing.T) {
 	require.Len(t, failures, 1)
 	require.Contains(t, fmt.Sprint(failures[0]), "answered 409")
 	w.finish(t, w.hub, hubAgent, w.job(t, j.ID))
-	w.again(t, "policy.violated")
-	w.again(t, "policy.violated") // which changes nothing
+	w.again(t, "remediation.requested")
+	w.again(t, "remediation.requested") // which changes nothing
 	require.Equal(t, standing{update, "scale-up", "Created", hubAgent}, w.job(t, j.ID).stands())
 }
 

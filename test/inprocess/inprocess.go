@@ -77,10 +77,20 @@ func (h settled) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(held.Body.Bytes())
 }
 
+// outside refuses calls out of a transaction, which may run again and keeps its locks until the call is answered.
+type outside struct{}
+
+func (outside) RoundTrip(r *http.Request) (*http.Response, error) {
+	if store.Inside(r.Context()) {
+		return nil, fmt.Errorf("%s %s is called in a transaction", r.Method, r.URL)
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
 // Mount makes the functions of the registry, each with its name and the fields of env; HTTP and Log are set here.
 // routes serves all their operations; consumers are the functions by name, each taking events at "/".
 func Mount(env function.Env) (routes http.Handler, consumers map[string]http.Handler, err error) {
-	env.HTTP, env.Log = http.DefaultClient, slog.New(slog.DiscardHandler)
+	env.HTTP, env.Log = &http.Client{Transport: outside{}}, slog.New(slog.DiscardHandler)
 	router := function.NewRouter()
 	consumers = make(map[string]http.Handler, len(functions.Registry))
 	for _, entry := range functions.Registry {

@@ -205,7 +205,7 @@ func (w *world) deliverWhile(do func(), list []delivery) {
 			d.failures++
 		}
 		if d.failures > attempts {
-			require.Equal(w.t, "policymanager-act", d.to, "%s never takes %s %s: %v", d.to, d.event.Type(), d.event.Subject(), err)
+			require.Equal(w.t, "policymanager-remediate", d.to, "%s never takes %s %s: %v", d.to, d.event.Type(), d.event.Subject(), err)
 			w.log("    it becomes a dead letter") // the remediation of a violation may never become possible
 			continue
 		}

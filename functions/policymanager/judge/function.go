@@ -15,7 +15,9 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{
 	Consumes: []string{events.AlertReceived},
-	Emits:    []string{events.PolicyViolated, events.PolicyResolved},
+	Emits: []string{
+		events.PolicyViolated, events.PolicyResolved, events.RemediationRequested, events.WebhookRequested,
+	},
 }
 
 // Function is the reaction.

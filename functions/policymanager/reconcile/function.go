@@ -17,7 +17,7 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{
 	Consumes:    []string{events.Tick},
-	Emits:       []string{events.PolicyChanged, events.PolicyViolated},
+	Emits:       []string{events.PolicyChanged, events.RemediationRequested},
 	Timeout:     60 * time.Second,
 	Concurrency: 1, // a second one at the same time would only find the same
 }

@@ -48,7 +48,7 @@ from (values ('due', interval '-1 s'), ('later', interval '1 h')) actions (name,
 	due, err := store.Collect(t.Context(), db, "read actions", pgx.RowTo[uuid.UUID],
 		`select id from policy_actions where component = 'due'`)
 	require.NoError(t, err)
-	released := storetest.Published(db, events.PolicyViolated)
+	released := storetest.Published(db, events.RemediationRequested)
 	require.Len(t, released, 1)
 	var data events.Policy
 	require.NoError(t, released[0].DataAs(&data))

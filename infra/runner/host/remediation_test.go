@@ -66,7 +66,7 @@ func impatient(t *testing.T) fs.FS {
 // shows. It is carried out when a person replays it.
 func TestARemediationThatFails(t *testing.T) {
 	t.Parallel()
-	const act = "github.com/littoral-project/littoral/functions/cmd/policymanager-act"
+	const act = "github.com/littoral-project/littoral/functions/cmd/policymanager-remediate"
 	o := options(newHome(t))
 	o.Database = storetest.URL(t)
 	o.Files = map[string]fs.FS{"/knative": knative.Files, "/triggers": impatient(t)}
@@ -98,7 +98,7 @@ func TestARemediationThatFails(t *testing.T) {
 	body := `{"node": "` + before + `", "set": {"sca": "5"}}`
 	require.Equal(t, http.StatusOK, ask(t, h.URL(), o.Home, "operator", "POST", "/fleet/set", body, nil))
 
-	row := regexp.MustCompile(`([0-9a-f-]{36})\s.*policy\.violated\s.*policymanager-act`)
+	row := regexp.MustCompile(`([0-9a-f-]{36})\s.*remediation\.requested\s.*policymanager-remediate`)
 	var found []string
 	require.Eventually(t, func() bool {
 		shown, code := littoral("events", "--dead", "-o", "wide")

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,34 @@ func LockAction(ctx context.Context, tx *store.Tx, violation uuid.UUID) (*Action
 
 // Over reports whether nothing is left to do.
 func (a *Action) Over() bool { return a.Status == Done || a.Status == Skipped }
+
+// Due returns the policy if it still asks for the action, or else why it does not. Nothing is begun about a violation
+// that has ended, except to record it.
+func (a *Action) Due(ctx context.Context, tx *store.Tx) (p *Policy, past string, err error) {
+	p, err = Get(ctx, tx, a.PolicyID)
+	switch {
+	case problem.KindOf(err) == problem.NotFound:
+		return nil, "the policy was deleted", nil
+	case err != nil:
+		return nil, "", err
+	case !p.Active():
+		return nil, "the policy is not watched any more", nil
+	case !p.Open(a.ID) && !p.onlyRecords():
+		return nil, "this violation had ended when its turn came", nil
+	}
+	return p, "", nil
+}
+
+// Remediation is what the policy asks for; "none" unless it asks for something. The error is Invalid for an unknown one.
+func (p *Policy) Remediation() (job.Remediation, error) {
+	return job.ParseRemediation(cmp.Or(p.Action.Remediation(), string(job.NoRemediation)))
+}
+
+// onlyRecords reports whether the policy only asks to record its violations.
+func (p *Policy) onlyRecords() bool {
+	r, err := p.Remediation()
+	return err == nil && r == job.NoRemediation && p.Action.URL == ""
+}
 
 // Finish ends the action.
 func (a *Action) Finish(ctx context.Context, tx *store.Tx, status ActionStatus, detail string) error {
@@ -216,7 +245,7 @@ order by a.held_until limit 1000`
 const moveOn = `update policy_actions set held_until = now() + $2::interval
 where id = $1 and status = 'held' and held_until <= now()`
 
-// abandoned is when a released action counts as lost and is released again. The Trigger of policymanager/act delivers
+// abandoned is when a released action counts as lost and is released again. The Trigger of policymanager/remediate delivers
 // for seventeen minutes.
 const abandoned = 20 * time.Minute
 
@@ -237,7 +266,7 @@ func Release(ctx context.Context, db *store.DB) (int, error) {
 			if tag.RowsAffected() == 0 {
 				return nil
 			}
-			return tx.Emit(ctx, events.PolicyViolated, d.Policy.String(), events.Policy{ID: d.Policy, Violation: &d.Violation})
+			return tx.Emit(ctx, events.RemediationRequested, d.Policy.String(), events.Policy{ID: d.Policy, Violation: &d.Violation})
 		})
 		if err != nil {
 			return 0, err

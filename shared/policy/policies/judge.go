@@ -128,7 +128,7 @@ func (p *Policy) violated(ctx context.Context, tx *store.Tx, a events.Alert, ver
 			return fmt.Errorf("forget action: %w", err)
 		}
 		if tag.RowsAffected() == 0 {
-			return p.announce(ctx, tx, events.PolicyViolated, instance, component, &id)
+			return p.request(ctx, tx, instance, component, id)
 		}
 	}
 	remediation := p.Action.Remediation()
@@ -139,7 +139,19 @@ func (p *Policy) violated(ctx context.Context, tx *store.Tx, a events.Alert, ver
 	if err != nil {
 		return fmt.Errorf("store action: %w", err)
 	}
-	return p.announce(ctx, tx, events.PolicyViolated, instance, component, &id)
+	if err := p.announce(ctx, tx, events.PolicyViolated, instance, component, &id); err != nil {
+		return err
+	}
+	return p.request(ctx, tx, instance, component, id)
+}
+
+// request asks for what is to be done about the violation: a call, or else a remediation.
+func (p *Policy) request(ctx context.Context, tx *store.Tx, instance, component string, violation uuid.UUID) error {
+	typ := events.RemediationRequested
+	if p.Action.URL != "" {
+		typ = events.WebhookRequested
+	}
+	return p.announce(ctx, tx, typ, instance, component, &violation)
 }
 
 func (p *Policy) resolved(ctx context.Context, tx *store.Tx, instance string, a events.Alert) error {

@@ -255,7 +255,7 @@ violation, started_at, received_at, held_until) select gen_random_uuid(), gen_ra
 	announced := func() int {
 		_, err := policies.Release(t.Context(), w.db)
 		require.NoError(t, err)
-		return len(storetest.Published(w.db, events.PolicyViolated))
+		return len(storetest.Published(w.db, events.RemediationRequested))
 	}
 	require.Equal(t, 1, announced())
 	require.Equal(t, 1, announced(), "it is on its way")

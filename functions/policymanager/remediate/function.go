@@ -1,9 +1,7 @@
-// Package act does what a violated policy asks for: a remediation of its application, or a call to an address that the
-// policy names.
-package act
+// Package remediate carries out the remediation that a violated policy asks for.
+package remediate
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -18,38 +16,28 @@ import (
 	"github.com/littoral-project/littoral/shared/policy/remediation"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
-	"github.com/littoral-project/littoral/shared/webhook"
 )
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Consumes: []string{events.PolicyViolated},
+	Consumes: []string{events.RemediationRequested},
 	Emits:    []string{events.ApplicationPlaced, events.ApplicationUnplaced, events.JobReady},
 	Timeout:  30 * time.Second,
 	Memory:   "128Mi", // for each call ten thousand nodes, and the problem they make
 }
 
 // Function is the reaction with its settings.
-type Function struct {
-	config config
-	calls  *webhook.Client
-}
+type Function struct{ config config }
 
 type config struct {
 	policies.Brakes
 	remediation.Settings
-	webhook.Config
 }
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
 	f := &Function{}
-	if err := env.Config(&f.config); err != nil {
-		return nil, err
-	}
-	var err error
-	f.calls, err = webhook.New(f.config.Config, env.HTTP)
-	return f, err
+	return f, env.Config(&f.config)
 }
 
 // React acts once on each violation. A failure that may pass is returned, so that the Broker delivers again with
@@ -66,65 +54,19 @@ func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event)
 	if err != nil || a == nil || a.Over() {
 		return err
 	}
-	p, past, err := due(ctx, tx, a)
+	p, past, err := a.Due(ctx, tx)
 	switch {
 	case err != nil:
 		return err
 	case past != "":
 		return a.Finish(ctx, tx, policies.Skipped, past)
-	case p.Action.URL != "":
-		return f.call(ctx, tx, p, a)
 	}
 	return f.remediate(ctx, tx, p, a)
 }
 
-// due returns the policy if it still asks for the action, or else why it does not. Nothing is begun about a violation
-// that has ended, except to record it.
-func due(ctx context.Context, tx *store.Tx, a *policies.Action) (p *policies.Policy, past string, err error) {
-	p, err = policies.Get(ctx, tx, a.PolicyID)
-	switch {
-	case problem.KindOf(err) == problem.NotFound:
-		return nil, "the policy was deleted", nil
-	case err != nil:
-		return nil, "", err
-	case !p.Active():
-		return nil, "the policy is not watched any more", nil
-	case !p.Open(a.ID) && !records(p):
-		return nil, "this violation had ended when its turn came", nil
-	}
-	return p, "", nil
-}
-
-// call makes the outgoing call. Whoever is called sees the same id again when the call is repeated after a crash.
-func (f *Function) call(ctx context.Context, tx *store.Tx, p *policies.Policy, a *policies.Action) error {
-	body, err := a.Violation.Body(p.Action.ExtraParams)
-	if err != nil {
-		return err
-	}
-	err = f.calls.Do(ctx, webhook.Call{
-		Method: p.Action.HTTPMethod, URL: p.Action.URL, ID: a.ID.String(), Body: body, Query: registry.Flatten(body),
-		Token: p.Action.IncludeAccessToken,
-	})
-	if err != nil {
-		return err
-	}
-	return a.Finish(ctx, tx, policies.Done, "called "+p.Action.HTTPMethod+" "+p.Action.URL)
-}
-
-// wanted is the remediation that the policy asks for.
-func wanted(p *policies.Policy) (job.Remediation, error) {
-	return job.ParseRemediation(cmp.Or(p.Action.Remediation(), string(job.NoRemediation)))
-}
-
-// records reports whether the policy only asks to record its violations.
-func records(p *policies.Policy) bool {
-	r, err := wanted(p)
-	return err == nil && r == job.NoRemediation && p.Action.URL == ""
-}
-
 // remediate has the job manager's part done in this transaction.
 func (f *Function) remediate(ctx context.Context, tx *store.Tx, p *policies.Policy, a *policies.Action) error {
-	r, err := wanted(p)
+	r, err := p.Remediation()
 	if err != nil {
 		return a.Finish(ctx, tx, policies.Skipped, "remediation "+p.Action.Remediation()+" is not known")
 	}
@@ -158,13 +100,13 @@ func (f *Function) remediate(ctx context.Context, tx *store.Tx, p *policies.Poli
 	return a.Finish(ctx, tx, policies.Done, string(r))
 }
 
-// stillDue is due with the application locked. The end of a violation lets the component stay, under the same lock: so
+// stillDue is Action.Due with the application locked. The end of a violation lets the component stay, under the same lock: so
 // it has either ended before this, or it finds the result of the move.
 func stillDue(ctx context.Context, tx *store.Tx, a *policies.Action) (past string, err error) {
 	if err := a.LockSubject(ctx, tx); err != nil {
 		return "", err
 	}
-	_, past, err = due(ctx, tx, a)
+	_, past, err = a.Due(ctx, tx)
 	return past, err
 }
 

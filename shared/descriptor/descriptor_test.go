@@ -1042,3 +1042,28 @@ func TestParse_ofATargetThatNamesNoPlace(t *testing.T) {
 		require.Contains(t, strings.Join(app.Warnings, "\n"), "(line 7): names neither")
 	}
 }
+
+func TestANameThatIsNoLabelIsRefusedWithTheNearestThatIs(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"my_application":       `: write "my-application"`,
+		"My Shop (v2)":         `: write "my-shop-v2"`,
+		"-a--b-":               `: write "a-b"`,
+		"Größe":                `: write "gr-e"`,
+		"_":                    "at both ends",
+		strings.Repeat("A", 9): `: write "aaaaaaaaa"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const rest = "\ncomponents: [{name: web, type: kubernetes, manifests: [{name: p, manifest: {apiVersion: v1, kind: Pod}}]}]\n"
+			_, err := descriptor.Parse([]byte("name: " + name + rest))
+			var refused *problem.Error
+			require.ErrorAs(t, err, &refused)
+			require.Equal(t, "name", refused.Fields[0].Path)
+			require.Equal(t, 1, refused.Fields[0].Line)
+			require.True(t, strings.HasSuffix(refused.Fields[0].Detail, want), refused.Fields[0].Detail)
+			_, err = descriptor.ParseStored([]byte("name: " + name + rest))
+			require.Error(t, err, "this was never accepted")
+		})
+	}
+}

@@ -259,10 +259,31 @@ func (r *reader) label(n *yaml.Node, path string, longest int) string {
 	case len(name) > longest:
 		r.complain(path, n, "%q has %d characters; %d are allowed", shorten(name), len(name), longest)
 	case !isLabel(name):
-		r.complain(path, n, "%q must be lower-case letters, digits and hyphens, with a letter or digit at both ends",
-			shorten(name))
+		hint := ""
+		if better := asLabel(name, longest); better != "" {
+			hint = fmt.Sprintf(": write %q", better)
+		}
+		r.complain(path, n, "%q must be lower-case letters, digits and hyphens, with a letter or digit at both ends%s",
+			shorten(name), hint)
 	}
 	return name
+}
+
+// asLabel returns the label that is nearest to the name; "" if nothing of it is left.
+func asLabel(name string, longest int) string {
+	var b strings.Builder
+	for _, c := range strings.ToLower(name) {
+		switch {
+		case c >= 'a' && c <= 'z' || c >= '0' && c <= '9':
+			b.WriteRune(c)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+		}
+		if b.Len() == longest {
+			break
+		}
+	}
+	return strings.Trim(b.String(), "-")
 }
 
 func isLabel(name string) bool {

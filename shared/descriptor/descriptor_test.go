@@ -54,6 +54,10 @@ func TestPublishedSamples(t *testing.T) {
 		check    func(*testing.T, *descriptor.Application)
 	}{
 		"dynamic-policy-manager/app_descriptor_1.yaml": {
+			warnings: []string{
+				`components[0].requirements.memory (line 29): "200Mb" is no quantity of Kubernetes, taken for 200M`,
+				`manifests[0].manifest.spec.containers[0].resources.requests.memory (line 84): "200Mb" is no quantity`,
+			},
 			check: func(t *testing.T, a *descriptor.Application) {
 				require.Equal(t, []string{"ffmpeg", "mjpeg"}, names(a))
 				ffmpeg, mjpeg := a.Component("ffmpeg"), a.Component("mjpeg")
@@ -84,6 +88,10 @@ func TestPublishedSamples(t *testing.T) {
 			},
 		},
 		"dynamic-policy-manager/app_descriptor_all.yaml": {
+			warnings: []string{
+				`components[0].requirements.memory (line 29): "200Mb" is no quantity of Kubernetes, taken for 200M`,
+				`manifests[0].manifest.spec.containers[0].resources.requests.memory (line 110): "200Mb" is no quantity`,
+			},
 			check: func(t *testing.T, a *descriptor.Application) {
 				require.Equal(t, 80, a.SecurityLevel("ffmpeg"))
 				require.Equal(t, 50, a.SecurityLevel("mjpeg"))
@@ -217,7 +225,7 @@ func requireLines(t *testing.T, want, got []string) {
 // one adds the lines of a component to an otherwise valid descriptor.
 func one(lines string) string {
 	lines = strings.ReplaceAll("\n"+strings.TrimSpace(lines), "\n", "\n  ")
-	return "components:\n- name: c\n  type: kubernetes\n  manifests:\n  - name: m\n    manifest: {kind: Pod}" +
+	return "components:\n- name: c\n  type: kubernetes\n  manifests:\n  - name: m\n    manifest: {apiVersion: v1, kind: Pod, metadata: {name: m}}" +
 		strings.TrimRight(lines, " \n") + "\n"
 }
 
@@ -303,7 +311,7 @@ func TestForms(t *testing.T) {
 			},
 		},
 		"close to a mebibyte of ordinary objects is accepted": {
-			doc: "components:\n- {name: c, type: kubernetes, manifests: [m]}\nmanifests:\n- name: m\n  manifest:\n    items:\n" +
+			doc: "components:\n- {name: c, type: kubernetes, manifests: [m]}\nmanifests:\n- name: m\n  manifest:\n    kind: PodList\n    items:\n" +
 				strings.Repeat("    - metadata:\n        name: one-of-many-objects\n        namespace: somewhere-else\n"+
 					"      image: registry.example/path/to/image:v1.2.3\n", 6_500),
 			check: func(t *testing.T, a *application) {
@@ -316,9 +324,9 @@ func TestForms(t *testing.T) {
 			check:    func(*testing.T, *application) {},
 		},
 		"older component types": {
-			doc: "mixedTypes: true\ncomponents:\n- {name: a, type: helm, manifests: [m]}\n- {name: b, type: container, manifests: [m]}\n" +
+			doc: "mixedTypes: true\ncomponents:\n- {name: a, type: helm, manifests: [m]}\n- {name: b, type: container, manifests: [c]}\n" +
 				"- {name: d, type: Multiple, manifests: [m]}\n- {name: e, manifests: [m]}\n" +
-				"manifests:\n- {name: m, manifest: {kind: Pod}}\n",
+				"manifests:\n- {name: m, manifest: {kind: Pod}}\n- {name: c, manifest: {services: {c: {}}}}\n",
 			warnings: []string{
 				"components[3].type (line 6): is missing, taken for kubernetes",
 				"components[2].type (line 5): multiple has manifests for kubernetes only, so that it runs nowhere else",
@@ -340,6 +348,7 @@ requirements:
   gpu: 2
   storage: 10Gi
   nodelabel: {key: robot, values: [r1, r2, r1, 3]}`),
+			warnings: []string{`components[0].requirements.memory (line 10): "200Mb" is no quantity of Kubernetes, taken for 200M`},
 			check: func(t *testing.T, a *application) {
 				require.Equal(t, descriptor.Requirements{
 					Architecture: "amd64", CPUMilli: 500, MemoryBytes: 200_000_000, Devices: []string{"a", "b"},

@@ -221,7 +221,7 @@ func (r *reader) renderManifests() error {
 				continue
 			}
 			if m.def.text == "" {
-				text, err := render(m.def.node)
+				text, err := render(rewriteAmounts(m.def))
 				if err != nil {
 					return problem.Wrap(problem.Malformed, err, "the manifest %q cannot be written as YAML", shorten(m.name))
 				}

@@ -25,8 +25,6 @@ var (
 const maxPort = math.MaxUint16
 
 // checkNumbers refuses numbers that no cluster accepts in objects that have pods, scale them or make them reachable.
-// Everything else in a manifest is left to the orchestrator: published descriptors ask for memory in a form that no
-// cluster reads.
 func (r *reader) checkNumbers() {
 	seen := map[*definition]bool{}
 	for _, p := range r.index.plans {

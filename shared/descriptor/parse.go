@@ -37,6 +37,9 @@ func read(doc []byte, r reader) (*Application, error) {
 		}
 	}
 	r.check()
+	if !r.stored {
+		r.checkObjects()
+	}
 	if !r.header && !r.stored {
 		r.checkSubmission()
 	}

@@ -89,6 +89,37 @@ func parseQuantity(text string, asBytes bool) (*big.Rat, error) {
 	return nil, fmt.Errorf("%q has the unknown unit %q", text, suffix)
 }
 
+// asKubernetes returns a quantity as a cluster reads it: as written, or without a "b" that means bytes and with the
+// letters in their case. It is "" for anything else.
+func asKubernetes(text string) string {
+	text = strings.TrimSpace(text)
+	number, suffix := split(text)
+	if !isNumber(number) {
+		return ""
+	}
+	if _, ok := decimal[suffix]; ok {
+		return text
+	}
+	suffix = strings.TrimLeft(suffix, " ")
+	lower := strings.ToLower(suffix)
+	if exponent, err := strconv.Atoi(strings.TrimPrefix(lower, "e")); err == nil && lower[0] == 'e' && exponent > -30 && exponent < 30 {
+		return text
+	}
+	if prefix, ok := strings.CutSuffix(lower, "b"); ok || strings.HasSuffix(lower, "i") {
+		lower = prefix
+	}
+	if _, ok := binary[lower]; ok {
+		return number + strings.ToUpper(lower[:1]) + "i"
+	}
+	if _, ok := inBytes[lower+"b"]; !ok {
+		return ""
+	}
+	if lower == "k" {
+		return number + lower
+	}
+	return number + strings.ToUpper(lower)
+}
+
 // split cuts a quantity behind its number.
 func split(text string) (number, suffix string) {
 	i := strings.IndexFunc(text, func(r rune) bool { return !strings.ContainsRune("+-.0123456789", r) })

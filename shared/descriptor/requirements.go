@@ -1,6 +1,7 @@
 package descriptor
 
 import (
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -11,6 +12,21 @@ var architectures = map[string]string{
 	"amd64": "amd64", "x86_64": "amd64", "x86-64": "amd64", "x64": "amd64", "intel": "amd64", "intel/x86_64": "amd64",
 	"arm64": "arm64", "aarch64": "arm64", "arm64/aarch64": "arm64",
 	"any": "", "*": "",
+}
+
+// otherArchitectures are those besides amd64 and arm64 that Linux, Docker and Kubernetes run on, in the words of nodes.
+// No image runs on any other, sparc for one.
+var otherArchitectures = []string{
+	"arm", "armhf", "armv6l", "armv7", "armv7l", "arm/v6", "arm/v7", "armv8", "arm64v8", "arm64/v8",
+	"386", "i386", "i486", "i586", "i686", "x86", "intel64",
+	"loong64", "loongarch64", "mips64le", "mips64el", "ppc64le", "riscv64", "s390x",
+}
+
+// runnable reports whether there are nodes of an architecture.
+func runnable(name string) bool {
+	name = strings.ToLower(strings.TrimSpace(name))
+	_, known := architectures[name]
+	return known || name == "" || slices.Contains(otherArchitectures, name)
 }
 
 // Architecture returns the canonical name of a processor architecture: amd64 or arm64 for all their spellings, empty
@@ -34,6 +50,9 @@ func (r *reader) requirements(n *yaml.Node, path string) Requirements {
 	}
 	if v, path := f.get("architecture"); v != nil {
 		q.Architecture = Architecture(r.text(v, path))
+		if v.Kind == yaml.ScalarNode && !r.stored && !runnable(v.Value) {
+			r.complain(path, v, "%q is no architecture that a node can have: amd64, arm64, arm, riscv64 and the like", shorten(v.Value))
+		}
 	}
 	if v, path := f.get("cpu"); v != nil {
 		q.CPUMilli = r.quantity(v, path, parseCPU)
@@ -42,6 +61,8 @@ func (r *reader) requirements(n *yaml.Node, path string) Requirements {
 		q.MemoryBytes = r.quantity(v, path, parseAmount)
 		if q.MemoryBytes > 0 && q.MemoryBytes < littleMemory {
 			r.warn(path, v, "%s means %d bytes; is a unit such as Mi missing?", shorten(v.Value), q.MemoryBytes)
+		} else if better := asKubernetes(v.Value); q.MemoryBytes > 0 && better != "" && better != strings.TrimSpace(v.Value) {
+			r.warn(path, v, "%q is no quantity of Kubernetes, taken for %s", shorten(v.Value), better)
 		}
 	}
 	if v, path := f.get("devices", "device"); v != nil {

@@ -93,7 +93,7 @@ func TestEveryFaultAndWarningIsInOneAnswer(t *testing.T) {
 colour: red
 components:
 - {name: a, type: kubernetes, manifests: [{name: p, manifest: {apiVersion: v1, kind: Service, metadata: {name: p}, spec: {ports: [{port: 0}]}}}], requirements: {cpu: much}}
-- {name: b, type: docker, manifests: [{name: c, manifest: {services: {}}}]}
+- {name: b, type: docker, manifests: [{name: c, manifest: {services: {web: {}}}}]}
 `))
 	var refused *problem.Error
 	require.True(t, errors.As(err, &refused))

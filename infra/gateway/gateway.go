@@ -3,13 +3,16 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -22,11 +25,16 @@ import (
 type route struct {
 	service, pattern string
 	wakes            string // "function,function"
+
+	stream time.Duration // the greatest duration of an answer that goes on; 0 = it does not
+	atOnce int           // how many of these may be open
+	grpc   bool          // calls arrive and go on in HTTP/2
 }
 
 // readTables reads every *.txt. A line is "service pattern", for example "jobmanager-job-get GET
 // /jobmanager/jobs/{job_uuid}", or "issuer /oidc/" for everything below that path. # begins a comment. " > " is
-// followed by the functions that such a call will need.
+// followed by the functions that such a call will need. Before it, stream=9m/500 says that an answer may go on for nine
+// minutes and that five hundred may do so at once, and grpc that the calls are those of gRPC.
 func readTables(dir fs.FS) ([]route, error) {
 	names, err := fs.Glob(dir, "*.txt")
 	if err != nil {
@@ -42,13 +50,16 @@ func readTables(dir fs.FS) ([]route, error) {
 		for n := 1; lines.Scan(); n++ {
 			line, _, _ := strings.Cut(lines.Text(), "#")
 			line, wakes, _ := strings.Cut(line, " > ")
-			service, pattern, ok := strings.Cut(strings.TrimSpace(line), " ")
-			switch {
-			case ok:
-				routes = append(routes, route{service, strings.TrimSpace(pattern), strings.TrimSpace(wakes)})
-			case service != "":
-				return nil, fmt.Errorf("%s:%d: %q is not a service and a pattern", name, n, line)
+			words := strings.Fields(line)
+			if len(words) == 0 {
+				continue
 			}
+			r, err := parse(words)
+			if err != nil {
+				return nil, fmt.Errorf("%s:%d: %w", name, n, err)
+			}
+			r.wakes = strings.TrimSpace(wakes)
+			routes = append(routes, r)
 		}
 		if err := lines.Err(); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -58,6 +69,37 @@ func readTables(dir fs.FS) ([]route, error) {
 		return nil, errors.New("there are no routes (*.txt)")
 	}
 	return routes, nil
+}
+
+func parse(words []string) (route, error) {
+	r := route{service: words[0]}
+	rest := words[1:]
+	if len(rest) > 0 && !strings.HasPrefix(rest[0], "/") {
+		r.pattern, rest = rest[0]+" ", rest[1:] // the method
+	}
+	if len(rest) == 0 {
+		return r, fmt.Errorf("%q is not a service and a pattern", strings.Join(words, " "))
+	}
+	r.pattern += rest[0]
+	for _, option := range rest[1:] {
+		key, value, _ := strings.Cut(option, "=")
+		lasts, most, _ := strings.Cut(value, "/")
+		var err error
+		switch key {
+		case "grpc":
+			r.grpc = true
+		case "stream":
+			if r.stream, err = time.ParseDuration(lasts); err == nil {
+				r.atOnce, err = strconv.Atoi(most)
+			}
+		default:
+			err = errors.New("nobody knows it")
+		}
+		if err != nil {
+			return r, fmt.Errorf("%q: %w", option, err)
+		}
+	}
+	return r, nil
 }
 
 // chains lists, for each service, the functions that its calls will need, in the format that package wake reads.
@@ -71,18 +113,33 @@ func chains(routes []route) string {
 	return strings.Join(parts, ";")
 }
 
-// newHandler serves the routes, and its own GET /healthz. host returns the address of a service.
-func newHandler(
-	routes []route, host func(service string) string, t http.RoundTripper, waker *wake.Waker,
-) (_ http.Handler, err error) {
+// options of the handler.
+type options struct {
+	host     func(service string) string       // the address of a service
+	way      func(grpc bool) http.RoundTripper // to it
+	waker    *wake.Waker                       // nil = nobody is woken ahead
+	most     int                               // calls at once, without streams, which have limits of their own
+	stopping context.Context                   //nolint:containedctx // of the process; streams end with it
+}
+
+// newHandler serves the routes, and its own GET /healthz.
+func newHandler(routes []route, o options) (_ http.Handler, err error) {
 	defer func() {
 		if p := recover(); p != nil { // ServeMux panics on an invalid pattern, or on one that conflicts with another
 			err = fmt.Errorf("routes: %v", p)
 		}
 	}()
 	router := function.NewRouter()
+	calls, streams := make(slots, o.most), map[string]slots{}
 	for _, r := range routes {
-		router.Handle(r.pattern, waker.Handler(pass(host(r.service), t), r.service))
+		h, room := http.Handler(pass(o.host(r.service), o.way(r.grpc), r.grpc)), calls
+		if r.stream > 0 {
+			if streams[r.service] == nil {
+				streams[r.service] = make(slots, r.atOnce)
+			}
+			h, room = lasting(o.stopping, r.stream, h), streams[r.service]
+		}
+		router.Handle(r.pattern, limit(room, r.grpc, o.waker.Handler(h, r.service)))
 	}
 	router.Handle("GET /healthz", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("ok\n"))
@@ -92,7 +149,7 @@ func newHandler(
 
 // pass forwards requests to the service at host; Knative routes by that Host header. It adds the caller's trace, or
 // starts one.
-func pass(host string, t http.RoundTripper) http.Handler {
+func pass(host string, t http.RoundTripper, grpc bool) http.Handler {
 	return &httputil.ReverseProxy{
 		Transport: t,
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -111,7 +168,7 @@ func pass(host string, t http.RoundTripper) http.Handler {
 				return // the caller has hung up
 			}
 			slog.WarnContext(r.Context(), "call failed", "service", host, "path", r.URL.Path, "error", err)
-			problem.Write(w, problem.Wrap(problem.Unavailable, err, "the function cannot be reached; try again"), "")
+			refuse(w, problem.Wrap(problem.Unavailable, err, "the function cannot be reached; try again"), grpc)
 		},
 	}
 }
@@ -130,20 +187,40 @@ func refuseFailures(r *http.Response) error {
 	return errors.New("the way to the function answered " + r.Status)
 }
 
-// limit refuses calls beyond n at once: running out of memory would end the calls that are under way too. Probes do not count.
-func limit(n int, next http.Handler) http.Handler {
-	slots := make(chan struct{}, n)
+// slots are as many as there may be calls at once.
+type slots chan struct{}
+
+// limit refuses calls for which no slot is left: running out of memory would end the calls that are under way too.
+func limit(room slots, grpc bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == function.HealthPath {
-			next.ServeHTTP(w, r)
-			return
-		}
 		select {
-		case slots <- struct{}{}:
-			defer func() { <-slots }()
+		case room <- struct{}{}:
+			defer func() { <-room }()
 			next.ServeHTTP(w, r)
 		default:
-			problem.Write(w, problem.New(problem.Unavailable, "%d calls are under way here, as many as fit; try again", n), "")
+			refuse(w, problem.New(problem.Unavailable, "%d calls are under way here, as many as fit; try again", cap(room)), grpc)
 		}
+	})
+}
+
+func refuse(w http.ResponseWriter, err error, grpc bool) {
+	if grpc {
+		function.RefuseGRPC(w, err, "")
+		return
+	}
+	problem.Write(w, err, "")
+}
+
+// lasting passes on answers that go on for so long, whatever the limits of the server are for others. They end when this
+// gateway is to stop: callers come again, and get to another one.
+func lasting(stopping context.Context, most time.Duration, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		connection := http.NewResponseController(w)
+		_ = connection.SetReadDeadline(time.Time{}) // any server can
+		_ = connection.SetWriteDeadline(time.Now().Add(most + longest))
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		defer context.AfterFunc(stopping, cancel)()
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }

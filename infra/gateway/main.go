@@ -36,10 +36,10 @@ type config struct {
 // The times that the gateway needs to stop. The grace period in gateway.yaml allows for them.
 const (
 	quiet   = 5 * time.Second // after SIGTERM, requests may still arrive until the network has removed this instance
-	longest = 5 * time.Minute // of one call: more than the timeout of any function
+	longest = 5 * time.Minute // of one call: more than the timeout of any function; streams end at once
 )
 
-// mostAtOnce is how many calls fit into the memory that gateway.yaml allows.
+// mostAtOnce is how many calls, beside streams, fit into the memory that gateway.yaml allows.
 const mostAtOnce = 2000
 
 // wakeEvery is the least time between two calls that wake a function.
@@ -68,7 +68,16 @@ func run(ctx context.Context) error {
 	waker := wake.New(wake.Config{
 		On: c.Prewake, Service: "gateway", Chain: chains(routes), Skip: c.Skip, URL: "http://" + host("{name}"), Every: wakeEvery,
 	}, slog.Default())
-	handler, err := newHandler(routes, host, transport(), waker)
+	plain, h2c := transport(), transport()
+	h2c.Protocols = new(http.Protocols)
+	h2c.Protocols.SetUnencryptedHTTP2(true)
+	way := func(grpc bool) http.RoundTripper {
+		if grpc {
+			return h2c
+		}
+		return plain
+	}
+	handler, err := newHandler(routes, options{host: host, way: way, waker: waker, most: mostAtOnce, stopping: ctx})
 	if err != nil {
 		return err
 	}
@@ -76,7 +85,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := boot.Serve(ctx, listener, limit(mostAtOnce, handler), quiet, longest); !errors.Is(err, http.ErrServerClosed) {
+	if err := boot.Serve(ctx, listener, handler, quiet, longest); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

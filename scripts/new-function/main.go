@@ -27,8 +27,7 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"GET /%[2]s/%[3]s"},
-	Role:   auth.Viewer,
+	Routes: []function.Route{{Pattern: "GET /%[2]s/%[3]s", Role: auth.Viewer}},
 }
 
 // Function is the operation with its store.

@@ -6,7 +6,7 @@ type Role string
 
 // The roles. Admin may do everything; operator and agent may also read.
 const (
-	Open     Role = ""         // no token needed: health and home routes only
+	Open     Role = "open"     // no token needed: health and home routes only
 	Viewer   Role = "viewer"   // reads
 	Operator Role = "operator" // hands in, changes and removes applications
 	Agent    Role = "agent"    // takes jobs and reports on them

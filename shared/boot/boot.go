@@ -83,6 +83,7 @@ func run(ctx context.Context, entry function.Entry) error {
 	if err != nil {
 		return err
 	}
+	env.Stopping = ctx
 	defer closeStore(env.DB, max(entry.Spec.Timeout-quiet-observe.Farewell, observe.Farewell), log)
 	handler, err := entry.Handler(env)
 	if err != nil {
@@ -159,6 +160,14 @@ func toBroker(c store.Config) http.RoundTripper {
 	return mine
 }
 
+// Protocols are HTTP/1.1 and, for gRPC, HTTP/2 without TLS, which a cluster or a proxy ends before it.
+func Protocols() *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(true)
+	p.SetUnencryptedHTTP2(true)
+	return p
+}
+
 // Serve answers requests until ctx ends, then fails probes until no request has come for the quiet period, and then
 // waits for running requests, as long as the longest may take. Reading a request and writing an answer are limited by
 // that time too. The grace period of a pod must exceed the sum; not so for a function, since Knative's proxy waits for
@@ -168,6 +177,7 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, quiet, longest t
 	server := &http.Server{
 		Handler: drainer, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		ReadTimeout: longest, WriteTimeout: 2 * longest, // both from the beginning of a call
+		Protocols: Protocols(),
 	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(l) }()

@@ -18,7 +18,6 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/kelseyhightower/envconfig"
@@ -29,48 +28,6 @@ import (
 	"github.com/littoral-project/littoral/shared/observe"
 	"github.com/littoral-project/littoral/shared/store"
 )
-
-// Spec declares a function. Its name is its folder, component first: functions/jobmanager/group-create is
-// "jobmanager-group-create" as Service, image and log field.
-type Spec struct {
-	Routes      []string      // "METHOD /path/{param}", as net/http's ServeMux writes them; none for a reaction
-	Role        auth.Role     // what a caller of the routes needs; auth.Open for none
-	Consumes    []string      // event types that a Trigger or PingSource may send here
-	Emits       []string      // event types it may produce
-	Foreseen    []string      // those of them that nearly every call ends in: their consumers are woken with it
-	Aside       bool          // nobody waits for what it does: only its event starts it, it is not woken ahead
-	Timeout     time.Duration // of one call; 0 = DefaultTimeout
-	Concurrency int64         // calls one instance takes at once; 0 = DefaultConcurrency; 1 = one call at a time, in one instance
-	Memory      string        // limit as a Kubernetes quantity; "" = DefaultMemory
-	MaxBody     int64         // bytes of a request body; 0 = DefaultMaxBody
-	Storeless   bool          // its operation never asks the store: none is dialled while the caller is identified
-	Kubernetes  bool          // it asks the Kubernetes API as its ServiceAccount: no other function is given a token
-}
-
-// Defaults of a Spec.
-const (
-	DefaultTimeout     = 10 * time.Second
-	DefaultConcurrency = 20
-	DefaultMemory      = "64Mi"
-	DefaultMaxBody     = 1 << 20
-)
-
-// WithDefaults returns s with every unset limit at its default.
-func (s Spec) WithDefaults() Spec {
-	if s.Timeout == 0 {
-		s.Timeout = DefaultTimeout
-	}
-	if s.Concurrency == 0 {
-		s.Concurrency = DefaultConcurrency
-	}
-	if s.Memory == "" {
-		s.Memory = DefaultMemory
-	}
-	if s.MaxBody == 0 {
-		s.MaxBody = DefaultMaxBody
-	}
-	return s
-}
 
 // Operation answers HTTP. A returned error becomes a problem document; after it nothing may have been written.
 type Operation interface {
@@ -114,6 +71,8 @@ type Env struct {
 	Auth *auth.Verifier
 	HTTP *http.Client
 	Log  *slog.Logger
+
+	Stopping context.Context // ends when the process is to stop, and every stream with it; nil = never //nolint:containedctx // of the process
 
 	Observe *observe.Recorder // reports calls to a collector; nil if there is none
 

@@ -41,6 +41,9 @@ const WakeAgent = "littoral-prewake"
 // Handler constructs the function and returns what it serves: its routes, and events at EventPath when it consumes any.
 // Tracing, identity, limits and error documents are handled here, so that a function holds its own work only.
 func (e Entry) Handler(env *Env) (http.Handler, error) {
+	if err := e.Spec.check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", e.Name, err)
+	}
 	f, err := e.New(env)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", e.Name, err)
@@ -54,9 +57,11 @@ func (e Entry) Handler(env *Env) (http.Handler, error) {
 	}))
 	router.Handle("GET "+ReadyPath, e.ready(env))
 	if op, ok := f.(Operation); ok {
-		h := e.operation(env, op)
 		for _, route := range e.Spec.Routes {
-			router.Handle(route, h)
+			h := e.operation(env, op, route.Role)
+			for _, pattern := range route.Patterns() {
+				router.Handle(pattern, h)
+			}
 		}
 	} else if len(e.Spec.Routes) > 0 {
 		return nil, fmt.Errorf("%s declares routes but has no Handle method", e.Name)
@@ -91,9 +96,9 @@ func (e Entry) ready(env *Env) http.Handler {
 	})
 }
 
-func (e Entry) operation(env *Env, op Operation) http.Handler {
+func (e Entry) operation(env *Env, op Operation, role auth.Role) http.Handler {
 	return e.wrap(env, func(w http.ResponseWriter, r *http.Request) error {
-		caller, err := e.identify(env, op, r)
+		caller, err := e.identify(env, op, role, r)
 		if err != nil {
 			return err
 		}
@@ -102,22 +107,24 @@ func (e Entry) operation(env *Env, op Operation) http.Handler {
 			ctx = trace.WithCause(ctx, "caller "+caller.Subject)
 		}
 		r = r.WithContext(ctx)
-		r.Body = http.MaxBytesReader(w, r.Body, e.Spec.MaxBody)
+		if !e.Spec.Streams() {
+			r.Body = http.MaxBytesReader(w, r.Body, e.Spec.MaxBody)
+		}
 		return op.Handle(w, r)
 	})
 }
 
 // identify returns the caller, or an error if he may not call.
-func (e Entry) identify(env *Env, op Operation, r *http.Request) (auth.Principal, error) {
+func (e Entry) identify(env *Env, op Operation, role auth.Role, r *http.Request) (auth.Principal, error) {
 	if known, ok := op.(Recognizer); ok {
-		if caller, ok := known.Recognize(r); ok && caller.Can(e.Spec.Role) {
+		if caller, ok := known.Recognize(r); ok && caller.Can(role) {
 			return caller, nil
 		}
 	}
-	if env.DB != nil && e.Spec.Role != auth.Open && !e.Spec.Storeless && r.Header.Get("Authorization") != "" {
+	if env.DB != nil && role != auth.Open && !e.Spec.Storeless && r.Header.Get("Authorization") != "" {
 		env.DB.Expect(r.Context()) // dial the store while the token is checked
 	}
-	return env.Auth.Authenticate(r, e.Spec.Role)
+	return env.Auth.Authenticate(r, role)
 }
 
 // delivered handles an event; fresh is false when it had been handled before.
@@ -201,6 +208,9 @@ func (e Entry) wrap(env *Env, serve func(http.ResponseWriter, *http.Request) err
 		ctx = store.WithSource(ctx, "/functions/"+e.Name)
 		ctx, cancel := context.WithTimeout(ctx, e.Spec.Timeout)
 		defer cancel()
+		if e.Spec.Streams() {
+			defer e.last(env, w, cancel)()
+		}
 		r = r.WithContext(ctx)
 		if r.Body != http.NoBody {
 			r.Body = bound(ctx, w, r.Body)
@@ -212,9 +222,12 @@ func (e Entry) wrap(env *Env, serve func(http.ResponseWriter, *http.Request) err
 		err := guarded(out, r, serve)
 		if err != nil && !out.started {
 			err = clarify(err)
-			problem.Write(out, err, trace.ID(ctx))
+			e.refuse(out, err, trace.ID(ctx))
 		}
 		took := time.Since(start)
+		if e.Spec.Streams() && out.started && ctx.Err() != nil {
+			err = nil // a stream ends with its time, its caller or its process
+		}
 		hungUp := err != nil && caller.Err() != nil && out.call.EventType == "" // a Broker that hangs up delivers again
 		if hungUp {
 			out.started, out.code = true, statusHungUp
@@ -227,6 +240,28 @@ func (e Entry) wrap(env *Env, serve func(http.ResponseWriter, *http.Request) err
 		out.call.Status, out.call.Error, out.call.Start, out.call.Took = out.status(), err, start, took
 		env.Observe.Note(out.ctx, out.call)
 	})
+}
+
+// last lets a stream last as long as it may, whatever the limits of the server are for other answers, and cancels it when
+// the process is to stop: callers come again, and are sent to another instance. The result must be called at its end.
+func (e Entry) last(env *Env, w http.ResponseWriter, cancel func()) (end func()) {
+	connection := http.NewResponseController(w)
+	_ = connection.SetWriteDeadline(time.Now().Add(e.Spec.Timeout + DefaultTimeout)) // any server can
+	_ = connection.SetReadDeadline(time.Time{})
+	if env.Stopping == nil {
+		return func() {}
+	}
+	stop := context.AfterFunc(env.Stopping, cancel)
+	return func() { stop() }
+}
+
+// refuse answers with a problem document, or in the way of gRPC.
+func (e Entry) refuse(w http.ResponseWriter, err error, traceID string) {
+	if e.Spec.GRPC {
+		RefuseGRPC(w, err, traceID)
+		return
+	}
+	problem.Write(w, err, traceID)
 }
 
 // bounded is a request body whose reading ends at the deadline of the call. A context does not end a read.
@@ -318,6 +353,14 @@ func (w *response) Write(b []byte) (int, error) {
 		w.started, w.code = true, http.StatusOK
 	}
 	return w.ResponseWriter.Write(b)
+}
+
+// Flush sends what was written. (The server of gRPC asks for it by type.)
+func (w *response) Flush() {
+	if !w.started {
+		w.started, w.code = true, http.StatusOK
+	}
+	_ = http.NewResponseController(w.ResponseWriter).Flush()
 }
 
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }

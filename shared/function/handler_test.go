@@ -69,6 +69,15 @@ func serve[F any](t *testing.T, db *store.DB, spec function.Spec, f F) (http.Han
 	return h, &log
 }
 
+// routes declares patterns that need the same role.
+func routes(role auth.Role, patterns ...string) []function.Route {
+	var all []function.Route
+	for _, pattern := range patterns {
+		all = append(all, function.Route{Pattern: pattern, Role: role})
+	}
+	return all
+}
+
 func call(h http.Handler, method, path, body string) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader(body)))
@@ -111,7 +120,7 @@ func TestHandler_answersEveryFailureWithAProblem(t *testing.T) {
 		return err
 	})
 	h, log := serve(t, nil, function.Spec{
-		Routes: []string{"GET /things/{what}", "PUT /things/{what}"}, MaxBody: 10, Timeout: 50 * time.Millisecond,
+		Routes: routes(auth.Open, "GET /things/{what}", "PUT /things/{what}"), MaxBody: 10, Timeout: 50 * time.Millisecond,
 	}, work)
 
 	for name, row := range map[string]struct {
@@ -186,7 +195,7 @@ func TestHandler_doesNotTakeHangingUpForAFault(t *testing.T) {
 		Name: "test-function", Auth: auth.NewVerifier(auth.Config{}, http.DefaultClient, nil),
 		Log: slog.New(slog.DiscardHandler), Observe: exporter.Recorder("test-function"),
 	}
-	spec := function.Spec{Routes: []string{"GET /waits", "GET /fails"}, Role: auth.Open}
+	spec := function.Spec{Routes: routes(auth.Open, "GET /waits", "GET /fails")}
 	arrived := make(chan struct{}, 2)
 	h, err := function.NewEntry("test-function", spec, func(*function.Env) (operation, error) {
 		return func(_ http.ResponseWriter, r *http.Request) error {
@@ -233,7 +242,7 @@ func TestHandler_keepsTheBeginningOfAPath(t *testing.T) {
 		Name: "test-function", Auth: auth.NewVerifier(auth.Config{}, http.DefaultClient, nil),
 		Log: slog.New(slog.NewTextHandler(&log, nil)), Observe: exporter.Recorder("test-function"),
 	}
-	spec := function.Spec{Routes: []string{"GET /things/{id}"}, Role: auth.Viewer}
+	spec := function.Spec{Routes: routes(auth.Viewer, "GET /things/{id}")}
 	h, err := function.NewEntry("test-function", spec, func(*function.Env) (operation, error) { return nil, nil }).Handler(env)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusUnauthorized, call(h, http.MethodGet, "/things/"+strings.Repeat("x", 1<<20), "").Code)
@@ -251,7 +260,7 @@ func TestHandler_keepsTheBeginningOfAPath(t *testing.T) {
 // forever.
 func TestHandler_waitsForABodyNoLongerThanForACall(t *testing.T) {
 	t.Parallel()
-	h, _ := serve(t, nil, function.Spec{Routes: []string{"POST /x"}, Role: auth.Open, Timeout: 100 * time.Millisecond},
+	h, _ := serve(t, nil, function.Spec{Routes: routes(auth.Open, "POST /x"), Timeout: 100 * time.Millisecond},
 		operation(func(_ http.ResponseWriter, r *http.Request) error {
 			_, err := function.Body(r)
 			return err
@@ -272,7 +281,7 @@ func TestHandler_waitsForABodyNoLongerThanForACall(t *testing.T) {
 
 func TestHandler_addsNothingToAnAnswerThatHasBegun(t *testing.T) {
 	t.Parallel()
-	h, log := serve(t, nil, function.Spec{Routes: []string{"GET /x"}, Role: auth.Open},
+	h, log := serve(t, nil, function.Spec{Routes: routes(auth.Open, "GET /x")},
 		operation(func(w http.ResponseWriter, _ *http.Request) error {
 			_, err := w.Write([]byte("half of "))
 			return errors.Join(err, errors.New("broken"))
@@ -296,7 +305,7 @@ func TestHandler_asksTheRoleOfWhoeverItsFunctionKnows(t *testing.T) {
 	for role, status := range map[auth.Role]int{
 		auth.Alertmanager: http.StatusNoContent, auth.Viewer: http.StatusUnauthorized, auth.Admin: http.StatusUnauthorized,
 	} {
-		h, _ := serve(t, nil, function.Spec{Routes: []string{"GET /x"}, Role: role},
+		h, _ := serve(t, nil, function.Spec{Routes: routes(role, "GET /x")},
 			recognizing{func(w http.ResponseWriter, r *http.Request) error {
 				require.Equal(t, "known", auth.From(r.Context()).Subject)
 				w.WriteHeader(http.StatusNoContent)
@@ -311,7 +320,7 @@ func TestHandler_asksTheRoleOfWhoeverItsFunctionKnows(t *testing.T) {
 func TestHandler_leavesTheConnectionToLaterCalls(t *testing.T) {
 	t.Parallel()
 	h, _ := serve(t, nil, function.Spec{
-		Routes: []string{"GET /{does}", "POST /{does}"}, Role: auth.Open, Timeout: 100 * time.Millisecond,
+		Routes: routes(auth.Open, "GET /{does}", "POST /{does}"), Timeout: 100 * time.Millisecond,
 	}, operation(func(_ http.ResponseWriter, r *http.Request) error {
 		if r.Method == http.MethodPost {
 			if _, err := function.Body(r); err != nil {
@@ -344,7 +353,7 @@ func TestHandler_leavesTheConnectionToLaterCalls(t *testing.T) {
 
 func TestHandler_asksForTheRole(t *testing.T) {
 	t.Parallel()
-	h, _ := serve(t, nil, function.Spec{Routes: []string{"GET /x"}, Role: auth.Viewer},
+	h, _ := serve(t, nil, function.Spec{Routes: routes(auth.Viewer, "GET /x")},
 		operation(func(http.ResponseWriter, *http.Request) error { return errors.New("must not be reached") }))
 	w := call(h, "GET", "/x", "")
 	require.Equal(t, http.StatusUnauthorized, w.Code)
@@ -356,7 +365,7 @@ func TestHandler_keepsTheTrace(t *testing.T) {
 	t.Parallel()
 	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	var id string
-	h, _ := serve(t, nil, function.Spec{Routes: []string{"GET /x"}},
+	h, _ := serve(t, nil, function.Spec{Routes: routes(auth.Open, "GET /x")},
 		operation(func(_ http.ResponseWriter, r *http.Request) error {
 			id = trace.ID(r.Context())
 			return nil
@@ -516,7 +525,7 @@ func TestDelivery_ofATickNeedsNoSignature(t *testing.T) {
 
 func TestHandler_needsTheMethodThatItsSpecPromises(t *testing.T) {
 	t.Parallel()
-	for _, spec := range []function.Spec{{Routes: []string{"GET /x"}}, {Consumes: []string{events.Tick}}} {
+	for _, spec := range []function.Spec{{Routes: routes(auth.Open, "GET /x")}, {Consumes: []string{events.Tick}}} {
 		entry := function.NewEntry("empty", spec, func(*function.Env) (struct{}, error) { return struct{}{}, nil })
 		_, err := entry.Handler(&function.Env{})
 		require.ErrorContains(t, err, "empty")
@@ -530,7 +539,7 @@ func TestHandler_needsTheMethodThatItsSpecPromises(t *testing.T) {
 
 func TestHandler_answersThatItIsAwake(t *testing.T) {
 	t.Parallel()
-	h, _ := serve(t, nil, function.Spec{Routes: []string{"GET /things/{id}"}, Role: auth.Admin},
+	h, _ := serve(t, nil, function.Spec{Routes: routes(auth.Admin, "GET /things/{id}")},
 		operation(func(http.ResponseWriter, *http.Request) error { return errors.New("not asked for") }))
 	w := call(h, http.MethodGet, function.HealthPath, "")
 	require.Equal(t, http.StatusNoContent, w.Code)
@@ -563,7 +572,7 @@ func TestHandler_answersWhileTheBrokerHoldsItsEvents(t *testing.T) {
 	announce := func(ctx context.Context, tx *store.Tx) error {
 		return tx.Emit(ctx, events.ApplicationPlaced, "a", events.Application{})
 	}
-	op, _ := serve(t, db, function.Spec{Routes: []string{"POST /things"}}, operation(func(w http.ResponseWriter, r *http.Request) error {
+	op, _ := serve(t, db, function.Spec{Routes: routes(auth.Open, "POST /things")}, operation(func(w http.ResponseWriter, r *http.Request) error {
 		if err := db.Tx(r.Context(), announce); err != nil {
 			return err
 		}

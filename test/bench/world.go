@@ -265,7 +265,7 @@ func (w *world) newSystem(ctx context.Context, database string, watch wiring) (*
 			h = watch.around(entry.Name, h)
 		}
 		consumers[entry.Name] = h
-		for _, route := range entry.Spec.Routes {
+		for _, route := range entry.Spec.Patterns() {
 			router.Handle(route, h)
 		}
 	}

@@ -40,7 +40,7 @@ func TestTokens(t *testing.T) {
 	}
 	for _, r := range routes(t) {
 		t.Run(r.String(), func(t *testing.T) {
-			path, need := r.anywhere(), r.entry.Spec.Role
+			path, need := r.anywhere(), r.role
 			if need == auth.Open {
 				w.nobody.call(t, r.method, path, "").is(t, http.StatusOK)
 				return
@@ -81,14 +81,14 @@ func TestOnlyHomeAndHealthAreOpen(t *testing.T) {
 	t.Parallel()
 	var open []string
 	for _, r := range routes(t) {
-		if r.entry.Spec.Role == auth.Open {
+		if r.role == auth.Open {
 			open = append(open, r.String())
 			continue
 		}
-		require.Contains(t, auth.Roles(), r.entry.Spec.Role, r)
+		require.Contains(t, auth.Roles(), r.role, r)
 		require.True(
 			t,
-			r.method == http.MethodGet || r.entry.Spec.Role != auth.Viewer || slices.Contains(questions, r.String()),
+			r.method == http.MethodGet || r.role != auth.Viewer || slices.Contains(questions, r.String()),
 			"%s changes something and a viewer may call it",
 			r,
 		)

@@ -81,7 +81,7 @@ func storeless(r route) bool {
 	case "policymanager-stats":
 		return false
 	}
-	return r.entry.Spec.Role == auth.Open
+	return r.role == auth.Open
 }
 
 // newEvent returns an event of the type with data that its reaction can parse.

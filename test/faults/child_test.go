@@ -171,7 +171,7 @@ func host() error {
 		if err != nil {
 			return err
 		}
-		for _, route := range entry.Spec.Routes {
+		for _, route := range entry.Spec.Patterns() {
 			router.Handle(route, h)
 		}
 		if len(entry.Spec.Consumes) > 0 {

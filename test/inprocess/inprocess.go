@@ -26,6 +26,7 @@ import (
 
 	"github.com/littoral-project/littoral/functions"
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/boot"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
@@ -49,13 +50,15 @@ func Start(t testing.TB) *System {
 	broker, err := NewBroker(triggers.Files)
 	require.NoError(t, err)
 	s := &System{Broker: broker, Issuer: NewIssuer(t), DB: storetest.NewWithPublisher(t, broker), t: t}
-	routes, consumers, err := Mount(function.Env{DB: s.DB, Auth: s.Issuer.Verifier()})
+	routes, consumers, err := Mount(function.Env{DB: s.DB, Auth: s.Issuer.Verifier(), Stopping: t.Context()})
 	require.NoError(t, err)
 	// SaveTopology takes the part of the aggregator, since there is no telemetry for the real one to query.
 	consumers["aggregator-tick"] = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	broker.Connect(consumers, true)
 	broker.settle = s.DB.Settle
-	server := httptest.NewServer(settled{routes, s.DB})
+	server := httptest.NewUnstartedServer(settled{routes, s.DB})
+	server.Config.Protocols = boot.Protocols()
+	server.Start()
 	t.Cleanup(server.Close)
 	s.URL = server.URL
 	return s
@@ -69,12 +72,46 @@ type settled struct {
 }
 
 func (h settled) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	held := httptest.NewRecorder()
+	held := &held{to: w, kept: httptest.NewRecorder()}
 	h.Handler.ServeHTTP(held, r)
 	_ = h.db.Settle(r.Context())
-	maps.Copy(w.Header(), held.Header())
-	w.WriteHeader(held.Code)
-	_, _ = w.Write(held.Body.Bytes())
+	held.release()
+}
+
+// held keeps an answer until it is released, or flushed: a stream does not wait for its end.
+type held struct {
+	to   http.ResponseWriter
+	kept *httptest.ResponseRecorder // nil once it is released
+}
+
+func (h *held) writer() http.ResponseWriter {
+	if h.kept != nil {
+		return h.kept
+	}
+	return h.to
+}
+
+func (h *held) Header() http.Header            { return h.writer().Header() }
+func (h *held) WriteHeader(code int)           { h.writer().WriteHeader(code) }
+func (h *held) Write(text []byte) (int, error) { return h.writer().Write(text) }
+
+func (h *held) Flush() {
+	h.release()
+	_ = http.NewResponseController(h.to).Flush()
+}
+
+// Unwrap returns the connection, for its deadlines.
+func (h *held) Unwrap() http.ResponseWriter { return h.to }
+
+func (h *held) release() {
+	if h.kept == nil {
+		return
+	}
+	kept := h.kept
+	h.kept = nil
+	maps.Copy(h.to.Header(), kept.Header())
+	h.to.WriteHeader(kept.Code)
+	_, _ = h.to.Write(kept.Body.Bytes())
 }
 
 // outside refuses calls out of a transaction, which may run again and keeps its locks until the call is answered.
@@ -101,7 +138,7 @@ func Mount(env function.Env) (routes http.Handler, consumers map[string]http.Han
 			return nil, nil, err
 		}
 		consumers[entry.Name] = h
-		for _, route := range entry.Spec.Routes {
+		for _, route := range entry.Spec.Patterns() {
 			router.Handle(route, h)
 		}
 	}

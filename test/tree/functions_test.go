@@ -100,7 +100,7 @@ func TestEveryFunctionIsWhole(t *testing.T) {
 			require.GreaterOrEqual(t, s.Spec.Template.Spec.TimeoutSeconds, int64((time.Minute + entry.Spec.Timeout).Seconds()),
 				"Knative counts the start, too")
 			require.Equal(t, entry.Spec.Concurrency, s.Spec.Template.Spec.ContainerConcurrency)
-			require.Equal(t, strings.Join(entry.Spec.Routes, "\n"), s.Metadata.Annotations["littoral.dev/routes"])
+			require.Equal(t, strings.Join(entry.Spec.Patterns(), "\n"), s.Metadata.Annotations["littoral.dev/routes"])
 			if len(entry.Spec.Routes) == 0 {
 				require.Equal(t, "cluster-local", s.Metadata.Labels["networking.knative.dev/visibility"], "only routes are public")
 			}
@@ -122,7 +122,7 @@ func TestNoRouteIsServedTwice(t *testing.T) {
 	t.Parallel()
 	owner := map[string]string{}
 	for name, entry := range entries(t) {
-		for _, route := range entry.Spec.Routes {
+		for _, route := range entry.Spec.Patterns() {
 			require.Empty(t, owner[route], "%s: %s serves it too", route, name)
 			owner[route] = name
 		}

@@ -14,8 +14,7 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes:      []string{"POST /aggregator/webhooks/alertmanager"},
-	Role:        auth.Alertmanager,
+	Routes:      []function.Route{{Pattern: "POST /aggregator/webhooks/alertmanager", Role: auth.Alertmanager}},
 	Emits:       []string{events.TopologyChanged},
 	Concurrency: 1, // a second one at the same time would only wait for the first
 	MaxBody:     4 << 20,

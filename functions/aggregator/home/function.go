@@ -10,8 +10,7 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"GET /aggregator/healthz"},
-	Role:   auth.Open,
+	Routes: []function.Route{{Pattern: "GET /aggregator/healthz", Role: auth.Open}},
 }
 
 // Function answers that it lives; like any probe it asks nobody.

@@ -14,8 +14,7 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes:    []string{"GET /aggregator/{$}", "GET /aggregator"},
-	Role:      auth.Viewer,
+	Routes:    []function.Route{{Pattern: "GET /aggregator/{$}", Role: auth.Viewer, Aliases: []string{"GET /aggregator"}}},
 	Storeless: true,
 	Memory:    "128Mi", // the answers of all queries are in memory at once
 }

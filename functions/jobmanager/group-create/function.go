@@ -16,8 +16,7 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes:   []string{"POST /jobmanager/groups"},
-	Role:     auth.Operator,
+	Routes:   []function.Route{{Pattern: "POST /jobmanager/groups", Role: auth.Operator}},
 	Emits:    []string{events.ApplicationSubmitted, events.ApplicationFirst},
 	Foreseen: []string{events.ApplicationSubmitted},
 }

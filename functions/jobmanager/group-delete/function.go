@@ -14,8 +14,7 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"DELETE /jobmanager/groups/{group_uuid}"},
-	Role:   auth.Operator,
+	Routes: []function.Route{{Pattern: "DELETE /jobmanager/groups/{group_uuid}", Role: auth.Operator}},
 	Emits:  []string{events.ApplicationDeleted, events.ApplicationStopped, events.JobReady},
 }
 

@@ -12,8 +12,7 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"GET /jobmanager/groups/{group_uuid}"},
-	Role:   auth.Viewer,
+	Routes: []function.Route{{Pattern: "GET /jobmanager/groups/{group_uuid}", Role: auth.Viewer}},
 }
 
 // Function is the operation with its store.

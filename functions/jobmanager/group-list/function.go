@@ -13,8 +13,7 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"GET /jobmanager/groups"},
-	Role:   auth.Viewer,
+	Routes: []function.Route{{Pattern: "GET /jobmanager/groups", Role: auth.Viewer}},
 	Memory: "128Mi", // a page's objects are in memory several times
 }
 

@@ -16,8 +16,7 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes:   []string{"PUT /jobmanager/groups/start/{group_uuid}"},
-	Role:     auth.Operator,
+	Routes:   []function.Route{{Pattern: "PUT /jobmanager/groups/start/{group_uuid}", Role: auth.Operator}},
 	Emits:    []string{events.ApplicationStarted, events.JobReady},
 	Foreseen: []string{events.ApplicationStarted},
 }

@@ -13,8 +13,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes:   []string{"PUT /jobmanager/groups/stop/{group_uuid}", "PUT /jobmanager/groups/undeploy/{group_uuid}"},
-	Role:     auth.Operator,
+	Routes: []function.Route{{
+		Pattern: "PUT /jobmanager/groups/stop/{group_uuid}", Role: auth.Operator,
+		Aliases: []string{"PUT /jobmanager/groups/undeploy/{group_uuid}"},
+	}},
 	Emits:    []string{events.ApplicationStopped, events.JobReady},
 	Foreseen: []string{events.ApplicationStopped, events.JobReady},
 }

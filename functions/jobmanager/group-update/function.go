@@ -14,8 +14,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes:   []string{"PUT /jobmanager/groups", "PUT /jobmanager/groups/{group_uuid}"},
-	Role:     auth.Operator,
+	Routes: []function.Route{
+		{Pattern: "PUT /jobmanager/groups", Role: auth.Operator},
+		{Pattern: "PUT /jobmanager/groups/{group_uuid}", Role: auth.Operator},
+	},
 	Emits:    []string{events.ApplicationUpdated, events.JobReady},
 	Foreseen: []string{events.ApplicationUpdated},
 }

@@ -15,8 +15,7 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes:  []string{"GET /jobmanager/history/archived"},
-	Role:    auth.Viewer,
+	Routes:  []function.Route{{Pattern: "GET /jobmanager/history/archived", Role: auth.Viewer}},
 	Timeout: time.Minute,
 	Memory:  "128Mi",
 }

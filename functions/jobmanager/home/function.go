@@ -10,8 +10,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"GET /jobmanager", "GET /jobmanager/{$}", "GET /jobmanager/healthz"},
-	Role:   auth.Open,
+	Routes: []function.Route{
+		{Pattern: "GET /jobmanager", Role: auth.Open, Aliases: []string{"GET /jobmanager/{$}"}},
+		{Pattern: "GET /jobmanager/healthz", Role: auth.Open},
+	},
 }
 
 // Function is the operation.

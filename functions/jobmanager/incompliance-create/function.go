@@ -14,8 +14,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes:   []string{"POST /jobmanager/policies/incompliance", "POST /jobmanager/policies/incompliance/create"},
-	Role:     auth.Operator,
+	Routes: []function.Route{{
+		Pattern: "POST /jobmanager/policies/incompliance", Role: auth.Operator,
+		Aliases: []string{"POST /jobmanager/policies/incompliance/create"},
+	}},
 	Emits:    []string{events.ApplicationPlaced, events.ApplicationUnplaced, events.JobReady},
 	Foreseen: []string{events.JobReady},
 	Memory:   "128Mi", // for each call ten thousand nodes, and the problem they make

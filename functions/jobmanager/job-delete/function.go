@@ -16,8 +16,7 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"DELETE /jobmanager/jobs/{job_uuid}"},
-	Role:   auth.Operator,
+	Routes: []function.Route{{Pattern: "DELETE /jobmanager/jobs/{job_uuid}", Role: auth.Operator}},
 	Emits:  []string{events.JobFinished},
 }
 

@@ -12,12 +12,13 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{
-		"GET /jobmanager/jobs/executable/{orchestrator}/{agent_id}",
-		"GET /jobmanager/jobs/executable/{orchestrator}",
-		"GET /jobmanager/jobs/executable/orchestrator/{orchestrator}",
+	Routes: []function.Route{
+		{Pattern: "GET /jobmanager/jobs/executable/{orchestrator}/{agent_id}", Role: auth.Agent},
+		{
+			Pattern: "GET /jobmanager/jobs/executable/{orchestrator}", Role: auth.Agent,
+			Aliases: []string{"GET /jobmanager/jobs/executable/orchestrator/{orchestrator}"},
+		},
 	},
-	Role:   auth.Agent,
 	Memory: "128Mi", // the objects of an answer are in memory several times
 }
 

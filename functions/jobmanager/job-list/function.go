@@ -12,8 +12,7 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"GET /jobmanager/jobs"},
-	Role:   auth.Viewer,
+	Routes: []function.Route{{Pattern: "GET /jobmanager/jobs", Role: auth.Viewer}},
 	Memory: "128Mi", // a page's objects are in memory several times
 }
 

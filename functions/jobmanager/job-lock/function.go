@@ -19,8 +19,7 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"PUT /jobmanager/jobs/{job_uuid}"},
-	Role:   auth.Agent,
+	Routes: []function.Route{{Pattern: "PUT /jobmanager/jobs/{job_uuid}", Role: auth.Agent}},
 	Emits: []string{
 		events.JobFinished, events.JobDegraded, events.JobReady, events.ResourceChanged, events.ApplicationDeleted,
 	},

@@ -13,8 +13,7 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"PATCH /jobmanager/jobs/promote/{job_uuid}"},
-	Role:   auth.Agent,
+	Routes: []function.Route{{Pattern: "PATCH /jobmanager/jobs/promote/{job_uuid}", Role: auth.Agent}},
 }
 
 // Function is the operation with its settings and store.

@@ -18,8 +18,7 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"PUT /jobmanager/jobs"},
-	Role:   auth.Agent,
+	Routes: []function.Route{{Pattern: "PUT /jobmanager/jobs", Role: auth.Agent}},
 	Emits: []string{
 		events.JobFinished, events.JobDegraded, events.JobReady, events.ResourceChanged, events.ApplicationDeleted,
 	},

@@ -13,8 +13,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"GET /jobmanager/status/{job_uuid}", "GET /jobmanager/resources/status/{job_uuid}"},
-	Role:   auth.Viewer,
+	Routes: []function.Route{{
+		Pattern: "GET /jobmanager/status/{job_uuid}", Role: auth.Viewer,
+		Aliases: []string{"GET /jobmanager/resources/status/{job_uuid}"},
+	}},
 }
 
 // Function is the operation with its store.

@@ -15,13 +15,13 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{
-		"PUT /jobmanager/status",
-		"PUT /jobmanager/status/{$}",
-		"PUT /jobmanager/resources/status",
-		"PUT /jobmanager/resources/status/{id}",
+	Routes: []function.Route{
+		{
+			Pattern: "PUT /jobmanager/status", Role: auth.Agent,
+			Aliases: []string{"PUT /jobmanager/status/{$}", "PUT /jobmanager/resources/status"},
+		},
+		{Pattern: "PUT /jobmanager/resources/status/{id}", Role: auth.Agent},
 	},
-	Role:  auth.Agent,
 	Emits: []string{events.ResourceChanged, events.JobFinished, events.JobDegraded},
 }
 

@@ -14,8 +14,7 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"POST /matchmaker/explain", "POST /explain"},
-	Role:   auth.Viewer,
+	Routes: []function.Route{{Pattern: "POST /matchmaker/explain", Role: auth.Viewer, Aliases: []string{"POST /explain"}}},
 	Memory: "128Mi", // for each call ten thousand nodes, and the problem they make
 }
 

@@ -10,8 +10,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"GET /matchmaker", "GET /matchmaker/{$}", "GET /matchmaker/healthz"},
-	Role:   auth.Open,
+	Routes: []function.Route{
+		{Pattern: "GET /matchmaker", Role: auth.Open, Aliases: []string{"GET /matchmaker/{$}"}},
+		{Pattern: "GET /matchmaker/healthz", Role: auth.Open},
+	},
 }
 
 // Function is the operation.

@@ -12,8 +12,9 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"POST /matchmake", "POST /matchmaker/matchmake"},
-	Role:   auth.Viewer,
+	Routes: []function.Route{
+		{Pattern: "POST /matchmake", Role: auth.Viewer, Aliases: []string{"POST /matchmaker/matchmake"}},
+	},
 	Memory: "128Mi", // for each call ten thousand nodes, and the problem they make
 }
 

@@ -14,8 +14,7 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"POST /matchmaker/plan", "POST /plan"},
-	Role:   auth.Viewer,
+	Routes: []function.Route{{Pattern: "POST /matchmaker/plan", Role: auth.Viewer, Aliases: []string{"POST /plan"}}},
 	Memory: "128Mi", // for each call ten thousand nodes, and the problem they make
 }
 

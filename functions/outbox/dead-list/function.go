@@ -12,8 +12,7 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"GET /events/dead"},
-	Role:   auth.Viewer,
+	Routes: []function.Route{{Pattern: "GET /events/dead", Role: auth.Viewer}},
 	Memory: "128Mi", // a page's events are in memory several times
 }
 

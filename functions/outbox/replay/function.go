@@ -13,8 +13,7 @@ import (
 
 // Spec declares the function. It declares no event types: the function that first published an event declares its type.
 var Spec = function.Spec{
-	Routes: []string{"POST /events/{id}/replay"},
-	Role:   auth.Operator,
+	Routes: []function.Route{{Pattern: "POST /events/{id}/replay", Role: auth.Operator}},
 }
 
 // Function is the operation with its store.

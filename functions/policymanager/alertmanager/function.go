@@ -18,11 +18,10 @@ import (
 
 // Spec declares the function. One webhook may bring hundreds of alerts with long labels.
 var Spec = function.Spec{
-	Routes: []string{
-		"POST /polman/watcher/api/v1/webhooks/alertmanager",
-		"POST /watcher/api/v1/webhooks/alertmanager",
-	},
-	Role:    auth.Alertmanager,
+	Routes: []function.Route{{
+		Pattern: "POST /polman/watcher/api/v1/webhooks/alertmanager", Role: auth.Alertmanager,
+		Aliases: []string{"POST /watcher/api/v1/webhooks/alertmanager"},
+	}},
 	Emits:   []string{events.AlertReceived},
 	MaxBody: 4 << 20,
 	Memory:  "128Mi",

@@ -16,13 +16,14 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{
-		"POST /polman/registry/api/v1/icos/app",
-		"POST /registry/api/v1/icos/app",
-		"POST /polman/registry/api/v1/icos/app/{$}",
-		"POST /registry/api/v1/icos/app/{$}",
-	},
-	Role:   auth.Operator,
+	Routes: []function.Route{{
+		Pattern: "POST /polman/registry/api/v1/icos/app", Role: auth.Operator,
+		Aliases: []string{
+			"POST /registry/api/v1/icos/app",
+			"POST /polman/registry/api/v1/icos/app/{$}",
+			"POST /registry/api/v1/icos/app/{$}",
+		},
+	}},
 	Emits:  []string{events.PolicyFirst, events.PolicyChanged},
 	Memory: "128Mi", // it carries the parser of PromQL
 }

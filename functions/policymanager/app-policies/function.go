@@ -17,13 +17,14 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{
-		"POST /polman/registry/api/v1/icos",
-		"POST /registry/api/v1/icos",
-		"POST /polman/registry/api/v1/icos/{$}",
-		"POST /registry/api/v1/icos/{$}",
-	},
-	Role:   auth.Operator,
+	Routes: []function.Route{{
+		Pattern: "POST /polman/registry/api/v1/icos", Role: auth.Operator,
+		Aliases: []string{
+			"POST /registry/api/v1/icos",
+			"POST /polman/registry/api/v1/icos/{$}",
+			"POST /registry/api/v1/icos/{$}",
+		},
+	}},
 	Emits:  []string{events.PolicyFirst, events.PolicyChanged},
 	Memory: "128Mi", // it carries the parser of PromQL
 }

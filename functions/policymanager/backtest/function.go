@@ -15,11 +15,11 @@ import (
 
 // Spec declares the function. A day at every scrape takes the telemetry store a while.
 var Spec = function.Spec{
-	Routes: []string{
-		"POST /polman/registry/api/v1/backtest",
-		"POST /registry/api/v1/backtest",
-	},
-	Role:    auth.Operator, // it asks the telemetry store what the caller wrote
+	// it asks the telemetry store what the caller wrote
+	Routes: []function.Route{{
+		Pattern: "POST /polman/registry/api/v1/backtest", Role: auth.Operator,
+		Aliases: []string{"POST /registry/api/v1/backtest"},
+	}},
 	Memory:  "256Mi",
 	Timeout: 60 * time.Second,
 }

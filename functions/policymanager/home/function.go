@@ -10,8 +10,10 @@ import (
 
 // Spec declares the function. It is open, since the answer contains no information.
 var Spec = function.Spec{
-	Routes: []string{"GET /polman", "GET /polman/{$}", "GET /polman/healthz"},
-	Role:   auth.Open,
+	Routes: []function.Route{
+		{Pattern: "GET /polman", Role: auth.Open, Aliases: []string{"GET /polman/{$}"}},
+		{Pattern: "GET /polman/healthz", Role: auth.Open},
+	},
 }
 
 // Function is the operation.

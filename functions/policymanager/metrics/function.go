@@ -12,8 +12,8 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"GET /polman/metrics"},
-	Role:   auth.Viewer, // the names of applications are nobody else's business
+	// the names of applications are nobody else's business
+	Routes: []function.Route{{Pattern: "GET /polman/metrics", Role: auth.Viewer}},
 }
 
 // Function is the operation with its store.

@@ -16,11 +16,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{
-		"POST /polman/registry/api/v1/policies/{pid}/activate",
-		"POST /registry/api/v1/policies/{pid}/activate",
-	},
-	Role:  auth.Operator,
+	Routes: []function.Route{{
+		Pattern: "POST /polman/registry/api/v1/policies/{pid}/activate", Role: auth.Operator,
+		Aliases: []string{"POST /registry/api/v1/policies/{pid}/activate"},
+	}},
 	Emits: []string{events.PolicyChanged},
 }
 

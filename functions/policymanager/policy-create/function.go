@@ -16,13 +16,14 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{
-		"POST /polman/registry/api/v1/policies",
-		"POST /registry/api/v1/policies",
-		"POST /polman/registry/api/v1/policies/{$}",
-		"POST /registry/api/v1/policies/{$}",
-	},
-	Role:   auth.Operator,
+	Routes: []function.Route{{
+		Pattern: "POST /polman/registry/api/v1/policies", Role: auth.Operator,
+		Aliases: []string{
+			"POST /registry/api/v1/policies",
+			"POST /polman/registry/api/v1/policies/{$}",
+			"POST /registry/api/v1/policies/{$}",
+		},
+	}},
 	Emits:  []string{events.PolicyFirst, events.PolicyChanged},
 	Memory: "128Mi", // it carries the parser of PromQL
 }

@@ -16,11 +16,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{
-		"DELETE /polman/registry/api/v1/policies/{pid}",
-		"DELETE /registry/api/v1/policies/{pid}",
-	},
-	Role:  auth.Operator,
+	Routes: []function.Route{{
+		Pattern: "DELETE /polman/registry/api/v1/policies/{pid}", Role: auth.Operator,
+		Aliases: []string{"DELETE /registry/api/v1/policies/{pid}"},
+	}},
 	Emits: []string{events.PolicyChanged},
 }
 

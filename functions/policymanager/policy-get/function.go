@@ -12,11 +12,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{
-		"GET /polman/registry/api/v1/policies/{pid}",
-		"GET /registry/api/v1/policies/{pid}",
-	},
-	Role: auth.Viewer,
+	Routes: []function.Route{{
+		Pattern: "GET /polman/registry/api/v1/policies/{pid}", Role: auth.Viewer,
+		Aliases: []string{"GET /registry/api/v1/policies/{pid}"},
+	}},
 }
 
 // Function is the operation with its store.

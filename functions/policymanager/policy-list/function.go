@@ -12,13 +12,14 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{
-		"GET /polman/registry/api/v1/policies",
-		"GET /registry/api/v1/policies",
-		"GET /polman/registry/api/v1/policies/{$}",
-		"GET /registry/api/v1/policies/{$}",
-	},
-	Role:   auth.Viewer,
+	Routes: []function.Route{{
+		Pattern: "GET /polman/registry/api/v1/policies", Role: auth.Viewer,
+		Aliases: []string{
+			"GET /registry/api/v1/policies",
+			"GET /polman/registry/api/v1/policies/{$}",
+			"GET /registry/api/v1/policies/{$}",
+		},
+	}},
 	Memory: "128Mi", // a page's policies are in memory several times
 }
 

@@ -16,11 +16,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{
-		"PUT /polman/registry/api/v1/policies/{pid}",
-		"PUT /registry/api/v1/policies/{pid}",
-	},
-	Role:   auth.Operator,
+	Routes: []function.Route{{
+		Pattern: "PUT /polman/registry/api/v1/policies/{pid}", Role: auth.Operator,
+		Aliases: []string{"PUT /registry/api/v1/policies/{pid}"},
+	}},
 	Emits:  []string{events.PolicyChanged},
 	Memory: "128Mi", // it carries the parser of PromQL
 }

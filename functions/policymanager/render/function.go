@@ -16,12 +16,12 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{
-		"POST /polman/registry/api/v1/render",
-		"POST /registry/api/v1/render",
-	},
-	Role:   auth.Operator, // it asks the telemetry store what the caller wrote
-	Memory: "128Mi",       // it carries the parser of PromQL
+	// it asks the telemetry store what the caller wrote
+	Routes: []function.Route{{
+		Pattern: "POST /polman/registry/api/v1/render", Role: auth.Operator,
+		Aliases: []string{"POST /registry/api/v1/render"},
+	}},
+	Memory: "128Mi", // it carries the parser of PromQL
 }
 
 // Function is the operation with its settings and what it asks.

@@ -12,13 +12,14 @@ import (
 
 // Spec declares the function. It is open in the contract, since the answer has only numbers.
 var Spec = function.Spec{
-	Routes: []string{
-		"GET /polman/registry/api/v1/stats",
-		"GET /registry/api/v1/stats",
-		"GET /polman/registry/api/v1/stats/{$}",
-		"GET /registry/api/v1/stats/{$}",
-	},
-	Role: auth.Open,
+	Routes: []function.Route{{
+		Pattern: "GET /polman/registry/api/v1/stats", Role: auth.Open,
+		Aliases: []string{
+			"GET /registry/api/v1/stats",
+			"GET /polman/registry/api/v1/stats/{$}",
+			"GET /registry/api/v1/stats/{$}",
+		},
+	}},
 }
 
 // Function is the operation with its store.

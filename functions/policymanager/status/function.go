@@ -15,13 +15,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{
-		"GET /polman/status",
-		"GET /status",
-		"GET /polman/status/{$}",
-		"GET /status/{$}",
-	},
-	Role: auth.Viewer,
+	Routes: []function.Route{{
+		Pattern: "GET /polman/status", Role: auth.Viewer,
+		Aliases: []string{"GET /status", "GET /polman/status/{$}", "GET /status/{$}"},
+	}},
 }
 
 // Function is the operation with its store.

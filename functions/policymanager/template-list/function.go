@@ -11,13 +11,14 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{
-		"GET /polman/registry/api/v1/templates",
-		"GET /registry/api/v1/templates",
-		"GET /polman/registry/api/v1/templates/{$}",
-		"GET /registry/api/v1/templates/{$}",
-	},
-	Role:      auth.Viewer,
+	Routes: []function.Route{{
+		Pattern: "GET /polman/registry/api/v1/templates", Role: auth.Viewer,
+		Aliases: []string{
+			"GET /registry/api/v1/templates",
+			"GET /polman/registry/api/v1/templates/{$}",
+			"GET /registry/api/v1/templates/{$}",
+		},
+	}},
 	Storeless: true,
 }
 

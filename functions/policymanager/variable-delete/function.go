@@ -19,11 +19,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{
-		"DELETE /polman/registry/api/v1/policies/{pid}/variables/{name}",
-		"DELETE /registry/api/v1/policies/{pid}/variables/{name}",
-	},
-	Role:   auth.Operator,
+	Routes: []function.Route{{
+		Pattern: "DELETE /polman/registry/api/v1/policies/{pid}/variables/{name}", Role: auth.Operator,
+		Aliases: []string{"DELETE /registry/api/v1/policies/{pid}/variables/{name}"},
+	}},
 	Emits:  []string{events.PolicyChanged},
 	Memory: "128Mi", // it carries the parser of PromQL
 }

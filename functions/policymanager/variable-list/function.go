@@ -16,13 +16,14 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{
-		"GET /polman/registry/api/v1/policies/{pid}/variables",
-		"GET /registry/api/v1/policies/{pid}/variables",
-		"GET /polman/registry/api/v1/policies/{pid}/variables/{$}",
-		"GET /registry/api/v1/policies/{pid}/variables/{$}",
-	},
-	Role: auth.Viewer,
+	Routes: []function.Route{{
+		Pattern: "GET /polman/registry/api/v1/policies/{pid}/variables", Role: auth.Viewer,
+		Aliases: []string{
+			"GET /registry/api/v1/policies/{pid}/variables",
+			"GET /polman/registry/api/v1/policies/{pid}/variables/{$}",
+			"GET /registry/api/v1/policies/{pid}/variables/{$}",
+		},
+	}},
 }
 
 // Function is the operation with its store.

@@ -18,11 +18,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{
-		"POST /polman/registry/api/v1/policies/{pid}/variables/{name}/{value}",
-		"POST /registry/api/v1/policies/{pid}/variables/{name}/{value}",
-	},
-	Role:   auth.Operator,
+	Routes: []function.Route{{
+		Pattern: "POST /polman/registry/api/v1/policies/{pid}/variables/{name}/{value}", Role: auth.Operator,
+		Aliases: []string{"POST /registry/api/v1/policies/{pid}/variables/{name}/{value}"},
+	}},
 	Emits:  []string{events.PolicyChanged},
 	Memory: "128Mi", // it carries the parser of PromQL
 }

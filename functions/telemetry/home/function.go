@@ -10,8 +10,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []string{"GET /telemetry", "GET /telemetry/{$}", "GET /telemetry/healthz"},
-	Role:   auth.Open,
+	Routes: []function.Route{
+		{Pattern: "GET /telemetry", Role: auth.Open, Aliases: []string{"GET /telemetry/{$}"}},
+		{Pattern: "GET /telemetry/healthz", Role: auth.Open},
+	},
 }
 
 // Function answers that it lives; like any probe it asks nobody.

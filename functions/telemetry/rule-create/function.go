@@ -13,8 +13,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes:     []string{"POST /rules", "POST /rules/{$}", "POST /api/v1/rules", "POST /api/v1/rules/{$}"},
-	Role:       auth.Operator,
+	Routes: []function.Route{{
+		Pattern: "POST /rules", Role: auth.Operator,
+		Aliases: []string{"POST /rules/{$}", "POST /api/v1/rules", "POST /api/v1/rules/{$}"},
+	}},
 	Storeless:  true,
 	Memory:     "128Mi", // it holds Prometheus' parser
 	Kubernetes: true,

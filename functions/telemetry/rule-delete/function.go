@@ -12,8 +12,9 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes:     []string{"DELETE /rules/{file}", "DELETE /api/v1/rules/{file}"},
-	Role:       auth.Operator,
+	Routes: []function.Route{
+		{Pattern: "DELETE /rules/{file}", Role: auth.Operator, Aliases: []string{"DELETE /api/v1/rules/{file}"}},
+	},
 	Storeless:  true,
 	Kubernetes: true,
 }

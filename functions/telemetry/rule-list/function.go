@@ -12,8 +12,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes:     []string{"GET /rules", "GET /rules/{$}", "GET /api/v1/rules", "GET /api/v1/rules/{$}"},
-	Role:       auth.Viewer,
+	Routes: []function.Route{{
+		Pattern: "GET /rules", Role: auth.Viewer,
+		Aliases: []string{"GET /rules/{$}", "GET /api/v1/rules", "GET /api/v1/rules/{$}"},
+	}},
 	Storeless:  true,
 	Kubernetes: true,
 }

@@ -22,9 +22,9 @@ import (
 //
 // A POST answers with the state of the cluster after it.
 func (f *Fleet) Handler(v *auth.Verifier, log *slog.Logger) (http.Handler, error) {
-	look := function.Spec{Routes: []string{"GET /fleet"}, Role: auth.Viewer}
-	measure := function.Spec{Routes: []string{"GET /fleet/metrics"}, Role: auth.Viewer}
-	change := function.Spec{Routes: []string{"POST /fleet/{command}"}, Role: auth.Operator}
+	look := function.Spec{Routes: []function.Route{{Pattern: "GET /fleet", Role: auth.Viewer}}}
+	measure := function.Spec{Routes: []function.Route{{Pattern: "GET /fleet/metrics", Role: auth.Viewer}}}
+	change := function.Spec{Routes: []function.Route{{Pattern: "POST /fleet/{command}", Role: auth.Operator}}}
 	mux := http.NewServeMux()
 	for pattern, entry := range map[string]function.Entry{
 		"/fleet":             function.NewEntry("fleet-get", look, provide(&watcher{f})),

@@ -141,7 +141,7 @@ func (h *Host) mount(router *function.Router, services []service) error {
 		client := &http.Client{Transport: recorder.Transport(h.mesh), Timeout: outbound}
 		handler, err := s.entry.Handler(&function.Env{
 			Name: s.entry.Name, DB: h.db, HTTP: client, Log: h.log, Auth: verifier, Observe: recorder,
-			EventKey: h.settings.EventKey, FormerKey: h.settings.FormerKey,
+			EventKey: h.settings.EventKey, FormerKey: h.settings.FormerKey, Stopping: h.stopping,
 		})
 		if err != nil {
 			return err
@@ -150,7 +150,7 @@ func (h *Host) mount(router *function.Router, services []service) error {
 		if s.private {
 			continue
 		}
-		for _, route := range s.entry.Spec.Routes {
+		for _, route := range s.entry.Spec.Patterns() {
 			if err := handle(router, route, handler); err != nil {
 				return fmt.Errorf("%s: %w", s.entry.Name, err)
 			}

@@ -80,6 +80,9 @@ type Host struct {
 	exporter   *observe.Exporter
 	server     *http.Server
 
+	stopping context.Context //nolint:containedctx // of the host; streams end with it
+	stop     func()
+
 	failed chan error
 	undo   []func(context.Context) error // run by Stop, last first
 }
@@ -87,6 +90,7 @@ type Host struct {
 // Start starts everything and returns when requests are served. After an error nothing is left running.
 func Start(ctx context.Context, o Options) (*Host, error) {
 	h := &Host{options: o, log: cmp.Or(o.Log, slog.Default()), failed: make(chan error, 1)}
+	h.stopping, h.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if h.options.Notice == nil {
 		h.options.Notice = func(string) {}
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/littoral-project/littoral/functions"
 	"github.com/littoral-project/littoral/knative"
 	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/triggers"
@@ -249,7 +250,7 @@ spec: {template: {spec: {containers: [{image: %q}]}}}
 ---
 `
 	const brokerYAML = "apiVersion: eventing.knative.dev/v1\nkind: Broker\nmetadata: {name: default}\n"
-	nothing := function.NewEntry("twin", function.Spec{Routes: []string{"GET /same"}}, func(*function.Env) (quiet, error) {
+	nothing := function.NewEntry("twin", function.Spec{Routes: []function.Route{{Pattern: "GET /same", Role: auth.Open}}}, func(*function.Env) (quiet, error) {
 		return quiet{}, nil
 	})
 	for name, row := range map[string]struct {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/littoral-project/littoral/infra/runner/mesh"
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/boot"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/trace"
@@ -103,7 +104,9 @@ func (h *Host) serve(ctx context.Context, services []service) error {
 	if err := h.broker.Start(ctx); err != nil {
 		return err
 	}
-	h.server = &http.Server{Handler: router, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	h.server = &http.Server{
+		Handler: router, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, Protocols: boot.Protocols(),
+	}
 	go func() {
 		if err := h.server.Serve(h.listener); !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 			h.fail(fmt.Errorf("serve: %w", err))
@@ -117,6 +120,7 @@ func (h *Host) serve(ctx context.Context, services []service) error {
 const drain = 10 * time.Second
 
 func (h *Host) stopServing(ctx context.Context) error {
+	h.stop() // streams
 	bounded, cancel := context.WithTimeout(ctx, drain)
 	defer cancel()
 	if err := h.server.Shutdown(bounded); err != nil {

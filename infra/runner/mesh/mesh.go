@@ -86,18 +86,22 @@ func (m *Mesh) RoundTrip(r *http.Request) (*http.Response, error) {
 	if inner.Body == nil {
 		inner.Body = http.NoBody
 	}
-	w := &recorder{header: http.Header{}}
+	w := &recorder{header: http.Header{}, streams: make(chan *http.Response, 1), request: r}
 	done := make(chan error, 1)
 	m.running.Go(func() {
 		defer func() { _ = inner.Body.Close() }()
-		done <- serve(h, w, inner)
+		err := serve(h, w, inner)
+		w.end(err)
+		done <- err
 	})
 	select {
+	case response := <-w.streams:
+		return response, nil
 	case err := <-done:
 		if err != nil {
 			return nil, err
 		}
-		return w.response(r), nil
+		return w.response(), nil
 	case <-r.Context().Done():
 		return nil, context.Cause(r.Context())
 	}
@@ -134,12 +138,17 @@ func serve(h http.Handler, w http.ResponseWriter, r *http.Request) (err error) {
 	return nil
 }
 
-// recorder is an http.ResponseWriter that stores the answer.
+// recorder is an http.ResponseWriter that stores the answer. After a flush it is a stream: it was handed out, and what is
+// written goes to whoever reads it.
 type recorder struct {
-	header http.Header
-	sent   http.Header // the headers at the first write
-	code   int
-	body   bytes.Buffer
+	header  http.Header
+	sent    http.Header // the headers at the first write
+	code    int
+	body    bytes.Buffer
+	request *http.Request
+
+	streams chan *http.Response // gets the answer when it is flushed
+	pipe    *io.PipeWriter      // to the reader of a stream; nil before that
 }
 
 func (w *recorder) Header() http.Header { return w.header }
@@ -152,14 +161,41 @@ func (w *recorder) WriteHeader(code int) {
 
 func (w *recorder) Write(b []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
+	if w.pipe != nil {
+		return w.pipe.Write(b)
+	}
 	return w.body.Write(b)
 }
 
-func (w *recorder) response(r *http.Request) *http.Response {
+// Flush hands out the answer as it is; its body goes on with what is written from here on.
+func (w *recorder) Flush() {
+	if w.pipe != nil {
+		return // what is written is read at once
+	}
+	var rest *io.PipeReader
+	rest, w.pipe = io.Pipe()
+	context.AfterFunc(w.request.Context(), func() { _ = rest.CloseWithError(context.Cause(w.request.Context())) })
+	response := w.response()
+	response.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(response.Body, rest), rest}
+	response.ContentLength = -1
+	w.streams <- response
+}
+
+// end ends a stream.
+func (w *recorder) end(err error) {
+	if w.pipe != nil {
+		_ = w.pipe.CloseWithError(err)
+	}
+}
+
+func (w *recorder) response() *http.Response {
 	w.WriteHeader(http.StatusOK)
 	return &http.Response{
 		Status: fmt.Sprintf("%d %s", w.code, http.StatusText(w.code)), StatusCode: w.code,
-		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: w.sent, Request: r,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: w.sent, Request: w.request,
 		Body: io.NopCloser(&w.body), ContentLength: int64(w.body.Len()),
 	}
 }

@@ -113,7 +113,7 @@ func build(main string, entry function.Entry) *servingv1.Service {
 		ObjectMeta: metav1.ObjectMeta{Name: entry.Name, Labels: labels},
 	}
 	if len(entry.Spec.Routes) > 0 {
-		s.Annotations = map[string]string{"littoral.dev/routes": strings.Join(entry.Spec.Routes, "\n")}
+		s.Annotations = map[string]string{"littoral.dev/routes": strings.Join(entry.Spec.Patterns(), "\n")}
 	}
 	// Set although it is the default: a plain apply must end a canary, and would not change its traffic split
 	// otherwise.
@@ -152,6 +152,9 @@ func build(main string, entry function.Entry) *servingv1.Service {
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
 	}}
+	if entry.Spec.GRPC {
+		template.Spec.Containers[0].Ports = []corev1.ContainerPort{{Name: "h2c", ContainerPort: 8080}} // HTTP/2, says the name
+	}
 	return s
 }
 

@@ -17,7 +17,7 @@ func TestChain(t *testing.T) {
 	t.Parallel()
 	registry := map[string]function.Entry{}
 	for name, spec := range map[string]function.Spec{
-		"create": {Routes: []string{"POST /"}, Emits: []string{"made"}},
+		"create": {Routes: []function.Route{{Pattern: "POST /"}}, Emits: []string{"made"}},
 		"place":  {Consumes: []string{"made", "gone"}, Emits: []string{"placed", "ready", "full"}, Foreseen: []string{"placed", "ready"}},
 		"grow":   {Consumes: []string{"full"}},
 		"follow": {Consumes: []string{"placed"}, Emits: []string{"changed"}},

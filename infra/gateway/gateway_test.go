@@ -285,7 +285,7 @@ func TestReadTables(t *testing.T) {
 	routes, err := readTables(fstest.MapFS{
 		"a.txt": {Data: []byte("# comment\n\nissuer /oidc/ # all below\nmake POST /a > place,deploy # both\n" +
 			"follow GET /s stream=9m0s/50\nsolve POST /p.S/M grpc stream=1m/5\n")},
-		"b.md":  {Data: []byte("no table")},
+		"b.md": {Data: []byte("no table")},
 	})
 	require.NoError(t, err)
 	require.Equal(t, []route{

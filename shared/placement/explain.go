@@ -30,7 +30,7 @@ func ExplainOnly(p Problem, plan Plan, asked func(i int) bool) Explanation {
 		Components: make([]ComponentExplanation, len(m.comps)),
 		Objective:  plan.Objective, Bound: plan.Bound, Gap: plan.Gap, Exact: plan.Exact, Prices: plan.Prices,
 	}
-	out.Placed = s.placed
+	out.Placed = s.Placed()
 	var chosen []int32
 	for c := range m.comps {
 		if asked(m.comps[c].index) {
@@ -71,12 +71,12 @@ func (m *model) places(plan Plan) []int32 {
 // explain explains one of asked components, with the others in their places.
 func (m *model) explain(s *state, c int32, asked int) ComponentExplanation {
 	comp := &m.comps[c]
-	out := ComponentExplanation{Component: comp.ID, Placed: s.at[c] >= 0}
-	at := s.at[c]
+	out := ComponentExplanation{Component: comp.ID, Placed: s.At[c] >= 0}
+	at := s.At[c]
 	if at >= 0 {
 		out.Target = m.nodes[at].Target()
-		s.take(c)
-		defer s.put(c, at)
+		s.Take(c)
+		defer s.Put(c, at)
 	}
 	show := max(1, MaxExplained/asked)
 	out.Omitted = max(0, len(m.nodes)-show)
@@ -125,7 +125,7 @@ func (m *model) explain(s *state, c int32, asked int) ComponentExplanation {
 	}
 	switch current := m.comps[c].Current; {
 	case !out.Placed || current == nil:
-	case m.isHome(c, at):
+	case m.IsHome(c, at):
 		out.Summary += "; it stays where it is"
 	default:
 		out.Summary += "; a move away from " + place(*current) // the summary is stored, and read after the move
@@ -163,13 +163,13 @@ const maxLooked = 5_000_000
 // promising returns the nodes to examine: all of them or, if there are too many, the chosen one, the candidates by
 // falling points, and then others in order.
 func (m *model) promising(c, at int32, limit int) []int32 {
-	cl := &m.classes[m.comps[c].class]
+	cl := m.ClassOf(c)
 	out := make([]int32, 0, min(limit, len(m.nodes))+1)
 	if at >= 0 {
 		out = append(out, at)
 	}
-	for k := range min(limit, cl.count) {
-		if n := cl.candidate(k); n != at {
+	for k := range min(limit, cl.Count()) {
+		if n := cl.Candidate(k); n != at {
 			out = append(out, n)
 		}
 	}
@@ -177,7 +177,7 @@ func (m *model) promising(c, at int32, limit int) []int32 {
 		if len(out) >= limit {
 			break
 		}
-		if n != at && !cl.may(n) {
+		if n != at && !cl.May(n) {
 			out = append(out, n)
 		}
 	}
@@ -185,19 +185,19 @@ func (m *model) promising(c, at int32, limit int) []int32 {
 }
 
 func (m *model) view(s *state, c, n int32) view {
-	v := view{node: n, fails: !s.fits(c, n)}
-	if m.classes[m.comps[c].class].may(n) {
-		v.total = s.value(c, n) - m.stake(c)
+	v := view{node: n, fails: !s.Fits(c, n)}
+	if m.ClassOf(c).May(n) {
+		v.total = s.Value(c, n) - m.moveStake(c)
 	}
 	return v
 }
 
-// stake is what a component with a current place loses by leaving it.
-func (m *model) stake(c int32) float64 {
+// moveStake is what a component with a current place loses by leaving it.
+func (m *model) moveStake(c int32) float64 {
 	if m.comps[c].Current == nil {
 		return 0
 	}
-	return m.move
+	return m.MoveCost
 }
 
 // detail explains one node.
@@ -205,21 +205,21 @@ func (m *model) detail(s *state, c int32, v view) NodeExplanation {
 	n := v.node
 	out := NodeExplanation{Target: m.nodes[n].Target(), Chosen: v.chosen, Total: v.total}
 	if v.fails {
-		out.Failures = s.failuresBeside(c, n)
+		out.Failures = s.failures(c, n)
 	}
-	cl := &m.classes[m.comps[c].class]
-	if !cl.may(n) {
+	cl := m.ClassOf(c)
+	if !cl.May(n) {
 		return out
 	}
-	out.Score = m.scoreAt(cl, n)
-	if !m.isHome(c, n) {
-		out.Move = m.stake(c)
+	out.Score = m.scoreAt(&m.classes[m.Components[c].Class], n)
+	if !m.IsHome(c, n) {
+		out.Move = m.moveStake(c)
 	}
-	for i := range m.edges[c] {
-		e := &m.edges[c][i]
-		term := AffinityTerm{With: m.comps[e.to].ID, Closeness: "unplaced", Weight: e.weight}
-		if at := s.at[e.to]; at >= 0 {
-			term.Closeness, term.Points = m.closenessName(e, n, at), e.weight*m.closeness(e, n, at)
+	for i := range m.Edges[c] {
+		e := &m.Edges[c][i]
+		term := AffinityTerm{With: m.comps[e.To].ID, Closeness: "unplaced", Weight: e.Weight}
+		if at := s.At[e.To]; at >= 0 {
+			term.Closeness, term.Points = m.closeness(e, n, at), e.Weight*m.Closeness(e, n, at)
 		}
 		out.Affinity = append(out.Affinity, term)
 	}
@@ -229,115 +229,41 @@ func (m *model) detail(s *state, c int32, v view) NodeExplanation {
 // broken returns the rules that exclude an unplaced component from any node, each once: those that do so wherever the
 // others are or, on a candidate, because of where they are.
 func (s *state) broken(c, n int32) []Rule {
-	cl := &s.m.classes[s.m.comps[c].class]
-	if cl.may(n) {
+	if s.m.ClassOf(c).May(n) {
 		return s.obstacles(c, n)
 	}
 	var out []Rule
-	for i := range filters {
-		if f := &filters[i]; !f.keep(cl.want, &s.m.nodes[n]) {
-			out = append(out, f.rule)
+	for _, k := range constraints {
+		if !k.keep(s.m.request(c), &s.m.nodes[n]) {
+			out = append(out, k.rule())
 		}
 	}
 	return out
 }
 
-// obstacles returns the rules that exclude an unplaced component from a candidate because of where others are.
+// obstacles returns the rules, each once, that exclude an unplaced component from a candidate because of where others
+// are.
 func (s *state) obstacles(c, n int32) []Rule {
-	m, comp := s.m, &s.m.comps[c]
 	var out []Rule
-	add := func(r Rule) {
-		if !slices.Contains(out, r) {
-			out = append(out, r)
-		}
-	}
-	free := s.free[int(n)*len(m.dims):]
-	for _, d := range m.classes[comp.class].demand {
-		if d.amount > free[d.dim] {
-			add(m.dims[d.dim].rule)
-		}
-	}
-	for _, x := range comp.apart {
-		if s.at[x] == n {
-			add(RuleAntiAffinity)
-		}
-	}
-	for _, i := range comp.spreads {
-		if sp := &m.spreads[i]; s.spread[i][sp.domain[n]] >= sp.limit {
-			add(RuleSpread)
-		}
-	}
-	if s.foreign(c, n) {
-		add(RuleOneOrchestrator)
-	}
-	for _, f := range s.unwired(c, n) {
-		add(f.Rule)
-	}
-	return out
-}
-
-// failuresBeside returns every constraint that excludes a component from a node, given all others.
-func (s *state) failuresBeside(c, n int32) []Failure {
-	if at := s.at[c]; at >= 0 {
-		s.take(c)
-		defer s.put(c, at)
-	}
-	m, comp := s.m, &s.m.comps[c]
-	r, h := m.classes[comp.class].want, &m.nodes[n]
-	out := failures(r, h, false)
-	free := s.free[int(n)*len(m.dims):]
-	for _, d := range m.classes[comp.class].demand {
-		if d.amount > free[d.dim] {
-			short := s.capacity(r, n, d.dim)
-			out = append(out, short.failure())
-		}
-	}
-	for _, x := range comp.apart {
-		if s.at[x] == n {
-			id := m.comps[x].ID
-			out = append(out, Failure{
-				Rule: RuleAntiAffinity, Key: id, Detail: "must not share a node with " + id + ", which is here",
-				Needed: "a node without " + id, Available: "a node with " + id,
-			})
-		}
-	}
-	for _, i := range comp.spreads {
-		sp := &m.spreads[i]
-		if has := s.spread[i][sp.domain[n]]; has >= sp.limit {
-			where := sp.By + " " + orNone(sp.names[sp.domain[n]])
-			out = append(out, Failure{
-				Rule: RuleSpread, Key: sp.By,
-				Detail: fmt.Sprintf("%s may hold %d of a set of %d, it has %d", where, sp.limit, sp.members, has),
-				Needed: fmt.Sprintf("at most %d per %s", sp.limit, sp.By), Available: fmt.Sprintf("%d there", has),
-			})
-		}
-	}
-	out = append(out, s.unwired(c, n)...)
-	if s.foreign(c, n) {
-		out = append(out, elsewhere(m.orchs[s.bound[comp.group].orch], h.Orchestrator))
-	}
-	return out
-}
-
-// capacity returns one amount on the node with the shares of other components in the plan.
-func (s *state) capacity(r *request, n int32, d int) *capacity {
-	m, h := s.m, &s.m.nodes[n]
-	var out *capacity
-	switch what := m.dims[d]; what.rule {
-	case RuleDevice:
-		out = deviceOf(r, h, what.key)
-	case RuleResource:
-		out = resourceOf(r, h, what.key)
-	default:
-		out = capacityOf(r, h, what.rule)
-	}
-	out.free = s.free[int(n)*len(m.dims)+d]
-	for _, x := range s.on(n) {
-		for _, a := range m.classes[m.comps[x].class].demand {
-			if a.dim == d {
-				out.held = append(out.held, holding{by: m.comps[x].ID, how: "taken by", amount: a.amount})
+	for _, k := range peerConstraints {
+		k.broken(s, c, n, func(r Rule) {
+			if !slices.Contains(out, r) {
+				out = append(out, r)
 			}
-		}
+		})
+	}
+	return out
+}
+
+// failures returns every constraint that excludes a component from a node, given all others.
+func (s *state) failures(c, n int32) []Failure {
+	if at := s.At[c]; at >= 0 {
+		s.Take(c)
+		defer s.Put(c, at)
+	}
+	out := failures(s.m.request(c), &s.m.nodes[n], false)
+	for _, k := range peerConstraints {
+		out = append(out, k.why(s, c, n)...)
 	}
 	return out
 }

@@ -1,11 +1,9 @@
 package placement
 
-import "math"
-
 // Relaxed returns, for a component that the plan leaves without a place, the problem with all changes of its relaxation
 // and the problems with one change left out; ok is false if it has no verified relaxation.
 func Relaxed(p Problem, plan Plan, component int) (all Problem, short []Problem, ok bool) {
-	m, err := newModel(&p, lineUp(p.Nodes))
+	m, err := newModel(&p, indexNodes(p.Nodes))
 	if err != nil {
 		return Problem{}, nil, false
 	}
@@ -42,47 +40,39 @@ func Relaxed(p Problem, plan Plan, component int) (all Problem, short []Problem,
 // DualBound returns the bound of the Lagrangian relaxation alone, in the objective of plans, with that many nodes of
 // each cluster as separate labels. It is valid for plans that place as many components as placed.
 func DualBound(p Problem, perCluster, placed int, each bool) float64 {
-	m, err := newModel(&p, lineUp(p.Nodes))
-	if err != nil {
-		panic(err)
-	}
-	d := m.newDual(-1, nil, perCluster, each)
-	d.must = placed == m.placeable(-1)
-	x := d.newDescent(d.start())
-	x.run(0, 50, func() bool { return false }, func() float64 { return 0 })
-	return x.bound - m.baseline()
+	m := modelOf(&p)
+	return m.DualBound(perCluster, placed, each) - m.baseline()
 }
 
-// Branched runs branch alone on a first solution, and returns objective and bound in the terms of plans; ok is false if
-// branch does not apply.
+// Branched runs branch and bound alone on a first solution, and returns objective and bound in the terms of plans; ok
+// is false if it does not apply.
 func Branched(p Problem, budget int64) (objective, bound float64, exact, ok bool) {
-	m, err := newModel(&p, lineUp(p.Nodes))
+	m := modelOf(&p)
+	sol, ok := m.BranchAlone(budget)
+	return sol.Value - m.baseline(), sol.Bound - m.baseline(), sol.Exact, ok
+}
+
+func modelOf(p *Problem) *model {
+	m, err := newModel(p, indexNodes(p.Nodes))
 	if err != nil {
 		panic(err)
 	}
-	s := m.newState(-1, math.MaxInt64)
-	sol := solution{orch: -1, placedBound: s.placedBound(), bound: math.Inf(1)}
-	s.starts(&sol)
-	if sol.placed != m.placeable(-1) {
-		return 0, 0, false, false
-	}
-	s.budget = s.work + budget
-	exact = s.branch(&sol)
-	return sol.value - m.baseline(), sol.bound - m.baseline(), exact, true
+	return m
 }
 
-// Candidates returns the candidates of a class with these points by node (negative for no candidate), as returned by
-// candidate up to the k-th, and then by ranked.
-func Candidates(points []float64, k int) (first, all []int32) {
-	cl := class{points: points, few: math.Inf(1), room: &room{}}
-	for _, v := range points {
-		if v >= 0 {
-			cl.count++
-			cl.most, cl.few = max(cl.most, v), min(cl.few, v)
-		}
+// Key returns the text by which components count as equal, if they ask the same of the group's settings.
+func Key(c *Component) string {
+	return string(memory{}.key(append(cpu{}.key(append(setKey(nil, c), ' '), c), ' '), c))
+}
+
+// Constraints returns the rules of all constraints.
+func Constraints() []Rule {
+	var out []Rule
+	for _, k := range constraints {
+		out = append(out, k.rule())
 	}
-	for i := range min(k, cl.count) {
-		first = append(first, cl.candidate(i))
+	for _, k := range peerConstraints {
+		out = append(out, k.rule())
 	}
-	return first, cl.ranked()
+	return out
 }

@@ -4,116 +4,66 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
+	"github.com/littoral-project/littoral/shared/placement/solver"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// model is a problem prepared for solving. Components are numbered by id and nodes by target, so the order in which a
-// caller lists them does not matter.
+// model is a problem prepared for solving: the numbers that the solver needs, and what they stand for. Components are
+// numbered by id and nodes by target, so the order in which a caller lists them does not matter. The lists in lower
+// case have the same numbers as those of the solver.
 type model struct {
-	p       *Problem
-	comps   []member
-	nodes   []have
-	tastes  []taste
-	classes []class
-	dims    []dim
-	free    []int64 // of each node and dim: free[node*len(dims)+dim]
-	edges   [][]edge
-	wires   map[int64]wire // by between(cluster, cluster)
-	spreads []spread
-	groups  []group
-	move    float64
-	orchs   []string
-	// clusters[k] is the first node of cluster k and clusters[k+1] the one after its last.
-	clusters []int32
-	orchOf   []int32          // orchestrator of each cluster
-	last     *Solver          // what is known from the problem before
-	isWhole  int              // 1 if all points are whole numbers, -1 if not, 0 if not yet checked
-	work     int64            // units spent on filtering and scoring
-	room     *room            // memory for sorting classes
-	current  map[Target]int32 // first node that matches a current place, see stood
+	*solver.Model
+	p             *Problem
+	comps         []component
+	nodes         []nodeInfo
+	classes       []class
+	sets          []constraintSet
+	dims          []dim
+	spreads       []spread
+	groups        []Weights // of each group, sum 1
+	orchestrators []string
+	former        map[Target]int32 // first node that matches a current place, see formerNode
 }
 
-// member is one component.
-type member struct {
+// component is one component.
+type component struct {
 	*Component
 	index int // in Problem.Components
-	class int32
-	// home lists the nodes that match Current and may take it. Staying there earns model.move, which is the same as
-	// charging for a move but leaves 0 as the value of being unplaced.
-	home    []int32
-	apart   []int32 // components that must be on other nodes
-	spreads []int32 // spreads it belongs to
-	group   int32   // in model.groups
-	limited bool    // one of its affinities has hard limits
 }
 
-// group is one application: a Group, or, as the first one, all components that are in none.
-type group struct {
-	Group
-	weights Weights // sum 1
-	members []int32
-}
-
-// class is a set of components with equal requirements; they share candidates and scores.
+// class is a set of components with equal requirements, weights and given scores.
 type class struct {
-	key       string // equal for equal classes
-	want      *request
-	weights   Weights   // sum 1
-	given     []float64 // Problem.Scores of its first member, by index in Problem.Nodes; nil to compute scores
-	demand    []amount
-	taste     int32
-	points    []float64 // by node: its weighted score, negative if it is not a candidate
-	most      float64   // of the points, 0 without a candidate
-	few       float64   // the fewest of them
-	count     int       // of candidates
-	order     []int32   // the first candidates by falling points, ties by node; as many as were needed so far
-	room      *room
-	inCluster []int32 // number of candidates in each cluster
-	inOrch    []int32
-	least     float64 // least watts per core among the candidates
-	rejected  map[Rule]int
-	home      []int32 // candidates that match a Current with empty fields; then Current is part of the requirements
+	request  *request
+	weights  Weights   // sum 1
+	given    []float64 // Problem.Scores of its first member, by index in Problem.Nodes; nil to compute scores
+	set      int32
+	watts    float64 // least watts per core among the candidates
+	rejected map[Rule]int
+	home     []int32 // candidates that match a Current with empty fields; then Current is part of the requirements
 }
 
-// may reports whether the node is a candidate.
-func (cl *class) may(n int32) bool { return cl.points[n] >= 0 }
-
-// taste is all requirements of a component except cpu and memory, and the nodes that meet them. Most components differ
-// only in cpu and memory.
-type taste struct {
-	want  *request
-	suits []bool
-}
-
-// dim is one thing that nodes have a limited amount of.
-type dim struct {
-	rule Rule
-	key  string
-}
-
-type amount struct {
-	dim    int
-	amount int64
-}
-
-// spread is a Spread over numbered components, with the domain of every node.
+// spread is a Spread with the names of its domains.
 type spread struct {
 	*Spread
-	members int
-	limit   int32
-	domain  []int32
-	names   []string
+	names []string
 }
 
-func newModel(p *Problem, nodes *lineup) (*model, error) {
-	m := &model{p: p, move: p.MoveCost, last: &Solver{}, room: &room{}}
-	if m.move == 0 {
-		m.move = DefaultMoveCost
+func newModel(p *Problem, index *nodeIndex) (*model, error) {
+	m := &model{p: p, Model: &solver.Model{MoveCost: p.MoveCost, Budget: p.Budget}}
+	m.Names = m
+	if m.MoveCost == 0 {
+		m.MoveCost = DefaultMoveCost
 	}
-	m.number()
-	m.enlist()
+	if m.Budget == 0 {
+		m.Budget = min(MaxBudget, DefaultBudget+BudgetPerComponent*int64(len(p.Components))+
+			BudgetPerNode*int64(len(p.Nodes)))
+	}
+	m.sortComponents()
+	m.readGroups()
 	number := make(map[string]int32, len(m.comps))
 	for i := range m.comps {
 		number[m.comps[i].ID] = int32(i)
@@ -122,16 +72,16 @@ func newModel(p *Problem, nodes *lineup) (*model, error) {
 	if len(m.classes)*len(p.Nodes) > MaxPairs {
 		return nil, tooMany("components", "%d different requirements times %d nodes", len(m.classes), len(p.Nodes))
 	}
-	m.measure()
+	m.collectDemand()
 	if len(m.dims)*len(p.Nodes) > MaxPairs {
 		return nil, tooMany("nodes", "%d kinds of resources times %d nodes", len(m.dims), len(p.Nodes))
 	}
-	m.seat(nodes)
-	if len(m.spreads)*len(m.nodes) > MaxPairs || len(p.Spreads)*len(m.nodes) > MaxPairs {
+	m.readNodes(index)
+	if len(p.Spreads)*len(m.nodes) > MaxPairs {
 		return nil, tooMany("spreads", "%d spreads times %d nodes", len(p.Spreads), len(m.nodes))
 	}
-	m.fill()
-	m.candidates()
+	m.fillFree()
+	m.findCandidates()
 	m.connect(number)
 	return m, nil
 }
@@ -144,184 +94,164 @@ func tooMany(path, format string, args ...any) error {
 	}
 }
 
-// number sorts components by id.
-func (m *model) number() {
-	m.comps = make([]member, len(m.p.Components))
+// sortComponents numbers the components by id.
+func (m *model) sortComponents() {
+	m.comps = make([]component, len(m.p.Components))
 	for i := range m.p.Components {
-		m.comps[i] = member{Component: &m.p.Components[i], index: i}
+		m.comps[i] = component{Component: &m.p.Components[i], index: i}
 	}
-	slices.SortFunc(m.comps, func(a, b member) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortFunc(m.comps, func(a, b component) int { return cmp.Compare(a.ID, b.ID) })
+	m.Components = make([]solver.Component, len(m.comps))
 }
 
-// seat prepares the nodes in their order, and finds out which tastes each one suits. It reads them in the order in
-// which they are listed, since each is large.
-func (m *model) seat(l *lineup) {
-	m.clusters = l.clusters
-	m.orchOf = make([]int32, len(l.of))
+// readNodes prepares the nodes in their order, and finds out which constraint sets each one meets. It reads them in the
+// order in which they are listed, since each is large.
+func (m *model) readNodes(l *nodeIndex) {
+	m.Clusters = l.clusters
+	m.OrchestratorOf = make([]int32, len(l.of))
 	for k, t := range l.of {
 		if k == 0 || t.Orchestrator != l.of[k-1].Orchestrator {
-			m.orchs = append(m.orchs, m.p.Nodes[l.order[l.clusters[k]]].Orchestrator)
+			m.orchestrators = append(m.orchestrators, m.p.Nodes[l.order[l.clusters[k]]].Orchestrator)
 		}
-		m.orchOf[k] = int32(len(m.orchs) - 1)
+		m.OrchestratorOf[k] = int32(len(m.orchestrators) - 1)
 	}
-	seat := make([]int32, len(l.order))
-	cluster := make([]int32, len(l.order))
-	for k := range m.orchOf {
+	m.Orchestrators = len(m.orchestrators)
+	number := make([]int32, len(l.order))
+	m.Nodes = make([]solver.Node, len(l.order))
+	for k, o := range m.OrchestratorOf {
 		for n := l.clusters[k]; n < l.clusters[k+1]; n++ {
-			seat[l.order[n]], cluster[l.order[n]] = n, int32(k)
+			number[l.order[n]], m.Nodes[n] = n, solver.Node{Cluster: int32(k), Orchestrator: o}
 		}
 	}
-	m.nodes = make([]have, len(seat))
-	for t := range m.tastes {
-		m.tastes[t].suits = make([]bool, len(seat))
+	m.nodes = make([]nodeInfo, len(number))
+	for t := range m.sets {
+		m.sets[t].met = make([]bool, len(number))
 	}
-	kinds := make(map[[3]string]*form)
+	kinds := make(map[[3]string]*nodeWords)
 	var last [3]string
-	var same *form // the same as for the node before
-	for i, n := range seat {
-		node, h := &m.p.Nodes[i], &m.nodes[n]
+	var same *nodeWords // the same as for the node before
+	for i, n := range number {
+		node, info := &m.p.Nodes[i], &m.nodes[n]
 		if words := [3]string{node.Orchestrator, node.Engine, node.Architecture}; same == nil || words != last {
 			if last, same = words, kinds[words]; same == nil {
-				same = &form{
+				same = &nodeWords{
 					orchestrator: strings.ToLower(node.Orchestrator), engine: strings.ToLower(node.Engine),
-					arch: CanonicalArchitecture(node.Architecture),
+					architecture: CanonicalArchitecture(node.Architecture),
 				}
 				kinds[words] = same
 			}
 		}
-		*h = have{Node: node, form: same, index: int32(i), cluster: cluster[i], orch: m.orchOf[cluster[i]]}
-		h.measure()
-		for t := range m.tastes {
-			m.tastes[t].suits[n] = suits(m.tastes[t].want, h)
+		*info = nodeInfo{Node: node, nodeWords: same, index: int32(i)}
+		info.compute()
+		for t := range m.sets {
+			m.sets[t].met[n] = m.sets[t].request.meets(info)
 		}
 	}
 }
 
-// enlist puts every component into its group.
-func (m *model) enlist() {
-	m.groups = make([]group, 1, len(m.p.Groups)+1)
-	m.groups[0].Group = Group{
-		Weights: m.p.Weights, OneOrchestrator: m.p.OneOrchestrator, StaleAfter: m.p.StaleAfter,
-	}
-	for _, g := range m.p.Groups {
-		m.groups = append(m.groups, group{Group: g})
-	}
+// readGroups puts every component into its group. The first group is all components that are in none.
+func (m *model) readGroups() {
+	all := append([]Group{{Weights: m.p.Weights, OneOrchestrator: m.p.OneOrchestrator}}, m.p.Groups...)
+	m.OneOrchestrator = m.p.OneOrchestrator && len(m.p.Groups) == 0
+	m.Groups = make([]solver.Group, len(all))
 	number := map[string]int32{}
-	for i := range m.groups {
-		m.groups[i].weights = m.groups[i].Weights.normalised()
-		number[m.groups[i].ID] = int32(i)
+	for i := range all {
+		m.Groups[i].OneOrchestrator = all[i].OneOrchestrator
+		m.groups = append(m.groups, all[i].Weights.normalised())
+		number[all[i].ID] = int32(i)
 	}
 	for i := range m.comps {
 		g := number[m.comps[i].Group]
-		m.comps[i].group = g
-		m.groups[g].members = append(m.groups[g].members, int32(i))
+		m.Components[i].Group = g
+		m.Groups[g].Members = append(m.Groups[g].Members, int32(i))
 	}
 }
 
-// classify puts components with the same requirements into classes.
+// staleAfter returns the age at which telemetry is stale for a group.
+func (m *model) staleAfter(group int32) time.Duration {
+	if group == 0 {
+		return m.p.StaleAfter
+	}
+	return m.p.Groups[group-1].StaleAfter
+}
+
+// classify puts components with the same requirements into classes. What belongs to a class's key is what its
+// constraints read (see constraint.key), the settings of the group, and given scores.
 func (m *model) classify() {
 	known := make(map[string]int32, len(m.comps))
-	tastes := make(map[string]int32)
-	rows := make(map[*float64]int)
+	sets := make(map[string]int32)
+	rows := make(map[*float64]int64)
+	weights := make(map[Weights]int64)
+	var key []byte
 	for i := range m.comps {
-		c := &m.comps[i]
-		g := &m.groups[c.group]
-		wish := requirements(c.Component) + g.StaleAfter.String()
-		key := fmt.Sprint(wish, c.CPU, c.Memory, g.weights)
+		c, group := &m.comps[i], m.Components[i].Group
+		stale := m.staleAfter(group)
+		key = setKey(appendInt(key[:0], int64(stale)), c.Component)
+		ofSet := len(key)
+		key = append(cpu{}.key(append(key, "cpu "...), c.Component), ' ')
+		key = append(memory{}.key(key, c.Component), ' ')
+		w, seen := weights[m.groups[group]]
+		if !seen {
+			w = int64(len(weights))
+			weights[m.groups[group]] = w
+		}
+		key = append(strconv.AppendInt(key, w, 10), ' ')
 		var given []float64
 		if m.p.Scores != nil {
 			given = m.p.Scores[c.index]
 			if len(given) > 0 {
 				row, seen := rows[&given[0]]
 				if !seen {
-					row = len(rows)
+					row = int64(len(rows))
 					rows[&given[0]] = row
 				}
-				key += fmt.Sprintf(" row %d", row)
+				key = strconv.AppendInt(key, row, 10)
 			}
 		}
-		k, ok := known[key]
+		k, ok := known[string(key)]
 		if !ok {
 			k = int32(len(m.classes))
-			known[key] = k
-			want := newRequest(c.Component, g.StaleAfter)
-			t, ok := tastes[wish]
+			known[string(key)] = k
+			r := newRequest(c.Component, stale)
+			t, ok := sets[string(key[:ofSet])]
 			if !ok {
-				t = int32(len(m.tastes))
-				tastes[wish] = t
-				m.tastes = append(m.tastes, taste{want: want})
+				t = int32(len(m.sets))
+				sets[string(key[:ofSet])] = t
+				m.sets = append(m.sets, constraintSet{request: r})
 			}
-			m.classes = append(m.classes, class{
-				key: key, want: want, weights: g.weights, given: given, taste: t, room: m.room,
-			})
+			m.classes = append(m.classes, class{request: r, weights: m.groups[group], given: given, set: t})
+			m.Classes = append(m.Classes, solver.Class{Key: string(key)})
 		}
-		c.class = k
+		m.Components[i].Class = k
 	}
 }
 
-// requirements writes everything that filters check except cpu and memory, so that equal text means equal taste.
-func requirements(c *Component) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%q%q%q%q %d %d %v %v %v %q %q", c.Engines, c.Orchestrators, c.Shared, c.Architecture, c.MinFreeMemory,
-		c.MinSecurity, c.MaxCPUUsage, c.MaxMemoryUsage, c.Stays, c.Targets, c.Excluded)
-	devices := slices.Clone(c.Devices)
-	slices.Sort(devices)
-	fmt.Fprintf(&b, "%q", devices)
-	for _, k := range sortedKeys(c.Resources) {
-		fmt.Fprintf(&b, "%q=%d", k, c.Resources[k])
-	}
-	for _, k := range sortedKeys(c.Labels) {
-		fmt.Fprintf(&b, "%q=%q", k, c.Labels[k])
-	}
-	if c.Current != nil && !c.Current.whole() {
-		fmt.Fprintf(&b, "at %q", *c.Current)
-	}
-	return b.String()
-}
-
-// measure collects what the components demand.
-func (m *model) measure() {
+// collectDemand collects what the components demand.
+func (m *model) collectDemand() {
 	number := make(map[dim]int)
 	for i := range m.classes {
-		cl := &m.classes[i]
-		need := func(d dim, v int64) {
-			if v == 0 {
-				return
-			}
-			if _, ok := number[d]; !ok {
-				number[d] = len(m.dims)
-				m.dims = append(m.dims, d)
-			}
-			cl.demand = append(cl.demand, amount{number[d], v})
-		}
-		need(dim{rule: RuleCPU}, cl.want.CPU)
-		need(dim{rule: RuleMemory}, cl.want.Memory)
-		for _, path := range sortedKeys(cl.want.devices) {
-			need(dim{RuleDevice, path}, cl.want.devices[path])
-		}
-		for _, key := range sortedKeys(cl.want.Resources) {
-			need(dim{RuleResource, key}, cl.want.Resources[key])
+		for _, kind := range amountConstraints {
+			kind.demand(m.classes[i].request, func(key string, v int64) {
+				d, ok := number[dim{kind, key}]
+				if !ok {
+					d = len(m.dims)
+					number[dim{kind, key}] = d
+					m.dims = append(m.dims, dim{kind, key})
+				}
+				m.Classes[i].Demand = append(m.Classes[i].Demand, solver.Amount{Dim: d, Amount: v})
+			})
 		}
 	}
+	m.Dims = len(m.dims)
 }
 
-// fill writes the free amounts of each node.
-func (m *model) fill() {
+// fillFree writes the free amounts of each node.
+func (m *model) fillFree() {
 	dims := len(m.dims)
-	m.free = make([]int64, len(m.nodes)*dims)
+	m.Free = make([]int64, len(m.nodes)*dims)
 	for d, what := range m.dims {
 		for n := range m.nodes {
-			free := &m.free[n*dims+d]
-			switch what.rule {
-			case RuleCPU:
-				*free = m.nodes[n].freeCPU
-			case RuleMemory:
-				*free = m.nodes[n].freeMemory
-			case RuleDevice:
-				*free = int64(m.nodes[n].Devices[what.key])
-			default:
-				*free = m.nodes[n].Resources[what.key]
-			}
+			m.Free[n*dims+d] = what.kind.free(&m.nodes[n], what.key)
 		}
 	}
 }
@@ -329,30 +259,30 @@ func (m *model) fill() {
 // connect adds what joins components: affinities, anti-affinities, spreads; and their current places.
 func (m *model) connect(number map[string]int32) {
 	for i := range m.comps {
-		c := &m.comps[i]
-		for _, id := range c.AntiAffinity {
+		c := &m.Components[i]
+		for _, id := range m.comps[i].AntiAffinity {
 			other := number[id]
-			c.apart = append(c.apart, other)
-			m.comps[other].apart = append(m.comps[other].apart, int32(i))
+			c.Apart = append(c.Apart, other)
+			m.Components[other].Apart = append(m.Components[other].Apart, int32(i))
 		}
 	}
 	for i := range m.comps {
-		c := &m.comps[i]
-		slices.Sort(c.apart)
-		c.apart = slices.Compact(c.apart)
-		c.home = m.homes(c)
+		c := &m.Components[i]
+		slices.Sort(c.Apart)
+		c.Apart = slices.Compact(c.Apart)
+		c.Home = m.homes(int32(i))
 	}
-	m.join(number)
-	m.lay()
+	m.readAffinities(number)
+	m.readLinks()
 	for i := range m.p.Spreads {
 		s := &m.p.Spreads[i]
 		if len(s.Components) == 0 {
 			continue
 		}
-		m.spreads = append(m.spreads, m.spread(s))
+		m.readSpread(s)
 		for _, id := range s.Components {
-			c := &m.comps[number[id]]
-			c.spreads = append(c.spreads, int32(len(m.spreads)-1))
+			c := &m.Components[number[id]]
+			c.Spreads = append(c.Spreads, int32(len(m.spreads)-1))
 		}
 	}
 }
@@ -361,23 +291,26 @@ func (m *model) connect(number map[string]int32) {
 func (t Target) whole() bool { return t.Orchestrator != "" && t.Cluster != "" && t.Node != "" }
 
 // homes returns the candidates that match the component's current place, in order.
-func (m *model) homes(c *member) []int32 {
-	cl := &m.classes[c.class]
-	if c.Current == nil || !c.Current.whole() {
-		return cl.home
+func (m *model) homes(c int32) []int32 {
+	current := m.comps[c].Current
+	if current == nil || !current.whole() {
+		return m.classes[m.Components[c].Class].home
 	}
-	if n := m.find(*c.Current); n >= 0 && cl.may(n) {
+	if n := m.find(*current); n >= 0 && m.ClassOf(c).May(n) {
 		return []int32{n}
 	}
 	return nil
 }
 
+// request returns what the component asks for.
+func (m *model) request(c int32) *request { return m.classes[m.Components[c].Class].request }
+
 // find returns the node at an exact target, or -1.
 func (m *model) find(t Target) int32 {
 	t.Orchestrator = strings.ToLower(t.Orchestrator)
-	n, ok := slices.BinarySearchFunc(m.nodes, t, func(h have, t Target) int {
-		return cmp.Or(cmp.Compare(h.orchestrator, t.Orchestrator), cmp.Compare(h.Cluster, t.Cluster),
-			cmp.Compare(h.Name, t.Node))
+	n, ok := slices.BinarySearchFunc(m.nodes, t, func(n nodeInfo, t Target) int {
+		return cmp.Or(cmp.Compare(n.orchestrator, t.Orchestrator), cmp.Compare(n.Cluster, t.Cluster),
+			cmp.Compare(n.Name, t.Node))
 	})
 	if !ok {
 		return -1
@@ -385,45 +318,61 @@ func (m *model) find(t Target) int32 {
 	return int32(n)
 }
 
+// The following methods make the model the solver's Names.
+
+func (m *model) ComponentID(c int32) string { return m.comps[c].ID }
+
+func (m *model) NodeID(n int32) solver.NodeID {
+	return solver.NodeID{m.nodes[n].orchestrator, m.nodes[n].Cluster, m.nodes[n].Name}
+}
+
+func (m *model) DimID(d int) string { return string(m.dims[d].kind.rule()) + " " + m.dims[d].key }
+
+func (m *model) FindNode(id solver.NodeID) int32 { return m.find(Target{id[0], id[1], id[2]}) }
+
 // matching returns the candidates, in order of node, that match a current place with empty fields.
-func (m *model) matching(cl *class) []int32 {
-	if cl.want.Current == nil || cl.want.Current.whole() {
+func (m *model) matching(class int) []int32 {
+	current := m.classes[class].request.Current
+	if current == nil || current.whole() {
 		return nil
 	}
 	var out []int32
 	for n := range int32(len(m.nodes)) {
-		if cl.may(n) && cl.want.Current.matches(m.nodes[n].Node) {
+		if m.Classes[class].May(n) && current.matches(m.nodes[n].Node) {
 			out = append(out, n)
 		}
 	}
 	return out
 }
 
-func (m *model) spread(s *Spread) spread {
-	out := spread{Spread: s, members: len(s.Components), limit: s.limit(), domain: make([]int32, len(m.nodes))}
+func (m *model) readSpread(s *Spread) {
+	out := solver.Spread{Limit: s.limit(), Domain: make([]int32, len(m.nodes)), ByNode: s.By == "node"}
+	var names []string
 	number := make(map[string]int32)
 	for n := range m.nodes {
-		h := &m.nodes[n]
+		node := &m.nodes[n]
 		var name string
 		switch s.By {
 		case "node":
-			name = place(h.Target())
+			name = place(node.Target())
 		case "cluster":
-			name = place(Target{Orchestrator: h.orchestrator, Cluster: h.Cluster})
+			name = place(Target{Orchestrator: node.orchestrator, Cluster: node.Cluster})
 		case "orchestrator":
-			name = h.orchestrator
+			name = node.orchestrator
 		default:
-			name = h.Labels[s.By]
+			name = node.Labels[s.By]
 		}
 		k, ok := number[name]
 		if !ok {
-			k = int32(len(out.names))
+			k = int32(len(names))
 			number[name] = k
-			out.names = append(out.names, name)
+			names = append(names, name)
 		}
-		out.domain[n] = k
+		out.Domain[n] = k
 	}
-	return out
+	out.Domains = len(names)
+	m.Spreads = append(m.Spreads, out)
+	m.spreads = append(m.spreads, spread{Spread: s, names: names})
 }
 
 // limit returns how many members one domain may hold: Max, or the share of the members rounded down, at least one.
@@ -433,23 +382,4 @@ func (s *Spread) limit() int32 {
 	}
 	// The small addend prevents a share such as 0.29 of 100 from losing a member to rounding.
 	return max(1, int32(s.MaxShare*float64(len(s.Components))+1e-9))
-}
-
-// points returns the value of the component at the candidate node, without affinities.
-func (m *model) points(c, n int32) float64 {
-	cl := &m.classes[m.comps[c].class]
-	v := cl.points[n]
-	if m.isHome(c, n) {
-		v += m.move
-	}
-	return v
-}
-
-func (m *model) isHome(c, n int32) bool {
-	home := m.comps[c].home
-	if len(home) == 0 {
-		return false
-	}
-	_, ok := slices.BinarySearch(home, n)
-	return ok
 }

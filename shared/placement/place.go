@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/littoral-project/littoral/shared/placement/solver"
 )
 
 // Place finds a place for as many components as it can: the best plan that it can prove or find within the budget. An
@@ -11,12 +13,39 @@ import (
 // part of a plan, with the reason.
 func Place(p Problem) (Plan, error) { return new(Solver).Place(p) }
 
+// Solver places one problem after the other and begins each with the results of the last one. Its results are as valid
+// as those of Place, but it may choose another one among equals, or find more or less within the budget. The zero
+// Solver is ready; it is not safe for concurrent use.
+type Solver struct{ memory solver.Memory }
+
+// Place is the function Place with the memory of earlier calls.
+func (s *Solver) Place(p Problem) (Plan, error) {
+	nodes, err := validate(&p)
+	if err != nil {
+		return Plan{}, err
+	}
+	m, err := newModel(&p, nodes)
+	if err != nil {
+		return Plan{}, err
+	}
+	return m.plan(s.memory.Solve(m.Model)), nil
+}
+
+// state is who is where, as the solver keeps it, with the words to explain it.
+type state struct {
+	*solver.State
+	m *model
+}
+
+// restore returns the state of a known placement; a component that does not fit in its place is left out.
+func (m *model) restore(at []int32) *state { return &state{m.Restore(at), m} }
+
 // plan converts a solution into a Plan.
-func (m *model) plan(sol solution) Plan {
-	s := m.restore(sol.at)
+func (m *model) plan(sol solver.Solution) Plan {
+	s := m.restore(sol.At)
 	out := Plan{
-		Assignments: make([]Assignment, len(m.comps)), PlacedBound: sol.placedBound, Exact: sol.exact, Work: sol.work,
-		Prices: dearest(sol.prices),
+		Assignments: make([]Assignment, len(m.comps)), PlacedBound: sol.PlacedBound, Exact: sol.Exact, Work: sol.Work,
+		Prices: m.prices(sol.Prices),
 	}
 	for c := range m.comps {
 		a := m.assignment(s, int32(c))
@@ -26,23 +55,23 @@ func (m *model) plan(sol solution) Plan {
 			out.ScoreTotal += a.Score.Weighted
 		}
 		if m.comps[c].Current != nil && !a.Stayed {
-			out.MoveTotal += m.move
+			out.MoveTotal += m.MoveCost
 		}
-		for i := range m.edges[c] {
-			e := &m.edges[c][i]
-			if d := int(e.to); d > c && s.at[c] >= 0 && s.at[d] >= 0 {
-				out.AffinityTotal += e.weight * m.closeness(e, s.at[c], s.at[d])
+		for i := range m.Edges[c] {
+			e := &m.Edges[c][i]
+			if d := int(e.To); d > c && s.At[c] >= 0 && s.At[d] >= 0 {
+				out.AffinityTotal += e.Weight * m.Closeness(e, s.At[c], s.At[d])
 			}
 		}
 	}
 	out.Objective = out.ScoreTotal + out.AffinityTotal - out.MoveTotal
-	out.Bound = sol.bound - m.baseline()
+	out.Bound = sol.Bound - m.baseline()
 	if out.Exact || out.Bound < out.Objective { // only lower because the sum was rounded in another order
 		out.Bound = out.Objective
 	}
 	out.Gap = (out.Bound - out.Objective) / math.Max(1, math.Abs(out.Bound))
-	if m.p.OneOrchestrator && sol.orch >= 0 && out.Placed > 0 {
-		out.Orchestrator = m.orchs[sol.orch]
+	if m.p.OneOrchestrator && sol.Orchestrator >= 0 && out.Placed > 0 {
+		out.Orchestrator = m.orchestrators[sol.Orchestrator]
 	}
 	return out
 }
@@ -53,29 +82,29 @@ func (m *model) baseline() float64 {
 	var sum float64
 	for c := range m.comps {
 		if m.comps[c].Current != nil {
-			sum += m.move
+			sum += m.MoveCost
 		}
 	}
 	return sum
 }
 
 func (m *model) assignment(s *state, c int32) Assignment {
-	comp, n := &m.comps[c], s.at[c]
+	comp, n := &m.comps[c], s.At[c]
 	a := Assignment{Component: comp.ID}
 	if n < 0 {
 		a.Reason, a.Rejections = m.whyUnplaced(s, c)
 		return a
 	}
 	a.Placed, a.Target = true, m.nodes[n].Target()
-	a.Score = m.scoreAt(&m.classes[comp.class], n)
-	for i := range m.edges[c] {
-		e := &m.edges[c][i]
-		if at := s.at[e.to]; at >= 0 {
-			a.Affinity += e.weight * m.closeness(e, n, at)
+	a.Score = m.scoreAt(&m.classes[m.Components[c].Class], n)
+	for i := range m.Edges[c] {
+		e := &m.Edges[c][i]
+		if at := s.At[e.To]; at >= 0 {
+			a.Affinity += e.Weight * m.Closeness(e, n, at)
 		}
 	}
 	if comp.Current != nil {
-		a.Stayed = m.isHome(c, n)
+		a.Stayed = m.IsHome(c, n)
 		a.Moved = !a.Stayed
 	}
 	if a.Moved {
@@ -89,14 +118,14 @@ func (m *model) whyUnplaced(s *state, c int32) (string, map[Rule]int) {
 	if len(m.nodes) == 0 {
 		return "there are no nodes", nil
 	}
-	cl := &m.classes[m.comps[c].class]
-	alone := cl.count
+	cl, solverClass := &m.classes[m.Components[c].Class], m.ClassOf(c)
+	alone := solverClass.Count()
 	if cl.rejected == nil {
 		cl.rejected = make(map[Rule]int)
 		for n := range m.nodes {
-			for i := range filters {
-				if !filters[i].keep(cl.want, &m.nodes[n]) {
-					cl.rejected[filters[i].rule]++
+			for _, k := range constraints {
+				if !k.keep(cl.request, &m.nodes[n]) {
+					cl.rejected[k.rule()]++
 				}
 			}
 		}
@@ -111,7 +140,7 @@ func (m *model) whyUnplaced(s *state, c int32) (string, map[Rule]int) {
 	}
 	beside := make(map[Rule]int)
 	for k := range min(alone, max(8, maxBeside/len(m.comps))) {
-		for _, rule := range s.obstacles(c, cl.candidate(k)) {
+		for _, rule := range s.obstacles(c, solverClass.Candidate(k)) {
 			beside[rule]++
 			rejected[rule]++
 		}
@@ -128,33 +157,34 @@ const maxBeside = 1_000_000
 func (m *model) whyMoved(s *state, c int32) string {
 	comp := &m.comps[c]
 	at := place(*comp.Current)
-	seen := m.stood(*comp.Current)
+	seen := m.formerNode(*comp.Current)
 	if seen == nil {
 		return fmt.Sprintf("its place %s is not among the nodes", at)
 	}
-	if len(comp.home) == 0 {
-		why := failures(m.classes[comp.class].want, seen, true)
+	home := m.Components[c].Home
+	if len(home) == 0 {
+		why := failures(m.request(c), seen, true)
 		return fmt.Sprintf("cannot stay at %s: %s", at, details(why))
 	}
-	if why := s.failuresBeside(c, comp.home[0]); len(why) > 0 {
+	if why := s.failures(c, home[0]); len(why) > 0 {
 		return fmt.Sprintf("cannot stay at %s: %s", at, details(why))
 	}
-	gain := s.value(c, s.at[c]) - s.value(c, comp.home[0])
-	return fmt.Sprintf("leaving %s gains %s points after the move cost of %s", at, number(gain), number(m.move))
+	gain := s.Value(c, s.At[c]) - s.Value(c, home[0])
+	return fmt.Sprintf("leaving %s gains %s points after the move cost of %s", at, number(gain), number(m.MoveCost))
 }
 
-// stood returns the first node that matches a current place, or nil.
-func (m *model) stood(t Target) *have {
-	n, known := m.current[t]
+// formerNode returns the first node that matches a current place, or nil.
+func (m *model) formerNode(t Target) *nodeInfo {
+	n, known := m.former[t]
 	switch {
 	case t.whole():
 		n = m.find(t)
 	case !known:
-		n = int32(slices.IndexFunc(m.nodes, func(h have) bool { return t.matches(h.Node) }))
-		if m.current == nil {
-			m.current = make(map[Target]int32)
+		n = int32(slices.IndexFunc(m.nodes, func(n nodeInfo) bool { return t.matches(n.Node) }))
+		if m.former == nil {
+			m.former = make(map[Target]int32)
 		}
-		m.current[t] = n
+		m.former[t] = n
 	}
 	if n < 0 {
 		return nil

@@ -688,3 +688,21 @@ func TestLimitsOfLinksAreExplained(t *testing.T) {
 	require.NotNil(t, b.Relaxation)
 	require.True(t, b.Relaxation.Verified)
 }
+
+// A given score of -0 counts as 0: it must not come first among the candidates and hide better ones from the bound.
+func TestPlace_negativeZero(t *testing.T) {
+	t.Parallel()
+	nothing := math.Copysign(0, -1)
+	p := placement.Problem{
+		Components: []placement.Component{{ID: "a", CPU: 2000}, {ID: "b", CPU: 1000}},
+		Nodes: []placement.Node{
+			{Orchestrator: "o", Cluster: "k", Name: "large", CPU: 9000},
+			{Orchestrator: "o", Cluster: "k", Name: "small", CPU: 2000},
+		},
+		Scores: [][]float64{{nothing, 5}, {nothing, 50}},
+	}
+	plan, err := placement.Place(p)
+	require.NoError(t, err)
+	require.InDelta(t, 50, plan.Objective, 1e-9)
+	require.GreaterOrEqual(t, plan.Bound, 50.0)
+}

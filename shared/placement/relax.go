@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 )
 
 // Limits that keep the cost of relaxations of large problems acceptable.
@@ -45,7 +43,7 @@ func (m *model) relax(s *state, c int32) *Relaxation {
 func (m *model) relaxation(s *state, c int32) ([]change, *Relaxation) {
 	var best []change
 	bestNode, bestCost := int32(-1), 0.0
-	unplaced := len(m.comps) - s.placed
+	unplaced := len(m.comps) - s.Placed()
 	for _, n := range m.promising(c, -1, max(4, maxRelaxed/unplaced)) {
 		changes, ok := m.changes(s, c, n, len(best))
 		if !ok || len(changes) == 0 {
@@ -65,13 +63,13 @@ func (m *model) relaxation(s *state, c int32) ([]change, *Relaxation) {
 	}
 	out := &Relaxation{Target: m.nodes[bestNode].Target()}
 	if len(m.comps)*len(m.nodes) <= maxVerified && unplaced <= maxUnplaced {
-		best, out.Verified = m.thin(c, s.placed, best, out)
+		best, out.Verified = m.dropUnneeded(c, s.Placed(), best, out)
 	}
 	return best, out
 }
 
-// thin drops changes that the solved problem does not need, and reports whether the rest is proven to work.
-func (m *model) thin(c int32, placed int, changes []change, out *Relaxation) ([]change, bool) {
+// dropUnneeded drops changes that the solved problem does not need, and reports whether the rest is proven to work.
+func (m *model) dropUnneeded(c int32, placed int, changes []change, out *Relaxation) ([]change, bool) {
 	index := m.comps[c].index
 	sure := true // every negative answer was proven
 	works := func(cs []change) bool {
@@ -108,15 +106,23 @@ func (m *model) thin(c int32, placed int, changes []change, out *Relaxation) ([]
 	return changes, sure
 }
 
+// misfit is a component without a place and a node that it does not fit on, with the others in their places.
+type misfit struct {
+	m       *model
+	s       *state
+	c, n    int32
+	request *request
+	node    *nodeInfo
+}
+
 // changes returns what would have to change for the component to fit on the node, one entry per failure; false if no
 // requirement of the component can help, or if more than most changes would be needed (0 for no limit).
 func (m *model) changes(s *state, c, n int32, most int) ([]change, bool) {
-	h := &m.nodes[n]
-	want := m.classes[m.comps[c].class].want
-	if !schedulable(want, h) || !fresh(want, h) {
+	at := &misfit{m: m, s: s, c: c, n: n, request: m.request(c), node: &m.nodes[n]}
+	if !(unschedulable{}).keep(at.request, at.node) || !(freshness{}).keep(at.request, at.node) {
 		return nil, false
 	}
-	fs := s.failuresBeside(c, n)
+	fs := s.failures(c, n)
 	fs = slices.CompactFunc(fs, func(a, b Failure) bool { // several spreads of one kind are widened together
 		return a.Rule == b.Rule && a.Key == b.Key
 	})
@@ -125,66 +131,9 @@ func (m *model) changes(s *state, c, n int32, most int) ([]change, bool) {
 	}
 	out := make([]change, 0, len(fs))
 	for _, f := range fs {
-		ch := m.change(s, c, n, f)
-		ch.Rule, ch.Key = f.Rule, f.Key
-		out = append(out, ch)
+		out = append(out, relaxed(at, f))
 	}
 	return out, true
-}
-
-// change returns the change that removes one failure.
-func (m *model) change(s *state, c, n int32, f Failure) change {
-	h, want := &m.nodes[n], m.classes[m.comps[c].class].want
-	switch f.Rule {
-	case RuleTarget:
-		return drop("the fixed place", places(want.Targets), 1, func(x *Component) { x.Targets = nil })
-	case RuleExcluded:
-		return drop("the exclusion", f.Needed, 2, func(x *Component) {
-			x.Excluded = slices.DeleteFunc(slices.Clone(x.Excluded), func(t Target) bool { return t.matches(h.Node) })
-		})
-	case RuleOrchestrator:
-		return drop("the orchestrator", strings.Join(want.Orchestrators, ", "), 1,
-			func(x *Component) { x.Orchestrators = nil })
-	case RuleEngine:
-		return drop("the engine", strings.Join(want.Engines, ", "), 1, func(x *Component) { x.Engines = nil })
-	case RuleArchitecture:
-		return drop("the architecture", want.arch, 1, func(x *Component) { x.Architecture = "" })
-	case RuleLabel:
-		return drop("the label", f.Needed, 1, func(x *Component) { x.Labels = without(x.Labels, f.Key) })
-	case RuleSecurity:
-		return m.lowerSecurity(want, h)
-	case RuleCPUUsage:
-		return raiseUsage("cpu", want.MaxCPUUsage, h.CPUUsage, func(x *Component, v float64) { x.MaxCPUUsage = v })
-	case RuleMemoryUsage:
-		return raiseUsage("memory", want.MaxMemoryUsage, h.MemoryUsage,
-			func(x *Component, v float64) { x.MaxMemoryUsage = v })
-	case RuleFreeMemory:
-		return reduce("free memory", want.MinFreeMemory, h.freeMemory, size,
-			func(x *Component, v int64) { x.MinFreeMemory = v })
-	case RuleCPU, RuleMemory, RuleDevice, RuleResource:
-		return m.lowerAmount(s, c, n, f)
-	case RuleAntiAffinity:
-		return m.dropApart(f.Key)
-	case RuleSpread:
-		return m.widen(s, c, n, f.Key)
-	case RuleLatency:
-		return m.unlimit("latency", f, func(a *Affinity) { a.MaxLatency = 0 })
-	case RuleBandwidth:
-		return m.unlimit("bandwidth", f, func(a *Affinity) { a.Bandwidth = 0 })
-	default: // RuleOneOrchestrator
-		g := m.comps[c].group
-		return change{
-			Change: Change{From: "one orchestrator", To: "none", Detail: "allow several orchestrators"},
-			cost:   1, apply: func(p *Problem, i int) {
-				p.Components[i].Shared = nil
-				if g == 0 {
-					p.OneOrchestrator = false
-				} else {
-					p.Groups[g-1].OneOrchestrator = false
-				}
-			},
-		}
-	}
 }
 
 // drop gives up a whole requirement.
@@ -209,119 +158,12 @@ func reduce(what string, from, to int64, text func(int64) string, do func(*Compo
 	return out
 }
 
-func plain(v int64) string { return strconv.FormatInt(v, 10) }
-
-func (m *model) lowerAmount(s *state, c, n int32, f Failure) change {
-	want := m.classes[m.comps[c].class].want
-	d := slices.Index(m.dims, dim{f.Rule, f.Key})
-	left := s.capacity(want, n, d)
-	switch f.Rule {
-	case RuleCPU:
-		return reduce("cpu", want.CPU, left.free, cores, func(x *Component, v int64) { x.CPU = v })
-	case RuleMemory:
-		return reduce("memory", want.Memory, left.free, size, func(x *Component, v int64) { x.Memory = v })
-	case RuleDevice:
-		return reduce("device "+f.Key, left.need, left.free, plain, func(x *Component, v int64) {
-			kept := int64(0)
-			x.Devices = slices.DeleteFunc(slices.Clone(x.Devices), func(path string) bool {
-				if path == f.Key {
-					kept++
-				}
-				return path == f.Key && kept > v
-			})
-		})
-	default:
-		return reduce(f.Key, left.need, left.free, plain, func(x *Component, v int64) {
-			rest := without(x.Resources, f.Key)
-			rest[f.Key] = v
-			x.Resources = rest
-		})
-	}
-}
-
-func (m *model) lowerSecurity(want *request, h *have) change {
-	if h.SCA == nil || *h.SCA < 1 {
-		return drop("the security score", fmt.Sprintf("at least %d", want.MinSecurity), 1,
-			func(x *Component) { x.MinSecurity = 0 })
-	}
-	return reduce("the security score", int64(want.MinSecurity), int64(*h.SCA), plain,
-		func(x *Component, v int64) { x.MinSecurity = int(v) })
-}
-
-func raiseUsage(what string, from, to float64, do func(*Component, float64)) change {
-	if to > 1 {
-		return drop("the "+what+" usage limit", percent(from), 1, func(x *Component) { do(x, 0) })
-	}
-	return change{
-		Change: Change{
-			From: percent(from), To: percent(to),
-			Detail: fmt.Sprintf("raise the %s usage limit from %s to %s", what, percent(from), percent(to)),
-		},
-		cost:  lost(1-from, 1-to),
-		apply: func(p *Problem, i int) { do(&p.Components[i], to) },
-	}
-}
-
-// dropApart allows two components on one node, whichever of them declared the anti-affinity.
-func (m *model) dropApart(id string) change {
-	return change{
-		Change: Change{From: "apart from " + id, To: "none", Detail: "allow it on the node of " + id}, cost: 1,
-		apply: func(p *Problem, i int) {
-			self := p.Components[i].ID
-			for k := range p.Components {
-				x := &p.Components[k]
-				x.AntiAffinity = slices.DeleteFunc(slices.Clone(x.AntiAffinity), func(other string) bool {
-					return (k == i && other == id) || (x.ID == id && other == self)
-				})
-			}
-		},
-	}
-}
-
 // lost is by how much b is smaller than a, as a share 0..1, for comparing changes.
 func lost(a, b float64) float64 {
 	if a <= 0 {
 		return 0
 	}
 	return max(0, min(1, (a-b)/a))
-}
-
-// unlimit drops a limit on the link to a partner.
-func (m *model) unlimit(what string, f Failure, do func(*Affinity)) change {
-	return change{
-		Change: Change{From: f.Needed, To: "none", Detail: fmt.Sprintf("drop the %s limit to %s", what, f.Key)}, cost: 1,
-		apply: func(p *Problem, i int) {
-			self := p.Components[i].ID
-			for k := range p.Affinities {
-				if a := &p.Affinities[k]; (a.A == self && a.B == f.Key) || (a.B == self && a.A == f.Key) {
-					do(a)
-				}
-			}
-		},
-	}
-}
-
-// widen lets one more member of every full spread of that kind share the node's domain.
-func (m *model) widen(s *state, c, n int32, by string) change {
-	out := change{cost: 1}
-	limits := make(map[*Spread]int)
-	for _, i := range m.comps[c].spreads {
-		sp := &m.spreads[i]
-		if has := s.spread[i][sp.domain[n]]; sp.By == by && has >= sp.limit {
-			limits[sp.Spread] = int(has) + 1
-			out.From = fmt.Sprintf("at most %d per %s", sp.limit, by)
-			out.To = fmt.Sprintf("at most %d per %s", has+1, by)
-		}
-	}
-	out.Detail = fmt.Sprintf("allow %s instead of %s", strings.TrimPrefix(out.To, "at most "), out.From)
-	out.apply = func(p *Problem, _ int) {
-		for k := range p.Spreads {
-			if most, ok := limits[&m.p.Spreads[k]]; ok {
-				p.Spreads[k].Max, p.Spreads[k].MaxShare = max(most, p.Spreads[k].Max), 0
-			}
-		}
-	}
-	return out
 }
 
 // without returns a copy of the map without one key.

@@ -6,61 +6,54 @@ import "math"
 // best node, but not below every node that reports it.
 const unknownEnergy = 25.0
 
-// candidates filters and scores the nodes for every class. Clusters are the outer loop, so that their nodes stay in the
-// processor's cache for all classes.
-func (m *model) candidates() {
+// findCandidates filters and scores the nodes for every class. Clusters are the outer loop, so that their nodes stay in
+// the processor's cache for all classes.
+func (m *model) findCandidates() {
+	m.Prepare()
 	for i := range m.classes {
-		cl := &m.classes[i]
-		cl.least, cl.few = math.Inf(1), math.Inf(1)
-		cl.points = make([]float64, len(m.nodes))
-		cl.inCluster, cl.inOrch = make([]int32, len(m.orchOf)), make([]int32, len(m.orchs))
+		m.classes[i].watts = math.Inf(1)
 	}
-	for k := range m.orchOf {
+	for k := range int32(len(m.OrchestratorOf)) {
 		for i := range m.classes {
-			m.filter(&m.classes[i], int32(k))
+			m.filter(i, k)
 		}
 	}
-	for k := range m.orchOf {
+	for k := range int32(len(m.OrchestratorOf)) {
 		for i := range m.classes {
-			m.score(&m.classes[i], int32(k))
+			m.score(i, k)
 		}
 	}
 	for i := range m.classes {
-		m.classes[i].home = m.matching(&m.classes[i])
+		m.classes[i].home = m.matching(i)
 	}
-	m.work = int64(len(m.classes)) * int64(len(m.nodes))
 }
 
 // filter finds the candidates of a class in a cluster.
-func (m *model) filter(cl *class, k int32) {
-	suits := m.tastes[cl.taste].suits
-	cpu, memory := cl.want.CPU, cl.want.Memory
-	found := int32(0)
-	for n := m.clusters[k]; n < m.clusters[k+1]; n++ {
-		h := &m.nodes[n]
-		if !suits[n] || cpu > h.freeCPU || memory > h.freeMemory {
-			cl.points[n] = -1
+func (m *model) filter(class int, cluster int32) {
+	cl, points := &m.classes[class], m.Classes[class].Points
+	met := m.sets[cl.set].met
+	cpu, memory := cl.request.CPU, cl.request.Memory
+	for n := m.Clusters[cluster]; n < m.Clusters[cluster+1]; n++ {
+		node := &m.nodes[n]
+		if !met[n] || cpu > node.freeCPU || memory > node.freeMemory {
+			points[n] = -1
 			continue
 		}
-		found++
-		if h.watts >= 0 {
-			cl.least = min(cl.least, h.watts)
+		if node.watts >= 0 {
+			cl.watts = min(cl.watts, node.watts)
 		}
 	}
-	cl.count += int(found)
-	cl.inCluster[k] = found
-	cl.inOrch[m.orchOf[k]] += found
 }
 
 // score gives the candidates of a class in a cluster their points.
-func (m *model) score(cl *class, k int32) {
-	for n := m.clusters[k]; n < m.clusters[k+1]; n++ {
-		if cl.points[n] >= 0 {
-			v := max(0, m.scoreAt(cl, n).Weighted) // a given score may be -0, which would sort differently from 0
-			cl.points[n] = v
-			cl.most, cl.few = max(cl.most, v), min(cl.few, v)
+func (m *model) score(class int, cluster int32) {
+	cl, points := &m.classes[class], m.Classes[class].Points
+	for n := m.Clusters[cluster]; n < m.Clusters[cluster+1]; n++ {
+		if points[n] >= 0 {
+			points[n] = max(0, m.scoreAt(cl, n).Weighted) // a given score may be -0, which would sort differently from 0
 		}
 	}
+	m.Tally(&m.Classes[class], cluster)
 }
 
 // scoreAt returns the score of the class's components at a candidate node.
@@ -74,17 +67,17 @@ func (m *model) score(cl *class, k int32) {
 // The one watt per core in energy keeps a node that reports 0 W from making all others worthless. Scores look at a
 // component alone: what else the plan puts on the node limits where it fits, not what it scores.
 func (m *model) scoreAt(cl *class, n int32) Score {
-	h := &m.nodes[n]
+	node := &m.nodes[n]
 	s := Score{
-		Performance: 100 * (share(h.idleCPU, cl.want.CPU, h.cpu) + share(h.idleMemory, cl.want.Memory, h.memory)) / 2,
+		Performance: 100 * (share(node.idleCPU, cl.request.CPU, node.cpu) + share(node.idleMemory, cl.request.Memory, node.memory)) / 2,
 		Energy:      unknownEnergy,
-		Security:    h.security,
+		Security:    node.security,
 	}
-	if h.watts >= 0 {
-		s.Energy = 100 * (1 + cl.least) / (1 + h.watts)
+	if node.watts >= 0 {
+		s.Energy = 100 * (1 + cl.watts) / (1 + node.watts)
 	}
 	if cl.given != nil {
-		s.Weighted = cl.given[h.index]
+		s.Weighted = cl.given[node.index]
 	} else {
 		w := cl.weights
 		s.Weighted = w.Performance*s.Performance + w.Energy*s.Energy + w.Security*s.Security

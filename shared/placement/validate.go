@@ -11,7 +11,7 @@ import (
 const maxPoints = 1e9
 
 // validate returns the nodes in order, or an Invalid error with every fault of the problem.
-func validate(p *Problem) (*lineup, error) {
+func validate(p *Problem) (*nodeIndex, error) {
 	var f problem.Faults
 	if len(p.Components) > MaxComponents {
 		f.Add("components", 0, "%d components, at most %d", len(p.Components), MaxComponents)
@@ -43,14 +43,14 @@ func validate(p *Problem) (*lineup, error) {
 			f.Add(path.at(".group"), 0, "no group %q", g)
 		}
 	}
-	nodes := lineUp(p.Nodes)
+	nodes := indexNodes(p.Nodes)
 	for i := range p.Nodes {
 		path := entry{"nodes", i}
 		n := &p.Nodes[i]
 		if n.Name == "" {
 			f.Add(path.at(".name"), 0, "must not be empty")
 		}
-		if first, twice := nodes.twins[i]; twice {
+		if first, twice := nodes.repeated[i]; twice {
 			f.Add(path.at(""), 0, "%s is also nodes[%d]", place(n.Target().lower()), first)
 		}
 		check.node(path, n)

@@ -66,13 +66,12 @@ type inventory struct {
 }
 
 func readInventory(ctx context.Context, q store.Querier, s Settings) (*inventory, error) {
-	taxonomy, at, err := topology.Current(ctx, q)
+	now, err := topology.ReadInventory(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	inv := &inventory{
-		places: taxonomy.Places(), at: at, silentUntil: taxonomy.SilentUntil(),
-		staleAfter: s.StaleAfter, forecast: s.UseForecast,
+		places: now.Places, at: now.At, silentUntil: now.SilentUntil, staleAfter: s.StaleAfter, forecast: s.UseForecast,
 	}
 	return inv, inv.readReservations(ctx, q)
 }

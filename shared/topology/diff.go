@@ -41,118 +41,113 @@ const (
 	memoryStep = 0.01
 )
 
-// moment is the topology at a time, with the silence from which a node counts as lost.
-type moment struct {
-	taxonomy   *Taxonomy
-	at         time.Time
-	staleAfter time.Duration
+// told is what was announced of a node last. Differences are taken from it, so that many small ones add up.
+type told struct {
+	Lost         bool              `json:"lost,omitempty"`
+	Drained      bool              `json:"drained,omitempty"`
+	Engine       string            `json:"engine,omitempty"`
+	Architecture string            `json:"architecture,omitempty"`
+	Cores        Measure           `json:"cores,omitzero"`
+	Memory       Measure           `json:"memory,omitzero"`
+	Devices      []string          `json:"devices,omitempty"` // as of deviceList
+	Labels       map[string]string `json:"labels,omitempty"`
+	Score        Measure           `json:"score,omitzero"`
+	OthersCPU    Measure           `json:"othersCPU,omitzero"` // percent
+	OthersMemory Measure           `json:"othersMemory,omitzero"`
 }
 
-// changes lists the differences between two moments that matter to placement, most urgent first.
-func changes(before, after moment) []events.TopologyChange {
-	old := before.byPlace()
-	var all []events.TopologyChange
-	add := func(p Place, change, detail string) {
-		all = append(all, events.TopologyChange{Cluster: p.Cluster, Node: p.Node, Change: change, Detail: detail})
+func tellOf(n *Node, at time.Time, staleAfter time.Duration) told {
+	t := told{
+		Lost: n.Lost(at, staleAfter), Drained: !n.CanSchedule(), Engine: n.Engine,
+		Architecture: n.StaticMetrics.CPUArchitecture, Cores: n.StaticMetrics.CPUCores, Memory: n.StaticMetrics.RAMMemory,
+		Devices: deviceList(n), Labels: n.Labels, Score: n.ScaScore,
 	}
-	for _, now := range after.taxonomy.Places() {
-		name := [2]string{now.Cluster, now.Node}
-		was, known := old[name]
-		delete(old, name)
-		if !known {
-			add(now, Added, now.At.summary())
-			was.At = &Node{Schedulable: now.At.Schedulable}
+	t.OthersCPU, t.OthersMemory = n.othersPercent()
+	return t
+}
+
+// added lists the changes of a node that was not known before.
+func added(p Place, now told, at time.Time) []events.TopologyChange {
+	return append([]events.TopologyChange{p.change(Added, p.At.summary())}, liveness(p, told{Drained: now.Drained}, now, at)...)
+}
+
+// changes lists the differences of a node that matter to placement.
+func changes(p Place, was, now told, at time.Time) []events.TopologyChange {
+	all := liveness(p, was, now, at)
+	add := func(change, detail string) {
+		if detail != "" {
+			all = append(all, p.change(change, detail))
 		}
-		liveness(before, after, was.At, now, add)
-		if known {
-			facts(was, now, add)
-		}
 	}
-	for _, was := range old {
-		add(was, Removed, "telemetry knows it no longer")
+	add(Capacity, capacityChange(was, now))
+	if !slices.Equal(was.Devices, now.Devices) {
+		add(Devices, bounded(without(was.Devices, now.Devices), "none")+" -> "+bounded(without(now.Devices, was.Devices), "none"))
 	}
+	if !maps.Equal(was.Labels, now.Labels) {
+		add(Labels, labelChange(was.Labels, now.Labels))
+	}
+	if before, after := show(was.Score), show(now.Score); before != after {
+		add(Score, before+" -> "+after)
+	}
+	add(Load, loadChange(was, now))
+	return all
+}
+
+func (p *Place) change(change, detail string) events.TopologyChange {
+	return events.TopologyChange{Cluster: p.Cluster, Node: p.Node, Change: change, Detail: detail}
+}
+
+// urgentFirst sorts changes.
+func urgentFirst(all []events.TopologyChange) {
 	slices.SortFunc(all, func(a, b events.TopologyChange) int {
 		return cmp.Or(
 			cmp.Compare(slices.Index(order, a.Change), slices.Index(order, b.Change)),
 			cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Node, b.Node))
 	})
+}
+
+func liveness(p Place, was, now told, at time.Time) (all []events.TopologyChange) {
+	seen, _ := p.At.SeenAt()
+	switch {
+	case now.Lost && !was.Lost:
+		silent := at.Sub(seen).Round(time.Second)
+		all = append(all, p.change(Lost, fmt.Sprintf("silent for %s, last seen %s", silent, seen.Format(time.RFC3339))))
+	case was.Lost && !now.Lost:
+		all = append(all, p.change(Returned, "telemetry again since "+seen.Format(time.RFC3339)))
+	}
+	switch {
+	case !was.Drained && now.Drained:
+		all = append(all, p.change(Drained, "takes no new work"))
+	case was.Drained && !now.Drained:
+		all = append(all, p.change(Restored, "takes new work again"))
+	}
 	return all
 }
 
-func (m moment) byPlace() map[[2]string]Place {
-	all := map[[2]string]Place{}
-	if m.taxonomy != nil {
-		for _, p := range m.taxonomy.Places() {
-			all[[2]string{p.Cluster, p.Node}] = p
-		}
-	}
-	return all
-}
-
-func liveness(before, after moment, was *Node, now Place, add func(Place, string, string)) {
-	wasLost, isLost := was.Lost(before.at, before.staleAfter), now.At.Lost(after.at, after.staleAfter)
-	seen, _ := now.At.SeenAt()
-	switch {
-	case isLost && !wasLost:
-		silent := after.at.Sub(seen).Round(time.Second)
-		add(now, Lost, fmt.Sprintf("silent for %s, last seen %s", silent, seen.Format(time.RFC3339)))
-	case wasLost && !isLost:
-		add(now, Returned, "telemetry again since "+seen.Format(time.RFC3339))
-	}
-	switch {
-	case was.CanSchedule() && !now.At.CanSchedule():
-		add(now, Drained, "takes no new work")
-	case !was.CanSchedule() && now.At.CanSchedule():
-		add(now, Restored, "takes new work again")
-	}
-}
-
-// facts compares what placement filters and scores by.
-func facts(was, now Place, add func(Place, string, string)) {
-	a, b := was.At, now.At
-	if detail := capacityChange(a, b); detail != "" {
-		add(now, Capacity, detail)
-	}
-	if before, after := deviceList(a), deviceList(b); !slices.Equal(before, after) {
-		add(now, Devices, bounded(without(before, after), "none")+" -> "+bounded(without(after, before), "none"))
-	}
-	if !maps.Equal(a.Labels, b.Labels) {
-		add(now, Labels, labelChange(a.Labels, b.Labels))
-	}
-	if before, after := show(a.ScaScore), show(b.ScaScore); before != after {
-		add(now, Score, before+" -> "+after)
-	}
-	if detail := loadChange(a, b); detail != "" {
-		add(now, Load, detail)
-	}
-}
-
-func capacityChange(a, b *Node) string {
+func capacityChange(was, now told) string {
 	var parts []string
 	differ := func(what, before, after string) {
 		if before != after {
 			parts = append(parts, fmt.Sprintf("%s %s -> %s", what, before, after))
 		}
 	}
-	differ("cores", show(a.StaticMetrics.CPUCores), show(b.StaticMetrics.CPUCores))
-	before, knownBefore := a.StaticMetrics.RAMMemory.Get()
-	after, knownAfter := b.StaticMetrics.RAMMemory.Get()
+	differ("cores", show(was.Cores), show(now.Cores))
+	before, knownBefore := was.Memory.Get()
+	after, knownAfter := now.Memory.Get()
 	if knownBefore != knownAfter || math.Abs(after-before) > memoryStep*before {
-		differ("memory", show(a.StaticMetrics.RAMMemory), show(b.StaticMetrics.RAMMemory))
+		differ("memory", show(was.Memory), show(now.Memory))
 	}
-	differ("engine", a.Engine, b.Engine)
-	differ("architecture", a.StaticMetrics.CPUArchitecture, b.StaticMetrics.CPUArchitecture)
+	differ("engine", was.Engine, now.Engine)
+	differ("architecture", was.Architecture, now.Architecture)
 	return strings.Join(parts, ", ")
 }
 
-func loadChange(a, b *Node) string {
-	cpuBefore, memoryBefore := a.othersPercent()
-	cpuAfter, memoryAfter := b.othersPercent()
+func loadChange(was, now told) string {
 	var parts []string
 	for _, part := range []struct {
 		what          string
 		before, after Measure
-	}{{"cpu", cpuBefore, cpuAfter}, {"memory", memoryBefore, memoryAfter}} {
+	}{{"cpu", was.OthersCPU, now.OthersCPU}, {"memory", was.OthersMemory, now.OthersMemory}} {
 		before, known := part.before.Get()
 		after, ok := part.after.Get()
 		if known && ok && math.Abs(after-before) >= loadStep {

@@ -19,15 +19,16 @@ import (
 )
 
 const (
-	selectCurrent = `select taxonomy, at from topology`
+	// A former version stored the whole topology in the column taxonomy. Until the first tick has written the rows, there
+	// is no head, and nothing is known.
+	selectHead = `select head, at from topology where head is not null`
 
-	// The topology that was announced last. Differences are taken from it, so that many small ones add up.
-	selectAnnounced = `select t.at, s.taxonomy, s.at from topology t left join topology_snapshots s on s.id = t.snapshot`
+	selectStoredAt = `select coalesce(max(at), 'epoch') from topology where head is not null`
 
-	upsertCurrent = `insert into topology (snapshot, taxonomy, at, silent_until) values ($1, $2, $3, $4)
+	upsertCurrent = `insert into topology (snapshot, taxonomy, head, at, silent_until) values ($1, '{}', $2, $3, $4)
 on conflict (singleton) do update set
-	snapshot = excluded.snapshot, taxonomy = excluded.taxonomy, at = excluded.at, silent_until = excluded.silent_until`
-	updateCurrent = `update topology set taxonomy = $1, at = $2, silent_until = $3`
+	snapshot = excluded.snapshot, head = excluded.head, at = excluded.at, silent_until = excluded.silent_until`
+	updateCurrent = `update topology set head = $1, at = $2, silent_until = $3`
 
 	insertSnapshot = `insert into topology_snapshots (id, at, changes, taxonomy) values ($1, $2, $3, $4)`
 
@@ -67,34 +68,79 @@ var ErrUnknown = errors.New("no snapshot yet")
 
 // Current returns the taxonomy saved last and its time. The error is Unavailable before the first tick.
 func Current(ctx context.Context, q store.Querier) (*Taxonomy, time.Time, error) {
+	h, err := readHead(ctx, q)
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	t, err := h.taxonomy, h.fill(ctx, q, func(body []byte, n *Node) error { return json.Unmarshal(body, n) })
+	return t, h.at, err
+}
+
+// head is what the topology says as a whole; its clusters are rows of their own.
+type head struct {
+	taxonomy *Taxonomy
+	at       time.Time
+}
+
+func readHead(ctx context.Context, q store.Querier) (head, error) {
 	var body []byte
-	var at time.Time
-	err := q.QueryRow(ctx, selectCurrent).Scan(&body, &at)
+	h := head{taxonomy: &Taxonomy{}}
+	err := q.QueryRow(ctx, selectHead).Scan(&body, &h.at)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return nil, time.Time{}, problem.Wrap(problem.Unavailable, ErrUnknown,
+		return h, problem.Wrap(problem.Unavailable, ErrUnknown,
 			"no telemetry of the infrastructure has been seen yet; try again")
 	case err != nil:
-		return nil, time.Time{}, fmt.Errorf("read the topology: %w", err)
+		return h, fmt.Errorf("read the topology: %w", err)
 	}
-	t, err := decodeStored(body)
-	return t, at, err
+	if err := json.Unmarshal(body, h.taxonomy); err != nil {
+		return h, fmt.Errorf("decode the stored topology: %w", err)
+	}
+	return h, nil
 }
 
-// decodeStored decodes what Save wrote, without checks.
-func decodeStored(body []byte) (*Taxonomy, error) {
-	t := &Taxonomy{}
-	if err := json.Unmarshal(body, t); err != nil {
-		return nil, fmt.Errorf("decode the stored topology: %w", err)
+// fill adds the clusters and nodes.
+func (h head) fill(ctx context.Context, q store.Querier, decode func([]byte, *Node) error) error {
+	clusters, err := readClusters(ctx, q, "")
+	if err != nil {
+		return err
 	}
-	return t, nil
+	h.taxonomy.Cluster = make(map[string]Cluster, len(clusters))
+	for key, c := range clusters {
+		c.Node = map[string]Node{}
+		h.taxonomy.Cluster[key] = *c
+	}
+	rows, err := q.Query(ctx, selectNodes, "", "")
+	if err != nil {
+		return fmt.Errorf("read the nodes: %w", err)
+	}
+	var cluster, node string
+	var seen time.Time
+	var body []byte
+	_, err = pgx.ForEachRow(rows, []any{&cluster, &node, &seen, &body}, func() error {
+		c, known := h.taxonomy.Cluster[cluster]
+		if !known {
+			return nil
+		}
+		var n Node
+		if err := decode(body, &n); err != nil {
+			return err
+		}
+		n.LastSeen = Known(toSeconds(seen))
+		c.Node[node] = n
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read the nodes: %w", err)
+	}
+	return nil
 }
 
-// Save stores t as the topology at that moment. If it differs from the announced one in what matters to placement, it
-// also stores a snapshot, writes history and emits events.TopologyChanged, all in tx. A topology that is not newer than
-// the stored one changes nothing. One after a pause is announced even without changes, since somebody may be waiting
-// for it. Nodes silent for longer than staleAfter are lost. lastSeen never goes back: it is raised in t where the nodes
-// table has a later time.
+// Save stores t as the topology at that moment: the rows of the nodes and clusters that differ from what is stored. If
+// it differs from what was announced in what matters to placement, it also stores a snapshot with the nodes that differ,
+// writes history and emits events.TopologyChanged, all in tx. A topology that is not newer than the stored one changes
+// nothing. One after a pause is announced even without changes, since somebody may be waiting for it. Nodes silent for
+// longer than staleAfter are lost. lastSeen never goes back: it is raised in t where the nodes table has a later time.
 func Save(
 	ctx context.Context, tx *store.Tx, t *Taxonomy, at time.Time, staleAfter time.Duration,
 ) (changed bool, err error) {
@@ -102,23 +148,34 @@ func Save(
 		return false, err
 	}
 	at = at.UTC().Truncate(time.Microsecond) // what Postgres keeps
-	before, storedAt, err := announced(ctx, tx)
-	if err != nil || !at.After(storedAt) {
+	var storedAt time.Time
+	if err := tx.QueryRow(ctx, selectStoredAt).Scan(&storedAt); err != nil {
+		return false, fmt.Errorf("read the topology: %w", err)
+	}
+	if !at.After(storedAt) {
+		return false, nil
+	}
+	places := t.Places()
+	if err := saveNodes(ctx, tx, t, places, at); err != nil {
 		return false, err
 	}
-	if err := saveNodes(ctx, tx, t, at); err != nil {
+	found, differ, err := savePlaces(ctx, tx, places, at, staleAfter)
+	if err != nil {
 		return false, err
 	}
-	before.staleAfter = staleAfter
-	found := changes(before, moment{t, at, staleAfter})
-	body, err := json.Marshal(t)
+	if err := saveClusters(ctx, tx, t); err != nil {
+		return false, err
+	}
+	whole := *t
+	whole.Cluster = nil
+	body, err := json.Marshal(whole)
 	if err != nil {
 		return false, fmt.Errorf("encode the topology: %w", err)
 	}
-	first := storedAt.IsZero()
+	first := storedAt.Unix() == 0
 	if len(found) == 0 && !first && at.Sub(storedAt) > Fresh {
 		found = append(found, events.TopologyChange{
-			Change: Refreshed, Detail: "as it was at " + storedAt.Format(time.RFC3339) + ", when it was last looked at",
+			Change: Refreshed, Detail: "as it was at " + storedAt.UTC().Format(time.RFC3339) + ", when it was last looked at",
 		})
 	}
 	if len(found) == 0 && !first {
@@ -127,7 +184,106 @@ func Save(
 		}
 		return false, nil
 	}
-	return len(found) > 0, announce(ctx, tx, t, body, at, found)
+	urgentFirst(found)
+	return len(found) > 0, announce(ctx, tx, t, t.only(differ), body, at, found)
+}
+
+// savePlaces stores the nodes that differ from their rows, and returns what has changed since it was announced, and the
+// nodes about which there is news.
+func savePlaces(
+	ctx context.Context, tx *store.Tx, places []Place, at time.Time, staleAfter time.Duration,
+) (found []events.TopologyChange, differ []Place, err error) {
+	before, err := readStored(ctx, tx)
+	if err != nil {
+		return nil, nil, err
+	}
+	names := make(map[[2]string]*stored, len(before)) // as people know the nodes: a key may change where a name does not
+	for _, s := range before {
+		names[[2]string{s.cluster, s.node}] = s
+	}
+	var rows columns
+	for i := range places {
+		p := &places[i]
+		digest, err := p.digest()
+		if err != nil {
+			return nil, nil, err
+		}
+		now := tellOf(p.At, at, staleAfter)
+		var news []events.TopologyChange
+		known := names[[2]string{p.Cluster, p.Node}]
+		delete(names, [2]string{p.Cluster, p.Node})
+		if known == nil {
+			news = added(*p, now, at)
+		} else {
+			var was told
+			if err := json.Unmarshal(known.told, &was); err != nil {
+				return nil, nil, fmt.Errorf("decode what was told of %s/%s: %w", p.Cluster, p.Node, err)
+			}
+			if news = changes(*p, was, now, at); len(news) == 0 {
+				now = was
+			}
+		}
+		row := before[[2]string{p.ClusterKey, p.NodeKey}]
+		delete(before, [2]string{p.ClusterKey, p.NodeKey})
+		if len(news) > 0 {
+			found, differ = append(found, news...), append(differ, *p)
+		} else if row != nil && row == known && row.current(p, digest, at) {
+			continue
+		}
+		if err := rows.add(p, digest, at, now); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, gone := range names {
+		found = append(found, events.TopologyChange{
+			Cluster: gone.cluster, Node: gone.node, Change: Removed, Detail: "telemetry knows it no longer",
+		})
+	}
+	if len(before) > 0 {
+		clusters, nodes := make([]string, 0, len(before)), make([]string, 0, len(before))
+		for key := range before {
+			clusters, nodes = append(clusters, key[0]), append(nodes, key[1])
+		}
+		if _, err := tx.Exec(ctx, deletePlaces, clusters, nodes); err != nil {
+			return nil, nil, fmt.Errorf("remove nodes: %w", err)
+		}
+	}
+	return found, differ, rows.save(ctx, tx)
+}
+
+func saveClusters(ctx context.Context, tx *store.Tx, t *Taxonomy) error {
+	keys, bodies := make([]string, 0, len(t.Cluster)), make([]string, 0, len(t.Cluster))
+	for key, c := range t.Cluster {
+		c.Node = nil
+		body, err := json.Marshal(c)
+		if err != nil {
+			return fmt.Errorf("encode the cluster %s: %w", key, err)
+		}
+		keys, bodies = append(keys, key), append(bodies, string(body))
+	}
+	if _, err := tx.Exec(ctx, deleteClusters, keys); err != nil {
+		return fmt.Errorf("remove clusters: %w", err)
+	}
+	if _, err := tx.Exec(ctx, upsertClusters, keys, bodies); err != nil {
+		return fmt.Errorf("store clusters: %w", err)
+	}
+	return nil
+}
+
+// only returns the topology with these nodes alone.
+func (t *Taxonomy) only(places []Place) *Taxonomy {
+	part := *t
+	part.Cluster = map[string]Cluster{}
+	for _, p := range places {
+		c, known := part.Cluster[p.ClusterKey]
+		if !known {
+			c = *p.In
+			c.Node = map[string]Node{}
+		}
+		c.Node[p.NodeKey] = *p.At
+		part.Cluster[p.ClusterKey] = c
+	}
+	return &part
 }
 
 // SilentUntil is when telemetry last had no nodes at all; the zero time if never.
@@ -147,27 +303,7 @@ func orNull(at time.Time) *time.Time {
 	return &at
 }
 
-// announced returns the topology of the last snapshot (the zero moment before the first), and when the topology was
-// last stored.
-func announced(ctx context.Context, tx *store.Tx) (before moment, storedAt time.Time, err error) {
-	var body []byte
-	var at *time.Time
-	err = tx.QueryRow(ctx, selectAnnounced).Scan(&storedAt, &body, &at)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return moment{}, time.Time{}, nil
-	case err != nil:
-		return moment{}, time.Time{}, fmt.Errorf("read the topology: %w", err)
-	case at == nil: // somebody emptied the snapshots: announce all again
-		return moment{}, storedAt, nil
-	}
-	before.at = *at
-	before.taxonomy, err = decodeStored(body)
-	return before, storedAt, err
-}
-
-func saveNodes(ctx context.Context, tx *store.Tx, t *Taxonomy, at time.Time) error {
-	places := t.Places()
+func saveNodes(ctx context.Context, tx *store.Tx, t *Taxonomy, places []Place, at time.Time) error {
 	byName := make(map[[2]string]Place, len(places))
 	clusters, nodes, agents := make([]string, len(places)), make([]string, len(places)), make([]string, len(places))
 	orchestrators, uuids := make([]string, len(places)), make([]string, len(places))
@@ -190,9 +326,8 @@ func saveNodes(ctx context.Context, tx *store.Tx, t *Taxonomy, at time.Time) err
 	var last time.Time
 	_, err = pgx.ForEachRow(rows, []any{&cluster, &node, &last}, func() error {
 		p := byName[[2]string{cluster, node}]
-		n := t.Cluster[p.ClusterKey].Node[p.NodeKey]
-		n.LastSeen = Known(toSeconds(last))
-		t.Cluster[p.ClusterKey].Node[p.NodeKey] = n
+		p.At.LastSeen = Known(toSeconds(last))
+		t.Cluster[p.ClusterKey].Node[p.NodeKey] = *p.At
 		return nil
 	})
 	if err != nil {
@@ -201,8 +336,9 @@ func saveNodes(ctx context.Context, tx *store.Tx, t *Taxonomy, at time.Time) err
 	return nil
 }
 
+// announce tells what was found; news has the nodes that it was found about.
 func announce(
-	ctx context.Context, tx *store.Tx, t *Taxonomy, body []byte, at time.Time, found []events.TopologyChange,
+	ctx context.Context, tx *store.Tx, t, news *Taxonomy, head []byte, at time.Time, found []events.TopologyChange,
 ) error {
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -215,10 +351,14 @@ func announce(
 	if err != nil {
 		return fmt.Errorf("encode changes: %w", err)
 	}
+	body, err := json.Marshal(news)
+	if err != nil {
+		return fmt.Errorf("encode a snapshot: %w", err)
+	}
 	if _, err := tx.Exec(ctx, insertSnapshot, id, at, list, body); err != nil {
 		return fmt.Errorf("store a snapshot: %w", err)
 	}
-	if _, err := tx.Exec(ctx, upsertCurrent, id, body, at, orNull(t.SilentUntil())); err != nil {
+	if _, err := tx.Exec(ctx, upsertCurrent, id, head, at, orNull(t.SilentUntil())); err != nil {
 		return fmt.Errorf("store the topology: %w", err)
 	}
 	switch cut, err := Forget(ctx, tx, MaxSnapshots); {

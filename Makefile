@@ -71,7 +71,7 @@ generate: ## generate mains, registry, Services and routes from the functions' d
 	$(GO) run ./scripts/gen/registry
 	$(GO) run ./scripts/gen/services
 
-GENERATED := functions/cmd functions/functions_gen.go knative/base knative/gateway/routes.txt knative/httproute/routes/routes.yaml
+GENERATED := functions/cmd functions/functions_gen.go knative/base knative/watches knative/gateway/routes.txt knative/httproute/routes/routes.yaml
 
 .PHONY: generate-check
 generate-check: generate ## fail if generated files differ from the declarations

@@ -68,16 +68,7 @@ func run(ctx context.Context) error {
 	waker := wake.New(wake.Config{
 		On: c.Prewake, Service: "gateway", Chain: chains(routes), Skip: c.Skip, URL: "http://" + host("{name}"), Every: wakeEvery,
 	}, slog.Default())
-	plain, h2c := transport(), transport()
-	h2c.Protocols = new(http.Protocols)
-	h2c.Protocols.SetUnencryptedHTTP2(true)
-	way := func(grpc bool) http.RoundTripper {
-		if grpc {
-			return h2c
-		}
-		return plain
-	}
-	handler, err := newHandler(routes, options{host: host, way: way, waker: waker, most: mostAtOnce, stopping: ctx})
+	handler, err := newHandler(routes, options{host: host, way: ways(), waker: waker, most: mostAtOnce, stopping: ctx})
 	if err != nil {
 		return err
 	}
@@ -89,6 +80,19 @@ func run(ctx context.Context) error {
 		return err
 	}
 	return nil
+}
+
+// ways are the transports to functions: HTTP/1.1, and HTTP/2 for gRPC.
+func ways() func(grpc bool) http.RoundTripper {
+	plain, h2c := transport(), transport()
+	h2c.Protocols = new(http.Protocols)
+	h2c.Protocols.SetUnencryptedHTTP2(true)
+	return func(grpc bool) http.RoundTripper {
+		if grpc {
+			return h2c
+		}
+		return plain
+	}
 }
 
 // transport keeps connections to Knative's own gateway, which is in front of all functions.

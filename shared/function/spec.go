@@ -23,6 +23,7 @@ type Spec struct {
 	Storeless   bool          // its operation never asks the store: none is dialled while the caller is identified
 	Kubernetes  bool          // it asks the Kubernetes API as its ServiceAccount: no other function is given a token
 	Stream      Stream        // its answers go on for a while; the zero value = they do not
+	Watches     []Watch       // kinds of Kubernetes objects whose changes are events for it
 	GRPC        bool          // its routes are methods of a gRPC service, "POST /package.Service/Method", over HTTP/2
 }
 
@@ -53,6 +54,16 @@ type Stream struct {
 	For time.Duration
 	// AtOnce is how many may be open through one gateway, beside all other calls; 0 = DefaultStreams.
 	AtOnce int
+}
+
+// Watch asks for an event for every change of the objects of a kind (events.ObjectAdded, ObjectUpdated, ObjectDeleted, with
+// the whole object as data). They come unsigned from the platform: a function asks the API for what it is to believe.
+type Watch struct {
+	APIVersion string // "codeco.example/v1alpha1"
+	Kind       string
+	Plural     string            // of the kind, as paths have it, for the right to watch
+	Labels     map[string]string // only objects with these; nil = all
+	Namespaces string            // only those of the namespaces that have a label with this key; "" = our own namespace
 }
 
 // Defaults of a Spec.

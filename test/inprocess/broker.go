@@ -277,6 +277,20 @@ func (b *Broker) Tick(ctx context.Context) error {
 	return errors.Join(append(failures, b.Drain(ctx))...)
 }
 
+// Change sends to the named function what an ApiServerSource sends about an object. verb is an event type.
+func (b *Broker) Change(ctx context.Context, name, verb, path string, object any) error {
+	e := cloudevents.New()
+	e.SetID(uuid.NewString())
+	e.SetSource("http://kubernetes.default.svc.cluster.local")
+	e.SetType(verb)
+	e.SetSubject(path)
+	e.SetTime(time.Now().UTC())
+	if err := e.SetData(cloudevents.ApplicationJSON, object); err != nil {
+		return err
+	}
+	return b.DeliverTo(ctx, name, e)
+}
+
 // TickOne sends one tick to the named function.
 func (b *Broker) TickOne(ctx context.Context, name string) error {
 	e := cloudevents.New()

@@ -44,13 +44,14 @@ type System struct {
 	t testing.TB
 }
 
-// Start runs every function of the registry until the test ends, with the store of t and events delivered at once.
-func Start(t testing.TB) *System {
+// Start runs every function of the registry, and those given beside it, until the test ends, with the store of t and
+// events delivered at once.
+func Start(t testing.TB, more ...map[string]function.Entry) *System {
 	t.Helper()
 	broker, err := NewBroker(triggers.Files)
 	require.NoError(t, err)
 	s := &System{Broker: broker, Issuer: NewIssuer(t), DB: storetest.NewWithPublisher(t, broker), t: t}
-	routes, consumers, err := Mount(function.Env{DB: s.DB, Auth: s.Issuer.Verifier(), Stopping: t.Context()})
+	routes, consumers, err := Mount(function.Env{DB: s.DB, Auth: s.Issuer.Verifier(), Stopping: t.Context()}, more...)
 	require.NoError(t, err)
 	// SaveTopology takes the part of the aggregator, since there is no telemetry for the real one to query.
 	consumers["aggregator-tick"] = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
@@ -124,13 +125,19 @@ func (outside) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// Mount makes the functions of the registry, each with its name and the fields of env; HTTP and Log are set here.
+// Mount makes the functions of the registry and those given beside it, each with its name and the fields of env; HTTP and Log are set here.
 // routes serves all their operations; consumers are the functions by name, each taking events at "/".
-func Mount(env function.Env) (routes http.Handler, consumers map[string]http.Handler, err error) {
+func Mount(
+	env function.Env, more ...map[string]function.Entry,
+) (routes http.Handler, consumers map[string]http.Handler, err error) {
 	env.HTTP, env.Log = &http.Client{Transport: outside{}}, slog.New(slog.DiscardHandler)
 	router := function.NewRouter()
 	consumers = make(map[string]http.Handler, len(functions.Registry))
-	for _, entry := range functions.Registry {
+	all := maps.Clone(functions.Registry)
+	for _, entries := range more {
+		maps.Copy(all, entries)
+	}
+	for _, entry := range all {
 		own := env
 		own.Name = entry.Name
 		h, err := entry.Handler(&own)

@@ -150,7 +150,7 @@ func TestGeneratedFilesAreCurrent(t *testing.T) {
 		require.NoError(t, err, "%s", out)
 	}
 	for _, pattern := range []string{
-		"functions/functions_gen.go", "functions/cmd/*/main.go", "knative/base/*.yaml",
+		"functions/functions_gen.go", "functions/cmd/*/main.go", "knative/base/*.yaml", "knative/watches/*/*.yaml",
 		"knative/httproute/routes/routes.yaml", "knative/gateway/routes.txt",
 	} {
 		want, have := contents(t, work, pattern), contents(t, root, pattern)

@@ -52,12 +52,12 @@ type wire struct {
 	}
 }
 
-// wires reads everything in triggers/.
+// wires reads everything in triggers/, and the sources that are generated.
 func wires(t testing.TB) []wire {
 	t.Helper()
 	names, err := filepath.Glob(root + "/triggers/*.yaml")
 	require.NoError(t, err)
-	additions, err := filepath.Glob(root + "/triggers/*/*.yaml")
+	additions, err := filepath.Glob(root + "/knative/watches/*/*.yaml")
 	require.NoError(t, err)
 	names = append(names, additions...)
 	var all []wire

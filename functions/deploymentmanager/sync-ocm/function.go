@@ -22,6 +22,12 @@ var Spec = function.Spec{
 	Timeout:    120 * time.Second,
 	Memory:     "128Mi", // pages of all that is there are in memory several times
 	Kubernetes: true,
+	// A change of status wakes it at once, if the cluster of the functions is the hub. Each managed cluster has a namespace
+	// with this label.
+	Watches: []function.Watch{{
+		APIVersion: "work.open-cluster-management.io/v1", Kind: "ManifestWork", Plural: "manifestworks",
+		Labels: map[string]string{"app.kubernetes.io/managed-by": "littoral"}, Namespaces: "open-cluster-management.io/cluster-name",
+	}},
 }
 
 // Function is the worker with its books.

@@ -27,6 +27,7 @@ import (
 	"github.com/littoral-project/littoral/infra/runner/manifests"
 	"github.com/littoral-project/littoral/infra/runner/mesh"
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/infra/runner/watch"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/migrate"
@@ -74,6 +75,7 @@ type Host struct {
 	issuer     *issuer.Issuer
 	db         *store.DB
 	broker     *broker.Broker
+	objects    *watch.Store
 	cron       *cron.Cron
 	fleet      *fleet.Fleet
 	mesh       *mesh.Mesh
@@ -132,6 +134,7 @@ func (h *Host) start(ctx context.Context) error {
 		func(context.Context) error { return h.makeIssuer(plan) },
 		func(context.Context) error { return h.makeFleet(plan) },
 		func(ctx context.Context) error { return h.openBroker(ctx, set) },
+		func(context.Context) error { return h.openObjects(set) },
 		func(ctx context.Context) error { return h.serve(ctx, services) },
 		h.writeTokens,
 		func(context.Context) error { return h.startRules() },
@@ -302,6 +305,13 @@ func theBroker(set *manifests.Set) (types.NamespacedName, error) {
 		return types.NamespacedName{}, fmt.Errorf("one Broker is needed for functions to publish to, there are %v", names)
 	}
 	return names[0], nil
+}
+
+func (h *Host) openObjects(set *manifests.Set) (err error) {
+	h.objects, err = watch.Open(watch.Options{
+		File: filepath.Join(h.home.dir, "objects.json"), Set: set, Client: &http.Client{Transport: h.mesh}, Log: h.log,
+	})
+	return err
 }
 
 func (h *Host) startCron(ctx context.Context, set *manifests.Set) (err error) {

@@ -22,6 +22,7 @@ const (
 	issuerPath     = "/oidc"
 	prometheusPath = "/prometheus"
 	brokerPath     = "/broker"
+	kubernetesPath = "/kubernetes"
 )
 
 const page = `Littoral, on this machine: functions, Postgres, Prometheus, OpenID Connect and a simulated fleet in one
@@ -31,6 +32,7 @@ process. It is for laptops, tests and demos; on a cluster the same functions run
   /fleet                                     the simulated clusters, and how to make them fail
   /prometheus/api/v1/query?query=...         what they measure
   /oidc/.well-known/openid-configuration     who issues access tokens
+  /kubernetes/apis/...                       objects of Kubernetes kinds that functions watch for
   /broker/stats  /broker/dead-letters        what became of events
 `
 
@@ -45,6 +47,7 @@ func (h *Host) mountOwn(router *function.Router, verifier *auth.Verifier) error 
 		// On a cluster only workloads in it reach the Broker; here only the owner of the machine may.
 		"POST " + brokerPath + "/{namespace}/{broker}": guard(verifier, auth.Admin,
 			http.StripPrefix(brokerPath, h.broker.Ingress())),
+		kubernetesPath + "/": guard(verifier, auth.Admin, http.StripPrefix(kubernetesPath, h.objects.Handler())),
 		prometheusPath + "/": guard(verifier, auth.Viewer, http.StripPrefix(prometheusPath, h.prometheus.Handler())),
 	}
 	if h.fleet != nil {

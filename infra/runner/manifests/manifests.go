@@ -34,9 +34,11 @@ type Set struct {
 	Brokers     map[types.NamespacedName]*eventingv1.Broker
 	Triggers    map[types.NamespacedName]*eventingv1.Trigger
 	PingSources map[types.NamespacedName]*sourcesv1.PingSource
+
+	APIServerSources map[types.NamespacedName]*sourcesv1.ApiServerSource
 }
 
-// object is the common interface of the four kinds.
+// object is the common interface of the kinds.
 type object interface {
 	apis.Defaultable
 	apis.Validatable
@@ -65,6 +67,8 @@ func Load(files map[string]fs.FS, directory string) (*Set, error) {
 		Brokers:     map[types.NamespacedName]*eventingv1.Broker{},
 		Triggers:    map[types.NamespacedName]*eventingv1.Trigger{},
 		PingSources: map[types.NamespacedName]*sourcesv1.PingSource{},
+
+		APIServerSources: map[types.NamespacedName]*sourcesv1.ApiServerSource{},
 	}
 	var faults []error
 	for _, r := range built.Resources() {
@@ -113,6 +117,8 @@ func (s *Set) add(r *resource.Resource) []error {
 		return keep(s.Triggers, key, r, &eventingv1.Trigger{})
 	case "sources.knative.dev/v1 PingSource":
 		return keep(s.PingSources, key, r, &sourcesv1.PingSource{})
+	case "sources.knative.dev/v1 ApiServerSource":
+		return keep(s.APIServerSources, key, r, &sourcesv1.ApiServerSource{})
 	default:
 		if slices.Contains(setAside, r.GetKind()) {
 			return nil

@@ -43,6 +43,13 @@ func (s *Set) dangling() []error {
 		}
 		check("PingSource "+key.Name, "spec.sink", sink)
 	}
+	for _, key := range Sorted(s.APIServerSources) {
+		sink := &s.APIServerSources[key].Spec.Sink
+		if sink.Ref != nil && sink.Ref.Namespace == "" {
+			sink.Ref.Namespace = key.Namespace
+		}
+		check("ApiServerSource "+key.Name, "spec.sink", sink)
+	}
 	return faults
 }
 

@@ -54,6 +54,9 @@ func TokenFile(path string) func() (string, error) {
 	}
 }
 
+// AddressFile is the file in the home of a laptop host that holds its base URL while it runs.
+const AddressFile = "address"
+
 // NewKey returns a fresh Idempotency-Key.
 func NewKey() string { return rand.Text() }
 

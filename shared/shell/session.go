@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -36,12 +37,24 @@ func (sh *Shell) session(ctx context.Context, server, tokenFile string) *session
 		s.exec = syscall.Exec
 	}
 	s.screen = newScreen(sh.Stdout, isTerminal(sh.Stdout) && sh.Getenv("NO_COLOR") == "" && sh.Getenv("TERM") != "dumb")
-	s.client = &api.Client{Base: cmp.Or(server, sh.Getenv("LITTORAL_SERVER"), DefaultServer), HTTP: sh.HTTP}
+	s.client = &api.Client{Base: cmp.Or(server, sh.Getenv("LITTORAL_SERVER"), s.hostAddress(), DefaultServer), HTTP: sh.HTTP}
 	if s.client.HTTP == nil {
 		s.client.HTTP = &http.Client{Transport: transport()}
 	}
 	s.client.Token, s.token = s.tokenSource(tokenFile)
 	return s
+}
+
+// home is where "littoral up" keeps its state.
+func (s *session) home() string { return cmp.Or(s.getenv("LITTORAL_HOME"), ".littoral") }
+
+// hostAddress is where the host that uses the home serves; "" if none runs.
+func (s *session) hostAddress() string {
+	text, err := os.ReadFile(filepath.Join(s.home(), api.AddressFile))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(text))
 }
 
 // transport is the default transport, except that names below localhost lead to this machine.
@@ -66,7 +79,7 @@ func (s *session) tokenSource(file string) (source func() (string, error), from 
 	if file := s.getenv("LITTORAL_TOKEN_FILE"); file != "" {
 		return api.TokenFile(file), "the file " + file
 	}
-	if own := filepath.Join(cmp.Or(s.getenv("LITTORAL_HOME"), ".littoral"), "token-admin"); local(s.client.Base) {
+	if own := filepath.Join(s.home(), "token-admin"); local(s.client.Base) {
 		if _, err := os.Stat(own); err == nil {
 			return api.TokenFile(own), "the file " + own
 		}

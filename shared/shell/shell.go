@@ -29,7 +29,7 @@ const (
 
 // commands is the command line; kong reads it.
 type commands struct {
-	Server    string `help:"Base URL of the server (LITTORAL_SERVER; default ${server})." placeholder:"URL"`
+	Server    string `help:"Base URL of the server (LITTORAL_SERVER; default: see below)." placeholder:"URL"`
 	TokenFile string `help:"File with the access token (LITTORAL_TOKEN_FILE)." placeholder:"FILE"`
 
 	Apply    applyCommand    `cmd:"" group:"Applications:" help:"Create an application, or update that of the name."`
@@ -56,8 +56,11 @@ const about = `Littoral places applications on a continuum of clusters and devic
 An ID names an application by its id, by an unambiguous beginning of it (4 digits or more) or by its name, when only one
 has it.
 
+The server is that of --server, else LITTORAL_SERVER, else the one that "littoral up" runs with the home LITTORAL_HOME
+(default ./.littoral), else ` + DefaultServer + `.
+
 The access token is that of --token-file, else LITTORAL_TOKEN, else the file LITTORAL_TOKEN_FILE, else, for a server on
-this machine, what "littoral up" wrote: token-admin in LITTORAL_HOME (default ./.littoral).
+this machine, what "littoral up" wrote: token-admin in LITTORAL_HOME.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted; plan: 0 nothing to do, 1 changes, 255 error.`
 
@@ -103,7 +106,7 @@ func (sh *Shell) Run(ctx context.Context, args []string) (code int) {
 	parser, err := kong.New(&cli, kong.Name("littoral"), kong.Description(about),
 		kong.Writers(sh.Stdout, sh.Stderr), kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.Vars{
-			"server": DefaultServer, "states": "Created,Progressing,Finished,Degraded",
+			"states":        "Created,Progressing,Finished,Degraded",
 			"orchestrators": "ocm,nuvla,kubernetes", "goals": "available,finished,stopped,deleted",
 		}, kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}))
 	if err != nil {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/littoral-project/littoral/shared/api"
 	"github.com/littoral-project/littoral/shared/durable"
 	"github.com/littoral-project/littoral/shared/store/localpg"
 )
@@ -49,6 +51,19 @@ func openHome(dir string) (*home, error) {
 }
 
 func (h *home) close() error { return h.lock.Close() }
+
+// writeAddress tells the command line where the host serves, until it stops.
+func (h *Host) writeAddress() error {
+	path := filepath.Join(h.home.dir, api.AddressFile)
+	if err := durable.WriteFile(path, []byte(h.url+"\n"), 0o644); err != nil { //nolint:gosec // it is no secret
+		return fmt.Errorf("address: %w", err)
+	}
+	h.onStop(func(context.Context) error {
+		_ = os.Remove(path)
+		return nil
+	})
+	return nil
+}
 
 // secret returns the content of a file, which is filled with random bytes on the first run.
 func (h *home) secret(name string) (string, error) {

@@ -137,6 +137,7 @@ func (h *Host) start(ctx context.Context) error {
 		func(context.Context) error { return h.openObjects(set) },
 		func(ctx context.Context) error { return h.serve(ctx, services) },
 		h.writeTokens,
+		func(context.Context) error { return h.writeAddress() },
 		func(context.Context) error { return h.startRules() },
 		func(ctx context.Context) error { return h.startCron(ctx, set) },
 		func(context.Context) error { return h.startFleet(plan) },

@@ -145,9 +145,6 @@ func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "littoral-up: "+fo
 // welcome says what is there and what to try.
 func welcome(h *host.Host, f flags) {
 	env := ""
-	if h.URL() != "http://127.0.0.1:8080" {
-		env += "LITTORAL_SERVER=" + h.URL() + " "
-	}
 	if filepath.Clean(f.Home) != ".littoral" {
 		env += "LITTORAL_HOME=" + f.Home + " "
 	}

@@ -113,8 +113,8 @@ undeploy: ## remove Littoral from the cluster, with its database: [OVERLAY=...] 
 	scripts/deploy/deploy down
 
 .PHONY: new-function
-new-function: ## create a function folder: make new-function NAME=jobmanager/group-pause
-	$(GO) run ./scripts/new-function $(NAME)
+new-function: ## create a function: NAME=component/operation [KIND=operation|reaction|task|stream] [ON=application.placed]
+	$(GO) run ./scripts/new-function $(if $(KIND),-kind $(KIND)) $(if $(ON),-on $(ON)) $(NAME)
 
 .PHONY: clean
 clean: ## remove bin; .littoral, the state of "make run", stays

@@ -117,6 +117,17 @@ func TestEveryFunctionIsWhole(t *testing.T) {
 	}
 }
 
+// TestEveryComponentIsListed: functions/components.txt names the folders that "make new-function" allows.
+func TestEveryComponentIsListed(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(root + "/functions/components.txt")
+	require.NoError(t, err)
+	for _, dir := range folders(t) {
+		component := strings.Split(dir, "/")[1]
+		require.Contains(t, string(text), "\n"+component+" ", "functions/components.txt does not say what %s does", component)
+	}
+}
+
 // TestNoRouteIsServedTwice: all functions share one base URL.
 func TestNoRouteIsServedTwice(t *testing.T) {
 	t.Parallel()

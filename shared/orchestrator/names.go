@@ -4,18 +4,15 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/littoral-project/littoral/shared/job"
 )
 
 // Marks that telemetry and other parts of ICOS read, on objects and on the templates of their pods (contracts/icos.md
-// §6.2, §9), and marks of ours.
+// §6.2, §9), and labels of ours that identify a copy.
 const (
 	MarkApplication = "app.icos.eu/name"
 	MarkInstance    = "app.icos.eu/instance"
@@ -24,15 +21,6 @@ const (
 
 	LabelManager = "app.kubernetes.io/managed-by"
 	LabelJob     = "littoral.dev/job"
-
-	markEpoch     = "littoral.dev/epoch"
-	markRevision  = "littoral.dev/revision" // of an object: tells whether a status is about our latest change
-	markPods      = "littoral.dev/pods"     // of an object that keeps its pods: digest of the template they were made from
-	markContent   = "littoral.dev/content"
-	markRemedy    = "littoral.dev/remedy"
-	markNamespace = "littoral.dev/namespace"
-	markScope     = "littoral.dev/scope" // on an object of a kind that is unknown here
-	scopeCluster  = "cluster"            // it is cluster-scoped
 )
 
 // Manager is the field manager of what we apply, and the value of LabelManager.
@@ -86,75 +74,11 @@ func Content(j *job.Job) string {
 	if err != nil {
 		return "" // strings only: it does not happen
 	}
-	return digest(text)
+	return Digest(text)
 }
 
-func digest(text []byte) string {
+// Digest is a short digest, to tell texts apart.
+func Digest(text []byte) string {
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
-}
-
-// Mark writes the record onto the object that keeps it.
-func (r Record) Mark(object *unstructured.Unstructured) {
-	merge(
-		object,
-		"labels",
-		map[string]string{LabelManager: Manager, LabelJob: r.Subject.String(), MarkComponent: labelValue(r.Component)},
-	)
-	merge(object, "annotations", map[string]string{
-		MarkComponent: r.Component, markNamespace: r.Namespace, markEpoch: strconv.FormatInt(r.Epoch, 10),
-		markContent: r.Content, markRemedy: r.Remedy,
-	})
-	for mark, value := range map[string]string{markContent: r.Content, markRemedy: r.Remedy} {
-		if value == "" {
-			unstructured.RemoveNestedField(object.Object, "metadata", "annotations", mark)
-		}
-	}
-}
-
-// ReadRecord returns the record on the object; ok is false when it is not ours.
-func ReadRecord(object *unstructured.Unstructured) (r Record, ok bool) {
-	labels, notes := object.GetLabels(), object.GetAnnotations()
-	subject, err := uuid.Parse(labels[LabelJob])
-	epoch, numeric := strconv.ParseInt(notes[markEpoch], 10, 64)
-	if err != nil || numeric != nil || labels[LabelManager] != Manager {
-		return Record{}, false
-	}
-	return Record{
-		Subject: subject, Component: notes[MarkComponent], Namespace: notes[markNamespace], Epoch: epoch,
-		Content: notes[markContent], Remedy: notes[markRemedy],
-	}, true
-}
-
-// EpochOf returns the epoch that the object is marked with; 0 when it has none, as an object without pods.
-func EpochOf(object *unstructured.Unstructured) int64 {
-	n, _ := strconv.ParseInt(object.GetAnnotations()[markEpoch], 10, 64)
-	return n
-}
-
-var unlabelled = regexp.MustCompile(`[^A-Za-z0-9._-]`)
-
-// labelValue makes the text a valid label value.
-func labelValue(s string) string {
-	const most = 63
-	s = unlabelled.ReplaceAllString(s, "-")
-	return strings.Trim(s[:min(most, len(s))], "-._")
-}
-
-// merge adds to the labels or annotations of the object.
-func merge(object *unstructured.Unstructured, field string, values map[string]string) {
-	mergeAt(object.Object, values, "metadata", field)
-}
-
-func mergeAt(in map[string]any, values map[string]string, path ...string) {
-	have, _, err := unstructured.NestedMap(in, path...)
-	if err != nil || have == nil {
-		have = map[string]any{}
-	}
-	for key, value := range values {
-		if value != "" {
-			have[key] = value
-		}
-	}
-	_ = unstructured.SetNestedMap(in, have, path...) // fails only where Build has found the parents to be objects
 }

@@ -1,8 +1,8 @@
-// Package orchestrator defines what every kind of orchestrator does, builds the Kubernetes objects of a job, and
-// decides when they count as running.
+// Package orchestrator defines what every kind of orchestrator does, how what it deploys is called and marked, and what
+// its status means for a job. It does no I/O, and knows nothing of Kubernetes.
 //
-// Objects, names, labels and readiness are settled here, without I/O. The packages below bring the objects to clusters
-// (ocm, kubernetes), and package carry takes jobs and reports on them. What a newcomer gets wrong: an orchestrator
+// Package manifest makes Kubernetes objects of a job; the packages ocm and kubernetes bring them to clusters; package
+// carry takes jobs and reports on them. What a newcomer gets wrong: an orchestrator
 // never decides the state of a job. It reports what is there, and Status.Verdict derives the state, in the same way for
 // all of them.
 //
@@ -48,6 +48,19 @@ var (
 	ErrLeaving error = problem.New(problem.Unavailable, "the former copy is still being removed")
 	ErrSilent  error = problem.New(problem.Unavailable, "the cluster does not answer")
 )
+
+// ErrFailing says that the place, or what stands before it, cannot answer now (an API server's 5xx). Someone who only
+// reads treats that like silence; a write is tried again first, since such failures are often over soon.
+var ErrFailing = errors.New("the place fails now")
+
+// Failed marks err as ErrFailing and leaves its text as it is.
+func Failed(err error) error { return failed{err} }
+
+type failed struct{ error }
+
+func (f failed) Unwrap() error { return f.error }
+
+func (f failed) Is(target error) bool { return target == ErrFailing } //nolint:errorlint // this is the comparison
 
 // Refusal is the error for a no that a repeat would not change, with its reason.
 type Refusal struct {

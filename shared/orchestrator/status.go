@@ -21,6 +21,17 @@ type Status struct {
 	Objects []Health
 }
 
+// Health is the state of one object of a copy.
+type Health struct {
+	Object       string // kind and name
+	Pods, Wanted int64  // that run, that should
+	Ready        bool
+	Failed       bool // waiting will not make it ready
+	Timed        bool // its controller reports when waiting takes too long (a Deployment's progressDeadlineSeconds)
+	Reason       string
+	Message      string
+}
+
 // overdue is how long a copy may take until its job counts as Degraded: the default progress deadline of a Deployment.
 // For other kinds no controller reports that pods wait in vain, for instance for room in a quota.
 const overdue = 10 * time.Minute

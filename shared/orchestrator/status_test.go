@@ -34,7 +34,7 @@ func TestVerdict_waitsNotWithoutEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			j := newJob("")
+			j := &job.Job{Component: "web", Type: job.Create, Epoch: 7, Target: job.Target{Orchestrator: "ocm", Cluster: "edge", Node: "n1"}}
 			j.Type = job.Create
 			j.Conditions = []job.Condition{{
 				Type: job.ConditionAvailable, Status: row.available, LastTransitionTime: time.Now().Add(-row.since),
@@ -66,7 +66,7 @@ func TestVerdict_timesNewContentAnew(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			j := newJob("")
+			j := &job.Job{Component: "web", Type: job.Create, Epoch: 7, Target: job.Target{Orchestrator: "ocm", Cluster: "edge", Node: "n1"}}
 			j.Type, j.State = job.Replace, job.Progressing
 			j.Conditions = []job.Condition{{
 				Type: job.ConditionAvailable, Status: "False", LastTransitionTime: time.Now().Add(-time.Hour),

@@ -102,6 +102,20 @@ func TestOnlyAskersCarryClientGo(t *testing.T) {
 	}
 }
 
+// TestTheContractOfOrchestratorsNeedsNoKubernetes: an orchestrator that knows none, such as Nuvla, can be a client of it.
+func TestTheContractOfOrchestratorsNeedsNoKubernetes(t *testing.T) {
+	t.Parallel()
+	for _, p := range ours(t, "shared/orchestrator") {
+		if from := p.folder(); from == "shared/orchestrator" {
+			for _, path := range p.Imports {
+				require.False(t, below(path, "k8s.io") || below(path, "sigs.k8s.io"), "%s imports %s", from, path)
+				require.NotEqual(t, module+"/shared/orchestrator/manifest", path)
+			}
+			require.NotContains(t, p.Deps, module+"/shared/kube")
+		}
+	}
+}
+
 // direct are the modules that shared packages may import. A package that is not listed may import only the standard
 // library, the tree and google/uuid; below includes the subfolders of a folder.
 var direct = map[string][]string{
@@ -152,7 +166,8 @@ var direct = map[string][]string{
 	},
 	"shared/telemetry":                {"github.com/json-iterator/go"}, // the package of events contains it anyway
 	"shared/topology":                 {"github.com/jackc/pgx/v5"},
-	"shared/orchestrator":             {"k8s.io/apimachinery", "sigs.k8s.io/yaml"},
+	"shared/orchestrator":             {"go.yaml.in/yaml/v3"},
+	"shared/orchestrator/manifest":    {"k8s.io/apimachinery", "sigs.k8s.io/yaml"},
 	"shared/orchestrator/carry":       {"github.com/cloudevents/sdk-go/v2/event"},
 	"shared/orchestrator/conformance": {"github.com/stretchr/testify", "k8s.io/apimachinery", "k8s.io/client-go"}, // of tests
 	"shared/orchestrator/kubernetes":  {"k8s.io/apimachinery", "k8s.io/client-go/dynamic"},

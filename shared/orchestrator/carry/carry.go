@@ -139,7 +139,7 @@ func (c *Carrier) carry(ctx context.Context, j *job.Job, wait time.Duration) err
 		return c.leaving(ctx, j)
 	case errors.Is(err, orchestrator.ErrFenced):
 		c.Log.InfoContext(ctx, "an older decision left a newer copy alone", "job_id", j.ID, "epoch", j.Epoch)
-	case orchestrator.Failing(err) && ctx.Err() == nil: // reported, and the error asks for a repeat
+	case errors.Is(err, orchestrator.ErrFailing) && ctx.Err() == nil: // reported, and the error asks for a repeat
 		return errors.Join(err, c.report(ctx, j, &orchestrator.Status{Failing: err.Error(), Exists: true}))
 	case err != nil:
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/orchestrator"
+	"github.com/littoral-project/littoral/shared/orchestrator/manifest"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -153,7 +154,7 @@ func TestBooksThatWereRestoredAreBroughtAbout(t *testing.T) {
 				require.Len(t, w.copies("one"), 1)
 				runs := w.agents["one"].Cluster.Get(w.copies("one")[0])
 				require.Contains(t, fmt.Sprint(runs.Object["spec"]), row.image)
-				require.Equal(t, w.job(a).Epoch, orchestrator.EpochOf(runs))
+				require.Equal(t, w.job(a).Epoch, manifest.EpochOf(runs))
 
 				history, calls := w.history(a), w.agents["one"].Cluster.Calls()
 				w.turn()

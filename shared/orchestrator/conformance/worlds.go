@@ -17,6 +17,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/orchestrator"
+	"github.com/littoral-project/littoral/shared/orchestrator/manifest"
 )
 
 // Clusters is a World of an orchestrator of this tree over clusters whose APIs the suite can read.
@@ -176,7 +177,7 @@ func (w *Clusters) Running(t *testing.T, cluster string, j *job.Job) *Running {
 
 // cpuMilli returns the CPU request of the first container of the object's pods.
 func cpuMilli(o *unstructured.Unstructured) int64 {
-	path, _ := orchestrator.PodTemplate(o)
+	path, _ := manifest.PodTemplate(o)
 	containers, _, _ := unstructured.NestedSlice(o.Object, append(path, "spec", "containers")...)
 	cpu, _, _ := unstructured.NestedFieldNoCopy(
 		containers[0].(map[string]any), //nolint:forcetypeassert // the API's own form
@@ -188,9 +189,9 @@ func cpuMilli(o *unstructured.Unstructured) int64 {
 
 // running reads the relevant fields of an object with pods.
 func running(o *unstructured.Unstructured) *Running {
-	r := &Running{Epoch: orchestrator.EpochOf(o), CPUMilli: cpuMilli(o)}
+	r := &Running{Epoch: manifest.EpochOf(o), CPUMilli: cpuMilli(o)}
 	r.Replicas, _, _ = unstructured.NestedInt64(o.Object, "spec", "replicas")
-	path, _ := orchestrator.PodTemplate(o)
+	path, _ := manifest.PodTemplate(o)
 	terms, _, _ := unstructured.NestedSlice(o.Object, append(path, "spec", "affinity", "nodeAffinity",
 		"requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")...)
 	for _, term := range terms {

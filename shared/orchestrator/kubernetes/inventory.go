@@ -14,6 +14,7 @@ import (
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/kube"
 	"github.com/littoral-project/littoral/shared/orchestrator"
+	"github.com/littoral-project/littoral/shared/orchestrator/manifest"
 )
 
 // markLeaving is on the inventory of a copy that is being removed.
@@ -28,7 +29,7 @@ func (c cluster) inventory(ctx context.Context, j *job.Job) (*unstructured.Unstr
 	if err != nil {
 		return nil, nil, err
 	}
-	record, ours := orchestrator.ReadRecord(have)
+	record, ours := manifest.ReadRecord(have)
 	if !ours || record.Subject != orchestrator.Subject(j) {
 		return nil, nil, orchestrator.Refuse(
 			orchestrator.ReasonNameTaken, "%s has a Secret %s that is not ours", j.Namespace, have.GetName(),
@@ -74,7 +75,7 @@ func standing(inventory *unstructured.Unstructured, j *job.Job) (r orchestrator.
 	if inventory == nil {
 		return r, nil
 	}
-	r, _ = orchestrator.ReadRecord(inventory)
+	r, _ = manifest.ReadRecord(inventory)
 	switch {
 	case r.Epoch > j.Epoch:
 		return r, orchestrator.ErrFenced
@@ -114,7 +115,7 @@ func (c cluster) keep(
 	}
 	next.SetName(inventoryName(j))
 	next.SetNamespace(j.Namespace)
-	want.Mark(next)
+	manifest.Mark(next, want)
 	labels := next.GetLabels()
 	labels[labelInventory] = "true"
 	next.SetLabels(labels)

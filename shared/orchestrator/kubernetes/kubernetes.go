@@ -24,6 +24,7 @@ import (
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/kube"
 	"github.com/littoral-project/littoral/shared/orchestrator"
+	"github.com/littoral-project/littoral/shared/orchestrator/manifest"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -80,7 +81,7 @@ func (e entry) what() string { return e.Object.GetKind() + " " + e.Object.GetNam
 // bears reports whether the object has pods, and so belongs to this job alone. Others may be shared with jobs of the
 // application.
 func (e entry) bears() bool {
-	_, bears := orchestrator.PodTemplate(e.Object)
+	_, bears := manifest.PodTemplate(e.Object)
 	return bears
 }
 
@@ -154,7 +155,7 @@ func (d *Direct) Apply(ctx context.Context, j *job.Job) error {
 	}
 	for range attempts {
 		if err = c.apply(ctx, j); !apierrors.IsConflict(err) || isFieldConflict(err) {
-			return orchestrator.Classify(err, "component "+j.Component)
+			return manifest.Classify(err, "component "+j.Component)
 		}
 	}
 	return problem.Wrap(problem.Unavailable, err, "component %s in %s keeps changing; try again", j.Component, j.Cluster)
@@ -188,7 +189,7 @@ func (c cluster) apply(ctx context.Context, j *job.Job) error {
 		}
 		return c.put(ctx, j, have, change{want, entries, changed, dropped})
 	}
-	objects, err := orchestrator.Build(j)
+	objects, err := manifest.Build(j)
 	if err != nil {
 		return err
 	}
@@ -211,7 +212,7 @@ func (c cluster) apply(ctx context.Context, j *job.Job) error {
 // scale carries out the remediations on the objects and returns those that changed.
 func scale(entries []entry, by []job.Remedy) (changed []entry, err error) {
 	for _, e := range entries {
-		did, err := orchestrator.Scale(e.Object, by...)
+		did, err := manifest.Scale(e.Object, by...)
 		if err != nil {
 			return nil, err
 		}
@@ -266,7 +267,7 @@ func (c cluster) put(ctx context.Context, j *job.Job, have *unstructured.Unstruc
 // defined reports whether one of the entries is the CustomResourceDefinition of the other. After it is applied, the API
 // server takes a moment to serve the kind.
 func defined(entries []entry, of entry) bool {
-	return slices.ContainsFunc(entries, func(e entry) bool { return orchestrator.Defines(e.Object, of.Object) })
+	return slices.ContainsFunc(entries, func(e entry) bool { return manifest.Defines(e.Object, of.Object) })
 }
 
 // hasNode refuses a target whose node the cluster does not have.
@@ -293,7 +294,7 @@ func (c cluster) applyNamespace(ctx context.Context, j *job.Job, ns *unstructure
 	if err == nil && have.GetDeletionTimestamp() != nil {
 		return orchestrator.ErrLeaving
 	}
-	return orchestrator.Classify(err, "Namespace "+ns.GetName())
+	return manifest.Classify(err, "Namespace "+ns.GetName())
 }
 
 // applyOne applies the object, unless the live one belongs to a newer decision.
@@ -303,14 +304,14 @@ func (c cluster) applyOne(ctx context.Context, j *job.Job, e entry) error {
 	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil:
-		return orchestrator.Classify(err, e.what())
+		return manifest.Classify(err, e.what())
 	case have.GetDeletionTimestamp() != nil:
 		return orchestrator.ErrLeaving
 	case e.taken(have):
 		return e.takenBy(have)
-	case e.bears() && orchestrator.EpochOf(have) > j.Epoch:
+	case e.bears() && manifest.EpochOf(have) > j.Epoch:
 		return orchestrator.ErrFenced
-	case e.ours(have) && orchestrator.OtherPods(have, o):
+	case e.ours(have) && manifest.OtherPods(have, o):
 		return c.anew(ctx, j, e)
 	default:
 		o.SetResourceVersion(have.GetResourceVersion())
@@ -321,13 +322,13 @@ func (c cluster) applyOne(ctx context.Context, j *job.Job, e entry) error {
 		}
 	}
 	_, err = c.at(e).Apply(ctx, o.GetName(), o, metav1.ApplyOptions{FieldManager: orchestrator.Manager})
-	if apierrors.IsInvalid(err) && have != nil && orchestrator.Replaceable(o) && e.ours(have) {
+	if apierrors.IsInvalid(err) && have != nil && manifest.Replaceable(o) && e.ours(have) {
 		return c.anew(ctx, j, e)
 	}
 	if apierrors.IsConflict(err) && !isFieldConflict(err) {
 		return err // changed since it was read; Apply tries again
 	}
-	return orchestrator.Classify(err, e.what())
+	return manifest.Classify(err, e.what())
 }
 
 // anew deletes an object whose pods are immutable; the next attempt recreates it.
@@ -350,10 +351,10 @@ func (c cluster) try(ctx context.Context, e entry) error {
 	o.SetGenerateName(e.Object.GetName() + "-")
 	options := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: orchestrator.Manager}
 	_, err := c.at(e).Create(ctx, o, options)
-	if err != nil && (orchestrator.OverQuota(err.Error()) || strings.Contains(err.Error(), "does not support dry run")) {
+	if err != nil && (manifest.OverQuota(err.Error()) || strings.Contains(err.Error(), "does not support dry run")) {
 		return nil
 	}
-	return orchestrator.Classify(err, e.what())
+	return manifest.Classify(err, e.what())
 }
 
 // deleteAll deletes the entries, last first, and reports whether they are gone. Objects that other jobs of the
@@ -381,8 +382,8 @@ func (c cluster) deleteOne(ctx context.Context, j *job.Job, e entry) (gone bool,
 	case apierrors.IsNotFound(err):
 		return true, nil
 	case err != nil:
-		return false, orchestrator.Classify(err, e.what())
-	case !e.ours(have), e.bears() && orchestrator.EpochOf(have) > j.Epoch:
+		return false, manifest.Classify(err, e.what())
+	case !e.ours(have), e.bears() && manifest.EpochOf(have) > j.Epoch:
 		return true, nil // it belongs to somebody else now
 	case have.GetDeletionTimestamp() != nil:
 		return false, nil
@@ -394,7 +395,7 @@ func (c cluster) deleteOne(ctx context.Context, j *job.Job, e entry) (gone bool,
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return false, nil
 	}
-	return false, orchestrator.Classify(err, e.what())
+	return false, manifest.Classify(err, e.what())
 }
 
 // Remove deletes the objects of the inventory, last first, and the inventory once they are gone. It has to be repeated
@@ -404,7 +405,7 @@ func (d *Direct) Remove(ctx context.Context, j *job.Job) error {
 	if err != nil {
 		return err
 	}
-	return orchestrator.Classify(c.remove(ctx, j), "component "+j.Component)
+	return manifest.Classify(c.remove(ctx, j), "component "+j.Component)
 }
 
 func (c cluster) remove(ctx context.Context, j *job.Job) error {
@@ -415,7 +416,7 @@ func (c cluster) remove(ctx context.Context, j *job.Job) error {
 	if have == nil {
 		return c.tidy(ctx, j.Namespace, "") // an earlier removal may have crashed between inventory and namespace
 	}
-	record, _ := orchestrator.ReadRecord(have)
+	record, _ := manifest.ReadRecord(have)
 	if record.Epoch > j.Epoch {
 		return orchestrator.ErrFenced
 	}
@@ -488,7 +489,7 @@ func (d *Direct) Observe(ctx context.Context, j *job.Job) (orchestrator.Status, 
 	c, err := d.open(j.Cluster)
 	if err == nil {
 		s, err = c.observe(ctx, j)
-		err = orchestrator.Classify(err, "component "+j.Component)
+		err = manifest.Classify(err, "component "+j.Component)
 	}
 	var refusal *orchestrator.Refusal
 	switch {
@@ -500,7 +501,7 @@ func (d *Direct) Observe(ctx context.Context, j *job.Job) (orchestrator.Status, 
 			d.silent.Store(j.Cluster, true)
 		}
 		return silence, nil
-	case orchestrator.Failing(err): // perhaps of one kind only, so other jobs in this cluster are still looked at
+	case manifest.Failing(err): // perhaps of one kind only, so other jobs in this cluster are still looked at
 		return silence, nil
 	}
 	return s, err
@@ -513,7 +514,7 @@ func (c cluster) observe(ctx context.Context, j *job.Job) (orchestrator.Status, 
 		return s, err
 	}
 	s.Exists = true
-	s.Record, _ = orchestrator.ReadRecord(have)
+	s.Record, _ = manifest.ReadRecord(have)
 	s.Leaving = have.GetAnnotations()[markLeaving] != ""
 	if s.Leaving {
 		s.Remains, err = c.remains(ctx, j, entries)
@@ -535,14 +536,14 @@ func (c cluster) observe(ctx context.Context, j *job.Job) (orchestrator.Status, 
 		case err != nil:
 			return s, err
 		default:
-			want, err := c.wanted(ctx, j, e, orchestrator.RevisionOf(live))
+			want, err := c.wanted(ctx, j, e, manifest.RevisionOf(live))
 			if err != nil {
 				return s, err
 			}
 			if want == nil { // left by a crash, or an older decision is still at work
 				want, s.Content = e.Object, ""
 			}
-			s.Objects = append(s.Objects, orchestrator.Judge(want, orchestrator.Ask(live, orchestrator.FactsOf(want))))
+			s.Objects = append(s.Objects, manifest.Judge(want, manifest.Ask(live, manifest.FactsOf(want))))
 		}
 	}
 	return s, nil
@@ -557,7 +558,7 @@ func (c cluster) remains(ctx context.Context, j *job.Job, entries []entry) (stri
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return "", err
-		case !e.ours(live), orchestrator.EpochOf(live) > j.Epoch:
+		case !e.ours(live), manifest.EpochOf(live) > j.Epoch:
 		case !e.bears() && live.GetDeletionTimestamp() == nil: // another job of the application may want it
 		case len(live.GetFinalizers()) > 0:
 			return fmt.Sprintf(": %s is still there, held by %s", e.what(), strings.Join(live.GetFinalizers(), ", ")), nil
@@ -572,7 +573,7 @@ func (c cluster) remains(ctx context.Context, j *job.Job, entries []entry) (stri
 // same name with different content and the other was applied last. (Restoring our own would start an endless fight.)
 // nil when no job wants this revision.
 func (c cluster) wanted(ctx context.Context, j *job.Job, e entry, revision string) (*unstructured.Unstructured, error) {
-	if orchestrator.RevisionOf(e.Object) == revision {
+	if manifest.RevisionOf(e.Object) == revision {
 		return e.Object, nil
 	}
 	if e.bears() {
@@ -580,7 +581,7 @@ func (c cluster) wanted(ctx context.Context, j *job.Job, e entry, revision strin
 	}
 	shared, err := c.shared(ctx, j)
 	for _, other := range shared {
-		if other.key() == e.key() && orchestrator.RevisionOf(other.Object) == revision {
+		if other.key() == e.key() && manifest.RevisionOf(other.Object) == revision {
 			return other.Object, nil
 		}
 	}
@@ -609,7 +610,7 @@ func (d *Direct) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.
 			defer mu.Unlock()
 			copies = append(copies, found...)
 			switch {
-			case orchestrator.Failing(err), orchestrator.Silent(err) && ctx.Err() == nil: // otherwise only our own time was up
+			case manifest.Failing(err), manifest.Silent(err) && ctx.Err() == nil: // otherwise only our own time was up
 				seen.silent.Store(name, true)
 			case err != nil:
 				slog.WarnContext(ctx, "the inventories of a cluster cannot be listed", "cluster", name, "error", err.Error())
@@ -623,7 +624,7 @@ func (d *Direct) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.
 func (c cluster) copies(ctx context.Context, name string) ([]orchestrator.Copy, error) {
 	var all []orchestrator.Copy
 	err := c.EachMetadata(ctx, secrets, labelInventory+"=true", func(o *unstructured.Unstructured) {
-		if record, ours := orchestrator.ReadRecord(o); ours && record.Namespace == o.GetNamespace() {
+		if record, ours := manifest.ReadRecord(o); ours && record.Namespace == o.GetNamespace() {
 			all = append(all, orchestrator.Copy{Record: record, Cluster: name})
 		}
 	})
@@ -632,7 +633,7 @@ func (c cluster) copies(ctx context.Context, name string) ([]orchestrator.Copy, 
 
 // resolve finds the resource name of each object.
 func (c cluster) resolve(ctx context.Context, objects []*unstructured.Unstructured) ([]entry, error) {
-	kinds := orchestrator.KindsOf(objects)
+	kinds := manifest.KindsOf(objects)
 	entries := make([]entry, 0, len(objects))
 	for _, o := range objects {
 		kind, gvk := kinds.Of(o), o.GroupVersionKind()
@@ -651,8 +652,8 @@ func (c cluster) resolve(ctx context.Context, objects []*unstructured.Unstructur
 }
 
 // discover asks the cluster about a kind that is not one of Kubernetes' own.
-func (c cluster) discover(ctx context.Context, gvk schema.GroupVersionKind) (orchestrator.Kind, error) {
-	var none orchestrator.Kind
+func (c cluster) discover(ctx context.Context, gvk schema.GroupVersionKind) (manifest.Kind, error) {
+	var none manifest.Kind
 	list, err := c.Kinds(ctx, gvk.GroupVersion())
 	if apierrors.IsNotFound(err) {
 		return none, orchestrator.Refuse(orchestrator.ReasonUnknownKind, "the cluster does not know %s", gvk.GroupVersion())
@@ -662,7 +663,7 @@ func (c cluster) discover(ctx context.Context, gvk schema.GroupVersionKind) (orc
 	}
 	for _, r := range list {
 		if r.Kind == gvk.Kind && !strings.Contains(r.Name, "/") {
-			return orchestrator.Kind{Resource: r.Name, Namespaced: r.Namespaced}, nil
+			return manifest.Kind{Resource: r.Name, Namespaced: r.Namespaced}, nil
 		}
 	}
 	return none, orchestrator.Refuse(orchestrator.ReasonUnknownKind, "the cluster does not know %s in %s", gvk.Kind, gvk.GroupVersion())

@@ -22,6 +22,7 @@ import (
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/kube"
 	"github.com/littoral-project/littoral/shared/orchestrator"
+	"github.com/littoral-project/littoral/shared/orchestrator/manifest"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -98,7 +99,7 @@ func (h *Hub) Apply(ctx context.Context, j *job.Job) error {
 	for range attempts {
 		err := h.applyOnce(ctx, j)
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
-			return orchestrator.Classify(err, "ManifestWork "+orchestrator.NameOf(j))
+			return manifest.Classify(err, "ManifestWork "+orchestrator.NameOf(j))
 		}
 	}
 	return problem.New(
@@ -122,7 +123,7 @@ func (h *Hub) applyOnce(ctx context.Context, j *job.Job) error {
 		_, err = h.works(j.Cluster).Create(ctx, work, metav1.CreateOptions{FieldManager: orchestrator.Manager})
 		return err
 	}
-	record, ours := orchestrator.ReadRecord(have)
+	record, ours := manifest.ReadRecord(have)
 	switch {
 	case !ours || record.Subject != orchestrator.Subject(j):
 		return orchestrator.Refuse(
@@ -162,7 +163,7 @@ func (h *Hub) cluster(ctx context.Context, name string) (*unstructured.Unstructu
 		return nil, notFound(name)
 	}
 	if err != nil {
-		return nil, orchestrator.Classify(err, "ManagedCluster "+name)
+		return nil, manifest.Classify(err, "ManagedCluster "+name)
 	}
 	if accepted, _, _ := unstructured.NestedBool(c.Object, "spec", "hubAcceptsClient"); !accepted {
 		return nil, orchestrator.Refuse(
@@ -183,9 +184,9 @@ func (h *Hub) Remove(ctx context.Context, j *job.Job) error {
 	for range attempts {
 		have, err := h.work(ctx, j)
 		if err != nil || have == nil {
-			return orchestrator.Classify(err, "ManifestWork "+orchestrator.NameOf(j))
+			return manifest.Classify(err, "ManifestWork "+orchestrator.NameOf(j))
 		}
-		record, ours := orchestrator.ReadRecord(have)
+		record, ours := manifest.ReadRecord(have)
 		if !ours || record.Subject != orchestrator.Subject(j) || have.GetDeletionTimestamp() != nil {
 			return nil
 		}
@@ -193,7 +194,7 @@ func (h *Hub) Remove(ctx context.Context, j *job.Job) error {
 			return orchestrator.ErrFenced
 		}
 		if err := h.delete(ctx, have); !apierrors.IsConflict(err) {
-			return orchestrator.Classify(err, "ManifestWork "+have.GetName())
+			return manifest.Classify(err, "ManifestWork "+have.GetName())
 		}
 	}
 	return problem.New(
@@ -228,7 +229,7 @@ func (h *Hub) Observe(ctx context.Context, j *job.Job) (orchestrator.Status, err
 	}
 	s, err := h.status(ctx, j)
 	if err != nil {
-		return s, orchestrator.Classify(err, "ManifestWork "+orchestrator.NameOf(j))
+		return s, manifest.Classify(err, "ManifestWork "+orchestrator.NameOf(j))
 	}
 	if s.Exists || j.Type != job.Delete { // an agent takes the finalizer off when all is deleted: that nothing is left is certain
 		s.Silent = silent
@@ -281,7 +282,7 @@ func (h *Hub) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.Orc
 	// Works first: if a cluster is removed in between, the cluster shows as missing and its works do not show as gone.
 	selector := orchestrator.LabelManager + "=" + orchestrator.Manager
 	err := kube.Each(ctx, h.client.Resource(Works), selector, func(o *unstructured.Unstructured) {
-		if record, ours := orchestrator.ReadRecord(o); ours {
+		if record, ours := manifest.ReadRecord(o); ours {
 			seen.works[o.GetNamespace()+"/"+o.GetName()] = statusOf(o)
 			copies = append(copies, orchestrator.Copy{Record: record, Cluster: o.GetNamespace()})
 		}
@@ -291,7 +292,7 @@ func (h *Hub) Copies(ctx context.Context) ([]orchestrator.Copy, orchestrator.Orc
 			seen.silent[o.GetName()] = silence(o)
 		})
 	}
-	return copies, &Hub{client: h.client, seen: seen}, orchestrator.Classify(err, "the list of works")
+	return copies, &Hub{client: h.client, seen: seen}, manifest.Classify(err, "the list of works")
 }
 
 // standing is a condition of an object on the hub.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/orchestrator"
+	"github.com/littoral-project/littoral/shared/orchestrator/manifest"
 )
 
 // fieldManager is the field manager that agents apply our objects under; agents require the prefix work-agent.
@@ -19,12 +20,12 @@ const fieldManager = "work-agent-" + orchestrator.Manager
 func newWork(j *job.Job, have *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	want := orchestrator.RecordOf(j)
 	if have != nil {
-		record, _ := orchestrator.ReadRecord(have)
+		record, _ := manifest.ReadRecord(have)
 		if lacking, ok := record.Lacking(j); ok {
 			return adjusted(j, have, want, lacking)
 		}
 	}
-	objects, err := orchestrator.Build(j)
+	objects, err := manifest.Build(j)
 	if err != nil {
 		return nil, err
 	}
@@ -54,14 +55,14 @@ func adjusted(
 
 func keepEnded(objects []*unstructured.Unstructured) (changed bool) {
 	for _, o := range objects {
-		changed = orchestrator.KeepEnded(o) || changed
+		changed = manifest.KeepEnded(o) || changed
 	}
 	return changed
 }
 
 func scale(objects []*unstructured.Unstructured, by []job.Remedy) error {
 	for _, o := range objects {
-		if _, err := orchestrator.Scale(o, by...); err != nil {
+		if _, err := manifest.Scale(o, by...); err != nil {
 			return err
 		}
 	}
@@ -96,7 +97,7 @@ func leaveOut(have, next *unstructured.Unstructured) bool {
 	objects := manifests(next)
 	for i, o := range objects {
 		before := former[key(o)]
-		if before != nil && orchestrator.Replaceable(o) && !orchestrator.SamePods(before, o) {
+		if before != nil && manifest.Replaceable(o) && !manifest.SamePods(before, o) {
 			continue
 		}
 		keptManifests, keptConfigs = append(keptManifests, o.Object), append(keptConfigs, configs[i])
@@ -106,16 +107,16 @@ func leaveOut(have, next *unstructured.Unstructured) bool {
 	}
 	_ = unstructured.SetNestedSlice(next.Object, keptManifests, "spec", "workload", "manifests") // compose has made these
 	_ = unstructured.SetNestedSlice(next.Object, keptConfigs, "spec", "manifestConfigs")
-	record, _ := orchestrator.ReadRecord(next)
+	record, _ := manifest.ReadRecord(next)
 	record.Content = ""
-	record.Mark(next)
+	manifest.Mark(next, record)
 	return true
 }
 
 // leftOut reports whether objects were left out of the work and its agent has not reported on that yet. Before it reports,
 // it deletes them.
 func leftOut(work *unstructured.Unstructured) bool {
-	record, _ := orchestrator.ReadRecord(work)
+	record, _ := manifest.ReadRecord(work)
 	return record.Content == "" && appliedOf(work) == nil
 }
 
@@ -158,9 +159,9 @@ func compose(
 	work.SetKind("ManifestWork")
 	work.SetNamespace(j.Cluster)
 	work.SetName(orchestrator.NameOf(j))
-	want.Mark(work)
+	manifest.Mark(work, want)
 	list, configs := make([]any, len(objects)), make([]any, 0, len(objects))
-	kinds := orchestrator.KindsOf(objects)
+	kinds := manifest.KindsOf(objects)
 	for i, o := range objects {
 		list[i] = o.Object
 		configs = append(configs, configOf(j, have, o, kinds.Of(o)))
@@ -204,7 +205,7 @@ func appliedAs(work *unstructured.Unstructured, id map[string]string) string {
 
 // configOf says how the agent applies the object (owning only the fields that the object sets) and what it reports.
 // have is the present work, if any.
-func configOf(j *job.Job, have, o *unstructured.Unstructured, kind orchestrator.Kind) map[string]any {
+func configOf(j *job.Job, have, o *unstructured.Unstructured, kind manifest.Kind) map[string]any {
 	id := map[string]string{
 		"group": o.GroupVersionKind().Group, "resource": kind.Resource, "namespace": o.GetNamespace(), "name": o.GetName(),
 	}
@@ -232,7 +233,7 @@ func configOf(j *job.Job, have, o *unstructured.Unstructured, kind orchestrator.
 	}
 	var paths []any
 	known := false
-	for _, f := range orchestrator.FactsOf(o) {
+	for _, f := range manifest.FactsOf(o) {
 		if f.Known {
 			known = true
 			continue
@@ -248,7 +249,7 @@ func configOf(j *job.Job, have, o *unstructured.Unstructured, kind orchestrator.
 	}
 	if len(rules) > 0 {
 		config["feedbackRules"] = rules
-		if _, bears := orchestrator.PodTemplate(o); bears {
+		if _, bears := manifest.PodTemplate(o); bears {
 			// Reported at once instead of at the agent's next round (every minute by default). Hubs before OCM 1.2 drop
 			// this field, and agents fall back to polling when they have too many watches.
 			config["feedbackScrapeType"] = "Watch"
@@ -259,7 +260,7 @@ func configOf(j *job.Job, have, o *unstructured.Unstructured, kind orchestrator.
 
 // statusOf reads what the agent reports about the work.
 func statusOf(work *unstructured.Unstructured) orchestrator.Status {
-	record, _ := orchestrator.ReadRecord(work)
+	record, _ := manifest.ReadRecord(work)
 	s := orchestrator.Status{
 		Exists: true, Record: record, Leaving: work.GetDeletionTimestamp() != nil || leftOut(work),
 	}
@@ -279,7 +280,7 @@ func statusOf(work *unstructured.Unstructured) orchestrator.Status {
 		return s
 	}
 	s.Applied = true
-	kinds := orchestrator.KindsOf(objects)
+	kinds := manifest.KindsOf(objects)
 	for i, o := range objects {
 		report, kind, what := reports[int64(i)], kinds.Of(o), o.GetKind()+" "+o.GetName()
 		switch {
@@ -290,7 +291,7 @@ func statusOf(work *unstructured.Unstructured) orchestrator.Status {
 		case kind.Guessed && report.resource != kind.Resource: // our guess of the resource name was wrong, so the agent has no feedback rule for it
 			s.Objects = append(s.Objects, orchestrator.Health{Object: what, Ready: true})
 		default:
-			s.Objects = append(s.Objects, orchestrator.Judge(o, report.values))
+			s.Objects = append(s.Objects, manifest.Judge(o, report.values))
 		}
 	}
 	return s
@@ -300,7 +301,7 @@ func statusOf(work *unstructured.Unstructured) orchestrator.Status {
 type report struct {
 	object             string
 	resource           string // what the cluster calls objects of the kind
-	values             orchestrator.Values
+	values             manifest.Values
 	applied, available standing
 }
 
@@ -318,7 +319,7 @@ func reportsIn(work *unstructured.Unstructured) map[int64]report {
 		kind, _ := meta["kind"].(string)
 		name, _ := meta["name"].(string)
 		resource, _ := meta["resource"].(string)
-		r := report{object: kind + " " + name, resource: resource, values: orchestrator.Values{}}
+		r := report{object: kind + " " + name, resource: resource, values: manifest.Values{}}
 		feedback, _, _ := unstructured.NestedSlice(m, "statusFeedback", "values")
 		for _, entry := range feedback {
 			value, ok := entry.(map[string]any)
@@ -365,12 +366,12 @@ func refusal(objects []*unstructured.Unstructured, reports map[int64]report, who
 		reason := r.applied.Reason // always AppliedManifestFailed, whatever the cause
 		message := brief(r.applied.Message)
 		switch {
-		case orchestrator.OverQuota(r.applied.Message):
+		case manifest.OverQuota(r.applied.Message):
 			reason = orchestrator.ReasonQuotaExceeded
 		case conflict.MatchString(r.applied.Message):
 			reason = orchestrator.ReasonApplyConflict
 		case strings.Contains(r.applied.Message, noResource):
-			if hint := orchestrator.KindsOf(objects).Of(o).Hint(); hint != "" {
+			if hint := manifest.KindsOf(objects).Of(o).Hint(); hint != "" {
 				message += "; " + hint
 			}
 		}
@@ -395,5 +396,5 @@ func passing(objects []*unstructured.Unstructured, o *unstructured.Unstructured,
 		return true
 	}
 	return (strings.Contains(message, noResource) || strings.Contains(message, noKind)) &&
-		slices.ContainsFunc(objects, func(other *unstructured.Unstructured) bool { return orchestrator.Defines(other, o) })
+		slices.ContainsFunc(objects, func(other *unstructured.Unstructured) bool { return manifest.Defines(other, o) })
 }

@@ -1,4 +1,4 @@
-package orchestrator_test
+package manifest_test
 
 import (
 	"testing"
@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/littoral-project/littoral/shared/orchestrator"
+	"github.com/littoral-project/littoral/shared/orchestrator/manifest"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -28,13 +29,13 @@ func TestClassify_ofConflicts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var refusal *orchestrator.Refusal
-			require.ErrorAs(t, orchestrator.Classify(err, "Deployment web"), &refusal)
+			require.ErrorAs(t, manifest.Classify(err, "Deployment web"), &refusal)
 			require.Equal(t, orchestrator.ReasonApplyConflict, refusal.Reason)
 			require.Contains(t, refusal.Message, "Deployment web: Apply failed")
 		})
 	}
 	changed := apierrors.NewConflict(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", nil)
-	require.Equal(t, problem.Unavailable, problem.KindOf(orchestrator.Classify(changed, "Deployment web")))
+	require.Equal(t, problem.Unavailable, problem.KindOf(manifest.Classify(changed, "Deployment web")))
 }
 
 // TestClassify_ofWhatWebhooksDeny: an API server passes on the code and the reason that a webhook gives. Without a code
@@ -55,7 +56,7 @@ func TestClassify_ofWhatWebhooksDeny(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := orchestrator.Classify(&apierrors.StatusError{ErrStatus: metav1.Status{
+			err := manifest.Classify(&apierrors.StatusError{ErrStatus: metav1.Status{
 				Status: metav1.StatusFailure, Code: row.code, Reason: row.reason,
 				Message: `admission webhook "policy.example.org" denied the request: no`,
 			}}, "Deployment web")

@@ -1,4 +1,4 @@
-package orchestrator
+package manifest
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/littoral-project/littoral/shared/orchestrator"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -30,8 +31,8 @@ func Silent(err error) bool {
 		strings.Contains(err.Error(), "EOF")
 }
 
-// Failing reports whether the API server, or a proxy before it, says that it cannot answer now (a 5xx). Someone who
-// only reads treats that like silence; a write is tried again first, since such failures are often over soon.
+// Failing reports whether the API server, or a proxy before it, says that it cannot answer now (a 5xx). Classify
+// makes it orchestrator.ErrFailing.
 func Failing(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError
@@ -67,31 +68,34 @@ func misfit(err error) bool {
 // Classify turns an error of an API server into what it means for a job: a Refusal where repeating the call would not
 // help, else Unavailable. what names the object or component in the message.
 func Classify(err error, what string) error {
-	var refusal *Refusal
+	var refusal *orchestrator.Refusal
 	var certificate *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &certificate):
-		return &Refusal{Reason: "BadCertificate", Message: certificate.Error(), Err: err}
-	case err == nil, errors.As(err, &refusal), errors.Is(err, ErrFenced),
-		errors.Is(err, ErrLeaving), errors.Is(err, ErrSilent):
+		return &orchestrator.Refusal{Reason: "BadCertificate", Message: certificate.Error(), Err: err}
+	case err == nil, errors.As(err, &refusal), errors.Is(err, orchestrator.ErrFenced),
+		errors.Is(err, orchestrator.ErrLeaving), errors.Is(err, orchestrator.ErrSilent):
 		return err
 	case Silent(err):
-		return fmt.Errorf("%w: %v", ErrSilent, err) //nolint:errorlint // the cause is for people only
+		return fmt.Errorf("%w: %v", orchestrator.ErrSilent, err) //nolint:errorlint // the cause is for people only
 	case misfit(err):
-		return &Refusal{Reason: ReasonBadManifest, Message: what + ": " + err.Error(), Err: err}
+		return &orchestrator.Refusal{Reason: orchestrator.ReasonBadManifest, Message: what + ": " + err.Error(), Err: err}
 	case apierrors.HasStatusCause(err, "NamespaceTerminating"):
-		return fmt.Errorf("%w: %v", ErrLeaving, err) //nolint:errorlint // the same
+		return fmt.Errorf("%w: %v", orchestrator.ErrLeaving, err) //nolint:errorlint // the same
 	case apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
-		return &Refusal{Reason: ReasonApplyConflict, Message: what + ": " + err.Error(), Err: err}
+		return &orchestrator.Refusal{Reason: orchestrator.ReasonApplyConflict, Message: what + ": " + err.Error(), Err: err}
 	case final(err):
 		reason := string(apierrors.ReasonForError(err))
 		switch {
 		case OverQuota(err.Error()):
-			reason = ReasonQuotaExceeded
+			reason = orchestrator.ReasonQuotaExceeded
 		case !word.MatchString(reason): // webhooks give none, or a sentence
-			reason = ReasonDenied
+			reason = orchestrator.ReasonDenied
 		}
-		return &Refusal{Reason: reason, Message: what + ": " + err.Error(), Err: err}
+		return &orchestrator.Refusal{Reason: reason, Message: what + ": " + err.Error(), Err: err}
+	}
+	if Failing(err) {
+		err = orchestrator.Failed(err)
 	}
 	return problem.Wrap(problem.Unavailable, err, "the API server does not take %s now; try again", what)
 }

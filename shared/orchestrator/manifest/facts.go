@@ -1,4 +1,4 @@
-package orchestrator
+package manifest
 
 import (
 	"fmt"

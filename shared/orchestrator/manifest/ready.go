@@ -1,4 +1,4 @@
-package orchestrator
+package manifest
 
 import (
 	"cmp"
@@ -6,59 +6,53 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/littoral-project/littoral/shared/orchestrator"
 )
 
-// Health is the state of one object of a copy.
-type Health struct {
-	Object       string // kind and name
-	Pods, Wanted int64  // that run, that should
-	Ready        bool
-	Failed       bool // waiting will not make it ready
-	Timed        bool // its controller reports when waiting takes too long (a Deployment's progressDeadlineSeconds)
-	Reason       string
-	Message      string
-}
+// health is a Health that is being judged.
+type health struct{ orchestrator.Health }
 
 // Judge derives the health of an object from its facts. want is the object as we applied it: facts about an earlier
 // form of it do not count.
-func Judge(want *unstructured.Unstructured, v Values) Health {
-	h := Health{Object: want.GetKind() + " " + want.GetName()}
+func Judge(want *unstructured.Unstructured, v Values) orchestrator.Health {
+	h := &health{orchestrator.Health{Object: want.GetKind() + " " + want.GetName()}}
 	if len(FactsOf(want)) == 0 {
 		h.ready()
-		return h
+		return h.Health
 	}
 	if stamp := RevisionOf(want); stamp != "" && v.text(factRevision) != stamp {
 		h.Reason, h.Message = "AwaitingStatus", h.Object+" has not been reported on since it was changed"
-		return h
+		return h.Health
 	}
 	generation := v.number(factGeneration, 0)
 	if min(v.number(factObserved, generation), v.number(factReadyOf, generation)) < generation {
 		h.Reason, h.Message = "AwaitingController", "the controller of "+h.Object+" has not seen its change"
-		return h
+		return h.Health
 	}
 	if judge, ok := judges[want.GroupVersionKind().GroupKind()]; ok {
-		judge(&h, v)
+		judge(h, v)
 	} else {
 		h.other(v)
 	}
-	return h
+	return h.Health
 }
 
-var judges = map[schema.GroupKind]func(*Health, Values){
-	{Group: "apps", Kind: "Deployment"}:  (*Health).deployment,
-	{Group: "apps", Kind: "StatefulSet"}: (*Health).statefulSet,
-	{Group: "apps", Kind: "DaemonSet"}:   (*Health).daemonSet,
-	{Group: "apps", Kind: "ReplicaSet"}:  (*Health).replicaSet,
-	{Group: "batch", Kind: "Job"}:        (*Health).job,
-	{Group: "batch", Kind: "CronJob"}:    func(h *Health, _ Values) { h.ready() }, // it makes pods only when it is due
-	{Group: "", Kind: "Pod"}:             (*Health).pod,
-	replicationController:                (*Health).replicaSet,
+var judges = map[schema.GroupKind]func(*health, Values){
+	{Group: "apps", Kind: "Deployment"}:  (*health).deployment,
+	{Group: "apps", Kind: "StatefulSet"}: (*health).statefulSet,
+	{Group: "apps", Kind: "DaemonSet"}:   (*health).daemonSet,
+	{Group: "apps", Kind: "ReplicaSet"}:  (*health).replicaSet,
+	{Group: "batch", Kind: "Job"}:        (*health).job,
+	{Group: "batch", Kind: "CronJob"}:    func(h *health, _ Values) { h.ready() }, // it makes pods only when it is due
+	{Group: "", Kind: "Pod"}:             (*health).pod,
+	replicationController:                (*health).replicaSet,
 }
 
-func (h *Health) ready() { h.Ready, h.Reason = true, "AsExpected" }
+func (h *health) ready() { h.Ready, h.Reason = true, "AsExpected" }
 
 // fail marks the object as one that waiting will not help.
-func (h *Health) fail(reason, message string) {
+func (h *health) fail(reason, message string) {
 	h.Failed, h.Reason, h.Message = true, reason, h.Object+": "+message
 }
 
@@ -68,7 +62,7 @@ const (
 )
 
 // count judges an object by its pods: running of wanted pods run, updated of wanted pods are of the newest form.
-func (h *Health) count(running, updated, wanted int64) {
+func (h *health) count(running, updated, wanted int64) {
 	h.Pods, h.Wanted = min(running, updated), wanted
 	switch {
 	case running < wanted:
@@ -81,7 +75,7 @@ func (h *Health) count(running, updated, wanted int64) {
 	}
 }
 
-func (h *Health) deployment(v Values) {
+func (h *health) deployment(v Values) {
 	available, updated := v.number("AvailableReplicas", 0), v.number("UpdatedReplicas", 0)
 	// Available pods may be older ones, which are kept until the new ones are ready. Certainly new are only those
 	// beyond the number of older pods.
@@ -97,15 +91,15 @@ func (h *Health) deployment(v Values) {
 		h.fail("ReplicaFailure", failure)
 	case progress == reasonPaused && updated < h.Wanted:
 		h.fail("Paused", "it is paused, and makes no pods of the newest form until somebody resumes it")
-	case progress == ReasonOverdue:
+	case progress == orchestrator.ReasonOverdue:
 		h.fail(
-			ReasonOverdue,
+			orchestrator.ReasonOverdue,
 			fmt.Sprintf("%d of %d pods of the newest form are ready, and that has not changed for long", h.Pods, h.Wanted),
 		)
 	}
 }
 
-func (h *Health) statefulSet(v Values) {
+func (h *health) statefulSet(v Values) {
 	updated, wanted := v.number("UpdatedReplicas", 0), v.number("Wanted", 1)
 	h.count(v.number("ReadyReplicas", 0), updated, wanted)
 	h.kept(v, updated, wanted)
@@ -113,7 +107,7 @@ func (h *Health) statefulSet(v Values) {
 
 // kept fails an object some of whose pods stay in an older form because its updateStrategy leaves them to somebody
 // else. Such pods may still run at the former place of the job.
-func (h *Health) kept(v Values, updated, wanted int64) {
+func (h *health) kept(v Values, updated, wanted int64) {
 	partition := v.number("Partition", 0)
 	switch {
 	case h.Reason != reasonRollingOut:
@@ -128,7 +122,7 @@ func (h *Health) kept(v Values, updated, wanted int64) {
 	}
 }
 
-func (h *Health) daemonSet(v Values) {
+func (h *health) daemonSet(v Values) {
 	wanted := v.number("DesiredNumberScheduled", 0)
 	updated := v.number("UpdatedNumberScheduled", 0)
 	h.count(v.number("NumberAvailable", 0), updated, wanted)
@@ -138,7 +132,7 @@ func (h *Health) daemonSet(v Values) {
 	}
 }
 
-func (h *Health) replicaSet(v Values) {
+func (h *health) replicaSet(v Values) {
 	wanted := v.number("Wanted", 1)
 	h.count(v.number("AvailableReplicas", 0), wanted, wanted)
 	if failure := v.text(factFailure); !h.Ready && failure != "" {
@@ -146,7 +140,7 @@ func (h *Health) replicaSet(v Values) {
 	}
 }
 
-func (h *Health) job(v Values) {
+func (h *health) job(v Values) {
 	switch {
 	case v.text(factFailure) != "":
 		h.fail("JobFailed", v.text(factFailure))
@@ -159,7 +153,7 @@ func (h *Health) job(v Values) {
 	}
 }
 
-func (h *Health) pod(v Values) {
+func (h *health) pod(v Values) {
 	switch v.text("PodPhase") {
 	case "Failed":
 		h.fail("PodFailed", cmp.Or(v.text(factFailure), "a container ended with an error; its log may say why"))
@@ -178,7 +172,7 @@ func (h *Health) pod(v Values) {
 }
 
 // other takes an object of another kind as ready unless its condition Ready says otherwise.
-func (h *Health) other(v Values) {
+func (h *health) other(v Values) {
 	if v.text("Ready") == "False" || v.text("Ready") == "Unknown" {
 		h.Reason, h.Message = "NotReady", h.Object+" is not ready: "+v.text("ReadyMessage")
 		return

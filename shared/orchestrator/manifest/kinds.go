@@ -1,4 +1,4 @@
-package orchestrator
+package manifest
 
 import (
 	"reflect"
@@ -229,17 +229,4 @@ func SamePods(a, b *unstructured.Unstructured) bool {
 	}
 	differs := func(field string) bool { return !same("spec", field) }
 	return same(path...) && (a.GroupVersionKind().GroupKind() != oneRun || !slices.ContainsFunc(immutable, differs))
-}
-
-// replicatedKinds lists the kinds with a settable number of pods.
-var replicatedKinds = []schema.GroupKind{
-	{Group: "apps", Kind: "Deployment"},
-	{Group: "apps", Kind: "StatefulSet"},
-	{Group: "apps", Kind: "ReplicaSet"},
-	replicationController,
-}
-
-// replicated reports whether the object's number of pods can be set.
-func replicated(o *unstructured.Unstructured) bool {
-	return slices.Contains(replicatedKinds, o.GroupVersionKind().GroupKind())
 }

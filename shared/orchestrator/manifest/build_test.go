@@ -1,4 +1,4 @@
-package orchestrator_test
+package manifest_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/orchestrator"
+	"github.com/littoral-project/littoral/shared/orchestrator/manifest"
 )
 
 // newJob returns the creation of the manifests at edge/n1.
@@ -35,7 +36,7 @@ func newJob(manifests ...string) *job.Job {
 
 func build(t *testing.T, j *job.Job) []*unstructured.Unstructured {
 	t.Helper()
-	objects, err := orchestrator.Build(j)
+	objects, err := manifest.Build(j)
 	require.NoError(t, err)
 	return objects
 }
@@ -56,12 +57,12 @@ var bearing = map[string]string{
 
 func TestBuild_marksAndBindsEveryKindThatBearsPods(t *testing.T) {
 	t.Parallel()
-	for kind, manifest := range bearing {
+	for kind, text := range bearing {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			o := build(t, newJob(manifest))[1]
+			o := build(t, newJob(text))[1]
 			require.Equal(t, "shop-11111111", o.GetNamespace())
-			path, bears := orchestrator.PodTemplate(o)
+			path, bears := manifest.PodTemplate(o)
 			require.True(t, bears)
 			for _, at := range [][]string{nil, path} { // the object and the template of its pods
 				labels, _, err := unstructured.NestedStringMap(o.Object, append(append([]string{}, at...), "metadata", "labels")...)
@@ -84,7 +85,7 @@ func TestBuild_marksAndBindsEveryKindThatBearsPods(t *testing.T) {
 					require.NotContains(t, notes, "littoral.dev/epoch", "a takeover restarts no pods")
 				}
 			}
-			require.Equal(t, int64(7), orchestrator.EpochOf(o))
+			require.Equal(t, int64(7), manifest.EpochOf(o))
 			terms, _, err := unstructured.NestedSlice(
 				o.Object,
 				append(append([]string{}, path...), "spec", "affinity", "nodeAffinity",
@@ -99,14 +100,14 @@ func TestBuild_marksAndBindsEveryKindThatBearsPods(t *testing.T) {
 
 func TestBuild_givesEachReplicaPodsOfItsOwn(t *testing.T) {
 	t.Parallel()
-	manifest := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n" +
+	text := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n" +
 		"spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: " + podSpec + "}}"
 	const settings = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}"
 	scaler := func(name, of string) string {
 		return "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: " + name + "}\n" +
 			"spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: " + of + "}}"
 	}
-	manifests := []string{manifest, settings, scaler("x", "x"), scaler("other", "of-another")}
+	manifests := []string{text, settings, scaler("x", "x"), scaler("other", "of-another")}
 	manifests = append(manifests, "apiVersion: v1\nkind: ReplicationController\nmetadata: {name: old}\n"+
 		"spec: {selector: {a: b}, template: {metadata: {labels: {a: b}}, spec: "+podSpec+"}}")
 	first, second := newJob(manifests...), newJob(manifests...)
@@ -224,9 +225,9 @@ func TestBuild_keepsEveryManifest(t *testing.T) {
 		"Ox/o",
 	}, got)
 	require.Equal(t, map[string]any{"deep": []any{int64(1), map[string]any{"a": nil}}}, objects[3].Object["spec"])
-	kinds := orchestrator.KindsOf(objects)
-	require.Equal(t, orchestrator.Kind{Resource: "oxen"}, kinds.Of(objects[8]), "its definition says how it is called")
-	require.Equal(t, orchestrator.Kind{Resource: "sensors", Namespaced: true, Guessed: true}, kinds.Of(objects[3]))
+	kinds := manifest.KindsOf(objects)
+	require.Equal(t, manifest.Kind{Resource: "oxen"}, kinds.Of(objects[8]), "its definition says how it is called")
+	require.Equal(t, manifest.Kind{Resource: "sensors", Namespaced: true, Guessed: true}, kinds.Of(objects[3]))
 }
 
 // TestBuild_takesNullForNothing: as templates write a field whose content they leave out.
@@ -237,7 +238,7 @@ func TestBuild_takesNullForNothing(t *testing.T) {
 	} {
 		objects := build(t, newJob("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x, labels: null}\n"+
 			"spec: {replicas: null, template: {spec: {affinity: "+affinity+", containers: [{name: c, resources: null}]}}}"))
-		_, err := orchestrator.Scale(objects[1], job.Remedy{Type: job.ScaleUp}, job.Remedy{Type: job.ScaleOut})
+		_, err := manifest.Scale(objects[1], job.Remedy{Type: job.ScaleUp}, job.Remedy{Type: job.ScaleOut})
 		require.NoError(t, err)
 		text := fmt.Sprint(objects[1].Object["spec"])
 		require.Contains(t, text, "values:[n1]")
@@ -272,9 +273,9 @@ func TestBuild_dropsWhatAnotherClusterHasSet(t *testing.T) {
 	const set = `resourceVersion: "1", uid: u, generation: 3, creationTimestamp: "2026-01-02T03:04:05Z", managedFields: [],
   selfLink: /x, deletionTimestamp: "2026-01-02T03:04:05Z", deletionGracePeriodSeconds: 30,
   ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: x, uid: u, controller: true}]`
-	const manifest = "apiVersion: v1\nkind: Pod\nmetadata: {name: x, finalizers: [example.org/hold]%s}\nspec: " + podSpec + "%s"
-	exported := build(t, newJob(fmt.Sprintf(manifest, ",\n  "+set, "\nstatus: {phase: Running}")))
-	require.Equal(t, build(t, newJob(fmt.Sprintf(manifest, "", ""))), exported)
+	const text = "apiVersion: v1\nkind: Pod\nmetadata: {name: x, finalizers: [example.org/hold]%s}\nspec: " + podSpec + "%s"
+	exported := build(t, newJob(fmt.Sprintf(text, ",\n  "+set, "\nstatus: {phase: Running}")))
+	require.Equal(t, build(t, newJob(fmt.Sprintf(text, "", ""))), exported)
 }
 
 // TestBuild_makesNoNamespaceThatItLeavesEmpty: manifests often bring the namespace that they are written for. In a cluster,
@@ -322,7 +323,7 @@ func TestKindsOf_kubernetes(t *testing.T) {
 	} {
 		version, name, _ := strings.Cut(kind, " ")
 		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": version, "kind": name}}
-		require.Equal(t, orchestrator.Kind{Resource: resource}, orchestrator.KindsOf(nil).Of(o), kind)
+		require.Equal(t, manifest.Kind{Resource: resource}, manifest.KindsOf(nil).Of(o), kind)
 	}
 }
 
@@ -389,7 +390,7 @@ func TestBuild_writesTheTextOfSecretsIntoTheirData(t *testing.T) {
 		require.Contains(t, build(t, newJob(of+fields))[1].Object, "stringData", "the API server says what is wrong")
 	}
 	one, other := build(t, newJob(of+"stringData: {a: b}"))[1], build(t, newJob(of+"stringData: {a: c}"))[1]
-	require.NotEqual(t, orchestrator.RevisionOf(one), orchestrator.RevisionOf(other))
+	require.NotEqual(t, manifest.RevisionOf(one), manifest.RevisionOf(other))
 	sensor := build(t, newJob("apiVersion: example.org/v1\nkind: Secret\nmetadata: {name: x}\nstringData: {a: b}"))[1]
 	require.Contains(t, sensor.Object, "stringData", "another kind by that name")
 }
@@ -410,7 +411,7 @@ func TestBuild_saysWhatIsWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := orchestrator.Build(newJob(row.manifest))
+			_, err := manifest.Build(newJob(row.manifest))
 			var refusal *orchestrator.Refusal
 			require.ErrorAs(t, err, &refusal)
 			require.Equal(t, orchestrator.ReasonBadManifest, refusal.Reason)
@@ -421,13 +422,13 @@ func TestBuild_saysWhatIsWrong(t *testing.T) {
 
 func TestBuild_isTheSameEachTime(t *testing.T) {
 	t.Parallel()
-	for _, manifest := range bearing {
-		a, b := build(t, newJob(manifest)), build(t, newJob(manifest))
+	for _, text := range bearing {
+		a, b := build(t, newJob(text)), build(t, newJob(text))
 		require.Equal(t, a, b)
-		other := newJob(manifest)
+		other := newJob(text)
 		other.Epoch++
 		c := build(t, other)
-		require.NotEqual(t, orchestrator.RevisionOf(a[1]), orchestrator.RevisionOf(c[1]))
+		require.NotEqual(t, manifest.RevisionOf(a[1]), manifest.RevisionOf(c[1]))
 		require.Equal(t, a[0], c[0], "the namespace is of all components and of every decision")
 	}
 }
@@ -439,8 +440,8 @@ func TestBuild_stampsAlikeWhatComponentsListAlike(t *testing.T) {
 	other.ID, other.Component, other.Epoch = uuid.New(), "worker", 8
 	a, b := build(t, one), build(t, other)
 	require.Equal(t, "worker", b[1].GetLabels()["app.icos.eu/component"])
-	require.Equal(t, orchestrator.RevisionOf(a[1]), orchestrator.RevisionOf(b[1]))
-	require.NotEqual(t, orchestrator.RevisionOf(a[2]), orchestrator.RevisionOf(b[2]))
+	require.Equal(t, manifest.RevisionOf(a[1]), manifest.RevisionOf(b[1]))
+	require.NotEqual(t, manifest.RevisionOf(a[2]), manifest.RevisionOf(b[2]))
 }
 
 func TestNamesComeFromIDs(t *testing.T) {
@@ -456,18 +457,18 @@ func TestNamesComeFromIDs(t *testing.T) {
 
 	o := &unstructured.Unstructured{Object: map[string]any{}}
 	want := orchestrator.RecordOf(j)
-	want.Mark(o)
-	got, ours := orchestrator.ReadRecord(o)
+	manifest.Mark(o, want)
+	got, ours := manifest.ReadRecord(o)
 	require.True(t, ours)
 	require.Equal(t, want, got)
-	_, ours = orchestrator.ReadRecord(&unstructured.Unstructured{Object: map[string]any{}})
+	_, ours = manifest.ReadRecord(&unstructured.Unstructured{Object: map[string]any{}})
 	require.False(t, ours)
 }
 
 // observed returns the wanted object as a cluster has it, in its second generation and with a status in YAML.
 func observed(t *testing.T, want *unstructured.Unstructured, status string) *unstructured.Unstructured {
 	t.Helper()
-	parsed, err := orchestrator.Read([]job.Content{{YAML: "apiVersion: v1\nkind: x\nmetadata: {name: x}\nheld: " + status}})
+	parsed, err := manifest.Read([]job.Content{{YAML: "apiVersion: v1\nkind: x\nmetadata: {name: x}\nheld: " + status}})
 	require.NoError(t, err)
 	live := want.DeepCopy()
 	live.SetGeneration(2)
@@ -512,7 +513,7 @@ func TestJudge(t *testing.T) {
 			t.Parallel()
 			want := build(t, newJob(bearing[row.kind]))[1]
 			live := observed(t, want, row.status)
-			h := orchestrator.Judge(want, orchestrator.Ask(live, orchestrator.FactsOf(want)))
+			h := manifest.Judge(want, manifest.Ask(live, manifest.FactsOf(want)))
 			require.Equal(t, row.ready, h.Ready, "%+v", h)
 			require.Equal(t, row.failed, h.Failed, "%+v", h)
 			require.Equal(t, row.reason, h.Reason)
@@ -523,7 +524,7 @@ func TestJudge(t *testing.T) {
 
 			stale := live.DeepCopy()
 			stale.SetAnnotations(map[string]string{"littoral.dev/revision": "6-x"})
-			h = orchestrator.Judge(want, orchestrator.Ask(stale, orchestrator.FactsOf(want)))
+			h = manifest.Judge(want, manifest.Ask(stale, manifest.FactsOf(want)))
 			require.False(t, h.Ready, "an answer about an earlier form of it does not count")
 		})
 	}
@@ -575,7 +576,7 @@ func TestJudge_ofWhatWaitsForSomebody(t *testing.T) {
 			part := strings.SplitN(row.manifest, " ", 3)
 			want := build(t, newJob("apiVersion: "+part[0]+"\nkind: "+part[1]+"\nmetadata: {name: x}\nspec: "+part[2]))[1]
 			live := observed(t, want, row.status)
-			h := orchestrator.Judge(want, orchestrator.Ask(live, orchestrator.FactsOf(want)))
+			h := manifest.Judge(want, manifest.Ask(live, manifest.FactsOf(want)))
 			require.False(t, h.Ready, "%+v", h)
 			require.Equal(t, row.failed, h.Failed, "%+v", h)
 			require.Equal(t, row.reason, h.Reason, "%+v", h)
@@ -596,7 +597,7 @@ func TestJudge_ofADeploymentAfterItsRollout(t *testing.T) {
 		want := build(t, newJob(bearing["Deployment"]))[1]
 		live := observed(t, want, "{observedGeneration: 2, replicas: 2, availableReplicas: 1, updatedReplicas: 2, conditions: "+progress+"}")
 		require.NoError(t, unstructured.SetNestedField(live.Object, int64(2), "spec", "replicas"))
-		h := orchestrator.Judge(want, orchestrator.Ask(live, orchestrator.FactsOf(want)))
+		h := manifest.Judge(want, manifest.Ask(live, manifest.FactsOf(want)))
 		require.False(t, h.Ready, progress)
 		require.False(t, h.Failed, progress)
 		require.Equal(t, timed, h.Timed, progress)
@@ -608,29 +609,29 @@ func TestJudge_ofOtherKinds(t *testing.T) {
 	sensor := build(t, newJob("apiVersion: example.org/v1\nkind: Sensor\nmetadata: {name: x}"))[1]
 	require.True(
 		t,
-		orchestrator.Judge(sensor, orchestrator.Ask(sensor, orchestrator.FactsOf(sensor))).Ready,
+		manifest.Judge(sensor, manifest.Ask(sensor, manifest.FactsOf(sensor))).Ready,
 		"it says nothing against it",
 	)
 	live := sensor.DeepCopy()
 	live.Object["status"] = map[string]any{
 		"conditions": []any{map[string]any{"type": "Ready", "status": "False", "message": "cold"}},
 	}
-	h := orchestrator.Judge(sensor, orchestrator.Ask(live, orchestrator.FactsOf(sensor)))
+	h := manifest.Judge(sensor, manifest.Ask(live, manifest.FactsOf(sensor)))
 	require.False(t, h.Ready)
 	require.Contains(t, h.Message, "cold")
 	live.Object["status"] = map[string]any{
 		"observedGeneration": int64(1), "conditions": []any{map[string]any{"type": "Ready", "status": "True"}},
 	}
 	live.SetGeneration(2)
-	h = orchestrator.Judge(sensor, orchestrator.Ask(live, orchestrator.FactsOf(sensor)))
+	h = manifest.Judge(sensor, manifest.Ask(live, manifest.FactsOf(sensor)))
 	require.False(t, h.Ready, "it was so before it was changed")
 	live.Object["status"] = map[string]any{
 		"conditions": []any{map[string]any{"type": "Ready", "status": "True", "observedGeneration": int64(1)}},
 	}
-	h = orchestrator.Judge(sensor, orchestrator.Ask(live, orchestrator.FactsOf(sensor)))
+	h = manifest.Judge(sensor, manifest.Ask(live, manifest.FactsOf(sensor)))
 	require.False(t, h.Ready, "the same, of a kind that says so of each condition")
 	service := build(t, newJob("apiVersion: v1\nkind: Service\nmetadata: {name: x}"))[1]
-	require.True(t, orchestrator.Judge(service, nil).Ready, "to be there is all it can")
+	require.True(t, manifest.Judge(service, nil).Ready, "to be there is all it can")
 }
 
 func TestScale(t *testing.T) {
@@ -652,7 +653,7 @@ spec: {replicas: 2, template: {spec: {containers: [{name: a, resources: {request
 			t.Parallel()
 			o := build(t, newJob(asks))[1]
 			before := fmt.Sprint(o.Object["spec"])
-			changed, err := orchestrator.Scale(o, job.Remedy{Type: row.remediation})
+			changed, err := manifest.Scale(o, job.Remedy{Type: row.remediation})
 			require.NoError(t, err)
 			require.True(t, changed)
 			after := fmt.Sprint(o.Object["spec"])
@@ -665,7 +666,7 @@ spec: {replicas: 2, template: {spec: {containers: [{name: a, resources: {request
 	}
 	limited := strings.Replace(asks, `requests: {cpu: "1.5", memory: 1Gi}, limits: {cpu: 2}`, "limits: {cpu: 2}", 1)
 	o := build(t, newJob(limited))[1]
-	_, err := orchestrator.Scale(o, job.Remedy{Type: job.ScaleOut})
+	_, err := manifest.Scale(o, job.Remedy{Type: job.ScaleOut})
 	require.NoError(t, err)
 	require.Contains(t, fmt.Sprint(o.Object["spec"]), "limits:map[cpu:3000m] requests:map[cpu:3000m memory:1000Mi]", "it had asked for its limit")
 	for _, r := range []job.Remediation{job.ScaleUp, job.ScaleOut} {
@@ -673,7 +674,7 @@ spec: {replicas: 2, template: {spec: {containers: [{name: a, resources: {request
 			if r == job.ScaleOut && kind == "DaemonSet" {
 				continue
 			}
-			changed, err := orchestrator.Scale(build(t, newJob(bearing[kind]))[1], job.Remedy{Type: r})
+			changed, err := manifest.Scale(build(t, newJob(bearing[kind]))[1], job.Remedy{Type: r})
 			require.NoError(t, err)
 			require.False(t, changed, "%s of a %s", r, kind)
 		}

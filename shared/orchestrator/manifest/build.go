@@ -1,4 +1,4 @@
-package orchestrator
+package manifest
 
 import (
 	"bufio"
@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/orchestrator"
 )
 
 // Build returns the objects to apply for the job, in this order: the namespace of the application, then the manifests
@@ -34,7 +35,7 @@ func Build(j *job.Job) ([]*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	if len(objects) == 0 {
-		return nil, Refuse(ReasonBadManifest, "component %s has no manifest", j.Component)
+		return nil, orchestrator.Refuse(orchestrator.ReasonBadManifest, "component %s has no manifest", j.Component)
 	}
 	slices.SortStableFunc(objects, inOrder)
 	distinguish(objects, j)
@@ -61,7 +62,7 @@ func Build(j *job.Job) ([]*unstructured.Unstructured, error) {
 		}
 		id := identity(o)
 		if seen[id] {
-			return nil, Refuse(ReasonBadManifest, "%s stands twice in component %s", id, j.Component)
+			return nil, orchestrator.Refuse(orchestrator.ReasonBadManifest, "%s stands twice in component %s", id, j.Component)
 		}
 		seen[id] = true
 		if err := dress(o, j); err != nil {
@@ -87,11 +88,11 @@ func Read(contents []job.Content) ([]*unstructured.Unstructured, error) {
 				break
 			}
 			if err != nil {
-				return nil, Refuse(ReasonBadManifest, "manifest %s cannot be read: %v", c.Name, err)
+				return nil, orchestrator.Refuse(orchestrator.ReasonBadManifest, "manifest %s cannot be read: %v", c.Name, err)
 			}
 			found, err := parse(text)
 			if err != nil {
-				return nil, Refuse(ReasonBadManifest, "manifest %s: %v", c.Name, err)
+				return nil, orchestrator.Refuse(orchestrator.ReasonBadManifest, "manifest %s: %v", c.Name, err)
 			}
 			all = append(all, found...)
 		}
@@ -162,8 +163,8 @@ func namespaceOf(j *job.Job) *unstructured.Unstructured {
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": j.Namespace},
 	}}
 	// Every component applies this same namespace, so nothing in it may depend on the component.
-	merge(ns, "labels", map[string]string{LabelManager: Manager, MarkInstance: j.ApplicationID.String()})
-	merge(ns, "annotations", map[string]string{MarkApplication: j.ApplicationName, MarkInstance: j.ApplicationID.String()})
+	merge(ns, "labels", map[string]string{orchestrator.LabelManager: orchestrator.Manager, orchestrator.MarkInstance: j.ApplicationID.String()})
+	merge(ns, "annotations", map[string]string{orchestrator.MarkApplication: j.ApplicationName, orchestrator.MarkInstance: j.ApplicationID.String()})
 	return ns
 }
 
@@ -190,7 +191,7 @@ func adopt(ns, from *unstructured.Unstructured) {
 // marks returns the labels and annotations that identify all objects of a component.
 func marks(j *job.Job) (labels, annotations map[string]string) {
 	annotations = map[string]string{
-		MarkApplication: j.ApplicationName, MarkInstance: j.ApplicationID.String(), MarkComponent: j.Component,
+		orchestrator.MarkApplication: j.ApplicationName, orchestrator.MarkInstance: j.ApplicationID.String(), orchestrator.MarkComponent: j.Component,
 	}
 	labels = make(map[string]string, len(annotations)+1)
 	for key, value := range annotations {
@@ -219,7 +220,7 @@ func distinguish(objects []*unstructured.Unstructured, j *job.Job) {
 			if o.GroupVersionKind().GroupKind() == replicationController {
 				path = path[:2]
 			}
-			mergeAt(o.Object, map[string]string{LabelJob: Subject(j).String()}, path...)
+			mergeAt(o.Object, map[string]string{orchestrator.LabelJob: orchestrator.Subject(j).String()}, path...)
 		}
 	}
 	for _, o := range objects {
@@ -283,10 +284,10 @@ func dress(o *unstructured.Unstructured, j *job.Job) error {
 	labels, annotations := marks(j)
 	path, bears := PodTemplate(o)
 	if bears { // telemetry finds the pods of a job by these; an object without pods may belong to several jobs
-		labels[LabelJob], annotations[MarkResource] = Subject(j).String(), ResourceID(j)
+		labels[orchestrator.LabelJob], annotations[orchestrator.MarkResource] = orchestrator.Subject(j).String(), orchestrator.ResourceID(j)
 	}
 	own := maps.Clone(labels)
-	own[LabelManager] = Manager
+	own[orchestrator.LabelManager] = orchestrator.Manager
 	merge(o, "labels", own)
 	merge(o, "annotations", annotations)
 	if !bears {
@@ -297,11 +298,11 @@ func dress(o *unstructured.Unstructured, j *job.Job) error {
 	spec := append(path[:len(path):len(path)], "spec")
 	pod, ok, err := unstructured.NestedMap(o.Object, spec...)
 	if err != nil || !ok {
-		return Refuse(ReasonBadManifest, "%s has no %s", identity(o), strings.Join(spec, "."))
+		return orchestrator.Refuse(orchestrator.ReasonBadManifest, "%s has no %s", identity(o), strings.Join(spec, "."))
 	}
 	if len(path) > 0 {
 		if err := present(o.Object, append(path, "metadata")...); err != nil {
-			return Refuse(ReasonBadManifest, "%s: %v", identity(o), err)
+			return orchestrator.Refuse(orchestrator.ReasonBadManifest, "%s: %v", identity(o), err)
 		}
 		mergeAt(o.Object, labels, append(path, "metadata", "labels")...)
 		mergeAt(o.Object, annotations, append(path, "metadata", "annotations")...)
@@ -310,7 +311,7 @@ func dress(o *unstructured.Unstructured, j *job.Job) error {
 		return nil
 	}
 	if err := bind(pod, j.Node); err != nil {
-		return Refuse(ReasonBadManifest, "%s: %v", identity(o), err)
+		return orchestrator.Refuse(orchestrator.ReasonBadManifest, "%s: %v", identity(o), err)
 	}
 	return unstructured.SetNestedMap(o.Object, pod, spec...)
 }
@@ -382,20 +383,20 @@ func stamp(o *unstructured.Unstructured) {
 	if keepsPods(o) {
 		template, _, _ := unstructured.NestedFieldNoCopy(o.Object, podTemplates[o.GroupVersionKind().GroupKind()]...)
 		if text, err := json.Marshal(template); err == nil { // it came from JSON
-			merge(o, "annotations", map[string]string{markPods: digest(text)})
+			merge(o, "annotations", map[string]string{markPods: orchestrator.Digest(text)})
 		}
 	}
 	of := o.DeepCopy()
 	unstructured.RemoveNestedField(of.Object, "metadata", "annotations", markRevision)
 	if _, bears := PodTemplate(o); !bears {
-		unstructured.RemoveNestedField(of.Object, "metadata", "annotations", MarkComponent)
-		unstructured.RemoveNestedField(of.Object, "metadata", "labels", MarkComponent)
+		unstructured.RemoveNestedField(of.Object, "metadata", "annotations", orchestrator.MarkComponent)
+		unstructured.RemoveNestedField(of.Object, "metadata", "labels", orchestrator.MarkComponent)
 	}
 	text, err := json.Marshal(of.Object)
 	if err != nil {
 		return // it came from JSON
 	}
-	merge(o, "annotations", map[string]string{markRevision: strconv.FormatInt(EpochOf(o), 10) + "-" + digest(text)})
+	merge(o, "annotations", map[string]string{markRevision: strconv.FormatInt(EpochOf(o), 10) + "-" + orchestrator.Digest(text)})
 }
 
 // OtherPods reports whether the live object keeps pods made from a template other than that of next.

@@ -70,8 +70,9 @@ bench: ## run the benchmarks, which print ratios within one run
 generate: ## generate mains, registry, Services and routes from the functions' declarations
 	$(GO) run ./scripts/gen/registry
 	$(GO) run ./scripts/gen/services
+	$(GO) run ./scripts/gen/states
 
-GENERATED := functions/cmd functions/functions_gen.go knative/base knative/watches knative/gateway/routes.txt knative/httproute/routes/routes.yaml
+GENERATED := shared/docs/states.md functions/cmd functions/functions_gen.go knative/base knative/watches knative/gateway/routes.txt knative/httproute/routes/routes.yaml
 
 .PHONY: generate-check
 generate-check: generate ## fail if generated files differ from the declarations

@@ -869,11 +869,13 @@ func TestReport_ofDegradedWithoutAReason(t *testing.T) {
 		why  string
 	}{{[]job.Condition{runs}, "AsReported"}, {[]job.Condition{runs, refused}, ""}} {
 		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
-			_, err := w.job(j.ID).Strain(ctx, tx, "it is too hot there")
+			_, err := w.job(j.ID).MarkMisplaced(ctx, tx, job.Violating, "it is too hot there")
 			return err
 		}))
 		report(job.Degraded, besides.said...)
-		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return w.job(j.ID).Relieve(ctx, tx, "it is cooler") }))
+		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
+			return w.job(j.ID).ReleaseMisplaced(ctx, tx, job.Violating, "it is cooler")
+		}))
 		require.Equal(t, []any{job.Degraded, besides.why}, []any{w.job(j.ID).State, why()}, "it ran badly besides")
 	}
 }
@@ -981,7 +983,7 @@ func TestObserve_ofWhatShouldHaveLeft(t *testing.T) {
 		return w.job(j.ID)
 	}
 	strain := func(ctx context.Context, tx *store.Tx, j *job.Job) error {
-		_, err := j.Strain(ctx, tx, "it is too hot there")
+		_, err := j.MarkMisplaced(ctx, tx, job.Violating, "it is too hot there")
 		return err
 	}
 	observe := func(status string) *job.Job {
@@ -1001,7 +1003,7 @@ func TestObserve_ofWhatShouldHaveLeft(t *testing.T) {
 	require.Nil(t, observe("True").LeaseUntil)
 	require.Equal(t, before, w.published(events.ResourceChanged), "nothing is news")
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
-		news, err := w.job(j.ID).Strain(ctx, tx, "it is too hot there")
+		news, err := w.job(j.ID).MarkMisplaced(ctx, tx, job.Violating, "it is too hot there")
 		require.False(t, news)
 		return err
 	}))
@@ -1024,7 +1026,9 @@ func TestObserve_ofWhatShouldHaveLeft(t *testing.T) {
 	require.Equal(t, job.Degraded, done.State)
 	require.Nil(t, done.LeaseUntil, "else the agent would scale it once more")
 
-	relieve := func(ctx context.Context, tx *store.Tx, j *job.Job) error { return j.Relieve(ctx, tx, "it is cooler") }
+	relieve := func(ctx context.Context, tx *store.Tx, j *job.Job) error {
+		return j.ReleaseMisplaced(ctx, tx, job.Violating, "it is cooler")
+	}
 	require.Equal(t, job.Finished, step(relieve).State)
 	step(strain)
 	observe("False")
@@ -1390,7 +1394,7 @@ func TestRemind_ofAllThatIsToBeLookedAt(t *testing.T) {
 		"what should be elsewhere": {1, func(w world, app *application.Application) {
 			id := w.run(app, "agent-1").Jobs[0].ID
 			require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
-				_, err := w.job(id).Strain(ctx, tx, "it is too hot there")
+				_, err := w.job(id).MarkMisplaced(ctx, tx, job.Violating, "it is too hot there")
 				return err
 			}))
 		}},

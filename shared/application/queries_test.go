@@ -20,18 +20,16 @@ func TestQueries_lookNoFurtherThanTheNode(t *testing.T) {
 	require.Contains(t, storetest.Plan(t, db, selectHandovers, ""), "Index Cond: ((cluster = ")
 }
 
-// TestStrained_looksAtNoneThatIsInTheRightPlace: all placements wait while it looks.
-func TestStrained_looksAtNoneThatIsInTheRightPlace(t *testing.T) {
+// TestMisplaced_looksAtNoneThatIsInTheRightPlace: all placements wait while it looks.
+func TestMisplaced_looksAtNoneThatIsInTheRightPlace(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
 	for _, sql := range []string{
 		`with a as (insert into applications (id, name, namespace, descriptor)
 select gen_random_uuid(), n, '', '' from generate_series(1, 1000) n returning id, name)
-insert into jobs (id, application_id, component, type, state, instruction, lost_after, resource_name, cluster, node, excluded, conditions)
+insert into jobs (id, application_id, component, type, state, instruction, lost_after, resource_name, cluster, node, misplaced)
 select gen_random_uuid(), id, '', 'CreateDeployment', 'Finished', '{}', '0', '', 'edge', 'edge-1',
-  case name when '1' then '[{"orchestrator": "ocm", "node_name": "edge-1", "cluster_name": "edge"}]'::jsonb
-    when '2' then '[{"orchestrator": "ocm", "node_name": "edge-2", "cluster_name": "edge"}]' else '[]' end,
-  case name when '3' then '[{"type": "Degraded", "reason": "DoesNotFit"}]'::jsonb else '[{"reason": "Ready"}]' end from a`,
+  case name when '1' then array['violating'] when '2' then array['too-large'] else '{}'::text[] end from a`,
 		`analyze`,
 	} {
 		_, err := db.Exec(t.Context(), sql)
@@ -39,7 +37,7 @@ select gen_random_uuid(), id, '', 'CreateDeployment', 'Finished', '{}', '0', '',
 	}
 	var found []uuid.UUID
 	read := storetest.Reads(t, db, "jobs", func(ctx context.Context, tx *store.Tx) (err error) {
-		found, err = Strained(ctx, tx, uuid.Nil, 10)
+		found, err = Misplaced(ctx, tx, uuid.Nil, 10)
 		return err
 	})
 	require.Len(t, found, 2)

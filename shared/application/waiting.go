@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/events"
-	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -19,11 +18,8 @@ where j.state = 'Created' and j.type = 'CreateDeployment' and j.cluster = '' and
 and a.desired = 'running' and a.deleted_at is null and j.application_id >= $1 order by 1 limit $2`
 
 	// The conditions on jobs repeat those of the partial index, which holds next to no rows.
-	selectStrained = `select distinct j.application_id from jobs j join applications a on a.id = j.application_id
-where j.cluster <> '' and j.cleans is null and j.type <> 'DeleteDeployment'
-and (j.excluded <> '[]' or j.conditions @> '[{"reason": "` + job.ReasonMisfit + `"}]')
-and (j.excluded @> jsonb_build_array(jsonb_build_object('cluster_name', j.cluster, 'node_name', j.node))
-  or j.conditions @> '[{"reason": "` + job.ReasonMisfit + `"}]')
+	selectMisplaced = `select distinct j.application_id from jobs j join applications a on a.id = j.application_id
+where j.cluster <> '' and j.cleans is null and j.misplaced <> '{}' and j.type <> 'DeleteDeployment'
 and a.desired = 'running' and a.deleted_at is null and j.application_id >= $1 order by 1 limit $2`
 
 	selectOverlooked = `select id from applications where judged < version and desired = 'running' and deleted_at is null
@@ -35,10 +31,10 @@ func Waiting(ctx context.Context, q store.Querier, from uuid.UUID, limit int) ([
 	return store.Collect(ctx, q, "find what is to be placed", pgx.RowTo[uuid.UUID], selectWaiting, from, limit)
 }
 
-// Strained returns at most limit applications, from that id on, with a component in the wrong place that fitted nowhere
+// Misplaced returns at most limit applications, from that id on, with a component in the wrong place that fitted nowhere
 // else.
-func Strained(ctx context.Context, q store.Querier, from uuid.UUID, limit int) ([]uuid.UUID, error) {
-	return store.Collect(ctx, q, "find what is to be placed", pgx.RowTo[uuid.UUID], selectStrained, from, limit)
+func Misplaced(ctx context.Context, q store.Querier, from uuid.UUID, limit int) ([]uuid.UUID, error) {
+	return store.Collect(ctx, q, "find what is to be placed", pgx.RowTo[uuid.UUID], selectMisplaced, from, limit)
 }
 
 // Overlooked returns at most limit applications, from that id on, with an update that the matchmaker has not judged:
@@ -56,7 +52,7 @@ func Judged(tx *store.Tx, id uuid.UUID) { tx.Append(updateJudged, id) }
 func Remind(ctx context.Context, tx *store.Tx) error {
 	first := uuid.Max
 	for _, list := range []func(context.Context, store.Querier, uuid.UUID, int) ([]uuid.UUID, error){
-		Waiting, Strained, Overlooked,
+		Waiting, Misplaced, Overlooked,
 	} {
 		found, err := list(ctx, tx, uuid.Nil, 1)
 		if err != nil {

@@ -91,6 +91,8 @@ type Job struct {
 	Devices      []string      `db:"devices"`      // reserved at the target
 	LostAfter    time.Duration `db:"lost_after"`   // a component is moved when its node is silent for so long
 	Excluded     []Target      `db:"excluded"`     // where it must not go, since a policy was violated there
+	Tried        bool          `db:"tried"`        // the matchmaker has looked for a place since the job waits for one
+	Misplaced    []Misplaced   `db:"misplaced"`    // why it should not be where it is
 	ResourceUUID string        `db:"resource_uuid"`
 	ResourceName string        `db:"resource_name"`
 	Conditions   []Condition   `db:"conditions"`
@@ -98,9 +100,7 @@ type Job struct {
 	CreatedAt    time.Time     `db:"created_at"`
 	UpdatedAt    time.Time     `db:"updated_at"`
 
-	lease      *time.Duration // granted by the next save, by the clock of Postgres; nil ends the lease
-	instructed bool           // the instruction differs from the stored one
-	applies    bool           // and so is Applied
+	instructed bool // the instruction differs from the stored one
 }
 
 // Target is a place; the zero Target means not placed.

@@ -21,6 +21,7 @@ func New(application uuid.UUID, component string, replica int, in Instruction) *
 	j := &Job{
 		ID: uuid.Must(uuid.NewV7()), ApplicationID: application, Component: component, Replica: replica, ResourceName: component,
 	}
+	j.start()
 	j.instruct(in)
 	j.await()
 	return j
@@ -36,10 +37,10 @@ func (j *Job) instruct(in Instruction) {
 // await resets the job to the state before placement: no owner, no place, nothing running.
 func (j *Job) await() {
 	now := time.Now().UTC()
-	j.Type, j.SubType, j.State = Create, "", Created
+	j.Type, j.SubType, j.Tried, j.Misplaced = Create, "", false, nil
 	j.Target, j.OwnerID, j.ResourceUUID, j.Remediations = Target{}, "", "", nil
 	j.Conditions = []Condition{
-		{Type: ConditionCreated, Status: "True", ObservedGeneration: 1, LastTransitionTime: now, Reason: "AwaitingForTarget"},
+		{Type: ConditionCreated, Status: "True", ObservedGeneration: 1, LastTransitionTime: now, Reason: reasonAwaiting},
 		{Type: ConditionCreated, Status: "True", ObservedGeneration: 1, LastTransitionTime: now, Reason: "AwaitingForExecution"},
 	}
 }
@@ -47,7 +48,7 @@ func (j *Job) await() {
 // Submit stores a new job.
 func (j *Job) Submit(ctx context.Context, tx *store.Tx) error {
 	j.insert(tx)
-	return j.record(ctx, tx, Submit, "", "waits for a place")
+	return j.record(ctx, tx, Submit, none, "waits for a place")
 }
 
 // Choose gives a job that is about to be placed the objects for the engine there: those of one component type. What runs
@@ -72,18 +73,18 @@ func Contents(manifests []descriptor.Manifest) []Content {
 
 // Place writes a placement decision, under a new epoch, and hands the job over.
 func (j *Job) Place(ctx context.Context, tx *store.Tx, t Target, why string) error {
-	before := j.State
-	if err := j.move(Place); err != nil {
+	before, err := j.move(Place)
+	if err != nil {
 		return err
 	}
-	j.Target = t
+	j.Target, j.Tried = t, true
 	j.Epoch++
 	j.Conditions = j.Conditions[:0]
 	j.Conditions = append(j.Conditions, Condition{
 		Type: ConditionCreated, Status: "True", ObservedGeneration: j.Epoch, LastTransitionTime: time.Now().UTC(),
 		Reason: "AwaitingForExecution", Message: why,
 	})
-	if err := j.save(ctx, tx, Place, before, fmt.Sprintf("on %s: %s", t, why)); err != nil {
+	if err := j.save(ctx, tx, Place, before, noLease, fmt.Sprintf("on %s: %s", t, why)); err != nil {
 		return err
 	}
 	return j.ready(ctx, tx)
@@ -101,8 +102,9 @@ func (j *Job) Restart(ctx context.Context, tx *store.Tx) error {
 }
 
 func (j *Job) leave(ctx context.Context, tx *store.Tx, m Move, reason string, exclude bool) error {
-	before, place := j.State, j.Target
-	if err := j.move(m); err != nil {
+	place := j.Target
+	before, err := j.move(m)
+	if err != nil {
 		return err
 	}
 	if j.OwnerID != "" {
@@ -115,7 +117,7 @@ func (j *Job) leave(ctx context.Context, tx *store.Tx, m Move, reason string, ex
 		j.Excluded = []Target{place}
 	}
 	j.await()
-	return j.save(ctx, tx, m, before, reason)
+	return j.save(ctx, tx, m, before, noLease, reason)
 }
 
 // cleanup returns the job that removes the copy which j leaves behind, addressed to the owner of that copy. It holds the
@@ -123,8 +125,9 @@ func (j *Job) leave(ctx context.Context, tx *store.Tx, m Move, reason string, ex
 func (j *Job) cleanup() *Job {
 	c := *j
 	c.ID, c.Cleans = uuid.Must(uuid.NewV7()), &j.ID
-	c.Type, c.SubType, c.State, c.LeaseUntil = Delete, string(Reallocate), Created, nil
-	c.Remediations = nil
+	c.start()
+	c.Type, c.SubType, c.LeaseUntil = Delete, string(Reallocate), nil
+	c.Remediations, c.Misplaced = nil, nil
 	// The conditions reported so far belong to the job. The copy may still run, but must not count as available beside
 	// its successor.
 	c.Conditions = []Condition{{
@@ -136,7 +139,7 @@ func (j *Job) cleanup() *Job {
 
 func (j *Job) submitCleanup(ctx context.Context, tx *store.Tx, reason string) error {
 	j.insert(tx)
-	if err := j.record(ctx, tx, Submit, "", fmt.Sprintf("removes what epoch %d left at %s: %s", j.Epoch, j.Target, reason)); err != nil {
+	if err := j.record(ctx, tx, CleanUp, none, fmt.Sprintf("removes what epoch %d left at %s: %s", j.Epoch, j.Target, reason)); err != nil {
 		return err
 	}
 	return j.ready(ctx, tx)
@@ -147,19 +150,21 @@ func (j *Job) Stop(ctx context.Context, tx *store.Tx) error {
 	if !j.Live() {
 		return nil
 	}
-	before := j.State
+	j.Misplaced = nil
 	if j.OwnerID == "" {
-		if err := j.move(Cancel); err != nil {
+		before, err := j.move(Cancel)
+		if err != nil {
 			return err
 		}
 		j.Target, j.Conditions = Target{}, nil
-		return j.save(ctx, tx, Cancel, before, "stopped before anyone took it")
+		return j.save(ctx, tx, Cancel, before, noLease, "stopped before anyone took it")
 	}
-	if err := j.move(Stop); err != nil {
+	before, err := j.move(Stop)
+	if err != nil {
 		return err
 	}
 	j.Type, j.SubType = Delete, ""
-	if err := j.save(ctx, tx, Stop, before, "to be removed from "+j.Target.String()); err != nil {
+	if err := j.save(ctx, tx, Stop, before, noLease, "to be removed from "+j.Target.String()); err != nil {
 		return err
 	}
 	return j.ready(ctx, tx)
@@ -168,18 +173,18 @@ func (j *Job) Stop(ctx context.Context, tx *store.Tx) error {
 // Replace gives the job new content. If an agent owns the job it is replaced where it is, else it simply starts with
 // the new content.
 func (j *Job) Replace(ctx context.Context, tx *store.Tx, in Instruction) error {
-	before := j.State
 	if j.Gone() {
 		j.instruct(in)
-		return j.save(ctx, tx, "instructed", before, "new content for when it starts again")
+		return j.save(ctx, tx, Instruct, j.State, noLease, "new content for when it starts again")
 	}
-	if err := j.move(Change); err != nil {
+	before, err := j.move(Change)
+	if err != nil {
 		return err
 	}
 	j.instruct(in)
 	j.Remediations = nil // the new content overwrites what they changed
 	if j.OwnerID == "" {
-		return j.save(ctx, tx, Change, before, "new content before anyone took it")
+		return j.save(ctx, tx, Change, before, noLease, "new content before anyone took it")
 	}
 	return j.giveContent(ctx, tx, before, "new content for "+j.Target.String())
 }
@@ -190,24 +195,24 @@ func (j *Job) giveContent(ctx context.Context, tx *store.Tx, before State, messa
 		j.Type = Replace
 	}
 	j.SubType = ""
-	if err := j.save(ctx, tx, Change, before, message); err != nil {
+	if err := j.save(ctx, tx, Change, before, noLease, message); err != nil {
 		return err
 	}
 	return j.ready(ctx, tx)
 }
 
 // Remediate asks the owner for a remediation. asked has a Type, and Target and Step where they matter. The error is
-// Conflict unless the job is owned and Finished (contracts/icos.md §1.7), or would be Finished but for Strain.
+// Conflict unless the job is owned and Finished (contracts/icos.md §1.7), or would be Finished but for its place.
 func (j *Job) Remediate(ctx context.Context, tx *store.Tx, asked Remedy, reason string) error {
 	r := asked.Type
 	if j.OwnerID == "" {
 		return problem.New(problem.Conflict, "job %s has no owner that could carry out %s", j.ID, r)
 	}
-	before := j.State
-	if before == Degraded && j.runsWell() {
-		j.State = Finished
+	if j.State == Degraded && !j.runsWell() {
+		return j.cannot(Remediate)
 	}
-	if err := j.move(Remediate); err != nil {
+	before, err := j.move(Remediate)
+	if err != nil {
 		return err
 	}
 	j.Type, j.SubType = Update, string(r)
@@ -216,7 +221,7 @@ func (j *Job) Remediate(ctx context.Context, tx *store.Tx, asked Remedy, reason 
 	}
 	asked.ID, asked.ResourceID, asked.Status = uuid.Must(uuid.NewV7()), j.ResourceUUID, RemedyPending
 	j.Remediations = append(j.Remediations, asked)
-	if err := j.save(ctx, tx, Remediate, before, fmt.Sprintf("%s: %s", r, reason)); err != nil {
+	if err := j.save(ctx, tx, Remediate, before, noLease, fmt.Sprintf("%s: %s", r, reason)); err != nil {
 		return err
 	}
 	return j.ready(ctx, tx)
@@ -244,10 +249,11 @@ func HandOver(ctx context.Context, tx *store.Tx, cluster, node, former, agent st
 		}
 		j.OwnerID = agent
 		j.Epoch++
+		left := noLease
 		if j.LeaseUntil != nil {
-			j.lease = new(time.Duration)
+			left = leaseOf(0)
 		}
-		if err := j.save(ctx, tx, GiveOver, j.State, fmt.Sprintf("%s serves %s now, not %s", agent, j.Target, former)); err != nil {
+		if err := j.save(ctx, tx, GiveOver, j.State, left, fmt.Sprintf("%s serves %s now, not %s", agent, j.Target, former)); err != nil {
 			return err
 		}
 		if j.State != Created {
@@ -295,43 +301,27 @@ func Remove(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
 	if _, err := tx.Exec(ctx, deleteJob, id); err != nil {
 		return fmt.Errorf("forget job: %w", err)
 	}
-	if err := j.record(ctx, tx, "removed", j.State, "forgotten"); err != nil || !j.Placed() {
+	if err := j.record(ctx, tx, Forget, j.State, "forgotten"); err != nil || !j.Placed() {
 		return err
 	}
-	j.Type, j.State = Delete, Finished // tells others that its place is free
-	return j.emit(ctx, tx, events.JobFinished)
+	e := j.event()
+	e.Type, e.State = string(Delete), string(Finished) // tells others that its place is free
+	return tx.Emit(ctx, events.JobFinished, j.ID.String(), e)
 }
 
 // Require changes the requirements but not the content. Its agent has nothing to do; the matchmaker checks whether the
 // job can stay where it is.
 func (j *Job) Require(ctx context.Context, tx *store.Tx, in Instruction) error {
 	j.instruct(in)
-	return j.keep(ctx, tx, "required", "other requirements, the same content")
-}
-
-// keep saves the job and leaves its state and lease as they are.
-func (j *Job) keep(ctx context.Context, tx *store.Tx, m Move, message string) error {
-	return j.keepFrom(ctx, tx, m, j.State, message)
-}
-
-// keepFrom saves the job and leaves its lease as it is.
-func (j *Job) keepFrom(ctx context.Context, tx *store.Tx, m Move, before State, message string) error {
-	if j.LeaseUntil != nil {
-		left := max(time.Until(*j.LeaseUntil), 0)
-		j.lease = &left
-	}
-	return j.save(ctx, tx, m, before, message)
+	return j.save(ctx, tx, Require, j.State, sameLease, "other requirements, the same content")
 }
 
 // Wait records why the job has no place. news says whether the reason is a new one.
 func (j *Job) Wait(ctx context.Context, tx *store.Tx, reason string) (news bool, err error) {
-	for i := range j.Conditions {
-		c := &j.Conditions[i]
-		if c.Reason != "AwaitingForTarget" || c.Message == reason {
-			continue
-		}
-		c.Message = reason
-		return true, j.save(ctx, tx, "waiting", j.State, reason)
+	i := slices.IndexFunc(j.Conditions, func(c Condition) bool { return c.Reason == reasonAwaiting })
+	if i < 0 || j.Tried && j.Conditions[i].Message == reason {
+		return false, nil
 	}
-	return false, nil
+	j.Conditions[i].Message, j.Tried = reason, true
+	return true, j.save(ctx, tx, Wait, j.State, noLease, reason)
 }

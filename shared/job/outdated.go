@@ -63,7 +63,7 @@ func (j *Job) redo(ctx context.Context, tx *store.Tx, before State, r Resource) 
 	if r.Name != "" {
 		j.ResourceName = r.Name
 	}
-	if err := j.move(Change); err != nil {
+	if _, err := j.move(Change); err != nil {
 		return err
 	}
 	return j.giveContent(ctx, tx, before, j.OwnerID+" carried out content that was replaced before it took the job")
@@ -103,13 +103,13 @@ func (j *Job) redoHere(ctx context.Context, tx *store.Tx, before State, at Targe
 			return err
 		}
 	}
-	if err := j.move(Change); err != nil {
+	if _, err := j.move(Change); err != nil {
 		return err
 	}
 	if j.Type == Create || j.Type == Replace {
 		return j.giveContent(ctx, tx, before, why)
 	}
-	if err := j.save(ctx, tx, Change, before, why); err != nil {
+	if err := j.save(ctx, tx, Change, before, noLease, why); err != nil {
 		return err
 	}
 	return j.ready(ctx, tx)

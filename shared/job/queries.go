@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -17,7 +18,7 @@ import (
 const columns = `j.id, j.application_id, a.name as application_name, a.description as application_description, a.namespace,
 j.component, j.replica, j.cleans, j.type, j.sub_type, j.state, j.orchestrator, j.cluster, j.node, j.owner_id, j.epoch,
 j.lease_until, j.applied, j.instruction, j.superseded, j.cpu_milli, j.memory_bytes, j.devices, j.lost_after, j.excluded,
-j.resource_uuid, j.resource_name, j.conditions, j.remediations, j.created_at, j.updated_at`
+j.tried, j.misplaced, j.resource_uuid, j.resource_name, j.conditions, j.remediations, j.created_at, j.updated_at`
 
 const from = ` from jobs j join applications a on a.id = j.application_id `
 
@@ -74,14 +75,14 @@ order by j.created_at, j.id limit $7`
 
 	insertJob = `insert into jobs (id, application_id, component, replica, cleans, type, sub_type, state, orchestrator,
 cluster, node, owner_id, epoch, lease_until, instruction, cpu_milli, memory_bytes, devices, lost_after, excluded,
-resource_uuid, resource_name, conditions, remediations)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`
+tried, misplaced, resource_uuid, resource_name, conditions, remediations)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)`
 
 	updateJob = `update jobs set type = $2, sub_type = $3, state = $4, orchestrator = $5, cluster = $6, node = $7,
-owner_id = $8, epoch = $9, lease_until = now() + $10::interval,
+owner_id = $8, epoch = $9, lease_until = case when $23 then lease_until else now() + $10::interval end,
 instruction = coalesce($11, instruction), cpu_milli = $12, memory_bytes = $13, devices = $14,
 lost_after = $15, excluded = $16, resource_uuid = $17, resource_name = $18, conditions = $19, remediations = $20,
-superseded = $21, applied = $22, updated_at = now(),
+superseded = $21, applied = $22, tried = $24, misplaced = $25, updated_at = now(),
 taken_at = case when (cluster, node) = ($6, $7) and $8 <> '' then taken_at end where id = $1`
 )
 
@@ -192,25 +193,44 @@ func Executable(ctx context.Context, q store.Querier, orchestrator, agent string
 func (j *Job) insert(tx *store.Tx) {
 	tx.Append(insertJob, j.ID, j.ApplicationID, j.Component, j.Replica, j.Cleans, j.Type, j.SubType, j.State,
 		j.Orchestrator, j.Cluster, j.Node, j.OwnerID, j.Epoch, j.LeaseUntil, j.Instruction, j.CPUMilli, j.MemoryBytes,
-		orEmpty(j.Devices), j.LostAfter, orEmpty(j.Excluded), j.ResourceUUID, j.ResourceName, orEmpty(j.Conditions), orEmpty(j.Remediations))
+		orEmpty(j.Devices), j.LostAfter, orEmpty(j.Excluded), j.Tried, orEmpty(j.Misplaced), j.ResourceUUID, j.ResourceName,
+		orEmpty(j.Conditions), orEmpty(j.Remediations))
 }
 
-// save writes the job and the history row of the move. The lease starts anew, or ends when j.lease is nil. The
+// lease says what becomes of the lease when a job is saved.
+type lease struct {
+	same  bool
+	lasts *time.Duration // by the clock of Postgres; nil = there is none
+}
+
+var (
+	noLease   = lease{}
+	sameLease = lease{same: true}
+)
+
+// leaseOf is a lease that begins now.
+func leaseOf(lasts time.Duration) lease { return lease{lasts: &lasts} }
+
+// save writes the job, with its lease, and the history row of the move that led to its state from the state before. The
 // instruction, by far the largest column, is only sent when it has changed.
-func (j *Job) save(ctx context.Context, tx *store.Tx, m Move, before State, message string) error {
+func (j *Job) save(ctx context.Context, tx *store.Tx, m Move, before State, l lease, message string) error {
 	var instruction *Instruction
 	if j.instructed {
 		instruction = &j.Instruction
 	}
 	tx.Append(updateJob, j.ID, j.Type, j.SubType, j.State, j.Orchestrator, j.Cluster, j.Node, j.OwnerID,
-		j.Epoch, j.lease, instruction, j.CPUMilli, j.MemoryBytes, orEmpty(j.Devices), j.LostAfter, orEmpty(j.Excluded),
-		j.ResourceUUID, j.ResourceName, orEmpty(j.Conditions), orEmpty(j.Remediations), orEmpty(j.Superseded), j.Applied)
+		j.Epoch, l.lasts, instruction, j.CPUMilli, j.MemoryBytes, orEmpty(j.Devices), j.LostAfter, orEmpty(j.Excluded),
+		j.ResourceUUID, j.ResourceName, orEmpty(j.Conditions), orEmpty(j.Remediations), orEmpty(j.Superseded), j.Applied,
+		l.same, j.Tried, orEmpty(j.Misplaced))
 	return j.record(ctx, tx, m, before, message)
 }
 
 func (j *Job) record(ctx context.Context, tx *store.Tx, m Move, before State, message string) error {
+	if !transitionOf(m).leads(before, j.State) {
+		return fmt.Errorf("job %s: %s does not lead from %q to %s", j.ID, m, before, j.State)
+	}
 	return history.Record(ctx, tx, history.Entry{
-		ApplicationID: &j.ApplicationID, JobID: &j.ID, Component: j.Component, Event: "job." + string(m),
+		ApplicationID: &j.ApplicationID, JobID: &j.ID, Component: j.Component, Event: m.Event(),
 		FromState: string(before), ToState: string(j.State), Message: message,
 	})
 }

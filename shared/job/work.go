@@ -63,7 +63,7 @@ func take(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string, lease t
 	var taken Job // what history needs of it
 	var before State
 	var formerly string
-	promote, takeOver := transitions[Promote], transitions[TakeOver]
+	promote, takeOver := transitionOf(Promote), transitionOf(TakeOver)
 	err := tx.QueryRow(ctx, takeJob, id, agent, lease, promote.to, promote.from, takeOver.from, fenced).Scan(
 		&taken.ID, &taken.ApplicationID, &taken.Component, &taken.Type, &taken.Target.Cluster, &taken.Target.Node,
 		&taken.State, &before, &formerly)
@@ -123,10 +123,13 @@ func Release(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string) erro
 	if j.State != Progressing || j.Type != Create {
 		return problem.New(problem.Conflict, "job %s is %s %s; only a creation in progress can be given back", id, j.State, j.Type)
 	}
-	before := j.State
-	j.State, j.OwnerID = Created, ""
+	before, err := j.move(GiveBack)
+	if err != nil {
+		return err
+	}
+	j.OwnerID = ""
 	j.Epoch++
-	if err := j.save(ctx, tx, Restart, before, agent+" gave it back"); err != nil {
+	if err := j.save(ctx, tx, GiveBack, before, noLease, agent+" gave it back"); err != nil {
 		return err
 	}
 	return j.ready(ctx, tx)
@@ -185,8 +188,9 @@ func Work(ctx context.Context, tx *store.Tx, r Report, lease time.Duration) (*Jo
 	if !r.about(j) {
 		return nil, problem.New(problem.Conflict, "job %s is a %s now; the report is about a %s", j.ID, j.Type, r.Type)
 	}
-	before, typ := j.State, j.Type
-	if err := j.move(move); err != nil {
+	typ := j.Type
+	before, err := j.move(move)
+	if err != nil {
 		return nil, err
 	}
 	at, err := j.elsewhere(ctx, tx, &r)
@@ -198,11 +202,10 @@ func Work(ctx context.Context, tx *store.Tx, r Report, lease time.Duration) (*Jo
 	case j.outdated(&r):
 		return j, j.redo(ctx, tx, before, r.Resource)
 	}
-	if move == Progress && applied(r.Resource.Conditions) && !j.Applied {
-		j.Applied, j.applies = true, true
-	}
+	news := move == Progress && applied(r.Resource.Conditions) && !j.Applied
+	j.Applied = j.Applied || news
 	conditions := j.withMarks(r.Resource.Conditions, move == Degrade)
-	return j, j.report(ctx, tx, move, before, typ, r.Resource, conditions, lease)
+	return j, j.report(ctx, tx, reported{move, before, typ, r.Resource, conditions, news}, lease)
 }
 
 // removedBy recognizes a repeat of the report that ended a removal, which has cleared the owner.
@@ -223,16 +226,26 @@ func moveOf(faults *problem.Faults, s State) Move {
 	return ""
 }
 
-// report stores what was reported, with the conditions that follow from it, and announces it once. A job with failing
-// conditions is not Finished even if its agent says so: an agent that has done its part does not know that the place is
-// the wrong one.
-func (j *Job) report(ctx context.Context, tx *store.Tx, m Move, before State, typ Type, r Resource, conditions []Condition, lease time.Duration) error {
-	if j.State == Finished && typ != Delete && failing(conditions) {
-		if err := j.move(Degrade); err != nil {
+// reported is what was reported, or observed, and what follows from it.
+type reported struct {
+	move       Move
+	before     State // of the job
+	typ        Type  // of the job
+	resource   Resource
+	conditions []Condition
+	news       bool // something changed that these do not show
+}
+
+// report stores what was reported and announces it once. A job with failing conditions is not Finished even if its agent
+// says so: an agent that has done its part does not know that the place is the wrong one.
+func (j *Job) report(ctx context.Context, tx *store.Tx, in reported, lasts time.Duration) error {
+	m, before, r, conditions := in.move, in.before, in.resource, in.conditions
+	if j.State == Finished && in.typ != Delete && failing(conditions) {
+		if _, err := j.move(Degrade); err != nil {
 			return err
 		}
 	}
-	changed := j.State != before || j.applies || !sameConditions(j.Conditions, conditions) || r.UUID != "" && r.UUID != j.ResourceUUID
+	changed := j.State != before || in.news || !sameConditions(j.Conditions, conditions) || r.UUID != "" && r.UUID != j.ResourceUUID
 	if r.UUID != "" {
 		j.ResourceUUID = r.UUID
 	}
@@ -240,29 +253,27 @@ func (j *Job) report(ctx context.Context, tx *store.Tx, m Move, before State, ty
 		j.ResourceName = r.Name
 	}
 	j.Conditions = conditions
+	left := leaseOf(lasts)
 	switch m {
 	case Finish:
-		j.lease = nil
+		left = noLease
 		changed = j.settleRemedies(m, r) || changed
-		if typ == Delete {
+		if in.typ == Delete {
 			j.OwnerID, j.ResourceUUID, j.Conditions = "", "", nil
 		}
 		if j.State == Degraded {
 			m = Degrade
 		}
 	case Degrade:
-		j.lease = &lease
 		changed = j.settleRemedies(m, r) || changed
-	default:
-		j.lease = &lease
 	}
 	if j.State == Degraded && j.runsWell() {
-		j.lease = nil // nobody has anything to do: when it ended, the job would be carried out once more
+		left = noLease // nobody has anything to do: when it ended, the job would be carried out once more
 	}
 	if !changed {
-		return j.renew(ctx, tx)
+		return j.renew(ctx, tx, left)
 	}
-	if err := j.save(ctx, tx, m, before, j.message()); err != nil {
+	if err := j.save(ctx, tx, m, before, left, j.message()); err != nil {
 		return err
 	}
 	if j.State == before {
@@ -280,8 +291,8 @@ func (j *Job) report(ctx context.Context, tx *store.Tx, m Move, before State, ty
 const renewLease = `update jobs set lease_until = now() + $2::interval where id = $1`
 
 // renew extends the lease only, without a history row.
-func (j *Job) renew(ctx context.Context, tx *store.Tx) error {
-	if _, err := tx.Exec(ctx, renewLease, j.ID, j.lease); err != nil {
+func (j *Job) renew(ctx context.Context, tx *store.Tx, l lease) error {
+	if _, err := tx.Exec(ctx, renewLease, j.ID, l.lasts); err != nil {
 		return fmt.Errorf("renew lease: %w", err)
 	}
 	return nil
@@ -383,9 +394,9 @@ func Observe(ctx context.Context, tx *store.Tx, s Status, lease time.Duration) (
 	case before == Created:
 		return nil, problem.New(problem.Conflict, "job %s waits to be executed; nothing of it runs by its present decision", j.ID)
 	case len(s.Conditions) == 0: // only a sign of life
-		move = ""
+		move = Notice
 	case j.Type == Delete && before != Progressing: // while a removal is not under way, it does not matter how the copy runs
-		move = ""
+		move = Notice
 	case before == Finished && failing(conditions):
 		move = Degrade
 	case before == Degraded && !explains(conditions) && running(conditions):
@@ -393,20 +404,15 @@ func Observe(ctx context.Context, tx *store.Tx, s Status, lease time.Duration) (
 	case before == Progressing && j.Applied && j.Type != Update && j.Type != Delete && !explains(conditions) && running(conditions):
 		move = Finish // its agent will not report that
 	case before != Progressing:
-		move = ""
+		move = Notice
 	}
-	if move != "" {
-		if err := j.move(move); err != nil {
-			return nil, err
-		}
+	if _, err := j.move(move); err != nil {
+		return nil, err
 	}
-	if move == "" { // the state stays; only what is seen changes
-		move = Progress
-		if before == Finished {
-			return j, j.seen(ctx, tx, s.Resource, conditions)
-		}
+	if move == Notice && before == Finished {
+		return j, j.seen(ctx, tx, s.Resource, conditions)
 	}
-	return j, j.report(ctx, tx, move, before, j.Type, s.Resource, conditions, lease)
+	return j, j.report(ctx, tx, reported{move, before, j.Type, s.Resource, conditions, false}, lease)
 }
 
 // lock returns the job that the status is about, by its id or else by its resource, and locks it for this transaction.
@@ -437,7 +443,7 @@ func (j *Job) seen(ctx context.Context, tx *store.Tx, r Resource, conditions []C
 	if r.Name != "" {
 		j.ResourceName = r.Name
 	}
-	if err := j.save(ctx, tx, "observed", j.State, j.message()); err != nil {
+	if err := j.save(ctx, tx, Notice, j.State, noLease, j.message()); err != nil {
 		return err
 	}
 	return j.emit(ctx, tx, events.ResourceChanged)
@@ -500,10 +506,14 @@ func holds(conditions []Condition, typ string) bool {
 }
 
 func (j *Job) emit(ctx context.Context, tx *store.Tx, typ string) error {
-	return tx.Emit(ctx, typ, j.ID.String(), events.Job{
+	return tx.Emit(ctx, typ, j.ID.String(), j.event())
+}
+
+func (j *Job) event() events.Job {
+	return events.Job{
 		ID: j.ID, ApplicationID: j.ApplicationID, Component: j.Component, Type: string(j.Type), State: string(j.State),
 		Orchestrator: j.Orchestrator, Cluster: j.Cluster, Node: j.Node, Epoch: j.Epoch,
-	})
+	}
 }
 
 // ready announces that an orchestrator may execute the job.

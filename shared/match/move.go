@@ -49,7 +49,7 @@ func moveAll(
 		p := &m.list[i]
 		if p.job != nil && p.job.Placed() && slices.Contains(jobs, p.job) {
 			p.fixed = false
-			if !p.job.Strained() { // otherwise this place is excluded already
+			if !p.job.IsMisplaced(job.Violating) { // otherwise this place is excluded already
 				p.excluded = append(p.excluded, *p.current)
 			}
 			m.leaving = append(m.leaving, i)
@@ -138,7 +138,7 @@ func (m *move) carryOut(
 			why = ex.Components[i].Summary
 		}
 		why = fmt.Sprintf("%s stays on %s, though %s: %s", p.id, p.job.Target, m.reason, why)
-		news, err := p.job.Strain(ctx, m.tx, why)
+		news, err := p.job.MarkMisplaced(ctx, m.tx, job.Violating, why)
 		if err != nil {
 			return 0, err
 		}
@@ -194,13 +194,13 @@ func Retry(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings) error {
 	if err != nil || a.Desired != application.Running {
 		return err
 	}
-	var strained []*job.Job
+	var misplaced []*job.Job
 	for _, j := range a.Jobs {
-		if j.Strained() {
-			strained = append(strained, j)
+		if j.IsMisplaced(job.Violating) {
+			misplaced = append(misplaced, j)
 		}
 	}
-	if _, err := moveAll(ctx, tx, a, strained, "a policy is violated there", true, s); err != nil {
+	if _, err := moveAll(ctx, tx, a, misplaced, "a policy is violated there", true, s); err != nil {
 		return err
 	}
 	if !slices.ContainsFunc(a.Jobs, misfits) {

@@ -19,11 +19,10 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// selectUnjudged finds applications with a job that was submitted or displaced and not looked at since: it waits
-// without a reason. The application given comes first.
+// selectUnjudged finds applications with a job that was submitted or displaced and not looked at since. The application given comes first.
 const selectUnjudged = `select j.application_id from jobs j join applications a on a.id = j.application_id
 where j.state = 'Created' and j.type = 'CreateDeployment' and j.cluster = '' and j.cleans is null
-and j.conditions @> '[{"reason": "AwaitingForTarget", "message": ""}]'
+and not j.tried
 and a.desired = 'running' and a.deleted_at is null
 group by j.application_id order by j.application_id <> $1, j.application_id limit $2`
 
@@ -185,7 +184,7 @@ func (c *candidate) carryOut(
 			}
 			continue
 		case p.job.Placed() && !as.Moved:
-			if err := p.job.Fit(ctx, tx); err != nil {
+			if err := p.job.ReleaseMisplaced(ctx, tx, job.TooLarge, "it fits "+p.job.Target.String()+" again"); err != nil {
 				return err
 			}
 			continue
@@ -223,10 +222,10 @@ func (c *candidate) carryOut(
 // misfitted records that neither the part's own place fits nor any other. For a job that has to leave its place that is
 // recorded already.
 func (p *part) misfitted(ctx context.Context, tx *store.Tx) (news bool, err error) {
-	if p.job.Strained() {
+	if p.job.IsMisplaced(job.Violating) {
 		return false, nil
 	}
-	return p.job.Misfit(ctx, tx, p.alone.Summary)
+	return p.job.MarkMisplaced(ctx, tx, job.TooLarge, p.alone.Summary)
 }
 
 // decide returns what is stored of a plan for the parts that it decided on.

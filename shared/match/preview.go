@@ -169,7 +169,7 @@ func step(old, now *job.Job) Step {
 		s.To = &now.Target
 	}
 	for _, c := range now.Conditions {
-		if c.Reason == job.ReasonMisfit { // it would stay where it is, since no place fits
+		if c.Reason == job.ReasonTooLarge { // it would stay where it is, since no place fits
 			s.Why = c.Message
 			break
 		}

@@ -35,7 +35,7 @@ type part struct {
 // Which placed jobs may move.
 func nobody(*job.Job) bool    { return false }
 func anybody(*job.Job) bool   { return true }
-func misfits(j *job.Job) bool { return j.Misfits() && !j.Strained() }
+func misfits(j *job.Job) bool { return j.IsMisplaced(job.TooLarge) && !j.IsMisplaced(job.Violating) }
 
 // parts lists what a descriptor places, with the stored jobs if there are any. Placed ones are fixed unless they may
 // move.
@@ -58,7 +58,7 @@ func parts(app *descriptor.Application, jobs []*job.Job, mayMove func(*job.Job) 
 					p.current = &at
 				}
 				where := &p.excluded
-				if p.job.Placed() && !p.job.Strained() {
+				if p.job.Placed() && !p.job.IsMisplaced(job.Violating) {
 					where = &p.avoided
 				}
 				for _, t := range p.job.Excluded {

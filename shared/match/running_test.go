@@ -306,7 +306,7 @@ func TestPlace_saysWhatAnUpdateAsksForInVain(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, answer.Explanation.Components[0].Summary, "none of 1 node")
 		require.Contains(t, answer.Explanation.Components[0].Summary, "it stays on")
-		again, err := application.Strained(t.Context(), w.db, uuid.Nil, 10)
+		again, err := application.Misplaced(t.Context(), w.db, uuid.Nil, 10)
 		require.NoError(t, err)
 		require.Equal(t, []uuid.UUID{id}, again)
 		return w, id
@@ -331,7 +331,7 @@ func TestPlace_saysWhatAnUpdateAsksForInVain(t *testing.T) {
 		a, err := application.Get(t.Context(), w.db, id)
 		require.NoError(t, err)
 		require.Equal(t, job.Finished, a.Jobs[0].State)
-		again, err := application.Strained(t.Context(), w.db, uuid.Nil, 10)
+		again, err := application.Misplaced(t.Context(), w.db, uuid.Nil, 10)
 		require.NoError(t, err)
 		require.Empty(t, again)
 	})

@@ -241,10 +241,10 @@ func (f *follower) show(e *api.Entry) {
 	case "application.started", "application.updated":
 		f.say(strings.TrimPrefix(e.Event, "application."), f.name, e.Message)
 	case "job.submitted":
-		if strings.HasPrefix(e.Message, "removes") { // the clean-up of a former copy; other submissions need no line
-			f.removing[e.JobID] = true
-			f.say("cleaning", e.Component, e.Message)
-		}
+		// application.submitted says it once for all
+	case "job.cleanup":
+		f.removing[e.JobID] = true
+		f.say("cleaning", e.Component, e.Message)
 	case "job.stopped":
 		f.removing[e.JobID] = true
 		f.say("stopping", e.Component, e.Message)

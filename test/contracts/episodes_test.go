@@ -63,7 +63,7 @@ func TestEpisode_ofAPolicyThatIsActivatedAgain(t *testing.T) {
 	for range 3 {
 		am.send(t, http.MethodPost, webhook, firing).is(t, http.StatusOK)
 	}
-	require.Len(t, w.told(t, g.ID, "policy.violated"), 1)
+	require.Len(t, w.told(t, g.ID, "policy.remediated"), 1)
 	w.operator.call(t, http.MethodPost, polman+"/policies/"+p.ID+"/deactivate", "").is(t, http.StatusNoContent)
 	am.send(t, http.MethodPost, webhook, firing).is(t, http.StatusOK)
 	require.Equal(t, "inactive", w.seePolicy(t, p.ID).Status.Phase)
@@ -75,10 +75,10 @@ func TestEpisode_ofAPolicyThatIsActivatedAgain(t *testing.T) {
 		am.send(t, http.MethodPost, webhook, firing).is(t, http.StatusOK)
 	}
 	require.Equal(t, "violated", w.seePolicy(t, p.ID).Status.Phase)
-	require.Len(t, w.told(t, g.ID, "policy.violated"), 2, "one remediation of each life")
+	require.Len(t, w.told(t, g.ID, "policy.remediated"), 2, "one remediation of each life")
 	w.operator.call(t, http.MethodPost, polman+"/policies/"+p.ID+"/activate", "").is(t, http.StatusNoContent)
 	am.send(t, http.MethodPost, webhook, firing).is(t, http.StatusOK)
-	require.Len(t, w.told(t, g.ID, "policy.violated"), 2, "activating what is violated begins no new life")
+	require.Len(t, w.told(t, g.ID, "policy.remediated"), 2, "activating what is violated begins no new life")
 }
 
 // TestEpisode_ofAnotherThreshold: for a firing alert, a changed policy is a new one.
@@ -93,7 +93,7 @@ func TestEpisode_ofAnotherThreshold(t *testing.T) {
 			w.operator.call(t, http.MethodPost, at, "").is(t, http.StatusNoContent)
 		}
 		w.alertmanager().send(t, http.MethodPost, webhook, firing).is(t, http.StatusOK)
-		require.Len(t, w.told(t, g.ID, "policy.violated"), i+1)
+		require.Len(t, w.told(t, g.ID, "policy.remediated"), i+1)
 	}
 }
 
@@ -109,11 +109,11 @@ func TestEpisode_ofAPolicyThatIsMadeAgain(t *testing.T) {
 		firing := notice(alert(p, g.ID, "firing", time.Unix(1_790_000_000, 0)))
 		w.alertmanager().send(t, http.MethodPost, webhook, firing).is(t, http.StatusOK)
 		require.Equal(t, "violated", w.seePolicy(t, p.ID).Status.Phase)
-		require.Len(t, w.told(t, g.ID, "policy.violated"), life+1)
+		require.Len(t, w.told(t, g.ID, "policy.remediated"), life+1)
 		w.operator.call(t, http.MethodDelete, polman+"/policies/"+p.ID, "").is(t, http.StatusNoContent)
 		w.alertmanager().send(t, http.MethodPost, webhook, firing).is(t, http.StatusOK)
 	}
-	require.Len(t, w.told(t, g.ID, "policy.violated"), 3)
+	require.Len(t, w.told(t, g.ID, "policy.remediated"), 3)
 }
 
 // TestEpisode_thatFlaps: it ends and begins again and again within the cool-down. The application moves once, and
@@ -180,7 +180,7 @@ func TestEpisode_thatOutlivesItsEnd(t *testing.T) {
 		tell("firing", start, true)
 		tell("firing", start, false)
 		is("violated", "Degraded")
-		require.Len(t, w.told(t, g.ID, "policy.fired"), gap+1)
+		require.Len(t, w.told(t, g.ID, "policy.violated"), gap+1)
 		require.Len(t, w.told(t, g.ID, "policy.stayed"), gap+1)
 		w.heardBefore(t, p, 10*time.Minute)
 		tell("resolved", start, true)
@@ -189,7 +189,7 @@ func TestEpisode_thatOutlivesItsEnd(t *testing.T) {
 		is("enforced", "Finished")
 		w.heardBefore(t, p, 5*time.Minute)
 	}
-	require.Contains(t, fmt.Sprint(w.told(t, g.ID, "policy.fired")), "is violated still")
+	require.Contains(t, fmt.Sprint(w.told(t, g.ID, "policy.violated")), "is violated still")
 
 	later := start.Add(15 * time.Second) // as reported by another Prometheus
 	tell("firing", later, true)
@@ -225,7 +225,7 @@ func TestEpisode_thatOutlivesItsEnd_isActedUponOnce(t *testing.T) {
 	tell(g, p, "firing")
 	require.Equal(t, "violated", w.seePolicy(t, p.ID).Status.Phase)
 	require.Equal(t, "Finished", w.job(t, j.ID).State)
-	require.Len(t, w.told(t, g.ID, "policy.violated"), 1)
+	require.Len(t, w.told(t, g.ID, "policy.remediated"), 1)
 
 	g, j, p = w.loaded(t, "redeploy")
 	w.movedOften(t, g, p, 10)

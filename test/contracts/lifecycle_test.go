@@ -168,12 +168,12 @@ func (w *world) legal(t testing.TB) {
 	t.Helper()
 	known := map[string]bool{}
 	for _, move := range []string{
-		"submitted: >Created", "placed:Created>Created", "waiting:Created>Created", "promoted:Created>Progressing",
+		"submitted: >Created", "cleanup: >Created", "placed:Created>Created", "waiting:Created>Created", "promoted:Created>Progressing",
 		"takenover:Progressing>Progressing", "takenover:Degraded>Progressing", "promoted:Degraded>Progressing",
 		"progressing:Progressing>Progressing", "finished:Progressing>Finished",
 		"finished:Degraded>Finished", "finished:Finished>Finished",
 		"degraded:Progressing>Degraded", "degraded:Finished>Degraded",
-		"degraded:Degraded>Degraded", "remediated:Finished>Created",
+		"degraded:Degraded>Degraded", "remediated:Finished>Created", "remediated:Degraded>Created", "returned:Progressing>Created",
 		"replaced:Created>Created", "replaced:Progressing>Created", "replaced:Finished>Created", "replaced:Degraded>Created",
 		"displaced:Created>Created", "displaced:Progressing>Created",
 		"displaced:Finished>Created", "displaced:Degraded>Created",

@@ -143,7 +143,7 @@ func (w *world) oneOwner(t testing.TB) {
 				t.Errorf("job %s was promoted by %s while %s had it", e.job, agent, owner)
 			}
 			last[e.job] = agent
-		case "job.takenover", "job.displaced", "job.restarted", "job.cancelled":
+		case "job.takenover", "job.returned", "job.displaced", "job.restarted", "job.cancelled":
 			last[e.job] = ""
 		case "job.finished":
 			if e.removal {

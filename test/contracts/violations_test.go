@@ -133,8 +133,8 @@ func TestViolation_isActedUponOncePerEpisode(t *testing.T) {
 	}
 	wg.Wait()
 	require.NoError(t, w.Broker.Drain(t.Context()))
-	require.Len(t, w.told(t, g.ID, "policy.fired"), episodes)
-	require.Len(t, w.told(t, g.ID, "policy.violated"), episodes, "each is carried out once")
+	require.Len(t, w.told(t, g.ID, "policy.violated"), episodes)
+	require.Len(t, w.told(t, g.ID, "policy.remediated"), episodes, "each is carried out once")
 	require.Equal(t, "enforced", w.seePolicy(t, p.ID).Status.Phase, "all are over")
 	var done int
 	require.NoError(t, w.DB.QueryRow(t.Context(), `select count(*) from policy_actions where status = 'done'`).Scan(&done))
@@ -215,14 +215,14 @@ func TestViolation_movesAtMostSoOften_byAnyName(t *testing.T) {
 	w.movedOften(t, g, p, 9)
 	am, start := w.alertmanager(), time.Now().Add(-time.Hour)
 	am.send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", start))).is(t, http.StatusOK)
-	require.Len(t, w.told(t, g.ID, "policy.violated"), 1, "the tenth is carried out")
+	require.Len(t, w.told(t, g.ID, "policy.remediated"), 1, "the tenth is carried out")
 	w.finish(t, w.hub, hubAgent, w.job(t, j.ID))
 	w.laterBy(t, "2 min")
 	am.send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", start.Add(time.Minute)))).is(t, http.StatusOK)
 	held := w.told(t, g.ID, "policy.held")
 	require.Len(t, held, 1)
 	require.Contains(t, held[0], "10 times within an hour")
-	require.Len(t, w.told(t, g.ID, "policy.violated"), 1)
+	require.Len(t, w.told(t, g.ID, "policy.remediated"), 1)
 }
 
 // TestViolation_withNowhereElseToGo: a component that fits no other node stays and is degraded with the reason; it
@@ -320,7 +320,7 @@ func TestViolation_thatEndedBeforeItsTurn(t *testing.T) {
 		a["labels"].(body)["icos_app_component"] = told[0] //nolint:forcetypeassert // alert makes it
 		w.alertmanager().send(t, http.MethodPost, webhook, notice(a)).is(t, http.StatusOK)
 	}
-	require.Len(t, w.told(t, g.ID, "policy.fired"), 2)
+	require.Len(t, w.told(t, g.ID, "policy.violated"), 2)
 	skipped := w.told(t, g.ID, "policy.skipped")
 	require.Len(t, skipped, 1)
 	require.Contains(t, skipped[0], "had ended when its turn came")
@@ -343,16 +343,16 @@ func TestViolation_thatEndedBeforeItsTurn_isNotRemedied(t *testing.T) {
 			for _, status := range []string{"resolved", "firing"} {
 				w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, status, start))).is(t, http.StatusOK)
 			}
-			require.Len(t, w.told(t, g.ID, "policy.fired"), 1)
+			require.Len(t, w.told(t, g.ID, "policy.violated"), 1)
 			skipped := w.told(t, g.ID, "policy.skipped")
 			require.Len(t, skipped, 1)
 			require.Contains(t, skipped[0], "had ended when its turn came")
-			require.Empty(t, w.told(t, g.ID, "policy.violated"))
+			require.Empty(t, w.told(t, g.ID, "policy.remediated"))
 			require.Equal(t, "Finished", w.job(t, j.ID).State)
 
 			w.heardBefore(t, p, 5*time.Minute)
 			w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", start))).is(t, http.StatusOK)
-			require.Len(t, w.told(t, g.ID, "policy.violated"), 1)
+			require.Len(t, w.told(t, g.ID, "policy.remediated"), 1)
 			require.Equal(t, "Created", w.job(t, j.ID).State)
 			w.legal(t)
 		})
@@ -537,7 +537,7 @@ func TestAPolicyOfSeveralApplications_excusesEachOfThem(t *testing.T) {
 			tell(all, other, "firing")
 			tell(own, one, "firing")
 			are("Degraded", "Degraded")
-			require.Len(t, w.told(t, other.ID, "policy.fired"), 1)
+			require.Len(t, w.told(t, other.ID, "policy.violated"), 1)
 			tell(own, one, "resolved")
 			are("Degraded", "Degraded")
 			tell(all, one, "resolved")
@@ -795,7 +795,7 @@ func TestWebhook_bearsClocksThatDiffer(t *testing.T) {
 			require.Equal(t, "enforced", w.seePolicy(t, p.ID).Status.Phase)
 			w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", at.Add(time.Minute)))).is(t, 200)
 			require.Equal(t, "violated", w.seePolicy(t, p.ID).Status.Phase)
-			require.Len(t, w.told(t, g.ID, "policy.violated"), 2)
+			require.Len(t, w.told(t, g.ID, "policy.remediated"), 2)
 		})
 	}
 }

@@ -137,7 +137,7 @@ func (f *Function) again(ctx context.Context, tx *store.Tx, from uuid.UUID, beca
 	if err := match.PlaceAll(ctx, tx, w.waiting, f.config.Settings, because); err != nil {
 		return err
 	}
-	for _, id := range w.strained {
+	for _, id := range w.misplaced {
 		if err := match.Retry(ctx, tx, id, f.config.Settings); err != nil {
 			return err
 		}
@@ -155,7 +155,7 @@ func (f *Function) again(ctx context.Context, tx *store.Tx, from uuid.UUID, beca
 
 // work is what one call looks at again: everything before the application next, where uuid.Max comes after all.
 type work struct {
-	waiting, strained, overlooked []uuid.UUID
+	waiting, misplaced, overlooked []uuid.UUID
 	next                          uuid.UUID
 }
 
@@ -169,7 +169,7 @@ func look(ctx context.Context, tx *store.Tx, from uuid.UUID) (work, error) {
 		into *[]uuid.UUID
 	}{
 		{application.Waiting, match.MostTogether, &w.waiting},
-		{application.Strained, mostAlone, &w.strained},
+		{application.Misplaced, mostAlone, &w.misplaced},
 		{application.Overlooked, mostAlone, &w.overlooked},
 	}
 	for _, l := range lists {

@@ -88,30 +88,33 @@ func (p *Policy) onlyRecords() bool {
 
 // Finish ends the action.
 func (a *Action) Finish(ctx context.Context, tx *store.Tx, status ActionStatus, detail string) error {
+	return a.finish(ctx, tx, status, false, detail)
+}
+
+// finish ends the action; idle says that it should have moved something and did not. Such a one does not count as a move
+// of its application; its component is left alone for the cool-down all the same, since all places were tried.
+func (a *Action) finish(ctx context.Context, tx *store.Tx, status ActionStatus, idle bool, detail string) error {
 	a.Status, a.Detail = status, brief(detail)
-	_, err := tx.Exec(ctx, `update policy_actions set status = $2, detail = $3, acted_at = clock_timestamp(),
-held_until = null where id = $1`, a.ID, status, a.Detail)
+	_, err := tx.Exec(ctx, `update policy_actions set status = $2, detail = $3, idle = $4, acted_at = clock_timestamp(),
+held_until = null where id = $1`, a.ID, status, a.Detail, idle)
 	if err != nil {
 		return fmt.Errorf("finish action: %w", err)
 	}
 	if status != Skipped {
 		return nil
 	}
-	return a.tell(ctx, tx, "policy.skipped", "policy "+a.Violation.PolicyName+": nothing was done: "+a.Detail)
+	return a.tell(ctx, tx, history.PolicySkipped, "policy "+a.Violation.PolicyName+": nothing was done: "+a.Detail)
 }
-
-// stayed is the detail of an action that should have moved something but did not. It does not count as a move of its
-// application; its component is left alone for the cool-down all the same, since all places were tried.
-const stayed = "nothing was moved"
 
 // Stay ends an action that should have moved something but did not: the component has nowhere else to go for now, or is
 // waiting for a place already.
 func (a *Action) Stay(ctx context.Context, tx *store.Tx) error {
-	if err := a.Finish(ctx, tx, Done, stayed); err != nil {
+	const what = "nothing was moved"
+	if err := a.finish(ctx, tx, Done, true, what); err != nil {
 		return err
 	}
-	message := "policy " + a.Violation.PolicyName + ": " + stayed + ": it has nowhere else to go now, or waits for a place already"
-	return a.tell(ctx, tx, "policy.stayed", message)
+	message := "policy " + a.Violation.PolicyName + ": " + what + ": it has nowhere else to go now, or waits for a place already"
+	return a.tell(ctx, tx, history.PolicyStayed, message)
 }
 
 // hold postpones the action; history records each new reason once.
@@ -128,7 +131,7 @@ func (a *Action) hold(ctx context.Context, tx *store.Tx, until time.Time, detail
 	}
 	message := fmt.Sprintf("policy %s: %s is held back: %s; tried again after %s", a.Violation.PolicyName, a.Remediation,
 		detail, until.UTC().Format(time.TimeOnly))
-	return a.tell(ctx, tx, "policy.held", message)
+	return a.tell(ctx, tx, history.PolicyHeld, message)
 }
 
 func (a *Action) tell(ctx context.Context, tx *store.Tx, event, message string) error {
@@ -150,7 +153,7 @@ const (
 and remediation not in ('', 'none') and id <> $3`
 
 	recentMoves = `select count(*), min(acted_at) from policy_actions where status = 'done' and instance = $1
-and remediation = $2 and detail <> '` + stayed + `' and acted_at > now() - interval '1 hour'`
+and remediation = $2 and not idle and acted_at > now() - interval '1 hour'`
 )
 
 // Brake holds the action back if its component was remediated a moment ago, if its application was moved too often, or
@@ -230,7 +233,7 @@ func (a *Action) listen(ctx context.Context, tx *store.Tx, p *Policy) (held bool
 	if len(jobs) > 0 && !slices.ContainsFunc(jobs, (*job.Job).Placed) {
 		return true, a.hold(ctx, tx, time.Now().Add(silence), a.Component+" waits for a place")
 	}
-	placed, err := history.Last(ctx, tx, *app, a.Component, "job."+string(job.Place), time.Now().Add(-silence))
+	placed, err := history.Last(ctx, tx, *app, a.Component, job.Place.Event(), time.Now().Add(-silence))
 	if err != nil || placed.IsZero() {
 		return false, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/littoral-project/littoral/shared/history"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -203,7 +204,7 @@ func (p *Policy) refused(ctx context.Context, tx *store.Tx, cause error) error {
 	if err := p.unclear(ctx, tx, cause); err != nil {
 		return err
 	}
-	return p.tell(ctx, tx, p.Instance, "", "policy.refused", "policy "+p.Name+" is not watched: "+brief(cause.Error()))
+	return p.tell(ctx, tx, p.Instance, "", history.PolicyRefused, "policy "+p.Name+" is not watched: "+brief(cause.Error()))
 }
 
 // unwatch makes the policy unknown: it should be watched but cannot be.

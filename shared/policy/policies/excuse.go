@@ -58,10 +58,10 @@ func (p *Policy) excuse(ctx context.Context, tx *store.Tx, instance, why string)
 	})
 	for _, j := range app.Jobs {
 		blames := func(v violated) bool { return v.State.Blames(instance, j.Component, v.Subject) }
-		if !j.Strained() || slices.ContainsFunc(all, blames) {
+		if !j.IsMisplaced(job.Violating) || slices.ContainsFunc(all, blames) {
 			continue
 		}
-		if err := j.Relieve(ctx, tx, "policy "+p.Name+" "+why+"; it may stay at "+j.Target.String()); err != nil {
+		if err := j.ReleaseMisplaced(ctx, tx, job.Violating, "policy "+p.Name+" "+why+"; it may stay at "+j.Target.String()); err != nil {
 			return err
 		}
 	}

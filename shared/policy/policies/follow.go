@@ -229,11 +229,10 @@ func sound(made []registry.Policy, err error) []registry.Policy {
 // refuse records, once, which policies of the descriptor cannot be watched; the others are watched.
 func refuse(ctx context.Context, tx *store.Tx, app *application.Application, cause error) error {
 	message := "not watched: " + brief(cause.Error())
-	const event = "policy.refused"
-	if before, err := history.Told(ctx, tx, app.ID, event, message); err != nil || before {
+	if before, err := history.Told(ctx, tx, app.ID, history.PolicyRefused, message); err != nil || before {
 		return err
 	}
-	return history.Record(ctx, tx, history.Entry{ApplicationID: &app.ID, Event: event, Message: message})
+	return history.Record(ctx, tx, history.Entry{ApplicationID: &app.ID, Event: history.PolicyRefused, Message: message})
 }
 
 func ensureOne(

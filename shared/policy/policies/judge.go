@@ -58,7 +58,7 @@ func Judge(ctx context.Context, tx *store.Tx, a events.Alert) error {
 	const kept = "is kept again"
 	goesOn := func(about string) bool { return about == instance || about == "" }
 	if !slices.ContainsFunc(p.State.Instances(), goesOn) {
-		if err := p.tell(ctx, tx, instance, "", "policy.resolved", "policy "+p.Name+" "+kept); err != nil {
+		if err := p.tell(ctx, tx, instance, "", history.PolicyResolved, "policy "+p.Name+" "+kept); err != nil {
 			return err
 		}
 	}
@@ -93,7 +93,7 @@ const insertAction = `insert into policy_actions (id, policy_id, instance, compo
 started_at, received_at) values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing`
 
 // forgetIdle deletes an action that changed nothing.
-const forgetIdle = `delete from policy_actions where id = $1 and (status = 'skipped' or detail = '` + stayed + `')`
+const forgetIdle = `delete from policy_actions where id = $1 and (status = 'skipped' or idle)`
 
 // violated announces the violation. If an episode continues after all and its action had no effect so far, it is acted
 // upon once more: the action may have found the episode ended, or may have left the component where it is, which was
@@ -105,7 +105,7 @@ func (p *Policy) violated(ctx context.Context, tx *store.Tx, a events.Alert, ver
 		if err := p.unclear(ctx, tx, err); err != nil {
 			return err
 		}
-		return p.tell(ctx, tx, p.instance(a.Labels), "", "policy.unclear", "an alert of policy "+p.Name+" is not acted upon: "+brief(err.Error()))
+		return p.tell(ctx, tx, p.instance(a.Labels), "", history.PolicyUnclear, "an alert of policy "+p.Name+" is not acted upon: "+brief(err.Error()))
 	}
 	details := map[string]any{"currentValue": brief(v.CurrentValue), "violation": id.String()}
 	if v.Threshold != nil {
@@ -119,7 +119,7 @@ func (p *Policy) violated(ctx context.Context, tx *store.Tx, a events.Alert, ver
 	if verdict == registry.Continued {
 		message = fmt.Sprintf("policy %s is violated still (value %s): its alert had not ended", p.Name, brief(v.CurrentValue))
 	}
-	if err := p.tell(ctx, tx, instance, component, "policy.fired", message); err != nil {
+	if err := p.tell(ctx, tx, instance, component, history.PolicyViolated, message); err != nil {
 		return err
 	}
 	if verdict == registry.Continued {

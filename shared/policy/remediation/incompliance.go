@@ -175,7 +175,7 @@ func (i *Incompliance) reason() string {
 
 func record(ctx context.Context, tx *store.Tx, app uuid.UUID, i *Incompliance, reason string) error {
 	return history.Record(ctx, tx, history.Entry{
-		ApplicationID: &app, Component: i.Subject.AppComponent, Event: "policy.violated",
+		ApplicationID: &app, Component: i.Subject.AppComponent, Event: history.PolicyRemediated,
 		Message: fmt.Sprintf("%s; remediation: %s", reason, i.Remediation),
 	})
 }

@@ -28,7 +28,7 @@ func moved(r *run) {
 
 // recorded checks that the violation was only recorded.
 func recorded(r *run) {
-	r.eventually("it is recorded", func() bool { return r.happened("policy.violated") == 1 })
+	r.eventually("it is recorded", func() bool { return r.happened("policy.remediated") == 1 })
 	require.Equal(r.t, r.places, r.nodes())
 	require.Empty(r.t, r.jobs()["web"].Resource.Remediations)
 }

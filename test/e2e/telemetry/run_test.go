@@ -172,7 +172,7 @@ func (r *run) violated() {
 	} else {
 		require.Equal(r.t, r.kind.threshold, details["threshold"])
 	}
-	switch told := r.happened("policy.violated"); {
+	switch told := r.happened("policy.remediated"); {
 	case r.kind.calls:
 		require.Zero(r.t, told, "the job manager has no part in it")
 	case r.kind.violate["telemetry"] == "none": // the node itself counts as lost after the same time

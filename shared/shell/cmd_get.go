@@ -24,17 +24,15 @@ type listFlags struct {
 	Watch  bool   `short:"w" help:"Show changes as they happen, until interrupted."`
 }
 
-// jobFlags narrow listings of jobs and of applications.
-type jobFlags struct {
-	State        string `enum:",${states}" default:"" placeholder:"STATE" help:"State of jobs: ${states}."`
+// workFlags narrow listings of jobs and of applications.
+type workFlags struct {
 	Orchestrator string `enum:",${orchestrators}" default:"" placeholder:"TYPE" help:"Of their places: ${orchestrators}."`
-	Owner        string `placeholder:"AGENT" help:"Agent that has taken the job."`
 	App          string `placeholder:"ID" help:"Application: id, beginning of its id, or name."`
 }
 
 // filter makes a filter from the flags. The server knows names and whole ids; the beginning of an id is looked up.
-func (f *jobFlags) filter(s *session) (api.Filter, error) {
-	filter := api.Filter{State: f.State, Orchestrator: f.Orchestrator, Owner: f.Owner, App: f.App}
+func (f *workFlags) filter(s *session) (api.Filter, error) {
+	filter := api.Filter{Orchestrator: f.Orchestrator, App: f.App}
 	id := strings.ToLower(f.App)
 	switch {
 	case !isIDPrefix(id):
@@ -56,7 +54,21 @@ const gone = "Gone"
 
 type getApps struct {
 	listFlags
-	jobFlags
+	workFlags
+	State string `enum:",${statuses}" default:"" placeholder:"STATUS" help:"As STATUS shows it: ${statuses}."`
+	Owner string `placeholder:"NAME" help:"Who handed it in, as OWNER shows it."`
+}
+
+// matches reports whether the flags let the application through. They are compared here with what the columns show: the
+// server's state and owner are those of jobs, as in ICOS.
+func (c *getApps) matches(a *api.Application) bool {
+	return (c.State == "" || c.State == a.Status) && (c.Owner == "" || c.Owner == a.Owner)
+}
+
+// list returns the applications that the flags let through.
+func (c *getApps) list(ctx context.Context, s *session, filter api.Filter) ([]api.Application, error) {
+	all, err := s.client.Applications(ctx, filter)
+	return slices.DeleteFunc(all, func(a api.Application) bool { return !c.matches(&a) }), err
 }
 
 // Run lists applications.
@@ -67,7 +79,7 @@ func (c *getApps) Run(s *session) error {
 	}
 	l := listing[api.Application]{
 		format: c.Output, watch: c.Watch, what: "applications",
-		fetch:  func(ctx context.Context) ([]api.Application, error) { return s.client.Applications(ctx, filter) },
+		fetch:  func(ctx context.Context) ([]api.Application, error) { return c.list(ctx, s, filter) },
 		key:    func(a api.Application) string { return a.ID },
 		header: []string{"NAME", "ID", "STATUS", "READY", "AGE"},
 		row: func(a api.Application) []string {
@@ -117,7 +129,9 @@ func places(a *api.Application) string {
 
 type getJobs struct {
 	listFlags
-	jobFlags
+	workFlags
+	State string `enum:",${states}" default:"" placeholder:"STATE" help:"${states}."`
+	Owner string `placeholder:"AGENT" help:"Agent that has taken it, as AGENT shows it."`
 }
 
 // Run lists jobs.
@@ -126,6 +140,7 @@ func (c *getJobs) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	filter.State, filter.Owner = c.State, c.Owner
 	l := listing[api.Job]{
 		format: c.Output, watch: c.Watch, what: "jobs",
 		fetch:  func(ctx context.Context) ([]api.Job, error) { return s.client.Jobs(ctx, filter) },

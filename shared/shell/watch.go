@@ -75,26 +75,31 @@ func (l *listing[T]) printAll(s *session, list []T) error {
 		_, err := fmt.Fprintf(s.err, "No %s.\n", l.what)
 		return err
 	}
-	rows := make([][]string, len(list))
-	for i, v := range list {
-		rows[i] = l.row(v)
-	}
-	return newTable(s.out, l.header...).write(rows...)
+	return l.printRows(newTable(s.out, l.header...), list)
 }
 
 func (l *listing[T]) printEach(s *session, t *table, list []T) error {
+	if !l.format.structured() {
+		return l.printRows(t, list)
+	}
 	for _, v := range list {
-		if l.format.structured() {
-			if err := s.printOne(l.format, v); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := t.write(l.row(v)); err != nil {
+		if err := s.printOne(l.format, v); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// printRows writes the rows in one go, so that they all have the widths of the widest.
+func (l *listing[T]) printRows(t *table, list []T) error {
+	if len(list) == 0 {
+		return nil
+	}
+	rows := make([][]string, len(list))
+	for i, v := range list {
+		rows[i] = l.row(v)
+	}
+	return t.write(rows...)
 }
 
 // seen is an item with its mark.

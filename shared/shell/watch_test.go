@@ -80,7 +80,7 @@ func TestWatchOfAState(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			h.steps(path, nil, func() { require.Equal(t, 2, h.work()) }, nil, stop)
-			r := h.as(ctx, auth.Operator, "get", what, "-w", "--state", "Created")
+			r := h.as(ctx, auth.Operator, "get", what, "-w", "--state", map[string]string{"apps": "Deploying", "jobs": "Created"}[what])
 			require.Zero(t, r.code, r.err)
 			require.NotContains(t, r.out, "Gone")
 			became := map[string]string{"apps": "Available", "jobs": "Finished"}[what]
@@ -100,7 +100,7 @@ func TestWatchOfAState_whatIsGone(t *testing.T) {
 		h.ok("delete", "app", "huge")
 		h.steps("/jobmanager/groups", nil, stop)
 	})
-	r := h.as(ctx, auth.Operator, "get", "apps", "-w", "--state", "Created")
+	r := h.as(ctx, auth.Operator, "get", "apps", "-w", "--state", "Pending")
 	require.Zero(t, r.code, r.err)
 	require.Contains(t, r.out, "Gone")
 }
@@ -242,6 +242,11 @@ func TestFilters(t *testing.T) {
 		"get jobs --orchestrator nuvla":                    2,
 		"get jobs --orchestrator ocm":                      0,
 		"get apps --owner nobody":                          0,
+		"get apps --owner " + apps[0].Owner:                2,
+		"get apps --state Deploying":                       1,
+		"get apps --state Pending":                         1,
+		"get apps --state Available":                       0,
+		"get jobs --owner agent-edge":                      0,
 		"get nodes --orchestrator ocm":                     2,
 		"get nodes --cluster edge":                         2,
 		"get clusters --orchestrator nuvla --cluster edge": 1,
@@ -252,6 +257,25 @@ func TestFilters(t *testing.T) {
 		require.Len(t, list, want, args)
 	}
 	require.Contains(t, h.ok("describe", "app", shop[:8]), "shop")
+}
+
+// TestAWatchAlignsItsFirstRows: the first of them is as wide as the widest.
+func TestAWatchAlignsItsFirstRows(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.ok("apply", "-f", "testdata/huge.yaml") // Pending is shorter than Deploying
+	h.ok("apply", "-f", "testdata/shop.yaml")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	h.steps("/jobmanager/groups", nil, stop)
+	r := h.as(ctx, auth.Operator, "get", "apps", "-w")
+	require.Zero(t, r.code, r.err)
+	lines := strings.Split(strings.TrimSpace(r.out), "\n")
+	require.Len(t, lines, 3)
+	column := strings.Index(lines[0], "READY")
+	for _, line := range lines[1:] {
+		require.Regexp(t, `^\d/\d `, line[column:], r.out)
+	}
 }
 
 func TestFleetCommandsAreSentAsTheHostReadsThem(t *testing.T) {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -24,7 +23,7 @@ func through(t *testing.T, stopping context.Context, verifier *auth.Verifier) st
 	hosts := map[string]string{}
 	var routes []route
 	for name, entry := range capabilities.Entries(func(string) {}) {
-		h, err := entry.Handler(&function.Env{Name: name, Auth: verifier, Log: slog.New(slog.DiscardHandler)})
+		h, err := entry.Handler(function.Platform{Auth: verifier}.Env(name))
 		require.NoError(t, err)
 		hosts[name] = strings.TrimPrefix(serve(t, h), "http://")
 		for _, pattern := range entry.Spec.Patterns() {

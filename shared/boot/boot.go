@@ -20,13 +20,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kelseyhightower/envconfig"
-
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/events/identity"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/observe"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/wake"
 )
@@ -47,31 +46,28 @@ type Config struct {
 // quiet is how long after SIGTERM requests may still arrive while the network forgets this instance.
 const quiet = 5 * time.Second
 
-// outbound bounds any call that a function makes to another service.
-const outbound = 10 * time.Second
-
 // Main runs the function until SIGTERM. It exits 1 when it cannot start.
 func Main[F any](name string, spec function.Spec, construct func(*function.Env) (F, error)) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	if err := run(ctx, function.NewEntry(name, spec, construct)); err != nil {
+	if err := run(ctx, os.LookupEnv, function.NewEntry(name, spec, construct)); err != nil {
 		slog.Error("function stopped", "function", name, "error", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, entry function.Entry) error {
+func run(ctx context.Context, from settings.Lookup, entry function.Entry) error {
 	var c Config
-	if err := envconfig.Process("", &c); err != nil {
+	if err := settings.Read(from, "", &c); err != nil {
 		return fmt.Errorf("settings: %w", err)
 	}
 	if err := c.canTell(entry.Spec); err != nil {
 		return fmt.Errorf("settings: %w", err)
 	}
 	log := slog.New(observe.LogHandler(slog.NewJSONHandler(os.Stdout, &slog.HandlerOptions{Level: c.LogLevel}))).
-		With("revision", os.Getenv("K_REVISION"))
+		With("revision", from.Get("K_REVISION"))
 	slog.SetDefault(log)
-	exporter := exporter(log)
+	exporter := exporter(from, log)
 	defer func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), observe.Farewell)
 		defer cancel()
@@ -79,11 +75,10 @@ func run(ctx context.Context, entry function.Entry) error {
 	}()
 	waker := wake.New(c.Wake, log)
 	waker.Event(entry.Spec.Foreseen...)
-	env, err := newEnv(ctx, entry.Name, c, log, exporter.Recorder(entry.Name), waker)
+	env, err := newEnv(ctx, entry.Name, c, from, log, exporter.Recorder(entry.Name), waker)
 	if err != nil {
 		return err
 	}
-	env.Stopping = ctx
 	defer closeStore(env.DB, max(entry.Spec.Timeout-quiet-observe.Farewell, observe.Farewell), log)
 	handler, err := entry.Handler(env)
 	if err != nil {
@@ -117,8 +112,8 @@ func closeStore(db *store.DB, within time.Duration, log *slog.Logger) {
 }
 
 // exporter makes the exporter for the collector; bad settings cost telemetry and nothing else.
-func exporter(log *slog.Logger) *observe.Exporter {
-	c, err := observe.FromEnv(os.Getenv)
+func exporter(from settings.Lookup, log *slog.Logger) *observe.Exporter {
+	c, err := observe.FromEnv(from.Get)
 	if err != nil {
 		log.Warn("settings of telemetry", "error", err.Error())
 	}
@@ -128,9 +123,9 @@ func exporter(log *slog.Logger) *observe.Exporter {
 // newEnv makes a function's environment without connecting. recorder records its calls and waker gets its events; both
 // may be nil.
 func newEnv(
-	ctx context.Context, name string, c Config, log *slog.Logger, recorder *observe.Recorder, waker *wake.Waker,
+	ctx context.Context, name string, c Config, from settings.Lookup, log *slog.Logger, recorder *observe.Recorder,
+	waker *wake.Waker,
 ) (*function.Env, error) {
-	client := &http.Client{Timeout: outbound, Transport: recorder.Transport(http.DefaultTransport)}
 	tokens, err := identity.Open(c.Knative)
 	if err != nil {
 		return nil, err
@@ -142,11 +137,12 @@ func newEnv(
 	if err != nil {
 		return nil, err
 	}
-	return &function.Env{
-		Name: name, DB: db, HTTP: client, Log: log, Observe: recorder,
-		Auth: auth.NewVerifier(c.Auth, client, db), Deliveries: tokens.Deliveries(db),
-		EventKey: c.Store.EventKey, FormerKey: c.FormerKey,
-	}, nil
+	env := function.Platform{
+		DB: db, Log: log, Settings: from, Recorder: func(string) *observe.Recorder { return recorder },
+		Deliveries: tokens.Deliveries(db), EventKey: c.Store.EventKey, FormerKey: c.FormerKey, Stopping: ctx,
+	}.Env(name)
+	env.Auth = auth.NewVerifier(c.Auth, env.HTTP, db)
+	return env, nil
 }
 
 // toBroker keeps a connection for each event that may be on its way. The store decides how long one may take.

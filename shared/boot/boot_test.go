@@ -15,11 +15,11 @@ import (
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
-	"github.com/kelseyhightower/envconfig"
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 )
@@ -45,11 +45,10 @@ func TestRun_neverTakesEventsUnsignedInACluster(t *testing.T) {
 		"who has nothing to do with any": {function.Spec{}, "f", "", "", true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv("K_SERVICE", row.service)
-			t.Setenv("EVENT_KEY", row.key)
-			t.Setenv("EVENT_KEY_FORMER", row.former)
-			t.Setenv("DATABASE_URL", "postgres://nobody@localhost/none")
-			err := run(t.Context(), function.NewEntry("f", row.spec, func(*function.Env) (any, error) { return nil, started }))
+			err := run(t.Context(), settings.Map(map[string]string{
+				"K_SERVICE": row.service, "EVENT_KEY": row.key, "EVENT_KEY_FORMER": row.former,
+				"DATABASE_URL": "postgres://nobody@localhost/none",
+			}), function.NewEntry("f", row.spec, func(*function.Env) (any, error) { return nil, started }))
 			if row.starts {
 				require.ErrorIs(t, err, started)
 			} else {
@@ -80,14 +79,12 @@ func TestNewEnv_takesWhatTheFormerKeySigned(t *testing.T) {
 		w.WriteHeader(http.StatusAccepted)
 	}))
 	defer broker.Close()
-	for name, value := range map[string]string{
+	from := settings.Map(map[string]string{
 		"EVENT_KEY": "present", "EVENT_KEY_FORMER": "former", "K_SINK": broker.URL, "DATABASE_URL": storetest.URL(t),
-	} {
-		t.Setenv(name, value)
-	}
+	})
 	var c Config
-	require.NoError(t, envconfig.Process("", &c))
-	env, err := newEnv(t.Context(), "f", c, slog.New(slog.DiscardHandler), nil, nil)
+	require.NoError(t, settings.Read(from, "", &c))
+	env, err := newEnv(t.Context(), "f", c, from, slog.New(slog.DiscardHandler), nil, nil)
 	require.NoError(t, err)
 	defer env.DB.Close()
 	spec := function.Spec{Consumes: []string{events.ApplicationPlaced}, Emits: []string{events.ApplicationDisplaced}}

@@ -13,19 +13,21 @@
 package function
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
-	"github.com/kelseyhightower/envconfig"
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/events/identity"
 	"github.com/littoral-project/littoral/shared/observe"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -64,21 +66,47 @@ type Task interface {
 	Run(ctx context.Context) error
 }
 
-// Env is what a function is given when it is made. Nothing in it has been dialled yet.
-type Env struct {
-	Name string
-	DB   *store.DB
-	Auth *auth.Verifier
-	HTTP *http.Client
-	Log  *slog.Logger
+// Platform is what a process gives to all of its functions. Nothing in it has been dialled yet.
+type Platform struct {
+	DB       *store.DB
+	Auth     *auth.Verifier
+	Log      *slog.Logger
+	Settings settings.Lookup // nil = every setting has its default
 
-	Stopping context.Context // ends when the process is to stop, and every stream with it; nil = never //nolint:containedctx // of the process
-
-	Observe *observe.Recorder // reports calls to a collector; nil if there is none
+	Transport http.RoundTripper                       // to other services; nil = http.DefaultTransport
+	Recorder  func(function string) *observe.Recorder // reports a function's calls to a collector; nil = there is none
 
 	Deliveries *identity.Deliveries // checks who delivers events; nil where Knative does not say
 	EventKey   string               // checks the signature of delivered events; empty where the Broker is the trust boundary
 	FormerKey  string               // another that they may be signed with, while EventKey is being changed; empty = none
+
+	// Stopping ends when the process is to stop, and every stream with it; nil = never.
+	Stopping context.Context //nolint:containedctx // of the process
+}
+
+// Env is what a function is given when it is made.
+type Env struct {
+	Platform
+
+	Name    string
+	HTTP    *http.Client
+	Observe *observe.Recorder // nil if there is no collector
+}
+
+// Outbound bounds any call that a function makes to another service.
+const Outbound = 10 * time.Second
+
+// Env is made here alone: by a function's own process, by the laptop host and by tests.
+func (p Platform) Env(name string) *Env {
+	if p.Log == nil {
+		p.Log = slog.New(slog.DiscardHandler)
+	}
+	e := &Env{Platform: p, Name: name}
+	if p.Recorder != nil {
+		e.Observe = p.Recorder(name)
+	}
+	e.HTTP = &http.Client{Timeout: Outbound, Transport: e.Observe.Transport(cmp.Or[http.RoundTripper](p.Transport, http.DefaultTransport))}
+	return e
 }
 
 // Signed reports whether the event is signed with the present or the former key. Without a key every event counts as
@@ -87,11 +115,10 @@ func (e *Env) Signed(ev cloudevents.Event) bool {
 	return events.Signed(ev, e.EventKey) || e.FormerKey != "" && events.Signed(ev, e.FormerKey)
 }
 
-// Config fills the tagged fields of into from the environment: JOBMANAGER_JOB_PROMOTE_KEY for this function alone, else
-// the bare KEY for all.
+// Config fills the tagged fields of into from the settings: JOBMANAGER_JOB_PROMOTE_KEY for this function alone, else the
+// bare KEY for all.
 func (e *Env) Config(into any) error {
-	prefix := strings.ReplaceAll(e.Name, "-", "_")
-	if err := envconfig.Process(prefix, into); err != nil {
+	if err := settings.Read(e.Settings, strings.ReplaceAll(e.Name, "-", "_"), into); err != nil {
 		return fmt.Errorf("settings of %s: %w", e.Name, err)
 	}
 	return nil

@@ -59,11 +59,9 @@ const key, formerKey = "event-key", "former-event-key"
 func serve[F any](t *testing.T, db *store.DB, spec function.Spec, f F) (http.Handler, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
-	env := &function.Env{
-		Name: "test-function", DB: db, HTTP: http.DefaultClient, EventKey: key, FormerKey: formerKey,
-		Auth: auth.NewVerifier(auth.Config{}, http.DefaultClient, nil),
-		Log:  slog.New(observe.LogHandler(slog.NewTextHandler(&log, nil))),
-	}
+	env := function.Platform{
+		DB: db, EventKey: key, FormerKey: formerKey, Auth: auth.NewVerifier(auth.Config{}, http.DefaultClient, nil), Log: slog.New(observe.LogHandler(slog.NewTextHandler(&log, nil))),
+	}.Env("test-function")
 	h, err := function.NewEntry("test-function", spec, func(*function.Env) (F, error) { return f, nil }).Handler(env)
 	require.NoError(t, err)
 	return h, &log
@@ -191,10 +189,9 @@ func traced(t *testing.T) (exporter *observe.Exporter, spans *[]ptrace.Span) {
 func TestHandler_doesNotTakeHangingUpForAFault(t *testing.T) {
 	t.Parallel()
 	exporter, spans := traced(t)
-	env := &function.Env{
-		Name: "test-function", Auth: auth.NewVerifier(auth.Config{}, http.DefaultClient, nil),
-		Log: slog.New(slog.DiscardHandler), Observe: exporter.Recorder("test-function"),
-	}
+	env := function.Platform{
+		Auth: auth.NewVerifier(auth.Config{}, http.DefaultClient, nil), Log: slog.New(slog.DiscardHandler), Recorder: exporter.Recorder,
+	}.Env("test-function")
 	spec := function.Spec{Routes: routes(auth.Open, "GET /waits", "GET /fails")}
 	arrived := make(chan struct{}, 2)
 	h, err := function.NewEntry("test-function", spec, func(*function.Env) (operation, error) {
@@ -238,10 +235,9 @@ func TestHandler_keepsTheBeginningOfAPath(t *testing.T) {
 	t.Parallel()
 	exporter, spans := traced(t)
 	var log bytes.Buffer
-	env := &function.Env{
-		Name: "test-function", Auth: auth.NewVerifier(auth.Config{}, http.DefaultClient, nil),
-		Log: slog.New(slog.NewTextHandler(&log, nil)), Observe: exporter.Recorder("test-function"),
-	}
+	env := function.Platform{
+		Auth: auth.NewVerifier(auth.Config{}, http.DefaultClient, nil), Log: slog.New(slog.NewTextHandler(&log, nil)), Recorder: exporter.Recorder,
+	}.Env("test-function")
 	spec := function.Spec{Routes: routes(auth.Viewer, "GET /things/{id}")}
 	h, err := function.NewEntry("test-function", spec, func(*function.Env) (operation, error) { return nil, nil }).Handler(env)
 	require.NoError(t, err)
@@ -429,9 +425,9 @@ func TestDelivery_refusesStrangers(t *testing.T) {
 func TestDelivery_isNotedByNamesThatWeKnow(t *testing.T) {
 	t.Parallel()
 	exporter, spans := traced(t)
-	env := &function.Env{
-		Name: "test-function", EventKey: key, Log: slog.New(slog.DiscardHandler), Observe: exporter.Recorder("test-function"),
-	}
+	env := function.Platform{
+		EventKey: key, Log: slog.New(slog.DiscardHandler), Recorder: exporter.Recorder,
+	}.Env("test-function")
 	var causes []string
 	handler := func(consumes string) http.Handler {
 		h, err := function.NewEntry("test-function", function.Spec{Consumes: []string{consumes}},
@@ -527,13 +523,13 @@ func TestHandler_needsTheMethodThatItsSpecPromises(t *testing.T) {
 	t.Parallel()
 	for _, spec := range []function.Spec{{Routes: routes(auth.Open, "GET /x")}, {Consumes: []string{events.Tick}}} {
 		entry := function.NewEntry("empty", spec, func(*function.Env) (struct{}, error) { return struct{}{}, nil })
-		_, err := entry.Handler(&function.Env{})
+		_, err := entry.Handler(function.Platform{}.Env(""))
 		require.ErrorContains(t, err, "empty")
 	}
 	failing := function.NewEntry("failing", function.Spec{}, func(*function.Env) (struct{}, error) {
 		return struct{}{}, errors.New("settings")
 	})
-	_, err := failing.Handler(&function.Env{})
+	_, err := failing.Handler(function.Platform{}.Env(""))
 	require.ErrorContains(t, err, "failing: settings")
 }
 

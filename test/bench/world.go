@@ -254,7 +254,7 @@ func (w *world) newSystem(ctx context.Context, database string, watch wiring) (*
 	}
 	w.undo = append(w.undo, s.db.Close)
 	verifier := auth.NewVerifier(auth.Config{Issuer: w.oidc, Audience: audience}, http.DefaultClient, nil)
-	_, consumers, err := inprocess.Mount(function.Env{DB: s.db, Auth: verifier})
+	_, consumers, err := inprocess.Mount(function.Platform{DB: s.db, Auth: verifier})
 	if err != nil {
 		return nil, err
 	}

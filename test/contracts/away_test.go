@@ -30,7 +30,7 @@ func withoutStore(t testing.TB) (w *world, consumers map[string]http.Handler) {
 	require.NoError(t, err)
 	t.Cleanup(db.Close)
 	issuer := inprocess.NewIssuer(t)
-	handler, consumers, err := inprocess.Mount(function.Env{DB: db, Auth: issuer.Verifier()})
+	handler, consumers, err := inprocess.Mount(function.Platform{DB: db, Auth: issuer.Verifier()})
 	require.NoError(t, err)
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)

@@ -26,7 +26,7 @@ const eventKey = "a key that the Broker's clients share"
 func consumers(t testing.TB, key string) (w *world, handlers map[string]http.Handler) {
 	t.Helper()
 	w = newWorld(t)
-	_, handlers, err := inprocess.Mount(function.Env{DB: w.DB, Auth: w.Issuer.Verifier(), EventKey: key})
+	_, handlers, err := inprocess.Mount(function.Platform{DB: w.DB, Auth: w.Issuer.Verifier(), EventKey: key})
 	require.NoError(t, err)
 	return w, handlers
 }
@@ -50,7 +50,7 @@ func TestDeliveriesOfStrangers(t *testing.T) {
 	cluster := identitytest.New(t)
 	tokens, err := identity.Open(cluster.Config())
 	require.NoError(t, err)
-	_, handlers, err := inprocess.Mount(function.Env{
+	_, handlers, err := inprocess.Mount(function.Platform{
 		DB: w.DB, Auth: w.Issuer.Verifier(), EventKey: eventKey, Deliveries: tokens.Deliveries(w.DB),
 	})
 	require.NoError(t, err)

@@ -27,7 +27,7 @@ import (
 func fuzzTarget(f *testing.F) (w *world, send func(t *testing.T, r *http.Request) *httptest.ResponseRecorder) {
 	f.Helper()
 	w = newWorld(f)
-	handler, _, err := inprocess.Mount(function.Env{DB: w.DB, Auth: w.Issuer.Verifier()})
+	handler, _, err := inprocess.Mount(function.Platform{DB: w.DB, Auth: w.Issuer.Verifier()})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -19,13 +19,13 @@ import (
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/jackc/pgx/v5"
-	"github.com/kelseyhightower/envconfig"
 
 	"github.com/littoral-project/littoral/functions"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/boot"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/test/kubeapi"
 )
@@ -132,7 +132,7 @@ func (b *boundaries) around(next http.Handler) http.Handler {
 func host() error {
 	ctx := context.Background()
 	var c boot.Config
-	if err := envconfig.Process("", &c); err != nil {
+	if err := settings.Read(os.LookupEnv, "", &c); err != nil {
 		return err
 	}
 	killAt, err := strconv.Atoi(os.Getenv(envKillAt))
@@ -167,7 +167,7 @@ func host() error {
 	}))
 	verifier := auth.NewVerifier(c.Auth, client, nil)
 	for _, entry := range functions.Registry {
-		h, err := entry.Handler(&function.Env{Name: entry.Name, DB: db, Auth: verifier, HTTP: client, Log: log})
+		h, err := entry.Handler(function.Platform{DB: db, Auth: verifier, Log: log, Settings: os.LookupEnv}.Env(entry.Name))
 		if err != nil {
 			return err
 		}

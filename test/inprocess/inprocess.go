@@ -15,10 +15,10 @@ package inprocess
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"testing"
 	"time"
 
@@ -51,7 +51,7 @@ func Start(t testing.TB, more ...map[string]function.Entry) *System {
 	broker, err := NewBroker(triggers.Files)
 	require.NoError(t, err)
 	s := &System{Broker: broker, Issuer: NewIssuer(t), DB: storetest.NewWithPublisher(t, broker), t: t}
-	routes, consumers, err := Mount(function.Env{DB: s.DB, Auth: s.Issuer.Verifier(), Stopping: t.Context()}, more...)
+	routes, consumers, err := Mount(function.Platform{DB: s.DB, Auth: s.Issuer.Verifier(), Stopping: t.Context()}, more...)
 	require.NoError(t, err)
 	// SaveTopology takes the part of the aggregator, since there is no telemetry for the real one to query.
 	consumers["aggregator-tick"] = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
@@ -125,12 +125,15 @@ func (outside) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// Mount makes the functions of the registry and those given beside it, each with its name and the fields of env; HTTP and Log are set here.
-// routes serves all their operations; consumers are the functions by name, each taking events at "/".
+// Mount makes the functions of the registry and those given beside it, with the settings of the process unless the platform
+// has others. routes serves all their operations; consumers are the functions by name, each taking events at "/".
 func Mount(
-	env function.Env, more ...map[string]function.Entry,
+	platform function.Platform, more ...map[string]function.Entry,
 ) (routes http.Handler, consumers map[string]http.Handler, err error) {
-	env.HTTP, env.Log = &http.Client{Transport: outside{}}, slog.New(slog.DiscardHandler)
+	platform.Transport = outside{}
+	if platform.Settings == nil {
+		platform.Settings = os.LookupEnv // which parallel tests share
+	}
 	router := function.NewRouter()
 	consumers = make(map[string]http.Handler, len(functions.Registry))
 	all := maps.Clone(functions.Registry)
@@ -138,9 +141,7 @@ func Mount(
 		maps.Copy(all, entries)
 	}
 	for _, entry := range all {
-		own := env
-		own.Name = entry.Name
-		h, err := entry.Handler(&own)
+		h, err := entry.Handler(platform.Env(entry.Name))
 		if err != nil {
 			return nil, nil, err
 		}

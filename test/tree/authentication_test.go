@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kelseyhightower/envconfig"
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/littoral-project/littoral/functions"
 	"github.com/littoral-project/littoral/shared/events/identity"
+	"github.com/littoral-project/littoral/shared/settings"
 )
 
 // TestEverySenderAndReceiverHasAToken: with knative/authentication, each function has the volume that package identity
@@ -20,7 +20,7 @@ func TestEverySenderAndReceiverHasAToken(t *testing.T) {
 	t.Parallel()
 	const dir = root + "/knative/overlays/lab-authentication"
 	var c identity.Config
-	require.NoError(t, envconfig.Process("nothing", &c))
+	require.NoError(t, settings.Read(nil, "", &c))
 	var broker string
 	eachBuilt(t, dir, func(name string, object struct{ Data map[string]string }) {
 		if name == "ConfigMap littoral" {

@@ -137,12 +137,12 @@ var direct = map[string][]string{
 	"shared/wake":                         {"github.com/cloudevents/sdk-go/v2/event"},
 	"shared/auth":                         {"github.com/zitadel/oidc/v3", "github.com/go-jose/go-jose/v4"}, // of oidc
 	"shared/auth/authtest":                {"github.com/stretchr/testify", "github.com/go-jose/go-jose/v4"},
-	"shared/boot":                         {"github.com/kelseyhightower/envconfig", "knative.dev/pkg/network"},
+	"shared/boot":                         {"knative.dev/pkg/network"},
 	"shared/descriptor":                   {"go.yaml.in/yaml/v3"},
 	"shared/events":                       {"github.com/cloudevents/sdk-go/v2/event"},
 	"shared/events/identity":              {"github.com/zitadel/oidc/v3", "golang.org/x/oauth2"}, // of oidc
 	"shared/events/identity/identitytest": {"github.com/stretchr/testify"},
-	"shared/function":                     {"github.com/cloudevents/sdk-go/v2/event", "github.com/kelseyhightower/envconfig"},
+	"shared/function":                     {"github.com/cloudevents/sdk-go/v2/event"},
 	"shared/history":                      {"github.com/jackc/pgx/v5"},
 	"shared/job":                          {"github.com/jackc/pgx/v5"},
 	"shared/match":                        {"github.com/jackc/pgx/v5", "go.yaml.in/yaml/v3"},
@@ -227,7 +227,6 @@ var carried = map[string][]string{
 		"go.opentelemetry.io/otel/metric",
 		"go.opentelemetry.io/otel/trace",
 	},
-	"settings":    {"github.com/kelseyhightower/envconfig"},
 	"the drain":   {"knative.dev/pkg", "golang.org/x/net", "k8s.io/apimachinery", "k8s.io/klog/v2", "k8s.io/utils"},
 	"descriptors": {"go.yaml.in/yaml/v3"},
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kelseyhightower/envconfig"
 	"github.com/rickb777/date/period"
 	"github.com/stretchr/testify/require"
 	eventingduckv1 "knative.dev/eventing/pkg/apis/duck/v1"
@@ -22,6 +21,7 @@ import (
 	syncocm "github.com/littoral-project/littoral/functions/deploymentmanager/sync-ocm"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/orchestrator/carry"
+	"github.com/littoral-project/littoral/shared/settings"
 )
 
 // outside are the event types from other systems, with their senders.
@@ -98,9 +98,9 @@ func (w *wire) wakes() (function string, types []string) {
 // TestSynchronisationsTickUnderTheLease: a job in progress is synchronised before its lease expires.
 func TestSynchronisationsTickUnderTheLease(t *testing.T) {
 	t.Parallel()
-	var settings carry.Settings
-	require.NoError(t, envconfig.Process("", &settings))
-	lease, deadline := settings.Lease, syncocm.Spec.Timeout
+	var defaults carry.Settings
+	require.NoError(t, settings.Read(nil, "", &defaults))
+	lease, deadline := defaults.Lease, syncocm.Spec.Timeout
 	require.Equal(t, deadline, synckubernetes.Spec.Timeout)
 	found := 0
 	for _, w := range wires(t) {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/shared/topology"
@@ -100,19 +101,17 @@ func newWorld(t *testing.T, seed uint64) *world {
 	}
 	api := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { w.routes.ServeHTTP(rw, r) }))
 	t.Cleanup(api.Close)
-	for name, value := range map[string]string{
+	given := settings.Map(map[string]string{
 		"OCM_HUB": w.hub.KubeconfigFile(t, "hub"), "KUBECONFIG_DIR": kubeconfigs, "DEPLOY_WAIT": "0s", "OUTBOX_AGE": "0s",
 		"RULES_BACKEND": "files", "RULES_DIR": w.rules, "RULES_API_URL": api.URL + "/rules/",
 		"RULES_API_TOKEN": w.tokens[string(auth.Operator)], "PROMETHEUS_ADDRESS": "http://127.0.0.1:1",
-	} {
-		t.Setenv(name, value)
-	}
+	})
 
 	var err error
 	w.broker, err = inprocess.NewBroker(triggers.Files)
 	require.NoError(t, err)
 	w.db = storetest.NewWithPublisher(t, w.broker)
-	routes, consumers, err := inprocess.Mount(function.Env{DB: w.db, Auth: issuer.Verifier()})
+	routes, consumers, err := inprocess.Mount(function.Platform{DB: w.db, Auth: issuer.Verifier(), Settings: given})
 	require.NoError(t, err)
 	w.routes = routes
 	// see stores a topology in place of the aggregator, since there is no telemetry.

@@ -18,6 +18,7 @@ import (
 	"github.com/littoral-project/littoral/functions/aggregator/alerted"
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 )
 
@@ -46,12 +47,11 @@ func TestAnAlertHasItLooked(t *testing.T) {
 	server := newPrometheus(t)
 	ways := httptest.NewServer(server.Handler())
 	t.Cleanup(ways.Close)
-	t.Setenv("PROMETHEUS_ADDRESS", ways.URL)
-	t.Setenv("ALERTMANAGER_SECRET", "open sesame")
 	db := storetest.New(t)
-	handler, err := function.NewEntry("aggregator-alerted", alerted.Spec, alerted.New).Handler(&function.Env{
-		Name: "aggregator-alerted", DB: db, HTTP: http.DefaultClient, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	})
+	handler, err := function.NewEntry("aggregator-alerted", alerted.Spec, alerted.New).Handler(function.Platform{
+		DB: db, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Settings: settings.Map(map[string]string{"PROMETHEUS_ADDRESS": ways.URL, "ALERTMANAGER_SECRET": "open sesame"}),
+	}.Env("aggregator-alerted"))
 	require.NoError(t, err)
 	post := func(secret string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodPost, "/aggregator/webhooks/alertmanager", strings.NewReader(`{"version": "4"}`))

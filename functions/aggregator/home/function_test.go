@@ -16,9 +16,9 @@ import (
 
 func TestHandle_answersAnyone(t *testing.T) {
 	t.Parallel()
-	h, err := function.NewEntry("aggregator-home", home.Spec, home.New).Handler(&function.Env{
-		Name: "aggregator-home", Auth: &auth.Verifier{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	})
+	h, err := function.NewEntry("aggregator-home", home.Spec, home.New).Handler(function.Platform{
+		Auth: &auth.Verifier{}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	}.Env("aggregator-home"))
 	require.NoError(t, err)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/aggregator/healthz", nil))

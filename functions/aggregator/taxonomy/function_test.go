@@ -18,6 +18,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/topology"
 	"github.com/littoral-project/littoral/test/inprocess"
 )
@@ -45,12 +46,11 @@ func serve(t *testing.T, telemetry http.Handler) (http.Handler, *inprocess.Issue
 	t.Helper()
 	server := httptest.NewServer(telemetry)
 	t.Cleanup(server.Close)
-	t.Setenv("AGGREGATOR_TAXONOMY_PROMETHEUS_ADDRESS", server.URL)
 	issuer := inprocess.NewIssuer(t)
-	h, err := function.NewEntry("aggregator-taxonomy", taxonomy.Spec, taxonomy.New).Handler(&function.Env{
-		Name: "aggregator-taxonomy", Auth: issuer.Verifier(), HTTP: server.Client(),
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	})
+	h, err := function.NewEntry("aggregator-taxonomy", taxonomy.Spec, taxonomy.New).Handler(function.Platform{
+		Auth: issuer.Verifier(), Transport: server.Client().Transport, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Settings: settings.Map(map[string]string{"AGGREGATOR_TAXONOMY_PROMETHEUS_ADDRESS": server.URL}),
+	}.Env("aggregator-taxonomy"))
 	require.NoError(t, err)
 	return h, issuer
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -60,9 +61,9 @@ func newWorld(t *testing.T) *world {
 func (w *world) start() {
 	w.t.Helper()
 	var err error
-	w.handler, err = function.NewEntry("aggregator-tick", tick.Spec, tick.New).Handler(&function.Env{
-		Name: "aggregator-tick", DB: w.db, HTTP: http.DefaultClient, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	})
+	w.handler, err = function.NewEntry("aggregator-tick", tick.Spec, tick.New).Handler(function.Platform{
+		DB: w.db, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Settings: os.LookupEnv,
+	}.Env("aggregator-tick"))
 	require.NoError(w.t, err)
 }
 

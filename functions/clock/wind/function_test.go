@@ -18,6 +18,7 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/policy/policies"
 	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/test/kubeapi"
@@ -58,9 +59,11 @@ func newTower(t *testing.T) tower {
 		w.api.Put(t, sources+name, `{"apiVersion": "sources.knative.dev/v1", "kind": "PingSource",
 			"metadata": {"name": "`+name+`", "namespace": "littoral", `+clock+`}`)
 	}
-	t.Setenv("CLOCK_WIND_CLOCKS", w.api.KubeconfigFile(t, "clocks"))
 	var err error
-	w.function, err = wind.New(&function.Env{Name: "clock-wind", DB: w.db, Log: slog.New(slog.DiscardHandler)})
+	w.function, err = wind.New(function.Platform{
+		DB: w.db, Log: slog.New(slog.DiscardHandler),
+		Settings: settings.Map(map[string]string{"CLOCK_WIND_CLOCKS": w.api.KubeconfigFile(t, "clocks")}),
+	}.Env("clock-wind"))
 	require.NoError(t, err)
 	return w
 }
@@ -254,7 +257,7 @@ func TestTheFirstPolicyIsTold(t *testing.T) {
 
 func TestWithoutACluster(t *testing.T) {
 	t.Parallel()
-	f, err := wind.New(&function.Env{Name: "clock-wind"})
+	f, err := wind.New(function.Platform{}.Env("clock-wind"))
 	require.NoError(t, err)
 	require.NoError(t, f.Run(t.Context()))
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/littoral-project/littoral/shared/application/applicationtest"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/test/kubeapi"
 )
@@ -32,10 +33,14 @@ components:
 func TestAJobIsAppliedToTheClusterOfAKubeconfig(t *testing.T) {
 	db, cluster := storetest.New(t), kubeapi.Start(t, nil, []string{"edge-a"})
 	cluster.Define("example.org", "v1", "Sensor", "sensorium", true)
-	t.Setenv("DEPLOYMENTMANAGER_DEPLOY_KUBERNETES_KUBECONFIG_DIR", filepath.Dir(cluster.KubeconfigFile(t, "edge")))
-	t.Setenv("DEPLOYMENTMANAGER_DEPLOY_KUBERNETES_DEPLOY_WAIT", "0s")
 	f, err := deploykubernetes.New(
-		&function.Env{Name: "deploymentmanager-deploy-kubernetes", DB: db, Log: slog.New(slog.DiscardHandler)},
+		function.Platform{
+			DB: db, Log: slog.New(slog.DiscardHandler),
+			Settings: settings.Map(map[string]string{
+				"DEPLOYMENTMANAGER_DEPLOY_KUBERNETES_KUBECONFIG_DIR": filepath.Dir(cluster.KubeconfigFile(t, "edge")),
+				"DEPLOYMENTMANAGER_DEPLOY_KUBERNETES_DEPLOY_WAIT":    "0s",
+			}),
+		}.Env("deploymentmanager-deploy-kubernetes"),
 	)
 	require.NoError(t, err)
 	place := func(node string) uuid.UUID {

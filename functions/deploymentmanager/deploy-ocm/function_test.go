@@ -16,6 +16,7 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/test/kubeapi"
@@ -28,11 +29,13 @@ const key = "event-key"
 // serve returns the function as a process would serve it, with the hub.
 func serve(t *testing.T, db *store.DB, hub *kubeapi.Server) http.Handler {
 	t.Helper()
-	t.Setenv("DEPLOYMENTMANAGER_DEPLOY_OCM_OCM_HUB", hub.KubeconfigFile(t, "hub"))
-	t.Setenv("DEPLOYMENTMANAGER_DEPLOY_OCM_DEPLOY_WAIT", "100ms")
-	h, err := function.NewEntry("deploymentmanager-deploy-ocm", deployocm.Spec, deployocm.New).Handler(&function.Env{
-		Name: "deploymentmanager-deploy-ocm", DB: db, EventKey: key, Log: slog.New(slog.DiscardHandler),
-	})
+	h, err := function.NewEntry("deploymentmanager-deploy-ocm", deployocm.Spec, deployocm.New).Handler(function.Platform{
+		DB: db, EventKey: key, Log: slog.New(slog.DiscardHandler),
+		Settings: settings.Map(map[string]string{
+			"DEPLOYMENTMANAGER_DEPLOY_OCM_OCM_HUB":     hub.KubeconfigFile(t, "hub"),
+			"DEPLOYMENTMANAGER_DEPLOY_OCM_DEPLOY_WAIT": "100ms",
+		}),
+	}.Env("deploymentmanager-deploy-ocm"))
 	require.NoError(t, err)
 	return h
 }
@@ -123,7 +126,8 @@ func TestAForgedEventIsRefused(t *testing.T) {
 }
 
 func TestASettingThatNamesNoHubIsSaidAtTheStart(t *testing.T) {
-	t.Setenv("DEPLOYMENTMANAGER_DEPLOY_OCM_OCM_HUB", "/nowhere")
-	_, err := deployocm.New(&function.Env{Name: "deploymentmanager-deploy-ocm"})
+	_, err := deployocm.New(function.Platform{
+		Settings: settings.Map(map[string]string{"DEPLOYMENTMANAGER_DEPLOY_OCM_OCM_HUB": "/nowhere"}),
+	}.Env("deploymentmanager-deploy-ocm"))
 	require.ErrorContains(t, err, "OCM_HUB")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/littoral-project/littoral/shared/application/applicationtest"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/test/kubeapi"
 )
@@ -27,9 +28,13 @@ components:
 
 func TestEachRunBringsTheBooksUpToDate(t *testing.T) {
 	db, cluster := storetest.New(t), kubeapi.Start(t, nil, []string{"edge-a"})
-	t.Setenv("DEPLOYMENTMANAGER_SYNC_KUBERNETES_KUBECONFIG_DIR", filepath.Dir(cluster.KubeconfigFile(t, "edge")))
 	f, err := synckubernetes.New(
-		&function.Env{Name: "deploymentmanager-sync-kubernetes", DB: db, Log: slog.New(slog.DiscardHandler)},
+		function.Platform{
+			DB: db, Log: slog.New(slog.DiscardHandler),
+			Settings: settings.Map(map[string]string{
+				"DEPLOYMENTMANAGER_SYNC_KUBERNETES_KUBECONFIG_DIR": filepath.Dir(cluster.KubeconfigFile(t, "edge")),
+			}),
+		}.Env("deploymentmanager-sync-kubernetes"),
 	)
 	require.NoError(t, err)
 	id := applicationtest.Submit(t, db, descriptor).ID

@@ -14,6 +14,7 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/test/kubeapi"
 )
@@ -33,8 +34,10 @@ func newFunction(t *testing.T) (*syncocm.Function, *kubeapi.Server, *kubeapi.Age
 	t.Helper()
 	db, hub := storetest.New(t), kubeapi.Start(t, nil, nil)
 	agent := kubeapi.Join(t, hub, kubeapi.Start(t, nil, []string{"edge-a"}), "edge")
-	t.Setenv("DEPLOYMENTMANAGER_SYNC_OCM_OCM_HUB", hub.KubeconfigFile(t, "hub"))
-	f, err := syncocm.New(&function.Env{Name: "deploymentmanager-sync-ocm", DB: db, Log: slog.New(slog.DiscardHandler)})
+	f, err := syncocm.New(function.Platform{
+		DB: db, Log: slog.New(slog.DiscardHandler),
+		Settings: settings.Map(map[string]string{"DEPLOYMENTMANAGER_SYNC_OCM_OCM_HUB": hub.KubeconfigFile(t, "hub")}),
+	}.Env("deploymentmanager-sync-ocm"))
 	require.NoError(t, err)
 	id := applicationtest.Submit(t, db, descriptor).ID
 	applicationtest.Place(t, db, id, job.Target{Orchestrator: "ocm", Cluster: "edge", Node: "edge-a"})

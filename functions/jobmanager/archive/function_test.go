@@ -3,7 +3,7 @@ package archive_test
 import (
 	"context"
 	"log/slog"
-	"net/http"
+	"os"
 	"testing"
 	"time"
 
@@ -21,9 +21,7 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 
 func newFunction(t *testing.T, db *store.DB) (*archive.Function, error) {
 	t.Helper()
-	return archive.New(&function.Env{
-		Name: "jobmanager-archive", DB: db, HTTP: http.DefaultClient, Log: slog.New(slog.DiscardHandler),
-	})
+	return archive.New(function.Platform{DB: db, Log: slog.New(slog.DiscardHandler), Settings: os.LookupEnv}.Env("jobmanager-archive"))
 }
 
 // TestRun_takesEverySnapshotBeyondThoseThatStay: all surplus snapshots are archived and not deleted. Without an archive

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"testing"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
@@ -38,9 +37,7 @@ metadata: {name: m}
 func TestReact_triesSomeAtATime(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
-	f, err := place.New(&function.Env{
-		Name: "matchmaker-place", DB: db, HTTP: http.DefaultClient, Log: slog.New(slog.DiscardHandler),
-	})
+	f, err := place.New(function.Platform{DB: db, Log: slog.New(slog.DiscardHandler)}.Env("matchmaker-place"))
 	require.NoError(t, err)
 	var last uuid.UUID
 	for i := range match.MostTogether + 1 {

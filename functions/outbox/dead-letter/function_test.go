@@ -23,9 +23,9 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 func TestOnlyWhatWeSignedIsKept(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
-	h, err := function.NewEntry("outbox-dead-letter", deadletter.Spec, deadletter.New).Handler(&function.Env{
-		Name: "outbox-dead-letter", DB: db, EventKey: "key", FormerKey: "former", Log: slog.New(slog.DiscardHandler),
-	})
+	h, err := function.NewEntry("outbox-dead-letter", deadletter.Spec, deadletter.New).Handler(function.Platform{
+		DB: db, EventKey: "key", FormerKey: "former", Log: slog.New(slog.DiscardHandler),
+	}.Env("outbox-dead-letter"))
 	require.NoError(t, err)
 	for name, row := range map[string]struct {
 		typ, key string

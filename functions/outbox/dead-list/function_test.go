@@ -25,7 +25,7 @@ func TestAPageThatIsShortSinceEventsAreLargeIsNotTheLast(t *testing.T) {
 select gen_random_uuid(), 'place', '/s', n::text, 't', json_build_object('x', repeat('x', $1)), 500 from generate_series(1, 3) n`,
 		store.PageBytes*2/3)
 	require.NoError(t, err)
-	f, err := deadlist.New(&function.Env{DB: db})
+	f, err := deadlist.New(function.Platform{DB: db}.Env(""))
 	require.NoError(t, err)
 	w := httptest.NewRecorder()
 	require.NoError(t, f.Handle(w, httptest.NewRequest(http.MethodGet, "/events/dead", nil)))

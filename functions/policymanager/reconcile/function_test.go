@@ -13,6 +13,7 @@ import (
 	"github.com/littoral-project/littoral/functions/policymanager/reconcile"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 )
@@ -23,11 +24,11 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 func TestRun_doesWhatItCan(t *testing.T) {
 	away := httptest.NewServer(http.NotFoundHandler())
 	away.Close()
-	t.Setenv("RULES_API_URL", away.URL)
 	db := storetest.New(t)
-	f, err := reconcile.New(&function.Env{
-		Name: "policymanager-reconcile", DB: db, HTTP: http.DefaultClient, Log: slog.New(slog.DiscardHandler),
-	})
+	f, err := reconcile.New(function.Platform{
+		DB: db, Log: slog.New(slog.DiscardHandler),
+		Settings: settings.Map(map[string]string{"RULES_API_URL": away.URL}),
+	}.Env("policymanager-reconcile"))
 	require.NoError(t, err)
 	for _, row := range []string{
 		`insert into policy_alerts (policy_id, fingerprint, starts_at, status, known, labels, received_at)

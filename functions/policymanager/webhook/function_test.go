@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ func TestACallIsMadeByOneAtATime(t *testing.T) {
 	}))
 	t.Cleanup(target.Close)
 	t.Setenv("WEBHOOK_ALLOW", "127.0.0.1")
-	f, err := webhook.New(&function.Env{Name: "policymanager-webhook", DB: db, HTTP: target.Client()})
+	f, err := webhook.New(function.Platform{DB: db, Transport: target.Client().Transport, Settings: os.LookupEnv}.Env("policymanager-webhook"))
 	require.NoError(t, err)
 
 	p := policies.New(registry.Policy{

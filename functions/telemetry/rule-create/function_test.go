@@ -2,7 +2,7 @@ package rulecreate_test
 
 import (
 	"log/slog"
-	"net/http"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,9 +35,9 @@ func TestNew(t *testing.T) {
 			for key, value := range row.env {
 				t.Setenv(key, value)
 			}
-			_, err := function.NewEntry("telemetry-rule-create", rulecreate.Spec, rulecreate.New).Handler(&function.Env{
-				Name: "telemetry-rule-create", HTTP: http.DefaultClient, Auth: &auth.Verifier{}, Log: slog.New(slog.DiscardHandler),
-			})
+			_, err := function.NewEntry("telemetry-rule-create", rulecreate.Spec, rulecreate.New).Handler(function.Platform{
+				Auth: &auth.Verifier{}, Log: slog.New(slog.DiscardHandler), Settings: os.LookupEnv,
+			}.Env("telemetry-rule-create"))
 			if row.want == "" {
 				require.NoError(t, err)
 				return

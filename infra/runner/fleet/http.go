@@ -31,7 +31,7 @@ func (f *Fleet) Handler(v *auth.Verifier, log *slog.Logger) (http.Handler, error
 		"GET /fleet/metrics": function.NewEntry("fleet-metrics", measure, provide(&exposer{f})),
 		"/fleet/":            function.NewEntry("fleet-change", change, provide(&commander{f})),
 	} {
-		h, err := entry.Handler(&function.Env{Name: entry.Name, Auth: v, Log: log})
+		h, err := entry.Handler(function.Platform{Auth: v, Log: log}.Env(entry.Name))
 		if err != nil {
 			return nil, err
 		}

@@ -4,15 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"time"
 
-	"github.com/kelseyhightower/envconfig"
 	"k8s.io/apimachinery/pkg/types"
 	servingv1 "knative.dev/serving/pkg/apis/serving/v1"
 
@@ -21,10 +16,8 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/observe"
+	"github.com/littoral-project/littoral/shared/settings"
 )
-
-// outbound limits a call that a function makes to another service, as in package boot.
-const outbound = 10 * time.Second
 
 // prometheusHost is the address of the host's Prometheus for functions; calls to it do not leave the process.
 const prometheusHost = "prometheus.littoral.svc.cluster.local"
@@ -65,10 +58,10 @@ func isPrivate(s *servingv1.Service) bool {
 	return s.Labels["networking.knative.dev/visibility"] == "cluster-local"
 }
 
-// readSettings reads the environment, with the host's own values as defaults.
-func (h *Host) readSettings() (settings, error) {
-	s := settings{Auth: auth.Config{Issuer: h.url + issuerPath, Audience: audience}}
-	if err := envconfig.Process("", &s); err != nil {
+// readSettings reads the settings of the host, with the host's own values as defaults.
+func (h *Host) readSettings() (own, error) {
+	s := own{Auth: auth.Config{Issuer: h.url + issuerPath, Audience: audience}}
+	if err := settings.Read(h.options.Settings, "", &s); err != nil {
 		return s, fmt.Errorf("settings: %w", err)
 	}
 	if s.EventKey == "" {
@@ -80,14 +73,6 @@ func (h *Host) readSettings() (settings, error) {
 	}
 	return s, nil
 }
-
-// environment guards the environment variables of the process, which are the settings of functions. Several hosts in
-// one process, as in tests, share them, so each host sets them and makes its functions under the lock.
-var environment = struct {
-	sync.Mutex
-
-	ours map[string]bool // set by a host, so another host may change it
-}{ours: map[string]bool{}}
 
 // inHost returns the settings that functions need to find their services here: Prometheus and its rules, the rules API,
 // the issuer. STALE_AFTER is shorter than the default, since the fleet reports every two seconds.
@@ -103,46 +88,31 @@ func (h *Host) inHost() map[string]string {
 	}
 }
 
-// environ sets the environment variables of functions: those of the host, and the plain values of each Service with its
-// function's prefix. Variables that the user has set stay. The caller holds the lock of environment.
-func environ(services []service, inHost map[string]string) error {
-	values := maps.Clone(inHost)
+// settingsOf are the settings of the functions: the user's, else the plain value of a function's Service, else the host's.
+// What the user set for all functions also holds for one whose Service says otherwise.
+func settingsOf(services []service, user settings.Lookup, inHost map[string]string) settings.Lookup {
+	own := map[string]string{}
 	for _, s := range services {
 		prefix := strings.ToUpper(strings.ReplaceAll(s.entry.Name, "-", "_"))
 		for name, value := range s.env {
-			if _, set := os.LookupEnv(name); !set ||
-				environment.ours[name] { // else the user's bare name, meant for all, would lose
-				values[prefix+"_"+name] = value
+			if _, set := user.Or(nil)(name); !set {
+				own[prefix+"_"+name] = value
 			}
 		}
 	}
-	for name, value := range values {
-		if _, set := os.LookupEnv(name); set && !environment.ours[name] {
-			continue
-		}
-		environment.ours[name] = true
-		if err := os.Setenv(name, value); err != nil {
-			return fmt.Errorf("settings: %w", err)
-		}
-	}
-	return nil
+	return user.Or(settings.Map(own)).Or(settings.Map(inHost))
 }
 
 // mount makes every function and adds it to the router and the mesh.
 func (h *Host) mount(router *function.Router, services []service) error {
-	environment.Lock()
-	defer environment.Unlock()
-	if err := environ(services, h.inHost()); err != nil {
-		return err
+	verifier := auth.NewVerifier(h.settings.Auth, &http.Client{Transport: h.mesh, Timeout: function.Outbound}, nil)
+	platform := function.Platform{
+		DB: h.db, Auth: verifier, Log: h.log, Settings: settingsOf(services, h.options.Settings, h.inHost()),
+		Transport: h.mesh, Recorder: h.exporter.Recorder, Stopping: h.stopping,
+		EventKey: h.settings.EventKey, FormerKey: h.settings.FormerKey,
 	}
-	verifier := auth.NewVerifier(h.settings.Auth, &http.Client{Transport: h.mesh, Timeout: outbound}, nil)
 	for _, s := range services {
-		recorder := h.exporter.Recorder(s.entry.Name)
-		client := &http.Client{Transport: recorder.Transport(h.mesh), Timeout: outbound}
-		handler, err := s.entry.Handler(&function.Env{
-			Name: s.entry.Name, DB: h.db, HTTP: client, Log: h.log, Auth: verifier, Observe: recorder,
-			EventKey: h.settings.EventKey, FormerKey: h.settings.FormerKey, Stopping: h.stopping,
-		})
+		handler, err := s.entry.Handler(platform.Env(s.entry.Name))
 		if err != nil {
 			return err
 		}
@@ -161,7 +131,7 @@ func (h *Host) mount(router *function.Router, services []service) error {
 
 // makeExporter makes the exporter that reports all functions to a collector; without a collector it stays nil.
 func (h *Host) makeExporter() {
-	c, err := observe.FromEnv(os.Getenv)
+	c, err := observe.FromEnv(h.options.Settings.Get)
 	if err != nil {
 		h.log.Warn("settings of telemetry", "error", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"syscall"
 	"time"
@@ -32,6 +33,7 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/migrate"
 	"github.com/littoral-project/littoral/shared/observe"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -44,6 +46,8 @@ type Options struct {
 
 	Registry map[string]function.Entry // by the part of an image after ko://
 	Files    map[string]fs.FS          // the YAML by its path in the source tree, "/knative" and "/triggers"
+
+	Settings settings.Lookup // of the user; nil = the environment of the process
 
 	Log    *slog.Logger      // nil = slog.Default
 	Notice func(text string) // called with a message for a person if the start takes long; may be nil
@@ -68,7 +72,7 @@ type Host struct {
 	url      string
 	home     *home
 	listener net.Listener
-	settings settings
+	settings own
 
 	postgres   *postgres
 	prometheus *prometheus.Server
@@ -93,6 +97,9 @@ type Host struct {
 func Start(ctx context.Context, o Options) (*Host, error) {
 	h := &Host{options: o, log: cmp.Or(o.Log, slog.Default()), failed: make(chan error, 1)}
 	h.stopping, h.stop = context.WithCancel(context.WithoutCancel(ctx))
+	if h.options.Settings == nil {
+		h.options.Settings = os.LookupEnv
+	}
 	if h.options.Notice == nil {
 		h.options.Notice = func(string) {}
 	}
@@ -341,7 +348,7 @@ func (h *Host) startFleet(plan *fleet.Plan) error {
 // agentClient sends an agent's requests with its own token, which it gets from the issuer like any OAuth client.
 func (h *Host) agentClient(agentID string) *http.Client {
 	c := h.issuer.Credentials(issuer.AgentClient(agentID).ID).Client(context.Background())
-	c.Timeout = outbound
+	c.Timeout = function.Outbound
 	return c
 }
 
@@ -357,8 +364,8 @@ func (h *Host) makeFleet(plan *fleet.Plan) (err error) {
 	return err
 }
 
-// settings are read from the environment, with the host's own values as defaults.
-type settings struct {
+// own are the settings that the host itself reads, with its own values as defaults.
+type own struct {
 	Auth      auth.Config
 	EventKey  string `envconfig:"EVENT_KEY"`
 	FormerKey string `envconfig:"EVENT_KEY_FORMER"`

@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -26,6 +25,7 @@ import (
 	"github.com/littoral-project/littoral/shared/api"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/triggers"
 )
@@ -197,7 +197,7 @@ func TestKill9(t *testing.T) {
 	t.Parallel()
 	home := newHome(t)
 	child := exec.Command(os.Args[0])
-	child.Env = append(ofTheUser(), childHome+"="+home)
+	child.Env = append(os.Environ(), childHome+"="+home)
 	out, err := child.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, child.Start())
@@ -217,16 +217,6 @@ func TestKill9(t *testing.T) {
 	require.Eventually(t, func() bool { return ask(t, h.URL(), home, "", "GET", "/healthz", "", nil) == 200 },
 		patience, 20*time.Millisecond)
 	require.Equal(t, 200, ask(t, h.URL(), home, "viewer", "GET", "/jobmanager/groups/"+g.ID, "", &g))
-}
-
-// ofTheUser is the environment without variables that other hosts in this process have set, such as their folders.
-func ofTheUser() []string {
-	environment.Lock()
-	defer environment.Unlock()
-	return slices.DeleteFunc(os.Environ(), func(setting string) bool {
-		name, _, _ := strings.Cut(setting, "=")
-		return environment.ours[name]
-	})
 }
 
 func TestStart_saysWhatIsWrongAndLeavesNothingRunning(t *testing.T) {
@@ -319,19 +309,55 @@ func TestTwoHostsNeverShareAHome(t *testing.T) {
 	require.NoError(t, second.close())
 }
 
-func TestEnviron(t *testing.T) {
-	t.Setenv("ALL", "of the user")
-	t.Setenv("JOBMANAGER_X_ONE", "of the user")
-	t.Setenv("JOBMANAGER_X_TWO", "") // restores what environ sets
-	require.NoError(t, os.Unsetenv("JOBMANAGER_X_TWO"))
-	require.NoError(t, environ([]service{{
+func TestSettingsAreTheUsersThenTheServicesThenTheHosts(t *testing.T) {
+	t.Parallel()
+	user := settings.Map(map[string]string{"ALL": "of the user", "JOBMANAGER_X_ONE": "of the user"})
+	found := settingsOf([]service{{
 		entry: function.Entry{Name: "jobmanager-x"},
 		env:   map[string]string{"ONE": "1", "TWO": "2", "ALL": "3"},
-	}}, map[string]string{"JOBMANAGER_X_TWO": "of the host"}))
-	require.Equal(t, "of the user", os.Getenv("JOBMANAGER_X_ONE"))
-	require.Equal(t, "2", os.Getenv("JOBMANAGER_X_TWO"))
-	_, set := os.LookupEnv("JOBMANAGER_X_ALL")
+	}}, user, map[string]string{"JOBMANAGER_X_TWO": "of the host", "THREE": "of the host"})
+	require.Equal(t, "of the user", found.Get("JOBMANAGER_X_ONE"))
+	require.Equal(t, "2", found.Get("JOBMANAGER_X_TWO"))
+	require.Equal(t, "of the host", found.Get("THREE"))
+	_, set := found("JOBMANAGER_X_ALL")
 	require.False(t, set, "what the user set for all functions holds for this one")
+}
+
+// TestTwoHostsInOneProcessHaveTheirOwnSettings: each archives into its own home, and uses its own Prometheus.
+func TestTwoHostsInOneProcessHaveTheirOwnSettings(t *testing.T) {
+	t.Parallel()
+	type found struct {
+		Objects    string `envconfig:"OBJECTS_URL"`
+		Rules      string `envconfig:"RULES_API_URL"`
+		StaleAfter string `envconfig:"STALE_AFTER"`
+	}
+	made := map[string]found{}
+	hosts := map[string]*Host{}
+	for _, name := range []string{"one", "two"} {
+		o := options(newHome(t))
+		o.Database, o.Fleet = storetest.URL(t), FleetNone
+		o.Settings = settings.Map(map[string]string{"STALE_AFTER": name})
+		o.Registry = map[string]function.Entry{"x": function.NewEntry(
+			"test-x", function.Spec{Routes: []function.Route{{Pattern: "GET /x", Role: auth.Open}}},
+			func(env *function.Env) (quiet, error) {
+				var f found
+				err := env.Config(&f)
+				made[name] = f
+				return quiet{}, err
+			},
+		)}
+		o.Files = map[string]fs.FS{"/knative": fstest.MapFS{
+			"overlays/laptop/kustomization.yaml": {Data: []byte("resources: [x.yaml]\nnamespace: littoral\n")},
+			"overlays/laptop/x.yaml": {Data: []byte("apiVersion: eventing.knative.dev/v1\nkind: Broker\nmetadata: {name: default}\n---\n" +
+				"apiVersion: serving.knative.dev/v1\nkind: Service\nmetadata: {name: test-x}\n" +
+				"spec: {template: {spec: {containers: [{image: \"ko://x\"}]}}}\n")},
+		}}
+		hosts[name] = start(t, o)
+	}
+	for name, h := range hosts {
+		require.Equal(t, found{"file://" + h.objectsDir(), h.URL() + "/rules/", name}, made[name])
+		require.Equal(t, http.StatusOK, ask(t, h.URL(), h.home.dir, "", http.MethodGet, "/x", "", nil))
+	}
 }
 
 func TestSecretsOutliveTheHost(t *testing.T) {

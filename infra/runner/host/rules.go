@@ -9,6 +9,7 @@ import (
 
 	"github.com/littoral-project/littoral/infra/runner/alertmanager"
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/shared/function"
 )
 
 const (
@@ -36,7 +37,7 @@ func (h *Host) startRules() error {
 		return fmt.Errorf("rules: %w", err)
 	}
 	client := h.issuer.Credentials("alertmanager").Client(context.Background())
-	client.Timeout = outbound
+	client.Timeout = function.Outbound
 	alerts, err := alertmanager.New(alertmanager.Options{
 		Webhook: h.url + webhookPath, Client: client, URL: h.url, File: filepath.Join(h.home.dir, "alerts.json"), Log: h.log,
 	})

@@ -243,7 +243,7 @@ func (c *continuum) mount(ctx context.Context) (err error) {
 	c.world.undo = append(c.world.undo, c.db.Close)
 	verifier := auth.NewVerifier(auth.Config{Issuer: c.world.oidc, Audience: audience}, http.DefaultClient, nil)
 	var routes http.Handler
-	routes, c.consumers, err = inprocess.Mount(function.Env{DB: c.db, Auth: verifier})
+	routes, c.consumers, err = inprocess.Mount(function.Platform{DB: c.db, Auth: verifier})
 	if err != nil {
 		return err
 	}

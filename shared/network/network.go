@@ -14,6 +14,9 @@ const (
 	MaxNodes = 20_000
 	MaxLinks = 100_000
 	MaxPaths = 200_000
+
+	// MaxBandwidth, in bit/s, keeps sums exact.
+	MaxBandwidth = 1_000_000_000_000_000
 )
 
 // Topology is everything that traffic may go through.

@@ -15,7 +15,10 @@ func diamond() *network.Topology {
 	ms := time.Millisecond
 	return &network.Topology{
 		Nodes: []network.Node{
-			{ID: "a"}, {ID: "b"}, {ID: "c"}, {ID: "fast", Kind: network.Forwarder, Latency: ms},
+			{ID: "a"},
+			{ID: "b"},
+			{ID: "c"},
+			{ID: "fast", Kind: network.Forwarder, Latency: ms},
 			{ID: "slow", Kind: network.Forwarder, Latency: 5 * ms},
 		},
 		Networks: []network.Network{
@@ -103,8 +106,10 @@ func TestCyclesAreNoPaths(t *testing.T) {
 		Networks: []network.Network{{
 			ID: "n", Media: []network.Medium{{ID: "m"}},
 			Links: []network.Link{
-				{ID: "ax", Source: "a", Target: "x", Medium: "m"}, {ID: "xy", Source: "x", Target: "y", Medium: "m"},
-				{ID: "yx", Source: "y", Target: "x", Medium: "m"}, {ID: "yb", Source: "y", Target: "b", Medium: "m"},
+				{ID: "ax", Source: "a", Target: "x", Medium: "m"},
+				{ID: "xy", Source: "x", Target: "y", Medium: "m"},
+				{ID: "yx", Source: "y", Target: "x", Medium: "m"},
+				{ID: "yb", Source: "y", Target: "b", Medium: "m"},
 			},
 		}},
 	}

@@ -78,6 +78,9 @@ func (c checker) network(at string, t *Topology, ids map[string]int, i int) {
 		}
 		media[m.ID] = true
 		c.positive(in+".bandwidth", m.Bandwidth)
+		if m.Bandwidth > MaxBandwidth {
+			c.Add(in+".bandwidth", 0, "%d bit/s are more than %d: is the unit right?", m.Bandwidth, int64(MaxBandwidth))
+		}
 		c.positive(in+".used", m.Used)
 	}
 	for below, steps := n, 0; below.Base != ""; steps++ {

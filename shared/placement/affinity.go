@@ -41,6 +41,15 @@ func (m *model) readAffinities(number map[string]int32) {
 		e.To = x
 		m.Edges[y] = append(m.Edges[y], e)
 	}
+	for _, ch := range m.p.Channels { // they earn nothing, but what talks is searched together
+		if x, y := number[ch.From], number[ch.To]; x != y {
+			e := solver.Edge{Scope: scopes[""]}
+			e.To = y
+			m.Edges[x] = append(m.Edges[x], e)
+			e.To = x
+			m.Edges[y] = append(m.Edges[y], e)
+		}
+	}
 	for c, es := range m.Edges {
 		slices.SortFunc(es, func(a, b solver.Edge) int {
 			return cmp.Or(cmp.Compare(a.To, b.To), cmp.Compare(a.Scope.Name, b.Scope.Name),

@@ -25,7 +25,8 @@ func ExplainOnly(p Problem, plan Plan, asked func(i int) bool) Explanation {
 	if err != nil {
 		return Explanation{}
 	}
-	s := m.restore(m.places(plan))
+	at := m.places(plan)
+	s := m.restore(at, m.vias(plan, at))
 	out := Explanation{
 		Components: make([]ComponentExplanation, len(m.comps)),
 		Objective:  plan.Objective, Bound: plan.Bound, Gap: plan.Gap, Exact: plan.Exact, Prices: plan.Prices,

@@ -7,7 +7,8 @@ func Relaxed(p Problem, plan Plan, component int) (all Problem, short []Problem,
 	if err != nil {
 		return Problem{}, nil, false
 	}
-	s := m.restore(m.places(plan))
+	at := m.places(plan)
+	s := m.restore(at, m.vias(plan, at))
 	for c := range m.comps {
 		if m.comps[c].index != component {
 			continue
@@ -21,6 +22,7 @@ func Relaxed(p Problem, plan Plan, component int) (all Problem, short []Problem,
 			q.Components = append([]Component(nil), p.Components...)
 			q.Spreads = append([]Spread(nil), p.Spreads...)
 			q.Affinities = append([]Affinity(nil), p.Affinities...)
+			q.Channels = append([]Channel(nil), p.Channels...)
 			q.Groups = append([]Group(nil), p.Groups...)
 			for i, ch := range changes {
 				if i != but {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/littoral-project/littoral/shared/network"
 	"github.com/littoral-project/littoral/shared/placement/solver"
 	"github.com/littoral-project/littoral/shared/problem"
 )
@@ -26,6 +27,9 @@ type model struct {
 	spreads       []spread
 	groups        []Weights // of each group, sum 1
 	orchestrators []string
+	routes        *network.Routes  // of Problem.Network, if there are channels
+	sites         []string         // network nodes that nodes are attached to
+	channels      []int            // of each of the solver: its index in Problem.Channels
 	former        map[Target]int32 // first node that matches a current place, see formerNode
 }
 
@@ -274,6 +278,7 @@ func (m *model) connect(number map[string]int32) {
 	}
 	m.readAffinities(number)
 	m.readLinks()
+	m.readChannels(number)
 	for i := range m.p.Spreads {
 		s := &m.p.Spreads[i]
 		if len(s.Components) == 0 {

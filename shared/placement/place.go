@@ -38,11 +38,11 @@ type state struct {
 }
 
 // restore returns the state of a known placement; a component that does not fit in its place is left out.
-func (m *model) restore(at []int32) *state { return &state{m.Restore(at), m} }
+func (m *model) restore(at, via []int32) *state { return &state{m.Restore(at, via), m} }
 
 // plan converts a solution into a Plan.
 func (m *model) plan(sol solver.Solution) Plan {
-	s := m.restore(sol.At)
+	s := m.restore(sol.At, sol.Via)
 	out := Plan{
 		Assignments: make([]Assignment, len(m.comps)), PlacedBound: sol.PlacedBound, Exact: sol.Exact, Work: sol.Work,
 		Prices: m.prices(sol.Prices),
@@ -63,6 +63,9 @@ func (m *model) plan(sol solver.Solution) Plan {
 				out.AffinityTotal += e.Weight * m.Closeness(e, s.At[c], s.At[d])
 			}
 		}
+	}
+	if len(m.p.Channels) > 0 {
+		out.Channels = m.channelAssignments(s)
 	}
 	out.Objective = out.ScoreTotal + out.AffinityTotal - out.MoveTotal
 	out.Bound = sol.Bound - m.baseline()

@@ -78,6 +78,7 @@ func (m *model) dropUnneeded(c int32, placed int, changes []change, out *Relaxat
 		p.Spreads = slices.Clone(p.Spreads)
 		p.Affinities = slices.Clone(p.Affinities)
 		p.Groups = slices.Clone(p.Groups)
+		p.Channels = slices.Clone(p.Channels)
 		p.Budget = verifiedBudget
 		for _, ch := range cs {
 			ch.apply(&p, index)

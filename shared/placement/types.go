@@ -9,7 +9,11 @@
 // 0..100 points), usage as a fraction 0..1.
 package placement
 
-import "time"
+import (
+	"time"
+
+	"github.com/littoral-project/littoral/shared/network"
+)
 
 const (
 	// DefaultMoveCost is the cost of leaving the current place, in points, if Problem.MoveCost is 0. It is as much as a
@@ -34,6 +38,7 @@ const (
 	MaxComponents = 200_000
 	MaxNodes      = 200_000
 	MaxPairs      = 10_000_000
+	MaxChannels   = 20_000
 
 	// NominalCPU (millicores) and NominalMemory (bytes) are counted in the score of a node for a reservation of none,
 	// as in the scheduler of Kubernetes: a component without requests uses something all the same. They take no
@@ -54,6 +59,9 @@ type Problem struct {
 	Affinities []Affinity `json:"affinities,omitempty"`
 	// Spreads limit how many members of a set share a node, cluster, orchestrator or label value.
 	Spreads []Spread `json:"spreads,omitempty"`
+	// Channels are traffic between components over Network; see Channel.
+	Channels []Channel         `json:"channels,omitempty"`
+	Network  *network.Topology `json:"network,omitempty"`
 	// Links describe how far clusters are from each other; see Link.
 	Links   []Link  `json:"links,omitempty"`
 	Weights Weights `json:"weights"`
@@ -126,6 +134,9 @@ type Node struct {
 	Name         string `json:"name"`
 	Engine       string `json:"engine,omitempty"`
 	Architecture string `json:"architecture,omitempty"`
+	// Attachment is the node of Problem.Network that its traffic begins and ends at; empty is the one of its name. Nodes
+	// that are not in the network have no channels, except between components on one of them.
+	Attachment string `json:"attachment,omitempty"`
 
 	// CPU (millicores) and Memory (bytes) are the whole capacity; 0 means unknown, as for Docker nodes that do not
 	// report cores. A component that asks for some of an unknown capacity is rejected, since nothing proves it fits;
@@ -182,6 +193,28 @@ type Affinity struct {
 	Bandwidth  int64         `json:"bandwidth,omitempty"` // in the unit of Link.Bandwidth
 }
 
+// Channel is traffic from one component to another. On one node it uses nothing. Else it takes one route of the network
+// that is fast enough and of its class or a better one, and takes its bandwidth from every medium of the route.
+type Channel struct {
+	ID         string        `json:"id"`
+	From       string        `json:"from"`
+	To         string        `json:"to"`
+	Bandwidth  int64         `json:"bandwidth,omitempty"`  // bit/s
+	MaxLatency time.Duration `json:"maxLatency,omitempty"` // 0 for none
+	Class      network.Class `json:"class,omitempty"`
+}
+
+// ChannelAssignment is how one channel goes.
+type ChannelAssignment struct {
+	Channel string `json:"channel"`
+	// Routed says that both ends have a place; Loopback that it is the same node, so that no network is used.
+	Routed   bool          `json:"routed"`
+	Loopback bool          `json:"loopback,omitempty"`
+	Network  string        `json:"network,omitempty"`
+	Path     string        `json:"path,omitempty"` // a given path, or the links of a computed one, with commas
+	Latency  time.Duration `json:"latency,omitempty"`
+}
+
 // Link is the way between two clusters, the same in both directions; Target.Node is empty. It makes graded affinities
 // earn SameCluster / (1 + Latency/NearLatency) / (1 + Cost) of their weight across it.
 type Link struct {
@@ -224,6 +257,8 @@ type Weights struct {
 type Plan struct {
 	Assignments []Assignment `json:"assignments"` // one per component, in the order of the problem
 	Placed      int          `json:"placed"`
+	// Channels has one entry per channel, in the order of the problem.
+	Channels []ChannelAssignment `json:"channels,omitempty"`
 	// PlacedBound is at least the number of components any plan can place.
 	PlacedBound int     `json:"placedBound"`
 	Objective   float64 `json:"objective"`
@@ -312,6 +347,7 @@ const (
 	RuleOneOrchestrator Rule = "one-orchestrator"
 	RuleLatency         Rule = "latency"
 	RuleBandwidth       Rule = "bandwidth"
+	RuleChannel         Rule = "channel"
 )
 
 // Failure is one constraint that one node does not meet.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/littoral-project/littoral/shared/network"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -67,6 +68,7 @@ func validate(p *Problem) (*nodeIndex, error) {
 		}
 	}
 	check.links(p.Links)
+	check.channels(p, ids)
 	check.scores(p)
 	for i := range p.Spreads {
 		check.spread(entry{"spreads", i}, &p.Spreads[i], ids)
@@ -156,6 +158,35 @@ func (f faults) links(links []Link) {
 			f.Add(path.at(""), 0, "%s and %s are also joined by links[%d]", place(a), place(b), first)
 		}
 		seen[pair{a, b}], seen[pair{b, a}] = i, i
+	}
+}
+
+func (f faults) channels(p *Problem, components map[string]int) {
+	if p.Network != nil {
+		p.Network.Check("network.", f.Faults)
+	}
+	if len(p.Channels) > MaxChannels {
+		f.Add("channels", 0, "%d channels, at most %d", len(p.Channels), MaxChannels)
+		return
+	}
+	seen := make(map[string]bool, len(p.Channels))
+	for i := range p.Channels {
+		ch, path := &p.Channels[i], entry{"channels", i}
+		if seen[ch.ID] || ch.ID == "" {
+			f.Add(path.at(".id"), 0, "%q is empty or listed twice", ch.ID)
+		}
+		seen[ch.ID] = true
+		f.known(path, ".from", ch.From, components)
+		f.known(path, ".to", ch.To, components)
+		f.amount(path, ".bandwidth", ch.Bandwidth)
+		if ch.Bandwidth > network.MaxBandwidth {
+			f.Add(path.at(".bandwidth"), 0, "%d bit/s are more than %d: is the unit right?", ch.Bandwidth,
+				int64(network.MaxBandwidth))
+		}
+		f.amount(path, ".maxLatency", int64(ch.MaxLatency))
+		if ch.Class != "" && ch.Class != network.BestEffort && ch.Class != network.Assured {
+			f.Add(path.at(".class"), 0, "%q is not %s or %s", ch.Class, network.BestEffort, network.Assured)
+		}
 	}
 }
 

@@ -100,7 +100,7 @@ func (s *State) LinksSuffice(c, n int32) bool {
 
 // SentWith returns the bandwidth used on a link once an unplaced component is in the cluster k at its end.
 func (s *State) SentWith(c, k int32, way int64) int64 {
-	sent := s.sent[way]
+	sent := s.sentOver[way]
 	for i := range s.m.Edges[c] {
 		e := &s.m.Edges[c][i]
 		if at := s.At[e.To]; at >= 0 && Between(k, s.m.Nodes[at].Cluster) == way {
@@ -110,14 +110,14 @@ func (s *State) SentWith(c, k int32, way int64) int64 {
 	return sent
 }
 
-// send adds the bandwidth between the component at the node and its placed partners, or subtracts it.
-func (s *State) send(c, n int32, sign int64) {
+// sendOverLinks adds the bandwidth between the component at the node and its placed partners, or subtracts it.
+func (s *State) sendOverLinks(c, n int32, sign int64) {
 	m := s.m
 	k := m.Nodes[n].Cluster
 	for i := range m.Edges[c] {
 		e := &m.Edges[c][i]
 		if at := s.At[e.To]; at >= 0 && e.Bandwidth > 0 && m.Nodes[at].Cluster != k {
-			s.sent[Between(k, m.Nodes[at].Cluster)] += sign * e.Bandwidth
+			s.sentOver[Between(k, m.Nodes[at].Cluster)] += sign * e.Bandwidth
 		}
 	}
 }

@@ -45,7 +45,7 @@ func (s *State) exact(sol *Solution) bool {
 	e.values = [][][]float64{first}
 	e.closed = make([]bool, len(first))
 	e.descend(0, 0, 0)
-	s.reset(sol.At)
+	s.resetTo(sol)
 	return !e.stopped
 }
 

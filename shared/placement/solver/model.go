@@ -25,6 +25,11 @@ type Model struct {
 	Links      map[int64]Link // by Between(cluster, cluster); nil without links
 	Spreads    []Spread
 	Groups     []Group
+	// Channels take routes between the sites of nodes; Media has what is free of each medium. Routes returns the ways from
+	// one site to another, always the same ones; it is asked once for each pair.
+	Channels []Channel
+	Media    []int64
+	Routes   func(from, to int32) []Route
 	// Clusters[k] is the first node of cluster k, and Clusters[k+1] the one after its last.
 	Clusters       []int32
 	OrchestratorOf []int32 // of each cluster
@@ -38,6 +43,7 @@ type Model struct {
 	isWhole int // 1 if all points are whole numbers, -1 if not, 0 if not yet checked
 	last    *Memory
 	buffer  *sortBuffer
+	routes  map[[2]int32][]Route
 }
 
 // Names identify components, nodes and dims across problems, for a Memory.
@@ -62,10 +68,12 @@ type Component struct {
 	Apart   []int32 // components that must be on other nodes, in order
 	Spreads []int32 // spreads it belongs to
 	Limited bool    // one of its edges has hard limits
+	// Channels lists those that begin or end here; none begins and ends at one component.
+	Channels []int32
 }
 
 // Node is one place.
-type Node struct{ Cluster, Orchestrator int32 }
+type Node struct{ Cluster, Orchestrator, Site int32 }
 
 // Group is a set of components that share one orchestrator if they demand one.
 type Group struct {

@@ -26,7 +26,7 @@ func (b *branch) search(y []float64) {
 // programming finds the best places for the group, ignoring the resources that its members take from each other.
 func (b *branch) reoptimize() {
 	s, d := b.s, b.d
-	s.reset(b.sol.At)
+	s.resetTo(b.sol)
 	d.inside = make([]bool, len(s.At))
 	mask := d.mask
 	d.mask = nil

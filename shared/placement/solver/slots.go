@@ -51,7 +51,7 @@ func newSlotFlow() *slotFlow {
 
 // slots returns how many components each node holds, or false if the problem is not about slots.
 func (m *Model) slots(orch int32) ([]int64, bool) {
-	if len(m.Spreads) > 0 || len(m.Components) == 0 || len(m.Classes)*len(m.Nodes) > maxSlotArcs {
+	if len(m.Spreads) > 0 || len(m.Channels) > 0 || len(m.Components) == 0 || len(m.Classes)*len(m.Nodes) > maxSlotArcs {
 		return nil, false
 	}
 	if orch < 0 && m.Orchestrators > 1 && slices.ContainsFunc(m.Groups, func(g Group) bool {

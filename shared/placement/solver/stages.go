@@ -9,6 +9,7 @@ import (
 // Solution is the result of a search; staying home earns the move cost.
 type Solution struct {
 	At          []int32 // node of each component, -1 none
+	Via         []int32 // route of each channel, see NoRoute
 	Placed      int
 	Value       float64
 	PlacedBound int     // no solution places more
@@ -97,7 +98,8 @@ func (m *Model) likeliest() []int32 {
 // solveWithin runs the stages: greedy starts, the Lagrangian bound with the starts that it suggests, local search, and
 // branch and bound when the problem is small.
 func (m *Model) solveWithin(orch int32, budget int64) Solution {
-	split := len(m.Components)*len(m.Nodes) <= maxBranched
+	// Both exact searches rule places out by Fits, which is no proof where channels need routes.
+	split := len(m.Components)*len(m.Nodes) <= maxBranched && len(m.Channels) == 0
 	s := m.newState(orch, budget)
 	if split {
 		s.budget = budget * 5 / 8
@@ -108,13 +110,13 @@ func (m *Model) solveWithin(orch int32, budget int64) Solution {
 	sol := Solution{Orchestrator: orch, PlacedBound: s.placedBound(), Bound: math.Inf(1)}
 	s.starts(&sol)
 	s.lagrangian(&sol, budget*3/8)
-	s.reset(sol.At)
+	s.resetTo(&sol)
 	if !sol.proven() {
 		s.improve()
 		sol.improveTo(s)
 	}
 	sol.Exact = sol.proven()
-	if !sol.Exact && s.small() {
+	if !sol.Exact && s.small() && len(m.Channels) == 0 {
 		s.budget = budget
 		sol.Exact = s.exact(&sol)
 	}
@@ -136,10 +138,14 @@ func (sol *Solution) proven() bool {
 
 // take stores the state as the solution if it is better.
 func (sol *Solution) improveTo(s *State) bool {
+	if s.unrouted > 0 {
+		return false
+	}
 	placed, value := s.total()
 	if sol.At != nil && !better(placed, value, sol.Placed, sol.Value) {
 		return false
 	}
 	sol.At, sol.Placed, sol.Value = append(sol.At[:0], s.At...), placed, value
+	sol.Via = append(sol.Via[:0], s.Via...)
 	return true
 }

@@ -17,10 +17,15 @@ type State struct {
 	free      []int64
 	placed    int
 	bound     []binding       // of each group
-	sent      map[int64]int64 // bandwidth taken, by link
+	sentOver  map[int64]int64 // bandwidth taken, by link
 	spread    [][]int32       // members of each spread in each domain
 	work      int64
 	budget    int64
+	Via       []int32  // route of each channel, see NoRoute
+	used      []int64  // bandwidth taken, by medium
+	last      []choice // of each channel
+	unrouted  int      // channels that found no route
+	chosen    []sent   // memory for routable
 }
 
 func (m *Model) newState(orch int32, budget int64) *State {
@@ -28,11 +33,16 @@ func (m *Model) newState(orch int32, budget int64) *State {
 		m: m, orch: orch, budget: budget,
 		At: make([]int32, len(m.Components)), top: make([]int32, len(m.Nodes)), next: make([]int32, len(m.Components)),
 		free:  slices.Clone(m.Free),
-		bound: make([]binding, len(m.Groups)), sent: make(map[int64]int64), spread: make([][]int32, len(m.Spreads)),
+		bound: make([]binding, len(m.Groups)), sentOver: make(map[int64]int64), spread: make([][]int32, len(m.Spreads)),
 	}
 	for c := range s.At {
 		s.At[c] = -1
 	}
+	s.Via, s.last = make([]int32, len(m.Channels)), make([]choice, len(m.Channels))
+	for i := range s.Via {
+		s.Via[i], s.last[i].via = NoRoute, NoRoute
+	}
+	s.used = make([]int64, len(m.Media))
 	for i := range m.Spreads {
 		s.spread[i] = make([]int32, m.Spreads[i].Domains)
 	}
@@ -52,8 +62,9 @@ func (s *State) Foreign(c, n int32) bool {
 }
 
 // Restore returns the state of a known placement; a component that does not fit in its place is left out.
-func (m *Model) Restore(at []int32) *State {
+func (m *Model) Restore(at, via []int32) *State {
 	s := m.newState(-1, math.MaxInt64)
+	s.prefer(at, via)
 	for c, n := range at {
 		if n >= 0 && s.Fits(int32(c), n) {
 			s.Put(int32(c), n)
@@ -68,7 +79,8 @@ func (s *State) Fits(c, n int32) bool {
 	m, comp := s.m, &s.m.Components[c]
 	cl := &m.Classes[comp.Class]
 	if !cl.May(n) || (s.orch >= 0 && m.Nodes[n].Orchestrator != s.orch) || !s.roomy(cl, n) ||
-		s.Foreign(c, n) || (comp.Limited && !s.LinksSuffice(c, n)) {
+		s.Foreign(c, n) || (comp.Limited && !s.LinksSuffice(c, n)) ||
+		(len(comp.Channels) > 0 && !s.routable(c, n)) {
 		return false
 	}
 	for _, x := range comp.Apart {
@@ -130,11 +142,16 @@ func (s *State) charge(c, n int32, sign int64) {
 	for _, d := range m.Classes[comp.Class].Demand {
 		free[d.Dim] += sign * d.Amount
 	}
+	if sign < 0 {
+		s.connect(c, n)
+	} else {
+		s.disconnect(c, n)
+	}
 	s.placed -= int(sign)
 	s.bound[comp.Group].orch = m.Nodes[n].Orchestrator
 	s.bound[comp.Group].placed -= int(sign)
 	if comp.Limited {
-		s.send(c, n, -sign)
+		s.sendOverLinks(c, n, -sign)
 	}
 	for _, i := range comp.Spreads {
 		s.spread[i][m.Spreads[i].Domain[n]] -= int32(sign)
@@ -281,6 +298,12 @@ func (s *State) clear() {
 			s.Take(int32(c))
 		}
 	}
+}
+
+func (s *State) resetTo(sol *Solution) {
+	s.clear()
+	s.prefer(sol.At, sol.Via)
+	s.reset(sol.At)
 }
 
 func (s *State) reset(at []int32) {

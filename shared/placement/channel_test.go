@@ -1,0 +1,268 @@
+package placement_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/network"
+	"github.com/littoral-project/littoral/shared/placement"
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+// twoWays is a network of three computers, each joined to each other by a fast narrow and a slow wide way.
+func twoWays(r *rand.Rand) *network.Topology {
+	top := &network.Topology{
+		Nodes:    []network.Node{{ID: "n0"}, {ID: "n1"}, {ID: "n2"}},
+		Networks: []network.Network{{ID: "fast", Class: network.Assured}, {ID: "slow"}},
+	}
+	for k := range top.Networks {
+		n := &top.Networks[k]
+		for m := range 2 {
+			n.Media = append(n.Media, network.Medium{ID: fmt.Sprint("m", m), Bandwidth: int64(5 + r.IntN(10)*(1+k))})
+		}
+		for a := range 3 {
+			for b := range 3 {
+				if a != b && r.IntN(6) > 0 {
+					n.Links = append(n.Links, network.Link{
+						ID: fmt.Sprint(a, "-", b), Source: fmt.Sprint("n", a), Target: fmt.Sprint("n", b),
+						Medium: fmt.Sprint("m", r.IntN(2)), Latency: time.Duration(1+r.IntN(4)+5*k) * time.Millisecond,
+					})
+				}
+			}
+		}
+	}
+	return top
+}
+
+func randomChannels(r *rand.Rand, components int) placement.Problem {
+	p := placement.Problem{Network: twoWays(r)}
+	for i := range 3 {
+		p.Nodes = append(p.Nodes, placement.Node{
+			Orchestrator: "o", Cluster: fmt.Sprint("k", i), Name: fmt.Sprint("n", i), CPU: int64(1+r.IntN(3)) * 1000,
+		})
+	}
+	for i := range components {
+		p.Components = append(p.Components, placement.Component{ID: fmt.Sprint("c", i), CPU: 1000})
+		p.Scores = append(p.Scores, []float64{float64(r.IntN(50)), float64(r.IntN(50)), float64(r.IntN(50))})
+	}
+	for i := range 1 + r.IntN(5) {
+		ch := placement.Channel{
+			ID: fmt.Sprint("ch", i), From: fmt.Sprint("c", r.IntN(components)), To: fmt.Sprint("c", r.IntN(components)),
+			Bandwidth: int64(r.IntN(9)), MaxLatency: time.Duration(r.IntN(10)) * time.Millisecond,
+		}
+		if r.IntN(3) == 0 {
+			ch.Class = network.Assured
+		}
+		p.Channels = append(p.Channels, ch)
+	}
+	return p
+}
+
+// route is a way of the test's own: one link, found without the package's search.
+type route struct {
+	network, path, medium string
+	class                 network.Class
+	latency               time.Duration
+}
+
+func ways(top *network.Topology, from, to string) []route {
+	var out []route
+	for _, n := range top.Networks {
+		for _, l := range n.Links {
+			if l.Source == from && l.Target == to {
+				out = append(out, route{n.ID, l.ID, n.ID + "/" + l.Medium, n.Class, l.Latency})
+			}
+		}
+	}
+	return out
+}
+
+// routesExist reports whether the channels can be routed over single links, by trying every combination.
+func routesExist(p *placement.Problem, at map[string]string, used map[string]int64, i int) bool {
+	if i == len(p.Channels) {
+		return true
+	}
+	ch := &p.Channels[i]
+	from, to := at[ch.From], at[ch.To]
+	if from == "" || to == "" || from == to {
+		return routesExist(p, at, used, i+1)
+	}
+	for _, w := range ways(p.Network, from, to) {
+		if !carries(p, ch, &w, used[w.medium]) {
+			continue
+		}
+		used[w.medium] += ch.Bandwidth
+		ok := routesExist(p, at, used, i+1)
+		used[w.medium] -= ch.Bandwidth
+		if ok {
+			return true
+		}
+	}
+	return false
+}
+
+func carries(p *placement.Problem, ch *placement.Channel, w *route, used int64) bool {
+	if (ch.MaxLatency > 0 && w.latency > ch.MaxLatency) || !w.class.Serves(ch.Class) {
+		return false
+	}
+	for _, n := range p.Network.Networks {
+		for _, m := range n.Media {
+			if n.ID+"/"+m.ID == w.medium {
+				return used+ch.Bandwidth <= m.Bandwidth
+			}
+		}
+	}
+	return false
+}
+
+// TestChannelsKeepTheirLimits compares plans with every placement and every choice of routes there is.
+func TestChannelsKeepTheirLimits(t *testing.T) {
+	t.Parallel()
+	best, routed := 0, 0
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 50))
+		p := randomChannels(r, 2+r.IntN(3))
+		plan, err := placement.Place(p)
+		require.NoError(t, err)
+		at, used := map[string]string{}, map[string]int64{}
+		for _, a := range plan.Assignments {
+			at[a.Component] = a.Target.Node
+		}
+		for i, got := range plan.Channels {
+			ch := &p.Channels[i]
+			from, to := at[ch.From], at[ch.To]
+			require.Equal(t, from != "" && to != "", got.Routed, "seed %d", seed)
+			if got.Loopback || !got.Routed {
+				require.Equal(t, from == to && got.Routed, got.Loopback, "seed %d", seed)
+				continue
+			}
+			routed++
+			found := false
+			for _, w := range ways(p.Network, from, to) {
+				if w.network == got.Network && w.path == got.Path {
+					found = true
+					require.True(t, carries(&p, ch, &w, used[w.medium]), "seed %d: %+v by %+v", seed, ch, w)
+					used[w.medium] += ch.Bandwidth
+				}
+			}
+			require.True(t, found, "seed %d: %+v", seed, got)
+		}
+		placed, worth := bestOfAll(&p, map[string]string{}, map[string]int{}, 0, 0)
+		require.LessOrEqual(t, plan.Placed, placed, "seed %d", seed)
+		require.GreaterOrEqual(t, plan.PlacedBound, placed, "seed %d", seed)
+		if plan.Placed == placed {
+			require.LessOrEqual(t, plan.Objective, worth+1e-9, "seed %d", seed)
+			require.GreaterOrEqual(t, plan.Bound, worth-1e-9, "seed %d", seed)
+			if plan.Objective > worth-1e-9 {
+				best++
+			}
+		}
+		if plan.Exact {
+			require.Equal(t, placed, plan.Placed, "seed %d", seed)
+			require.InDelta(t, worth, plan.Objective, 1e-9, "seed %d", seed)
+		}
+		require.Len(t, placement.Explain(p, plan).Components, len(p.Components))
+	}
+	require.Greater(t, routed, 100)
+	require.Greater(t, best, 300, "most plans are the best")
+}
+
+func bestOfAll(p *placement.Problem, at map[string]string, on map[string]int, i int, worth float64) (int, float64) {
+	if i == len(p.Components) {
+		if !routesExist(p, at, map[string]int64{}, 0) {
+			return -1, 0
+		}
+		return len(at), worth
+	}
+	placed, most := bestOfAll(p, at, on, i+1, worth)
+	id := p.Components[i].ID
+	for k, n := range p.Nodes {
+		if int64(on[n.Name]+1)*1000 > n.CPU {
+			continue
+		}
+		at[id] = n.Name
+		on[n.Name]++
+		if q, v := bestOfAll(p, at, on, i+1, worth+p.Scores[i][k]); q > placed || (q == placed && v > most) {
+			placed, most = q, v
+		}
+		on[n.Name]--
+		delete(at, id)
+	}
+	return placed, most
+}
+
+// A component that finds no place because of a channel is told every path, who fills the medium, and what would do.
+func TestExplainSaysWhyAChannelHasNoPath(t *testing.T) {
+	t.Parallel()
+	p := placement.Problem{
+		Nodes: []placement.Node{
+			{Orchestrator: "o", Cluster: "k", Name: "n0", CPU: 2000}, {Orchestrator: "o", Cluster: "k", Name: "n1", CPU: 2000},
+		},
+		Components: []placement.Component{
+			{ID: "a", CPU: 1500, Targets: []placement.Target{{Node: "n0"}}},
+			{ID: "b", CPU: 1000, Targets: []placement.Target{{Node: "n1"}}},
+			{ID: "c", CPU: 800, Targets: []placement.Target{{Node: "n1"}}},
+		},
+		Scores: [][]float64{{10, 10}, {10, 10}, {1, 1}},
+		Network: &network.Topology{
+			Nodes: []network.Node{{ID: "n0"}, {ID: "n1"}},
+			Networks: []network.Network{{
+				ID: "wire", Media: []network.Medium{{ID: "m", Bandwidth: 30}},
+				Links: []network.Link{
+					{ID: "01", Source: "n0", Target: "n1", Medium: "m", Latency: 14 * time.Millisecond},
+				},
+			}},
+		},
+		Channels: []placement.Channel{
+			{ID: "video", From: "a", To: "b", Bandwidth: 20},
+			{ID: "data", From: "a", To: "c", Bandwidth: 19, MaxLatency: 10 * time.Millisecond},
+		},
+	}
+	plan, err := placement.Place(p)
+	require.NoError(t, err)
+	require.Equal(t, 2, plan.Placed)
+	ex := placement.Explain(p, plan).Components[2]
+	require.False(t, ex.Placed)
+	var why placement.Failure
+	for _, n := range ex.Nodes {
+		for _, f := range n.Failures {
+			if f.Rule == placement.RuleChannel {
+				why = f
+			}
+		}
+	}
+	require.Equal(t, "channel data from a to c needs 19 bit/s within 10ms: 01 over wire: takes 14ms, "+
+		"wire/m has 10 bit/s free of 30, taken by video", why.Detail)
+	require.NotNil(t, ex.Relaxation)
+	require.Equal(t, "channel data: delay 14ms instead of 10ms, 10 bit/s instead of 19", ex.Relaxation.Changes[0].Detail)
+	require.True(t, ex.Relaxation.Verified)
+}
+
+func TestMalformedChannelsAreToldAtTheirPaths(t *testing.T) {
+	t.Parallel()
+	p := placement.Problem{
+		Components: []placement.Component{{ID: "a"}},
+		Channels: []placement.Channel{
+			{ID: "x", From: "a", To: "nobody", Bandwidth: -1, MaxLatency: -1},
+			{ID: "x", From: "a", To: "a", Class: "GOLD"},
+			{ID: "y", From: "a", To: "a", Bandwidth: 2_000_000_000_000_000},
+		},
+		Network: &network.Topology{Networks: []network.Network{{ID: ""}}},
+	}
+	_, err := placement.Place(p)
+	var e *problem.Error
+	require.True(t, errors.As(err, &e))
+	var paths []string
+	for _, f := range e.Fields {
+		paths = append(paths, f.Path)
+	}
+	require.ElementsMatch(t, []string{
+		"channels[0].to", "channels[0].bandwidth", "channels[0].maxLatency", "channels[1].id", "channels[1].class",
+		"channels[2].bandwidth", "network.networks[0].id",
+	}, paths)
+}

@@ -132,7 +132,7 @@ func newHandler(routes []route, o options) (_ http.Handler, err error) {
 	router := function.NewRouter()
 	calls, streams := make(slots, o.most), map[string]slots{}
 	for _, r := range routes {
-		h, room := http.Handler(pass(o.host(r.service), o.way(r.grpc), r.grpc)), calls
+		h, room := pass(o.host(r.service), o.way(r.grpc), r.grpc), calls
 		if r.stream > 0 {
 			if streams[r.service] == nil {
 				streams[r.service] = make(slots, r.atOnce)

@@ -289,7 +289,8 @@ func TestReadTables(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, []route{
-		{service: "issuer", pattern: "/oidc/"}, {service: "make", pattern: "POST /a", wakes: "place,deploy"},
+		{service: "issuer", pattern: "/oidc/"},
+		{service: "make", pattern: "POST /a", wakes: "place,deploy"},
 		{service: "follow", pattern: "GET /s", stream: 9 * time.Minute, atOnce: 50},
 		{service: "solve", pattern: "POST /p.S/M", stream: time.Minute, atOnce: 5, grpc: true},
 	}, routes)

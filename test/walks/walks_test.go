@@ -197,9 +197,10 @@ func (w *world) nodes() {
 	w.see()
 }
 
-// lapse lets time pass until all leases have expired.
+// lapse lets time pass until all leases and claims have expired.
 func (w *world) lapse() {
 	w.log("time passes")
+	w.endClaims()
 	for _, sql := range []string{
 		`update jobs set lease_until = now() - interval '1 s' where lease_until is not null`,
 		`update jobs set created_at = created_at - interval '1 min'`,
@@ -207,6 +208,12 @@ func (w *world) lapse() {
 		_, err := w.db.Exec(w.t.Context(), sql)
 		require.NoError(w.t, err)
 	}
+}
+
+// endClaims lets the claims of those who were cut off in their midst end.
+func (w *world) endClaims() {
+	_, err := w.db.Exec(w.t.Context(), `update claims set ends_at = now() - interval '1 s'`)
+	require.NoError(w.t, err)
 }
 
 // user makes a request of a person or a policy.

@@ -202,6 +202,7 @@ func (w *world) deliverWhile(do func(), list []delivery) {
 		require.Regexp(w.t, " (409|503) to ", err.Error(), "only what may go well later is refused")
 		if !w.troubled() {
 			d.failures++
+			w.endClaims() // nothing else is delivered now, so whoever has one was cut off
 		}
 		if d.failures > attempts {
 			require.Equal(w.t, "policymanager-remediate", d.to, "%s never takes %s %s: %v", d.to, d.event.Type(), d.event.Subject(), err)

@@ -127,7 +127,8 @@ func (c *continuum) taxonomy(ctx context.Context, m *size) error {
 // deciding measures the functions that answer by the whole infrastructure, each as a process of its own.
 func (c *continuum) deciding(ctx context.Context, m *size) error {
 	for _, f := range []struct{ name, path string }{
-		{"matchmaker-plan", "/matchmaker/plan"}, {"matchmaker-matchmake", "/matchmaker/matchmake"},
+		{"matchmaker-plan", "/matchmaker/plan"},
+		{"matchmaker-matchmake", "/matchmaker/matchmake"},
 		{"matchmaker-explain", "/matchmaker/explain"},
 	} {
 		p, err := c.start(ctx, f.name)

@@ -72,6 +72,26 @@ generate: ## generate mains, registry, Services and routes from the functions' d
 	$(GO) run ./scripts/gen/services
 	$(GO) run ./scripts/gen/states
 
+CONSOLE := functions/console/app
+
+.PHONY: console
+console: ## build the console's pages from their source (needs Node)
+	cd $(CONSOLE)/ui && npm ci --ignore-scripts --no-audit --no-fund && npm run --silent schema && npm run --silent check && npm run --silent build
+
+.PHONY: console-check
+console-check: console ## fail if the committed pages differ from their source
+	@test -z "$$(git status --porcelain -- $(CONSOLE))" || \
+		{ git status --short -- $(CONSOLE); echo 'the built pages differ: commit what "make console" writes'; exit 1; }
+
+BROWSER := bin/tools/browser
+
+$(BROWSER)/node_modules: test/e2e/console/package.json test/e2e/console/package-lock.json
+	mkdir -p $(BROWSER) && cp $^ $(BROWSER) && cd $(BROWSER) && npm ci --ignore-scripts --no-audit --no-fund && touch node_modules
+
+.PHONY: e2e-console
+e2e-console: build $(BROWSER)/node_modules ## test the console in a browser (needs Node; says so where Chromium cannot be had)
+	test/e2e/console/run "$(CURDIR)/$(BROWSER)"
+
 GENERATED := shared/docs/states.md functions/cmd functions/functions_gen.go knative/base knative/watches knative/gateway/routes.txt knative/httproute/routes/routes.yaml
 
 .PHONY: generate-check

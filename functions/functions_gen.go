@@ -9,10 +9,12 @@ import (
 	aggregatortaxonomy "github.com/littoral-project/littoral/functions/aggregator/taxonomy"
 	aggregatortick "github.com/littoral-project/littoral/functions/aggregator/tick"
 	clockwind "github.com/littoral-project/littoral/functions/clock/wind"
+	consoleapp "github.com/littoral-project/littoral/functions/console/app"
 	deploymentmanagerdeploykubernetes "github.com/littoral-project/littoral/functions/deploymentmanager/deploy-kubernetes"
 	deploymentmanagerdeployocm "github.com/littoral-project/littoral/functions/deploymentmanager/deploy-ocm"
 	deploymentmanagersynckubernetes "github.com/littoral-project/littoral/functions/deploymentmanager/sync-kubernetes"
 	deploymentmanagersyncocm "github.com/littoral-project/littoral/functions/deploymentmanager/sync-ocm"
+	eventsstream "github.com/littoral-project/littoral/functions/events/stream"
 	jobmanagerarchive "github.com/littoral-project/littoral/functions/jobmanager/archive"
 	jobmanagerdisplace "github.com/littoral-project/littoral/functions/jobmanager/displace"
 	jobmanagergroupcreate "github.com/littoral-project/littoral/functions/jobmanager/group-create"
@@ -84,10 +86,12 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/aggregator-taxonomy":                 function.NewEntry("aggregator-taxonomy", aggregatortaxonomy.Spec, aggregatortaxonomy.New),
 	"github.com/littoral-project/littoral/functions/cmd/aggregator-tick":                     function.NewEntry("aggregator-tick", aggregatortick.Spec, aggregatortick.New),
 	"github.com/littoral-project/littoral/functions/cmd/clock-wind":                          function.NewEntry("clock-wind", clockwind.Spec, clockwind.New),
+	"github.com/littoral-project/littoral/functions/cmd/console-app":                         function.NewEntry("console-app", consoleapp.Spec, consoleapp.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-deploy-kubernetes": function.NewEntry("deploymentmanager-deploy-kubernetes", deploymentmanagerdeploykubernetes.Spec, deploymentmanagerdeploykubernetes.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-deploy-ocm":        function.NewEntry("deploymentmanager-deploy-ocm", deploymentmanagerdeployocm.Spec, deploymentmanagerdeployocm.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-sync-kubernetes":   function.NewEntry("deploymentmanager-sync-kubernetes", deploymentmanagersynckubernetes.Spec, deploymentmanagersynckubernetes.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-sync-ocm":          function.NewEntry("deploymentmanager-sync-ocm", deploymentmanagersyncocm.Spec, deploymentmanagersyncocm.New),
+	"github.com/littoral-project/littoral/functions/cmd/events-stream":                       function.NewEntry("events-stream", eventsstream.Spec, eventsstream.New),
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-archive":                  function.NewEntry("jobmanager-archive", jobmanagerarchive.Spec, jobmanagerarchive.New),
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-displace":                 function.NewEntry("jobmanager-displace", jobmanagerdisplace.Spec, jobmanagerdisplace.New),
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-group-create":             function.NewEntry("jobmanager-group-create", jobmanagergroupcreate.Spec, jobmanagergroupcreate.New),

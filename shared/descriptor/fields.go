@@ -34,11 +34,11 @@ func (r *reader) warn(path string, n *yaml.Node, format string, args ...any) {
 		r.moreWarned++
 		return
 	}
-	f := problem.Field{Path: path, Detail: fmt.Sprintf(format, args...)}
-	if n != nil {
-		f.Line = n.Line
+	where := path
+	if n != nil && n.Line > 0 {
+		where = fmt.Sprintf("%s (line %d)", path, n.Line)
 	}
-	r.app.Warnings = append(r.app.Warnings, f)
+	r.app.Warnings = append(r.app.Warnings, where+": "+fmt.Sprintf(format, args...))
 }
 
 // complain adds a fault for a submission and a warning for a header.

@@ -126,13 +126,12 @@ func (r *reader) policies(n *yaml.Node, path, component string) []Policy {
 	}
 	for i, entry := range entries {
 		path := at(path, i)
-		p := Policy{Kind: KindOther, Component: component} // keeps the place of one that cannot be read
-		if entry.Kind != yaml.MappingNode || !r.slips(entry, path, r.fault) {
-			if f, ok := r.object(entry, path); ok {
-				p = r.policy(f, component)
-			}
+		if entry.Kind == yaml.MappingNode && r.slips(entry, path, r.fault) {
+			continue
 		}
-		out = append(out, p)
+		if f, ok := r.object(entry, path); ok {
+			out = append(out, r.policy(f, component))
+		}
 	}
 	return out
 }

@@ -25,7 +25,10 @@ const DefaultServer = "http://127.0.0.1:8080"
 func (sh *Shell) session(ctx context.Context, server, tokenFile string) *session {
 	s := &session{
 		ctx: ctx, in: sh.Stdin, out: sh.Stdout, err: sh.Stderr, now: sh.Now, poll: sh.Poll, getenv: sh.Getenv,
-		exec: sh.Exec,
+		exec: sh.Exec, open: sh.Open,
+	}
+	if s.open == nil {
+		s.open = openBrowser
 	}
 	if s.now == nil {
 		s.now = time.Now

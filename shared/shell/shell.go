@@ -48,6 +48,7 @@ type commands struct {
 	Up       upCommand       `cmd:"" group:"Laptop:" passthrough:"" help:"Run Littoral on this machine."`
 
 	Completion completionCommand `cmd:"" group:"Other:" help:"Print a completion script for bash."`
+	Console    consoleCommand    `cmd:"" group:"Looking:" help:"Open the console in a browser, signed in."`
 	Version    versionCommand    `cmd:"" group:"Other:" help:"Print the version."`
 }
 
@@ -75,6 +76,8 @@ type Shell struct {
 
 	// Exec replaces the process; nil = syscall.Exec.
 	Exec func(path string, args, env []string) error
+	// Open opens an address in the desktop's browser; nil = by the desktop's own command.
+	Open func(ctx context.Context, address string) error
 }
 
 // DefaultPoll is the time between two requests while waiting or watching.
@@ -210,6 +213,7 @@ type session struct {
 	poll   time.Duration
 	getenv func(string) string
 	exec   func(path string, args, env []string) error
+	open   func(ctx context.Context, address string) error
 	parser *kong.Kong
 	token  string // where the access token comes from, for people
 

@@ -30,7 +30,7 @@ func record(t *testing.T, db *store.DB, e history.Entry) {
 // serve starts the function behind a real server, since an answer that goes on needs one.
 func serve(t *testing.T, db *store.DB) string {
 	t.Helper()
-	f, err := stream.New(&function.Env{DB: db})
+	f, err := stream.New(&function.Env{Platform: function.Platform{DB: db}})
 	require.NoError(t, err)
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = f.Handle(w, r) }))
 	t.Cleanup(s.Close)
@@ -85,7 +85,7 @@ func TestWhatHappensIsToldAndCanBeResumed(t *testing.T) {
 
 func TestBadQuestionsAreRefusedBeforeTheStreamBegins(t *testing.T) {
 	t.Parallel()
-	f, err := stream.New(&function.Env{DB: storetest.New(t)})
+	f, err := stream.New(&function.Env{Platform: function.Platform{DB: storetest.New(t)}})
 	require.NoError(t, err)
 	for _, query := range []string{"?after=x", "?after=-1", "?app=hello"} {
 		w := httptest.NewRecorder()

@@ -9,7 +9,6 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/match"
-	"github.com/littoral-project/littoral/shared/policy/admit"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -33,10 +32,10 @@ func New(env *function.Env) (*Function, error) {
 }
 
 // Handle takes a descriptor and answers the steps; ?app=ID names the application to update, else the only one of that
-// name is meant, else a new one. With ?strict=true, the descriptor may have no warnings.
+// name is meant, else a new one.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	query := function.NewQuery(r, "app", "strict")
-	app, strict := query.ID("app"), query.Bool("strict")
+	query := function.NewQuery(r, "app")
+	app := query.ID("app")
 	if err := query.Err(); err != nil {
 		return err
 	}
@@ -44,11 +43,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	parsed, err := admit.Settings{Freshness: f.match.Freshness}.Application(document, strict)
-	if err != nil {
-		return err
-	}
-	preview, err := match.Look(r.Context(), f.db, document, parsed, app, f.match, f.application.LostAfter)
+	preview, err := match.Look(r.Context(), f.db, document, app, f.match, f.application.LostAfter)
 	if err != nil {
 		return err
 	}

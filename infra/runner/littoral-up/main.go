@@ -156,6 +156,7 @@ func welcome(h *host.Host, f flags) {
 Littoral serves %[1]s
 Access tokens are in %[2]s; try, in another terminal:
 
+  %[3]sbin/littoral console      # or open %[1]s/console/
   %[3]sbin/littoral %[4]s
   %[3]sbin/littoral get nodes
   curl -H "Authorization: Bearer $(cat %[5]s)" %[1]s/jobmanager/groups

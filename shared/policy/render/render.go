@@ -134,13 +134,9 @@ func Query(expr, violatedIf string, subject registry.Subject, variables map[stri
 
 func invalidAt(path string, err error) error {
 	var faults problem.Faults
-	var unreadable *syntaxError
-	switch f := (fault{}); {
-	case errors.As(err, &f):
+	if f := (fault{}); errors.As(err, &f) {
 		faults.Add(f.path, 0, "%s", f.detail)
-	case errors.As(err, &unreadable):
-		faults.Take(unreadable.field(path))
-	default:
+	} else {
 		faults.Add(path, 0, "%v", err)
 	}
 	return faults.Err(invalid)
@@ -155,18 +151,25 @@ func (v *values) fill(text string) (parser.Expr, map[*parser.VectorSelector]bool
 	if len(text) > maxText {
 		return nil, nil, fmt.Errorf("is longer than %d bytes", maxText)
 	}
-	m, err := parseMarked("", text)
+	nonce := nonce(text)
+	marked, holes, err := scan(text, nonce)
 	if err != nil {
 		return nil, nil, err
 	}
-	return v.fillMarked(m)
+	return v.fillMarked(marked, nonce, holes)
 }
 
-func (v *values) fillMarked(m marked) (parser.Expr, map[*parser.VectorSelector]bool, error) {
-	f := filler{
-		values: v, nonce: m.nonce, holes: m.holes, met: make([]int, len(m.holes)), bound: map[*parser.VectorSelector]bool{},
+func (v *values) fillMarked(
+	marked, nonce string, holes []hole,
+) (parser.Expr, map[*parser.VectorSelector]bool, error) {
+	tree, err := promql.ParseExpr(marked)
+	if err != nil {
+		return nil, nil, errors.New(readable(err, nonce, holes))
 	}
-	tree := f.expr(m.tree)
+	f := filler{
+		values: v, nonce: nonce, holes: holes, met: make([]int, len(holes)), bound: map[*parser.VectorSelector]bool{},
+	}
+	tree = f.expr(tree)
 	if err := f.missed(); err != nil {
 		return nil, nil, err
 	}
@@ -187,12 +190,13 @@ func (v *values) condition(text string) (*parser.BinaryExpr, map[*parser.VectorS
 	if len(text) > maxText {
 		return nil, nil, fmt.Errorf("is longer than %d bytes", maxText)
 	}
-	m, err := parseMarked("left", text)
+	nonce := nonce(text)
+	marked, holes, err := scan(text, nonce)
 	if err != nil {
 		return nil, nil, err
 	}
-	left := m.nonce + "left"
-	tree, bound, err := v.fillMarked(m)
+	left := nonce + "left"
+	tree, bound, err := v.fillMarked(left+" "+marked, nonce, holes)
 	if err != nil {
 		return nil, nil, err
 	}

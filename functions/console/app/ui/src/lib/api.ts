@@ -1,0 +1,140 @@
+// The client of Littoral's API. Types are generated from shared/api/openapi.yaml ("npm run schema").
+import type { components } from "./schema";
+import { session } from "./session.svelte";
+
+type Schemas = components["schemas"];
+export type Application = Schemas["JobGroup"];
+export type Job = Schemas["Job"];
+export type Target = Schemas["Target"];
+export type Entry = Schemas["Entry"];
+export type Policy = Schemas["Policy"];
+export type PolicyDefinition = Schemas["PolicyDefinition"];
+export type PolicyPreview = Schemas["PolicyPreview"];
+export type PolicyPast = Schemas["PolicyPast"];
+export type Preview = Schemas["Preview"];
+export type Answer = Schemas["Answer"];
+export type Explained = NonNullable<Schemas["Explanation"]["components"]>[number];
+export type NodeExplanation = Schemas["NodeExplanation"];
+export type DeadLetter = Schemas["DeadLetter"];
+
+/** Node and Cluster are the parts of the taxonomy that the console shows; numbers that nobody measured are missing. */
+export interface Node {
+  name: string;
+  engine?: string;
+  lastSeen?: number;
+  schedulable?: boolean;
+  ScaScore?: number;
+  location?: { name?: string; country?: string; city?: string; latitude?: number; longitude?: number };
+  staticMetrics?: { cpuArchitecture?: string; cpuCores?: number; RAMMemory?: number };
+  dynamicMetrics?: { cpuUsagePercent?: number; memoryUsagePercent?: number; cpuPowerWatts?: number };
+  labels?: Record<string, string>;
+  pod?: Record<string, unknown>;
+}
+export interface Cluster {
+  name: string;
+  type?: string;
+  engine?: string;
+  icosAgentID?: string;
+  node?: Record<string, Node>;
+}
+export interface Taxonomy {
+  timestamp?: { staleAfter?: number };
+  cluster: Record<string, Cluster>;
+  warnings?: string[];
+}
+
+/** Fault is one problem of a request, at a path and line of what was sent. */
+export interface Fault {
+  path?: string;
+  line?: number;
+  detail: string;
+}
+
+/** Problem is an answer that is no success: RFC 9457. */
+export class Problem extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+    readonly faults: Fault[] = [],
+    readonly trace = "",
+  ) {
+    super(message);
+  }
+}
+
+export interface Call {
+  method?: string;
+  body?: string;
+  type?: string;
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+}
+
+/** call sends a request as the user who is signed in and returns the answer, or throws a Problem. */
+export async function call<T>(path: string, c: Call = {}): Promise<T> {
+  const headers: Record<string, string> = { Accept: "application/json", ...c.headers };
+  if (session.token) headers["Authorization"] = `Bearer ${session.token}`;
+  if (c.body !== undefined) headers["Content-Type"] = c.type ?? "application/json";
+  let answer: Response;
+  try {
+    answer = await fetch(path, { method: c.method ?? "GET", headers, body: c.body ?? null, signal: c.signal ?? null });
+  } catch (e) {
+    if (e instanceof DOMException && e.name === "AbortError") throw e;
+    throw new Problem(0, "Littoral does not answer");
+  }
+  if (answer.ok) {
+    const body = await answer.text();
+    return (body ? JSON.parse(body) : undefined) as T;
+  }
+  if (answer.status === 401) session.refuse();
+  let detail = answer.statusText || `HTTP ${answer.status}`;
+  let faults: Fault[] = [];
+  let trace = "";
+  try {
+    const p = await answer.json();
+    detail = p.detail ?? p.title ?? detail;
+    faults = p.errors ?? [];
+    trace = p.traceId ?? "";
+  } catch {
+    // not a problem document: its status says enough
+  }
+  throw new Problem(answer.status, detail, faults, trace);
+}
+
+const registry = "/polman/registry/api/v1";
+const id = encodeURIComponent;
+const yaml = "application/yaml";
+
+export const api = {
+  applications: (signal?: AbortSignal) => call<Application[]>("/jobmanager/groups", signal ? { signal } : {}),
+  application: (key: string) => call<Application>(`/jobmanager/groups/${id(key)}`),
+  create: (body: string, key: string) =>
+    call<Application>("/jobmanager/groups", { method: "POST", body, type: yaml, headers: { "Idempotency-Key": key } }),
+  update: (key: string, body: string) =>
+    call<Application>(`/jobmanager/groups/${id(key)}`, { method: "PUT", body, type: yaml }),
+  start: (key: string) => call<Application>(`/jobmanager/groups/start/${id(key)}`, { method: "PUT" }),
+  stop: (key: string) => call<Application>(`/jobmanager/groups/stop/${id(key)}`, { method: "PUT" }),
+  remove: (key: string) => call<Application>(`/jobmanager/groups/${id(key)}?stop=true`, { method: "DELETE" }),
+  plan: (body: string, signal?: AbortSignal) =>
+    call<Preview>("/matchmaker/plan", { method: "POST", body, type: yaml, ...(signal ? { signal } : {}) }),
+  explain: (key: string) => call<Answer>(`/matchmaker/explain?app=${id(key)}`, { method: "POST" }),
+  explainDraft: (body: string, signal?: AbortSignal) =>
+    call<Answer>("/matchmaker/explain", { method: "POST", body, type: yaml, ...(signal ? { signal } : {}) }),
+  taxonomy: () => call<Taxonomy>("/aggregator/"),
+  history: (query: Record<string, string | number>) =>
+    call<Entry[]>(`/jobmanager/history?${new URLSearchParams(Object.entries(query).map(([k, v]) => [k, String(v)]))}`),
+  policies: (app?: string) => call<Policy[]>(`${registry}/policies/${app ? `?app=${id(app)}` : ""}`),
+  activate: (key: string) => call<Policy>(`${registry}/policies/${id(key)}/activate`, { method: "POST" }),
+  deactivate: (key: string) => call<Policy>(`${registry}/policies/${id(key)}/deactivate`, { method: "POST" }),
+  removePolicy: (key: string) => call<Policy>(`${registry}/policies/${id(key)}`, { method: "DELETE" }),
+  setVariable: (key: string, name: string, value: string) =>
+    call<Policy>(`${registry}/policies/${id(key)}/variables/${id(name)}/${id(value)}`, { method: "POST" }),
+  render: (p: PolicyDefinition) => call<PolicyPreview>(`${registry}/render`, { method: "POST", body: JSON.stringify(p) }),
+  backtest: (policy: PolicyDefinition, from: string) =>
+    call<PolicyPast>(`${registry}/backtest`, { method: "POST", body: JSON.stringify({ policy, from }) }),
+  dead: () => call<DeadLetter[]>("/events/dead"),
+  replay: (event: string) => call<unknown>(`/events/${id(event)}/replay`, { method: "POST" }),
+  fleet: () => call<{ clusters: unknown[] | null }>("/fleet"),
+  drain: (node: string) => call<unknown>("/fleet/drain", { method: "POST", body: JSON.stringify({ node }) }),
+  restore: (node: string) => call<unknown>("/fleet/restore", { method: "POST", body: JSON.stringify({ node }) }),
+};

@@ -1,0 +1,45 @@
+// Quantities and times as people read them.
+import { settings } from "./settings.svelte";
+
+export function percent(v: number | undefined): string {
+  return v === undefined ? "–" : `${Math.round(v)} %`;
+}
+
+export function bytes(v: number | undefined): string {
+  if (v === undefined) return "–";
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let i = 0;
+  while (v >= 1024 && i < units.length - 1) {
+    v /= 1024;
+    i++;
+  }
+  return `${v >= 100 || i === 0 ? Math.round(v) : v.toFixed(1)} ${units[i]}`;
+}
+
+export function points(v: number | undefined): string {
+  return v === undefined ? "–" : v.toFixed(1);
+}
+
+/** exact is a time to the second in the user's zone. */
+export function exact(at: string | Date | undefined): string {
+  if (!at) return "";
+  const options: Intl.DateTimeFormatOptions = { dateStyle: "medium", timeStyle: "medium" };
+  if (settings.zone === "UTC") options.timeZone = "UTC";
+  return new Intl.DateTimeFormat(undefined, options).format(new Date(at)) + (settings.zone === "UTC" ? " UTC" : "");
+}
+
+/** clock is the time of day. */
+export function clock(at: string | Date): string {
+  const options: Intl.DateTimeFormatOptions = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" };
+  if (settings.zone === "UTC") options.timeZone = "UTC";
+  return new Intl.DateTimeFormat(undefined, options).format(new Date(at));
+}
+
+/** ago says how long something is past. */
+export function ago(at: string | Date, now: Date): string {
+  const s = Math.max(0, Math.round((now.getTime() - new Date(at).getTime()) / 1000));
+  if (s < 60) return `${s} s ago`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ago`;
+  if (s < 86_400) return `${Math.floor(s / 3600)} h ago`;
+  return `${Math.floor(s / 86_400)} d ago`;
+}

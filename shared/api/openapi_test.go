@@ -148,6 +148,23 @@ func TestSpellingsAnswerAlike(t *testing.T) {
 	}
 }
 
+// TestOnlyOtherSpellingsAreDeprecated: a client that is generated from the page then offers one name for each operation.
+func TestOnlyOtherSpellingsAreDeprecated(t *testing.T) {
+	t.Parallel()
+	alias := map[string]bool{}
+	for _, entry := range functions.Registry {
+		for _, route := range entry.Spec.Routes {
+			for _, other := range route.Aliases {
+				alias[unnamed(other)] = true
+			}
+		}
+	}
+	for route, operation := range operations(t) {
+		deprecated, _ := operation["deprecated"].(bool)
+		require.Equal(t, alias[route], deprecated, "deprecated of %s", route)
+	}
+}
+
 // answers lists the statuses of an operation with their headers.
 func answers(doc, operation object) map[string][]string {
 	found := map[string][]string{}

@@ -16,12 +16,15 @@ import (
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/google/uuid"
+	eventingv1 "knative.dev/eventing/pkg/apis/eventing/v1"
+	"knative.dev/eventing/pkg/eventfilter"
 	"sigs.k8s.io/yaml"
 
+	"github.com/littoral-project/littoral/infra/runner/filter"
 	"github.com/littoral-project/littoral/shared/events"
 )
 
-// Broker accepts events and hands each to the functions whose Triggers match its type. It keeps what it accepted until
+// Broker accepts events and hands each to the functions whose Triggers match it. It keeps what it accepted until
 // it was delivered, in the order it came. Made by NewBroker; it delivers nothing before Connect.
 type Broker struct {
 	triggers []trigger
@@ -44,13 +47,13 @@ type trigger struct {
 		Name string `json:"name"`
 	} `json:"metadata"`
 	Spec struct {
-		Filter struct {
-			Attributes map[string]string `json:"attributes"`
-		} `json:"filter"`
-		Filters    []any `json:"filters"`
-		Subscriber ref   `json:"subscriber"`
-		Sink       ref   `json:"sink"`
+		Filter     *eventingv1.TriggerFilter           `json:"filter"`
+		Filters    []eventingv1.SubscriptionsAPIFilter `json:"filters"`
+		Subscriber ref                                 `json:"subscriber"`
+		Sink       ref                                 `json:"sink"`
 	} `json:"spec"`
+
+	filter eventfilter.Filter
 }
 
 type ref struct {
@@ -76,9 +79,7 @@ func NewBroker(files fs.FS) (*Broker, error) {
 			if err := yaml.Unmarshal(doc, &t); err != nil {
 				return nil, fmt.Errorf("%s: %w", name, err)
 			}
-			if len(t.Spec.Filters) > 0 {
-				return nil, fmt.Errorf("%s: %s uses filters; this Broker knows filter.attributes only", name, t.Metadata.Name)
-			}
+			t.filter = filter.Of(eventingv1.TriggerSpec{Filter: t.Spec.Filter, Filters: t.Spec.Filters})
 			b.triggers = append(b.triggers, t)
 		}
 	}
@@ -195,31 +196,11 @@ func (b *Broker) Failures() []error {
 func (b *Broker) Consumers(e cloudevents.Event) []string {
 	var names []string
 	for _, t := range b.triggers {
-		if t.Kind == "Trigger" && t.matches(e) {
+		if t.Kind == "Trigger" && t.filter.Filter(context.Background(), e) != eventfilter.FailFilter {
 			names = append(names, t.Spec.Subscriber.Ref.Name)
 		}
 	}
 	return names
-}
-
-func (t *trigger) matches(e cloudevents.Event) bool {
-	for name, want := range t.Spec.Filter.Attributes {
-		var have string
-		switch name {
-		case "type":
-			have = e.Type()
-		case "source":
-			have = e.Source()
-		case "subject":
-			have = e.Subject()
-		default:
-			have, _ = e.Extensions()[name].(string)
-		}
-		if want != "" && have != want {
-			return false
-		}
-	}
-	return true
 }
 
 // Deliver hands the event to every function that its Triggers name and returns the failures, once what they announced

@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 	eventingv1 "knative.dev/eventing/pkg/apis/eventing/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/littoral-project/littoral/infra/runner/filter"
 )
 
 func TestFilter(t *testing.T) {
@@ -53,7 +55,7 @@ func TestFilter(t *testing.T) {
 			t.Parallel()
 			var spec eventingv1.TriggerSpec
 			require.NoError(t, yaml.UnmarshalStrict([]byte(row.spec), &spec))
-			tr := &trigger{filter: newFilter(spec)}
+			tr := &trigger{filter: filter.Of(spec)}
 			require.Equal(t, row.want, tr.wants(t.Context(), e))
 		})
 	}

@@ -6,14 +6,11 @@ import (
 	"sync"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
-	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/types"
 	eventingduckv1 "knative.dev/eventing/pkg/apis/duck/v1"
-	eventingv1 "knative.dev/eventing/pkg/apis/eventing/v1"
 	"knative.dev/eventing/pkg/eventfilter"
-	"knative.dev/eventing/pkg/eventfilter/attributes"
-	"knative.dev/eventing/pkg/eventfilter/subscriptionsapi"
 
+	"github.com/littoral-project/littoral/infra/runner/filter"
 	"github.com/littoral-project/littoral/infra/runner/manifests"
 	"github.com/littoral-project/littoral/infra/runner/mesh"
 )
@@ -36,7 +33,7 @@ type trigger struct {
 func newTrigger(o Options, key types.NamespacedName) (*trigger, error) {
 	spec := o.Set.Triggers[key].Spec
 	t := &trigger{
-		name: key.String(), broker: manifests.BrokerOf(key, spec.Broker), filter: newFilter(spec),
+		name: key.String(), broker: manifests.BrokerOf(key, spec.Broker), filter: filter.Of(spec),
 	}
 	at, err := mesh.Resolve(&spec.Subscriber)
 	if err != nil {
@@ -66,18 +63,6 @@ func newTrigger(o Options, key types.NamespacedName) (*trigger, error) {
 	}
 	t.policy, err = newPolicy(delivery)
 	return t, err
-}
-
-// newFilter makes the filter with Knative's own packages. If both kinds are given, "filters" wins, as in Knative.
-func newFilter(spec eventingv1.TriggerSpec) eventfilter.Filter {
-	switch {
-	case len(spec.Filters) > 0:
-		return subscriptionsapi.CreateSubscriptionsAPIFilters(zap.NewNop(), spec.Filters)
-	case spec.Filter != nil:
-		return attributes.NewAttributesFilter(spec.Filter.Attributes)
-	default:
-		return subscriptionsapi.NewNoFilter()
-	}
 }
 
 func (t *trigger) wants(ctx context.Context, e cloudevents.Event) bool {

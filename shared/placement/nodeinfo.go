@@ -2,8 +2,8 @@ package placement
 
 import "strings"
 
-// nodeInfo is what a node offers, normalised for comparison. The fields for the scores are copied, since a Node is large to
-// read.
+// nodeInfo is what a node offers, normalised for comparison. The fields for the scores are copied, since a Node is large
+// to read.
 type nodeInfo struct {
 	*Node
 	*nodeWords

@@ -107,7 +107,7 @@ func (s *State) roomy(cl *Class, n int32) bool {
 	return true
 }
 
-// Put places a component that fits; take removes it again.
+// Put places a component that fits; Take removes it again.
 func (s *State) Put(c, n int32) {
 	s.At[c] = n
 	s.next[c], s.top[n] = s.top[n], c+1

@@ -116,7 +116,7 @@ func (p *Policy) Deactivate(ctx context.Context, tx *store.Tx, paused bool) erro
 	if err := p.follow(ctx, tx); err != nil {
 		return err
 	}
-	if err := p.unblame(ctx, tx, before, "is not watched any more"); err != nil {
+	if err := p.releaseAll(ctx, tx, before, "is not watched any more"); err != nil {
 		return err
 	}
 	return p.note(ctx, tx, registry.EventDeactivated, nil)
@@ -170,7 +170,7 @@ func (p *Policy) renew(
 	if err := p.follow(ctx, tx); err != nil {
 		return err
 	}
-	if err := p.unblame(ctx, tx, before, "was changed"); err != nil {
+	if err := p.releaseAll(ctx, tx, before, "was changed"); err != nil {
 		return err
 	}
 	return p.note(ctx, tx, typ, details)
@@ -184,7 +184,7 @@ func (p *Policy) unrenderable(ctx context.Context, tx *store.Tx, cause error) er
 	if err := p.follow(ctx, tx); err != nil {
 		return err
 	}
-	if err := p.unblame(ctx, tx, before, "is not watched any more"); err != nil {
+	if err := p.releaseAll(ctx, tx, before, "is not watched any more"); err != nil {
 		return err
 	}
 	return p.unclear(ctx, tx, cause)
@@ -198,7 +198,7 @@ func (p *Policy) refused(ctx context.Context, tx *store.Tx, cause error) error {
 	if err := p.save(ctx, tx); err != nil {
 		return err
 	}
-	if err := p.unblame(ctx, tx, before, "is not watched any more"); err != nil {
+	if err := p.releaseAll(ctx, tx, before, "is not watched any more"); err != nil {
 		return err
 	}
 	if err := p.unclear(ctx, tx, cause); err != nil {
@@ -227,7 +227,7 @@ func (p *Policy) Delete(ctx context.Context, tx *store.Tx) error {
 	if err := p.follow(ctx, tx); err != nil {
 		return err
 	}
-	if err := p.unblame(ctx, tx, before, "was deleted"); err != nil {
+	if err := p.releaseAll(ctx, tx, before, "was deleted"); err != nil {
 		return err
 	}
 	return p.note(ctx, tx, registry.EventDeleted, nil)

@@ -62,7 +62,7 @@ func Judge(ctx context.Context, tx *store.Tx, a events.Alert) error {
 			return err
 		}
 	}
-	return p.excuse(ctx, tx, instance, kept)
+	return p.releaseMisplaced(ctx, tx, instance, kept)
 }
 
 // componentLabel is the label of an alert that names the component.

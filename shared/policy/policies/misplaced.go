@@ -18,19 +18,19 @@ import (
 const selectViolated = `select definition -> 'subject', coalesce(definition -> 'action' -> 'extraParams' ->> $2, ''), state
 from policies where (instance = $1 or instance = '*' or instance like '/%') and deleted_at is null and phase = 'violated'`
 
-// unblame calls excuse for a policy that was violated and no longer is.
-func (p *Policy) unblame(ctx context.Context, tx *store.Tx, before registry.State, why string) error {
+// releaseAll calls releaseMisplaced for a policy that was violated and no longer is.
+func (p *Policy) releaseAll(ctx context.Context, tx *store.Tx, before registry.State, why string) error {
 	for _, instance := range before.Instances() {
-		if err := p.excuse(ctx, tx, cmp.Or(instance, p.Instance), why); err != nil {
+		if err := p.releaseMisplaced(ctx, tx, cmp.Or(instance, p.Instance), why); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// excuse lets a component of the instance stay where it is if no violated policy asks to move it any more. Which policy had
+// releaseMisplaced lets a component of the instance stay where it is if no violated policy asks to move it any more. Which policy had
 // asked is not stored, so all policies that move something are considered.
-func (p *Policy) excuse(ctx context.Context, tx *store.Tx, instance, why string) error {
+func (p *Policy) releaseMisplaced(ctx context.Context, tx *store.Tx, instance, why string) error {
 	id := instanceID(instance)
 	if id == nil {
 		return nil // it is about no application of ours

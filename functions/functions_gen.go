@@ -8,7 +8,7 @@ import (
 	aggregatorhome "github.com/littoral-project/littoral/functions/aggregator/home"
 	aggregatortaxonomy "github.com/littoral-project/littoral/functions/aggregator/taxonomy"
 	aggregatortick "github.com/littoral-project/littoral/functions/aggregator/tick"
-	clockwind "github.com/littoral-project/littoral/functions/clock/wind"
+	clockpause "github.com/littoral-project/littoral/functions/clock/pause"
 	consoleapp "github.com/littoral-project/littoral/functions/console/app"
 	deploymentmanagerdeploykubernetes "github.com/littoral-project/littoral/functions/deploymentmanager/deploy-kubernetes"
 	deploymentmanagerdeployocm "github.com/littoral-project/littoral/functions/deploymentmanager/deploy-ocm"
@@ -85,7 +85,7 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/aggregator-home":                     function.NewEntry("aggregator-home", aggregatorhome.Spec, aggregatorhome.New),
 	"github.com/littoral-project/littoral/functions/cmd/aggregator-taxonomy":                 function.NewEntry("aggregator-taxonomy", aggregatortaxonomy.Spec, aggregatortaxonomy.New),
 	"github.com/littoral-project/littoral/functions/cmd/aggregator-tick":                     function.NewEntry("aggregator-tick", aggregatortick.Spec, aggregatortick.New),
-	"github.com/littoral-project/littoral/functions/cmd/clock-wind":                          function.NewEntry("clock-wind", clockwind.Spec, clockwind.New),
+	"github.com/littoral-project/littoral/functions/cmd/clock-pause":                         function.NewEntry("clock-pause", clockpause.Spec, clockpause.New),
 	"github.com/littoral-project/littoral/functions/cmd/console-app":                         function.NewEntry("console-app", consoleapp.Spec, consoleapp.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-deploy-kubernetes": function.NewEntry("deploymentmanager-deploy-kubernetes", deploymentmanagerdeploykubernetes.Spec, deploymentmanagerdeploykubernetes.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-deploy-ocm":        function.NewEntry("deploymentmanager-deploy-ocm", deploymentmanagerdeployocm.Spec, deploymentmanagerdeployocm.New),

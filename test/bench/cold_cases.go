@@ -285,7 +285,7 @@ var applicationCases = map[string]maker{
 		return document("admin", http.MethodPost, "/aggregator/webhooks/alertmanager", map[string]any{"version": "4"})
 	},
 	"aggregator-tick":     tick,
-	"clock-wind":          tick,
+	"clock-pause":          tick,
 	"jobmanager-displace": tick,
 	"matchmaker-place": func(ctx context.Context, s *scene) (ask, error) {
 		return delivery(s.held(ctx, events.ApplicationSubmitted, func() error { _, err := s.submit(ctx); return err }))

@@ -63,7 +63,7 @@ func TestWithoutTheStore(t *testing.T) {
 		for _, typ := range entry.Spec.Consumes {
 			t.Run(entry.Name+" on "+typ, func(t *testing.T) {
 				status, _ := deliver(t, consumers[entry.Name], newEvent(t, typ))
-				if strings.HasPrefix(entry.Name, "deploymentmanager-") || entry.Name == "clock-wind" {
+				if strings.HasPrefix(entry.Name, "deploymentmanager-") || entry.Name == "clock-pause" {
 					require.Equal(t, http.StatusNoContent, status, "no cluster is set, so there is nothing to do")
 					return
 				}

@@ -119,7 +119,7 @@ func TestTheClientsOfWorkersAreFound(t *testing.T) {
 		"functions/policymanager/webhook":               "shared/webhook",
 		"functions/policymanager/rule":                  "shared/policy/ruleclient",
 		"functions/deploymentmanager/deploy-kubernetes": "shared/orchestrator/kubernetes",
-		"functions/clock/wind":                          "shared/kube",
+		"functions/clock/pause":                          "shared/kube",
 	} {
 		require.Contains(t, reached(t, folder, clients), client)
 		require.NotEmpty(t, given.FindString(source(t, folder)), folder)

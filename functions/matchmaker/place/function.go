@@ -156,7 +156,7 @@ func (f *Function) again(ctx context.Context, tx *store.Tx, from uuid.UUID, beca
 // work is what one call looks at again: everything before the application next, where uuid.Max comes after all.
 type work struct {
 	waiting, misplaced, overlooked []uuid.UUID
-	next                          uuid.UUID
+	next                           uuid.UUID
 }
 
 // look finds the work from that application on.

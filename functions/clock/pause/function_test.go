@@ -1,4 +1,4 @@
-package wind_test
+package pause_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/littoral-project/littoral/functions/clock/wind"
+	"github.com/littoral-project/littoral/functions/clock/pause"
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/application/applicationtest"
 	"github.com/littoral-project/littoral/shared/events"
@@ -42,7 +42,7 @@ components:
 type tower struct {
 	*testing.T
 
-	function *wind.Function
+	function *pause.Function
 	db       *store.DB
 	api      *kubeapi.Server
 }
@@ -60,10 +60,10 @@ func newTower(t *testing.T) tower {
 			"metadata": {"name": "`+name+`", "namespace": "littoral", `+clock+`}`)
 	}
 	var err error
-	w.function, err = wind.New(function.Platform{
+	w.function, err = pause.New(function.Platform{
 		DB: w.db, Log: slog.New(slog.DiscardHandler),
-		Settings: settings.Map(map[string]string{"CLOCK_WIND_CLOCKS": w.api.KubeconfigFile(t, "clocks")}),
-	}.Env("clock-wind"))
+		Settings: settings.Map(map[string]string{"CLOCK_PAUSE_CLOCKS": w.api.KubeconfigFile(t, "clocks")}),
+	}.Env("clock-pause"))
 	require.NoError(t, err)
 	return w
 }
@@ -244,7 +244,7 @@ func TestTheFirstPolicyIsTold(t *testing.T) {
 	one := w.create("one")
 	w.create("two")
 	require.Equal(t, []uuid.UUID{one}, w.told(events.PolicyFirst))
-	require.Contains(t, wind.Spec.Consumes, events.PolicyFirst)
+	require.Contains(t, pause.Spec.Consumes, events.PolicyFirst)
 	require.NoError(t, w.function.Run(t.Context()))
 	require.Equal(t, ticking, w.schedules())
 
@@ -257,7 +257,7 @@ func TestTheFirstPolicyIsTold(t *testing.T) {
 
 func TestWithoutACluster(t *testing.T) {
 	t.Parallel()
-	f, err := wind.New(function.Platform{}.Env("clock-wind"))
+	f, err := pause.New(function.Platform{}.Env("clock-pause"))
 	require.NoError(t, err)
 	require.NoError(t, f.Run(t.Context()))
 }

@@ -3,8 +3,8 @@
 package main
 
 import (
-	"github.com/littoral-project/littoral/functions/clock/wind"
+	"github.com/littoral-project/littoral/functions/clock/pause"
 	"github.com/littoral-project/littoral/shared/boot"
 )
 
-func main() { boot.Main("clock-wind", wind.Spec, wind.New) }
+func main() { boot.Main("clock-pause", pause.Spec, pause.New) }

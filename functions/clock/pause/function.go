@@ -1,8 +1,8 @@
-// Package wind suspends PingSources while there is nothing to watch, and resumes them when there is.
+// Package pause suspends PingSources while there is nothing to watch, and resumes them when there is.
 //
 // It does so for PingSources with the label littoral.dev/rests=true. A suspended one wakes no function, so that an idle
 // system has no pods at all; what its function looks after does not exist then.
-package wind
+package pause
 
 import (
 	"context"
@@ -92,7 +92,7 @@ func (f *Function) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		changed, err := f.windAll(ctx, busy)
+		changed, err := f.setAll(ctx, busy)
 		if err != nil || !changed {
 			return err
 		}
@@ -108,15 +108,15 @@ func (f *Function) busy(ctx context.Context) (busy bool, err error) {
 	return busy, nil
 }
 
-// windAll sets every clock. changed is false if all were as they shall be.
-func (f *Function) windAll(ctx context.Context, busy bool) (changed bool, err error) {
+// setAll sets every clock. changed is false if all were as they shall be.
+func (f *Function) setAll(ctx context.Context, busy bool) (changed bool, err error) {
 	var clocks []unstructured.Unstructured
 	err = kube.Each(ctx, f.sources, rests, func(u *unstructured.Unstructured) { clocks = append(clocks, *u) })
 	if err != nil {
 		return false, fmt.Errorf("list the clocks: %w", err)
 	}
 	for i := range clocks {
-		set, err := f.wind(ctx, &clocks[i], busy)
+		set, err := f.set(ctx, &clocks[i], busy)
 		if err != nil {
 			return false, err
 		}
@@ -125,8 +125,8 @@ func (f *Function) windAll(ctx context.Context, busy bool) (changed bool, err er
 	return changed, nil
 }
 
-// wind sets one clock; set is false if it is as it shall be.
-func (f *Function) wind(ctx context.Context, clock *unstructured.Unstructured, ticks bool) (set bool, err error) {
+// set sets one clock; set is false if it is as it shall be.
+func (f *Function) set(ctx context.Context, clock *unstructured.Unstructured, ticks bool) (set bool, err error) {
 	schedule, _, _ := unstructured.NestedString(clock.Object, "spec", "schedule")
 	kept := clock.GetAnnotations()[resumes]
 	wanted := &unstructured.Unstructured{}

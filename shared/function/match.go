@@ -48,6 +48,26 @@ func IfNone(r *http.Request) (bool, error) {
 	return len(given) > 0, nil
 }
 
+// NoneMatch reports whether If-None-Match names the entity tag, so that the caller has the present representation
+// already. Tags are compared weakly (RFC 9110 §13.1.2); what is no list of tags names none.
+func NoneMatch(r *http.Request, tag string) bool {
+	rest := strings.Trim(strings.Join(r.Header.Values("If-None-Match"), ","), " \t,")
+	if rest == "*" {
+		return true
+	}
+	for rest != "" {
+		given, after, ok := cutTag(rest)
+		if !ok {
+			return false
+		}
+		if strings.TrimPrefix(given, "W/") == strings.TrimPrefix(tag, "W/") {
+			return true
+		}
+		rest = after
+	}
+	return false
+}
+
 // cutTag cuts the first entity tag off a list. A weak one keeps its prefix, so that it matches no version.
 func cutTag(list string) (tag, rest string, ok bool) {
 	quoted, opens := strings.CutPrefix(strings.TrimPrefix(list, "W/"), `"`)

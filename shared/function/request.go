@@ -185,6 +185,11 @@ func (q *Query) Either(one, other string) {
 	}
 }
 
+// Fault adds a fault in a parameter that only the caller can judge.
+func (q *Query) Fault(name, format string, args ...any) {
+	q.faults.Add("query."+name, 0, format, args...)
+}
+
 // Page reads limit and cursor.
 func (q *Query) Page() Page {
 	p := Page{Limit: int(q.Int("limit", DefaultLimit, 1, MaxLimit))}

@@ -26,11 +26,10 @@ p.forecast_cpu, p.forecast_memory, p.labels, p.devices, p.pods
 from topology_nodes p join nodes n on n.cluster = p.cluster and n.node = p.node
 order by p.cluster collate "C", p.node collate "C"`
 
-	selectClusters = `select key, body from topology_clusters where $1 = '' or key = $1 order by key collate "C"`
+	selectClusters = `select key, body from topology_clusters`
 
 	selectNodes = `select p.cluster_key, p.node_key, n.last_seen, p.body
-from topology_nodes p join nodes n on n.cluster = p.cluster and n.node = p.node
-where ($1 = '' or p.cluster_key = $1) and ($2 = '' or p.node_key = $2) order by p.cluster_key collate "C", p.node_key collate "C"`
+from topology_nodes p join nodes n on n.cluster = p.cluster and n.node = p.node`
 
 	// What Save compares with.
 	selectStored = `select cluster_key, node_key, cluster, node, digest, written_at,
@@ -242,7 +241,7 @@ func ReadInventory(ctx context.Context, q store.Querier) (*Inventory, error) {
 		return nil, err
 	}
 	inv := &Inventory{At: h.at, SilentUntil: h.taxonomy.SilentUntil()}
-	clusters, err := readClusters(ctx, q, "")
+	clusters, err := readClusters(ctx, q)
 	if err != nil {
 		return nil, err
 	}
@@ -278,8 +277,8 @@ func ReadInventory(ctx context.Context, q store.Querier) (*Inventory, error) {
 }
 
 // readClusters returns the clusters by key, without their nodes.
-func readClusters(ctx context.Context, q store.Querier, only string) (map[string]*Cluster, error) {
-	rows, err := q.Query(ctx, selectClusters, only)
+func readClusters(ctx context.Context, q store.Querier) (map[string]*Cluster, error) {
+	rows, err := q.Query(ctx, selectClusters)
 	if err != nil {
 		return nil, fmt.Errorf("read the clusters: %w", err)
 	}

@@ -101,7 +101,7 @@ func readHead(ctx context.Context, q store.Querier) (head, error) {
 
 // fill adds the clusters and nodes.
 func (h head) fill(ctx context.Context, q store.Querier, decode func([]byte, *Node) error) error {
-	clusters, err := readClusters(ctx, q, "")
+	clusters, err := readClusters(ctx, q)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (h head) fill(ctx context.Context, q store.Querier, decode func([]byte, *No
 		c.Node = map[string]Node{}
 		h.taxonomy.Cluster[key] = *c
 	}
-	rows, err := q.Query(ctx, selectNodes, "", "")
+	rows, err := q.Query(ctx, selectNodes)
 	if err != nil {
 		return fmt.Errorf("read the nodes: %w", err)
 	}

@@ -197,7 +197,7 @@ func raw(ctx context.Context, w *world, a ask) ([]byte, error) {
 type maker func(context.Context, *scene) (ask, error)
 
 // cases has a request for each function, in files by component. A test fails if a function has none. Homes read no
-// Postgres and aggregator-taxonomy reads Prometheus; all others read Postgres, and most write.
+// Postgres; all others read it, and most write.
 var cases = func() map[string]maker {
 	all := map[string]maker{}
 	for _, some := range []map[string]maker{applicationCases, deployerCases, policyCases, ruleCases, outboxCases} {

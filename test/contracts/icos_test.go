@@ -129,6 +129,8 @@ func TestAnswersShowTheModelOfTheNewerLineage(t *testing.T) {
 func TestAggregatorShowsTheModelOfV1(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	_, err := w.DB.Exec(t.Context(), "update topology set at = at - interval '1 minute'") // so that telemetry is asked
+	require.NoError(t, err)
 	c := newCoverage(loadSwagger(t, "icos/aggregator/swagger.json"))
 	c.answer(t, "models_icos.Infrastructure", decode[any](t, w.viewer.get(t, "/aggregator/?shape=v1")))
 	require.Contains(t, c.shown, "models_icos.Node")

@@ -1,41 +1,120 @@
-// Package taxonomy answers with the clusters, nodes and pods that telemetry reports now.
+// Package taxonomy answers with the clusters, nodes and pods that telemetry reports.
 //
-// It does not read the stored topology: a caller sees the live picture with its gaps, each named in warnings.
+// It reads the stored topology, a view of its rows, and makes that new first when it is older than TAXONOMY_AGE. A
+// caller sees the picture with its gaps, each named in warnings. While the store is away it answers by telemetry alone.
 package taxonomy
 
 import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"io"
 	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/topology"
 	"github.com/littoral-project/littoral/shared/topology/collect"
 )
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes:    []function.Route{{Pattern: "GET /aggregator/{$}", Role: auth.Viewer, Aliases: []string{"GET /aggregator"}}},
-	Storeless: true,
-	Memory:    "128Mi", // the answers of all queries are in memory at once
+	Routes: []function.Route{{Pattern: "GET /aggregator/{$}", Role: auth.Viewer, Aliases: []string{"GET /aggregator"}}},
+	Emits:  []string{events.TopologyChanged}, // when it had to look
+	Memory: "128Mi",                          // the answers of all queries are in memory at once
 }
 
 // Function answers the taxonomy.
-type Function struct{ telemetry *collect.Collector }
+type Function struct {
+	db        *store.DB
+	telemetry *collect.Collector
+	config    config
+	looking   sync.Mutex
+}
+
+type config struct {
+	Age time.Duration `envconfig:"TAXONOMY_AGE" default:"5s"` // from which the stored topology is made new first
+}
 
 // New makes the function.
 func New(env *function.Env) (*Function, error) {
-	telemetry, err := collect.Open(env)
-	return &Function{telemetry: telemetry}, err
+	f := &Function{db: env.DB}
+	if err := env.Config(&f.config); err != nil {
+		return nil, err
+	}
+	var err error
+	f.telemetry, err = collect.Open(env)
+	return f, err
 }
 
-// Handle answers GET /aggregator/: the newest shape, with ?shape=v1 the older one. Without the telemetry that says what
-// there is the answer is 503, never an empty taxonomy.
+// mostClusters is the longest page.
+const mostClusters = 1000
+
+// Handle answers GET /aggregator/: the newest shape, with ?shape=v1 the older one; of all or of ?cluster= and ?node=,
+// with all keys of the nodes or ?keys=, in pages of ?limit= clusters. Whoever has the present picture already, by its
+// entity tag, gets 304. Without the telemetry that says what there is the answer is 503, never an empty taxonomy.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	q := function.NewQuery(r, "shape")
-	shape := q.OneOf("shape", "v1")
-	if err := q.Err(); err != nil {
+	view, shape, err := ask(r)
+	if err != nil {
 		return err
 	}
+	if _, err := topology.SavedAt(r.Context(), f.db); err != nil && view.Whole() {
+		return f.live(w, r, shape) // the store is away, and telemetry alone can tell
+	}
+	if err := f.look(r.Context()); err != nil {
+		return err
+	}
+	found, err := view.Open(r.Context(), f.db)
+	if err != nil {
+		return err
+	}
+	h := w.Header()
+	// Weak, since the same picture may be compressed or not.
+	tag := `W/"` + strconv.FormatInt(found.At().UnixMicro(), 36) + `"`
+	h.Set("ETag", tag)
+	h.Set("Vary", "Accept-Encoding")
+	if found.Next != "" {
+		next := r.URL.Query()
+		next.Set("after", found.Next)
+		h.Set("Link", "<"+(&url.URL{Path: "/aggregator/", RawQuery: next.Encode()}).String()+`>; rel="next"`)
+	}
+	if function.NoneMatch(r, tag) {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	if shape == "v1" {
+		v1, err := found.V1(r.Context())
+		if err != nil {
+			return err
+		}
+		return function.WriteJSON(w, http.StatusOK, v1)
+	}
+	h.Set("Content-Type", "application/json")
+	if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		return write(r.Context(), found, w)
+	}
+	h.Set("Content-Encoding", "gzip")
+	z, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+	if err != nil {
+		return err
+	}
+	if err := write(r.Context(), found, z); err != nil {
+		return err
+	}
+	return z.Close()
+}
+
+// live answers with what telemetry says now.
+func (f *Function) live(w http.ResponseWriter, r *http.Request, shape string) error {
 	picture, err := f.telemetry.Collect(r.Context(), time.Now())
 	if err != nil {
 		return err
@@ -44,4 +123,51 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		return function.WriteJSON(w, http.StatusOK, picture.Taxonomy.V1())
 	}
 	return function.WriteJSON(w, http.StatusOK, picture.Taxonomy)
+}
+
+func write(ctx context.Context, found *topology.Viewed, to io.Writer) error {
+	out := bufio.NewWriterSize(to, 64<<10)
+	if err := found.Write(ctx, out); err != nil {
+		return err
+	}
+	return out.Flush()
+}
+
+func ask(r *http.Request) (view topology.View, shape string, err error) {
+	q := function.NewQuery(r, "shape", "cluster", "node", "keys", "after", "limit")
+	shape = q.OneOf("shape", "v1")
+	view = topology.View{
+		Cluster: q.Text("cluster"), Node: q.Text("node"), After: q.Text("after"), Limit: q.Int("limit", 0, 1, mostClusters),
+	}
+	if keys := q.Text("keys"); keys != "" {
+		view.Keys = strings.Split(keys, ",")
+		known := topology.NodeKeys()
+		for _, key := range view.Keys {
+			if !slices.Contains(known, key) {
+				q.Fault("keys", "%q is no key of a node", problem.Brief(key, 100))
+			}
+		}
+		if shape == "v1" {
+			q.Fault("keys", "is not for the older shape")
+		}
+	}
+	return view, shape, q.Err()
+}
+
+// look makes the stored topology new if it is too old. Of several callers one looks and the others wait for it.
+func (f *Function) look(ctx context.Context) error {
+	old := func() (bool, error) {
+		at, err := topology.SavedAt(ctx, f.db)
+		return time.Since(at) > f.config.Age, err
+	}
+	if tooOld, err := old(); err != nil || !tooOld {
+		return err
+	}
+	f.looking.Lock()
+	defer f.looking.Unlock()
+	if tooOld, err := old(); err != nil || !tooOld {
+		return err
+	}
+	_, err := f.telemetry.Look(ctx, f.db)
+	return err
 }

@@ -22,7 +22,7 @@ import (
 type Config struct {
 	telemetry.Config
 	topology.Freshness
-	QueryTimeout time.Duration `envconfig:"QUERY_TIMEOUT" default:"5s"`       // of all queries together
+	QueryTimeout time.Duration `envconfig:"QUERY_TIMEOUT" default:"20s"`      // of all queries together; few callers wait for them
 	Lookback     time.Duration `envconfig:"TELEMETRY_LOOKBACK" default:"30m"` // how long a silent node is shown
 }
 

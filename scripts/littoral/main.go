@@ -4,7 +4,7 @@ package main
 import (
 	"os"
 
-	"github.com/littoral-project/littoral/shared/shell"
+	"github.com/littoral-project/littoral/shared/cli"
 )
 
-func main() { os.Exit(shell.Main()) }
+func main() { os.Exit(cli.Main()) }

@@ -153,7 +153,7 @@ var direct = map[string][]string{
 	"shared/policy/render": {
 		"github.com/prometheus/prometheus/promql/parser", "github.com/prometheus/prometheus/model/labels",
 	},
-	"shared/shell": {"github.com/alecthomas/kong", "sigs.k8s.io/yaml"}, // of the command line
+	"shared/cli":   {"github.com/alecthomas/kong", "sigs.k8s.io/yaml"}, // of the command line
 	"shared/store": {"github.com/cloudevents/sdk-go/v2/event", "github.com/jackc/pgx/v5"},
 	"shared/store/localpg": {
 		"github.com/fergusstrange/embedded-postgres",

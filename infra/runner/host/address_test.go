@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/api"
-	"github.com/littoral-project/littoral/shared/shell"
+	"github.com/littoral-project/littoral/shared/cli"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 )
 
@@ -21,7 +21,7 @@ func TestTheCommandLineFindsTheHostByItsHome(t *testing.T) {
 	require.NoError(t, err)
 	var stdout, stderr bytes.Buffer
 	env := map[string]string{"LITTORAL_HOME": o.Home}
-	sh := shell.Shell{Stdout: &stdout, Stderr: &stderr, Getenv: func(name string) string { return env[name] }}
+	sh := cli.Shell{Stdout: &stdout, Stderr: &stderr, Getenv: func(name string) string { return env[name] }}
 	code := sh.Run(t.Context(), []string{"get", "apps"})
 	stop(t, h)
 	require.Zero(t, code, stderr.String())

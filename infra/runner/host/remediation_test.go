@@ -18,9 +18,9 @@ import (
 
 	"github.com/littoral-project/littoral/functions"
 	"github.com/littoral-project/littoral/knative"
+	"github.com/littoral-project/littoral/shared/cli"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/problem"
-	"github.com/littoral-project/littoral/shared/shell"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/triggers"
@@ -85,7 +85,7 @@ func TestARemediationThatFails(t *testing.T) {
 	littoral := func(args ...string) (out string, code int) {
 		var stdout, stderr bytes.Buffer
 		env := map[string]string{"LITTORAL_SERVER": h.URL(), "LITTORAL_TOKEN_FILE": h.TokenFile("operator")}
-		sh := shell.Shell{Stdout: &stdout, Stderr: &stderr, Getenv: func(name string) string { return env[name] }}
+		sh := cli.Shell{Stdout: &stdout, Stderr: &stderr, Getenv: func(name string) string { return env[name] }}
 		code = sh.Run(t.Context(), args)
 		return stdout.String() + stderr.String(), code
 	}

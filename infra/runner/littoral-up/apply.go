@@ -5,13 +5,13 @@ import (
 	"os"
 
 	"github.com/littoral-project/littoral/infra/runner/host"
-	"github.com/littoral-project/littoral/shared/shell"
+	"github.com/littoral-project/littoral/shared/cli"
 )
 
 // apply does what "littoral apply --wait" does, over the public API. A failure is shown and the host serves on: the
 // file may be mended and applied again.
 func apply(ctx context.Context, h *host.Host, file string) {
-	sh := shell.Shell{
+	sh := cli.Shell{
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Getenv: func(string) string { return "" }, // flags say it all
 	}

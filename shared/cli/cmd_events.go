@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/api"
+)
+
+type eventsCommand struct {
+	App      string `placeholder:"ID" help:"Only of this application: id, beginning of its id, or name; of one that is gone its whole id."`
+	Tail     int    `default:"100" help:"How many of the last to show, at most 1000."`
+	Output   format `short:"o" enum:"table,wide,json,yaml" default:"table" help:"How to show it: table, wide, json or yaml."`
+	Watch    bool   `short:"w" help:"Go on showing what happens, until interrupted."`
+	Archived bool   `help:"Show what happened long ago and was moved to the archive, by the same choice."`
+	Dead     bool   `help:"Show the events that a function did not take and that were given up."`
+}
+
+// events shows history; names has the names of applications by id.
+type events struct {
+	*session
+	app    string
+	gone   error // not nil if the application asked for does not exist any more
+	format format
+	table  *table
+	names  map[string]string
+}
+
+// Run shows what happened, and with -w what happens.
+func (c *eventsCommand) Run(s *session) error {
+	if c.Tail < 1 || c.Tail > 1000 {
+		return usagef("--tail must be from 1 to 1000, not %d", c.Tail)
+	}
+	if c.Dead {
+		return c.dead(s)
+	}
+	if c.Archived && c.Watch {
+		return usagef("nothing happens in the archive: --archived and --watch do not go together")
+	}
+	e := &events{session: s, format: c.Output, names: map[string]string{}}
+	if err := e.choose(c); err != nil {
+		return err
+	}
+	read := s.client.History
+	if c.Archived {
+		read = s.client.ArchivedHistory
+	}
+	list, err := read(s.ctx, api.HistoryQuery{App: e.app, After: -1, Limit: c.Tail})
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 && e.gone != nil {
+		return e.gone // it has no history either
+	}
+	e.table = newTable(s.out, "TIME", "EVENT", "APP", "COMPONENT", "MESSAGE")
+	if c.Output == asWide {
+		e.table = newTable(s.out, "TIME", "EVENT", "APP", "COMPONENT", "STATE", "CAUSE", "TRACE", "MESSAGE")
+	}
+	switch {
+	case c.Watch:
+		return e.watch(list)
+	case c.Output.structured():
+		return s.print(c.Output, list)
+	case len(list) == 0:
+		_, err := fmt.Fprintln(s.err, "No events.")
+		return err
+	}
+	return e.show(list)
+}
+
+// choose finds the application that is asked for. One that is gone can only be named by its whole id.
+func (e *events) choose(c *eventsCommand) error {
+	if c.App == "" {
+		return nil
+	}
+	a, err := e.application(e.ctx, c.App)
+	id := strings.ToLower(c.App)
+	switch {
+	case missing(err) && len(id) == idLength && isIDPrefix(id):
+		e.app, e.gone = id, err
+		return nil
+	case err != nil:
+		return err
+	}
+	e.app, e.names[a.ID] = a.ID, a.Name
+	return nil
+}
+
+// watch shows the list and then whatever comes, until the user has seen enough.
+func (e *events) watch(list []api.Entry) error {
+	var after int64
+	for {
+		if err := e.show(list); err != nil {
+			return err
+		}
+		if len(list) > 0 {
+			after = list[len(list)-1].ID
+		}
+		if e.wait(e.ctx) != nil {
+			return nil
+		}
+		var err error
+		list, err = e.client.History(e.ctx, api.HistoryQuery{App: e.app, After: after})
+		switch {
+		case e.ctx.Err() != nil:
+			return nil
+		case !e.bears(err) && err != nil:
+			return err
+		}
+	}
+}
+
+func (e *events) show(list []api.Entry) error {
+	if len(list) == 0 {
+		return nil
+	}
+	if e.format.structured() {
+		for i := range list {
+			if err := e.printOne(e.format, &list[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := e.learn(list); err != nil {
+		return err
+	}
+	rows := make([][]string, len(list))
+	for i := range list {
+		rows[i] = e.row(&list[i])
+	}
+	return e.table.write(rows...)
+}
+
+func (e *events) row(entry *api.Entry) []string {
+	row := []string{
+		entry.At.Local().Format(time.DateTime), entry.Event, or(e.names[entry.ApplicationID]), or(entry.Component),
+	}
+	if e.format == asWide {
+		state := entry.ToState
+		if entry.FromState != "" && entry.FromState != entry.ToState {
+			state = entry.FromState + " > " + entry.ToState
+		}
+		row = append(row, or(state), or(entry.Cause), or(entry.TraceID))
+	}
+	return append(row, entry.Message)
+}
+
+// learn looks up the names of the applications that the entries are about; one that is gone is shown by the beginning
+// of its id. The server is asked once for all unknown ones.
+func (e *events) learn(list []api.Entry) error {
+	var unknown bool
+	for i := range list {
+		id := list[i].ApplicationID
+		if _, known := e.names[id]; !known && id != "" {
+			e.names[id], unknown = shortID(id), true
+		}
+	}
+	if !unknown {
+		return nil
+	}
+	apps, err := e.client.Applications(e.ctx, api.Filter{})
+	if err != nil && e.ctx.Err() == nil && !passing(err) {
+		return err
+	}
+	for i := range apps {
+		e.names[apps[i].ID] = apps[i].Name
+	}
+	return nil
+}

@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/placement"
+)
+
+type explainCommand struct {
+	File   string   `short:"f" placeholder:"FILE" help:"Descriptor; - reads it from standard input."`
+	App    []string `arg:"" optional:"" name:"app" help:"Or: app ID, a stored application."`
+	Output format   `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
+}
+
+// Run explains a descriptor or an application.
+func (c *explainCommand) Run(s *session) error {
+	answer, err := c.ask(s)
+	if err != nil {
+		return err
+	}
+	s.warn(answer.Warnings)
+	if c.Output.structured() {
+		return s.print(c.Output, answer)
+	}
+	for i := range answer.Explanation.Components {
+		if err := s.explainComponent(&answer.Explanation.Components[i]); err != nil {
+			return err
+		}
+	}
+	return s.explainTotals(&answer.Explanation)
+}
+
+// explainTotals shows what scarce capacity is worth and how good the whole placement is.
+func (s *session) explainTotals(e *placement.Explanation) error {
+	if len(e.Prices) > 0 {
+		t := newTable(s.out, "", "SCARCE", "AT", "WORTH")
+		var rows [][]string
+		for _, p := range e.Prices[:min(len(e.Prices), maxPrices)] {
+			what, at := strings.TrimSpace(string(p.Rule)+" "+p.Key), p.Target.Cluster
+			if p.Target.Node != "" {
+				at = place(p.Target)
+			}
+			rows = append(rows, []string{"", what, at, fmt.Sprintf("%.1f points per %s", p.Points, p.Unit)})
+		}
+		if err := t.write(rows...); err != nil {
+			return err
+		}
+		fmt.Fprintln(s.out)
+	}
+	proof := fmt.Sprintf("at most %.1f is possible, a gap of %.2f %%", e.Bound, 100*e.Gap)
+	if e.Exact {
+		proof = "proven best"
+	}
+	fmt.Fprintf(s.out, "%d of %d placed; %.1f points in all, %s.\n", e.Placed, len(e.Components), e.Objective, proof)
+	return nil
+}
+
+// maxPrices is how many prices the table shows; -o json has more.
+const maxPrices = 10
+
+func (c *explainCommand) ask(s *session) (*api.Answer, error) {
+	switch {
+	case c.File != "" && len(c.App) == 0:
+		document, err := s.document(c.File)
+		if err != nil {
+			return nil, err
+		}
+		return s.client.Explain(s.ctx, document)
+	case c.File == "" && len(c.App) == 2 && c.App[0] == "app":
+		a, err := s.application(s.ctx, c.App[1])
+		if err != nil {
+			return nil, err
+		}
+		answer, err := s.client.ExplainApplication(s.ctx, a.ID)
+		return answer, s.unexplained(err)
+	}
+	return nil, usagef("explain either a descriptor (-f FILE) or an application (app ID)")
+}
+
+func (s *session) unexplained(err error) error {
+	var refused *api.Error
+	if errors.As(err, &refused) && refused.Status == 503 {
+		return advise(err, "Without telemetry nothing can be placed. Look at: littoral get nodes")
+	}
+	return err
+}
+
+func (s *session) explainComponent(c *placement.ComponentExplanation) error {
+	where := "no place"
+	if c.Placed {
+		where = place(c.Target) + " (" + strings.ToLower(c.Target.Orchestrator) + ")"
+	}
+	fmt.Fprintf(s.out, "%s -> %s\n  %s\n", printable(c.Component), printable(where), printable(c.Summary))
+	if r := c.Relaxation; r != nil {
+		fmt.Fprintf(s.out, "  It would fit on %s with:\n", printable(place(r.Target)))
+		for _, change := range r.Changes {
+			fmt.Fprintf(s.out, "    - %s\n", printable(change.Detail))
+		}
+	}
+	t := newTable(s.out, "", "NODE", "PERFORMANCE", "ENERGY", "SECURITY", "SCORE", "NEAR", "MOVE", "TOTAL", "VERDICT")
+	t.indent = "  "
+	var rows [][]string
+	for i := range c.Nodes {
+		rows = append(rows, nodeRow(&c.Nodes[i]))
+	}
+	if err := t.write(rows...); err != nil {
+		return err
+	}
+	if c.Omitted > 0 {
+		fmt.Fprintf(s.out, "  (%d more nodes, which rank below these)\n", c.Omitted)
+	}
+	fmt.Fprintln(s.out)
+	return nil
+}
+
+// nodeRow shows one node: what it would earn there, and what speaks against it with the numbers.
+func nodeRow(n *placement.NodeExplanation) []string {
+	mark, verdict := "", "fits"
+	if n.Chosen {
+		mark, verdict = "*", "chosen"
+	}
+	if len(n.Failures) > 0 {
+		texts := make([]string, len(n.Failures))
+		for i, f := range n.Failures {
+			texts[i] = string(f.Rule) + ": " + f.Detail
+		}
+		verdict = strings.Join(texts, "; ")
+	}
+	row := []string{mark, place(n.Target)}
+	if n.Score == (placement.Score{}) && n.Total == 0 {
+		return append(row, "-", "-", "-", "-", "-", "-", "-", verdict)
+	}
+	near := 0.0
+	for _, a := range n.Affinity {
+		near += a.Points
+	}
+	won := n.Score
+	for _, v := range []float64{won.Performance, won.Energy, won.Security, won.Weighted, near, -n.Move, n.Total} {
+		text := fmt.Sprintf("%.1f", v)
+		if text == "-0.0" {
+			text = "0.0"
+		}
+		row = append(row, text)
+	}
+	return append(row, verdict)
+}
+
+func place(t placement.Target) string { return t.Cluster + "/" + t.Node }

@@ -1,0 +1,196 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/littoral-project/littoral/shared/api"
+)
+
+type fleetCommand struct {
+	List    fleetList    `cmd:"" default:"withargs" help:"Show the fleet (what \"littoral fleet\" does)."`
+	Drain   fleetDrain   `cmd:"" help:"Take the work off a node; it reports nothing any more."`
+	Restore fleetRestore `cmd:"" help:"Undo drain."`
+	Set     fleetSet     `cmd:"" help:"Change what is true of a node."`
+	Cut     fleetCut     `cmd:"" help:"Cut a cluster off: no telemetry, no agent."`
+	Heal    fleetHeal    `cmd:"" help:"Undo cut."`
+}
+
+type nodeArgument struct {
+	Node string `arg:"" help:"Node, or CLUSTER/NODE where the name is not unique."`
+}
+
+type clusterArgument struct {
+	Cluster string `arg:"" help:"Cluster."`
+}
+
+type fleetList struct {
+	Output format `short:"o" enum:"table,wide,json,yaml" default:"table" help:"How to show it: table, wide, json or yaml."`
+}
+
+// Run shows the fleet.
+func (c *fleetList) Run(s *session) error {
+	f, err := s.client.Fleet(s.ctx)
+	if err != nil {
+		return noFleet(err)
+	}
+	if c.Output.structured() {
+		return s.print(c.Output, f)
+	}
+	header := []string{"CLUSTER", "NODE", "STATE", "ARCH", "CORES", "CPU", "MEMORY", "SCA", "WATTS", "RUNS"}
+	if c.Output == asWide {
+		header = append(header, "TYPE", "AGENT", "ENGINE", "RAM", "DEVICES", "LABELS")
+	}
+	var rows [][]string
+	for i := range f.Clusters {
+		for j := range f.Clusters[i].Nodes {
+			rows = append(rows, fleetRow(&f.Clusters[i], &f.Clusters[i].Nodes[j], c.Output == asWide))
+		}
+	}
+	return newTable(s.out, header...).write(rows...)
+}
+
+func fleetRow(c *api.FleetCluster, n *api.FleetNode, wide bool) []string {
+	state := "up"
+	switch {
+	case c.Cut:
+		state = "cut off"
+	case n.Drained:
+		state = "drained"
+	case n.Silent:
+		state = "silent"
+	case n.Tells != "":
+		state = "half silent"
+	}
+	runs := running(n)
+	cpu, memory, ram := n.CPU*100, n.Memory*100, float64(n.RAM)
+	row := []string{
+		c.Name, n.Name, state, n.Arch, strconv.Itoa(n.Cores), percent(&cpu), percent(&memory), number(n.Score),
+		watts(&n.Watts), or(strings.Join(runs, ",")),
+	}
+	if wide {
+		row = append(row, c.Orchestrator, c.Agent, n.Engine, bytesText(&ram), or(pairs(n.Devices)),
+			or(pairs(n.Labels)))
+	}
+	return row
+}
+
+type fleetDrain struct{ nodeArgument }
+
+// Run drains the node.
+func (c *fleetDrain) Run(s *session) error {
+	return s.changeFleet("drain", api.FleetCommand{Node: c.Node}, "node "+c.Node+" drained")
+}
+
+type fleetRestore struct{ nodeArgument }
+
+// Run restores the node.
+func (c *fleetRestore) Run(s *session) error {
+	return s.changeFleet("restore", api.FleetCommand{Node: c.Node}, "node "+c.Node+" restored")
+}
+
+// Help is the long help of "fleet set".
+func (fleetSet) Help() string {
+	return "Keys are cpu and mem (shares that others use, 0..1), sca (0..100), energy (watts), cores, ram (such as " +
+		"8Gi), device:PATH (available, busy, detached), label:KEY, telemetry (node: it tells of itself only, none: it " +
+		"tells nothing), compss:TASK (COMPSs tasks that wait at each component, such as 40, or 40@60 for 60 s each) and " +
+		"event:NAME (security events in each container, such as 3, or 3@critical). An empty value goes back to the " +
+		"fleet's file."
+}
+
+type fleetSet struct {
+	nodeArgument
+	Settings []string `arg:"" placeholder:"KEY=VALUE" name:"key=value" help:"Such as cpu=0.95 or device:/dev/video0=busy."`
+}
+
+// Run changes the node.
+func (c *fleetSet) Run(s *session) error {
+	settings, err := parseSettings(c.Settings)
+	if err != nil {
+		return err
+	}
+	done := "node " + c.Node + " set: " + strings.Join(c.Settings, " ")
+	return s.changeFleet("set", api.FleetCommand{Node: c.Node, Set: settings}, done)
+}
+
+// parseSettings reads KEY=VALUE; a value may hold more equals signs and may be empty. All faults are reported at once.
+func parseSettings(args []string) (map[string]string, error) {
+	settings := make(map[string]string, len(args))
+	var faults []string
+	for _, arg := range args {
+		key, value, ok := strings.Cut(arg, "=")
+		_, twice := settings[key]
+		switch {
+		case !ok || key == "":
+			faults = append(faults, fmt.Sprintf("%q is not KEY=VALUE", arg))
+		case twice:
+			faults = append(faults, fmt.Sprintf("%q is given twice", key))
+		default:
+			settings[key] = value
+		}
+	}
+	if len(faults) > 0 {
+		return nil, usagef("%s", strings.Join(faults, "; "))
+	}
+	return settings, nil
+}
+
+type fleetCut struct{ clusterArgument }
+
+// Run cuts the cluster off.
+func (c *fleetCut) Run(s *session) error {
+	return s.changeFleet("cut", api.FleetCommand{Cluster: c.Cluster}, "cluster "+c.Cluster+" cut off")
+}
+
+type fleetHeal struct{ clusterArgument }
+
+// Run heals the cluster.
+func (c *fleetHeal) Run(s *session) error {
+	return s.changeFleet("heal", api.FleetCommand{Cluster: c.Cluster}, "cluster "+c.Cluster+" healed")
+}
+
+func (s *session) changeFleet(command string, in api.FleetCommand, done string) error {
+	cluster, err := s.client.ChangeFleet(s.ctx, command, in)
+	if err != nil {
+		return noFleet(err)
+	}
+	s.screen.line("%s", done)
+	var runs []string
+	for i := range cluster.Nodes {
+		n := &cluster.Nodes[i]
+		if in.Cluster == "" && n.Name != in.Node && cluster.Name+"/"+n.Name != in.Node {
+			continue
+		}
+		runs = append(runs, running(n)...)
+	}
+	if len(runs) > 0 {
+		slices.Sort(runs)
+		s.screen.line("It has %s. See what becomes of it with: littoral events -w", strings.Join(slices.Compact(runs), ", "))
+	}
+	return nil
+}
+
+// running lists what the node runs, each component once.
+func running(n *api.FleetNode) []string {
+	var list []string
+	for _, copied := range n.Copies {
+		list = append(list, copied.Application+"/"+copied.Component)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// noFleet explains that only a laptop host has a fleet, if the server does not know the path.
+func noFleet(err error) error {
+	var refused *api.Error
+	switch {
+	case !errors.As(err, &refused) || !missing(err):
+		return err
+	case nothingThere(refused):
+		return advise(err, "Only a laptop host that simulates clusters has a fleet: littoral up --fleet default")
+	}
+	return advise(err, "See what there is with: littoral fleet")
+}

@@ -1,0 +1,170 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/api"
+)
+
+// appArgument is the ID that most commands take.
+type appArgument struct {
+	ID string `arg:"" help:"Application: id, beginning of its id, or name."`
+}
+
+type startCommand struct {
+	App startApp `cmd:"" help:"Ask a stopped application to run again."`
+}
+
+type startApp struct {
+	appArgument
+	Wait    bool          `short:"w" help:"Show what happens until it is available."`
+	Timeout time.Duration `default:"5m" help:"How long --wait waits."`
+}
+
+// Run starts the application.
+func (c *startApp) Run(s *session) error {
+	return s.change(c.ID, "running", "started", available, c.Wait, c.Timeout, func(id string) error {
+		_, err := s.client.StartApplication(s.ctx, id)
+		return err
+	})
+}
+
+type stopCommand struct {
+	App stopApp `cmd:"" help:"Remove what runs of an application and keep the application."`
+}
+
+type stopApp struct {
+	appArgument
+	Wait    bool          `short:"w" help:"Show what happens until nothing of it runs."`
+	Timeout time.Duration `default:"5m" help:"How long --wait waits."`
+}
+
+// Run stops the application.
+func (c *stopApp) Run(s *session) error {
+	return s.change(c.ID, "stopped", "stopping", stopped, c.Wait, c.Timeout, func(id string) error {
+		_, err := s.client.StopApplication(s.ctx, id)
+		return err
+	})
+}
+
+type deleteCommand struct {
+	App deleteApp `cmd:"" help:"Stop an application and forget it."`
+}
+
+type deleteApp struct {
+	appArgument
+	Wait    bool          `default:"true" negatable:"" help:"Wait until it is gone (--no-wait does not)."`
+	Timeout time.Duration `default:"5m" help:"How long it waits."`
+}
+
+// Run deletes the application; what runs of it is stopped first.
+func (c *deleteApp) Run(s *session) error {
+	if err := checkTimeout(c.Timeout); err != nil {
+		return err
+	}
+	a, after, err := s.before(c.ID)
+	if err != nil {
+		return err
+	}
+	now, gone, err := s.client.DeleteApplication(s.ctx, a.ID, true)
+	switch {
+	case err != nil:
+		return err
+	case gone:
+		s.screen.line("application %s %s: %s", a.Name, now.Message, a.ID)
+		return nil
+	case a.Desired == "deleted":
+		s.screen.line("application %s still being removed: %s", a.Name, a.ID)
+	default:
+		s.screen.line("application %s stopping, to be deleted: %s", a.Name, a.ID)
+	}
+	if !c.Wait {
+		return nil
+	}
+	return s.followFor(c.Timeout, a.ID, after, deleted)
+}
+
+// change asks for the named application to be as desired, reports it, and waits for it on request.
+func (s *session) change(
+	named, desired, done string, g goal, wait bool, timeout time.Duration, apply func(id string) error,
+) error {
+	if err := checkTimeout(timeout); err != nil {
+		return err
+	}
+	a, after, err := s.before(named)
+	if err != nil {
+		return err
+	}
+	if err := apply(a.ID); err != nil {
+		return err
+	}
+	if a.Desired == desired {
+		done = "unchanged"
+	}
+	s.screen.line("application %s %s: %s", a.Name, done, a.ID)
+	if !wait {
+		return nil
+	}
+	return s.followFor(timeout, a.ID, after, g)
+}
+
+// before returns the named application and the id of its last history entry.
+func (s *session) before(named string) (a *api.Application, after int64, err error) {
+	if a, err = s.application(s.ctx, named); err != nil {
+		return nil, 0, err
+	}
+	newest, err := s.client.History(s.ctx, api.HistoryQuery{App: a.ID, After: -1, Limit: 1})
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(newest) == 1 {
+		after = newest[0].ID
+	}
+	return a, after, nil
+}
+
+// checkTimeout is called before anything is changed.
+func checkTimeout(timeout time.Duration) error {
+	if timeout <= 0 {
+		return usagef("--timeout must be more than 0, not %s", timeout)
+	}
+	return nil
+}
+
+func (s *session) followFor(timeout time.Duration, id string, after int64, g goal) error {
+	ctx, cancel := context.WithTimeout(s.ctx, timeout)
+	defer cancel()
+	return s.follow(ctx, id, after, g)
+}
+
+type waitCommand struct {
+	App waitApp `cmd:"" help:"Wait until an application is as you want it."`
+}
+
+type waitApp struct {
+	appArgument
+	For     string        `default:"available" enum:"${goals}" help:"What to wait for: ${goals}."`
+	Timeout time.Duration `default:"5m" help:"How long to wait."`
+}
+
+// Run waits; an application that is gone already counts as deleted.
+func (c *waitApp) Run(s *session) error {
+	g := map[string]goal{"available": available, "finished": finished, "stopped": stopped, "deleted": deleted}[c.For]
+	a, after, err := s.before(c.ID)
+	if err != nil {
+		if c.For == "deleted" && missing(err) {
+			s.screen.line("deleted     %s: there is no such application", c.ID)
+			return nil
+		}
+		return err
+	}
+	if err := checkTimeout(c.Timeout); err != nil {
+		return err
+	}
+	if err := s.followFor(c.Timeout, a.ID, after, g); err != nil {
+		return fmt.Errorf("wait for %s: %w", a.Name, err)
+	}
+	return nil
+}

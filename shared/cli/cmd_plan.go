@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/littoral-project/littoral/shared/api"
+)
+
+type planCommand struct {
+	File   string `short:"f" required:"" placeholder:"FILE" help:"Descriptor; - reads it from standard input."`
+	App    string `placeholder:"ID" help:"Application to update; default: the only one of its name, else a new one."`
+	Output format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
+}
+
+// marks are the signs of steps, as in a diff.
+var marks = map[string]string{
+	"create": "+", "remove": "-", "replace": "~", "change": "~", "move": ">", "wait": "?", "none": " ",
+}
+
+// Run shows what apply would do. The error is errChanges if there is anything.
+func (c *planCommand) Run(s *session) error {
+	document, err := s.document(c.File)
+	if err != nil {
+		return err
+	}
+	var id string
+	if c.App != "" {
+		a, err := s.application(s.ctx, c.App)
+		if err != nil {
+			return err
+		}
+		id = a.ID
+	}
+	p, err := s.client.Plan(s.ctx, document, id)
+	if err != nil {
+		return err
+	}
+	s.warn(p.Warnings)
+	if c.Output.structured() {
+		err = s.print(c.Output, p)
+	} else {
+		err = c.show(s, p)
+	}
+	if err == nil && p.Changes > 0 {
+		return errChanges
+	}
+	return err
+}
+
+func (c *planCommand) show(s *session, p *api.Preview) error {
+	what := "a new application"
+	if p.Application != "" {
+		what = "application " + p.Application
+	}
+	fmt.Fprintf(s.out, "%s (%s):\n", printable(or(p.Name)), what)
+	t := newTable(s.out, "", "COMPONENT", "ACTION", "FROM", "TO", "WHY")
+	t.indent = "  "
+	var rows [][]string
+	for i := range p.Steps {
+		step := &p.Steps[i]
+		rows = append(rows, []string{marks[step.Action], cmp.Or(step.Name(), "(application)"), step.Action, at(step.From), target(step), step.Why})
+	}
+	if err := t.write(rows...); err != nil {
+		return err
+	}
+	if p.Changes == 0 {
+		_, err := fmt.Fprintln(s.out, "Nothing to do.")
+		return err
+	}
+	apply := "littoral apply -f " + c.File
+	if c.App != "" {
+		apply += " --app " + p.Application
+	}
+	_, err := fmt.Fprintf(s.out, "%d to change; nothing was changed yet. Do it with: %s\n", p.Changes, apply)
+	return err
+}
+
+// target is where a step leads, with the variant of the manifests that run there.
+func target(step *api.Step) string {
+	if step.Variant == "" {
+		return at(step.To)
+	}
+	return at(step.To) + " as " + step.Variant
+}
+
+func at(t *api.Target) string {
+	if t == nil {
+		return "-"
+	}
+	return or(t.String())
+}

@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+type replayCommand struct {
+	Event  string `arg:"" help:"Event: id, or a beginning of it that no other dead letter has (4 digits or more)."`
+	Output format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
+}
+
+// Run sends the event again to the consumers that did not accept it.
+func (c *replayCommand) Run(s *session) error {
+	id, err := s.deadEvent(c.Event)
+	if err != nil {
+		return err
+	}
+	letters, err := s.client.Replay(s.ctx, id)
+	switch problem.KindOf(err) {
+	case problem.NotFound, problem.Conflict:
+		return advise(err, "List what can be replayed with: littoral events --dead")
+	}
+	if err != nil {
+		return err
+	}
+	if c.Output.structured() {
+		return s.print(c.Output, letters)
+	}
+	consumers := make([]string, len(letters))
+	for i := range letters {
+		consumers[i] = letters[i].Consumer
+	}
+	fmt.Fprintf(s.out, "event %s sent again to %s\n", printable(id), printable(strings.Join(consumers, ", ")))
+	fmt.Fprintln(s.out, "See what becomes of it with: littoral events -w")
+	return nil
+}
+
+const wholeID = 36 // characters
+
+// deadEvent completes the beginning of an event's id.
+func (s *session) deadEvent(given string) (string, error) {
+	if len(given) == wholeID {
+		return given, nil
+	}
+	if len(given) < 4 {
+		return "", usagef("%q is too short; give at least 4 digits of the event's id", given)
+	}
+	letters, err := s.client.DeadLetters(s.ctx)
+	if err != nil {
+		return "", err
+	}
+	found := map[string]bool{}
+	for i := range letters {
+		if strings.HasPrefix(letters[i].EventID, strings.ToLower(given)) {
+			found[letters[i].EventID] = true
+		}
+	}
+	for id := range found {
+		if len(found) == 1 {
+			return id, nil
+		}
+	}
+	return "", advise(fmt.Errorf("%d dead letters have an event id that begins with %s", len(found), printable(given)),
+		"List them with: littoral events --dead -o wide")
+}
+
+// dead lists the dead letters: events that no function took in the end.
+func (c *eventsCommand) dead(s *session) error {
+	if c.Watch || c.App != "" {
+		return usagef("--dead shows all dead letters as they are; it goes with neither --app nor --watch")
+	}
+	letters, err := s.client.DeadLetters(s.ctx)
+	switch {
+	case err != nil:
+		return err
+	case c.Output.structured():
+		return s.print(c.Output, letters)
+	case len(letters) == 0:
+		_, err := fmt.Fprintln(s.err, "No dead letters: every event was taken.")
+		return err
+	}
+	t := newTable(s.out, "TIME", "EVENT", "TYPE", "CONSUMER", "CODE", "TIMES", "ANSWER")
+	rows := make([][]string, len(letters))
+	for i := range letters {
+		rows[i] = letterRow(&letters[i])
+	}
+	if err := t.write(rows...); err != nil {
+		return err
+	}
+	fmt.Fprintln(s.err, "Once the cause is gone, send one again with: littoral replay EVENT")
+	return nil
+}
+
+func letterRow(l *api.DeadLetter) []string {
+	code := "-"
+	if l.Code > 0 {
+		code = strconv.Itoa(l.Code)
+	}
+	answer := l.Answer
+	var p struct{ Detail string }
+	if json.Unmarshal([]byte(l.Answer), &p) == nil && p.Detail != "" {
+		answer = p.Detail
+	}
+	typ := strings.TrimSuffix(strings.TrimPrefix(l.Type, "dev.littoral."), ".v1")
+	return []string{
+		l.At.Local().Format(time.DateTime),
+		l.EventID,
+		typ,
+		l.Consumer,
+		code,
+		strconv.Itoa(l.Deaths),
+		or(answer),
+	}
+}

@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+type upCommand struct {
+	Args []string `arg:"" optional:"" help:"Arguments of littoral-up; see: littoral up --help."`
+}
+
+// host is the program that "up" becomes. It is a program of its own so that the command line stays small.
+const host = "littoral-up"
+
+// Run replaces this process with the laptop host, so signals reach it as if it had been started itself.
+func (c *upCommand) Run(s *session) error {
+	path, err := findHost()
+	if err != nil {
+		return err
+	}
+	if err := s.exec(path, append([]string{host}, c.Args...), os.Environ()); err != nil {
+		return fmt.Errorf("start %s: %w", path, err)
+	}
+	return nil
+}
+
+// findHost looks beside this program, where a build puts it, and then in PATH.
+func findHost() (string, error) {
+	if self, err := os.Executable(); err == nil {
+		if self, err = filepath.EvalSymlinks(self); err == nil {
+			beside := filepath.Join(filepath.Dir(self), host)
+			if info, err := os.Stat(beside); err == nil && info.Mode()&0o111 != 0 && !info.IsDir() {
+				return beside, nil
+			}
+		}
+	}
+	path, err := exec.LookPath(host)
+	if err != nil {
+		return "", advise(errors.New(host+" is neither beside this program nor in PATH"), "Build it with: make build")
+	}
+	return path, nil
+}

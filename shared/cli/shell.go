@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/littoral-project/littoral/shared/api"
+)
+
+// Exit codes. plan has its own: 0 nothing to do, 1 changes, 255 error.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+	exitPlanFailed  = 255
+)
+
+// commands is the command line; kong reads it.
+type commands struct {
+	Server    string `help:"Base URL of the server (LITTORAL_SERVER; default: see below)." placeholder:"URL"`
+	TokenFile string `help:"File with the access token (LITTORAL_TOKEN_FILE)." placeholder:"FILE"`
+
+	Apply    applyCommand    `cmd:"" group:"Applications:" help:"Create an application, or update that of the name."`
+	Submit   submitCommand   `cmd:"" group:"Applications:" help:"Create another application (apply --new)."`
+	Plan     planCommand     `cmd:"" group:"Applications:" help:"Show what apply would change."`
+	Explain  explainCommand  `cmd:"" group:"Applications:" help:"Say why components go where they do."`
+	Start    startCommand    `cmd:"" group:"Applications:" help:"Ask a stopped application to run again."`
+	Stop     stopCommand     `cmd:"" group:"Applications:" help:"Remove what runs of an application, but keep it."`
+	Delete   deleteCommand   `cmd:"" group:"Applications:" help:"Stop an application and forget it."`
+	Wait     waitCommand     `cmd:"" group:"Applications:" help:"Wait until an application is as you want it."`
+	Get      getCommand      `cmd:"" group:"Looking:" help:"List applications, jobs, nodes or clusters."`
+	Describe describeCommand `cmd:"" group:"Looking:" help:"Show all of one application."`
+	Events   eventsCommand   `cmd:"" group:"Looking:" help:"Show what happened."`
+	Replay   replayCommand   `cmd:"" group:"Looking:" help:"Send an event again that a function did not take."`
+	Fleet    fleetCommand    `cmd:"" group:"Laptop:" help:"Look at a laptop host's simulated fleet; make it fail."`
+	Up       upCommand       `cmd:"" group:"Laptop:" passthrough:"" help:"Run Littoral on this machine."`
+
+	Completion completionCommand `cmd:"" group:"Other:" help:"Print a completion script for bash."`
+	Console    consoleCommand    `cmd:"" group:"Looking:" help:"Open the console in a browser, signed in."`
+	Version    versionCommand    `cmd:"" group:"Other:" help:"Print the version."`
+}
+
+const about = `Littoral places applications on a continuum of clusters and devices and keeps them there.
+
+An ID names an application by its id, by an unambiguous beginning of it (4 digits or more) or by its name, when only one
+has it.
+
+The server is that of --server, else LITTORAL_SERVER, else the one that "littoral up" runs with the home LITTORAL_HOME
+(default ./.littoral), else ` + DefaultServer + `.
+
+The access token is that of --token-file, else LITTORAL_TOKEN, else the file LITTORAL_TOKEN_FILE, else, for a server on
+this machine, what "littoral up" wrote: token-admin in LITTORAL_HOME.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted; plan: 0 nothing to do, 1 changes, 255 error.`
+
+// Shell is where commands run.
+type Shell struct {
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Getenv         func(string) string
+	HTTP           *http.Client     // nil = a client without timeout, since the user can press Ctrl-C
+	Now            func() time.Time // nil = time.Now
+	Poll           time.Duration    // between two requests while waiting; 0 = DefaultPoll
+
+	// Exec replaces the process; nil = syscall.Exec.
+	Exec func(path string, args, env []string) error
+	// Open opens an address in the desktop's browser; nil = by the desktop's own command.
+	Open func(ctx context.Context, address string) error
+}
+
+// DefaultPoll is the time between two requests while waiting or watching.
+const DefaultPoll = 300 * time.Millisecond
+
+// Main runs the command of this process and returns its exit code.
+func Main() int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	sh := Shell{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv}
+	return sh.Run(ctx, os.Args[1:])
+}
+
+// exited is what our kong.Exit panics with; kong calls it after --help.
+type exited int
+
+// Run parses the arguments, runs the command and returns the exit code. It writes every error to Stderr, with advice.
+func (sh *Shell) Run(ctx context.Context, args []string) (code int) {
+	defer func() {
+		if p := recover(); p != nil {
+			e, ok := p.(exited)
+			if !ok {
+				panic(p)
+			}
+			code = int(e)
+		}
+	}()
+	var cli commands
+	parser, err := kong.New(&cli, kong.Name("littoral"), kong.Description(about),
+		kong.Writers(sh.Stdout, sh.Stderr), kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.Vars{
+			"states":        "Created,Progressing,Finished,Degraded",
+			"statuses":      "Pending,Deploying,Available,Degraded,Unknown,Stopping,Stopped,Deleting",
+			"orchestrators": "ocm,nuvla,kubernetes", "goals": "available,finished,stopped,deleted",
+		}, kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}))
+	if err != nil {
+		panic(err) // the commands struct is wrong; every test would find that
+	}
+	switch {
+	case len(args) == 0:
+		args = []string{"--help"}
+	case args[0] == "help": // also accept the form: littoral help fleet set
+		args = append(slices.Clone(args[1:]), "--help")
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		return sh.misused(err)
+	}
+	s := sh.session(ctx, cli.Server, cli.TokenFile)
+	s.parser = parser
+	err = parsed.Run(s)
+	if strings.HasPrefix(parsed.Command(), "plan") {
+		return s.planExit(err)
+	}
+	return s.exit(err)
+}
+
+// misused reports arguments that kong could not parse.
+func (sh *Shell) misused(err error) int {
+	fmt.Fprintf(sh.Stderr, "littoral: %v\n", err)
+	var parse *kong.ParseError
+	name := "littoral"
+	if errors.As(err, &parse) && parse.Context.Command() != "" {
+		name += " " + words(parse.Context.Command())
+	}
+	fmt.Fprintf(sh.Stderr, "See: %s --help\n", name)
+	return exitUsage
+}
+
+// words keeps the words of a command and drops its arguments: "start app <id>" becomes "start app".
+func words(command string) string {
+	var kept []string
+	for word := range strings.FieldsSeq(command) {
+		if !strings.HasPrefix(word, "<") {
+			kept = append(kept, word)
+		}
+	}
+	return strings.Join(kept, " ")
+}
+
+// exit reports the error, if any, and returns the code that it means.
+func (s *session) exit(err error) int {
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errQuiet):
+		return exitFailed
+	case errors.As(err, &usage):
+		fmt.Fprintf(s.err, "littoral: %s\n", usage)
+		return exitUsage
+	case errors.Is(err, context.Canceled) && s.ctx.Err() != nil:
+		fmt.Fprintln(s.err, "littoral: interrupted; what was asked for goes on")
+		return exitInterrupted
+	}
+	fmt.Fprintf(s.err, "littoral: %s\n", s.explain(err))
+	return exitFailed
+}
+
+// errChanges makes plan exit with 1.
+var errChanges = errors.New("there are changes")
+
+// errQuiet fails without printing anything, since everything was said before.
+var errQuiet = errors.New("failed")
+
+func (s *session) planExit(err error) int {
+	if errors.Is(err, errChanges) {
+		return exitFailed
+	}
+	code := s.exit(err)
+	if code == exitFailed || code == exitInterrupted {
+		return exitPlanFailed
+	}
+	return code
+}
+
+// usageError is a fault in the arguments that kong cannot find.
+type usageError string
+
+func (e usageError) Error() string { return string(e) }
+
+func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(format, args...)) }
+
+// session is what a command works with.
+type session struct {
+	ctx    context.Context
+	client *api.Client
+	in     io.Reader
+	out    io.Writer
+	err    io.Writer
+	screen *screen // progress on out
+	now    func() time.Time
+	poll   time.Duration
+	getenv func(string) string
+	exec   func(path string, args, env []string) error
+	open   func(ctx context.Context, address string) error
+	parser *kong.Kong
+	token  string // where the access token comes from, for people
+
+	warned []string // warnings of the taxonomy that were printed
+	away   string   // why the server cannot be reached during a watch; "" when it can
+}

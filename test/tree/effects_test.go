@@ -27,6 +27,7 @@ var given = regexp.MustCompile(`env\.(HTTP|Observe)\b|[(,]\s*env\s*[,)]`)
 var carriers = map[string]string{
 	"shared/auth":            "fetches the issuer's keys before the call begins",
 	"shared/events":          "publishes after the commit",
+	"shared/function":        "makes the client that a worker may take from its Env",
 	"shared/events/identity": "identifies the publisher after the commit",
 	"shared/observe":         "reports calls after they ended",
 }
@@ -119,7 +120,7 @@ func TestTheClientsOfWorkersAreFound(t *testing.T) {
 		"functions/policymanager/webhook":               "shared/webhook",
 		"functions/policymanager/rule":                  "shared/policy/ruleclient",
 		"functions/deploymentmanager/deploy-kubernetes": "shared/orchestrator/kubernetes",
-		"functions/clock/pause":                          "shared/kube",
+		"functions/clock/pause":                         "shared/kube",
 	} {
 		require.Contains(t, reached(t, folder, clients), client)
 		require.NotEmpty(t, given.FindString(source(t, folder)), folder)

@@ -68,13 +68,13 @@ func TestIdempotentCallsAreRepeatedWhileTheServerAsksForIt(t *testing.T) {
 		},
 		"a POST with an Idempotency-Key may be repeated": {
 			func(ctx context.Context, c *api.Client) error {
-				_, err := c.CreateApplication(ctx, nil, "k")
+				_, err := c.CreateApplication(ctx, nil, "k", false)
 				return err
 			}, 1, 2, 3 * time.Second, false,
 		},
 		"a POST without one may not": {
 			func(ctx context.Context, c *api.Client) error {
-				_, err := c.CreateApplication(ctx, nil, "")
+				_, err := c.CreateApplication(ctx, nil, "", false)
 				return err
 			}, 1, 1, 0, true,
 		},
@@ -249,11 +249,11 @@ func TestAChangeIsNotRedirectedToARead(t *testing.T) {
 		c := &api.Client{Base: front.URL, HTTP: front.Client()} // other tests close idle connections of the shared one
 		for call, do := range map[string]func() error{
 			"POST /jobmanager/groups x": func() error {
-				_, err := c.CreateApplication(t.Context(), []byte("x"), "key")
+				_, err := c.CreateApplication(t.Context(), []byte("x"), "key", false)
 				return err
 			},
 			"PUT /jobmanager/groups/a%20b x": func() error {
-				_, err := c.UpdateApplication(t.Context(), "a b", []byte("x"))
+				_, err := c.UpdateApplication(t.Context(), "a b", []byte("x"), false)
 				return err
 			},
 			"DELETE /jobmanager/groups/a%20b?stop=true ": func() error {

@@ -63,7 +63,7 @@ func readError(resp *http.Response) *Error {
 		return e
 	}
 	e.TraceID = d.TraceID
-	e.Problem = &problem.Error{Kind: kindOf(resp.StatusCode), Detail: d.Detail, Fields: d.Errors}
+	e.Problem = &problem.Error{Kind: kindOf(resp.StatusCode), Detail: d.Detail, Fields: d.Errors, Warnings: d.Warnings}
 	if e.Problem.Detail == "" {
 		e.Problem.Detail = d.Title
 	}

@@ -52,25 +52,39 @@ func (c *Client) Application(ctx context.Context, id string) (*Application, erro
 
 // CreateApplication submits a descriptor. A repeat with the same key returns the first application, so the call may be
 // repeated if its answer was lost.
-func (c *Client) CreateApplication(ctx context.Context, document []byte, key string) (*Application, error) {
-	r := request{method: http.MethodPost, path: groups, media: mediaYAML, body: document, key: key, idempotent: key != ""}
+func (c *Client) CreateApplication(ctx context.Context, document []byte, key string, strict bool) (*Application, error) {
+	r := request{
+		method: http.MethodPost, path: groups, query: strictly(strict), media: mediaYAML, body: document, key: key,
+		idempotent: key != "",
+	}
 	return one[Application](ctx, c, r)
 }
 
 // CreateFirst is CreateApplication on condition that no application has the name; otherwise the error is
 // PreconditionFailed.
-func (c *Client) CreateFirst(ctx context.Context, document []byte, key string) (*Application, error) {
+func (c *Client) CreateFirst(ctx context.Context, document []byte, key string, strict bool) (*Application, error) {
 	r := request{
-		method: http.MethodPost, path: groups, media: mediaYAML, body: document, key: key, idempotent: key != "", first: true,
+		method: http.MethodPost, path: groups, query: strictly(strict), media: mediaYAML, body: document, key: key,
+		idempotent: key != "", first: true,
 	}
 	return one[Application](ctx, c, r)
 }
 
 // UpdateApplication gives an application a new descriptor.
-func (c *Client) UpdateApplication(ctx context.Context, id string, document []byte) (*Application, error) {
+func (c *Client) UpdateApplication(ctx context.Context, id string, document []byte, strict bool) (*Application, error) {
 	path := groups + "/" + url.PathEscape(id)
-	r := request{method: http.MethodPut, path: path, media: mediaYAML, body: document, idempotent: true}
+	r := request{
+		method: http.MethodPut, path: path, query: strictly(strict), media: mediaYAML, body: document, idempotent: true,
+	}
 	return one[Application](ctx, c, r)
+}
+
+// strictly is the query that has the warnings of a descriptor count as errors.
+func strictly(strict bool) url.Values {
+	if !strict {
+		return nil
+	}
+	return url.Values{"strict": {"true"}}
 }
 
 // StartApplication asks a stopped application to run again.
@@ -164,8 +178,15 @@ func (c *Client) history(ctx context.Context, path string, h HistoryQuery) ([]En
 
 // Plan shows what submitting the descriptor would change. app is the application to update; "" means the only one with
 // that name, else a new one.
-func (c *Client) Plan(ctx context.Context, document []byte, app string) (*Preview, error) {
-	return one[Preview](ctx, c, ask("/matchmaker/plan", document, app))
+func (c *Client) Plan(ctx context.Context, document []byte, app string, strict bool) (*Preview, error) {
+	r := ask("/matchmaker/plan", document, app)
+	if strict {
+		if r.query == nil {
+			r.query = url.Values{}
+		}
+		r.query.Set("strict", "true")
+	}
+	return one[Preview](ctx, c, r)
 }
 
 // Explain returns where the components of a descriptor would run, why, and why nowhere else.

@@ -40,7 +40,7 @@ func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fr
 			return nil, false, err
 		}
 	}
-	warnings := registry.Warnings(app)
+	warnings := problem.Texts(registry.Warnings(app))
 	if s.IdempotencyKey != "" {
 		if a, err := submitted(ctx, tx, s); a != nil || err != nil {
 			if a != nil {

@@ -25,8 +25,14 @@ type Change struct {
 	group    *group                  // instead of the two
 }
 
-// ReadChange reads the body of PUT groups, before any transaction. The error is that of descriptor.Parse, or Malformed.
-func ReadChange(body []byte) (*Change, error) {
+// NewChange returns the change to a descriptor that was parsed.
+func NewChange(document []byte, app *descriptor.Application) *Change {
+	return &Change{document: document, app: app}
+}
+
+// ReadChange reads the body of PUT groups, before any transaction. The error is that of parse, which reads a descriptor,
+// or Malformed.
+func ReadChange(body []byte, parse func([]byte) (*descriptor.Application, error)) (*Change, error) {
 	g, ok, err := parseGroup(body)
 	switch {
 	case err != nil:
@@ -34,8 +40,8 @@ func ReadChange(body []byte) (*Change, error) {
 	case ok:
 		return &Change{group: &g}, nil
 	}
-	app, err := descriptor.Parse(body)
-	return &Change{document: body, app: app}, err
+	app, err := parse(body)
+	return NewChange(body, app), err
 }
 
 // Put applies the change to the version that the caller has seen. id names the application; if nil, the JobGroup names

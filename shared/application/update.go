@@ -49,7 +49,7 @@ func update(
 	if app.Name != "" && app.Name != a.Name {
 		return nil, nameChanged("name", app.Name, a.Name)
 	}
-	warnings := registry.Warnings(app)
+	warnings := problem.Texts(registry.Warnings(app))
 	if string(document) == a.Descriptor {
 		return answer(ctx, tx, id, warnings)
 	}

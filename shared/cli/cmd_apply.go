@@ -17,6 +17,7 @@ type applyCommand struct {
 	File    []string      `short:"f" required:"" placeholder:"FILE" help:"Descriptor; - is standard input. Repeatable."`
 	App     string        `xor:"which" placeholder:"ID" help:"Application to update; default: the only one of its name, else a new one."`
 	New     bool          `xor:"which" help:"Always make a new application, also when one has the name."`
+	Strict  bool          `help:"Refuse a descriptor with warnings."`
 	Wait    bool          `short:"w" help:"Show what happens until it is available."`
 	Timeout time.Duration `default:"5m" help:"How long --wait waits."`
 }
@@ -70,7 +71,7 @@ func (c *applyCommand) handIn(s *session, document []byte) (a *api.Application, 
 		if c.New {
 			create = s.client.CreateApplication
 		}
-		if a, err = create(s.ctx, document, api.NewKey()); err == nil {
+		if a, err = create(s.ctx, document, api.NewKey(), c.Strict); err == nil {
 			s.warn(a.Warnings)
 			s.screen.line("application %s created: %s", a.Name, a.ID)
 			return a, 0, nil
@@ -91,7 +92,7 @@ func (c *applyCommand) handIn(s *session, document []byte) (a *api.Application, 
 	if len(newest) == 1 {
 		after = newest[0].ID
 	}
-	if a, err = s.client.UpdateApplication(s.ctx, existing.ID, document); err != nil {
+	if a, err = s.client.UpdateApplication(s.ctx, existing.ID, document, c.Strict); err != nil {
 		return nil, 0, err
 	}
 	s.warn(a.Warnings)
@@ -139,12 +140,13 @@ func (c *applyCommand) existing(s *session, document []byte) (*api.Application, 
 // submitCommand is apply --new.
 type submitCommand struct {
 	File    []string      `short:"f" required:"" placeholder:"FILE" help:"Descriptor; - is standard input. Repeatable."`
+	Strict  bool          `help:"Refuse a descriptor with warnings."`
 	Wait    bool          `short:"w" help:"Show what happens until it is available."`
 	Timeout time.Duration `default:"5m" help:"How long --wait waits."`
 }
 
 // Run applies with --new.
 func (c *submitCommand) Run(s *session) error {
-	apply := applyCommand{File: c.File, New: true, Wait: c.Wait, Timeout: c.Timeout}
+	apply := applyCommand{File: c.File, New: true, Strict: c.Strict, Wait: c.Wait, Timeout: c.Timeout}
 	return apply.Run(s)
 }

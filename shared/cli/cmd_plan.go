@@ -10,6 +10,7 @@ import (
 type planCommand struct {
 	File   string `short:"f" required:"" placeholder:"FILE" help:"Descriptor; - reads it from standard input."`
 	App    string `placeholder:"ID" help:"Application to update; default: the only one of its name, else a new one."`
+	Strict bool   `help:"Refuse a descriptor with warnings."`
 	Output format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
 }
 
@@ -32,7 +33,7 @@ func (c *planCommand) Run(s *session) error {
 		}
 		id = a.ID
 	}
-	p, err := s.client.Plan(s.ctx, document, id)
+	p, err := s.client.Plan(s.ctx, document, id, c.Strict)
 	if err != nil {
 		return err
 	}
@@ -69,6 +70,9 @@ func (c *planCommand) show(s *session, p *api.Preview) error {
 		return err
 	}
 	apply := "littoral apply -f " + c.File
+	if c.Strict {
+		apply += " --strict"
+	}
 	if c.App != "" {
 		apply += " --app " + p.Application
 	}

@@ -34,6 +34,14 @@ func (s *session) explain(err error) string {
 		b.WriteString(printable(fault.Detail))
 		for _, f := range fault.Fields {
 			fmt.Fprintf(&b, "\n  %s", printable(f.String()))
+			if f.Excerpt != "" {
+				for line := range strings.SplitSeq(f.Excerpt, "\n") {
+					fmt.Fprintf(&b, "\n      %s", printable(strings.ReplaceAll(line, "\t", " ")))
+				}
+			}
+		}
+		for _, w := range fault.Warnings {
+			fmt.Fprintf(&b, "\n  warning: %s", printable(w.String()))
 		}
 		if !errors.As(err, &refused) {
 			refused = &api.Error{Problem: fault}

@@ -47,6 +47,21 @@ func TestEveryErrorSaysWhatToDo(t *testing.T) {
 		"so has explain": {
 			auth.Operator, "explain -f testdata/broken.yaml", 1, []string{"components[0].requirements.cpu (line 5)"},
 		},
+		"an expression that cannot be parsed has a caret, and warnings come with it": {
+			auth.Operator, "apply -f testdata/blind.yaml", 1, []string{
+				"policies[0].spec.expr (line 8): is no PromQL", "\n      rate(foo[5m\n                 ^\n",
+				"warning: colour (line 2): unknown key, ignored",
+			},
+		},
+		"a descriptor with warnings, applied strictly": {
+			auth.Operator, "apply --strict -f testdata/odd.yaml", 1, []string{"colour (line 2): unknown key, ignored", "strict"},
+		},
+		"submitted strictly": {
+			auth.Operator, "submit --strict -f testdata/odd.yaml", 1, []string{"colour (line 2): unknown key, ignored", "strict"},
+		},
+		"planned strictly": {
+			auth.Operator, "plan --strict -f testdata/odd.yaml", 255, []string{"colour (line 2): unknown key, ignored", "strict"},
+		},
 		"a file that is not there": {
 			auth.Operator, "apply -f testdata/none.yaml", 1, []string{"testdata/none.yaml", "no such file"},
 		},

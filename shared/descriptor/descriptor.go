@@ -12,17 +12,21 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/littoral-project/littoral/shared/problem"
 )
 
 // Application is a descriptor in normal form.
 type Application struct {
-	Name        string      `json:"name,omitempty"` // empty when the document has none: the caller makes one up
-	Description string      `json:"description,omitempty"`
-	Namespace   string      `json:"namespace,omitempty"` // as written; the real one derives from name and id
-	Components  []Component `json:"components"`
-	MixedTypes  bool        `json:"mixedTypes,omitempty"` // components may run on different engines
-	Policies    []Policy    `json:"policies,omitempty"`   // of the top level; a component holds its own
-	Warnings    []string    `json:"warnings,omitempty"`   // what was ignored, guessed or reversed
+	Name        string          `json:"name,omitempty"` // empty when the document has none: the caller makes one up
+	Description string          `json:"description,omitempty"`
+	Namespace   string          `json:"namespace,omitempty"` // as written; the real one derives from name and id
+	Components  []Component     `json:"components"`
+	MixedTypes  bool            `json:"mixedTypes,omitempty"` // components may run on different engines
+	Policies    []Policy        `json:"policies,omitempty"`   // of the top level; a component holds its own
+	Warnings    []problem.Field `json:"warnings,omitempty"`   // what was ignored, guessed or reversed
+
+	head *yaml.Node // the document with the components; nil after ParseStored
 }
 
 // Watched reports whether the descriptor asks for policies, by themselves or by the devices that a component requires.

@@ -178,7 +178,7 @@ func TestPublishedSamples(t *testing.T) {
 			if row.check == nil {
 				return
 			}
-			requireLines(t, row.warnings, app.Warnings)
+			requireLines(t, row.warnings, problem.Texts(app.Warnings))
 			row.check(t, app)
 		})
 	}
@@ -447,7 +447,7 @@ manifests:
 			t.Parallel()
 			app, err := descriptor.Parse([]byte(row.doc))
 			require.NoError(t, err)
-			requireLines(t, row.warnings, app.Warnings)
+			requireLines(t, row.warnings, problem.Texts(app.Warnings))
 			row.check(t, app)
 		})
 	}
@@ -615,7 +615,7 @@ func TestPolicies(t *testing.T) {
 			}
 			app, err := descriptor.Parse([]byte(doc))
 			require.NoError(t, err)
-			requireLines(t, row.warnings, app.Warnings)
+			requireLines(t, row.warnings, problem.Texts(app.Warnings))
 			row.check(t, app)
 		})
 	}
@@ -1048,7 +1048,7 @@ func TestParse_ofATargetThatNamesNoPlace(t *testing.T) {
 		require.NoError(t, err, "it was accepted before")
 		app, err := descriptor.ParseHeader(doc)
 		require.NoError(t, err)
-		require.Contains(t, strings.Join(app.Warnings, "\n"), "(line 7): names neither")
+		require.Contains(t, strings.Join(problem.Texts(app.Warnings), "\n"), "(line 7): names neither")
 	}
 }
 

@@ -53,7 +53,7 @@ components:
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want, err := descriptor.Parse([]byte(doc))
+			want, err := descriptor.ParseStored([]byte(doc))
 			require.NoError(t, err)
 			edited, err := edit(
 				doc, "c",
@@ -61,7 +61,7 @@ components:
 				descriptor.Manifest{YAML: `{"kind": "Secret", "metadata": {"name": "s"}, "x": "\ud83d\ude00"}`},
 			)
 			require.NoError(t, err)
-			got, err := descriptor.Parse(edited)
+			got, err := descriptor.ParseStored(edited)
 			require.NoError(t, err, string(edited))
 			for i := range want.Components {
 				if c := &want.Components[i]; c.Name == "c" {

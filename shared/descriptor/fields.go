@@ -34,11 +34,11 @@ func (r *reader) warn(path string, n *yaml.Node, format string, args ...any) {
 		r.moreWarned++
 		return
 	}
-	where := path
-	if n != nil && n.Line > 0 {
-		where = fmt.Sprintf("%s (line %d)", path, n.Line)
+	f := problem.Field{Path: path, Detail: fmt.Sprintf(format, args...)}
+	if n != nil {
+		f.Line = n.Line
 	}
-	r.app.Warnings = append(r.app.Warnings, where+": "+fmt.Sprintf(format, args...))
+	r.app.Warnings = append(r.app.Warnings, f)
 }
 
 // complain adds a fault for a submission and a warning for a header.

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/problem"
 )
 
 // pod returns a descriptor of one component with a Pod that has the resources and is further as given.
@@ -62,7 +63,7 @@ func TestManifestsThatCannotWorkInTheirComponentAreRefused(t *testing.T) {
 			require.NoError(t, err, "it was accepted before there was this rule")
 			header, err := descriptor.ParseHeader([]byte(row.doc))
 			require.NoError(t, err, "the matchmaker answers all the same")
-			require.Contains(t, strings.Join(header.Warnings, "\n"), row.fault)
+			require.Contains(t, strings.Join(problem.Texts(header.Warnings), "\n"), row.fault)
 		})
 	}
 }
@@ -75,7 +76,7 @@ func TestManifestsThatMayNotWorkInTheirComponentAreWarnedOf(t *testing.T) {
 		`components[0].manifests[0].manifest.spec.containers[0].resources.requests.memory (line 8): "200Mb" is no quantity that`,
 		"components[0].requirements.cpu (line 8): is 500m, but the manifests ask for 1000m",
 		"components[0].requirements.memory (line 8): is 100000000 bytes, but the manifests ask for 200000000",
-	}, app.Warnings)
+	}, problem.Texts(app.Warnings))
 }
 
 func TestAJobGetsAmountsThatAClusterReads(t *testing.T) {

@@ -44,7 +44,7 @@ func read(doc []byte, r reader) (*Application, error) {
 		r.checkSubmission()
 	}
 	if r.moreWarned > 0 {
-		r.app.Warnings = append(r.app.Warnings, "further warnings are not listed")
+		r.app.Warnings = append(r.app.Warnings, problem.Field{Path: document, Detail: "further warnings are not listed"})
 	}
 	return &r.app, problem.WithWarnings(r.faults.Err(invalid), r.app.Warnings)
 }
@@ -75,6 +75,9 @@ func (r *reader) application(roots []*yaml.Node) {
 	if !ok {
 		return
 	}
+	if !r.stored {
+		r.app.head = roots[head]
+	}
 	name, path := f.get("name")
 	if name != nil {
 		r.app.Name = r.label(name, path, maxApplicationName)
@@ -95,7 +98,9 @@ func (r *reader) application(roots []*yaml.Node) {
 	first := map[string]int{}
 	for i, entry := range entries {
 		c, line, ok := r.component(entry, at(path, i))
-		if !ok {
+		if !ok { // its place is kept, so that the paths of others are right
+			r.app.Components = append(r.app.Components, Component{})
+			r.index.plans, r.types = append(r.index.plans, nil), append(r.types, spot{at(path, i), entry})
 			continue
 		}
 		if before, seen := first[c.Name]; seen {

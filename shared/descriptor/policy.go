@@ -126,12 +126,13 @@ func (r *reader) policies(n *yaml.Node, path, component string) []Policy {
 	}
 	for i, entry := range entries {
 		path := at(path, i)
-		if entry.Kind == yaml.MappingNode && r.slips(entry, path, r.fault) {
-			continue
+		p := Policy{Kind: KindOther, Component: component} // keeps the place of one that cannot be read
+		if entry.Kind != yaml.MappingNode || !r.slips(entry, path, r.fault) {
+			if f, ok := r.object(entry, path); ok {
+				p = r.policy(f, component)
+			}
 		}
-		if f, ok := r.object(entry, path); ok {
-			out = append(out, r.policy(f, component))
-		}
+		out = append(out, p)
 	}
 	return out
 }

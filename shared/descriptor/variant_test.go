@@ -77,7 +77,7 @@ func TestMixedTypesAreRefusedUnlessAskedFor(t *testing.T) {
 	require.Equal(t, []string{"docker"}, stored.Engines(&stored.Components[1]))
 	header, err := descriptor.ParseHeader(doc)
 	require.NoError(t, err, "the matchmaker answers all the same")
-	require.Contains(t, strings.Join(header.Warnings, "\n"), "mixed")
+	require.Contains(t, strings.Join(problem.Texts(header.Warnings), "\n"), "mixed")
 }
 
 func TestAComponentWithNothingForTheEngineOfTheOthersIsRefused(t *testing.T) {
@@ -104,5 +104,5 @@ components:
 	require.ElementsMatch(t, []string{
 		"components[0].requirements.cpu", "components[1].type", "components[0].manifests[0].manifest.spec.ports[0].port",
 	}, paths)
-	require.Equal(t, []string{"colour (line 2): unknown key, ignored"}, refused.Warnings)
+	require.Equal(t, []string{"colour (line 2): unknown key, ignored"}, problem.Texts(refused.Warnings))
 }

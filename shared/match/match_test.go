@@ -16,6 +16,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/application/applicationtest"
+	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
@@ -103,6 +104,15 @@ func app(name string, components ...string) []byte {
 func (w world) submit(document []byte) uuid.UUID {
 	w.Helper()
 	return applicationtest.Submit(w, w.db, string(document)).ID
+}
+
+// look previews the document for the application, or for that of its name.
+func (w world) look(document []byte, id *uuid.UUID) (*match.Preview, error) {
+	parsed, err := descriptor.Parse(document)
+	if err != nil {
+		return nil, err
+	}
+	return match.Look(w.Context(), w.db, document, parsed, id, settings, time.Minute)
 }
 
 func (w world) place(id uuid.UUID, mayMove bool) {
@@ -412,7 +422,7 @@ func TestLook_changesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{name: "a", cores: 4})
 	ctx := context.Background()
-	preview, err := match.Look(ctx, w.db, app("shop", "x:cpu: 1"), nil, settings, time.Minute)
+	preview, err := w.look(app("shop", "x:cpu: 1"), nil)
 	require.NoError(t, err)
 	require.Nil(t, preview.Application)
 	require.Equal(t, 1, preview.Changes)
@@ -435,7 +445,7 @@ func TestLook_changesNothing(t *testing.T) {
 		"a component that is not there":     {app("shop", "z:cpu: 1"), "create"},
 		"a component that is there no more": {app("shop", "z:cpu: 1"), "remove"},
 	} {
-		preview, err := match.Look(ctx, w.db, row.document, nil, settings, time.Minute)
+		preview, err := w.look(row.document, nil)
 		require.NoError(t, err, name)
 		require.Equal(t, id, *preview.Application, name)
 		var actions []string
@@ -459,7 +469,7 @@ func TestLook_tellsWhatNoComponentTells(t *testing.T) {
 		return bytes.Replace(document, []byte("requirements"), []byte(text+"\n    requirements"), 1)
 	}
 	told := func(document []byte) (why []string) {
-		preview, err := match.Look(t.Context(), w.db, document, &id, settings, time.Minute)
+		preview, err := w.look(document, &id)
 		require.NoError(t, err)
 		changes := 0
 		for _, s := range preview.Steps {
@@ -510,7 +520,7 @@ func TestLook_tellsWhatAnUpdateAsksForInVain(t *testing.T) {
 	w.place(id, false)
 	w.run(id)
 	step := func() match.Step {
-		preview, err := match.Look(t.Context(), w.db, app("shop", "x:cpu: 64"), &id, settings, time.Minute)
+		preview, err := w.look(app("shop", "x:cpu: 64"), &id)
 		require.NoError(t, err)
 		require.Len(t, preview.Steps, 1)
 		return preview.Steps[0]
@@ -531,7 +541,7 @@ func TestLook_tellsWhatIsRemoved(t *testing.T) {
 	id := w.submit(app("shop", "placed:cpu: 1", "stays:cpu: 1", "waits:cpu: 64"))
 	w.place(id, false)
 	steps := func() (actions map[string]string, changes int) {
-		preview, err := match.Look(t.Context(), w.db, app("shop", "stays:cpu: 1"), &id, settings, time.Minute)
+		preview, err := w.look(app("shop", "stays:cpu: 1"), &id)
 		require.NoError(t, err)
 		actions = map[string]string{}
 		for _, s := range preview.Steps {

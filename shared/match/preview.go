@@ -12,6 +12,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/policy/registry"
@@ -43,14 +44,13 @@ var errRollBack = errors.New("preview only")
 
 // Look submits or updates by the document, and places, in a transaction that is rolled back: so it shows exactly what
 // the real code would do. app is the application to update; nil looks for the only one of the descriptor's name, and
-// otherwise plans a new one.
-func Look(ctx context.Context, db *store.DB, document []byte, app *uuid.UUID, s Settings, lostAfter time.Duration) (*Preview, error) {
-	parsed, err := descriptor.Parse(document)
-	if err != nil {
-		return nil, err
-	}
+// otherwise plans a new one. parsed is the document.
+func Look(
+	ctx context.Context, db *store.DB, document []byte, parsed *descriptor.Application, app *uuid.UUID, s Settings,
+	lostAfter time.Duration,
+) (*Preview, error) {
 	var p *Preview
-	err = db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+	err := db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
 		if err := Lock(ctx, tx); err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func Look(ctx context.Context, db *store.DB, document []byte, app *uuid.UUID, s 
 			})
 		} else {
 			p.Application = &before.ID
-			after, err = application.Update(ctx, tx, before.ID, document, lostAfter)
+			after, err = application.NewChange(document, parsed).Put(ctx, tx, &before.ID, function.Match{}, lostAfter)
 		}
 		if err != nil {
 			return err
@@ -243,5 +243,5 @@ func Explain(ctx context.Context, q store.Querier, id uuid.UUID, s Settings) (*A
 			}
 		}
 	}
-	return &Answer{Application: app, Plan: plan, Explanation: ex, Warnings: registry.Warnings(app), list: list}, nil
+	return &Answer{Application: app, Plan: plan, Explanation: ex, Warnings: problem.Texts(registry.Warnings(app)), list: list}, nil
 }

@@ -22,6 +22,8 @@ type Request struct {
 	Descriptor string      `json:"descriptor"`
 	Current    []Placement `json:"current_setup"`
 	Violations []Placement `json:"violations"`
+
+	Parsed *descriptor.Application `json:"-"` // Descriptor, parsed before; nil = Solve parses it
 }
 
 // Placement is a component with a place.
@@ -60,9 +62,12 @@ type Answer struct {
 // Solve plans the request for the infrastructure as it is now; nothing is stored or reserved. The error is that of
 // descriptor.ParseHeader, Invalid for a component that the descriptor does not have, or Unavailable without telemetry.
 func Solve(ctx context.Context, q store.Querier, r Request, s Settings) (*Answer, error) {
-	app, err := descriptor.ParseHeader([]byte(r.Descriptor))
-	if err != nil {
-		return nil, err
+	app := r.Parsed
+	if app == nil {
+		var err error
+		if app, err = descriptor.ParseHeader([]byte(r.Descriptor)); err != nil {
+			return nil, err
+		}
 	}
 	list := parts(app, nil, anybody)
 	if err := r.apply(list); err != nil {
@@ -79,7 +84,7 @@ func Solve(ctx context.Context, q store.Querier, r Request, s Settings) (*Answer
 		return nil, err
 	}
 	return &Answer{
-		Application: app, Plan: plan, Explanation: placement.Explain(p, plan), Warnings: registry.Warnings(app), list: list,
+		Application: app, Plan: plan, Explanation: placement.Explain(p, plan), Warnings: problem.Texts(registry.Warnings(app)), list: list,
 	}, nil
 }
 

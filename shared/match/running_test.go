@@ -193,7 +193,7 @@ func TestPlace_anUpdateMovesNothingForItsOwnLoadOrAShortSilence(t *testing.T) {
 	require.Equal(t, map[string]string{"x": "a"}, w.where(id), "it bears a minute of silence")
 
 	w.see(node{name: "a", cores: 4, sca: 90, used: 75}, node{name: "b", cores: 8})
-	preview, err := match.Look(t.Context(), w.db, document("three"), &id, settings, time.Minute)
+	preview, err := w.look(document("three"), &id)
 	require.NoError(t, err)
 	require.Zero(t, preview.Changes, "the same document moves nothing, though others now use its node")
 	w.update(id, document("four"))
@@ -672,7 +672,7 @@ func TestPlace_aListOfNodesMovesNoneThatStaysInIt(t *testing.T) {
 			w.place(id, false)
 			w.run(id)
 			for i, list := range row.lists {
-				preview, err := match.Look(t.Context(), w.db, on(list), &id, settings, time.Minute)
+				preview, err := w.look(on(list), &id)
 				require.NoError(t, err)
 				require.Equal(t, row.changes[i], preview.Changes, "%s: %+v", list, preview.Steps)
 				for range 2 { // the second time it is the same list in another format

@@ -11,7 +11,6 @@ import (
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/job"
-	"github.com/littoral-project/littoral/shared/match"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/topology"
 )
@@ -77,7 +76,7 @@ func TestPlace_aChangeOfEngineReplacesWhatRuns(t *testing.T) {
 	w.place(id, false)
 	w.run(id)
 
-	preview, err := match.Look(t.Context(), w.db, variants("camera"), &id, settings, time.Minute)
+	preview, err := w.look(variants("camera"), &id)
 	require.NoError(t, err)
 	require.Len(t, preview.Steps, 2, "%+v", preview.Steps)
 	require.Equal(t, "move", preview.Steps[0].Action)

@@ -41,14 +41,14 @@ func (k Kind) Status() int {
 // Document is the RFC 9457 body. TraceID identifies the request in the logs. StatusCode repeats the status under the
 // name that clients of ICOS's policy manager read.
 type Document struct {
-	Type       string   `json:"type"`
-	Title      string   `json:"title"`
-	Status     int      `json:"status"`
-	StatusCode int      `json:"status_code"`
-	Detail     string   `json:"detail,omitempty"`
-	TraceID    string   `json:"traceId,omitempty"`
-	Errors     []Field  `json:"errors,omitempty"`
-	Warnings   []string `json:"warnings,omitempty"`
+	Type       string  `json:"type"`
+	Title      string  `json:"title"`
+	Status     int     `json:"status"`
+	StatusCode int     `json:"status_code"`
+	Detail     string  `json:"detail,omitempty"`
+	TraceID    string  `json:"traceId,omitempty"`
+	Errors     []Field `json:"errors,omitempty"`
+	Warnings   []Field `json:"warnings,omitempty"`
 }
 
 // Of returns the document for err.

@@ -34,9 +34,11 @@ const (
 
 // Field is one fault in a request: its place and a description.
 type Field struct {
-	Path   string `json:"path"`           // e.g. components[1].requirements.cpu
-	Line   int    `json:"line,omitempty"` // 1-based line of a text document, 0 if it has none
-	Detail string `json:"detail"`
+	Path    string `json:"path"`              // e.g. components[1].requirements.cpu
+	Line    int    `json:"line,omitempty"`    // 1-based line of a text document, 0 if it has none
+	Column  int    `json:"column,omitempty"`  // where in that line of the value, in characters from 1; 0 = all of it
+	Excerpt string `json:"excerpt,omitempty"` // that line of the value, and a caret at the column in a line below
+	Detail  string `json:"detail"`
 }
 
 // Error is a failure with a kind.
@@ -46,7 +48,7 @@ type Error struct {
 	Fields []Field
 	Err    error // the cause, for the log only
 
-	Warnings []string // what else is odd about the request, though it is not why it fails
+	Warnings []Field // what else is odd about the request, though it is not why it fails
 }
 
 // New returns an error of the kind with a formatted detail for people.
@@ -77,7 +79,7 @@ func (e *Error) Error() string {
 }
 
 // WithWarnings adds warnings to err, if it is an *Error, so that the caller learns of everything at once.
-func WithWarnings(err error, warnings []string) error {
+func WithWarnings(err error, warnings []Field) error {
 	var e *Error
 	if errors.As(err, &e) {
 		e.Warnings = append(e.Warnings, warnings...)
@@ -92,6 +94,18 @@ func (f Field) String() string {
 		return fmt.Sprintf("%s (line %d): %s", f.Path, f.Line, f.Detail)
 	}
 	return f.Path + ": " + f.Detail
+}
+
+// Texts writes each field as one line.
+func Texts(fields []Field) []string {
+	if len(fields) == 0 {
+		return nil
+	}
+	texts := make([]string, len(fields))
+	for i, f := range fields {
+		texts[i] = f.String()
+	}
+	return texts
 }
 
 // Brief is the beginning of a text from outside, at most that many bytes, for quoting: such a text may have any length.
@@ -127,10 +141,21 @@ const maxFaults = 100
 // Add records a fault at path; line is 0 if the input has no lines.
 func (f *Faults) Add(path string, line int, format string, args ...any) {
 	if len(f.fields) >= maxFaults {
-		f.dropped++
+		f.dropped++ // without the cost of its text
 		return
 	}
-	f.fields = append(f.fields, Field{Path: path, Line: line, Detail: fmt.Sprintf(format, args...)})
+	f.Take(Field{Path: path, Line: line, Detail: fmt.Sprintf(format, args...)})
+}
+
+// Take records the given faults.
+func (f *Faults) Take(fields ...Field) {
+	for _, field := range fields {
+		if len(f.fields) >= maxFaults {
+			f.dropped++
+			continue
+		}
+		f.fields = append(f.fields, field)
+	}
 }
 
 // Empty reports whether no fault was recorded.

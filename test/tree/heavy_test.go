@@ -65,6 +65,11 @@ var heavier = []struct {
 		},
 		promql,
 	},
+	{
+		"a descriptor is refused where an expression of its policies is no PromQL, before anything is stored",
+		[]string{"jobmanager-group-create", "jobmanager-group-update", "matchmaker-plan", "matchmaker-explain"},
+		promql,
+	},
 }
 
 // mayLink reports whether the main in the folder may link the module.

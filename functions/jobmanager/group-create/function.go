@@ -3,13 +3,14 @@ package groupcreate
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/auth"
-	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/policy/admit"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -19,23 +20,30 @@ var Spec = function.Spec{
 	Routes:   []function.Route{{Pattern: "POST /jobmanager/groups", Role: auth.Operator}},
 	Emits:    []string{events.ApplicationSubmitted, events.ApplicationFirst},
 	Foreseen: []string{events.ApplicationSubmitted},
+	Memory:   "128Mi", // it carries the parser of PromQL
 }
 
 // Function is the operation with its settings and store.
 type Function struct {
 	db       *store.DB
 	settings application.Settings
+	admit    admit.Settings
 }
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
 	f := &Function{db: env.DB}
-	return f, env.Config(&f.settings)
+	return f, errors.Join(env.Config(&f.settings), env.Config(&f.admit))
 }
 
-// Handle answers 201 with the JobGroup at once; its components are placed by the reaction to the event. With If-None-Match,
-// no application may have the name yet.
+// Handle answers 201 with the JobGroup at once; its components are placed by the reaction to the event. With
+// If-None-Match, no application may have the name yet; with ?strict=true, the descriptor may have no warnings.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	query := function.NewQuery(r, "strict")
+	strict := query.Bool("strict")
+	if err := query.Err(); err != nil {
+		return err
+	}
 	document, err := function.Document(r)
 	if err != nil {
 		return err
@@ -48,7 +56,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	parsed, err := descriptor.Parse(document) // before the transaction, which holds a connection
+	parsed, err := f.admit.Application(document, strict) // before the transaction, which holds a connection
 	if err != nil {
 		return err
 	}

@@ -3,12 +3,15 @@ package groupupdate
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/policy/admit"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -20,30 +23,32 @@ var Spec = function.Spec{
 	},
 	Emits:    []string{events.ApplicationUpdated, events.JobReady},
 	Foreseen: []string{events.ApplicationUpdated},
+	Memory:   "128Mi", // it carries the parser of PromQL
 }
 
 // Function is the operation with its settings and store.
 type Function struct {
 	db       *store.DB
 	settings application.Settings
+	admit    admit.Settings
 }
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
 	f := &Function{db: env.DB}
-	return f, env.Config(&f.settings)
+	return f, errors.Join(env.Config(&f.settings), env.Config(&f.admit))
 }
 
 // Handle takes a descriptor, for the application in the path, in the query (?id=) or else the only one of its name; or
 // a JobGroup as GET answers it, with changed objects in its jobs. With If-Match, the application must be in a version
-// that the header names.
+// that the header names. With ?strict=true, a descriptor may have no warnings.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	body, err := function.Document(r)
 	if err != nil {
 		return err
 	}
-	query := function.NewQuery(r, "id")
-	id := query.ID("id")
+	query := function.NewQuery(r, "id", "strict")
+	id, strict := query.ID("id"), query.Bool("strict")
 	if err := query.Err(); err != nil {
 		return err
 	}
@@ -58,7 +63,9 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	change, err := application.ReadChange(body) // before the transaction, which holds a connection
+	change, err := application.ReadChange(body, func(document []byte) (*descriptor.Application, error) {
+		return f.admit.Application(document, strict)
+	}) // before the transaction, which holds a connection
 	if err != nil {
 		return err
 	}

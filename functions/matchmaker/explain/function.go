@@ -9,6 +9,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/match"
+	"github.com/littoral-project/littoral/shared/policy/admit"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -57,6 +58,10 @@ func (f *Function) answer(r *http.Request, app *uuid.UUID) (*match.Answer, error
 		return nil, err
 	}
 	request, err := match.ParseRequest(body)
+	if err != nil {
+		return nil, err
+	}
+	request.Parsed, err = admit.Settings{Freshness: f.config.Freshness}.Header([]byte(request.Descriptor))
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/match"
+	"github.com/littoral-project/littoral/shared/policy/admit"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -32,10 +33,10 @@ func New(env *function.Env) (*Function, error) {
 }
 
 // Handle takes a descriptor and answers the steps; ?app=ID names the application to update, else the only one of that
-// name is meant, else a new one.
+// name is meant, else a new one. With ?strict=true, the descriptor may have no warnings.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	query := function.NewQuery(r, "app")
-	app := query.ID("app")
+	query := function.NewQuery(r, "app", "strict")
+	app, strict := query.ID("app"), query.Bool("strict")
 	if err := query.Err(); err != nil {
 		return err
 	}
@@ -43,7 +44,11 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	preview, err := match.Look(r.Context(), f.db, document, app, f.match, f.application.LostAfter)
+	parsed, err := admit.Settings{Freshness: f.match.Freshness}.Application(document, strict)
+	if err != nil {
+		return err
+	}
+	preview, err := match.Look(r.Context(), f.db, document, parsed, app, f.match, f.application.LostAfter)
 	if err != nil {
 		return err
 	}

@@ -33,18 +33,28 @@ func FromDescriptor(app *descriptor.Application, instance, name string) (made []
 
 // Warnings lists what is odd about a descriptor, including faults in its policies: the application is accepted, and
 // faulty policies are just not watched. The policies themselves, perhaps tens of thousands, are not kept in memory.
-func Warnings(app *descriptor.Application) []string {
+func Warnings(app *descriptor.Application) []problem.Field { return Look(app, func(*Policy) {}) }
+
+// Look is Warnings that shows each policy that can be made, as it would be for an application without an id yet.
+func Look(app *descriptor.Application, show func(*Policy)) []problem.Field {
 	m := maker{
-		app: app, instance: uuid.Nil.String(), name: cmp.Or(app.Name, "nameless"), keep: func(Policy) {},
+		app: app, instance: uuid.Nil.String(), name: cmp.Or(app.Name, "nameless"), keep: func(p Policy) { show(&p) },
 	}
 	list := slices.Clone(app.Warnings)
 	var faulty *problem.Error
 	if errors.As(m.all(), &faulty) {
 		for _, f := range faulty.Fields {
-			list = append(list, f.String()+"; the policy is not watched")
+			list = append(list, Unwatched(app, f))
 		}
 	}
 	return list
+}
+
+// Unwatched is the warning about a fault in a policy of the descriptor, which is not watched then.
+func Unwatched(app *descriptor.Application, f problem.Field) problem.Field {
+	f.Line = app.Line(f.Path, max(f.Line-1, 0))
+	f.Detail += "; the policy is not watched"
+	return f
 }
 
 // maker makes the policies of one descriptor.

@@ -134,9 +134,13 @@ func Query(expr, violatedIf string, subject registry.Subject, variables map[stri
 
 func invalidAt(path string, err error) error {
 	var faults problem.Faults
-	if f := (fault{}); errors.As(err, &f) {
+	var unreadable *syntaxError
+	switch f := (fault{}); {
+	case errors.As(err, &f):
 		faults.Add(f.path, 0, "%s", f.detail)
-	} else {
+	case errors.As(err, &unreadable):
+		faults.Take(unreadable.field(path))
+	default:
 		faults.Add(path, 0, "%v", err)
 	}
 	return faults.Err(invalid)
@@ -151,25 +155,18 @@ func (v *values) fill(text string) (parser.Expr, map[*parser.VectorSelector]bool
 	if len(text) > maxText {
 		return nil, nil, fmt.Errorf("is longer than %d bytes", maxText)
 	}
-	nonce := nonce(text)
-	marked, holes, err := scan(text, nonce)
+	m, err := parseMarked("", text)
 	if err != nil {
 		return nil, nil, err
 	}
-	return v.fillMarked(marked, nonce, holes)
+	return v.fillMarked(m)
 }
 
-func (v *values) fillMarked(
-	marked, nonce string, holes []hole,
-) (parser.Expr, map[*parser.VectorSelector]bool, error) {
-	tree, err := promql.ParseExpr(marked)
-	if err != nil {
-		return nil, nil, errors.New(readable(err, nonce, holes))
-	}
+func (v *values) fillMarked(m marked) (parser.Expr, map[*parser.VectorSelector]bool, error) {
 	f := filler{
-		values: v, nonce: nonce, holes: holes, met: make([]int, len(holes)), bound: map[*parser.VectorSelector]bool{},
+		values: v, nonce: m.nonce, holes: m.holes, met: make([]int, len(m.holes)), bound: map[*parser.VectorSelector]bool{},
 	}
-	tree = f.expr(tree)
+	tree := f.expr(m.tree)
 	if err := f.missed(); err != nil {
 		return nil, nil, err
 	}
@@ -190,13 +187,12 @@ func (v *values) condition(text string) (*parser.BinaryExpr, map[*parser.VectorS
 	if len(text) > maxText {
 		return nil, nil, fmt.Errorf("is longer than %d bytes", maxText)
 	}
-	nonce := nonce(text)
-	marked, holes, err := scan(text, nonce)
+	m, err := parseMarked("left", text)
 	if err != nil {
 		return nil, nil, err
 	}
-	left := nonce + "left"
-	tree, bound, err := v.fillMarked(left+" "+marked, nonce, holes)
+	left := m.nonce + "left"
+	tree, bound, err := v.fillMarked(m)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -131,7 +131,7 @@ func TestQuery(t *testing.T) {
 		"unknown in a text": {expr: `m{a="{{n}}"}`, fault: "variables.n: is not given"},
 		"code":              {expr: `m{a="{{ 7 * 7 }}"}`, fault: "spec.expr: has a placeholder that is not of the form"},
 		"a filter":          {expr: `m > {{ n | safe }}`, fault: "spec.expr: has a placeholder that is not of the form"},
-		"a metric":          {expr: `{{m}}{a="b"}`, variables: vars{"m": "up"}, fault: "spec.expr: is no PromQL: 1:"},
+		"a metric":          {expr: `{{m}}{a="b"}`, variables: vars{"m": "up"}, fault: "spec.expr: is no PromQL: "},
 		"a function":        {expr: `{{f}}(m)`, variables: vars{"f": "rate"}, fault: "spec.expr: is no PromQL"},
 		"a label name": {
 			expr: `m{"{{l}}"="x"}`, variables: vars{"l": "a"}, fault: "spec.expr: has {{l}} where nothing can be put",

@@ -77,21 +77,26 @@ type scanner struct {
 	out   strings.Builder
 	holes []hole
 
-	braces   bool   // inside the matchers of a selector
-	brackets bool   // inside a range
-	lists    []bool // open parentheses: whether they contain a list of label names
-	word     string // the last word in lower case, if only blanks (and a sign) followed it
-	last     byte   // the last byte that is not blank
+	braces   bool     // inside the matchers of a selector
+	brackets bool     // inside a range
+	lists    []bool   // open parentheses: whether they contain a list of label names
+	word     string   // the last word in lower case, if only blanks (and a sign) followed it
+	last     byte     // the last byte that is not blank
+	marks    [][2]int // where each step began: in out, and in text
 }
 
 // maxNesting limits parentheses before anything recursive processes the text.
 const maxNesting = 64
 
-// scan returns the text with sentinels in place of its placeholders, and the holes.
-func scan(text, nonce string) (string, []hole, error) {
-	s := scanner{text: text, nonce: nonce}
-	err := s.run()
-	return s.out.String(), s.holes, err
+// source returns the offset in the text as written for one in the text with sentinels.
+func (s *scanner) source(out int) int {
+	at := 0
+	for _, m := range s.marks {
+		if m[0] <= out {
+			at = m[1] + out - m[0]
+		}
+	}
+	return min(at, len(s.text))
 }
 
 // nesting refuses a rendered text with parentheses nested too deeply. Braces in its strings are not placeholders.
@@ -102,6 +107,7 @@ func nesting(text string) error {
 
 func (s *scanner) run() error {
 	for s.at < len(s.text) {
+		s.marks = append(s.marks, [2]int{s.out.Len(), s.at})
 		if err := s.step(); err != nil {
 			return err
 		}

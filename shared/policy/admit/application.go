@@ -1,0 +1,75 @@
+package admit
+
+import (
+	"errors"
+
+	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/policy/registry"
+	"github.com/littoral-project/littoral/shared/policy/render"
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+// Application reads a descriptor that is handed in, its policies included. The error is that of descriptor.Parse, and
+// Invalid too when an expression cannot be parsed; it has all faults and warnings. What else keeps a policy from being
+// watched is a warning. If strict, each warning is a fault.
+func (s Settings) Application(document []byte, strict bool) (*descriptor.Application, error) {
+	app, err := descriptor.Parse(document)
+	return s.policies(app, err, strict)
+}
+
+// Header is Application for a descriptor that is only asked about (descriptor.ParseHeader).
+func (s Settings) Header(document []byte) (*descriptor.Application, error) {
+	app, err := descriptor.ParseHeader(document)
+	return s.policies(app, err, false)
+}
+
+func (s Settings) policies(app *descriptor.Application, err error, strict bool) (*descriptor.Application, error) {
+	var faults problem.Faults
+	detail := "the descriptor is invalid"
+	var refused *problem.Error
+	switch {
+	case errors.As(err, &refused) && refused.Kind == problem.Invalid && app != nil:
+		detail = refused.Detail
+		faults.Take(refused.Fields...)
+	case err != nil:
+		return nil, err
+	}
+	var odd []problem.Field
+	all := registry.Look(app, func(p *registry.Policy) {
+		unreadable := render.Syntax(&p.Spec)
+		for _, f := range unreadable {
+			f.Path = p.Path + "." + f.Path
+			f.Line = app.Line(f.Path, max(f.Line-1, 0))
+			faults.Take(f)
+		}
+		if p.Spec.Type == registry.TelemetrySpec && len(unreadable) == 0 {
+			for _, f := range s.unwatchable(p) {
+				odd = append(odd, registry.Unwatched(app, f))
+			}
+		}
+	})
+	all = append(all, odd...)
+	app.Warnings = append(app.Warnings, odd...)
+	if strict && faults.Empty() {
+		faults.Take(all...)
+		return app, faults.Err("the descriptor has warnings, which are errors when it is strict")
+	}
+	return app, problem.WithWarnings(faults.Err(detail), all)
+}
+
+// unwatchable says why a query of a descriptor cannot be watched.
+func (s Settings) unwatchable(p *registry.Policy) []problem.Field {
+	_, err := s.Descriptor(p)
+	var refused *problem.Error
+	if !errors.As(err, &refused) {
+		return nil // it can, or nobody knows
+	}
+	if len(refused.Fields) == 0 {
+		return []problem.Field{{Path: p.Path, Detail: refused.Detail}}
+	}
+	fields := refused.Fields
+	for i := range fields {
+		fields[i].Path = p.Path + "." + fields[i].Path
+	}
+	return fields
+}

@@ -4,20 +4,21 @@ import "time"
 
 // Application is one instance of a descriptor (contract: JobGroup).
 type Application struct {
-	ID          string    `json:"id"`
-	CreatedAt   time.Time `json:"created_at"`
-	UpdatedAt   time.Time `json:"updated_at"`
-	Name        string    `json:"appName"`
-	Description string    `json:"appDescription"`
-	Namespace   string    `json:"namespace"`
-	Desired     string    `json:"desired"` // running, stopped, deleted
-	Status      string    `json:"status"`  // StatusPending, ...
-	Message     string    `json:"message"` // the reason of the status in one line
-	Version     int64     `json:"version"` // increases with each change of the descriptor
-	Judged      int64     `json:"judged"`  // the version that the matchmaker has handled; 0 = unknown
-	Owner       string    `json:"owner"`
-	Jobs        []Job     `json:"jobs"`
-	Warnings    []string  `json:"warnings,omitempty"` // oddities in the descriptor of this request
+	ID          string      `json:"id"`
+	CreatedAt   time.Time   `json:"created_at"`
+	UpdatedAt   time.Time   `json:"updated_at"`
+	Name        string      `json:"appName"`
+	Description string      `json:"appDescription"`
+	Namespace   string      `json:"namespace"`
+	Desired     string      `json:"desired"` // running, stopped, deleted
+	Status      string      `json:"status"`  // StatusPending, ...
+	Message     string      `json:"message"` // the reason of the status in one line
+	Version     int64       `json:"version"` // increases with each change of the descriptor
+	Judged      int64       `json:"judged"`  // the version that the matchmaker has handled; 0 = unknown
+	Owner       string      `json:"owner"`
+	Jobs        []Job       `json:"jobs"`
+	Conditions  []Condition `json:"conditions,omitempty"` // of the application as a whole
+	Warnings    []string    `json:"warnings,omitempty"`   // oddities in the descriptor of this request
 }
 
 // The statuses of an application.

@@ -45,19 +45,21 @@ const (
 
 // Application is one instance of a descriptor (contract: JobGroup).
 type Application struct {
-	ID          uuid.UUID  `db:"id"`
-	Name        string     `db:"name"`
-	Description string     `db:"description"`
-	Namespace   string     `db:"namespace"`
-	Descriptor  string     `db:"descriptor"` // as handed in
-	Desired     Desired    `db:"desired"`
-	Version     int64      `db:"version"` // grows with each change of the descriptor
-	Judged      int64      `db:"judged"`  // the version that the matchmaker has looked at; meaningless for a stopped application
-	Owner       string     `db:"owner"`   // the caller who handed it in
-	CreatedAt   time.Time  `db:"created_at"`
-	UpdatedAt   time.Time  `db:"updated_at"`
-	Jobs        []*job.Job `db:"-"`
-	Warnings    []string   `db:"-"` // about the descriptor that was just handed in; not stored
+	ID          uuid.UUID         `db:"id"`
+	Name        string            `db:"name"`
+	Description string            `db:"description"`
+	Namespace   string            `db:"namespace"`
+	Descriptor  string            `db:"descriptor"` // as handed in
+	Desired     Desired           `db:"desired"`
+	Version     int64             `db:"version"`      // grows with each change of the descriptor
+	Judged      int64             `db:"judged"`       // the version that the matchmaker has looked at; meaningless for a stopped application
+	Owner       string            `db:"owner"`        // the caller who handed it in
+	Unwatched   map[string]string `db:"unwatched"`    // policies that cannot be watched, by name or path, and why
+	UnwatchedAt *time.Time        `db:"unwatched_at"` // since when there are any
+	CreatedAt   time.Time         `db:"created_at"`
+	UpdatedAt   time.Time         `db:"updated_at"`
+	Jobs        []*job.Job        `db:"-"`
+	Warnings    []string          `db:"-"` // about the descriptor that was just handed in; not stored
 
 	parsed *descriptor.Application // Descriptor parsed, once Parsed was called
 	gone   bool                    // it was deleted by this very call
@@ -83,8 +85,8 @@ func Namespace(name string, id uuid.UUID) string { return name + "-" + id.String
 // jobs fare.
 func (a *Application) ETag() string { return function.VersionTag(a.Version) }
 
-// MarshalJSON writes the contract's JobGroup with namespace, desired, status, message, version and judged added, and
-// the warnings in the answer to a descriptor.
+// MarshalJSON writes the contract's JobGroup with namespace, desired, status, message, version, judged and
+// conditions added, and the warnings in the answer to a descriptor.
 func (a *Application) MarshalJSON() ([]byte, error) {
 	status, message := a.Status()
 	jobs := a.Jobs
@@ -92,23 +94,24 @@ func (a *Application) MarshalJSON() ([]byte, error) {
 		jobs = []*job.Job{}
 	}
 	return json.Marshal(struct {
-		ID          uuid.UUID  `json:"id"`
-		CreatedAt   time.Time  `json:"created_at"`
-		UpdatedAt   time.Time  `json:"updated_at"`
-		Name        string     `json:"appName"`
-		Description string     `json:"appDescription"`
-		Namespace   string     `json:"namespace"`
-		Desired     Desired    `json:"desired"`
-		Status      Status     `json:"status"`
-		Message     string     `json:"message"`
-		Version     int64      `json:"version"`
-		Judged      int64      `json:"judged"`
-		Owner       string     `json:"owner"`
-		Jobs        []*job.Job `json:"jobs"`
-		Warnings    []string   `json:"warnings,omitempty"`
+		ID          uuid.UUID       `json:"id"`
+		CreatedAt   time.Time       `json:"created_at"`
+		UpdatedAt   time.Time       `json:"updated_at"`
+		Name        string          `json:"appName"`
+		Description string          `json:"appDescription"`
+		Namespace   string          `json:"namespace"`
+		Desired     Desired         `json:"desired"`
+		Status      Status          `json:"status"`
+		Message     string          `json:"message"`
+		Version     int64           `json:"version"`
+		Judged      int64           `json:"judged"`
+		Owner       string          `json:"owner"`
+		Jobs        []*job.Job      `json:"jobs"`
+		Conditions  []job.Condition `json:"conditions,omitempty"`
+		Warnings    []string        `json:"warnings,omitempty"`
 	}{
 		a.ID, a.CreatedAt, a.UpdatedAt, a.Name, a.Description, a.Namespace, a.Desired, status, message, a.Version, a.Judged,
-		a.Owner, jobs, a.Warnings,
+		a.Owner, jobs, a.Conditions(), a.Warnings,
 	})
 }
 

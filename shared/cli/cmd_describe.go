@@ -73,6 +73,9 @@ func (s *session) describe(a *api.Application) {
 		{"Owner", a.Owner},
 		{"Age", s.age(a.CreatedAt)},
 	})
+	for _, c := range a.Conditions {
+		s.fields("", [][2]string{{c.Type, fmt.Sprintf("%s (%s for %s): %s", c.Status, c.Reason, s.age(c.LastTransitionTime), c.Message)}})
+	}
 	fmt.Fprintln(s.out, "\nComponents:")
 }
 

@@ -522,6 +522,19 @@ func TestFollow_leavesOutWhatIsFaulty(t *testing.T) {
 	require.Equal(t, "unknown", made["tenants"].Status.Phase, "it reads what may be others'")
 	require.Contains(t, made["tenants"].happened(), "renderedError")
 	told := w.told(t, g.ID, "policy.refused")
-	require.Len(t, told, 1)
-	require.Contains(t, told[0], `"db" is not a component`)
+	require.Len(t, told, 2)
+	require.Contains(t, strings.Join(told, "\n"), `"db" is not a component`)
+	require.Contains(t, strings.Join(told, "\n"), `needs the role "admin"`)
+
+	conditions := func() []body {
+		return decode[struct{ Conditions []body }](t, w.viewer.get(t, "/jobmanager/groups/"+g.ID)).Conditions
+	}
+	seen := conditions()
+	require.Len(t, seen, 1)
+	require.Equal(t, "Watched", seen[0]["type"])
+	require.Equal(t, "False", seen[0]["status"])
+	require.Contains(t, seen[0]["message"], `policies[2].apply-to: "db" is not a component`)
+	require.Contains(t, seen[0]["message"], `tenants: `)
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+g.ID, watched).is(t, http.StatusOK)
+	require.Empty(t, conditions(), "all that is left is watched")
 }

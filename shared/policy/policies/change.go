@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/history"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -79,6 +80,11 @@ func (p *Policy) Activate(ctx context.Context, tx *store.Tx) error {
 		return p.unwatchable()
 	}
 	p.Paused = false
+	if p.State.Phase == registry.Unknown {
+		if err := application.Watch(ctx, tx, p.Instance, p.Name); err != nil {
+			return err
+		}
+	}
 	if err := p.watch(ctx, tx); err != nil {
 		return err
 	}
@@ -187,7 +193,18 @@ func (p *Policy) unrenderable(ctx context.Context, tx *store.Tx, cause error) er
 	if err := p.releaseAll(ctx, tx, before, "is not watched any more"); err != nil {
 		return err
 	}
-	return p.unclear(ctx, tx, cause)
+	if err := p.unclear(ctx, tx, cause); err != nil {
+		return err
+	}
+	return p.blind(ctx, tx, cause)
+}
+
+// blind records with the application, if it is one of ours, that the policy cannot be watched.
+func (p *Policy) blind(ctx context.Context, tx *store.Tx, cause error) error {
+	if instanceID(p.Instance) == nil {
+		return p.tell(ctx, tx, p.Instance, "", history.PolicyRefused, p.Name+" is not watched: "+brief(cause.Error()))
+	}
+	return application.Unwatch(ctx, tx, p.Instance, p.Name, brief(cause.Error()))
 }
 
 // refused records that the rule store refused the policy's rule. That need not be the fault of the expression, so the
@@ -204,7 +221,7 @@ func (p *Policy) refused(ctx context.Context, tx *store.Tx, cause error) error {
 	if err := p.unclear(ctx, tx, cause); err != nil {
 		return err
 	}
-	return p.tell(ctx, tx, p.Instance, "", history.PolicyRefused, "policy "+p.Name+" is not watched: "+brief(cause.Error()))
+	return p.blind(ctx, tx, cause)
 }
 
 // unwatch makes the policy unknown: it should be watched but cannot be.
@@ -223,6 +240,11 @@ func (p *Policy) Delete(ctx context.Context, tx *store.Tx) error {
 		return nil
 	}
 	at, before := now(), p.State
+	if before.Phase == registry.Unknown {
+		if err := application.Watch(ctx, tx, p.Instance, p.Name); err != nil {
+			return err
+		}
+	}
 	p.State, p.DeletedAt = p.State.Deactivate(), &at
 	if err := p.follow(ctx, tx); err != nil {
 		return err

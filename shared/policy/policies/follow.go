@@ -148,6 +148,8 @@ func ensure(ctx context.Context, tx *store.Tx, app *application.Application, ren
 		if err := refuse(ctx, tx, app, err); err != nil {
 			return err
 		}
+	} else if err := refuse(ctx, tx, app, nil); err != nil {
+		return err
 	}
 	off := switchedOff(list, wanted)
 	for i := range wanted {
@@ -226,8 +228,23 @@ func sound(made []registry.Policy, err error) []registry.Policy {
 	})
 }
 
-// refuse records, once, which policies of the descriptor cannot be watched; the others are watched.
+// refuse records, once, which policies of the descriptor cannot be made, by their paths; the others are watched.
 func refuse(ctx context.Context, tx *store.Tx, app *application.Application, cause error) error {
+	next := map[string]string{}
+	for name, why := range app.Unwatched {
+		if !strings.Contains(name, "[") { // of a policy that was made
+			next[name] = why
+		}
+	}
+	var faulty *problem.Error
+	if errors.As(cause, &faulty) {
+		for _, f := range faulty.Fields {
+			next[f.Path] = f.Detail
+		}
+	}
+	if err := app.SetUnwatched(ctx, tx, next); err != nil || cause == nil {
+		return err
+	}
 	message := "not watched: " + brief(cause.Error())
 	if before, err := history.Told(ctx, tx, app.ID, history.PolicyRefused, message); err != nil || before {
 		return err

@@ -76,8 +76,8 @@ func fullEntry() history.Entry {
 
 func fullPreview() match.Preview {
 	target := job.Target{Orchestrator: "ocm", Cluster: "hub", Node: "hub-1"}
-	return match.Preview{Application: &someID, Name: "shop", Changes: 1, Warnings: []string{"odd"}, Steps: []match.Step{
-		{Component: "web", Replica: 1, Action: "move", From: &target, To: &target, Why: "w"},
+	return match.Preview{Application: &someID, Name: "shop", Changes: 1, Warnings: []string{"odd"}, Derived: []string{"d"}, Steps: []match.Step{
+		{Component: "web", Replica: 1, Action: "move", From: &target, To: &target, Variant: "docker", Why: "w"},
 	}}
 }
 

@@ -31,6 +31,7 @@ type Preview struct {
 	Changes     int      `json:"changes"` // steps that are not "none"
 	Steps       []Step   `json:"steps"`
 	Warnings    []string `json:"warnings,omitempty"` // oddities in the descriptor
+	Derived     []string `json:"derived,omitempty"`  // requirements that follow from compose files
 }
 
 // Step is the change of one component, or of the application itself.
@@ -52,6 +53,7 @@ type Answer struct {
 	Plan        placement.Plan        `json:"plan"`
 	Explanation placement.Explanation `json:"explanation"`
 	Warnings    []string              `json:"warnings,omitempty"` // oddities in the descriptor
+	Derived     []string              `json:"derived,omitempty"`  // requirements that follow from compose files
 }
 
 func replica(component string, n int) string {

@@ -22,6 +22,7 @@ func (c *explainCommand) Run(s *session) error {
 		return err
 	}
 	s.warn(answer.Warnings)
+	s.derived(answer.Derived)
 	if c.Output.structured() {
 		return s.print(c.Output, answer)
 	}

@@ -102,6 +102,13 @@ func (s *session) warn(warnings []string) {
 	}
 }
 
+// derived tells what follows from a descriptor that it does not say.
+func (s *session) derived(texts []string) {
+	for _, d := range texts {
+		fmt.Fprintf(s.err, "littoral: derived: %s\n", printable(d))
+	}
+}
+
 func (s *session) stateOf(in *api.Taxonomy, n *api.Node) string {
 	patience := lostAfter
 	if seconds := in.Timestamp.StaleAfter; seconds != nil {

@@ -38,6 +38,7 @@ func (c *planCommand) Run(s *session) error {
 		return err
 	}
 	s.warn(p.Warnings)
+	s.derived(p.Derived)
 	if c.Output.structured() {
 		err = s.print(c.Output, p)
 	} else {

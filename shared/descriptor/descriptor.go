@@ -25,6 +25,7 @@ type Application struct {
 	MixedTypes  bool            `json:"mixedTypes,omitempty"` // components may run on different engines
 	Policies    []Policy        `json:"policies,omitempty"`   // of the top level; a component holds its own
 	Warnings    []problem.Field `json:"warnings,omitempty"`   // what was ignored, guessed or reversed
+	Derived     []problem.Field `json:"derived,omitempty"`    // requirements that follow from a compose file
 
 	head *yaml.Node // the document with the components; nil after ParseStored
 }

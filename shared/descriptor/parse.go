@@ -36,6 +36,7 @@ func read(doc []byte, r reader) (*Application, error) {
 			return nil, err
 		}
 	}
+	r.derive()
 	r.check()
 	if !r.stored {
 		r.checkObjects()

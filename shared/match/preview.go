@@ -38,6 +38,7 @@ type Preview struct {
 	Changes     int        `json:"changes"` // steps that are not "none"
 	Steps       []Step     `json:"steps"`
 	Warnings    []string   `json:"warnings,omitempty"` // about the descriptor
+	Derived     []string   `json:"derived,omitempty"`  // requirements that follow from its compose files
 }
 
 var errRollBack = errors.New("preview only")
@@ -58,7 +59,7 @@ func Look(
 		if err != nil {
 			return err
 		}
-		p = &Preview{Name: parsed.Name}
+		p = &Preview{Name: parsed.Name, Derived: problem.Texts(parsed.Derived)}
 		var after *application.Application
 		if before == nil {
 			after, _, err = application.Submit(ctx, tx, application.Submission{
@@ -243,5 +244,5 @@ func Explain(ctx context.Context, q store.Querier, id uuid.UUID, s Settings) (*A
 			}
 		}
 	}
-	return &Answer{Application: app, Plan: plan, Explanation: ex, Warnings: problem.Texts(registry.Warnings(app)), list: list}, nil
+	return &Answer{Application: app, Plan: plan, Explanation: ex, Warnings: problem.Texts(registry.Warnings(app)), Derived: problem.Texts(app.Derived), list: list}, nil
 }

@@ -55,6 +55,7 @@ type Answer struct {
 	Plan        placement.Plan          `json:"plan"`
 	Explanation placement.Explanation   `json:"explanation"`
 	Warnings    []string                `json:"warnings,omitempty"` // about the descriptor
+	Derived     []string                `json:"derived,omitempty"`  // requirements that follow from its compose files
 
 	list []part
 }
@@ -84,7 +85,8 @@ func Solve(ctx context.Context, q store.Querier, r Request, s Settings) (*Answer
 		return nil, err
 	}
 	return &Answer{
-		Application: app, Plan: plan, Explanation: placement.Explain(p, plan), Warnings: problem.Texts(registry.Warnings(app)), list: list,
+		Application: app, Plan: plan, Explanation: placement.Explain(p, plan), Warnings: problem.Texts(registry.Warnings(app)),
+		Derived: problem.Texts(app.Derived), list: list,
 	}, nil
 }
 

@@ -23,6 +23,7 @@ type Change struct {
 	document []byte
 	app      *descriptor.Application // of the document
 	group    *group                  // instead of the two
+	parse    func([]byte) (*descriptor.Application, error)
 }
 
 // NewChange returns the change to a descriptor that was parsed.
@@ -38,7 +39,7 @@ func ReadChange(body []byte, parse func([]byte) (*descriptor.Application, error)
 	case err != nil:
 		return nil, err
 	case ok:
-		return &Change{group: &g}, nil
+		return &Change{group: &g, parse: parse}, nil
 	}
 	app, err := parse(body)
 	return NewChange(body, app), err
@@ -67,7 +68,7 @@ func (c *Change) Put(
 		return nil, err
 	}
 	if c.group != nil {
-		return c.group.put(ctx, tx, *id, lostAfter)
+		return c.group.put(ctx, tx, *id, lostAfter, c.parse)
 	}
 	return update(ctx, tx, *id, c.document, c.app, lostAfter)
 }
@@ -114,7 +115,10 @@ func parseGroup(body []byte) (g group, ok bool, err error) {
 
 // put writes the objects that differ from the stored ones into the descriptor and updates the application with that, so
 // that there is only one way to update.
-func (g *group) put(ctx context.Context, tx *store.Tx, id uuid.UUID, lostAfter time.Duration) (*Application, error) {
+func (g *group) put(
+	ctx context.Context, tx *store.Tx, id uuid.UUID, lostAfter time.Duration,
+	parse func([]byte) (*descriptor.Application, error),
+) (*Application, error) {
 	if g.ID != uuid.Nil && id != g.ID {
 		return nil, problem.New(problem.Conflict, "the JobGroup is %s, the request names %s", g.ID, id)
 	}
@@ -161,7 +165,7 @@ func (g *group) put(ctx context.Context, tx *store.Tx, id uuid.UUID, lostAfter t
 			return nil, err
 		}
 	}
-	app, err := descriptor.Parse(document)
+	app, err := parse(document)
 	var refused *problem.Error
 	if errors.As(err, &refused) && refused.Kind == problem.Invalid {
 		refused.Detail = "with the objects of the JobGroup " + refused.Detail

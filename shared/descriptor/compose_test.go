@@ -73,3 +73,52 @@ func TestAmountsOfAComposeFileThatCannotBeReadAreRefused(t *testing.T) {
 		require.NoError(t, err, "it was accepted before there was this rule")
 	}
 }
+
+func TestAComposeFileThatNeedsWhatDoesNotTravelIsRefused(t *testing.T) {
+	t.Parallel()
+	const in = "components[0].manifests[0].manifest.services.a"
+	for service, fault := range map[string]string{
+		"{image: 'x:${TAG}'}":                   in + `.image (line 9): the variable "TAG" has no value`,
+		"{image: x, command: [echo, $HOME]}":    in + `.command[1] (line 9): the variable "HOME" has no value`,
+		"{image: x, env_file: .env}":            in + ".env_file (line 9): names a file",
+		"{image: x, extends: {file: o.yaml}}":   in + ".extends.file (line 9): names a file",
+		"{build: .}":                            in + ".build (line 9): cannot be built where it runs",
+		"{image: x, command: '$$HOME ${A:?x}'}": in + `.command (line 9): the variable "A" has no value`,
+	} {
+		doc := composed("", "        a: "+service+"\n")
+		_, err := descriptor.Parse(doc)
+		requireFaults(t, err, []string{fault})
+		_, err = descriptor.ParseStored(doc)
+		require.NoError(t, err, "it was accepted before there was this rule")
+	}
+	_, err := descriptor.Parse(composed("", "        a: {image: 'x:${TAG:-1}', command: 'echo $$HOME ${B-}', restart: always}\n"))
+	require.NoError(t, err)
+}
+
+func TestAKeyThatComposeDoesNotHaveIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	app, err := descriptor.Parse(composed("", "        a: {image: x, prots: [80], x-own: 1}\n"))
+	require.NoError(t, err)
+	requireLines(t, []string{
+		"components[0].manifests[0].manifest.services.a.prots (line 9): is no key of a service that compose has",
+	}, problem.Texts(app.Warnings))
+}
+
+func TestWhatAComposeFileWouldGetOfItsHostIsListed(t *testing.T) {
+	t.Parallel()
+	app, err := descriptor.Parse(composed("", `        a:
+          image: x
+          privileged: true
+          network_mode: host
+          volumes: ["data:/data", "/var/run/docker.sock:/s", {type: bind, source: ./here, target: /h}, /anonymous]
+        b: {image: y, privileged: false, network_mode: bridge, volumes: [{type: volume, source: data, target: /d}]}
+`))
+	require.NoError(t, err)
+	const in = "components[0].manifests[0].manifest.services.a."
+	require.Equal(t, []string{
+		in + "privileged (line 11): takes rights beyond those of a container",
+		in + "network_mode (line 12): shares the host's own",
+		in + "volumes[1] (line 13): mounts /var/run/docker.sock of the host",
+		in + "volumes[2] (line 13): mounts ./here of the host",
+	}, problem.Texts(app.HostAccess))
+}

@@ -26,6 +26,7 @@ type Application struct {
 	Policies    []Policy        `json:"policies,omitempty"`   // of the top level; a component holds its own
 	Warnings    []problem.Field `json:"warnings,omitempty"`   // what was ignored, guessed or reversed
 	Derived     []problem.Field `json:"derived,omitempty"`    // requirements that follow from a compose file
+	HostAccess  []problem.Field `json:"-"`                    // what compose files would get of the machine they run on; not after ParseStored
 
 	head *yaml.Node // the document with the components; nil after ParseStored
 }

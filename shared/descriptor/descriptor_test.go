@@ -294,12 +294,12 @@ func TestForms(t *testing.T) {
 			},
 		},
 		"aliases and merge keys are written out in the manifests": {
-			doc: "x-base: &base {image: i, tag: t}\ncomponents:\n- {name: c, type: docker, manifests: [m]}\n" +
+			doc: "x-base: &base {image: i, user: t}\ncomponents:\n- {name: c, type: docker, manifests: [m]}\n" +
 				"manifests:\n- name: m\n  manifest:\n    services:\n" +
-				"      a:\n        <<: *base\n        tag: own\n      b: *base\n",
+				"      a:\n        <<: *base\n        user: own\n      b: *base\n",
 			warnings: []string{"x-base (line 1): unknown key, ignored"},
 			check: func(t *testing.T, a *application) {
-				require.Equal(t, "services:\n  a:\n    tag: own\n    image: i\n  b:\n    image: i\n    tag: t\n",
+				require.Equal(t, "services:\n  a:\n    user: own\n    image: i\n  b:\n    image: i\n    user: t\n",
 					a.Components[0].Manifests[0].YAML)
 			},
 		},

@@ -40,6 +40,7 @@ func read(doc []byte, r reader) (*Application, error) {
 	r.check()
 	if !r.stored {
 		r.checkObjects()
+		r.checkCompose()
 	}
 	if !r.header && !r.stored {
 		r.checkSubmission()

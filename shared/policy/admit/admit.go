@@ -21,8 +21,13 @@ import (
 	"github.com/littoral-project/littoral/shared/webhook"
 )
 
-// Settings are what rendering a policy depends on beside it.
-type Settings struct{ topology.Freshness }
+// Settings are what admitting a policy or a descriptor depends on beside it.
+type Settings struct {
+	topology.Freshness
+
+	// ComposeHostAccess accepts compose files with privileged services or with directories and namespaces of the host.
+	ComposeHostAccess bool `envconfig:"COMPOSE_HOST_ACCESS" default:"false"`
+}
 
 // Policy checks a policy as its writer gave it and returns what it renders to. The errors are Invalid with every
 // fault, or Forbidden when the expression reads other tenants' series and the caller's role does not allow that.

@@ -34,6 +34,12 @@ func (s Settings) policies(app *descriptor.Application, err error, strict bool) 
 	case err != nil:
 		return nil, err
 	}
+	if !s.ComposeHostAccess {
+		for _, f := range app.HostAccess {
+			f.Detail += ", which only the setting COMPOSE_HOST_ACCESS allows"
+			faults.Take(f)
+		}
+	}
 	var odd []problem.Field
 	all := registry.Look(app, func(p *registry.Policy) {
 		unreadable := render.Syntax(&p.Spec)

@@ -189,6 +189,7 @@ func TestTheCommandLineIsLight(t *testing.T) {
 		"github.com/littoral-project/littoral/shared/api",
 		"github.com/littoral-project/littoral/shared/descriptor",
 		"github.com/littoral-project/littoral/shared/loopback",
+		"github.com/littoral-project/littoral/shared/network", // what channels run over, a part of a plan
 		"github.com/littoral-project/littoral/shared/placement",
 		"github.com/littoral-project/littoral/shared/problem",
 		"github.com/littoral-project/littoral/shared/cli",

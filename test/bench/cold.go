@@ -21,6 +21,7 @@ import (
 	"github.com/littoral-project/littoral/functions"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/loopback"
+	"github.com/littoral-project/littoral/shared/sse"
 	"github.com/littoral-project/littoral/test/bench/stats"
 	"github.com/littoral-project/littoral/test/images"
 )
@@ -275,6 +276,12 @@ func exchange(conn net.Conn, request []byte) (*http.Response, []byte, error) {
 		return nil, nil, err
 	}
 	defer func() { _ = answer.Body.Close() }()
+	if strings.HasPrefix(answer.Header.Get("Content-Type"), sse.Type) { // it goes on for minutes; its first bytes are its start
+		answer.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(answer.Body, 1), answer.Body}
+	}
 	body, err := io.ReadAll(answer.Body)
 	return answer, body, err
 }

@@ -212,6 +212,8 @@ var applicationCases = map[string]maker{
 	"matchmaker-home": get("", "/matchmaker/healthz"),
 
 	"aggregator-taxonomy":     get("viewer", "/aggregator/"),
+	"console-app":             get("", "/console/"),
+	"events-stream":           get("viewer", "/events/stream?after=0"),
 	"jobmanager-group-get":    get("viewer", "/jobmanager/groups/{running}"),
 	"jobmanager-group-list":   get("viewer", "/jobmanager/groups?limit=10"),
 	"jobmanager-history-list": get("viewer", "/jobmanager/history?limit=10"),
@@ -285,7 +287,7 @@ var applicationCases = map[string]maker{
 		return document("admin", http.MethodPost, "/aggregator/webhooks/alertmanager", map[string]any{"version": "4"})
 	},
 	"aggregator-tick":     tick,
-	"clock-pause":          tick,
+	"clock-pause":         tick,
 	"jobmanager-displace": tick,
 	"matchmaker-place": func(ctx context.Context, s *scene) (ask, error) {
 		return delivery(s.held(ctx, events.ApplicationSubmitted, func() error { _, err := s.submit(ctx); return err }))

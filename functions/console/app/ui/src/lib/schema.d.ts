@@ -28,7 +28,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The job manager is there */
+        /**
+         * The job manager is there
+         * @deprecated
+         */
         get: operations["getJobmanagerHome"];
         put?: never;
         post?: never;
@@ -166,7 +169,10 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Stop, in the older spelling */
+        /**
+         * Stop, in the older spelling
+         * @deprecated
+         */
         put: operations["undeployApplication"];
         post?: never;
         delete?: never;
@@ -330,7 +336,10 @@ export interface paths {
             };
             cookie?: never;
         };
-        /** What an agent may take now, in the oldest spelling */
+        /**
+         * What an agent may take now, in the oldest spelling
+         * @deprecated
+         */
         get: operations["listExecutableJobsOldest"];
         put?: never;
         post?: never;
@@ -397,7 +406,10 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Report the conditions of a job's resource */
+        /**
+         * Report the conditions of a job's resource
+         * @deprecated
+         */
         put: operations["observeJobSlash"];
         post?: never;
         delete?: never;
@@ -434,7 +446,10 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Report the conditions of a job's resource, in the older spelling */
+        /**
+         * Report the conditions of a job's resource, in the older spelling
+         * @deprecated
+         */
         put: operations["observeJobOlder"];
         post?: never;
         delete?: never;
@@ -453,7 +468,10 @@ export interface paths {
             };
             cookie?: never;
         };
-        /** The conditions of a job's resource, in the older spelling */
+        /**
+         * The conditions of a job's resource, in the older spelling
+         * @deprecated
+         */
         get: operations["getConditions"];
         /**
          * Report the conditions of this job's resource, in the oldest spelling
@@ -496,7 +514,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Report a violated policy, by the path that callbacks are given */
+        /**
+         * Report a violated policy, by the path that callbacks are given
+         * @deprecated
+         */
         post: operations["createIncomplianceCallback"];
         delete?: never;
         options?: never;
@@ -528,7 +549,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The matchmaker is there */
+        /**
+         * The matchmaker is there
+         * @deprecated
+         */
         get: operations["getMatchmakerHome"];
         put?: never;
         post?: never;
@@ -584,7 +608,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** The same under the component's prefix */
+        /**
+         * The same under the component's prefix
+         * @deprecated
+         */
         post: operations["matchmakeLonger"];
         delete?: never;
         options?: never;
@@ -621,7 +648,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** The same without prefix */
+        /**
+         * The same without prefix
+         * @deprecated
+         */
         post: operations["planShort"];
         delete?: never;
         options?: never;
@@ -658,7 +688,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** The same without prefix */
+        /**
+         * The same without prefix
+         * @deprecated
+         */
         post: operations["explainShort"];
         delete?: never;
         options?: never;
@@ -755,7 +788,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The telemetry rules are there */
+        /**
+         * The telemetry rules are there
+         * @deprecated
+         */
         get: operations["getTelemetryHome"];
         put?: never;
         post?: never;
@@ -816,12 +852,14 @@ export interface paths {
         };
         /**
          * List rule groups
+         * @deprecated
          * @description Those that were put here, by id. Rules that others keep in the same place are not listed.
          */
         get: operations["listRules"];
         put?: never;
         /**
          * Have rule groups evaluated
+         * @deprecated
          * @description A group's id is made from its name: the same name again is an update. All groups are checked before any is stored;
          *     when the place that keeps them fails on the way, the same request once more does the rest.
          */
@@ -841,12 +879,14 @@ export interface paths {
         };
         /**
          * List rule groups
+         * @deprecated
          * @description Those that were put here, by id. Rules that others keep in the same place are not listed.
          */
         get: operations["listRulesIcosBare"];
         put?: never;
         /**
          * Have rule groups evaluated
+         * @deprecated
          * @description A group's id is made from its name: the same name again is an update. All groups are checked before any is stored;
          *     when the place that keeps them fails on the way, the same request once more does the rest.
          */
@@ -866,12 +906,14 @@ export interface paths {
         };
         /**
          * List rule groups
+         * @deprecated
          * @description Those that were put here, by id. Rules that others keep in the same place are not listed.
          */
         get: operations["listRulesIcos"];
         put?: never;
         /**
          * Have rule groups evaluated
+         * @deprecated
          * @description A group's id is made from its name: the same name again is an update. All groups are checked before any is stored;
          *     when the place that keeps them fails on the way, the same request once more does the rest.
          */
@@ -915,7 +957,10 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Remove a rule group */
+        /**
+         * Remove a rule group
+         * @deprecated
+         */
         delete: operations["deleteRulesIcos"];
         options?: never;
         head?: never;
@@ -929,7 +974,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The infrastructure as telemetry tells it now */
+        /**
+         * The infrastructure as telemetry tells it now
+         * @deprecated
+         */
         get: operations["getTaxonomyBare"];
         put?: never;
         post?: never;
@@ -948,7 +996,8 @@ export interface paths {
         };
         /**
          * The infrastructure as telemetry tells it now
-         * @description A query that failed is named in `warnings`. Without the telemetry that says what there is, 503.
+         * @description The picture is at most `TAXONOMY_AGE` old. A query that failed is named in `warnings`. Without the telemetry that says
+         *     what there is, 503. Readings that moved by less than noise may be a minute old.
          */
         get: operations["getTaxonomy"];
         put?: never;
@@ -1022,7 +1071,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The policy manager is there */
+        /**
+         * The policy manager is there
+         * @deprecated
+         */
         get: operations["getPolmanHome"];
         put?: never;
         post?: never;
@@ -1097,11 +1149,15 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List policies */
+        /**
+         * List policies
+         * @deprecated
+         */
         get: operations["listPoliciesSlash"];
         put?: never;
         /**
          * Make a policy
+         * @deprecated
          * @description It is rendered and, unless asked not to, watched at once.
          */
         post: operations["createPolicySlash"];
@@ -1212,7 +1268,10 @@ export interface paths {
             };
             cookie?: never;
         };
-        /** The variables of a policy */
+        /**
+         * The variables of a policy
+         * @deprecated
+         */
         get: operations["listPolicyVariablesSlash"];
         put?: never;
         post?: never;
@@ -1289,7 +1348,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How many policies stand how */
+        /**
+         * How many policies stand how
+         * @deprecated
+         */
         get: operations["countPoliciesSlash"];
         put?: never;
         post?: never;
@@ -1323,7 +1385,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The templates that policies can be made from */
+        /**
+         * The templates that policies can be made from
+         * @deprecated
+         */
         get: operations["listPolicyTemplatesSlash"];
         put?: never;
         post?: never;
@@ -1404,6 +1469,7 @@ export interface paths {
         put?: never;
         /**
          * What happened to an application of another job manager
+         * @deprecated
          * @description created makes its policies, started has them watched, stopped ends that, deleted takes them away.
          */
         post: operations["followApplicationSlash"];
@@ -1439,7 +1505,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Make the policies of an application, in the older form */
+        /**
+         * Make the policies of an application, in the older form
+         * @deprecated
+         */
         post: operations["createApplicationPoliciesSlash"];
         delete?: never;
         options?: never;
@@ -1492,7 +1561,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The policies as a page for people */
+        /**
+         * The policies as a page for people
+         * @deprecated
+         */
         get: operations["showPoliciesSlash"];
         put?: never;
         post?: never;
@@ -1509,11 +1581,15 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List policies, without the prefix */
+        /**
+         * List policies, without the prefix
+         * @deprecated
+         */
         get: operations["listPoliciesBare"];
         put?: never;
         /**
          * Make a policy, without the prefix
+         * @deprecated
          * @description It is rendered and, unless asked not to, watched at once.
          */
         post: operations["createPolicyBare"];
@@ -1530,11 +1606,15 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List policies, without the prefix */
+        /**
+         * List policies, without the prefix
+         * @deprecated
+         */
         get: operations["listPoliciesBareSlash"];
         put?: never;
         /**
          * Make a policy, without the prefix
+         * @deprecated
          * @description It is rendered and, unless asked not to, watched at once.
          */
         post: operations["createPolicyBareSlash"];
@@ -1554,15 +1634,22 @@ export interface paths {
             };
             cookie?: never;
         };
-        /** A policy with its status, without the prefix */
+        /**
+         * A policy with its status, without the prefix
+         * @deprecated
+         */
         get: operations["getPolicyBare"];
         /**
          * Give a policy another content, without the prefix
+         * @deprecated
          * @description Name and instance stay. A policy that is watched is watched by its new rule.
          */
         put: operations["updatePolicyBare"];
         post?: never;
-        /** Take a policy away, without the prefix */
+        /**
+         * Take a policy away, without the prefix
+         * @deprecated
+         */
         delete: operations["deletePolicyBare"];
         options?: never;
         head?: never;
@@ -1583,6 +1670,7 @@ export interface paths {
         put?: never;
         /**
          * Have a policy watched, without the prefix
+         * @deprecated
          * @description Twice is no fault.
          */
         post: operations["activatePolicyBare"];
@@ -1606,6 +1694,7 @@ export interface paths {
         put?: never;
         /**
          * End the watch of a policy, without the prefix
+         * @deprecated
          * @description It stays so until somebody activates it, whatever its application does.
          */
         post: operations["deactivatePolicyBare"];
@@ -1625,7 +1714,10 @@ export interface paths {
             };
             cookie?: never;
         };
-        /** The variables of a policy, without the prefix */
+        /**
+         * The variables of a policy, without the prefix
+         * @deprecated
+         */
         get: operations["listPolicyVariablesBare"];
         put?: never;
         post?: never;
@@ -1645,7 +1737,10 @@ export interface paths {
             };
             cookie?: never;
         };
-        /** The variables of a policy, without the prefix */
+        /**
+         * The variables of a policy, without the prefix
+         * @deprecated
+         */
         get: operations["listPolicyVariablesBareSlash"];
         put?: never;
         post?: never;
@@ -1669,6 +1764,7 @@ export interface paths {
         put?: never;
         /**
          * Give a variable another value, without the prefix
+         * @deprecated
          * @description A whole number, else a number, else a text. What cannot be rendered is refused and changes nothing.
          */
         post: operations["setPolicyVariableBare"];
@@ -1691,7 +1787,10 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Take a variable away, without the prefix */
+        /**
+         * Take a variable away, without the prefix
+         * @deprecated
+         */
         delete: operations["deletePolicyVariableBare"];
         options?: never;
         head?: never;
@@ -1705,7 +1804,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How many policies stand how, without the prefix */
+        /**
+         * How many policies stand how, without the prefix
+         * @deprecated
+         */
         get: operations["countPoliciesBare"];
         put?: never;
         post?: never;
@@ -1722,7 +1824,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How many policies stand how, without the prefix */
+        /**
+         * How many policies stand how, without the prefix
+         * @deprecated
+         */
         get: operations["countPoliciesBareSlash"];
         put?: never;
         post?: never;
@@ -1739,7 +1844,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The templates that policies can be made from, without the prefix */
+        /**
+         * The templates that policies can be made from, without the prefix
+         * @deprecated
+         */
         get: operations["listPolicyTemplatesBare"];
         put?: never;
         post?: never;
@@ -1756,7 +1864,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The templates that policies can be made from, without the prefix */
+        /**
+         * The templates that policies can be made from, without the prefix
+         * @deprecated
+         */
         get: operations["listPolicyTemplatesBareSlash"];
         put?: never;
         post?: never;
@@ -1777,6 +1888,7 @@ export interface paths {
         put?: never;
         /**
          * What a policy would watch, without the prefix
+         * @deprecated
          * @description Nothing is stored. While telemetry is away the expression is answered all the same.
          */
         post: operations["renderPolicyBare"];
@@ -1797,6 +1909,7 @@ export interface paths {
         put?: never;
         /**
          * When a policy would have been violated, without the prefix
+         * @deprecated
          * @description Nothing is stored.
          */
         post: operations["backtestPolicyBare"];
@@ -1817,6 +1930,7 @@ export interface paths {
         put?: never;
         /**
          * What happened to an application of another job manager, without the prefix
+         * @deprecated
          * @description created makes its policies, started has them watched, stopped ends that, deleted takes them away.
          */
         post: operations["followApplicationBare"];
@@ -1837,6 +1951,7 @@ export interface paths {
         put?: never;
         /**
          * What happened to an application of another job manager, without the prefix
+         * @deprecated
          * @description created makes its policies, started has them watched, stopped ends that, deleted takes them away.
          */
         post: operations["followApplicationBareSlash"];
@@ -1855,7 +1970,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Make the policies of an application, in the older form, without the prefix */
+        /**
+         * Make the policies of an application, in the older form, without the prefix
+         * @deprecated
+         */
         post: operations["createApplicationPoliciesBare"];
         delete?: never;
         options?: never;
@@ -1872,7 +1990,10 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Make the policies of an application, in the older form, without the prefix */
+        /**
+         * Make the policies of an application, in the older form, without the prefix
+         * @deprecated
+         */
         post: operations["createApplicationPoliciesBareSlash"];
         delete?: never;
         options?: never;
@@ -1891,6 +2012,7 @@ export interface paths {
         put?: never;
         /**
          * Take what an Alertmanager says, without the prefix
+         * @deprecated
          * @description Version 4 of its webhook. Instead of an access token a shared secret may be sent, as bearer token or
          *     password, when one is set. Alerts about no policy of ours are taken and ignored.
          */
@@ -1908,7 +2030,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The policies as a page for people, without the prefix */
+        /**
+         * The policies as a page for people, without the prefix
+         * @deprecated
+         */
         get: operations["showPoliciesBare"];
         put?: never;
         post?: never;
@@ -1925,7 +2050,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The policies as a page for people, without the prefix */
+        /**
+         * The policies as a page for people, without the prefix
+         * @deprecated
+         */
         get: operations["showPoliciesBareSlash"];
         put?: never;
         post?: never;
@@ -2052,10 +2180,18 @@ export interface components {
                 path: string;
                 /** @description Of a text document; from 1. */
                 line?: number;
+                /** @description Where in that line of the value, in characters from 1, if the fault has one place in it. */
+                column?: number;
+                /** @description That line of the value, and below it a caret at the column. */
+                excerpt?: string;
                 detail: string;
             }[];
             /** @description What else is odd about the descriptor that was refused; an answer lists all of it at once. */
-            warnings?: string[];
+            warnings?: {
+                path: string;
+                line?: number;
+                detail: string;
+            }[];
         };
         Policies: components["schemas"]["Policy"][];
         /** @enum {string} */
@@ -2309,6 +2445,11 @@ export interface components {
             judged: number;
             /** @description Who handed it in. */
             owner: string;
+            /**
+             * @description What is observed of the application as a whole; absent when there is nothing to tell. Watched is False while a
+             *     policy of it cannot be watched, and its message says which and why.
+             */
+            conditions?: components["schemas"]["Condition"][];
             jobs: components["schemas"]["Job"][];
             warnings?: components["schemas"]["DescriptorWarnings"];
         };
@@ -2379,7 +2520,7 @@ export interface components {
             remediations?: components["schemas"]["Remedy"][];
         };
         Condition: {
-            /** @description Created, Progressing, Applied, Available, Degraded */
+            /** @description Created, Progressing, Applied, Available, Degraded; of an application Watched */
             type: string;
             /** @enum {string} */
             status: "True" | "False" | "Unknown";
@@ -2607,11 +2748,15 @@ export interface components {
                 why?: string;
             }[];
             warnings?: components["schemas"]["DescriptorWarnings"];
+            /** @description Requirements that the descriptor leaves out, as they follow from its compose files. */
+            derived?: string[];
         };
         Answer: {
             plan: components["schemas"]["Plan"];
             explanation: components["schemas"]["Explanation"];
             warnings?: components["schemas"]["DescriptorWarnings"];
+            /** @description Requirements that the descriptor leaves out, as they follow from its compose files. */
+            derived?: string[];
         };
         Place: {
             orchestrator?: string;
@@ -2941,6 +3086,9 @@ export interface components {
         /** @description The taxonomy. */
         Taxonomy: {
             headers: {
+                /** @description The picture that this is; for `If-None-Match`. */
+                ETag?: string;
+                Link: components["headers"]["Link"];
                 [name: string]: unknown;
             };
             content: {
@@ -3024,6 +3172,8 @@ export interface components {
         };
     };
     parameters: {
+        /** @description Whether the warnings about a descriptor count as errors, so that one with any is refused. */
+        Strict: boolean;
         /** @description The application. */
         GroupUuid: components["schemas"]["Id"];
         /** @description The job. */
@@ -3050,6 +3200,18 @@ export interface components {
         Cursor: string;
         /** @description Id of a rule group. */
         RuleFile: string;
+        /** @description This cluster only, by key or name. */
+        PartCluster: string;
+        /** @description Nodes of this key or name only. */
+        PartNode: string;
+        /** @description These keys of each node and its name, separated by commas; not with `shape`. */
+        PartKeys: string;
+        /** @description Clusters after the one with this key, as the `Link` of the page before says. */
+        PartAfter: string;
+        /** @description So many clusters; all without it. */
+        PartLimit: number;
+        /** @description The `ETag` of the picture that the caller has. */
+        Known: string;
         /** @description `v1` is the older shape. */
         Shape: "v1";
     };
@@ -3189,6 +3351,8 @@ export interface operations {
     updateApplication: {
         parameters: {
             query?: {
+                /** @description Whether the warnings about a descriptor count as errors, so that one with any is refused. */
+                strict?: components["parameters"]["Strict"];
                 /** @description The application. */
                 id?: components["schemas"]["Id"];
             };
@@ -3212,7 +3376,10 @@ export interface operations {
     };
     createApplication: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Whether the warnings about a descriptor count as errors, so that one with any is refused. */
+                strict?: components["parameters"]["Strict"];
+            };
             header?: {
                 /**
                  * @description The same key from the same caller gives the application of the first time, as it is now. With another descriptor
@@ -3276,6 +3443,8 @@ export interface operations {
     updateApplicationById: {
         parameters: {
             query?: {
+                /** @description Whether the warnings about a descriptor count as errors, so that one with any is refused. */
+                strict?: components["parameters"]["Strict"];
                 /** @description Read for older clients; the path counts. */
                 id?: components["schemas"]["Id"];
             };
@@ -3893,6 +4062,8 @@ export interface operations {
     plan: {
         parameters: {
             query?: {
+                /** @description Whether the warnings about a descriptor count as errors, so that one with any is refused. */
+                strict?: components["parameters"]["Strict"];
                 /** @description The application to update; else the only one of the descriptor's name, else a new one. */
                 app?: components["schemas"]["Id"];
             };
@@ -3913,6 +4084,8 @@ export interface operations {
     planShort: {
         parameters: {
             query?: {
+                /** @description Whether the warnings about a descriptor count as errors, so that one with any is refused. */
+                strict?: components["parameters"]["Strict"];
                 /** @description The application to update. */
                 app?: components["schemas"]["Id"];
             };
@@ -4294,14 +4467,35 @@ export interface operations {
             query?: {
                 /** @description `v1` is the older shape. */
                 shape?: components["parameters"]["Shape"];
+                /** @description This cluster only, by key or name. */
+                cluster?: components["parameters"]["PartCluster"];
+                /** @description Nodes of this key or name only. */
+                node?: components["parameters"]["PartNode"];
+                /** @description These keys of each node and its name, separated by commas; not with `shape`. */
+                keys?: components["parameters"]["PartKeys"];
+                /** @description Clusters after the one with this key, as the `Link` of the page before says. */
+                after?: components["parameters"]["PartAfter"];
+                /** @description So many clusters; all without it. */
+                limit?: components["parameters"]["PartLimit"];
             };
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the picture that the caller has. */
+                "If-None-Match"?: components["parameters"]["Known"];
+            };
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["Taxonomy"];
+            /** @description It is as the caller has it already. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            404: components["responses"]["NotFound"];
             default: components["responses"]["Problem"];
         };
     };
@@ -4310,14 +4504,35 @@ export interface operations {
             query?: {
                 /** @description `v1` is the older shape. */
                 shape?: components["parameters"]["Shape"];
+                /** @description This cluster only, by key or name. */
+                cluster?: components["parameters"]["PartCluster"];
+                /** @description Nodes of this key or name only. */
+                node?: components["parameters"]["PartNode"];
+                /** @description These keys of each node and its name, separated by commas; not with `shape`. */
+                keys?: components["parameters"]["PartKeys"];
+                /** @description Clusters after the one with this key, as the `Link` of the page before says. */
+                after?: components["parameters"]["PartAfter"];
+                /** @description So many clusters; all without it. */
+                limit?: components["parameters"]["PartLimit"];
             };
-            header?: never;
+            header?: {
+                /** @description The `ETag` of the picture that the caller has. */
+                "If-None-Match"?: components["parameters"]["Known"];
+            };
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
             200: components["responses"]["Taxonomy"];
+            /** @description It is as the caller has it already. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            404: components["responses"]["NotFound"];
             default: components["responses"]["Problem"];
         };
     };

@@ -77,7 +77,7 @@ func forged(t testing.TB, issuer string, role auth.Role) string {
 }
 
 // TestOnlyHomeAndHealthAreOpen prevents that a route becomes open unnoticed.
-func TestOnlyHomeAndHealthAreOpen(t *testing.T) {
+func TestOnlyHomeHealthAndTheConsolesFilesAreOpen(t *testing.T) {
 	t.Parallel()
 	var open []string
 	for _, r := range routes(t) {
@@ -95,6 +95,7 @@ func TestOnlyHomeAndHealthAreOpen(t *testing.T) {
 	}
 	require.ElementsMatch(t, []string{
 		"GET /aggregator/healthz",
+		"GET /console/", // its files hold nothing of anybody
 		"GET /jobmanager", "GET /jobmanager/{$}", "GET /jobmanager/healthz",
 		"GET /matchmaker", "GET /matchmaker/{$}", "GET /matchmaker/healthz",
 		"GET /polman", "GET /polman/{$}", "GET /polman/healthz",

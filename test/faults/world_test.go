@@ -368,8 +368,8 @@ func (w *world) post(consumer string, event []byte) bool {
 		w.refused++
 		require.Less(w.t, w.refused, 10_000, "%s never takes %s", consumer, event)
 		// A killed function leaves its claim, which ends in time. Deliveries come one after the other, so no other has one.
-		_, err := w.db.Exec(context.Background(), `update claims set ends_at = now() - interval '1 s'`)
-		require.NoError(w.t, err)
+		// It fails while Postgres is away, as the delivery did; the next refusal tries again.
+		_, _ = w.db.Exec(context.Background(), `update claims set ends_at = now() - interval '1 s'`)
 		return false
 	}
 	require.Equal(w.t, http.StatusNoContent, a.status, "%s refused %s: %s", consumer, event, a.body)

@@ -2,6 +2,8 @@
 import { Problem } from "./api";
 import { session } from "./session.svelte";
 
+const silence = 40_000; // milliseconds: the server sends something every 15 seconds, so by then the connection is dead
+
 export interface Message {
   id: string;
   name: string;
@@ -10,6 +12,25 @@ export interface Message {
 
 /** follow reads the stream after the id and calls each for every message, until the stream ends or signal aborts. */
 export async function follow(path: string, after: number, each: (m: Message) => void, signal: AbortSignal): Promise<void> {
+  const cut = new AbortController();
+  const gone = () => cut.abort();
+  let watch = setTimeout(gone, silence);
+  // A browser that loses its network keeps an open connection and only says that it is offline.
+  addEventListener("offline", gone);
+  try {
+    await read(path, after, each, AbortSignal.any([signal, cut.signal]), () => {
+      clearTimeout(watch);
+      watch = setTimeout(gone, silence);
+    });
+  } catch (e) {
+    if (!signal.aborted) throw e;
+  } finally {
+    clearTimeout(watch);
+    removeEventListener("offline", gone);
+  }
+}
+
+async function read(path: string, after: number, each: (m: Message) => void, signal: AbortSignal, alive: () => void): Promise<void> {
   let answer: Response;
   try {
     answer = await fetch(path, {
@@ -17,8 +38,7 @@ export async function follow(path: string, after: number, each: (m: Message) => 
       signal,
       cache: "no-store",
     });
-  } catch (e) {
-    if (signal.aborted) return;
+  } catch {
     throw new Problem(0, "Littoral does not answer");
   }
   if (answer.status === 401) session.refuse();
@@ -30,6 +50,7 @@ export async function follow(path: string, after: number, each: (m: Message) => 
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
+      alive();
       const lines = (rest + value).split("\n");
       rest = lines.pop() ?? "";
       for (const line of lines) {
@@ -47,8 +68,7 @@ export async function follow(path: string, after: number, each: (m: Message) => 
         else if (field === "data") data.push(text);
       }
     }
-  } catch (e) {
-    if (signal.aborted) return;
+  } catch {
     throw new Problem(0, "The connection to Littoral broke");
   }
 }

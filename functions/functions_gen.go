@@ -41,7 +41,9 @@ import (
 	matchmakerhome "github.com/littoral-project/littoral/functions/matchmaker/home"
 	matchmakermatchmake "github.com/littoral-project/littoral/functions/matchmaker/matchmake"
 	matchmakerplace "github.com/littoral-project/littoral/functions/matchmaker/place"
+	matchmakerplacedisplaced "github.com/littoral-project/littoral/functions/matchmaker/place-displaced"
 	matchmakerplan "github.com/littoral-project/littoral/functions/matchmaker/plan"
+	matchmakerretry "github.com/littoral-project/littoral/functions/matchmaker/retry"
 	outboxdeadletter "github.com/littoral-project/littoral/functions/outbox/dead-letter"
 	outboxdeadlist "github.com/littoral-project/littoral/functions/outbox/dead-list"
 	outboxreplay "github.com/littoral-project/littoral/functions/outbox/replay"
@@ -118,7 +120,9 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-home":                     function.NewEntry("matchmaker-home", matchmakerhome.Spec, matchmakerhome.New),
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-matchmake":                function.NewEntry("matchmaker-matchmake", matchmakermatchmake.Spec, matchmakermatchmake.New),
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-place":                    function.NewEntry("matchmaker-place", matchmakerplace.Spec, matchmakerplace.New),
+	"github.com/littoral-project/littoral/functions/cmd/matchmaker-place-displaced":          function.NewEntry("matchmaker-place-displaced", matchmakerplacedisplaced.Spec, matchmakerplacedisplaced.New),
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-plan":                     function.NewEntry("matchmaker-plan", matchmakerplan.Spec, matchmakerplan.New),
+	"github.com/littoral-project/littoral/functions/cmd/matchmaker-retry":                    function.NewEntry("matchmaker-retry", matchmakerretry.Spec, matchmakerretry.New),
 	"github.com/littoral-project/littoral/functions/cmd/outbox-dead-letter":                  function.NewEntry("outbox-dead-letter", outboxdeadletter.Spec, outboxdeadletter.New),
 	"github.com/littoral-project/littoral/functions/cmd/outbox-dead-list":                    function.NewEntry("outbox-dead-list", outboxdeadlist.Spec, outboxdeadlist.New),
 	"github.com/littoral-project/littoral/functions/cmd/outbox-replay":                       function.NewEntry("outbox-replay", outboxreplay.Spec, outboxreplay.New),

@@ -1366,7 +1366,7 @@ select gen_random_uuid(), application_id, component, id, 'DeleteDeployment', $2,
 func TestRemind_namesTheFirstOfAll(t *testing.T) {
 	t.Parallel()
 	w := world{t, storetest.New(t)}
-	require.NoError(t, w.tx(application.Remind))
+	require.NoError(t, w.tx(remind))
 	require.Empty(t, storetest.Published(w.db), "nothing waits")
 	first, _ := w.submit(shop("a"), "1")
 	if other, _ := w.submit(shop("a"), "2"); bytes.Compare(other.ID[:], first.ID[:]) < 0 {
@@ -1375,11 +1375,15 @@ func TestRemind_namesTheFirstOfAll(t *testing.T) {
 	w.run(first, "agent")
 	_, err := w.db.Exec(t.Context(), `update applications set version = 2 where id = $1`, first.ID) // which nobody has judged
 	require.NoError(t, err)
-	require.NoError(t, w.tx(application.Remind))
+	require.NoError(t, w.tx(remind))
 	published := storetest.Published(w.db)
 	reminder := published[len(published)-1]
 	require.Equal(t, events.ApplicationWaiting, reminder.Type())
 	require.Equal(t, first.ID.String(), reminder.Subject(), "though the other one waits for a place")
+}
+
+func remind(ctx context.Context, tx *store.Tx) error {
+	return application.Remind(ctx, tx, "for the test")
 }
 
 // TestRemind_ofAllThatIsToBeLookedAt, whatever it is.
@@ -1408,7 +1412,7 @@ func TestRemind_ofAllThatIsToBeLookedAt(t *testing.T) {
 			w := world{t, storetest.New(t)}
 			app, _ := w.submit(shop("a"), "")
 			row.that(w, app)
-			require.NoError(t, w.tx(application.Remind))
+			require.NoError(t, w.tx(remind))
 			require.Equal(t, row.reminders, w.published(events.ApplicationWaiting))
 		})
 	}

@@ -48,8 +48,9 @@ func Overlooked(ctx context.Context, q store.Querier, from uuid.UUID, limit int)
 func Judged(tx *store.Tx, id uuid.UUID) { tx.Append(updateJudged, id) }
 
 // Remind wakes the matchmaker if components wait for a place, or for another place, or were overlooked. Most of what
-// makes room emits an event of its own, but not everything that decides a placement does, such as the load of a node.
-func Remind(ctx context.Context, tx *store.Tx) error {
+// makes room emits an event of its own, but not everything that decides a placement does, such as the load of a node. because
+// says in half a sentence why there may be room now.
+func Remind(ctx context.Context, tx *store.Tx, because string) error {
 	first := uuid.Max
 	for _, list := range []func(context.Context, store.Querier, uuid.UUID, int) ([]uuid.UUID, error){
 		Waiting, Misplaced, Overlooked,
@@ -67,5 +68,5 @@ func Remind(ctx context.Context, tx *store.Tx) error {
 	if first == uuid.Max {
 		return nil
 	}
-	return tx.Emit(ctx, events.ApplicationWaiting, first.String(), events.Application{ID: first})
+	return tx.Emit(ctx, events.ApplicationWaiting, first.String(), events.Application{ID: first, Reason: because})
 }

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/job"
@@ -23,7 +21,7 @@ func Lock(ctx context.Context, tx *store.Tx) error { return tx.Lock(ctx, store.L
 
 // Move takes jobs of the application (as application.Lock returned it) to other nodes, because a policy is violated
 // where they are; the other components keep their places. A job that fits nowhere else stays where it is, degraded,
-// with the reason, and is tried again when there is room (Retry). The same holds for all jobs while the topology is
+// with the reason, and is tried again when there is room (RetryMisplaced). The same holds for all jobs while the topology is
 // missing or too old. It returns how many have left. The error is Conflict for an application that is not meant to run.
 //
 // Unlike a drained or lost node, one that violates a policy is better than none. So a place is found first, and a job
@@ -102,7 +100,7 @@ func (m *move) search(inv *inventory) (p placement.Problem, plan placement.Plan,
 	return p, plan, err
 }
 
-// move is a call of Move or Retry in progress.
+// move is a call of Move or RetryMisplaced in progress.
 type move struct {
 	tx         *store.Tx
 	app        *application.Application
@@ -180,32 +178,4 @@ func (m *move) leave(
 	}
 	p.choose(m.descriptor, m.inv.engine(as.Target))
 	return to, p.job.Place(ctx, m.tx, to, why(ex, as))
-}
-
-// Retry moves jobs that could not leave their places before, if there is room now.
-func Retry(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings) error {
-	if err := Lock(ctx, tx); err != nil {
-		return err
-	}
-	a, err := application.Lock(ctx, tx, id)
-	if problem.KindOf(err) == problem.NotFound {
-		return nil
-	}
-	if err != nil || a.Desired != application.Running {
-		return err
-	}
-	var misplaced []*job.Job
-	for _, j := range a.Jobs {
-		if j.IsMisplaced(job.Violating) {
-			misplaced = append(misplaced, j)
-		}
-	}
-	if _, err := moveAll(ctx, tx, a, misplaced, "a policy is violated there", true, s); err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(a.Jobs, misfits) {
-		return nil
-	}
-	_, err = place(ctx, tx, id, s, misfits, "there may be what it asks for")
-	return err
 }

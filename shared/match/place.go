@@ -59,6 +59,11 @@ func Place(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, mayMove 
 	return err
 }
 
+// PlaceUpdate is Place after an update, whose components may move.
+func PlaceUpdate(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings) error {
+	return Place(ctx, tx, id, s, true, "it was updated")
+}
+
 // place is Place with a function that says which jobs may move. blind says that nothing was decided for some of them,
 // since the infrastructure or their node is unknown for now, or the problem is too large.
 func place(

@@ -312,7 +312,7 @@ func TestPlace_saysWhatAnUpdateAsksForInVain(t *testing.T) {
 		return w, id
 	}
 	retry := func(w world, id uuid.UUID) {
-		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return match.Retry(ctx, tx, id, settings) }))
+		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return match.RetryMisplaced(ctx, tx, id, settings) }))
 	}
 	t.Run("and goes where it is", func(t *testing.T) {
 		t.Parallel()
@@ -355,7 +355,7 @@ func TestMove_doesNotDecideByAnOldPicture(t *testing.T) {
 		return err
 	}))
 	retry := func() {
-		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return match.Retry(ctx, tx, id, settings) }))
+		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return match.RetryMisplaced(ctx, tx, id, settings) }))
 	}
 	retry()
 	require.Equal(t, map[string]string{"x": "a"}, w.where(id))
@@ -486,7 +486,7 @@ func TestExplain_ofWhatCannotLeave(t *testing.T) {
 		_, err = match.Move(ctx, tx, locked, locked.Jobs, "policy hot is violated (value 95)", settings)
 		return err
 	}))
-	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return match.Retry(ctx, tx, id, settings) }))
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return match.RetryMisplaced(ctx, tx, id, settings) }))
 	a, err := application.Get(t.Context(), w.db, id)
 	require.NoError(t, err)
 	require.Contains(t, a.Jobs[0].Conditions[0].Message, "policy hot is violated (value 95)")
@@ -510,7 +510,7 @@ func TestRetry_namesThePlaceItLeavesOnce(t *testing.T) {
 		return err
 	}))
 	w.see(node{name: "a", cores: 4, sca: 60}, node{name: "b", cores: 4, sca: 60})
-	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return match.Retry(ctx, tx, id, settings) }))
+	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return match.RetryMisplaced(ctx, tx, id, settings) }))
 	require.Equal(t, map[string]string{"x": "b"}, w.where(id))
 	decisions := w.decisions(id)
 	left := decisions[len(decisions)-1].Why[0].Nodes[1]

@@ -15,6 +15,19 @@ import (
 // function has little of both.
 const pairsTogether = 200_000
 
+// PlaceDisplaced places the application first together with all others that wait and that nobody has tried to place yet.
+// It does nothing if first is not among these.
+func PlaceDisplaced(ctx context.Context, tx *store.Tx, first uuid.UUID, s Settings, because string) error {
+	displaced, err := Unjudged(ctx, tx, first)
+	if err != nil {
+		return err
+	}
+	if n := len(displaced); n > 1 {
+		because = fmt.Sprintf("%d applications needed places at once", n)
+	}
+	return PlaceAll(ctx, tx, displaced, s, because)
+}
+
 // PlaceAll is Place, without moves, for several applications at once. After a cluster is lost they compete for what is
 // left, and a joint problem shares that better than first come, first served. Each application keeps its own weights,
 // its own patience with silent nodes and its own orchestrator. Too many applications for one problem are split among

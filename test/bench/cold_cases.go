@@ -292,6 +292,23 @@ var applicationCases = map[string]maker{
 	"matchmaker-place": func(ctx context.Context, s *scene) (ask, error) {
 		return delivery(s.held(ctx, events.ApplicationSubmitted, func() error { _, err := s.submit(ctx); return err }))
 	},
+	"matchmaker-place-displaced": func(ctx context.Context, s *scene) (ask, error) {
+		var g group
+		submitted, err := s.held(ctx, events.ApplicationSubmitted, func() (err error) { g, err = s.submit(ctx); return err })
+		if err != nil {
+			return ask{}, err
+		}
+		about, err := events.Data[events.Application](submitted)
+		if err != nil {
+			return ask{}, err
+		}
+		return delivery(events.New(ctx, "/functions/jobmanager-displace", events.ApplicationDisplaced, g.ID, about))
+	},
+	"matchmaker-retry": func(ctx context.Context, _ *scene) (ask, error) {
+		return delivery(events.New(ctx, "/functions/aggregator-tick", events.TopologyChanged, "bench", events.Topology{
+			Changes: []events.TopologyChange{{Cluster: "edge", Node: "n", Change: "added"}},
+		}))
+	},
 }
 
 func get(client, path string) maker {

@@ -1,6 +1,7 @@
 package contracts_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -463,7 +464,10 @@ func TestAnUpdateThatNobodyLookedAt(t *testing.T) {
 	_, err := w.DB.Exec(t.Context(), `update applications set judged = 1 where id = $1`, g.ID)
 	require.NoError(t, err)
 	require.Equal(t, "Deploying", w.group(t, g.ID).Status)
-	require.NoError(t, w.DB.Tx(store.WithSource(t.Context(), "/functions/jobmanager-displace"), application.Remind))
+	ctx := store.WithSource(t.Context(), "/functions/jobmanager-displace")
+	require.NoError(t, w.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return application.Remind(ctx, tx, "for the test")
+	}))
 	require.NoError(t, w.DB.Settle(t.Context()))
 	require.Equal(t, "Available", w.group(t, g.ID).Status)
 }

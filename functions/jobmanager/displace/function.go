@@ -51,5 +51,7 @@ func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
 	if e.Type() != events.Tick {
 		return nil // what the topology's news mean to them, the matchmaker finds out by himself
 	}
-	return f.db.Tx(ctx, application.Remind)
+	return f.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		return application.Remind(ctx, tx, "it waited for some time")
+	})
 }

@@ -1,4 +1,4 @@
-package place_test
+package retry_test
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/littoral-project/littoral/functions/matchmaker/place"
+	"github.com/littoral-project/littoral/functions/matchmaker/retry"
 	"github.com/littoral-project/littoral/shared/application/applicationtest"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
@@ -37,7 +37,7 @@ metadata: {name: m}
 func TestReact_triesSomeAtATime(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
-	f, err := place.New(function.Platform{DB: db, Log: slog.New(slog.DiscardHandler)}.Env("matchmaker-place"))
+	f, err := retry.New(function.Platform{DB: db, Log: slog.New(slog.DiscardHandler)}.Env("matchmaker-retry"))
 	require.NoError(t, err)
 	var last uuid.UUID
 	for i := range match.MostTogether + 1 {
@@ -47,7 +47,7 @@ func TestReact_triesSomeAtATime(t *testing.T) {
 	}
 	react := func(e cloudevents.Event) {
 		t.Helper()
-		ctx := store.WithSource(t.Context(), "/functions/matchmaker-place")
+		ctx := store.WithSource(t.Context(), "/functions/matchmaker-retry")
 		require.NoError(t, db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error { return f.React(ctx, tx, e) }))
 	}
 	told := func(typ string) []cloudevents.Event { return storetest.Published(db, typ) }

@@ -1,0 +1,91 @@
+// Package retry tries again what waits for a place, or for a better one, when there may be room.
+package retry
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/match"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Consumes: []string{
+		events.ApplicationWaiting, events.ApplicationStopped, events.JobFinished, events.TopologyChanged,
+	},
+	Emits: []string{
+		events.ApplicationPlaced, events.ApplicationUnplaced, events.ApplicationWaiting, events.JobReady,
+	},
+	Aside:   true, // what it places has waited for long; the call that made room does not wait for it
+	Timeout: 30 * time.Second,
+	Memory:  "128Mi", // for each call ten thousand nodes, and the problem they make
+}
+
+// Function is the reaction with its settings and store.
+type Function struct {
+	db     *store.DB
+	config config
+}
+
+type config struct {
+	match.Settings
+}
+
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	f := &Function{db: env.DB}
+	return f, env.Config(&f.config)
+}
+
+// React begins with the application that the event names as the next one in turn; after a change of the topology, the end
+// of a removal or the stop of an application it begins with the first one.
+func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
+	from, because, err := cause(e)
+	if err != nil || because == "" {
+		return err
+	}
+	return match.RetryPending(ctx, tx, from, f.config.Settings, because)
+}
+
+// cause says with which application to begin, and what made room; that is empty if nothing did.
+func cause(e cloudevents.Event) (from uuid.UUID, because string, err error) {
+	switch e.Type() {
+	case events.TopologyChanged:
+		news, err := events.Data[events.Topology](e)
+		return uuid.Nil, sentence(news.Changes), err
+	case events.JobFinished:
+		about, err := events.Data[events.Job](e)
+		if about.Type != string(job.Delete) {
+			return uuid.Nil, "", err // a deployment has ended, which makes no room
+		}
+		return uuid.Nil, "the removal of " + about.Component + " made room", err
+	}
+	about, err := events.Data[events.Application](e)
+	if e.Type() == events.ApplicationStopped {
+		return uuid.Nil, "stopping " + about.Name + " made room", err
+	}
+	return about.ID, cmp.Or(about.Reason, "it waited for some time"), err
+}
+
+// sentence names the first, most urgent changes of the topology.
+func sentence(changes []events.TopologyChange) string {
+	const told = 3
+	var parts []string
+	for _, c := range changes[:min(len(changes), told)] {
+		parts = append(parts, c.Place()+" "+c.Change)
+	}
+	if more := len(changes) - told; more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	return "the infrastructure changed: " + strings.Join(parts, ", ")
+}

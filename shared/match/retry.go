@@ -1,0 +1,112 @@
+package match
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// mostAlone bounds how many applications that are judged one by one share a transaction.
+const mostAlone = 20
+
+// RetryPending tries, together, the components that fitted nowhere, then those that had to stay where they should not
+// be, then the updates that nobody has judged. It begins with the application from, in the order of ids, and handles
+// only as many as fit into one call. Its own event starts the next call for the others, so the results for these are
+// kept whatever happens to those.
+func RetryPending(ctx context.Context, tx *store.Tx, from uuid.UUID, s Settings, because string) error {
+	if err := Lock(ctx, tx); err != nil { // otherwise this could miss what a decision in progress leaves waiting
+		return err
+	}
+	p, err := selectPending(ctx, tx, from)
+	if err != nil {
+		return err
+	}
+	if err := PlaceAll(ctx, tx, p.waiting, s, because); err != nil {
+		return err
+	}
+	for _, id := range p.misplaced {
+		if err := RetryMisplaced(ctx, tx, id, s); err != nil {
+			return err
+		}
+	}
+	for _, id := range p.overlooked {
+		if err := PlaceUpdate(ctx, tx, id, s); err != nil {
+			return err
+		}
+	}
+	if p.next == uuid.Max {
+		return nil
+	}
+	return tx.Emit(ctx, events.ApplicationWaiting, p.next.String(), events.Application{ID: p.next, Reason: because})
+}
+
+// pending is what one call handles: every application before next, where uuid.Max comes after all.
+type pending struct {
+	waiting, misplaced, overlooked []uuid.UUID
+	next                           uuid.UUID
+}
+
+func selectPending(ctx context.Context, tx *store.Tx, from uuid.UUID) (pending, error) {
+	p := pending{next: uuid.Max}
+	order := func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) } // as Postgres has it
+	lists := []struct {
+		find func(context.Context, store.Querier, uuid.UUID, int) ([]uuid.UUID, error)
+		most int
+		into *[]uuid.UUID
+	}{
+		{application.Waiting, MostTogether, &p.waiting},
+		{application.Misplaced, mostAlone, &p.misplaced},
+		{application.Overlooked, mostAlone, &p.overlooked},
+	}
+	for _, l := range lists {
+		found, err := l.find(ctx, tx, from, l.most+1)
+		if err != nil {
+			return p, err
+		}
+		if len(found) > l.most && order(found[l.most], p.next) < 0 {
+			p.next = found[l.most]
+		}
+		*l.into = found
+	}
+	for _, l := range lists {
+		end, _ := slices.BinarySearchFunc(*l.into, p.next, order)
+		*l.into = (*l.into)[:end]
+	}
+	return p, nil
+}
+
+// RetryMisplaced moves jobs that could not leave their places before, if there is room now.
+func RetryMisplaced(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings) error {
+	if err := Lock(ctx, tx); err != nil {
+		return err
+	}
+	a, err := application.Lock(ctx, tx, id)
+	if problem.KindOf(err) == problem.NotFound {
+		return nil
+	}
+	if err != nil || a.Desired != application.Running {
+		return err
+	}
+	var misplaced []*job.Job
+	for _, j := range a.Jobs {
+		if j.IsMisplaced(job.Violating) {
+			misplaced = append(misplaced, j)
+		}
+	}
+	if _, err := moveAll(ctx, tx, a, misplaced, "a policy is violated there", true, s); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(a.Jobs, misfits) {
+		return nil
+	}
+	_, err = place(ctx, tx, id, s, misfits, "there may be what it asks for")
+	return err
+}

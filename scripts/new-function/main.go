@@ -57,7 +57,6 @@ var templates embed.FS
 
 var stubs = template.Must(template.New("").Funcs(template.FuncMap{
 	"camel":   func(s string) string { return camel(s, "-") },
-	"hyphens": func(s string) string { return strings.ReplaceAll(s, ".", "-") },
 }).ParseFS(templates, "templates/*"))
 
 // function is what the templates know.

@@ -13,6 +13,8 @@ import (
 	"github.com/rickb777/date/period"
 	"github.com/stretchr/testify/require"
 	eventingduckv1 "knative.dev/eventing/pkg/apis/duck/v1"
+	eventingv1 "knative.dev/eventing/pkg/apis/eventing/v1"
+	duckv1 "knative.dev/pkg/apis/duck/v1"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
@@ -22,6 +24,7 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/orchestrator/carry"
 	"github.com/littoral-project/littoral/shared/settings"
+	"github.com/littoral-project/littoral/triggers"
 )
 
 // outside are the event types from other systems, with their senders.
@@ -32,23 +35,15 @@ var outside = map[string]string{
 	events.ObjectAdded: "ApiServerSources", events.ObjectUpdated: "ApiServerSources", events.ObjectDeleted: "ApiServerSources",
 }
 
-// wire is a Trigger or PingSource in triggers/.
+// wire is a Trigger or source in triggers/.
 type wire struct {
 	file     string
 	Kind     string
 	Metadata struct{ Name string }
 	Spec     struct {
-		Broker   string
+		eventingv1.TriggerSpec
 		Schedule string
-		Delivery struct {
-			DeadLetterSink struct{ Ref struct{ Name string } }
-		}
-		Filter  struct{ Attributes map[string]string }
-		Filters []map[string]map[string]string
-		Subscriber,
-		Sink struct {
-			Ref struct{ APIVersion, Kind, Name string }
-		}
+		Sink     duckv1.Destination
 	}
 }
 
@@ -75,16 +70,16 @@ func wires(t testing.TB) []wire {
 }
 
 // wakes returns the function that a Trigger or source wakes, and its event types; "" for other objects.
-func (w *wire) wakes() (function string, types []string) {
+func (w *wire) wakes(t testing.TB) (function string, types []string) {
+	t.Helper()
 	switch w.Kind {
 	case "Trigger":
-		typ := w.Spec.Filter.Attributes["type"]
-		for _, f := range w.Spec.Filters {
-			if exact := f["exact"]["type"]; exact != "" {
-				typ = exact
-			}
+		kinds, err := triggers.Takes(w.Spec.TriggerSpec)
+		require.NoError(t, err, w.file)
+		for _, attributes := range kinds {
+			types = append(types, attributes["type"])
 		}
-		return w.Spec.Subscriber.Ref.Name, []string{typ}
+		return w.Spec.Subscriber.Ref.Name, types
 	case "PingSource":
 		return w.Spec.Sink.Ref.Name, []string{events.Tick}
 	case "ApiServerSource":
@@ -122,11 +117,10 @@ func TestTriggersAndDeclarationsAgree(t *testing.T) {
 	t.Parallel()
 	woken, declared := map[string][]string{}, map[string][]string{}
 	for _, w := range wires(t) {
-		name, types := w.wakes()
+		name, types := w.wakes(t)
 		if name == "" {
 			continue
 		}
-		require.NotContains(t, types, "", "%s: %s names no type", w.file, w.Metadata.Name)
 		if w.Kind == "Broker" {
 			woken[name] = append(woken[name], types...)
 			continue
@@ -139,15 +133,10 @@ func TestTriggersAndDeclarationsAgree(t *testing.T) {
 			require.NotContains(t, woken[name], typ, "%s would get each %s twice", name, typ)
 		}
 		woken[name] = append(woken[name], types...)
-		typ := types[0]
-		short := strings.TrimPrefix(strings.TrimSuffix(typ, ".v1"), "dev.littoral.")
 		switch w.Kind {
 		case "Trigger":
 			require.Equal(t, "default", w.Spec.Broker)
-			require.True(t, strings.HasPrefix(w.Metadata.Name, name+"-on-"), w.Metadata.Name)
-			if len(w.Spec.Filter.Attributes) == 1 { // narrower ones have names of their own
-				require.Equal(t, name+"-on-"+strings.ReplaceAll(short, ".", "-"), w.Metadata.Name)
-			}
+			require.Equal(t, name, w.Metadata.Name, "one Trigger for a reaction, with its name")
 			require.Equal(t, "Service", w.Spec.Subscriber.Ref.Kind)
 		case "PingSource":
 			require.NotEmpty(t, w.Spec.Schedule)

@@ -33,6 +33,8 @@ func TestFilter(t *testing.T) {
 		"empty means any value of what is there": {`filter: {attributes: {orchestrator: ""}}`, true},
 		"empty attributes take all":              {`filter: {attributes: {}}`, true},
 		"exact":                                  {`filters: [{exact: {orchestrator: ocm}}]`, true},
+		"exact, several":                         {`filters: [{exact: {type: dev.littoral.job.ready.v1, orchestrator: ocm}}]`, true},
+		"exact, all but one of several":          {`filters: [{exact: {type: dev.littoral.job.ready.v1, orchestrator: nuvla}}]`, false},
 		"exact, otherwise":                       {`filters: [{exact: {orchestrator: nuvla}}]`, false},
 		"prefix":                                 {`filters: [{prefix: {type: dev.littoral.job.}}]`, true},
 		"prefix, otherwise":                      {`filters: [{prefix: {type: littoral}}]`, false},

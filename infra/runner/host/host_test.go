@@ -138,7 +138,7 @@ func TestADescriptorGoesInAndItsComponentsRun(t *testing.T) {
 	require.NotEmpty(t, up.Data.Result)
 	var stats map[string]struct{ Delivered int }
 	require.Equal(t, 200, ask(t, h.URL(), o.Home, "viewer", "GET", "/broker/stats", "", &stats))
-	require.Equal(t, 1, stats["littoral/matchmaker-place-on-application-submitted"].Delivered)
+	require.Equal(t, 1, stats["littoral/matchmaker-place"].Delivered)
 	var letters []any
 	require.Equal(t, 200, ask(t, h.URL(), o.Home, "viewer", "GET", "/broker/dead-letters", "", &letters))
 	require.Empty(t, letters)

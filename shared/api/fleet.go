@@ -2,7 +2,8 @@ package api
 
 // Fleet is the simulated infrastructure of a laptop host.
 type Fleet struct {
-	Clusters []FleetCluster `json:"clusters"`
+	Clusters []FleetCluster    `json:"clusters"`
+	Failing  map[string]string `json:"failing,omitempty"` // crash, pull-error or slow, by "component" or "application/component"
 }
 
 // FleetCluster is one simulated cluster.
@@ -48,7 +49,8 @@ type FleetCopy struct {
 	Message     string `json:"message"`
 }
 
-// FleetCommand changes the fleet: drain, restore and set are for a node, cut and heal for a cluster.
+// FleetCommand changes the fleet: drain, restore and set are for a node, cut and heal for a cluster. A set without a node
+// is about components, by keys such as app:web or app:hello/web.
 type FleetCommand struct {
 	Node    string            `json:"node,omitempty"`
 	Cluster string            `json:"cluster,omitempty"`

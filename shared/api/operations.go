@@ -229,6 +229,16 @@ func (c *Client) ChangeFleet(ctx context.Context, command string, in FleetComman
 	return one[FleetCluster](ctx, c, r)
 }
 
+// SetComponents makes the rollouts of components fail, or succeed again, and returns the resulting state of the fleet.
+func (c *Client) SetComponents(ctx context.Context, set map[string]string) (*Fleet, error) {
+	body, err := json.Marshal(FleetCommand{Set: set})
+	if err != nil {
+		return nil, err
+	}
+	r := request{method: http.MethodPost, path: "/fleet/set", media: mediaJSON, body: body, idempotent: true}
+	return one[Fleet](ctx, c, r)
+}
+
 func one[T any](ctx context.Context, c *Client, r request) (*T, error) {
 	v := new(T)
 	if _, err := c.do(ctx, r, v); err != nil {

@@ -14,13 +14,13 @@ type fleetCommand struct {
 	List    fleetList    `cmd:"" default:"withargs" help:"Show the fleet (what \"littoral fleet\" does)."`
 	Drain   fleetDrain   `cmd:"" help:"Take the work off a node; it reports nothing any more."`
 	Restore fleetRestore `cmd:"" help:"Undo drain."`
-	Set     fleetSet     `cmd:"" help:"Change what is true of a node."`
+	Set     fleetSet     `cmd:"" help:"Change what is true of a node, or make the rollouts of a component fail."`
 	Cut     fleetCut     `cmd:"" help:"Cut a cluster off: no telemetry, no agent."`
 	Heal    fleetHeal    `cmd:"" help:"Undo cut."`
 }
 
 type nodeArgument struct {
-	Node string `arg:"" help:"Node, or CLUSTER/NODE where the name is not unique."`
+	Node string `arg:"" help:"Node, or CLUSTER/NODE where the name is not unique, or app:COMPONENT: the node that has it."`
 }
 
 type clusterArgument struct {
@@ -82,14 +82,14 @@ type fleetDrain struct{ nodeArgument }
 
 // Run drains the node.
 func (c *fleetDrain) Run(s *session) error {
-	return s.changeFleet("drain", api.FleetCommand{Node: c.Node}, "node "+c.Node+" drained")
+	return s.changeNode("drain", api.FleetCommand{Node: c.Node}, "drained")
 }
 
 type fleetRestore struct{ nodeArgument }
 
 // Run restores the node.
 func (c *fleetRestore) Run(s *session) error {
-	return s.changeFleet("restore", api.FleetCommand{Node: c.Node}, "node "+c.Node+" restored")
+	return s.changeNode("restore", api.FleetCommand{Node: c.Node}, "restored")
 }
 
 // Help is the long help of "fleet set".
@@ -98,22 +98,102 @@ func (fleetSet) Help() string {
 		"8Gi), device:PATH (available, busy, detached), label:KEY, telemetry (node: it tells of itself only, none: it " +
 		"tells nothing), compss:TASK (COMPSs tasks that wait at each component, such as 40, or 40@60 for 60 s each) and " +
 		"event:NAME (security events in each container, such as 3, or 3@critical). An empty value goes back to the " +
-		"fleet's file."
+		"fleet's file.\n\n" +
+		"Without a node, app:COMPONENT=HOW makes the rollouts of a component fail, app:APPLICATION/COMPONENT=HOW those of " +
+		"one application. HOW is crash (its containers end as soon as they have begun), pull-error (the image of what is " +
+		"rolled out from now on cannot be had), slow (what is rolled out from now on takes a minute until it is ready) or " +
+		"ok (all is well again)."
 }
 
 type fleetSet struct {
-	nodeArgument
-	Settings []string `arg:"" placeholder:"KEY=VALUE" name:"key=value" help:"Such as cpu=0.95 or device:/dev/video0=busy."`
+	Node     string   `arg:"" placeholder:"NODE" help:"Node as with drain; or the first app:COMPONENT=HOW."`
+	Settings []string `arg:"" optional:"" placeholder:"KEY=VALUE" name:"key=value" help:"Such as cpu=0.95 or device:/dev/video0=busy."`
 }
 
-// Run changes the node.
+// Run changes the node, or the components.
 func (c *fleetSet) Run(s *session) error {
-	settings, err := parseSettings(c.Settings)
+	node, args := c.Node, c.Settings
+	if strings.HasPrefix(node, componentPrefix) && strings.Contains(node, "=") {
+		node, args = "", append([]string{node}, args...)
+	}
+	if len(args) == 0 {
+		return usagef("what is to be set is missing: KEY=VALUE")
+	}
+	settings, err := parseSettings(args)
 	if err != nil {
 		return err
 	}
-	done := "node " + c.Node + " set: " + strings.Join(c.Settings, " ")
-	return s.changeFleet("set", api.FleetCommand{Node: c.Node, Set: settings}, done)
+	if node == "" {
+		return s.setComponents(settings, args)
+	}
+	return s.changeNode("set", api.FleetCommand{Node: node, Set: settings}, "set: "+strings.Join(args, " "))
+}
+
+// componentPrefix begins the name of a component where that of a node is expected, and the key of a setting of one.
+const componentPrefix = "app:"
+
+func (s *session) setComponents(settings map[string]string, args []string) error {
+	fleet, err := s.client.SetComponents(s.ctx, settings)
+	if err != nil {
+		return noFleet(err)
+	}
+	s.screen.line("set: %s", strings.Join(args, " "))
+	var runs []string
+	for i := range fleet.Clusters {
+		for j := range fleet.Clusters[i].Nodes {
+			n := &fleet.Clusters[i].Nodes[j]
+			for _, name := range running(n) {
+				_, component, _ := strings.Cut(name, "/")
+				_, whole := settings[componentPrefix+name]
+				if _, ok := settings[componentPrefix+component]; ok || whole {
+					runs = append(runs, name+" on "+fleet.Clusters[i].Name+"/"+n.Name)
+				}
+			}
+		}
+	}
+	if len(runs) == 0 {
+		s.screen.line("Nothing of that name runs yet.")
+		return nil
+	}
+	slices.Sort(runs)
+	s.screen.line("This is about %s. See what becomes of it with: littoral events -w", strings.Join(runs, ", "))
+	return nil
+}
+
+// changeNode is changeFleet for a node, which may be named by a component that it has.
+func (s *session) changeNode(command string, in api.FleetCommand, done string) error {
+	if component, ok := strings.CutPrefix(in.Node, componentPrefix); ok {
+		node, err := s.nodeOf(component)
+		if err != nil {
+			return err
+		}
+		in.Node = node
+	}
+	return s.changeFleet(command, in, "node "+in.Node+" "+done)
+}
+
+// nodeOf returns the only node that has the component, given as COMPONENT or APPLICATION/COMPONENT.
+func (s *session) nodeOf(component string) (string, error) {
+	jobs, err := s.client.Jobs(s.ctx, api.Filter{})
+	if err != nil {
+		return "", err
+	}
+	var nodes []string
+	for i := range jobs {
+		j := &jobs[i]
+		names := []string{j.Component(), j.GroupName + "/" + j.Component()}
+		if at := j.Targets.String(); at != "" && j.Live() && slices.Contains(names, component) {
+			nodes = append(nodes, at)
+		}
+	}
+	slices.Sort(nodes)
+	switch nodes = slices.Compact(nodes); len(nodes) {
+	case 0:
+		return "", advise(fmt.Errorf("no node has a component %q", component), "See where components are with: littoral get jobs")
+	case 1:
+		return nodes[0], nil
+	}
+	return "", fmt.Errorf("several nodes have a component %q: %s; name one of them", component, strings.Join(nodes, ", "))
 }
 
 // parseSettings reads KEY=VALUE; a value may hold more equals signs and may be empty. All faults are reported at once.

@@ -135,6 +135,10 @@ func (h *host) fleet(w http.ResponseWriter, r *http.Request) {
 			`"detail":"there is no node \"edge-9\"; there are edge-1, edge-2"}`))
 		return
 	}
+	if in.Node == "" && in.Cluster == "" {
+		_ = json.NewEncoder(w).Encode(api.Fleet{Clusters: []api.FleetCluster{fleetCluster()}})
+		return
+	}
 	_ = json.NewEncoder(w).Encode(fleetCluster())
 }
 

@@ -106,7 +106,7 @@ func TestHelp(t *testing.T) {
 	require.Zero(t, sh.Run(t.Context(), nil), "no arguments ask for help")
 	require.Contains(t, out.String(), "Exit codes:")
 	require.Zero(t, sh.Run(t.Context(), []string{"fleet", "set", "--help"}))
-	for _, key := range []string{"device:PATH", "label:KEY", "telemetry", "compss:TASK", "event:NAME"} {
+	for _, key := range []string{"device:PATH", "label:KEY", "telemetry", "compss:TASK", "event:NAME", "pull-error"} {
 		require.Contains(t, out.String(), key)
 	}
 	for asked, flag := range map[string]string{"help": "--help", "help fleet set": "fleet set --help"} {

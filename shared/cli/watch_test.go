@@ -295,6 +295,37 @@ func TestFleetCommandsAreSentAsTheHostReadsThem(t *testing.T) {
 	}, h.commands)
 }
 
+// TestANodeIsNamedByWhatItHas: whoever follows the tour need not know where the matchmaker has put things.
+func TestANodeIsNamedByWhatItHas(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	refused := func(line, says string) {
+		r := h.run(strings.Fields(line)...)
+		require.Equal(t, 1, r.code, r.out)
+		require.Contains(t, r.err, says)
+	}
+	refused("fleet drain app:camera", `no node has a component "camera"`)
+	h.ok("apply", "-f", "testdata/shop.yaml")
+	require.Contains(t, h.ok("fleet", "drain", "app:camera"), "node edge/edge-1 drained\nIt has shop/camera.")
+	require.Contains(t, h.ok("fleet", "set", "app:shop/camera", "sca=3"), "node edge/edge-1 set: sca=3\n")
+	require.Equal(t, []string{`drain {"node":"edge/edge-1"}`, `set {"node":"edge/edge-1","set":{"sca":"3"}}`}, h.commands)
+	refused("fleet restore app:mall/camera", `no node has a component "mall/camera"`)
+}
+
+func TestARolloutIsMadeToFailWithoutNamingANode(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	require.Equal(t, "set: app:camera=crash app:web=ok\nThis is about shop/camera on edge/edge-1. See what becomes of it with: "+
+		"littoral events -w\n", h.ok("fleet", "set", "app:camera=crash", "app:web=ok"))
+	require.Contains(t, h.ok("fleet", "set", "app:shop/web=slow"), "Nothing of that name runs yet.")
+	require.Equal(t, []string{
+		`set {"set":{"app:camera":"crash","app:web":"ok"}}`, `set {"set":{"app:shop/web":"slow"}}`,
+	}, h.commands)
+	r := h.run("fleet", "set", "edge-1")
+	require.Equal(t, 2, r.code)
+	require.Contains(t, r.err, "KEY=VALUE")
+}
+
 func TestADescriptorFromStandardInput(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)

@@ -273,10 +273,16 @@ func (a *agent) apply(ctx context.Context, id string, t task) (bool, error) {
 	return false, nil
 }
 
+// finish reports how it ended. A copy that is yet to become ready stays a task, which the next round continues.
 func (a *agent) finish(ctx context.Context, id string, t task) (bool, error) {
 	state, types := stateFinished, []string{"Progressing", "Applied", "Available"}
-	if t.Job.Type != typeDelete && t.Job.SubType != reallocate && !a.verdict(t.Job.ID).running {
-		state = stateDegraded
+	if t.Job.Type != typeDelete && t.Job.SubType != reallocate {
+		switch v := a.verdict(t.Job.ID); {
+		case v.reason == reasonStarting:
+			return true, nil
+		case !v.running:
+			state = stateDegraded
+		}
 	}
 	if done, err := a.reportStep(ctx, id, t, state, types...); done || err != nil {
 		return done, err

@@ -67,6 +67,9 @@ func (f *Fleet) Set(node string, values map[string]string) error {
 	var changes []func(*nodeState)
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		change, fault := setting(key, values[key])
+		if isComponent(key) {
+			fault = "is about a component; name no node with it"
+		}
 		if fault != "" {
 			faults.Add("set."+key, 0, "%s", fault)
 			continue
@@ -84,7 +87,8 @@ func (f *Fleet) Set(node string, values map[string]string) error {
 	})
 }
 
-const knownSettings = "cpu, mem, sca, energy, cores, ram, device:PATH, label:KEY, telemetry, compss:TASK, event:NAME"
+const knownSettings = "cpu, mem, sca, energy, cores, ram, device:PATH, label:KEY, telemetry, compss:TASK, event:NAME and, " +
+	"without a node, app:COMPONENT"
 
 // setting parses one setting; fault says what is wrong with it.
 func setting(key, value string) (change func(*nodeState), fault string) {

@@ -2,7 +2,9 @@ package fleet
 
 import (
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/littoral-project/littoral/shared/api"
 	"github.com/littoral-project/littoral/shared/auth"
@@ -17,10 +19,11 @@ import (
 //	POST /fleet/drain     operator  {"node": "edge-1"}
 //	POST /fleet/restore   operator  {"node": "edge-1"}
 //	POST /fleet/set       operator  {"node": "edge-1", "set": {"cpu": "0.95", "device:squat.ai/video": "busy"}}
+//	POST /fleet/set       operator  {"set": {"app:web": "crash"}}
 //	POST /fleet/cut       operator  {"cluster": "edge"}
 //	POST /fleet/heal      operator  {"cluster": "edge"}
 //
-// A POST answers with the state of the cluster after it.
+// A POST answers with the state of the cluster after it, or of the whole fleet when it is about components.
 func (f *Fleet) Handler(v *auth.Verifier, log *slog.Logger) (http.Handler, error) {
 	look := function.Spec{Routes: []function.Route{{Pattern: "GET /fleet", Role: auth.Viewer}}}
 	measure := function.Spec{Routes: []function.Route{{Pattern: "GET /fleet/metrics", Role: auth.Viewer}}}
@@ -91,7 +94,12 @@ func (c *commander) command(name string) (run func(api.FleetCommand) error, need
 	case "restore":
 		return func(in api.FleetCommand) error { return f.Restore(in.Node) }, needsNode
 	case "set":
-		return func(in api.FleetCommand) error { return f.Set(in.Node, in.Set) }, needsSettings
+		return func(in api.FleetCommand) error {
+			if aboutComponents(in) {
+				return f.SetComponents(in.Set)
+			}
+			return f.Set(in.Node, in.Set)
+		}, needsSettings
 	case "cut":
 		return func(in api.FleetCommand) error { return f.Cut(in.Cluster) }, needsCluster
 	case "heal":
@@ -109,11 +117,19 @@ func needsNode(in api.FleetCommand) *problem.Faults {
 }
 
 func needsSettings(in api.FleetCommand) *problem.Faults {
-	faults := needsNode(in)
+	var faults problem.Faults
 	if len(in.Set) == 0 {
 		faults.Add("set", 0, "is missing; known settings are %s", knownSettings)
 	}
-	return faults
+	if in.Node == "" && !aboutComponents(in) {
+		faults.Add("node", 0, "is missing")
+	}
+	return &faults
+}
+
+// aboutComponents reports whether the settings need no node.
+func aboutComponents(in api.FleetCommand) bool {
+	return in.Node == "" && slices.ContainsFunc(slices.Collect(maps.Keys(in.Set)), isComponent)
 }
 
 func needsCluster(in api.FleetCommand) *problem.Faults {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // pod is one replica of a workload that has found room on its node.
@@ -27,11 +28,12 @@ type verdict struct {
 type schedule struct {
 	pods     map[string][]pod   // by node
 	verdicts map[string]verdict // by job id
+	until    time.Time          // when a slow copy is ready; zero: nothing changes by itself
 }
 
 // schedule finds room for the copies of a cluster, oldest first, and determines the condition of each.
 func (f *Fleet) schedule(c *Cluster) *schedule {
-	if f.schedules[c.Name] == nil {
+	if s := f.schedules[c.Name]; s == nil || !s.until.IsZero() && !f.options.Now().Before(s.until) {
 		f.schedules[c.Name] = f.newSchedule(c)
 	}
 	return f.schedules[c.Name]
@@ -49,6 +51,7 @@ func (f *Fleet) newSchedule(c *Cluster) *schedule {
 		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Job, b.Job))
 	})
 	pods, verdicts := map[string][]pod{}, map[string]verdict{}
+	now, until := f.options.Now(), time.Time{}
 	left := map[string]*room{}
 	for _, n := range c.Nodes {
 		s := f.settings(c, n)
@@ -63,11 +66,18 @@ func (f *Fleet) newSchedule(c *Cluster) *schedule {
 			verdicts[have.Job] = verdict{false, "NodeDrained", n.Name + " takes no work: it was drained"}
 		default:
 			started, want := have.start(c, n, left[n.Name])
-			pods[n.Name] = append(pods[n.Name], started...)
 			verdicts[have.Job] = verdictOf(len(started), want, n.Name)
+			how, ends := f.state.failureOf(have, now)
+			if how != "" && want > 0 && len(started) == want {
+				verdicts[have.Job], started = how.verdict(want, n.Name), nil // they keep their room
+			}
+			if !ends.IsZero() && (until.IsZero() || ends.Before(until)) {
+				until = ends
+			}
+			pods[n.Name] = append(pods[n.Name], started...)
 		}
 	}
-	return &schedule{pods, verdicts}
+	return &schedule{pods, verdicts, until}
 }
 
 func verdictOf(started, want int, node string) verdict {

@@ -14,8 +14,9 @@ import (
 // state is everything that has happened to the fleet since its Plan. Entries for clusters and nodes that are not in the
 // Plan are kept, in case they return.
 type state struct {
-	Clusters map[string]*clusterState `json:"clusters"` // by name
-	Nodes    map[string]*nodeState    `json:"nodes"`    // by "cluster/node"
+	Clusters map[string]*clusterState `json:"clusters"`          // by name
+	Nodes    map[string]*nodeState    `json:"nodes"`             // by "cluster/node"
+	Failing  map[string]failing       `json:"failing,omitempty"` // by "component" or "application/component"
 }
 
 type clusterState struct {
@@ -54,7 +55,7 @@ type task struct {
 const tombstoneLife = 24 * time.Hour
 
 func loadState(path string) (*state, error) {
-	s := &state{Clusters: map[string]*clusterState{}, Nodes: map[string]*nodeState{}}
+	s := &state{Clusters: map[string]*clusterState{}, Nodes: map[string]*nodeState{}, Failing: map[string]failing{}}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return s, nil

@@ -12,7 +12,10 @@ import (
 func (f *Fleet) View() api.Fleet {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	v := api.Fleet{}
+	v := api.Fleet{Failing: map[string]string{}}
+	for name, set := range f.state.Failing {
+		v.Failing[name] = string(set.How)
+	}
 	for _, c := range f.plan.Clusters {
 		at := f.state.Clusters[c.Name]
 		shown := api.FleetCluster{Name: c.Name, Agent: c.AgentID, Orchestrator: c.Type, Cut: at.Cut, Tasks: len(at.Tasks)}

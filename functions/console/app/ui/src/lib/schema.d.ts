@@ -2126,7 +2126,7 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description Drain, restore and set are about a node, cut and heal about a cluster. */
+                /** @description Drain, restore and set are about a node, cut and heal about a cluster. Set without a node is about components. */
                 command: "drain" | "restore" | "set" | "cut" | "heal";
             };
             cookie?: never;
@@ -2888,6 +2888,10 @@ export interface components {
         };
         Fleet: {
             clusters: components["schemas"]["FleetCluster"][] | null;
+            /** @description How rollouts fail, by component or application/component. */
+            failing?: {
+                [key: string]: "crash" | "pull-error" | "slow";
+            };
         };
         FleetCluster: {
             name?: string;
@@ -2966,6 +2970,11 @@ export interface components {
              *     - compss:TASK: COMPSs tasks of that signature that wait at each component there, as 40, or 40@60 when each
              *       takes 60 seconds
              *     - event:NAME: security events of that name counted in each container there, as 3, or 3@critical
+             *
+             *     Without a node, by component:
+             *     - app:COMPONENT or app:APPLICATION/COMPONENT: crash (its containers end as soon as they have begun), pull-error
+             *       (the image of what is rolled out from now on cannot be had), slow (what is rolled out from now on takes a
+             *       minute until it is ready) or ok
              */
             set?: {
                 [key: string]: string;
@@ -6130,7 +6139,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Drain, restore and set are about a node, cut and heal about a cluster. */
+                /** @description Drain, restore and set are about a node, cut and heal about a cluster. Set without a node is about components. */
                 command: "drain" | "restore" | "set" | "cut" | "heal";
             };
             cookie?: never;
@@ -6141,13 +6150,13 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The cluster as it is then. */
+            /** @description The cluster as it is then, or the whole fleet when components were set. */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["FleetCluster"];
+                    "application/json": components["schemas"]["FleetCluster"] | components["schemas"]["Fleet"];
                 };
             };
             404: components["responses"]["NotFound"];

@@ -15,7 +15,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/api"
 	"github.com/littoral-project/littoral/shared/application"
-	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/history"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/match"
@@ -40,7 +40,7 @@ func fullJob() *job.Job {
 		LeaseUntil: &noon,
 		Instruction: job.Instruction{
 			ComponentName: "web", Type: "kubernetes", Contents: []job.Content{{Name: "web", YAML: "kind: ConfigMap"}},
-			Requirements: descriptor.Requirements{Architecture: "amd64"},
+			Requirements: appmodel.Requirements{Architecture: "amd64"},
 		},
 		CPUMilli: 500, MemoryBytes: 1 << 28, Devices: []string{"/dev/video0"}, ResourceUUID: "r-1", ResourceName: "web",
 		Conditions: []job.Condition{{

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
@@ -61,12 +62,12 @@ type Application struct {
 	Jobs        []*job.Job        `db:"-"`
 	Warnings    []string          `db:"-"` // about the descriptor that was just handed in; not stored
 
-	parsed *descriptor.Application // Descriptor parsed, once Parsed was called
-	gone   bool                    // it was deleted by this very call
+	parsed *appmodel.Application // Descriptor parsed, once Parsed was called
+	gone   bool                  // it was deleted by this very call
 }
 
 // Parsed returns the descriptor in normal form. It is parsed once and shared, so callers must not change it.
-func (a *Application) Parsed() (*descriptor.Application, error) {
+func (a *Application) Parsed() (*appmodel.Application, error) {
 	if a.parsed == nil {
 		parsed, err := descriptor.ParseStored([]byte(a.Descriptor))
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/job"
@@ -22,7 +23,7 @@ import (
 // Submission is a descriptor that was handed in.
 type Submission struct {
 	Document       []byte
-	Parsed         *descriptor.Application // Document, parsed before the transaction; nil = Submit parses it
+	Parsed         *appmodel.Application // Document, parsed before the transaction; nil = Submit parses it
 	Caller         string
 	IdempotencyKey string        // the same key from the same caller gives the same application; "" = none
 	First          bool          // only if no application has the name
@@ -140,7 +141,7 @@ type want struct {
 }
 
 // wanted lists the jobs of a descriptor: one per component or replica, with the numbers of the stored jobs.
-func (a *Application) wanted(app *descriptor.Application, lostAfter time.Duration) []want {
+func (a *Application) wanted(app *appmodel.Application, lostAfter time.Duration) []want {
 	var list []want
 	for i := range app.Components {
 		c := &app.Components[i]
@@ -153,7 +154,7 @@ func (a *Application) wanted(app *descriptor.Application, lostAfter time.Duratio
 			in := job.Instruction{
 				ComponentName: c.Name, Type: c.Type, Contents: all, Requirements: c.Requirements, Labels: r.Labels,
 			}
-			if c.Type == descriptor.TypeMultiple {
+			if c.Type == appmodel.TypeMultiple {
 				a.keepVariant(&in, app, c, r.Index)
 			}
 			list = append(list, want{component: c.Name, replica: r.Index, lostAfter: after, instruction: in})
@@ -164,11 +165,11 @@ func (a *Application) wanted(app *descriptor.Application, lostAfter time.Duratio
 
 // keepVariant leaves the stored job of a component with variants the one that it was placed with. If that is gone, so
 // that it has to leave its place, it keeps what runs until it is placed elsewhere.
-func (a *Application) keepVariant(in *job.Instruction, app *descriptor.Application, c *descriptor.Component, replica int) {
+func (a *Application) keepVariant(in *job.Instruction, app *appmodel.Application, c *appmodel.Component, replica int) {
 	at := slices.IndexFunc(a.Jobs, func(j *job.Job) bool {
 		return j.Cleans == nil && j.Component == c.Name && j.Replica == replica
 	})
-	if at < 0 || a.Jobs[at].Instruction.Type == descriptor.TypeMultiple {
+	if at < 0 || a.Jobs[at].Instruction.Type == appmodel.TypeMultiple {
 		return
 	}
 	in.Type = a.Jobs[at].Instruction.Type

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
@@ -21,19 +22,19 @@ import (
 // Change is what PUT groups carries: a descriptor, or a JobGroup as the API answered it with changes in it.
 type Change struct {
 	document []byte
-	app      *descriptor.Application // of the document
-	group    *group                  // instead of the two
-	parse    func([]byte) (*descriptor.Application, error)
+	app      *appmodel.Application // of the document
+	group    *group                // instead of the two
+	parse    func([]byte) (*appmodel.Application, error)
 }
 
 // NewChange returns the change to a descriptor that was parsed.
-func NewChange(document []byte, app *descriptor.Application) *Change {
+func NewChange(document []byte, app *appmodel.Application) *Change {
 	return &Change{document: document, app: app}
 }
 
 // ReadChange reads the body of PUT groups, before any transaction. The error is that of parse, which reads a descriptor,
 // or Malformed.
-func ReadChange(body []byte, parse func([]byte) (*descriptor.Application, error)) (*Change, error) {
+func ReadChange(body []byte, parse func([]byte) (*appmodel.Application, error)) (*Change, error) {
 	g, ok, err := parseGroup(body)
 	switch {
 	case err != nil:
@@ -117,7 +118,7 @@ func parseGroup(body []byte) (g group, ok bool, err error) {
 // that there is only one way to update.
 func (g *group) put(
 	ctx context.Context, tx *store.Tx, id uuid.UUID, lostAfter time.Duration,
-	parse func([]byte) (*descriptor.Application, error),
+	parse func([]byte) (*appmodel.Application, error),
 ) (*Application, error) {
 	if g.ID != uuid.Nil && id != g.ID {
 		return nil, problem.New(problem.Conflict, "the JobGroup is %s, the request names %s", g.ID, id)
@@ -197,23 +198,23 @@ func (in *groupJob) contents(stored []job.Content) []job.Content {
 
 // otherVariant returns the manifests of the job's component that the job does not carry, since they are for the engine
 // that was not chosen.
-func otherVariant(app *descriptor.Application, j *job.Job) []descriptor.Manifest {
+func otherVariant(app *appmodel.Application, j *job.Job) []appmodel.Manifest {
 	c := app.Component(j.Component)
-	if c == nil || c.Type != descriptor.TypeMultiple {
+	if c == nil || c.Type != appmodel.TypeMultiple {
 		return nil
 	}
-	for _, engine := range []string{descriptor.TypeKubernetes, descriptor.TypeDocker} {
-		if j.Instruction.Type != engine && j.Instruction.Type != descriptor.TypeMultiple {
+	for _, engine := range []string{appmodel.TypeKubernetes, appmodel.TypeDocker} {
+		if j.Instruction.Type != engine && j.Instruction.Type != appmodel.TypeMultiple {
 			return c.Variant(engine)
 		}
 	}
 	return nil
 }
 
-func manifests(contents []job.Content) []descriptor.Manifest {
-	list := make([]descriptor.Manifest, len(contents))
+func manifests(contents []job.Content) []appmodel.Manifest {
+	list := make([]appmodel.Manifest, len(contents))
 	for i, c := range contents {
-		list[i] = descriptor.Manifest{Name: c.Name, YAML: c.YAML}
+		list[i] = appmodel.Manifest{Name: c.Name, YAML: c.YAML}
 	}
 	return list
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/job"
@@ -37,7 +38,7 @@ func Update(ctx context.Context, tx *store.Tx, id uuid.UUID, document []byte, lo
 }
 
 func update(
-	ctx context.Context, tx *store.Tx, id uuid.UUID, document []byte, app *descriptor.Application, lostAfter time.Duration,
+	ctx context.Context, tx *store.Tx, id uuid.UUID, document []byte, app *appmodel.Application, lostAfter time.Duration,
 ) (*Application, error) {
 	a, err := Lock(ctx, tx, id)
 	if err != nil {
@@ -78,25 +79,25 @@ func update(
 }
 
 // Beside lists the differences between two descriptors that affect no job, such as in their policies.
-func Beside(before, now *descriptor.Application) (what []string) {
+func Beside(before, now *appmodel.Application) (what []string) {
 	add := func(name string, differs bool) {
 		if differs {
 			what = append(what, name)
 		}
 	}
 	// of a component that both have
-	differs := func(part func(*descriptor.Component) any) bool {
-		return slices.ContainsFunc(now.Components, func(c descriptor.Component) bool {
+	differs := func(part func(*appmodel.Component) any) bool {
+		return slices.ContainsFunc(now.Components, func(c appmodel.Component) bool {
 			was := before.Component(c.Name)
 			return was != nil && !reflect.DeepEqual(part(was), part(&c))
 		})
 	}
 	add("description", before.Description != now.Description)
 	add("policies", !reflect.DeepEqual(before.Policies, now.Policies) ||
-		differs(func(c *descriptor.Component) any { return c.Policies }))
-	add("communication", differs(func(c *descriptor.Component) any { return c.Communication }))
-	add("scaling", differs(func(c *descriptor.Component) any { return c.Scaling }))
-	add("targets", differs(func(c *descriptor.Component) any { return c.Targets }))
+		differs(func(c *appmodel.Component) any { return c.Policies }))
+	add("communication", differs(func(c *appmodel.Component) any { return c.Communication }))
+	add("scaling", differs(func(c *appmodel.Component) any { return c.Scaling }))
+	add("targets", differs(func(c *appmodel.Component) any { return c.Targets }))
 	return what
 }
 

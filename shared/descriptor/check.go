@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -32,7 +33,7 @@ func (r *reader) checkWeights() {
 
 func (r *reader) checkPolicyNames() {
 	seen := map[string]bool{}
-	check := func(path string, policies []Policy) {
+	check := func(path string, policies []appmodel.Policy) {
 		for i := range policies {
 			name := policies[i].Name
 			if name != "" && seen[name] {
@@ -56,9 +57,9 @@ func (r *reader) checkEngines() {
 			first[r.app.Components[i].Type] = i
 		}
 	}
-	_, multiple := first[TypeMultiple]
-	at, docker := first[TypeDocker]
-	other, kubernetes := first[TypeKubernetes]
+	_, multiple := first[appmodel.TypeMultiple]
+	at, docker := first[appmodel.TypeDocker]
+	other, kubernetes := first[appmodel.TypeKubernetes]
 	if docker && kubernetes && !r.app.MixedTypes {
 		const mixed = "the type %s is mixed with %s of component %q, so the components cannot share one engine; give " +
 			"all the same type, or multiple, or say mixedTypes: true at the top if they may run apart"
@@ -78,10 +79,10 @@ func (r *reader) checkEngines() {
 
 // checkVariants refuses a component of the type multiple that has nothing for the engine of all others.
 func (r *reader) checkVariants() {
-	only := r.app.onlyType()
+	only := r.app.OnlyType()
 	for i := range r.app.Components {
 		c := &r.app.Components[i]
-		if c.Type != TypeMultiple {
+		if c.Type != appmodel.TypeMultiple {
 			continue
 		}
 		spot, has := r.types[i], r.index.plans[i].variants()
@@ -130,8 +131,8 @@ func (r *reader) turnCommunication() {
 // ownership says whether a component has a Service in its manifests, and whether another has.
 type ownership struct{ own, foreign bool }
 
-func (r *reader) turned(c Communication, path string, ownerOf func(string) ownership) Communication {
-	var out Communication
+func (r *reader) turned(c appmodel.Communication, path string, ownerOf func(string) ownership) appmodel.Communication {
+	var out appmodel.Communication
 	both := map[string]bool{}
 	for _, s := range c.Outgoing {
 		both[s] = true

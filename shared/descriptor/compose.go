@@ -7,6 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -16,7 +17,7 @@ import (
 func (r *reader) derive() {
 	for i, p := range r.index.plans {
 		c := &r.app.Components[i]
-		if c.Type != TypeDocker && c.Type != TypeMultiple {
+		if c.Type != appmodel.TypeDocker && c.Type != appmodel.TypeMultiple {
 			continue
 		}
 		var cpu, memory derived

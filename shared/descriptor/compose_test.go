@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/problem"
 )
@@ -26,7 +27,7 @@ const twoServices = `        front:
 
 func TestRequirementsThatAreLeftOutAreDerivedFromTheComposeFile(t *testing.T) {
 	t.Parallel()
-	for name, parse := range map[string]func([]byte) (*descriptor.Application, error){
+	for name, parse := range map[string]func([]byte) (*appmodel.Application, error){
 		"of a submission": descriptor.Parse, "of a stored one": descriptor.ParseStored, "of a question": descriptor.ParseHeader,
 	} {
 		t.Run(name, func(t *testing.T) {

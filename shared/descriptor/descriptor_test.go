@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/problem"
 )
@@ -51,19 +52,19 @@ func TestPublishedSamples(t *testing.T) {
 		faults   []string // of Parse; empty when it is accepted for submission
 		header   []string // of ParseHeader
 		warnings []string // of ParseHeader
-		check    func(*testing.T, *descriptor.Application)
+		check    func(*testing.T, *appmodel.Application)
 	}{
 		"dynamic-policy-manager/app_descriptor_1.yaml": {
 			warnings: []string{
 				`components[0].requirements.memory (line 29): "200Mb" is no quantity of Kubernetes, taken for 200M`,
 				`manifests[0].manifest.spec.containers[0].resources.requests.memory (line 84): "200Mb" is no quantity`,
 			},
-			check: func(t *testing.T, a *descriptor.Application) {
+			check: func(t *testing.T, a *appmodel.Application) {
 				require.Equal(t, []string{"ffmpeg", "mjpeg"}, names(a))
 				ffmpeg, mjpeg := a.Component("ffmpeg"), a.Component("mjpeg")
-				require.Equal(t, descriptor.Requirements{
+				require.Equal(t, appmodel.Requirements{
 					MemoryBytes: 200_000_000,
-					NodeLabel:   &descriptor.NodeLabel{Key: "color", Values: []string{"green"}},
+					NodeLabel:   &appmodel.NodeLabel{Key: "color", Values: []string{"green"}},
 				}, ffmpeg.Requirements)
 				require.Equal(t, []string{"squat.ai/video"}, mjpeg.Requirements.Devices)
 				require.Equal(t, []string{"mjpeg-service Service", "mjpeg Pod"}, kinds(mjpeg))
@@ -75,12 +76,12 @@ func TestPublishedSamples(t *testing.T) {
 			},
 		},
 		"dynamic-policy-manager/app_descriptor_2.yaml": {
-			check: func(t *testing.T, a *descriptor.Application) {
+			check: func(t *testing.T, a *appmodel.Application) {
 				require.Equal(t, []string{"mjpeg-service Service", "mjpeg-pod Pod"}, kinds(a.Component("mjpeg")))
 				require.Equal(t, "manifest", a.Components[0].RawType)
-				require.Equal(t, descriptor.TypeKubernetes, a.Components[0].Type)
+				require.Equal(t, appmodel.TypeKubernetes, a.Components[0].Type)
 				p := a.Policies[0]
-				require.Equal(t, descriptor.KindCustom, p.Kind)
+				require.Equal(t, appmodel.KindCustom, p.Kind)
 				require.Equal(t, "app-host-cpu-usage", p.FromTemplate)
 				require.Equal(t, "reallocate", p.Remediation)
 				require.Equal(t, map[string]any{"maxCpu": 0.8}, p.Variables)
@@ -92,7 +93,7 @@ func TestPublishedSamples(t *testing.T) {
 				`components[0].requirements.memory (line 29): "200Mb" is no quantity of Kubernetes, taken for 200M`,
 				`manifests[0].manifest.spec.containers[0].resources.requests.memory (line 110): "200Mb" is no quantity`,
 			},
-			check: func(t *testing.T, a *descriptor.Application) {
+			check: func(t *testing.T, a *appmodel.Application) {
 				require.Equal(t, 80, a.SecurityLevel("ffmpeg"))
 				require.Equal(t, 50, a.SecurityLevel("mjpeg"))
 				own := a.Component("ffmpeg").Policies
@@ -105,7 +106,7 @@ func TestPublishedSamples(t *testing.T) {
 			},
 		},
 		"dynamic-policy-manager/app_descriptor_compss_1.yaml": {
-			check: func(t *testing.T, a *descriptor.Application) {
+			check: func(t *testing.T, a *appmodel.Application) {
 				require.Equal(t, []string{"compss-hello-world-demo Deployment"}, kinds(&a.Components[0]))
 				require.Equal(t, "scale-up", a.Components[0].Policies[0].Remediation)
 				require.Contains(t, a.Components[0].Manifests[0].YAML, `telemetry.icos.eu/port: "19090"`)
@@ -113,8 +114,8 @@ func TestPublishedSamples(t *testing.T) {
 		},
 		"dynamic-policy-manager/app_descriptor_compss_2.yaml": {
 			faults: []string{`components[0].manifests[0] (line 29): "compss-hello-world-demo" is not defined`},
-			check: func(t *testing.T, a *descriptor.Application) {
-				require.Equal(t, []descriptor.Manifest{{Name: "compss-hello-world-demo"}}, a.Components[0].Manifests)
+			check: func(t *testing.T, a *appmodel.Application) {
+				require.Equal(t, []appmodel.Manifest{{Name: "compss-hello-world-demo"}}, a.Components[0].Manifests)
 				require.Equal(t, 80, a.SecurityLevel("compss-app"))
 			},
 		},
@@ -125,8 +126,8 @@ func TestPublishedSamples(t *testing.T) {
 				`components[1].manifests[0] (line 16): "video-streaming-service" is not defined`,
 				`components[1].manifests[1] (line 17): "video-streaming-deployment" is not defined`,
 			},
-			check: func(t *testing.T, a *descriptor.Application) {
-				require.Equal(t, []descriptor.Target{
+			check: func(t *testing.T, a *appmodel.Application) {
+				require.Equal(t, []appmodel.Target{
 					{Cluster: "nuvlabox/55c7953e-2aa0-4d18-834c-b4d76d824bb9", Node: "edge-rpi-1", Orchestrator: "nuvla"},
 				}, a.Component("consumer").Targets)
 			},
@@ -139,7 +140,7 @@ func TestPublishedSamples(t *testing.T) {
 				`manifests (line 74): "-name" is a key here`,
 			},
 			warnings: []string{`manifests (line 23): "-name"`, `manifests (line 49)`, `manifests (line 74)`},
-			check: func(t *testing.T, a *descriptor.Application) {
+			check: func(t *testing.T, a *appmodel.Application) {
 				require.Equal(t, "demo-deployment-2", a.Namespace)
 				require.Equal(t, int64(7<<30), a.Component("ffmpeg").Requirements.MemoryBytes)
 				require.Equal(t, 80, a.SecurityLevel("ffmpeg"))
@@ -161,7 +162,7 @@ func TestPublishedSamples(t *testing.T) {
 				`name (line 1)`, `components[0].name (line 3)`, `components[0].manifests (line 3)`,
 				`components[1].name (line 4)`, `components[1].manifests (line 4)`,
 			},
-			check: func(t *testing.T, a *descriptor.Application) {
+			check: func(t *testing.T, a *appmodel.Application) {
 				require.Equal(t, []string{"app_component_1", "app_component_2"}, names(a))
 			},
 		},
@@ -184,14 +185,14 @@ func TestPublishedSamples(t *testing.T) {
 	}
 }
 
-func names(a *descriptor.Application) (out []string) {
+func names(a *appmodel.Application) (out []string) {
 	for i := range a.Components {
 		out = append(out, a.Components[i].Name)
 	}
 	return out
 }
 
-func kinds(c *descriptor.Component) (out []string) {
+func kinds(c *appmodel.Component) (out []string) {
 	for _, m := range c.Manifests {
 		out = append(out, m.Name+" "+m.Kind)
 	}
@@ -234,7 +235,7 @@ func top(lines string) string { return one("") + strings.TrimSpace(lines) + "\n"
 
 func TestForms(t *testing.T) {
 	t.Parallel()
-	type application = descriptor.Application
+	type application = appmodel.Application
 	for name, row := range map[string]struct {
 		doc      string
 		warnings []string
@@ -253,7 +254,7 @@ func TestForms(t *testing.T) {
 				require.Equal(t, "😀 � café \\ud83d", a.Description)
 				require.Equal(t, "services:\n  \"web\":\n    \"image\": \"x\"\n",
 					strings.Replace(a.Components[0].Manifests[0].YAML, `"services"`, "services", 1))
-				require.Equal(t, descriptor.TypeDocker, a.Components[0].Type)
+				require.Equal(t, appmodel.TypeDocker, a.Components[0].Type)
 			},
 		},
 		"a byte order mark and Windows line ends do no harm": {
@@ -287,7 +288,7 @@ func TestForms(t *testing.T) {
 			doc: "components:\n- {name: c, type: kubernetes, manifests: [q]}\nmanifests:\n- name: q\n  manifest:\n" +
 				"    apiVersion: example.org/v9\n    kind: Quux\n    spec: {on: yes, mode: 0o644, at: 2020-01-01, s: \"12\"}\n",
 			check: func(t *testing.T, a *application) {
-				require.Equal(t, descriptor.Manifest{
+				require.Equal(t, appmodel.Manifest{
 					Name: "q", Kind: "Quux", APIVersion: "example.org/v9", YAML: "apiVersion: example.org/v9\n" +
 						"kind: Quux\nspec:\n  on: yes\n  mode: 0o644\n  at: 2020-01-01\n  s: \"12\"\n",
 				}, a.Components[0].Manifests[0])
@@ -350,12 +351,12 @@ requirements:
   nodelabel: {key: robot, values: [r1, r2, r1, 3]}`),
 			warnings: []string{`components[0].requirements.memory (line 10): "200Mb" is no quantity of Kubernetes, taken for 200M`},
 			check: func(t *testing.T, a *application) {
-				require.Equal(t, descriptor.Requirements{
+				require.Equal(t, appmodel.Requirements{
 					Architecture: "amd64", CPUMilli: 500, MemoryBytes: 200_000_000, Devices: []string{"a", "b"},
-					NodeLabel: &descriptor.NodeLabel{Key: "robot", Values: []string{"r1", "r2", "3"}},
+					NodeLabel: &appmodel.NodeLabel{Key: "robot", Values: []string{"r1", "r2", "3"}},
 					Resources: map[string]int64{"gpu": 2, "storage": 10 << 30},
 				}, a.Components[0].Requirements)
-				require.Equal(t, []descriptor.Replica{
+				require.Equal(t, []appmodel.Replica{
 					{Index: 0, Labels: map[string][]string{"robot": {"r1"}}},
 					{Index: 1, Labels: map[string][]string{"robot": {"r2"}}},
 					{Index: 2, Labels: map[string][]string{"robot": {"3"}}},
@@ -363,13 +364,13 @@ requirements:
 			},
 		},
 		"without a node label there is one replica": {doc: one(""), check: func(t *testing.T, a *application) {
-			require.Equal(t, []descriptor.Replica{{}}, a.Components[0].Replicas())
+			require.Equal(t, []appmodel.Replica{{}}, a.Components[0].Replicas())
 		}},
 		"a single node label, an unknown architecture, requirements left empty": {
 			doc: one("requirements: {architecture: riscv64, cpu: 1, memory: , devices: , nodelabel: {key: k, values: v}}"),
 			check: func(t *testing.T, a *application) {
 				require.Equal(t, "riscv64", a.Components[0].Requirements.Architecture)
-				require.Equal(t, []descriptor.Replica{{Labels: map[string][]string{"k": {"v"}}}}, a.Components[0].Replicas())
+				require.Equal(t, []appmodel.Replica{{Labels: map[string][]string{"k": {"v"}}}}, a.Components[0].Replicas())
 			},
 		},
 		"memory without its unit is suspect": {
@@ -380,7 +381,7 @@ requirements:
 		},
 		"a target as an object": {
 			doc: one("targets: {cluster_name: k, node_name: n, orchestrator: OCM}"), check: func(t *testing.T, a *application) {
-				require.Equal(t, []descriptor.Target{{Cluster: "k", Node: "n", Orchestrator: "ocm"}}, a.Components[0].Targets)
+				require.Equal(t, []appmodel.Target{{Cluster: "k", Node: "n", Orchestrator: "ocm"}}, a.Components[0].Targets)
 			},
 		},
 		"an empty list of targets": {doc: one("targets: []"), check: func(t *testing.T, a *application) {
@@ -401,7 +402,7 @@ manifests:
 - {name: db, manifest: {kind: Service, metadata: {name: db}}}
 - {name: cache, manifest: {kind: Service, metadata: {name: cache}}}`,
 			check: func(t *testing.T, a *application) {
-				require.Equal(t, descriptor.Communication{Incoming: []string{"db", "cache"}, Outgoing: []string{"web"}},
+				require.Equal(t, appmodel.Communication{Incoming: []string{"db", "cache"}, Outgoing: []string{"web"}},
 					a.Components[0].Communication)
 				require.Equal(t, []string{"db", "cache"}, a.Components[1].Communication.Outgoing)
 			},
@@ -426,13 +427,13 @@ manifests:
 			},
 		},
 		"scaling has defaults": {doc: one("scaling: {maxReplicas: 5}"), check: func(t *testing.T, a *application) {
-			require.Equal(t, &descriptor.Scaling{MinReplicas: 1, MaxReplicas: 5, Step: 1}, a.Components[0].Scaling)
+			require.Equal(t, &appmodel.Scaling{MinReplicas: 1, MaxReplicas: 5, Step: 1}, a.Components[0].Scaling)
 		}},
 		"the last replica is never scaled away": {
 			doc:      one("scaling: {minReplicas: 0, maxReplicas: 2}"),
 			warnings: []string{"components[0].scaling.minReplicas (line 7): is 0, taken for 1"},
 			check: func(t *testing.T, a *application) {
-				require.Equal(t, &descriptor.Scaling{MinReplicas: 1, MaxReplicas: 2, Step: 1}, a.Components[0].Scaling)
+				require.Equal(t, &appmodel.Scaling{MinReplicas: 1, MaxReplicas: 2, Step: 1}, a.Components[0].Scaling)
 			},
 		},
 		"sections nobody defined are mentioned": {
@@ -455,7 +456,7 @@ manifests:
 
 func TestPolicies(t *testing.T) {
 	t.Parallel()
-	type application = descriptor.Application
+	type application = appmodel.Application
 	for name, row := range map[string]struct {
 		top, own string
 		warnings []string
@@ -562,8 +563,8 @@ func TestPolicies(t *testing.T) {
   properties: {pendingInterval: 5m, oneoff: true}`,
 			check: func(t *testing.T, a *application) {
 				p := a.Policies[0]
-				require.Equal(t, descriptor.KindCustom, p.Kind)
-				require.Equal(t, &descriptor.Spec{
+				require.Equal(t, appmodel.KindCustom, p.Kind)
+				require.Equal(t, &appmodel.Spec{
 					Expr: "x{{a}}", ViolatedIf: "> 0.5", Thresholds: map[string]float64{"warning": 1, "critical": 2.5},
 				}, p.Spec)
 				require.Equal(t, 5*time.Minute, p.Pending)
@@ -588,7 +589,7 @@ func TestPolicies(t *testing.T) {
 				`policies[0].type (line 8): "performance" is not a known type of policy, ignored`,
 			},
 			check: func(t *testing.T, a *application) {
-				require.Equal(t, descriptor.KindOther, a.Policies[0].Kind)
+				require.Equal(t, appmodel.KindOther, a.Policies[0].Kind)
 				require.Equal(t, map[string]any{
 					"type": "performance", "x": map[string]any{"y": []any{int64(1), 2.5, true, nil, "9e999"}},
 				}, a.Policies[0].Raw)
@@ -621,14 +622,14 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-func requireTimeout(t *testing.T, a *descriptor.Application, component string, want time.Duration) {
+func requireTimeout(t *testing.T, a *appmodel.Application, component string, want time.Duration) {
 	t.Helper()
 	got, ok := a.LostTelemetry(component)
 	require.True(t, ok)
 	require.Equal(t, want, got)
 }
 
-func requireWeights(t *testing.T, a *descriptor.Application, performance, energy, security float64) {
+func requireWeights(t *testing.T, a *appmodel.Application, performance, energy, security float64) {
 	t.Helper()
 	p, e, s, set := a.ScoreWeights()
 	require.True(t, set)
@@ -641,7 +642,7 @@ func TestRemediation(t *testing.T) {
 		"redeploy": "reallocate", "migrate": "reallocate", "reallocation": "reallocate", "Reallocate": "reallocate",
 		"none": "none", "scale-up": "scale-up", "scale_in": "scale-in", "secure": "secure", "explode": "",
 	} {
-		got, ok := descriptor.Remediation(written)
+		got, ok := appmodel.Remediation(written)
 		require.Equal(t, want, got, written)
 		require.Equal(t, want != "", ok, written)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -38,7 +39,7 @@ func Open(document []byte) (*Edit, error) {
 
 // Replace replaces the objects of one component by the given ones, written inline. Nodes on the way to them are copied,
 // since load shares nodes.
-func (e *Edit) Replace(component string, objects []Manifest) error {
+func (e *Edit) Replace(component string, objects []appmodel.Manifest) error {
 	entries := &yaml.Node{Kind: yaml.SequenceNode}
 	for _, m := range objects {
 		entry, err := manifestNode(m)
@@ -73,7 +74,7 @@ func (e *Edit) Document() ([]byte, error) {
 }
 
 // manifestNode returns {name: ..., manifest: {...}}; a nameless object is named by its metadata.
-func manifestNode(m Manifest) (*yaml.Node, error) {
+func manifestNode(m appmodel.Manifest) (*yaml.Node, error) {
 	var faults problem.Faults
 	roots, err := load([]byte(m.YAML), &faults)
 	if err == nil {

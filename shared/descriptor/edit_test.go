@@ -5,11 +5,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/descriptor"
 )
 
 // edit replaces the objects of one component.
-func edit(document, component string, objects ...descriptor.Manifest) ([]byte, error) {
+func edit(document, component string, objects ...appmodel.Manifest) ([]byte, error) {
 	e, err := descriptor.Open([]byte(document))
 	if err != nil {
 		return nil, err
@@ -57,8 +58,8 @@ components:
 			require.NoError(t, err)
 			edited, err := edit(
 				doc, "c",
-				descriptor.Manifest{Name: "m", YAML: "kind: Pod\nmetadata: &n {name: a}\nspec: *n\n"},
-				descriptor.Manifest{YAML: `{"kind": "Secret", "metadata": {"name": "s"}, "x": "\ud83d\ude00"}`},
+				appmodel.Manifest{Name: "m", YAML: "kind: Pod\nmetadata: &n {name: a}\nspec: *n\n"},
+				appmodel.Manifest{YAML: `{"kind": "Secret", "metadata": {"name": "s"}, "x": "\ud83d\ude00"}`},
 			)
 			require.NoError(t, err)
 			got, err := descriptor.ParseStored(edited)
@@ -85,9 +86,9 @@ func TestEdit_refuses(t *testing.T) {
 		`second time`:                        {"c", "kind: Pod\nkind: Job"},
 		`"m": the descriptor cannot be read`: {"c", "{"},
 	} {
-		_, err := edit(one(""), row.component, descriptor.Manifest{Name: "m", YAML: row.object})
+		_, err := edit(one(""), row.component, appmodel.Manifest{Name: "m", YAML: row.object})
 		require.ErrorContains(t, err, want)
 	}
-	_, err := edit(one(""), "c", descriptor.Manifest{Name: "m", YAML: "kind: Pod\n---\nkind: Job"})
+	_, err := edit(one(""), "c", appmodel.Manifest{Name: "m", YAML: "kind: Pod\n---\nkind: Job"})
 	require.ErrorContains(t, err, `manifest "m" is not one object`)
 }

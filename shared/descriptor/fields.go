@@ -7,16 +7,18 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
 // reader turns the trees of one descriptor into an Application and collects all faults on the way.
 type reader struct {
-	app    Application
+	app    appmodel.Application
 	faults problem.Faults
 	header bool // ParseHeader: faults in manifests and names are warnings
 	stored bool // it was accepted before
 
+	source      source
 	index       manifestIndex
 	labelled    map[int]spot // by component, the values of its node label
 	types       []spot       // by component, its type

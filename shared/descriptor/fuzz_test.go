@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -41,9 +42,9 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-func requireComponent(t *testing.T, app *Application, c *Component) {
+func requireComponent(t *testing.T, app *appmodel.Application, c *appmodel.Component) {
 	t.Helper()
-	require.Contains(t, []string{TypeKubernetes, TypeDocker, TypeMultiple}, c.Type)
+	require.Contains(t, []string{appmodel.TypeKubernetes, appmodel.TypeDocker, appmodel.TypeMultiple}, c.Type)
 	require.NotEmpty(t, c.Manifests)
 	for _, m := range c.Manifests {
 		require.NotEmpty(t, m.Name)
@@ -55,12 +56,12 @@ func requireComponent(t *testing.T, app *Application, c *Component) {
 	require.GreaterOrEqual(t, c.Requirements.MemoryBytes, int64(0))
 	require.NotEmpty(t, c.Replicas())
 	for _, target := range c.Targets {
-		require.NotEqual(t, Target{Orchestrator: target.Orchestrator}, target)
+		require.NotEqual(t, appmodel.Target{Orchestrator: target.Orchestrator}, target)
 	}
 	if s := c.Scaling; s != nil {
 		require.True(t, 1 <= s.MinReplicas && s.MinReplicas <= s.MaxReplicas && s.Step > 0)
 	}
-	for p := range app.applying(c.Name) {
+	for p := range app.Applying(c.Name) {
 		require.NotEmpty(t, p.Remediation)
 		require.NotEmpty(t, p.Kind)
 	}

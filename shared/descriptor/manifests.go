@@ -5,6 +5,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -128,7 +129,7 @@ func (x *manifestIndex) define(r *reader, name, path string, node *yaml.Node) {
 }
 
 // manifests reads what a component names: entries with a name, an entry with its own object, or the bare name.
-func (r *reader) manifests(c *Component, f *fields) {
+func (r *reader) manifests(c *appmodel.Component, f *fields) {
 	var p plan
 	section, path := f.get("manifests")
 	if section == nil {
@@ -145,7 +146,7 @@ func (r *reader) manifests(c *Component, f *fields) {
 	}
 	r.index.plans = append(r.index.plans, p)
 	for _, m := range p {
-		c.Manifests = append(c.Manifests, Manifest{Name: m.name})
+		c.Manifests = append(c.Manifests, appmodel.Manifest{Name: m.name})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -32,19 +33,19 @@ func (r *reader) checkObjects() {
 }
 
 // checkForm refuses what the engine of the component's type cannot run.
-func (r *reader) checkForm(c *Component, m planned) {
+func (r *reader) checkForm(c *appmodel.Component, m planned) {
 	services := field(m.def.node, "services")
 	compose := m.def.kind == "" && services != nil
 	switch {
-	case compose && c.Type == TypeKubernetes:
+	case compose && c.Type == appmodel.TypeKubernetes:
 		r.complain(m.path, m.node, "%q is a compose file, which Kubernetes cannot run: give the component the type docker, "+
 			"or multiple with Kubernetes objects beside it", shorten(m.name))
-	case m.def.kind != "" && c.Type == TypeDocker:
+	case m.def.kind != "" && c.Type == appmodel.TypeDocker:
 		r.complain(m.path, m.node, "%q is a Kubernetes %s, which Docker cannot run: give the component the type kubernetes, "+
 			"or multiple with a compose file beside it", shorten(m.name), shorten(m.def.kind))
 	case compose && (services.Kind != yaml.MappingNode || len(services.Content) == 0):
 		r.complain(join(m.def.path, "services"), services, "must be an object with at least one service")
-	case m.def.kind == "" && !compose && c.Type == TypeDocker:
+	case m.def.kind == "" && !compose && c.Type == appmodel.TypeDocker:
 		r.complain(m.path, m.node, "%q is no compose file: it has no services", shorten(m.name))
 	case m.def.kind == "" && !compose:
 		r.complain(m.path, m.node, "%q is neither a Kubernetes object, which has a kind, nor a compose file, which has services",
@@ -66,7 +67,7 @@ func (a *asked) add(b asked) {
 }
 
 // checkAsked warns of pods that ask for more than their component, whose node is chosen by the latter.
-func (r *reader) checkAsked(c *Component, asks asked, path string) {
+func (r *reader) checkAsked(c *appmodel.Component, asks asked, path string) {
 	if need := c.Requirements.CPUMilli; need > 0 && asks.cpu > need {
 		r.warn(path+".cpu", asks.node, "is %dm, but the manifests ask for %dm: a node with room for the former may have none for the latter",
 			need, asks.cpu)
@@ -130,7 +131,7 @@ func (r *reader) checkAmount(name string, n *yaml.Node, path string) (amount int
 }
 
 // checkSelector refuses a pod that can only run on another architecture than its component is placed on.
-func (r *reader) checkSelector(c *Component, spec *yaml.Node, path string) {
+func (r *reader) checkSelector(c *appmodel.Component, spec *yaml.Node, path string) {
 	want := c.Requirements.Architecture
 	visit(spec, path, "nodeSelector", func(n *yaml.Node, path string) {
 		const key = "kubernetes.io/arch"

@@ -6,6 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -13,18 +14,18 @@ import (
 // manifests. The error is a *problem.Error: TooLarge beyond the bounds on size, Malformed when the text cannot be read
 // at all, else Invalid with every fault, its path (components[1].requirements.cpu) and line, and all warnings. Together
 // with Invalid comes what could be read, so that others can check it too.
-func Parse(doc []byte) (*Application, error) { return read(doc, reader{}) }
+func Parse(doc []byte) (*appmodel.Application, error) { return read(doc, reader{}) }
 
 // ParseStored reads a descriptor that was accepted before, without the rules that were added since.
-func ParseStored(doc []byte) (*Application, error) { return read(doc, reader{stored: true}) }
+func ParseStored(doc []byte) (*appmodel.Application, error) { return read(doc, reader{stored: true}) }
 
 // ParseHeader reads a descriptor for matchmaking, where only the components count. Manifests are resolved as in Parse;
 // a missing one is left with its name alone. Faults in manifests, and names that no cluster would accept, are warnings.
-func ParseHeader(doc []byte) (*Application, error) { return read(doc, reader{header: true}) }
+func ParseHeader(doc []byte) (*appmodel.Application, error) { return read(doc, reader{header: true}) }
 
 const invalid = "the descriptor is invalid"
 
-func read(doc []byte, r reader) (*Application, error) {
+func read(doc []byte, r reader) (*appmodel.Application, error) {
 	r.labelled = map[int]spot{}
 	roots, err := load(doc, &r.faults)
 	if err != nil {
@@ -78,7 +79,8 @@ func (r *reader) application(roots []*yaml.Node) {
 		return
 	}
 	if !r.stored {
-		r.app.head = roots[head]
+		r.app.Source = &r.source
+		r.source.head = roots[head]
 	}
 	name, path := f.get("name")
 	if name != nil {
@@ -99,9 +101,10 @@ func (r *reader) application(roots []*yaml.Node) {
 	}
 	first := map[string]int{}
 	for i, entry := range entries {
+		r.source.components = append(r.source.components, entry)
 		c, line, ok := r.component(entry, at(path, i))
 		if !ok { // its place is kept, so that the paths of others are right
-			r.app.Components = append(r.app.Components, Component{})
+			r.app.Components = append(r.app.Components, appmodel.Component{})
 			r.index.plans, r.types = append(r.index.plans, nil), append(r.types, spot{at(path, i), entry})
 			continue
 		}
@@ -143,7 +146,7 @@ func (r *reader) optional(f *fields, name string) string {
 	return r.text(n, path)
 }
 
-func (r *reader) component(n *yaml.Node, path string) (c Component, line int, ok bool) {
+func (r *reader) component(n *yaml.Node, path string) (c appmodel.Component, line int, ok bool) {
 	if n.Kind == yaml.MappingNode && r.slips(n, path, r.fault) {
 		return c, n.Line, false
 	}
@@ -152,9 +155,6 @@ func (r *reader) component(n *yaml.Node, path string) (c Component, line int, ok
 		return c, n.Line, false
 	}
 	line = n.Line
-	if r.header {
-		c.written = n
-	}
 	if name, path := f.get("name"); name != nil {
 		line = name.Line
 		c.Name = r.label(name, path, maxLabel)
@@ -185,19 +185,19 @@ func (r *reader) component(n *yaml.Node, path string) (c Component, line int, ok
 
 // componentTypes are the words in use. Older documents name the form of the manifest instead of the engine.
 var componentTypes = map[string]string{
-	"kubernetes": TypeKubernetes, "k8s": TypeKubernetes, "manifest": TypeKubernetes, "helm": TypeKubernetes,
-	"docker": TypeDocker, "container": TypeDocker, "docker-compose": TypeDocker, "compose": TypeDocker,
-	"multiple": TypeMultiple,
+	"kubernetes": appmodel.TypeKubernetes, "k8s": appmodel.TypeKubernetes, "manifest": appmodel.TypeKubernetes, "helm": appmodel.TypeKubernetes,
+	"docker": appmodel.TypeDocker, "container": appmodel.TypeDocker, "docker-compose": appmodel.TypeDocker, "compose": appmodel.TypeDocker,
+	"multiple": appmodel.TypeMultiple,
 }
 
-func (r *reader) componentType(c *Component, f *fields) {
+func (r *reader) componentType(c *appmodel.Component, f *fields) {
 	n, path := f.get("type")
 	if n == nil {
 		r.types = append(r.types, spot{join(f.path, "type"), f.node})
 	} else {
 		r.types = append(r.types, spot{path, n})
 	}
-	c.RawType, c.Type = r.text(n, path), TypeKubernetes
+	c.RawType, c.Type = r.text(n, path), appmodel.TypeKubernetes
 	if c.RawType == "" {
 		if n == nil && !r.header {
 			r.warn(join(f.path, "type"), f.node, "is missing, taken for kubernetes")
@@ -215,7 +215,7 @@ func (r *reader) componentType(c *Component, f *fields) {
 const namesNoPlace = "names neither cluster_name nor node_name"
 
 // targets accepts an object, a list of them and an empty list. An object with nothing in it fixes nothing.
-func (r *reader) targets(n *yaml.Node, path string) []Target {
+func (r *reader) targets(n *yaml.Node, path string) []appmodel.Target {
 	entries, paths := []*yaml.Node{n}, []string{path}
 	if n.Kind != yaml.MappingNode || r.slips(n, path, r.fault) {
 		entries, paths = nil, nil
@@ -225,13 +225,13 @@ func (r *reader) targets(n *yaml.Node, path string) []Target {
 			}
 		}
 	}
-	var out []Target
+	var out []appmodel.Target
 	for i, entry := range entries {
 		f, ok := r.object(entry, paths[i])
 		if !ok {
 			continue
 		}
-		t := Target{
+		t := appmodel.Target{
 			Cluster:      r.optional(f, "cluster_name"),
 			Node:         r.optional(f, "node_name"),
 			Orchestrator: strings.ToLower(r.optional(f, "orchestrator")),
@@ -251,8 +251,8 @@ func (r *reader) targets(n *yaml.Node, path string) []Target {
 }
 
 // communication accepts a list of single-key objects (- incoming: svc) and one object of lists (incoming: [a, b]).
-func (r *reader) communication(n *yaml.Node, path string) Communication {
-	var c Communication
+func (r *reader) communication(n *yaml.Node, path string) appmodel.Communication {
+	var c appmodel.Communication
 	add := func(n *yaml.Node, path string) {
 		f, ok := r.object(n, path)
 		if !ok || r.slips(n, path, r.fault) {
@@ -289,7 +289,7 @@ func distinct(list []string) []string {
 
 const maxReplicas = 10_000
 
-func (r *reader) scaling(n *yaml.Node, path string) *Scaling {
+func (r *reader) scaling(n *yaml.Node, path string) *appmodel.Scaling {
 	f, ok := r.object(n, path)
 	if !ok {
 		return nil
@@ -308,7 +308,7 @@ func (r *reader) scaling(n *yaml.Node, path string) *Scaling {
 		}
 		return int(value)
 	}
-	s := Scaling{MinReplicas: whole("minReplicas", 0, 1), Step: whole("step", 1, 1)}
+	s := appmodel.Scaling{MinReplicas: whole("minReplicas", 0, 1), Step: whole("step", 1, 1)}
 	if s.MinReplicas == 0 {
 		r.warn(join(path, "minReplicas"), n, "is 0, taken for 1: the last replica is never scaled away")
 		s.MinReplicas = 1

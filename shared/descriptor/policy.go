@@ -1,124 +1,16 @@
 package descriptor
 
 import (
-	"iter"
 	"math"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"go.yaml.in/yaml/v3"
 )
 
-// PolicyKind is what a policy is about, in whichever form it was written.
-type PolicyKind string
-
-// The kinds. A policy of any other type is kept as KindOther and has no effect.
-const (
-	KindSecurity      PolicyKind = "security"                // Score
-	KindNodeUsage     PolicyKind = "node-resource-usage"     // Usage
-	KindLostTelemetry PolicyKind = "redeployOnLostTelemetry" // Timeout
-	KindScheduler     PolicyKind = "scheduler"               // Weights
-	KindCustom        PolicyKind = "custom"                  // FromTemplate or Spec
-	KindOther         PolicyKind = "other"
-)
-
-// Policy is one rule in normal form; which of the fields from Score on are set depends on Kind.
-type Policy struct {
-	Kind        PolicyKind     `json:"kind"`
-	Name        string         `json:"name,omitempty"`      // as written; the policy manager numbers the others
-	Type        string         `json:"type,omitempty"`      // as written; empty in the short forms
-	Component   string         `json:"component,omitempty"` // whose section it stands in; empty: the top level
-	ApplyTo     []string       `json:"applyTo,omitempty"`   // of the top level: only these components; empty: all
-	Remediation string         `json:"remediation"`         // canonical, see Remediation; the default is filled in
-	Variables   map[string]any `json:"variables,omitempty"` // text, int64, float64 or bool
-	Properties  map[string]any `json:"properties,omitempty"`
-	Pending     time.Duration  `json:"pending,omitempty"` // properties.pendingInterval
-
-	Score        int           `json:"score,omitempty"` // least SCA score, 0 to 100
-	Level        string        `json:"level,omitempty"` // high, medium or low; empty when a threshold was given
-	Usage        *Usage        `json:"usage,omitempty"`
-	Timeout      time.Duration `json:"timeout,omitempty"` // longest silence
-	Weights      *Weights      `json:"weights,omitempty"`
-	FromTemplate string        `json:"fromTemplate,omitempty"`
-	Spec         *Spec         `json:"spec,omitempty"`
-
-	// Raw is the policy as written, in the types of encoding/json with int64 for whole numbers.
-	Raw map[string]any `json:"raw,omitempty"`
-}
-
-// Usage limits the load of the node a component runs on. A zero limits nothing.
-type Usage struct {
-	CPUMax     float64 `json:"cpuMax,omitempty"`    // share of the cpu in use, above 0 to 1
-	MemoryMax  float64 `json:"memoryMax,omitempty"` // share of the memory in use, above 0 to 1
-	MemoryFree int64   `json:"memoryFree,omitempty"`
-	ExcludeApp bool    `json:"excludeApp"` // leave out what the application itself uses; true unless said otherwise
-}
-
-// Weights is how much each score counts. They sum to one.
-type Weights struct {
-	Performance float64 `json:"performance"`
-	Energy      float64 `json:"energy"`
-	Security    float64 `json:"security"`
-}
-
-// Spec is a custom rule: a PromQL expression, or constraints for another backend.
-type Spec struct {
-	Expr        string             `json:"expr,omitempty"`
-	ViolatedIf  string             `json:"violatedIf,omitempty"` // appended to Expr
-	Thresholds  map[string]float64 `json:"thresholds,omitempty"`
-	Constraints map[string]any     `json:"constraints,omitempty"`
-	Description string             `json:"description,omitempty"`
-}
-
-// Remediations, as they are written in normal form.
-const (
-	RemediationNone       = "none" // record it only
-	RemediationReallocate = "reallocate"
-)
-
-var remediations = map[string]string{
-	"none":     RemediationNone,
-	"redeploy": RemediationReallocate, "migrate": RemediationReallocate,
-	"reallocation": RemediationReallocate, "reallocate": RemediationReallocate,
-	"scale-up": "scale-up", "scale-down": "scale-down", "scale-out": "scale-out", "scale-in": "scale-in",
-	"patch": "patch", "replace": "replace", "secure": "secure",
-}
-
-// Remediation returns the canonical name of a remediation: reallocate for redeploy, migrate, reallocation and itself;
-// none, scale-up, scale-down, scale-out, scale-in, patch, replace and secure for themselves. ok is false for any other.
-func Remediation(name string) (canonical string, ok bool) {
-	canonical, ok = remediations[strings.ReplaceAll(strings.ToLower(strings.TrimSpace(name)), "_", "-")]
-	return canonical, ok
-}
-
-// AppliesTo reports whether the policy applies to the component of that name.
-func (p *Policy) AppliesTo(component string) bool {
-	if p.Component != "" {
-		return p.Component == component
-	}
-	return len(p.ApplyTo) == 0 || slices.Contains(p.ApplyTo, component)
-}
-
-// applying yields the policies of a component: those of the top level first, then its own.
-func (a *Application) applying(component string) iter.Seq[*Policy] {
-	return func(yield func(*Policy) bool) {
-		for i := range a.Policies {
-			if p := &a.Policies[i]; p.AppliesTo(component) && !yield(p) {
-				return
-			}
-		}
-		c := a.Component(component)
-		for i := 0; c != nil && i < len(c.Policies); i++ {
-			if !yield(&c.Policies[i]) {
-				return
-			}
-		}
-	}
-}
-
-func (r *reader) policies(n *yaml.Node, path, component string) []Policy {
-	var out []Policy
+func (r *reader) policies(n *yaml.Node, path, component string) []appmodel.Policy {
+	var out []appmodel.Policy
 	entries := r.list(n, path)
 	if r.policyCount += len(entries); r.policyCount > maxPolicies {
 		r.fault(path, n, "brings the policies to %d; %d are allowed", r.policyCount, maxPolicies)
@@ -126,7 +18,7 @@ func (r *reader) policies(n *yaml.Node, path, component string) []Policy {
 	}
 	for i, entry := range entries {
 		path := at(path, i)
-		p := Policy{Kind: KindOther, Component: component} // keeps the place of one that cannot be read
+		p := appmodel.Policy{Kind: appmodel.KindOther, Component: component} // keeps the place of one that cannot be read
 		if entry.Kind != yaml.MappingNode || !r.slips(entry, path, r.fault) {
 			if f, ok := r.object(entry, path); ok {
 				p = r.policy(f, component)
@@ -137,26 +29,26 @@ func (r *reader) policies(n *yaml.Node, path, component string) []Policy {
 	return out
 }
 
-func (r *reader) policy(f *fields, component string) Policy {
-	p := Policy{Component: component, Type: r.optional(f, "type"), Name: r.optional(f, "name")}
+func (r *reader) policy(f *fields, component string) appmodel.Policy {
+	p := appmodel.Policy{Component: component, Type: r.optional(f, "type"), Name: r.optional(f, "name")}
 	p.Raw, _ = plain(f.node).(map[string]any)
 	p.Kind = policyKind(f, p.Type)
-	otherwise := RemediationReallocate
+	otherwise := appmodel.RemediationReallocate
 	switch p.Kind {
-	case KindSecurity:
+	case appmodel.KindSecurity:
 		r.security(&p, f)
-	case KindNodeUsage:
+	case appmodel.KindNodeUsage:
 		r.nodeUsage(&p, f)
-	case KindLostTelemetry:
+	case appmodel.KindLostTelemetry:
 		r.lostTelemetry(&p, f)
-	case KindScheduler:
+	case appmodel.KindScheduler:
 		r.scheduler(&p, f)
-		otherwise = RemediationNone
-	case KindCustom:
+		otherwise = appmodel.RemediationNone
+	case appmodel.KindCustom:
 		r.custom(&p, f)
-		otherwise = RemediationNone
-	case KindOther:
-		otherwise = RemediationNone
+		otherwise = appmodel.RemediationNone
+	case appmodel.KindOther:
+		otherwise = appmodel.RemediationNone
 		if p.Type == "" {
 			r.fault(f.path, f.node, "is not a known policy: it has neither a type nor security, "+
 				"redeployOnLostTelemetry, fromTemplate or spec")
@@ -165,42 +57,42 @@ func (r *reader) policy(f *fields, component string) Policy {
 		}
 	}
 	r.common(&p, f, otherwise)
-	if p.Kind != KindOther {
+	if p.Kind != appmodel.KindOther {
 		r.rest(f)
 	}
 	return p
 }
 
 // policyKind tells the kind from the type or, without one, from the key that the short form has.
-func policyKind(f *fields, written string) PolicyKind {
+func policyKind(f *fields, written string) appmodel.PolicyKind {
 	switch strings.NewReplacer("-", "", "_", "", " ", "").Replace(strings.ToLower(written)) {
 	case "security":
-		return KindSecurity
+		return appmodel.KindSecurity
 	case "noderesourceusage":
-		return KindNodeUsage
+		return appmodel.KindNodeUsage
 	case "redeployonlosttelemetry":
-		return KindLostTelemetry
+		return appmodel.KindLostTelemetry
 	case "scheduler", "scheduling", "userpreference":
-		return KindScheduler
+		return appmodel.KindScheduler
 	case "custom":
-		return KindCustom
+		return appmodel.KindCustom
 	case "":
 	default:
-		return KindOther
+		return appmodel.KindOther
 	}
 	switch {
 	case f.has("fromTemplate"), f.has("spec"):
-		return KindCustom
+		return appmodel.KindCustom
 	case f.has("security"):
-		return KindSecurity
+		return appmodel.KindSecurity
 	case f.has("redeployOnLostTelemetry"):
-		return KindLostTelemetry
+		return appmodel.KindLostTelemetry
 	}
-	return KindOther
+	return appmodel.KindOther
 }
 
 // common reads what every policy may have.
-func (r *reader) common(p *Policy, f *fields, otherwise string) {
+func (r *reader) common(p *appmodel.Policy, f *fields, otherwise string) {
 	f.has("description")
 	scope, path := f.get("apply-to", "apply_to", "applyTo", "component")
 	if scope != nil && p.Component != "" {
@@ -216,13 +108,13 @@ func (r *reader) common(p *Policy, f *fields, otherwise string) {
 	}
 	p.Remediation = otherwise
 	if action, path := f.get("remediation", "remediation_action"); action != nil {
-		canonical, ok := Remediation(r.text(action, path))
+		canonical, ok := appmodel.Remediation(r.text(action, path))
 		if !ok {
 			r.fault(path, action, "%q is not a remediation: redeploy, scale-up, scale-down, scale-out, scale-in, patch, "+
 				"replace, secure or none", shorten(action.Value))
 		}
 		p.Remediation = canonical
-	} else if p.Kind == KindCustom && p.FromTemplate == "" {
+	} else if p.Kind == appmodel.KindCustom && p.FromTemplate == "" {
 		r.warn(join(f.path, "remediation"), f.node, "is missing: violations are recorded, nothing is done about them")
 	}
 	if v, path := f.get("variables"); v != nil {
@@ -256,7 +148,7 @@ func (r *reader) variables(n *yaml.Node, path string) map[string]any {
 	return m
 }
 
-func (r *reader) security(p *Policy, f *fields) {
+func (r *reader) security(p *appmodel.Policy, f *fields) {
 	level, path := f.get("security")
 	if p.Type != "" {
 		level, path = f.get("level")
@@ -265,7 +157,7 @@ func (r *reader) security(p *Policy, f *fields) {
 	switch {
 	case level != nil:
 		p.Level = strings.ToLower(r.text(level, path))
-		score, known := SecurityLevels[p.Level]
+		score, known := appmodel.SecurityLevels[p.Level]
 		if !known {
 			r.fault(path, level, "%q is not a security level: high, medium or low", shorten(level.Value))
 		}
@@ -281,8 +173,8 @@ func (r *reader) security(p *Policy, f *fields) {
 	}
 }
 
-func (r *reader) nodeUsage(p *Policy, f *fields) {
-	u := Usage{ExcludeApp: true}
+func (r *reader) nodeUsage(p *appmodel.Policy, f *fields) {
+	u := appmodel.Usage{ExcludeApp: true}
 	share := func(name string) float64 {
 		n, path := f.get(name)
 		if n == nil {
@@ -308,8 +200,8 @@ func (r *reader) nodeUsage(p *Policy, f *fields) {
 	}
 }
 
-func (r *reader) lostTelemetry(p *Policy, f *fields) {
-	p.Timeout = DefaultLostTelemetry
+func (r *reader) lostTelemetry(p *appmodel.Policy, f *fields) {
+	p.Timeout = appmodel.DefaultLostTelemetry
 	n, path := f.get("redeployOnLostTelemetry")
 	if p.Type != "" {
 		n, path = f.get("timeout")
@@ -319,7 +211,7 @@ func (r *reader) lostTelemetry(p *Policy, f *fields) {
 	}
 }
 
-func (r *reader) scheduler(p *Policy, f *fields) {
+func (r *reader) scheduler(p *appmodel.Policy, f *fields) {
 	weight := func(names ...string) float64 {
 		n, path := f.get(names...)
 		if n == nil {
@@ -328,7 +220,7 @@ func (r *reader) scheduler(p *Policy, f *fields) {
 		value, _ := r.number(n, path, 0, 1e6)
 		return value
 	}
-	w := Weights{
+	w := appmodel.Weights{
 		Performance: weight("performance"),
 		Energy:      weight("energy", "energyconsumption", "energyConsumption", "energy_consumption"),
 		Security:    weight("security"),
@@ -348,7 +240,7 @@ func (r *reader) scheduler(p *Policy, f *fields) {
 	p.Weights = &w
 }
 
-func (r *reader) custom(p *Policy, f *fields) {
+func (r *reader) custom(p *appmodel.Policy, f *fields) {
 	p.FromTemplate = strings.TrimSpace(r.optional(f, "fromTemplate"))
 	n, path := f.get("spec")
 	switch {
@@ -369,7 +261,7 @@ func (r *reader) custom(p *Policy, f *fields) {
 	if p.FromTemplate = r.optional(spec, "templateName"); p.FromTemplate != "" {
 		return
 	}
-	s := Spec{
+	s := appmodel.Spec{
 		Expr:        strings.TrimSpace(r.optional(spec, "expr")),
 		ViolatedIf:  strings.TrimSpace(r.optional(spec, "violatedIf")),
 		Description: r.optional(spec, "description"),

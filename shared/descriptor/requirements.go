@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -42,8 +43,8 @@ func Architecture(name string) string {
 // littleMemory is less than anyone asks for on purpose: bytes were written where mebibytes were meant.
 const littleMemory = 1 << 10
 
-func (r *reader) requirements(n *yaml.Node, path string) Requirements {
-	var q Requirements
+func (r *reader) requirements(n *yaml.Node, path string) appmodel.Requirements {
+	var q appmodel.Requirements
 	f, ok := r.object(n, path)
 	if !ok {
 		return q
@@ -101,12 +102,12 @@ func (r *reader) quantity(n *yaml.Node, path string, parse func(string) (int64, 
 	return value
 }
 
-func (r *reader) nodeLabel(n *yaml.Node, path string) *NodeLabel {
+func (r *reader) nodeLabel(n *yaml.Node, path string) *appmodel.NodeLabel {
 	f, ok := r.object(n, path)
 	if !ok {
 		return nil
 	}
-	var l NodeLabel
+	var l appmodel.NodeLabel
 	l.Key = strings.TrimSpace(r.optional(f, "key"))
 	if l.Key == "" {
 		r.fault(join(path, "key"), n, "is missing: a nodelabel is a key and its values")

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/littoral-project/littoral/shared/appmodel"
 )
 
 // podBearers lists the kinds with pods. Such an object belongs to one component, since its pods are marked with that
@@ -19,7 +21,7 @@ var podBearers = map[string][]string{
 func (r *reader) checkShared() {
 	all := map[object]*listings{}
 	for i, p := range r.index.plans {
-		clusters := r.app.Components[i].clusters()
+		clusters := clustersOf(&r.app.Components[i])
 		for _, m := range p {
 			o, ok := m.def.object()
 			if !ok {
@@ -124,8 +126,8 @@ func (l *listings) add(clusters []string, own listing) {
 	}
 }
 
-// clusters returns where the component may run; none when that is not fixed.
-func (c *Component) clusters() []string {
+// clustersOf returns where the component may run; none when that is not fixed.
+func clustersOf(c *appmodel.Component) []string {
 	var names []string
 	for _, t := range c.Targets {
 		if t.Cluster == "" {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -31,7 +31,7 @@ func parseType(s string) (Type, error) {
 
 // ParseRemediation reads a remediation by any of its names; redeploy, migrate and reallocation are reallocate.
 func ParseRemediation(s string) (Remediation, error) {
-	if canonical, ok := descriptor.Remediation(s); ok {
+	if canonical, ok := appmodel.Remediation(s); ok {
 		return Remediation(canonical), nil
 	}
 	return parse[Remediation](s, "remediation", nil,

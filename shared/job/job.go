@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/appmodel"
 )
 
 // State is where a job stands.
@@ -120,11 +120,11 @@ func (t Target) String() string {
 
 // Instruction is what is to be deployed (contract: D3.2 annex).
 type Instruction struct {
-	ComponentName string                  `json:"componentName"`
-	Type          string                  `json:"type"` // kubernetes or docker; multiple until an engine is chosen
-	Contents      []Content               `json:"contents"`
-	Requirements  descriptor.Requirements `json:"requirements,omitzero"`
-	Labels        map[string][]string     `json:"labels,omitempty"` // node labels this replica asks for
+	ComponentName string                `json:"componentName"`
+	Type          string                `json:"type"` // kubernetes or docker; multiple until an engine is chosen
+	Contents      []Content             `json:"contents"`
+	Requirements  appmodel.Requirements `json:"requirements,omitzero"`
+	Labels        map[string][]string   `json:"labels,omitempty"` // node labels this replica asks for
 }
 
 // Content is one object to deploy.

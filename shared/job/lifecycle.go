@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -63,7 +63,7 @@ func (j *Job) Choose(typ string, contents []Content) {
 }
 
 // Contents returns the manifests as a job has them.
-func Contents(manifests []descriptor.Manifest) []Content {
+func Contents(manifests []appmodel.Manifest) []Content {
 	contents := make([]Content, 0, len(manifests))
 	for _, m := range manifests {
 		contents = append(contents, Content{Name: m.Name, YAML: m.YAML})

@@ -6,13 +6,13 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/appmodel"
 )
 
 // Replicas numbers the replicas of a component as their jobs. A replica that asks for the node labels of a stored job
 // keeps the number of that job, wherever it stands in the list, so that the others stay where they are when one is
 // taken out. Each of the rest takes the number of a live job that is left over, or else the lowest free number.
-func Replicas(c *descriptor.Component, stored []*Job) []descriptor.Replica {
+func Replicas(c *appmodel.Component, stored []*Job) []appmodel.Replica {
 	byLabels := map[string][]*Job{}
 	own := ofComponent(c.Name, stored)
 	for _, j := range own {
@@ -21,7 +21,7 @@ func Replicas(c *descriptor.Component, stored []*Job) []descriptor.Replica {
 	}
 	replicas := c.Replicas()
 	taken := map[int]bool{}
-	var open []*descriptor.Replica
+	var open []*appmodel.Replica
 	for i := range replicas {
 		r := &replicas[i]
 		labels := fmt.Sprint(r.Labels)

@@ -15,7 +15,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/topology"
@@ -185,7 +185,7 @@ func (inv *inventory) withoutOwn(nodes []placement.Node, instance string) {
 
 // orchestrator returns the orchestrator that the target names, or that of the places it allows; empty if there are
 // several or none.
-func (inv *inventory) orchestrator(t descriptor.Target) string {
+func (inv *inventory) orchestrator(t appmodel.Target) string {
 	if t.Orchestrator != "" {
 		return t.Orchestrator
 	}

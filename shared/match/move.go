@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/littoral-project/littoral/shared/application"
-	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -104,7 +104,7 @@ func (m *move) search(inv *inventory) (p placement.Problem, plan placement.Plan,
 type move struct {
 	tx         *store.Tx
 	app        *application.Application
-	descriptor *descriptor.Application
+	descriptor *appmodel.Application
 	reason     string
 	again      bool       // a retry: the reason why jobs should leave was recorded before
 	inv        *inventory // nil when blind

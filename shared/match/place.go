@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/application"
-	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -101,7 +101,7 @@ func place(
 // candidate is an application with something to place.
 type candidate struct {
 	stored *application.Application
-	app    *descriptor.Application
+	app    *appmodel.Application
 	list   []part
 }
 

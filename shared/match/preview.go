@@ -11,7 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/application"
-	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/placement"
@@ -47,7 +47,7 @@ var errRollBack = errors.New("preview only")
 // the real code would do. app is the application to update; nil looks for the only one of the descriptor's name, and
 // otherwise plans a new one. parsed is the document.
 func Look(
-	ctx context.Context, db *store.DB, document []byte, parsed *descriptor.Application, app *uuid.UUID, s Settings,
+	ctx context.Context, db *store.DB, document []byte, parsed *appmodel.Application, app *uuid.UUID, s Settings,
 	lostAfter time.Duration,
 ) (*Preview, error) {
 	var p *Preview
@@ -112,7 +112,7 @@ func look(ctx context.Context, tx *store.Tx, name string, app *uuid.UUID) (*appl
 }
 
 // compare adds a step for each component.
-func (p *Preview) compare(app *descriptor.Application, before, after *application.Application) {
+func (p *Preview) compare(app *appmodel.Application, before, after *application.Application) {
 	was := map[uuid.UUID]*job.Job{}
 	if before != nil {
 		for _, j := range before.Jobs {
@@ -125,7 +125,7 @@ func (p *Preview) compare(app *descriptor.Application, before, after *applicatio
 			continue
 		}
 		s := step(old, j)
-		if c := app.Component(j.Component); c != nil && c.Type == descriptor.TypeMultiple && j.Placed() {
+		if c := app.Component(j.Component); c != nil && c.Type == appmodel.TypeMultiple && j.Placed() {
 			s.Variant = j.Instruction.Type
 		}
 		if s.Action != "none" {
@@ -137,13 +137,13 @@ func (p *Preview) compare(app *descriptor.Application, before, after *applicatio
 
 // rest adds a step for changes that no component's step shows, such as in policies. For a stopped application no
 // component has a step.
-func (p *Preview) rest(before *application.Application, now *descriptor.Application) error {
+func (p *Preview) rest(before *application.Application, now *appmodel.Application) error {
 	old, err := before.Parsed()
 	if err != nil {
 		return err
 	}
 	what := application.Beside(old, now)
-	other := func(c descriptor.Component) bool { // of a component that both have
+	other := func(c appmodel.Component) bool { // of a component that both have
 		was := old.Component(c.Name)
 		return was != nil && !reflect.DeepEqual(
 			[]any{was.Type, was.Requirements, was.Manifests}, []any{c.Type, c.Requirements, c.Manifests})
@@ -159,7 +159,7 @@ func (p *Preview) rest(before *application.Application, now *descriptor.Applicat
 	return nil
 }
 
-func sameName(a, b descriptor.Component) bool { return a.Name == b.Name }
+func sameName(a, b appmodel.Component) bool { return a.Name == b.Name }
 
 func step(old, now *job.Job) Step {
 	s := Step{Component: now.Component, Replica: now.Replica, Action: "none"}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/topology"
@@ -17,8 +17,8 @@ import (
 // part is one replica of a component in a placement.
 type part struct {
 	id        string // "web", or "web/1" where there are several replicas
-	component *descriptor.Component
-	replica   descriptor.Replica
+	component *appmodel.Component
+	replica   appmodel.Replica
 	job       *job.Job  // nil when nothing is stored yet
 	holds     uuid.UUID // the job whose reservation is its own; that is job, if there is one
 	instance  uuid.UUID // of the application
@@ -39,7 +39,7 @@ func misfits(j *job.Job) bool { return j.IsMisplaced(job.TooLarge) && !j.IsMispl
 
 // parts lists what a descriptor places, with the stored jobs if there are any. Placed ones are fixed unless they may
 // move.
-func parts(app *descriptor.Application, jobs []*job.Job, mayMove func(*job.Job) bool) []part {
+func parts(app *appmodel.Application, jobs []*job.Job, mayMove func(*job.Job) bool) []part {
 	live := slices.DeleteFunc(slices.Clone(jobs), func(j *job.Job) bool { return !j.Live() })
 	stored := map[string]*job.Job{}
 	for _, j := range live {
@@ -74,7 +74,7 @@ func parts(app *descriptor.Application, jobs []*job.Job, mayMove func(*job.Job) 
 // solve plans the parts of an application. A running part is never given up: if a plan has no place left for it,
 // another plan is made in which it is fixed where it is. The parts returned are those of the last plan.
 func solve(
-	app *descriptor.Application, list []part, inv *inventory,
+	app *appmodel.Application, list []part, inv *inventory,
 ) ([]part, placement.Problem, placement.Plan, error) {
 	list = slices.Clone(list)
 	staleAfter := freshness(app, list, inv.staleAfter)
@@ -105,7 +105,7 @@ func solve(
 
 // explainAlone explains parts that are fixed because no plan had a place for them, or for now: where each could go if
 // all others stayed.
-func explainAlone(app *descriptor.Application, list []part, inv *inventory) error {
+func explainAlone(app *appmodel.Application, list []part, inv *inventory) error {
 	all := 0
 	for i := range list {
 		if list[i].alone != nil {
@@ -158,7 +158,7 @@ func explain(list []part, p placement.Problem, plan placement.Plan, asked func(*
 func (p *part) decided() bool { return p.job != nil && !p.fixed }
 
 // problemOf states the placement problem of the parts.
-func problemOf(app *descriptor.Application, list []part, inv *inventory) placement.Problem {
+func problemOf(app *appmodel.Application, list []part, inv *inventory) placement.Problem {
 	placing := map[uuid.UUID]bool{}
 	addPlacing(list, placing)
 	own, components := demands(app, list, inv)
@@ -185,7 +185,7 @@ func addPlacing(list []part, jobs map[uuid.UUID]bool) {
 
 // demands returns what an application demands as a whole, and its components. If all must share an orchestrator, the
 // parts that stay determine it.
-func demands(app *descriptor.Application, list []part, inv *inventory) (placement.Group, []placement.Component) {
+func demands(app *appmodel.Application, list []part, inv *inventory) (placement.Group, []placement.Component) {
 	performance, energy, security, _ := app.ScoreWeights()
 	own := placement.Group{
 		Weights:         placement.Weights{Performance: performance, Energy: energy, Security: security},
@@ -211,7 +211,7 @@ func demands(app *descriptor.Application, list []part, inv *inventory) (placemen
 
 // freshness is how long a node may be silent and still get components: never longer than lost_after of a component to
 // be placed, or it would be moved to a node that counts as lost for it.
-func freshness(app *descriptor.Application, list []part, staleAfter time.Duration) time.Duration {
+func freshness(app *appmodel.Application, list []part, staleAfter time.Duration) time.Duration {
 	for _, p := range list {
 		if bears, ok := app.LostTelemetry(p.component.Name); ok && !p.fixed {
 			staleAfter = min(staleAfter, bears)
@@ -221,11 +221,11 @@ func freshness(app *descriptor.Application, list []part, staleAfter time.Duratio
 }
 
 // engineOf names the engine for each component type.
-var engineOf = map[string]string{descriptor.TypeKubernetes: topology.Kubernetes, descriptor.TypeDocker: topology.Docker}
+var engineOf = map[string]string{appmodel.TypeKubernetes: topology.Kubernetes, appmodel.TypeDocker: topology.Docker}
 
 // choose gives the job of a component with variants the one for the engine of the node.
-func (p *part) choose(app *descriptor.Application, engine string) {
-	if p.component.Type != descriptor.TypeMultiple {
+func (p *part) choose(app *appmodel.Application, engine string) {
+	if p.component.Type != appmodel.TypeMultiple {
 		return
 	}
 	for _, typ := range app.Engines(p.component) {
@@ -235,7 +235,7 @@ func (p *part) choose(app *descriptor.Application, engine string) {
 	}
 }
 
-func component(app *descriptor.Application, p part) placement.Component {
+func component(app *appmodel.Application, p part) placement.Component {
 	need := p.component.Requirements
 	cpuMax, memoryMax, memoryFree := app.NodeUsage(p.component.Name)
 	c := placement.Component{
@@ -260,7 +260,7 @@ func component(app *descriptor.Application, p part) placement.Component {
 
 // oneOrchestrator is a rule of the ICOS documents (contracts/icos.md §2.4): all components of an application go to one
 // orchestrator type, unless they need different engines, one may run on several, or the user fixed places under different ones.
-func oneOrchestrator(app *descriptor.Application, inv *inventory) bool {
+func oneOrchestrator(app *appmodel.Application, inv *inventory) bool {
 	fixed := map[string]bool{}
 	engines := app.Engines(&app.Components[0])
 	for i := range app.Components {
@@ -277,7 +277,7 @@ func oneOrchestrator(app *descriptor.Application, inv *inventory) bool {
 }
 
 // affinities pairs each component that needs a service with the one that offers it.
-func affinities(app *descriptor.Application, list []part) []placement.Affinity {
+func affinities(app *appmodel.Application, list []part) []placement.Affinity {
 	offers := map[string][]string{} // service -> components
 	for i := range app.Components {
 		c := &app.Components[i]

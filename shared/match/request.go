@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/placement"
@@ -23,7 +24,7 @@ type Request struct {
 	Current    []Placement `json:"current_setup"`
 	Violations []Placement `json:"violations"`
 
-	Parsed *descriptor.Application `json:"-"` // Descriptor, parsed before; nil = Solve parses it
+	Parsed *appmodel.Application `json:"-"` // Descriptor, parsed before; nil = Solve parses it
 }
 
 // Placement is a component with a place.
@@ -51,11 +52,11 @@ func ParseRequest(body []byte) (Request, error) {
 
 // Answer is a plan for a request with its explanation.
 type Answer struct {
-	Application *descriptor.Application `json:"-"`
-	Plan        placement.Plan          `json:"plan"`
-	Explanation placement.Explanation   `json:"explanation"`
-	Warnings    []string                `json:"warnings,omitempty"` // about the descriptor
-	Derived     []string                `json:"derived,omitempty"`  // requirements that follow from its compose files
+	Application *appmodel.Application `json:"-"`
+	Plan        placement.Plan        `json:"plan"`
+	Explanation placement.Explanation `json:"explanation"`
+	Warnings    []string              `json:"warnings,omitempty"` // about the descriptor
+	Derived     []string              `json:"derived,omitempty"`  // requirements that follow from its compose files
 
 	list []part
 }
@@ -147,7 +148,7 @@ func (a *Answer) Components() []map[string]any {
 	list := make([]map[string]any, len(a.Application.Components))
 	for i := range a.Application.Components {
 		c := &a.Application.Components[i]
-		list[i] = c.Written()
+		list[i] = a.Application.Source.Component(i)
 		switch found := targets[c.Name]; len(found) {
 		case 0:
 			list[i]["targets"] = []any{}

@@ -7,8 +7,8 @@ import (
 	"net/http"
 
 	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/auth"
-	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/policy/admit"
@@ -63,7 +63,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	change, err := application.ReadChange(body, func(document []byte) (*descriptor.Application, error) {
+	change, err := application.ReadChange(body, func(document []byte) (*appmodel.Application, error) {
 		return f.admit.Application(document, strict)
 	}) // before the transaction, which holds a connection
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/orchestrator"
@@ -241,8 +242,8 @@ manifests:
 ---
 ` + j.Instruction.Contents[0].YAML))
 	require.NoError(t, err)
-	j.Instruction.Type = descriptor.TypeMultiple
-	j.Choose(descriptor.TypeKubernetes, job.Contents(app.Components[0].Variant(descriptor.TypeKubernetes)))
+	j.Instruction.Type = appmodel.TypeMultiple
+	j.Choose(appmodel.TypeKubernetes, job.Contents(app.Components[0].Variant(appmodel.TypeKubernetes)))
 	defer gone(t, w, j)
 	require.Contains(t, finish(t, w, j).Message, "2 of 2 pods", "and no service of the compose file")
 	require.Equal(t, int64(2), w.Running(t, j.Cluster, j).Replicas)

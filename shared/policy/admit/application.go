@@ -3,6 +3,7 @@ package admit
 import (
 	"errors"
 
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/policy/render"
@@ -12,18 +13,18 @@ import (
 // Application reads a descriptor that is handed in, its policies included. The error is that of descriptor.Parse, and
 // Invalid too when an expression cannot be parsed; it has all faults and warnings. What else keeps a policy from being
 // watched is a warning. If strict, each warning is a fault.
-func (s Settings) Application(document []byte, strict bool) (*descriptor.Application, error) {
+func (s Settings) Application(document []byte, strict bool) (*appmodel.Application, error) {
 	app, err := descriptor.Parse(document)
 	return s.policies(app, err, strict)
 }
 
 // Header is Application for a descriptor that is only asked about (descriptor.ParseHeader).
-func (s Settings) Header(document []byte) (*descriptor.Application, error) {
+func (s Settings) Header(document []byte) (*appmodel.Application, error) {
 	app, err := descriptor.ParseHeader(document)
 	return s.policies(app, err, false)
 }
 
-func (s Settings) policies(app *descriptor.Application, err error, strict bool) (*descriptor.Application, error) {
+func (s Settings) policies(app *appmodel.Application, err error, strict bool) (*appmodel.Application, error) {
 	var faults problem.Faults
 	detail := "the descriptor is invalid"
 	var refused *problem.Error

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/policy/template"
 	"github.com/littoral-project/littoral/shared/problem"
 )
@@ -25,7 +25,7 @@ import (
 // A policy's id derives from instance and name, so creating the policies of a descriptor twice creates them once. The
 // error lists every fault with its path in the descriptor; the policies that could be made are returned along with it,
 // and Policy.Path tells which of them a fault is about.
-func FromDescriptor(app *descriptor.Application, instance, name string) (made []Policy, err error) {
+func FromDescriptor(app *appmodel.Application, instance, name string) (made []Policy, err error) {
 	m := maker{app: app, instance: instance, name: name, keep: func(p Policy) { made = append(made, p) }}
 	err = m.all()
 	return made, err
@@ -33,10 +33,10 @@ func FromDescriptor(app *descriptor.Application, instance, name string) (made []
 
 // Warnings lists what is odd about a descriptor, including faults in its policies: the application is accepted, and
 // faulty policies are just not watched. The policies themselves, perhaps tens of thousands, are not kept in memory.
-func Warnings(app *descriptor.Application) []problem.Field { return Look(app, func(*Policy) {}) }
+func Warnings(app *appmodel.Application) []problem.Field { return Look(app, func(*Policy) {}) }
 
 // Look is Warnings that shows each policy that can be made, as it would be for an application without an id yet.
-func Look(app *descriptor.Application, show func(*Policy)) []problem.Field {
+func Look(app *appmodel.Application, show func(*Policy)) []problem.Field {
 	m := maker{
 		app: app, instance: uuid.Nil.String(), name: cmp.Or(app.Name, "nameless"), keep: func(p Policy) { show(&p) },
 	}
@@ -51,7 +51,7 @@ func Look(app *descriptor.Application, show func(*Policy)) []problem.Field {
 }
 
 // Unwatched is the warning about a fault in a policy of the descriptor, which is not watched then.
-func Unwatched(app *descriptor.Application, f problem.Field) problem.Field {
+func Unwatched(app *appmodel.Application, f problem.Field) problem.Field {
 	f.Line = app.Line(f.Path, max(f.Line-1, 0))
 	f.Detail += "; the policy is not watched"
 	return f
@@ -59,7 +59,7 @@ func Unwatched(app *descriptor.Application, f problem.Field) problem.Field {
 
 // maker makes the policies of one descriptor.
 type maker struct {
-	app            *descriptor.Application
+	app            *appmodel.Application
 	instance, name string
 	keep           func(Policy)
 	made           int
@@ -91,24 +91,24 @@ type draft struct {
 	suffix      string // tells apart several policies made from one entry
 }
 
-func (m *maker) add(d *descriptor.Policy, path string) {
+func (m *maker) add(d *appmodel.Policy, path string) {
 	w := draft{component: m.scope(d, path), remediation: d.Remediation, path: path, name: d.Name}
 	switch d.Kind {
-	case descriptor.KindSecurity:
+	case appmodel.KindSecurity:
 		m.template(w, d, template.SCAScore, Variables{"threshold": int64(d.Score)})
-	case descriptor.KindNodeUsage:
+	case appmodel.KindNodeUsage:
 		m.usage(w, d)
-	case descriptor.KindLostTelemetry:
+	case appmodel.KindLostTelemetry:
 		m.template(w, d, template.LostTelemetry, silence(d.Timeout))
-	case descriptor.KindCustom:
+	case appmodel.KindCustom:
 		m.custom(w, d)
-	case descriptor.KindScheduler, descriptor.KindOther: // for placement, or without a meaning here
+	case appmodel.KindScheduler, appmodel.KindOther: // for placement, or without a meaning here
 	}
 }
 
 // scope returns the component field of the subject: the component in whose section the policy is, or those it applies
 // to.
-func (m *maker) scope(d *descriptor.Policy, path string) string {
+func (m *maker) scope(d *appmodel.Policy, path string) string {
 	names := d.ApplyTo
 	if d.Component != "" {
 		names = []string{d.Component}
@@ -130,7 +130,7 @@ func (m *maker) scope(d *descriptor.Policy, path string) string {
 
 // usage makes a policy for each limit. memory_threshold and requirements.memory mean the same, and the larger one
 // counts. The application's own share must be excluded: otherwise its memory would have to be free a second time.
-func (m *maker) usage(w draft, d *descriptor.Policy) {
+func (m *maker) usage(w draft, d *appmodel.Policy) {
 	if d.Usage == nil {
 		return
 	}
@@ -168,7 +168,7 @@ func silence(timeout time.Duration) Variables {
 	return v
 }
 
-func (m *maker) custom(w draft, d *descriptor.Policy) {
+func (m *maker) custom(w draft, d *appmodel.Policy) {
 	variables := own(d.Variables)
 	switch {
 	case d.FromTemplate != "":
@@ -197,7 +197,7 @@ func (m *maker) custom(w draft, d *descriptor.Policy) {
 }
 
 // template adds a policy from a template. Values that follow from the kind of policy override the written variables.
-func (m *maker) template(w draft, d *descriptor.Policy, name string, said Variables) {
+func (m *maker) template(w draft, d *appmodel.Policy, name string, said Variables) {
 	t, known := template.Lookup(name)
 	if !known {
 		m.faults.Add(w.path+".fromTemplate", 0, "%q is not a template: %s", short(name),
@@ -224,17 +224,17 @@ func own(written map[string]any) Variables {
 
 // devices adds the policies implied by requirements.devices: each device stays available on the node. Its name is
 // quoted, since the template takes a regular expression.
-func (m *maker) devices(c *descriptor.Component, path string) {
+func (m *maker) devices(c *appmodel.Component, path string) {
 	for i, device := range c.Requirements.Devices {
 		w := draft{
-			component: c.Name, remediation: descriptor.RemediationReallocate, path: fmt.Sprintf("%s[%d]", path, i),
+			component: c.Name, remediation: appmodel.RemediationReallocate, path: fmt.Sprintf("%s[%d]", path, i),
 		}
-		m.template(w, &descriptor.Policy{}, template.DeviceAvailable, Variables{"device": regexp.QuoteMeta(device)})
+		m.template(w, &appmodel.Policy{}, template.DeviceAvailable, Variables{"device": regexp.QuoteMeta(device)})
 	}
 }
 
 // finish names the policy and validates it as a whole.
-func (m *maker) finish(w draft, d *descriptor.Policy, spec Spec, variables Variables) {
+func (m *maker) finish(w draft, d *appmodel.Policy, spec Spec, variables Variables) {
 	p := Policy{
 		Path: w.path, Numbered: w.name == "",
 		Subject: Subject{
@@ -274,7 +274,7 @@ func (m *maker) unique(w draft) string {
 	return name
 }
 
-func (m *maker) properties(d *descriptor.Policy, path string) Properties {
+func (m *maker) properties(d *appmodel.Policy, path string) Properties {
 	p := Properties{}
 	if d.Pending > 0 {
 		p.PendingInterval = template.FormatDuration(max(d.Pending, time.Millisecond))

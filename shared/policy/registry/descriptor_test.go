@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -80,7 +81,7 @@ func from(t *testing.T, component, top string) ([]registry.Policy, error) {
 
 // announced asserts that a descriptor with policies is Watched: only then do its events wake the function that follows
 // it.
-func announced(t *testing.T, app *descriptor.Application, policies []registry.Policy) {
+func announced(t *testing.T, app *appmodel.Application, policies []registry.Policy) {
 	t.Helper()
 	require.True(t, app.Watched() || len(policies) == 0, "the descriptor gives %d policies and is not Watched", len(policies))
 }

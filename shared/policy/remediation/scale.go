@@ -6,7 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/match"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -16,11 +16,11 @@ import (
 var ErrLimit = errors.New("scaling limit")
 
 // defaultScaling applies if the descriptor says nothing: a violation may add a few replicas, never remove the last.
-var defaultScaling = descriptor.Scaling{MinReplicas: 1, MaxReplicas: 5, Step: 1}
+var defaultScaling = appmodel.Scaling{MinReplicas: 1, MaxReplicas: 5, Step: 1}
 
 // replicas returns the number of replicas of the job now and after the remediation. The error is Conflict, and wraps
 // ErrLimit, if that is outside the limits of the descriptor.
-func replicas(app *descriptor.Application, j *job.Job, r job.Remediation) (now, next int, err error) {
+func replicas(app *appmodel.Application, j *job.Job, r job.Remediation) (now, next int, err error) {
 	bounds := defaultScaling
 	base := written(j)
 	bounds.MaxReplicas = max(bounds.MaxReplicas, base)

@@ -7,14 +7,18 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Line returns the line of the document where the value at the path stands, such as policies[0].spec.expr; that of the
-// nearest part of the path that is there. Of a text over several lines, within counts them from 0. It is 0 after
-// ParseStored, which keeps no lines.
-func (a *Application) Line(path string, within int) int {
-	n := a.head
-	if n == nil {
-		return 0
-	}
+// source is the document of a model.
+type source struct {
+	head       *yaml.Node   // with the components
+	components []*yaml.Node // in their order; aliases are resolved when they are written out
+}
+
+// Component implements appmodel.Source.
+func (s *source) Component(i int) map[string]any { return plain(s.components[i]).(map[string]any) }
+
+// Line implements appmodel.Source.
+func (s *source) Line(path string, within int) int {
+	n := s.head
 	rest := path
 	for rest != "" {
 		key, more, _ := strings.Cut(rest, ".")

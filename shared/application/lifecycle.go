@@ -97,8 +97,8 @@ func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fr
 
 // unnamed refuses a name that another application has. Requests for one name take turns.
 func unnamed(ctx context.Context, tx *store.Tx, name string) error {
-	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 4))`, name); err != nil {
-		return fmt.Errorf("lock name: %w", err)
+	if err := tx.TakeTurn(ctx, store.TurnApplicationName, name); err != nil {
+		return err
 	}
 	var id uuid.UUID
 	err := tx.QueryRow(ctx, selectIDByName, name).Scan(&id)
@@ -113,8 +113,8 @@ func unnamed(ctx context.Context, tx *store.Tx, name string) error {
 
 func submitted(ctx context.Context, tx *store.Tx, s Submission) (*Application, error) {
 	// Two requests with one key take turns, so the second finds what the first has stored.
-	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 1))`, s.Caller+"\n"+s.IdempotencyKey); err != nil {
-		return nil, fmt.Errorf("lock idempotency key: %w", err)
+	if err := tx.TakeTurn(ctx, store.TurnIdempotencyKey, s.Caller+"\n"+s.IdempotencyKey); err != nil {
+		return nil, err
 	}
 	var id uuid.UUID
 	var deleted, same bool
@@ -264,7 +264,7 @@ func (a *Application) want(ctx context.Context, tx *store.Tx, d Desired) error {
 	return nil
 }
 
-// Delete deletes an application. It must be stopped, or never have run (contracts/icos.md §1.7), else the error is
+// Delete deletes an application. It must be stopped, or never have run (shared/docs/contracts.md §1.7), else the error is
 // Conflict; unless stop is set: then what runs is removed first, and the application is deleted when its last removal
 // is reported. A deletion that has begun continues. If nothing is left, or nobody carries out the removal, it is
 // deleted at once. gone says whether it is.

@@ -16,7 +16,7 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// New returns the job of a component that waits for a place, with the two conditions of the contract (§1.7).
+// New returns the job of a component that waits for a place, with the two conditions of shared/docs/contracts.md §1.7.
 func New(application uuid.UUID, component string, replica int, in Instruction) *Job {
 	j := &Job{
 		ID: uuid.Must(uuid.NewV7()), ApplicationID: application, Component: component, Replica: replica, ResourceName: component,
@@ -202,7 +202,7 @@ func (j *Job) giveContent(ctx context.Context, tx *store.Tx, before State, messa
 }
 
 // Remediate asks the owner for a remediation. asked has a Type, and Target and Step where they matter. The error is
-// Conflict unless the job is owned and Finished (contracts/icos.md §1.7), or would be Finished but for its place.
+// Conflict unless the job is owned and Finished (shared/docs/contracts.md §1.7), or would be Finished but for its place.
 func (j *Job) Remediate(ctx context.Context, tx *store.Tx, asked Remedy, reason string) error {
 	r := asked.Type
 	if j.OwnerID == "" {

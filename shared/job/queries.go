@@ -45,7 +45,7 @@ and ($6 = '' or a.name = $6 or a.id::text = $6)
 and (j.cleans is null or j.state <> 'Finished') and (a.deleted_at is null or j.state <> 'Finished')
 order by j.created_at, j.id limit $7`
 
-	// The rule of contracts/icos.md §1.6: free jobs, those that the caller owns and has to carry out, and those whose
+	// The rule of shared/docs/contracts.md §1.6: free jobs, those that the caller owns and has to carry out, and those whose
 	// lease has lapsed. Each branch is one probe of a partial index without finished jobs. Each repeats the condition
 	// of its index, without which a generic plan could not use the index and every poll would be planned anew.
 	selectExecutable = `select ` + columns + from + `where j.id in (

@@ -59,7 +59,7 @@ type transition struct {
 	what string // what happens, and who does it
 }
 
-// transitions is the whole state machine (contracts/icos.md §1.7, plus our leases and fencing). Nothing else assigns a
+// transitions is the whole state machine (shared/docs/contracts.md §1.7, plus our leases and fencing). Nothing else assigns a
 // state. The page shared/docs/states.md draws it.
 var transitions = []transition{
 	{Submit, newborn, Created, "a descriptor asks for the component"},

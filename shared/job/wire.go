@@ -95,7 +95,7 @@ func (j *Job) Resource() Resource {
 // MarshalJSON writes the API form.
 func (j *Job) MarshalJSON() ([]byte, error) {
 	typ, subType := j.Type, j.SubType
-	if typ == Replace { // agents that read type names know no ReplaceDeployment (contracts/icos.md §1.4)
+	if typ == Replace { // agents that read type names know no ReplaceDeployment (shared/docs/contracts.md §1.4)
 		typ, subType = Update, string(ReplaceIt)
 	}
 	w := wire{

@@ -17,7 +17,7 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// DefaultLease is how long an agent owns a job without renewing it (contracts/icos.md §14).
+// DefaultLease is how long an agent owns a job without renewing it (shared/docs/contracts.md §14).
 const DefaultLease = 300 * time.Second
 
 // maxName bounds the names of agents and resources, in bytes. Both are in indexes, which do not take text of any

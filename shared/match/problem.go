@@ -258,7 +258,7 @@ func component(app *appmodel.Application, p part) placement.Component {
 	return c
 }
 
-// oneOrchestrator is a rule of the ICOS documents (contracts/icos.md §2.4): all components of an application go to one
+// oneOrchestrator is a rule of the ICOS documents (shared/docs/contracts.md §2.4): all components of an application go to one
 // orchestrator type, unless they need different engines, one may run on several, or the user fixed places under different ones.
 func oneOrchestrator(app *appmodel.Application, inv *inventory) bool {
 	fixed := map[string]bool{}

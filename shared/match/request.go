@@ -135,7 +135,7 @@ func (inv *inventory) own(app string, list []part) {
 }
 
 // Components returns the components as they were handed in, each with its targets: one object, a list for several
-// replicas, or an empty list when nothing fits (contracts/icos.md §2.2).
+// replicas, or an empty list when nothing fits (shared/docs/contracts.md §2.2).
 func (a *Answer) Components() []map[string]any {
 	targets := map[string][]map[string]string{}
 	for i, p := range a.list {

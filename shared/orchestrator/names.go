@@ -11,7 +11,7 @@ import (
 	"github.com/littoral-project/littoral/shared/job"
 )
 
-// Marks that telemetry and other parts of ICOS read, on objects and on the templates of their pods (contracts/icos.md
+// Marks that telemetry and other parts of ICOS read, on objects and on the templates of their pods (shared/docs/contracts.md
 // §6.2, §9), and labels of ours that identify a copy.
 const (
 	MarkApplication = "app.icos.eu/name"

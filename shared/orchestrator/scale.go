@@ -6,7 +6,7 @@ import (
 	"github.com/littoral-project/littoral/shared/job"
 )
 
-// Steps by which remediations change resource requests (contracts/icos.md §6.3).
+// Steps by which remediations change resource requests (shared/docs/contracts.md §6.3).
 const (
 	StepCPUMilli    = 1000
 	StepMemoryBytes = 1000 << 20

@@ -28,6 +28,41 @@ func (l Lock) String() string {
 	return fmt.Sprintf("lock %d", int64(l))
 }
 
+// Turn is a kind of advisory lock on a text, for work on one thing that may have no row to lock yet: requests about the same
+// text take turns.
+type Turn int64
+
+// The kinds of turns.
+const (
+	TurnIdempotencyKey  Turn = 1 // of a caller and its Idempotency-Key
+	TurnPolicy          Turn = 2 // of a policy's id
+	TurnActions         Turn = 3 // of an instance whose remediations are weighed
+	TurnApplicationName Turn = 4 // of the name of an application
+)
+
+// String names the kind.
+func (k Turn) String() string {
+	switch k {
+	case TurnIdempotencyKey:
+		return "idempotency key"
+	case TurnPolicy:
+		return "policy"
+	case TurnActions:
+		return "actions"
+	case TurnApplicationName:
+		return "application name"
+	}
+	return fmt.Sprintf("turn %d", int64(k))
+}
+
+// TakeTurn waits until no other transaction has the turn of this kind and text, and keeps it until this transaction ends.
+func (tx *Tx) TakeTurn(ctx context.Context, kind Turn, text string) error {
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, $2))`, text, int64(kind)); err != nil {
+		return fmt.Errorf("wait for the turn of the %s: %w", kind, err)
+	}
+	return nil
+}
+
 // Lock waits until no other transaction holds the lock and keeps it until this transaction ends.
 func (tx *Tx) Lock(ctx context.Context, l Lock) error {
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock($1)`, int64(l)); err != nil {

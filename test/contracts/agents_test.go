@@ -19,7 +19,7 @@ import (
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
-// TestExecutable: every form of the poll gives the same answer (contracts/icos.md §1.2, §1.6).
+// TestExecutable: every form of the poll gives the same answer (shared/docs/contracts.md §1.2, §1.6).
 func TestExecutable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -583,7 +583,7 @@ func TestAgentOfTwoClusters(t *testing.T) {
 	w.legal(t)
 }
 
-// TestOldestLocks: PUT jobs/{id} by the first Nuvla agents (contracts/icos.md §1.8).
+// TestOldestLocks: PUT jobs/{id} by the first Nuvla agents (shared/docs/contracts.md §1.8).
 func TestOldestLocks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

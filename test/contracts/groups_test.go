@@ -55,7 +55,7 @@ func TestSubmissionTakesADescriptorUnderAnyOfItsMediaTypes(t *testing.T) {
 	}
 }
 
-// TestSubmissionAnswersBeforePlacement: contracts/icos.md §1.7, first row.
+// TestSubmissionAnswersBeforePlacement: shared/docs/contracts.md §1.7, first row.
 func TestSubmissionAnswersBeforePlacement(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -21,7 +21,7 @@ func TestEveryPublishedPathIsServed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	calls := map[string][]string{
-		// Calls of the shell's backend (contracts/icos.md §11): no implementation ever served PUT groups/{id}.
+		// Calls of the shell's backend (shared/docs/contracts.md §11): no implementation ever served PUT groups/{id}.
 		"the shell": {
 			"GET /jobmanager/groups",
 			"POST /jobmanager/groups",
@@ -97,7 +97,7 @@ func (w *world) answers(t *testing.T, c *coverage, prefix string) {
 func TestAnswersShowTheModelOfV1(t *testing.T) {
 	t.Parallel()
 	c := newCoverage(loadSwagger(t, jobManagerV1),
-		"models.Job.state", "models.Job.type", // numbers there; names are emitted (design §4)
+		"models.Job.state", "models.Job.type", // numbers there; names are emitted (shared/docs/contracts.md §1.4)
 		"models.Job.sub_type",             // newer remediations
 		"models.Incompliance.remediation", // "reallocation" there; the newer names are emitted
 	)
@@ -135,7 +135,7 @@ func TestAggregatorShowsTheModelOfV1(t *testing.T) {
 	c.answer(t, "models_icos.Infrastructure", decode[any](t, w.viewer.get(t, "/aggregator/?shape=v1")))
 	require.Contains(t, c.shown, "models_icos.Node")
 	require.Equal(t, []string{
-		// These were never filled (contracts/icos.md §4.3); the published taxonomy has empty objects in their place.
+		// These were never filled (shared/docs/contracts.md §4.3); the published taxonomy has empty objects in their place.
 		"models_icos.API.authentication",
 		"models_icos.API.authorization",
 		"models_icos.API.commProtocol",
@@ -216,7 +216,7 @@ func TestPublishedOldJobs(t *testing.T) {
 	}
 }
 
-// TestMatchmakeHasThePublishedShape: the submitted components, each with its targets (§2.2).
+// TestMatchmakeHasThePublishedShape: the submitted components, each with its targets (shared/docs/contracts.md §2.2).
 func TestMatchmakeHasThePublishedShape(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

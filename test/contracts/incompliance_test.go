@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRemediations: each remediation under each of its names, by both paths (contracts/icos.md §1.4, §1.5).
+// TestRemediations: each remediation under each of its names, by both paths (shared/docs/contracts.md §1.4, §1.5).
 func TestRemediations(t *testing.T) {
 	t.Parallel()
 	const older, newer = "/jobmanager/policies/incompliance", "/jobmanager/policies/incompliance/create"
@@ -155,7 +155,7 @@ func TestSubjects_withoutWhatWasTakenOut(t *testing.T) {
 	w.legal(t)
 }
 
-// TestSecure: the labels name the container (contracts/icos.md §1.5).
+// TestSecure: the labels name the container (shared/docs/contracts.md §1.5).
 func TestSecure(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -19,7 +19,7 @@ const (
 	remove = "DeleteDeployment"
 )
 
-// TestStateMachine is contracts/icos.md §1.7 row by row, over HTTP: the state before, what happens, and the state
+// TestStateMachine is shared/docs/contracts.md §1.7 row by row, over HTTP: the state before, what happens, and the state
 // after.
 func TestStateMachine(t *testing.T) {
 	t.Parallel()
@@ -162,7 +162,7 @@ func TestStateMachine(t *testing.T) {
 	}
 }
 
-// legal requires that every change of state in the history is allowed by the contract (contracts/icos.md §1.7), and
+// legal requires that every change of state in the history is allowed by the contract (shared/docs/contracts.md §1.7), and
 // that each entry has its cause.
 func (w *world) legal(t testing.TB) {
 	t.Helper()

@@ -37,7 +37,7 @@ func New(env *function.Env) (*Function, error) {
 	return f, env.Config(&f.settings)
 }
 
-// The states of the oldest contract (contracts/icos.md §1.8).
+// The states of the oldest contract (shared/docs/contracts.md §1.8).
 const (
 	unlock   = 1
 	lock     = 2

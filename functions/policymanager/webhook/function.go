@@ -58,11 +58,11 @@ func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
 		return f.db.Release(ctx, claim, err)
 	}
 	return f.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
-		if held, err := tx.Settle(ctx, claim); err != nil || !held {
+		a, err := policies.LockAction(ctx, tx, *about.Violation) // before its claim, as claim does
+		if err != nil {
 			return err
 		}
-		a, err := policies.LockAction(ctx, tx, *about.Violation)
-		if err != nil || a == nil || a.Over() {
+		if held, err := tx.Settle(ctx, claim); err != nil || !held || a == nil || a.Over() {
 			return err
 		}
 		return a.Finish(ctx, tx, policies.Done, "called "+call.Method+" "+call.URL)

@@ -15,7 +15,7 @@ import (
 	"github.com/littoral-project/littoral/shared/trace"
 )
 
-// agent is the deployment manager of one cluster, as in contracts/icos.md §6 but without its faults: it respects the
+// agent is the deployment manager of one cluster, as in shared/docs/contracts.md §6 but without its faults: it respects the
 // answer to promote, and names what it makes after the job.
 type agent struct {
 	fleet   *Fleet

@@ -31,7 +31,7 @@ type Options struct {
 	Now func() time.Time // nil = time.Now
 }
 
-// Defaults of Options, for a laptop. Real deployments use 60 s and 15 s (contracts/icos.md §14).
+// Defaults of Options, for a laptop. Real deployments use 60 s and 15 s (shared/docs/contracts.md §14).
 const (
 	DefaultEvery = 2 * time.Second
 	DefaultPoll  = time.Second

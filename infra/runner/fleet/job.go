@@ -10,7 +10,7 @@ import (
 )
 
 // Job is a job as an agent reads it from the public API. It deliberately shares no type with the job manager: agents by
-// other authors have only the contract (contracts/icos.md §1.3, §1.4). It also accepts the formats of older managers.
+// other authors have only the contract (shared/docs/contracts.md §1.3, §1.4). It also accepts the formats of older managers.
 type Job struct {
 	ID           string      `json:"id"` // "ID" is accepted too
 	Type         enum        `json:"type"`

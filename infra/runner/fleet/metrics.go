@@ -7,7 +7,7 @@ import (
 	"github.com/littoral-project/littoral/shared/topology"
 )
 
-// The metrics below are those of contracts/icos.md §4.3 and §9, under the labels of shared/topology/METRICS.md. Those
+// The metrics below are those of shared/docs/contracts.md §4.3 and §9, under the labels of shared/topology/METRICS.md. Those
 // that only older aggregators read are marked "older".
 
 const exporterVersion = "littoral-fleet"

@@ -1,5 +1,5 @@
 // Package carry does what all deployment managers have in common: it takes jobs under the lease that agents take them
-// under, has an orchestrator carry them out, and reports by the same transitions (contracts/icos.md §1.6, §1.7).
+// under, has an orchestrator carry them out, and reports by the same transitions (shared/docs/contracts.md §1.6, §1.7).
 //
 // A crash anywhere leaves a job that is owned and in progress; the event about it is delivered again, and the next Sync
 // finds it too. What a newcomer gets wrong: nothing outside Postgres is touched within a transaction.

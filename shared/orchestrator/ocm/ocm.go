@@ -1,6 +1,6 @@
 // Package ocm carries out jobs through Open Cluster Management: one ManifestWork per job, in the hub's namespace of the
-// managed cluster that the job's target names, which the cluster's own agent applies (contracts/ocm-clusterlink.md §2,
-// §3).
+// managed cluster that the job's target names, which the cluster's own agent applies (shared/docs/contracts.md
+// §17).
 //
 // The hub is all that is ever asked. What a newcomer gets wrong: a ManifestWork's condition Available says that objects
 // exist on the cluster, not that pods run; that comes from the feedback that each work asks for.

@@ -1,4 +1,4 @@
-// Package lifecycle handles the reports of another job manager about its applications (contracts/icos.md §3.4), and
+// Package lifecycle handles the reports of another job manager about its applications (shared/docs/contracts.md §3.4), and
 // updates their policies accordingly. Our own job manager does not need it, since its events contain the same.
 package lifecycle
 

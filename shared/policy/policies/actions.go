@@ -163,8 +163,8 @@ func (a *Action) Brake(ctx context.Context, tx *store.Tx, p *Policy, b Brakes) (
 	if a.Instance == "" {
 		return false, nil
 	}
-	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 3))`, a.Instance); err != nil {
-		return false, fmt.Errorf("lock actions: %w", err)
+	if err := tx.TakeTurn(ctx, store.TurnActions, a.Instance); err != nil {
+		return false, err
 	}
 	var last *time.Time
 	if err := tx.QueryRow(ctx, lastAction, a.Instance, a.Component, a.ID).Scan(&last); err != nil {

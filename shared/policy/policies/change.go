@@ -14,7 +14,7 @@ import (
 // Create stores a policy, which must have been rendered, and activates it if asked to. fresh is false when the same
 // policy exists already; the error is Conflict when another one has its name.
 func Create(ctx context.Context, tx *store.Tx, p *Policy, activate bool) (stored *Policy, fresh bool, err error) {
-	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 2))`, p.ID); err != nil {
+	if err := tx.TakeTurn(ctx, store.TurnPolicy, p.ID); err != nil {
 		return nil, false, err
 	}
 	before, err := lockAny(ctx, tx, p.UUID())

@@ -38,8 +38,8 @@ func (a *Action) check(faults *problem.Faults) {
 	}
 }
 
-// Callback is a service's request to send it the violations of an application's policies (§3.4). It has only a path,
-// since the policy manager knows the addresses of services from its settings.
+// Callback is a service's request to send it the violations of an application's policies (shared/docs/contracts.md
+// §3.4). It has only a path, since the policy manager knows the addresses of services from its settings.
 type Callback struct {
 	Type               string            `json:"type"` // icos-service
 	URI                string            `json:"uri"`

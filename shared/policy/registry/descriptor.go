@@ -18,7 +18,7 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// FromDescriptor returns the policies that a descriptor asks for, ordered and named as in contracts/icos.md §3.5: those
+// FromDescriptor returns the policies that a descriptor asks for, ordered and named as in shared/docs/contracts.md §3.5: those
 // of the top level first, then each component's own, then those implied by its requirements. name is the application's,
 // which the document may lack. Nothing is rendered, and the actions have no URL yet.
 //

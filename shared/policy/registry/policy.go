@@ -1,4 +1,4 @@
-// Package registry is the model of a policy: its wire format (contracts/icos.md §3.3), the policies that a descriptor
+// Package registry is the model of a policy: its wire format (shared/docs/contracts.md §3.3), the policies that a descriptor
 // asks for, its phases as alerts come and go, the message about a violation, and its alert rule.
 //
 // Everything here is pure: no I/O, no clock, no randomness; instants and ids come from the caller. PromQL is only text

@@ -2,7 +2,7 @@ package registry
 
 import "github.com/littoral-project/littoral/shared/problem"
 
-// RulesRequest is the body that ICOS's rules API takes (contracts/icos.md §3.8).
+// RulesRequest is the body that ICOS's rules API takes (shared/docs/contracts.md §3.8).
 type RulesRequest struct {
 	Data RuleFile `json:"data"`
 }

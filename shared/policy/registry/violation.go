@@ -26,7 +26,7 @@ const LabelID = "plm_id"
 // OutOfRange is the threshold of a violating value that is beyond none of the named thresholds.
 const OutOfRange = "__out_of_range__"
 
-// Violation is what an action sends (contracts/icos.md §3.9).
+// Violation is what an action sends (shared/docs/contracts.md §3.9).
 type Violation struct {
 	ID                 string            `json:"id"`
 	CurrentValue       string            `json:"currentValue"`

@@ -10,7 +10,7 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// compss is the policy of the published violation (contracts/icos.md §3.9).
+// compss is the policy of the published violation (shared/docs/contracts.md §3.9).
 func compss() registry.Policy {
 	return registry.Policy{
 		ID: "fd745e25-0ca3-418b-b310-257693e3f3bf", Name: "compss-low-performance-20",

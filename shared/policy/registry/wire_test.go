@@ -12,7 +12,7 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// The two published policies of the policy manager (contracts/icos.md §3.3), as a client sends and as it reads them.
+// The two published policies of the policy manager (shared/docs/contracts.md §3.3), as a client sends and as it reads them.
 const (
 	created = `{
   "name": "demo-app-container-cpu-utilization",

@@ -22,7 +22,7 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Incompliance is a violation as the policy manager reports it (contracts/icos.md §1.5).
+// Incompliance is a violation as the policy manager reports it (shared/docs/contracts.md §1.5).
 type Incompliance struct {
 	ID                 string            `json:"id"`
 	CurrentValue       string            `json:"currentValue"`

@@ -116,7 +116,8 @@ var ordinary = map[string]any{
 	"maxEvents": int64(0), "severity": ".+", "eventName": ".+",
 }
 
-// carriesAll reports whether a selector has one matcher for each label of the subject, of the type and value in §3.6.
+// carriesAll reports whether a selector has one matcher for each label of the subject, of the type and value in
+// shared/docs/contracts.md §3.6.
 // It has its own implementation of the subject.
 func carriesAll(s *parser.VectorSelector, subject registry.Subject) bool {
 	for label, value := range map[string]string{

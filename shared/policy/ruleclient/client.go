@@ -1,4 +1,4 @@
-// Package ruleclient stores the rules of policies with a rules API (contracts/icos.md §3.8): our own telemetry
+// Package ruleclient stores the rules of policies with a rules API (shared/docs/contracts.md §3.8): our own telemetry
 // controller, or the one that ICOS runs beside its ruler.
 package ruleclient
 

@@ -56,7 +56,7 @@ func main() {
 var templates embed.FS
 
 var stubs = template.Must(template.New("").Funcs(template.FuncMap{
-	"camel":   func(s string) string { return camel(s, "-") },
+	"camel": func(s string) string { return camel(s, "-") },
 }).ParseFS(templates, "templates/*"))
 
 // function is what the templates know.

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/cloudevents/sdk-go/v2/types"
 
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
@@ -30,7 +31,7 @@ import (
 // Config is read from the environment by envconfig.
 type Config struct {
 	On        bool     `envconfig:"PREWAKE" default:"true"` // where functions sleep, see Service
-	Chain     string   `envconfig:"PREWAKE_CHAIN"`          // "type=function,function;type=...", of the Service's YAML
+	Chain     string   `envconfig:"PREWAKE_CHAIN"`          // of the Service's YAML, see parse
 	URL       string   `envconfig:"PREWAKE_URL" default:"http://{name}.{namespace}.svc.cluster.local"`
 	Namespace string   `envconfig:"PREWAKE_NAMESPACE"` // "" = that of the instance, by its resolver
 	Skip      []string `envconfig:"PREWAKE_SKIP"`      // functions that have nothing to do here, such as for an orchestrator not in use
@@ -51,8 +52,8 @@ const (
 
 // Waker wakes functions. Safe for concurrent use; a nil one does nothing.
 type Waker struct {
-	chain  map[string][]string // by event type
-	url    string              // with {name} in it
+	chain  map[string][]link // by event type
+	url    string            // with {name} in it
 	every  time.Duration
 	client *http.Client
 	log    *slog.Logger
@@ -103,15 +104,30 @@ func namespaceIn(text string) string {
 	return ""
 }
 
-// parse reads "type=function,function;type=function", without the functions to skip.
-func parse(text string, skip []string) map[string][]string {
-	chain := map[string][]string{}
+// link is who an event leads to that has these attributes.
+type link struct {
+	attributes map[string]string
+	names      []string
+}
+
+// parse reads "type=function,function;type?name=value&name=value=function" without the functions to skip: a link each, with
+// the attributes that an event must have besides its type.
+func parse(text string, skip []string) map[string][]link {
+	chain := map[string][]link{}
 	for part := range strings.SplitSeq(text, ";") {
-		typ, names, _ := strings.Cut(part, "=")
+		at := max(strings.LastIndexByte(part, '='), 0)
+		typ, condition, _ := strings.Cut(part[:at], "?")
+		l := link{attributes: map[string]string{}}
 		skipped := func(name string) bool { return name == "" || slices.Contains(skip, name) }
-		if list := slices.DeleteFunc(strings.Split(names, ","), skipped); len(list) > 0 {
-			chain[typ] = list
+		if l.names = slices.DeleteFunc(strings.Split(part[min(at+1, len(part)):], ","), skipped); len(l.names) == 0 {
+			continue
 		}
+		for pair := range strings.SplitSeq(condition, "&") {
+			if name, value, found := strings.Cut(pair, "="); found {
+				l.attributes[name] = value
+			}
+		}
+		chain[typ] = append(chain[typ], l)
 	}
 	return chain
 }
@@ -129,19 +145,35 @@ func (w *Waker) Handler(next http.Handler, types ...string) http.Handler {
 	})
 }
 
-// Event wakes whoever an event of one of the types will need, in the background: it returns at once.
+// Event wakes whoever an event of one of the types may need, in the background: it returns at once.
 func (w *Waker) Event(types ...string) {
 	if w == nil {
 		return
 	}
 	for _, typ := range types {
-		for _, name := range w.chain[typ] {
-			w.wake(name)
+		for _, l := range w.chain[typ] {
+			w.wake(l.names)
 		}
 	}
 }
 
-func (w *Waker) wake(name string) {
+// wanted reports whether an event has the attributes of the link.
+func (l link) wanted(e *cloudevents.Event) bool {
+	for name, value := range l.attributes {
+		if have, _ := types.Format(e.Extensions()[name]); have != value {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *Waker) wake(names []string) {
+	for _, name := range names {
+		w.wakeOne(name)
+	}
+}
+
+func (w *Waker) wakeOne(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if before, known := w.last[name]; known && time.Since(before) < w.every {
@@ -195,6 +227,10 @@ type publisher struct {
 
 // Publish implements events.Publisher.
 func (p publisher) Publish(ctx context.Context, e cloudevents.Event) error {
-	p.waker.Event(e.Type())
+	for _, l := range p.waker.chain[e.Type()] {
+		if l.wanted(&e) {
+			p.waker.wake(l.names)
+		}
+	}
 	return p.next.Publish(ctx, e)
 }

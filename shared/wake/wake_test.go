@@ -164,6 +164,25 @@ func TestAPublishedEventWakes(t *testing.T) {
 	require.ErrorIs(t, w.Publisher(inner{broken}).Publish(t.Context(), e), broken)
 }
 
+// TestAnEventWakesOnlyWhoTakesIt: before it is known, everyone who may take it is woken.
+func TestAnEventWakesOnlyWhoTakesIt(t *testing.T) {
+	t.Parallel()
+	const chain = events.JobReady + "?jobtype=Create&orchestrator=ocm=deploy-ocm;" + events.JobReady +
+		"?orchestrator=kubernetes=deploy-kubernetes;" + events.JobReady + "=count"
+	s := newSleepers(t, nil)
+	w := wake.New(s.config(chain), quiet)
+	e := cloudevents.New()
+	e.SetType(events.JobReady)
+	e.SetExtension("orchestrator", "ocm")
+	require.NoError(t, w.Publisher(inner{}).Publish(t.Context(), e))
+	s.become(t, map[string]int{"count": 1})
+	e.SetExtension("jobtype", "Create")
+	require.NoError(t, w.Publisher(inner{}).Publish(t.Context(), e))
+	s.become(t, map[string]int{"count": 1, "deploy-ocm": 1})
+	w.Event(events.JobReady)
+	s.become(t, map[string]int{"count": 1, "deploy-ocm": 1, "deploy-kubernetes": 1})
+}
+
 // A function that could not be asked may be asleep, so the next occasion is used however soon it comes.
 func TestAProbeThatFailsIsMadeAgain(t *testing.T) {
 	t.Parallel()

@@ -55,6 +55,10 @@ func run() error {
 			return err
 		}
 	}
+	w, err := readWiring()
+	if err != nil {
+		return err
+	}
 	mains := make([]string, 0, len(functions.Registry))
 	for main := range functions.Registry {
 		mains = append(mains, main)
@@ -63,7 +67,7 @@ func run() error {
 	var files strings.Builder
 	for _, main := range mains {
 		entry := functions.Registry[main]
-		if err := write(main, entry); err != nil {
+		if err := write(w, main, entry); err != nil {
 			return fmt.Errorf("%s: %w", entry.Name, err)
 		}
 		files.WriteString("  - " + entry.Name + ".yaml\n")
@@ -75,11 +79,11 @@ func run() error {
 	if err := writeWatches(mains); err != nil {
 		return err
 	}
-	return writeRoutes(mains)
+	return writeRoutes(w, mains)
 }
 
-func write(main string, entry function.Entry) error {
-	service := build(main, entry)
+func write(w wiring, main string, entry function.Entry) error {
+	service := build(w, main, entry)
 	checked := service.DeepCopy()
 	ctx := context.Background()
 	checked.SetDefaults(ctx)
@@ -103,7 +107,7 @@ func tidy(body string) string {
 	return body
 }
 
-func build(main string, entry function.Entry) *servingv1.Service {
+func build(w wiring, main string, entry function.Entry) *servingv1.Service {
 	component, _, _ := strings.Cut(entry.Name, "-")
 	labels := map[string]string{
 		"app.kubernetes.io/name": entry.Name, "app.kubernetes.io/part-of": "littoral", "app.kubernetes.io/component": component,
@@ -140,7 +144,7 @@ func build(main string, entry function.Entry) *servingv1.Service {
 	memory := resource.MustParse(entry.Spec.Memory)
 	template.Spec.Containers = []corev1.Container{{
 		Image: "ko://" + main,
-		Env:   append(append(prewake(entry), account(entry, component)...), collect(memory)),
+		Env:   append(append(w.prewake(entry.Spec), account(entry, component)...), collect(memory)),
 		EnvFrom: []corev1.EnvFromSource{
 			{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: settings}}},
 			{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: secrets}, Optional: ptr.Bool(true)}},

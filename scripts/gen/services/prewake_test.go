@@ -9,38 +9,50 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/littoral-project/littoral/functions"
-	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/triggers"
 )
 
 func TestChain(t *testing.T) {
 	t.Parallel()
-	registry := map[string]function.Entry{}
+	w := wiring{registry: map[string]function.Entry{}}
 	for name, spec := range map[string]function.Spec{
-		"create": {Routes: []function.Route{{Pattern: "POST /"}}, Emits: []string{"made"}},
-		"place":  {Consumes: []string{"made", "gone"}, Emits: []string{"placed", "ready", "full"}, Foreseen: []string{"placed", "ready"}},
-		"grow":   {Consumes: []string{"full"}},
-		"follow": {Consumes: []string{"placed"}, Emits: []string{"changed"}},
-		"deploy": {Consumes: []string{"ready"}, Emits: []string{"gone"}}, // back to place: a circle
-		"rule":   {Consumes: []string{"changed"}},
-		"other":  {Consumes: []string{"elsewhere"}},
-		"count":  {Consumes: []string{"made"}, Emits: []string{"elsewhere"}, Aside: true},
-		"dead":   {Consumes: []string{events.Any}},
+		"create": {Routes: []function.Route{{Pattern: "POST /"}}, Emits: []string{"made", "ready"}},
+		"place":  {Emits: []string{"placed", "ready", "full"}, Foreseen: []string{"placed", "ready"}},
+		"grow":   {},
+		"follow": {Emits: []string{"changed"}},
+		"deploy": {Emits: []string{"gone"}}, // back to place: a circle
+		"hand":   {},
+		"rule":   {},
+		"other":  {},
+		"count":  {Emits: []string{"elsewhere"}, Aside: true},
 	} {
-		registry[name] = function.Entry{Name: name, Spec: spec}
+		w.registry[name] = function.Entry{Name: name, Spec: spec}
 	}
-	require.Equal(t, []string{"place", "deploy", "follow", "rule"}, chain(registry, "made", 9))
-	require.Equal(t, []string{"place", "deploy", "follow"}, chain(registry, "made", 2))
-	require.Equal(t, []string{"place"}, chain(registry, "made", 1))
-	require.Empty(t, chain(registry, "unheard of", 9))
-	require.Nil(t, prewake(registry["place"]), "only who begins a chain wakes it")
+	for _, row := range []struct{ typ, function, kind string }{
+		{"made", "place", ""}, {"gone", "place", ""}, {"full", "grow", ""}, {"placed", "follow", ""}, {"ready", "deploy", "a"},
+		{"ready", "hand", "b"}, {"changed", "rule", ""}, {"elsewhere", "other", ""}, {"made", "count", ""},
+	} {
+		attributes := map[string]string{"type": row.typ}
+		if row.kind != "" {
+			attributes["kind"] = row.kind
+		}
+		w.table = append(w.table, triggers.Row{Function: row.function, Attributes: attributes})
+	}
+	require.Equal(t, []string{"place", "deploy", "follow", "hand", "rule"}, w.chain("made", 9))
+	require.Equal(t, []string{"place", "deploy", "follow", "hand"}, w.chain("made", 2))
+	require.Equal(t, []string{"place"}, w.chain("made", 1))
+	require.Empty(t, w.chain("unheard of", 9))
+	require.Nil(t, w.prewake(w.registry["place"].Spec), "only who begins a chain wakes it")
+	require.Equal(t, "made=place,deploy,follow,hand,rule;ready?kind=a=deploy,place,follow,hand,rule;ready?kind=b=hand",
+		w.prewake(w.registry["create"].Spec)[0].Value, "an event that is at hand wakes only who takes it")
 }
 
 // TestOneAtATimeIsOneInstance: if one call at a time is enough, Knative must not start a second instance for it.
 func TestOneAtATimeIsOneInstance(t *testing.T) {
 	t.Parallel()
 	for _, concurrency := range []int64{1, 2} {
-		service := build("main", function.Entry{Name: "a-b", Spec: function.Spec{Concurrency: concurrency}.WithDefaults()})
+		service := build(wiring{}, "main", function.Entry{Name: "a-b", Spec: function.Spec{Concurrency: concurrency}.WithDefaults()})
 		most, said := service.Spec.Template.Annotations["autoscaling.knative.dev/max-scale"]
 		require.Equal(t, concurrency == 1, said)
 		require.Equal(t, said, most == "1")
@@ -51,7 +63,7 @@ func TestOneAtATimeIsOneInstance(t *testing.T) {
 func TestACallIsNotCutOffByADefault(t *testing.T) {
 	t.Parallel()
 	for _, entry := range functions.Registry {
-		service := build("main", entry)
+		service := build(wiring{}, "main", entry)
 		service.SetDefaults(t.Context())
 		spec := service.Spec.Template.Spec
 		if begins := spec.ResponseStartTimeoutSeconds; begins != nil {
@@ -63,13 +75,15 @@ func TestACallIsNotCutOffByADefault(t *testing.T) {
 // TestGarbageIsCollectedBelowTheLimit: of memory, at which the kernel kills a function.
 func TestGarbageIsCollectedBelowTheLimit(t *testing.T) {
 	t.Parallel()
-	service := build("main", function.Entry{Name: "a-b", Spec: function.Spec{Memory: "100Mi"}.WithDefaults()})
+	service := build(wiring{}, "main", function.Entry{Name: "a-b", Spec: function.Spec{Memory: "100Mi"}.WithDefaults()})
 	require.Contains(t, service.Spec.Template.Spec.Containers[0].Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: fmt.Sprint(90 << 20)})
 }
 
 // TestWhatIsForeseenWakes: an operation emits every type that it foresees, and wakes the functions that react to it.
 func TestWhatIsForeseenWakes(t *testing.T) {
 	t.Parallel()
+	w, err := readWiring()
+	require.NoError(t, err)
 	foresee := 0
 	for _, entry := range functions.Registry {
 		for _, typ := range entry.Spec.Foreseen {
@@ -78,13 +92,13 @@ func TestWhatIsForeseenWakes(t *testing.T) {
 			if len(entry.Spec.Routes) == 0 {
 				continue // begins no chain, but declares how one continues
 			}
-			env := prewake(entry)
+			env := w.prewake(entry.Spec)
 			require.Len(t, env, 1, entry.Name)
-			if len(chain(functions.Registry, typ, 1)) > 0 {
-				require.Contains(t, env[0].Value, typ+"=", entry.Name)
+			if len(w.chain(typ, 1)) > 0 {
+				require.Contains(t, env[0].Value, typ, entry.Name)
 			}
 		}
-		for _, env := range prewake(entry) {
+		for _, env := range w.prewake(entry.Spec) {
 			wakes := strings.Count(env.Value, ",") + strings.Count(env.Value, "=")
 			require.Less(t, wakes, 60, "%s would wake half of the system", entry.Name)
 		}

@@ -74,7 +74,7 @@ func run(ctx context.Context, from settings.Lookup, entry function.Entry) error 
 		exporter.Shutdown(last)
 	}()
 	waker := wake.New(c.Wake, log)
-	waker.Event(entry.Spec.Foreseen...)
+	waker.Event(entry.Spec.PrewakeFor...)
 	env, err := newEnv(ctx, entry.Name, c, from, log, exporter.Recorder(entry.Name), waker)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func run(ctx context.Context, from settings.Lookup, entry function.Entry) error 
 	if err != nil {
 		return err
 	}
-	return Serve(ctx, listener, waker.Handler(handler, entry.Spec.Foreseen...), quiet, entry.Spec.Timeout)
+	return Serve(ctx, listener, waker.Handler(handler, entry.Spec.PrewakeFor...), quiet, entry.Spec.Timeout)
 }
 
 // canTell refuses a function on a cluster that handles events without a key to sign them and to detect forgeries: it

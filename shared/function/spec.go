@@ -14,8 +14,8 @@ type Spec struct {
 	Routes      []Route       // none for a reaction
 	Consumes    []string      // event types that a Trigger or PingSource may send here
 	Emits       []string      // event types it may produce
-	Foreseen    []string      // those of them that nearly every call ends in: their consumers are woken with it
-	Aside       bool          // nobody waits for what it does: only its event starts it, it is not woken ahead
+	PrewakeFor  []string      // those of them that nearly every call ends in: their consumers are woken with it
+	NoPrewake   bool          // nobody waits for what it does: only its event starts it, it is not woken ahead
 	Timeout     time.Duration // of one call; 0 = DefaultTimeout, or that of Stream
 	Concurrency int64         // calls one instance takes at once; 0 = DefaultConcurrency; 1 = one call at a time, in one instance
 	Memory      string        // limit as a Kubernetes quantity; "" = DefaultMemory

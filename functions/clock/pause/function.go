@@ -24,7 +24,7 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{
 	Consumes:    []string{events.Tick, events.ApplicationFirst, events.PolicyFirst},
-	Aside:       true,
+	NoPrewake:   true,
 	Timeout:     30 * time.Second,
 	Concurrency: 1,
 	Kubernetes:  true,

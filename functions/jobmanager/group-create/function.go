@@ -17,10 +17,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes:   []function.Route{{Pattern: "POST /jobmanager/groups", Role: auth.Operator}},
-	Emits:    []string{events.ApplicationSubmitted, events.ApplicationFirst},
-	Foreseen: []string{events.ApplicationSubmitted},
-	Memory:   "128Mi", // it carries the parser of PromQL
+	Routes:     []function.Route{{Pattern: "POST /jobmanager/groups", Role: auth.Operator}},
+	Emits:      []string{events.ApplicationSubmitted, events.ApplicationFirst},
+	PrewakeFor: []string{events.ApplicationSubmitted},
+	Memory:     "128Mi", // it carries the parser of PromQL
 }
 
 // Function is the operation with its settings and store.

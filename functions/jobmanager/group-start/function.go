@@ -16,9 +16,9 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes:   []function.Route{{Pattern: "PUT /jobmanager/groups/start/{group_uuid}", Role: auth.Operator}},
-	Emits:    []string{events.ApplicationStarted, events.JobReady},
-	Foreseen: []string{events.ApplicationStarted},
+	Routes:     []function.Route{{Pattern: "PUT /jobmanager/groups/start/{group_uuid}", Role: auth.Operator}},
+	Emits:      []string{events.ApplicationStarted, events.JobReady},
+	PrewakeFor: []string{events.ApplicationStarted},
 }
 
 // Function is the operation with its settings and store.

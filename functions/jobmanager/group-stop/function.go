@@ -17,8 +17,8 @@ var Spec = function.Spec{
 		Pattern: "PUT /jobmanager/groups/stop/{group_uuid}", Role: auth.Operator,
 		Aliases: []string{"PUT /jobmanager/groups/undeploy/{group_uuid}"},
 	}},
-	Emits:    []string{events.ApplicationStopped, events.JobReady},
-	Foreseen: []string{events.ApplicationStopped, events.JobReady},
+	Emits:      []string{events.ApplicationStopped, events.JobReady},
+	PrewakeFor: []string{events.ApplicationStopped, events.JobReady},
 }
 
 // Function is the operation with its store.

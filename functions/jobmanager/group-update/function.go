@@ -21,9 +21,9 @@ var Spec = function.Spec{
 		{Pattern: "PUT /jobmanager/groups", Role: auth.Operator},
 		{Pattern: "PUT /jobmanager/groups/{group_uuid}", Role: auth.Operator},
 	},
-	Emits:    []string{events.ApplicationUpdated, events.JobReady},
-	Foreseen: []string{events.ApplicationUpdated},
-	Memory:   "128Mi", // it carries the parser of PromQL
+	Emits:      []string{events.ApplicationUpdated, events.JobReady},
+	PrewakeFor: []string{events.ApplicationUpdated},
+	Memory:     "128Mi", // it carries the parser of PromQL
 }
 
 // Function is the operation with its settings and store.

@@ -18,9 +18,9 @@ var Spec = function.Spec{
 		Pattern: "POST /jobmanager/policies/incompliance", Role: auth.Operator,
 		Aliases: []string{"POST /jobmanager/policies/incompliance/create"},
 	}},
-	Emits:    []string{events.ApplicationPlaced, events.ApplicationUnplaced, events.JobReady},
-	Foreseen: []string{events.JobReady},
-	Memory:   "128Mi", // for each call ten thousand nodes, and the problem they make
+	Emits:      []string{events.ApplicationPlaced, events.ApplicationUnplaced, events.JobReady},
+	PrewakeFor: []string{events.JobReady},
+	Memory:     "128Mi", // for each call ten thousand nodes, and the problem they make
 }
 
 // Function is the operation with its settings and store.

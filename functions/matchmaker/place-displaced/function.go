@@ -15,11 +15,11 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Consumes: []string{events.ApplicationDisplaced},
-	Emits:    []string{events.ApplicationPlaced, events.ApplicationUnplaced, events.JobReady},
-	Foreseen: []string{events.JobReady}, // policies are followed while the orchestrator works
-	Timeout:  30 * time.Second,
-	Memory:   "128Mi", // for each call ten thousand nodes, and the problem they make
+	Consumes:   []string{events.ApplicationDisplaced},
+	Emits:      []string{events.ApplicationPlaced, events.ApplicationUnplaced, events.JobReady},
+	PrewakeFor: []string{events.JobReady}, // policies are followed while the orchestrator works
+	Timeout:    30 * time.Second,
+	Memory:     "128Mi", // for each call ten thousand nodes, and the problem they make
 }
 
 // Function is the reaction with its settings and store.

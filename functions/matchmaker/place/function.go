@@ -20,9 +20,9 @@ var Spec = function.Spec{
 	Emits: []string{
 		events.ApplicationPlaced, events.ApplicationUnplaced, events.ApplicationWaiting, events.JobReady,
 	},
-	Foreseen: []string{events.JobReady}, // policies are followed while the orchestrator works
-	Timeout:  30 * time.Second,
-	Memory:   "128Mi", // for each call ten thousand nodes, and the problem they make
+	PrewakeFor: []string{events.JobReady}, // policies are followed while the orchestrator works
+	Timeout:    30 * time.Second,
+	Memory:     "128Mi", // for each call ten thousand nodes, and the problem they make
 }
 
 // Function is the reaction with its settings and store.

@@ -26,9 +26,9 @@ var Spec = function.Spec{
 	Emits: []string{
 		events.ApplicationPlaced, events.ApplicationUnplaced, events.ApplicationWaiting, events.JobReady,
 	},
-	Aside:   true, // what it places has waited for long; the call that made room does not wait for it
-	Timeout: 30 * time.Second,
-	Memory:  "128Mi", // for each call ten thousand nodes, and the problem they make
+	NoPrewake: true, // what it places has waited for long; the call that made room does not wait for it
+	Timeout:   30 * time.Second,
+	Memory:    "128Mi", // for each call ten thousand nodes, and the problem they make
 }
 
 // Function is the reaction with its settings and store.

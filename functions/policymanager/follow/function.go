@@ -19,9 +19,9 @@ var Spec = function.Spec{
 		events.ApplicationPlaced, events.ApplicationStarted, events.ApplicationStopped, events.ApplicationUpdated,
 		events.ApplicationDeleted,
 	},
-	Emits:  []string{events.PolicyChanged},
-	Aside:  true,
-	Memory: "128Mi", // it carries the parser of PromQL
+	Emits:     []string{events.PolicyChanged},
+	NoPrewake: true,
+	Memory:    "128Mi", // it carries the parser of PromQL
 }
 
 // Function is the reaction with its settings.

@@ -16,9 +16,9 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Consumes: []string{events.PolicyChanged},
-	Aside:    true,
-	Timeout:  30 * time.Second,
+	Consumes:  []string{events.PolicyChanged},
+	NoPrewake: true,
+	Timeout:   30 * time.Second,
 }
 
 // Function is the worker with its store and rule store.

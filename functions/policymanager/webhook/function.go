@@ -18,9 +18,9 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Consumes: []string{events.WebhookRequested},
-	Aside:    true,
-	Timeout:  30 * time.Second,
+	Consumes:  []string{events.WebhookRequested},
+	NoPrewake: true,
+	Timeout:   30 * time.Second,
 }
 
 // Function is the worker with its store.

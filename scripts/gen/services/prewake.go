@@ -75,7 +75,7 @@ func condition(row triggers.Row) string {
 // ahead is the entry in the gateway's table for an operation: the functions that its calls nearly always need.
 func (w wiring) ahead(spec function.Spec) string {
 	var names []string
-	for _, typ := range spec.Foreseen {
+	for _, typ := range spec.PrewakeFor {
 		for _, name := range w.chain(typ, hops) {
 			if !slices.Contains(names, name) {
 				names = append(names, name)
@@ -105,7 +105,7 @@ func (w wiring) rows(types ...string) []triggers.Row {
 
 // follow lists the functions of the rows and those that their events lead to, nearest first, each once. If a function
 // declares where its chain ends, only that branch is followed. What further events carry besides their type is not
-// known ahead: whoever may take one is listed. Functions that are declared Aside are not part of a chain: a node must
+// known ahead: whoever may take one is listed. Functions that are declared NoPrewake are not part of a chain: a node must
 // first start what somebody waits for.
 func (w wiring) follow(rows []triggers.Row, hops int) []string {
 	var names []string
@@ -115,12 +115,12 @@ func (w wiring) follow(rows []triggers.Row, hops int) []string {
 			return strings.Compare(a.Function, b.Function)
 		}) {
 			spec := w.registry[row.Function].Spec
-			if spec.Aside || slices.Contains(names, row.Function) {
+			if spec.NoPrewake || slices.Contains(names, row.Function) {
 				continue
 			}
 			names = append(names, row.Function)
-			if len(spec.Foreseen) > 0 {
-				types = append(types, spec.Foreseen...)
+			if len(spec.PrewakeFor) > 0 {
+				types = append(types, spec.PrewakeFor...)
 			} else {
 				types = append(types, spec.Emits...)
 			}

@@ -18,14 +18,14 @@ func TestChain(t *testing.T) {
 	w := wiring{registry: map[string]function.Entry{}}
 	for name, spec := range map[string]function.Spec{
 		"create": {Routes: []function.Route{{Pattern: "POST /"}}, Emits: []string{"made", "ready"}},
-		"place":  {Emits: []string{"placed", "ready", "full"}, Foreseen: []string{"placed", "ready"}},
+		"place":  {Emits: []string{"placed", "ready", "full"}, PrewakeFor: []string{"placed", "ready"}},
 		"grow":   {},
 		"follow": {Emits: []string{"changed"}},
 		"deploy": {Emits: []string{"gone"}}, // back to place: a circle
 		"hand":   {},
 		"rule":   {},
 		"other":  {},
-		"count":  {Emits: []string{"elsewhere"}, Aside: true},
+		"count":  {Emits: []string{"elsewhere"}, NoPrewake: true},
 	} {
 		w.registry[name] = function.Entry{Name: name, Spec: spec}
 	}
@@ -79,14 +79,14 @@ func TestGarbageIsCollectedBelowTheLimit(t *testing.T) {
 	require.Contains(t, service.Spec.Template.Spec.Containers[0].Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: fmt.Sprint(90 << 20)})
 }
 
-// TestWhatIsForeseenWakes: an operation emits every type that it foresees, and wakes the functions that react to it.
-func TestWhatIsForeseenWakes(t *testing.T) {
+// TestWhatPrewakeForNamesWakes: an operation emits every type that it foresees, and wakes the functions that react to it.
+func TestWhatPrewakeForNamesWakes(t *testing.T) {
 	t.Parallel()
 	w, err := readWiring()
 	require.NoError(t, err)
 	foresee := 0
 	for _, entry := range functions.Registry {
-		for _, typ := range entry.Spec.Foreseen {
+		for _, typ := range entry.Spec.PrewakeFor {
 			foresee++
 			require.Contains(t, entry.Spec.Emits, typ, entry.Name)
 			if len(entry.Spec.Routes) == 0 {

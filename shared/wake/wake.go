@@ -12,6 +12,7 @@ package wake
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -22,7 +23,6 @@ import (
 	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
-	"github.com/cloudevents/sdk-go/v2/types"
 
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
@@ -160,7 +160,7 @@ func (w *Waker) Event(types ...string) {
 // wanted reports whether an event has the attributes of the link.
 func (l link) wanted(e *cloudevents.Event) bool {
 	for name, value := range l.attributes {
-		if have, _ := types.Format(e.Extensions()[name]); have != value {
+		if fmt.Sprint(e.Extensions()[name]) != value {
 			return false
 		}
 	}

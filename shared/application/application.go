@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
-	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/dialect"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
 )
@@ -50,6 +50,7 @@ type Application struct {
 	Name        string            `db:"name"`
 	Description string            `db:"description"`
 	Namespace   string            `db:"namespace"`
+	Dialect     appmodel.Dialect  `db:"dialect"`    // the language of Descriptor
 	Descriptor  string            `db:"descriptor"` // as handed in
 	Desired     Desired           `db:"desired"`
 	Version     int64             `db:"version"`      // grows with each change of the descriptor
@@ -69,7 +70,7 @@ type Application struct {
 // Parsed returns the descriptor in normal form. It is parsed once and shared, so callers must not change it.
 func (a *Application) Parsed() (*appmodel.Application, error) {
 	if a.parsed == nil {
-		parsed, err := descriptor.ParseStored([]byte(a.Descriptor))
+		parsed, err := dialect.DecodeStored(a.Dialect, []byte(a.Descriptor))
 		if err != nil {
 			return nil, fmt.Errorf("stored descriptor: %w", err)
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
-	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/dialect"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/policy/registry"
@@ -23,7 +23,7 @@ import (
 // Submission is a descriptor that was handed in.
 type Submission struct {
 	Document       []byte
-	Parsed         *appmodel.Application // Document, parsed before the transaction; nil = Submit parses it
+	Parsed         *appmodel.Application // Document, parsed before the transaction; nil = Submit parses it as a descriptor
 	Caller         string
 	IdempotencyKey string        // the same key from the same caller gives the same application; "" = none
 	First          bool          // only if no application has the name
@@ -31,13 +31,13 @@ type Submission struct {
 }
 
 // Submit stores a new application whose components wait for places. fresh is false when the idempotency key was used
-// before; then the application stored with it is returned, as it is now. The error is that of descriptor.Parse; or
+// before; then the application stored with it is returned, as it is now. The error is that of dialect.Decode; or
 // Conflict when the key came with another document, or its application was deleted; or PreconditionFailed when it must
 // be the first of its name and is not.
 func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fresh bool, err error) {
 	app := s.Parsed
 	if app == nil {
-		if app, err = descriptor.Parse(s.Document); err != nil {
+		if app, err = dialect.Decode(appmodel.ICOS, s.Document); err != nil {
 			return nil, false, err
 		}
 	}
@@ -62,14 +62,14 @@ func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fr
 	}
 	a = &Application{
 		ID: id, Name: name, Description: app.Description, Namespace: Namespace(name, id),
-		Descriptor: string(s.Document), Owner: s.Caller, Warnings: warnings, parsed: app,
+		Dialect: app.Dialect, Descriptor: string(s.Document), Owner: s.Caller, Warnings: warnings, parsed: app,
 	}
 	var key *string
 	if s.IdempotencyKey != "" {
 		key = &s.IdempotencyKey
 	}
 	var first bool
-	err = tx.QueryRow(ctx, insertOne, a.ID, a.Name, a.Description, a.Namespace, a.Descriptor, a.Owner, key).
+	err = tx.QueryRow(ctx, insertOne, a.ID, a.Name, a.Description, a.Namespace, a.Descriptor, a.Owner, key, a.Dialect).
 		Scan(&a.CreatedAt, &a.UpdatedAt, &a.Desired, &a.Version, &a.Judged, &first)
 	if store.IsUniqueViolation(err, "applications_idempotency_key_idx") {
 		return nil, false, problem.Wrap(problem.Unavailable, err, "the same Idempotency-Key is being worked on; try again")

@@ -127,6 +127,9 @@ func (g *group) put(
 	if err != nil {
 		return nil, err
 	}
+	if a.Dialect != appmodel.ICOS {
+		return nil, problem.New(problem.Conflict, "application %s is written in %s, which has no JobGroups", a.ID, a.Dialect)
+	}
 	if g.Name != "" && g.Name != a.Name {
 		return nil, nameChanged("appName", g.Name, a.Name)
 	}

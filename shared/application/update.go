@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
-	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/dialect"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/policy/registry"
@@ -28,9 +28,9 @@ type key struct {
 // Update gives an application a new descriptor. Only what differs is touched: a component with other objects is
 // replaced where it runs, one with other requirements is checked by the matchmaker, a new one waits for a place, and
 // one that is gone is removed. Of a stopped application nothing runs until it is started. The error is that of
-// descriptor.Parse, NotFound, or Conflict while it is being deleted.
+// dialect.Decode, NotFound, or Conflict while it is being deleted.
 func Update(ctx context.Context, tx *store.Tx, id uuid.UUID, document []byte, lostAfter time.Duration) (*Application, error) {
-	app, err := descriptor.Parse(document)
+	app, err := dialect.Decode(appmodel.ICOS, document)
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +49,9 @@ func update(
 	}
 	if app.Name != "" && app.Name != a.Name {
 		return nil, nameChanged("name", app.Name, a.Name)
+	}
+	if app.Dialect != a.Dialect {
+		return nil, problem.New(problem.Conflict, "application %s is written in %s, not in %s", id, a.Dialect, app.Dialect)
 	}
 	warnings := problem.Texts(registry.Warnings(app))
 	if string(document) == a.Descriptor {

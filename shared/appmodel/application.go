@@ -11,8 +11,18 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
+// Dialect names the language that an application was written in. Answers speak the language of the question.
+type Dialect string
+
+// The dialects. Package dialect says which can be read.
+const (
+	ICOS   Dialect = "icos"   // the application descriptor
+	CODECO Dialect = "codeco" // the CodecoApp
+)
+
 // Application is what somebody wants to have run.
 type Application struct {
+	Dialect     Dialect         `json:"-"`
 	Name        string          `json:"name,omitempty"` // empty when the document has none: the caller makes one up
 	Description string          `json:"description,omitempty"`
 	Namespace   string          `json:"namespace,omitempty"` // as written; the real one derives from name and id

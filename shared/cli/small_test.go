@@ -187,6 +187,7 @@ func TestTheCommandLineIsLight(t *testing.T) {
 		"github.com/alecthomas/kong", "sigs.k8s.io/yaml", "go.yaml.in/yaml/v2", "go.yaml.in/yaml/v3",
 		"github.com/littoral-project/littoral/scripts/littoral",
 		"github.com/littoral-project/littoral/shared/api",
+		"github.com/littoral-project/littoral/shared/appmodel", // what a descriptor is read into
 		"github.com/littoral-project/littoral/shared/descriptor",
 		"github.com/littoral-project/littoral/shared/loopback",
 		"github.com/littoral-project/littoral/shared/network", // what channels run over, a part of a plan

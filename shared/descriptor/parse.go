@@ -26,7 +26,7 @@ func ParseHeader(doc []byte) (*appmodel.Application, error) { return read(doc, r
 const invalid = "the descriptor is invalid"
 
 func read(doc []byte, r reader) (*appmodel.Application, error) {
-	r.labelled = map[int]spot{}
+	r.app.Dialect, r.labelled = appmodel.ICOS, map[int]spot{}
 	roots, err := load(doc, &r.faults)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
-	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/dialect"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/policy/registry"
@@ -62,12 +62,12 @@ type Answer struct {
 }
 
 // Solve plans the request for the infrastructure as it is now; nothing is stored or reserved. The error is that of
-// descriptor.ParseHeader, Invalid for a component that the descriptor does not have, or Unavailable without telemetry.
+// dialect.DecodeHeader, Invalid for a component that the descriptor does not have, or Unavailable without telemetry.
 func Solve(ctx context.Context, q store.Querier, r Request, s Settings) (*Answer, error) {
 	app := r.Parsed
 	if app == nil {
 		var err error
-		if app, err = descriptor.ParseHeader([]byte(r.Descriptor)); err != nil {
+		if app, err = dialect.DecodeHeader(appmodel.ICOS, []byte(r.Descriptor)); err != nil {
 			return nil, err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/auth"
-	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/dialect"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/policy/render"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -103,7 +103,7 @@ func subject(ctx context.Context, q store.Querier, s *registry.Subject) error {
 		return err
 	}
 	s.AppInstance = app.ID.String()
-	parsed, err := descriptor.ParseHeader([]byte(app.Descriptor))
+	parsed, err := dialect.DecodeHeader(app.Dialect, []byte(app.Descriptor))
 	if err != nil {
 		return err
 	}

@@ -4,23 +4,23 @@ import (
 	"errors"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
-	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/dialect"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/policy/render"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// Application reads a descriptor that is handed in, its policies included. The error is that of descriptor.Parse, and
+// Application reads a descriptor that is handed in, its policies included. The error is that of dialect.Decode, and
 // Invalid too when an expression cannot be parsed; it has all faults and warnings. What else keeps a policy from being
 // watched is a warning. If strict, each warning is a fault.
 func (s Settings) Application(document []byte, strict bool) (*appmodel.Application, error) {
-	app, err := descriptor.Parse(document)
+	app, err := dialect.Decode(appmodel.ICOS, document)
 	return s.policies(app, err, strict)
 }
 
-// Header is Application for a descriptor that is only asked about (descriptor.ParseHeader).
+// Header is Application for a descriptor that is only asked about (dialect.DecodeHeader).
 func (s Settings) Header(document []byte) (*appmodel.Application, error) {
-	app, err := descriptor.ParseHeader(document)
+	app, err := dialect.DecodeHeader(appmodel.ICOS, document)
 	return s.policies(app, err, false)
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/application"
-	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/dialect"
 	"github.com/littoral-project/littoral/shared/history"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/match"
@@ -133,7 +133,7 @@ func Apply(ctx context.Context, tx *store.Tx, i *Incompliance, s Settings) (chan
 func (i *Incompliance) ask(
 	ctx context.Context, tx *store.Tx, app *application.Application, jobs []*job.Job, r job.Remediation, reason string,
 ) (asked int, err error) {
-	header, err := descriptor.ParseHeader([]byte(app.Descriptor))
+	header, err := dialect.DecodeHeader(app.Dialect, []byte(app.Descriptor))
 	if err != nil {
 		return 0, fmt.Errorf("stored descriptor: %w", err)
 	}

@@ -1,0 +1,58 @@
+package application_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/appmodel"
+	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+)
+
+func TestTheDialectIsStoredWithTheApplication(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	require.Equal(t, appmodel.ICOS, app.Dialect)
+	require.Equal(t, appmodel.ICOS, w.get(app.ID).Dialect)
+	parsed, err := w.get(app.ID).Parsed()
+	require.NoError(t, err)
+	require.Equal(t, appmodel.ICOS, parsed.Dialect)
+}
+
+// TestNoDescriptorReplacesADocumentOfAnotherDialect: neither whole nor through the objects of a JobGroup.
+func TestNoDescriptorReplacesADocumentOfAnotherDialect(t *testing.T) {
+	t.Parallel()
+	w := world{t, storetest.New(t)}
+	app, _ := w.submit(shop("a"), "")
+	_, err := w.db.Exec(t.Context(), `update applications set dialect = 'codeco' where id = $1`, app.ID)
+	require.NoError(t, err)
+
+	_, err = w.get(app.ID).Parsed()
+	require.ErrorContains(t, err, `the dialect "codeco" cannot be read here`)
+	refused := func(id *uuid.UUID, body []byte) {
+		t.Helper()
+		change, err := application.ReadChange(body, descriptor.Parse)
+		require.NoError(t, err)
+		err = w.tx(func(ctx context.Context, tx *store.Tx) error {
+			_, err := change.Put(ctx, tx, id, function.Match{}, time.Minute)
+			return err
+		})
+		var p *problem.Error
+		require.ErrorAs(t, err, &p)
+		require.Equal(t, problem.Conflict, p.Kind)
+		require.Contains(t, p.Detail, "is written in codeco")
+	}
+	refused(&app.ID, shop("b"))
+	refused(nil, fmt.Appendf(nil, `{"id": %q, "jobs": []}`, app.ID))
+	require.Equal(t, string(shop("a")), w.get(app.ID).Descriptor)
+}

@@ -1,0 +1,38 @@
+package dialect_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/appmodel"
+	"github.com/littoral-project/littoral/shared/dialect"
+	"github.com/littoral-project/littoral/shared/problem"
+)
+
+const hello = "name: hello\ncomponents: [{name: web, type: kubernetes, manifests: [" +
+	"{name: web, manifest: {apiVersion: v1, kind: Pod, metadata: {name: web}}}]}]"
+
+func TestEachReadingOfADescriptorSaysItsDialect(t *testing.T) {
+	t.Parallel()
+	for name, read := range map[string]func(appmodel.Dialect, []byte) (*appmodel.Application, error){
+		"submitted": dialect.Decode, "stored": dialect.DecodeStored, "asked about": dialect.DecodeHeader,
+	} {
+		app, err := read(appmodel.ICOS, []byte(hello))
+		require.NoError(t, err, name)
+		require.Equal(t, appmodel.ICOS, app.Dialect, name)
+		require.Equal(t, "web", app.Components[0].Name, name)
+	}
+}
+
+func TestADialectThatNobodyReadsIsRefusedByName(t *testing.T) {
+	t.Parallel()
+	for _, d := range []appmodel.Dialect{appmodel.CODECO, "", "ICOS"} {
+		_, err := dialect.Decode(d, []byte(hello))
+		var refused *problem.Error
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, problem.Invalid, refused.Kind)
+		require.Contains(t, refused.Detail, `"`+string(d)+`"`)
+		require.Contains(t, refused.Detail, "known are icos")
+	}
+}

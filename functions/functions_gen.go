@@ -8,6 +8,12 @@ import (
 	aggregatorhome "github.com/littoral-project/littoral/functions/aggregator/home"
 	aggregatortaxonomy "github.com/littoral-project/littoral/functions/aggregator/taxonomy"
 	aggregatortick "github.com/littoral-project/littoral/functions/aggregator/tick"
+	authcallback "github.com/littoral-project/littoral/functions/auth/callback"
+	authlogin "github.com/littoral-project/littoral/functions/auth/login"
+	authlogout "github.com/littoral-project/littoral/functions/auth/logout"
+	authprovider "github.com/littoral-project/littoral/functions/auth/provider"
+	authrefresh "github.com/littoral-project/littoral/functions/auth/refresh"
+	authsession "github.com/littoral-project/littoral/functions/auth/session"
 	clockpause "github.com/littoral-project/littoral/functions/clock/pause"
 	consoleapp "github.com/littoral-project/littoral/functions/console/app"
 	deploymentmanagerdeploykubernetes "github.com/littoral-project/littoral/functions/deploymentmanager/deploy-kubernetes"
@@ -87,6 +93,12 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/aggregator-home":                     function.NewEntry("aggregator-home", aggregatorhome.Spec, aggregatorhome.New),
 	"github.com/littoral-project/littoral/functions/cmd/aggregator-taxonomy":                 function.NewEntry("aggregator-taxonomy", aggregatortaxonomy.Spec, aggregatortaxonomy.New),
 	"github.com/littoral-project/littoral/functions/cmd/aggregator-tick":                     function.NewEntry("aggregator-tick", aggregatortick.Spec, aggregatortick.New),
+	"github.com/littoral-project/littoral/functions/cmd/auth-callback":                       function.NewEntry("auth-callback", authcallback.Spec, authcallback.New),
+	"github.com/littoral-project/littoral/functions/cmd/auth-login":                          function.NewEntry("auth-login", authlogin.Spec, authlogin.New),
+	"github.com/littoral-project/littoral/functions/cmd/auth-logout":                         function.NewEntry("auth-logout", authlogout.Spec, authlogout.New),
+	"github.com/littoral-project/littoral/functions/cmd/auth-provider":                       function.NewEntry("auth-provider", authprovider.Spec, authprovider.New),
+	"github.com/littoral-project/littoral/functions/cmd/auth-refresh":                        function.NewEntry("auth-refresh", authrefresh.Spec, authrefresh.New),
+	"github.com/littoral-project/littoral/functions/cmd/auth-session":                        function.NewEntry("auth-session", authsession.Spec, authsession.New),
 	"github.com/littoral-project/littoral/functions/cmd/clock-pause":                         function.NewEntry("clock-pause", clockpause.Spec, clockpause.New),
 	"github.com/littoral-project/littoral/functions/cmd/console-app":                         function.NewEntry("console-app", consoleapp.Spec, consoleapp.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-deploy-kubernetes": function.NewEntry("deploymentmanager-deploy-kubernetes", deploymentmanagerdeploykubernetes.Spec, deploymentmanagerdeploykubernetes.New),

@@ -61,7 +61,7 @@ func run(ctx context.Context, from settings.Lookup, entry function.Entry) error 
 	if err := settings.Read(from, "", &c); err != nil {
 		return fmt.Errorf("settings: %w", err)
 	}
-	if err := c.canTell(entry.Spec); err != nil {
+	if err := errors.Join(c.canTell(entry.Spec), c.Auth.Check()); err != nil {
 		return fmt.Errorf("settings: %w", err)
 	}
 	log := slog.New(observe.LogHandler(slog.NewJSONHandler(os.Stdout, &slog.HandlerOptions{Level: c.LogLevel}))).

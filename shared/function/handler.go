@@ -121,7 +121,7 @@ func (e Entry) identify(env *Env, op Operation, role auth.Role, r *http.Request)
 			return caller, nil
 		}
 	}
-	if env.DB != nil && role != auth.Open && !e.Spec.Storeless && r.Header.Get("Authorization") != "" {
+	if env.DB != nil && role != auth.Open && !e.Spec.Storeless && env.Auth.Carries(r) {
 		env.DB.Expect(r.Context()) // dial the store while the token is checked
 	}
 	return env.Auth.Authenticate(r, role)

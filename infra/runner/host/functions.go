@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	servingv1 "knative.dev/serving/pkg/apis/serving/v1"
 
+	"github.com/littoral-project/littoral/infra/runner/issuer"
 	"github.com/littoral-project/littoral/infra/runner/manifests"
 	"github.com/littoral-project/littoral/infra/runner/mesh"
 	"github.com/littoral-project/littoral/shared/auth"
@@ -64,12 +65,21 @@ func (h *Host) readSettings() (own, error) {
 	if err := settings.Read(h.options.Settings, "", &s); err != nil {
 		return s, fmt.Errorf("settings: %w", err)
 	}
-	if s.EventKey == "" {
-		key, err := h.home.secret("event-key")
-		if err != nil {
-			return s, fmt.Errorf("event key: %w", err)
+	for _, one := range []struct {
+		file string
+		into *string
+	}{{"event-key", &s.EventKey}, {"session-key", &s.Auth.Session.Key}} {
+		if *one.into != "" {
+			continue
 		}
-		s.EventKey = key
+		key, err := h.home.secret(one.file)
+		if err != nil {
+			return s, fmt.Errorf("%s: %w", one.file, err)
+		}
+		*one.into = key
+	}
+	if err := s.Auth.Check(); err != nil {
+		return s, fmt.Errorf("settings: %w", err)
 	}
 	return s, nil
 }
@@ -78,7 +88,7 @@ func (h *Host) readSettings() (own, error) {
 // the issuer. STALE_AFTER is shorter than the default, since the fleet reports every two seconds.
 func (h *Host) inHost() map[string]string {
 	me := h.issuer.Credentials(policyManager)
-	return map[string]string{
+	values := map[string]string{
 		"PROMETHEUS_ADDRESS": "http://" + prometheusHost, "STALE_AFTER": "15s",
 		"RULES_BACKEND": "files", "RULES_DIR": h.rulesDir(), "RULES_RELOAD_URL": "http://" + prometheusHost + reloadPath,
 		"RULES_API_URL":  h.url + "/rules/",
@@ -86,6 +96,11 @@ func (h *Host) inHost() map[string]string {
 		"OIDC_AUDIENCE":  h.settings.Auth.Audience,
 		"OIDC_CLIENT_ID": me.ClientID, "OIDC_CLIENT_SECRET": me.ClientSecret, "OIDC_TOKEN_URL": me.TokenURL,
 	}
+	if h.settings.Auth.Issuer == h.url+issuerPath { // another issuer knows no such client
+		console := h.issuer.Credentials(issuer.Console)
+		values["LOGIN_CLIENT_ID"], values["LOGIN_CLIENT_SECRET"] = console.ClientID, console.ClientSecret
+	}
+	return values
 }
 
 // settingsOf are the settings of the functions: the user's, else the plain value of a function's Service, else the host's.

@@ -261,13 +261,16 @@ func (h *Host) makeIssuer(plan *fleet.Plan) (err error) {
 	}
 	h.issuer, err = issuer.New(issuer.Options{
 		URL: h.url + issuerPath, Dir: filepath.Join(h.home.dir, "oidc"), Audience: h.settings.Auth.Audience,
-		Clients: clients,
+		Clients: clients, Users: issuer.Users(), Console: sameHost(h.url),
 	})
+	if err != nil {
+		return err
+	}
 	if h.settings.Auth.Issuer != h.url+issuerPath {
 		h.log.Warn("OIDC_ISSUER names another issuer: the tokens in the home and those of the fleet will be refused",
 			"issuer", h.settings.Auth.Issuer)
 	}
-	return err
+	return h.writePasswords()
 }
 
 func (h *Host) openBroker(ctx context.Context, set *manifests.Set) (err error) {

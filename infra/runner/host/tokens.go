@@ -3,6 +3,8 @@ package host
 import (
 	"context"
 	"fmt"
+	"net"
+	"net/url"
 	"path/filepath"
 	"time"
 
@@ -12,6 +14,35 @@ import (
 
 // TokenFile is the file with the access token of a role, which is kept fresh while the host runs.
 func (h *Host) TokenFile(role string) string { return filepath.Join(h.home.dir, "token-"+role) }
+
+// PasswordFile is the file with the password of a user of the issuer.
+func (h *Host) PasswordFile(user string) string { return filepath.Join(h.home.dir, "password-"+user) }
+
+// writePasswords writes what people sign in with.
+func (h *Host) writePasswords() error {
+	for _, user := range issuer.Users() {
+		if err := durable.WriteFile(h.PasswordFile(user.Name), []byte(h.issuer.Password(user.Name)+"\n"), 0o600); err != nil {
+			return fmt.Errorf("password of %s: %w", user.Name, err)
+		}
+	}
+	return nil
+}
+
+// sameHost lists the base URLs by which a browser on this machine may find the host: it may be asked by any name of the
+// loopback interface, and must be sent back to the same one, where its cookies are.
+func sameHost(base string) []string {
+	u, err := url.Parse(base)
+	if err != nil {
+		return []string{base}
+	}
+	all := []string{base}
+	for _, name := range []string{"127.0.0.1", "localhost", "::1"} {
+		if other := "http://" + net.JoinHostPort(name, u.Port()); other != base {
+			all = append(all, other)
+		}
+	}
+	return all
+}
 
 // writeTokens writes a token for each person, and renews them well before they expire.
 func (h *Host) writeTokens(ctx context.Context) error {

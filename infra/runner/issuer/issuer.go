@@ -1,9 +1,10 @@
 // Package issuer is the OpenID Connect provider of the laptop host: real discovery, keys and tokens, so that functions
 // check a laptop's callers with the very code that checks a Keycloak's.
 //
-// It knows machine clients only (grant client_credentials, RFC 6749 §4.4); there is no login page. The signing key lies
-// in Dir and outlives the process, hence a token is good until it expires whatever happens to the host. It is meant for
-// laptops, tests and demos: whoever can read Dir can be anyone.
+// Machines get tokens by client credentials (RFC 6749 §4.4), people by a browser (authorization code with PKCE) or by a
+// code that they type into one (device flow, RFC 8628), on plain pages of its own. The signing key lies in Dir and
+// outlives the process, hence a token is good until it expires whatever happens to the host; the secrets of clients and
+// the passwords of people follow from it. It is meant for laptops, tests and demos: whoever can read Dir can be anyone.
 package issuer
 
 import (
@@ -29,6 +30,8 @@ type Client struct {
 	ID      string // client_id, and the subject of its tokens
 	Roles   []auth.Role
 	AgentID string // claim "icos_agent_id": binds the token to one agent; empty for none
+
+	through string // the client by which a person signed in; empty for a machine
 }
 
 // People returns the clients for people, scripts and Alertmanager, each named after its only role.
@@ -53,6 +56,8 @@ type Options struct {
 	Dir      string           // of the signing key; it is created if missing
 	Audience string           // "aud" of the tokens
 	Clients  []Client         // that may request tokens
+	Users    []User           // who may sign in
+	Console  []string         // base URLs of Littoral, whose console users may sign in to
 	Now      func() time.Time // time.Now when nil
 }
 
@@ -63,6 +68,7 @@ type Issuer struct {
 	key     *signingKey
 	signer  jose.Signer
 	handler http.Handler
+	visits  visits
 }
 
 // New reads the signing key of o.Dir, or creates one on the first run.
@@ -89,6 +95,7 @@ func New(o Options) (*Issuer, error) {
 		return nil, fmt.Errorf("issuer: %w", err)
 	}
 	i := &Issuer{options: o, clients: clients, key: key, signer: signer}
+	i.visits.now = o.Now
 	i.handler = newHandler(i)
 	return i, nil
 }

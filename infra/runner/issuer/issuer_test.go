@@ -234,7 +234,9 @@ func TestDiscoveryIsWhatClientsExpect(t *testing.T) {
 	require.Equal(t, at, found.Issuer)
 	require.Equal(t, at+"/keys", found.JwksURI)
 	require.Equal(t, at+"/token", found.TokenEndpoint)
-	require.Empty(t, found.AuthorizationEndpoint)
+	require.Equal(t, at+"/authorize", found.AuthorizationEndpoint)
+	require.Equal(t, at+"/device_authorization", found.DeviceAuthorizationEndpoint)
+	require.Equal(t, at+"/end_session", found.EndSessionEndpoint)
 }
 
 func TestNewRefuses(t *testing.T) {

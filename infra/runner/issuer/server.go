@@ -12,10 +12,13 @@ import (
 	"github.com/zitadel/oidc/v3/pkg/op"
 )
 
-// endpoints are those of a provider without login; the op package leaves out those that are nil.
+// endpoints are what is served; the op package leaves out those that are nil.
 var endpoints = op.Endpoints{
-	Token:   op.NewEndpoint("token"),
-	JwksURI: op.NewEndpoint("keys"),
+	Authorization:       op.NewEndpoint("authorize"),
+	DeviceAuthorization: op.NewEndpoint("device_authorization"),
+	EndSession:          op.NewEndpoint("end_session"),
+	Token:               op.NewEndpoint("token"),
+	JwksURI:             op.NewEndpoint("keys"),
 }
 
 // server answers the requests that the op package has routed and parsed; op refuses requests for everything that is not
@@ -27,7 +30,7 @@ type server struct {
 
 func newHandler(i *Issuer) http.Handler {
 	protocol := op.RegisterServer(&server{issuer: i}, endpoints, op.WithServerCORSOptions(nil)) // no web page is a client
-	token := endpoints.Token.Relative()
+	token, pages := endpoints.Token.Relative(), newPages(i)
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store") // RFC 6749 §5.1: no cache may store a token
 		if r.URL.Path == token && r.Method != http.MethodPost {
@@ -36,7 +39,12 @@ func newHandler(i *Issuer) http.Handler {
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, 1<<16)
-		protocol.ServeHTTP(w, r)
+		switch r.URL.Path {
+		case loginPath, devicePath:
+			pages.ServeHTTP(w, r)
+		default:
+			protocol.ServeHTTP(w, r)
+		}
 	})
 	return http.StripPrefix(pathOf(i.options.URL), h)
 }
@@ -57,14 +65,23 @@ func (s *server) Discovery(context.Context, *op.Request[struct{}]) (*op.Response
 	at := s.issuer.options.URL
 	return op.NewResponse(&oidc.DiscoveryConfiguration{
 		Issuer:                            at,
+		AuthorizationEndpoint:             endpoints.Authorization.Absolute(at),
+		DeviceAuthorizationEndpoint:       endpoints.DeviceAuthorization.Absolute(at),
+		EndSessionEndpoint:                endpoints.EndSession.Absolute(at),
 		TokenEndpoint:                     endpoints.Token.Absolute(at),
 		JwksURI:                           endpoints.JwksURI.Absolute(at),
-		GrantTypesSupported:               []oidc.GrantType{oidc.GrantTypeClientCredentials},
-		ResponseTypesSupported:            []string{}, // required by the specification, and empty here
+		GrantTypesSupported: []oidc.GrantType{
+			oidc.GrantTypeCode, oidc.GrantTypeRefreshToken, oidc.GrantTypeDeviceCode, oidc.GrantTypeClientCredentials,
+		},
+		ResponseTypesSupported:            []string{string(oidc.ResponseTypeCode)},
+		CodeChallengeMethodsSupported:     []oidc.CodeChallengeMethod{oidc.CodeChallengeMethodS256},
+		ScopesSupported:                   []string{oidc.ScopeOpenID, oidc.ScopeProfile, oidc.ScopeOfflineAccess},
 		SubjectTypesSupported:             []string{"public"},
 		IDTokenSigningAlgValuesSupported:  []string{string(jose.RS256)},
-		TokenEndpointAuthMethodsSupported: []oidc.AuthMethod{oidc.AuthMethodBasic, oidc.AuthMethodPost},
-		ClaimsSupported:                   []string{"iss", "sub", "aud", "exp", "iat", "roles", "icos_agent_id"},
+		TokenEndpointAuthMethodsSupported: []oidc.AuthMethod{oidc.AuthMethodBasic, oidc.AuthMethodPost, oidc.AuthMethodNone},
+		ClaimsSupported: []string{
+			"iss", "sub", "aud", "exp", "iat", "nonce", "sid", "preferred_username", "roles", "icos_agent_id",
+		},
 	}), nil
 }
 
@@ -74,8 +91,14 @@ func (s *server) Keys(context.Context, *op.Request[struct{}]) (*op.Response, err
 
 // VerifyClient gives the same answer for an unknown client and a wrong secret, in constant time.
 func (s *server) VerifyClient(_ context.Context, r *op.Request[op.ClientCredentials]) (op.Client, error) {
+	if p, ok := s.issuer.party(r.Data.ClientID); ok && p.public && r.Data.ClientSecret == "" {
+		return p, nil
+	}
 	want := s.issuer.key.secret(r.Data.ClientID)
 	same := subtle.ConstantTimeCompare([]byte(want), []byte(r.Data.ClientSecret)) == 1
+	if p, ok := s.issuer.party(r.Data.ClientID); ok && !p.public && same {
+		return p, nil
+	}
 	c, known := s.issuer.clients[r.Data.ClientID]
 	if !same || !known {
 		err := oidc.ErrInvalidClient().WithDescription("unknown client or wrong secret")

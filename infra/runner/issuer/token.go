@@ -1,6 +1,7 @@
 package issuer
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -21,12 +22,15 @@ func (i *Issuer) sign(c Client, audiences []string) (string, time.Time, error) {
 	if c.AgentID != "" {
 		private["icos_agent_id"] = c.AgentID
 	}
+	if c.through != "" {
+		private["preferred_username"] = c.ID
+	}
 	token, err := crypto.Sign(&oidc.AccessTokenClaims{
 		TokenClaims: oidc.TokenClaims{
 			Issuer:     i.options.URL,
 			Subject:    c.ID,
 			Audience:   audiences,
-			ClientID:   c.ID,
+			ClientID:   cmp.Or(c.through, c.ID),
 			IssuedAt:   oidc.FromTime(now),
 			NotBefore:  oidc.FromTime(now),
 			Expiration: oidc.FromTime(expires),

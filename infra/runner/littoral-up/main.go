@@ -156,12 +156,12 @@ func welcome(h *host.Host, f flags) {
 Littoral serves %[1]s
 Access tokens are in %[2]s; try, in another terminal:
 
-  %[3]sbin/littoral console      # or open %[1]s/console/
+  %[3]sbin/littoral console      # or open %[1]s/console/ and sign in as admin, operator or viewer (%[7]s)
   %[3]sbin/littoral %[4]s
   %[3]sbin/littoral get nodes
   curl -H "Authorization: Bearer $(cat %[5]s)" %[1]s/jobmanager/groups
 
 Ctrl-C stops it; state stays in %[6]s.
 `, h.URL(), filepath.Join(f.Home, "token-{admin,operator,viewer,agent}"), env, first,
-		filepath.Join(f.Home, "token-viewer"), f.Home)
+		filepath.Join(f.Home, "token-viewer"), f.Home, filepath.Join(f.Home, "password-{admin,operator,viewer}"))
 }

@@ -1,0 +1,113 @@
+package login_test
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/littoral-project/littoral/infra/runner/issuer"
+	"github.com/littoral-project/littoral/shared/auth"
+)
+
+// laptop is the issuer of the laptop host.
+func laptop(t *testing.T, base string) provider {
+	t.Helper()
+	mux := http.NewServeMux()
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	i, err := issuer.New(issuer.Options{
+		URL: server.URL + "/oidc", Dir: t.TempDir(), Audience: "littoral", Clients: issuer.People(),
+		Users: issuer.Users(), Console: []string{base},
+	})
+	require.NoError(t, err)
+	mux.Handle("/oidc/", i.Handler())
+	client := i.Credentials(issuer.Console)
+	p := provider{
+		url: server.URL + "/oidc", endsToo: true, passwords: map[string]string{},
+		config:   auth.Config{Issuer: server.URL + "/oidc", Audience: "littoral"},
+		settings: map[string]string{"LOGIN_CLIENT_ID": client.ClientID, "LOGIN_CLIENT_SECRET": client.ClientSecret},
+	}
+	for _, user := range issuer.Users() {
+		p.passwords[user.Name] = i.Password(user.Name)
+	}
+	return p
+}
+
+// dex is a real issuer, which knows groups and no roles. Its passwords are hashed cheaply, since nobody attacks them here.
+func dex(t *testing.T, base string) provider {
+	t.Helper()
+	dir := os.Getenv("LITTORAL_DEX")
+	if dir == "" {
+		t.Skip("LITTORAL_DEX names no directory with dex: make e2e-login")
+	}
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := l.Addr().String()
+	require.NoError(t, l.Close())
+	p := provider{
+		url: "http://" + address + "/dex", passwords: map[string]string{},
+		config: auth.Config{
+			Issuer: "http://" + address + "/dex", Audience: "littoral-console", GroupsClaim: "groups",
+			GroupRoles: map[string]string{"sea-viewers": "viewer", "sea-operators": "operator", "sea-admins": "admin"},
+		},
+		settings: map[string]string{
+			"LOGIN_CLIENT_ID": "littoral-console", "LOGIN_CLIENT_SECRET": "secret of the console",
+			"LOGIN_SCOPES": "openid,profile,groups,offline_access", "LOGIN_CLI_CLIENT_ID": "littoral-cli",
+		},
+	}
+	var people strings.Builder
+	for _, user := range []string{"viewer", "operator", "admin"} {
+		p.passwords[user] = "password of " + user
+		hash, err := bcrypt.GenerateFromPassword([]byte(p.passwords[user]), 10) // dex takes no cheaper one
+		require.NoError(t, err)
+		fmt.Fprintf(&people, `
+  - {email: %[1]s@example.org, hash: %[2]q, username: %[1]s, name: %[1]s, preferredUsername: %[1]s, emailVerified: true, userID: id-of-%[1]s, groups: [sea-%[1]ss, admin]}`,
+			user, hash)
+	}
+	config := fmt.Sprintf(`
+issuer: %[1]s
+storage: {type: memory}
+web: {http: %[2]s}
+frontend: {dir: %[3]s}
+oauth2: {skipApprovalScreen: true, responseTypes: [code]}
+logger: {level: error}
+enablePasswordDB: true
+staticClients:
+  - {id: littoral-console, name: Littoral, secret: secret of the console, redirectURIs: [%[4]s/auth/callback], trustedPeers: [littoral-cli]}
+  - {id: littoral-cli, name: Littoral's command line, public: true, redirectURIs: [/device/callback, /dex/device/callback]}
+staticPasswords:%[5]s
+`, p.url, address, filepath.Join(dir, "web"), base, people.String())
+	file := filepath.Join(t.TempDir(), "dex.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(config), 0o600))
+	var said bytes.Buffer
+	command := exec.CommandContext(t.Context(), filepath.Join(dir, "dex"), "serve", file)
+	command.Stdout, command.Stderr = &said, &said
+	require.NoError(t, command.Start())
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+		if t.Failed() {
+			t.Log(said.String())
+		}
+	})
+	require.Eventually(t, func() bool {
+		answer, err := http.Get(p.url + "/.well-known/openid-configuration")
+		if err != nil {
+			return false
+		}
+		_ = answer.Body.Close()
+		return answer.StatusCode == http.StatusOK
+	}, 20*time.Second, 20*time.Millisecond)
+	return p
+}

@@ -42,6 +42,15 @@ $(S3)/versitygw: scripts/tools/s3/go.mod scripts/tools/s3/build.sh
 e2e-s3: $(S3)/versitygw ## test objects and the archive with a real S3 server (the first run builds it)
 	LITTORAL_S3_SERVER="$(CURDIR)/$(S3)/versitygw" $(GO) run ./scripts/with-postgres -- $(GO) test -count=1 ./shared/objects/... ./shared/archive
 
+DEX := bin/tools/dex
+
+$(DEX)/dex: scripts/tools/dex/go.mod scripts/tools/dex/build.sh
+	scripts/tools/dex/build.sh "$(CURDIR)/$(DEX)"
+
+.PHONY: e2e-login
+e2e-login: $(DEX)/dex ## test signing in at the laptop's issuer and at dex (the first run builds it)
+	LITTORAL_DEX="$(CURDIR)/$(DEX)" $(GO) run ./scripts/with-postgres -- $(GO) test -count=1 ./test/e2e/login
+
 ZENOH := bin/tools/zenoh
 
 $(ZENOH)/node_modules: test/zenoh/package.json test/zenoh/package-lock.json

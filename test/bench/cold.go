@@ -242,7 +242,7 @@ func (s *scene) run(ctx context.Context, program string, way way, request []byte
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, log.Bytes())
 	}
-	if answer.StatusCode/100 != 2 {
+	if answer.StatusCode/100 != 2 && answer.StatusCode/100 != 3 { // sign-in redirects
 		return fmt.Errorf("answered %s: %s\n%s", answer.Status, body, log.Bytes())
 	}
 	into.listen.Add(listening)

@@ -16,6 +16,7 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/google/uuid"
 
+	"github.com/littoral-project/littoral/infra/runner/issuer"
 	"github.com/littoral-project/littoral/shared/events"
 )
 
@@ -33,11 +34,12 @@ type scene struct {
 	back string // the statements of restore
 }
 
-// ask is a request that a function must answer with a 2xx.
+// ask is a request that a function must answer with a 2xx, or a redirect.
 type ask struct {
 	client       string // the client that sends it; "" for none
 	method, path string
 	body         []byte
+	header       http.Header // beside the token
 }
 
 // descriptor is small: the start of a process matters, not the amount of its work.
@@ -105,6 +107,7 @@ func (s *scene) environment(database string) []string {
 		"PATH=" + os.Getenv("PATH"), "DATABASE_URL=" + database, "K_SINK=" + s.sink,
 		"OIDC_ISSUER=" + s.system.world.oidc, "OIDC_AUDIENCE=" + audience, "PROMETHEUS_ADDRESS=" + s.system.world.metrics,
 		"OBJECTS_URL=file://" + s.system.world.dir + "/objects", "DEPLOYMENTMANAGER_ID=bench",
+		"SESSION_KEY=" + benchSessionKey, "LOGIN_CLIENT_ID=" + issuer.Console, "LOGIN_CLIENT_SECRET=" + s.system.world.issuer.Credentials(issuer.Console).ClientSecret,
 		"KUBECONFIG_DIR=" + s.kubeconfigs, "OCM_HUB=" + s.hub,
 		"RULES_API_URL=" + s.rules, "RULES_API_TOKEN=any", "RULES_BACKEND=files", "RULES_DIR=" + s.system.world.rules,
 	}
@@ -185,6 +188,7 @@ func raw(ctx context.Context, w *world, a ask) ([]byte, error) {
 		}
 		r.Header.Set("Authorization", "Bearer "+token)
 	}
+	maps.Copy(r.Header, a.header)
 	if a.path == "/" && a.body != nil {
 		r.Header.Set("Content-Type", "application/cloudevents+json")
 	}
@@ -200,7 +204,7 @@ type maker func(context.Context, *scene) (ask, error)
 // Postgres; all others read it, and most write.
 var cases = func() map[string]maker {
 	all := map[string]maker{}
-	for _, some := range []map[string]maker{applicationCases, deployerCases, policyCases, ruleCases, outboxCases} {
+	for _, some := range []map[string]maker{applicationCases, deployerCases, policyCases, ruleCases, outboxCases, signInCases} {
 		maps.Copy(all, some)
 	}
 	return all

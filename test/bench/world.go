@@ -174,6 +174,7 @@ func (w *world) startIssuer(ctx context.Context) error {
 		var err error
 		w.issuer, err = issuer.New(issuer.Options{
 			URL: w.oidc, Dir: filepath.Join(w.dir, "oidc"), Audience: audience, Clients: clients,
+			Users: issuer.Users(), Console: []string{benchOrigin},
 		})
 		if err != nil {
 			return nil, err

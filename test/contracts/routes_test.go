@@ -89,6 +89,8 @@ var bodies = map[string]takes{
 	"PUT /jobmanager/status/{$}":                    jsonBody,
 	"PUT /jobmanager/resources/status":              jsonBody,
 	"PUT /jobmanager/resources/status/{id}":         jsonBody,
+	"POST /auth/logout":                             nothing,
+	"POST /auth/refresh":                            nothing,
 	"POST /events/{id}/replay":                      nothing,
 	"POST /rules":                                   jsonBody,
 	"POST /rules/{$}":                               jsonBody,

@@ -130,8 +130,10 @@ func (p *Party) Finish(w http.ResponseWriter, r *http.Request) error {
 	}
 	query := r.URL.Query()
 	if said := query.Get("error"); said != "" {
-		return problem.New(problem.Forbidden, "the issuer signed nobody in: %s", problem.Brief(
-			strings.TrimSpace(said+" "+query.Get("error_description")), 200))
+		// A person who has changed his mind is to see the page that he came from, and why nobody is signed in there.
+		why := problem.Brief(strings.TrimSpace(said+": "+query.Get("error_description")), 200)
+		http.Redirect(w, r, home+"#refused="+url.QueryEscape(why), http.StatusSeeOther)
+		return nil
 	}
 	if from := query.Get("iss"); from != "" && from != p.verifier.Issuer() { // RFC 9207
 		return problem.New(problem.Malformed, "the answer is of another issuer")

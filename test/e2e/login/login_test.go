@@ -3,15 +3,12 @@
 package login_test
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -430,6 +427,3 @@ func TestBehindHTTPS(t *testing.T) {
 	require.False(t, ok, "another host of the domain may have set one without the prefix")
 }
 
-var _ = bytes.MinRead
-var _ = context.Background
-var _ = regexp.MustCompile

@@ -27,6 +27,8 @@ type Application struct {
 	Description string          `json:"description,omitempty"`
 	Namespace   string          `json:"namespace,omitempty"` // as written; the real one derives from name and id
 	Components  []Component     `json:"components"`
+	Channels    []Channel       `json:"channels,omitempty"`
+	Spreads     []Spread        `json:"spreads,omitempty"`
 	MixedTypes  bool            `json:"mixedTypes,omitempty"` // components may run on different engines
 	Policies    []Policy        `json:"policies,omitempty"`   // of the top level; a component holds its own
 	Warnings    []problem.Field `json:"warnings,omitempty"`   // what was ignored, guessed or reversed

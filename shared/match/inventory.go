@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
+	"github.com/littoral-project/littoral/shared/network"
 	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/topology"
@@ -63,6 +64,7 @@ type inventory struct {
 	silentUntil  time.Time                   // when telemetry last had no nodes at all; zero if never
 	staleAfter   time.Duration
 	forecast     bool
+	network      *network.Topology // what channels run over; nil where nobody has described it
 }
 
 func readInventory(ctx context.Context, q store.Querier, s Settings) (*inventory, error) {

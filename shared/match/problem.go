@@ -163,10 +163,11 @@ func problemOf(app *appmodel.Application, list []part, inv *inventory) placement
 	addPlacing(list, placing)
 	own, components := demands(app, list, inv)
 	problem := placement.Problem{
-		Nodes: inv.nodes(placing), Components: components, Affinities: affinities(app, list),
+		Nodes: inv.nodes(placing), Components: components, Network: inv.network,
 		Weights: own.Weights, OneOrchestrator: own.OneOrchestrator,
 		StaleAfter: freshness(app, list, inv.staleAfter),
 	}
+	tie(&problem, app, list, "")
 	if i := slices.IndexFunc(list, func(p part) bool { return p.instance != uuid.Nil }); i >= 0 && app.UsageOfOthers() {
 		inv.withoutOwn(problem.Nodes, list[i].instance.String())
 	}
@@ -274,42 +275,6 @@ func oneOrchestrator(app *appmodel.Application, inv *inventory) bool {
 	}
 	delete(fixed, "")
 	return len(fixed) < 2
-}
-
-// affinities pairs each component that needs a service with the one that offers it.
-func affinities(app *appmodel.Application, list []part) []placement.Affinity {
-	offers := map[string][]string{} // service -> components
-	for i := range app.Components {
-		c := &app.Components[i]
-		for _, service := range c.Communication.Outgoing {
-			offers[service] = append(offers[service], c.Name)
-		}
-		for _, m := range c.Manifests {
-			if m.Kind == "Service" {
-				offers[m.Name] = append(offers[m.Name], c.Name)
-			}
-		}
-	}
-	pairs := map[[2]string]bool{}
-	for i := range app.Components {
-		c := &app.Components[i]
-		for _, service := range c.Communication.Incoming {
-			for _, other := range offers[service] {
-				if other != c.Name {
-					pairs[[2]string{min(c.Name, other), max(c.Name, other)}] = true
-				}
-			}
-		}
-	}
-	var joined []placement.Affinity
-	for i, a := range list { // in the order of the parts, so that the problem is the same each time
-		for _, b := range list[i+1:] {
-			if pairs[[2]string{min(a.component.Name, b.component.Name), max(a.component.Name, b.component.Name)}] {
-				joined = append(joined, placement.Affinity{A: a.id, B: b.id, Weight: placement.DefaultAffinityWeight})
-			}
-		}
-	}
-	return joined
 }
 
 // why says in one line why this place was chosen.

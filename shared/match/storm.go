@@ -133,7 +133,7 @@ func problemOfAll(all []*candidate, inv *inventory) placement.Problem {
 	for _, c := range all {
 		addPlacing(c.list, placing)
 	}
-	joint := placement.Problem{Nodes: inv.nodes(placing)}
+	joint := placement.Problem{Nodes: inv.nodes(placing), Network: inv.network}
 	for _, c := range all {
 		own, components := demands(c.app, c.list, inv)
 		own.ID = c.group()
@@ -143,10 +143,7 @@ func problemOfAll(all []*candidate, inv *inventory) placement.Problem {
 			comp.ID, comp.Group = own.ID+"/"+comp.ID, own.ID
 			joint.Components = append(joint.Components, comp)
 		}
-		for _, a := range affinities(c.app, c.list) {
-			a.A, a.B = own.ID+"/"+a.A, own.ID+"/"+a.B
-			joint.Affinities = append(joint.Affinities, a)
-		}
+		tie(&joint, c.app, c.list, own.ID+"/")
 	}
 	return joint
 }
@@ -172,6 +169,7 @@ func (c *candidate) strip(plan placement.Plan, ex placement.Explanation, names *
 				own(&e.Nodes[n].Affinity[a].With)
 			}
 			for f := range e.Nodes[n].Failures {
+				own(&e.Nodes[n].Failures[f].Key)
 				own(&e.Nodes[n].Failures[f].Detail)
 			}
 		}

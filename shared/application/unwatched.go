@@ -83,6 +83,18 @@ const listed = 5
 
 // Conditions returns what is observed about the application as a whole; what its components report is with its jobs.
 func (a *Application) Conditions() []job.Condition {
+	var list []job.Condition
+	if c := a.unknown(); c != nil {
+		list = append(list, *c)
+	}
+	if c := a.unwatched(); c != nil {
+		list = append(list, *c)
+	}
+	return list
+}
+
+// unwatched is the condition of an application some of whose policies cannot be watched; nil when all are.
+func (a *Application) unwatched() *job.Condition {
 	if len(a.Unwatched) == 0 {
 		return nil
 	}
@@ -101,5 +113,5 @@ func (a *Application) Conditions() []job.Condition {
 	if a.UnwatchedAt != nil {
 		c.LastTransitionTime = a.UnwatchedAt.Truncate(time.Microsecond)
 	}
-	return []job.Condition{c}
+	return &c
 }

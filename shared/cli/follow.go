@@ -238,7 +238,7 @@ func (f *follower) show(e *api.Entry) {
 		f.say("waiting", f.name, e.Message)
 	case "application.stopped":
 		f.say("stopping", f.name, e.Message)
-	case "application.started", "application.updated":
+	case "application.started", "application.updated", "application.unknown", "application.returned":
 		f.say(strings.TrimPrefix(e.Event, "application."), f.name, e.Message)
 	case "job.submitted":
 		// application.submitted says it once for all

@@ -11,3 +11,9 @@ const (
 	PolicyRefused    = "policy.refused"    // it cannot be watched
 	PolicyUnclear    = "policy.unclear"    // an alert of it cannot be understood
 )
+
+// What history records of whole applications beside what was asked for.
+const (
+	ApplicationUnknown  = "application.unknown"  // a node with one of its components is silent
+	ApplicationReturned = "application.returned" // all of them are heard of again
+)

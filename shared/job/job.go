@@ -80,6 +80,7 @@ type Job struct {
 	SubType                string     `db:"sub_type"`
 	State                  State      `db:"state"`
 	Target
+	Silence
 	OwnerID      string        `db:"owner_id"` // the agent that took it; empty = free
 	Epoch        int64         `db:"epoch"`
 	LeaseUntil   *time.Time    `db:"lease_until"` // after it another agent may take over a progressing or degraded job
@@ -197,10 +198,10 @@ func conditionOf(conditions []Condition, typ string) *Condition {
 }
 
 // Available reports whether the component runs. If its orchestrator reports no such condition, a finished job counts as
-// available.
+// available. While its node is silent nobody knows.
 func (j *Job) Available() bool {
 	c := j.Condition(ConditionAvailable)
-	return j.State == Finished && j.Type != Delete && j.OwnerID != "" && (c == nil || c.Status == "True")
+	return j.State == Finished && j.Type != Delete && j.OwnerID != "" && (c == nil || c.Status == "True") && !j.Silent()
 }
 
 // Gone reports whether nothing of the job runs or is being started: it was removed, or stopped before anyone took it.

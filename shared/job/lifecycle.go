@@ -38,7 +38,7 @@ func (j *Job) instruct(in Instruction) {
 func (j *Job) await() {
 	now := time.Now().UTC()
 	j.Type, j.SubType, j.Tried, j.Misplaced = Create, "", false, nil
-	j.Target, j.OwnerID, j.ResourceUUID, j.Remediations = Target{}, "", "", nil
+	j.Target, j.Silence, j.OwnerID, j.ResourceUUID, j.Remediations = Target{}, Silence{}, "", "", nil
 	j.Conditions = []Condition{
 		{Type: ConditionCreated, Status: "True", ObservedGeneration: 1, LastTransitionTime: now, Reason: reasonAwaiting},
 		{Type: ConditionCreated, Status: "True", ObservedGeneration: 1, LastTransitionTime: now, Reason: "AwaitingForExecution"},
@@ -127,7 +127,7 @@ func (j *Job) cleanup() *Job {
 	c.ID, c.Cleans = uuid.Must(uuid.NewV7()), &j.ID
 	c.start()
 	c.Type, c.SubType, c.LeaseUntil = Delete, string(Reallocate), nil
-	c.Remediations, c.Misplaced = nil, nil
+	c.Remediations, c.Misplaced, c.Silence = nil, nil, Silence{}
 	// The conditions reported so far belong to the job. The copy may still run, but must not count as available beside
 	// its successor.
 	c.Conditions = []Condition{{

@@ -82,7 +82,7 @@ func (j *Job) Untended() bool {
 
 // Unknown says why it is not known whether the component runs; "" when it is known.
 func (j *Job) Unknown() string {
-	if c := j.Condition(ConditionAvailable); c != nil && c.Status == "Unknown" {
+	if c := j.Availability(); c != nil && c.Status == "Unknown" {
 		return c.Message
 	}
 	return ""

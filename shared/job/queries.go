@@ -17,7 +17,7 @@ import (
 
 const columns = `j.id, j.application_id, a.name as application_name, a.description as application_description, a.namespace,
 j.component, j.replica, j.cleans, j.type, j.sub_type, j.state, j.orchestrator, j.cluster, j.node, j.owner_id, j.epoch,
-j.lease_until, j.applied, j.instruction, j.superseded, j.cpu_milli, j.memory_bytes, j.devices, j.lost_after, j.excluded,
+j.lease_until, j.silent_since, j.moves_at, j.cluster_silent, j.applied, j.instruction, j.superseded, j.cpu_milli, j.memory_bytes, j.devices, j.lost_after, j.excluded,
 j.tried, j.misplaced, j.resource_uuid, j.resource_name, j.conditions, j.remediations, j.created_at, j.updated_at`
 
 const from = ` from jobs j join applications a on a.id = j.application_id `
@@ -83,7 +83,8 @@ owner_id = $8, epoch = $9, lease_until = case when $23 then lease_until else now
 instruction = coalesce($11, instruction), cpu_milli = $12, memory_bytes = $13, devices = $14,
 lost_after = $15, excluded = $16, resource_uuid = $17, resource_name = $18, conditions = $19, remediations = $20,
 superseded = $21, applied = $22, tried = $24, misplaced = $25, updated_at = now(),
-taken_at = case when (cluster, node) = ($6, $7) and $8 <> '' then taken_at end where id = $1`
+taken_at = case when (cluster, node) = ($6, $7) and $8 <> '' then taken_at end,
+silent_since = case when (cluster, node) = ($6, $7) then silent_since end where id = $1`
 )
 
 // Get returns the job. The error is NotFound.

@@ -89,7 +89,7 @@ type Resource struct {
 
 // Resource returns the job's resource.
 func (j *Job) Resource() Resource {
-	return Resource{JobID: ID{j.ID}, UUID: j.ResourceUUID, Name: j.ResourceName, Conditions: j.Conditions, Remediations: j.Remediations}
+	return Resource{JobID: ID{j.ID}, UUID: j.ResourceUUID, Name: j.ResourceName, Conditions: j.shown(), Remediations: j.Remediations}
 }
 
 // MarshalJSON writes the API form.

@@ -495,7 +495,7 @@ func TestAnUpdateOfWhatIsOnASilentNode(t *testing.T) {
 		elsewhere := strings.Replace(hubShop, "hub-1", "hub-2", 1)
 		w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+g.ID, elsewhere).is(t, http.StatusOK)
 		require.Equal(t, "hub-1", w.group(t, g.ID).Jobs[0].Targets.Node)
-		require.Equal(t, "Deploying", w.group(t, g.ID).Status)
+		require.Equal(t, "Unknown", w.group(t, g.ID).Status)
 		return w, g
 	}
 	settled := func(t *testing.T, w *world, g group) {

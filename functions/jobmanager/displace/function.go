@@ -1,4 +1,5 @@
-// Package displace moves components away from drained and lost nodes. It also gives the jobs of a former agent to the
+// Package displace moves components away from drained and lost nodes, and records of which components nobody knows whether
+// they run, since their nodes have become silent. It also gives the jobs of a former agent to the
 // one that serves its node now, and from time to time wakes the matchmaker for what still waits for a place or was
 // overlooked after an update.
 package displace
@@ -12,6 +13,7 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/topology"
 )
 
 // Spec declares the function.
@@ -20,11 +22,17 @@ var Spec = function.Spec{
 	Emits:    []string{events.ApplicationDisplaced, events.ApplicationWaiting, events.JobReady},
 }
 
-// Function is the worker with its store.
-type Function struct{ db *store.DB }
+// Function is the worker with its settings and store.
+type Function struct {
+	db       *store.DB
+	settings topology.Freshness
+}
 
-// New returns the function.
-func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	f := &Function{db: env.DB}
+	return f, env.Config(&f.settings)
+}
 
 // Work looks for nodes with another agent, and for components on lost nodes, with one transaction per node or
 // application. What was handed over or has left is not found again, so doing it twice is harmless.
@@ -44,6 +52,18 @@ func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
 	}
 	for _, id := range apps {
 		err := f.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error { return application.DisplaceLost(ctx, tx, id) })
+		if err != nil {
+			return err
+		}
+	}
+	unheard, err := application.Unheard(ctx, f.db, f.settings.StaleAfter)
+	if err != nil {
+		return err
+	}
+	for _, id := range unheard {
+		err := f.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+			return application.RecordSilence(ctx, tx, id, f.settings.StaleAfter)
+		})
 		if err != nil {
 			return err
 		}

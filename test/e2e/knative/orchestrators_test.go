@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -334,7 +335,10 @@ func TestOpenClusterManagement(t *testing.T) {
 		c.eventually("nobody knows how it is, and that is said", func() bool {
 			c.nudge("deploymentmanager-sync-ocm")
 			g := c.group()
-			return g.Status == api.StatusUnknown && strings.Contains(g.Message, "edge1")
+			return g.Status == api.StatusUnknown && strings.Contains(g.Message, "edge1") &&
+				slices.ContainsFunc(g.Conditions, func(c api.Condition) bool {
+					return c.Type == "Available" && c.Status == "Unknown" && c.Reason == "ClusterLost"
+				})
 		})
 		require.NoError(t, c.fleet.Cut("edge1"))
 		c.eventually("its policy has it moved", func() bool {

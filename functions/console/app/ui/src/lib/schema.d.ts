@@ -2063,6 +2063,117 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/auth/login": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Send a browser to the issuer
+         * @description Authorization code with PKCE, state and nonce. The browser comes back to /auth/callback.
+         */
+        get: operations["beginSignIn"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/callback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Take a browser back from the issuer
+         * @description Only the browser that began at /auth/login can finish, within ten minutes.
+         */
+        get: operations["finishSignIn"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Who the caller is
+         * @description Takes a token or a session cookie. Somebody whom neither is accepted of is told so, with 200.
+         */
+        get: operations["getSession"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/refresh": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Give a signed-in browser fresh tokens without a visit to the issuer */
+        post: operations["refreshSession"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/logout": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** End the session of a browser */
+        post: operations["endSession"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/provider": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Which issuer a program gets tokens from */
+        get: operations["getProvider"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/console/": {
         parameters: {
             query?: never;
@@ -2145,6 +2256,35 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        Session: {
+            signedIn: boolean;
+            /** @description Why what was sent is not taken. */
+            refused?: string;
+            subject?: string;
+            /** @description For people to read. */
+            name?: string;
+            roles?: ("viewer" | "operator" | "agent" | "alertmanager" | "admin")[];
+            /** @description The caller may act only as this agent. */
+            agent?: string;
+            /**
+             * Format: date-time
+             * @description Of the token; a cookie's can be refreshed.
+             */
+            expires?: string;
+            issuer?: string;
+            /** @description Signed in by a session cookie. */
+            cookie?: boolean;
+            /** @description Where a browser signs in; missing where it cannot. */
+            login?: string;
+        };
+        Provider: {
+            /** @description Its discovery document is below this address. */
+            issuer: string;
+            clientId: string;
+            /** @description What tokens must be meant for. */
+            audience: string;
+            scopes: string[];
+        };
         /** Format: uuid */
         Id: string;
         /** @description A UUID; empty is as good as missing. */
@@ -2447,7 +2587,9 @@ export interface components {
             owner: string;
             /**
              * @description What is observed of the application as a whole; absent when there is nothing to tell. Watched is False while a
-             *     policy of it cannot be watched, and its message says which and why.
+             *     policy of it cannot be watched, and its message says which and why. Available is Unknown while it is not known
+             *     of some component whether it runs: its node is silent (NodeSilent), or all of its cluster (ClusterLost). The
+             *     message says for how long, and when the component moves.
              */
             conditions?: components["schemas"]["Condition"][];
             jobs: components["schemas"]["Job"][];
@@ -2520,7 +2662,7 @@ export interface components {
             remediations?: components["schemas"]["Remedy"][];
         };
         Condition: {
-            /** @description Created, Progressing, Applied, Available, Degraded; of an application Watched */
+            /** @description Created, Progressing, Applied, Available, Degraded; of an application Available, Watched */
             type: string;
             /** @enum {string} */
             status: "True" | "False" | "Unknown";
@@ -6059,6 +6201,185 @@ export interface operations {
                 };
                 content: {
                     "text/html": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    beginSignIn: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The path of ours to go on to. Anything else goes on to the console.
+                 * @example /console/#/events
+                 */
+                return?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description To the issuer. */
+            302: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    finishSignIn: {
+        parameters: {
+            query?: {
+                /**
+                 * @description What /auth/login gave the issuer.
+                 * @example 3q2-7wEj
+                 */
+                state?: string;
+                /**
+                 * @description The issuer's, good once.
+                 * @example SplxlOBeZQQYbYS6WxSbIA
+                 */
+                code?: string;
+                /**
+                 * @description The issuer.
+                 * @example http://127.0.0.1:8080/oidc
+                 */
+                iss?: string;
+                /**
+                 * @description Why the issuer signed nobody in.
+                 * @example access_denied
+                 */
+                error?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description To the path that the browser wanted, with the session cookie. */
+            303: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Who, with which roles, until when. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "signedIn": true,
+                     *       "subject": "operator",
+                     *       "name": "operator",
+                     *       "roles": [
+                     *         "operator"
+                     *       ],
+                     *       "expires": "2026-05-04T10:00:00Z",
+                     *       "issuer": "http://127.0.0.1:8080/oidc",
+                     *       "cookie": true,
+                     *       "login": "/auth/login"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Session"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    refreshSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The cookie is new. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    endSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Where the browser is to go, so that the issuer signs it out too. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "location": "http://127.0.0.1:8080/oidc/end_session?client_id=littoral-console"
+                     *     }
+                     */
+                    "application/json": {
+                        location: string;
+                    };
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getProvider: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The issuer and the public client of the command line. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "issuer": "http://127.0.0.1:8080/oidc",
+                     *       "clientId": "littoral-cli",
+                     *       "audience": "littoral",
+                     *       "scopes": [
+                     *         "openid",
+                     *         "profile"
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Provider"];
                 };
             };
             default: components["responses"]["Problem"];

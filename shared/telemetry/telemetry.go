@@ -290,69 +290,6 @@ func decode(resp *http.Response, resultType string) (r response, err error) {
 	return r, nil
 }
 
-// vector parses [{"metric": {label: value}, "value": [epoch seconds, "number as text"]}]. It may contain hundreds of
-// thousands of labels, most of them many times, so every text is stored once.
-func vector(raw []byte) ([]Sample, error) {
-	in := jsoniter.ConfigDefault.BorrowIterator(raw)
-	defer jsoniter.ConfigDefault.ReturnIterator(in)
-	texts := map[string]string{}
-	once := func(s string) string {
-		if known, ok := texts[s]; ok {
-			return known
-		}
-		texts[s] = s
-		return s
-	}
-	samples := []Sample{}
-	var failure error
-	in.ReadArrayCB(func(in *jsoniter.Iterator) bool {
-		s := Sample{Labels: map[string]string{}}
-		var value string
-		in.ReadMapCB(func(in *jsoniter.Iterator, key string) bool {
-			switch key {
-			case "metric":
-				return in.ReadMapCB(func(in *jsoniter.Iterator, label string) bool {
-					s.Labels[once(label)] = once(in.ReadString())
-					return true
-				})
-			case "value":
-				value = second(in)
-			default:
-				in.Skip()
-			}
-			return true
-		})
-		if in.Error != nil {
-			return false
-		}
-		s.Value, failure = number(value)
-		samples = append(samples, s)
-		return failure == nil
-	})
-	if in.Error != nil && failure == nil {
-		failure = problem.Wrap(problem.Unavailable, in.Error, "the telemetry store answered what is no vector")
-	}
-	if failure != nil {
-		return nil, failure
-	}
-	return samples, nil
-}
-
-// second returns the second element of a list if it is a text, else "".
-func second(in *jsoniter.Iterator) (text string) {
-	i := 0
-	in.ReadArrayCB(func(in *jsoniter.Iterator) bool {
-		if i == 1 && in.WhatIsNext() == jsoniter.StringValue {
-			text = in.ReadString()
-		} else {
-			in.Skip()
-		}
-		i++
-		return true
-	})
-	return text
-}
-
 // number parses a value, which is a number as text; "" if there is none.
 func number(text string) (float64, error) {
 	if text == "" {

@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -28,8 +29,10 @@ order by p.cluster collate "C", p.node collate "C"`
 
 	selectClusters = `select key, body from topology_clusters`
 
-	selectNodes = `select p.cluster_key, p.node_key, n.last_seen, p.body
+	selectNodes = `select p.cluster_key, p.node_key, n.last_seen, p.body, ` + selectReadings + `
 from topology_nodes p join nodes n on n.cluster = p.cluster and n.node = p.node`
+
+	selectReadings = `p.cpu_percent, p.memory_percent, p.used_memory, p.free_memory, p.watts, p.forecast_cpu, p.forecast_memory`
 
 	// What Save compares with.
 	selectStored = `select cluster_key, node_key, cluster, node, digest, written_at,
@@ -37,11 +40,11 @@ cpu_percent, memory_percent, used_memory, free_memory, watts, forecast_cpu, fore
 
 	upsertPlaces = `insert into topology_nodes (cluster_key, node_key, cluster, node, digest, written_at, engine, architecture,
 	schedulable, cores, memory, gpus, storage, cpu_percent, memory_percent, used_memory, free_memory, watts, sca,
-	forecast_cpu, forecast_memory, labels, devices, pods, told, body)
+	forecast_cpu, forecast_memory, labels, devices, pods, told, body, uuid, series, name)
 select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::timestamptz[], $7::text[], $8::text[],
 	$9::bool[], $10::float8[], $11::float8[], $12::float8[], $13::float8[], $14::float8[], $15::float8[], $16::float8[],
 	$17::float8[], $18::float8[], $19::float8[], $20::float8[], $21::float8[], $22::text[]::json[], $23::text[]::json[],
-	$24::text[]::json[], $25::text[]::json[], $26::text[]::json[])
+	$24::text[]::json[], $25::text[]::json[], $26::text[]::json[], $27::text[], $28::bigint[], $29::text[])
 on conflict (cluster_key, node_key) do update set
 	cluster = excluded.cluster, node = excluded.node, digest = excluded.digest, written_at = excluded.written_at,
 	engine = excluded.engine, architecture = excluded.architecture, schedulable = excluded.schedulable,
@@ -49,7 +52,8 @@ on conflict (cluster_key, node_key) do update set
 	cpu_percent = excluded.cpu_percent, memory_percent = excluded.memory_percent, used_memory = excluded.used_memory,
 	free_memory = excluded.free_memory, watts = excluded.watts, sca = excluded.sca, forecast_cpu = excluded.forecast_cpu,
 	forecast_memory = excluded.forecast_memory, labels = excluded.labels, devices = excluded.devices,
-	pods = excluded.pods, told = excluded.told, body = excluded.body`
+	pods = excluded.pods, told = excluded.told, body = excluded.body, uuid = excluded.uuid, series = excluded.series,
+	name = excluded.name`
 
 	deletePlaces = `delete from topology_nodes
 where (cluster_key, node_key) in (select * from unnest($1::text[], $2::text[]))`
@@ -92,6 +96,66 @@ func (r readings) near(o readings) bool {
 	return point(r.CPUPercent, o.CPUPercent, readingStep) && point(r.MemoryPercent, o.MemoryPercent, readingStep) &&
 		point(r.ForecastCPU, o.ForecastCPU, readingStep) && point(r.ForecastMemory, o.ForecastMemory, readingStep) &&
 		part(r.UsedMemory, o.UsedMemory) && part(r.FreeMemory, o.FreeMemory) && part(r.Watts, o.Watts)
+}
+
+// columns are where a row of selectReadings is read to.
+func (r *readings) columns() []any {
+	return []any{&r.CPUPercent, &r.MemoryPercent, &r.UsedMemory, &r.FreeMemory, &r.Watts, &r.ForecastCPU, &r.ForecastMemory}
+}
+
+// set gives the node these readings.
+func (r readings) set(n *Node) {
+	d, f := &n.DynamicMetrics, &n.ForecastedMetrics
+	d.CPUUsagePercent, d.MemoryUsagePercent = measure(r.CPUPercent), measure(r.MemoryPercent)
+	d.UsedRAM, d.FreeRAM, d.CPUPowerWatts = measure(r.UsedMemory), measure(r.FreeMemory), measure(r.Watts)
+	f.CPUUtilizationPrediction, f.MemoryUtilizationPrediction = measure(r.ForecastCPU), measure(r.ForecastMemory)
+}
+
+// into writes the readings into the document of a node, which is stored without them since they are written more often.
+// A document of a former version has them.
+func (r readings) into(body []byte) []byte {
+	if bytes.Contains(body, []byte(`UsagePercent":`)) {
+		return body
+	}
+	for _, part := range []struct {
+		in   string
+		keys []string
+		of   []*float64
+	}{
+		{
+			"dynamicMetrics",
+			[]string{"freeRAM", "usedRAM", "cpuPowerWatts", "cpuUsagePercent", "memoryUsagePercent"},
+			[]*float64{r.FreeMemory, r.UsedMemory, r.Watts, r.CPUPercent, r.MemoryPercent},
+		},
+		{
+			"forecastedMetrics",
+			[]string{"cpuUtilizationPrediction", "memoryUtilizationPrediction"},
+			[]*float64{r.ForecastCPU, r.ForecastMemory},
+		},
+	} {
+		// Quotation marks within texts are escaped, and what people name comes later in the document.
+		before, after, found := bytes.Cut(body, []byte(`"`+part.in+`":{`))
+		if !found {
+			continue
+		}
+		made := make([]byte, 0, len(body)+200)
+		made = append(append(made, before...), `"`+part.in+`":{`...)
+		for i, v := range part.of {
+			if v == nil {
+				continue
+			}
+			text, err := json.Marshal(*v)
+			if err != nil {
+				continue // what Postgres stores as a number of these is finite
+			}
+			made = append(append(append(made, `"`+part.keys[i]+`":`...), text...), ',')
+		}
+		if after[0] == '}' {
+			made = bytes.TrimSuffix(made, []byte(","))
+		}
+		body = append(made, after...)
+	}
+	return body
 }
 
 func value(v *float64) float64 {
@@ -141,7 +205,7 @@ func (p *Place) digest() (int64, error) {
 		return 0, fmt.Errorf("encode the node %s/%s: %w", p.Cluster, p.Node, err)
 	}
 	h := fnv.New64a()
-	_, _ = h.Write([]byte(p.Cluster + "\x00" + p.Node + "\x00"))
+	_, _ = fmt.Fprintf(h, "%s\x00%s\x00%d\x00", p.Cluster, p.Node, n.Series)
 	_, _ = h.Write(rest)
 	return int64(h.Sum64()), nil //nolint:gosec // any 64 bits
 }
@@ -347,7 +411,8 @@ type columns struct {
 	cpu, memoryPercent, used, free, watts []*float64
 	sca, forecastCPU, forecastMemory      []*float64
 	labels, devices, pods                 []*string
-	told, body                            []string
+	told, body, uuid, name                []string
+	series                                []int64
 }
 
 func (c *columns) add(p *Place, digest int64, at time.Time, was told) error {
@@ -383,6 +448,8 @@ func (c *columns) add(p *Place, digest int64, at time.Time, was told) error {
 	c.pods = append(c.pods, document(pods, len(pods) == 0))
 	body := *n
 	body.LastSeen = Measure{} // which the nodes table has
+	readings{}.set(&body)     // which have columns
+	c.uuid, c.series, c.name = append(c.uuid, n.UUID), append(c.series, n.Series), append(c.name, n.Name)
 	c.told, c.body = append(c.told, *document(was, false)), append(c.body, *document(body, false))
 	return failed
 }
@@ -393,7 +460,8 @@ func (c *columns) save(ctx context.Context, tx *store.Tx) error {
 	}
 	_, err := tx.Exec(ctx, upsertPlaces, c.clusterKey, c.nodeKey, c.cluster, c.node, c.digest, c.written, c.engine,
 		c.architecture, c.schedulable, c.cores, c.memory, c.gpus, c.storage, c.cpu, c.memoryPercent, c.used, c.free,
-		c.watts, c.sca, c.forecastCPU, c.forecastMemory, c.labels, c.devices, c.pods, c.told, c.body)
+		c.watts, c.sca, c.forecastCPU, c.forecastMemory, c.labels, c.devices, c.pods, c.told, c.body, c.uuid, c.series,
+		c.name)
 	if err != nil {
 		return fmt.Errorf("store nodes: %w", err)
 	}

@@ -80,6 +80,23 @@ func Current(ctx context.Context, q store.Querier) (*Taxonomy, time.Time, error)
 type head struct {
 	taxonomy *Taxonomy
 	at       time.Time
+	doubts   []string // as of Part
+	wholeAt  Measure
+}
+
+// headBody is a head as it is stored.
+type headBody struct {
+	*Taxonomy
+	Doubts  []string `json:"doubts,omitempty"`
+	WholeAt Measure  `json:"wholeAt,omitzero"`
+}
+
+func (h head) encode() ([]byte, error) {
+	body, err := json.Marshal(headBody{h.taxonomy, h.doubts, h.wholeAt})
+	if err != nil {
+		return nil, fmt.Errorf("encode the topology: %w", err)
+	}
+	return body, nil
 }
 
 func readHead(ctx context.Context, q store.Querier) (head, error) {
@@ -93,14 +110,16 @@ func readHead(ctx context.Context, q store.Querier) (head, error) {
 	case err != nil:
 		return h, fmt.Errorf("read the topology: %w", err)
 	}
-	if err := json.Unmarshal(body, h.taxonomy); err != nil {
+	stored := headBody{Taxonomy: h.taxonomy}
+	if err := json.Unmarshal(body, &stored); err != nil {
 		return h, fmt.Errorf("decode the stored topology: %w", err)
 	}
+	h.doubts, h.wholeAt = stored.Doubts, stored.WholeAt
 	return h, nil
 }
 
-// fill adds the clusters and nodes.
-func (h head) fill(ctx context.Context, q store.Querier, decode func([]byte, *Node) error) error {
+// fillClusters adds the clusters, without nodes.
+func (h head) fillClusters(ctx context.Context, q store.Querier) error {
 	clusters, err := readClusters(ctx, q)
 	if err != nil {
 		return err
@@ -110,31 +129,57 @@ func (h head) fill(ctx context.Context, q store.Querier, decode func([]byte, *No
 		c.Node = map[string]Node{}
 		h.taxonomy.Cluster[key] = *c
 	}
+	return nil
+}
+
+// fill adds the clusters and nodes.
+func (h head) fill(ctx context.Context, q store.Querier, decode func([]byte, *Node) error) error {
+	if err := h.fillClusters(ctx, q); err != nil {
+		return err
+	}
 	rows, err := q.Query(ctx, selectNodes)
 	if err != nil {
 		return fmt.Errorf("read the nodes: %w", err)
 	}
+	return eachNode(rows, func(cluster, node string, n *Node) error {
+		if c, known := h.taxonomy.Cluster[cluster]; known {
+			c.Node[node] = *n
+		}
+		return nil
+	}, decode)
+}
+
+// eachNode reads rows of selectNodes.
+func eachNode(rows pgx.Rows, yield func(cluster, node string, n *Node) error, decode func([]byte, *Node) error) error {
 	var cluster, node string
 	var seen time.Time
 	var body []byte
-	_, err = pgx.ForEachRow(rows, []any{&cluster, &node, &seen, &body}, func() error {
-		c, known := h.taxonomy.Cluster[cluster]
-		if !known {
-			return nil
-		}
+	var now readings
+	_, err := pgx.ForEachRow(rows, append([]any{&cluster, &node, &seen, &body}, now.columns()...), func() error {
 		var n Node
 		if err := decode(body, &n); err != nil {
 			return err
 		}
 		n.LastSeen = Known(toSeconds(seen))
-		c.Node[node] = n
-		return nil
+		now.set(&n)
+		return yield(cluster, node, &n)
 	})
 	if err != nil {
 		return fmt.Errorf("read the nodes: %w", err)
 	}
 	return nil
 }
+
+// Part says which nodes of a taxonomy were looked at. The others are known to be as they were, but for when they were
+// seen.
+type Part struct {
+	Nodes   map[[2]string]bool // by cluster and node key
+	Doubts  []string           // warnings about other nodes than these, which are kept until all are looked at
+	WholeAt Measure            // as of Outline.WholeAt, in epoch seconds
+	News    *News              // of the others; may be nil
+}
+
+func (p *Part) has(at *Place) bool { return p == nil || p.Nodes[[2]string{at.ClusterKey, at.NodeKey}] }
 
 // Save stores t as the topology at that moment: the rows of the nodes and clusters that differ from what is stored. If
 // it differs from what was announced in what matters to placement, it also stores a snapshot with the nodes that differ,
@@ -143,6 +188,13 @@ func (h head) fill(ctx context.Context, q store.Querier, decode func([]byte, *No
 // longer than staleAfter are lost. lastSeen never goes back: it is raised in t where the nodes table has a later time.
 func Save(
 	ctx context.Context, tx *store.Tx, t *Taxonomy, at time.Time, staleAfter time.Duration,
+) (changed bool, err error) {
+	return SavePart(ctx, tx, t, at, staleAfter, nil)
+}
+
+// SavePart is Save of a taxonomy that says only of some nodes how they are, and of all that there are; nil = of all.
+func SavePart(
+	ctx context.Context, tx *store.Tx, t *Taxonomy, at time.Time, staleAfter time.Duration, part *Part,
 ) (changed bool, err error) {
 	if err := tx.Lock(ctx, store.LockTopology); err != nil { // one writer at a time, even before the row exists
 		return false, err
@@ -159,18 +211,27 @@ func Save(
 	if err := saveNodes(ctx, tx, t, places, at); err != nil {
 		return false, err
 	}
-	found, differ, err := savePlaces(ctx, tx, places, at, staleAfter)
+	found, differ, err := savePlaces(ctx, tx, places, at, staleAfter, part)
 	if err != nil {
 		return false, err
+	}
+	if part != nil && part.News != nil {
+		if err := part.News.store(ctx, tx); err != nil {
+			return false, err
+		}
 	}
 	if err := saveClusters(ctx, tx, t); err != nil {
 		return false, err
 	}
 	whole := *t
 	whole.Cluster = nil
-	body, err := json.Marshal(whole)
+	now := head{taxonomy: &whole, at: at}
+	if part != nil {
+		now.doubts, now.wholeAt = part.Doubts, part.WholeAt
+	}
+	body, err := now.encode()
 	if err != nil {
-		return false, fmt.Errorf("encode the topology: %w", err)
+		return false, err
 	}
 	first := storedAt.Unix() == 0
 	if len(found) == 0 && !first && at.Sub(storedAt) > Fresh {
@@ -191,7 +252,7 @@ func Save(
 // savePlaces stores the nodes that differ from their rows, and returns what has changed since it was announced, and the
 // nodes about which there is news.
 func savePlaces(
-	ctx context.Context, tx *store.Tx, places []Place, at time.Time, staleAfter time.Duration,
+	ctx context.Context, tx *store.Tx, places []Place, at time.Time, staleAfter time.Duration, part *Part,
 ) (found []events.TopologyChange, differ []Place, err error) {
 	before, err := readStored(ctx, tx)
 	if err != nil {
@@ -204,6 +265,11 @@ func savePlaces(
 	var rows columns
 	for i := range places {
 		p := &places[i]
+		if !part.has(p) {
+			delete(names, [2]string{p.Cluster, p.Node})
+			delete(before, [2]string{p.ClusterKey, p.NodeKey})
+			continue
+		}
 		digest, err := p.digest()
 		if err != nil {
 			return nil, nil, err

@@ -95,6 +95,9 @@ type Node struct {
 	Devices           map[string]Device           `json:"devices,omitempty"`
 	Pod               map[string]Pod              `json:"pod,omitempty"` // by pod uid or container id
 	Labels            map[string]string           `json:"labels,omitempty"`
+
+	// Series is a hash of the labels by which telemetry names the node, or zero. Only the store keeps it.
+	Series int64 `json:"-"`
 }
 
 // Location says where a node stands; degrees.

@@ -27,7 +27,7 @@ where ($1 = '' or c.key = $1 or exists (select 1 from topology_nodes p where p.c
 and ($2 = '' or exists (select 1 from topology_nodes p where p.cluster_key = c.key and $2 in (p.node_key, p.node)))
 and c.key > $3 collate "C" order by c.key collate "C" limit nullif($4, 0)`
 
-	selectViewed = `select p.cluster_key, p.node_key, n.last_seen, p.body
+	selectViewed = `select p.cluster_key, p.node_key, n.last_seen, p.body, ` + selectReadings + `
 from topology_nodes p join nodes n on n.cluster = p.cluster and n.node = p.node
 where p.cluster_key = any($1) and ($2 = '' or $2 in (p.node_key, p.node))
 order by p.cluster_key collate "C", p.node_key collate "C"`
@@ -146,7 +146,8 @@ func (o *Viewed) Write(ctx context.Context, w io.Writer) error {
 	var cluster, node string
 	var seen time.Time
 	var body []byte
-	_, err = pgx.ForEachRow(rows, []any{&cluster, &node, &seen, &body}, func() error {
+	var now readings
+	_, err = pgx.ForEachRow(rows, append([]any{&cluster, &node, &seen, &body}, now.columns()...), func() error {
 		i, known := slices.BinarySearch(o.keys, cluster)
 		if !known {
 			return nil
@@ -155,7 +156,7 @@ func (o *Viewed) Write(ctx context.Context, w io.Writer) error {
 		p.comma(first)
 		first = false
 		p.key(node)
-		if err := p.node(body, seen, o.view.Keys); err != nil {
+		if err := p.node(now.into(body), seen, o.view.Keys); err != nil {
 			return err
 		}
 		return p.err
@@ -217,7 +218,7 @@ func (p *printer) node(body []byte, seen time.Time, keys []string) error {
 // V1 returns the view in the older shape, whole in memory.
 func (o *Viewed) V1(ctx context.Context) (V1, error) {
 	t := *o.head.taxonomy
-	all := head{&t, o.head.at}
+	all := head{taxonomy: &t, at: o.head.at}
 	if err := all.fill(ctx, o.q, func(body []byte, n *Node) error { return json.Unmarshal(body, n) }); err != nil {
 		return V1{}, err
 	}

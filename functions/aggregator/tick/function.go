@@ -6,6 +6,7 @@ package tick
 
 import (
 	"context"
+	"time"
 
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
@@ -17,7 +18,8 @@ import (
 var Spec = function.Spec{
 	Consumes:    []string{events.Tick, events.ApplicationUnplaced}, // perhaps the topology is outdated
 	Emits:       []string{events.TopologyChanged},
-	Concurrency: 1, // a second one at the same time would only wait for the first
+	Concurrency: 1,                // a second one at the same time would only wait for the first
+	Timeout:     45 * time.Second, // what changed, then what there is, each within QUERY_TIMEOUT or half of it
 	Memory:      "128Mi",
 }
 

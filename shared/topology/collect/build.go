@@ -3,7 +3,6 @@ package collect
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,6 +59,7 @@ type host struct {
 	id, name           string // icos_host_id, icos_host_name
 	controller, ip     string
 	hostname, nodeName string
+	of                 string // its icos_cluster_id, which need not be that of the cluster it is in now
 	seen               topology.Measure
 	topology.Node
 }
@@ -80,62 +80,102 @@ func (b *builder) warn(format string, args ...any) {
 func (b *builder) doubt(sentence string) { b.doubts[sentence]++ }
 
 func (b *builder) build() *topology.Taxonomy {
+	b.identify()
+	b.addScores()
+	b.describe()
+	return b.taxonomy()
+}
+
+// identify makes the clusters and hosts.
+func (b *builder) identify() {
 	b.seen = b.samples(qSeen)
 	b.findFormer()
 	b.makeClusters()
 	b.makeHosts()
+}
+
+// describe adds what hosts are like.
+func (b *builder) describe() {
 	b.addFacts()
 	b.addReadings()
 	b.addNetwork()
 	b.addPods()
+}
+
+// taxonomy is what was made.
+func (b *builder) taxonomy() *topology.Taxonomy {
 	t := &topology.Taxonomy{Cluster: b.assemble()}
 	b.addTimestamp(t)
 	if len(b.clusters) == 0 {
 		b.warn("telemetry answers, but no agent has reported to it")
 	}
-	for sentence, times := range b.doubts {
-		b.warn("%s (%d times)", sentence, times)
-	}
-	slices.Sort(b.warnings)
-	t.Warnings = b.warnings
+	t.Warnings = b.told()
 	return t
+}
+
+// told lists the warnings.
+func (b *builder) told() []string {
+	all := slices.Clone(b.warnings)
+	for sentence, times := range b.doubts {
+		all = append(all, clean(fmt.Sprintf("%s (%d times)", sentence, times)))
+	}
+	slices.Sort(all)
+	return all
 }
 
 // samples returns the samples of a query in a fixed order, with clean labels, without those about the controller
 // itself.
 func (b *builder) samples(name string) []telemetry.Sample {
-	all := map[string]telemetry.Sample{}
+	type keyed struct {
+		telemetry.Sample
+		identity string
+	}
+	all := make([]keyed, 0, len(b.answers[name].Samples))
+	var labels []string
+	var text []byte
 	for _, s := range b.answers[name].Samples {
 		// The scanner runs beside the controller but reports on other hosts.
 		if s.Labels["icos_agent_id"] == self && s.Labels["agent_hostname"] == "" {
 			continue
 		}
+		labels = labels[:0]
 		for key, value := range s.Labels {
-			s.Labels[key] = clean(value)
+			if cleaned := clean(value); cleaned != value {
+				s.Labels[key] = cleaned
+			}
+			labels = append(labels, key)
 		}
-		all[identity(s)] = s
+		slices.Sort(labels)
+		text = identity(text[:0], labels, s)
+		all = append(all, keyed{s, string(text)})
 	}
+	slices.SortFunc(all, func(a, b keyed) int { return cmp.Compare(a.identity, b.identity) })
 	ordered := make([]telemetry.Sample, 0, len(all))
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		ordered = append(ordered, all[key])
+	for i, s := range all {
+		if i == 0 || s.identity != all[i-1].identity {
+			ordered = append(ordered, s.Sample)
+		}
 	}
 	return ordered
 }
 
-// identity is a text that is equal for equal samples.
-func identity(s telemetry.Sample) string {
-	text := make([]byte, 0, 512)
-	for _, label := range slices.Sorted(maps.Keys(s.Labels)) {
+// identity appends a text that is equal for equal samples, given their labels in order.
+func identity(text []byte, labels []string, s telemetry.Sample) []byte {
+	for _, label := range labels {
 		text = append(append(text, label...), '=')
 		text = append(append(text, s.Labels[label]...), '\n') // which clean has removed from values
 	}
-	return string(strconv.AppendFloat(text, s.Value, 'g', -1, 64))
+	return strconv.AppendFloat(text, s.Value, 'g', -1, 64)
 }
 
 // clean removes control characters, which Postgres refuses, and limits the length.
 func clean(s string) string {
 	const most = 512
-	if strings.ContainsFunc(s, unicode.IsControl) {
+	plain := true
+	for i := range len(s) {
+		plain = plain && s[i] >= ' ' && s[i] < 0x7f
+	}
+	if !plain && strings.ContainsFunc(s, unicode.IsControl) {
 		s = strings.Map(func(r rune) rune {
 			if unicode.IsControl(r) {
 				return -1
@@ -281,6 +321,7 @@ func (b *builder) makeHosts() {
 		if h := b.hostOf(s.Labels); h != nil && s.Value > h.seen.Or(0) {
 			// A host whose clock is ahead was seen now, not in the future.
 			h.seen = topology.Known(min(s.Value, float64(b.now.UnixMilli())/1000))
+			h.Series = seriesOf(owner(s.Labels))
 		}
 	}
 	for _, h := range b.hosts {
@@ -327,7 +368,8 @@ func (b *builder) hostFor(l map[string]string) *host {
 		b.doubt("a host was left out that has neither id nor name")
 		return nil
 	}
-	h := &host{in: c, id: l["icos_host_id"], name: l["icos_host_name"], controller: l["icos_controller_id"]}
+	h := &host{in: c, id: l["icos_host_id"], name: l["icos_host_name"], controller: l["icos_controller_id"], of: l["icos_cluster_id"]}
+	h.Series = seriesOf(owner(l))
 	b.hosts = append(b.hosts, h)
 	b.hostBy.put(h, "both", l["icos_cluster_id"], h.id)
 	b.hostBy.put(h, "id", h.id, "")

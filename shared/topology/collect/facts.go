@@ -26,7 +26,6 @@ func (b *builder) addFacts() {
 			put(&h.Devices, s.Labels["device"], device(s))
 		}
 	}
-	b.addScores()
 	b.addCapacity()
 	for _, s := range b.ofNodes(qUnschedulable) {
 		if h := b.nodeOf(s.Labels); h != nil {

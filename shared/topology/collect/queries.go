@@ -3,6 +3,8 @@ package collect
 import (
 	"fmt"
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/littoral-project/littoral/shared/topology"
@@ -78,7 +80,7 @@ func keptPerHost(aggregate, selector string, lookback time.Duration) string {
 // keptCPUs counts the cpus of each host, from old series if it has no present ones. Several series may exist for one
 // cpu: after an exporter was restarted, new and former ones exist side by side for minutes, and among old series all of
 // them do.
-func keptCPUs(lookback time.Duration) string {
+func keptCPUs(idle string, lookback time.Duration) string {
 	return orOld(idle, lookback, func(series string) string {
 		return perHost("count", fmt.Sprintf("group by (%s, cpu) (%s)", byHost, series))
 	})
@@ -98,11 +100,13 @@ func perHost(aggregate, expression string) string {
 // a step gives the time of the sample itself, so the step only matters when a series ended at once.
 func newest(lookback time.Duration) string {
 	const times = "timestamp(%s)"
-	live := fmt.Sprintf(times+" or "+times, qHost, qUname)
 	past := fmt.Sprintf("max_over_time("+times+"[%[3]ds:15s]) or max_over_time(timestamp(%[2]s)[%[3]ds:15s])",
 		qHost, qUname, seconds(lookback))
-	return perHost("max", live) + " or " + perHost("max", past)
+	return heard() + " or " + perHost("max", past)
 }
+
+// heard is when each host was last heard of, of those that were within Prometheus' own lookback.
+func heard() string { return perHost("max", "timestamp("+qHost+") or timestamp("+qUname+")") }
 
 // silence is when telemetry last had no nodes at all, within the lookback: the newest step at which no node had been
 // heard of for staleAfter. The controller's own telemetry is stored locally and does not count.
@@ -119,12 +123,39 @@ func seconds(d time.Duration) int { return int(d.Seconds()) }
 const rateWindow = "[5m]"
 
 // ofMachines excludes the loopback and the virtual devices of containers.
-const ofMachines = `{device!~"lo|veth.*|cali.*|lxc.*"}`
+const ofMachines = `device!~"lo|veth.*|cali.*|lxc.*"`
 
-// idle has a series for each cpu of a host.
-const idle = `node_cpu_seconds_total{mode="idle"}`
+// onlyIdle has a series for each cpu of a host.
+const (
+	qCPUSeconds = "node_cpu_seconds_total"
+	onlyIdle    = `mode="idle"`
+)
 
+// scope limits queries to the series of some nodes, by matchers of labels. What is empty limits nothing.
+type scope struct {
+	host    string // of what exporters on hosts tell
+	node    string // of what a cluster tells of its nodes, and of pods with their node
+	cluster string // of what it tells of pods otherwise
+	scanned string // of what the security scanner tells
+}
+
+// of selects the series of a metric.
+func of(metric string, matchers ...string) string {
+	matchers = slices.DeleteFunc(matchers, func(m string) bool { return m == "" })
+	if len(matchers) == 0 {
+		return metric
+	}
+	return metric + "{" + strings.Join(matchers, ",") + "}"
+}
+
+// queries are all queries.
 func queries(staleAfter, lookback time.Duration) []query {
+	return slices.Concat(identifying(staleAfter, lookback), scanning(lookback, scope{}), describing(lookback, scope{}))
+}
+
+// identifying are the queries that say which clusters and nodes there are. They are always of all, since a series finds
+// its node by what no other node is called.
+func identifying(staleAfter, lookback time.Duration) []query {
 	keptOf := func(metric, owner string) string { return kept(metric, owner, lookback) }
 	return []query{
 		{qOrch, keptOf(qOrch, byCluster), true, nil},
@@ -136,39 +167,65 @@ func queries(staleAfter, lookback time.Duration) []query {
 
 		{qSilence, silence(staleAfter, lookback), false, nil},
 		{qVnet, fmt.Sprintf(`group by (%s) (tlum_vnet_info{type="ClusterLink"})`, byCluster), false, nil},
-		{qLabels, keptOf(qLabels, byHost), false, func(n, was *topology.Node) { n.Labels = was.Labels }},
-		{qScore, keptOf(qScore, byAgent), false, func(n, was *topology.Node) { n.ScaScore = was.ScaScore }},
-		{qVulnerable, keptOf(qVulnerable, byAgent), false, keepVulnerabilities},
-		{qCapacity, keptOf(qCapacity+`{resource=~"cpu|memory"}`, byCluster+", node, resource"), false, keepCapacity},
-		{qUnschedulable, keptOf(qUnschedulable, byCluster+", node"), false, keepSchedulable},
-		{qMounted, keptOf(qMounted, byHost), false, func(n, was *topology.Node) { n.Devices = was.Devices }},
-		{qMaxFrequency, keptPerHost("avg", qMaxFrequency, lookback), false, nil},
-		{qCPUs, keptCPUs(lookback), false, keepCapacity},
-		{qMemTotal, keptPerHost("max", qMemTotal, lookback), false, keepMemory},
-
-		// irate, not rate: the last two samples, so that a spike shows at once however often is scraped.
-		{qCPUUsage, "100 * (1 - " + perHost("avg", "irate("+idle+rateWindow+")") + ")", false, keepCPUUsage},
-		{qMemAvailable, perHost("min", qMemAvailable), false, keepMemoryUsage},
-		{qFrequency, perHost("avg", qFrequency), false, nil},
-		{qTemperature, perHost("max", qTemperature), false, nil},
-		{qEnergy, perHost("sum", qEnergy), false, nil},
-		{qPower, perHost("sum", "irate("+qEnergy+rateWindow+")"), false, keepPower},
-		{qForecastCPU, perHost("max", qForecastCPU), false, nil},
-		{qForecastMem, perHost("max", qForecastMem), false, nil},
-		{qNetInfo, qNetInfo + ofMachines, false, nil},
-		{qNetUp, qNetUp + ofMachines, false, nil},
-		{qNetAddress, qNetAddress + ofMachines, false, nil},
-		{qNetSpeed, qNetSpeed + ofMachines, false, nil},
-
-		// The order matters: containers before what is read of them.
-		{qContainer, qContainer, false, keepContainers},
-		{qContainerCPU, qContainerCPU, false, keepReading(cpuOf)},
-		{qContainerMem, qContainerMem, false, keepReading(memoryOf)},
-		{qPod, qPod, false, func(n, was *topology.Node) { n.Pod = was.Pod }},
-		{qPhase, qPhase + " == 1", false, nil},
-		{qWorkload, qWorkload, false, func(n, was *topology.Node) { n.Pod = was.Pod }},
 	}
 }
+
+// scanning are the queries about what the security scanner found.
+func scanning(lookback time.Duration, s scope) []query {
+	return []query{
+		{
+			qScore, kept(of(qScore, s.scanned), byAgent, lookback), false,
+			func(n, was *topology.Node) { n.ScaScore = was.ScaScore },
+		},
+		{qVulnerable, kept(of(qVulnerable, s.scanned), byAgent, lookback), false, keepVulnerabilities},
+	}
+}
+
+// describing are the queries that say what nodes are like and how they are doing.
+func describing(lookback time.Duration, s scope) []query {
+	host := func(metric string) string { return of(metric, s.host) }
+	interfaces := func(metric string) string { return of(metric, ofMachines, s.host) }
+	inCluster := func(metric string) string { return of(metric, s.cluster) }
+	idle := of(qCPUSeconds, onlyIdle, s.host)
+	return []query{
+		{qLabels, kept(host(qLabels), byHost, lookback), false, func(n, was *topology.Node) { n.Labels = was.Labels }},
+		{qCapacity, kept(of(qCapacity, onlyCapacity, s.node), byCluster+", node, resource", lookback), false, keepCapacity},
+		{qUnschedulable, kept(of(qUnschedulable, s.node), byCluster+", node", lookback), false, keepSchedulable},
+		{qMounted, kept(host(qMounted), byHost, lookback), false, func(n, was *topology.Node) { n.Devices = was.Devices }},
+		{qMaxFrequency, keptPerHost("avg", host(qMaxFrequency), lookback), false, nil},
+		{qCPUs, keptCPUs(idle, lookback), false, keepCapacity},
+		{qMemTotal, keptPerHost("max", host(qMemTotal), lookback), false, keepMemory},
+
+		{qCPUUsage, cpuUsage(idle), false, keepCPUUsage},
+		{qMemAvailable, perHost("min", host(qMemAvailable)), false, keepMemoryUsage},
+		{qFrequency, perHost("avg", host(qFrequency)), false, nil},
+		{qTemperature, perHost("max", host(qTemperature)), false, nil},
+		{qEnergy, perHost("sum", host(qEnergy)), false, nil},
+		{qPower, perHost("sum", "irate("+host(qEnergy)+rateWindow+")"), false, keepPower},
+		{qForecastCPU, perHost("max", host(qForecastCPU)), false, nil},
+		{qForecastMem, perHost("max", host(qForecastMem)), false, nil},
+		{qNetInfo, interfaces(qNetInfo), false, nil},
+		{qNetUp, interfaces(qNetUp), false, nil},
+		{qNetAddress, interfaces(qNetAddress), false, nil},
+		{qNetSpeed, interfaces(qNetSpeed), false, nil},
+
+		// The order matters: containers before what is read of them.
+		{qContainer, inCluster(qContainer), false, keepContainers},
+		{qContainerCPU, inCluster(qContainerCPU), false, keepReading(cpuOf)},
+		{qContainerMem, inCluster(qContainerMem), false, keepReading(memoryOf)},
+		{qPod, of(qPod, s.node), false, func(n, was *topology.Node) { n.Pod = was.Pod }},
+		{qPhase, inCluster(qPhase) + " == 1", false, nil},
+		{qWorkload, host(qWorkload), false, func(n, was *topology.Node) { n.Pod = was.Pod }},
+	}
+}
+
+// cpuUsage is in percent. It takes irate, not rate: the last two samples, so that a spike shows at once however often
+// is scraped.
+func cpuUsage(idle string) string {
+	return "100 * (1 - " + perHost("avg", "irate("+idle+rateWindow+")") + ")"
+}
+
+const onlyCapacity = `resource=~"cpu|memory"`
 
 func keepVulnerabilities(n, was *topology.Node) { n.Vulnerabilities = was.Vulnerabilities }
 

@@ -133,6 +133,7 @@ func (p *process) deliver(ctx context.Context, w *world, typ string, data any) e
 		"Content-Type": cloudevents.ApplicationCloudEventsJSON,
 	})
 	if err != nil {
+		time.Sleep(100 * time.Millisecond) // until it has logged why
 		return fmt.Errorf("%s: %w\n%s", p.name, err, p.log)
 	}
 	return nil

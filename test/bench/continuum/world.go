@@ -130,6 +130,7 @@ type continuum struct {
 	broker    *inprocess.Broker
 	url       string
 	consumers map[string]http.Handler
+	ago       time.Duration // by which the fleet's clock is behind
 }
 
 // nodesPerCluster is a site's usual size; the number of clusters grows with the continuum.
@@ -182,7 +183,7 @@ func (w *world) plan(nodes int) (*fleet.Plan, error) {
 }
 
 func (w *world) newContinuum(ctx context.Context, nodes int) (*continuum, func(), error) {
-	c := &continuum{world: w}
+	c := &continuum{world: w, ago: 2 * time.Minute}
 	before := len(w.undo)
 	end := func() {
 		for i := len(w.undo) - 1; i >= before; i-- {
@@ -205,6 +206,7 @@ func (w *world) newContinuum(ctx context.Context, nodes int) (*continuum, func()
 	}
 	c.fleet, err = fleet.New(fleet.Options{
 		Plan: plan, File: filepath.Join(w.dir, name+".json"), Append: server.Append, Log: slog.New(slog.DiscardHandler),
+		Now: func() time.Time { return time.Now().Add(-c.ago) },
 	})
 	if err != nil {
 		return nil, end, err
@@ -250,6 +252,16 @@ func (c *continuum) mount(ctx context.Context) (err error) {
 	c.broker.Connect(c.consumers, true)
 	c.url, err = c.world.serve(ctx, func(string) (http.Handler, error) { return routes, nil })
 	return err
+}
+
+// begin gives telemetry some history: what has just begun to report is all new.
+func (c *continuum) begin(ctx context.Context) error {
+	for _, c.ago = range []time.Duration{2 * time.Minute, time.Minute, 0} {
+		if err := c.fleet.Emit(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // look makes telemetry and the picture new.

@@ -1,0 +1,275 @@
+package collect
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/telemetry"
+	"github.com/littoral-project/littoral/shared/topology"
+)
+
+const (
+	// wholeEvery is how often all nodes are asked about, whether or not something about them has changed: it is how old
+	// may be what only people look at, and how long a sample that came late can go unnoticed.
+	wholeEvery = 5 * time.Minute
+
+	// late is how late a sample may come and still be noticed at once.
+	late = 30 * time.Second
+
+	// since is the longest time between two looks over which telemetry can tell what has changed: with late it must be
+	// below Prometheus' lookback of five minutes.
+	since = 4 * time.Minute
+
+	// A change of others' usage in percent that may be news; package topology decides.
+	jump = 20
+)
+
+// glance is what little was asked to find out which nodes must be asked about.
+type glance struct {
+	news    topology.News
+	someone bool // whom the outline does not know, or about whom it may be wrong, or that nobody was heard of for some time
+	ask     map[int64]bool
+	changed map[string][]telemetry.Sample // by query: series that came, ended or changed their value
+}
+
+// quiet reports whether nothing but readings has changed.
+func (g *glance) quiet() bool {
+	for _, samples := range g.changed {
+		if len(samples) > 0 {
+			return false
+		}
+	}
+	return !g.someone && len(g.ask) == 0
+}
+
+// comparable reports whether telemetry can tell what has changed since the outline was stored.
+func (c *Collector) comparable(o *topology.Outline, now time.Time) bool {
+	return o != nil && len(o.Nodes) > 0 && now.After(o.At) && now.Sub(o.At) <= since && now.Sub(o.WholeAt) < wholeEvery
+}
+
+// glance asks when each node was heard of, for its cpu and memory, and which series have changed since the outline was
+// stored. It returns nil if one of these cannot be answered.
+func (c *Collector) glance(ctx context.Context, o *topology.Outline, now time.Time) *glance {
+	ctx, cancel := context.WithTimeout(ctx, c.config.QueryTimeout/2)
+	defer cancel()
+	g := &glance{ask: map[int64]bool{}}
+	answered := make(chan bool, 1)
+	go func() {
+		changed, ok := c.changes(ctx, now.Sub(o.At)+late, now)
+		g.changed = changed
+		answered <- ok
+	}()
+	ok := g.readings(ctx, c, o, now)
+	if !<-answered || !ok {
+		return nil
+	}
+	return g
+}
+
+// readings asks for what moves all the time.
+func (g *glance) readings(ctx context.Context, c *Collector, o *topology.Outline, now time.Time) bool {
+	nodes := make(map[int64]int, len(o.Nodes))
+	for i, n := range o.Nodes {
+		nodes[n.Series] = i
+	}
+	if len(nodes) < len(o.Nodes) {
+		return false
+	}
+	nan := math.NaN()
+	type measured struct{ seen, cpu, free float64 }
+	all := make([]measured, len(o.Nodes))
+	for i := range all {
+		all[i] = measured{nan, nan, nan}
+	}
+	read := func(query string, set func(m *measured, v float64)) bool {
+		return c.client.Each(ctx, query, now, func(r *telemetry.Row) {
+			if string(r.Label("icos_agent_id")) == self {
+				return
+			}
+			i, known := nodes[seriesOfRow(r)]
+			if !known {
+				g.someone = true // several names of one host, or a new one
+				return
+			}
+			set(&all[i], r.Value)
+		}) == nil
+	}
+	if !read(heard(), func(m *measured, v float64) { m.seen = v }) {
+		return false
+	}
+	stranger := g.someone
+	ok := read(cpuUsage(of(qCPUSeconds, onlyIdle)), func(m *measured, v float64) { m.cpu = percent(v).Or(nan) }) &&
+		read(perHost("min", qMemAvailable), func(m *measured, v float64) { m.free = positive(v).Or(nan) })
+	if !ok {
+		return false
+	}
+	g.someone = stranger // a host without a name of its own may still have readings
+	present := float64(now.UnixMilli()) / 1000
+	stale, forgotten := c.config.StaleAfter.Seconds(), c.config.Lookback.Seconds()
+	stored := float64(o.At.UnixMilli()) / 1000
+	newest := 0.0
+	var live, any topology.Measure
+	for i, n := range o.Nodes {
+		newest = max(newest, n.Seen)
+		seen := n.Seen
+		if at := min(all[i].seen, present); at > seen {
+			seen = at
+			g.news.Series = append(g.news.Series, n.Series)
+			g.news.Seen = append(g.news.Seen, time.UnixMilli(int64(math.Round(seen*1000))))
+		}
+		lost := present-seen > stale
+		if lost != (stored-n.Seen > stale) {
+			g.ask[n.Series] = true
+		}
+		if present-seen > forgotten {
+			g.someone = true
+		}
+		any = topology.Known(min(seen, any.Or(seen)))
+		if !lost {
+			live = topology.Known(min(seen, live.Or(seen)))
+		}
+		g.move(&n, all[i].cpu, all[i].free)
+	}
+	if present-newest >= stale {
+		g.someone = true // nobody was heard of
+	}
+	if g.news.Oldest = live; live.IsZero() {
+		g.news.Oldest = any
+	}
+	g.news.At = now
+	return true
+}
+
+// move notes readings that have moved.
+func (g *glance) move(n *topology.Outlined, cpu, free float64) {
+	r := n.Readings
+	if total := r.UsedMemory + r.FreeMemory; !math.IsNaN(total) && !math.IsNaN(free) {
+		r.UsedMemory = max(total-free, 0)
+	} else if math.IsNaN(r.UsedMemory) != math.IsNaN(free) {
+		g.ask[n.Series] = true
+		return
+	}
+	r.CPUPercent, r.FreeMemory = cpu, free
+	switch {
+	case r.Near(n.Readings):
+	case n.RunsOurs, math.IsNaN(r.CPUPercent) != math.IsNaN(n.Readings.CPUPercent),
+		math.Abs(r.CPUPercent-n.ToldCPU) >= jump, math.Abs(r.MemoryPercent()-n.ToldMemory) >= jump:
+		// What applications of ours use must be of the same moment; and whoever announces must know all.
+		g.ask[n.Series] = true
+	default:
+		g.news.Moved = append(g.news.Moved, n.Series)
+		g.news.Readings = append(g.news.Readings, r)
+	}
+}
+
+// probe finds the series of a metric that are there and were not, were there and are not, or have another value than some
+// time ago.
+type probe struct {
+	name string
+	// hints are counts, which cost telemetry little. Nothing has changed unless one of the first two differs from the other
+	// two, or from nothing.
+	now, lived, then, moved string
+	// changed are all series that are there now or were then, but for those that are equal. It costs several times as much.
+	changed string
+}
+
+// hinted reports whether something may have changed, given the hints of all probes.
+func (p *probe) hinted(answers map[string]telemetry.Answer) bool {
+	count := func(query string) float64 {
+		for _, s := range answers[query].Samples {
+			return s.Value
+		}
+		return 0
+	}
+	now := count(p.now)
+	return now != count(p.then) || now != count(p.lived) || count(p.moved) > 0
+}
+
+// probes are about what has changed since so long ago.
+func probes(ago time.Duration) []probe {
+	then := fmt.Sprintf(" offset %ds", seconds(ago))
+	recent, longer := fmt.Sprintf("[%ds]", seconds(ago)), fmt.Sprintf("[%ds]", seconds(ago+scraped))
+	build := func(name, selector, moved, equal string, at func(offset string) string) probe {
+		return probe{
+			name: name, now: "count(" + selector + ")", then: "count(" + selector + then + ")",
+			lived: "count(present_over_time(" + selector + recent + "))", moved: moved,
+			changed: fmt.Sprintf("(%[1]s or %[2]s) unless (%[3]s)", at(""), at(then), fmt.Sprintf(equal, at(""), at(then))),
+		}
+	}
+	var all []probe
+	add := func(valued bool, name string, matchers ...string) {
+		selector, moved := of(name, matchers...), ""
+		if valued {
+			moved = "count(changes(" + selector + longer + ") > 0)"
+		}
+		all = append(all, build(name, selector, moved, "%s == %s", func(offset string) string { return selector + offset }))
+	}
+	for _, name := range []string{qOrch, qAgent, qRuntime, qHost, qUname, qVnet, qLabels, qPod, qContainer, qWorkload} {
+		add(false, name)
+	}
+	for _, name := range []string{qScore, qVulnerable, qUnschedulable, qMounted, qMaxFrequency, qMemTotal, qPhase} {
+		add(true, name)
+	}
+	add(true, qCapacity, onlyCapacity)
+	for _, name := range []string{qNetInfo, qNetUp, qNetAddress, qNetSpeed} {
+		add(true, name, ofMachines)
+	}
+	idle := of(qCPUSeconds, onlyIdle)
+	all = append(all, build(qCPUs, idle, "", "%s == %s", func(offset string) string {
+		return perHost("count", fmt.Sprintf("group by (%s, cpu) (%s%s)", byHost, idle, offset))
+	}))
+
+	// Of these what matters is how far they have moved.
+	for _, name := range []string{qForecastCPU, qForecastMem} {
+		all = append(all, build(name, name, "count(abs("+name+" - "+name+then+") >= 1)", "abs(%s - %s) < 1",
+			func(offset string) string { return perHost("max", name+offset) }))
+	}
+	power := func(offset string) string { return "irate(" + qEnergy + rateWindow + offset + ")" }
+	all = append(all, build(qPower, qEnergy, fmt.Sprintf("count(abs(%s / %s - 1) > 0.02)", power(""), power(then)),
+		"abs(%[1]s - %[2]s) <= 0.02 * %[1]s", func(offset string) string { return perHost("sum", power(offset)) }))
+	return all
+}
+
+// scraped is the longest time between two samples of a series with which a change of its value is noticed at once.
+const scraped = time.Minute
+
+// changes asks which series have changed. ok is false if that cannot be answered.
+func (c *Collector) changes(ctx context.Context, ago time.Duration, at time.Time) (all map[string][]telemetry.Sample, ok bool) {
+	asked := probes(ago)
+	hints, changed := map[string]string{}, map[string]string{}
+	for _, p := range asked {
+		for _, query := range []string{p.now, p.lived, p.then, p.moved} {
+			if query != "" {
+				hints[query] = query
+			}
+		}
+	}
+	sound := func(answers map[string]telemetry.Answer) bool {
+		for _, a := range answers {
+			if a.Err != nil || len(a.Warnings) > 0 {
+				return false
+			}
+		}
+		return true
+	}
+	answers := c.client.AskTogether(ctx, hints, at, c.config.QueryTimeout/2)
+	if !sound(answers) {
+		return nil, false
+	}
+	for _, p := range asked {
+		if p.hinted(answers) {
+			changed[p.name] = p.changed
+		}
+	}
+	if len(changed) == 0 {
+		return nil, true
+	}
+	answers = c.client.AskTogether(ctx, changed, at, c.config.QueryTimeout/2)
+	all = map[string][]telemetry.Sample{}
+	for name, a := range answers {
+		all[name] = a.Samples
+	}
+	return all, sound(answers)
+}

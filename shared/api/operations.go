@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Filter restricts a listing of applications or jobs; empty fields are ignored.
@@ -245,4 +246,34 @@ func one[T any](ctx context.Context, c *Client, r request) (*T, error) {
 		return nil, err
 	}
 	return v, nil
+}
+
+// Session is who the server takes a caller for.
+type Session struct {
+	SignedIn bool       `json:"signedIn"`
+	Refused  string     `json:"refused,omitempty"` // why what was sent is not taken
+	Subject  string     `json:"subject,omitempty"`
+	Name     string     `json:"name,omitempty"`
+	Roles    []string   `json:"roles,omitempty"`
+	Agent    string     `json:"agent,omitempty"`
+	Expires  *time.Time `json:"expires,omitempty"`
+	Issuer   string     `json:"issuer,omitempty"`
+}
+
+// Session returns who the caller is.
+func (c *Client) Session(ctx context.Context) (*Session, error) {
+	return one[Session](ctx, c, get("/auth/session", nil))
+}
+
+// Provider is the issuer that programs get tokens from.
+type Provider struct {
+	Issuer   string   `json:"issuer"`
+	ClientID string   `json:"clientId"`
+	Audience string   `json:"audience"`
+	Scopes   []string `json:"scopes"`
+}
+
+// Provider returns the issuer.
+func (c *Client) Provider(ctx context.Context) (*Provider, error) {
+	return one[Provider](ctx, c, get("/auth/provider", nil))
 }

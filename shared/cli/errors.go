@@ -89,7 +89,7 @@ func (s *session) adviceFor(e *api.Error) string {
 	switch e.Problem.Kind {
 	case problem.Unauthenticated:
 		if s.token == "" {
-			return "No access token was sent. Name one with --token-file, LITTORAL_TOKEN or LITTORAL_TOKEN_FILE; " +
+			return "No access token was sent. Sign in with: littoral login; or name one with --token-file, LITTORAL_TOKEN or LITTORAL_TOKEN_FILE; " +
 				`"littoral up" writes them to ./.littoral, so run this where it was started or set LITTORAL_HOME`
 		}
 		return fmt.Sprintf(

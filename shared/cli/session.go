@@ -82,6 +82,9 @@ func (s *session) tokenSource(file string) (source func() (string, error), from 
 	if file := s.getenv("LITTORAL_TOKEN_FILE"); file != "" {
 		return api.TokenFile(file), "the file " + file
 	}
+	if source := s.loginSource(); source != nil {
+		return source, `"littoral login" (` + s.logins().Path + ")"
+	}
 	if own := filepath.Join(s.home(), "token-admin"); local(s.client.Base) {
 		if _, err := os.Stat(own); err == nil {
 			return api.TokenFile(own), "the file " + own

@@ -47,6 +47,10 @@ type commands struct {
 	Fleet    fleetCommand    `cmd:"" group:"Laptop:" help:"Look at a laptop host's simulated fleet; make it fail."`
 	Up       upCommand       `cmd:"" group:"Laptop:" passthrough:"" help:"Run Littoral on this machine."`
 
+	Login  loginCommand  `cmd:"" group:"Other:" help:"Sign in at the server's issuer."`
+	Logout logoutCommand `cmd:"" group:"Other:" help:"Forget the tokens of login."`
+	Whoami whoamiCommand `cmd:"" group:"Other:" help:"Show who the server takes you for."`
+
 	Completion completionCommand `cmd:"" group:"Other:" help:"Print a completion script for bash."`
 	Console    consoleCommand    `cmd:"" group:"Looking:" help:"Open the console in a browser, signed in."`
 	Version    versionCommand    `cmd:"" group:"Other:" help:"Print the version."`
@@ -60,8 +64,8 @@ has it.
 The server is that of --server, else LITTORAL_SERVER, else the one that "littoral up" runs with the home LITTORAL_HOME
 (default ./.littoral), else ` + DefaultServer + `.
 
-The access token is that of --token-file, else LITTORAL_TOKEN, else the file LITTORAL_TOKEN_FILE, else, for a server on
-this machine, what "littoral up" wrote: token-admin in LITTORAL_HOME.
+The access token is that of --token-file, else LITTORAL_TOKEN, else the file LITTORAL_TOKEN_FILE, else that of "littoral
+login" for the server, else, for a server on this machine, what "littoral up" wrote: token-admin in LITTORAL_HOME.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted; plan: 0 nothing to do, 1 changes, 255 error.`
 

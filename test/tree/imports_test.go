@@ -136,7 +136,7 @@ var direct = map[string][]string{
 	"shared/objects/s3/s3test":            {"github.com/stretchr/testify"},
 	"shared/wake":                         {"github.com/cloudevents/sdk-go/v2/event"},
 	"shared/auth":                         {"github.com/zitadel/oidc/v3", "github.com/go-jose/go-jose/v4"}, // of oidc
-	"shared/auth/login":                   {"github.com/zitadel/oidc/v3", "golang.org/x/oauth2"}, // of oidc
+	"shared/auth/login":                   {"github.com/zitadel/oidc/v3", "golang.org/x/oauth2"},           // of oidc
 	"shared/auth/authtest":                {"github.com/stretchr/testify", "github.com/go-jose/go-jose/v4"},
 	"shared/boot":                         {"knative.dev/pkg/network"},
 	"shared/descriptor":                   {"go.yaml.in/yaml/v3"},
@@ -150,6 +150,7 @@ var direct = map[string][]string{
 	"shared/migrate":                      {"github.com/jackc/pgx/v5", "github.com/pressly/goose/v3"}, // host, one Job
 	"shared/policy/policies":              {"github.com/jackc/pgx/v5"},
 	"shared/policy/remediation":           {"go.yaml.in/yaml/v3", "github.com/jackc/pgx/v5"},
+	"shared/signin":                       {"golang.org/x/oauth2"},
 	"shared/credentials":                  {"golang.org/x/oauth2"},
 	"shared/policy/render": {
 		"github.com/prometheus/prometheus/promql/parser", "github.com/prometheus/prometheus/model/labels",

@@ -33,7 +33,11 @@ func New(env *function.Env) (*Function, error) {
 	if err := env.Config(&c); err != nil {
 		return nil, err
 	}
-	return &Function{provider{env.Auth.Issuer(), c.CLI, env.Auth.Audience(), c.Scopes}}, nil
+	scopes := c.CLIScopes
+	if len(scopes) == 0 {
+		scopes = c.Scopes
+	}
+	return &Function{provider{env.Auth.Issuer(), c.CLI, env.Auth.Audience(), scopes}}, nil
 }
 
 // Handle answers the issuer and the client.

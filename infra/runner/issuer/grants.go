@@ -122,6 +122,14 @@ func (s *server) DeviceToken(_ context.Context, r *op.ClientRequest[oidc.DeviceA
 	return s.issuer.answer(g, "")
 }
 
+// Revocation ends the session of a refresh token. To one that is of no use the answer is the same (RFC 7009 §2.2).
+func (s *server) Revocation(_ context.Context, r *op.ClientRequest[oidc.RevocationRequest]) (*op.Response, error) {
+	if g, err := s.issuer.unseal(refreshPurpose, r.Data.Token); err == nil && g.Client == r.Client.GetID() {
+		s.issuer.visits.finish(g.Session)
+	}
+	return op.NewResponse(nil), nil
+}
+
 // EndSession signs out whom the ID token names, and sends the browser back to the client.
 func (s *server) EndSession(ctx context.Context, r *op.Request[oidc.EndSessionRequest]) (*op.Redirect, error) {
 	verifier := op.NewIDTokenHintVerifier(s.issuer.options.URL, publicKeys{s.issuer.key})

@@ -107,7 +107,9 @@ func (p *party) AuthMethod() oidc.AuthMethod {
 	return oidc.AuthMethodBasic
 }
 
-func (p *party) ResponseTypes() []oidc.ResponseType  { return []oidc.ResponseType{oidc.ResponseTypeCode} }
+func (p *party) ResponseTypes() []oidc.ResponseType {
+	return []oidc.ResponseType{oidc.ResponseTypeCode}
+}
 func (p *party) GrantTypes() []oidc.GrantType        { return p.grants }
 func (p *party) LoginURL(request string) string      { return p.login + "?request=" + request }
 func (p *party) AccessTokenType() op.AccessTokenType { return op.AccessTokenTypeJWT }

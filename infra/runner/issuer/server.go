@@ -17,6 +17,7 @@ var endpoints = op.Endpoints{
 	Authorization:       op.NewEndpoint("authorize"),
 	DeviceAuthorization: op.NewEndpoint("device_authorization"),
 	EndSession:          op.NewEndpoint("end_session"),
+	Revocation:          op.NewEndpoint("revoke"),
 	Token:               op.NewEndpoint("token"),
 	JwksURI:             op.NewEndpoint("keys"),
 }
@@ -64,12 +65,13 @@ func (s *server) Health(context.Context, *op.Request[struct{}]) (*op.Response, e
 func (s *server) Discovery(context.Context, *op.Request[struct{}]) (*op.Response, error) {
 	at := s.issuer.options.URL
 	return op.NewResponse(&oidc.DiscoveryConfiguration{
-		Issuer:                            at,
-		AuthorizationEndpoint:             endpoints.Authorization.Absolute(at),
-		DeviceAuthorizationEndpoint:       endpoints.DeviceAuthorization.Absolute(at),
-		EndSessionEndpoint:                endpoints.EndSession.Absolute(at),
-		TokenEndpoint:                     endpoints.Token.Absolute(at),
-		JwksURI:                           endpoints.JwksURI.Absolute(at),
+		Issuer:                      at,
+		AuthorizationEndpoint:       endpoints.Authorization.Absolute(at),
+		DeviceAuthorizationEndpoint: endpoints.DeviceAuthorization.Absolute(at),
+		EndSessionEndpoint:          endpoints.EndSession.Absolute(at),
+		RevocationEndpoint:          endpoints.Revocation.Absolute(at),
+		TokenEndpoint:               endpoints.Token.Absolute(at),
+		JwksURI:                     endpoints.JwksURI.Absolute(at),
 		GrantTypesSupported: []oidc.GrantType{
 			oidc.GrantTypeCode, oidc.GrantTypeRefreshToken, oidc.GrantTypeDeviceCode, oidc.GrantTypeClientCredentials,
 		},

@@ -26,10 +26,11 @@ import (
 
 // Config is read from the environment by envconfig.
 type Config struct {
-	ClientID string   `envconfig:"LOGIN_CLIENT_ID"`                          // ours at the issuer; empty = nobody can sign in by a browser
-	Secret   string   `envconfig:"LOGIN_CLIENT_SECRET"`                      // empty for a public client
-	Scopes   []string `envconfig:"LOGIN_SCOPES" default:"openid,profile"`    // add offline_access where the issuer gives no refresh token otherwise
-	CLI      string   `envconfig:"LOGIN_CLI_CLIENT_ID" default:"littoral-cli"` // the public client of the command line
+	ClientID  string   `envconfig:"LOGIN_CLIENT_ID"`                            // ours at the issuer; empty = nobody can sign in by a browser
+	Secret    string   `envconfig:"LOGIN_CLIENT_SECRET"`                        // empty for a public client
+	Scopes    []string `envconfig:"LOGIN_SCOPES" default:"openid,profile"`      // add offline_access where the issuer gives no refresh token otherwise
+	CLIScopes []string `envconfig:"LOGIN_CLI_SCOPES"`                           // that the command line asks for; empty = LOGIN_SCOPES
+	CLI       string   `envconfig:"LOGIN_CLI_CLIENT_ID" default:"littoral-cli"` // the public client of the command line
 }
 
 // Paths that a browser is sent to.

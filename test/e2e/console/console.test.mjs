@@ -188,6 +188,40 @@ test("a token that is over leads back to the sign-in", async (t) => {
   await page.getByText("The token was refused").waitFor();
 });
 
+test("people sign in with a name and a password, stay signed in, and sign out", async (t) => {
+  const context = await browser.newContext({ bypassCSP: true }); // axe is injected as a script
+  t.after(() => context.close());
+  const page = await context.newPage();
+  page.setDefaultTimeout(20_000);
+  await page.goto(`${server}/console/#/settings`);
+  await page.getByRole("link", { name: "Sign in with your name" }).click();
+  await page.getByRole("heading", { name: "Sign in to Littoral" }).waitFor();
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => globalThis.axe.run());
+  assert.deepEqual(violations.map((v) => v.id), [], "the issuer's page");
+  await page.getByLabel("Name").fill("operator");
+  await page.getByLabel("Password").fill("guess");
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("alert").waitFor();
+  await page.getByLabel("Password").fill(readFileSync(join(home, "password-operator"), "utf8").trim());
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Settings" }).waitFor(); // where it was to go
+  await page.getByText("Roles: operator").waitFor();
+  assert.equal(await page.evaluate(() => document.cookie.includes("littoral_session")), false, "scripts cannot read the session");
+  await page.reload();
+  await page.getByText("Roles: operator").waitFor();
+
+  const post = (headers) => page.evaluate(async (h) => (await fetch("/jobmanager/groups", { method: "POST", body: "a: b", headers: h })).status, headers);
+  const csrf = (await context.cookies()).find((c) => c.name === "littoral_csrf").value;
+  assert.equal(await post({}), 403, "a change needs the token besides the cookie");
+  assert.equal(await post({ "X-CSRF-Token": csrf }), 422, "and is then let through");
+
+  await page.getByRole("main").getByRole("button", { name: "Sign out" }).click();
+  await page.getByRole("link", { name: "Sign in with your name" }).waitFor();
+  await page.getByRole("link", { name: "Sign in with your name" }).click();
+  await page.getByRole("heading", { name: "Sign in to Littoral" }).waitFor(); // the issuer has forgotten him too
+});
+
 test("no page has a serious or critical fault of accessibility, in light and dark", async (t) => {
   const app = await submit(t, "accessible");
   for (const colorScheme of ["light", "dark"]) {

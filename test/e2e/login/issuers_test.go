@@ -26,8 +26,9 @@ func laptop(t *testing.T, base string) provider {
 	mux := http.NewServeMux()
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
+	dir := t.TempDir()
 	i, err := issuer.New(issuer.Options{
-		URL: server.URL + "/oidc", Dir: t.TempDir(), Audience: "littoral", Clients: issuer.People(),
+		URL: server.URL + "/oidc", Dir: dir, Audience: "littoral", Clients: issuer.People(),
 		Users: issuer.Users(), Console: []string{base},
 	})
 	require.NoError(t, err)
@@ -36,7 +37,7 @@ func laptop(t *testing.T, base string) provider {
 	p := provider{
 		url: server.URL + "/oidc", endsToo: true, passwords: map[string]string{},
 		config:   auth.Config{Issuer: server.URL + "/oidc", Audience: "littoral"},
-		settings: map[string]string{"LOGIN_CLIENT_ID": client.ClientID, "LOGIN_CLIENT_SECRET": client.ClientSecret},
+		settings: map[string]string{"LOGIN_CLIENT_ID": client.ClientID, "LOGIN_CLIENT_SECRET": client.ClientSecret, "DIR": dir},
 	}
 	for _, user := range issuer.Users() {
 		p.passwords[user.Name] = i.Password(user.Name)
@@ -64,6 +65,7 @@ func dex(t *testing.T, base string) provider {
 		settings: map[string]string{
 			"LOGIN_CLIENT_ID": "littoral-console", "LOGIN_CLIENT_SECRET": "secret of the console",
 			"LOGIN_SCOPES": "openid,profile,groups,offline_access", "LOGIN_CLI_CLIENT_ID": "littoral-cli",
+			"LOGIN_CLI_SCOPES": "openid,profile,groups,offline_access,audience:server:client_id:littoral-console",
 		},
 	}
 	var people strings.Builder
@@ -85,7 +87,7 @@ logger: {level: error}
 enablePasswordDB: true
 staticClients:
   - {id: littoral-console, name: Littoral, secret: secret of the console, redirectURIs: [%[4]s/auth/callback], trustedPeers: [littoral-cli]}
-  - {id: littoral-cli, name: Littoral's command line, public: true, redirectURIs: [/device/callback, /dex/device/callback]}
+  - {id: littoral-cli, name: Littoral's command line, public: true}
 staticPasswords:%[5]s
 `, p.url, address, filepath.Join(dir, "web"), base, people.String())
 	file := filepath.Join(t.TempDir(), "dex.yaml")

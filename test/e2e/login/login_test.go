@@ -266,13 +266,13 @@ func TestAPageOfOthersChangesNothing(t *testing.T) {
 		b.signIn(s, "admin", "/console/")
 		token := b.cookie(session.CSRFCookie)
 		for name, headers := range map[string][]string{
-			"a form of another site":           {"Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site"},
-			"another site that has the token":  {"Origin", "https://evil.example", session.CSRFHeader, token},
-			"another origin of the same site":  {"Origin", s.URL, "Sec-Fetch-Site", "same-site", session.CSRFHeader, token},
-			"a sandboxed page":                 {"Origin", "null", session.CSRFHeader, token},
-			"a page without the token":         {"Origin", s.URL, "Sec-Fetch-Site", "same-origin"},
-			"a page with a token of its own":   {"Origin", s.URL, "Sec-Fetch-Site", "same-origin", session.CSRFHeader, "guess"},
-			"a request that no browser sent":   {session.CSRFHeader, token},
+			"a form of another site":            {"Origin", "https://evil.example", "Sec-Fetch-Site", "cross-site"},
+			"another site that has the token":   {"Origin", "https://evil.example", session.CSRFHeader, token},
+			"another origin of the same site":   {"Origin", s.URL, "Sec-Fetch-Site", "same-site", session.CSRFHeader, token},
+			"a sandboxed page":                  {"Origin", "null", session.CSRFHeader, token},
+			"a page without the token":          {"Origin", s.URL, "Sec-Fetch-Site", "same-origin"},
+			"a page with a token of its own":    {"Origin", s.URL, "Sec-Fetch-Site", "same-origin", session.CSRFHeader, "guess"},
+			"a request that no browser sent":    {session.CSRFHeader, token},
 			"an address that was only followed": {"Origin", s.URL, "Sec-Fetch-Site", "none", session.CSRFHeader, token},
 		} {
 			for _, route := range []string{"/jobmanager/groups", "/auth/refresh", "/auth/logout"} {
@@ -426,4 +426,3 @@ func TestBehindHTTPS(t *testing.T) {
 	_, ok = sealer.Of(plain)
 	require.False(t, ok, "another host of the domain may have set one without the prefix")
 }
-

@@ -73,11 +73,10 @@ export interface Call {
 /** call sends a request as the user who is signed in and returns the answer, or throws a Problem. */
 export async function call<T>(path: string, c: Call = {}): Promise<T> {
   const headers: Record<string, string> = { Accept: "application/json", ...c.headers };
-  if (session.token) headers["Authorization"] = `Bearer ${session.token}`;
   if (c.body !== undefined) headers["Content-Type"] = c.type ?? "application/json";
   let answer: Response;
   try {
-    answer = await fetch(path, { method: c.method ?? "GET", headers, body: c.body ?? null, signal: c.signal ?? null });
+    answer = await session.fetch(path, { method: c.method ?? "GET", headers, body: c.body ?? null, signal: c.signal ?? null });
   } catch (e) {
     if (e instanceof DOMException && e.name === "AbortError") throw e;
     throw new Problem(0, "Littoral does not answer");
@@ -86,7 +85,6 @@ export async function call<T>(path: string, c: Call = {}): Promise<T> {
     const body = await answer.text();
     return (body ? JSON.parse(body) : undefined) as T;
   }
-  if (answer.status === 401) session.refuse();
   let detail = answer.statusText || `HTTP ${answer.status}`;
   let faults: Fault[] = [];
   let trace = "";

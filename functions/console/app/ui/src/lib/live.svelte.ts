@@ -64,7 +64,7 @@ class Live {
 
   private async run(signal: AbortSignal) {
     void this.tick(signal);
-    while (!signal.aborted && session.token) {
+    while (!signal.aborted && session.active) {
       try {
         if (this.last < 0) {
           const newest = await api.history({ limit: 200 });

@@ -1,4 +1,4 @@
-// Server-sent events with an Authorization header, which EventSource cannot send.
+// Server-sent events with the headers of whoever is signed in, which EventSource cannot send.
 import { Problem } from "./api";
 import { session } from "./session.svelte";
 
@@ -33,15 +33,14 @@ export async function follow(path: string, after: number, each: (m: Message) => 
 async function read(path: string, after: number, each: (m: Message) => void, signal: AbortSignal, alive: () => void): Promise<void> {
   let answer: Response;
   try {
-    answer = await fetch(path, {
-      headers: { Accept: "text/event-stream", Authorization: `Bearer ${session.token}`, ...(after >= 0 ? { "Last-Event-ID": String(after) } : {}) },
+    answer = await session.fetch(path, {
+      headers: { Accept: "text/event-stream", ...(after >= 0 ? { "Last-Event-ID": String(after) } : {}) },
       signal,
       cache: "no-store",
     });
   } catch {
     throw new Problem(0, "Littoral does not answer");
   }
-  if (answer.status === 401) session.refuse();
   if (!answer.ok || !answer.body) throw new Problem(answer.status, answer.statusText || `HTTP ${answer.status}`);
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";

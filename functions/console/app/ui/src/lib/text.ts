@@ -16,7 +16,12 @@ export const text = {
     lead: "Give an access token of your identity provider. On a laptop it is in the file token-admin of Littoral's home folder.",
     token: "Access token",
     go: "Sign in",
-    refused: "The token was refused: it is missing, over, or not for this Littoral.",
+    browser: "Sign in with your name",
+    instead: "Or give an access token. On a laptop it is in the file token-admin of Littoral's home folder; names and passwords are beside it.",
+    why: (refused: string) =>
+      refused === "token" ? "The token was refused: it is missing, over, or not for this Littoral."
+      : refused === "session" ? "You are not signed in any more."
+      : `You were not signed in: ${refused}`,
     out: "Sign out",
   },
   states: { loading: "Loading…", stale: "Not connected. What you see is from", again: "Try again" },

@@ -63,7 +63,7 @@ func runPoll(ctx context.Context, w *world) (result, error) {
 		for i, s := range systems {
 			begin := time.Now()
 			var jobs []work
-			if err := s.call(ctx, "agent", http.MethodGet, "/jobmanager/jobs/executable/ocm/"+jobAgent, nil, &jobs); err != nil {
+			if err := s.call(ctx, "agent:"+jobAgent, http.MethodGet, "/jobmanager/jobs/executable/ocm/"+jobAgent, nil, &jobs); err != nil {
 				return nil, err
 			}
 			if n >= 20 {

@@ -167,7 +167,7 @@ func (w *world) serve(ctx context.Context, make func(base string) (http.Handler,
 func (w *world) startIssuer(ctx context.Context) error {
 	_, err := w.serve(ctx, func(base string) (http.Handler, error) {
 		w.oidc = base + "/oidc"
-		clients := issuer.People()
+		clients := append(issuer.People(), issuer.AgentClient(jobAgent))
 		for _, id := range fleet.Default().AgentIDs() {
 			clients = append(clients, issuer.AgentClient(id))
 		}

@@ -42,9 +42,9 @@ func TestExecutable(t *testing.T) {
 		"a form that names nobody":                {w.anyAgent, "/ocm", []string{free.ID}},
 		"another orchestrator's jobs":             {w.edge, "/nuvla/agent-edge", []string{}},
 		"those of its own elsewhere":              {w.hub, "/nuvla/agent-hub", []string{}},
-		"an orchestrator that nobody has":         {w.anyAgent, "/kubernetes/a", []string{}},
+		"an orchestrator that nobody has":         {w.agent(t, "a"), "/kubernetes/a", []string{}},
 		"an orchestrator in capitals":             {w.hub, "/OCM/agent-hub", []string{free.ID, mine.ID}},
-		"an agent called like the oldest form's ": {w.anyAgent, "/ocm/orchestrator", []string{free.ID}},
+		"an agent called like the oldest form's ": {w.agent(t, "orchestrator"), "/ocm/orchestrator", []string{free.ID}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := row.as.get(t, "/jobmanager/jobs/executable"+row.path)
@@ -67,12 +67,8 @@ func TestPromoteHasOneWinner(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range 100 {
 		all.Go(func() {
-			a := w.anyAgent.send(
-				t,
-				http.MethodPatch,
-				"/jobmanager/jobs/promote/"+j.ID,
-				body{"owner_id": fmt.Sprint("agent-", i)},
-			)
+			id := fmt.Sprint("agent-", i)
+			a := w.agent(t, id).send(t, http.MethodPatch, "/jobmanager/jobs/promote/"+j.ID, body{"owner_id": id})
 			switch a.status {
 			case http.StatusNoContent:
 				won.Add(1)
@@ -86,7 +82,7 @@ func TestPromoteHasOneWinner(t *testing.T) {
 	require.Equal(t, int64(99), lost.Load())
 	now := w.job(t, j.ID)
 	require.Equal(t, "Progressing", now.State)
-	require.Empty(t, w.anyAgent.send(t, http.MethodPatch, "/jobmanager/jobs/promote/"+j.ID, body{"owner_id": now.OwnerID}).
+	require.Empty(t, w.agent(t, now.OwnerID).send(t, http.MethodPatch, "/jobmanager/jobs/promote/"+j.ID, body{"owner_id": now.OwnerID}).
 		is(t, http.StatusNoContent).body, "the winner may repeat it")
 	w.legal(t)
 }

@@ -2,14 +2,18 @@ package contracts_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/functions"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/auth/authtest"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
@@ -155,6 +159,39 @@ func TestAnAgentActsOnlyAsItself(t *testing.T) {
 			require.NotEqual(t, http.StatusForbidden, w.anyAgent.call(t, row.method, row.path, row.body).status)
 		})
 	}
+}
+
+// TestATokenOfNoAgentIsNoUnknownAgent: it could take the jobs of any cluster. A site with older agents may allow it.
+func TestATokenOfNoAgentIsNoUnknownAgent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	j := w.submit(t, hubShop).Jobs[0]
+	for _, row := range [][3]string{
+		{"GET", "/jobmanager/jobs/executable/ocm/stranger", ""},
+		{"GET", "/jobmanager/jobs/executable/ocm?icos_agent_id=stranger", ""},
+		{"PATCH", "/jobmanager/jobs/promote/" + j.ID, `{"owner_id":"stranger"}`},
+		{"PUT", "/jobmanager/jobs/" + j.ID, `{"state":2,"owner_id":"stranger"}`},
+		{"PUT", "/jobmanager/jobs/" + j.ID, `{"state":2}`},
+	} {
+		w.unchanged(t, func() {
+			d := w.anyAgent.call(t, row[0], row[1], row[2]).refused(t, http.StatusForbidden)
+			require.Contains(t, d.Detail, "icos_agent_id")
+			require.Contains(t, d.Detail, "UNKNOWN_AGENTS")
+		})
+	}
+	promote := "/jobmanager/jobs/promote/" + j.ID
+	w.anyAgent.call(t, http.MethodPatch, promote, `{"owner_id":"agent-hub"}`).is(t, http.StatusNoContent)
+
+	next := w.submit(t, hubShop).Jobs[0]
+	entry := functions.Registry["github.com/littoral-project/littoral/functions/cmd/jobmanager-job-promote"]
+	h, err := entry.Handler(function.Platform{
+		DB: w.DB, Auth: w.Issuer.Verifier(), Settings: settings.Map(map[string]string{"UNKNOWN_AGENTS": "true"}),
+	}.Env(entry.Name))
+	require.NoError(t, err)
+	lenient := httptest.NewServer(h)
+	t.Cleanup(lenient.Close)
+	client{base: lenient.URL, token: w.anyAgent.token}.
+		call(t, http.MethodPatch, "/jobmanager/jobs/promote/"+next.ID, `{"owner_id":"stranger"}`).is(t, http.StatusNoContent)
 }
 
 // TestAJobIsNotNobodys: an issuer may omit the subject, for instance in an access token without the scope openid or

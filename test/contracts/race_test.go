@@ -58,16 +58,17 @@ func TestOperatorsAndAgentsAtOnce(t *testing.T) {
 	for n := range 2 {
 		all.Go(func() {
 			agent := fmt.Sprint("late-", n) // their cluster is unknown, so both are offered all jobs
+			as := w.agent(t, agent)
 			var listed []job
 			for range rounds * 2 {
 				offered := listed // one agent is so slow that it works with the list of an earlier poll
-				a := w.anyAgent.call(t, http.MethodGet, "/jobmanager/jobs/executable/ocm/"+agent, "")
+				a := as.call(t, http.MethodGet, "/jobmanager/jobs/executable/ocm/"+agent, "")
 				allowed(a, 200)
 				if listed = decode[[]job](t, a); n == 0 {
 					offered = listed
 				}
 				for _, j := range offered {
-					a := w.anyAgent.send(t, http.MethodPatch, "/jobmanager/jobs/promote/"+j.ID, body{"owner_id": agent})
+					a := as.send(t, http.MethodPatch, "/jobmanager/jobs/promote/"+j.ID, body{"owner_id": agent})
 					allowed(a, 204, 404, 409)
 					if a.status != http.StatusNoContent {
 						continue
@@ -78,7 +79,7 @@ func TestOperatorsAndAgentsAtOnce(t *testing.T) {
 					for _, state := range []string{"Progressing", "Finished"} {
 						said := report(agent, j, state, "Available")
 						said["manifests"] = j.Manifests
-						a := w.anyAgent.send(t, http.MethodPut, "/jobmanager/jobs", said)
+						a := as.send(t, http.MethodPut, "/jobmanager/jobs", said)
 						allowed(a, 200, 409)
 						if a.status != http.StatusOK {
 							continue
@@ -111,8 +112,8 @@ func TestOperatorsAndAgentsAtOnce(t *testing.T) {
 	}
 	for range 5 {
 		for _, agent := range []string{"late-0", "late-1"} {
-			for _, j := range w.executable(t, w.anyAgent, agent, "ocm") {
-				runs.Store(j.ID+agent, w.finish(t, w.anyAgent, agent, j).Manifests)
+			for _, j := range w.executable(t, w.agent(t, agent), agent, "ocm") {
+				runs.Store(j.ID+agent, w.finish(t, w.agent(t, agent), agent, j).Manifests)
 			}
 		}
 	}

@@ -197,7 +197,11 @@ func prepare(t *testing.T, killAt int) *world {
 	for subject, role := range map[string]string{
 		"user": "operator", "alertmanager": "alertmanager", agentID: "agent", rivalID: "agent",
 	} {
-		w.tokens[subject] = w.issuer.TokenWith(t, inprocess.Claims{"sub": subject, "roles": []string{role}})
+		claims := inprocess.Claims{"sub": subject, "roles": []string{role}}
+		if role == "agent" {
+			claims["icos_agent_id"] = subject
+		}
+		w.tokens[subject] = w.issuer.TokenWith(t, claims)
 	}
 	t.Cleanup(func() {
 		if w.ended != nil {

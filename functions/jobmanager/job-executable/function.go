@@ -22,11 +22,17 @@ var Spec = function.Spec{
 	Memory: "128Mi", // the objects of an answer are in memory several times
 }
 
-// Function is the operation with its store.
-type Function struct{ db *store.DB }
+// Function is the operation with its settings and store.
+type Function struct {
+	db       *store.DB
+	settings job.Settings
+}
 
-// New returns the function.
-func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	f := &Function{db: env.DB}
+	return f, env.Config(&f.settings)
+}
 
 // Handle answers a list of jobs, which may be empty. The agent is named in the path, or as ?icos_agent_id=.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
@@ -46,6 +52,9 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		if err := auth.ActAs(r.Context(), agent); err != nil {
 			return err
 		}
+	}
+	if err := f.settings.Admit(r.Context(), f.db, agent); err != nil {
+		return err
 	}
 	jobs, err := job.Executable(r.Context(), f.db, orchestrator, agent)
 	if err != nil {

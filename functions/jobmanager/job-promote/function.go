@@ -48,6 +48,9 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+		if err := f.settings.Admit(ctx, tx, in.OwnerID); err != nil {
+			return err
+		}
 		return job.Take(ctx, tx, id, in.OwnerID, f.settings.Lease)
 	})
 	if err != nil {

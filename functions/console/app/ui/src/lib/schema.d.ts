@@ -294,6 +294,9 @@ export interface paths {
          *     An agent promotes a job, then reads it (`GET /jobmanager/jobs/{job_uuid}`) and carries out what it reads, if it is
          *     Progressing and its own. What it was listed may have changed before it promoted; what changes later puts the job back
          *     to Created, so that reports on it are refused.
+         *
+         *     A token without the claim `icos_agent_id` may act only as an agent that telemetry knows, unless the setting
+         *     `UNKNOWN_AGENTS` allows more; else the answer is 403, as to a promotion.
          */
         get: operations["listExecutableJobs"];
         put?: never;

@@ -8,6 +8,7 @@ import (
 	aggregatorhome "github.com/littoral-project/littoral/functions/aggregator/home"
 	aggregatortaxonomy "github.com/littoral-project/littoral/functions/aggregator/taxonomy"
 	aggregatortick "github.com/littoral-project/littoral/functions/aggregator/tick"
+	apiopenapi "github.com/littoral-project/littoral/functions/api/openapi"
 	authcallback "github.com/littoral-project/littoral/functions/auth/callback"
 	authlogin "github.com/littoral-project/littoral/functions/auth/login"
 	authlogout "github.com/littoral-project/littoral/functions/auth/logout"
@@ -93,6 +94,7 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/aggregator-home":                     function.NewEntry("aggregator-home", aggregatorhome.Spec, aggregatorhome.New),
 	"github.com/littoral-project/littoral/functions/cmd/aggregator-taxonomy":                 function.NewEntry("aggregator-taxonomy", aggregatortaxonomy.Spec, aggregatortaxonomy.New),
 	"github.com/littoral-project/littoral/functions/cmd/aggregator-tick":                     function.NewEntry("aggregator-tick", aggregatortick.Spec, aggregatortick.New),
+	"github.com/littoral-project/littoral/functions/cmd/api-openapi":                         function.NewEntry("api-openapi", apiopenapi.Spec, apiopenapi.New),
 	"github.com/littoral-project/littoral/functions/cmd/auth-callback":                       function.NewEntry("auth-callback", authcallback.Spec, authcallback.New),
 	"github.com/littoral-project/littoral/functions/cmd/auth-login":                          function.NewEntry("auth-login", authlogin.Spec, authlogin.New),
 	"github.com/littoral-project/littoral/functions/cmd/auth-logout":                         function.NewEntry("auth-logout", authlogout.Spec, authlogout.New),

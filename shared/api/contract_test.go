@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"strings"
@@ -264,6 +265,19 @@ func against(doc, schema object, value any, path string) (faults []string) {
 		}
 		schema = resolve(doc, ref)
 	}
+	schema = whole(doc, schema)
+	for _, key := range []string{"oneOf", "anyOf"} {
+		alternatives, said := schema[key].([]any)
+		var best []string
+		for i, v := range alternatives {
+			if of := against(doc, v.(object), value, path); i == 0 || len(of) < len(best) {
+				best = of
+			}
+		}
+		if said {
+			faults = append(faults, best...)
+		}
+	}
 	if typ, said := schema["type"]; said && !typed(typ, value) {
 		return []string{fmt.Sprintf("%s is %v (%s), and the page says %v", path, value, reflect.TypeOf(value), typ)}
 	}
@@ -291,7 +305,7 @@ func againstObject(doc, schema, value object, path string) (faults []string) {
 			faults = append(faults, fmt.Sprintf("%s.%s is required and missing", path, key))
 		}
 	}
-	if schema["type"] == nil || schema["additionalProperties"] == true {
+	if schema["type"] == nil || properties == nil && further == nil {
 		return faults
 	}
 	for key, v := range value {
@@ -301,11 +315,28 @@ func againstObject(doc, schema, value object, path string) (faults []string) {
 			faults = append(faults, against(doc, property, v, path+"."+key)...)
 		case further != nil:
 			faults = append(faults, against(doc, further, v, path+"."+key)...)
-		default:
+		case schema["additionalProperties"] != true:
 			faults = append(faults, fmt.Sprintf("%s.%s is not in the page", path, key))
 		}
 	}
 	return faults
+}
+
+// whole returns the schema with those of its allOf in it.
+func whole(doc, schema object) object {
+	parts, said := schema["allOf"].([]any)
+	if !said {
+		return schema
+	}
+	properties, required := object{}, []any{}
+	for _, v := range append([]any{object{"properties": schema["properties"], "required": schema["required"]}}, parts...) {
+		part := whole(doc, followed(doc, v))
+		more, _ := part["properties"].(object)
+		maps.Copy(properties, more)
+		needed, _ := part["required"].([]any)
+		required = append(required, needed...)
+	}
+	return object{"type": "object", "properties": properties, "required": required}
 }
 
 func contains(list []any, v any) bool {

@@ -16,6 +16,7 @@ type Filter struct {
 	Orchestrator string
 	Owner        string // agent
 	App          string // name or full id of an application
+	Light        bool   // without manifests, which are most of an answer
 }
 
 func (f Filter) query() url.Values {
@@ -26,6 +27,9 @@ func (f Filter) query() url.Values {
 		if value != "" {
 			q.Set(name, value)
 		}
+	}
+	if f.Light {
+		q.Set("manifests", "false")
 	}
 	return q
 }

@@ -135,7 +135,7 @@ func List(ctx context.Context, q store.Querier, f job.Filter, page function.Page
 		ids[i], place[a.ID] = a.ID, i
 	}
 	size, end := 0, len(found)
-	err = job.EachOfApplications(ctx, q, ids, func(j *job.Job) bool {
+	err = job.EachOfApplications(ctx, q, ids, f.Light, func(j *job.Job) bool {
 		i := place[j.ApplicationID]
 		a := found[i]
 		if size += j.Size(); size > store.PageBytes && i > 0 && len(a.Jobs) == 0 {

@@ -160,7 +160,7 @@ func (e *events) learn(list []api.Entry) error {
 	if !unknown {
 		return nil
 	}
-	apps, err := e.client.Applications(e.ctx, api.Filter{})
+	apps, err := e.client.Applications(e.ctx, api.Filter{Light: true})
 	if err != nil && e.ctx.Err() == nil && !passing(err) {
 		return err
 	}

@@ -174,7 +174,7 @@ func (s *session) changeNode(command string, in api.FleetCommand, done string) e
 
 // nodeOf returns the only node that has the component, given as COMPONENT or APPLICATION/COMPONENT.
 func (s *session) nodeOf(component string) (string, error) {
-	jobs, err := s.client.Jobs(s.ctx, api.Filter{})
+	jobs, err := s.client.Jobs(s.ctx, api.Filter{Light: true})
 	if err != nil {
 		return "", err
 	}

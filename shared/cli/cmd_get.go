@@ -77,6 +77,7 @@ func (c *getApps) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	filter.Light = !c.Output.structured()
 	l := listing[api.Application]{
 		format: c.Output, watch: c.Watch, what: "applications",
 		fetch:  func(ctx context.Context) ([]api.Application, error) { return c.list(ctx, s, filter) },
@@ -140,7 +141,7 @@ func (c *getJobs) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	filter.State, filter.Owner = c.State, c.Owner
+	filter.State, filter.Owner, filter.Light = c.State, c.Owner, !c.Output.structured()
 	l := listing[api.Job]{
 		format: c.Output, watch: c.Watch, what: "jobs",
 		fetch:  func(ctx context.Context) ([]api.Job, error) { return s.client.Jobs(ctx, filter) },

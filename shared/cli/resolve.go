@@ -45,7 +45,7 @@ func (s *session) application(ctx context.Context, named string) (*api.Applicati
 		return nil, err
 	}
 	if len(found) == 0 && isIDPrefix(id) {
-		all, err := s.client.Applications(ctx, api.Filter{})
+		all, err := s.client.Applications(ctx, api.Filter{Light: true})
 		if err != nil {
 			return nil, err
 		}
@@ -53,6 +53,9 @@ func (s *session) application(ctx context.Context, named string) (*api.Applicati
 			if strings.HasPrefix(all[i].ID, id) {
 				found = append(found, all[i])
 			}
+		}
+		if len(found) == 1 {
+			return s.client.Application(ctx, found[0].ID)
 		}
 	}
 	switch len(found) {

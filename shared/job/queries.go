@@ -15,9 +15,16 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-const columns = `j.id, j.application_id, a.name as application_name, a.description as application_description, a.namespace,
+const columns = columnsBefore + `j.instruction` + columnsAfter
+
+// lightColumns leaves out the manifests, which are most of a job.
+const lightColumns = columnsBefore + `jsonb_set(j.instruction, '{contents}', '[]') as instruction` + columnsAfter
+
+const columnsBefore = `j.id, j.application_id, a.name as application_name, a.description as application_description, a.namespace,
 j.component, j.replica, j.cleans, j.type, j.sub_type, j.state, j.orchestrator, j.cluster, j.node, j.owner_id, j.epoch,
-j.lease_until, j.silent_since, j.moves_at, j.cluster_silent, j.applied, j.instruction, j.superseded, j.cpu_milli, j.memory_bytes, j.devices, j.lost_after, j.excluded,
+j.lease_until, j.silent_since, j.moves_at, j.cluster_silent, j.applied, `
+
+const columnsAfter = `, j.superseded, j.cpu_milli, j.memory_bytes, j.devices, j.lost_after, j.excluded,
 j.tried, j.misplaced, j.resource_uuid, j.resource_name, j.conditions, j.remediations, j.created_at, j.updated_at`
 
 const from = ` from jobs j join applications a on a.id = j.application_id `
@@ -32,14 +39,22 @@ const (
 and j.cleans is null order by j.id limit 2 for update of j`
 
 	// Order by id, so that two transactions that lock several jobs of one application do not deadlock.
-	selectOfApplications = `select ` + columns + from + `where j.application_id = any($1)
+	selectOfApplications = `select ` + columns + ofApplications
+
+	selectLightOfApplications = `select ` + lightColumns + ofApplications
+
+	ofApplications = from + `where j.application_id = any($1)
 and (j.cleans is null or j.state <> 'Finished')
 order by array_position($1, j.application_id), j.component, j.replica, j.created_at, j.id`
 
 	selectOfApplicationForUpdate = `select ` + columns + from + `where j.application_id = $1
 and j.cleans is null order by j.id for update of j`
 
-	selectList = `select ` + columns + from + `where (j.created_at, j.id) > ($1, $2)
+	selectList = `select ` + columns + listed
+
+	selectLightList = `select ` + lightColumns + listed
+
+	listed = from + `where (j.created_at, j.id) > ($1, $2)
 and ($3 = '' or j.state = $3) and ($4 = '' or j.orchestrator = $4) and ($5 = '' or j.owner_id = $5)
 and ($6 = '' or a.name = $6 or a.id::text = $6)
 and (j.cleans is null or j.state <> 'Finished') and (a.deleted_at is null or j.state <> 'Finished')
@@ -157,9 +172,15 @@ func OfApplications(ctx context.Context, q store.Querier, applications ...uuid.U
 }
 
 // EachOfApplications calls next for the same jobs, application by application in the order of the list, until it has
-// enough.
-func EachOfApplications(ctx context.Context, q store.Querier, applications []uuid.UUID, next func(*Job) (more bool)) error {
-	return each(ctx, q, next, selectOfApplications, applications)
+// enough. Light jobs have no manifests.
+func EachOfApplications(
+	ctx context.Context, q store.Querier, applications []uuid.UUID, light bool, next func(*Job) (more bool),
+) error {
+	sql := selectOfApplications
+	if light {
+		sql = selectLightOfApplications
+	}
+	return each(ctx, q, next, sql, applications)
 }
 
 // LockOfApplication returns the application's jobs without clean-ups and locks them for this transaction.
@@ -173,11 +194,16 @@ type Filter struct {
 	Orchestrator string
 	Owner        string // agent
 	Application  string // name or id
+	Light        bool   // without the manifests of jobs
 }
 
 // List returns a page of jobs, oldest first; cut says that it is shorter than asked for, since the jobs are large.
 func List(ctx context.Context, q store.Querier, f Filter, page function.Page) (jobs []*Job, cut bool, err error) {
-	return some(ctx, q, selectList, page.After.At, page.After.ID, f.State, f.Orchestrator, f.Owner, f.Application, page.Limit)
+	sql := selectList
+	if f.Light {
+		sql = selectLightList
+	}
+	return some(ctx, q, sql, page.After.At, page.After.ID, f.State, f.Orchestrator, f.Owner, f.Application, page.Limit)
 }
 
 // MaxExecutable bounds, together with store.PageBytes, one answer to a polling agent; the rest comes with its next

@@ -215,6 +215,7 @@ var applicationCases = map[string]maker{
 	"jobmanager-home": get("", "/jobmanager/healthz"),
 	"matchmaker-home": get("", "/matchmaker/healthz"),
 
+	"api-openapi":             get("", "/openapi.yaml"),
 	"aggregator-taxonomy":     get("viewer", "/aggregator/"),
 	"console-app":             get("", "/console/"),
 	"events-stream":           get("viewer", "/events/stream?after=0"),

@@ -1,6 +1,7 @@
 package contracts_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -69,6 +70,48 @@ update jobs set created_at = date_trunc('minute', created_at)`)
 		filtered := w.pages(t, path+"?app=shop-1&limit=2&state=Created&orchestrator=ocm")
 		require.Len(t, flat(filtered), 3, "the next page keeps the filters")
 	}
+}
+
+// TestListsWithoutManifests: they are the same lists, and much shorter.
+func TestListsWithoutManifests(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range 2 {
+		w.submit(t, strings.Replace(hubShop, "name: shop", fmt.Sprintf("name: shop-%d", i), 1))
+	}
+	for _, path := range []string{"/jobmanager/groups", "/jobmanager/jobs"} {
+		whole, light := w.viewer.get(t, path+"?manifests=true"), w.viewer.get(t, path+"?manifests=false")
+		require.JSONEq(t, string(w.viewer.get(t, path).body), string(whole.body), "ICOS has them")
+		var without any
+		require.NoError(t, json.Unmarshal(whole.body, &without))
+		require.Positive(t, emptyManifests(without))
+		emptied, err := json.Marshal(without)
+		require.NoError(t, err)
+		require.JSONEq(t, string(emptied), string(light.body))
+		first := w.viewer.get(t, path+"?manifests=false&limit=1")
+		require.Contains(t, first.header.Get("Link"), "manifests=false", "the next page is as light")
+		w.viewer.call(t, http.MethodGet, path+"?manifests=some", "").refused(t, http.StatusBadRequest)
+	}
+}
+
+// emptyManifests empties the lists of manifests and contents, and says how many were not empty.
+func emptyManifests(v any) (found int) {
+	switch v := v.(type) {
+	case []any:
+		for _, item := range v {
+			found += emptyManifests(item)
+		}
+	case map[string]any:
+		for key, value := range v {
+			if list, is := value.([]any); is && (key == "manifests" || key == "contents") {
+				found += len(list)
+				v[key] = []any{}
+				continue
+			}
+			found += emptyManifests(value)
+		}
+	}
+	return found
 }
 
 // TestPagesOfLargeThings: a page is limited to what one instance can hold, and links to the next.

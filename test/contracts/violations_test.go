@@ -385,7 +385,7 @@ func TestViolation_thatEndsWhileItsActionWaits(t *testing.T) {
 	p, start := w.policiesOf(t, g.ID)["0"], time.Now().UTC().Truncate(time.Microsecond)
 	firing := alert(p, g.ID, "firing", start)
 	var sent sync.WaitGroup
-	require.NoError(t, w.DB.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
+	require.NoError(t, w.DB.Tx(storetest.OutOfOrder(t.Context()), func(ctx context.Context, tx *store.Tx) error {
 		if err := match.Lock(ctx, tx); err != nil {
 			return err
 		}

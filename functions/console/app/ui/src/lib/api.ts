@@ -104,7 +104,7 @@ const id = encodeURIComponent;
 const yaml = "application/yaml";
 
 export const api = {
-  applications: (signal?: AbortSignal) => call<Application[]>("/jobmanager/groups", signal ? { signal } : {}),
+  applications: (signal?: AbortSignal) => call<Application[]>("/jobmanager/groups?manifests=false", signal ? { signal } : {}),
   application: (key: string) => call<Application>(`/jobmanager/groups/${id(key)}`),
   create: (body: string, key: string) =>
     call<Application>("/jobmanager/groups", { method: "POST", body, type: yaml, headers: { "Idempotency-Key": key } }),

@@ -93,7 +93,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The application. */
+                /**
+                 * @description The application.
+                 * @example 6cafd264-ddac-4283-bce2-4de6881d9dbf
+                 */
                 group_uuid: components["parameters"]["GroupUuid"];
             };
             cookie?: never;
@@ -120,7 +123,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The application. */
+                /**
+                 * @description The application.
+                 * @example 6cafd264-ddac-4283-bce2-4de6881d9dbf
+                 */
                 group_uuid: components["parameters"]["GroupUuid"];
             };
             cookie?: never;
@@ -143,7 +149,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The application. */
+                /**
+                 * @description The application.
+                 * @example 6cafd264-ddac-4283-bce2-4de6881d9dbf
+                 */
                 group_uuid: components["parameters"]["GroupUuid"];
             };
             cookie?: never;
@@ -163,7 +172,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The application. */
+                /**
+                 * @description The application.
+                 * @example 6cafd264-ddac-4283-bce2-4de6881d9dbf
+                 */
                 group_uuid: components["parameters"]["GroupUuid"];
             };
             cookie?: never;
@@ -260,7 +272,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The job. */
+                /**
+                 * @description The job.
+                 * @example 01a20f8e-1404-7a81-9b5c-0e037d841823
+                 */
                 job_uuid: components["parameters"]["JobUuid"];
             };
             cookie?: never;
@@ -282,7 +297,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The type of orchestrator, in any case. */
+                /**
+                 * @description The type of orchestrator, in any case.
+                 * @example ocm
+                 */
                 orchestrator: components["parameters"]["Orchestrator"];
             };
             cookie?: never;
@@ -312,9 +330,15 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The type of orchestrator, in any case. */
+                /**
+                 * @description The type of orchestrator, in any case.
+                 * @example ocm
+                 */
                 orchestrator: components["parameters"]["Orchestrator"];
-                /** @description The agent. */
+                /**
+                 * @description The agent.
+                 * @example agent-ocm-2
+                 */
                 agent_id: string;
             };
             cookie?: never;
@@ -334,7 +358,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The type of orchestrator, in any case. */
+                /**
+                 * @description The type of orchestrator, in any case.
+                 * @example ocm
+                 */
                 orchestrator: components["parameters"]["Orchestrator"];
             };
             cookie?: never;
@@ -357,7 +384,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The job. */
+                /**
+                 * @description The job.
+                 * @example 01a20f8e-1404-7a81-9b5c-0e037d841823
+                 */
                 job_uuid: components["parameters"]["JobUuid"];
             };
             cookie?: never;
@@ -426,7 +456,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The job. */
+                /**
+                 * @description The job.
+                 * @example 01a20f8e-1404-7a81-9b5c-0e037d841823
+                 */
                 job_uuid: components["parameters"]["JobUuid"];
             };
             cookie?: never;
@@ -466,7 +499,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The job. */
+                /**
+                 * @description The job.
+                 * @example 01a20f8e-1404-7a81-9b5c-0e037d841823
+                 */
                 job_uuid: components["parameters"]["JobUuid"];
             };
             cookie?: never;
@@ -749,7 +785,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The event. */
+                /**
+                 * @description The event.
+                 * @example 0198c2ab-1234-7000-8000-0000000000e1
+                 */
                 id: components["schemas"]["Id"];
             };
             cookie?: never;
@@ -932,7 +971,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of a rule group. */
+                /**
+                 * @description Id of a rule group.
+                 * @example busy-c9bc072f4f
+                 */
                 file: components["parameters"]["RuleFile"];
             };
             cookie?: never;
@@ -952,7 +994,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of a rule group. */
+                /**
+                 * @description Id of a rule group.
+                 * @example busy-c9bc072f4f
+                 */
                 file: components["parameters"]["RuleFile"];
             };
             cookie?: never;
@@ -1175,7 +1220,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -1200,7 +1248,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -1223,7 +1274,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -1246,7 +1300,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -1266,7 +1323,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -1289,7 +1349,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -1312,7 +1375,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -1632,7 +1698,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -1664,7 +1733,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -1688,7 +1760,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -1712,7 +1787,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -1735,7 +1813,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -1758,7 +1839,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -1782,7 +1866,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -2240,7 +2327,10 @@ export interface paths {
             query?: never;
             header?: never;
             path: {
-                /** @description Drain, restore and set are about a node, cut and heal about a cluster. Set without a node is about components. */
+                /**
+                 * @description Drain, restore and set are about a node, cut and heal about a cluster. Set without a node is about components.
+                 * @example set
+                 */
                 command: "drain" | "restore" | "set" | "cut" | "heal";
             };
             cookie?: never;
@@ -2249,6 +2339,40 @@ export interface paths {
         put?: never;
         /** Make the fleet fail, or mend it */
         post: operations["changeFleet"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/openapi.yaml": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** This page */
+        get: operations["getOpenAPIYAML"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/openapi.json": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** This page as JSON */
+        get: operations["getOpenAPIJSON"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -3328,15 +3452,27 @@ export interface components {
     parameters: {
         /** @description Whether the warnings about a descriptor count as errors, so that one with any is refused. */
         Strict: boolean;
-        /** @description The application. */
+        /**
+         * @description The application.
+         * @example 6cafd264-ddac-4283-bce2-4de6881d9dbf
+         */
         GroupUuid: components["schemas"]["Id"];
-        /** @description The job. */
+        /**
+         * @description The job.
+         * @example 01a20f8e-1404-7a81-9b5c-0e037d841823
+         */
         JobUuid: components["schemas"]["Id"];
         /** @description The versions, as `ETag` gave them, of which the present one must be; `*` is any. A weak tag is none of them. */
         IfMatch: string;
-        /** @description The policy. */
+        /**
+         * @description The policy.
+         * @example a6894740-e858-5029-aeff-8ed70a005c98
+         */
         Pid: components["schemas"]["Id"];
-        /** @description The type of orchestrator, in any case. */
+        /**
+         * @description The type of orchestrator, in any case.
+         * @example ocm
+         */
         Orchestrator: components["schemas"]["Orchestrator"];
         /** @description The agent. */
         AgentQuery: string;
@@ -3348,11 +3484,19 @@ export interface components {
         Owner: string;
         /** @description Name or id of an application. */
         App: string;
+        /**
+         * @description `false` leaves out the manifests of jobs, which are most of a list: `manifests` and the `contents` of the `instruction` are
+         *     empty lists then. ICOS has them in lists, so they are there unless this is said.
+         */
+        Manifests: boolean;
         /** @description Length of a page. */
         Limit: number;
         /** @description Where the page begins; take it from the Link of the page before. */
         Cursor: string;
-        /** @description Id of a rule group. */
+        /**
+         * @description Id of a rule group.
+         * @example busy-c9bc072f4f
+         */
         RuleFile: string;
         /** @description This cluster only, by key or name. */
         PartCluster: string;
@@ -3478,6 +3622,11 @@ export interface operations {
                 owner?: components["parameters"]["Owner"];
                 /** @description Name or id of an application. */
                 app?: components["parameters"]["App"];
+                /**
+                 * @description `false` leaves out the manifests of jobs, which are most of a list: `manifests` and the `contents` of the `instruction` are
+                 *     empty lists then. ICOS has them in lists, so they are there unless this is said.
+                 */
+                manifests?: components["parameters"]["Manifests"];
                 /** @description Length of a page. */
                 limit?: components["parameters"]["Limit"];
                 /** @description Where the page begins; take it from the Link of the page before. */
@@ -3582,7 +3731,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The application. */
+                /**
+                 * @description The application.
+                 * @example 6cafd264-ddac-4283-bce2-4de6881d9dbf
+                 */
                 group_uuid: components["parameters"]["GroupUuid"];
             };
             cookie?: never;
@@ -3607,7 +3759,10 @@ export interface operations {
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
-                /** @description The application. */
+                /**
+                 * @description The application.
+                 * @example 6cafd264-ddac-4283-bce2-4de6881d9dbf
+                 */
                 group_uuid: components["parameters"]["GroupUuid"];
             };
             cookie?: never;
@@ -3634,7 +3789,10 @@ export interface operations {
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
-                /** @description The application. */
+                /**
+                 * @description The application.
+                 * @example 6cafd264-ddac-4283-bce2-4de6881d9dbf
+                 */
                 group_uuid: components["parameters"]["GroupUuid"];
             };
             cookie?: never;
@@ -3666,7 +3824,10 @@ export interface operations {
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
-                /** @description The application. */
+                /**
+                 * @description The application.
+                 * @example 6cafd264-ddac-4283-bce2-4de6881d9dbf
+                 */
                 group_uuid: components["parameters"]["GroupUuid"];
             };
             cookie?: never;
@@ -3688,7 +3849,10 @@ export interface operations {
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
-                /** @description The application. */
+                /**
+                 * @description The application.
+                 * @example 6cafd264-ddac-4283-bce2-4de6881d9dbf
+                 */
                 group_uuid: components["parameters"]["GroupUuid"];
             };
             cookie?: never;
@@ -3709,7 +3873,10 @@ export interface operations {
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
-                /** @description The application. */
+                /**
+                 * @description The application.
+                 * @example 6cafd264-ddac-4283-bce2-4de6881d9dbf
+                 */
                 group_uuid: components["parameters"]["GroupUuid"];
             };
             cookie?: never;
@@ -3800,6 +3967,11 @@ export interface operations {
                 owner?: components["parameters"]["Owner"];
                 /** @description Name or id of an application. */
                 app?: components["parameters"]["App"];
+                /**
+                 * @description `false` leaves out the manifests of jobs, which are most of a list: `manifests` and the `contents` of the `instruction` are
+                 *     empty lists then. ICOS has them in lists, so they are there unless this is said.
+                 */
+                manifests?: components["parameters"]["Manifests"];
                 /** @description Length of a page. */
                 limit?: components["parameters"]["Limit"];
                 /** @description Where the page begins; take it from the Link of the page before. */
@@ -3854,7 +4026,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The job. */
+                /**
+                 * @description The job.
+                 * @example 01a20f8e-1404-7a81-9b5c-0e037d841823
+                 */
                 job_uuid: components["parameters"]["JobUuid"];
             };
             cookie?: never;
@@ -3871,7 +4046,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The job. */
+                /**
+                 * @description The job.
+                 * @example 01a20f8e-1404-7a81-9b5c-0e037d841823
+                 */
                 job_uuid: components["parameters"]["JobUuid"];
             };
             cookie?: never;
@@ -3894,7 +4072,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The job. */
+                /**
+                 * @description The job.
+                 * @example 01a20f8e-1404-7a81-9b5c-0e037d841823
+                 */
                 job_uuid: components["parameters"]["JobUuid"];
             };
             cookie?: never;
@@ -3923,7 +4104,10 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The type of orchestrator, in any case. */
+                /**
+                 * @description The type of orchestrator, in any case.
+                 * @example ocm
+                 */
                 orchestrator: components["parameters"]["Orchestrator"];
             };
             cookie?: never;
@@ -3942,9 +4126,15 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The type of orchestrator, in any case. */
+                /**
+                 * @description The type of orchestrator, in any case.
+                 * @example ocm
+                 */
                 orchestrator: components["parameters"]["Orchestrator"];
-                /** @description The agent. */
+                /**
+                 * @description The agent.
+                 * @example agent-ocm-2
+                 */
                 agent_id: string;
             };
             cookie?: never;
@@ -3963,7 +4153,10 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The type of orchestrator, in any case. */
+                /**
+                 * @description The type of orchestrator, in any case.
+                 * @example ocm
+                 */
                 orchestrator: components["parameters"]["Orchestrator"];
             };
             cookie?: never;
@@ -3979,7 +4172,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The job. */
+                /**
+                 * @description The job.
+                 * @example 01a20f8e-1404-7a81-9b5c-0e037d841823
+                 */
                 job_uuid: components["parameters"]["JobUuid"];
             };
             cookie?: never;
@@ -4043,7 +4239,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The job. */
+                /**
+                 * @description The job.
+                 * @example 01a20f8e-1404-7a81-9b5c-0e037d841823
+                 */
                 job_uuid: components["parameters"]["JobUuid"];
             };
             cookie?: never;
@@ -4076,7 +4275,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The job. */
+                /**
+                 * @description The job.
+                 * @example 01a20f8e-1404-7a81-9b5c-0e037d841823
+                 */
                 job_uuid: components["parameters"]["JobUuid"];
             };
             cookie?: never;
@@ -4101,7 +4303,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The job. */
+                /**
+                 * @description The job.
+                 * @example 01a20f8e-1404-7a81-9b5c-0e037d841823
+                 */
                 job_uuid: components["parameters"]["JobUuid"];
             };
             cookie?: never;
@@ -4349,7 +4554,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The event. */
+                /**
+                 * @description The event.
+                 * @example 0198c2ab-1234-7000-8000-0000000000e1
+                 */
                 id: components["schemas"]["Id"];
             };
             cookie?: never;
@@ -4575,7 +4783,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of a rule group. */
+                /**
+                 * @description Id of a rule group.
+                 * @example busy-c9bc072f4f
+                 */
                 file: components["parameters"]["RuleFile"];
             };
             cookie?: never;
@@ -4598,7 +4809,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of a rule group. */
+                /**
+                 * @description Id of a rule group.
+                 * @example busy-c9bc072f4f
+                 */
                 file: components["parameters"]["RuleFile"];
             };
             cookie?: never;
@@ -4930,7 +5144,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -4959,7 +5176,10 @@ export interface operations {
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -4995,7 +5215,10 @@ export interface operations {
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -5019,7 +5242,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -5048,7 +5274,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -5076,7 +5305,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -5101,7 +5333,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -5126,11 +5361,20 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
-                /** @description Of the variable. */
+                /**
+                 * @description Of the variable.
+                 * @example threshold
+                 */
                 name: string;
-                /** @description Its value. */
+                /**
+                 * @description Its value.
+                 * @example 0.8
+                 */
                 value: string;
             };
             cookie?: never;
@@ -5160,9 +5404,15 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
-                /** @description Of the variable. */
+                /**
+                 * @description Of the variable.
+                 * @example threshold
+                 */
                 name: string;
             };
             cookie?: never;
@@ -5641,7 +5891,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -5670,7 +5923,10 @@ export interface operations {
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -5706,7 +5962,10 @@ export interface operations {
                 "If-Match"?: components["parameters"]["IfMatch"];
             };
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -5730,7 +5989,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -5759,7 +6021,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -5787,7 +6052,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -5812,7 +6080,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
             };
             cookie?: never;
@@ -5837,11 +6108,20 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
-                /** @description Of the variable. */
+                /**
+                 * @description Of the variable.
+                 * @example threshold
+                 */
                 name: string;
-                /** @description Its value. */
+                /**
+                 * @description Its value.
+                 * @example 0.8
+                 */
                 value: string;
             };
             cookie?: never;
@@ -5871,9 +6151,15 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The policy. */
+                /**
+                 * @description The policy.
+                 * @example a6894740-e858-5029-aeff-8ed70a005c98
+                 */
                 pid: components["parameters"]["Pid"];
-                /** @description Of the variable. */
+                /**
+                 * @description Of the variable.
+                 * @example threshold
+                 */
                 name: string;
             };
             cookie?: never;
@@ -6463,7 +6749,10 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Drain, restore and set are about a node, cut and heal about a cluster. Set without a node is about components. */
+                /**
+                 * @description Drain, restore and set are about a node, cut and heal about a cluster. Set without a node is about components.
+                 * @example set
+                 */
                 command: "drain" | "restore" | "set" | "cut" | "heal";
             };
             cookie?: never;
@@ -6485,6 +6774,87 @@ export interface operations {
             };
             404: components["responses"]["NotFound"];
             422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    getOpenAPIYAML: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of the picture that the caller has. */
+                "If-None-Match"?: components["parameters"]["Known"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page as YAML. */
+            200: {
+                headers: {
+                    /** @description For `If-None-Match`. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example openapi: 3.1.0
+                     *     info: {title: Littoral, version: v1}
+                     *     paths: {}
+                     */
+                    "application/yaml": string;
+                };
+            };
+            /** @description It is still the one that the caller has. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getOpenAPIJSON: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The `ETag` of the picture that the caller has. */
+                "If-None-Match"?: components["parameters"]["Known"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page as JSON. */
+            200: {
+                headers: {
+                    /** @description For `If-None-Match`. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "openapi": "3.1.0",
+                     *       "info": {
+                     *         "title": "Littoral",
+                     *         "version": "v1"
+                     *       },
+                     *       "paths": {}
+                     *     }
+                     */
+                    "application/json": Record<string, never>;
+                };
+            };
+            /** @description It is still the one that the caller has. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
             default: components["responses"]["Problem"];
         };
     };

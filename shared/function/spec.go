@@ -21,6 +21,7 @@ type Spec struct {
 	Memory      string        // limit as a Kubernetes quantity; "" = DefaultMemory
 	MaxBody     int64         // bytes of a request body; 0 = DefaultMaxBody; of a stream in either direction there is no limit
 	Storeless   bool          // its operation never asks the store: none is dialled while the caller is identified
+	Needs       []Need        // what it uses of the Secret, besides the store
 	Kubernetes  bool          // it asks the Kubernetes API as its ServiceAccount: no other function is given a token
 	Stream      Stream        // its answers go on for a while; the zero value = they do not
 	Watches     []Watch       // kinds of Kubernetes objects whose changes are events for it

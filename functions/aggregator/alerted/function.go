@@ -19,6 +19,7 @@ var Spec = function.Spec{
 	Concurrency: 1, // a second one at the same time would only wait for the first
 	MaxBody:     4 << 20,
 	Memory:      "128Mi",
+	Needs:       []function.Need{function.AlertSender, function.Telemetry},
 }
 
 // Function looks and saves.

@@ -10,7 +10,8 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes: []function.Route{{Pattern: "GET /aggregator/healthz", Role: auth.Open}},
+	Routes:    []function.Route{{Pattern: "GET /aggregator/healthz", Role: auth.Open}},
+	Storeless: true,
 }
 
 // Function answers that it lives; like any probe it asks nobody.

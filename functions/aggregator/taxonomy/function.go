@@ -32,6 +32,7 @@ var Spec = function.Spec{
 	Emits:   []string{events.TopologyChanged}, // when it had to look
 	Timeout: 45 * time.Second,                 // as aggregator-tick
 	Memory:  "128Mi",                          // the answers of all queries are in memory at once
+	Needs:   []function.Need{function.Telemetry},
 }
 
 // Function answers the taxonomy.

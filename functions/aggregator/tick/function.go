@@ -21,6 +21,7 @@ var Spec = function.Spec{
 	Concurrency: 1,                // a second one at the same time would only wait for the first
 	Timeout:     45 * time.Second, // what changed, then what there is, each within QUERY_TIMEOUT or half of it
 	Memory:      "128Mi",
+	Needs:       []function.Need{function.Telemetry},
 }
 
 // Function looks and saves.

@@ -25,6 +25,7 @@ var Spec = function.Spec{
 	Timeout:     5 * time.Minute,
 	Concurrency: 1,
 	Memory:      "128Mi",
+	Needs:       []function.Need{function.Objects},
 }
 
 // Function is the task with its settings and stores; the archive is nil where none is set.

@@ -18,6 +18,7 @@ var Spec = function.Spec{
 	Routes:  []function.Route{{Pattern: "GET /jobmanager/history/archived", Role: auth.Viewer}},
 	Timeout: time.Minute,
 	Memory:  "128Mi",
+	Needs:   []function.Need{function.Objects},
 }
 
 // Function is the operation with its archive, nil where none is set.

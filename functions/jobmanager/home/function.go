@@ -14,6 +14,7 @@ var Spec = function.Spec{
 		{Pattern: "GET /jobmanager", Role: auth.Open, Aliases: []string{"GET /jobmanager/{$}"}},
 		{Pattern: "GET /jobmanager/healthz", Role: auth.Open},
 	},
+	Storeless: true,
 }
 
 // Function is the operation.

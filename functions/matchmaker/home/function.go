@@ -14,6 +14,7 @@ var Spec = function.Spec{
 		{Pattern: "GET /matchmaker", Role: auth.Open, Aliases: []string{"GET /matchmaker/{$}"}},
 		{Pattern: "GET /matchmaker/healthz", Role: auth.Open},
 	},
+	Storeless: true,
 }
 
 // Function is the operation.

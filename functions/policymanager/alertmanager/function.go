@@ -26,6 +26,7 @@ var Spec = function.Spec{
 	MaxBody: 4 << 20,
 	Memory:  "128Mi",
 	Timeout: 30 * time.Second,
+	Needs:   []function.Need{function.AlertSender},
 }
 
 // Function is the operation with its settings and store.

@@ -22,6 +22,7 @@ var Spec = function.Spec{
 	}},
 	Memory:  "256Mi",
 	Timeout: 60 * time.Second,
+	Needs:   []function.Need{function.Telemetry},
 }
 
 // Function is the operation with its settings and what it asks.

@@ -14,6 +14,7 @@ var Spec = function.Spec{
 		{Pattern: "GET /polman", Role: auth.Open, Aliases: []string{"GET /polman/{$}"}},
 		{Pattern: "GET /polman/healthz", Role: auth.Open},
 	},
+	Storeless: true,
 }
 
 // Function is the operation.

@@ -20,6 +20,7 @@ var Spec = function.Spec{
 	Emits:       []string{events.PolicyChanged, events.RemediationRequested},
 	Timeout:     60 * time.Second,
 	Concurrency: 1, // a second one at the same time would only find the same
+	Needs:       []function.Need{function.ClientCredentials, function.RulesAPI},
 }
 
 // Function is the task with its store and rule store.

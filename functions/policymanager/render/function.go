@@ -22,6 +22,7 @@ var Spec = function.Spec{
 		Aliases: []string{"POST /registry/api/v1/render"},
 	}},
 	Memory: "128Mi", // it carries the parser of PromQL
+	Needs:  []function.Need{function.Telemetry},
 }
 
 // Function is the operation with its settings and what it asks.

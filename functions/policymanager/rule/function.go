@@ -19,6 +19,7 @@ var Spec = function.Spec{
 	Consumes:  []string{events.PolicyChanged},
 	NoPrewake: true,
 	Timeout:   30 * time.Second,
+	Needs:     []function.Need{function.ClientCredentials, function.RulesAPI},
 }
 
 // Function is the worker with its store and rule store.

@@ -21,6 +21,7 @@ var Spec = function.Spec{
 	Consumes:  []string{events.WebhookRequested},
 	NoPrewake: true,
 	Timeout:   30 * time.Second,
+	Needs:     []function.Need{function.ClientCredentials},
 }
 
 // Function is the worker with its store.

@@ -14,6 +14,7 @@ var Spec = function.Spec{
 		{Pattern: "GET /telemetry", Role: auth.Open, Aliases: []string{"GET /telemetry/{$}"}},
 		{Pattern: "GET /telemetry/healthz", Role: auth.Open},
 	},
+	Storeless: true,
 }
 
 // Function answers that it lives; like any probe it asks nobody.

@@ -20,6 +20,7 @@ var Spec = function.Spec{
 	Storeless:  true,
 	Memory:     "128Mi", // it holds Prometheus' parser
 	Kubernetes: true,
+	Needs:      []function.Need{function.RuleStore},
 }
 
 // Function is the operation with its store.

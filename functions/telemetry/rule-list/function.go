@@ -18,6 +18,7 @@ var Spec = function.Spec{
 	}},
 	Storeless:  true,
 	Kubernetes: true,
+	Needs:      []function.Need{function.RuleStore},
 }
 
 // Function is the operation with its store.

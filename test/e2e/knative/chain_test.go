@@ -139,6 +139,21 @@ func TestOnlyWhoIsKnownMaySend(t *testing.T) {
 	}
 }
 
+// withKey returns a function's variables with another EVENT_KEY.
+func withKey(t *testing.T, env, key string) string {
+	t.Helper()
+	var all []map[string]any
+	require.NoError(t, json.Unmarshal([]byte(env), &all))
+	for i := range all {
+		if all[i]["name"] == "EVENT_KEY" {
+			all[i] = map[string]any{"name": "EVENT_KEY", "value": key}
+		}
+	}
+	text, err := json.Marshal(all)
+	require.NoError(t, err)
+	return string(text)
+}
+
 // TestDeadLetterAndReplay: a faulty roll-out (the image of another function) refuses its events; after a roll-back to
 // the former revision, the events that became dead letters are replayed.
 func TestDeadLetterAndReplay(t *testing.T) {
@@ -152,7 +167,7 @@ func TestDeadLetterAndReplay(t *testing.T) {
 		w.kubectl("wait", "--for=condition=Ready", "ksvc/"+function, "--timeout=300s")
 	}
 	t.Cleanup(func() { roll(good) })
-	roll(`[{"name":"EVENT_KEY","value":"another"}]`) // all our events are forgeries for it
+	roll(withKey(t, good, "another")) // all our events are forgeries for it
 
 	id := w.submit(t, application("e2e-dead"))
 	var dead deadletter.Letter

@@ -1,0 +1,65 @@
+package function
+
+import (
+	"slices"
+
+	"github.com/littoral-project/littoral/shared/auth"
+)
+
+// Need is something secret that a function uses besides its store. It is given those settings of the Secret, and no
+// others.
+type Need string
+
+// What functions may need.
+const (
+	Telemetry         Need = "telemetry"          // to query Prometheus
+	Objects           Need = "objects"            // to read or write the archive
+	ClientCredentials Need = "client-credentials" // to get tokens of its own
+	RulesAPI          Need = "rules-api"          // to call the rules API as the policy manager does
+	RuleStore         Need = "rule-store"         // to change rules where they are evaluated
+	AlertSender       Need = "alert-sender"       // to know an Alertmanager that has no tokens
+)
+
+// secrets are the settings behind each need.
+var secrets = map[Need][]string{
+	Telemetry:         {"PROMETHEUS_TOKEN", "PROMETHEUS_USER", "PROMETHEUS_PASSWORD"},
+	Objects:           {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"},
+	ClientCredentials: {"OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET", "OIDC_TOKEN_URL"},
+	RulesAPI:          {"RULES_API_TOKEN"},
+	RuleStore:         {"RULES_AUTHORIZATION"},
+	AlertSender:       {"ALERTMANAGER_SECRET"},
+}
+
+// storeSecrets are those of the store: its address, and what signs the events that it publishes. Whoever uses the store
+// also publishes events that others left behind.
+var storeSecrets = []string{"DATABASE_URL", "EVENT_KEY", "EVENT_KEY_FORMER"}
+
+// collector may hold the password of the collector that every function pushes spans and metrics to.
+const collector = "OTEL_EXPORTER_OTLP_HEADERS"
+
+// Secrets lists the settings of the Secret that a function with this declaration is given.
+func (s Spec) Secrets() []string {
+	all := []string{collector}
+	if s.usesStore() {
+		all = append(all, storeSecrets...)
+	}
+	for _, need := range s.Needs {
+		all = append(all, secrets[need]...)
+	}
+	return all
+}
+
+// usesStore reports whether it ever dials the store: a function that asks who calls does so for the issuer's keys.
+func (s Spec) usesStore() bool {
+	return !s.Storeless || slices.ContainsFunc(s.Routes, func(r Route) bool { return r.Role != auth.Open })
+}
+
+// AllSecrets lists every setting that may be in the Secret.
+func AllSecrets() []string {
+	all := append([]string{collector}, storeSecrets...)
+	for _, settings := range secrets {
+		all = append(all, settings...)
+	}
+	slices.Sort(all)
+	return all
+}

@@ -17,6 +17,7 @@ const (
 	ClientCredentials Need = "client-credentials" // to get tokens of its own
 	RulesAPI          Need = "rules-api"          // to call the rules API as the policy manager does
 	RuleStore         Need = "rule-store"         // to change rules where they are evaluated
+	SignIn            Need = "sign-in"            // to sign people in by a browser
 	AlertSender       Need = "alert-sender"       // to know an Alertmanager that has no tokens
 )
 
@@ -27,6 +28,7 @@ var secrets = map[Need][]string{
 	ClientCredentials: {"OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET", "OIDC_TOKEN_URL"},
 	RulesAPI:          {"RULES_API_TOKEN"},
 	RuleStore:         {"RULES_AUTHORIZATION"},
+	SignIn:            {"LOGIN_CLIENT_SECRET"},
 	AlertSender:       {"ALERTMANAGER_SECRET"},
 }
 
@@ -34,14 +36,21 @@ var secrets = map[Need][]string{
 // also publishes events that others left behind.
 var storeSecrets = []string{"DATABASE_URL", "EVENT_KEY", "EVENT_KEY_FORMER"}
 
+// callerSecrets open the session cookies of browsers: who asks who calls takes these beside tokens.
+var callerSecrets = []string{"SESSION_KEY", "SESSION_KEY_FORMER"}
+
 // collector may hold the password of the collector that every function pushes spans and metrics to.
 const collector = "OTEL_EXPORTER_OTLP_HEADERS"
 
 // Secrets lists the settings of the Secret that a function with this declaration is given.
 func (s Spec) Secrets() []string {
 	all := []string{collector}
-	if s.usesStore() {
+	asks := slices.Contains(s.Needs, SignIn) || slices.ContainsFunc(s.Routes, func(r Route) bool { return r.Role != auth.Open })
+	if asks || !s.Storeless { // who asks who calls reads the issuer's keys from the store
 		all = append(all, storeSecrets...)
+	}
+	if asks {
+		all = append(all, callerSecrets...)
 	}
 	for _, need := range s.Needs {
 		all = append(all, secrets[need]...)
@@ -49,14 +58,9 @@ func (s Spec) Secrets() []string {
 	return all
 }
 
-// usesStore reports whether it ever dials the store: a function that asks who calls does so for the issuer's keys.
-func (s Spec) usesStore() bool {
-	return !s.Storeless || slices.ContainsFunc(s.Routes, func(r Route) bool { return r.Role != auth.Open })
-}
-
 // AllSecrets lists every setting that may be in the Secret.
 func AllSecrets() []string {
-	all := append([]string{collector}, storeSecrets...)
+	all := slices.Concat([]string{collector}, storeSecrets, callerSecrets)
 	for _, settings := range secrets {
 		all = append(all, settings...)
 	}

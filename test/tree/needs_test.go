@@ -12,12 +12,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
 // ofTheProcess are the secrets that a function's process reads before the function is made.
-var ofTheProcess = []string{"DATABASE_URL", "EVENT_KEY", "EVENT_KEY_FORMER", "OTEL_EXPORTER_OTLP_HEADERS"}
+var ofTheProcess = []string{
+	"DATABASE_URL", "EVENT_KEY", "EVENT_KEY_FORMER", "SESSION_KEY", "SESSION_KEY_FORMER", "OTEL_EXPORTER_OTLP_HEADERS",
+}
 
 // TestAFunctionDeclaresTheSecretsItReads, and no others: each is made once with settings that record what they are asked.
 func TestAFunctionDeclaresTheSecretsItReads(t *testing.T) {
@@ -25,6 +28,7 @@ func TestAFunctionDeclaresTheSecretsItReads(t *testing.T) {
 	db, err := store.Open(t.Context(), store.Config{DatabaseURL: "postgres://nowhere.invalid/none"}, nil, nil)
 	require.NoError(t, err)
 	t.Cleanup(db.Close)
+	verifier := auth.NewVerifier(auth.Config{}, nil, nil)
 	for name, entry := range entries(t) {
 		var mu sync.Mutex
 		read := map[string]bool{}
@@ -34,7 +38,7 @@ func TestAFunctionDeclaresTheSecretsItReads(t *testing.T) {
 			read[setting] = true
 			return "", false
 		}
-		_, err := entry.New(function.Platform{DB: db, Settings: record}.Env(name))
+		_, err := entry.New(function.Platform{DB: db, Auth: verifier, Settings: record}.Env(name))
 		require.NoError(t, err, name)
 		declared := entry.Spec.Secrets()
 		for _, secret := range function.AllSecrets() {

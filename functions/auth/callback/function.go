@@ -14,6 +14,7 @@ var Spec = function.Spec{
 	// The issuer's code stands for the token.
 	Routes:    []function.Route{{Pattern: "GET /auth/callback", Role: auth.Open}},
 	Storeless: true,
+	Needs:     []function.Need{function.SignIn},
 }
 
 // Function is the operation with the issuer's client.

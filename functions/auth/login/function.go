@@ -14,6 +14,7 @@ var Spec = function.Spec{
 	// Who signs in has no token yet.
 	Routes:    []function.Route{{Pattern: "GET /auth/login", Role: auth.Open}},
 	Storeless: true,
+	Needs:     []function.Need{function.SignIn},
 }
 
 // Function is the operation with the issuer's client.

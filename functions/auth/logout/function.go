@@ -14,6 +14,7 @@ var Spec = function.Spec{
 	// Whoever has no session may end none; the token may have expired.
 	Routes:    []function.Route{{Pattern: "POST /auth/logout", Role: auth.Open}},
 	Storeless: true,
+	Needs:     []function.Need{function.SignIn},
 }
 
 // Function is the operation with the issuer's client.

@@ -14,6 +14,7 @@ var Spec = function.Spec{
 	// It is what a program has to know before it can get a token, and no secret.
 	Routes:    []function.Route{{Pattern: "GET /auth/provider", Role: auth.Open}},
 	Storeless: true,
+	Needs:     []function.Need{function.SignIn},
 }
 
 // Function is the operation with its answer.

@@ -14,6 +14,7 @@ var Spec = function.Spec{
 	// The token may have expired; the session's own refresh token counts.
 	Routes:    []function.Route{{Pattern: "POST /auth/refresh", Role: auth.Open}},
 	Storeless: true,
+	Needs:     []function.Need{function.SignIn},
 }
 
 // Function is the operation with the issuer's client.

@@ -16,6 +16,7 @@ var Spec = function.Spec{
 	// Somebody who is not signed in is told so, and where to sign in.
 	Routes:    []function.Route{{Pattern: "GET /auth/session", Role: auth.Open}},
 	Storeless: true,
+	Needs:     []function.Need{function.SignIn},
 }
 
 // Function is the operation with what it knows callers by.

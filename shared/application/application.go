@@ -14,7 +14,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/dialect"
-	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/etag"
 	"github.com/littoral-project/littoral/shared/job"
 )
 
@@ -85,7 +85,7 @@ func Namespace(name string, id uuid.UUID) string { return name + "-" + id.String
 
 // ETag names the version, which only changes with the descriptor: whoever changes an application need not know how its
 // jobs fare.
-func (a *Application) ETag() string { return function.VersionTag(a.Version) }
+func (a *Application) ETag() string { return etag.Of(a.Version) }
 
 // MarshalJSON writes the contract's JobGroup with namespace, desired, status, message, version, judged and
 // conditions added, and the warnings in the answer to a descriptor.

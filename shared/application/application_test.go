@@ -17,8 +17,8 @@ import (
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/descriptor"
+	"github.com/littoral-project/littoral/shared/etag"
 	"github.com/littoral-project/littoral/shared/events"
-	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -382,7 +382,7 @@ func TestPut_takesAJobGroupWithChangedObjects(t *testing.T) {
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
 		change, err := application.ReadChange(body, descriptor.Parse)
 		require.NoError(t, err)
-		_, err = change.Put(ctx, tx, nil, function.Match{}, time.Minute)
+		_, err = change.Put(ctx, tx, nil, etag.Match{}, time.Minute)
 		return err
 	}))
 	web = w.job(web.ID)
@@ -412,7 +412,7 @@ func TestPut_ofAJobGroupWithManyChanges(t *testing.T) {
 	change, err := application.ReadChange(body, descriptor.Parse)
 	require.NoError(t, err)
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
-		_, err := change.Put(ctx, tx, nil, function.Match{}, time.Minute)
+		_, err := change.Put(ctx, tx, nil, etag.Match{}, time.Minute)
 		return err
 	}))
 	for i, j := range w.get(app.ID).Jobs {
@@ -428,7 +428,7 @@ func TestPut_ofAJobGroupThatNamesNothing(t *testing.T) {
 	err := w.tx(func(ctx context.Context, tx *store.Tx) error {
 		change, err := application.ReadChange([]byte(`{"appName": "shop", "jobs": []}`), descriptor.Parse)
 		require.NoError(t, err)
-		_, err = change.Put(ctx, tx, nil, function.Match{}, time.Minute)
+		_, err = change.Put(ctx, tx, nil, etag.Match{}, time.Minute)
 		return err
 	})
 	var refused *problem.Error
@@ -466,7 +466,7 @@ manifests:
 		read, err := application.ReadChange(body, descriptor.Parse)
 		require.NoError(t, err)
 		return w.tx(func(ctx context.Context, tx *store.Tx) error {
-			_, err := read.Put(ctx, tx, nil, function.Match{}, time.Minute)
+			_, err := read.Put(ctx, tx, nil, etag.Match{}, time.Minute)
 			return err
 		})
 	}
@@ -1323,7 +1323,7 @@ func TestPut_keepsAnothersChange(t *testing.T) {
 		}
 		go func() {
 			done <- w.tx(func(ctx context.Context, tx *store.Tx) error {
-				_, err := change.Put(ctx, tx, nil, function.Match{}, time.Minute)
+				_, err := change.Put(ctx, tx, nil, etag.Match{}, time.Minute)
 				return err
 			})
 		}()

@@ -12,7 +12,7 @@ import (
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/descriptor"
-	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/etag"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
@@ -44,7 +44,7 @@ func TestNoDescriptorReplacesADocumentOfAnotherDialect(t *testing.T) {
 		change, err := application.ReadChange(body, descriptor.Parse)
 		require.NoError(t, err)
 		err = w.tx(func(ctx context.Context, tx *store.Tx) error {
-			_, err := change.Put(ctx, tx, id, function.Match{}, time.Minute)
+			_, err := change.Put(ctx, tx, id, etag.Match{}, time.Minute)
 			return err
 		})
 		var p *problem.Error

@@ -12,8 +12,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
+	"github.com/littoral-project/littoral/shared/decode"
 	"github.com/littoral-project/littoral/shared/descriptor"
-	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/etag"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -49,7 +50,7 @@ func ReadChange(body []byte, parse func([]byte) (*appmodel.Application, error)) 
 // Put applies the change to the version that the caller has seen. id names the application; if nil, the JobGroup names
 // it, or else it is the only application with the descriptor's name.
 func (c *Change) Put(
-	ctx context.Context, tx *store.Tx, id *uuid.UUID, seen function.Match, lostAfter time.Duration,
+	ctx context.Context, tx *store.Tx, id *uuid.UUID, seen etag.Match, lostAfter time.Duration,
 ) (*Application, error) {
 	switch {
 	case id != nil:
@@ -105,7 +106,7 @@ func parseGroup(body []byte) (g group, ok bool, err error) {
 	if keys["jobs"] == nil {
 		return g, false, nil
 	}
-	if err := function.Unmarshal(body, &g); err != nil {
+	if err := decode.JSON(body, &g); err != nil {
 		return g, true, err
 	}
 	if g.ID == uuid.Nil {

@@ -9,10 +9,11 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/littoral-project/littoral/shared/etag"
 	"github.com/littoral-project/littoral/shared/events"
-	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/history"
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/paging"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -84,7 +85,7 @@ func Lock(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Application, error)
 
 // Expect refuses a caller who has not seen the present version of the application, and keeps that version for this
 // transaction. The error is NotFound or PreconditionFailed.
-func Expect(ctx context.Context, tx *store.Tx, id uuid.UUID, seen function.Match) error {
+func Expect(ctx context.Context, tx *store.Tx, id uuid.UUID, seen etag.Match) error {
 	if !seen.Given() {
 		return nil
 	}
@@ -97,7 +98,7 @@ func Expect(ctx context.Context, tx *store.Tx, id uuid.UUID, seen function.Match
 
 // IfSeen makes the change only if the caller has seen the present version; see Expect.
 func IfSeen(
-	seen function.Match, change func(context.Context, *store.Tx, uuid.UUID) (*Application, error),
+	seen etag.Match, change func(context.Context, *store.Tx, uuid.UUID) (*Application, error),
 ) func(context.Context, *store.Tx, uuid.UUID) (*Application, error) {
 	return func(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Application, error) {
 		if err := Expect(ctx, tx, id, seen); err != nil {
@@ -124,7 +125,7 @@ func Named(ctx context.Context, q store.Querier, name string) (uuid.UUID, error)
 // List returns a page of applications with their jobs, oldest first. State, orchestrator and owner of the filter select
 // applications with at least one matching job. cut says that the page is shorter than asked for, since the applications
 // are large.
-func List(ctx context.Context, q store.Querier, f job.Filter, page function.Page) (found []*Application, cut bool, err error) {
+func List(ctx context.Context, q store.Querier, f job.Filter, page paging.Page) (found []*Application, cut bool, err error) {
 	found, err = many(ctx, q, selectList, page.After.At, page.After.ID, f.Application, f.State, f.Orchestrator, f.Owner, page.Limit)
 	if err != nil || len(found) == 0 {
 		return found, false, err

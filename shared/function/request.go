@@ -12,11 +12,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
 
+	"github.com/littoral-project/littoral/shared/decode"
+	"github.com/littoral-project/littoral/shared/etag"
+	"github.com/littoral-project/littoral/shared/paging"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -55,7 +57,7 @@ func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	if err != nil {
 		return fmt.Errorf("encode answer: %w", err)
 	}
-	if tagged, ok := v.(Tagged); ok {
+	if tagged, ok := v.(etag.Tagged); ok {
 		w.Header().Set("ETag", tagged.ETag())
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -64,23 +66,16 @@ func WriteJSON(w http.ResponseWriter, status int, v any) error {
 	return nil
 }
 
-// Page is the part of a listing that was asked for.
-type Page struct {
-	Limit int
-	After Cursor
+// DecodeJSON reads the body as one JSON value into v. Unreadable JSON is Malformed. Values that do not fit v, or that
+// its own UnmarshalJSON or UnmarshalText refuses, are Invalid: all are listed, each with its path. More values than a
+// function has memory for are TooLarge.
+func DecodeJSON(r *http.Request, v any) error {
+	body, err := Body(r)
+	if err != nil {
+		return err
+	}
+	return decode.JSON(body, v)
 }
-
-// Cursor names the last row of the page before; the zero Cursor means the beginning.
-type Cursor struct {
-	At time.Time `json:"at"`
-	ID uuid.UUID `json:"id"`
-}
-
-// Bounds of a page's length.
-const (
-	DefaultLimit = 500
-	MaxLimit     = 1000
-)
 
 // Query reads query parameters and collects every fault in them.
 type Query struct {
@@ -191,8 +186,8 @@ func (q *Query) Fault(name, format string, args ...any) {
 }
 
 // Page reads limit and cursor.
-func (q *Query) Page() Page {
-	p := Page{Limit: int(q.Int("limit", DefaultLimit, 1, MaxLimit))}
+func (q *Query) Page() paging.Page {
+	p := paging.Page{Limit: int(q.Int("limit", paging.DefaultLimit, 1, paging.MaxLimit))}
 	if text := q.Text("cursor"); text != "" {
 		raw, err := base64.RawURLEncoding.DecodeString(text)
 		if err != nil || json.Unmarshal(raw, &p.After) != nil {
@@ -213,7 +208,7 @@ func (q *Query) Err() error {
 }
 
 // linkNext tells the caller where the next page begins.
-func linkNext(w http.ResponseWriter, r *http.Request, last Cursor) {
+func linkNext(w http.ResponseWriter, r *http.Request, last paging.Cursor) {
 	raw, err := json.Marshal(last)
 	if err != nil {
 		return // a time and a UUID always encode
@@ -247,7 +242,7 @@ func Document(r *http.Request) ([]byte, error) {
 
 // WritePage answers a list, with a Link to the next page if this one is full: as long as p allows, or cut short because
 // its rows are large.
-func WritePage[T any](w http.ResponseWriter, r *http.Request, p Page, list []T, cut bool, cursor func(T) Cursor) error {
+func WritePage[T any](w http.ResponseWriter, r *http.Request, p paging.Page, list []T, cut bool, cursor func(T) paging.Cursor) error {
 	if (cut || len(list) == p.Limit) && len(list) > 0 {
 		linkNext(w, r, cursor(list[len(list)-1]))
 	}

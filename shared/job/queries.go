@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/paging"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -198,7 +198,7 @@ type Filter struct {
 }
 
 // List returns a page of jobs, oldest first; cut says that it is shorter than asked for, since the jobs are large.
-func List(ctx context.Context, q store.Querier, f Filter, page function.Page) (jobs []*Job, cut bool, err error) {
+func List(ctx context.Context, q store.Querier, f Filter, page paging.Page) (jobs []*Job, cut bool, err error) {
 	sql := selectList
 	if f.Light {
 		sql = selectLightList

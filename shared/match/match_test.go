@@ -18,9 +18,9 @@ import (
 	"github.com/littoral-project/littoral/shared/application/applicationtest"
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/events"
-	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/match"
+	"github.com/littoral-project/littoral/shared/paging"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
@@ -428,7 +428,7 @@ func TestLook_changesNothing(t *testing.T) {
 	require.Equal(t, 1, preview.Changes)
 	require.Equal(t, "create", preview.Steps[0].Action)
 	require.Equal(t, "a", preview.Steps[0].To.Node)
-	apps, _, err := application.List(ctx, w.db, job.Filter{}, function.Page{Limit: 10})
+	apps, _, err := application.List(ctx, w.db, job.Filter{}, paging.Page{Limit: 10})
 	require.NoError(t, err)
 	require.Empty(t, apps)
 	require.Empty(t, storetest.Published(w.db)[1:], "only the topology was announced")

@@ -12,7 +12,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/appmodel"
-	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/etag"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/policy/registry"
@@ -67,7 +67,7 @@ func Look(
 			})
 		} else {
 			p.Application = &before.ID
-			after, err = application.NewChange(document, parsed).Put(ctx, tx, &before.ID, function.Match{}, lostAfter)
+			after, err = application.NewChange(document, parsed).Put(ctx, tx, &before.ID, etag.Match{}, lostAfter)
 		}
 		if err != nil {
 			return err

@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
+	"github.com/littoral-project/littoral/shared/decode"
 	"github.com/littoral-project/littoral/shared/dialect"
-	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -47,7 +47,7 @@ func ParseRequest(body []byte) (Request, error) {
 	if err := json.Unmarshal(body, &keys); err != nil || keys["descriptor"] == nil {
 		return Request{Descriptor: string(body)}, nil // a descriptor written as JSON, or as YAML that looks like it
 	}
-	return r, function.Unmarshal(body, &r)
+	return r, decode.JSON(body, &r)
 }
 
 // Answer is a plan for a request with its explanation.

@@ -72,6 +72,45 @@ func TestPurePackagesDoNoIO(t *testing.T) {
 	}
 }
 
+// domain are the packages that say what happens to applications, whoever asks and however. Calls over HTTP are functions'
+// business (shared/function), and so are the forms that listings take there (shared/listing).
+var domain = []string{
+	"shared/application", "shared/appmodel", "shared/descriptor", "shared/dialect", "shared/history", "shared/job",
+	"shared/match", "shared/network", "shared/orchestrator", "shared/placement", "shared/policy/admit",
+	"shared/policy/lifecycle", "shared/policy/policies", "shared/policy/preview", "shared/policy/registry",
+	"shared/policy/remediation", "shared/policy/render", "shared/topology", "shared/telemetry/rules/check",
+}
+
+func TestTheDomainKnowsNoHTTP(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, p := range ours(t, "shared") {
+		if !slices.Contains(domain, p.folder()) {
+			continue
+		}
+		seen[p.folder()] = true
+		for _, path := range p.Imports {
+			require.NotEqual(t, "net/http", path, p.folder())
+			require.NotContains(t, []string{module + "/shared/function", module + "/shared/listing"}, path, p.folder())
+		}
+	}
+	require.Len(t, seen, len(domain), "each package of the list exists")
+}
+
+// TestOnlyFunctionsKnowFunctions: a package that others use in process takes what it needs, not a function's environment.
+func TestOnlyFunctionsKnowFunctions(t *testing.T) {
+	t.Parallel()
+	for _, p := range ours(t, "shared") {
+		for _, path := range p.Imports {
+			if path == module+"/shared/function" {
+				require.Contains(t, []string{
+					"shared/boot", "shared/listing", "shared/orchestrator/deploy", "shared/wake",
+				}, p.folder())
+			}
+		}
+	}
+}
+
 // TestNoClientset: the generated clientset doubles size and memory (one import of it is +15 MB).
 func TestNoClientset(t *testing.T) {
 	t.Parallel()
@@ -135,6 +174,7 @@ var direct = map[string][]string{
 	"shared/objects/s3":                   {"github.com/aws/aws-sdk-go-v2"},
 	"shared/objects/s3/s3test":            {"github.com/stretchr/testify"},
 	"shared/wake":                         {"github.com/cloudevents/sdk-go/v2/event"},
+	"shared/orchestrator/deploy":          {"github.com/cloudevents/sdk-go/v2/event"},
 	"shared/auth":                         {"github.com/zitadel/oidc/v3", "github.com/go-jose/go-jose/v4"}, // of oidc
 	"shared/auth/login":                   {"github.com/zitadel/oidc/v3", "golang.org/x/oauth2"},           // of oidc
 	"shared/auth/authtest":                {"github.com/stretchr/testify", "github.com/go-jose/go-jose/v4"},

@@ -54,7 +54,7 @@ func New(env *function.Env) (*Function, error) {
 		return nil, err
 	}
 	var err error
-	f.telemetry, err = collect.Open(env)
+	f.telemetry, err = collect.Open(env.Config, env.HTTP)
 	return f, err
 }
 

@@ -32,7 +32,7 @@ type Function struct {
 
 // New makes the function.
 func New(env *function.Env) (*Function, error) {
-	telemetry, err := collect.Open(env)
+	telemetry, err := collect.Open(env.Config, env.HTTP)
 	return &Function{env.DB, telemetry}, err
 }
 

@@ -5,10 +5,12 @@ import (
 	"path/filepath"
 	"testing"
 
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/stretchr/testify/require"
 
 	synckubernetes "github.com/littoral-project/littoral/functions/deploymentmanager/sync-kubernetes"
 	"github.com/littoral-project/littoral/shared/application/applicationtest"
+	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/settings"
@@ -40,16 +42,22 @@ func TestEachRunBringsTheBooksUpToDate(t *testing.T) {
 	id := applicationtest.Submit(t, db, descriptor).ID
 	applicationtest.Place(t, db, id, job.Target{Orchestrator: "kubernetes", Cluster: "edge", Node: "edge-a"})
 	only := func() *job.Job { return applicationtest.Job(t, db, id) }
-	require.NoError(t, f.Run(t.Context()), "it takes what nobody was told of")
+	require.NoError(t, f.Work(t.Context(), tick()), "it takes what nobody was told of")
 	require.Equal(t, job.Progressing, only().State)
 	cluster.Work()
-	require.NoError(t, f.Run(t.Context()))
+	require.NoError(t, f.Work(t.Context(), tick()))
 	require.True(t, only().Available())
 
 	cluster.Cut(true)
-	require.NoError(t, f.Run(t.Context()))
+	require.NoError(t, f.Work(t.Context(), tick()))
 	require.Contains(t, only().Unknown(), "the API of cluster edge does not answer")
 	cluster.Cut(false)
-	require.NoError(t, f.Run(t.Context()))
+	require.NoError(t, f.Work(t.Context(), tick()))
 	require.True(t, only().Available())
+}
+
+func tick() cloudevents.Event {
+	e := cloudevents.New()
+	e.SetType(events.Tick)
+	return e
 }

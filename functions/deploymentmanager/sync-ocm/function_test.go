@@ -14,6 +14,7 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/orchestrator/deploy"
 	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/test/kubeapi"
@@ -30,7 +31,7 @@ components:
 `
 
 // newFunction returns the function with a hub, its one agent, and an application whose job it took at a first tick.
-func newFunction(t *testing.T) (*syncocm.Function, *kubeapi.Server, *kubeapi.Agent, func() *job.Job) {
+func newFunction(t *testing.T) (*deploy.Syncer, *kubeapi.Server, *kubeapi.Agent, func() *job.Job) {
 	t.Helper()
 	db, hub := storetest.New(t), kubeapi.Start(t, nil, nil)
 	agent := kubeapi.Join(t, hub, kubeapi.Start(t, nil, []string{"edge-a"}), "edge")

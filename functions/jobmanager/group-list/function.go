@@ -7,7 +7,8 @@ import (
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
-	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/listing"
+	"github.com/littoral-project/littoral/shared/paging"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -25,7 +26,7 @@ func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, n
 
 // Handle answers a page of JobGroups, oldest first.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	filter, page, err := job.Query(r)
+	filter, page, err := listing.Jobs(r)
 	if err != nil {
 		return err
 	}
@@ -33,7 +34,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return function.WritePage(w, r, page, apps, cut, func(a *application.Application) function.Cursor {
-		return function.Cursor{At: a.CreatedAt, ID: a.ID}
+	return function.WritePage(w, r, page, apps, cut, func(a *application.Application) paging.Cursor {
+		return paging.Cursor{At: a.CreatedAt, ID: a.ID}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/listing"
 	"github.com/littoral-project/littoral/shared/objects/open"
 	"github.com/littoral-project/littoral/shared/problem"
 )
@@ -39,7 +40,7 @@ func New(env *function.Env) (*Function, error) {
 
 // Handle answers like the listing of history that is not archived, with the same parameters.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	want, err := history.Asked(r)
+	want, err := listing.History(r)
 	if err != nil {
 		return err
 	}
@@ -56,5 +57,5 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return want.Write(w, r, entries, cut)
+	return listing.WriteHistory(w, r, &want, entries, cut)
 }

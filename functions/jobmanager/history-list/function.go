@@ -7,6 +7,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/listing"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -24,7 +25,7 @@ func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, n
 // Handle answers entries, oldest first: those after the id ?after=, or the newest ones, with ?before= the newest of
 // those before that id.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	want, err := history.Asked(r)
+	want, err := listing.History(r)
 	if err != nil {
 		return err
 	}
@@ -38,5 +39,5 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return want.Write(w, r, entries, cut)
+	return listing.WriteHistory(w, r, &want, entries, cut)
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/listing"
+	"github.com/littoral-project/littoral/shared/paging"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -24,7 +26,7 @@ func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, n
 
 // Handle answers a page of jobs, oldest first.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	filter, page, err := job.Query(r)
+	filter, page, err := listing.Jobs(r)
 	if err != nil {
 		return err
 	}
@@ -32,7 +34,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return function.WritePage(w, r, page, jobs, cut, func(j *job.Job) function.Cursor {
-		return function.Cursor{At: j.CreatedAt, ID: j.ID}
+	return function.WritePage(w, r, page, jobs, cut, func(j *job.Job) paging.Cursor {
+		return paging.Cursor{At: j.CreatedAt, ID: j.ID}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/deadletter"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/paging"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -34,7 +35,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return function.WritePage(w, r, page, letters, cut, func(l deadletter.Letter) function.Cursor {
-		return function.Cursor{At: l.At, ID: l.ID}
+	return function.WritePage(w, r, page, letters, cut, func(l deadletter.Letter) paging.Cursor {
+		return paging.Cursor{At: l.At, ID: l.ID}
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/alertmanager/template"
 	"github.com/stretchr/testify/require"
 
-	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/decode"
 	"github.com/littoral-project/littoral/shared/policy/policies"
 )
 
@@ -33,7 +33,7 @@ func TestMessage_isWhatAlertmanagerSends(t *testing.T) {
 	}{&data, "4", "{}:{}", 3})
 	require.NoError(t, err)
 	var m message
-	require.NoError(t, function.Unmarshal(text, &m))
+	require.NoError(t, decode.JSON(text, &m))
 	require.Equal(t, message{Data: data, Version: "4", GroupKey: "{}:{}", TruncatedAlerts: 3}, m)
 	require.NoError(t, m.check(m.alerts()))
 	require.Equal(t, []policies.Alert{{

@@ -6,6 +6,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/paging"
 	"github.com/littoral-project/littoral/shared/policy/policies"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -44,7 +45,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return function.WritePage(w, r, page, list, cut, func(p *policies.Policy) function.Cursor {
-		return function.Cursor{At: p.CreatedAt, ID: p.UUID()}
+	return function.WritePage(w, r, page, list, cut, func(p *policies.Policy) paging.Cursor {
+		return paging.Cursor{At: p.CreatedAt, ID: p.UUID()}
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/paging"
 	"github.com/littoral-project/littoral/shared/policy/policies"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -36,7 +37,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	list, _, err := policies.List(r.Context(), f.db, policies.Filter{}, function.Page{Limit: most})
+	list, _, err := policies.List(r.Context(), f.db, policies.Filter{}, paging.Page{Limit: most})
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,9 @@ type Function struct{ store rules.Store }
 
 // New opens the store that the settings name.
 func New(env *function.Env) (*Function, error) {
-	s, err := backend.Open(env)
+	s, err := backend.Open(backend.Platform{
+		Config: env.Config, Client: env.HTTP, Transport: env.Observe.Transport, DB: env.DB,
+	})
 	return &Function{s}, err
 }
 

@@ -18,7 +18,6 @@ import (
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/events"
-	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/orchestrator"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -50,19 +49,27 @@ type Carrier struct {
 	Settings     Settings
 }
 
-// Open returns the carrier of a function. kind is what targets call the orchestrator; open makes it from its settings
-// and the wrapper for its HTTP calls. Nothing is dialled.
+// Platform is what a carrier is made from.
+type Platform struct {
+	DB        *store.DB
+	Log       *slog.Logger
+	Config    func(into any) error                      // reads the settings
+	Transport func(http.RoundTripper) http.RoundTripper // around calls to the orchestrator
+}
+
+// Open returns a carrier. kind is what targets call the orchestrator; open makes it from its settings and the wrapper
+// for its HTTP calls. Nothing is dialled.
 func Open[Config any](
-	env *function.Env, kind string,
+	p Platform, kind string,
 	open func(Config, func(http.RoundTripper) http.RoundTripper) (orchestrator.Orchestrator, error),
 ) (*Carrier, error) {
-	c := &Carrier{DB: env.DB, Log: env.Log, Kind: kind}
+	c := &Carrier{DB: p.DB, Log: p.Log, Kind: kind}
 	var config Config
-	if err := errors.Join(env.Config(&c.Settings), env.Config(&config)); err != nil {
+	if err := errors.Join(p.Config(&c.Settings), p.Config(&config)); err != nil {
 		return nil, err
 	}
 	var err error
-	c.Orchestrator, err = open(config, env.Observe.Transport)
+	c.Orchestrator, err = open(config, p.Transport)
 	return c, err
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/paging"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -39,7 +39,7 @@ func Metrics(ctx context.Context, q store.Querier) ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("# HELP plm_policy_enforced Whether the policy is enforced (1) or not (0).\n" +
 		"# TYPE plm_policy_enforced gauge\n")
-	for page := (function.Page{Limit: function.MaxLimit}); ; {
+	for page := (paging.Page{Limit: paging.MaxLimit}); ; {
 		sql, args := Filter{}.query(page)
 		list, err := many(ctx, q, sql, args...)
 		if err != nil {
@@ -52,7 +52,7 @@ func Metrics(ctx context.Context, q store.Querier) ([]byte, error) {
 			break
 		}
 		last := list[len(list)-1]
-		page.After = function.Cursor{At: last.CreatedAt, ID: last.UUID()}
+		page.After = paging.Cursor{At: last.CreatedAt, ID: last.UUID()}
 	}
 	return histograms(ctx, q, &b)
 }

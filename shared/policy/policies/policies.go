@@ -17,8 +17,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/littoral-project/littoral/shared/etag"
 	"github.com/littoral-project/littoral/shared/events"
-	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -97,7 +97,7 @@ func New(p registry.Policy, origin Origin) *Policy {
 func (p *Policy) UUID() uuid.UUID { return uuid.MustParse(p.ID) }
 
 // ETag names the version, which also changes with the phase.
-func (p *Policy) ETag() string { return function.VersionTag(p.Version) }
+func (p *Policy) ETag() string { return etag.Of(p.Version) }
 
 // Active reports whether the policy is watched, or should be.
 func (p *Policy) Active() bool {

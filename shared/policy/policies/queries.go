@@ -10,7 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
-	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/paging"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -125,7 +125,7 @@ type Filter struct {
 
 // query builds the statement from the filters that are given. One statement for all filters would get a generic plan, which reads
 // all policies to find those of one application.
-func (f Filter) query(page function.Page) (sql string, args []any) {
+func (f Filter) query(page paging.Page) (sql string, args []any) {
 	sql, args = selectList, []any{page.After.At, page.After.ID, page.Limit}
 	for _, given := range []struct{ value, condition string }{
 		{f.App, `(instance = $%[1]d or definition -> 'subject' ->> 'appName' = $%[1]d)`},
@@ -145,7 +145,7 @@ func (f Filter) query(page function.Page) (sql string, args []any) {
 
 // List returns a page of policies with their newest events, oldest policy first. cut says that the page is shorter than asked
 // for, since policies or events are large.
-func List(ctx context.Context, q store.Querier, f Filter, page function.Page) (list []*Policy, cut bool, err error) {
+func List(ctx context.Context, q store.Querier, f Filter, page paging.Page) (list []*Policy, cut bool, err error) {
 	sql, args := f.query(page)
 	list, cut, err = store.Page(ctx, q, "read policies", scan, func(p *Policy) int { return p.size }, sql, args...)
 	if err != nil {

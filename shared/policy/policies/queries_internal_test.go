@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/paging"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 )
 
@@ -22,7 +22,7 @@ from generate_series(1, 5000) n`,
 		_, err := db.Exec(t.Context(), prepare)
 		require.NoError(t, err)
 	}
-	sql, args := Filter{App: "a"}.query(function.Page{})
+	sql, args := Filter{App: "a"}.query(paging.Page{})
 	require.Len(t, args, 4)
 	plan := storetest.Plan(t, db, sql, "null, null, null, null")
 	require.Contains(t, plan, "Index Cond: (instance = ")
@@ -50,7 +50,7 @@ from generate_series(0, 99) n`)
 		{Filter{App: "app-7", Name: "policy-71", Search: "POLICY"}, 1},
 		{Filter{}, 20},
 	} {
-		list, _, err := List(t.Context(), db, row.filter, function.Page{Limit: 20})
+		list, _, err := List(t.Context(), db, row.filter, paging.Page{Limit: 20})
 		require.NoError(t, err)
 		require.Len(t, list, row.want, "%+v", row.filter)
 	}

@@ -4,26 +4,26 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/telemetry"
 	"github.com/littoral-project/littoral/shared/topology"
 )
 
-// Open returns the Collector for a function's settings. It has not dialled yet.
-func Open(env *function.Env) (*Collector, error) {
+// Open returns the Collector for the settings that config reads. It has not dialled yet.
+func Open(config func(into any) error, client *http.Client) (*Collector, error) {
 	var c Config
-	if err := env.Config(&c); err != nil {
+	if err := config(&c); err != nil {
 		return nil, err
 	}
-	return New(c, env.HTTP)
+	return New(c, client)
 }
 
 // chunk is how many nodes are asked about at once: it bounds memory, not how many nodes there may be. The nodes of one

@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/kube"
 	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/telemetry/rules"
 	"github.com/littoral-project/littoral/shared/telemetry/rules/files"
 	"github.com/littoral-project/littoral/shared/telemetry/rules/icos"
@@ -35,34 +35,42 @@ type Config struct {
 // Names lists the backends.
 func Names() []string { return []string{"files", "prometheusrule", "mimir", "icos"} }
 
-// Open returns the store that the function's settings choose, without connecting. Without a backend it returns a store
+// Platform is what a store of rules is made from.
+type Platform struct {
+	Config    func(into any) error // reads the settings
+	Client    *http.Client
+	Transport func(http.RoundTripper) http.RoundTripper // around calls to the API of a cluster
+	DB        *store.DB
+}
+
+// Open returns the store that the settings choose, without connecting. Without a backend it returns a store
 // that returns an error for every call, so the other functions can run where there are no rules.
-func Open(env *function.Env) (rules.Store, error) {
+func Open(p Platform) (rules.Store, error) {
 	var c Config
-	if err := env.Config(&c); err != nil {
+	if err := p.Config(&c); err != nil {
 		return nil, err
 	}
 	switch c.Backend {
 	case "":
 		return none{}, nil
 	case "files":
-		return files.New(c.Dir, c.ReloadURL, env.HTTP)
+		return files.New(c.Dir, c.ReloadURL, p.Client)
 	case "prometheusrule":
 		// A function runs in the cluster that stores its rules.
-		client, err := kube.Open(kube.InCluster, env.Observe.Transport)
+		client, err := kube.Open(kube.InCluster, p.Transport)
 		if err != nil {
 			return nil, fmt.Errorf("RULES_BACKEND prometheusrule: %w", err)
 		}
 		return prometheusrule.New(client, c.Namespace, c.Labels), nil
 	case "mimir", "icos":
-		remote, err := rules.NewRemote(c.URL, c.header(), env.HTTP)
+		remote, err := rules.NewRemote(c.URL, c.header(), p.Client)
 		if err != nil {
 			return nil, err
 		}
 		if c.Backend == "mimir" {
 			return mimir.New(remote), nil
 		}
-		return icos.New(remote, env.DB), nil
+		return icos.New(remote, p.DB), nil
 	}
 	return nil, fmt.Errorf("RULES_BACKEND %q is not one of %s", c.Backend, strings.Join(Names(), ", "))
 }

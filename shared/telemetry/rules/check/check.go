@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/promql/parser"
 
-	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/decode"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/telemetry/rules"
 )
@@ -38,7 +38,7 @@ type request struct {
 // Request parses the body of POST /rules and checks every group in it; it reports all faults at once.
 func Request(body []byte) ([]rules.Group, error) {
 	var in request
-	if err := function.Unmarshal(body, &in); err != nil {
+	if err := decode.JSON(body, &in); err != nil {
 		return nil, err
 	}
 	var faults problem.Faults

@@ -1,4 +1,4 @@
-package function_test
+package decode_test
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/decode"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -42,7 +42,7 @@ func (n *named) UnmarshalJSON(raw []byte) error {
 	return faults.Err("the names are not valid")
 }
 
-func TestUnmarshal_namesEveryMisfit(t *testing.T) {
+func TestJSON_namesEveryMisfit(t *testing.T) {
 	t.Parallel()
 	type inner struct {
 		At time.Time `json:"at"`
@@ -101,7 +101,7 @@ func TestUnmarshal_namesEveryMisfit(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			err := function.Unmarshal([]byte(row.body), &whole{})
+			err := decode.JSON([]byte(row.body), &whole{})
 			if row.want == nil {
 				require.NoError(t, err)
 				return
@@ -116,12 +116,12 @@ func TestUnmarshal_namesEveryMisfit(t *testing.T) {
 			}
 		})
 	}
-	require.Equal(t, problem.Malformed, problem.KindOf(function.Unmarshal([]byte(`{"a"`), &whole{})))
+	require.Equal(t, problem.Malformed, problem.KindOf(decode.JSON([]byte(`{"a"`), &whole{})))
 }
 
-// TestUnmarshal_ofMoreThanFits: a value of two characters may take a hundred bytes or more in memory, and a function
+// TestJSON_ofMoreThanFits: a value of two characters may take a hundred bytes or more in memory, and a function
 // may have only 64 MiB for all its calls.
-func TestUnmarshal_ofMoreThanFits(t *testing.T) {
+func TestJSON_ofMoreThanFits(t *testing.T) {
 	t.Parallel()
 	type alert struct {
 		Labels, Annotations map[string]string
@@ -143,7 +143,7 @@ func TestUnmarshal_ofMoreThanFits(t *testing.T) {
 		"a list of its own": list(`{}`),
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := function.Unmarshal([]byte(body), &into)
+			err := decode.JSON([]byte(body), &into)
 			require.Equal(t, problem.TooLarge, problem.KindOf(err), "%v", err)
 		})
 	}
@@ -152,6 +152,6 @@ func TestUnmarshal_ofMoreThanFits(t *testing.T) {
 		"many":                        `{"rest": [` + strings.Repeat(`1,`, 50_000) + `1]}`,
 		"more in what is larger":      `{"rest": [` + strings.Repeat(`"a text that is longer",`, 150_000) + `1]}`,
 	} {
-		t.Run(name, func(t *testing.T) { require.NoError(t, function.Unmarshal([]byte(body), &into)) })
+		t.Run(name, func(t *testing.T) { require.NoError(t, decode.JSON([]byte(body), &into)) })
 	}
 }

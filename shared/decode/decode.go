@@ -1,11 +1,11 @@
-package function
+// Package decode reads JSON as the API does: every value that does not fit is named by its path, not the first alone.
+package decode
 
 import (
 	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,17 +16,6 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// DecodeJSON reads the body as one JSON value into v. Unreadable JSON is Malformed. Values that do not fit v, or that
-// its own UnmarshalJSON or UnmarshalText refuses, are Invalid: all are listed, each with its path. More values than a
-// function has memory for are TooLarge.
-func DecodeJSON(r *http.Request, v any) error {
-	body, err := Body(r)
-	if err != nil {
-		return err
-	}
-	return Unmarshal(body, v)
-}
-
 // Limits on the number of values in a body. A value of two letters may take a hundred bytes or more once decoded, so a
 // body within MaxBody may still be too large for a function's memory.
 const (
@@ -34,8 +23,10 @@ const (
 	valueSize = 20 // a larger body needs that many bytes per value; alerts have more
 )
 
-// Unmarshal is DecodeJSON for a body that has already been read.
-func Unmarshal(body []byte, v any) error {
+// JSON decodes the body, one JSON value, into v. Unreadable JSON is Malformed. Values that do not fit v, or that its own
+// UnmarshalJSON or UnmarshalText refuses, are Invalid: all are listed, each with its path. More values than a function
+// has memory for are TooLarge.
+func JSON(body []byte, v any) error {
 	if most := max(maxValues, len(body)/valueSize); values(body) > most {
 		return problem.New(problem.TooLarge, "the body has more than %d values", most)
 	}

@@ -1,0 +1,93 @@
+// Package deploy is what the functions deploy-* and sync-* of all orchestrators have in common. What differs is which
+// orchestrator it is, and what else wakes its sync-*.
+package deploy
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	cloudevents "github.com/cloudevents/sdk-go/v2/event"
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/orchestrator"
+	"github.com/littoral-project/littoral/shared/orchestrator/carry"
+)
+
+// Spec declares a deploy-*.
+func Spec() function.Spec {
+	return function.Spec{
+		Consumes: []string{events.JobReady}, Emits: carry.Emits, Timeout: 30 * time.Second, Kubernetes: true,
+	}
+}
+
+// SyncSpec declares a sync-*. watches are the objects of the orchestrator that wake it when they change.
+func SyncSpec(watches ...function.Watch) function.Spec {
+	s := function.Spec{
+		Consumes: []string{events.Tick}, Emits: carry.Emits, Timeout: 120 * time.Second,
+		Memory:     "128Mi", // pages of all that is there are in memory several times
+		Kubernetes: true, Watches: watches,
+	}
+	if len(watches) == 0 {
+		s.Concurrency = 1 // a second one at the same time would only find the same
+	} else {
+		s.Consumes = append(s.Consumes, events.ObjectAdded, events.ObjectUpdated, events.ObjectDeleted)
+	}
+	return s
+}
+
+// opener makes an orchestrator from its settings and the wrapper for its HTTP calls.
+type opener[Config any] = func(Config, func(http.RoundTripper) http.RoundTripper) (orchestrator.Orchestrator, error)
+
+// Deployer carries out the jobs of one orchestrator.
+type Deployer struct{ carrier *carry.Carrier }
+
+// New reads the settings. kind is what targets call the orchestrator.
+func New[Config any](env *function.Env, kind string, open opener[Config]) (*Deployer, error) {
+	c, err := carrier(env, kind, open)
+	return &Deployer{c}, err
+}
+
+// Work takes the job under a lease, so that an agent that polls for it does not carry it out too, and reports the
+// result after a short wait; the synchronisation sees what takes longer.
+func (d *Deployer) Work(ctx context.Context, e cloudevents.Event) error {
+	return d.carrier.Work(ctx, e)
+}
+
+// Syncer compares the jobs in the database with what one orchestrator reports.
+type Syncer struct{ carrier *carry.Carrier }
+
+// NewSync reads the settings. kind is what targets call the orchestrator.
+func NewSync[Config any](env *function.Env, kind string, open opener[Config]) (*Syncer, error) {
+	c, err := carrier(env, kind, open)
+	return &Syncer{c}, err
+}
+
+// Work looks at every job at a tick, and at one job when a watched object of it changes. It does not believe the event
+// about that but asks the orchestrator itself.
+func (s *Syncer) Work(ctx context.Context, e cloudevents.Event) error {
+	if e.Type() == events.Tick {
+		return s.carrier.Sync(ctx)
+	}
+	changed, err := events.Data[struct {
+		Metadata struct {
+			Labels map[string]string `json:"labels"`
+		} `json:"metadata"`
+	}](e)
+	if err != nil {
+		return err
+	}
+	subject, err := uuid.Parse(changed.Metadata.Labels[orchestrator.LabelJob])
+	if err != nil {
+		return nil // not one of ours
+	}
+	return s.carrier.SyncOne(ctx, subject)
+}
+
+func carrier[Config any](env *function.Env, kind string, open opener[Config]) (*carry.Carrier, error) {
+	return carry.Open(carry.Platform{
+		DB: env.DB, Log: env.Log, Config: env.Config, Transport: env.Observe.Transport,
+	}, kind, open)
+}

@@ -22,7 +22,10 @@ run: build ## start everything on this machine and run test/examples/hello.yaml;
 .PHONY: test
 test: generate-check lint ## run every check and test, against a real Postgres that it starts itself
 	$(GO) run ./scripts/with-postgres -- $(GO) test $$($(GO) list ./... | grep -v /test/faults$$)
+	@test -n "$$LITTORAL_ZENOH_MODULES" || echo 'skipped test/zenoh, which needs Node: "make e2e-zenoh" runs it'
 	$(FAULTS)
+
+TOOLS := bin/tools
 
 TELEMETRY := bin/tools/telemetry
 
@@ -92,6 +95,30 @@ console-check: console ## fail if the committed pages differ from their source
 	@test -z "$$(git status --porcelain -- $(CONSOLE))" || \
 		{ git status --short -- $(CONSOLE); echo 'the built pages differ: commit what "make console" writes'; exit 1; }
 
+$(TOOLS)/oapi-codegen: scripts/tools/openapi/go.mod scripts/tools/openapi/build.sh
+	scripts/tools/openapi/build.sh "$(CURDIR)/$(TOOLS)"
+
+# openapi-typescript makes the console's types of the same page, see console-check.
+.PHONY: openapi-check
+openapi-check: $(TOOLS)/oapi-codegen ## fail if oapi-codegen does not accept the API page (console-check: openapi-typescript)
+	$(TOOLS)/oapi-codegen -generate types,client -package client -o $(TOOLS)/client.go.txt shared/api/openapi.yaml
+
+$(TOOLS)/govulncheck: scripts/tools/vulncheck/go.mod scripts/tools/vulncheck/build.sh
+	scripts/tools/vulncheck/build.sh "$(CURDIR)/$(TOOLS)"
+
+.PHONY: vulncheck
+vulncheck: $(TOOLS)/govulncheck ## look for known vulnerabilities in what the tree calls
+	scripts/tools/vulncheck/check $(TOOLS)/govulncheck
+
+# The packages with goroutines of their own that run in some seconds. It needs a C compiler.
+CONCURRENT := ./shared/auth ./shared/boot ./shared/credentials ./shared/history/feed ./shared/observe ./shared/signin \
+	./shared/store ./shared/telemetry ./shared/topology/collect ./shared/wake ./infra/runner/alertmanager ./infra/runner/broker \
+	./infra/runner/watch
+
+.PHONY: race
+race: ## look for data races in the concurrent packages (needs a C compiler)
+	$(GO) run ./scripts/with-postgres -- env CGO_ENABLED=1 $(GO) test -race -vet=off $(CONCURRENT)
+
 BROWSER := bin/tools/browser
 
 $(BROWSER)/node_modules: test/e2e/console/package.json test/e2e/console/package-lock.json
@@ -107,8 +134,6 @@ GENERATED := shared/docs/states.md functions/cmd functions/functions_gen.go knat
 generate-check: generate ## fail if generated files differ from the declarations
 	@test -z "$$(git status --porcelain -- $(GENERATED))" || \
 		{ git status --short -- $(GENERATED); echo 'generated files differ: commit what "make generate" writes'; exit 1; }
-
-TOOLS := bin/tools
 
 $(TOOLS)/golangci-lint: scripts/tools/go.mod
 	cd scripts/tools && $(GO) build -o ../../$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint

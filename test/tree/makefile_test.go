@@ -16,6 +16,8 @@ func TestThePathMayHoldSpaces(t *testing.T) {
 	for _, name := range []string{
 		"Makefile", "scripts/tools/go.mod", "scripts/tools/ko/go.mod", "scripts/tools/ko/build.sh", "scripts/tools/s3/go.mod",
 		"scripts/tools/s3/build.sh", "scripts/tools/telemetry/go.mod", "scripts/tools/telemetry/build.sh",
+		"scripts/tools/openapi/go.mod", "scripts/tools/openapi/build.sh", "scripts/tools/vulncheck/go.mod",
+		"scripts/tools/vulncheck/build.sh",
 	} {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		require.NoError(t, err)
@@ -25,6 +27,8 @@ func TestThePathMayHoldSpaces(t *testing.T) {
 	for target, want := range map[string]string{
 		"bin/tools/ko":                   `scripts/tools/ko/build.sh "` + dir + `/bin/tools"`,
 		"bin/tools/s3/versitygw":         `scripts/tools/s3/build.sh "` + dir + `/bin/tools/s3"`,
+		"bin/tools/govulncheck":          `scripts/tools/vulncheck/build.sh "` + dir + `/bin/tools"`,
+		"bin/tools/oapi-codegen":         `scripts/tools/openapi/build.sh "` + dir + `/bin/tools"`,
 		"bin/tools/telemetry/prometheus": `scripts/tools/telemetry/build.sh "` + dir + `/bin/tools/telemetry"`,
 		"e2e-s3":                         `LITTORAL_S3_SERVER="` + dir + `/bin/tools/s3/versitygw" `,
 		"e2e-telemetry":                  `LITTORAL_TELEMETRY_TOOLS="` + dir + `/bin/tools/telemetry" `,

@@ -163,9 +163,16 @@ func TestEveryTypeThatIsConsumedIsEmitted(t *testing.T) {
 			emitted[typ] = true
 		}
 	}
+	consumed := map[string]bool{}
 	for name, entry := range entries(t) {
 		for _, typ := range entry.Spec.Consumes {
+			consumed[typ] = true
 			require.True(t, emitted[typ] || outside[typ] != "", "%s waits for %s, which nobody emits", name, typ)
+		}
+	}
+	for typ, sender := range outside {
+		if !consumed[typ] {
+			t.Errorf("nobody waits for %s of %s: remove it from outside", typ, sender)
 		}
 	}
 }

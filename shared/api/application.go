@@ -10,11 +10,12 @@ type Application struct {
 	Name        string      `json:"appName"`
 	Description string      `json:"appDescription"`
 	Namespace   string      `json:"namespace"`
-	Desired     string      `json:"desired"` // running, stopped, deleted
-	Status      string      `json:"status"`  // StatusPending, ...
-	Message     string      `json:"message"` // the reason of the status in one line
-	Version     int64       `json:"version"` // increases with each change of the descriptor
-	Judged      int64       `json:"judged"`  // the version that the matchmaker has handled; 0 = unknown
+	Desired     string      `json:"desired"`          // running, stopped, deleted
+	Status      string      `json:"status"`           // StatusPending, ...
+	Message     string      `json:"message"`          // the reason of the status in one line
+	Health      string      `json:"health,omitempty"` // Healthy, Progressing, Unknown, Degraded: of the component that fares worst
+	Version     int64       `json:"version"`          // increases with each change of the descriptor
+	Judged      int64       `json:"judged"`           // the version that the matchmaker has handled; 0 = unknown
 	Owner       string      `json:"owner"`
 	Jobs        []Job       `json:"jobs"`
 	Conditions  []Condition `json:"conditions,omitempty"` // of the application as a whole

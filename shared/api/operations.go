@@ -17,12 +17,13 @@ type Filter struct {
 	Owner        string // agent
 	App          string // name or full id of an application
 	Light        bool   // without manifests, which are most of an answer
+	Health       string // of an application; not for jobs
 }
 
 func (f Filter) query() url.Values {
 	q := url.Values{}
 	for name, value := range map[string]string{
-		"state": f.State, "orchestrator": f.Orchestrator, "owner": f.Owner, "app": f.App,
+		"state": f.State, "orchestrator": f.Orchestrator, "owner": f.Owner, "app": f.App, "health": f.Health,
 	} {
 		if value != "" {
 			q.Set(name, value)

@@ -87,7 +87,7 @@ func Namespace(name string, id uuid.UUID) string { return name + "-" + id.String
 // jobs fare.
 func (a *Application) ETag() string { return etag.Of(a.Version) }
 
-// MarshalJSON writes the contract's JobGroup with namespace, desired, status, message, version, judged and
+// MarshalJSON writes the contract's JobGroup with namespace, desired, status, message, health, version, judged and
 // conditions added, and the warnings in the answer to a descriptor.
 func (a *Application) MarshalJSON() ([]byte, error) {
 	status, message := a.Status()
@@ -105,6 +105,7 @@ func (a *Application) MarshalJSON() ([]byte, error) {
 		Desired     Desired         `json:"desired"`
 		Status      Status          `json:"status"`
 		Message     string          `json:"message"`
+		Health      Health          `json:"health,omitempty"`
 		Version     int64           `json:"version"`
 		Judged      int64           `json:"judged"`
 		Owner       string          `json:"owner"`
@@ -112,7 +113,7 @@ func (a *Application) MarshalJSON() ([]byte, error) {
 		Conditions  []job.Condition `json:"conditions,omitempty"`
 		Warnings    []string        `json:"warnings,omitempty"`
 	}{
-		a.ID, a.CreatedAt, a.UpdatedAt, a.Name, a.Description, a.Namespace, a.Desired, status, message, a.Version, a.Judged,
+		a.ID, a.CreatedAt, a.UpdatedAt, a.Name, a.Description, a.Namespace, a.Desired, status, message, a.Health(), a.Version, a.Judged,
 		a.Owner, jobs, a.Conditions(), a.Warnings,
 	})
 }

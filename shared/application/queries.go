@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -122,10 +123,25 @@ func Named(ctx context.Context, q store.Querier, name string) (uuid.UUID, error)
 	return found[0].ID, nil
 }
 
-// List returns a page of applications with their jobs, oldest first. State, orchestrator and owner of the filter select
-// applications with at least one matching job. cut says that the page is shorter than asked for, since the applications
-// are large.
-func List(ctx context.Context, q store.Querier, f job.Filter, page paging.Page) (found []*Application, cut bool, err error) {
+// List returns a page of applications with their jobs, oldest first. cut says that the page is shorter than asked for,
+// since the applications are large, or since not all of them have the health that is looked for.
+func List(ctx context.Context, q store.Querier, f Filter, page paging.Page) (found []*Application, cut bool, err error) {
+	for {
+		some, cut, err := list(ctx, q, f.Filter, page)
+		if err != nil || f.Health == "" || len(some) == 0 {
+			return some, cut, err
+		}
+		more := cut || len(some) == page.Limit
+		last := some[len(some)-1]
+		some = slices.DeleteFunc(some, func(a *Application) bool { return a.Health() != f.Health })
+		if len(some) > 0 || !more {
+			return some, more, nil
+		}
+		page.After = paging.Cursor{At: last.CreatedAt, ID: last.ID}
+	}
+}
+
+func list(ctx context.Context, q store.Querier, f job.Filter, page paging.Page) (found []*Application, cut bool, err error) {
 	found, err = many(ctx, q, selectList, page.After.At, page.After.ID, f.Application, f.State, f.Orchestrator, f.Owner, page.Limit)
 	if err != nil || len(found) == 0 {
 		return found, false, err

@@ -55,8 +55,9 @@ const gone = "Gone"
 type getApps struct {
 	listFlags
 	workFlags
-	State string `enum:",${statuses}" default:"" placeholder:"STATUS" help:"As STATUS shows it: ${statuses}."`
-	Owner string `placeholder:"NAME" help:"Who handed it in, as OWNER shows it."`
+	State  string `enum:",${statuses}" default:"" placeholder:"STATUS" help:"As STATUS shows it: ${statuses}."`
+	Health string `enum:",${healths}" default:"" placeholder:"HEALTH" help:"As HEALTH shows it: that of the component that fares worst. ${healths}."`
+	Owner  string `placeholder:"NAME" help:"Who handed it in, as OWNER shows it."`
 }
 
 // matches reports whether the flags let the application through. They are compared here with what the columns show: the
@@ -77,27 +78,27 @@ func (c *getApps) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	filter.Light = !c.Output.structured()
+	filter.Light, filter.Health = !c.Output.structured(), c.Health
 	l := listing[api.Application]{
 		format: c.Output, watch: c.Watch, what: "applications",
 		fetch:  func(ctx context.Context) ([]api.Application, error) { return c.list(ctx, s, filter) },
 		key:    func(a api.Application) string { return a.ID },
-		header: []string{"NAME", "ID", "STATUS", "READY", "AGE"},
+		header: []string{"NAME", "ID", "STATUS", "HEALTH", "READY", "AGE"},
 		row: func(a api.Application) []string {
-			return []string{a.Name, shortID(a.ID), a.Status, ready(&a), s.age(a.CreatedAt)}
+			return []string{a.Name, shortID(a.ID), a.Status, or(a.Health), ready(&a), s.age(a.CreatedAt)}
 		},
-		steady: []int{2, 3},
+		steady: []int{2, 3, 4},
 		again: func(ctx context.Context, a api.Application) (*api.Application, error) {
 			return s.client.Application(ctx, a.ID)
 		},
-		gone: func(a *api.Application) { a.Status, a.Message = gone, "" },
+		gone: func(a *api.Application) { a.Status, a.Health, a.Message = gone, "", "" },
 	}
 	if c.Output == asWide {
 		l.header = append(l.header, "WANTED", "VERSION", "OWNER", "NAMESPACE", "PLACES", "MESSAGE")
-		l.steady = []int{2, 3, 5, 6, 9, 10}
+		l.steady = []int{2, 3, 4, 6, 7, 10} // not the message, which counts the seconds of a silence
 		l.row = func(a api.Application) []string {
 			return []string{
-				a.Name, a.ID, a.Status, ready(&a), s.age(a.CreatedAt), a.Desired, strconv.FormatInt(a.Version, 10),
+				a.Name, a.ID, a.Status, or(a.Health), ready(&a), s.age(a.CreatedAt), a.Desired, strconv.FormatInt(a.Version, 10),
 				or(a.Owner), a.Namespace, or(places(&a)), or(a.Message),
 			}
 		}

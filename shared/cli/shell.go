@@ -114,6 +114,7 @@ func (sh *Shell) Run(ctx context.Context, args []string) (code int) {
 		kong.Writers(sh.Stdout, sh.Stderr), kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.Vars{
 			"states":        "Created,Progressing,Finished,Degraded",
+			"healths":       "Healthy,Progressing,Unknown,Degraded",
 			"statuses":      "Pending,Deploying,Available,Degraded,Unknown,Stopping,Stopped,Deleting",
 			"orchestrators": "ocm,nuvla,kubernetes", "goals": "available,finished,stopped,deleted",
 		}, kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}))

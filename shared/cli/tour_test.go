@@ -151,13 +151,13 @@ func TestAnApplicationInALostClusterIsNotShownAsRunning(t *testing.T) {
 	h := newHost(t)
 	h.at(2, func() { require.Equal(t, 2, h.work()) })
 	h.ok("apply", "-f", "testdata/shop.yaml", "--wait")
-	require.Regexp(t, `shop +\w+ +Available +2/2`, h.ok("get", "apps"))
+	require.Regexp(t, `shop +\w+ +Available +Healthy +2/2`, h.ok("get", "apps"))
 	lost := inprocess.Topology(time.Now())
 	lost.Cluster["edge"] = inprocess.Topology(time.Now().Add(-2 * time.Minute)).Cluster["edge"]
 	_, err := h.sys.DB.Exec(t.Context(), `update nodes set last_seen = last_seen - interval '1 hour'`) // it never goes back otherwise
 	require.NoError(t, err)
 	h.sys.SaveTopology(lost)
-	require.Regexp(t, `shop +\w+ +Unknown +[01]/2`, h.ok("get", "apps"))
+	require.Regexp(t, `shop +\w+ +Unknown +Unknown +[01]/2`, h.ok("get", "apps"))
 	said := h.ok("describe", "app", "shop")
 	require.Regexp(t, `Available: +Unknown \(ClusterLost for \w+\): camera, web: all of cluster edge silent for 2m\d+s, moves in \dm\d+s`, said)
 	require.Regexp(t, `application\.unknown`, said)

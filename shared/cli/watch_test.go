@@ -52,7 +52,7 @@ func TestWatchShowsChangesOnly(t *testing.T) {
 	r := h.as(ctx, auth.Operator, "get", "apps", "-w")
 	require.Zero(t, r.code, r.err)
 	require.Equal(t, []string{
-		"NAME ID STATUS READY AGE", "Deploying", "Available", "Gone",
+		"NAME ID STATUS HEALTH READY AGE", "Deploying", "Available", "Gone",
 	}, statuses(r.out), "%s", r.out)
 }
 
@@ -246,6 +246,8 @@ func TestFilters(t *testing.T) {
 		"get apps --state Deploying":                       1,
 		"get apps --state Pending":                         1,
 		"get apps --state Available":                       0,
+		"get apps --health Progressing":                    2,
+		"get apps --health Healthy":                        0,
 		"get jobs --owner agent-edge":                      0,
 		"get nodes --orchestrator ocm":                     2,
 		"get nodes --cluster edge":                         2,

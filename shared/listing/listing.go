@@ -14,10 +14,25 @@ import (
 	"github.com/littoral-project/littoral/shared/paging"
 )
 
-// Jobs reads the parameters that the listings of jobs and of applications share: state, orchestrator, owner, app,
-// manifests, limit and cursor.
+// parameters are those that the listings of jobs and of applications share.
+var parameters = []string{"state", "orchestrator", "owner", "app", "manifests", "limit", "cursor"}
+
+// Jobs reads the parameters of a listing of jobs: state, orchestrator, owner, app, manifests, limit and cursor.
 func Jobs(r *http.Request) (job.Filter, paging.Page, error) {
-	q := function.NewQuery(r, "state", "orchestrator", "owner", "app", "manifests", "limit", "cursor")
+	q := function.NewQuery(r, parameters...)
+	f, page := jobs(q)
+	return f, page, q.Err()
+}
+
+// Applications reads those of a listing of applications: the same, and health, which is one of healths.
+func Applications(r *http.Request, healths ...string) (f job.Filter, health string, page paging.Page, err error) {
+	q := function.NewQuery(r, append([]string{"health"}, parameters...)...)
+	f, page = jobs(q)
+	health = q.OneOf("health", healths...)
+	return f, health, page, q.Err()
+}
+
+func jobs(q *function.Query) (job.Filter, paging.Page) {
 	f := job.Filter{
 		State:        q.OneOf("state", string(job.Created), string(job.Progressing), string(job.Finished), string(job.Degraded)),
 		Orchestrator: q.OneOf("orchestrator", job.Orchestrators...),
@@ -25,8 +40,7 @@ func Jobs(r *http.Request) (job.Filter, paging.Page, error) {
 		Application:  q.Text("app"),
 		Light:        q.OneOf("manifests", "true", "false") == "false",
 	}
-	page := q.Page()
-	return f, page, q.Err()
+	return f, q.Page()
 }
 
 // History reads the query of a request: ?after= or ?before= and ?limit=, ?app= narrows to one application, ?event= to one

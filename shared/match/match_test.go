@@ -428,7 +428,7 @@ func TestLook_changesNothing(t *testing.T) {
 	require.Equal(t, 1, preview.Changes)
 	require.Equal(t, "create", preview.Steps[0].Action)
 	require.Equal(t, "a", preview.Steps[0].To.Node)
-	apps, _, err := application.List(ctx, w.db, job.Filter{}, paging.Page{Limit: 10})
+	apps, _, err := application.List(ctx, w.db, application.Filter{}, paging.Page{Limit: 10})
 	require.NoError(t, err)
 	require.Empty(t, apps)
 	require.Empty(t, storetest.Published(w.db)[1:], "only the topology was announced")

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -248,6 +249,23 @@ func TestFilters(t *testing.T) {
 			require.Equal(t, groups, flat(w.pages(t, "/jobmanager/groups?"+query)))
 		})
 	}
+	for query, want := range map[string][]string{
+		"health=Healthy":                  {g.ID},
+		"health=progressing":              {waiting.GroupID, edge.GroupID},
+		"health=Degraded":                 nil,
+		"limit=1&health=Progressing":      {waiting.GroupID, edge.GroupID},
+		"health=Unknown":                  nil,
+		"health=Progressing&app=rim":      {edge.GroupID},
+		"health=Healthy&orchestrator=ocm": {g.ID},
+	} {
+		require.Equal(t, want, flat(w.pages(t, "/jobmanager/groups?"+query)), query)
+	}
+	w.viewer.call(t, http.MethodGet, "/jobmanager/groups?health=fine", "").refused(t, http.StatusBadRequest)
+	w.viewer.call(t, http.MethodGet, "/jobmanager/jobs?health=Healthy", "").refused(t, http.StatusBadRequest)
+	w.silence(t, "hub-1", 2*time.Minute)
+	require.Equal(t, []string{g.ID}, flat(w.pages(t, "/jobmanager/groups?health=Unknown")))
+	w.operator.call(t, http.MethodPut, "/jobmanager/groups/stop/"+edge.GroupID, "").is(t, http.StatusOK)
+	require.Equal(t, []string{waiting.GroupID}, flat(w.pages(t, "/jobmanager/groups?health=Progressing")))
 	require.Equal(t, "[]\n", string(w.viewer.get(t, "/jobmanager/jobs?app=none").body), "an empty list is a list")
 	require.Equal(t, "[]\n", string(w.viewer.get(t, "/jobmanager/groups?app=none").body))
 	require.Equal(t, "[]\n", string(w.viewer.get(t, "/jobmanager/history?after=999999").body))

@@ -26,11 +26,11 @@ func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, n
 
 // Handle answers a page of JobGroups, oldest first.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	filter, page, err := listing.Jobs(r)
+	filter, health, page, err := listing.Applications(r, application.Healths...)
 	if err != nil {
 		return err
 	}
-	apps, cut, err := application.List(r.Context(), f.db, filter, page)
+	apps, cut, err := application.List(r.Context(), f.db, application.Filter{Filter: filter, Health: application.Health(health)}, page)
 	if err != nil {
 		return err
 	}

@@ -2698,6 +2698,7 @@ export interface components {
             status: "Pending" | "Deploying" | "Available" | "Degraded" | "Unknown" | "Stopping" | "Stopped" | "Deleting" | "Deleted";
             /** @description What the status waits for. */
             message: string;
+            health?: components["schemas"]["Health"];
             /**
              * Format: int64
              * @description Grows with each change of the descriptor.
@@ -2722,6 +2723,12 @@ export interface components {
             jobs: components["schemas"]["Job"][];
             warnings?: components["schemas"]["DescriptorWarnings"];
         };
+        /**
+         * @description How the component fares that fares worst: all run; some wait for a place or are being deployed; some are where
+         *     nothing answers; some failed or run badly. Absent of an application that is not meant to run.
+         * @enum {string}
+         */
+        Health: "Healthy" | "Progressing" | "Unknown" | "Degraded";
         /**
          * @description What was ignored, guessed or turned round in the descriptor that this answers, and what is wrong with policies of it,
          *     which are then not watched; each with its path, and its line where that is known. Absent when there is nothing.
@@ -3627,6 +3634,8 @@ export interface operations {
                  *     empty lists then. ICOS has them in lists, so they are there unless this is said.
                  */
                 manifests?: components["parameters"]["Manifests"];
+                /** @description Of the component that fares worst. Pages may be shorter than the limit; follow their links. */
+                health?: components["schemas"]["Health"];
                 /** @description Length of a page. */
                 limit?: components["parameters"]["Limit"];
                 /** @description Where the page begins; take it from the Link of the page before. */

@@ -975,7 +975,7 @@ export interface paths {
                  * @description Id of a rule group.
                  * @example busy-c9bc072f4f
                  */
-                file: components["parameters"]["RuleFile"];
+                file: components["parameters"]["RuleFileId"];
             };
             cookie?: never;
         };
@@ -998,7 +998,7 @@ export interface paths {
                  * @description Id of a rule group.
                  * @example busy-c9bc072f4f
                  */
-                file: components["parameters"]["RuleFile"];
+                file: components["parameters"]["RuleFileId"];
             };
             cookie?: never;
         };
@@ -3504,7 +3504,7 @@ export interface components {
          * @description Id of a rule group.
          * @example busy-c9bc072f4f
          */
-        RuleFile: string;
+        RuleFileId: string;
         /** @description This cluster only, by key or name. */
         PartCluster: string;
         /** @description Nodes of this key or name only. */
@@ -4796,7 +4796,7 @@ export interface operations {
                  * @description Id of a rule group.
                  * @example busy-c9bc072f4f
                  */
-                file: components["parameters"]["RuleFile"];
+                file: components["parameters"]["RuleFileId"];
             };
             cookie?: never;
         };
@@ -4822,7 +4822,7 @@ export interface operations {
                  * @description Id of a rule group.
                  * @example busy-c9bc072f4f
                  */
-                file: components["parameters"]["RuleFile"];
+                file: components["parameters"]["RuleFileId"];
             };
             cookie?: never;
         };

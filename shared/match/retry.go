@@ -48,6 +48,27 @@ func RetryPending(ctx context.Context, tx *store.Tx, from uuid.UUID, s Settings,
 	return tx.Emit(ctx, events.ApplicationWaiting, p.next.String(), events.Application{ID: p.next, Reason: because})
 }
 
+// JudgeOverlooked judges the updates that nobody has judged, as RetryPending does, and leaves alone what waits for room:
+// whoever calls has made none. If there are more than one call handles, RetryPending goes on.
+func JudgeOverlooked(ctx context.Context, tx *store.Tx, s Settings, because string) error {
+	if err := Lock(ctx, tx); err != nil {
+		return err
+	}
+	found, err := application.Overlooked(ctx, tx, uuid.Nil, mostAlone+1)
+	if err != nil {
+		return err
+	}
+	for i, id := range found {
+		if i == mostAlone {
+			return tx.Emit(ctx, events.ApplicationWaiting, id.String(), events.Application{ID: id, Reason: because})
+		}
+		if err := PlaceUpdate(ctx, tx, id, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // pending is what one call handles: every application before next, where uuid.Max comes after all.
 type pending struct {
 	waiting, misplaced, overlooked []uuid.UUID

@@ -26,12 +26,20 @@ const (
 	Score    = "score"
 	Load     = "load" // the usage of others has changed by loadStep
 
-	// Refreshed is used alone and names no node: the topology had been older than Fresh.
+	// Refreshed names no node: the topology had been older than Fresh, so nobody could decide by it.
 	Refreshed = "refreshed"
 )
 
+// MakesRoom reports whether a component that fitted nowhere may fit after these changes: not if nodes have only gone, and
+// an event that was cut short may have left out anything.
+func MakesRoom(all []events.TopologyChange) bool {
+	return len(all) >= announcedChanges || slices.ContainsFunc(all, func(c events.TopologyChange) bool {
+		return !slices.Contains([]string{Lost, Drained, Removed}, c.Change)
+	})
+}
+
 // order begins with the most urgent changes, which an event that is cut short keeps.
-var order = []string{Lost, Drained, Removed, Returned, Restored, Added, Capacity, Devices, Labels, Score, Load}
+var order = []string{Lost, Drained, Removed, Returned, Restored, Added, Capacity, Devices, Labels, Score, Load, Refreshed}
 
 const (
 	// loadStep is the change of others' usage, in percent of the node, from which components without a place are looked

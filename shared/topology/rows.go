@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -248,7 +249,27 @@ type placeRow struct {
 	Labels, Devices, Pods                 []byte
 }
 
-func (r *placeRow) node() (*Node, error) {
+// documents are labels and devices by their text: most nodes have those of others. Nobody changes them.
+type documents struct {
+	labels  map[string]map[string]string
+	devices map[string]map[string]Device
+}
+
+// parsed returns the document of a text, which is parsed once.
+func parsed[V any](known map[string]map[string]V, text []byte) (map[string]V, error) {
+	if text == nil {
+		return nil, nil
+	}
+	if m, ok := known[string(text)]; ok {
+		return m, nil
+	}
+	var m map[string]V
+	err := json.Unmarshal(text, &m)
+	known[string(text)] = m
+	return m, err
+}
+
+func (r *placeRow) node(shared documents) (*Node, error) {
 	n := &Node{
 		Name: r.Node, Engine: r.Engine, Schedulable: r.Schedulable, LastSeen: Known(toSeconds(r.LastSeen)),
 		ScaScore: measure(r.SCA),
@@ -265,16 +286,16 @@ func (r *placeRow) node() (*Node, error) {
 		},
 	}
 	var pods []usage
-	for _, part := range []struct {
-		text []byte
-		into any
-	}{{r.Labels, &n.Labels}, {r.Devices, &n.Devices}, {r.Pods, &pods}} {
-		if part.text == nil {
-			continue
-		}
-		if err := json.Unmarshal(part.text, part.into); err != nil {
-			return nil, fmt.Errorf("decode the stored node %s/%s: %w", r.Cluster, r.Node, err)
-		}
+	var failed, err error
+	n.Labels, err = parsed(shared.labels, r.Labels)
+	failed = errors.Join(failed, err)
+	n.Devices, err = parsed(shared.devices, r.Devices)
+	failed = errors.Join(failed, err)
+	if r.Pods != nil {
+		failed = errors.Join(failed, json.Unmarshal(r.Pods, &pods))
+	}
+	if failed != nil {
+		return nil, fmt.Errorf("decode the stored node %s/%s: %w", r.Cluster, r.Node, failed)
 	}
 	for i, u := range pods {
 		p := Pod{Workload: map[string]Workload{}, Container: map[string]Container{"": {CPUUsage: u.Cores, ContainerMemory: u.Bytes}}}
@@ -314,6 +335,7 @@ func ReadInventory(ctx context.Context, q store.Querier) (*Inventory, error) {
 		return nil, fmt.Errorf("read the nodes: %w", err)
 	}
 	defer rows.Close()
+	shared := documents{map[string]map[string]string{}, map[string]map[string]Device{}}
 	for rows.Next() {
 		var r placeRow
 		if err := rows.Scan(
@@ -327,7 +349,7 @@ func ReadInventory(ctx context.Context, q store.Querier) (*Inventory, error) {
 		if !known {
 			continue // it was removed between the two statements
 		}
-		n, err := r.node()
+		n, err := r.node(shared)
 		if err != nil {
 			return nil, err
 		}

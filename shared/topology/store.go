@@ -234,7 +234,7 @@ func SavePart(
 		return false, err
 	}
 	first := storedAt.Unix() == 0
-	if len(found) == 0 && !first && at.Sub(storedAt) > Fresh {
+	if !first && at.Sub(storedAt) > Fresh {
 		found = append(found, events.TopologyChange{
 			Change: Refreshed, Detail: "as it was at " + storedAt.UTC().Format(time.RFC3339) + ", when it was last looked at",
 		})

@@ -292,6 +292,11 @@ func TestSave_afterASilenceIsNews(t *testing.T) {
 	require.True(t, save(t, db, one(at), at))
 	require.False(t, save(t, db, one(at), at.Add(time.Second)))
 	require.Equal(t, []string{"edge/rpi added", "/ refreshed"}, announcements(t, db))
+
+	seen := at
+	at = at.Add(topology.Fresh + time.Minute)
+	require.True(t, save(t, db, one(seen), at))
+	require.Equal(t, []string{"edge/rpi lost", "/ refreshed"}, announcements(t, db)[2:], "beside other news, too")
 }
 
 func TestSave_twoAtOnceAnnounceOnce(t *testing.T) {

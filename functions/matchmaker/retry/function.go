@@ -16,6 +16,7 @@ import (
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/match"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/topology"
 )
 
 // Spec declares the function.
@@ -48,11 +49,21 @@ func New(env *function.Env) (*Function, error) {
 }
 
 // React begins with the application that the event names as the next one in turn; after a change of the topology, the end
-// of a removal or the stop of an application it begins with the first one.
+// of a removal or the stop of an application it begins with the first one. Where nodes have only gone nothing that waits
+// for room is tried again.
 func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) error {
 	from, because, err := cause(e)
 	if err != nil || because == "" {
 		return err
+	}
+	if e.Type() == events.TopologyChanged {
+		news, err := events.Data[events.Topology](e)
+		if err != nil {
+			return err
+		}
+		if !topology.MakesRoom(news.Changes) {
+			return match.JudgeOverlooked(ctx, tx, f.config.Settings, because)
+		}
 	}
 	return match.RetryPending(ctx, tx, from, f.config.Settings, because)
 }

@@ -68,3 +68,26 @@ func TestReact_triesSomeAtATime(t *testing.T) {
 	require.Equal(t, last.String(), unplaced[match.MostTogether].Subject())
 	require.Len(t, told(events.ApplicationWaiting), 1, "nobody is left")
 }
+
+// TestReact_leavesAloneWhatWaitsWhenNodesHaveOnlyGone: after a storm there is less room, not more.
+func TestReact_leavesAloneWhatWaitsWhenNodesHaveOnlyGone(t *testing.T) {
+	t.Parallel()
+	db := storetest.New(t)
+	f, err := retry.New(function.Platform{DB: db, Log: slog.New(slog.DiscardHandler)}.Env("matchmaker-retry"))
+	require.NoError(t, err)
+	applicationtest.Submit(t, db, fmt.Sprintf(descriptor, 1))
+	react := func(changes ...string) int {
+		t.Helper()
+		var news events.Topology
+		for _, change := range changes {
+			news.Changes = append(news.Changes, events.TopologyChange{Cluster: "edge", Node: "n", Change: change})
+		}
+		e, err := events.New(t.Context(), "/functions/aggregator-tick", events.TopologyChanged, "s", news)
+		require.NoError(t, err)
+		ctx := store.WithSource(t.Context(), "/functions/matchmaker-retry")
+		require.NoError(t, db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error { return f.React(ctx, tx, e) }))
+		return len(storetest.Published(db, events.ApplicationUnplaced))
+	}
+	require.Zero(t, react("lost", "drained", "removed"))
+	require.Equal(t, 1, react("lost", "refreshed"), "until now nobody could decide")
+}

@@ -23,7 +23,7 @@ type Options struct {
 	API    string                            // base URL of Littoral's public API
 	Client func(agentID string) *http.Client // sends each request with the agent's token
 
-	Every time.Duration // between two rounds of telemetry; 0 = DefaultEvery
+	Every time.Duration // between two rounds of telemetry; 0 = Pace
 	Poll  time.Duration // between two polls of an agent for work; 0 = DefaultPoll
 	Delay time.Duration // from taking a job until it is Available; 0 = none
 
@@ -36,6 +36,19 @@ const (
 	DefaultEvery = 2 * time.Second
 	DefaultPoll  = time.Second
 )
+
+// Pace is the time between two rounds of telemetry of a fleet of that size: a round of thousands of nodes takes a core for
+// seconds, in the simulation and in Prometheus.
+func (p *Plan) Pace() time.Duration {
+	nodes := 0
+	for _, c := range p.Clusters {
+		nodes += len(c.Nodes)
+	}
+	return min(max(DefaultEvery, time.Duration(nodes)*4*time.Millisecond), slowestEvery)
+}
+
+// slowestEvery is well below the default of STALE_AFTER.
+const slowestEvery = 20 * time.Second
 
 // syncEvery is the time between two reports of an agent on its copies, which also renew leases.
 const syncEvery = 15 * time.Second
@@ -63,7 +76,7 @@ func New(o Options) (*Fleet, error) {
 	if o.Plan == nil || o.File == "" || o.Append == nil {
 		return nil, errors.New("fleet: a plan, a file and somewhere to append samples are needed")
 	}
-	fallback(&o.Every, DefaultEvery)
+	fallback(&o.Every, o.Plan.Pace())
 	fallback(&o.Poll, DefaultPoll)
 	if o.Log == nil {
 		o.Log = slog.Default()

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -87,4 +88,13 @@ func TestLoadSaysWhatIsWrong(t *testing.T) {
 	require.ErrorContains(t, err, "no node")
 	_, err = parsePlan([]byte(`{"cluster":{"a":{"node":{"b":{"staticMetrics":{"cpuCores":"many"}}}}}}`))
 	require.ErrorContains(t, err, "cluster[a].node[b].staticMetrics.cpuCores")
+}
+
+func TestPace_isSlowerForMoreNodes(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, DefaultEvery, Default().Pace())
+	large := &Plan{Clusters: []*Cluster{{Nodes: make([]*Node, 2500)}}}
+	require.Equal(t, 10*time.Second, large.Pace())
+	large.Clusters[0].Nodes = make([]*Node, 50_000)
+	require.Less(t, 2*large.Pace(), time.Minute, "or nodes would be lost between two rounds")
 }

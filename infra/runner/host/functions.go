@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	servingv1 "knative.dev/serving/pkg/apis/serving/v1"
@@ -85,11 +86,11 @@ func (h *Host) readSettings() (own, error) {
 }
 
 // inHost returns the settings that functions need to find their services here: Prometheus and its rules, the rules API,
-// the issuer. STALE_AFTER is shorter than the default, since the fleet reports every two seconds.
+// the issuer. STALE_AFTER is shorter than the default, since a small fleet reports every two seconds.
 func (h *Host) inHost() map[string]string {
 	me := h.issuer.Credentials(policyManager)
 	values := map[string]string{
-		"PROMETHEUS_ADDRESS": "http://" + prometheusHost, "STALE_AFTER": "15s",
+		"PROMETHEUS_ADDRESS": "http://" + prometheusHost, "STALE_AFTER": max(15*time.Second, 3*h.pace).String(),
 		"RULES_BACKEND": "files", "RULES_DIR": h.rulesDir(), "RULES_RELOAD_URL": "http://" + prometheusHost + reloadPath,
 		"RULES_API_URL":  h.url + "/rules/",
 		"OBJECTS_URL":    "file://" + h.objectsDir(),

@@ -73,6 +73,7 @@ type Host struct {
 	home     *home
 	listener net.Listener
 	settings own
+	pace     time.Duration // of the fleet's telemetry; 0 = there is none
 
 	postgres   *postgres
 	prometheus *prometheus.Server
@@ -134,6 +135,9 @@ func (h *Host) start(ctx context.Context) error {
 	}
 	if h.settings, err = h.readSettings(); err != nil {
 		return err
+	}
+	if plan != nil {
+		h.pace = cmp.Or(h.settings.FleetEvery, plan.Pace())
 	}
 	for _, step := range []func(context.Context) error{
 		h.startPostgres,
@@ -244,7 +248,11 @@ func (h *Host) startPostgres(ctx context.Context) error {
 }
 
 func (h *Host) startPrometheus() (err error) {
-	h.prometheus, err = prometheus.Open(prometheus.Options{Dir: filepath.Join(h.home.dir, "prometheus"), Log: h.log})
+	o := prometheus.Options{Dir: filepath.Join(h.home.dir, "prometheus"), Log: h.log}
+	if h.pace > fleet.DefaultEvery { // a large fleet; rules query an hour
+		o.Retention = 90 * time.Minute
+	}
+	h.prometheus, err = prometheus.Open(o)
 	if err != nil {
 		return err
 	}

@@ -49,6 +49,9 @@ const (
 	// lookback is how long an instant query still returns a series without new samples (Prometheus' default).
 	lookback = 5 * time.Minute
 
+	// maxBytes is the most that blocks take on disk, whatever their age: of 5,000 nodes several hours.
+	maxBytes = 2 << 30
+
 	queryTimeout = 30 * time.Second
 	querySamples = 5_000_000 // that one query may hold in memory
 )
@@ -91,6 +94,7 @@ func Open(o Options) (*Server, error) {
 	settings.RetentionDuration = o.Retention.Milliseconds()
 	settings.MinBlockDuration = blockRange.Milliseconds()
 	settings.MaxBlockDuration = max(blockRange, o.Retention/3).Milliseconds()
+	settings.MaxBytes = maxBytes
 	settings.OutOfOrderTimeWindow = disorder.Milliseconds()
 	settings.WALCompression = compression.Snappy
 	db, err := tsdb.Open(o.Dir, log, nil, settings, tsdb.NewDBStats())

@@ -12,15 +12,12 @@ import (
 
 const (
 	// wholeEvery is how often all nodes are asked about, whether or not something about them has changed: it is how old
-	// may be what only people look at, and how long a sample that came late can go unnoticed.
-	wholeEvery = 5 * time.Minute
+	// may be what only people look at, and how long a sample that came late can go unnoticed. It is also the longest time
+	// over which telemetry is asked what has changed.
+	wholeEvery = 10 * time.Minute
 
 	// late is how late a sample may come and still be noticed at once.
 	late = 30 * time.Second
-
-	// since is the longest time between two looks over which telemetry can tell what has changed: with late it must be
-	// below Prometheus' lookback of five minutes.
-	since = 4 * time.Minute
 
 	// A change of others' usage in percent that may be news; package topology decides.
 	jump = 20
@@ -46,7 +43,7 @@ func (g *glance) quiet() bool {
 
 // comparable reports whether telemetry can tell what has changed since the outline was stored.
 func (c *Collector) comparable(o *topology.Outline, now time.Time) bool {
-	return o != nil && len(o.Nodes) > 0 && now.After(o.At) && now.Sub(o.At) <= since && now.Sub(o.WholeAt) < wholeEvery
+	return o != nil && len(o.Nodes) > 0 && now.After(o.At) && now.Sub(o.WholeAt) < wholeEvery
 }
 
 // glance asks when each node was heard of, for its cpu and memory, and which series have changed since the outline was

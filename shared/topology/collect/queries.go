@@ -97,12 +97,18 @@ func perHost(aggregate, expression string) string {
 }
 
 // newest is when each host was last heard of. A sub-query finds silent ones: it looks back in steps, and timestamp() at
-// a step gives the time of the sample itself, so the step only matters when a series ended at once.
-func newest(lookback time.Duration) string {
-	const times = "timestamp(%s)"
-	past := fmt.Sprintf("max_over_time("+times+"[%[3]ds:15s]) or max_over_time(timestamp(%[2]s)[%[3]ds:15s])",
-		qHost, qUname, seconds(lookback))
-	return heard() + " or " + perHost("max", past)
+// a step gives the time of the sample itself, so the step only matters when a series ended at once. It is short where it
+// decides whether a host is lost, and long for the rest, since telemetry reads all hosts at each step.
+func newest(staleAfter, lookback time.Duration) string {
+	var past []string
+	for _, steps := range []string{
+		fmt.Sprintf("[%ds:15s]", seconds(min(staleAfter+time.Minute, lookback))), fmt.Sprintf("[%ds:60s]", seconds(lookback)),
+	} {
+		for _, metric := range []string{qHost, qUname} {
+			past = append(past, "max_over_time(timestamp("+metric+")"+steps+")")
+		}
+	}
+	return heard() + " or " + perHost("max", strings.Join(past[:2], " or ")) + " or " + perHost("max", strings.Join(past[2:], " or "))
 }
 
 // heard is when each host was last heard of, of those that were within Prometheus' own lookback.
@@ -163,7 +169,7 @@ func identifying(staleAfter, lookback time.Duration) []query {
 		{qRuntime, keptOf(qRuntime, byHost), true, nil},
 		{qHost, keptOf(qHost, byHost), true, nil},
 		{qUname, keptOf(qUname, byHost), true, nil},
-		{qSeen, newest(lookback), true, nil},
+		{qSeen, newest(staleAfter, lookback), true, nil},
 
 		{qSilence, silence(staleAfter, lookback), false, nil},
 		{qVnet, fmt.Sprintf(`group by (%s) (tlum_vnet_info{type="ClusterLink"})`, byCluster), false, nil},

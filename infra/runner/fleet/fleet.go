@@ -24,7 +24,7 @@ type Options struct {
 	Client func(agentID string) *http.Client // sends each request with the agent's token
 
 	Every time.Duration // between two rounds of telemetry; 0 = Pace
-	Poll  time.Duration // between two polls of an agent for work; 0 = DefaultPoll
+	Poll  time.Duration // between two polls of an agent for work; 0 = DefaultPoll, or longer for many agents
 	Delay time.Duration // from taking a job until it is Available; 0 = none
 
 	Log *slog.Logger     // nil = slog.Default()
@@ -46,6 +46,9 @@ func (p *Plan) Pace() time.Duration {
 	}
 	return min(max(DefaultEvery, time.Duration(nodes)*4*time.Millisecond), slowestEvery)
 }
+
+// pollsApart is the time between two polls of a large fleet, whichever agents they are of.
+const pollsApart = 50 * time.Millisecond
 
 // slowestEvery is well below the default of STALE_AFTER.
 const slowestEvery = 20 * time.Second
@@ -77,7 +80,7 @@ func New(o Options) (*Fleet, error) {
 		return nil, errors.New("fleet: a plan, a file and somewhere to append samples are needed")
 	}
 	fallback(&o.Every, o.Plan.Pace())
-	fallback(&o.Poll, DefaultPoll)
+	fallback(&o.Poll, min(max(DefaultPoll, time.Duration(len(o.Plan.Clusters))*pollsApart), 5*DefaultPoll))
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}

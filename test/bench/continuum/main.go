@@ -3,6 +3,7 @@
 //
 //	go run ./test/bench/continuum -nodes 50,500,5000,20000
 //	go run ./test/bench/continuum -nodes 5000 -json
+//	go run ./test/bench/continuum -nodes 5000 -query-timeout 5s -applications 0
 //
 // Each function that grows with the continuum runs as its own process, with the memory setting of its Service, so that
 // its processor time and its memory are its own. Submissions and drains run through all functions in this process, where
@@ -21,6 +22,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/littoral-project/littoral/test/bench/stats"
 )
@@ -28,18 +30,27 @@ import (
 func main() {
 	sizes := flag.String("nodes", "50,500,5000,20000", "numbers of nodes, each a continuum of its own")
 	asJSON := flag.Bool("json", false, "print JSON")
+	var o options
+	flag.DurationVar(&o.queryTimeout, "query-timeout", time.Minute, "QUERY_TIMEOUT of all functions")
+	flag.IntVar(&o.applications, "applications", 1000, "applications that are there while the rest is measured; 0 = not measured")
 	flag.Parse()
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // what fails is returned
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *sizes, *asJSON); err != nil {
+	if err := run(ctx, *sizes, *asJSON, o); err != nil {
 		fmt.Fprintln(os.Stderr, "continuum:", err)
 		os.Exit(1) //nolint:gocritic // everything was stopped by run
 	}
 }
 
-func run(ctx context.Context, sizes string, asJSON bool) error {
-	w, err := newWorld(ctx)
+// options are what may be varied alone.
+type options struct {
+	queryTimeout time.Duration
+	applications int
+}
+
+func run(ctx context.Context, sizes string, asJSON bool, o options) error {
+	w, err := newWorld(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -87,38 +98,45 @@ func (m *size) add(name, unit string, value float64) {
 }
 
 // print prints a row per figure and a column per size, and the exponent of growth between the second size (or the only
-// other one) and the last: 1 is linear in nodes.
+// other one) and the last: 1 is linear in nodes. With several sizes there is a last column: what that growth makes of
+// extrapolated nodes, by calculation.
 func (r report) print(w io.Writer) {
 	head := []string{"", "unit"}
 	for _, m := range r.Sizes {
 		head = append(head, strconv.Itoa(m.Nodes))
 	}
-	rows := [][]string{append(head, "exponent")}
+	rows := [][]string{append(head, "exponent", fmt.Sprintf("%d by calculation", extrapolated))}
 	load := []string{"load of the machine", ""}
 	for _, m := range r.Sizes {
 		load = append(load, m.Load)
 	}
-	rows = append(rows, append(load, ""))
+	rows = append(rows, append(load, "", ""))
 	for i, f := range r.Sizes[0].Figures {
 		row := []string{f.Name, f.Unit}
 		for _, m := range r.Sizes {
 			row = append(row, fmt.Sprintf("%.1f", float64(m.Figures[i].Value)))
 		}
-		rows = append(rows, append(row, r.exponent(i)))
+		grows, there := r.growth(i)
+		rows = append(rows, append(row, grows, there))
 	}
 	_, _ = fmt.Fprintln(w, r.Machine)
 	stats.Table(w, rows)
 }
 
-func (r report) exponent(i int) string {
+// extrapolated is a size that no laptop has.
+const extrapolated = 100_000
+
+// growth returns the exponent, and the value at extrapolated nodes; empty if there is nothing to compare.
+func (r report) growth(i int) (exponent, there string) {
 	last := len(r.Sizes) - 1
 	if last < 1 {
-		return ""
+		return "", ""
 	}
 	from, to := r.Sizes[min(1, last-1)], r.Sizes[last]
 	a, b := float64(from.Figures[i].Value), float64(to.Figures[i].Value)
 	if !(a > 0) || !(b > 0) {
-		return ""
+		return "", ""
 	}
-	return fmt.Sprintf("%.2f", math.Log(b/a)/math.Log(float64(to.Nodes)/float64(from.Nodes)))
+	e := math.Log(b/a) / math.Log(float64(to.Nodes)/float64(from.Nodes))
+	return fmt.Sprintf("%.2f", e), fmt.Sprintf("%.0f", b*math.Pow(extrapolated/float64(to.Nodes), e))
 }

@@ -54,7 +54,9 @@ func (w *world) measure(ctx context.Context, nodes int) (m size, err error) {
 		return m, err
 	}
 	m.add("first tick", "ms", stats.Millis(time.Since(begin)))
-	for _, part := range []func(context.Context, *size) error{c.ticking, c.taxonomy, c.deciding, c.submitting, c.draining} {
+	for _, part := range []func(context.Context, *size) error{
+		c.ticking, c.taxonomy, c.deciding, c.submitting, c.draining, c.resting,
+	} {
 		if err := part(ctx, &m); err != nil {
 			return m, err
 		}
@@ -75,22 +77,30 @@ func (c *continuum) ticking(ctx context.Context, m *size) error {
 		return err
 	}
 	timed := func(name string, times int, before func() error) error {
-		var took, busy []float64
+		var took, busy, emitted, asked []float64
 		for range times {
 			if err := before(); err != nil {
 				return err
 			}
+			simulated := stats.Processor()
 			if err := c.fleet.Emit(ctx); err != nil {
 				return err
 			}
-			begin, used := time.Now(), p.busy()
+			emitted = append(emitted, stats.Millis(stats.Processor()-simulated))
+			begin, used, telemetry := time.Now(), p.busy(), stats.Processor()
 			if err := tick(); err != nil {
 				return err
 			}
+			asked = append(asked, stats.Millis(stats.Processor()-telemetry))
 			took, busy = append(took, stats.Millis(time.Since(begin))), append(busy, p.busy()-used)
 		}
 		m.add(name+", whole", "ms", mean(took))
 		m.add(name+", processor", "ms", mean(busy))
+		m.add(name+", processor of Prometheus", "ms", mean(asked))
+		if times > 1 {
+			m.add("one round of the simulated fleet, with storing it, processor", "ms", mean(emitted))
+			c.tick = mean(busy)
+		}
 		return nil
 	}
 	if err := timed("tick without change", repeats, func() error { return nil }); err != nil {
@@ -105,7 +115,7 @@ func (c *continuum) ticking(ctx context.Context, m *size) error {
 	if err := timed("tick of all nodes", 1, func() error { return nil }); err != nil {
 		return err
 	}
-	m.add("aggregator-tick, most memory", "MiB", p.peak())
+	p.memory(m)
 	return nil
 }
 
@@ -153,7 +163,19 @@ func (c *continuum) taxonomy(ctx context.Context, m *size) error {
 	m.add("GET /aggregator/, whole", "ms", took)
 	m.add("GET /aggregator/, processor", "ms", p.busy()/repeats)
 	m.add("GET /aggregator/, size", "KiB", float64(len(last.body))/1024)
-	m.add("aggregator-taxonomy, most memory", "MiB", p.peak())
+	tag := map[string]string{"If-None-Match": last.header.Get("ETag")}
+	if took, err = median(repeats, get("?cluster=site-0000", nil)); err != nil {
+		return err
+	}
+	m.add("GET /aggregator/, one cluster", "ms", took)
+	if took, err = median(repeats, get("", tag)); err != nil {
+		return err
+	}
+	if last.status != http.StatusNotModified {
+		return fmt.Errorf("what has not changed was answered with %d", last.status)
+	}
+	m.add("GET /aggregator/, unchanged", "ms", took)
+	p.memory(m)
 	return nil
 }
 
@@ -179,7 +201,7 @@ func (c *continuum) deciding(ctx context.Context, m *size) error {
 		took, err := median(repeats, ask)
 		m.add("POST "+f.path, "ms", took)
 		m.add("POST "+f.path+", processor", "ms", (p.busy()-busy)/repeats)
-		m.add(f.name+", most memory", "MiB", p.peak())
+		p.memory(m)
 		p.stop()
 		if err != nil {
 			return err
@@ -215,7 +237,7 @@ func (c *continuum) placing(ctx context.Context, m *size) error {
 	}
 	m.add("matchmaker-place, one application", "ms", took)
 	m.add("matchmaker-place, one application, processor", "ms", p.busy()/repeats)
-	m.add("matchmaker-place, most memory", "MiB", p.peak())
+	p.memory(m)
 	return nil
 }
 
@@ -280,7 +302,7 @@ func (c *continuum) settled(ctx context.Context, statement string, args ...any) 
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%d are left after two minutes; failed deliveries: %v", left, c.broker.Failures())
+			return fmt.Errorf("%d are left after two minutes of: %s; failed deliveries: %v", left, statement, c.broker.Failures())
 		}
 	}
 }
@@ -320,5 +342,39 @@ func (c *continuum) draining(ctx context.Context, m *size) error {
 	}
 	m.add(fmt.Sprintf("%d busy nodes drained to all placed elsewhere, with the tick", drainedOnce), "ms", stats.Millis(time.Since(begin)))
 	m.add("nodes drained", "", float64(len(busy)))
+	return nil
+}
+
+// scheduled are the functions that a clock wakes every few minutes, besides aggregator-tick and those that ask clusters.
+var scheduled = []string{"outbox-sweep", "jobmanager-displace", "policymanager-reconcile", "clock-pause"}
+
+// every is the schedule of their triggers.
+const every = 5 * time.Minute
+
+// resting measures what Littoral does when nobody asks for anything, with many applications: the processor time of what
+// a clock wakes, as a share of one core. The simulated fleet and Prometheus are measured apart.
+func (c *continuum) resting(ctx context.Context, m *size) error {
+	if c.world.options.applications == 0 {
+		return nil
+	}
+	for i := range c.world.options.applications {
+		if _, err := c.post(ctx, descriptor(fmt.Sprintf("resting-%d", i), 1)); err != nil {
+			return err
+		}
+	}
+	if err := c.settled(ctx, selectUnplaced); err != nil {
+		return err
+	}
+	used := stats.Processor()
+	for _, name := range scheduled {
+		if err := c.broker.TickOne(ctx, name); err != nil {
+			return err
+		}
+		if err := c.db.Settle(ctx); err != nil {
+			return err
+		}
+	}
+	busy := c.tick + stats.Millis(stats.Processor()-used)
+	m.add("at rest, without the fleet and Prometheus", "% of a core", 100*busy/stats.Millis(every))
 	return nil
 }

@@ -98,6 +98,11 @@ func (p *process) peak() float64 {
 	return kib / 1024
 }
 
+// memory adds the most memory that the process has had, and what it declares.
+func (p *process) memory(m *size) {
+	m.add(fmt.Sprintf("%s, most memory of %.0f", p.name, p.limit), "MiB", p.peak())
+}
+
 // busy is the processor time of the process so far, in milliseconds (a clock tick of Linux is 10).
 func (p *process) busy() float64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))

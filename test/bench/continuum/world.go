@@ -31,6 +31,7 @@ const audience = "littoral"
 
 // world is what all sizes share: a durable Postgres, an issuer, a Broker that accepts everything, the programs.
 type world struct {
+	options  options
 	dir      string
 	server   *localpg.Server
 	issuer   *issuer.Issuer
@@ -41,8 +42,8 @@ type world struct {
 	undo     []func()
 }
 
-func newWorld(ctx context.Context) (w *world, err error) {
-	w = &world{}
+func newWorld(ctx context.Context, o options) (w *world, err error) {
+	w = &world{options: o}
 	defer func() {
 		if err != nil {
 			w.close()
@@ -130,6 +131,7 @@ type continuum struct {
 	broker    *inprocess.Broker
 	url       string
 	consumers map[string]http.Handler
+	tick      float64       // processor time of one look, in milliseconds
 	ago       time.Duration // by which the fleet's clock is behind
 }
 
@@ -221,11 +223,11 @@ func (w *world) newContinuum(ctx context.Context, nodes int) (*continuum, func()
 	return c, end, c.mount(ctx)
 }
 
-// settings are what every function of a continuum reads. The deadline of the queries is out of the way: how long they
-// take is measured here.
+// settings are what every function of a continuum reads. The deadline of the queries is out of the way unless that is
+// what is varied: how long they take is measured here.
 func (c *continuum) settings() map[string]string {
 	return map[string]string{
-		"PROMETHEUS_ADDRESS": c.metrics, "RULES_BACKEND": "files", "RULES_DIR": c.world.rules, "QUERY_TIMEOUT": "60s",
+		"PROMETHEUS_ADDRESS": c.metrics, "RULES_BACKEND": "files", "RULES_DIR": c.world.rules, "QUERY_TIMEOUT": c.world.options.queryTimeout.String(),
 	}
 }
 

@@ -15,6 +15,9 @@ import (
 	authprovider "github.com/littoral-project/littoral/functions/auth/provider"
 	authrefresh "github.com/littoral-project/littoral/functions/auth/refresh"
 	authsession "github.com/littoral-project/littoral/functions/auth/session"
+	busdelete "github.com/littoral-project/littoral/functions/bus/delete"
+	busget "github.com/littoral-project/littoral/functions/bus/get"
+	busput "github.com/littoral-project/littoral/functions/bus/put"
 	clockpause "github.com/littoral-project/littoral/functions/clock/pause"
 	consoleapp "github.com/littoral-project/littoral/functions/console/app"
 	deploymentmanagerdeploykubernetes "github.com/littoral-project/littoral/functions/deploymentmanager/deploy-kubernetes"
@@ -101,6 +104,9 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/auth-provider":                       function.NewEntry("auth-provider", authprovider.Spec, authprovider.New),
 	"github.com/littoral-project/littoral/functions/cmd/auth-refresh":                        function.NewEntry("auth-refresh", authrefresh.Spec, authrefresh.New),
 	"github.com/littoral-project/littoral/functions/cmd/auth-session":                        function.NewEntry("auth-session", authsession.Spec, authsession.New),
+	"github.com/littoral-project/littoral/functions/cmd/bus-delete":                          function.NewEntry("bus-delete", busdelete.Spec, busdelete.New),
+	"github.com/littoral-project/littoral/functions/cmd/bus-get":                             function.NewEntry("bus-get", busget.Spec, busget.New),
+	"github.com/littoral-project/littoral/functions/cmd/bus-put":                             function.NewEntry("bus-put", busput.Spec, busput.New),
 	"github.com/littoral-project/littoral/functions/cmd/clock-pause":                         function.NewEntry("clock-pause", clockpause.Spec, clockpause.New),
 	"github.com/littoral-project/littoral/functions/cmd/console-app":                         function.NewEntry("console-app", consoleapp.Spec, consoleapp.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-deploy-kubernetes": function.NewEntry("deploymentmanager-deploy-kubernetes", deploymentmanagerdeploykubernetes.Spec, deploymentmanagerdeploykubernetes.New),

@@ -46,6 +46,9 @@ type Principal struct {
 	Name    string // for people to read; empty for a machine
 	Roles   []Role
 	AgentID string // claim "icos_agent_id": when set, the caller may act only as this agent
+
+	// Application is set for an application's own token (bus.Tokens): it may read what is published about itself, no more.
+	Application string
 }
 
 // Can reports whether the caller may do what needs role.

@@ -12,6 +12,7 @@ type Lock int64
 const (
 	LockTopology  Lock = 7461126 // storing what the infrastructure looks like
 	LockArchive   Lock = 7461127 // moving a batch into the archive
+	LockBus       Lock = 7461128 // giving the numbers of what is published
 	LockPlacement Lock = 4208716350
 )
 
@@ -22,6 +23,8 @@ func (l Lock) String() string {
 		return "topology"
 	case LockArchive:
 		return "archive"
+	case LockBus:
+		return "bus"
 	case LockPlacement:
 		return "placement"
 	}

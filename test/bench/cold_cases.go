@@ -217,6 +217,9 @@ var applicationCases = map[string]maker{
 
 	"api-openapi":             get("", "/openapi.yaml"),
 	"aggregator-taxonomy":     get("viewer", "/aggregator/"),
+	"bus-get":                 get("viewer", "/bus/bench"),
+	"bus-put":                 send("operator", http.MethodPut, "/bus/bench", "bench"),
+	"bus-delete":              send("operator", http.MethodDelete, "/bus/bench", ""),
 	"console-app":             get("", "/console/"),
 	"events-stream":           get("viewer", "/events/stream?after=0"),
 	"jobmanager-group-get":    get("viewer", "/jobmanager/groups/{running}"),

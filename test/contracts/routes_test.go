@@ -12,6 +12,7 @@ import (
 
 	"github.com/littoral-project/littoral/functions"
 	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/bus/zenohrest"
 	"github.com/littoral-project/littoral/shared/function"
 )
 
@@ -45,6 +46,9 @@ func (r route) String() string { return r.method + " " + r.pattern }
 
 // path returns the route's path with the given value for every id and a valid value for every other parameter.
 func (r route) path(id string) string {
+	if r.pattern == zenohrest.Root { // below it are keys, any of which there may be
+		return zenohrest.Root + "nothing"
+	}
 	parts := strings.Split(strings.ReplaceAll(r.pattern, "{$}", ""), "/")
 	for i, part := range parts {
 		switch {
@@ -92,6 +96,9 @@ var bodies = map[string]takes{
 	"POST /auth/logout":                             nothing,
 	"POST /auth/refresh":                            nothing,
 	"POST /events/{id}/replay":                      nothing,
+	"POST /bus/":                                    nothing, // a payload says nothing to storages
+	"PUT /bus/":                                     nothing, // any body is a value
+	"PATCH /bus/":                                   nothing,
 	"POST /rules":                                   jsonBody,
 	"POST /rules/{$}":                               jsonBody,
 	"POST /api/v1/rules":                            jsonBody,

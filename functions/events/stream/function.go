@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/auth"
+	shared "github.com/littoral-project/littoral/shared/feed"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/history"
 	"github.com/littoral-project/littoral/shared/history/feed"
@@ -26,7 +27,7 @@ var Spec = function.Spec{
 }
 
 // Function is the operation with its feed.
-type Function struct{ feed *feed.Feed }
+type Function struct{ feed *shared.Feed[history.Entry] }
 
 // New returns the function.
 func New(env *function.Env) (*Function, error) { return &Function{feed.New(env.DB)}, nil }
@@ -64,7 +65,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err := out.Send(sse.Event{ID: strconv.FormatInt(reader.After, 10), Name: "opened", Data: "{}"}); err != nil {
 		return nil
 	}
-	return reader.Follow(r.Context(), app, quiet, func(e history.Entry) error {
+	return reader.Follow(r.Context(), feed.Wanted(app), quiet, func(e history.Entry) error {
 		data, err := json.Marshal(e)
 		if err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	shared "github.com/littoral-project/littoral/shared/feed"
 	"github.com/littoral-project/littoral/shared/history"
 	"github.com/littoral-project/littoral/shared/history/feed"
 	"github.com/littoral-project/littoral/shared/store"
@@ -35,10 +36,10 @@ func add(t *testing.T, db *store.DB, app *uuid.UUID, messages ...string) {
 }
 
 // read returns the messages of the next entries.
-func read(t *testing.T, r *feed.Reader, app *uuid.UUID, n int) []string {
+func read(t *testing.T, r *shared.Reader[history.Entry], app *uuid.UUID, n int) []string {
 	t.Helper()
 	var got []string
-	err := r.Follow(t.Context(), app, time.Minute, func(e history.Entry) error {
+	err := r.Follow(t.Context(), feed.Wanted(app), time.Minute, func(e history.Entry) error {
 		got = append(got, e.Message)
 		if len(got) == n {
 			return errEnough
@@ -49,7 +50,7 @@ func read(t *testing.T, r *feed.Reader, app *uuid.UUID, n int) []string {
 	return got
 }
 
-func open(t *testing.T, f *feed.Feed, after *int64) *feed.Reader {
+func open(t *testing.T, f *shared.Feed[history.Entry], after *int64) *shared.Reader[history.Entry] {
 	t.Helper()
 	r, err := f.Open(t.Context(), after)
 	require.NoError(t, err)
@@ -138,7 +139,7 @@ func TestManyReadersGetEverythingInOrder(t *testing.T) {
 func TestAReaderIsToldThatNothingCame(t *testing.T) {
 	t.Parallel()
 	r := open(t, feed.New(storetest.New(t)), nil)
-	err := r.Follow(t.Context(), nil, time.Millisecond, func(history.Entry) error { return nil }, func() error { return errEnough })
+	err := r.Follow(t.Context(), feed.Wanted(nil), time.Millisecond, func(history.Entry) error { return nil }, func() error { return errEnough })
 	require.ErrorIs(t, err, errEnough)
 }
 
@@ -147,7 +148,7 @@ func TestAReaderEndsWithItsContext(t *testing.T) {
 	r := open(t, feed.New(storetest.New(t)), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	require.NoError(t, r.Follow(ctx, nil, time.Minute, func(history.Entry) error { return nil }, func() error { return nil }))
+	require.NoError(t, r.Follow(ctx, feed.Wanted(nil), time.Minute, func(history.Entry) error { return nil }, func() error { return nil }))
 }
 
 func TestReadersEndWhenPostgresFails(t *testing.T) {
@@ -156,7 +157,7 @@ func TestReadersEndWhenPostgresFails(t *testing.T) {
 	r := open(t, feed.New(db), nil)
 	_, err := db.Exec(t.Context(), "drop table history")
 	require.NoError(t, err)
-	err = r.Follow(t.Context(), nil, time.Minute, func(history.Entry) error { return nil }, func() error { return errEnough })
+	err = r.Follow(t.Context(), feed.Wanted(nil), time.Minute, func(history.Entry) error { return nil }, func() error { return errEnough })
 	require.Error(t, err)
 	require.NotErrorIs(t, err, errEnough)
 }

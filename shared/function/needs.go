@@ -18,6 +18,7 @@ const (
 	RulesAPI          Need = "rules-api"          // to call the rules API as the policy manager does
 	RuleStore         Need = "rule-store"         // to change rules where they are evaluated
 	SignIn            Need = "sign-in"            // to sign people in by a browser
+	BusTokens         Need = "bus-tokens"         // to make or know the tokens of applications on the bus
 	AlertSender       Need = "alert-sender"       // to know an Alertmanager that has no tokens
 )
 
@@ -29,6 +30,7 @@ var secrets = map[Need][]string{
 	RulesAPI:          {"RULES_API_TOKEN"},
 	RuleStore:         {"RULES_AUTHORIZATION"},
 	SignIn:            {"LOGIN_CLIENT_SECRET"},
+	BusTokens:         {"BUS_TOKEN_KEY", "BUS_TOKEN_KEY_FORMER"},
 	AlertSender:       {"ALERTMANAGER_SECRET"},
 }
 

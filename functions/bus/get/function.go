@@ -31,6 +31,7 @@ var Spec = function.Spec{
 	Stream:      function.Stream{For: 5 * time.Minute},
 	Concurrency: 250, // an open subscription costs little: one question to the store serves all
 	Memory:      "128Mi",
+	Needs:       []function.Need{function.BusTokens},
 }
 
 // Function is the operation with its feed. Applications are known by their own tokens.

@@ -19,7 +19,8 @@ import (
 var LockOrder = []string{
 	"inbox", "archive", "topology", "idempotency key", "application name", "policy", "policies", "policy_alerts", "policy_actions", "claims",
 	"actions", "placement", "nodes", "applications", "jobs", "policy_events", "reaction_times", "rule_files", "history",
-	"topology_nodes", "topology_clusters", "topology_snapshots", "archives", "issuer_keys", "dead_letters", "outbox",
+	"topology_nodes", "topology_clusters", "topology_snapshots", "archives", "issuer_keys", "dead_letters", "bus", "bus_values",
+	"bus_forgotten", "outbox",
 }
 
 // LockExceptions are pairs that are taken the other way round, with the reason why that does no harm.

@@ -12,9 +12,9 @@ import (
 	"github.com/littoral-project/littoral/functions"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/auth/authtest"
+	"github.com/littoral-project/littoral/shared/bus/zenohrest"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/settings"
-	"github.com/littoral-project/littoral/shared/bus/zenohrest"
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 

@@ -165,6 +165,7 @@ var direct = map[string][]string{
 	"shared/telemetry/rules/rulestest":    {"github.com/stretchr/testify"},
 	"shared/application":                  {"github.com/jackc/pgx/v5"},
 	"shared/application/applicationtest":  {"github.com/stretchr/testify"},
+	"shared/bus":                          {"github.com/jackc/pgx/v5"},
 	"shared/archive":                      {"github.com/jackc/pgx/v5"},
 	"shared/forecast":                     {"gonum.org/v1/gonum/mat", "gonum.org/v1/gonum/optimize"},
 	"shared/objects/objectstest":          {"github.com/stretchr/testify"},

@@ -45,15 +45,26 @@ import (
 	jobmanagerjoblock "github.com/littoral-project/littoral/functions/jobmanager/job-lock"
 	jobmanagerjobpromote "github.com/littoral-project/littoral/functions/jobmanager/job-promote"
 	jobmanagerjobupdate "github.com/littoral-project/littoral/functions/jobmanager/job-update"
+	jobmanagerpin "github.com/littoral-project/littoral/functions/jobmanager/pin"
+	jobmanagerrevisionget "github.com/littoral-project/littoral/functions/jobmanager/revision-get"
+	jobmanagerrevisionlist "github.com/littoral-project/littoral/functions/jobmanager/revision-list"
+	jobmanagerrollback "github.com/littoral-project/littoral/functions/jobmanager/rollback"
+	jobmanagerscale "github.com/littoral-project/littoral/functions/jobmanager/scale"
 	jobmanagerstatusget "github.com/littoral-project/littoral/functions/jobmanager/status-get"
 	jobmanagerstatusupdate "github.com/littoral-project/littoral/functions/jobmanager/status-update"
+	matchmakerevacuate "github.com/littoral-project/littoral/functions/matchmaker/evacuate"
 	matchmakerexplain "github.com/littoral-project/littoral/functions/matchmaker/explain"
 	matchmakerhome "github.com/littoral-project/littoral/functions/matchmaker/home"
 	matchmakermatchmake "github.com/littoral-project/littoral/functions/matchmaker/matchmake"
+	matchmakernodecordon "github.com/littoral-project/littoral/functions/matchmaker/node-cordon"
+	matchmakernodedrain "github.com/littoral-project/littoral/functions/matchmaker/node-drain"
+	matchmakernodelist "github.com/littoral-project/littoral/functions/matchmaker/node-list"
+	matchmakernodeuncordon "github.com/littoral-project/littoral/functions/matchmaker/node-uncordon"
 	matchmakerplace "github.com/littoral-project/littoral/functions/matchmaker/place"
 	matchmakerplacedisplaced "github.com/littoral-project/littoral/functions/matchmaker/place-displaced"
 	matchmakerplan "github.com/littoral-project/littoral/functions/matchmaker/plan"
 	matchmakerretry "github.com/littoral-project/littoral/functions/matchmaker/retry"
+	matchmakerwhatif "github.com/littoral-project/littoral/functions/matchmaker/whatif"
 	outboxdeadletter "github.com/littoral-project/littoral/functions/outbox/dead-letter"
 	outboxdeadlist "github.com/littoral-project/littoral/functions/outbox/dead-list"
 	outboxreplay "github.com/littoral-project/littoral/functions/outbox/replay"
@@ -134,15 +145,26 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-job-lock":                 function.NewEntry("jobmanager-job-lock", jobmanagerjoblock.Spec, jobmanagerjoblock.New),
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-job-promote":              function.NewEntry("jobmanager-job-promote", jobmanagerjobpromote.Spec, jobmanagerjobpromote.New),
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-job-update":               function.NewEntry("jobmanager-job-update", jobmanagerjobupdate.Spec, jobmanagerjobupdate.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-pin":                      function.NewEntry("jobmanager-pin", jobmanagerpin.Spec, jobmanagerpin.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-revision-get":             function.NewEntry("jobmanager-revision-get", jobmanagerrevisionget.Spec, jobmanagerrevisionget.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-revision-list":            function.NewEntry("jobmanager-revision-list", jobmanagerrevisionlist.Spec, jobmanagerrevisionlist.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-rollback":                 function.NewEntry("jobmanager-rollback", jobmanagerrollback.Spec, jobmanagerrollback.New),
+	"github.com/littoral-project/littoral/functions/cmd/jobmanager-scale":                    function.NewEntry("jobmanager-scale", jobmanagerscale.Spec, jobmanagerscale.New),
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-status-get":               function.NewEntry("jobmanager-status-get", jobmanagerstatusget.Spec, jobmanagerstatusget.New),
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-status-update":            function.NewEntry("jobmanager-status-update", jobmanagerstatusupdate.Spec, jobmanagerstatusupdate.New),
+	"github.com/littoral-project/littoral/functions/cmd/matchmaker-evacuate":                 function.NewEntry("matchmaker-evacuate", matchmakerevacuate.Spec, matchmakerevacuate.New),
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-explain":                  function.NewEntry("matchmaker-explain", matchmakerexplain.Spec, matchmakerexplain.New),
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-home":                     function.NewEntry("matchmaker-home", matchmakerhome.Spec, matchmakerhome.New),
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-matchmake":                function.NewEntry("matchmaker-matchmake", matchmakermatchmake.Spec, matchmakermatchmake.New),
+	"github.com/littoral-project/littoral/functions/cmd/matchmaker-node-cordon":              function.NewEntry("matchmaker-node-cordon", matchmakernodecordon.Spec, matchmakernodecordon.New),
+	"github.com/littoral-project/littoral/functions/cmd/matchmaker-node-drain":               function.NewEntry("matchmaker-node-drain", matchmakernodedrain.Spec, matchmakernodedrain.New),
+	"github.com/littoral-project/littoral/functions/cmd/matchmaker-node-list":                function.NewEntry("matchmaker-node-list", matchmakernodelist.Spec, matchmakernodelist.New),
+	"github.com/littoral-project/littoral/functions/cmd/matchmaker-node-uncordon":            function.NewEntry("matchmaker-node-uncordon", matchmakernodeuncordon.Spec, matchmakernodeuncordon.New),
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-place":                    function.NewEntry("matchmaker-place", matchmakerplace.Spec, matchmakerplace.New),
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-place-displaced":          function.NewEntry("matchmaker-place-displaced", matchmakerplacedisplaced.Spec, matchmakerplacedisplaced.New),
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-plan":                     function.NewEntry("matchmaker-plan", matchmakerplan.Spec, matchmakerplan.New),
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-retry":                    function.NewEntry("matchmaker-retry", matchmakerretry.Spec, matchmakerretry.New),
+	"github.com/littoral-project/littoral/functions/cmd/matchmaker-whatif":                   function.NewEntry("matchmaker-whatif", matchmakerwhatif.Spec, matchmakerwhatif.New),
 	"github.com/littoral-project/littoral/functions/cmd/outbox-dead-letter":                  function.NewEntry("outbox-dead-letter", outboxdeadletter.Spec, outboxdeadletter.New),
 	"github.com/littoral-project/littoral/functions/cmd/outbox-dead-list":                    function.NewEntry("outbox-dead-list", outboxdeadlist.Spec, outboxdeadlist.New),
 	"github.com/littoral-project/littoral/functions/cmd/outbox-replay":                       function.NewEntry("outbox-replay", outboxreplay.Spec, outboxreplay.New),

@@ -30,8 +30,20 @@ type Preview struct {
 	Name        string   `json:"name"`
 	Changes     int      `json:"changes"` // steps that are not "none"
 	Steps       []Step   `json:"steps"`
+	Fields      []Field  `json:"fields,omitempty"`   // that differ from the application's descriptor
 	Warnings    []string `json:"warnings,omitempty"` // oddities in the descriptor
 	Derived     []string `json:"derived,omitempty"`  // requirements that follow from compose files
+}
+
+// Field is one difference between two descriptors. Of what is added or removed as a whole there is neither From nor To.
+type Field struct {
+	Component string `json:"component,omitempty"` // empty for the application itself
+	Object    string `json:"object,omitempty"`    // of its manifests, as Kind/name
+	Path      string `json:"path,omitempty"`      // empty for a component or an object as a whole
+	Action    string `json:"action"`              // added, removed, changed
+	From      any    `json:"from,omitempty"`
+	To        any    `json:"to,omitempty"`
+	Restarts  bool   `json:"restarts"` // what runs is replaced by new pods or containers
 }
 
 // Step is the change of one component, or of the application itself.

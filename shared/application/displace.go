@@ -25,12 +25,16 @@ const silence = `(least((select at from topology), (select max(last_seen) from n
 const selectLost = `select distinct j.application_id from jobs j join nodes n on n.cluster = j.cluster and n.node = j.node
 join applications a on a.id = j.application_id
 where j.cleans is null and j.type <> 'DeleteDeployment' and a.desired = 'running' and a.deleted_at is null
-and (not n.schedulable or ` + silence + ` > j.lost_after) order by 1`
+and (not n.schedulable or ` + silence + ` > j.lost_after or ` + overdue + `) order by 1`
 
-const selectLostOf = `select j.id, n.schedulable, extract(epoch from ` + silence + `)::bigint
+// overdue is for a node that an operator drains, when the time for that is over: what is left there leaves without another
+// place.
+const overdue = `exists (select from cordons c where c.cluster = n.cluster and c.node = n.node and c.deadline <= now())`
+
+const selectLostOf = `select j.id, n.schedulable, ` + overdue + `, extract(epoch from ` + silence + `)::bigint
 from jobs j join nodes n on n.cluster = j.cluster and n.node = j.node
 where j.application_id = $1 and j.cleans is null and j.type <> 'DeleteDeployment'
-and (not n.schedulable or ` + silence + ` > j.lost_after) order by j.id`
+and (not n.schedulable or ` + silence + ` > j.lost_after or ` + overdue + `) order by j.id`
 
 // Lost returns the applications with a component that has to leave its node.
 func Lost(ctx context.Context, q store.Querier) ([]uuid.UUID, error) {
@@ -53,6 +57,7 @@ func DisplaceLost(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
 	type lost struct {
 		Job         uuid.UUID
 		Schedulable bool
+		Overdue     bool
 		Silent      int64 // seconds
 	}
 	found, err := store.Collect(ctx, tx, "find lost components", pgx.RowToStructByPos[lost], selectLostOf, id)
@@ -62,8 +67,11 @@ func DisplaceLost(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
 	reasons := map[uuid.UUID]string{}
 	for _, l := range found {
 		reasons[l.Job] = fmt.Sprintf("the node has been silent for %d s", l.Silent)
-		if !l.Schedulable {
+		switch {
+		case !l.Schedulable:
 			reasons[l.Job] = "the node was drained"
+		case l.Overdue:
+			reasons[l.Job] = "the node is drained, and the time for that is over"
 		}
 	}
 	var leaving []*job.Job
@@ -73,6 +81,25 @@ func DisplaceLost(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
 		}
 	}
 	return a.displace(ctx, tx, leaving, func(j *job.Job) string { return reasons[j.ID] })
+}
+
+// DisplaceFor takes the application's components off their nodes that reason gives a reason for, and asks for new places. It
+// does nothing for an application that is gone or not meant to run.
+func DisplaceFor(ctx context.Context, tx *store.Tx, id uuid.UUID, reason func(*job.Job) string) error {
+	a, err := Lock(ctx, tx, id)
+	if problem.KindOf(err) == problem.NotFound {
+		return nil
+	}
+	if err != nil || a.Desired != Running {
+		return err
+	}
+	var leaving []*job.Job
+	for _, j := range a.Jobs {
+		if reason(j) != "" {
+			leaving = append(leaving, j)
+		}
+	}
+	return a.displace(ctx, tx, leaving, reason)
 }
 
 func (a *Application) displace(ctx context.Context, tx *store.Tx, jobs []*job.Job, reason func(*job.Job) string) error {

@@ -91,6 +91,7 @@ func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fr
 			return nil, false, err
 		}
 	}
+	a.revise(tx, authorship{author: s.Caller}, message)
 	a.Jobs, err = job.OfApplications(ctx, tx, a.ID) // as stored, so that the answer equals a later GET
 	return a, true, err
 }

@@ -26,7 +26,11 @@ type Change struct {
 	app      *appmodel.Application // of the document
 	group    *group                // instead of the two
 	parse    func([]byte) (*appmodel.Application, error)
+	by       authorship
 }
+
+// By says who hands the change in.
+func (c *Change) By(author string) { c.by.author = author }
 
 // NewChange returns the change to a descriptor that was parsed.
 func NewChange(document []byte, app *appmodel.Application) *Change {
@@ -70,9 +74,9 @@ func (c *Change) Put(
 		return nil, err
 	}
 	if c.group != nil {
-		return c.group.put(ctx, tx, *id, lostAfter, c.parse)
+		return c.group.put(ctx, tx, *id, lostAfter, c.parse, c.by)
 	}
-	return update(ctx, tx, *id, c.document, c.app, lostAfter)
+	return update(ctx, tx, *id, c.document, c.app, c.by, lostAfter)
 }
 
 // group is the form of an update as a JobGroup.
@@ -119,7 +123,7 @@ func parseGroup(body []byte) (g group, ok bool, err error) {
 // that there is only one way to update.
 func (g *group) put(
 	ctx context.Context, tx *store.Tx, id uuid.UUID, lostAfter time.Duration,
-	parse func([]byte) (*appmodel.Application, error),
+	parse func([]byte) (*appmodel.Application, error), by authorship,
 ) (*Application, error) {
 	if g.ID != uuid.Nil && id != g.ID {
 		return nil, problem.New(problem.Conflict, "the JobGroup is %s, the request names %s", g.ID, id)
@@ -178,7 +182,7 @@ func (g *group) put(
 	if err != nil {
 		return nil, err
 	}
-	return update(ctx, tx, id, document, app, lostAfter)
+	return update(ctx, tx, id, document, app, by, lostAfter)
 }
 
 // contents returns the objects that the client wants. An answer has them in the format of v1.4.1 and in that of D3.2;

@@ -34,11 +34,12 @@ func Update(ctx context.Context, tx *store.Tx, id uuid.UUID, document []byte, lo
 	if err != nil {
 		return nil, err
 	}
-	return update(ctx, tx, id, document, app, lostAfter)
+	return update(ctx, tx, id, document, app, authorship{}, lostAfter)
 }
 
 func update(
-	ctx context.Context, tx *store.Tx, id uuid.UUID, document []byte, app *appmodel.Application, lostAfter time.Duration,
+	ctx context.Context, tx *store.Tx, id uuid.UUID, document []byte, app *appmodel.Application, by authorship,
+	lostAfter time.Duration,
 ) (*Application, error) {
 	a, err := Lock(ctx, tx, id)
 	if err != nil {
@@ -75,6 +76,10 @@ func update(
 	if len(changed) > 0 {
 		message = strings.Join(changed, ", ")
 	}
+	if by.restores != nil {
+		message = fmt.Sprintf("back to revision %d: %s", *by.restores, message)
+	}
+	a.revise(tx, by, message)
 	if err := a.announceDescriptor(ctx, tx, events.ApplicationUpdated, "updated", message); err != nil {
 		return nil, err
 	}

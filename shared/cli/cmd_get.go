@@ -53,7 +53,10 @@ func (f *workFlags) filter(s *session) (api.Filter, error) {
 const gone = "Gone"
 
 type getApps struct {
-	listFlags
+	ID       string `arg:"" optional:"" help:"Only this application: id, beginning of its id, or name."`
+	Output   format `short:"o" enum:"table,wide,json,yaml,descriptor" default:"table" help:"How to show it: table, wide, json, yaml; of one application descriptor, too."`
+	Revision int64  `placeholder:"N" help:"With -o descriptor: that revision instead of the newest."`
+	Watch    bool   `short:"w" help:"Show changes as they happen, until interrupted."`
 	workFlags
 	State  string `enum:",${statuses}" default:"" placeholder:"STATUS" help:"As STATUS shows it: ${statuses}."`
 	Health string `enum:",${healths}" default:"" placeholder:"HEALTH" help:"As HEALTH shows it: that of the component that fares worst. ${healths}."`
@@ -74,6 +77,22 @@ func (c *getApps) list(ctx context.Context, s *session, filter api.Filter) ([]ap
 
 // Run lists applications.
 func (c *getApps) Run(s *session) error {
+	switch {
+	case c.ID != "" && c.App != "":
+		return usagef("an application is named twice: %s and --app %s", c.ID, c.App)
+	case c.ID == "" && c.Output == asDescriptor:
+		return usagef("-o descriptor needs the name of an application")
+	case c.Revision != 0 && c.Output != asDescriptor:
+		return usagef("--revision needs -o descriptor")
+	case c.Output == asDescriptor:
+		return c.descriptor(s)
+	case c.ID != "":
+		a, err := s.application(s.ctx, c.ID) // of an unknown one an empty list would be no answer
+		if err != nil {
+			return err
+		}
+		c.App = a.ID
+	}
 	filter, err := c.filter(s)
 	if err != nil {
 		return err
@@ -104,6 +123,20 @@ func (c *getApps) Run(s *session) error {
 		}
 	}
 	return l.run(s)
+}
+
+// descriptor prints the document as it was handed in, so that it can be edited and applied again.
+func (c *getApps) descriptor(s *session) error {
+	a, err := s.application(s.ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	r, err := s.client.Revision(s.ctx, a.ID, c.Revision, 0)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(s.out, strings.TrimRight(r.Descriptor, "\n"))
+	return err
 }
 
 // ready says how many components run, of how many.

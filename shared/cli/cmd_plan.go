@@ -19,26 +19,35 @@ var marks = map[string]string{
 	"create": "+", "remove": "-", "replace": "~", "change": "~", "move": ">", "wait": "?", "none": " ",
 }
 
-// Run shows what apply would do. The error is errChanges if there is anything.
-func (c *planCommand) Run(s *session) error {
+// ask returns what apply would do; the warnings are printed.
+func (c *planCommand) ask(s *session) (*api.Preview, error) {
 	document, err := s.document(c.File)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var id string
 	if c.App != "" {
 		a, err := s.application(s.ctx, c.App)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		id = a.ID
 	}
 	p, err := s.client.Plan(s.ctx, document, id, c.Strict)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	s.warn(p.Warnings)
 	s.derived(p.Derived)
+	return p, nil
+}
+
+// Run shows what apply would do. The error is errChanges if there is anything.
+func (c *planCommand) Run(s *session) error {
+	p, err := c.ask(s)
+	if err != nil {
+		return err
+	}
 	if c.Output.structured() {
 		err = s.print(c.Output, p)
 	} else {
@@ -66,6 +75,7 @@ func (c *planCommand) show(s *session, p *api.Preview) error {
 	if err := t.write(rows...); err != nil {
 		return err
 	}
+	s.differences(p.Fields)
 	if p.Changes == 0 {
 		_, err := fmt.Fprintln(s.out, "Nothing to do.")
 		return err
@@ -94,4 +104,33 @@ func at(t *api.Target) string {
 		return "-"
 	}
 	return or(t.String())
+}
+
+type diffCommand struct {
+	File   string `short:"f" required:"" placeholder:"FILE" help:"Descriptor; - reads it from standard input."`
+	App    string `placeholder:"ID" help:"Application to compare with; default: the only one of its name."`
+	Output format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
+}
+
+// Help is the long help of diff.
+func (diffCommand) Help() string { return "Example: littoral diff -f shop.yaml" }
+
+// Run shows which fields a descriptor would change. The error is errChanges if there are any.
+func (c *diffCommand) Run(s *session) error {
+	p, err := (&planCommand{File: c.File, App: c.App}).ask(s)
+	if err != nil {
+		return err
+	}
+	switch {
+	case p.Application == "":
+		err = advise(fmt.Errorf("there is no application %q to compare with", p.Name), "See what it would become with: littoral plan -f %s", c.File)
+	case c.Output.structured():
+		err = s.print(c.Output, map[string]any{"application": p.Application, "name": p.Name, "fields": append([]api.Field{}, p.Fields...)})
+	default:
+		s.differences(p.Fields)
+	}
+	if err == nil && len(p.Fields) > 0 {
+		return errChanges
+	}
+	return err
 }

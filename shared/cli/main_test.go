@@ -199,6 +199,7 @@ func run(ctx context.Context, now func() time.Time, env map[string]string, stdin
 		Stdin: strings.NewReader(stdin), Stdout: &out, Stderr: &errs, Now: now, Poll: time.Millisecond,
 		Getenv: func(key string) string { return env[key] },
 		Exec:   func(string, []string, []string) error { return nil },
+		Edit:   edit(env["EDIT"]),
 	}
 	code := sh.Run(ctx, args)
 	return result{code, out.String(), errs.String()}

@@ -15,6 +15,8 @@ const (
 	asWide  format = "wide"
 	asJSON  format = "json"
 	asYAML  format = "yaml"
+
+	asDescriptor format = "descriptor" // of one application: the document as it was handed in
 )
 
 // structured reports whether the output is for programs.

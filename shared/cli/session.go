@@ -25,10 +25,13 @@ const DefaultServer = "http://127.0.0.1:8080"
 func (sh *Shell) session(ctx context.Context, server, tokenFile string) *session {
 	s := &session{
 		ctx: ctx, in: sh.Stdin, out: sh.Stdout, err: sh.Stderr, now: sh.Now, poll: sh.Poll, getenv: sh.Getenv,
-		exec: sh.Exec, open: sh.Open,
+		exec: sh.Exec, open: sh.Open, edit: sh.Edit,
 	}
 	if s.open == nil {
 		s.open = openBrowser
+	}
+	if s.edit == nil {
+		s.edit = sh.runEditor
 	}
 	if s.now == nil {
 		s.now = time.Now

@@ -35,10 +35,20 @@ type commands struct {
 	Apply    applyCommand    `cmd:"" group:"Applications:" help:"Create an application, or update that of the name."`
 	Submit   submitCommand   `cmd:"" group:"Applications:" help:"Create another application (apply --new)."`
 	Plan     planCommand     `cmd:"" group:"Applications:" help:"Show what apply would change."`
+	Diff     diffCommand     `cmd:"" group:"Applications:" help:"Show which fields of an application a descriptor changes."`
 	Explain  explainCommand  `cmd:"" group:"Applications:" help:"Say why components go where they do."`
 	Start    startCommand    `cmd:"" group:"Applications:" help:"Ask a stopped application to run again."`
 	Stop     stopCommand     `cmd:"" group:"Applications:" help:"Remove what runs of an application, but keep it."`
 	Delete   deleteCommand   `cmd:"" group:"Applications:" help:"Stop an application and forget it."`
+	History  historyCommand  `cmd:"" group:"Applications:" help:"List the descriptors that an application was given."`
+	Rollback rollbackCommand `cmd:"" group:"Applications:" help:"Give an application a descriptor that it had."`
+	Edit     editCommand     `cmd:"" group:"Applications:" help:"Change the descriptor of an application in your editor."`
+	Scale    scaleCommand    `cmd:"" group:"Applications:" help:"Change how many replicas a component has."`
+	Pin      pinCommand      `cmd:"" group:"Applications:" help:"Fix a component to a node."`
+	Whatif   whatifCommand   `cmd:"" group:"Nodes:" help:"Say what would happen, and change nothing."`
+	Cordon   cordonCommand   `cmd:"" group:"Nodes:" help:"Close a node to new components."`
+	Uncordon uncordonCommand `cmd:"" group:"Nodes:" help:"Open a node again that was cordoned or drained."`
+	Drain    drainCommand    `cmd:"" group:"Nodes:" help:"Close a node and move its components elsewhere."`
 	Wait     waitCommand     `cmd:"" group:"Applications:" help:"Wait until an application is as you want it."`
 	Get      getCommand      `cmd:"" group:"Looking:" help:"List applications, jobs, nodes or clusters."`
 	Describe describeCommand `cmd:"" group:"Looking:" help:"Show all of one application."`
@@ -67,7 +77,8 @@ The server is that of --server, else LITTORAL_SERVER, else the one that "littora
 The access token is that of --token-file, else LITTORAL_TOKEN, else the file LITTORAL_TOKEN_FILE, else that of "littoral
 login" for the server, else, for a server on this machine, what "littoral up" wrote: token-admin in LITTORAL_HOME.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted; plan: 0 nothing to do, 1 changes, 255 error.`
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted; plan: 0 nothing to do, 1 changes, 255 error;
+diff: 0 no difference, 1 some, 2 error.`
 
 // Shell is where commands run.
 type Shell struct {
@@ -80,6 +91,8 @@ type Shell struct {
 
 	// Exec replaces the process; nil = syscall.Exec.
 	Exec func(path string, args, env []string) error
+	// Edit opens a file in the user's editor and waits for it; nil = $VISUAL, $EDITOR or vi.
+	Edit func(ctx context.Context, file string) error
 	// Open opens an address in the desktop's browser; nil = by the desktop's own command.
 	Open func(ctx context.Context, address string) error
 }
@@ -134,8 +147,11 @@ func (sh *Shell) Run(ctx context.Context, args []string) (code int) {
 	s := sh.session(ctx, cli.Server, cli.TokenFile)
 	s.parser = parser
 	err = parsed.Run(s)
-	if strings.HasPrefix(parsed.Command(), "plan") {
+	switch command := parsed.Command(); {
+	case strings.HasPrefix(command, "plan"):
 		return s.planExit(err)
+	case strings.HasPrefix(command, "diff"):
+		return s.diffExit(err)
 	}
 	return s.exit(err)
 }
@@ -188,6 +204,17 @@ var errChanges = errors.New("there are changes")
 // errQuiet fails without printing anything, since everything was said before.
 var errQuiet = errors.New("failed")
 
+// diffExit is as that of diff(1): 0 no difference, 1 some, 2 trouble.
+func (s *session) diffExit(err error) int {
+	if errors.Is(err, errChanges) {
+		return exitFailed
+	}
+	if code := s.exit(err); code != exitFailed {
+		return code
+	}
+	return exitUsage
+}
+
 func (s *session) planExit(err error) int {
 	if errors.Is(err, errChanges) {
 		return exitFailed
@@ -219,6 +246,7 @@ type session struct {
 	getenv func(string) string
 	exec   func(path string, args, env []string) error
 	open   func(ctx context.Context, address string) error
+	edit   func(ctx context.Context, file string) error
 	parser *kong.Kong
 	token  string // where the access token comes from, for people
 

@@ -18,7 +18,11 @@ type table struct {
 	header []string
 	widths []int
 	begun  bool
+	most   int // columns of text: the last cell of a row, which is free text, is cut to fit; 0 = no limit
 }
+
+// terminal is the width that every terminal has.
+const terminal = 80
 
 func newTable(out io.Writer, header ...string) *table {
 	return &table{out: out, header: header, widths: make([]int, len(header))}
@@ -47,6 +51,13 @@ func (t *table) write(rows ...[]string) error {
 	for _, line := range lines {
 		var b strings.Builder
 		b.WriteString(t.indent)
+		if last := len(line) - 1; t.most > 0 {
+			before := utf8.RuneCountInString(t.indent)
+			for _, width := range t.widths[:last] {
+				before += width + columnGap
+			}
+			line[last] = cut(line[last], max(t.most-before, 1))
+		}
 		for i, cell := range line {
 			b.WriteString(cell)
 			if i < len(line)-1 {
@@ -59,6 +70,31 @@ func (t *table) write(rows ...[]string) error {
 }
 
 const columnGap = 3
+
+// wrap breaks text into lines of so many characters, between words.
+func wrap(text string, most int) []string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		switch {
+		case line == "":
+			line = word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= most:
+			line += " " + word
+		default:
+			lines, line = append(lines, line), word
+		}
+	}
+	return append(lines, line)
+}
+
+// cut shortens text to so many characters.
+func cut(text string, most int) string {
+	if r := []rune(text); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return text
+}
 
 // printable makes text harmless on a terminal: agents write messages, which may contain anything.
 func printable(s string) string {

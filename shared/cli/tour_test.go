@@ -217,7 +217,7 @@ func TestPlan_ofWhatNoComponentTells(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, append(text, "policies: [{type: scheduler, performance: 1}]\n"...), 0o600))
 	r := h.run("plan", "-f", file)
 	require.Equal(t, 1, r.code)
-	require.Regexp(t, `~ +\(application\) +change +- +- +other policies\n1 to change`, r.out)
+	require.Regexp(t, `~ +\(application\) +change +- +- +other policies\n +\+ \(application\): policies\[scheduler\]\n1 to change`, r.out)
 }
 
 // TestOneOfTwoOfAName: it can be updated by its id, as plan explains.

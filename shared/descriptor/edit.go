@@ -48,13 +48,18 @@ func (e *Edit) Replace(component string, objects []appmodel.Manifest) error {
 		}
 		entries.Content = append(entries.Content, entry)
 	}
+	return e.set(component, "manifests", entries)
+}
+
+// set gives a field of one component another value.
+func (e *Edit) set(component, name string, value *yaml.Node) error {
 	components := *field(e.roots[e.head], "components")
 	at := slices.IndexFunc(components.Content, func(c *yaml.Node) bool { return scalar(c, "name") == component })
 	if at < 0 {
 		return fmt.Errorf("the descriptor has no component %q", component)
 	}
 	components.Content = slices.Clone(components.Content)
-	components.Content[at] = withField(components.Content[at], "manifests", entries)
+	components.Content[at] = withField(components.Content[at], name, value)
 	e.roots[e.head] = withField(e.roots[e.head], "components", &components)
 	return nil
 }

@@ -28,6 +28,7 @@ const (
 	JobFinished          = "dev.littoral.job.finished.v1"
 	JobDegraded          = "dev.littoral.job.degraded.v1"
 	ResourceChanged      = "dev.littoral.resource.changed.v1" // conditions reported by an orchestrator
+	NodeDrained          = "dev.littoral.node.drained.v1"     // by an operator: what runs there has to leave
 	TopologyChanged      = "dev.littoral.topology.changed.v1"
 	AlertReceived        = "dev.littoral.alert.received.v1"        // about a policy, new to us
 	PolicyFirst          = "dev.littoral.policy.first.v1"          // created while there was no other, and no application
@@ -94,6 +95,12 @@ type Job struct {
 // Attributes are the extensions that triggers filter on.
 func (j Job) Attributes() map[string]string {
 	return map[string]string{"orchestrator": j.Orchestrator, "jobtype": j.Type}
+}
+
+// Node is the data of NodeDrained.
+type Node struct {
+	Cluster string `json:"cluster"`
+	Node    string `json:"node"`
 }
 
 // Topology is the data of TopologyChanged.

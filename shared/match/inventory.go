@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
+	"github.com/littoral-project/littoral/shared/cordon"
 	"github.com/littoral-project/littoral/shared/network"
 	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/store"
@@ -28,6 +29,8 @@ type Settings struct {
 
 	// UseForecast uses a node's forecast cpu and memory usage, where there is one, instead of the present usage.
 	UseForecast bool `envconfig:"USE_FORECAST" default:"false"`
+
+	assume *assumption // of a what-if question; nil otherwise
 }
 
 // reservation is what one job has reserved at a place.
@@ -64,6 +67,7 @@ type inventory struct {
 	silentUntil  time.Time                   // when telemetry last had no nodes at all; zero if never
 	staleAfter   time.Duration
 	forecast     bool
+	cordons      []cordon.Cordon   // nodes that an operator has closed
 	network      *network.Topology // what channels run over; nil where nobody has described it
 }
 
@@ -74,6 +78,10 @@ func readInventory(ctx context.Context, q store.Querier, s Settings) (*inventory
 	}
 	inv := &inventory{
 		places: now.Places, at: now.At, silentUntil: now.SilentUntil, staleAfter: s.StaleAfter, forecast: s.UseForecast,
+	}
+	s.assume.apply(inv)
+	if inv.cordons, err = cordon.All(ctx, q); err != nil {
+		return nil, err
 	}
 	return inv, inv.readReservations(ctx, q)
 }
@@ -129,7 +137,7 @@ func (inv *inventory) node(p topology.Place, placing map[uuid.UUID]bool) placeme
 		CPUUsage:      fraction(n.DynamicMetrics.CPUUsagePercent),
 		MemoryUsage:   fraction(n.DynamicMetrics.MemoryUsagePercent),
 		Stale:         n.Lost(inv.at, inv.staleAfter),
-		Unschedulable: !n.CanSchedule(),
+		Unschedulable: !n.CanSchedule() || inv.closed(p.Cluster, p.Node),
 	}
 	out.CPU, _ = n.CPUMilli()
 	out.Memory, _ = n.MemoryBytes()

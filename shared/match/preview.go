@@ -12,6 +12,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/appmodel"
+	"github.com/littoral-project/littoral/shared/difference"
 	"github.com/littoral-project/littoral/shared/etag"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/placement"
@@ -33,12 +34,13 @@ type Step struct {
 
 // Preview is what a descriptor would do, as "littoral plan" shows it.
 type Preview struct {
-	Application *uuid.UUID `json:"application,omitempty"` // the one that would be updated; nil = a new one
-	Name        string     `json:"name"`
-	Changes     int        `json:"changes"` // steps that are not "none"
-	Steps       []Step     `json:"steps"`
-	Warnings    []string   `json:"warnings,omitempty"` // about the descriptor
-	Derived     []string   `json:"derived,omitempty"`  // requirements that follow from its compose files
+	Application *uuid.UUID         `json:"application,omitempty"` // the one that would be updated; nil = a new one
+	Name        string             `json:"name"`
+	Changes     int                `json:"changes"` // steps that are not "none"
+	Steps       []Step             `json:"steps"`
+	Fields      []difference.Field `json:"fields,omitempty"`   // that differ from the descriptor of the application
+	Warnings    []string           `json:"warnings,omitempty"` // about the descriptor
+	Derived     []string           `json:"derived,omitempty"`  // requirements that follow from its compose files
 }
 
 var errRollBack = errors.New("preview only")
@@ -142,6 +144,7 @@ func (p *Preview) rest(before *application.Application, now *appmodel.Applicatio
 	if err != nil {
 		return err
 	}
+	p.Fields = difference.Fields(old, now)
 	what := application.Beside(old, now)
 	other := func(c appmodel.Component) bool { // of a component that both have
 		was := old.Component(c.Name)

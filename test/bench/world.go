@@ -331,6 +331,7 @@ type work struct {
 	Targets struct {
 		Orchestrator string `json:"orchestrator"`
 		Cluster      string `json:"cluster_name"`
+		Node         string `json:"node_name"`
 	} `json:"targets"`
 }
 

@@ -133,7 +133,7 @@ func (r route) openly() int {
 // questions are routes that use POST, since their body is a descriptor, but store nothing.
 var questions = []string{
 	"POST /matchmake", "POST /matchmaker/matchmake", "POST /matchmaker/plan", "POST /plan", "POST /matchmaker/explain",
-	"POST /explain", "POST /bus/",
+	"POST /explain", "POST /bus/", "POST /matchmaker/whatif",
 }
 
 // TestAnAgentActsOnlyAsItself: a token bound to one agent id is refused if the request names another one.

@@ -57,6 +57,10 @@ func (r route) path(id string) string {
 			parts[i] = "ocm"
 		case part == "{agent_id}":
 			parts[i] = hubAgent
+		case part == "{cluster}", part == "{node}": // names, and of nothing
+			parts[i] = "nowhere"
+		case part == "{revision}":
+			parts[i] = "latest"
 		case part == "{file}": // an id of a rule group is not a UUID
 			parts[i] = "nothing-0000000000"
 		default:
@@ -83,38 +87,45 @@ const (
 
 // bodies are the routes that read a body; no other route may.
 var bodies = map[string]takes{
-	"POST /jobmanager/groups":                       document,
-	"PUT /jobmanager/groups":                        document,
-	"PUT /jobmanager/groups/{group_uuid}":           document,
-	"PUT /jobmanager/jobs":                          jsonBody,
-	"PUT /jobmanager/jobs/{job_uuid}":               jsonBody,
-	"PATCH /jobmanager/jobs/promote/{job_uuid}":     jsonBody,
-	"PUT /jobmanager/status":                        jsonBody,
-	"PUT /jobmanager/status/{$}":                    jsonBody,
-	"PUT /jobmanager/resources/status":              jsonBody,
-	"PUT /jobmanager/resources/status/{id}":         jsonBody,
-	"POST /auth/logout":                             nothing,
-	"POST /auth/refresh":                            nothing,
-	"POST /events/{id}/replay":                      nothing,
-	"POST /bus/":                                    nothing, // a payload says nothing to storages
-	"PUT /bus/":                                     nothing, // any body is a value
-	"PATCH /bus/":                                   nothing,
-	"POST /rules":                                   jsonBody,
-	"POST /rules/{$}":                               jsonBody,
-	"POST /api/v1/rules":                            jsonBody,
-	"POST /api/v1/rules/{$}":                        jsonBody,
-	"POST /jobmanager/policies/incompliance":        jsonBody,
-	"POST /jobmanager/policies/incompliance/create": jsonBody,
-	"POST /aggregator/webhooks/alertmanager":        jsonBody,
-	"POST /matchmake":                               document,
-	"POST /matchmaker/matchmake":                    document,
-	"POST /matchmaker/plan":                         document,
-	"POST /plan":                                    document,
-	"POST /matchmaker/explain":                      document,
-	"POST /explain":                                 document,
-	"PUT /jobmanager/groups/start/{group_uuid}":     nothing,
-	"PUT /jobmanager/groups/stop/{group_uuid}":      nothing,
-	"PUT /jobmanager/groups/undeploy/{group_uuid}":  nothing,
+	"POST /jobmanager/groups":                         document,
+	"PUT /jobmanager/groups":                          document,
+	"PUT /jobmanager/groups/{group_uuid}":             document,
+	"PUT /jobmanager/jobs":                            jsonBody,
+	"PUT /jobmanager/jobs/{job_uuid}":                 jsonBody,
+	"PATCH /jobmanager/jobs/promote/{job_uuid}":       jsonBody,
+	"PUT /jobmanager/status":                          jsonBody,
+	"PUT /jobmanager/status/{$}":                      jsonBody,
+	"PUT /jobmanager/resources/status":                jsonBody,
+	"PUT /jobmanager/resources/status/{id}":           jsonBody,
+	"POST /auth/logout":                               nothing,
+	"POST /auth/refresh":                              nothing,
+	"POST /events/{id}/replay":                        nothing,
+	"POST /bus/":                                      nothing, // a payload says nothing to storages
+	"PUT /bus/":                                       nothing, // any body is a value
+	"PATCH /bus/":                                     nothing,
+	"POST /rules":                                     jsonBody,
+	"POST /rules/{$}":                                 jsonBody,
+	"POST /api/v1/rules":                              jsonBody,
+	"POST /api/v1/rules/{$}":                          jsonBody,
+	"POST /jobmanager/policies/incompliance":          jsonBody,
+	"POST /jobmanager/policies/incompliance/create":   jsonBody,
+	"POST /aggregator/webhooks/alertmanager":          jsonBody,
+	"POST /matchmake":                                 document,
+	"POST /matchmaker/matchmake":                      document,
+	"POST /matchmaker/plan":                           document,
+	"POST /plan":                                      document,
+	"POST /matchmaker/explain":                        document,
+	"POST /explain":                                   document,
+	"PUT /jobmanager/groups/start/{group_uuid}":       nothing,
+	"PUT /jobmanager/groups/stop/{group_uuid}":        nothing,
+	"PUT /jobmanager/groups/undeploy/{group_uuid}":    nothing,
+	"POST /matchmaker/whatif":                         jsonBody,
+	"PUT /matchmaker/nodes/{cluster}/{node}/cordon":   nothing,
+	"PUT /matchmaker/nodes/{cluster}/{node}/uncordon": nothing,
+	"PUT /matchmaker/nodes/{cluster}/{node}/drain":    nothing,
+	"PUT /jobmanager/groups/scale/{group_uuid}":       nothing,
+	"PUT /jobmanager/groups/pin/{group_uuid}":         nothing,
+	"PUT /jobmanager/groups/rollback/{group_uuid}":    nothing,
 }
 
 func (r route) takes() takes { return bodies[r.String()] }

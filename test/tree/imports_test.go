@@ -177,6 +177,7 @@ var direct = map[string][]string{
 	"shared/auth/login":                   {"github.com/zitadel/oidc/v3", "golang.org/x/oauth2"},           // of oidc
 	"shared/auth/authtest":                {"github.com/stretchr/testify", "github.com/go-jose/go-jose/v4"},
 	"shared/descriptor":                   {"go.yaml.in/yaml/v3"},
+	"shared/difference":                   {"go.yaml.in/yaml/v3"},
 	"shared/events":                       {"github.com/cloudevents/sdk-go/v2/event"},
 	"shared/events/identity":              {"github.com/zitadel/oidc/v3", "golang.org/x/oauth2"}, // of oidc
 	"shared/events/identity/identitytest": {"github.com/stretchr/testify"},
@@ -188,6 +189,7 @@ var direct = map[string][]string{
 	"shared/policy/policies":              {"github.com/jackc/pgx/v5"},
 	"shared/policy/remediation":           {"go.yaml.in/yaml/v3", "github.com/jackc/pgx/v5"},
 	"shared/signin":                       {"golang.org/x/oauth2"},
+	"shared/cordon":                       {"github.com/jackc/pgx/v5"},
 	"shared/credentials":                  {"golang.org/x/oauth2"},
 	"shared/policy/render": {
 		"github.com/prometheus/prometheus/promql/parser", "github.com/prometheus/prometheus/model/labels",

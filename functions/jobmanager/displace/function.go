@@ -10,6 +10,7 @@ import (
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 
 	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/cordon"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/store"
@@ -19,7 +20,7 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{
 	Consumes: []string{events.Tick, events.TopologyChanged},
-	Emits:    []string{events.ApplicationDisplaced, events.ApplicationWaiting, events.JobReady},
+	Emits:    []string{events.ApplicationDisplaced, events.ApplicationWaiting, events.JobReady, events.NodeDrained},
 }
 
 // Function is the worker with its settings and store.
@@ -72,6 +73,9 @@ func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
 		return nil // what the topology's news mean to them, the matchmaker finds out by himself
 	}
 	return f.db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
+		if err := cordon.Remind(ctx, tx); err != nil {
+			return err
+		}
 		return application.Remind(ctx, tx, "it waited for some time")
 	})
 }

@@ -69,6 +69,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	change.By(auth.From(r.Context()).Subject)
 	var app *application.Application
 	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
 		app, err = change.Put(ctx, tx, id, seen, f.settings.LostAfter)

@@ -18,7 +18,7 @@ import (
 // on their rows. shared/docs/locks.md explains it.
 var LockOrder = []string{
 	"inbox", "archive", "topology", "idempotency key", "application name", "policy", "policies", "policy_alerts", "policy_actions", "claims",
-	"actions", "placement", "nodes", "applications", "jobs", "policy_events", "reaction_times", "rule_files", "history",
+	"actions", "placement", "nodes", "cordons", "applications", "jobs", "revisions", "policy_events", "reaction_times", "rule_files", "history",
 	"topology_nodes", "topology_clusters", "topology_snapshots", "archives", "issuer_keys", "dead_letters", "bus", "bus_values",
 	"bus_forgotten", "outbox",
 }

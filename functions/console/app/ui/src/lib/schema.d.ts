@@ -118,6 +118,138 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/jobmanager/groups/{group_uuid}/revisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application.
+                 * @example 6cafd264-ddac-4283-bce2-4de6881d9dbf
+                 */
+                group_uuid: components["parameters"]["GroupUuid"];
+            };
+            cookie?: never;
+        };
+        /**
+         * The descriptors that an application was given
+         * @description Newest first, at most 100, without the descriptors themselves.
+         */
+        get: operations["listRevisions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/jobmanager/groups/{group_uuid}/revisions/{revision}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application.
+                 * @example 6cafd264-ddac-4283-bce2-4de6881d9dbf
+                 */
+                group_uuid: components["parameters"]["GroupUuid"];
+                /**
+                 * @description Its number, or latest.
+                 * @example latest
+                 */
+                revision: string;
+            };
+            cookie?: never;
+        };
+        /** One of these descriptors, and what it changed */
+        get: operations["getRevision"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/jobmanager/groups/rollback/{group_uuid}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application.
+                 * @example 6cafd264-ddac-4283-bce2-4de6881d9dbf
+                 */
+                group_uuid: components["parameters"]["GroupUuid"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Give an application a descriptor that it had before
+         * @description It becomes a new revision. What differs is done as for an update.
+         */
+        put: operations["rollBackApplication"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/jobmanager/groups/scale/{group_uuid}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application.
+                 * @example 6cafd264-ddac-4283-bce2-4de6881d9dbf
+                 */
+                group_uuid: components["parameters"]["GroupUuid"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Change how many replicas a component has
+         * @description The descriptor becomes a new revision.
+         */
+        put: operations["scaleComponent"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/jobmanager/groups/pin/{group_uuid}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The application.
+                 * @example 6cafd264-ddac-4283-bce2-4de6881d9dbf
+                 */
+                group_uuid: components["parameters"]["GroupUuid"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Fix a component to a node
+         * @description Without a place it may go anywhere again. The descriptor becomes a new revision.
+         */
+        put: operations["pinComponent"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/jobmanager/groups/start/{group_uuid}": {
         parameters: {
             query?: never;
@@ -672,6 +804,119 @@ export interface paths {
          * @description Runs the submission or update and the placement after it, and takes all of it back.
          */
         post: operations["plan"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/matchmaker/nodes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The nodes that are cordoned or drained, and what still runs there */
+        get: operations["listClosedNodes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/matchmaker/nodes/{cluster}/{node}/cordon": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example edge */
+                cluster: string;
+                /** @example edge-1 */
+                node: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Close a node to new components
+         * @description What runs there stays. A node that was drained is only cordoned from then on.
+         */
+        put: operations["cordonNode"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/matchmaker/nodes/{cluster}/{node}/drain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example edge */
+                cluster: string;
+                /** @example edge-1 */
+                node: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Close a node and move its components elsewhere
+         * @description What has another place moves there; what has none stays until the deadline.
+         */
+        put: operations["drainNode"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/matchmaker/nodes/{cluster}/{node}/uncordon": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example edge */
+                cluster: string;
+                /** @example edge-1 */
+                node: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Open a node again that was cordoned or drained
+         * @description What waits for a place is tried again. What has left does not come back by itself.
+         */
+        put: operations["uncordonNode"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/matchmaker/whatif": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What would happen, without changing anything
+         * @description Supposes that nodes are drained, clusters lost and readings changed, and that a descriptor is handed in then, in any
+         *     combination. Does it all in a transaction that is taken back.
+         */
+        post: operations["whatIf"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2264,6 +2509,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/bus/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What is published under the keys of a selection, once or from now on
+         * @description What follows `/bus/` in the path is a key expression of Zenoh, which has to be in canonical form: chunks with `/`
+         *     between them; `*` stands for one chunk, `**` for any number of chunks, `$*` for any text within a chunk. The last value
+         *     of each key is kept. An application's own token may read the keys below its instance, and no others.
+         *
+         *     No key is an empty list, not a 404. With `Accept: text/event-stream` the answer is a subscription: first the values
+         *     that there are, then each change as an event `PUT` or `DELETE`, whose data is an element as in the list. A stream ends
+         *     after some minutes: come again with the last id in `Last-Event-ID`, and what has changed meanwhile comes first. An
+         *     event `ANEW` says that the id is too old for that: all values follow, and keys that are not among them are gone.
+         */
+        get: operations["getKeys"];
+        /**
+         * Publish a value under a key
+         * @description The Content-Type becomes the encoding. The key has no wildcard.
+         */
+        put: operations["putKey"];
+        /** What is published under the keys of a selection; the body says nothing to us */
+        post: operations["queryKeys"];
+        /** Publish that a key has no value any more */
+        delete: operations["deleteKey"];
+        options?: never;
+        head?: never;
+        /** The same as PUT */
+        patch: operations["patchKey"];
+        trace?: never;
+    };
     "/console/": {
         parameters: {
             query?: never;
@@ -2411,6 +2690,15 @@ export interface components {
             /** @description What tokens must be meant for. */
             audience: string;
             scopes: string[];
+        };
+        BusElement: {
+            key: string;
+            /** @description JSON as it is, text as a string, anything else as its base64; null when it is empty. */
+            value: unknown;
+            /** @description The media type that it was published with. */
+            encoding: string;
+            /** @description The time, `/`, and who gave it. */
+            timestamp: string;
         };
         /** Format: uuid */
         Id: string;
@@ -3002,6 +3290,104 @@ export interface components {
             policy?: string;
             remediation?: string;
         };
+        Cordon: {
+            cluster: string;
+            node: string;
+            /** @description What runs there has to leave. */
+            drain: boolean;
+            deadline?: components["schemas"]["Time"];
+            since: components["schemas"]["Time"];
+            author: string;
+        };
+        Shift: {
+            application: components["schemas"]["Id"];
+            /** @description Of the application. */
+            name: string;
+            component: string;
+            replica: number;
+            from?: components["schemas"]["Target"];
+            to?: components["schemas"]["Target"];
+            why?: string;
+        };
+        Capacity: {
+            /** @description That take components. */
+            nodes: number;
+            /** Format: int64 */
+            cpuMilli: number;
+            /** Format: int64 */
+            memoryBytes: number;
+            /** Format: int64 */
+            cpuReservedMilli: number;
+            /** Format: int64 */
+            memoryReservedBytes: number;
+        };
+        Outcome: {
+            /** @description Components that would get another place. */
+            moves: components["schemas"]["Shift"][];
+            /** @description Components that would have no place, or stay where they do not fit. */
+            losers: components["schemas"]["Shift"][];
+            /** @description Components that would get a first place. */
+            arrivals: components["schemas"]["Shift"][];
+            plan?: components["schemas"]["Preview"];
+            /** @description What a placement took until it ran lately. */
+            downtime: {
+                /** @description The median. */
+                eachSeconds: number | null;
+                /** @description Of all moves one after the other. */
+                totalSeconds: number | null;
+                /** @description Of so many placements. */
+                from: number;
+            };
+            before: components["schemas"]["Capacity"];
+            after: components["schemas"]["Capacity"];
+            /** @description How far from the best the worst of the decisions may be, as a share of it. */
+            gap: number;
+            /** @description No decision can be better, by proof. */
+            exact: boolean;
+            /** @description Applications that it concerns. */
+            looked: number;
+        };
+        Revision: {
+            /**
+             * Format: int64
+             * @description The version of the application that it made.
+             */
+            revision: number;
+            at: components["schemas"]["Time"];
+            /** @description Who handed it in; empty where that is not known any more. */
+            author: string;
+            /**
+             * Format: int64
+             * @description The revision that a rollback went back to.
+             */
+            restores?: number;
+            /** @description What it changed, for people. */
+            summary?: string;
+        };
+        RevisionWithFields: components["schemas"]["Revision"] & {
+            /** @description As it was handed in. */
+            descriptor?: string;
+            /**
+             * Format: int64
+             * @description The revision that it is compared with; absent for the first.
+             */
+            against?: number;
+            fields: components["schemas"]["Fields"];
+        };
+        Fields: {
+            /** @description Absent for the application itself. */
+            component?: string;
+            /** @description Of its manifests, as Kind/name; compose for a Compose file. */
+            object?: string;
+            /** @description Absent for a component or an object as a whole. */
+            path?: string;
+            /** @enum {string} */
+            action: "added" | "removed" | "changed";
+            from?: unknown;
+            to?: unknown;
+            /** @description What runs is replaced by new pods or containers. */
+            restarts: boolean;
+        }[];
         Preview: {
             /** @description The one that would be updated; absent for a new one. */
             application?: components["schemas"]["Id"];
@@ -3023,6 +3409,7 @@ export interface components {
                 to?: components["schemas"]["Target"];
                 why?: string;
             }[];
+            fields?: components["schemas"]["Fields"];
             warnings?: components["schemas"]["DescriptorWarnings"];
             /** @description Requirements that the descriptor leaves out, as they follow from its compose files. */
             derived?: string[];
@@ -3825,6 +4212,197 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    listRevisions: {
+        parameters: {
+            query?: {
+                /** @description Only those before that number. */
+                before?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The application.
+                 * @example 6cafd264-ddac-4283-bce2-4de6881d9dbf
+                 */
+                group_uuid: components["parameters"]["GroupUuid"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The revisions. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "revision": 2,
+                     *         "at": "2026-01-01T12:00:00Z",
+                     *         "author": "alice",
+                     *         "summary": "web replaced"
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["Revision"][];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    getRevision: {
+        parameters: {
+            query?: {
+                /** @description The revision to compare it with; else the one before it. */
+                against?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The application.
+                 * @example 6cafd264-ddac-4283-bce2-4de6881d9dbf
+                 */
+                group_uuid: components["parameters"]["GroupUuid"];
+                /**
+                 * @description Its number, or latest.
+                 * @example latest
+                 */
+                revision: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The revision with its descriptor. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "revision": 2,
+                     *       "at": "2026-01-01T12:00:00Z",
+                     *       "author": "alice",
+                     *       "summary": "web replaced",
+                     *       "descriptor": "name: shop\n...",
+                     *       "against": 1,
+                     *       "fields": [
+                     *         {
+                     *           "component": "web",
+                     *           "object": "Deployment/web",
+                     *           "path": "spec.template.spec.containers[web].image",
+                     *           "action": "changed",
+                     *           "from": "nginx:1.0",
+                     *           "to": "nginx:2.0",
+                     *           "restarts": true
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RevisionWithFields"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    rollBackApplication: {
+        parameters: {
+            query?: {
+                /** @description The revision; else the one before the newest. */
+                to?: number;
+            };
+            header?: {
+                /** @description The versions, as `ETag` gave them, of which the present one must be; `*` is any. A weak tag is none of them. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+            };
+            path: {
+                /**
+                 * @description The application.
+                 * @example 6cafd264-ddac-4283-bce2-4de6881d9dbf
+                 */
+                group_uuid: components["parameters"]["GroupUuid"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["JobGroup"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["PreconditionFailed"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    scaleComponent: {
+        parameters: {
+            query: {
+                /** @description Its name. */
+                component: string;
+                /** @description How many. */
+                replicas: number;
+            };
+            header?: {
+                /** @description The versions, as `ETag` gave them, of which the present one must be; `*` is any. A weak tag is none of them. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+            };
+            path: {
+                /**
+                 * @description The application.
+                 * @example 6cafd264-ddac-4283-bce2-4de6881d9dbf
+                 */
+                group_uuid: components["parameters"]["GroupUuid"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["JobGroup"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["PreconditionFailed"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    pinComponent: {
+        parameters: {
+            query: {
+                /** @description Its name. */
+                component: string;
+                /** @description Of the node. */
+                cluster?: string;
+                /** @description Where it is to be. */
+                node?: string;
+            };
+            header?: {
+                /** @description The versions, as `ETag` gave them, of which the present one must be; `*` is any. A weak tag is none of them. */
+                "If-Match"?: components["parameters"]["IfMatch"];
+            };
+            path: {
+                /**
+                 * @description The application.
+                 * @example 6cafd264-ddac-4283-bce2-4de6881d9dbf
+                 */
+                group_uuid: components["parameters"]["GroupUuid"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["JobGroup"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            412: components["responses"]["PreconditionFailed"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
     startApplication: {
         parameters: {
             query?: never;
@@ -4442,6 +5020,263 @@ export interface operations {
         requestBody: components["requestBodies"]["Descriptor"];
         responses: {
             200: components["responses"]["Preview"];
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Conflict"];
+            413: components["responses"]["TooLarge"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    listClosedNodes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description By name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "cluster": "edge",
+                     *         "node": "edge-1",
+                     *         "drain": true,
+                     *         "since": "2026-01-01T12:00:00Z",
+                     *         "author": "alice",
+                     *         "components": []
+                     *       }
+                     *     ]
+                     */
+                    "application/json": (components["schemas"]["Cordon"] & {
+                        components: {
+                            application: components["schemas"]["Id"];
+                            /** @description Of the application. */
+                            name: string;
+                            component: string;
+                            replica: number;
+                        }[];
+                    })[];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    cordonNode: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example edge */
+                cluster: string;
+                /** @example edge-1 */
+                node: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The node as it is closed now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "cluster": "edge",
+                     *       "node": "edge-1",
+                     *       "drain": false,
+                     *       "since": "2026-01-01T12:00:00Z",
+                     *       "author": "alice"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Cordon"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    drainNode: {
+        parameters: {
+            query?: {
+                /** @description After that time what is left leaves without another place, such as 5m. */
+                deadline?: string;
+            };
+            header?: never;
+            path: {
+                /** @example edge */
+                cluster: string;
+                /** @example edge-1 */
+                node: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The node as it is closed now. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "cluster": "edge",
+                     *       "node": "edge-1",
+                     *       "drain": true,
+                     *       "deadline": "2026-01-01T12:05:00Z",
+                     *       "since": "2026-01-01T12:00:00Z",
+                     *       "author": "alice"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Cordon"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    uncordonNode: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example edge */
+                cluster: string;
+                /** @example edge-1 */
+                node: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Whether it was closed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "cluster": "edge",
+                     *       "node": "edge-1",
+                     *       "changed": true
+                     *     }
+                     */
+                    "application/json": {
+                        cluster?: string;
+                        node?: string;
+                        changed?: boolean;
+                    };
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    whatIf: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "drain": [
+                 *         "edge/edge-1"
+                 *       ],
+                 *       "cut": [],
+                 *       "set": {
+                 *         "edge/edge-2": {
+                 *           "sca": 30
+                 *         }
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    /** @description Nodes, as CLUSTER/NODE. */
+                    drain?: string[];
+                    /** @description Clusters. */
+                    cut?: string[];
+                    /** @description By CLUSTER/NODE: sca, cpu and memory (percent), energy (watts), cores, ram (bytes). */
+                    set?: {
+                        [key: string]: {
+                            [key: string]: number;
+                        };
+                    };
+                    /** @description To submit, or to update its application with. */
+                    descriptor?: string;
+                    app?: components["schemas"]["Id"];
+                };
+            };
+        };
+        responses: {
+            /** @description What would become of each component that it concerns. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "moves": [
+                     *         {
+                     *           "application": "4e8e9a52-6f4b-4a58-8d3b-0f7a0d2f4c11",
+                     *           "name": "shop",
+                     *           "component": "web",
+                     *           "replica": 0,
+                     *           "from": {
+                     *             "cluster_name": "edge",
+                     *             "node_name": "edge-1",
+                     *             "orchestrator": "nuvla"
+                     *           },
+                     *           "to": {
+                     *             "cluster_name": "edge",
+                     *             "node_name": "edge-2",
+                     *             "orchestrator": "nuvla"
+                     *           }
+                     *         }
+                     *       ],
+                     *       "losers": [],
+                     *       "arrivals": [],
+                     *       "downtime": {
+                     *         "eachSeconds": 2.5,
+                     *         "totalSeconds": 2.5,
+                     *         "from": 12
+                     *       },
+                     *       "before": {
+                     *         "nodes": 4,
+                     *         "cpuMilli": 16000,
+                     *         "memoryBytes": 34359738368,
+                     *         "cpuReservedMilli": 750,
+                     *         "memoryReservedBytes": 402653184
+                     *       },
+                     *       "after": {
+                     *         "nodes": 3,
+                     *         "cpuMilli": 12000,
+                     *         "memoryBytes": 25769803776,
+                     *         "cpuReservedMilli": 750,
+                     *         "memoryReservedBytes": 402653184
+                     *       },
+                     *       "gap": 0,
+                     *       "exact": true,
+                     *       "looked": 1
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Outcome"];
+                };
+            };
             404: components["responses"]["NotFound"];
             409: components["responses"]["Conflict"];
             413: components["responses"]["TooLarge"];
@@ -6680,6 +7515,158 @@ export interface operations {
                     "application/json": components["schemas"]["Provider"];
                 };
             };
+        };
+    };
+    getKeys: {
+        parameters: {
+            query?: {
+                /** @description The first value alone, as it was published, with its encoding as the media type. */
+                _raw?: string;
+            };
+            header?: {
+                /** @description Of a subscription, what was seen last. */
+                "Last-Event-ID"?: number;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The values, or the stream. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "key": "shop/web",
+                     *         "value": {
+                     *           "application": "shop",
+                     *           "clusters": {}
+                     *         },
+                     *         "encoding": "application/json",
+                     *         "timestamp": "2026-03-01T12:00:00.000000000Z/6c6974746f72616c"
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["BusElement"][];
+                    "text/event-stream": string;
+                    "text/html": string;
+                };
+            };
+            400: components["responses"]["Problem"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    putKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /** @example 21.5 */
+                "*/*": string;
+            };
+        };
+        responses: {
+            /** @description It is published. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem"];
+            413: components["responses"]["Problem"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    queryKeys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "*/*": string;
+            };
+        };
+        responses: {
+            /** @description The values. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "key": "shop/web",
+                     *         "value": {
+                     *           "application": "shop",
+                     *           "clusters": {}
+                     *         },
+                     *         "encoding": "application/json",
+                     *         "timestamp": "2026-03-01T12:00:00.000000000Z/6c6974746f72616c"
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["BusElement"][];
+                };
+            };
+            400: components["responses"]["Problem"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    deleteKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is published. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    patchKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /** @example 21.5 */
+                "*/*": string;
+            };
+        };
+        responses: {
+            /** @description It is published. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            400: components["responses"]["Problem"];
             default: components["responses"]["Problem"];
         };
     };

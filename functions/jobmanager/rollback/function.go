@@ -1,0 +1,72 @@
+// Package rollback gives an application a descriptor that it had before.
+package rollback
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net/http"
+
+	"github.com/littoral-project/littoral/shared/application"
+	"github.com/littoral-project/littoral/shared/appmodel"
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/policy/admit"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes:     []function.Route{{Pattern: "PUT /jobmanager/groups/rollback/{group_uuid}", Role: auth.Operator}},
+	Emits:      []string{events.ApplicationUpdated, events.JobReady},
+	PrewakeFor: []string{events.ApplicationUpdated},
+	Memory:     "128Mi", // it carries the parser of PromQL
+}
+
+// Function is the operation with its settings and store.
+type Function struct {
+	db       *store.DB
+	settings application.Settings
+	admit    admit.Settings
+}
+
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	f := &Function{db: env.DB}
+	return f, errors.Join(env.Config(&f.settings), env.Config(&f.admit))
+}
+
+// Handle goes back to the revision ?to=N, else to the one before the newest, and answers the JobGroup as it is then: in a
+// new revision, which differs from the newest as an update would. With If-Match, the application must be in a version that
+// the header names.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	id, err := function.PathID(r, "group_uuid")
+	if err != nil {
+		return err
+	}
+	query := function.NewQuery(r, "to")
+	to := query.Int("to", 0, 1, math.MaxInt64)
+	if err := query.Err(); err != nil {
+		return err
+	}
+	seen, err := function.IfMatch(r)
+	if err != nil {
+		return err
+	}
+	back, err := application.ReadRollback(r.Context(), f.db, id, to, func(document []byte) (*appmodel.Application, error) {
+		return f.admit.Application(document, false)
+	})
+	if err != nil {
+		return err
+	}
+	var app *application.Application
+	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+		app, err = back.Put(ctx, tx, auth.From(ctx).Subject, seen, f.settings.LostAfter)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return function.WriteJSON(w, http.StatusOK, app)
+}

@@ -15,6 +15,7 @@ type getCommand struct {
 	Apps     getApps     `cmd:"" aliases:"app" help:"List applications."`
 	Jobs     getJobs     `cmd:"" aliases:"job" help:"List jobs: the work on each component."`
 	Nodes    getNodes    `cmd:"" aliases:"node" help:"List nodes."`
+	Policies getPolicies `cmd:"" aliases:"policy" help:"List policies."`
 	Clusters getClusters `cmd:"" aliases:"cluster" help:"List clusters."`
 }
 

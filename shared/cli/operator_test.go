@@ -178,3 +178,25 @@ func TestNodes(t *testing.T) {
 	)
 	require.Empty(t, h.sys.Broker.Failures())
 }
+
+func TestPoliciesAndTree(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.at(2, func() { require.Equal(t, 2, h.work()) })
+	h.ok("apply", "-f", "testdata/shop.yaml", "--wait")
+	var list []api.Policy
+	require.NoError(t, json.Unmarshal([]byte(h.ok("get", "policies", "-o", "json")), &list))
+	require.NotEmpty(t, list)
+	tour(
+		t, h, "policies.golden",
+		"get policies",
+		"get policies --app shop --phase violated",
+		"violations",
+		"tree shop",
+		"policy deactivate "+list[0].Name,
+		"policy activate "+list[0].Name,
+		"policy set "+list[0].Name+" threshold=0.8",
+		"policy activate nothing",
+		"tree nothing",
+	)
+}

@@ -164,7 +164,7 @@ func TestCompletion(t *testing.T) {
 		"littoral zzz":               "",
 		"littoral fleet set ":        "", // files, which bash completes by itself
 		"littoral apply -f ":         "",
-		"littoral get ":              "apps clusters jobs nodes",
+		"littoral get ":              "apps clusters jobs nodes policies",
 	} {
 		words := strings.Split(typed, " ")
 		cmd := exec.CommandContext(t.Context(), bash, "-c", script.String()+`

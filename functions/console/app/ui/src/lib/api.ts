@@ -12,6 +12,12 @@ export type PolicyDefinition = Schemas["PolicyDefinition"];
 export type PolicyPreview = Schemas["PolicyPreview"];
 export type PolicyPast = Schemas["PolicyPast"];
 export type Preview = Schemas["Preview"];
+export type Revision = Schemas["Revision"];
+export type RevisionWithFields = Schemas["RevisionWithFields"];
+export type Field = Schemas["Fields"][number];
+export type Cordon = Schemas["Cordon"];
+export type Outcome = Schemas["Outcome"];
+export type Shift = Schemas["Shift"];
 export type Answer = Schemas["Answer"];
 export type Explained = NonNullable<Schemas["Explanation"]["components"]>[number];
 export type NodeExplanation = Schemas["NodeExplanation"];
@@ -118,6 +124,13 @@ export const api = {
   explain: (key: string) => call<Answer>(`/matchmaker/explain?app=${id(key)}`, { method: "POST" }),
   explainDraft: (body: string, signal?: AbortSignal) =>
     call<Answer>("/matchmaker/explain", { method: "POST", body, type: yaml, ...(signal ? { signal } : {}) }),
+  revisions: (key: string) => call<Revision[]>(`/jobmanager/groups/${id(key)}/revisions`),
+  revision: (key: string, n: number) => call<RevisionWithFields>(`/jobmanager/groups/${id(key)}/revisions/${n}`),
+  rollBack: (key: string, to: number) => call<Application>(`/jobmanager/groups/rollback/${id(key)}?to=${to}`, { method: "PUT" }),
+  whatIf: (question: object) => call<Outcome>("/matchmaker/whatif", { method: "POST", body: JSON.stringify(question) }),
+  closed: () => call<Cordon[]>("/matchmaker/nodes"),
+  changeNode: (cluster: string, node: string, what: "cordon" | "uncordon" | "drain") =>
+    call<unknown>(`/matchmaker/nodes/${id(cluster)}/${id(node)}/${what}`, { method: "PUT" }),
   taxonomy: () => call<Taxonomy>("/aggregator/"),
   history: (query: Record<string, string | number>) =>
     call<Entry[]>(`/jobmanager/history?${new URLSearchParams(Object.entries(query).map(([k, v]) => [k, String(v)]))}`),

@@ -1,4 +1,4 @@
-import{A as e,C as t,D as n,E as r,I as i,L as a,M as o,N as s,O as c,P as l,R as u,T as d,_ as f,a as p,b as m,c as h,d as g,f as _,g as v,h as y,i as ee,j as b,k as x,l as te,m as ne,n as re,o as ie,p as ae,r as oe,s as se,t as ce,u as le,v as ue,w as de,x as S,y as C}from"./index-p8hpF3zv.js";var fe=[{name:`One component`,yaml:`name: web
+import{A as e,C as t,D as n,E as r,I as i,L as a,M as o,N as s,O as c,P as l,R as u,T as d,_ as f,a as p,b as m,c as h,d as g,f as _,g as v,h as y,i as ee,j as b,k as x,l as te,m as ne,n as re,o as ie,p as ae,r as oe,s as se,t as ce,u as le,v as ue,w as de,x as S,y as C}from"./index-BAxvOEd3.js";var fe=[{name:`One component`,yaml:`name: web
 description: a web page
 components:
   - name: web

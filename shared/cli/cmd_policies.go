@@ -1,0 +1,252 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/littoral-project/littoral/shared/api"
+)
+
+type getPolicies struct {
+	Output format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
+	App    string `placeholder:"ID" help:"Application: id, beginning of its id, or name."`
+	Phase  string `enum:",inactive,enforced,violated,unknown" default:"" placeholder:"PHASE" help:"inactive, enforced, violated or unknown."`
+}
+
+// Run lists policies.
+func (c *getPolicies) Run(s *session) error {
+	list, err := s.policies(s.ctx, c.App, c.Phase)
+	if err != nil {
+		return err
+	}
+	if c.Output.structured() {
+		return s.print(c.Output, list)
+	}
+	rows := make([][]string, len(list))
+	for i := range list {
+		p := &list[i]
+		rows[i] = []string{
+			or(p.Subject.AppName), or(strings.Trim(p.Subject.Component, "*")), p.Status.Phase, or(p.Action.ExtraParams["remediation"]),
+			or(limit(p)), watches(p),
+		}
+	}
+	t := newTable(s.out, "APP", "COMPONENT", "PHASE", "REMEDY", "LIMIT", "WATCHES")
+	t.most = terminal
+	return t.write(rows...)
+}
+
+func (s *session) policies(ctx context.Context, app, phase string) ([]api.Policy, error) {
+	if app != "" {
+		a, err := s.application(ctx, app)
+		if err != nil {
+			return nil, err
+		}
+		app = a.ID
+	}
+	return s.client.Policies(ctx, app, phase)
+}
+
+// watches names what a policy watches, shortly.
+func watches(p *api.Policy) string {
+	return or(cmp.Or(p.Spec.Template, p.Spec.Description, p.Spec.Expr, p.Name))
+}
+
+// limit is the condition under which a policy is violated, with its variables filled in where they are.
+func limit(p *api.Policy) string {
+	if r := p.Status.RenderedSpec; r != nil && r.ViolatedIf != "" {
+		return r.ViolatedIf
+	}
+	return p.Spec.ViolatedIf
+}
+
+type violationsCommand struct {
+	App    string `placeholder:"ID" help:"Application: id, beginning of its id, or name."`
+	Output format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
+}
+
+// Help is the long help of violations.
+func (violationsCommand) Help() string { return "Example: littoral violations --app shop" }
+
+// Run lists the policies that are violated now.
+func (c *violationsCommand) Run(s *session) error {
+	list, err := s.policies(s.ctx, c.App, "violated")
+	if err != nil {
+		return err
+	}
+	if c.Output.structured() {
+		return s.print(c.Output, list)
+	}
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(s.out, "No policy is violated.")
+		return err
+	}
+	rows := make([][]string, len(list))
+	for i := range list {
+		p := &list[i]
+		var since time.Time
+		for _, e := range p.Status.Events {
+			if e.Type == "violated" {
+				since = e.Timestamp
+			}
+		}
+		rows[i] = []string{
+			or(p.Subject.AppName), or(strings.Trim(p.Subject.Component, "*")), s.age(since), or(p.Action.ExtraParams["remediation"]),
+			or(limit(p)), watches(p),
+		}
+	}
+	t := newTable(s.out, "APP", "COMPONENT", "SINCE", "REMEDY", "LIMIT", "WATCHES")
+	t.most = terminal
+	return t.write(rows...)
+}
+
+type policyCommand struct {
+	Activate   policyActivate   `cmd:"" help:"Have a policy watched."`
+	Deactivate policyDeactivate `cmd:"" help:"Have a policy watched no more."`
+	Set        policySet        `cmd:"" help:"Give a variable of a policy another value."`
+}
+
+type policyArgument struct {
+	Policy string `arg:"" help:"Policy: id, beginning of its id, or name."`
+}
+
+// policy finds a policy by its id, the beginning of that, or its name.
+func (s *session) policy(named string) (*api.Policy, error) {
+	list, err := s.client.Policies(s.ctx, "", "")
+	if err != nil {
+		return nil, err
+	}
+	var found []*api.Policy
+	for i := range list {
+		p := &list[i]
+		if p.ID == named || p.Name == named {
+			return p, nil
+		}
+		if isIDPrefix(named) && strings.HasPrefix(p.ID, named) {
+			found = append(found, p)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return nil, advise(fmt.Errorf("there is no policy %q", named), "See what there is with: littoral get policies -o json")
+	case 1:
+		return found[0], nil
+	}
+	return nil, fmt.Errorf("%q means %d policies; name one by more of its id", named, len(found))
+}
+
+type policyActivate struct{ policyArgument }
+
+// Help is the long help of policy activate.
+func (policyActivate) Help() string { return "Example: littoral policy activate busy-hosts" }
+
+// Run has the policy watched.
+func (c *policyActivate) Run(s *session) error { return s.activate(c.Policy, true, "activated") }
+
+type policyDeactivate struct{ policyArgument }
+
+// Help is the long help of policy deactivate.
+func (policyDeactivate) Help() string { return "Example: littoral policy deactivate busy-hosts" }
+
+// Run has the policy watched no more.
+func (c *policyDeactivate) Run(s *session) error { return s.activate(c.Policy, false, "deactivated") }
+
+func (s *session) activate(named string, active bool, done string) error {
+	p, err := s.policy(named)
+	if err != nil {
+		return err
+	}
+	if err := s.client.ActivatePolicy(s.ctx, p.ID, active); err != nil {
+		return err
+	}
+	s.screen.line("policy %s %s", p.Name, done)
+	return nil
+}
+
+type policySet struct {
+	policyArgument
+	Settings []string `arg:"" placeholder:"NAME=VALUE" name:"name=value" help:"Such as threshold=0.9."`
+}
+
+// Help is the long help of policy set.
+func (policySet) Help() string { return "Example: littoral policy set busy-hosts limit=0.8" }
+
+// Run gives variables other values.
+func (c *policySet) Run(s *session) error {
+	settings, err := parseSettings(c.Settings)
+	if err != nil {
+		return err
+	}
+	p, err := s.policy(c.Policy)
+	if err != nil {
+		return err
+	}
+	for name, value := range settings {
+		if err := s.client.SetVariable(s.ctx, p.ID, name, value); err != nil {
+			return err
+		}
+		s.screen.line("policy %s: %s is %s", p.Name, name, value)
+	}
+	return nil
+}
+
+type treeCommand struct {
+	appArgument
+}
+
+// Help is the long help of tree.
+func (treeCommand) Help() string { return "Example: littoral tree shop" }
+
+// Run shows an application, its components, where they are, their objects and the policies about them, with what is wrong.
+func (c *treeCommand) Run(s *session) error {
+	a, err := s.application(s.ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	policies, err := s.client.Policies(s.ctx, a.ID, "")
+	if err != nil {
+		return err
+	}
+	line := func(depth int, text string) {
+		fmt.Fprintln(s.out, cut(strings.Repeat("  ", depth)+printable(text), terminal))
+	}
+	about := func(depth int, component string) {
+		for i := range policies {
+			if p := &policies[i]; strings.Trim(p.Subject.Component, "*") == component {
+				line(depth, "policy "+watches(p)+" "+limit(p)+": "+p.Status.Phase)
+			}
+		}
+	}
+	title := a.Name + ": " + a.Status
+	if a.Message != "" {
+		title += ", " + a.Message
+	}
+	line(0, title)
+	about(1, "")
+	jobs := a.Components()
+	for i := range jobs {
+		j := &jobs[i]
+		state := j.State
+		if j.Available() {
+			state = api.StatusAvailable
+		}
+		line(1, j.Component()+": "+state)
+		if at := j.Targets.String(); at != "" {
+			line(2, "on "+at+" ("+j.Orchestrator+")")
+		} else {
+			line(2, "without a place")
+		}
+		for _, o := range j.Instruction.Contents {
+			line(3, "object "+o.Name)
+		}
+		for _, x := range j.Resource.Conditions {
+			if x.Status == "True" && x.Type != api.StatusAvailable && x.Message != "" {
+				line(3, x.Type+": "+x.Message)
+			}
+		}
+		about(2, j.Instruction.ComponentName)
+	}
+	return nil
+}

@@ -12,9 +12,10 @@ import (
 const selectKnownAgent = `select exists (select from nodes where agent = $1)`
 
 // Admit refuses a caller whose token is bound to no agent and who acts as one that telemetry does not know: nothing would
-// keep it from the jobs of any cluster. The setting UNKNOWN_AGENTS lets it. The error is Forbidden.
+// keep it from the jobs of any cluster. The setting UNKNOWN_AGENTS lets it. A name that none can have is left to whoever
+// takes it, and says which field is wrong. The error is Forbidden.
 func (s Settings) Admit(ctx context.Context, q store.Querier, agent string) error {
-	if s.UnknownAgents || agent == "" || auth.From(ctx).AgentID != "" {
+	if s.UnknownAgents || agent == "" || len(agent) > maxName || auth.From(ctx).AgentID != "" {
 		return nil
 	}
 	var known bool

@@ -7552,7 +7552,13 @@ export interface operations {
                      *     ]
                      */
                     "application/json": components["schemas"]["BusElement"][];
+                    /**
+                     * @example event: PUT
+                     *     id: 7
+                     *     data: {"key":"shop/web","value":{"application":"shop","clusters":{}},"encoding":"application/json","timestamp":"2026-03-01T12:00:00.000000000Z/6c6974746f72616c"}
+                     */
                     "text/event-stream": string;
+                    /** @example <dl><dt>shop/web</dt><dd>{"application":"shop","clusters":{}}</dd></dl> */
                     "text/html": string;
                 };
             };
@@ -7595,6 +7601,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
+                /** @example anything */
                 "*/*": string;
             };
         };

@@ -64,6 +64,9 @@ func run(ctx context.Context, sizes string, asJSON bool, o options) error {
 		fmt.Fprintf(os.Stderr, "continuum: %d nodes ...\n", nodes)
 		m, err := w.measure(ctx, nodes)
 		if err != nil {
+			for _, f := range m.Figures { // what was measured before is no less true
+				fmt.Fprintf(os.Stderr, "%s: %.1f %s\n", f.Name, float64(f.Value), f.Unit)
+			}
 			return fmt.Errorf("%d nodes: %w", nodes, err)
 		}
 		r.Sizes = append(r.Sizes, m)

@@ -52,6 +52,8 @@ import (
 	jobmanagerscale "github.com/littoral-project/littoral/functions/jobmanager/scale"
 	jobmanagerstatusget "github.com/littoral-project/littoral/functions/jobmanager/status-get"
 	jobmanagerstatusupdate "github.com/littoral-project/littoral/functions/jobmanager/status-update"
+	lighthousecontrolleradd "github.com/littoral-project/littoral/functions/lighthouse/controller-add"
+	lighthousecontrollerlist "github.com/littoral-project/littoral/functions/lighthouse/controller-list"
 	matchmakerevacuate "github.com/littoral-project/littoral/functions/matchmaker/evacuate"
 	matchmakerexplain "github.com/littoral-project/littoral/functions/matchmaker/explain"
 	matchmakerhome "github.com/littoral-project/littoral/functions/matchmaker/home"
@@ -95,6 +97,20 @@ import (
 	policymanagervariablelist "github.com/littoral-project/littoral/functions/policymanager/variable-list"
 	policymanagervariableset "github.com/littoral-project/littoral/functions/policymanager/variable-set"
 	policymanagerwebhook "github.com/littoral-project/littoral/functions/policymanager/webhook"
+	shelldeploymentcreate "github.com/littoral-project/littoral/functions/shell/deployment-create"
+	shelldeploymentdelete "github.com/littoral-project/littoral/functions/shell/deployment-delete"
+	shelldeploymentget "github.com/littoral-project/littoral/functions/shell/deployment-get"
+	shelldeploymentlist "github.com/littoral-project/littoral/functions/shell/deployment-list"
+	shelldeploymentstart "github.com/littoral-project/littoral/functions/shell/deployment-start"
+	shelldeploymentstop "github.com/littoral-project/littoral/functions/shell/deployment-stop"
+	shelldeploymentupdate "github.com/littoral-project/littoral/functions/shell/deployment-update"
+	shellhealthcheck "github.com/littoral-project/littoral/functions/shell/healthcheck"
+	shellmetricspredict "github.com/littoral-project/littoral/functions/shell/metrics-predict"
+	shellmetricstrain "github.com/littoral-project/littoral/functions/shell/metrics-train"
+	shellresourceget "github.com/littoral-project/littoral/functions/shell/resource-get"
+	shellresourcelist "github.com/littoral-project/littoral/functions/shell/resource-list"
+	shelluserlogin "github.com/littoral-project/littoral/functions/shell/user-login"
+	shelluserlogout "github.com/littoral-project/littoral/functions/shell/user-logout"
 	telemetryhome "github.com/littoral-project/littoral/functions/telemetry/home"
 	telemetryrulecreate "github.com/littoral-project/littoral/functions/telemetry/rule-create"
 	telemetryruledelete "github.com/littoral-project/littoral/functions/telemetry/rule-delete"
@@ -152,6 +168,8 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-scale":                    function.NewEntry("jobmanager-scale", jobmanagerscale.Spec, jobmanagerscale.New),
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-status-get":               function.NewEntry("jobmanager-status-get", jobmanagerstatusget.Spec, jobmanagerstatusget.New),
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-status-update":            function.NewEntry("jobmanager-status-update", jobmanagerstatusupdate.Spec, jobmanagerstatusupdate.New),
+	"github.com/littoral-project/littoral/functions/cmd/lighthouse-controller-add":           function.NewEntry("lighthouse-controller-add", lighthousecontrolleradd.Spec, lighthousecontrolleradd.New),
+	"github.com/littoral-project/littoral/functions/cmd/lighthouse-controller-list":          function.NewEntry("lighthouse-controller-list", lighthousecontrollerlist.Spec, lighthousecontrollerlist.New),
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-evacuate":                 function.NewEntry("matchmaker-evacuate", matchmakerevacuate.Spec, matchmakerevacuate.New),
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-explain":                  function.NewEntry("matchmaker-explain", matchmakerexplain.Spec, matchmakerexplain.New),
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-home":                     function.NewEntry("matchmaker-home", matchmakerhome.Spec, matchmakerhome.New),
@@ -195,6 +213,20 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-variable-list":         function.NewEntry("policymanager-variable-list", policymanagervariablelist.Spec, policymanagervariablelist.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-variable-set":          function.NewEntry("policymanager-variable-set", policymanagervariableset.Spec, policymanagervariableset.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-webhook":               function.NewEntry("policymanager-webhook", policymanagerwebhook.Spec, policymanagerwebhook.New),
+	"github.com/littoral-project/littoral/functions/cmd/shell-deployment-create":             function.NewEntry("shell-deployment-create", shelldeploymentcreate.Spec, shelldeploymentcreate.New),
+	"github.com/littoral-project/littoral/functions/cmd/shell-deployment-delete":             function.NewEntry("shell-deployment-delete", shelldeploymentdelete.Spec, shelldeploymentdelete.New),
+	"github.com/littoral-project/littoral/functions/cmd/shell-deployment-get":                function.NewEntry("shell-deployment-get", shelldeploymentget.Spec, shelldeploymentget.New),
+	"github.com/littoral-project/littoral/functions/cmd/shell-deployment-list":               function.NewEntry("shell-deployment-list", shelldeploymentlist.Spec, shelldeploymentlist.New),
+	"github.com/littoral-project/littoral/functions/cmd/shell-deployment-start":              function.NewEntry("shell-deployment-start", shelldeploymentstart.Spec, shelldeploymentstart.New),
+	"github.com/littoral-project/littoral/functions/cmd/shell-deployment-stop":               function.NewEntry("shell-deployment-stop", shelldeploymentstop.Spec, shelldeploymentstop.New),
+	"github.com/littoral-project/littoral/functions/cmd/shell-deployment-update":             function.NewEntry("shell-deployment-update", shelldeploymentupdate.Spec, shelldeploymentupdate.New),
+	"github.com/littoral-project/littoral/functions/cmd/shell-healthcheck":                   function.NewEntry("shell-healthcheck", shellhealthcheck.Spec, shellhealthcheck.New),
+	"github.com/littoral-project/littoral/functions/cmd/shell-metrics-predict":               function.NewEntry("shell-metrics-predict", shellmetricspredict.Spec, shellmetricspredict.New),
+	"github.com/littoral-project/littoral/functions/cmd/shell-metrics-train":                 function.NewEntry("shell-metrics-train", shellmetricstrain.Spec, shellmetricstrain.New),
+	"github.com/littoral-project/littoral/functions/cmd/shell-resource-get":                  function.NewEntry("shell-resource-get", shellresourceget.Spec, shellresourceget.New),
+	"github.com/littoral-project/littoral/functions/cmd/shell-resource-list":                 function.NewEntry("shell-resource-list", shellresourcelist.Spec, shellresourcelist.New),
+	"github.com/littoral-project/littoral/functions/cmd/shell-user-login":                    function.NewEntry("shell-user-login", shelluserlogin.Spec, shelluserlogin.New),
+	"github.com/littoral-project/littoral/functions/cmd/shell-user-logout":                   function.NewEntry("shell-user-logout", shelluserlogout.Spec, shelluserlogout.New),
 	"github.com/littoral-project/littoral/functions/cmd/telemetry-home":                      function.NewEntry("telemetry-home", telemetryhome.Spec, telemetryhome.New),
 	"github.com/littoral-project/littoral/functions/cmd/telemetry-rule-create":               function.NewEntry("telemetry-rule-create", telemetryrulecreate.Spec, telemetryrulecreate.New),
 	"github.com/littoral-project/littoral/functions/cmd/telemetry-rule-delete":               function.NewEntry("telemetry-rule-delete", telemetryruledelete.Spec, telemetryruledelete.New),

@@ -56,6 +56,14 @@ func (p Principal) Can(role Role) bool {
 	return slices.ContainsFunc(p.Roles, func(r Role) bool { return r.Grants(role) })
 }
 
+// Must returns Forbidden if the caller may not do what needs role.
+func (p Principal) Must(role Role) error {
+	if !p.Can(role) {
+		return problem.New(problem.Forbidden, "this needs the role %q", role)
+	}
+	return nil
+}
+
 // Verifier checks access tokens. The zero value refuses all.
 type Verifier struct {
 	config   Config
@@ -251,8 +259,8 @@ func (v *Verifier) Authenticate(r *http.Request, role Role) (Principal, error) {
 	if err != nil {
 		return Principal{}, err
 	}
-	if !p.Can(role) {
-		return Principal{}, problem.New(problem.Forbidden, "this needs the role %q", role)
+	if err := p.Must(role); err != nil {
+		return Principal{}, err
 	}
 	return p, nil
 }

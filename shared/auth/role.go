@@ -13,19 +13,21 @@ const (
 	Admin    Role = "admin"
 
 	Alertmanager Role = "alertmanager" // tells which alerts fire; may do nothing else
+	Controller   Role = "controller"   // registers its own address with the lighthouse; may do nothing else
 )
 
 var implied = map[Role][]Role{
 	Viewer:   {Viewer},
 	Operator: {Operator, Viewer},
 	Agent:    {Agent, Viewer},
-	Admin:    {Admin, Operator, Agent, Viewer, Alertmanager},
+	Admin:    {Admin, Operator, Agent, Viewer, Alertmanager, Controller},
 
 	Alertmanager: {Alertmanager},
+	Controller:   {Controller},
 }
 
 // Roles lists the roles that a token can carry.
-func Roles() []Role { return []Role{Viewer, Operator, Agent, Alertmanager, Admin} }
+func Roles() []Role { return []Role{Viewer, Operator, Agent, Alertmanager, Controller, Admin} }
 
 // Grants reports whether a holder of r may do what needs required.
 func (r Role) Grants(required Role) bool {

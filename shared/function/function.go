@@ -42,6 +42,12 @@ type Recognizer interface {
 	Recognize(r *http.Request) (caller auth.Principal, ok bool)
 }
 
+// Identifier is an Operation that knows callers by something else than an access token, if they send it. The error says
+// why what they sent is not accepted.
+type Identifier interface {
+	Identify(r *http.Request) (caller auth.Principal, sent bool, err error)
+}
+
 // Reaction handles one event inside the transaction that also records the event as seen, so its effects happen once
 // however often the event is delivered. An error of kind Unavailable (or of no kind) asks the Broker to deliver again.
 // Any other kind means that a repeat cannot help, and the event becomes a dead letter.

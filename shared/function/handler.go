@@ -121,6 +121,14 @@ func (e Entry) identify(env *Env, op Operation, role auth.Role, r *http.Request)
 			return caller, nil
 		}
 	}
+	if other, ok := op.(Identifier); ok && role != auth.Open {
+		if caller, sent, err := other.Identify(r); sent {
+			if err == nil {
+				err = caller.Must(role)
+			}
+			return caller, err
+		}
+	}
 	if env.DB != nil && role != auth.Open && !e.Spec.Storeless && env.Auth.Carries(r) {
 		env.DB.Expect(r.Context()) // dial the store while the token is checked
 	}

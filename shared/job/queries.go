@@ -35,8 +35,10 @@ const (
 	selectOneForUpdate = selectOne + ` for update of j`
 
 	// This repeats the condition of its partial index, without which a generic plan could not use that index.
-	selectOfResourceForUpdate = `select ` + columns + from + `where j.resource_uuid = $1 and j.resource_uuid <> ''
-and j.cleans is null order by j.id limit 2 for update of j`
+	selectOfResource = `select ` + columns + from + `where j.resource_uuid = $1 and j.resource_uuid <> ''
+and j.cleans is null order by j.id limit 2`
+
+	selectOfResourceForUpdate = selectOfResource + ` for update of j`
 
 	// Order by id, so that two transactions that lock several jobs of one application do not deadlock.
 	selectOfApplications = `select ` + columns + ofApplications
@@ -112,10 +114,20 @@ func Lock(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Job, error) {
 	return one(ctx, tx, selectOneForUpdate, id)
 }
 
+// ByResource returns the job (no clean-up) whose resource has the uuid. The error is NotFound, or Conflict when there are
+// several.
+func ByResource(ctx context.Context, q store.Querier, resource string) (*Job, error) {
+	return theOne(ctx, q, selectOfResource, resource)
+}
+
 // lockOfResource returns the job (no clean-up) whose resource has the uuid, and locks it for this transaction. The
 // error is NotFound, or Conflict when there are several.
 func lockOfResource(ctx context.Context, tx *store.Tx, resource string) (*Job, error) {
-	jobs, err := many(ctx, tx, selectOfResourceForUpdate, resource)
+	return theOne(ctx, tx, selectOfResourceForUpdate, resource)
+}
+
+func theOne(ctx context.Context, q store.Querier, sql, resource string) (*Job, error) {
+	jobs, err := many(ctx, q, sql, resource)
 	switch {
 	case err != nil:
 		return nil, err

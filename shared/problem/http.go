@@ -27,6 +27,7 @@ var statuses = map[Kind]int{
 	UnsupportedMedia:   http.StatusUnsupportedMediaType,
 	Invalid:            http.StatusUnprocessableEntity,
 	Internal:           http.StatusInternalServerError,
+	NotImplemented:     http.StatusNotImplemented,
 	Unavailable:        http.StatusServiceUnavailable,
 }
 

@@ -29,6 +29,7 @@ const (
 	UnsupportedMedia   Kind = "unsupported-media"   // 415
 	Invalid            Kind = "invalid"             // 422: well-formed, but with wrong content
 	Internal           Kind = "internal"            // 500
+	NotImplemented     Kind = "not-implemented"     // 501: this site does not have it
 	Unavailable        Kind = "unavailable"         // 503: try again later
 )
 

@@ -106,6 +106,9 @@ func TestOnlyHomeHealthSignInAndTheConsolesFilesAreOpen(t *testing.T) {
 		// Who signs in has no token yet; whoever changes a session shows the session.
 		"GET /auth/login", "GET /auth/callback", "GET /auth/session", "GET /auth/provider",
 		"POST /auth/refresh", "POST /auth/logout",
+		"GET /api/v3/healthcheck",
+		"GET /api/v3/controller", "GET /api/v3/controller/{$}", // a client looks there before it knows where to sign in
+		"GET /api/v3/user/login", "GET /api/v3/user/logout",
 		"GET /console/", // its files hold nothing of anybody
 		"GET /jobmanager", "GET /jobmanager/{$}", "GET /jobmanager/healthz",
 		"GET /matchmaker", "GET /matchmaker/{$}", "GET /matchmaker/healthz",
@@ -117,9 +120,12 @@ func TestOnlyHomeHealthSignInAndTheConsolesFilesAreOpen(t *testing.T) {
 	}, open)
 }
 
-// withoutSignIn is how the open routes of sign-in answer nobody, where no client of an issuer is set (test/e2e/login sets one).
+// withoutSignIn is how routes that ask nobody answer, where no client of an issuer is set (test/e2e/login sets one).
 var withoutSignIn = map[string]int{
-	"GET /auth/login": http.StatusNotFound, "GET /auth/callback": http.StatusNotFound, "POST /auth/refresh": http.StatusUnauthorized,
+	"GET /api/v3/controller": http.StatusNoContent, "GET /api/v3/controller/{$}": http.StatusNoContent,
+	"GET /api/v3/user/login": http.StatusNotImplemented, "POST /api/v3/metrics/train": http.StatusNotImplemented,
+	"POST /api/v3/metrics/predict": http.StatusNotImplemented,
+	"GET /auth/login":              http.StatusNotFound, "GET /auth/callback": http.StatusNotFound, "POST /auth/refresh": http.StatusUnauthorized,
 }
 
 // openly is how an open route answers nobody.

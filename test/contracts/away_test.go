@@ -76,9 +76,9 @@ func TestWithoutTheStore(t *testing.T) {
 // storeless reports whether the route does not use the store.
 func storeless(r route) bool {
 	switch r.entry.Name {
-	case "aggregator-taxonomy", "policymanager-template-list":
+	case "aggregator-taxonomy", "policymanager-template-list", "shell-metrics-train", "shell-metrics-predict":
 		return true
-	case "policymanager-stats":
+	case "policymanager-stats", "lighthouse-controller-list":
 		return false
 	}
 	return r.role == auth.Open

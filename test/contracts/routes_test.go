@@ -55,6 +55,8 @@ func (r route) path(id string) string {
 		case !strings.HasPrefix(part, "{"):
 		case part == "{orchestrator}":
 			parts[i] = "ocm"
+		case part == "{resource}": // which has a name too
+			parts[i] = "hub"
 		case part == "{agent_id}":
 			parts[i] = hubAgent
 		case part == "{cluster}", part == "{node}": // names, and of nothing
@@ -99,6 +101,17 @@ var bodies = map[string]takes{
 	"PUT /jobmanager/resources/status/{id}":           jsonBody,
 	"POST /auth/logout":                               nothing,
 	"POST /auth/refresh":                              nothing,
+	"POST /api/v3/controller":                         jsonBody,
+	"POST /api/v3/controller/{$}":                     jsonBody,
+	"POST /api/v3/deployment":                         document,
+	"POST /api/v3/deployment/{$}":                     document,
+	"PUT /api/v3/deployment/{deployment_id}":          document,
+	"PUT /api/v3/deployment/{deployment_id}/start":    nothing,
+	"POST /api/v3/deployment/{deployment_id}/start":   nothing,
+	"PUT /api/v3/deployment/{deployment_id}/stop":     nothing,
+	"POST /api/v3/deployment/{deployment_id}/stop":    nothing,
+	"POST /api/v3/metrics/predict":                    nothing,
+	"POST /api/v3/metrics/train":                      nothing,
 	"POST /events/{id}/replay":                        nothing,
 	"POST /bus/":                                      nothing, // a payload says nothing to storages
 	"PUT /bus/":                                       nothing, // any body is a value

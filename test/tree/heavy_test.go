@@ -67,7 +67,7 @@ var heavier = []struct {
 	},
 	{
 		"a descriptor is refused where an expression of its policies is no PromQL, before anything is stored",
-		[]string{"jobmanager-group-create", "jobmanager-group-update", "jobmanager-rollback", "jobmanager-scale", "jobmanager-pin", "matchmaker-plan", "matchmaker-explain", "matchmaker-whatif"},
+		[]string{"jobmanager-group-create", "jobmanager-group-update", "shell-deployment-create", "shell-deployment-update", "jobmanager-rollback", "jobmanager-scale", "jobmanager-pin", "matchmaker-plan", "matchmaker-explain", "matchmaker-whatif"},
 		promql,
 	},
 }

@@ -240,6 +240,32 @@ func (p *Party) Exchange(ctx context.Context, r *http.Request, refresh string) (
 	return fresh, nil
 }
 
+// Password asks the issuer for tokens with a name and a password (RFC 6749 §4.3), which newer issuers do not take.
+func (p *Party) Password(ctx context.Context, r *http.Request, name, password string) (*oauth2.Token, error) {
+	party, err := p.dial(ctx, r, "")
+	if err != nil {
+		return nil, err
+	}
+	ctx = context.WithValue(ctx, oauth2.HTTPClient, p.http)
+	token, err := party.OAuthConfig().PasswordCredentialsToken(ctx, name, password)
+	if err != nil {
+		return nil, p.failed(err, "the issuer knows nobody by this name and password")
+	}
+	return token, nil
+}
+
+// Revoke tells the issuer that a refresh token is not needed any more, if the issuer can be told.
+func (p *Party) Revoke(ctx context.Context, r *http.Request, refresh string) error {
+	party, err := p.dial(ctx, r, "")
+	if err != nil || party.GetRevokeEndpoint() == "" {
+		return err
+	}
+	if err := rp.RevokeToken(ctx, party, refresh, "refresh_token"); err != nil {
+		return problem.Wrap(problem.Unavailable, err, "the issuer cannot be told")
+	}
+	return nil
+}
+
 // End takes the session back and returns where the browser is to go to be signed out at the issuer too; home when the
 // issuer has no such place, or cannot be reached.
 func (p *Party) End(w http.ResponseWriter, r *http.Request) (to string, err error) {

@@ -2,6 +2,8 @@ package login_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"net"
 	"net/http"
@@ -82,7 +84,7 @@ issuer: %[1]s
 storage: {type: memory}
 web: {http: %[2]s}
 frontend: {dir: %[3]s}
-oauth2: {skipApprovalScreen: true, responseTypes: [code]}
+oauth2: {skipApprovalScreen: true, responseTypes: [code], passwordConnector: local, grantTypes: [authorization_code, refresh_token, password, "urn:ietf:params:oauth:grant-type:device_code"]}
 logger: {level: error}
 enablePasswordDB: true
 staticClients:
@@ -112,4 +114,10 @@ staticPasswords:%[5]s
 		return answer.StatusCode == http.StatusOK
 	}, 20*time.Second, 20*time.Millisecond)
 	return p
+}
+
+// challenge is the S256 challenge of a PKCE verifier.
+func challenge(verifier string) string {
+	sum := sha256.Sum256([]byte(verifier))
+	return base64.RawURLEncoding.EncodeToString(sum[:])
 }

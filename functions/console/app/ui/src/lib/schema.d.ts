@@ -2543,6 +2543,319 @@ export interface paths {
         patch: operations["patchKey"];
         trace?: never;
     };
+    "/api/v3/healthcheck": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The backend of the ICOS shell is there */
+        get: operations["shellHealthcheck"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v3/controller/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Which controllers are there */
+        get: operations["listControllers"];
+        put?: never;
+        /**
+         * Register a controller
+         * @description A controller says so again before the lighthouse forgets it, 60 s later by default.
+         */
+        post: operations["addController"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v3/controller": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Which controllers are there
+         * @deprecated
+         */
+        get: operations["listControllersOther"];
+        put?: never;
+        /**
+         * Register a controller
+         * @deprecated
+         * @description A controller says so again before the lighthouse forgets it, 60 s later by default.
+         */
+        post: operations["addControllerOther"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v3/deployment/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List deployments
+         * @description With the parameters of /jobmanager/groups.
+         */
+        get: operations["listDeployments"];
+        put?: never;
+        /** Create a deployment */
+        post: operations["createDeployment"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v3/deployment": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List deployments
+         * @deprecated
+         * @description With the parameters of /jobmanager/groups.
+         */
+        get: operations["listDeploymentsOther"];
+        put?: never;
+        /**
+         * Create a deployment
+         * @deprecated
+         */
+        post: operations["createDeploymentOther"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v3/deployment/{deployment_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read a deployment */
+        get: operations["getDeployment"];
+        /** Change a deployment */
+        put: operations["updateDeployment"];
+        post?: never;
+        /**
+         * Delete a deployment
+         * @description One that runs is stopped first.
+         */
+        delete: operations["deleteDeployment"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v3/deployment/{deployment_id}/start": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Start a deployment */
+        put: operations["startDeployment"];
+        /**
+         * Start a deployment
+         * @deprecated
+         */
+        post: operations["startDeploymentOther"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v3/deployment/{deployment_id}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Stop a deployment
+         * @description The published client uses DELETE.
+         */
+        put: operations["stopDeployment"];
+        /**
+         * Stop a deployment
+         * @deprecated
+         * @description The published client uses DELETE.
+         */
+        post: operations["stopDeploymentOther1"];
+        /**
+         * Stop a deployment
+         * @deprecated
+         * @description The published client uses DELETE.
+         */
+        delete: operations["stopDeploymentOther2"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v3/resource/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The infrastructure */
+        get: operations["listResources"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v3/resource": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The infrastructure
+         * @deprecated
+         */
+        get: operations["listResourcesOther"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v3/resource/{resource}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One cluster, node or job resource */
+        get: operations["getResource"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v3/user/login": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * A token for a name and a password
+         * @description Only where SHELL_QUERY_LOGIN is set; otherwise 501.
+         */
+        get: operations["shellLogin"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v3/user/logout": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Revoke the refresh token */
+        get: operations["shellLogout"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v3/metrics/train": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Train a model
+         * @description Metrics export is not deployed here.
+         */
+        post: operations["trainMetrics"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v3/metrics/predict": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Foresee a metric
+         * @description Metrics export is not deployed here.
+         */
+        post: operations["predictMetrics"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/console/": {
         parameters: {
             query?: never;
@@ -2662,6 +2975,28 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        Controller: {
+            name: string;
+            /** @description A URL, or a host as ICOS writes it. */
+            address: string;
+            /** Format: date-time */
+            readonly seenAt?: string;
+        };
+        /** @description A descriptor, or its text under content. */
+        ShellDescriptor: {
+            content?: string;
+        };
+        ShellResource: {
+            id: string;
+            name: string;
+            /** @enum {string} */
+            type: "cluster" | "node" | "job";
+            /** @description The cluster of a node, the application of a job. */
+            parentId?: string;
+            cluster?: Record<string, never>;
+            node?: Record<string, never>;
+            job?: components["schemas"]["Job"];
+        };
         Session: {
             signedIn: boolean;
             /** @description Why what was sent is not taken. */
@@ -2669,7 +3004,7 @@ export interface components {
             subject?: string;
             /** @description For people to read. */
             name?: string;
-            roles?: ("viewer" | "operator" | "agent" | "alertmanager" | "admin")[];
+            roles?: ("viewer" | "operator" | "agent" | "alertmanager" | "controller" | "admin")[];
             /** @description The caller may act only as this agent. */
             agent?: string;
             /**
@@ -7674,6 +8009,679 @@ export interface operations {
                 content?: never;
             };
             400: components["responses"]["Problem"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    shellHealthcheck: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listControllers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The controllers, the one registered first first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "name": "harbour",
+                     *         "address": "https://harbour.example",
+                     *         "seenAt": "2026-05-04T10:00:00Z"
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["Controller"][];
+                };
+            };
+            /** @description There are none. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    addController: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "harbour",
+                 *       "address": "https://harbour.example"
+                 *     }
+                 */
+                "application/json": components["schemas"]["Controller"];
+            };
+        };
+        responses: {
+            /** @description It was not known. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description It was known */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listControllersOther: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The controllers, the one registered first first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "name": "harbour",
+                     *         "address": "https://harbour.example",
+                     *         "seenAt": "2026-05-04T10:00:00Z"
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["Controller"][];
+                };
+            };
+            /** @description There are none. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    addControllerOther: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "name": "harbour",
+                 *       "address": "https://harbour.example"
+                 *     }
+                 */
+                "application/json": components["schemas"]["Controller"];
+            };
+        };
+        responses: {
+            /** @description It was not known. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description It was known */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listDeployments: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of applications, oldest first. */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobGroup"][];
+                };
+            };
+            /** @description There are none. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    createDeployment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "content": "name: shop\ncomponents: []\n"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ShellDescriptor"];
+                /**
+                 * @example name: shop
+                 *     components: []
+                 */
+                "application/yaml": string;
+            };
+        };
+        responses: {
+            /** @description The application. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobGroup"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listDeploymentsOther: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of applications, oldest first. */
+            200: {
+                headers: {
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobGroup"][];
+                };
+            };
+            /** @description There are none. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    createDeploymentOther: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "content": "name: shop\ncomponents: []\n"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ShellDescriptor"];
+                /**
+                 * @example name: shop
+                 *     components: []
+                 */
+                "application/yaml": string;
+            };
+        };
+        responses: {
+            /** @description The application. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobGroup"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getDeployment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example 0b7e5b0e-7d0e-4c55-9f0e-1f1d3a0f6c11 */
+                deployment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The application. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobGroup"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    updateDeployment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example 0b7e5b0e-7d0e-4c55-9f0e-1f1d3a0f6c11 */
+                deployment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "content": "name: shop\ncomponents: []\n"
+                 *     }
+                 */
+                "application/json": components["schemas"]["ShellDescriptor"];
+                /**
+                 * @example name: shop
+                 *     components: []
+                 */
+                "application/yaml": string;
+            };
+        };
+        responses: {
+            /** @description The application. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobGroup"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    deleteDeployment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example 0b7e5b0e-7d0e-4c55-9f0e-1f1d3a0f6c11 */
+                deployment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The application. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobGroup"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    startDeployment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example 0b7e5b0e-7d0e-4c55-9f0e-1f1d3a0f6c11 */
+                deployment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The application. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobGroup"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    startDeploymentOther: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example 0b7e5b0e-7d0e-4c55-9f0e-1f1d3a0f6c11 */
+                deployment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The application. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobGroup"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    stopDeployment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example 0b7e5b0e-7d0e-4c55-9f0e-1f1d3a0f6c11 */
+                deployment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The application. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobGroup"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    stopDeploymentOther1: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example 0b7e5b0e-7d0e-4c55-9f0e-1f1d3a0f6c11 */
+                deployment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The application. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobGroup"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    stopDeploymentOther2: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example 0b7e5b0e-7d0e-4c55-9f0e-1f1d3a0f6c11 */
+                deployment_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The application. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobGroup"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listResources: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The taxonomy. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Taxonomy"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listResourcesOther: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The taxonomy. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Taxonomy"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getResource: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Its key, name or id.
+                 * @example hub
+                 */
+                resource: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The resource. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "id": "hub",
+                     *       "name": "hub",
+                     *       "type": "cluster"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ShellResource"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    shellLogin: {
+        parameters: {
+            query?: {
+                /** @example operator */
+                username?: string;
+                /** @example secret */
+                password?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A refresh token, to be sent as api_key. */
+            200: {
+                headers: {
+                    /** @description When the access token ends. */
+                    "X-Expires-After"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example eyJhbGciOiJIUzI1NiJ9.e30.c2ln */
+                    "application/json": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    shellLogout: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The refresh token.
+                 * @example eyJhbGciOiJIUzI1NiJ9.e30.c2ln
+                 */
+                api_key?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is of no use any more. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    trainMetrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "metric": "tlum_cpu"
+                 *     }
+                 */
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            501: components["responses"]["Problem"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    predictMetrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "metric": "tlum_cpu"
+                 *     }
+                 */
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            501: components["responses"]["Problem"];
             default: components["responses"]["Problem"];
         };
     };

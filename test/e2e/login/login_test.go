@@ -183,7 +183,8 @@ func (b *browser) who(headers ...string) (w struct {
 	Roles                []string
 	Expires              time.Time
 	Refused              string
-}) {
+},
+) {
 	b.t.Helper()
 	answer, text := b.do(http.MethodGet, b.base+"/auth/session", nil, headers...)
 	require.Equal(b.t, http.StatusOK, answer.StatusCode, text)

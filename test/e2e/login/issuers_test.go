@@ -2,6 +2,7 @@ package login_test
 
 import (
 	"bytes"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
@@ -54,14 +55,27 @@ func dex(t *testing.T, base string) provider {
 	if dir == "" {
 		t.Skip("LITTORAL_DEX names no directory with dex: make e2e-login")
 	}
+	for range 5 {
+		if p, ok := startDex(t, dir, base); ok {
+			return p
+		}
+	}
+	t.Fatal("dex does not start")
+	return provider{}
+}
+
+// startDex starts dex on a free port. It reports false if somebody else has taken that port meanwhile, as a parallel test may.
+func startDex(t *testing.T, dir, base string) (provider, bool) {
+	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	address := l.Addr().String()
 	require.NoError(t, l.Close())
+	at := "http://" + address + "/" + rand.Text() // so that nobody is taken for this one
 	p := provider{
-		url: "http://" + address + "/dex", passwords: map[string]string{},
+		url: at, passwords: map[string]string{},
 		config: auth.Config{
-			Issuer: "http://" + address + "/dex", Audience: "littoral-console", GroupsClaim: "groups",
+			Issuer: at, Audience: "littoral-console", GroupsClaim: "groups",
 			GroupRoles: map[string]string{"sea-viewers": "viewer", "sea-operators": "operator", "sea-admins": "admin"},
 		},
 		settings: map[string]string{
@@ -98,22 +112,33 @@ staticPasswords:%[5]s
 	command := exec.CommandContext(t.Context(), filepath.Join(dir, "dex"), "serve", file)
 	command.Stdout, command.Stderr = &said, &said
 	require.NoError(t, command.Start())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = command.Wait()
+	}()
 	t.Cleanup(func() {
 		_ = command.Process.Kill()
-		_ = command.Wait()
+		<-ended
 		if t.Failed() {
 			t.Log(said.String())
 		}
 	})
-	require.Eventually(t, func() bool {
-		answer, err := http.Get(p.url + "/.well-known/openid-configuration")
-		if err != nil {
-			return false
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); {
+		select {
+		case <-ended:
+			t.Logf("dex ended: %s", said.String())
+			return p, false
+		case <-time.After(20 * time.Millisecond):
 		}
-		_ = answer.Body.Close()
-		return answer.StatusCode == http.StatusOK
-	}, 20*time.Second, 20*time.Millisecond)
-	return p
+		if answer, err := http.Get(p.url + "/.well-known/openid-configuration"); err == nil {
+			_ = answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				return p, true
+			}
+		}
+	}
+	return p, false
 }
 
 // challenge is the S256 challenge of a PKCE verifier.

@@ -358,6 +358,11 @@ func (c *continuum) resting(ctx context.Context, m *size) error {
 		return nil
 	}
 	for i := range c.world.options.applications {
+		if i%share == 0 { // or nodes would be silent for too long
+			if err := c.look(ctx); err != nil {
+				return err
+			}
+		}
 		if _, err := c.post(ctx, descriptor(fmt.Sprintf("resting-%d", i), 1)); err != nil {
 			return err
 		}

@@ -115,6 +115,12 @@ import (
 	telemetryrulecreate "github.com/littoral-project/littoral/functions/telemetry/rule-create"
 	telemetryruledelete "github.com/littoral-project/littoral/functions/telemetry/rule-delete"
 	telemetryrulelist "github.com/littoral-project/littoral/functions/telemetry/rule-list"
+	topologyexporterapplicationdelete "github.com/littoral-project/littoral/functions/topologyexporter/application-delete"
+	topologyexporterapplicationlist "github.com/littoral-project/littoral/functions/topologyexporter/application-list"
+	topologyexporterapplicationput "github.com/littoral-project/littoral/functions/topologyexporter/application-put"
+	topologyexporterheartbeat "github.com/littoral-project/littoral/functions/topologyexporter/heartbeat"
+	topologyexporterhome "github.com/littoral-project/littoral/functions/topologyexporter/home"
+	topologyexporterpublish "github.com/littoral-project/littoral/functions/topologyexporter/publish"
 	"github.com/littoral-project/littoral/shared/function"
 )
 
@@ -231,4 +237,10 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/telemetry-rule-create":               function.NewEntry("telemetry-rule-create", telemetryrulecreate.Spec, telemetryrulecreate.New),
 	"github.com/littoral-project/littoral/functions/cmd/telemetry-rule-delete":               function.NewEntry("telemetry-rule-delete", telemetryruledelete.Spec, telemetryruledelete.New),
 	"github.com/littoral-project/littoral/functions/cmd/telemetry-rule-list":                 function.NewEntry("telemetry-rule-list", telemetryrulelist.Spec, telemetryrulelist.New),
+	"github.com/littoral-project/littoral/functions/cmd/topologyexporter-application-delete": function.NewEntry("topologyexporter-application-delete", topologyexporterapplicationdelete.Spec, topologyexporterapplicationdelete.New),
+	"github.com/littoral-project/littoral/functions/cmd/topologyexporter-application-list":   function.NewEntry("topologyexporter-application-list", topologyexporterapplicationlist.Spec, topologyexporterapplicationlist.New),
+	"github.com/littoral-project/littoral/functions/cmd/topologyexporter-application-put":    function.NewEntry("topologyexporter-application-put", topologyexporterapplicationput.Spec, topologyexporterapplicationput.New),
+	"github.com/littoral-project/littoral/functions/cmd/topologyexporter-heartbeat":          function.NewEntry("topologyexporter-heartbeat", topologyexporterheartbeat.Spec, topologyexporterheartbeat.New),
+	"github.com/littoral-project/littoral/functions/cmd/topologyexporter-home":               function.NewEntry("topologyexporter-home", topologyexporterhome.Spec, topologyexporterhome.New),
+	"github.com/littoral-project/littoral/functions/cmd/topologyexporter-publish":            function.NewEntry("topologyexporter-publish", topologyexporterpublish.Spec, topologyexporterpublish.New),
 }

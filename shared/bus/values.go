@@ -63,6 +63,9 @@ order by key limit $2`
 where number > $3 and number <= $4 and ($1 = '' or key = $1 or key >= $1 || '/' and key < $1 || '0')
 order by number limit $2`
 
+	renumber = `update bus_values set number = nextval('bus_numbers'), at = greatest(clock_timestamp(), at + interval '1 microsecond')
+where key = any($1) and not deleted`
+
 	selectNewest = `select greatest((select max(number) from bus_values), (select max(number) from bus_forgotten), 0)`
 
 	selectForgotten = `select coalesce(max(number), 0) from bus_forgotten`
@@ -103,6 +106,20 @@ func Publish(ctx context.Context, tx *store.Tx, changes ...Change) error {
 	}
 	if _, err := tx.Exec(ctx, upsert, keys, deleted, encodings, payloads); err != nil {
 		return fmt.Errorf("publish: %w", err)
+	}
+	return nil
+}
+
+// Repeat publishes again, unchanged, what is published under the keys. It comes last in a transaction, as Publish does.
+func Repeat(ctx context.Context, tx *store.Tx, keys []keyexpr.Expr) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	if err := tx.Lock(ctx, store.LockBus); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, renumber, keys); err != nil {
+		return fmt.Errorf("publish again: %w", err)
 	}
 	return nil
 }

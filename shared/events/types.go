@@ -5,6 +5,7 @@
 package events
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -30,6 +31,8 @@ const (
 	ResourceChanged      = "dev.littoral.resource.changed.v1" // conditions reported by an orchestrator
 	NodeDrained          = "dev.littoral.node.drained.v1"     // by an operator: what runs there has to leave
 	TopologyChanged      = "dev.littoral.topology.changed.v1"
+	PodsChanged          = "dev.littoral.pods.changed.v1"          // applications have other pods on some nodes
+	TopologyPublished    = "dev.littoral.topology.published.v1"    // a component was told where it runs
 	AlertReceived        = "dev.littoral.alert.received.v1"        // about a policy, new to us
 	PolicyFirst          = "dev.littoral.policy.first.v1"          // created while there was no other, and no application
 	PolicyChanged        = "dev.littoral.policy.changed.v1"        // the rule store has to follow
@@ -123,6 +126,15 @@ func (c TopologyChange) Place() string {
 		return "all of it"
 	}
 	return strings.TrimSuffix(c.Cluster+"/"+c.Node, "/")
+}
+
+// Published is what a component was told, as it stands on the bus under the key.
+type Published struct {
+	Key        string          `json:"key"`
+	Instance   string          `json:"instance"`
+	Component  string          `json:"component"`
+	Generation int64           `json:"generation"`
+	Value      json.RawMessage `json:"value"`
 }
 
 // Alert is the data of AlertReceived: one alert of a webhook.

@@ -3,9 +3,11 @@ package topology
 import (
 	"cmp"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,6 +27,9 @@ const (
 	Labels   = "labels"
 	Score    = "score"
 	Load     = "load" // the usage of others has changed by loadStep
+
+	// Pods is told by an event of its own, events.PodsChanged: it is nothing to placement.
+	Pods = "pods"
 
 	// Refreshed names no node: the topology had been older than Fresh, so nobody could decide by it.
 	Refreshed = "refreshed"
@@ -62,6 +67,7 @@ type told struct {
 	Score        Measure           `json:"score,omitzero"`
 	OthersCPU    Measure           `json:"othersCPU,omitzero"` // percent
 	OthersMemory Measure           `json:"othersMemory,omitzero"`
+	Pods         string            `json:"pods,omitempty"` // digest of the pods of applications; it follows each change
 }
 
 func tellOf(n *Node, at time.Time, staleAfter time.Duration) told {
@@ -71,6 +77,7 @@ func tellOf(n *Node, at time.Time, staleAfter time.Duration) told {
 		Devices: deviceList(n), Labels: n.Labels, Score: n.ScaScore,
 	}
 	t.OthersCPU, t.OthersMemory = n.othersPercent()
+	t.Pods = n.podsDigest()
 	return t
 }
 
@@ -163,6 +170,30 @@ func loadChange(was, now told) string {
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// podsDigest is equal as long as the applications' pods and their addresses are; "" without any.
+func (n *Node) podsDigest() string {
+	h := fnv.New64a()
+	any := false
+	for _, uid := range slices.Sorted(maps.Keys(n.Pod)) {
+		p := n.Pod[uid]
+		if !p.Ours() {
+			continue
+		}
+		any = true
+		fmt.Fprintf(h, "%q %q %q", uid, p.Name, p.IP)
+		for _, instance := range slices.Sorted(maps.Keys(p.Workload)) {
+			fmt.Fprintf(h, " %q %q", instance, p.Workload[instance].AppComponent)
+		}
+		for _, c := range slices.Sorted(maps.Keys(p.Container)) {
+			fmt.Fprintf(h, " %q", p.Container[c].Port)
+		}
+	}
+	if !any {
+		return ""
+	}
+	return strconv.FormatUint(h.Sum64(), 36)
 }
 
 // othersPercent is the usage of others in percent of the node; unknown when usage or capacity is.

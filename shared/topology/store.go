@@ -211,8 +211,11 @@ func SavePart(
 	if err := saveNodes(ctx, tx, t, places, at); err != nil {
 		return false, err
 	}
-	found, differ, err := savePlaces(ctx, tx, places, at, staleAfter, part)
+	found, differ, moved, err := savePlaces(ctx, tx, places, at, staleAfter, part)
 	if err != nil {
+		return false, err
+	}
+	if err := announceMoved(ctx, tx, moved); err != nil {
 		return false, err
 	}
 	if part != nil && part.News != nil {
@@ -250,13 +253,13 @@ func SavePart(
 }
 
 // savePlaces stores the nodes that differ from their rows, and returns what has changed since it was announced, and the
-// nodes about which there is news.
+// nodes about which there is news. moved names the nodes on which applications have other pods than before.
 func savePlaces(
 	ctx context.Context, tx *store.Tx, places []Place, at time.Time, staleAfter time.Duration, part *Part,
-) (found []events.TopologyChange, differ []Place, err error) {
+) (found []events.TopologyChange, differ []Place, moved []events.TopologyChange, err error) {
 	before, err := readStored(ctx, tx)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	names := make(map[[2]string]*stored, len(before)) // as people know the nodes: a key may change where a name does not
 	for _, s := range before {
@@ -272,22 +275,27 @@ func savePlaces(
 		}
 		digest, err := p.digest()
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 		now := tellOf(p.At, at, staleAfter)
 		var news []events.TopologyChange
 		known := names[[2]string{p.Cluster, p.Node}]
 		delete(names, [2]string{p.Cluster, p.Node})
+		var was told
 		if known == nil {
 			news = added(*p, now, at)
 		} else {
-			var was told
 			if err := json.Unmarshal(known.told, &was); err != nil {
-				return nil, nil, fmt.Errorf("decode what was told of %s/%s: %w", p.Cluster, p.Node, err)
+				return nil, nil, nil, fmt.Errorf("decode what was told of %s/%s: %w", p.Cluster, p.Node, err)
 			}
 			if news = changes(*p, was, now, at); len(news) == 0 {
+				pods := now.Pods
 				now = was
+				now.Pods = pods
 			}
+		}
+		if was.Pods != now.Pods {
+			moved = append(moved, p.change(Pods, ""))
 		}
 		row := before[[2]string{p.ClusterKey, p.NodeKey}]
 		delete(before, [2]string{p.ClusterKey, p.NodeKey})
@@ -297,7 +305,7 @@ func savePlaces(
 			continue
 		}
 		if err := rows.add(p, digest, at, now); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 	}
 	for _, gone := range names {
@@ -311,10 +319,27 @@ func savePlaces(
 			clusters, nodes = append(clusters, key[0]), append(nodes, key[1])
 		}
 		if _, err := tx.Exec(ctx, deletePlaces, clusters, nodes); err != nil {
-			return nil, nil, fmt.Errorf("remove nodes: %w", err)
+			return nil, nil, nil, fmt.Errorf("remove nodes: %w", err)
 		}
 	}
-	return found, differ, rows.save(ctx, tx)
+	return found, differ, moved, rows.save(ctx, tx)
+}
+
+// announceMoved tells on which nodes applications have other pods than before. The removal of a node is told with the
+// changes of the topology.
+func announceMoved(ctx context.Context, tx *store.Tx, moved []events.TopologyChange) error {
+	for len(moved) > 0 {
+		id, err := uuid.NewV7()
+		if err != nil {
+			return err
+		}
+		part := moved[:min(len(moved), announcedChanges)]
+		moved = moved[len(part):]
+		if err := tx.Emit(ctx, events.PodsChanged, id.String(), events.Topology{Changes: part}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func saveClusters(ctx context.Context, tx *store.Tx, t *Taxonomy) error {

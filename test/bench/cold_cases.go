@@ -312,6 +312,19 @@ var applicationCases = map[string]maker{
 		}
 		return delivery(events.New(ctx, "/functions/jobmanager-displace", events.ApplicationDisplaced, g.ID, about))
 	},
+	"topologyexporter-home":             get("", "/topologyexporter/healthz"),
+	"topologyexporter-application-list": get("viewer", "/applications"),
+	"topologyexporter-application-put":  send("operator", http.MethodPut, "/applications/bench", "bench"),
+	"topologyexporter-application-delete": func(ctx context.Context, s *scene) (ask, error) {
+		err := s.system.call(ctx, "operator", http.MethodPut, "/applications/bench", text("bench"), nil)
+		return ask{client: "operator", method: http.MethodDelete, path: "/applications/bench"}, err
+	},
+	"topologyexporter-heartbeat": tick,
+	"topologyexporter-publish": func(ctx context.Context, _ *scene) (ask, error) {
+		return delivery(events.New(ctx, "/functions/aggregator-tick", events.PodsChanged, "bench", events.Topology{
+			Changes: []events.TopologyChange{{Cluster: "edge", Node: "n", Change: "pods"}},
+		}))
+	},
 	"matchmaker-retry": func(ctx context.Context, _ *scene) (ask, error) {
 		return delivery(events.New(ctx, "/functions/aggregator-tick", events.TopologyChanged, "bench", events.Topology{
 			Changes: []events.TopologyChange{{Cluster: "edge", Node: "n", Change: "added"}},

@@ -117,6 +117,7 @@ func TestOnlyHomeHealthSignInAndTheConsolesFilesAreOpen(t *testing.T) {
 		"GET /registry/api/v1/stats", "GET /registry/api/v1/stats/{$}",
 		"GET /openapi.json", "GET /openapi.yaml", // what the API is, is no secret
 		"GET /telemetry", "GET /telemetry/{$}", "GET /telemetry/healthz",
+		"GET /topologyexporter/healthz",
 	}, open)
 }
 

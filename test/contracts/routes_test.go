@@ -63,6 +63,8 @@ func (r route) path(id string) string {
 			parts[i] = "nowhere"
 		case part == "{revision}":
 			parts[i] = "latest"
+		case part == "{app_instance}": // of others: any text
+			parts[i] = "nothing-0000000000"
 		case part == "{file}": // an id of a rule group is not a UUID
 			parts[i] = "nothing-0000000000"
 		default:
@@ -114,6 +116,8 @@ var bodies = map[string]takes{
 	"POST /api/v3/metrics/train":                      nothing,
 	"POST /events/{id}/replay":                        nothing,
 	"POST /bus/":                                      nothing, // a payload says nothing to storages
+	"PUT /applications/{app_instance}":                document,
+	"PUT /deployment":                                 document,
 	"PUT /bus/":                                       nothing, // any body is a value
 	"PATCH /bus/":                                     nothing,
 	"POST /rules":                                     jsonBody,

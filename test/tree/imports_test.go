@@ -167,6 +167,7 @@ var direct = map[string][]string{
 	"shared/application/applicationtest":  {"github.com/stretchr/testify"},
 	"shared/bus":                          {"github.com/jackc/pgx/v5"},
 	"shared/archive":                      {"github.com/jackc/pgx/v5"},
+	"shared/exporter":                     {"github.com/jackc/pgx/v5"},
 	"shared/forecast":                     {"gonum.org/v1/gonum/mat", "gonum.org/v1/gonum/optimize"},
 	"shared/objects/objectstest":          {"github.com/stretchr/testify"},
 	"shared/objects/s3":                   {"github.com/aws/aws-sdk-go-v2"},

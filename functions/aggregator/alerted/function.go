@@ -15,7 +15,7 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{
 	Routes:      []function.Route{{Pattern: "POST /aggregator/webhooks/alertmanager", Role: auth.Alertmanager}},
-	Emits:       []string{events.TopologyChanged},
+	Emits:       []string{events.TopologyChanged, events.PodsChanged},
 	Concurrency: 1, // a second one at the same time would only wait for the first
 	MaxBody:     4 << 20,
 	Memory:      "128Mi",

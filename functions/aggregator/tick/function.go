@@ -17,7 +17,7 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{
 	Consumes:    []string{events.Tick, events.ApplicationUnplaced}, // perhaps the topology is outdated
-	Emits:       []string{events.TopologyChanged},
+	Emits:       []string{events.TopologyChanged, events.PodsChanged},
 	Concurrency: 1,                // a second one at the same time would only wait for the first
 	Timeout:     45 * time.Second, // what changed, then what there is, each within QUERY_TIMEOUT or half of it
 	Memory:      "128Mi",

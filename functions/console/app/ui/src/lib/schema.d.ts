@@ -2509,6 +2509,114 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/topologyexporter/healthz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The topology exporter is there */
+        get: operations["getTopologyExporterHealth"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/applications": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The applications whose components are told where they run, by instance
+         * @description Each component of such an application finds under the key `{instance}/{component}` of the bus in which clusters it
+         *     runs, and the names and addresses of its pods there. Applications of ours are registered when they are placed.
+         */
+        get: operations["listExported"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/applications/{app_instance}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The instance, as its pods are labelled.
+                 * @example shop-1
+                 */
+                app_instance: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Tell the components of an application that others deploy where they run
+         * @description The name and the names of the components are what counts of the descriptor. A repeat replaces what was registered.
+         */
+        put: operations["registerExported"];
+        post?: never;
+        /** Tell the components that they run nowhere, and forget the application */
+        delete: operations["unregisterExported"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/deployment": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * The same as PUT /applications/{app_instance}, as the first design had it
+         * @description The application's name is its instance.
+         */
+        put: operations["registerDeployment"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/deployment/{app_instance}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The instance, as its pods are labelled.
+                 * @example shop-1
+                 */
+                app_instance: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** The same as DELETE /applications/{app_instance}, as the first design had it */
+        delete: operations["unregisterDeployment"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/bus/": {
         parameters: {
             query?: never;
@@ -3025,6 +3133,13 @@ export interface components {
             /** @description What tokens must be meant for. */
             audience: string;
             scopes: string[];
+        };
+        /** @description By instance. */
+        Exported: {
+            [key: string]: {
+                name: string;
+                components: string[];
+            };
         };
         BusElement: {
             key: string;
@@ -7850,6 +7965,192 @@ export interface operations {
                     "application/json": components["schemas"]["Provider"];
                 };
             };
+        };
+    };
+    getTopologyExporterHealth: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Home"];
+        };
+    };
+    listExported: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The applications. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "8a6c1a52-6f2e-4a8f-9a55-3c1f5e0e7b11": {
+                     *         "name": "shop",
+                     *         "components": [
+                     *           "db",
+                     *           "web"
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Exported"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    registerExported: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The instance, as its pods are labelled.
+                 * @example shop-1
+                 */
+                app_instance: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example name: shop
+                 *     components: [{name: web, type: kubernetes}]
+                 */
+                "application/x-yaml": string;
+            };
+        };
+        responses: {
+            /** @description It is registered. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "shop-1": {
+                     *         "name": "shop",
+                     *         "components": [
+                     *           "web"
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Exported"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    unregisterExported: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The instance, as its pods are labelled.
+                 * @example shop-1
+                 */
+                app_instance: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is forgotten. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example null */
+                    "application/json": unknown;
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    registerDeployment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example name: shop
+                 *     components: [{name: web, type: kubernetes}]
+                 */
+                "application/x-yaml": string;
+            };
+        };
+        responses: {
+            /** @description It is registered. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "shop": {
+                     *         "name": "shop",
+                     *         "components": [
+                     *           "web"
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Exported"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    unregisterDeployment: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The instance, as its pods are labelled.
+                 * @example shop-1
+                 */
+                app_instance: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is forgotten. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example null */
+                    "application/json": unknown;
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
         };
     };
     getKeys: {

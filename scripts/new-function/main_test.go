@@ -71,8 +71,7 @@ func TestWhatAReactionGets(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, made, 4)
 	require.Contains(t, string(made["triggers/jobmanager-first-try.yaml"]), "type: dev.littoral.job.ready.v1\n")
-	require.Contains(t, string(made["triggers/kustomization.yaml"]),
-		"  - jobmanager-displace.yaml\n  - jobmanager-first-try.yaml\n  - matchmaker-place.yaml\n")
+	require.Contains(t, string(made["triggers/kustomization.yaml"]), "  - jobmanager-displace.yaml\n  - jobmanager-first-try.yaml\n")
 }
 
 func TestWhatIsRefused(t *testing.T) {

@@ -25,12 +25,11 @@ import (
 )
 
 type config struct {
-	Port      string   `envconfig:"PORT" default:"8080"`
-	Routes    string   `envconfig:"ROUTES" default:"/etc/littoral/routes"` // directory of the tables
-	Namespace string   `envconfig:"NAMESPACE" required:"true"`             // of the functions
-	Domain    string   `envconfig:"CLUSTER_DOMAIN" default:"svc.cluster.local"`
-	Prewake   bool     `envconfig:"PREWAKE" default:"true"` // wake what a call will need while its function starts
-	Skip      []string `envconfig:"PREWAKE_SKIP"`           // except these
+	Port      string `envconfig:"PORT" default:"8080"`
+	Routes    string `envconfig:"ROUTES" default:"/etc/littoral/routes"` // directory of the tables
+	Namespace string `envconfig:"NAMESPACE" required:"true"`             // of the functions
+	Domain    string `envconfig:"CLUSTER_DOMAIN" default:"svc.cluster.local"`
+	Prewake   bool   `envconfig:"PREWAKE" default:"true"` // wake what a call will need while its function starts
 }
 
 // The times that the gateway needs to stop. The grace period in gateway.yaml allows for them.
@@ -66,7 +65,7 @@ func run(ctx context.Context) error {
 	}
 	host := func(service string) string { return service + "." + c.Namespace + "." + c.Domain }
 	waker := wake.New(wake.Config{
-		On: c.Prewake, Service: "gateway", Chain: chains(routes), Skip: c.Skip, URL: "http://" + host("{name}"), Every: wakeEvery,
+		On: c.Prewake, Service: "gateway", Chain: chains(routes), URL: "http://" + host("{name}"), Every: wakeEvery,
 	}, slog.Default())
 	handler, err := newHandler(routes, options{host: host, way: ways(), waker: waker, most: mostAtOnce, stopping: ctx})
 	if err != nil {

@@ -30,12 +30,11 @@ import (
 
 // Config is read from the environment by envconfig.
 type Config struct {
-	On        bool     `envconfig:"PREWAKE" default:"true"` // where functions sleep, see Service
-	Chain     string   `envconfig:"PREWAKE_CHAIN"`          // of the Service's YAML, see parse
-	URL       string   `envconfig:"PREWAKE_URL" default:"http://{name}.{namespace}.svc.cluster.local"`
-	Namespace string   `envconfig:"PREWAKE_NAMESPACE"` // "" = that of the instance, by its resolver
-	Skip      []string `envconfig:"PREWAKE_SKIP"`      // functions that have nothing to do here, such as for an orchestrator not in use
-	Service   string   `envconfig:"K_SERVICE"`         // set by Knative; without it nothing sleeps and nothing is woken
+	On        bool   `envconfig:"PREWAKE" default:"true"` // where functions sleep, see Service
+	Chain     string `envconfig:"PREWAKE_CHAIN"`          // of the Service's YAML, see parse
+	URL       string `envconfig:"PREWAKE_URL" default:"http://{name}.{namespace}.svc.cluster.local"`
+	Namespace string `envconfig:"PREWAKE_NAMESPACE"` // "" = that of the instance, by its resolver
+	Service   string `envconfig:"K_SERVICE"`         // set by Knative; without it nothing sleeps and nothing is woken
 
 	// Every is the least time between two probes of one function: it stays awake longer than that.
 	Every time.Duration `envconfig:"PREWAKE_EVERY" default:"20s"`
@@ -65,7 +64,7 @@ type Waker struct {
 
 // New returns a Waker, or nil when there is nobody to wake: it is switched off, not in a cluster, or starts no chain.
 func New(c Config, log *slog.Logger) *Waker {
-	chain := parse(c.Chain, c.Skip)
+	chain := parse(c.Chain)
 	if !c.On || c.Service == "" || len(chain) == 0 {
 		return nil
 	}
@@ -110,16 +109,16 @@ type link struct {
 	names      []string
 }
 
-// parse reads "type=function,function;type?name=value&name=value=function" without the functions to skip: a link each, with
-// the attributes that an event must have besides its type.
-func parse(text string, skip []string) map[string][]link {
+// parse reads "type=function,function;type?name=value&name=value=function": a link each, with the
+// attributes that an event must have besides its type.
+func parse(text string) map[string][]link {
 	chain := map[string][]link{}
 	for part := range strings.SplitSeq(text, ";") {
 		at := max(strings.LastIndexByte(part, '='), 0)
 		typ, condition, _ := strings.Cut(part[:at], "?")
 		l := link{attributes: map[string]string{}}
-		skipped := func(name string) bool { return name == "" || slices.Contains(skip, name) }
-		if l.names = slices.DeleteFunc(strings.Split(part[min(at+1, len(part)):], ","), skipped); len(l.names) == 0 {
+		unnamed := func(name string) bool { return name == "" }
+		if l.names = slices.DeleteFunc(strings.Split(part[min(at+1, len(part)):], ","), unnamed); len(l.names) == 0 {
 			continue
 		}
 		for pair := range strings.SplitSeq(condition, "&") {

@@ -93,19 +93,6 @@ func TestEachFunctionOfTheChainIsAskedOnce(t *testing.T) {
 	s.become(t, map[string]int{"place": 1, "follow": 1, "deploy": 1})
 }
 
-func TestWhatIsNotInUseIsNotWoken(t *testing.T) {
-	t.Parallel()
-	s := newSleepers(t, nil)
-	c := s.config("submitted=deploy-a,deploy-b;stopped=deploy-a")
-	c.Skip = []string{"deploy-a"}
-	w := wake.New(c, quiet)
-	w.Event("submitted", "stopped")
-	s.become(t, map[string]int{"deploy-b": 1})
-	c = s.config("stopped=deploy-a")
-	c.Skip = []string{"deploy-a"}
-	require.Nil(t, wake.New(c, quiet), "there is nobody to wake")
-}
-
 func TestAFunctionMayHaveGoneToSleepAgain(t *testing.T) {
 	t.Parallel()
 	s := newSleepers(t, nil)

@@ -128,7 +128,7 @@ func Repeat(ctx context.Context, tx *store.Tx, keys []keyexpr.Expr) error {
 func Get(ctx context.Context, q store.Querier, selection keyexpr.Expr, each func(Value) error) error {
 	last := ""
 	for {
-		page, more, err := read(ctx, q, selectByKey, string(selection.Prefix()), pageRows, last)
+		page, more, err := read(ctx, q, selectByKey, selection.Prefix(), pageRows, last)
 		if err != nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func Changes(
 	ctx context.Context, q store.Querier, selection keyexpr.Expr, after, upTo int64, each func(Value) error,
 ) error {
 	for {
-		page, more, err := read(ctx, q, selectByNumber, string(selection.Prefix()), pageRows, after, upTo)
+		page, more, err := read(ctx, q, selectByNumber, selection.Prefix(), pageRows, after, upTo)
 		if err != nil {
 			return err
 		}

@@ -30,8 +30,15 @@ func TestChain(t *testing.T) {
 		w.registry[name] = function.Entry{Name: name, Spec: spec}
 	}
 	for _, row := range []struct{ typ, function, kind string }{
-		{"made", "place", ""}, {"gone", "place", ""}, {"full", "grow", ""}, {"placed", "follow", ""}, {"ready", "deploy", "a"},
-		{"ready", "hand", "b"}, {"changed", "rule", ""}, {"elsewhere", "other", ""}, {"made", "count", ""},
+		{"made", "place", ""},
+		{"gone", "place", ""},
+		{"full", "grow", ""},
+		{"placed", "follow", ""},
+		{"ready", "deploy", "a"},
+		{"ready", "hand", "b"},
+		{"changed", "rule", ""},
+		{"elsewhere", "other", ""},
+		{"made", "count", ""},
 	} {
 		attributes := map[string]string{"type": row.typ}
 		if row.kind != "" {

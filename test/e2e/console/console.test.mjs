@@ -72,8 +72,8 @@ test("an application is deployed, explained, moved by a drain and deleted, by cl
   const chosen = page.locator("tr.chosen a");
   const first = await chosen.textContent();
   await chosen.click();
-  await page.getByRole("button", { name: "Drain" }).click();
-  await page.getByRole("button", { name: "Restore" }).waitFor();
+  await page.getByRole("button", { name: "Drain", exact: true }).click();
+  await page.getByRole("button", { name: "Uncordon" }).waitFor();
   await page.getByRole("link", { name: "Applications", exact: true }).click();
   await page.waitForFunction((first) => {
     const row = [...document.querySelectorAll("tbody tr")].find((r) => r.textContent.includes("Available"));
@@ -81,14 +81,14 @@ test("an application is deployed, explained, moved by a drain and deleted, by cl
   }, first);
   await page.getByRole("link", { name: "web", exact: true }).click();
   await page.getByRole("tab", { name: "Timeline" }).click();
-  await page.getByText(/the node was drained/).first().waitFor();
+  await page.getByText(/drained/).first().waitFor();
   await page.getByRole("button", { name: "Delete…" }).click();
   const confirm = page.getByRole("dialog").getByRole("button", { name: "Delete…" });
   assert.equal(await confirm.isDisabled(), true, "the name has to be typed first");
   await page.getByRole("dialog").getByLabel("web").fill("web");
   await confirm.click();
   await page.getByText("This application is gone").waitFor();
-  await api("admin", "POST", "/fleet/restore", JSON.stringify({ node: first }));
+  await api("admin", "PUT", `/matchmaker/nodes/${first}/uncordon`);
   assert.deepEqual(page.complaints, []);
 });
 
@@ -229,7 +229,7 @@ test("no page has a serious or critical fault of accessibility, in light and dar
     const policy = (await (await api("admin", "GET", "/polman/registry/api/v1/policies/")).json())[0]?.id;
     const pages = {
       overview: "/", continuum: "/continuum", node: "/continuum/cloud/cloud-1", applications: "/applications", tree: `/applications/${app.id}`,
-      why: `/applications/${app.id}/why`, timeline: `/applications/${app.id}/timeline`, policies: "/policies", deploy: "/deploy", events: "/events",
+      why: `/applications/${app.id}/why`, timeline: `/applications/${app.id}/timeline`, revisions: `/applications/${app.id}/revisions`, whatif: "/whatif?drain=cloud/cloud-1", policies: "/policies", deploy: "/deploy", events: "/events",
       dead: "/dead", settings: "/settings", missing: "/nowhere", ...(policy ? { policy: `/policies/${policy}` } : {}),
     };
     await page.evaluate(axe);

@@ -41,10 +41,10 @@ func TestNoDescriptorReplacesADocumentOfAnotherDialect(t *testing.T) {
 	require.ErrorContains(t, err, `the dialect "codeco" cannot be read here`)
 	refused := func(id *uuid.UUID, body []byte) {
 		t.Helper()
-		change, err := application.ReadChange(body, descriptor.Parse)
+		change, err := application.ReadChange(id, body, descriptor.Parse)
 		require.NoError(t, err)
 		err = w.tx(func(ctx context.Context, tx *store.Tx) error {
-			_, err := change.Put(ctx, tx, id, etag.Match{}, time.Minute)
+			_, err := change.Put(ctx, tx, "", etag.Match{}, time.Minute)
 			return err
 		})
 		var p *problem.Error

@@ -25,37 +25,36 @@ type Change struct {
 	document []byte
 	app      *appmodel.Application // of the document
 	group    *group                // instead of the two
-	parse    func([]byte) (*appmodel.Application, error)
-	by       authorship
+	parse    Parser
+	id       *uuid.UUID
+	restores *int64 // the number of the revision that this goes back to
 }
 
-// By says who hands the change in.
-func (c *Change) By(author string) { c.by.author = author }
-
-// NewChange returns the change to a descriptor that was parsed.
-func NewChange(document []byte, app *appmodel.Application) *Change {
-	return &Change{document: document, app: app}
+// NewChange returns the change of the application to a descriptor that was parsed.
+func NewChange(id uuid.UUID, document []byte, app *appmodel.Application) *Change {
+	return &Change{document: document, app: app, id: &id}
 }
 
-// ReadChange reads the body of PUT groups, before any transaction. The error is that of parse, which reads a descriptor,
-// or Malformed.
-func ReadChange(body []byte, parse func([]byte) (*appmodel.Application, error)) (*Change, error) {
+// ReadChange reads the body of PUT groups, before any transaction. id names the application; if nil, the JobGroup names it,
+// or else it is the only application with the descriptor's name. The error is that of parse, which reads a descriptor, or
+// Malformed.
+func ReadChange(id *uuid.UUID, body []byte, parse Parser) (*Change, error) {
 	g, ok, err := parseGroup(body)
 	switch {
 	case err != nil:
 		return nil, err
 	case ok:
-		return &Change{group: &g, parse: parse}, nil
+		return &Change{group: &g, parse: parse, id: id}, nil
 	}
 	app, err := parse(body)
-	return NewChange(body, app), err
+	return &Change{document: body, app: app, id: id}, err
 }
 
-// Put applies the change to the version that the caller has seen. id names the application; if nil, the JobGroup names
-// it, or else it is the only application with the descriptor's name.
+// Put applies the change, which the author hands in, to the version that the caller has seen.
 func (c *Change) Put(
-	ctx context.Context, tx *store.Tx, id *uuid.UUID, seen etag.Match, lostAfter time.Duration,
+	ctx context.Context, tx *store.Tx, author string, seen etag.Match, lostAfter time.Duration,
 ) (*Application, error) {
+	id, by := c.id, authorship{author: author, restores: c.restores}
 	switch {
 	case id != nil:
 	case c.group != nil && c.group.ID == uuid.Nil:
@@ -74,9 +73,9 @@ func (c *Change) Put(
 		return nil, err
 	}
 	if c.group != nil {
-		return c.group.put(ctx, tx, *id, lostAfter, c.parse, c.by)
+		return c.group.put(ctx, tx, *id, lostAfter, c.parse, by)
 	}
-	return update(ctx, tx, *id, c.document, c.app, c.by, lostAfter)
+	return update(ctx, tx, *id, c.document, c.app, by, lostAfter)
 }
 
 // group is the form of an update as a JobGroup.
@@ -123,7 +122,7 @@ func parseGroup(body []byte) (g group, ok bool, err error) {
 // that there is only one way to update.
 func (g *group) put(
 	ctx context.Context, tx *store.Tx, id uuid.UUID, lostAfter time.Duration,
-	parse func([]byte) (*appmodel.Application, error), by authorship,
+	parse Parser, by authorship,
 ) (*Application, error) {
 	if g.ID != uuid.Nil && id != g.ID {
 		return nil, problem.New(problem.Conflict, "the JobGroup is %s, the request names %s", g.ID, id)

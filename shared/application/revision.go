@@ -125,7 +125,7 @@ func ReadRollback(ctx context.Context, q store.Querier, id uuid.UUID, to int64, 
 	if err := p.read(r.Dialect, []byte(r.Descriptor), parse); err != nil {
 		return nil, err
 	}
-	p.change.by.restores = &r.Number
+	p.change.restores = &r.Number
 	return p, nil
 }
 
@@ -155,7 +155,7 @@ func (p *Prepared) read(d appmodel.Dialect, document []byte, parse Parser) error
 		return problem.New(problem.Conflict, "application %s is written in %s: change it where that is taken", p.id, d)
 	}
 	app, err := parse(document)
-	p.change = NewChange(document, app)
+	p.change = NewChange(p.id, document, app)
 	return err
 }
 
@@ -186,6 +186,5 @@ func (p *Prepared) Put(
 			return nil, problem.New(problem.Conflict, "application %s was changed at the same time; look, and try again", p.id)
 		}
 	}
-	p.change.by.author = author
-	return p.change.Put(ctx, tx, &p.id, seen, lostAfter)
+	return p.change.Put(ctx, tx, author, seen, lostAfter)
 }

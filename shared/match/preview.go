@@ -69,7 +69,7 @@ func Look(
 			})
 		} else {
 			p.Application = &before.ID
-			after, err = application.NewChange(document, parsed).Put(ctx, tx, &before.ID, etag.Match{}, lostAfter)
+			after, err = application.NewChange(before.ID, document, parsed).Put(ctx, tx, "", etag.Match{}, lostAfter)
 		}
 		if err != nil {
 			return err

@@ -329,7 +329,7 @@ func (w *whatif) descriptor(ctx context.Context, tx *store.Tx) error {
 		after, _, err = application.Submit(ctx, tx, application.Submission{Document: document, Parsed: w.q.Parsed, LostAfter: w.lostAfter})
 	} else {
 		p.Application = &before.ID
-		after, err = application.NewChange(document, w.q.Parsed).Put(ctx, tx, &before.ID, etag.Match{}, w.lostAfter)
+		after, err = application.NewChange(before.ID, document, w.q.Parsed).Put(ctx, tx, "", etag.Match{}, w.lostAfter)
 	}
 	if err != nil {
 		return err

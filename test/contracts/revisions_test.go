@@ -75,3 +75,16 @@ func TestTheFirstRevisionHasNoneBefore(t *testing.T) {
 	g := w.submit(t, hubShop)
 	w.operator.call(t, http.MethodPut, "/jobmanager/groups/rollback/"+g.ID, "").refused(t, http.StatusConflict)
 }
+
+// TestARevisionHasItsAuthor: whichever operation the descriptor came by.
+func TestARevisionHasItsAuthor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	g := w.submit(t, hubShop)
+	next := strings.Replace(hubShop, "name: shop\n", "name: shop\ndescription: by the shell\n", 1)
+	w.operator.call(t, http.MethodPut, "/api/v3/deployment/"+g.ID, next).is(t, http.StatusOK)
+	list := decode[[]revision](t, w.viewer.get(t, "/jobmanager/groups/"+g.ID+"/revisions"))
+	require.Len(t, list, 2)
+	require.NotEmpty(t, list[0].Author)
+	require.Equal(t, list[1].Author, list[0].Author)
+}

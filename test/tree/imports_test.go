@@ -101,7 +101,8 @@ func TestOnlyFunctionsKnowFunctions(t *testing.T) {
 		for _, path := range p.Imports {
 			if path == module+"/shared/function" {
 				require.Contains(t, []string{
-					"shared/boot", "shared/icosshell", "shared/listing", "shared/orchestrator/deploy", "shared/wake",
+					"shared/boot", "shared/icosshell", "shared/listing", "shared/orchestrator/deploy",
+					"shared/revise", "shared/wake",
 				}, p.folder())
 			}
 		}

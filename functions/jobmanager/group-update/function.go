@@ -2,17 +2,13 @@
 package groupupdate
 
 import (
-	"context"
-	"errors"
 	"net/http"
 
 	"github.com/littoral-project/littoral/shared/application"
-	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
-	"github.com/littoral-project/littoral/shared/policy/admit"
-	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/revise"
 )
 
 // Spec declares the function.
@@ -26,17 +22,13 @@ var Spec = function.Spec{
 	Memory:     "128Mi", // it carries the parser of PromQL
 }
 
-// Function is the operation with its settings and store.
-type Function struct {
-	db       *store.DB
-	settings application.Settings
-	admit    admit.Settings
-}
+// Function is the operation.
+type Function struct{ revise.Operation }
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
-	f := &Function{db: env.DB}
-	return f, errors.Join(env.Config(&f.settings), env.Config(&f.admit))
+	o, err := revise.New(env)
+	return &Function{o}, err
 }
 
 // Handle takes a descriptor, for the application in the path, in the query (?id=) or else the only one of its name; or
@@ -63,20 +55,9 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	change, err := application.ReadChange(body, func(document []byte) (*appmodel.Application, error) {
-		return f.admit.Application(document, strict)
-	}) // before the transaction, which holds a connection
+	change, err := application.ReadChange(id, body, f.Parser(strict))
 	if err != nil {
 		return err
 	}
-	change.By(auth.From(r.Context()).Subject)
-	var app *application.Application
-	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		app, err = change.Put(ctx, tx, id, seen, f.settings.LostAfter)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return function.WriteJSON(w, http.StatusOK, app)
+	return f.Put(w, r, change, seen)
 }

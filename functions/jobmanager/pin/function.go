@@ -2,19 +2,15 @@
 package pin
 
 import (
-	"context"
-	"errors"
 	"net/http"
 
-	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
-	"github.com/littoral-project/littoral/shared/policy/admit"
 	"github.com/littoral-project/littoral/shared/problem"
-	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/revise"
 )
 
 // Spec declares the function.
@@ -25,17 +21,13 @@ var Spec = function.Spec{
 	Memory:     "128Mi", // it carries the parser of PromQL
 }
 
-// Function is the operation with its settings and store.
-type Function struct {
-	db       *store.DB
-	settings application.Settings
-	admit    admit.Settings
-}
+// Function is the operation.
+type Function struct{ revise.Operation }
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
-	f := &Function{db: env.DB}
-	return f, errors.Join(env.Config(&f.settings), env.Config(&f.admit))
+	o, err := revise.New(env)
+	return &Function{o}, err
 }
 
 // Handle takes ?component=, and ?cluster= and ?node= of where it is to be; without these two it may go anywhere again. It
@@ -54,32 +46,14 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err := query.Err(); err != nil {
 		return err
 	}
-	seen, err := function.IfMatch(r)
-	if err != nil {
-		return err
-	}
 	var to *appmodel.Target
 	if node != "" {
 		to = &appmodel.Target{Cluster: cluster, Node: node}
 	}
-	prepared, err := application.ReadEdit(r.Context(), f.db, id, func(document []byte) (*appmodel.Application, error) {
-		return f.admit.Application(document, false)
-	}, func(document []byte, app *appmodel.Application) ([]byte, error) {
+	return f.Edit(w, r, id, func(document []byte, app *appmodel.Application) ([]byte, error) {
 		if component == "" {
 			return nil, problem.New(problem.Malformed, "?component= says what is to be pinned")
 		}
 		return descriptor.Pin(document, app, component, to)
 	})
-	if err != nil {
-		return err
-	}
-	var app *application.Application
-	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		app, err = prepared.Put(ctx, tx, auth.From(ctx).Subject, seen, f.settings.LostAfter)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return function.WriteJSON(w, http.StatusOK, app)
 }

@@ -2,18 +2,14 @@
 package rollback
 
 import (
-	"context"
-	"errors"
 	"math"
 	"net/http"
 
 	"github.com/littoral-project/littoral/shared/application"
-	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
-	"github.com/littoral-project/littoral/shared/policy/admit"
-	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/revise"
 )
 
 // Spec declares the function.
@@ -24,17 +20,13 @@ var Spec = function.Spec{
 	Memory:     "128Mi", // it carries the parser of PromQL
 }
 
-// Function is the operation with its settings and store.
-type Function struct {
-	db       *store.DB
-	settings application.Settings
-	admit    admit.Settings
-}
+// Function is the operation.
+type Function struct{ revise.Operation }
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
-	f := &Function{db: env.DB}
-	return f, errors.Join(env.Config(&f.settings), env.Config(&f.admit))
+	o, err := revise.New(env)
+	return &Function{o}, err
 }
 
 // Handle goes back to the revision ?to=N, else to the one before the newest, and answers the JobGroup as it is then: in a
@@ -54,19 +46,9 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	back, err := application.ReadRollback(r.Context(), f.db, id, to, func(document []byte) (*appmodel.Application, error) {
-		return f.admit.Application(document, false)
-	})
+	back, err := application.ReadRollback(r.Context(), f.DB, id, to, f.Parser(false))
 	if err != nil {
 		return err
 	}
-	var app *application.Application
-	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		app, err = back.Put(ctx, tx, auth.From(ctx).Subject, seen, f.settings.LostAfter)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return function.WriteJSON(w, http.StatusOK, app)
+	return f.Put(w, r, back, seen)
 }

@@ -2,19 +2,16 @@
 package deploymentupdate
 
 import (
-	"context"
 	"errors"
 	"net/http"
 
 	"github.com/littoral-project/littoral/shared/application"
-	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/etag"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/icosshell"
-	"github.com/littoral-project/littoral/shared/policy/admit"
-	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/revise"
 )
 
 // Spec declares the function.
@@ -29,17 +26,14 @@ var Spec = function.Spec{
 // Function is the operation with its settings and store.
 type Function struct {
 	icosshell.Callers
-
-	db       *store.DB
-	settings application.Settings
-	admit    admit.Settings
+	revise.Operation
 }
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
 	callers, err := icosshell.NewCallers(env)
-	f := &Function{Callers: callers, db: env.DB}
-	return f, errors.Join(err, env.Config(&f.settings), env.Config(&f.admit))
+	o, invalid := revise.New(env)
+	return &Function{callers, o}, errors.Join(err, invalid)
 }
 
 // Handle takes a descriptor for the application in the path, and answers the JobGroup after the change.
@@ -52,19 +46,9 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	change, err := application.ReadChange(document, func(document []byte) (*appmodel.Application, error) {
-		return f.admit.Application(document, false)
-	}) // before the transaction, which holds a connection
+	change, err := application.ReadChange(&id, document, f.Parser(false))
 	if err != nil {
 		return err
 	}
-	var app *application.Application
-	err = f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		app, err = change.Put(ctx, tx, &id, etag.Match{}, f.settings.LostAfter)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return function.WriteJSON(w, http.StatusOK, app)
+	return f.Put(w, r, change, etag.Match{})
 }

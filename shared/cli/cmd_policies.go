@@ -215,7 +215,7 @@ func (c *treeCommand) Run(s *session) error {
 	about := func(depth int, component string) {
 		for i := range policies {
 			if p := &policies[i]; strings.Trim(p.Subject.Component, "*") == component {
-				line(depth, "policy "+watches(p)+" "+limit(p)+": "+p.Status.Phase)
+				line(depth, "policy "+strings.TrimSpace(watches(p)+" "+limit(p))+": "+p.Status.Phase)
 			}
 		}
 	}

@@ -16,7 +16,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -108,22 +107,12 @@ func measure(file string, budget int64, runs int) (*result, error) {
 	p := in.problem()
 	p.Budget = budget
 	r := &result{File: filepath.Base(file)}
-	var times, cpu stats.Sample
-	for range runs {
-		runtime.GC() // from the former run
-		begin, used := time.Now(), stats.Processor()
-		plan, err := placement.Place(p)
-		if err != nil {
-			return nil, err
-		}
-		times.Add(time.Since(begin))
-		cpu.Add(stats.Processor() - used)
-		if err := in.check(plan); err != nil {
-			return nil, err
-		}
-		r.Objective, r.Bound, r.Gap, r.Exact, r.Work = plan.Objective, plan.Bound, plan.Gap, plan.Exact, plan.Work
+	plan, ms, cpu, err := stats.Repeat(runs, func() (placement.Plan, error) { return placement.Place(p) }, in.check)
+	if err != nil {
+		return nil, err
 	}
-	r.MS, r.CPUMS, r.Checked = times.Median(), cpu.Median(), true
+	r.Objective, r.Bound, r.Gap, r.Exact, r.Work = plan.Objective, plan.Bound, plan.Gap, plan.Exact, plan.Work
+	r.MS, r.CPUMS, r.Checked = ms, cpu, true
 	if cbc, ok := known[r.File]; ok {
 		r.Best, r.Short = &cbc.best, (cbc.best-r.Objective)/cbc.best
 		if r.Objective > cbc.most+1e-6 || r.Bound < cbc.best-1e-6 {

@@ -68,6 +68,25 @@ func Processor() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
+// Repeat calls do a number of times, checks each result, and returns the last one with the medians of the time and of the
+// processor time that a call took. Checks are not measured.
+func Repeat[T any](runs int, do func() (T, error), check func(T) error) (last T, ms, processor float64, err error) {
+	var times, used Sample
+	for range runs {
+		runtime.GC() // from the former run
+		begin, before := time.Now(), Processor()
+		if last, err = do(); err != nil {
+			return last, 0, 0, err
+		}
+		times.Add(time.Since(begin))
+		used.Add(Processor() - before)
+		if err := check(last); err != nil {
+			return last, 0, 0, err
+		}
+	}
+	return last, times.Median(), used.Median(), nil
+}
+
 // Machine describes the machine and its load.
 func Machine() string {
 	return fmt.Sprintf("%s/%s, %d cores, %s, load %s before the start",

@@ -77,7 +77,10 @@ func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fr
 	if err != nil {
 		return nil, false, fmt.Errorf("store application: %w", err)
 	}
-	message := fmt.Sprintf("%d components", len(app.Components))
+	message := "1 component"
+	if n := len(app.Components); n != 1 {
+		message = fmt.Sprintf("%d components", n)
+	}
 	if err := a.announceDescriptor(ctx, tx, events.ApplicationSubmitted, "submitted", message); err != nil {
 		return nil, false, err
 	}

@@ -16,9 +16,9 @@ type Spec struct {
 	Emits       []string      // event types it may produce
 	PrewakeFor  []string      // those of them that nearly every call ends in: their consumers are woken with it
 	NoPrewake   bool          // nobody waits for what it does: only its event starts it, it is not woken ahead
-	Timeout     time.Duration // of one call; 0 = DefaultTimeout, or that of Stream
+	Class       Class         // what it may have: memory, time, size; the zero value = Small
+	Timeout     time.Duration // of one call, only where that of the class is no good; 0 = that of the class, or of Stream
 	Concurrency int64         // calls one instance takes at once; 0 = DefaultConcurrency; 1 = one call at a time, in one instance
-	Memory      string        // limit as a Kubernetes quantity; "" = DefaultMemory
 	MaxBody     int64         // bytes of a request body; 0 = DefaultMaxBody; of a stream in either direction there is no limit
 	Storeless   bool          // its operation never asks the store: none is dialled while the caller is identified
 	Needs       []Need        // what it uses of the Secret, besides the store
@@ -71,27 +71,18 @@ type Watch struct {
 const (
 	DefaultTimeout     = 10 * time.Second
 	DefaultConcurrency = 20
-	DefaultMemory      = "64Mi"
 	DefaultMaxBody     = 1 << 20
 	DefaultStreams     = 500
 )
 
 // WithDefaults returns s with every unset limit at its default.
 func (s Spec) WithDefaults() Spec {
-	if s.Streams() {
-		s.Timeout = s.Stream.For
-		if s.Stream.AtOnce == 0 {
-			s.Stream.AtOnce = DefaultStreams
-		}
-	}
-	if s.Timeout == 0 {
-		s.Timeout = DefaultTimeout
+	s.Timeout = s.Limits().Timeout
+	if s.Streams() && s.Stream.AtOnce == 0 {
+		s.Stream.AtOnce = DefaultStreams
 	}
 	if s.Concurrency == 0 {
 		s.Concurrency = DefaultConcurrency
-	}
-	if s.Memory == "" {
-		s.Memory = DefaultMemory
 	}
 	if s.MaxBody == 0 {
 		s.MaxBody = DefaultMaxBody
@@ -102,8 +93,11 @@ func (s Spec) WithDefaults() Spec {
 // Streams reports whether its answers go on for a while.
 func (s Spec) Streams() bool { return s.Stream.For > 0 }
 
-// check refuses routes that say no role, or whose pattern and Subtree differ.
+// check refuses a class that does not exist, and routes that say no role, or whose pattern and Subtree differ.
 func (s Spec) check() error {
+	if _, there := classes[s.Class]; !there {
+		return fmt.Errorf("there is no class %q", s.Class)
+	}
 	for _, r := range s.Routes {
 		if r.Role == "" {
 			return fmt.Errorf("%s says no role: auth.Open if nobody needs one", r.Pattern)

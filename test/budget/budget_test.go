@@ -1,9 +1,8 @@
-// Package budget_test holds every function to the size and the memory that it may have.
+// Package budget_test holds every function to the size and the memory that its class may have.
 package budget_test
 
 import (
 	"bytes"
-	"debug/buildinfo"
 	"fmt"
 	"maps"
 	"net/http"
@@ -23,12 +22,6 @@ import (
 	"github.com/littoral-project/littoral/test/images"
 )
 
-const (
-	memoryMiB    = 16.0 // just after the first answer with a read of Postgres
-	clusterMiB   = 28.0 // the same, of a function that speaks with the API of a cluster
-	clientModule = "k8s.io/client-go"
-)
-
 func TestMain(m *testing.M) { storetest.Main(m) }
 
 func TestEveryFunctionIsWithinItsBudget(t *testing.T) {
@@ -39,22 +32,11 @@ func TestEveryFunctionIsWithinItsBudget(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, program, err := images.Weigh(programs[name])
 			require.NoError(t, err)
-			require.LessOrEqual(t, program+images.Base, images.Budget, "MB of image")
-			require.LessOrEqual(t, memory(t, programs[name], database), allowed(t, programs[name]), "MiB of memory")
+			limits := images.Limits(name)
+			require.LessOrEqual(t, program+images.Base, limits.Image, "MB of image")
+			require.LessOrEqual(t, memory(t, programs[name], database), limits.Started, "MiB of memory")
 		})
 	}
-}
-
-func allowed(t *testing.T, program string) float64 {
-	t.Helper()
-	info, err := buildinfo.ReadFile(program)
-	require.NoError(t, err)
-	for _, module := range info.Deps {
-		if module.Path == clientModule {
-			return clusterMiB
-		}
-	}
-	return memoryMiB
 }
 
 // memory starts the program and returns what it holds once it has answered with what it has read of Postgres.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/littoral-project/littoral/functions"
+	"github.com/littoral-project/littoral/shared/function"
 )
 
 // Module is the project's import path.
@@ -82,11 +83,19 @@ func ProjectFile(ctx context.Context, name string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(root, name))
 }
 
-// What an image may weigh, compressed, in MB.
-const (
-	Budget = 6.0
-	Base   = 0.15 // of it what all stand on, at most: see scripts/deploy/base
-)
+// Base is what all images stand on, at most, compressed, in MB: see scripts/deploy/base. What an image may weigh with it
+// says the function's class.
+const Base = 0.15
+
+// Limits are what the function may have; those of a small one for a program that is no function.
+func Limits(name string) function.Limits {
+	for _, entry := range functions.Registry {
+		if entry.Name == name {
+			return entry.Spec.Limits()
+		}
+	}
+	return function.Spec{}.Limits()
+}
 
 // Weigh returns the size of a program in MB, as it is and by gzip at its usual level, as in a registry (scripts/tools/ko).
 func Weigh(program string) (plain, zipped float64, err error) {

@@ -62,6 +62,20 @@ type service struct {
 	}
 }
 
+// TestLimitsComeFromTheClass: a class is the budget of many functions, and one that it does not fit is named here.
+func TestLimitsComeFromTheClass(t *testing.T) {
+	t.Parallel()
+	var apart []string
+	for name, entry := range entries(t) {
+		class := function.Spec{Class: entry.Spec.Class, Stream: entry.Spec.Stream}
+		if entry.Spec.Timeout != class.Limits().Timeout {
+			apart = append(apart, name)
+		}
+	}
+	require.ElementsMatch(t, []string{"jobmanager-archive", "deploymentmanager-sync-kubernetes", "deploymentmanager-sync-ocm"}, apart,
+		"have a timeout of their own")
+}
+
 // TestEveryFunctionIsWhole: each function has a folder, a main, a registry entry and a Service, and none of these
 // exists without a folder. test/contracts tests its behaviour, at least in the tests generated from the registry.
 func TestEveryFunctionIsWhole(t *testing.T) {

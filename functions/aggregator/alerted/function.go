@@ -18,7 +18,7 @@ var Spec = function.Spec{
 	Emits:       []string{events.TopologyChanged, events.PodsChanged},
 	Concurrency: 1, // a second one at the same time would only wait for the first
 	MaxBody:     4 << 20,
-	Memory:      "128Mi",
+	Class:       function.Medium,
 	Needs:       []function.Need{function.AlertSender, function.Telemetry},
 }
 

@@ -28,11 +28,10 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes:  []function.Route{{Pattern: "GET /aggregator/{$}", Role: auth.Viewer, Aliases: []string{"GET /aggregator"}}},
-	Emits:   []string{events.TopologyChanged, events.PodsChanged}, // when it had to look
-	Timeout: 45 * time.Second,                                     // as aggregator-tick
-	Memory:  "128Mi",                                              // the answers of all queries are in memory at once
-	Needs:   []function.Need{function.Telemetry},
+	Routes: []function.Route{{Pattern: "GET /aggregator/{$}", Role: auth.Viewer, Aliases: []string{"GET /aggregator"}}},
+	Emits:  []string{events.TopologyChanged, events.PodsChanged}, // when it had to look
+	Class:  function.Batch,                                       // the answers of all queries are in memory at once
+	Needs:  []function.Need{function.Telemetry},
 }
 
 // Function answers the taxonomy.

@@ -6,7 +6,6 @@ package tick
 
 import (
 	"context"
-	"time"
 
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
@@ -18,9 +17,8 @@ import (
 var Spec = function.Spec{
 	Consumes:    []string{events.Tick, events.ApplicationUnplaced}, // perhaps the topology is outdated
 	Emits:       []string{events.TopologyChanged, events.PodsChanged},
-	Concurrency: 1,                // a second one at the same time would only wait for the first
-	Timeout:     45 * time.Second, // what changed, then what there is, each within QUERY_TIMEOUT or half of it
-	Memory:      "128Mi",
+	Concurrency: 1, // a second one at the same time would only wait for the first
+	Class:       function.Batch,
 	Needs:       []function.Need{function.Telemetry},
 }
 

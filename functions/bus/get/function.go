@@ -30,7 +30,7 @@ var Spec = function.Spec{
 	},
 	Stream:      function.Stream{For: 5 * time.Minute},
 	Concurrency: 250, // an open subscription costs little: one question to the store serves all
-	Memory:      "128Mi",
+	Class:       function.Medium,
 	Needs:       []function.Need{function.BusTokens},
 }
 

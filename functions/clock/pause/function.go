@@ -7,7 +7,6 @@ package pause
 import (
 	"context"
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,7 +24,7 @@ import (
 var Spec = function.Spec{
 	Consumes:    []string{events.Tick, events.ApplicationFirst, events.PolicyFirst},
 	NoPrewake:   true,
-	Timeout:     30 * time.Second,
+	Class:       function.Remote,
 	Concurrency: 1,
 	Kubernetes:  true,
 }

@@ -22,9 +22,9 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{
 	Consumes:    []string{events.Tick},
-	Timeout:     5 * time.Minute,
 	Concurrency: 1,
-	Memory:      "128Mi",
+	Class:       function.Batch,
+	Timeout:     5 * time.Minute, // whole days may have gathered
 	Needs:       []function.Need{function.Objects},
 }
 

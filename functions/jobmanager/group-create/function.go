@@ -20,7 +20,7 @@ var Spec = function.Spec{
 	Routes:     []function.Route{{Pattern: "POST /jobmanager/groups", Role: auth.Operator}},
 	Emits:      []string{events.ApplicationSubmitted, events.ApplicationFirst},
 	PrewakeFor: []string{events.ApplicationSubmitted},
-	Memory:     "128Mi", // it carries the parser of PromQL
+	Class:      function.Medium, // it carries the parser of PromQL
 }
 
 // Function is the operation with its settings and store.

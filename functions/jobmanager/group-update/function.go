@@ -19,7 +19,7 @@ var Spec = function.Spec{
 	},
 	Emits:      []string{events.ApplicationUpdated, events.JobReady},
 	PrewakeFor: []string{events.ApplicationUpdated},
-	Memory:     "128Mi", // it carries the parser of PromQL
+	Class:      function.Medium, // it carries the parser of PromQL
 }
 
 // Function is the operation.

@@ -3,7 +3,6 @@ package historyarchived
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/littoral-project/littoral/shared/archive"
 	"github.com/littoral-project/littoral/shared/auth"
@@ -16,10 +15,9 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes:  []function.Route{{Pattern: "GET /jobmanager/history/archived", Role: auth.Viewer}},
-	Timeout: time.Minute,
-	Memory:  "128Mi",
-	Needs:   []function.Need{function.Objects},
+	Routes: []function.Route{{Pattern: "GET /jobmanager/history/archived", Role: auth.Viewer}},
+	Class:  function.Batch,
+	Needs:  []function.Need{function.Objects},
 }
 
 // Function is the operation with its archive, nil where none is set.

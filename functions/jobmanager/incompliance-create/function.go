@@ -20,7 +20,7 @@ var Spec = function.Spec{
 	}},
 	Emits:      []string{events.ApplicationPlaced, events.ApplicationUnplaced, events.JobReady},
 	PrewakeFor: []string{events.JobReady},
-	Memory:     "128Mi", // for each call ten thousand nodes, and the problem they make
+	Class:      function.Medium, // for each call ten thousand nodes, and the problem they make
 }
 
 // Function is the operation with its settings and store.

@@ -19,7 +19,7 @@ var Spec = function.Spec{
 			Aliases: []string{"GET /jobmanager/jobs/executable/orchestrator/{orchestrator}"},
 		},
 	},
-	Memory: "128Mi", // the objects of an answer are in memory several times
+	Class: function.Medium, // the objects of an answer are in memory several times
 }
 
 // Function is the operation with its settings and store.

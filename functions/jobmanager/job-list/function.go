@@ -15,7 +15,7 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{
 	Routes: []function.Route{{Pattern: "GET /jobmanager/jobs", Role: auth.Viewer}},
-	Memory: "128Mi", // a page's objects are in memory several times
+	Class:  function.Medium, // a page's objects are in memory several times
 }
 
 // Function is the operation with its store.

@@ -20,7 +20,7 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{
 	Routes: []function.Route{{Pattern: "GET /jobmanager/groups/{group_uuid}/revisions/{revision}", Role: auth.Viewer}},
-	Memory: "128Mi", // two descriptors, parsed
+	Class:  function.Medium, // two descriptors, parsed
 }
 
 // Function is the operation with its store.

@@ -3,7 +3,6 @@ package evacuate
 
 import (
 	"context"
-	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 
@@ -19,8 +18,7 @@ var Spec = function.Spec{
 	Consumes:   []string{events.NodeDrained},
 	Emits:      []string{events.ApplicationPlaced, events.ApplicationUnplaced, events.JobReady},
 	PrewakeFor: []string{events.JobReady},
-	Timeout:    60 * time.Second,
-	Memory:     "128Mi", // for each call ten thousand nodes, and the problem they make
+	Class:      function.Batch, // for each call ten thousand nodes, and the problem they make
 }
 
 // Function is the worker with its settings and store.

@@ -15,7 +15,7 @@ var Spec = function.Spec{
 	Routes: []function.Route{
 		{Pattern: "POST /matchmake", Role: auth.Viewer, Aliases: []string{"POST /matchmaker/matchmake"}},
 	},
-	Memory: "128Mi", // for each call ten thousand nodes, and the problem they make
+	Class: function.Medium, // for each call ten thousand nodes, and the problem they make
 }
 
 // Function is the operation with its settings and store.

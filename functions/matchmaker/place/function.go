@@ -3,7 +3,6 @@ package place
 
 import (
 	"context"
-	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 
@@ -21,8 +20,7 @@ var Spec = function.Spec{
 		events.ApplicationPlaced, events.ApplicationUnplaced, events.ApplicationWaiting, events.JobReady,
 	},
 	PrewakeFor: []string{events.JobReady}, // policies are followed while the orchestrator works
-	Timeout:    30 * time.Second,
-	Memory:     "128Mi", // for each call ten thousand nodes, and the problem they make
+	Class:      function.Large,            // for each call ten thousand nodes, and the problem they make
 }
 
 // Function is the reaction with its settings and store.

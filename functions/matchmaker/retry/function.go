@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/google/uuid"
@@ -27,9 +26,8 @@ var Spec = function.Spec{
 	Emits: []string{
 		events.ApplicationPlaced, events.ApplicationUnplaced, events.ApplicationWaiting, events.JobReady,
 	},
-	NoPrewake: true, // what it places has waited for long; the call that made room does not wait for it
-	Timeout:   30 * time.Second,
-	Memory:    "128Mi", // for each call ten thousand nodes, and the problem they make
+	NoPrewake: true,           // what it places has waited for long; the call that made room does not wait for it
+	Class:     function.Large, // for each call ten thousand nodes, and the problem they make
 }
 
 // Function is the reaction with its settings and store.

@@ -5,7 +5,6 @@ package whatif
 import (
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/auth"
@@ -17,9 +16,8 @@ import (
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes:  []function.Route{{Pattern: "POST /matchmaker/whatif", Role: auth.Viewer}},
-	Timeout: 30 * time.Second,
-	Memory:  "128Mi", // for each call ten thousand nodes, and the problem they make
+	Routes: []function.Route{{Pattern: "POST /matchmaker/whatif", Role: auth.Viewer}},
+	Class:  function.Large, // for each call ten thousand nodes, and the problem they make
 }
 
 // Function is the operation with its settings and store.

@@ -14,7 +14,7 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{
 	Routes: []function.Route{{Pattern: "GET /events/dead", Role: auth.Viewer}},
-	Memory: "128Mi", // a page's events are in memory several times
+	Class:  function.Medium, // a page's events are in memory several times
 }
 
 // Function is the operation with its store.

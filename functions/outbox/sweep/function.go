@@ -15,7 +15,7 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{
 	Consumes: []string{events.Tick},
-	Timeout:  60 * time.Second,
+	Class:    function.Batch,
 }
 
 // Function is the task with its settings and store.

@@ -4,7 +4,6 @@ package alertmanager
 import (
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/prometheus/alertmanager/template"
 
@@ -24,8 +23,7 @@ var Spec = function.Spec{
 	}},
 	Emits:   []string{events.AlertReceived},
 	MaxBody: 4 << 20,
-	Memory:  "128Mi",
-	Timeout: 30 * time.Second,
+	Class:   function.Large,
 	Needs:   []function.Need{function.AlertSender},
 }
 

@@ -24,8 +24,8 @@ var Spec = function.Spec{
 			"POST /registry/api/v1/icos/app/{$}",
 		},
 	}},
-	Emits:  []string{events.PolicyFirst, events.PolicyChanged},
-	Memory: "128Mi", // it carries the parser of PromQL
+	Emits: []string{events.PolicyFirst, events.PolicyChanged},
+	Class: function.Medium, // it carries the parser of PromQL
 }
 
 // Function is the operation with its settings and store.

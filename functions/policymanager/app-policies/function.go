@@ -25,8 +25,8 @@ var Spec = function.Spec{
 			"POST /registry/api/v1/icos/{$}",
 		},
 	}},
-	Emits:  []string{events.PolicyFirst, events.PolicyChanged},
-	Memory: "128Mi", // it carries the parser of PromQL
+	Emits: []string{events.PolicyFirst, events.PolicyChanged},
+	Class: function.Medium, // it carries the parser of PromQL
 }
 
 // Function is the operation with its settings and store.

@@ -20,9 +20,8 @@ var Spec = function.Spec{
 		Pattern: "POST /polman/registry/api/v1/backtest", Role: auth.Operator,
 		Aliases: []string{"POST /registry/api/v1/backtest"},
 	}},
-	Memory:  "256Mi",
-	Timeout: 60 * time.Second,
-	Needs:   []function.Need{function.Telemetry},
+	Class: function.Series,
+	Needs: []function.Need{function.Telemetry},
 }
 
 // Function is the operation with its settings and what it asks.

@@ -21,7 +21,7 @@ var Spec = function.Spec{
 	},
 	Emits:     []string{events.PolicyChanged},
 	NoPrewake: true,
-	Memory:    "128Mi", // it carries the parser of PromQL
+	Class:     function.Medium, // it carries the parser of PromQL
 }
 
 // Function is the reaction with its settings.

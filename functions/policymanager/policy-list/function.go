@@ -21,7 +21,7 @@ var Spec = function.Spec{
 			"GET /registry/api/v1/policies/{$}",
 		},
 	}},
-	Memory: "128Mi", // a page's policies are in memory several times
+	Class: function.Medium, // a page's policies are in memory several times
 }
 
 // Function is the operation with its store.

@@ -20,8 +20,8 @@ var Spec = function.Spec{
 		Pattern: "PUT /polman/registry/api/v1/policies/{pid}", Role: auth.Operator,
 		Aliases: []string{"PUT /registry/api/v1/policies/{pid}"},
 	}},
-	Emits:  []string{events.PolicyChanged},
-	Memory: "128Mi", // it carries the parser of PromQL
+	Emits: []string{events.PolicyChanged},
+	Class: function.Medium, // it carries the parser of PromQL
 }
 
 // Function is the operation with its settings and store.

@@ -5,7 +5,6 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
@@ -18,7 +17,7 @@ import (
 var Spec = function.Spec{
 	Consumes:    []string{events.Tick},
 	Emits:       []string{events.PolicyChanged, events.RemediationRequested},
-	Timeout:     60 * time.Second,
+	Class:       function.Batch,
 	Concurrency: 1, // a second one at the same time would only find the same
 	Needs:       []function.Need{function.ClientCredentials, function.RulesAPI},
 }

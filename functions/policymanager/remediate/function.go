@@ -4,7 +4,6 @@ package remediate
 import (
 	"context"
 	"errors"
-	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 
@@ -22,8 +21,7 @@ import (
 var Spec = function.Spec{
 	Consumes: []string{events.RemediationRequested},
 	Emits:    []string{events.ApplicationPlaced, events.ApplicationUnplaced, events.JobReady},
-	Timeout:  30 * time.Second,
-	Memory:   "128Mi", // for each call ten thousand nodes, and the problem they make
+	Class:    function.Large, // for each call ten thousand nodes, and the problem they make
 }
 
 // Function is the reaction with its settings.

@@ -21,8 +21,8 @@ var Spec = function.Spec{
 		Pattern: "POST /polman/registry/api/v1/render", Role: auth.Operator,
 		Aliases: []string{"POST /registry/api/v1/render"},
 	}},
-	Memory: "128Mi", // it carries the parser of PromQL
-	Needs:  []function.Need{function.Telemetry},
+	Class: function.Medium, // it carries the parser of PromQL
+	Needs: []function.Need{function.Telemetry},
 }
 
 // Function is the operation with its settings and what it asks.

@@ -3,7 +3,6 @@ package rule
 
 import (
 	"context"
-	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 
@@ -18,7 +17,7 @@ import (
 var Spec = function.Spec{
 	Consumes:  []string{events.PolicyChanged},
 	NoPrewake: true,
-	Timeout:   30 * time.Second,
+	Class:     function.Remote,
 	Needs:     []function.Need{function.ClientCredentials, function.RulesAPI},
 }
 

@@ -23,8 +23,8 @@ var Spec = function.Spec{
 		Pattern: "DELETE /polman/registry/api/v1/policies/{pid}/variables/{name}", Role: auth.Operator,
 		Aliases: []string{"DELETE /registry/api/v1/policies/{pid}/variables/{name}"},
 	}},
-	Emits:  []string{events.PolicyChanged},
-	Memory: "128Mi", // it carries the parser of PromQL
+	Emits: []string{events.PolicyChanged},
+	Class: function.Medium, // it carries the parser of PromQL
 }
 
 // Function is the operation with its settings and store.

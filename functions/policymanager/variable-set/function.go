@@ -22,8 +22,8 @@ var Spec = function.Spec{
 		Pattern: "POST /polman/registry/api/v1/policies/{pid}/variables/{name}/{value}", Role: auth.Operator,
 		Aliases: []string{"POST /registry/api/v1/policies/{pid}/variables/{name}/{value}"},
 	}},
-	Emits:  []string{events.PolicyChanged},
-	Memory: "128Mi", // it carries the parser of PromQL
+	Emits: []string{events.PolicyChanged},
+	Class: function.Medium, // it carries the parser of PromQL
 }
 
 // Function is the operation with its settings and store.

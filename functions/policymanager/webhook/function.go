@@ -20,7 +20,7 @@ import (
 var Spec = function.Spec{
 	Consumes:  []string{events.WebhookRequested},
 	NoPrewake: true,
-	Timeout:   30 * time.Second,
+	Class:     function.Remote,
 	Needs:     []function.Need{function.ClientCredentials},
 }
 

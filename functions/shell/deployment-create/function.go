@@ -21,7 +21,7 @@ var Spec = function.Spec{
 	Needs:      []function.Need{function.SignIn}, // refresh tokens are sent as api_key
 	Emits:      []string{events.ApplicationSubmitted, events.ApplicationFirst},
 	PrewakeFor: []string{events.ApplicationSubmitted},
-	Memory:     "128Mi", // it carries the parser of PromQL
+	Class:      function.Medium, // it carries the parser of PromQL
 }
 
 // Function is the operation with its settings and store.

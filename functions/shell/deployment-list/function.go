@@ -17,7 +17,7 @@ import (
 var Spec = function.Spec{
 	Routes: []function.Route{{Pattern: "GET /api/v3/deployment/{$}", Role: auth.Viewer, Aliases: []string{"GET /api/v3/deployment"}}},
 	Needs:  []function.Need{function.SignIn}, // refresh tokens are sent as api_key
-	Memory: "128Mi",                          // a page's objects are in memory several times
+	Class:  function.Medium,                  // a page's objects are in memory several times
 }
 
 // Function is the operation with its store.

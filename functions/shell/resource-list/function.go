@@ -16,7 +16,7 @@ import (
 var Spec = function.Spec{
 	Routes: []function.Route{{Pattern: "GET /api/v3/resource/{$}", Role: auth.Viewer, Aliases: []string{"GET /api/v3/resource"}}},
 	Needs:  []function.Need{function.SignIn}, // refresh tokens are sent as api_key
-	Memory: "128Mi",                          // the answer is in memory
+	Class:  function.Medium,                  // the answer is in memory
 }
 
 // Function is the operation with its store.

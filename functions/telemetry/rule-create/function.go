@@ -18,7 +18,7 @@ var Spec = function.Spec{
 		Aliases: []string{"POST /rules/{$}", "POST /api/v1/rules", "POST /api/v1/rules/{$}"},
 	}},
 	Storeless:  true,
-	Memory:     "128Mi", // it holds Prometheus' parser
+	Class:      function.Medium, // it holds Prometheus' parser
 	Kubernetes: true,
 	Needs:      []function.Need{function.RuleStore},
 }

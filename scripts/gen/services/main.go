@@ -141,7 +141,7 @@ func build(w wiring, main string, entry function.Entry) *servingv1.Service {
 		// Knative's default for the first byte of the response would end the longest tasks too early.
 		template.Spec.ResponseStartTimeoutSeconds = template.Spec.TimeoutSeconds
 	}
-	memory := resource.MustParse(entry.Spec.Memory)
+	memory := resource.MustParse(entry.Spec.Limits().Memory)
 	template.Spec.Containers = []corev1.Container{{
 		Image: "ko://" + main,
 		Env:   slices.Concat(w.prewake(entry.Spec), secretsOf(entry.Spec), account(entry, component), []corev1.EnvVar{collect(memory)}),

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/littoral-project/littoral/functions"
 	"github.com/littoral-project/littoral/shared/function"
@@ -82,8 +83,11 @@ func TestACallIsNotCutOffByADefault(t *testing.T) {
 // TestGarbageIsCollectedBelowTheLimit: of memory, at which the kernel kills a function.
 func TestGarbageIsCollectedBelowTheLimit(t *testing.T) {
 	t.Parallel()
-	service := build(wiring{}, "main", function.Entry{Name: "a-b", Spec: function.Spec{Memory: "100Mi"}.WithDefaults()})
-	require.Contains(t, service.Spec.Template.Spec.Containers[0].Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: fmt.Sprint(90 << 20)})
+	service := build(wiring{}, "main", function.Entry{Name: "a-b", Spec: function.Spec{Class: function.Medium}.WithDefaults()})
+	container := service.Spec.Template.Spec.Containers[0]
+	limit := resource.MustParse(function.Spec{Class: function.Medium}.Limits().Memory)
+	require.Equal(t, limit, container.Resources.Limits[corev1.ResourceMemory])
+	require.Contains(t, container.Env, corev1.EnvVar{Name: "GOMEMLIMIT", Value: fmt.Sprint(limit.Value() / 10 * 9)})
 }
 
 // TestWhatPrewakeForNamesWakes: an operation emits every type that it foresees, and wakes the functions that react to it.

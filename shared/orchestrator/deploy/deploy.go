@@ -19,15 +19,15 @@ import (
 // Spec declares a deploy-*.
 func Spec() function.Spec {
 	return function.Spec{
-		Consumes: []string{events.JobReady}, Emits: carry.Emits, Timeout: 30 * time.Second, Kubernetes: true,
+		Consumes: []string{events.JobReady}, Emits: carry.Emits, Class: function.Remote, Kubernetes: true,
 	}
 }
 
 // SyncSpec declares a sync-*. watches are the objects of the orchestrator that wake it when they change.
 func SyncSpec(watches ...function.Watch) function.Spec {
 	s := function.Spec{
-		Consumes: []string{events.Tick}, Emits: carry.Emits, Timeout: 120 * time.Second,
-		Memory:     "128Mi", // pages of all that is there are in memory several times
+		Consumes: []string{events.Tick}, Emits: carry.Emits, Class: function.Batch,
+		Timeout:    2 * time.Minute, // with the time between two ticks it stays under the lease of a job
 		Kubernetes: true, Watches: watches,
 	}
 	if len(watches) == 0 {

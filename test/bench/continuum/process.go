@@ -15,10 +15,11 @@ import (
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 	"github.com/google/uuid"
+	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/littoral-project/littoral/functions"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/loopback"
+	"github.com/littoral-project/littoral/test/images"
 )
 
 // apart are the functions that grow with the continuum, which run as processes.
@@ -71,17 +72,10 @@ func (p *process) stop() {
 	_ = p.cmd.Wait() // it was killed
 }
 
-// limitOf is the memory that the function declares, in MiB.
+// limitOf is the memory that the function may have, in MiB.
 func limitOf(name string) float64 {
-	for _, entry := range functions.Registry {
-		if entry.Name == name {
-			var mib float64
-			if _, err := fmt.Sscanf(entry.Spec.Memory, "%fMi", &mib); err == nil {
-				return mib
-			}
-		}
-	}
-	return 64
+	limit := resource.MustParse(images.Limits(name).Memory)
+	return float64(limit.Value()) / (1 << 20)
 }
 
 // peak is the most memory that the process has had, in MiB.

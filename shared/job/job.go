@@ -100,8 +100,6 @@ type Job struct {
 	Remediations []Remedy      `db:"remediations"` // asked for since the content of the present copy was written
 	CreatedAt    time.Time     `db:"created_at"`
 	UpdatedAt    time.Time     `db:"updated_at"`
-
-	instructed bool // the instruction differs from the stored one
 }
 
 // Target is a place; the zero Target means not placed.

@@ -30,7 +30,7 @@ func New(application uuid.UUID, component string, replica int, in Instruction) *
 // instruct sets the content and the resources it reserves.
 func (j *Job) instruct(in Instruction) {
 	j.supersede(in.Contents)
-	j.Instruction, j.instructed = in, true
+	j.Instruction = in
 	j.CPUMilli, j.MemoryBytes, j.Devices = in.Requirements.CPUMilli, in.Requirements.MemoryBytes, in.Requirements.Devices
 }
 
@@ -51,15 +51,16 @@ func (j *Job) Submit(ctx context.Context, tx *store.Tx) error {
 	return j.record(ctx, tx, Submit, none, "waits for a place")
 }
 
-// Choose gives a job that is about to be placed the objects for the engine there: those of one component type. What runs
-// at its former place is removed by a clean-up, which has the former objects.
-func (j *Job) Choose(typ string, contents []Content) {
+// Choose gives a job that is about to be placed the objects for the engine there: those of one component type. It reports
+// whether these are others than before.
+func (j *Job) Choose(typ string, contents []Content) bool {
 	if j.Instruction.Type == typ && slices.Equal(j.Instruction.Contents, contents) {
-		return
+		return false
 	}
 	in := j.Instruction
 	in.Type, in.Contents = typ, contents
 	j.instruct(in)
+	return true
 }
 
 // Contents returns the manifests as a job has them.
@@ -73,6 +74,16 @@ func Contents(manifests []appmodel.Manifest) []Content {
 
 // Place writes a placement decision, under a new epoch, and hands the job over.
 func (j *Job) Place(ctx context.Context, tx *store.Tx, t Target, why string) error {
+	return j.place(ctx, tx, t, why, saved{})
+}
+
+// PlaceVariant is Place, with the objects of one component type. What runs at the former place is removed by a clean-up,
+// which has the former objects.
+func (j *Job) PlaceVariant(ctx context.Context, tx *store.Tx, t Target, typ string, contents []Content, why string) error {
+	return j.place(ctx, tx, t, why, saved{instruction: j.Choose(typ, contents)})
+}
+
+func (j *Job) place(ctx context.Context, tx *store.Tx, t Target, why string, w saved) error {
 	before, err := j.move(Place)
 	if err != nil {
 		return err
@@ -84,7 +95,7 @@ func (j *Job) Place(ctx context.Context, tx *store.Tx, t Target, why string) err
 		Type: ConditionCreated, Status: "True", ObservedGeneration: j.Epoch, LastTransitionTime: time.Now().UTC(),
 		Reason: "AwaitingForExecution", Message: why,
 	})
-	if err := j.save(ctx, tx, Place, before, noLease, fmt.Sprintf("on %s: %s", t, why)); err != nil {
+	if err := j.save(ctx, tx, Place, before, w, fmt.Sprintf("on %s: %s", t, why)); err != nil {
 		return err
 	}
 	return j.ready(ctx, tx)
@@ -117,7 +128,7 @@ func (j *Job) leave(ctx context.Context, tx *store.Tx, m Move, reason string, ex
 		j.Excluded = []Target{place}
 	}
 	j.await()
-	return j.save(ctx, tx, m, before, noLease, reason)
+	return j.save(ctx, tx, m, before, saved{}, reason)
 }
 
 // cleanup returns the job that removes the copy which j leaves behind, addressed to the owner of that copy. It holds the
@@ -157,14 +168,14 @@ func (j *Job) Stop(ctx context.Context, tx *store.Tx) error {
 			return err
 		}
 		j.Target, j.Conditions = Target{}, nil
-		return j.save(ctx, tx, Cancel, before, noLease, "stopped before anyone took it")
+		return j.save(ctx, tx, Cancel, before, saved{}, "stopped before anyone took it")
 	}
 	before, err := j.move(Stop)
 	if err != nil {
 		return err
 	}
 	j.Type, j.SubType = Delete, ""
-	if err := j.save(ctx, tx, Stop, before, noLease, "to be removed from "+j.Target.String()); err != nil {
+	if err := j.save(ctx, tx, Stop, before, saved{}, "to be removed from "+j.Target.String()); err != nil {
 		return err
 	}
 	return j.ready(ctx, tx)
@@ -175,7 +186,7 @@ func (j *Job) Stop(ctx context.Context, tx *store.Tx) error {
 func (j *Job) Replace(ctx context.Context, tx *store.Tx, in Instruction) error {
 	if j.Gone() {
 		j.instruct(in)
-		return j.save(ctx, tx, Instruct, j.State, noLease, "new content for when it starts again")
+		return j.save(ctx, tx, Instruct, j.State, saved{instruction: true}, "new content for when it starts again")
 	}
 	before, err := j.move(Change)
 	if err != nil {
@@ -184,18 +195,18 @@ func (j *Job) Replace(ctx context.Context, tx *store.Tx, in Instruction) error {
 	j.instruct(in)
 	j.Remediations = nil // the new content overwrites what they changed
 	if j.OwnerID == "" {
-		return j.save(ctx, tx, Change, before, noLease, "new content before anyone took it")
+		return j.save(ctx, tx, Change, before, saved{instruction: true}, "new content before anyone took it")
 	}
-	return j.giveContent(ctx, tx, before, "new content for "+j.Target.String())
+	return j.giveContent(ctx, tx, before, saved{instruction: true}, "new content for "+j.Target.String())
 }
 
 // giveContent asks the owner of the job to deploy its present content.
-func (j *Job) giveContent(ctx context.Context, tx *store.Tx, before State, message string) error {
+func (j *Job) giveContent(ctx context.Context, tx *store.Tx, before State, w saved, message string) error {
 	if j.ResourceUUID != "" { // otherwise its agent never got as far as creating it
 		j.Type = Replace
 	}
 	j.SubType = ""
-	if err := j.save(ctx, tx, Change, before, noLease, message); err != nil {
+	if err := j.save(ctx, tx, Change, before, w, message); err != nil {
 		return err
 	}
 	return j.ready(ctx, tx)
@@ -221,7 +232,7 @@ func (j *Job) Remediate(ctx context.Context, tx *store.Tx, asked Remedy, reason 
 	}
 	asked.ID, asked.ResourceID, asked.Status = uuid.Must(uuid.NewV7()), j.ResourceUUID, RemedyPending
 	j.Remediations = append(j.Remediations, asked)
-	if err := j.save(ctx, tx, Remediate, before, noLease, fmt.Sprintf("%s: %s", r, reason)); err != nil {
+	if err := j.save(ctx, tx, Remediate, before, saved{}, fmt.Sprintf("%s: %s", r, reason)); err != nil {
 		return err
 	}
 	return j.ready(ctx, tx)
@@ -253,7 +264,7 @@ func HandOver(ctx context.Context, tx *store.Tx, cluster, node, former, agent st
 		if j.LeaseUntil != nil {
 			left = leaseOf(0)
 		}
-		if err := j.save(ctx, tx, GiveOver, j.State, left, fmt.Sprintf("%s serves %s now, not %s", agent, j.Target, former)); err != nil {
+		if err := j.save(ctx, tx, GiveOver, j.State, saved{lease: left}, fmt.Sprintf("%s serves %s now, not %s", agent, j.Target, former)); err != nil {
 			return err
 		}
 		if j.State != Created {
@@ -313,7 +324,7 @@ func Remove(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
 // job can stay where it is.
 func (j *Job) Require(ctx context.Context, tx *store.Tx, in Instruction) error {
 	j.instruct(in)
-	return j.save(ctx, tx, Require, j.State, sameLease, "other requirements, the same content")
+	return j.save(ctx, tx, Require, j.State, saved{lease: sameLease, instruction: true}, "other requirements, the same content")
 }
 
 // Wait records why the job has no place. news says whether the reason is a new one.
@@ -323,5 +334,5 @@ func (j *Job) Wait(ctx context.Context, tx *store.Tx, reason string) (news bool,
 		return false, nil
 	}
 	j.Conditions[i].Message, j.Tried = reason, true
-	return true, j.save(ctx, tx, Wait, j.State, noLease, reason)
+	return true, j.save(ctx, tx, Wait, j.State, saved{}, reason)
 }

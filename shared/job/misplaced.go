@@ -117,7 +117,7 @@ func (j *Job) MarkMisplaced(ctx context.Context, tx *store.Tx, why Misplaced, re
 		Type: ConditionDegraded, Status: "True", ObservedGeneration: j.Epoch, LastTransitionTime: time.Now().UTC(),
 		Reason: reasonOf[why], Message: reason,
 	})
-	return true, j.save(ctx, tx, m, before, sameLease, reason)
+	return true, j.save(ctx, tx, m, before, saved{lease: sameLease}, reason)
 }
 
 // ReleaseMisplaced ends MarkMisplaced: the job may stay where it is. It does nothing if that is not misplaced.
@@ -137,7 +137,7 @@ func (j *Job) ReleaseMisplaced(ctx context.Context, tx *store.Tx, why Misplaced,
 	if err != nil {
 		return err
 	}
-	return j.save(ctx, tx, m, before, sameLease, reason)
+	return j.save(ctx, tx, m, before, saved{lease: sameLease}, reason)
 }
 
 func (j *Job) unmark(why Misplaced) {

@@ -66,7 +66,7 @@ func (j *Job) redo(ctx context.Context, tx *store.Tx, before State, r Resource) 
 	if _, err := j.move(Change); err != nil {
 		return err
 	}
-	return j.giveContent(ctx, tx, before, j.OwnerID+" carried out content that was replaced before it took the job")
+	return j.giveContent(ctx, tx, before, saved{}, j.OwnerID+" carried out content that was replaced before it took the job")
 }
 
 const (
@@ -107,9 +107,9 @@ func (j *Job) redoHere(ctx context.Context, tx *store.Tx, before State, at Targe
 		return err
 	}
 	if j.Type == Create || j.Type == Replace {
-		return j.giveContent(ctx, tx, before, why)
+		return j.giveContent(ctx, tx, before, saved{}, why)
 	}
-	if err := j.save(ctx, tx, Change, before, noLease, why); err != nil {
+	if err := j.save(ctx, tx, Change, before, saved{}, why); err != nil {
 		return err
 	}
 	return j.ready(ctx, tx)

@@ -250,17 +250,22 @@ var (
 // leaseOf is a lease that begins now.
 func leaseOf(lasts time.Duration) lease { return lease{lasts: &lasts} }
 
-// save writes the job, with its lease, and the history row of the move that led to its state from the state before. The
-// instruction, by far the largest column, is only sent when it has changed.
-func (j *Job) save(ctx context.Context, tx *store.Tx, m Move, before State, l lease, message string) error {
+// saved says what of a job is saved beside its other columns; the zero value ends its lease and leaves its instruction.
+type saved struct {
+	lease       lease
+	instruction bool // it has changed: by far the largest column is sent only then
+}
+
+// save writes the job, and the history row of the move that led to its state from the state before.
+func (j *Job) save(ctx context.Context, tx *store.Tx, m Move, before State, w saved, message string) error {
 	var instruction *Instruction
-	if j.instructed {
+	if w.instruction {
 		instruction = &j.Instruction
 	}
 	tx.Append(updateJob, j.ID, j.Type, j.SubType, j.State, j.Orchestrator, j.Cluster, j.Node, j.OwnerID,
-		j.Epoch, l.lasts, instruction, j.CPUMilli, j.MemoryBytes, orEmpty(j.Devices), j.LostAfter, orEmpty(j.Excluded),
+		j.Epoch, w.lease.lasts, instruction, j.CPUMilli, j.MemoryBytes, orEmpty(j.Devices), j.LostAfter, orEmpty(j.Excluded),
 		j.ResourceUUID, j.ResourceName, orEmpty(j.Conditions), orEmpty(j.Remediations), orEmpty(j.Superseded), j.Applied,
-		l.same, j.Tried, orEmpty(j.Misplaced))
+		w.lease.same, j.Tried, orEmpty(j.Misplaced))
 	return j.record(ctx, tx, m, before, message)
 }
 

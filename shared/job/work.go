@@ -129,7 +129,7 @@ func Release(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string) erro
 	}
 	j.OwnerID = ""
 	j.Epoch++
-	if err := j.save(ctx, tx, GiveBack, before, noLease, agent+" gave it back"); err != nil {
+	if err := j.save(ctx, tx, GiveBack, before, saved{}, agent+" gave it back"); err != nil {
 		return err
 	}
 	return j.ready(ctx, tx)
@@ -273,7 +273,7 @@ func (j *Job) report(ctx context.Context, tx *store.Tx, in reported, lasts time.
 	if !changed {
 		return j.renew(ctx, tx, left)
 	}
-	if err := j.save(ctx, tx, m, before, left, j.message()); err != nil {
+	if err := j.save(ctx, tx, m, before, saved{lease: left}, j.message()); err != nil {
 		return err
 	}
 	if j.State == before {
@@ -443,7 +443,7 @@ func (j *Job) seen(ctx context.Context, tx *store.Tx, r Resource, conditions []C
 	if r.Name != "" {
 		j.ResourceName = r.Name
 	}
-	if err := j.save(ctx, tx, Notice, j.State, noLease, j.message()); err != nil {
+	if err := j.save(ctx, tx, Notice, j.State, saved{}, j.message()); err != nil {
 		return err
 	}
 	return j.emit(ctx, tx, events.ResourceChanged)

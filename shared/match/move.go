@@ -176,6 +176,5 @@ func (m *move) leave(
 	if err := p.job.Displace(ctx, m.tx, message, true); err != nil {
 		return to, err
 	}
-	p.choose(m.descriptor, m.inv.engine(as.Target))
-	return to, p.job.Place(ctx, m.tx, to, why(ex, as))
+	return to, p.placeAt(ctx, m.tx, m.descriptor, m.inv, as.Target, why(ex, as))
 }

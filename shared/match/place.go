@@ -198,12 +198,10 @@ func (c *candidate) carryOut(
 				return err
 			}
 		}
-		to := job.Target(as.Target)
-		p.choose(c.app, inv.engine(as.Target))
-		if err := p.job.Place(ctx, tx, to, why(&ex.Components[i], as)); err != nil {
+		if err := p.placeAt(ctx, tx, c.app, inv, as.Target, why(&ex.Components[i], as)); err != nil {
 			return err
 		}
-		placed = append(placed, p.id+" on "+to.String())
+		placed = append(placed, p.id+" on "+p.job.Target.String())
 	}
 	if len(placed)+len(waiting) == 0 {
 		return nil

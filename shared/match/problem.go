@@ -1,6 +1,7 @@
 package match
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/placement"
+	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/topology"
 )
 
@@ -225,16 +227,16 @@ func freshness(app *appmodel.Application, list []part, staleAfter time.Duration)
 // engineOf names the engine for each component type.
 var engineOf = map[string]string{appmodel.TypeKubernetes: topology.Kubernetes, appmodel.TypeDocker: topology.Docker}
 
-// choose gives the job of a component with variants the one for the engine of the node.
-func (p *part) choose(app *appmodel.Application, engine string) {
-	if p.component.Type != appmodel.TypeMultiple {
-		return
-	}
-	for _, typ := range app.Engines(p.component) {
-		if strings.EqualFold(engineOf[typ], engine) {
-			p.job.Choose(typ, job.Contents(p.component.Variant(typ)))
+// placeAt writes where the part was placed. The job of a component with variants gets the one for the engine of the node.
+func (p *part) placeAt(ctx context.Context, tx *store.Tx, app *appmodel.Application, inv *inventory, to placement.Target, why string) error {
+	if p.component.Type == appmodel.TypeMultiple {
+		for _, typ := range app.Engines(p.component) {
+			if strings.EqualFold(engineOf[typ], inv.engine(to)) {
+				return p.job.PlaceVariant(ctx, tx, job.Target(to), typ, job.Contents(p.component.Variant(typ)), why)
+			}
 		}
 	}
+	return p.job.Place(ctx, tx, job.Target(to), why)
 }
 
 func component(app *appmodel.Application, p part) placement.Component {

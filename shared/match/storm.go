@@ -3,7 +3,6 @@ package match
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -108,16 +107,13 @@ func placeTogether(ctx context.Context, tx *store.Tx, waiting []*candidate, inv 
 		list = append(list, c.list...)
 	}
 	ex := explain(list, p, plan, (*part).decided)
-	var known []string
-	for _, c := range waiting {
-		known = append(known, c.group()+"/", c.stored.Name+"/") // holders of reservations are named like that
-	}
-	names := strings.NewReplacer(known...)
 	for _, c := range waiting {
 		n := len(c.list)
 		own, why := plan, ex
 		own.Assignments, why.Components = plan.Assignments[:n], ex.Components[:n]
-		c.strip(own, why, names)
+		for i := range c.list { // in what is kept, each application's components have their own ids
+			own.Assignments[i].Component, why.Components[i].Component = c.list[i].id, c.list[i].id
+		}
 		if err := c.carryOut(ctx, tx, inv, own, why, because); err != nil {
 			return err
 		}
@@ -136,47 +132,14 @@ func problemOfAll(all []*candidate, inv *inventory) placement.Problem {
 	joint := placement.Problem{Nodes: inv.nodes(placing), Network: inv.network}
 	for _, c := range all {
 		own, components := demands(c.app, c.list, inv)
-		own.ID = c.group()
+		own.ID, own.Name = c.stored.Name+"-"+c.stored.ID.String(), c.stored.Name // as holders of reservations are named
 		own.StaleAfter = freshness(c.app, c.list, inv.staleAfter)
 		joint.Groups = append(joint.Groups, own)
 		for _, comp := range components {
-			comp.ID, comp.Group = own.ID+"/"+comp.ID, own.ID
+			comp.ID, comp.Name, comp.Group = own.ID+"/"+comp.ID, comp.ID, own.ID
 			joint.Components = append(joint.Components, comp)
 		}
 		tie(&joint, c.app, c.list, own.ID+"/")
 	}
 	return joint
-}
-
-// group is the application's name in a joint problem.
-func (c *candidate) group() string { return c.stored.Name + "-" + c.stored.ID.String() }
-
-// strip restores the components' own names wherever people or decisions see them, and shows the components of other
-// applications under their usual names.
-func (c *candidate) strip(plan placement.Plan, ex placement.Explanation, names *strings.Replacer) {
-	prefix := c.group() + "/"
-	own := func(text *string) { *text = names.Replace(strings.ReplaceAll(*text, prefix, "")) }
-	for i := range plan.Assignments {
-		own(&plan.Assignments[i].Component)
-		own(&plan.Assignments[i].Reason)
-	}
-	for i := range ex.Components {
-		e := &ex.Components[i]
-		own(&e.Component)
-		own(&e.Summary)
-		for n := range e.Nodes {
-			for a := range e.Nodes[n].Affinity {
-				own(&e.Nodes[n].Affinity[a].With)
-			}
-			for f := range e.Nodes[n].Failures {
-				own(&e.Nodes[n].Failures[f].Key)
-				own(&e.Nodes[n].Failures[f].Detail)
-			}
-		}
-		if e.Relaxation != nil {
-			for r := range e.Relaxation.Changes {
-				own(&e.Relaxation.Changes[r].Detail)
-			}
-		}
-	}
 }

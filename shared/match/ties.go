@@ -55,7 +55,7 @@ func send(problem *placement.Problem, ch *appmodel.Channel, from, to string) {
 	case from == to:
 	case problem.Network != nil:
 		problem.Channels = append(problem.Channels, placement.Channel{
-			ID: fmt.Sprintf("%s from %s to %s", ch.Name, from, to), From: from, To: to,
+			ID: fmt.Sprintf("%s from %s to %s", ch.Name, from, to), Name: ch.Name, From: from, To: to,
 			Bandwidth: ch.Bandwidth, MaxLatency: ch.MaxLatency, Class: ch.Class,
 		})
 	case ch.Bandwidth > 0 || ch.MaxLatency > 0:

@@ -40,11 +40,11 @@ func TestChannelsTakeTheNetworkThatIsKnown(t *testing.T) {
 	p := problemOf(app, list, &inventory{network: &network.Topology{}})
 	require.Equal(t, []placement.Channel{
 		{
-			ID: "video from camera to detector", From: "camera", To: "detector",
+			ID: "video from camera to detector", Name: "video", From: "camera", To: "detector",
 			Bandwidth: 8_000_000, MaxLatency: 10 * time.Millisecond, Class: network.Assured,
 		},
 		{
-			ID: "video from camera to detector/1", From: "camera", To: "detector/1",
+			ID: "video from camera to detector/1", Name: "video", From: "camera", To: "detector/1",
 			Bandwidth: 8_000_000, MaxLatency: 10 * time.Millisecond, Class: network.Assured,
 		},
 	}, p.Channels)

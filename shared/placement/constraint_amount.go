@@ -124,7 +124,7 @@ func (s *state) shortage(c, n int32, d int) shortage {
 	for _, x := range s.On(n) {
 		for _, a := range s.m.ClassOf(x).Demand {
 			if a.Dim == d {
-				out.held = append(out.held, holding{by: s.m.comps[x].ID, how: "taken by", amount: a.Amount})
+				out.held = append(out.held, holding{by: s.m.called(x, c), how: "taken by", amount: a.Amount})
 			}
 		}
 	}

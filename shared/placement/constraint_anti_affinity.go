@@ -19,11 +19,12 @@ func (antiAffinity) why(s *state, c, n int32) []Failure {
 	var out []Failure
 	for _, x := range s.m.Components[c].Apart {
 		if s.At[x] == n {
-			id := s.m.comps[x].ID
-			out = append(out, Failure{
-				Rule: RuleAntiAffinity, Key: id, Detail: "must not share a node with " + id + ", which is here",
-				Needed: "a node without " + id, Available: "a node with " + id,
-			})
+			name := s.m.called(x, c)
+			f := Failure{
+				Rule: RuleAntiAffinity, Detail: "must not share a node with " + name + ", which is here",
+				Needed: "a node without " + name, Available: "a node with " + name,
+			}
+			out = append(out, f.about(s.m.comps[x].ID, name))
 		}
 	}
 	return out
@@ -31,9 +32,9 @@ func (antiAffinity) why(s *state, c, n int32) []Failure {
 
 // relax allows both on one node, whichever of them declared the anti-affinity.
 func (antiAffinity) relax(_ *misfit, f Failure) change {
-	id := f.Key
+	id := f.of()
 	return change{
-		Change: Change{From: "apart from " + id, To: "none", Detail: "allow it on the node of " + id}, cost: 1,
+		Change: Change{From: "apart from " + f.Key, To: "none", Detail: "allow it on the node of " + f.Key}, cost: 1,
 		apply: func(p *Problem, i int) {
 			self := p.Components[i].ID
 			for k := range p.Components {

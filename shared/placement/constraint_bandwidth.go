@@ -36,15 +36,16 @@ func (k linkBandwidth) why(s *state, c, n int32) []Failure {
 		if !breaks {
 			return
 		}
-		id, has := s.m.comps[e.To].ID, noLink
+		name, has := s.m.called(e.To, c), noLink
 		if known {
 			has = fmt.Sprintf("%d in all", l.Bandwidth)
 		}
-		out = append(out, Failure{
-			Rule: RuleBandwidth, Key: id, Needed: fmt.Sprint(e.Bandwidth), Available: has,
-			Detail: fmt.Sprintf("needs bandwidth %d to %s, %d with all else on the way, there is %s", e.Bandwidth, id,
+		f := Failure{
+			Rule: RuleBandwidth, Needed: fmt.Sprint(e.Bandwidth), Available: has,
+			Detail: fmt.Sprintf("needs bandwidth %d to %s, %d with all else on the way, there is %s", e.Bandwidth, name,
 				sent, has),
-		})
+		}
+		out = append(out, f.about(s.m.comps[e.To].ID, name))
 	})
 	return out
 }

@@ -35,15 +35,19 @@ func (k channelRoute) why(s *state, c, n int32) []Failure {
 		ch := &s.m.p.Channels[s.m.channels[i]]
 		tried := make([]string, 0, len(routes))
 		for r := range routes {
-			tried = append(tried, routes[r].String()+": "+s.lacks(ch, &routes[r]))
+			tried = append(tried, routes[r].String()+": "+s.lacks(c, ch, &routes[r]))
 		}
-		f := Failure{Rule: RuleChannel, Key: ch.ID, Needed: wants(ch), Available: "no path"}
+		f := Failure{Rule: RuleChannel, Needed: wants(ch), Available: "no path"}
 		if len(tried) > 0 {
 			f.Available = plural(len(tried), "path")
 		}
-		f.Detail = fmt.Sprintf("channel %s from %s to %s needs %s: %s", ch.ID, ch.From, ch.To, f.Needed,
-			orNone(strings.Join(tried, "; ")))
-		out = append(out, f)
+		name := s.m.channelCalled(i, c)
+		f.Detail = fmt.Sprintf("channel %s needs %s: %s", name, f.Needed, orNone(strings.Join(tried, "; ")))
+		if ch.Name == "" {
+			f.Detail = fmt.Sprintf("channel %s from %s to %s needs %s: %s", ch.ID, ch.From, ch.To, f.Needed,
+				orNone(strings.Join(tried, "; ")))
+		}
+		out = append(out, f.about(ch.ID, name))
 	})
 	return out
 }
@@ -59,8 +63,8 @@ func wants(ch *Channel) string {
 	return out
 }
 
-// lacks says what a route lacks for a channel, and who uses a medium that is full.
-func (s *state) lacks(ch *Channel, r *network.Route) string {
+// lacks says what a route lacks for a channel of component c, and who uses a medium that is full.
+func (s *state) lacks(c int32, ch *Channel, r *network.Route) string {
 	var out []string
 	if !r.Class.Serves(ch.Class) {
 		out = append(out, "is not assured")
@@ -75,7 +79,7 @@ func (s *state) lacks(ch *Channel, r *network.Route) string {
 		}
 		full := fmt.Sprintf("%s has %d bit/s free of %d", s.m.routes.Media[medium].ID, free,
 			s.m.routes.Media[medium].Bandwidth)
-		if by := s.usersOf(medium); len(by) > 0 {
+		if by := s.usersOf(c, medium); len(by) > 0 {
 			full += ", taken by " + strings.Join(by[:min(len(by), maxHolders)], ", ")
 		}
 		out = append(out, full)
@@ -83,8 +87,8 @@ func (s *state) lacks(ch *Channel, r *network.Route) string {
 	return orNone(strings.Join(out, ", "))
 }
 
-// usersOf names the channels on a medium.
-func (s *state) usersOf(medium int32) []string {
+// usersOf names the channels on a medium, as sentences about component c do.
+func (s *state) usersOf(c, medium int32) []string {
 	var out []string
 	for i := range s.m.Channels {
 		via := s.Via[i]
@@ -94,7 +98,7 @@ func (s *state) usersOf(medium int32) []string {
 		r := s.m.RoutesBetween(s.At[s.m.Channels[i].From], s.At[s.m.Channels[i].To])[via]
 		for _, m := range r.Media {
 			if m == medium {
-				out = append(out, s.m.p.Channels[s.m.channels[i]].ID)
+				out = append(out, s.m.channelCalled(int32(i), c))
 				break
 			}
 		}
@@ -106,15 +110,15 @@ func (s *state) usersOf(medium int32) []string {
 // demands, which does not help, so that another node is chosen.
 func (channelRoute) relax(at *misfit, f Failure) change {
 	best := change{Change: Change{From: f.Needed, To: "none", Detail: "drop channel " + f.Key}, cost: 1}
-	best.apply = func(p *Problem, _ int) { p.Channels = withoutChannel(p.Channels, f.Key) }
+	best.apply = func(p *Problem, _ int) { p.Channels = withoutChannel(p.Channels, f.of()) }
 	for _, i := range at.m.Components[at.c].Channels {
 		ch := at.m.p.Channels[at.m.channels[i]]
 		from, to, needed := at.s.Ends(&at.m.Channels[i], at.c, at.n)
-		if ch.ID != f.Key || !needed {
+		if ch.ID != f.of() || !needed {
 			continue
 		}
 		for _, r := range at.m.RoutesBetween(from, to) {
-			if ch := lowered(at.s, &at.m.Channels[i], &r, ch); ch.cost < best.cost {
+			if ch := lowered(at.s, &at.m.Channels[i], &r, ch, f.Key); ch.cost < best.cost {
 				best = ch
 			}
 		}
@@ -122,8 +126,9 @@ func (channelRoute) relax(at *misfit, f Failure) change {
 	return best
 }
 
-// lowered is the change that makes a channel fit a route; its cost is 1 or more if the route cannot serve.
-func lowered(s *state, want *solver.Channel, r *solver.Route, ch Channel) change {
+// lowered is the change that makes a channel, which is called name, fit a route; its cost is 1 or more if the route cannot
+// serve.
+func lowered(s *state, want *solver.Channel, r *solver.Route, ch Channel, name string) change {
 	out := change{Change: Change{From: wants(&ch)}}
 	var parts []string
 	if r.Class < want.Class {
@@ -146,7 +151,7 @@ func lowered(s *state, want *solver.Channel, r *solver.Route, ch Channel) change
 		ch.Bandwidth = free
 	}
 	out.To = wants(&ch)
-	out.Detail = fmt.Sprintf("channel %s: %s", ch.ID, strings.Join(parts, ", "))
+	out.Detail = fmt.Sprintf("channel %s: %s", name, strings.Join(parts, ", "))
 	out.apply = func(p *Problem, _ int) {
 		for i := range p.Channels {
 			if p.Channels[i].ID == ch.ID {

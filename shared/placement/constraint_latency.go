@@ -29,14 +29,15 @@ func (k linkLatency) why(s *state, c, n int32) []Failure {
 		if !k.breaks(e, l, known) {
 			return
 		}
-		id, has := s.m.comps[e.To].ID, noLink
+		name, has := s.m.called(e.To, c), noLink
 		if known {
 			has = l.Latency.String()
 		}
-		out = append(out, Failure{
-			Rule: RuleLatency, Key: id, Needed: "at most " + e.MaxLatency.String(), Available: has,
-			Detail: fmt.Sprintf("needs at most %s to %s, there is %s", e.MaxLatency, id, has),
-		})
+		f := Failure{
+			Rule: RuleLatency, Needed: "at most " + e.MaxLatency.String(), Available: has,
+			Detail: fmt.Sprintf("needs at most %s to %s, there is %s", e.MaxLatency, name, has),
+		}
+		out = append(out, f.about(s.m.comps[e.To].ID, name))
 	})
 	return out
 }
@@ -67,7 +68,7 @@ func dropLimit(what string, f Failure, do func(*Affinity)) change {
 		apply: func(p *Problem, i int) {
 			self := p.Components[i].ID
 			for k := range p.Affinities {
-				if a := &p.Affinities[k]; (a.A == self && a.B == f.Key) || (a.B == self && a.A == f.Key) {
+				if a := &p.Affinities[k]; (a.A == self && a.B == f.of()) || (a.B == self && a.A == f.of()) {
 					do(a)
 				}
 			}

@@ -12,6 +12,7 @@ import (
 // apartFromTheKey are the fields of a Component that need not be in the key of its class, and why.
 var apartFromTheKey = map[string]string{
 	"ID":           "names it",
+	"Name":         "what it is called",
 	"Group":        "its settings that matter are in the key by value",
 	"AntiAffinity": "a rule between components, which the solver keeps for each of them",
 }

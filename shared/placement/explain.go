@@ -218,7 +218,7 @@ func (m *model) detail(s *state, c int32, v view) NodeExplanation {
 	}
 	for i := range m.Edges[c] {
 		e := &m.Edges[c][i]
-		term := AffinityTerm{With: m.comps[e.To].ID, Closeness: "unplaced", Weight: e.Weight}
+		term := AffinityTerm{With: m.called(e.To, c), Closeness: "unplaced", Weight: e.Weight}
 		if at := s.At[e.To]; at >= 0 {
 			term.Closeness, term.Points = m.closeness(e, n, at), e.Weight*m.Closeness(e, n, at)
 		}

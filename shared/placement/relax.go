@@ -125,7 +125,7 @@ func (m *model) changes(s *state, c, n int32, most int) ([]change, bool) {
 	}
 	fs := s.failures(c, n)
 	fs = slices.CompactFunc(fs, func(a, b Failure) bool { // several spreads of one kind are widened together
-		return a.Rule == b.Rule && a.Key == b.Key
+		return a.Rule == b.Rule && a.of() == b.of()
 	})
 	if most > 0 && len(fs) > most {
 		return nil, false

@@ -10,6 +10,7 @@
 package placement
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/littoral-project/littoral/shared/network"
@@ -85,6 +86,9 @@ type Problem struct {
 // Component is one thing to place. A replica is a component of its own ("web/1"), kept apart by AntiAffinity or Spread.
 type Component struct {
 	ID string `json:"id"`
+	// Name is what sentences call it; empty is the ID. Those about components of other groups put the name of its group
+	// before it.
+	Name string `json:"name,omitempty"`
 	// Group names the Group it belongs to; empty is none.
 	Group string `json:"group,omitempty"`
 	// Engines and Orchestrators list what is allowed, in any case; empty allows all.
@@ -197,6 +201,7 @@ type Affinity struct {
 // that is fast enough and of its class or a better one, and takes its bandwidth from every medium of the route.
 type Channel struct {
 	ID         string        `json:"id"`
+	Name       string        `json:"name,omitempty"` // what sentences call it, with both ends; empty is the ID
 	From       string        `json:"from"`
 	To         string        `json:"to"`
 	Bandwidth  int64         `json:"bandwidth,omitempty"`  // bit/s
@@ -228,6 +233,7 @@ type Link struct {
 // Group is an application with its own settings, which replace those of the problem for its components.
 type Group struct {
 	ID              string        `json:"id"`
+	Name            string        `json:"name,omitempty"` // what sentences call it; empty is the ID
 	Weights         Weights       `json:"weights"`
 	OneOrchestrator bool          `json:"oneOrchestrator,omitempty"`
 	StaleAfter      time.Duration `json:"staleAfter,omitempty"`
@@ -358,7 +364,12 @@ type Failure struct {
 	Detail    string `json:"detail"`
 	Needed    string `json:"needed,omitempty"`    // "4 cores", "amd64"
 	Available string `json:"available,omitempty"` // "2.5 cores", "arm64"
+
+	id string // of what Key names, where its name is another
 }
+
+// of is the id of what the failure is about, or its Key.
+func (f *Failure) of() string { return cmp.Or(f.id, f.Key) }
 
 // Explanation says why a plan is as it is.
 type Explanation struct {

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/history/recorded"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -114,5 +115,5 @@ func (a *Application) displace(ctx context.Context, tx *store.Tx, jobs []*job.Jo
 		}
 		displaced, messages = append(displaced, j.Component), append(messages, message)
 	}
-	return a.announce(ctx, tx, events.ApplicationDisplaced, "displaced", strings.Join(messages, "; "), displaced...)
+	return a.announce(ctx, tx, events.ApplicationDisplaced, recorded.ApplicationDisplaced, strings.Join(messages, "; "), displaced...)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/dialect"
 	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/history/recorded"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -81,7 +82,7 @@ func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fr
 	if n := len(app.Components); n != 1 {
 		message = fmt.Sprintf("%d components", n)
 	}
-	if err := a.announceDescriptor(ctx, tx, events.ApplicationSubmitted, "submitted", message); err != nil {
+	if err := a.announceDescriptor(ctx, tx, events.ApplicationSubmitted, recorded.ApplicationSubmitted, message); err != nil {
 		return nil, false, err
 	}
 	if first {
@@ -216,7 +217,7 @@ func Start(ctx context.Context, tx *store.Tx, id uuid.UUID, lostAfter time.Durat
 	if _, err := a.reconcile(ctx, tx, a.wanted(app, lostAfter)); err != nil {
 		return nil, err
 	}
-	if err := a.announce(ctx, tx, events.ApplicationStarted, "started", "asked to run again"); err != nil {
+	if err := a.announce(ctx, tx, events.ApplicationStarted, recorded.ApplicationStarted, "asked to run again"); err != nil {
 		return nil, err
 	}
 	return Get(ctx, tx, id)
@@ -247,7 +248,7 @@ func (a *Application) stop(ctx context.Context, tx *store.Tx, to Desired) error 
 	if err := a.want(ctx, tx, to); err != nil || before != Running {
 		return err
 	}
-	return a.announce(ctx, tx, events.ApplicationStopped, "stopped", "asked to stop")
+	return a.announce(ctx, tx, events.ApplicationStopped, recorded.ApplicationStopped, "asked to stop")
 }
 
 // remove asks for the removal of all that runs or waits, except what is being removed already.
@@ -318,7 +319,7 @@ func (a *Application) forget(ctx context.Context, tx *store.Tx) error {
 		return fmt.Errorf("delete application: %w", err)
 	}
 	a.Desired, a.gone = Deleted, true
-	return a.announce(ctx, tx, events.ApplicationDeleted, "deleted", "gone")
+	return a.announce(ctx, tx, events.ApplicationDeleted, recorded.ApplicationDeleted, "gone")
 }
 
 // settleAfter ends a deletion whose last removal was just reported.

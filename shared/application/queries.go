@@ -13,6 +13,7 @@ import (
 	"github.com/littoral-project/littoral/shared/etag"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/history/recorded"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/paging"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -197,7 +198,7 @@ func (a *Application) announceDescriptor(ctx context.Context, tx *store.Tx, typ,
 func (a *Application) announceWith(
 	ctx context.Context, tx *store.Tx, typ, what, message string, data json.RawMessage, components ...string,
 ) error {
-	err := history.Record(ctx, tx, history.Entry{ApplicationID: &a.ID, Event: "application." + what, Message: message, Data: data})
+	err := history.Record(ctx, tx, history.Entry{ApplicationID: &a.ID, Event: what, Message: message, Data: data})
 	if err != nil {
 		return err
 	}
@@ -225,12 +226,12 @@ func (a *Application) watched(ctx context.Context, tx *store.Tx) (bool, error) {
 
 // Placed records and announces a placement decision, with the plan as JSON.
 func (a *Application) Placed(ctx context.Context, tx *store.Tx, message string, plan json.RawMessage) error {
-	return a.announceWith(ctx, tx, events.ApplicationPlaced, "placed", message, plan)
+	return a.announceWith(ctx, tx, events.ApplicationPlaced, recorded.ApplicationPlaced, message, plan)
 }
 
 // Unplaced records and announces that components fit nowhere at present, with the plan, if any, as JSON.
 func (a *Application) Unplaced(
 	ctx context.Context, tx *store.Tx, message string, components []string, plan json.RawMessage,
 ) error {
-	return a.announceWith(ctx, tx, events.ApplicationUnplaced, "unplaced", message, plan, components...)
+	return a.announceWith(ctx, tx, events.ApplicationUnplaced, recorded.ApplicationUnplaced, message, plan, components...)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/history/recorded"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -84,9 +85,9 @@ func RecordSilence(ctx context.Context, tx *store.Tx, id uuid.UUID, staleAfter t
 	case a.Desired != Running:
 		return nil
 	case len(before) == 0 && len(after) > 0:
-		entry.Event, entry.Message = history.ApplicationUnknown, a.unknown().Message
+		entry.Event, entry.Message = recorded.ApplicationUnknown, a.unknown().Message
 	case len(before) > 0 && len(after) == 0:
-		entry.Event, entry.Message = history.ApplicationReturned, strings.Join(before, ", ")+": heard of again"
+		entry.Event, entry.Message = recorded.ApplicationReturned, strings.Join(before, ", ")+": heard of again"
 	default:
 		return nil
 	}

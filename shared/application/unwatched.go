@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/history/recorded"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -47,7 +48,7 @@ func Unwatch(ctx context.Context, tx *store.Tx, instance, policy, why string) er
 		return nil
 	}
 	return history.Record(ctx, tx, history.Entry{
-		ApplicationID: &id, Event: history.PolicyRefused, Message: policy + " is not watched: " + why,
+		ApplicationID: &id, Event: recorded.PolicyRefused, Message: policy + " is not watched: " + why,
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/dialect"
 	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/history/recorded"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -80,7 +81,7 @@ func update(
 		message = fmt.Sprintf("back to revision %d: %s", *by.restores, message)
 	}
 	a.revise(tx, by, message)
-	if err := a.announceDescriptor(ctx, tx, events.ApplicationUpdated, "updated", message); err != nil {
+	if err := a.announceDescriptor(ctx, tx, events.ApplicationUpdated, recorded.ApplicationUpdated, message); err != nil {
 		return nil, err
 	}
 	return answer(ctx, tx, id, warnings)

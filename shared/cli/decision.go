@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/history/recorded"
 	"github.com/littoral-project/littoral/shared/placement"
 )
 
@@ -28,7 +29,7 @@ const maxDecisions = 1000
 // decisions returns the last decision about each component of the application, oldest first.
 func (s *session) decisions(a *api.Application) ([]decision, error) {
 	entries, err := s.client.History(s.ctx, api.HistoryQuery{
-		App: a.ID, After: -1, Limit: maxDecisions, Events: []string{"application.placed", "application.unplaced"},
+		App: a.ID, After: -1, Limit: maxDecisions, Events: []string{recorded.ApplicationPlaced, recorded.ApplicationUnplaced},
 	})
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/history/recorded"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -230,29 +231,30 @@ func (f *follower) say(what, whom, rest string) {
 // show prints a history entry as a step, if it is of interest to people.
 func (f *follower) show(e *api.Entry) {
 	switch e.Event {
-	case "application.submitted":
+	case recorded.ApplicationSubmitted:
 		f.say("submitted", f.name, e.Message)
-	case "application.placed", "application.displaced", "application.deleted":
+	case recorded.ApplicationPlaced, recorded.ApplicationDisplaced, recorded.ApplicationDeleted:
 		// the entries of the jobs say it, or the end does
-	case "application.unplaced":
+	case recorded.ApplicationUnplaced:
 		f.say("waiting", f.name, e.Message)
-	case "application.stopped":
+	case recorded.ApplicationStopped:
 		f.say("stopping", f.name, e.Message)
-	case "application.started", "application.updated", "application.unknown", "application.returned":
-		f.say(strings.TrimPrefix(e.Event, "application."), f.name, e.Message)
-	case "job.submitted":
+	case recorded.ApplicationStarted, recorded.ApplicationUpdated, recorded.ApplicationUnknown, recorded.ApplicationReturned:
+		_, what, _ := strings.Cut(e.Event, ".")
+		f.say(what, f.name, e.Message)
+	case recorded.JobSubmitted:
 		// application.submitted says it once for all
-	case "job.cleanup":
+	case recorded.JobCleanup:
 		f.removing[e.JobID] = true
 		f.say("cleaning", e.Component, e.Message)
-	case "job.stopped":
+	case recorded.JobStopped:
 		f.removing[e.JobID] = true
 		f.say("stopping", e.Component, e.Message)
-	case "job.placed":
+	case recorded.JobPlaced:
 		f.say("placed", e.Component+" "+e.Message, "")
-	case "job.promoted", "job.takenover", "job.progressing", "job.finished":
+	case recorded.JobPromoted, recorded.JobTakenOver, recorded.JobProgressing, recorded.JobFinished:
 		f.worked(e)
-	case "job.waiting":
+	case recorded.JobWaiting:
 		// application.unplaced says it once for all
 	default:
 		_, what, _ := strings.Cut(e.Event, ".")
@@ -264,13 +266,13 @@ func (f *follower) show(e *api.Entry) {
 func (f *follower) worked(e *api.Entry) {
 	removal := f.removing[e.JobID]
 	switch {
-	case removal && e.Event == "job.finished":
+	case removal && e.Event == recorded.JobFinished:
 		delete(f.removing, e.JobID)
 		f.say("gone", e.Component, e.Message)
 	case removal:
-	case e.Event == "job.finished":
+	case e.Event == recorded.JobFinished:
 		f.say("deployed", e.Component, e.Message)
-	case e.Event == "job.progressing":
+	case e.Event == recorded.JobProgressing:
 		f.say("deploying", e.Component, e.Message)
 	default:
 		f.say("taken", e.Component, e.Message)

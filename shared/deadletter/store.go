@@ -14,6 +14,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/history/recorded"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -55,7 +56,7 @@ func Keep(ctx context.Context, db *store.DB, e cloudevents.Event) error {
 		return record(
 			ctx,
 			tx,
-			"event.dead",
+			recorded.EventDead,
 			e,
 			fmt.Sprintf("%s gave up %s (%d): %s", l.Consumer, short(l.Type), l.Code, l.detail()),
 		)
@@ -76,7 +77,7 @@ func Forged(ctx context.Context, db *store.DB, e cloudevents.Event) error {
 	}
 	return db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return history.Record(ctx, tx, history.Entry{
-			Event: "event.forged", Data: data,
+			Event: recorded.EventForged, Data: data,
 			Message: fmt.Sprintf("%s refused %s, which claims to come from %s but is not signed by us",
 				events.Brief(l.Consumer), short(typ), source),
 		})
@@ -128,7 +129,7 @@ func Replay(ctx context.Context, tx *store.Tx, eventID uuid.UUID) ([]Letter, err
 		return nil, fmt.Errorf("mark replayed: %w", err)
 	}
 	message := fmt.Sprintf("%s goes to %s again", short(e.Type()), strings.Join(open, ", "))
-	if err := record(ctx, tx, "event.replayed", e, message); err != nil {
+	if err := record(ctx, tx, recorded.EventReplayed, e, message); err != nil {
 		return nil, err
 	}
 	return lettersOf(ctx, tx, eventID)

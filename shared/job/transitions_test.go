@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/history/recorded"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -64,4 +65,16 @@ func TestThePageShowsTheTable(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(page), "```mermaid\n"+Drawing()+"```\n", "run make generate")
 	require.Contains(t, string(page), Moves(), "run make generate")
+}
+
+// TestWhoReadsHistoryKnowsTheMovesByTheirNames in package recorded.
+func TestWhoReadsHistoryKnowsTheMovesByTheirNames(t *testing.T) {
+	t.Parallel()
+	for move, name := range map[Move]string{
+		Submit: recorded.JobSubmitted, CleanUp: recorded.JobCleanup, Wait: recorded.JobWaiting, Place: recorded.JobPlaced,
+		Promote: recorded.JobPromoted, TakeOver: recorded.JobTakenOver, Progress: recorded.JobProgressing,
+		Finish: recorded.JobFinished, Stop: recorded.JobStopped,
+	} {
+		require.Equal(t, name, move.Event())
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/etag"
+	"github.com/littoral-project/littoral/shared/history/recorded"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -172,11 +173,11 @@ where j.cluster <> '' and j.cleans is null and j.type <> 'DeleteDeployment' and 
 and (j.cluster = any($1) or j.cluster || '/' || j.node = any($2)) order by 1 limit $3`
 	selectLastEntry = `select coalesce(max(id), 0) from history`
 	selectDecisions = `select data from history where id > $1 and application_id is not null and data is not null
-and event in ('application.placed', 'application.unplaced')`
+and event in ('` + recorded.ApplicationPlaced + `', '` + recorded.ApplicationUnplaced + `')`
 	// Placements of which it is known when what was placed ran, newest first.
 	selectDowntime = `select coalesce(percentile_cont(0.5) within group (order by extract(epoch from took)), 0)::float8, count(*)
 from (select (select min(f.at) from history f where f.job_id = p.job_id and f.id > p.id and f.to_state = 'Finished') - p.at as took
-  from (select id, at, job_id from history where event = 'job.placed' and job_id is not null order by id desc limit 100) p) t
+  from (select id, at, job_id from history where event = '` + recorded.JobPlaced + `' and job_id is not null order by id desc limit 100) p) t
 where took is not null`
 )
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/history/recorded"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -467,7 +468,7 @@ func announce(
 			return fmt.Errorf("encode changes: %w", err)
 		}
 	}
-	entry := history.Entry{Event: "topology.changed", Message: sentence(found), Data: list} // which counts the rest
+	entry := history.Entry{Event: recorded.TopologyChanged, Message: sentence(found), Data: list} // which counts the rest
 	if err := history.Record(ctx, tx, entry); err != nil {
 		return err
 	}

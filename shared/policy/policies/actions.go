@@ -14,6 +14,7 @@ import (
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/history/recorded"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -103,7 +104,7 @@ held_until = null where id = $1`, a.ID, status, a.Detail, idle)
 	if status != Skipped {
 		return nil
 	}
-	return a.tell(ctx, tx, history.PolicySkipped, "policy "+a.Violation.PolicyName+": nothing was done: "+a.Detail)
+	return a.tell(ctx, tx, recorded.PolicySkipped, "policy "+a.Violation.PolicyName+": nothing was done: "+a.Detail)
 }
 
 // Stay ends an action that should have moved something but did not: the component has nowhere else to go for now, or is
@@ -114,7 +115,7 @@ func (a *Action) Stay(ctx context.Context, tx *store.Tx) error {
 		return err
 	}
 	message := "policy " + a.Violation.PolicyName + ": " + what + ": it has nowhere else to go now, or waits for a place already"
-	return a.tell(ctx, tx, history.PolicyStayed, message)
+	return a.tell(ctx, tx, recorded.PolicyStayed, message)
 }
 
 // hold postpones the action; history records each new reason once.
@@ -131,7 +132,7 @@ func (a *Action) hold(ctx context.Context, tx *store.Tx, until time.Time, detail
 	}
 	message := fmt.Sprintf("policy %s: %s is held back: %s; tried again after %s", a.Violation.PolicyName, a.Remediation,
 		detail, until.UTC().Format(time.TimeOnly))
-	return a.tell(ctx, tx, history.PolicyHeld, message)
+	return a.tell(ctx, tx, recorded.PolicyHeld, message)
 }
 
 func (a *Action) tell(ctx context.Context, tx *store.Tx, event, message string) error {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/littoral-project/littoral/shared/application"
-	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/history/recorded"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -202,7 +202,7 @@ func (p *Policy) unrenderable(ctx context.Context, tx *store.Tx, cause error) er
 // blind records with the application, if it is one of ours, that the policy cannot be watched.
 func (p *Policy) blind(ctx context.Context, tx *store.Tx, cause error) error {
 	if instanceID(p.Instance) == nil {
-		return p.tell(ctx, tx, p.Instance, "", history.PolicyRefused, p.Name+" is not watched: "+brief(cause.Error()))
+		return p.tell(ctx, tx, p.Instance, "", recorded.PolicyRefused, p.Name+" is not watched: "+brief(cause.Error()))
 	}
 	return application.Unwatch(ctx, tx, p.Instance, p.Name, brief(cause.Error()))
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/history/recorded"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/policy/template"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -246,10 +247,10 @@ func refuse(ctx context.Context, tx *store.Tx, app *application.Application, cau
 		return err
 	}
 	message := "not watched: " + brief(cause.Error())
-	if before, err := history.Told(ctx, tx, app.ID, history.PolicyRefused, message); err != nil || before {
+	if before, err := history.Told(ctx, tx, app.ID, recorded.PolicyRefused, message); err != nil || before {
 		return err
 	}
-	return history.Record(ctx, tx, history.Entry{ApplicationID: &app.ID, Event: history.PolicyRefused, Message: message})
+	return history.Record(ctx, tx, history.Entry{ApplicationID: &app.ID, Event: recorded.PolicyRefused, Message: message})
 }
 
 func ensureOne(

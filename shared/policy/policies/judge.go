@@ -11,6 +11,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/history/recorded"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -58,7 +59,7 @@ func Judge(ctx context.Context, tx *store.Tx, a events.Alert) error {
 	const kept = "is kept again"
 	goesOn := func(about string) bool { return about == instance || about == "" }
 	if !slices.ContainsFunc(p.State.Instances(), goesOn) {
-		if err := p.tell(ctx, tx, instance, "", history.PolicyResolved, "policy "+p.Name+" "+kept); err != nil {
+		if err := p.tell(ctx, tx, instance, "", recorded.PolicyResolved, "policy "+p.Name+" "+kept); err != nil {
 			return err
 		}
 	}
@@ -105,7 +106,7 @@ func (p *Policy) violated(ctx context.Context, tx *store.Tx, a events.Alert, ver
 		if err := p.unclear(ctx, tx, err); err != nil {
 			return err
 		}
-		return p.tell(ctx, tx, p.instance(a.Labels), "", history.PolicyUnclear, "an alert of policy "+p.Name+" is not acted upon: "+brief(err.Error()))
+		return p.tell(ctx, tx, p.instance(a.Labels), "", recorded.PolicyUnclear, "an alert of policy "+p.Name+" is not acted upon: "+brief(err.Error()))
 	}
 	details := map[string]any{"currentValue": brief(v.CurrentValue), "violation": id.String()}
 	if v.Threshold != nil {
@@ -119,7 +120,7 @@ func (p *Policy) violated(ctx context.Context, tx *store.Tx, a events.Alert, ver
 	if verdict == registry.Continued {
 		message = fmt.Sprintf("policy %s is violated still (value %s): its alert had not ended", p.Name, brief(v.CurrentValue))
 	}
-	if err := p.tell(ctx, tx, instance, component, history.PolicyViolated, message); err != nil {
+	if err := p.tell(ctx, tx, instance, component, recorded.PolicyViolated, message); err != nil {
 		return err
 	}
 	if verdict == registry.Continued {

@@ -16,6 +16,7 @@ import (
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/dialect"
 	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/history/recorded"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/match"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -175,7 +176,7 @@ func (i *Incompliance) reason() string {
 
 func record(ctx context.Context, tx *store.Tx, app uuid.UUID, i *Incompliance, reason string) error {
 	return history.Record(ctx, tx, history.Entry{
-		ApplicationID: &app, Component: i.Subject.AppComponent, Event: history.PolicyRemediated,
+		ApplicationID: &app, Component: i.Subject.AppComponent, Event: recorded.PolicyRemediated,
 		Message: fmt.Sprintf("%s; remediation: %s", reason, i.Remediation),
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/exporter"
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
@@ -49,7 +50,7 @@ func fleet(at time.Time, instance string, ips map[string]string) *topology.Taxon
 				Workload:  map[string]topology.Workload{instance: {AppName: "shop", AppInstance: instance, AppComponent: "web"}},
 			}}
 		}
-		t.Cluster["key-"+name] = topology.Cluster{Type: topology.OCM, Name: name, Node: map[string]topology.Node{"node": n}}
+		t.Cluster["key-"+name] = topology.Cluster{Type: kinds.OCM, Name: name, Node: map[string]topology.Node{"node": n}}
 	}
 	return t
 }

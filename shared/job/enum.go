@@ -2,10 +2,10 @@ package job
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
+	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -78,15 +78,12 @@ func unmarshalEnum[T ~string](b []byte, into *T, read func(string) (T, error)) e
 	return nil
 }
 
-// Orchestrators are the types of orchestrator that can own a place.
-var Orchestrators = []string{"ocm", "nuvla", "kubernetes"}
-
 // ParseOrchestrator reads an orchestrator type in any case. The error is Malformed, since it stands in paths.
 func ParseOrchestrator(s string) (string, error) {
-	if o := strings.ToLower(s); slices.Contains(Orchestrators, o) {
-		return o, nil
+	if kind, known := kinds.Of(strings.ToLower(s)); known {
+		return kind.Name, nil
 	}
-	return "", problem.New(problem.Malformed, "%q is not an orchestrator; known are %s", s, strings.Join(Orchestrators, ", "))
+	return "", problem.New(problem.Malformed, "%q is not an orchestrator; known are %s", s, strings.Join(kinds.Names(), ", "))
 }
 
 // UnmarshalJSON accepts a target as an object, as a list (the first counts) or as an empty list.

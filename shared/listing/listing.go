@@ -11,6 +11,7 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/history"
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
 	"github.com/littoral-project/littoral/shared/paging"
 )
 
@@ -35,7 +36,7 @@ func Applications(r *http.Request, healths ...string) (f job.Filter, health stri
 func jobs(q *function.Query) (job.Filter, paging.Page) {
 	f := job.Filter{
 		State:        q.OneOf("state", string(job.Created), string(job.Progressing), string(job.Finished), string(job.Degraded)),
-		Orchestrator: q.OneOf("orchestrator", job.Orchestrators...),
+		Orchestrator: q.OneOf("orchestrator", kinds.Names()...),
 		Owner:        q.Text("owner"),
 		Application:  q.Text("app"),
 		Light:        q.OneOf("manifests", "true", "false") == "false",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/topology"
 )
@@ -21,7 +22,7 @@ func twoEngines() *topology.Taxonomy {
 	docker := taxonomy(node{name: "camera", cores: 4}).Cluster["edge"]
 	n := docker.Node["camera"]
 	n.Engine = topology.Docker
-	docker.Name, docker.Type, docker.Engine, docker.AgentID, docker.Node = "camera", topology.Nuvla, topology.Docker, "agent-camera",
+	docker.Name, docker.Type, docker.Engine, docker.AgentID, docker.Node = "camera", kinds.Nuvla, topology.Docker, "agent-camera",
 		map[string]topology.Node{"camera": n}
 	t.Cluster["camera"] = docker
 	return t

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -96,7 +97,7 @@ func (p *parser) cluster(path string, raw []byte) Cluster {
 	}
 	p.decode(path, raw, &outer)
 	c := Cluster(outer.plain)
-	p.oneOf(path+".type", c.Type, OCM, Nuvla, Direct)
+	p.oneOf(path+".type", c.Type, kinds.Names()...)
 	p.oneOf(path+".engine", c.Engine, Kubernetes, Docker, EngineUnknown)
 	p.name(path+".name", c.Name)
 	c.Node = entries(p, path+".node", outer.Node, p.node)
@@ -295,11 +296,8 @@ func (c *Cluster) completeEngine() {
 
 // EngineOf infers the engine from the type of the cluster.
 func EngineOf(clusterType string) string {
-	switch clusterType {
-	case OCM, Direct:
-		return Kubernetes
-	case Nuvla:
-		return Docker
+	if kind, known := kinds.Of(clusterType); known {
+		return kind.Engine
 	}
 	return EngineUnknown
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
@@ -41,7 +42,7 @@ func one(seen time.Time, change ...func(*topology.Node)) *topology.Taxonomy {
 		c(&n)
 	}
 	return &topology.Taxonomy{Cluster: map[string]topology.Cluster{
-		"agent-1": {Type: topology.OCM, Name: "edge", Node: map[string]topology.Node{"rpi": n}},
+		"agent-1": {Type: kinds.OCM, Name: "edge", Node: map[string]topology.Node{"rpi": n}},
 	}}
 }
 
@@ -350,7 +351,7 @@ select ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, '[]', '{}' 
 func TestSave_anEventStaysSmallHoweverManyNodesChange(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
-	c := topology.Cluster{Type: topology.OCM, Node: map[string]topology.Node{}}
+	c := topology.Cluster{Type: kinds.OCM, Node: map[string]topology.Node{}}
 	for i := range 5000 {
 		c.Node[fmt.Sprintf("node-%04d", i)] = topology.Node{}
 	}

@@ -3,19 +3,14 @@ package topology
 import (
 	"math"
 	"time"
-)
 
-// Cluster types, which are the orchestrators of job targets.
-const (
-	OCM    = "ocm"
-	Nuvla  = "nuvla"
-	Direct = "kubernetes" // a cluster whose API is used directly; not in ICOS
+	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
 )
 
 // Engines of clusters and nodes.
 const (
-	Kubernetes    = "Kubernetes"
-	Docker        = "Docker"
+	Kubernetes    = kinds.Kubernetes
+	Docker        = kinds.Docker
 	EngineUnknown = "unknown"
 )
 
@@ -46,7 +41,7 @@ type Timestamp struct {
 
 // Cluster is a set of nodes under one agent.
 type Cluster struct {
-	Type                  string                `json:"type"` // OCM, Nuvla
+	Type                  string                `json:"type"` // as in package kinds
 	UUID                  string                `json:"uuid"`
 	Name                  string                `json:"name"`
 	Engine                string                `json:"engine"`

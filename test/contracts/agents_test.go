@@ -14,8 +14,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
 	"github.com/littoral-project/littoral/shared/problem"
-	"github.com/littoral-project/littoral/shared/topology"
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
@@ -553,7 +553,7 @@ func TestAgentOfTwoClusters(t *testing.T) {
 	w := newWorld(t)
 	infrastructure := inprocess.Topology(time.Now())
 	edge := infrastructure.Cluster["edge"]
-	edge.Type, edge.AgentID = topology.OCM, hubAgent
+	edge.Type, edge.AgentID = kinds.OCM, hubAgent
 	infrastructure.Cluster["edge"] = edge
 	w.SaveTopology(infrastructure)
 	here := w.submit(t, hubShop)

@@ -28,6 +28,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/boot"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/shared/topology"
@@ -196,13 +197,13 @@ func Topology(at time.Time) *topology.Taxonomy {
 	}
 	return &topology.Taxonomy{Cluster: map[string]topology.Cluster{
 		"hub": {
-			Type: topology.OCM, UUID: "hub-uuid", Name: "hub", Engine: topology.Kubernetes, AgentID: "agent-hub",
+			Type: kinds.OCM, UUID: "hub-uuid", Name: "hub", Engine: topology.Kubernetes, AgentID: "agent-hub",
 			Node: map[string]topology.Node{
 				"hub-1": node("hub-1", "x86_64", 8, 32, 90, 60), "hub-2": node("hub-2", "x86_64", 8, 32, 85, 80),
 			},
 		},
 		"edge": {
-			Type: topology.Nuvla, UUID: "edge-uuid", Name: "edge", Engine: topology.Kubernetes, AgentID: "agent-edge",
+			Type: kinds.Nuvla, UUID: "edge-uuid", Name: "edge", Engine: topology.Kubernetes, AgentID: "agent-edge",
 			Node: map[string]topology.Node{"edge-1": camera, "edge-2": node("edge-2", "aarch64", 4, 8, 55, 10)},
 		},
 	}}

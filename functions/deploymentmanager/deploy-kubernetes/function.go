@@ -4,6 +4,7 @@ package deploykubernetes
 import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/orchestrator/deploy"
+	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
 	"github.com/littoral-project/littoral/shared/orchestrator/kubernetes"
 )
 
@@ -12,5 +13,5 @@ var Spec = deploy.Spec()
 
 // New reads the settings.
 func New(env *function.Env) (*deploy.Deployer, error) {
-	return deploy.New(env, "kubernetes", kubernetes.Open)
+	return deploy.New(env, kinds.Direct, kubernetes.Open)
 }

@@ -4,6 +4,7 @@ package deployocm
 import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/orchestrator/deploy"
+	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
 	"github.com/littoral-project/littoral/shared/orchestrator/ocm"
 )
 
@@ -11,4 +12,4 @@ import (
 var Spec = deploy.Spec()
 
 // New reads the settings.
-func New(env *function.Env) (*deploy.Deployer, error) { return deploy.New(env, "ocm", ocm.Open) }
+func New(env *function.Env) (*deploy.Deployer, error) { return deploy.New(env, kinds.OCM, ocm.Open) }

@@ -4,6 +4,7 @@ package synckubernetes
 import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/orchestrator/deploy"
+	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
 	"github.com/littoral-project/littoral/shared/orchestrator/kubernetes"
 )
 
@@ -12,5 +13,5 @@ var Spec = deploy.SyncSpec()
 
 // New reads the settings.
 func New(env *function.Env) (*deploy.Syncer, error) {
-	return deploy.NewSync(env, "kubernetes", kubernetes.Open)
+	return deploy.NewSync(env, kinds.Direct, kubernetes.Open)
 }

@@ -4,6 +4,7 @@ package syncocm
 import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/orchestrator/deploy"
+	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
 	"github.com/littoral-project/littoral/shared/orchestrator/ocm"
 )
 
@@ -16,4 +17,4 @@ var Spec = deploy.SyncSpec(function.Watch{
 })
 
 // New reads the settings.
-func New(env *function.Env) (*deploy.Syncer, error) { return deploy.NewSync(env, "ocm", ocm.Open) }
+func New(env *function.Env) (*deploy.Syncer, error) { return deploy.NewSync(env, kinds.OCM, ocm.Open) }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
 	"github.com/littoral-project/littoral/shared/topology"
 )
 
@@ -16,7 +17,7 @@ const exporterVersion = "littoral-fleet"
 func (r *recorder) agent(host *Node) {
 	c := r.cluster
 	r.add("tlum_orch_info", 1, with(r.of(host), "type", c.Type, "agent_id", c.AgentID, "agent_name", c.Key))
-	if c.Type == topology.OCM {
+	if kind, _ := kinds.Of(c.Type); kind.Agents {
 		r.add("tlum_ocm_agent_info", 1, with(r.of(nil), "id", c.AgentID, "name", c.Name))
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
 	"github.com/littoral-project/littoral/shared/topology"
 )
 
@@ -132,14 +133,14 @@ func newCluster(place topology.Place, index int, agents map[string]bool) *Cluste
 	in := place.In
 	c := &Cluster{
 		Name: place.Cluster, Key: place.ClusterKey, AgentID: cmp.Or(in.AgentID, place.Cluster),
-		Type: cmp.Or(in.Type, topology.OCM), UUID: cmp.Or(in.UUID, stableUUID("cluster", place.Cluster)),
+		Type: cmp.Or(in.Type, kinds.OCM), UUID: cmp.Or(in.UUID, stableUUID("cluster", place.Cluster)),
 		ClusterIP: fmt.Sprintf("10.%d", index%200), Link: in.ClusterLink,
 	}
 	if agents[c.AgentID] { // an agent belongs to one cluster
 		c.AgentID = c.Name
 	}
 	agents[c.AgentID] = true
-	if c.Type != topology.OCM {
+	if kind, _ := kinds.Of(c.Type); !kind.Agents {
 		// Only with Open Cluster Management do a cluster and its agent have different names (tlum_ocm_agent_info).
 		c.Key = c.Name
 	}

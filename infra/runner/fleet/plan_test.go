@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
 	"github.com/littoral-project/littoral/shared/topology"
 )
 
@@ -33,7 +34,7 @@ func TestDefaultFleet(t *testing.T) {
 	require.Equal(t, 12, nodes)
 	require.Len(t, scores, 12, "every score is distinct, so that placement has a choice to make")
 	require.Len(t, watts, 12)
-	require.Equal(t, map[string]bool{topology.OCM: true, topology.Nuvla: true}, types)
+	require.Equal(t, map[string]bool{kinds.OCM: true, kinds.Nuvla: true}, types)
 	require.Equal(t, map[string]bool{topology.Kubernetes: true, topology.Docker: true}, engines)
 	require.Equal(t, map[string]bool{"amd64": true, "arm64": true}, archs)
 	require.Contains(t, devices, "squat.ai/video")

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
 	"github.com/littoral-project/littoral/shared/telemetry"
 	"github.com/littoral-project/littoral/shared/topology"
 )
@@ -200,12 +201,13 @@ func (b *builder) makeClusters() {
 		uuid, agent := l["icos_cluster_id"], cmp.Or(l["icos_agent_id"], l["agent_id"])
 		managed := names[[2]string{l["icos_controller_id"], l["agent_id"]}]
 		kind := strings.ToLower(l["type"])
+		_, known := kinds.Of(kind)
 		switch {
 		case key == "":
 			b.doubt("an agent without a name was left out")
 			continue
-		case kind != topology.OCM && kind != topology.Nuvla && kind != topology.Direct:
-			b.doubt("an agent was left out that is of none of ocm, nuvla and kubernetes")
+		case !known:
+			b.doubt("an agent was left out that is of none of " + strings.Join(kinds.Names(), ", "))
 			continue
 		case b.clusterBy.get("key", key, "") != nil:
 			continue // there may be one series per host, and some from before the site was set up anew

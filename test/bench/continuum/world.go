@@ -19,6 +19,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/migrate"
+	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/localpg"
 	"github.com/littoral-project/littoral/shared/topology"
@@ -152,7 +153,7 @@ func (w *world) plan(nodes int) (*fleet.Plan, error) {
 		c, known := t.Cluster[cluster]
 		if !known {
 			c = topology.Cluster{
-				Type: topology.OCM, Name: cluster, AgentID: "agent-" + cluster, Engine: topology.Kubernetes,
+				Type: kinds.OCM, Name: cluster, AgentID: "agent-" + cluster, Engine: topology.Kubernetes,
 				Node: map[string]topology.Node{},
 			}
 		}

@@ -18,9 +18,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kelseyhightower/envconfig"
-
 	"github.com/littoral-project/littoral/shared/boot"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/wake"
 )
 
@@ -56,7 +55,7 @@ func main() {
 func run(ctx context.Context) error {
 	slog.SetDefault(slog.New(slog.NewJSONHandler(os.Stdout, nil)))
 	var c config
-	if err := envconfig.Process("", &c); err != nil {
+	if err := settings.Read(os.LookupEnv, "", &c); err != nil {
 		return fmt.Errorf("settings: %w", err)
 	}
 	routes, err := readTables(os.DirFS(c.Routes))

@@ -19,12 +19,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kelseyhightower/envconfig"
 	"sigs.k8s.io/yaml"
 
 	"github.com/littoral-project/littoral/infra/runner/issuer"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/boot"
+	"github.com/littoral-project/littoral/shared/settings"
 )
 
 type config struct {
@@ -69,7 +69,7 @@ func inScratch(do func(dir string) error) error {
 
 func serve(ctx context.Context) error {
 	var c config
-	if err := envconfig.Process("", &c); err != nil {
+	if err := settings.Read(os.LookupEnv, "", &c); err != nil {
 		return fmt.Errorf("settings: %w", err)
 	}
 	return inScratch(func(dir string) error {

@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/kelseyhightower/envconfig"
 
 	"github.com/littoral-project/littoral/shared/migrate"
+	"github.com/littoral-project/littoral/shared/settings"
 )
 
 type config struct {
@@ -32,7 +32,7 @@ func main() {
 	defer stop()
 	log := slog.New(slog.NewJSONHandler(os.Stdout, nil))
 	var c config
-	err := envconfig.Process("", &c)
+	err := settings.Read(os.LookupEnv, "", &c)
 	if err == nil {
 		err = run(ctx, c, log)
 	}

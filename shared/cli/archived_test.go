@@ -14,9 +14,9 @@ import (
 )
 
 // TestArchivedEvents lets a month pass: the entries are then in the listing of the archive instead of the usual one.
-func TestArchivedEvents(t *testing.T) { //nolint:paralleltest // it sets the environment of the process
-	t.Setenv("OBJECTS_URL", "file://"+t.TempDir())
-	h := newHost(t)
+func TestArchivedEvents(t *testing.T) {
+	t.Parallel()
+	h := newHostWith(t, map[string]string{"OBJECTS_URL": "file://" + t.TempDir()})
 	require.Contains(t, h.run("events", "--archived").err, "No events")
 	app := uuid.New()
 	_, err := h.sys.DB.Exec(t.Context(), `update history set at = $1`, time.Now().AddDate(0, 0, -40)) // the first topology

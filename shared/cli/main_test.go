@@ -25,6 +25,7 @@ import (
 	"github.com/littoral-project/littoral/shared/api"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/cli"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/shared/topology"
 	"github.com/littoral-project/littoral/test/inprocess"
@@ -54,8 +55,14 @@ type host struct {
 
 func newHost(t *testing.T) *host {
 	t.Helper()
+	return newHostWith(t, nil)
+}
+
+// newHostWith gives functions these settings.
+func newHostWith(t *testing.T, given map[string]string) *host {
+	t.Helper()
 	later := time.Now().Add(10*time.Hour + 30*time.Minute)
-	h := &host{t: t, sys: inprocess.Start(t), now: later, onAsked: map[int]func(){}, drained: "edge/edge-2"}
+	h := &host{t: t, sys: inprocess.StartWith(t, settings.Map(given)), now: later, onAsked: map[int]func(){}, drained: "edge/edge-2"}
 	h.sys.SaveTopology(inprocess.Topology(time.Now()))
 	target, err := url.Parse(h.sys.URL)
 	require.NoError(t, err)

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 	"github.com/littoral-project/littoral/infra/runner/host"
 	"github.com/littoral-project/littoral/knative"
 	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/test/bench/stats"
 	"github.com/littoral-project/littoral/triggers"
 )
@@ -84,46 +84,21 @@ func runLaptop(ctx context.Context, w *world) (_ result, err error) {
 	return laptopResult{Applications: n, Submit: submit.P50(), P50: total.P50(), P99: total.P99()}, nil
 }
 
-// laptopHost is a laptop host, with the environment variables that were changed for it.
+// laptopHost is a laptop host.
 type laptopHost struct {
 	*host.Host
-	former map[string]*string // nil where it was not set
 }
 
 // startHost starts the host with these settings, and returns its operator's token. The host uses its own Prometheus and
 // keeps rules in its home.
 func (w *world) startHost(
-	ctx context.Context, name, database string, settings map[string]string,
+	ctx context.Context, name, database string, given map[string]string,
 ) (_ *laptopHost, _ caller, err error) {
-	h := &laptopHost{former: map[string]*string{}}
-	defer func() {
-		if err != nil {
-			h.restore()
-		}
-	}()
-	settings = maps.Clone(settings)
-	for _, own := range []string{"PROMETHEUS_ADDRESS", "RULES_BACKEND", "RULES_DIR"} {
-		settings[own] = ""
-	}
-	for name, value := range settings {
-		if former, set := os.LookupEnv(name); set {
-			h.former[name] = &former
-		} else {
-			h.former[name] = nil
-		}
-		if value == "" {
-			err = os.Unsetenv(name)
-		} else {
-			err = os.Setenv(name, value)
-		}
-		if err != nil {
-			return nil, caller{}, err
-		}
-	}
+	h := &laptopHost{}
 	h.Host, err = host.Start(ctx, host.Options{
 		Addr: "127.0.0.1:0", Home: filepath.Join(w.dir, name), Database: database, Registry: functions.Registry,
 		Files: map[string]fs.FS{"/knative": knative.Files, "/triggers": triggers.Files},
-		Log:   slog.New(slog.DiscardHandler),
+		Log:   slog.New(slog.DiscardHandler), Settings: settings.Map(given),
 	})
 	if err != nil {
 		return nil, caller{}, err
@@ -136,18 +111,7 @@ func (w *world) startHost(
 }
 
 func (h *laptopHost) stop(ctx context.Context) error {
-	h.restore()
 	return h.Stop(context.WithoutCancel(ctx))
-}
-
-func (h *laptopHost) restore() {
-	for name, value := range h.former {
-		if value == nil {
-			_ = os.Unsetenv(name)
-		} else {
-			_ = os.Setenv(name, *value)
-		}
-	}
 }
 
 // caller is a client with a token.

@@ -229,11 +229,7 @@ func runBacktest(ctx context.Context, w *world) (_ result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.Setenv("PROMETHEUS_ADDRESS", address); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.Setenv("PROMETHEUS_ADDRESS", w.metrics)) }()
-	s, err := w.newSystem(ctx, "backtest", wiring{})
+	s, err := w.newSystem(ctx, "backtest", wiring{metrics: address})
 	if err != nil {
 		return nil, err
 	}

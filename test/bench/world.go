@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,6 +29,7 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/loopback"
 	"github.com/littoral-project/littoral/shared/migrate"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/localpg"
 	"github.com/littoral-project/littoral/test/images"
@@ -198,14 +200,6 @@ func (w *world) startTelemetry(ctx context.Context) error {
 	if err := os.Mkdir(w.rules, 0o700); err != nil {
 		return err
 	}
-	// The functions in this process read the environment like separate processes.
-	for name, value := range map[string]string{
-		"PROMETHEUS_ADDRESS": w.metrics, "RULES_BACKEND": "files", "RULES_DIR": w.rules,
-	} {
-		if err := os.Setenv(name, value); err != nil {
-			return err
-		}
-	}
 	w.fleet, err = fleet.New(fleet.Options{
 		Plan: fleet.Default(), File: filepath.Join(w.dir, "fleet.json"), Append: server.Append,
 		Log: slog.New(slog.DiscardHandler),
@@ -237,8 +231,9 @@ type system struct {
 
 // wiring is inserted by a part between the functions and the world in order to observe them; all fields may be nil.
 type wiring struct {
-	around func(name string, h http.Handler) http.Handler
-	tracer pgx.QueryTracer
+	around  func(name string, h http.Handler) http.Handler
+	tracer  pgx.QueryTracer
+	metrics string // the address of another Prometheus than that of the world
 }
 
 func (w *world) newSystem(ctx context.Context, database string, watch wiring) (*system, error) {
@@ -255,7 +250,9 @@ func (w *world) newSystem(ctx context.Context, database string, watch wiring) (*
 	}
 	w.undo = append(w.undo, s.db.Close)
 	verifier := auth.NewVerifier(auth.Config{Issuer: w.oidc, Audience: audience}, http.DefaultClient, nil)
-	_, consumers, err := inprocess.Mount(function.Platform{DB: s.db, Auth: verifier})
+	_, consumers, err := inprocess.Mount(function.Platform{DB: s.db, Auth: verifier, Settings: settings.Map(map[string]string{
+		"PROMETHEUS_ADDRESS": cmp.Or(watch.metrics, w.metrics), "RULES_BACKEND": "files", "RULES_DIR": w.rules,
+	})})
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/loopback"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/test/inprocess"
 )
@@ -30,7 +31,7 @@ func withoutStore(t testing.TB) (w *world, consumers map[string]http.Handler) {
 	require.NoError(t, err)
 	t.Cleanup(db.Close)
 	issuer := inprocess.NewIssuer(t)
-	handler, consumers, err := inprocess.Mount(function.Platform{DB: db, Auth: issuer.Verifier()})
+	handler, consumers, err := inprocess.Mount(function.Platform{DB: db, Auth: issuer.Verifier(), Settings: settings.Map(given)})
 	require.NoError(t, err)
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)

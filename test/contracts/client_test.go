@@ -15,6 +15,7 @@ import (
 	"github.com/littoral-project/littoral/functions"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/sse"
 	"github.com/littoral-project/littoral/test/inprocess"
 )
@@ -149,7 +150,7 @@ const (
 // newWorld starts a system on the infrastructure of inprocess.Topology.
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	s := inprocess.Start(t)
+	s := inprocess.StartWith(t, settings.Map(given))
 	s.SaveTopology(inprocess.Topology(time.Now()))
 	w := &world{System: s, nobody: client{base: s.URL}}
 	w.viewer, w.operator, w.anyAgent = w.as(auth.Viewer), w.as(auth.Operator), w.as(auth.Agent)

@@ -17,6 +17,7 @@ import (
 	"github.com/littoral-project/littoral/shared/events/identity"
 	"github.com/littoral-project/littoral/shared/events/identity/identitytest"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
@@ -26,7 +27,7 @@ const eventKey = "a key that the Broker's clients share"
 func consumers(t testing.TB, key string) (w *world, handlers map[string]http.Handler) {
 	t.Helper()
 	w = newWorld(t)
-	_, handlers, err := inprocess.Mount(function.Platform{DB: w.DB, Auth: w.Issuer.Verifier(), EventKey: key})
+	_, handlers, err := inprocess.Mount(function.Platform{DB: w.DB, Auth: w.Issuer.Verifier(), EventKey: key, Settings: settings.Map(given)})
 	require.NoError(t, err)
 	return w, handlers
 }

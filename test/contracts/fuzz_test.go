@@ -17,6 +17,7 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
@@ -27,7 +28,7 @@ import (
 func fuzzTarget(f *testing.F) (w *world, send func(t *testing.T, r *http.Request) *httptest.ResponseRecorder) {
 	f.Helper()
 	w = newWorld(f)
-	handler, _, err := inprocess.Mount(function.Platform{DB: w.DB, Auth: w.Issuer.Verifier()})
+	handler, _, err := inprocess.Mount(function.Platform{DB: w.DB, Auth: w.Issuer.Verifier(), Settings: settings.Map(given)})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -19,28 +19,29 @@ import (
 	"github.com/littoral-project/littoral/shared/store/storetest"
 )
 
+// given are the settings of the functions in all tests. Only TestMain changes them.
+var given = map[string]string{
+	"ALERTMANAGER_SECRET": alertmanagerSecret,
+	"WEBHOOK_ALLOW":       "127.0.0.1",
+}
+
 func TestMain(m *testing.M) {
-	// The aggregator reads the address from the environment, which parallel tests share, so there is one telemetry
-	// store for all.
-	server, err := telemetry()
+	server, err := telemetry() // one for all tests
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := os.Setenv("PROMETHEUS_ADDRESS", server.URL); err != nil {
-		log.Fatal(err)
+	for _, maker := range []string{
+		"FOLLOW", "APP_EVENT", "APP_POLICIES", "POLICY_CREATE", "POLICY_UPDATE", "VARIABLE_SET", "VARIABLE_DELETE", "RENDER", "BACKTEST",
+	} {
+		given["POLICYMANAGER_"+maker+"_STALE_AFTER"] = "3m" // TestSilence… tells it from that of placement
 	}
+	given["PROMETHEUS_ADDRESS"] = server.URL
 	// Rules are written to files that nothing reads.
 	dir, err := os.MkdirTemp("", "littoral-rules-")
 	if err != nil {
 		log.Fatal(err)
 	}
-	for name, value := range map[string]string{
-		"RULES_BACKEND": "files", "RULES_DIR": dir, "OBJECTS_URL": "file://" + dir + "/objects",
-	} {
-		if err := os.Setenv(name, value); err != nil {
-			log.Fatal(err)
-		}
-	}
+	given["RULES_BACKEND"], given["RULES_DIR"], given["OBJECTS_URL"] = "files", dir, "file://"+dir+"/objects"
 	storetest.Main(m, func() error { return os.RemoveAll(dir) }) // exits, which ends the telemetry too
 }
 

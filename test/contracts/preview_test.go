@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -224,11 +223,3 @@ func TestWebhook_knowsAnAlertmanagerByTheSharedSecret(t *testing.T) {
 }
 
 const alertmanagerSecret = "s3cret-of-the-alertmanager"
-
-func init() {
-	for name, value := range map[string]string{"ALERTMANAGER_SECRET": alertmanagerSecret, "WEBHOOK_ALLOW": "127.0.0.1"} {
-		if err := os.Setenv(name, value); err != nil { // parallel tests share the environment
-			panic(err)
-		}
-	}
-}

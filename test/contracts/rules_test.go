@@ -2,7 +2,6 @@ package contracts_test
 
 import (
 	"net/http"
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -23,7 +22,7 @@ func TestRules(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	id := rules.ID("hello-1-cpu")
-	path := filepath.Join(os.Getenv("RULES_DIR"), id+".yaml")
+	path := filepath.Join(given["RULES_DIR"], id+".yaml")
 	type answer struct {
 		File  string
 		Files []string

@@ -2,7 +2,6 @@ package contracts_test
 
 import (
 	"net/http"
-	"os"
 	"regexp"
 	"strconv"
 	"testing"
@@ -161,15 +160,5 @@ func TestSilence_ofHosts(t *testing.T) {
 		event["app_descriptor"], event["service"] = silentShop, "job-manager"
 		p = decode[[]policy](t, w.operator.send(t, http.MethodPost, polman+at, event).is(t, http.StatusOK))[0]
 		watches("3m")
-	}
-}
-
-func init() {
-	for _, maker := range []string{
-		"FOLLOW", "APP_EVENT", "APP_POLICIES", "POLICY_CREATE", "POLICY_UPDATE", "VARIABLE_SET", "VARIABLE_DELETE", "RENDER", "BACKTEST",
-	} {
-		if err := os.Setenv("POLICYMANAGER_"+maker+"_STALE_AFTER", "3m"); err != nil { // parallel tests share it
-			panic(err)
-		}
 	}
 }

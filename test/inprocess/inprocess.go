@@ -18,7 +18,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"testing"
 	"time"
 
@@ -29,6 +28,7 @@ import (
 	"github.com/littoral-project/littoral/shared/boot"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/shared/topology"
@@ -46,13 +46,21 @@ type System struct {
 }
 
 // Start runs every function of the registry, and those given beside it, until the test ends, with the store of t and
-// events delivered at once.
+// events delivered at once. All settings are at their defaults.
 func Start(t testing.TB, more ...map[string]function.Entry) *System {
+	t.Helper()
+	return StartWith(t, nil, more...)
+}
+
+// StartWith is Start with settings.
+func StartWith(t testing.TB, given settings.Lookup, more ...map[string]function.Entry) *System {
 	t.Helper()
 	broker, err := NewBroker(triggers.Files)
 	require.NoError(t, err)
 	s := &System{Broker: broker, Issuer: NewIssuer(t), DB: storetest.NewWithPublisher(t, broker), t: t}
-	routes, consumers, err := Mount(function.Platform{DB: s.DB, Auth: s.Issuer.Verifier(), Stopping: t.Context()}, more...)
+	routes, consumers, err := Mount(function.Platform{
+		DB: s.DB, Auth: s.Issuer.Verifier(), Stopping: t.Context(), Settings: given,
+	}, more...)
 	require.NoError(t, err)
 	// SaveTopology takes the part of the aggregator, since there is no telemetry for the real one to query.
 	consumers["aggregator-tick"] = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
@@ -126,15 +134,11 @@ func (outside) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// Mount makes the functions of the registry and those given beside it, with the settings of the process unless the platform
-// has others. routes serves all their operations; consumers are the functions by name, each taking events at "/".
+// Mount makes the functions of the registry and those given beside it. routes serves all their operations; consumers are the functions by name, each taking events at "/".
 func Mount(
 	platform function.Platform, more ...map[string]function.Entry,
 ) (routes http.Handler, consumers map[string]http.Handler, err error) {
 	platform.Transport = outside{}
-	if platform.Settings == nil {
-		platform.Settings = os.LookupEnv // which parallel tests share
-	}
 	router := function.NewRouter()
 	consumers = make(map[string]http.Handler, len(functions.Registry))
 	all := maps.Clone(functions.Registry)

@@ -15,6 +15,7 @@ import (
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/test/inprocess"
 	"github.com/littoral-project/littoral/triggers"
@@ -48,15 +49,14 @@ func TestSlowTelemetry_leavesNoApplicationWithoutADecisionOrAReason(t *testing.T
 		engine.Handler().ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	t.Setenv("PROMETHEUS_ADDRESS", server.URL)
-	t.Setenv("QUERY_TIMEOUT", "2s")
-	t.Setenv("RULES_BACKEND", "files")
-	t.Setenv("RULES_DIR", t.TempDir())
+	given := map[string]string{
+		"PROMETHEUS_ADDRESS": server.URL, "QUERY_TIMEOUT": "2s", "RULES_BACKEND": "files", "RULES_DIR": t.TempDir(),
+	}
 
 	broker, err := inprocess.NewBroker(triggers.Files)
 	require.NoError(t, err)
 	issuer, db := inprocess.NewIssuer(t), storetest.NewWithPublisher(t, broker)
-	routes, consumers, err := inprocess.Mount(function.Platform{DB: db, Auth: issuer.Verifier()})
+	routes, consumers, err := inprocess.Mount(function.Platform{DB: db, Auth: issuer.Verifier(), Settings: settings.Map(given)})
 	require.NoError(t, err)
 	broker.Connect(consumers, true)
 

@@ -1,9 +1,11 @@
 package tree_test
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,4 +53,31 @@ func TestEverySettingIsDocumented(t *testing.T) {
 			t.Errorf("%s, which %s, is read by nothing: remove it from the list", name, why)
 		}
 	}
+}
+
+// changesEnvironment are files that change the environment of their process, for something that reads nothing else.
+var changesEnvironment = map[string]string{
+	"shared/cli/small_test.go":             "where the command line finds programs",
+	"shared/store/localpg/install_test.go": "where a library leaves its log",
+	"test/bench/world.go":                  "the port that libpq reads",
+	"test/e2e/knative/upgrade_test.go":     "what the scripts of a deployment are started with",
+}
+
+// TestNobodySetsTheEnvironment: settings are a value, so that several hosts can live in one process and tests can run beside
+// each other.
+func TestNobodySetsTheEnvironment(t *testing.T) {
+	t.Parallel()
+	set := regexp.MustCompile(`\.(Setenv|Unsetenv)\(`)
+	var found []string
+	for _, file := range files(t) {
+		if !strings.HasSuffix(file, ".go") || file == "test/tree/settings_test.go" {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(root, file))
+		require.NoError(t, err)
+		if set.Match(text) {
+			found = append(found, file)
+		}
+	}
+	require.ElementsMatch(t, slices.Collect(maps.Keys(changesEnvironment)), found)
 }

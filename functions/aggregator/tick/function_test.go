@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/shared/topology"
@@ -32,6 +32,7 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 type world struct {
 	t          *testing.T
 	prometheus *prometheus.Server
+	address    string // of what asks it
 	away       atomic.Bool
 	db         *store.DB
 	handler    http.Handler
@@ -52,7 +53,7 @@ func newWorld(t *testing.T) *world {
 		w.prometheus.Handler().ServeHTTP(rw, r)
 	}))
 	t.Cleanup(server.Close)
-	t.Setenv("PROMETHEUS_ADDRESS", server.URL)
+	w.address = server.URL
 	w.start()
 	return w
 }
@@ -62,7 +63,7 @@ func (w *world) start() {
 	w.t.Helper()
 	var err error
 	w.handler, err = function.NewEntry("aggregator-tick", tick.Spec, tick.New).Handler(function.Platform{
-		DB: w.db, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Settings: os.LookupEnv,
+		DB: w.db, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Settings: settings.Map(map[string]string{"PROMETHEUS_ADDRESS": w.address}),
 	}.Env("aggregator-tick"))
 	require.NoError(w.t, err)
 }

@@ -3,7 +3,6 @@ package archive_test
 import (
 	"context"
 	"log/slog"
-	"os"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 
 	"github.com/littoral-project/littoral/functions/jobmanager/archive"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/shared/topology"
@@ -19,9 +19,9 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-func newFunction(t *testing.T, db *store.DB) (*archive.Function, error) {
+func newFunction(t *testing.T, db *store.DB, given map[string]string) (*archive.Function, error) {
 	t.Helper()
-	return archive.New(function.Platform{DB: db, Log: slog.New(slog.DiscardHandler), Settings: os.LookupEnv}.Env("jobmanager-archive"))
+	return archive.New(function.Platform{DB: db, Log: slog.New(slog.DiscardHandler), Settings: settings.Map(given)}.Env("jobmanager-archive"))
 }
 
 // TestRun_takesEverySnapshotBeyondThoseThatStay: all surplus snapshots are archived and not deleted. Without an archive
@@ -39,9 +39,7 @@ func TestRun_takesEverySnapshotBeyondThoseThatStay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := storetest.New(t)
-			t.Setenv(row.variable, row.objects)
-			t.Setenv("ARCHIVE_SNAPSHOTS_KEPT", "600")
-			f, err := newFunction(t, db)
+			f, err := newFunction(t, db, map[string]string{row.variable: row.objects, "ARCHIVE_SNAPSHOTS_KEPT": "600"})
 			require.NoError(t, err)
 			_, err = db.Exec(t.Context(), `insert into topology_snapshots (id, changes, taxonomy)
 select ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, '[]', '{}' from generate_series(1, $1) n`, stay+100)
@@ -66,7 +64,7 @@ select ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, '[]', '{}' 
 func TestRun_forgetsDeadLettersThatWereReplayed(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
-	f, err := newFunction(t, db)
+	f, err := newFunction(t, db, nil)
 	require.NoError(t, err)
 	_, err = db.Exec(t.Context(), `insert into dead_letters (id, consumer, source, event_id, type, event, code, at, replayed_at)
 select gen_random_uuid(), 'c', 's', name, 't', '{}', 500, now() - interval '90 days', now() - replayed
@@ -84,8 +82,7 @@ func TestNew_refusesToKeepNothing(t *testing.T) {
 	for _, setting := range []string{"ARCHIVE_AFTER", "INBOX_KEPT"} {
 		t.Run(setting, func(t *testing.T) {
 			for _, age := range []string{"0s", "-1h"} {
-				t.Setenv(setting, age)
-				_, err := newFunction(t, nil)
+				_, err := newFunction(t, nil, map[string]string{setting: age})
 				require.ErrorContains(t, err, setting)
 			}
 		})
@@ -93,8 +90,8 @@ func TestNew_refusesToKeepNothing(t *testing.T) {
 }
 
 func TestNew_refusesToKeepMoreSnapshotsThanThereMayBe(t *testing.T) {
-	t.Setenv("ARCHIVE_SNAPSHOTS_KEPT", "10000")
-	_, err := newFunction(t, nil)
+	t.Parallel()
+	_, err := newFunction(t, nil, map[string]string{"ARCHIVE_SNAPSHOTS_KEPT": "10000"})
 	require.ErrorContains(t, err, "ARCHIVE_SNAPSHOTS_KEPT")
 }
 
@@ -112,16 +109,15 @@ func TestRun_keepsEachKindAsLongAsItIsTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := storetest.New(t)
-			t.Setenv("OBJECTS_URL", "file://"+t.TempDir())
-			t.Setenv("ARCHIVE_AFTER", row.general)
+			given := map[string]string{"OBJECTS_URL": "file://" + t.TempDir(), "ARCHIVE_AFTER": row.general}
 			for setting, value := range map[string]string{
 				"ARCHIVE_APPLICATIONS_AFTER": row.applications, "ARCHIVE_TOPOLOGY_AFTER": row.topology,
 			} {
 				if value != "" {
-					t.Setenv(setting, value)
+					given[setting] = value
 				}
 			}
-			f, err := newFunction(t, db)
+			f, err := newFunction(t, db, given)
 			require.NoError(t, err)
 			for _, old := range []string{
 				`insert into history (event, at) values ('e', now() - interval '2 hours')`,
@@ -145,7 +141,7 @@ values ('00000000-0000-7000-8000-000000000000', '[]', '{}', now() - interval '2 
 func TestRun_forgetsWhatIsNotRepeatedAnyMore(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
-	f, err := newFunction(t, db)
+	f, err := newFunction(t, db, nil)
 	require.NoError(t, err)
 	for _, done := range []string{
 		`insert into inbox (consumer, source, id, at) values ('c', 's', 'old', now() - interval '31 days'),

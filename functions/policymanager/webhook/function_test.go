@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"testing"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/littoral-project/littoral/shared/policy/policies"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 )
@@ -32,8 +32,8 @@ func TestACallIsMadeByOneAtATime(t *testing.T) {
 		w.WriteHeader(<-answer)
 	}))
 	t.Cleanup(target.Close)
-	t.Setenv("WEBHOOK_ALLOW", "127.0.0.1")
-	f, err := webhook.New(function.Platform{DB: db, Transport: target.Client().Transport, Settings: os.LookupEnv}.Env("policymanager-webhook"))
+	given := settings.Map(map[string]string{"WEBHOOK_ALLOW": "127.0.0.1"})
+	f, err := webhook.New(function.Platform{DB: db, Transport: target.Client().Transport, Settings: given}.Env("policymanager-webhook"))
 	require.NoError(t, err)
 
 	p := policies.New(registry.Policy{

@@ -2,7 +2,6 @@ package rulecreate_test
 
 import (
 	"log/slog"
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +9,7 @@ import (
 	rulecreate "github.com/littoral-project/littoral/functions/telemetry/rule-create"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/settings"
 )
 
 // TestNew: invalid settings are reported at the start, not with the first rule. Without a backend the function starts,
@@ -32,11 +32,9 @@ func TestNew(t *testing.T) {
 		"a setting for this one itself": {map[string]string{"TELEMETRY_RULE_CREATE_RULES_BACKEND": "paper"}, "paper"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for key, value := range row.env {
-				t.Setenv(key, value)
-			}
+			t.Parallel()
 			_, err := function.NewEntry("telemetry-rule-create", rulecreate.Spec, rulecreate.New).Handler(function.Platform{
-				Auth: &auth.Verifier{}, Log: slog.New(slog.DiscardHandler), Settings: os.LookupEnv,
+				Auth: &auth.Verifier{}, Log: slog.New(slog.DiscardHandler), Settings: settings.Map(row.env),
 			}.Env("telemetry-rule-create"))
 			if row.want == "" {
 				require.NoError(t, err)

@@ -12,20 +12,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/test/otlp"
 )
 
 // TestOneTraceShowsTheWholeChain follows a trace from the caller's own span through the outbox, the Broker and every
 // reaction to the last effect: Prometheus reloads its rules.
-func TestOneTraceShowsTheWholeChain(t *testing.T) { //nolint:paralleltest // it sets the environment of the process
+func TestOneTraceShowsTheWholeChain(t *testing.T) {
 	const caller = "00f067aa0ba902b7"
 	seen := &otlp.Collector{}
 	collector := httptest.NewServer(seen)
 	defer collector.Close()
-	t.Setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", collector.URL+"/v1/traces")
-	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "20")
 	o := options(newHome(t))
+	o.Settings = settings.Map(map[string]string{
+		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": collector.URL + "/v1/traces", "OTEL_BSP_SCHEDULE_DELAY": "20",
+	})
 	o.Database = storetest.URL(t)
 	h := start(t, o)
 	require.Eventually(t, func() bool { // otherwise the chain would continue in the trace of the first topology

@@ -20,6 +20,7 @@ import (
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/migrate"
 	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/localpg"
 	"github.com/littoral-project/littoral/shared/topology"
@@ -233,11 +234,6 @@ func (c *continuum) settings() map[string]string {
 }
 
 func (c *continuum) mount(ctx context.Context) (err error) {
-	for name, value := range c.settings() { // the functions in this process read its environment
-		if err := os.Setenv(name, value); err != nil {
-			return err
-		}
-	}
 	if c.broker, err = inprocess.NewBroker(triggers.Files); err != nil {
 		return err
 	}
@@ -248,7 +244,7 @@ func (c *continuum) mount(ctx context.Context) (err error) {
 	c.world.undo = append(c.world.undo, c.db.Close)
 	verifier := auth.NewVerifier(auth.Config{Issuer: c.world.oidc, Audience: audience}, http.DefaultClient, nil)
 	var routes http.Handler
-	routes, c.consumers, err = inprocess.Mount(function.Platform{DB: c.db, Auth: verifier})
+	routes, c.consumers, err = inprocess.Mount(function.Platform{DB: c.db, Auth: verifier, Settings: settings.Map(c.settings())})
 	if err != nil {
 		return err
 	}

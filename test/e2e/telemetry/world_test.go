@@ -33,6 +33,7 @@ import (
 	"github.com/littoral-project/littoral/infra/runner/issuer"
 	"github.com/littoral-project/littoral/knative"
 	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store/storetest"
 	"github.com/littoral-project/littoral/triggers"
 )
@@ -113,15 +114,14 @@ func newWorld(t *testing.T) *world {
 	}
 	var fleet string
 	fleet, w.grounds = grounds(t, dir, docker)
-	t.Setenv("RULES_DIR", w.rules)
-	t.Setenv("RULES_RELOAD_URL", w.prometheus+"/-/reload")
-	t.Setenv("PROMETHEUS_ADDRESS", w.prometheus)
-	t.Setenv("WEBHOOK_ALLOW", "127.0.0.1")
-	t.Setenv("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", w.prometheus+"/api/v1/otlp/v1/metrics")
-	t.Setenv("OTEL_METRIC_EXPORT_INTERVAL", "5000") // milliseconds
+	given := settings.Map(map[string]string{
+		"RULES_DIR": w.rules, "RULES_RELOAD_URL": w.prometheus + "/-/reload", "PROMETHEUS_ADDRESS": w.prometheus,
+		"WEBHOOK_ALLOW": "127.0.0.1", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": w.prometheus + "/api/v1/otlp/v1/metrics",
+		"OTEL_METRIC_EXPORT_INTERVAL": "5000", // milliseconds
+	})
 	var err error
 	w.host, err = host.Start(t.Context(), host.Options{
-		Addr: "127.0.0.1:0", Home: w.home, Fleet: fleet, Database: storetest.URL(t), Registry: functions.Registry,
+		Addr: "127.0.0.1:0", Home: w.home, Fleet: fleet, Database: storetest.URL(t), Registry: functions.Registry, Settings: given,
 		Files: map[string]fs.FS{"/knative": knative.Files, "/triggers": triggers.Files}, Log: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(t, err)

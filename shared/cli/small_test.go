@@ -189,7 +189,7 @@ func TestTheCommandLineIsLight(t *testing.T) {
 		"github.com/littoral-project/littoral/shared/api",
 		"github.com/littoral-project/littoral/shared/appmodel", // what a descriptor is read into
 		"github.com/littoral-project/littoral/shared/descriptor",
-		"github.com/littoral-project/littoral/shared/durable", // keeps the tokens of login
+		"github.com/littoral-project/littoral/shared/durable",          // keeps the tokens of login
 		"github.com/littoral-project/littoral/shared/history/recorded", // what history records
 		"github.com/littoral-project/littoral/shared/loopback",
 		"github.com/littoral-project/littoral/shared/network", // what channels run over, a part of a plan

@@ -739,9 +739,8 @@ func TestReport_onContentThatCameBack(t *testing.T) {
 	w.update(app.ID, shop("b"))
 	w.update(app.ID, shop("a"))
 	require.NoError(t, w.take(id, "agent-1"))
-	manifests, err := json.Marshal([]map[string]string{{"yamlString": w.job(id).Instruction.Contents[0].YAML}})
-	require.NoError(t, err)
-	require.NoError(t, w.report(job.Report{ID: id, OwnerID: "agent-1", State: job.Finished, Manifests: manifests}))
+	present := [][]job.Content{{{YAML: w.job(id).Instruction.Contents[0].YAML}}}
+	require.NoError(t, w.report(job.Report{ID: id, OwnerID: "agent-1", State: job.Finished, Deployed: present}))
 	require.Equal(t, job.Finished, w.job(id).State)
 }
 

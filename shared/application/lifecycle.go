@@ -1,7 +1,6 @@
 package application
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -353,7 +352,7 @@ func LockOfRemoval(tx *store.Tx, id uuid.UUID) { tx.Append(lockOfRemoval, id) }
 // removal. A removal in a cluster that does not answer continues without its application.
 func Report(ctx context.Context, tx *store.Tx, r job.Report, lease time.Duration) (*job.Job, error) {
 	if r.Type == "" || r.Type == job.Delete {
-		LockOfRemoval(tx, cmp.Or(r.ID, r.OldID))
+		LockOfRemoval(tx, r.ID)
 	}
 	j, err := job.Work(ctx, tx, r, lease)
 	if err != nil || j.Type != job.Delete || j.State != job.Finished && !j.OutOfReach() || j.Cleans != nil {

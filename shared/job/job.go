@@ -63,7 +63,7 @@ const (
 	ConditionApplied     = "Applied"
 	ConditionAvailable   = "Available"
 	ConditionDegraded    = "Degraded"
-	ConditionDeleted     = "Deleted" // newer ICOS agents report a removal by it (Report.removed)
+	ConditionDeleted     = "Deleted" // newer ICOS agents report a removal by it
 )
 
 // Job is the work on one component (and replica), or the removal of a copy it left behind.

@@ -49,7 +49,7 @@ func (j *Job) outdated(r *Report) bool {
 		return false
 	}
 	present := digest(j.Instruction.Contents)
-	return slices.ContainsFunc(r.contents(), func(given []Content) bool {
+	return slices.ContainsFunc(r.Deployed, func(given []Content) bool {
 		was := digest(given)
 		return was != present && slices.Contains(j.Superseded, was)
 	})
@@ -80,7 +80,7 @@ and ($4 = '' or node = $4) and resource_uuid = $5 and state <> 'Finished')`
 
 // elsewhere returns the former place that the report is about, or the zero Target if it is about the present one.
 func (j *Job) elsewhere(ctx context.Context, tx *store.Tx, r *Report) (Target, error) {
-	at := r.place()
+	at := r.At
 	if at.Cluster == "" || at.Cluster == j.Cluster && (at.Node == "" || at.Node == j.Node) {
 		return Target{}, nil
 	}

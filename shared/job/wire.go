@@ -135,26 +135,21 @@ func amount(n int64, unit string) string {
 	return strconv.FormatInt(n, 10) + unit
 }
 
-// Report is what an agent says about a job: the job as the agent knows it, with its new state and resource. Only these
-// fields are read; zero means not given.
+// Report is what an agent says about a job: its new state and resource. Zero means not said.
 type Report struct {
-	ID       uuid.UUID `json:"id"`
-	OldID    uuid.UUID `json:"ID"`
-	OwnerID  string    `json:"owner_id"`
-	Type     Type      `json:"type"`
-	SubType  string    `json:"sub_type"`
-	State    State     `json:"state"`
-	Epoch    int64     `json:"epoch"`
-	Resource Resource  `json:"resource"`
+	ID       uuid.UUID
+	OwnerID  string
+	Type     Type
+	SubType  string
+	State    State
+	Epoch    int64
+	Resource Resource
 
-	// What the agent has deployed, in the format of v1.4.1 or of D3.2, if it returns the job as it was listed. Older
-	// agents put other things here, so neither has to be valid.
-	Manifests   json.RawMessage `json:"manifests"`
-	Instruction json.RawMessage `json:"instruction"`
-
-	// Where it has deployed, in either format: a Target, or a list of them. Older agents may use their own name for a
-	// cluster.
-	Targets json.RawMessage `json:"targets"`
+	// Deployed is what the agent has deployed. It may say so in several forms, which need not agree: what counts is whether
+	// one of them is former content.
+	Deployed [][]Content
+	// At is where the agent has deployed. Older agents may use their own name for a cluster.
+	At Target
 }
 
 // about reports whether the report concerns what the job is now. A replacement is listed as an update with the sub type
@@ -164,40 +159,6 @@ func (r *Report) about(j *Job) bool {
 		return j.Type == Replace
 	}
 	return r.Type == "" || r.Type == j.Type
-}
-
-// removed recognizes how newer ICOS agents report a removal: with the state in which the job was listed, and a
-// condition that says it is deleted.
-func (r *Report) removed() bool {
-	return r.Type == Delete && r.State == Created && slices.ContainsFunc(r.Resource.Conditions, func(c Condition) bool {
-		return c.Type == ConditionDeleted && c.Status == "True"
-	})
-}
-
-// contents returns what the agent has deployed, in each format that it used.
-func (r *Report) contents() (given [][]Content) {
-	var manifests []plainManifest
-	if json.Unmarshal(r.Manifests, &manifests) == nil && len(manifests) > 0 {
-		list := make([]Content, len(manifests))
-		for i, m := range manifests {
-			list[i].YAML = m.YAML
-		}
-		given = append(given, list)
-	}
-	var instruction wireInstruction
-	if json.Unmarshal(r.Instruction, &instruction) == nil && len(instruction.Contents) > 0 {
-		given = append(given, instruction.Contents)
-	}
-	return given
-}
-
-// place returns where the agent has deployed the job; the zero Target when it does not say so in a known way.
-func (r *Report) place() Target {
-	var at Target
-	if json.Unmarshal(r.Targets, &at) != nil {
-		return Target{}
-	}
-	return at
 }
 
 // Status is what an agent says about the resource of a job between reports. The job is named by JobID, else by ID. ICOS

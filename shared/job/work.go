@@ -155,12 +155,6 @@ func (j *Job) fence(agent string, epoch int64) error {
 // puts the job back for its owner. The error is NotFound, Invalid, or Conflict for a fenced owner and for a report on
 // other work.
 func Work(ctx context.Context, tx *store.Tx, r Report, lease time.Duration) (*Job, error) {
-	if r.ID == uuid.Nil {
-		r.ID = r.OldID
-	}
-	if r.removed() {
-		r.State = Finished
-	}
 	var faults problem.Faults
 	named(&faults, "resource.resource_uuid", r.Resource.UUID)
 	r.Resource.Conditions = clean(&faults, "resource.conditions", r.Resource.Conditions, time.Now().UTC())

@@ -11,6 +11,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/icoswire"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -47,13 +48,11 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err := query.Err(); err != nil {
 		return err
 	}
-	var report job.Report
-	if err := function.DecodeJSON(r, &report); err != nil {
+	var sent icoswire.Report
+	if err := function.DecodeJSON(r, &sent); err != nil {
 		return err
 	}
-	if report.ID == uuid.Nil {
-		report.ID = report.OldID
-	}
+	report := sent.Command()
 	if id != nil && report.ID == uuid.Nil {
 		report.ID = *id
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/etag"
 	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/icoswire"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -380,7 +381,7 @@ func TestPut_takesAJobGroupWithChangedObjects(t *testing.T) {
 	require.Equal(t, "web", web.Component)
 	body := fmt.Appendf(nil, `{"ID": %q, "jobs": [{"id": %q, "manifests": [{"yamlString": "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n"}]}]}`, app.ID, web.ID)
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
-		change, err := application.ReadChange(nil, body, descriptor.Parse)
+		change, err := icoswire.ReadChange(nil, body, descriptor.Parse)
 		require.NoError(t, err)
 		_, err = change.Put(ctx, tx, "", etag.Match{}, time.Minute)
 		return err
@@ -409,7 +410,7 @@ func TestPut_ofAJobGroupWithManyChanges(t *testing.T) {
 	}
 	body, err := json.Marshal(map[string]any{"id": app.ID, "jobs": list})
 	require.NoError(t, err)
-	change, err := application.ReadChange(nil, body, descriptor.Parse)
+	change, err := icoswire.ReadChange(nil, body, descriptor.Parse)
 	require.NoError(t, err)
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
 		_, err := change.Put(ctx, tx, "", etag.Match{}, time.Minute)
@@ -426,7 +427,7 @@ func TestPut_ofAJobGroupThatNamesNothing(t *testing.T) {
 	t.Parallel()
 	w := world{t, storetest.New(t)}
 	err := w.tx(func(ctx context.Context, tx *store.Tx) error {
-		change, err := application.ReadChange(nil, []byte(`{"appName": "shop", "jobs": []}`), descriptor.Parse)
+		change, err := icoswire.ReadChange(nil, []byte(`{"appName": "shop", "jobs": []}`), descriptor.Parse)
 		require.NoError(t, err)
 		_, err = change.Put(ctx, tx, "", etag.Match{}, time.Minute)
 		return err
@@ -463,7 +464,7 @@ manifests:
 		}
 		body, err := json.Marshal(map[string]any{"id": app.ID, "jobs": list})
 		require.NoError(t, err)
-		read, err := application.ReadChange(nil, body, descriptor.Parse)
+		read, err := icoswire.ReadChange(nil, body, descriptor.Parse)
 		require.NoError(t, err)
 		return w.tx(func(ctx context.Context, tx *store.Tx) error {
 			_, err := read.Put(ctx, tx, "", etag.Match{}, time.Minute)
@@ -1310,7 +1311,7 @@ func TestPut_keepsAnothersChange(t *testing.T) {
 	part.Jobs = slices.DeleteFunc(part.Jobs, func(j *job.Job) bool { return j.Component != "web" })
 	body, err := json.Marshal(part)
 	require.NoError(t, err)
-	change, err := application.ReadChange(nil, []byte(strings.ReplaceAll(string(body), "image: b", "image: mine")), descriptor.Parse)
+	change, err := icoswire.ReadChange(nil, []byte(strings.ReplaceAll(string(body), "image: b", "image: mine")), descriptor.Parse)
 	require.NoError(t, err)
 	theirs := strings.ReplaceAll(string(withCache), "kind: Pod, metadata: {name: c}",
 		"kind: Pod, metadata: {name: c, labels: {by: other}}")

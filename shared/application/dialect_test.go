@@ -9,10 +9,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/etag"
+	"github.com/littoral-project/littoral/shared/icoswire"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
@@ -41,7 +41,7 @@ func TestNoDescriptorReplacesADocumentOfAnotherDialect(t *testing.T) {
 	require.ErrorContains(t, err, `the dialect "codeco" cannot be read here`)
 	refused := func(id *uuid.UUID, body []byte) {
 		t.Helper()
-		change, err := application.ReadChange(id, body, descriptor.Parse)
+		change, err := icoswire.ReadChange(id, body, descriptor.Parse)
 		require.NoError(t, err)
 		err = w.tx(func(ctx context.Context, tx *store.Tx) error {
 			_, err := change.Put(ctx, tx, "", etag.Match{}, time.Minute)

@@ -1,9 +1,7 @@
 package application
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,7 +10,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
-	"github.com/littoral-project/littoral/shared/decode"
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/etag"
 	"github.com/littoral-project/littoral/shared/job"
@@ -20,11 +17,11 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Change is what PUT groups carries: a descriptor, or a JobGroup as the API answered it with changes in it.
+// Change is a change of an application: to a descriptor, or to other objects for its jobs.
 type Change struct {
 	document []byte
 	app      *appmodel.Application // of the document
-	group    *group                // instead of the two
+	objects  *Objects              // instead of the two
 	parse    Parser
 	id       *uuid.UUID
 	restores *int64 // the number of the revision that this goes back to
@@ -35,19 +32,15 @@ func NewChange(id uuid.UUID, document []byte, app *appmodel.Application) *Change
 	return &Change{document: document, app: app, id: &id}
 }
 
-// ReadChange reads the body of PUT groups, before any transaction. id names the application; if nil, the JobGroup names it,
-// or else it is the only application with the descriptor's name. The error is that of parse, which reads a descriptor, or
-// Malformed.
-func ReadChange(id *uuid.UUID, body []byte, parse Parser) (*Change, error) {
-	g, ok, err := parseGroup(body)
-	switch {
-	case err != nil:
-		return nil, err
-	case ok:
-		return &Change{group: &g, parse: parse, id: id}, nil
-	}
-	app, err := parse(body)
-	return &Change{document: body, app: app, id: id}, err
+// ChangeTo is NewChange for the only application with the descriptor's name.
+func ChangeTo(document []byte, app *appmodel.Application) *Change {
+	return &Change{document: document, app: app}
+}
+
+// ChangeObjects returns the change of an application to other objects. If id is nil, the objects name it. parse reads the
+// descriptor with them.
+func ChangeObjects(id *uuid.UUID, o *Objects, parse Parser) *Change {
+	return &Change{objects: o, parse: parse, id: id}
 }
 
 // Put applies the change, which the author hands in, to the version that the caller has seen.
@@ -57,11 +50,11 @@ func (c *Change) Put(
 	id, by := c.id, authorship{author: author, restores: c.restores}
 	switch {
 	case id != nil:
-	case c.group != nil && c.group.ID == uuid.Nil:
+	case c.objects != nil && c.objects.Application == uuid.Nil:
 		f := problem.Field{Path: "id", Detail: "is missing"}
 		return nil, &problem.Error{Kind: problem.Invalid, Detail: "the JobGroup is not valid", Fields: []problem.Field{f}}
-	case c.group != nil:
-		id = &c.group.ID
+	case c.objects != nil:
+		id = &c.objects.Application
 	default:
 		named, err := Named(ctx, tx, c.app.Name)
 		if err != nil {
@@ -72,60 +65,34 @@ func (c *Change) Put(
 	if err := Expect(ctx, tx, *id, seen); err != nil {
 		return nil, err
 	}
-	if c.group != nil {
-		return c.group.put(ctx, tx, *id, lostAfter, c.parse, by)
+	if c.objects != nil {
+		return c.objects.put(ctx, tx, *id, lostAfter, c.parse, by)
 	}
 	return update(ctx, tx, *id, c.document, c.app, by, lostAfter)
 }
 
-// group is the form of an update as a JobGroup.
-type group struct {
-	ID    uuid.UUID  `json:"id"`
-	OldID uuid.UUID  `json:"ID"`
-	Name  string     `json:"appName"`
-	Jobs  []groupJob `json:"jobs"`
+// Objects are objects for jobs of an application, which a client has changed where it read them.
+type Objects struct {
+	Application uuid.UUID // the zero id = not said
+	Name        string    // of the application; "" = not said
+	Jobs        []ObjectsOf
 }
 
-type groupJob struct {
-	ID        uuid.UUID `json:"id"`
-	OldID     uuid.UUID `json:"ID"`
-	Manifests []struct {
-		YAML string `json:"yamlString"`
-	} `json:"manifests"`
-	Instruction *struct {
-		Contents []job.Content `json:"contents"`
-	} `json:"instruction"`
-}
-
-// parseGroup reads a JobGroup; ok is false for a descriptor, which has no list of jobs.
-func parseGroup(body []byte) (g group, ok bool, err error) {
-	if trimmed := bytes.TrimSpace(body); len(trimmed) == 0 || trimmed[0] != '{' {
-		return g, false, nil
-	}
-	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(body, &keys); err != nil {
-		return g, true, problem.Wrap(problem.Malformed, err, "the body is not valid JSON: %v", err)
-	}
-	if keys["jobs"] == nil {
-		return g, false, nil
-	}
-	if err := decode.JSON(body, &g); err != nil {
-		return g, true, err
-	}
-	if g.ID == uuid.Nil {
-		g.ID = g.OldID
-	}
-	return g, true, nil
+// ObjectsOf are the objects for one job, in two forms. The one that the client has changed counts; nil is not given.
+type ObjectsOf struct {
+	Job      uuid.UUID
+	Contents []job.Content
+	Texts    []string // the same without names
 }
 
 // put writes the objects that differ from the stored ones into the descriptor and updates the application with that, so
 // that there is only one way to update.
-func (g *group) put(
+func (o *Objects) put(
 	ctx context.Context, tx *store.Tx, id uuid.UUID, lostAfter time.Duration,
 	parse Parser, by authorship,
 ) (*Application, error) {
-	if g.ID != uuid.Nil && id != g.ID {
-		return nil, problem.New(problem.Conflict, "the JobGroup is %s, the request names %s", g.ID, id)
+	if o.Application != uuid.Nil && id != o.Application {
+		return nil, problem.New(problem.Conflict, "the JobGroup is %s, the request names %s", o.Application, id)
 	}
 	a, err := Lock(ctx, tx, id) // so that no change of somebody else in between is undone
 	if err != nil {
@@ -134,8 +101,8 @@ func (g *group) put(
 	if a.Dialect != appmodel.ICOS {
 		return nil, problem.New(problem.Conflict, "application %s is written in %s, which has no JobGroups", a.ID, a.Dialect)
 	}
-	if g.Name != "" && g.Name != a.Name {
-		return nil, nameChanged("appName", g.Name, a.Name)
+	if o.Name != "" && o.Name != a.Name {
+		return nil, nameChanged("appName", o.Name, a.Name)
 	}
 	before, err := a.Parsed()
 	if err != nil {
@@ -143,12 +110,9 @@ func (g *group) put(
 	}
 	document := []byte(a.Descriptor)
 	var edit *descriptor.Edit // nil while nothing differs
-	for i, in := range g.Jobs {
-		id := in.ID
-		if id == uuid.Nil {
-			id = in.OldID
-		}
-		at := slices.IndexFunc(a.Jobs, func(j *job.Job) bool { return j.ID == id })
+	for i := range o.Jobs {
+		in := &o.Jobs[i]
+		at := slices.IndexFunc(a.Jobs, func(j *job.Job) bool { return j.ID == in.Job })
 		if at < 0 {
 			continue // a clean-up, perhaps one that has ended since the JobGroup was read
 		}
@@ -184,18 +148,17 @@ func (g *group) put(
 	return update(ctx, tx, id, document, app, by, lostAfter)
 }
 
-// contents returns the objects that the client wants. An answer has them in the format of v1.4.1 and in that of D3.2;
-// the one that the client has changed counts.
-func (in *groupJob) contents(stored []job.Content) []job.Content {
-	if in.Instruction != nil && in.Instruction.Contents != nil && !slices.Equal(in.Instruction.Contents, stored) {
-		return in.Instruction.Contents
+// contents returns the objects that the client wants.
+func (in *ObjectsOf) contents(stored []job.Content) []job.Content {
+	if in.Contents != nil && !slices.Equal(in.Contents, stored) {
+		return in.Contents
 	}
-	if in.Manifests == nil {
+	if in.Texts == nil {
 		return stored
 	}
-	contents := make([]job.Content, len(in.Manifests))
-	for i, m := range in.Manifests {
-		contents[i].YAML = m.YAML
+	contents := make([]job.Content, len(in.Texts))
+	for i, text := range in.Texts {
+		contents[i].YAML = text
 		if i < len(stored) {
 			contents[i].Name = stored[i].Name
 		}

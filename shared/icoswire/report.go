@@ -1,4 +1,4 @@
-// Package icoswire has what ICOS agents send, and turns it into what the domain understands.
+// Package icoswire has what ICOS agents and clients send, and turns it into what the domain understands.
 package icoswire
 
 import (
@@ -33,11 +33,8 @@ type Report struct {
 // Command is what the report says.
 func (r *Report) Command() job.Report {
 	c := job.Report{
-		ID: r.ID, OwnerID: r.OwnerID, Type: r.Type, SubType: r.SubType, State: r.State, Epoch: r.Epoch, Resource: r.Resource,
+		ID: either(r.ID, r.OldID), OwnerID: r.OwnerID, Type: r.Type, SubType: r.SubType, State: r.State, Epoch: r.Epoch, Resource: r.Resource,
 		Deployed: r.deployed(), At: r.at(),
-	}
-	if c.ID == uuid.Nil {
-		c.ID = r.OldID
 	}
 	if r.removed() {
 		c.State = job.Finished

@@ -5,12 +5,12 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/etag"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/icosshell"
+	"github.com/littoral-project/littoral/shared/icoswire"
 	"github.com/littoral-project/littoral/shared/revise"
 )
 
@@ -46,7 +46,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	change, err := application.ReadChange(&id, document, f.Parser(false))
+	change, err := icoswire.ReadChange(&id, document, f.Parser(false))
 	if err != nil {
 		return err
 	}

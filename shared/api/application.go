@@ -4,22 +4,22 @@ import "time"
 
 // Application is one instance of a descriptor (contract: JobGroup).
 type Application struct {
-	ID          string      `json:"id"`
-	CreatedAt   time.Time   `json:"created_at"`
-	UpdatedAt   time.Time   `json:"updated_at"`
-	Name        string      `json:"appName"`
-	Description string      `json:"appDescription"`
-	Namespace   string      `json:"namespace"`
-	Desired     string      `json:"desired"`          // running, stopped, deleted
-	Status      string      `json:"status"`           // StatusPending, ...
-	Message     string      `json:"message"`          // the reason of the status in one line
-	Health      string      `json:"health,omitempty"` // Healthy, Progressing, Unknown, Degraded: of the component that fares worst
-	Version     int64       `json:"version"`          // increases with each change of the descriptor
-	Judged      int64       `json:"judged"`           // the version that the matchmaker has handled; 0 = unknown
-	Owner       string      `json:"owner"`
-	Jobs        []Job       `json:"jobs"`
-	Conditions  []Condition `json:"conditions,omitempty"` // of the application as a whole
-	Warnings    []string    `json:"warnings,omitempty"`   // oddities in the descriptor of this request
+	ID             string      `json:"id"`
+	CreatedAt      time.Time   `json:"created_at"`
+	UpdatedAt      time.Time   `json:"updated_at"`
+	Name           string      `json:"appName"`
+	Description    string      `json:"appDescription"`
+	Namespace      string      `json:"namespace"`
+	Desired        string      `json:"desired"`          // running, stopped, deleted
+	Status         string      `json:"status"`           // StatusPending, ...
+	Message        string      `json:"message"`          // the reason of the status in one line
+	Health         string      `json:"health,omitempty"` // Healthy, Progressing, Unknown, Degraded: of the component that fares worst
+	Version        int64       `json:"version"`          // increases with each change of the descriptor
+	HandledVersion int64       `json:"judged"`           // the version that the matchmaker has handled; 0 = unknown
+	Owner          string      `json:"owner"`
+	Jobs           []Job       `json:"jobs"`
+	Conditions     []Condition `json:"conditions,omitempty"` // of the application as a whole
+	Warnings       []string    `json:"warnings,omitempty"`   // oddities in the descriptor of this request
 }
 
 // The statuses of an application.
@@ -35,9 +35,9 @@ const (
 	StatusDeleted   = "Deleted" // only in the answer to its deletion
 )
 
-// Overlooked reports whether the matchmaker has still to handle an update of a running application.
-func (a *Application) Overlooked() bool {
-	return a.Desired == "running" && a.Judged != 0 && a.Judged < a.Version
+// UpdatePending reports whether the matchmaker has still to handle an update of a running application.
+func (a *Application) UpdatePending() bool {
+	return a.Desired == "running" && a.HandledVersion != 0 && a.HandledVersion < a.Version
 }
 
 // Components returns the jobs of components, without the removals of former copies and without components that were
@@ -45,16 +45,16 @@ func (a *Application) Overlooked() bool {
 func (a *Application) Components() []Job {
 	list := make([]Job, 0, len(a.Jobs))
 	for _, j := range a.Jobs {
-		if j.Cleans == "" && !a.TakenOut(&j) {
+		if j.Cleans == "" && !a.Removed(&j) {
 			list = append(list, j)
 		}
 	}
 	return list
 }
 
-// TakenOut reports whether an update has removed the job's component from the descriptor of a running application,
+// Removed reports whether an update has removed the job's component from the descriptor of a running application,
 // whether it is already gone or still to be removed.
-func (a *Application) TakenOut(j *Job) bool {
+func (a *Application) Removed(j *Job) bool {
 	return a.Desired == "running" && j.Cleans == "" && !j.Live()
 }
 

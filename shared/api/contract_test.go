@@ -57,7 +57,7 @@ func fullJob() *job.Job {
 
 func fullApplication() *application.Application {
 	return &application.Application{
-		ID: someID, Name: "shop", Description: "a shop", Namespace: "shop-0198c2ab", Desired: application.Running, Version: 2, Judged: 1,
+		ID: someID, Name: "shop", Description: "a shop", Namespace: "shop-0198c2ab", Desired: application.Running, Version: 2, HandledVersion: 1,
 		Owner: "operator", CreatedAt: noon, UpdatedAt: noon, Jobs: []*job.Job{fullJob()}, Warnings: []string{"odd"},
 		Unwatched: map[string]string{"policies[0]": "odd"}, UnwatchedAt: &noon,
 	}

@@ -46,22 +46,22 @@ const (
 
 // Application is one instance of a descriptor (contract: JobGroup).
 type Application struct {
-	ID          uuid.UUID         `db:"id"`
-	Name        string            `db:"name"`
-	Description string            `db:"description"`
-	Namespace   string            `db:"namespace"`
-	Dialect     appmodel.Dialect  `db:"dialect"`    // the language of Descriptor
-	Descriptor  string            `db:"descriptor"` // as handed in
-	Desired     Desired           `db:"desired"`
-	Version     int64             `db:"version"`      // grows with each change of the descriptor
-	Judged      int64             `db:"judged"`       // the version that the matchmaker has looked at; meaningless for a stopped application
-	Owner       string            `db:"owner"`        // the caller who handed it in
-	Unwatched   map[string]string `db:"unwatched"`    // policies that cannot be watched, by name or path, and why
-	UnwatchedAt *time.Time        `db:"unwatched_at"` // since when there are any
-	CreatedAt   time.Time         `db:"created_at"`
-	UpdatedAt   time.Time         `db:"updated_at"`
-	Jobs        []*job.Job        `db:"-"`
-	Warnings    []string          `db:"-"` // about the descriptor that was just handed in; not stored
+	ID             uuid.UUID         `db:"id"`
+	Name           string            `db:"name"`
+	Description    string            `db:"description"`
+	Namespace      string            `db:"namespace"`
+	Dialect        appmodel.Dialect  `db:"dialect"`    // the language of Descriptor
+	Descriptor     string            `db:"descriptor"` // as handed in
+	Desired        Desired           `db:"desired"`
+	Version        int64             `db:"version"`      // grows with each change of the descriptor
+	HandledVersion int64             `db:"judged"`       // the version that the matchmaker has handled; meaningless for a stopped application
+	Owner          string            `db:"owner"`        // the caller who handed it in
+	Unwatched      map[string]string `db:"unwatched"`    // policies that cannot be watched, by name or path, and why
+	UnwatchedAt    *time.Time        `db:"unwatched_at"` // since when there are any
+	CreatedAt      time.Time         `db:"created_at"`
+	UpdatedAt      time.Time         `db:"updated_at"`
+	Jobs           []*job.Job        `db:"-"`
+	Warnings       []string          `db:"-"` // about the descriptor that was just handed in; not stored
 
 	parsed *appmodel.Application // Descriptor parsed, once Parsed was called
 	gone   bool                  // it was deleted by this very call
@@ -113,7 +113,7 @@ func (a *Application) MarshalJSON() ([]byte, error) {
 		Conditions  []job.Condition `json:"conditions,omitempty"`
 		Warnings    []string        `json:"warnings,omitempty"`
 	}{
-		a.ID, a.CreatedAt, a.UpdatedAt, a.Name, a.Description, a.Namespace, a.Desired, status, message, a.Health(), a.Version, a.Judged,
+		a.ID, a.CreatedAt, a.UpdatedAt, a.Name, a.Description, a.Namespace, a.Desired, status, message, a.Health(), a.Version, a.HandledVersion,
 		a.Owner, jobs, a.Conditions(), a.Warnings,
 	})
 }
@@ -179,7 +179,7 @@ func (a *Application) Status() (Status, string) {
 		return Degraded, note
 	case unknown > 0:
 		return Unknown, note
-	case a.Judged < a.Version: // what runs may still have to leave its place
+	case a.HandledVersion < a.Version: // what runs may still have to leave its place
 		return Deploying, "the update is yet to be looked at"
 	case available == live && live > 0:
 		return Available, runs

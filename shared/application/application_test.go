@@ -80,7 +80,7 @@ func (w world) run(app *application.Application, agent string) *application.Appl
 	app = w.get(app.ID)
 	for _, j := range app.Jobs {
 		require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error { return j.Place(ctx, tx, edge, "test") }))
-		require.NoError(w, w.take(j.ID, agent))
+		require.NoError(w, w.claim(j.ID, agent))
 		require.NoError(w, w.finish(w.job(j.ID)))
 	}
 	return w.get(app.ID)
@@ -100,8 +100,8 @@ func (w world) job(id uuid.UUID) *job.Job {
 	return j
 }
 
-func (w world) take(id uuid.UUID, agent string) error {
-	return w.tx(func(ctx context.Context, tx *store.Tx) error { return job.Take(ctx, tx, id, agent, time.Minute) })
+func (w world) claim(id uuid.UUID, agent string) error {
+	return w.tx(func(ctx context.Context, tx *store.Tx) error { return job.Claim(ctx, tx, id, agent, time.Minute) })
 }
 
 func (w world) report(r job.Report) error {
@@ -224,7 +224,7 @@ func TestLife_fromSubmissionToDeletion(t *testing.T) {
 	require.Len(t, removals, 2)
 	for i, j := range removals {
 		require.Equal(t, job.Delete, j.Type)
-		require.NoError(t, w.take(j.ID, "agent-1"))
+		require.NoError(t, w.claim(j.ID, "agent-1"))
 		require.NoError(t, w.finish(w.job(j.ID)))
 		if i == 0 {
 			status, _ = w.get(app.ID).Status()
@@ -307,11 +307,11 @@ func TestUpdate_touchesOnlyWhatDiffers(t *testing.T) {
 	}
 	work := w.executable("agent-1")
 	require.Len(t, work, 1, "the replacement reaches its agent")
-	require.NoError(t, w.take(work[0].ID, "agent-1"))
+	require.NoError(t, w.claim(work[0].ID, "agent-1"))
 	require.NoError(t, w.finish(w.job(work[0].ID)))
 	status, _ := w.get(app.ID).Status()
 	require.Equal(t, application.Deploying, status, "it may have to move yet")
-	require.NoError(t, w.tx(func(_ context.Context, tx *store.Tx) error { application.Judged(tx, app.ID); return nil }))
+	require.NoError(t, w.tx(func(_ context.Context, tx *store.Tx) error { application.MarkHandled(tx, app.ID); return nil }))
 	status, _ = w.get(app.ID).Status()
 	require.Equal(t, application.Available, status)
 }
@@ -518,19 +518,19 @@ func TestStored_whatCameToBeRefused(t *testing.T) {
 	require.True(t, w.delete(app.ID))
 }
 
-func TestTake_oneOfManyAgentsWins(t *testing.T) {
+func TestClaim_oneOfManyAgentsWins(t *testing.T) {
 	t.Parallel()
 	w := world{t, storetest.New(t)}
 	app, _ := w.submit(shop("a"), "")
 	j := app.Jobs[0]
-	require.Equal(t, problem.Conflict, problem.KindOf(w.take(j.ID, "early")), "nothing can be taken before it has a place")
+	require.Equal(t, problem.Conflict, problem.KindOf(w.claim(j.ID, "early")), "nothing can be taken before it has a place")
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return j.Place(ctx, tx, edge, "test") }))
 
 	var wg sync.WaitGroup
 	var won atomic.Int32
 	for i := range 16 {
 		wg.Go(func() {
-			if err := w.take(j.ID, fmt.Sprintf("agent-%d", i)); err == nil {
+			if err := w.claim(j.ID, fmt.Sprintf("agent-%d", i)); err == nil {
 				won.Add(1)
 			} else {
 				require.Equal(t, problem.Conflict, problem.KindOf(err))
@@ -540,25 +540,25 @@ func TestTake_oneOfManyAgentsWins(t *testing.T) {
 	wg.Wait()
 	require.EqualValues(t, 1, won.Load())
 	owner := w.job(j.ID).OwnerID
-	require.NoError(t, w.take(j.ID, owner), "the winner may repeat it")
-	require.Equal(t, problem.NotFound, problem.KindOf(w.take(uuid.New(), owner)))
+	require.NoError(t, w.claim(j.ID, owner), "the winner may repeat it")
+	require.Equal(t, problem.NotFound, problem.KindOf(w.claim(uuid.New(), owner)))
 }
 
-func TestTakeOver_afterTheLeaseFencesTheFormerOwner(t *testing.T) {
+func TestClaim_afterTheLeaseFencesTheFormerOwner(t *testing.T) {
 	t.Parallel()
 	w := world{t, storetest.New(t)}
 	app, _ := w.submit(shop("a"), "")
 	j := app.Jobs[0]
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return j.Place(ctx, tx, edge, "test") }))
-	require.NoError(t, w.take(j.ID, "slow"))
+	require.NoError(t, w.claim(j.ID, "slow"))
 	old := w.job(j.ID)
 	require.Empty(t, w.executable("quick"), "the lease holds")
-	require.Equal(t, problem.Conflict, problem.KindOf(w.take(j.ID, "quick")))
+	require.Equal(t, problem.Conflict, problem.KindOf(w.claim(j.ID, "quick")))
 
 	_, err := w.db.Exec(context.Background(), `update jobs set lease_until = now() - interval '1 second' where id = $1`, j.ID)
 	require.NoError(t, err)
 	require.Len(t, w.executable("quick"), 1)
-	require.NoError(t, w.take(j.ID, "quick"))
+	require.NoError(t, w.claim(j.ID, "quick"))
 	now := w.job(j.ID)
 	require.Equal(t, "quick", now.OwnerID)
 	require.Equal(t, old.Epoch+1, now.Epoch)
@@ -568,11 +568,11 @@ func TestTakeOver_afterTheLeaseFencesTheFormerOwner(t *testing.T) {
 	require.NoError(t, w.finish(now))
 
 	w.stop(app.ID)
-	require.NoError(t, w.take(j.ID, "quick"))
+	require.NoError(t, w.claim(j.ID, "quick"))
 	_, err = w.db.Exec(context.Background(), `update jobs set lease_until = now() - interval '1 second' where id = $1`, j.ID)
 	require.NoError(t, err)
-	require.Equal(t, problem.Conflict, problem.KindOf(w.take(j.ID, "slow")), "only its owner has a copy to remove")
-	require.NoError(t, w.take(j.ID, "quick"))
+	require.Equal(t, problem.Conflict, problem.KindOf(w.claim(j.ID, "slow")), "only its owner has a copy to remove")
+	require.NoError(t, w.claim(j.ID, "quick"))
 }
 
 // TestLease_isRenewedByEverySignOfLife of its owner, and by nothing else: an agent that works on a job for long keeps it, and
@@ -583,7 +583,7 @@ func TestLease_isRenewedByEverySignOfLife(t *testing.T) {
 	app, _ := w.submit(shop("a"), "")
 	id := app.Jobs[slices.IndexFunc(app.Jobs, func(j *job.Job) bool { return j.Component == "web" })].ID
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return w.job(id).Place(ctx, tx, edge, "test") }))
-	require.NoError(t, w.take(id, "agent-1"))
+	require.NoError(t, w.claim(id, "agent-1"))
 	lapse := func() {
 		t.Helper()
 		_, err := w.db.Exec(t.Context(), `update jobs set lease_until = now() - interval '1 second' where id = $1`, id)
@@ -598,7 +598,7 @@ func TestLease_isRenewedByEverySignOfLife(t *testing.T) {
 	}
 	applied := job.Condition{Type: job.ConditionApplied, Status: "True"}
 	for what, sign := range []func() error{
-		func() error { return w.take(id, "agent-1") },
+		func() error { return w.claim(id, "agent-1") },
 		func() error { return report(job.Progressing) },
 		func() error { return report(job.Progressing, applied) },
 		func() error { return report(job.Progressing, applied) }, // again
@@ -616,7 +616,7 @@ func TestLease_isRenewedByEverySignOfLife(t *testing.T) {
 		require.NotNil(t, w.job(id).LeaseUntil, what)
 		require.WithinRange(t, *w.job(id).LeaseUntil, time.Now(), time.Now().Add(2*time.Minute), what)
 	}
-	require.NoError(t, w.take(id, "agent-1"))
+	require.NoError(t, w.claim(id, "agent-1"))
 	more := func(cpu string) { w.update(app.ID, bytes.Replace(shop("a"), []byte("500m"), []byte(cpu), 1)) }
 	more("600m")
 	require.Equal(t, []any{job.Progressing, "agent-1"}, []any{w.job(id).State, w.job(id).OwnerID})
@@ -638,13 +638,13 @@ func TestExecutable_aKnownAgentSeesItsOwnPlacesOnly(t *testing.T) {
 	require.Len(t, w.executable("mine"), 2)
 	require.Empty(t, w.executable("other"))
 	require.Len(t, w.executable("hub-uid-that-telemetry-does-not-know"), 2)
-	require.Equal(t, problem.Conflict, problem.KindOf(w.take(app.Jobs[0].ID, "other")))
-	require.NoError(t, w.take(app.Jobs[0].ID, "mine"))
+	require.Equal(t, problem.Conflict, problem.KindOf(w.claim(app.Jobs[0].ID, "other")))
+	require.NoError(t, w.claim(app.Jobs[0].ID, "mine"))
 }
 
-// TestTake_anAgentKeepsToItsOrchestrator: what an agent was listed may have moved to another orchestrator's place before it
+// TestClaim_isRefusedToAnAgentOfAnotherOrchestrator: what an agent was listed may have moved to another orchestrator's place before it
 // takes it. There nobody is known to be an agent, and still it is not its own.
-func TestTake_anAgentKeepsToItsOrchestrator(t *testing.T) {
+func TestClaim_isRefusedToAnAgentOfAnotherOrchestrator(t *testing.T) {
 	t.Parallel()
 	w := world{t, storetest.New(t)}
 	_, err := w.db.Exec(context.Background(), `insert into nodes (cluster, node, last_seen, orchestrator, agent)
@@ -654,16 +654,16 @@ values ('far', 'n1', now(), 'nuvla', 'mine'), ('edge', 'n1', now(), $1, '')`, ed
 	for _, j := range app.Jobs {
 		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return j.Place(ctx, tx, edge, "test") }))
 	}
-	require.Equal(t, problem.Conflict, problem.KindOf(w.take(app.Jobs[0].ID, "mine")))
+	require.Equal(t, problem.Conflict, problem.KindOf(w.claim(app.Jobs[0].ID, "mine")))
 	require.Empty(t, w.executable("mine"))
-	require.NoError(t, w.take(app.Jobs[0].ID, "hub-uid-that-telemetry-does-not-know"))
+	require.NoError(t, w.claim(app.Jobs[0].ID, "hub-uid-that-telemetry-does-not-know"))
 	_, err = w.db.Exec(context.Background(), `update nodes set orchestrator = '' where agent = 'mine'`)
 	require.NoError(t, err)
-	require.NoError(t, w.take(app.Jobs[1].ID, "mine"), "nobody knows what it speaks to before its nodes are seen again")
+	require.NoError(t, w.claim(app.Jobs[1].ID, "mine"), "nobody knows what it speaks to before its nodes are seen again")
 }
 
-// TestTake_afterItsFormerCopyIsRemoved: an agent that knows copies by the name of their job would remove the new one.
-func TestTake_afterItsFormerCopyIsRemoved(t *testing.T) {
+// TestClaim_afterItsFormerCopyIsRemoved: an agent that knows copies by the name of their job would remove the new one.
+func TestClaim_afterItsFormerCopyIsRemoved(t *testing.T) {
 	t.Parallel()
 	w := world{t, storetest.New(t)}
 	app, _ := w.submit(shop("a"), "")
@@ -684,21 +684,21 @@ func TestTake_afterItsFormerCopyIsRemoved(t *testing.T) {
 	for _, j := range w.executable("agent-1") {
 		require.NotEqual(t, back.ID, j.ID)
 	}
-	err := w.take(back.ID, "agent-1")
+	err := w.claim(back.ID, "agent-1")
 	require.Equal(t, problem.Conflict, problem.KindOf(err))
 	require.ErrorContains(t, err, "agent-1 has to remove its former copy")
 
-	require.NoError(t, w.take(removal.ID, "agent-1"))
+	require.NoError(t, w.claim(removal.ID, "agent-1"))
 	require.NoError(t, w.report(job.Report{
 		ID: removal.ID, OwnerID: "agent-1", Type: job.Delete, State: job.Finished, Epoch: removal.Epoch,
 		Resource: job.Resource{Conditions: []job.Condition{{Type: "Deleted", Status: "True"}}},
 	}))
 	require.Equal(t, back.ID, w.executable("agent-1")[0].ID)
-	require.NoError(t, w.take(back.ID, "agent-1"))
+	require.NoError(t, w.claim(back.ID, "agent-1"))
 }
 
-// TestTake_remembersWhenItWasTakenThere: from then on it may keep devices of its place busy.
-func TestTake_remembersWhenItWasTakenThere(t *testing.T) {
+// TestClaim_recordsSinceWhenTheJobIsThere: from then on it may keep devices of its place busy.
+func TestClaim_recordsSinceWhenTheJobIsThere(t *testing.T) {
 	t.Parallel()
 	w := world{t, storetest.New(t)}
 	app, _ := w.submit(shop("a"), "")
@@ -712,18 +712,18 @@ func TestTake_remembersWhenItWasTakenThere(t *testing.T) {
 		require.Nil(t, taken())
 	}
 	place(edge)
-	require.NoError(t, w.take(id, "agent-1"))
+	require.NoError(t, w.claim(id, "agent-1"))
 	first := taken()
 	require.NotNil(t, first)
-	require.NoError(t, w.take(id, "agent-1"))
+	require.NoError(t, w.claim(id, "agent-1"))
 	require.NoError(t, w.finish(w.job(id)))
 	w.update(app.ID, shop("b"))
-	require.NoError(t, w.take(id, "agent-1"))
+	require.NoError(t, w.claim(id, "agent-1"))
 	require.Equal(t, first, taken(), "it has been there all the time")
 
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return w.job(id).Displace(ctx, tx, "silent", false) }))
 	place(job.Target{Orchestrator: "ocm", Cluster: "edge", Node: "n2"})
-	require.NoError(t, w.take(id, "agent-1"))
+	require.NoError(t, w.claim(id, "agent-1"))
 	require.True(t, taken().After(*first))
 	ready := w.published(events.JobReady)
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return job.Release(ctx, tx, id, "agent-1") }))
@@ -739,7 +739,7 @@ func TestReport_onContentThatCameBack(t *testing.T) {
 	id := w.run(app, "agent-1").Jobs[1].ID
 	w.update(app.ID, shop("b"))
 	w.update(app.ID, shop("a"))
-	require.NoError(t, w.take(id, "agent-1"))
+	require.NoError(t, w.claim(id, "agent-1"))
 	present := [][]job.Content{{{YAML: w.job(id).Instruction.Contents[0].YAML}}}
 	require.NoError(t, w.report(job.Report{ID: id, OwnerID: "agent-1", State: job.Finished, Deployed: present}))
 	require.Equal(t, job.Finished, w.job(id).State)
@@ -799,7 +799,7 @@ func TestReport_isFinishedByItsConditions(t *testing.T) {
 		require.True(t, w.job(j.ID).Available())
 	}
 	w.stop(app.ID)
-	require.NoError(t, w.take(j.ID, "agent-1"))
+	require.NoError(t, w.claim(j.ID, "agent-1"))
 	require.Equal(t, job.Finished, report(job.Delete, unavailable), "what is removed is not available")
 }
 
@@ -912,7 +912,7 @@ func TestObserve(t *testing.T) {
 
 	t.Run("a removal is done when its agent says so", func(t *testing.T) {
 		w.stop(app.ID)
-		require.NoError(t, w.take(j.ID, "agent-1"))
+		require.NoError(t, w.claim(j.ID, "agent-1"))
 		require.NoError(t, w.report(job.Report{ID: j.ID, OwnerID: "agent-1", Type: job.Delete, State: job.Degraded, Epoch: j.Epoch}))
 		require.NoError(t, observe(job.Status{Resource: conditions("True"), Epoch: j.Epoch}))
 		require.Equal(t, job.Degraded, w.job(j.ID).State, "it could not remove the copy, which runs yet")
@@ -946,13 +946,13 @@ func TestObserve_ofWhatItsAgentHasApplied(t *testing.T) {
 		if round > 0 {
 			w.update(app.ID, shop(image))
 		}
-		require.NoError(t, w.take(id, "agent-1"))
+		require.NoError(t, w.claim(id, "agent-1"))
 		require.Equal(t, job.Progressing, observe("True"))
 		report()
 		require.Equal(t, job.Progressing, observe("True"), "it has only begun")
 		report(job.Condition{Type: job.ConditionAvailable, Status: "True"})
 		require.Equal(t, job.Progressing, observe("False"))
-		require.NoError(t, w.take(id, "agent-1"), "it only renews its lease")
+		require.NoError(t, w.claim(id, "agent-1"), "it only renews its lease")
 		require.Equal(t, job.Finished, observe("True"))
 		require.Nil(t, w.job(id).LeaseUntil)
 		require.Equal(t, round+1, w.published(events.JobFinished))
@@ -961,14 +961,14 @@ func TestObserve_ofWhatItsAgentHasApplied(t *testing.T) {
 	other, _ := w.submit(shop("a"), "")
 	id = other.Jobs[0].ID
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return w.job(id).Place(ctx, tx, edge, "test") }))
-	require.NoError(t, w.take(id, "agent-2"))
+	require.NoError(t, w.claim(id, "agent-2"))
 	require.NoError(t, w.report(job.Report{
 		ID: id, OwnerID: "agent-2", State: job.Progressing,
 		Resource: job.Resource{Conditions: []job.Condition{{Type: job.ConditionApplied, Status: "True"}}},
 	}))
 	_, err := w.db.Exec(t.Context(), `update jobs set lease_until = now() - interval '1 second' where id = $1`, id)
 	require.NoError(t, err)
-	require.NoError(t, w.take(id, "agent-1"))
+	require.NoError(t, w.claim(id, "agent-1"))
 	require.Equal(t, job.Progressing, observe("True"), "another agent has applied it, this one has not")
 }
 
@@ -1011,7 +1011,7 @@ func TestObserve_ofWhatShouldHaveLeft(t *testing.T) {
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
 		return w.job(j.ID).Remediate(ctx, tx, job.Remedy{Type: job.ScaleUp}, "another policy asks for it")
 	}), "it may be helped where it is")
-	require.NoError(t, w.take(j.ID, "agent-1"))
+	require.NoError(t, w.claim(j.ID, "agent-1"))
 	for _, conditions := range [][]job.Condition{{{Type: job.ConditionAvailable, Status: "True"}}, nil} {
 		require.NoError(t, w.report(job.Report{
 			ID: j.ID, OwnerID: "agent-1", State: job.Finished, Resource: job.Resource{Conditions: conditions},
@@ -1100,7 +1100,7 @@ func TestHandover_toAnotherAgentOfTheSameCluster(t *testing.T) {
 		removed, _ := w.submit(shop("a"), "")
 		removed = w.run(removed, "agent-1")
 		w.stop(removed.ID)
-		require.NoError(t, w.take(removed.Jobs[0].ID, "agent-1"))
+		require.NoError(t, w.claim(removed.Jobs[0].ID, "agent-1"))
 		w.serve("agent-2", uuid)
 
 		require.Equal(t, other, w.get(other.ID), "what no agent owns that telemetry told of is left alone")
@@ -1251,7 +1251,7 @@ on conflict (cluster, node) do update set last_seen = excluded.last_seen, schedu
 	require.Len(t, clean, 2, "it is told to remove what it still runs")
 	for _, c := range clean {
 		require.NotNil(t, c.Cleans)
-		require.NoError(t, w.take(c.ID, "agent-1"))
+		require.NoError(t, w.claim(c.ID, "agent-1"))
 		require.NoError(t, w.finish(w.job(c.ID)))
 	}
 	require.Len(t, w.get(app.ID).Jobs, 2)
@@ -1386,8 +1386,8 @@ func remind(ctx context.Context, tx *store.Tx) error {
 	return application.Remind(ctx, tx, "for the test")
 }
 
-// TestRemind_ofAllThatIsToBeLookedAt, whatever it is.
-func TestRemind_ofAllThatIsToBeLookedAt(t *testing.T) {
+// TestRemind_ofAllThatIsToBePlaced, whatever it is.
+func TestRemind_ofAllThatIsToBePlaced(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
 		reminders int

@@ -70,7 +70,7 @@ func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fr
 	}
 	var first bool
 	err = tx.QueryRow(ctx, insertOne, a.ID, a.Name, a.Description, a.Namespace, a.Descriptor, a.Owner, key, a.Dialect).
-		Scan(&a.CreatedAt, &a.UpdatedAt, &a.Desired, &a.Version, &a.Judged, &first)
+		Scan(&a.CreatedAt, &a.UpdatedAt, &a.Desired, &a.Version, &a.HandledVersion, &first)
 	if store.IsUniqueViolation(err, "applications_idempotency_key_idx") {
 		return nil, false, problem.Wrap(problem.Unavailable, err, "the same Idempotency-Key is being worked on; try again")
 	}
@@ -159,7 +159,7 @@ func (a *Application) wanted(app *appmodel.Application, lostAfter time.Duration)
 				ComponentName: c.Name, Type: c.Type, Contents: all, Requirements: c.Requirements, Labels: r.Labels,
 			}
 			if c.Type == appmodel.TypeMultiple {
-				a.keepVariant(&in, app, c, r.Index)
+				a.retainVariant(&in, app, c, r.Index)
 			}
 			list = append(list, want{component: c.Name, replica: r.Index, lostAfter: after, instruction: in})
 		}
@@ -167,9 +167,9 @@ func (a *Application) wanted(app *appmodel.Application, lostAfter time.Duration)
 	return list
 }
 
-// keepVariant leaves the stored job of a component with variants the one that it was placed with. If that is gone, so
+// retainVariant leaves the stored job of a component with variants the one that it was placed with. If that is gone, so
 // that it has to leave its place, it keeps what runs until it is placed elsewhere.
-func (a *Application) keepVariant(in *job.Instruction, app *appmodel.Application, c *appmodel.Component, replica int) {
+func (a *Application) retainVariant(in *job.Instruction, app *appmodel.Application, c *appmodel.Component, replica int) {
 	at := slices.IndexFunc(a.Jobs, func(j *job.Job) bool {
 		return j.Cleans == nil && j.Component == c.Name && j.Replica == replica
 	})
@@ -289,7 +289,7 @@ func Delete(ctx context.Context, tx *store.Tx, id uuid.UUID, stop bool) (a *Appl
 		err = a.stop(ctx, tx, Deleted)
 	}
 	if err == nil && !a.gone {
-		err = a.settle(ctx, tx)
+		err = a.completeDeletion(ctx, tx)
 	}
 	if err != nil || !a.gone {
 		return a, false, err
@@ -321,8 +321,8 @@ func (a *Application) forget(ctx context.Context, tx *store.Tx) error {
 	return a.announce(ctx, tx, events.ApplicationDeleted, recorded.ApplicationDeleted, "gone")
 }
 
-// settleAfter ends a deletion whose last removal was just reported.
-func settleAfter(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
+// completeDeletionAfterRemoval ends a deletion whose last removal was just reported.
+func completeDeletionAfterRemoval(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
 	a, err := Lock(ctx, tx, id)
 	if problem.KindOf(err) == problem.NotFound {
 		return nil
@@ -330,10 +330,10 @@ func settleAfter(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
 	if err != nil {
 		return err
 	}
-	return a.settle(ctx, tx)
+	return a.completeDeletion(ctx, tx)
 }
 
-func (a *Application) settle(ctx context.Context, tx *store.Tx) error {
+func (a *Application) completeDeletion(ctx context.Context, tx *store.Tx) error {
 	if a.Desired != Deleted || slices.ContainsFunc(a.Jobs, func(j *job.Job) bool { return !j.Gone() && !j.OutOfReach() }) {
 		return nil
 	}
@@ -358,5 +358,5 @@ func Report(ctx context.Context, tx *store.Tx, r job.Report, lease time.Duration
 	if err != nil || j.Type != job.Delete || j.State != job.Finished && !j.OutOfReach() || j.Cleans != nil {
 		return j, err
 	}
-	return j, settleAfter(ctx, tx, j.ApplicationID)
+	return j, completeDeletionAfterRemoval(ctx, tx, j.ApplicationID)
 }

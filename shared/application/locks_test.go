@@ -22,7 +22,7 @@ func TestReport_ofARemovalWaitsWithNothingInHand(t *testing.T) {
 		app = w.run(app, "agent-1")
 		require.False(t, w.delete(app.ID))
 		for _, j := range app.Jobs {
-			require.NoError(t, w.take(j.ID, "agent-1"))
+			require.NoError(t, w.claim(j.ID, "agent-1"))
 		}
 		reported := make(chan error, len(app.Jobs))
 		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {

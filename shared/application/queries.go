@@ -60,7 +60,7 @@ where id = $1 returning version, updated_at`
 
 	selectPolicies = `select exists (select 1 from policies where instance = $1)`
 
-	updateJudged = `update applications set judged = version where id = $1 and judged < version`
+	updateHandled = `update applications set judged = version where id = $1 and judged < version`
 
 	markDeleted = `update applications set desired = 'deleted', deleted_at = now(), updated_at = now() where id = $1`
 )

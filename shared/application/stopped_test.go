@@ -58,7 +58,7 @@ func (w world) removed(agent string) {
 	w.Helper()
 	for _, j := range w.executable(agent) {
 		require.Equal(w, job.Delete, j.Type)
-		require.NoError(w, w.take(j.ID, agent))
+		require.NoError(w, w.claim(j.ID, agent))
 		require.NoError(w, w.finish(w.job(j.ID)))
 	}
 }
@@ -155,7 +155,7 @@ func TestStatus_doesNotWaitForWhatAnUpdateTookOut(t *testing.T) {
 	for name, away := range map[string]func(*job.Job){
 		"its agent is dead": func(*job.Job) {},
 		"its cluster is cut off": func(j *job.Job) {
-			require.NoError(t, w.take(j.ID, "agent-1"))
+			require.NoError(t, w.claim(j.ID, "agent-1"))
 			require.NoError(t, w.report(job.Report{
 				ID: j.ID, OwnerID: "agent-1", Type: job.Delete, State: job.Progressing, Epoch: j.Epoch,
 				Resource: job.Resource{Conditions: []job.Condition{{
@@ -164,7 +164,7 @@ func TestStatus_doesNotWaitForWhatAnUpdateTookOut(t *testing.T) {
 			}))
 		},
 		"it runs badly": func(j *job.Job) {
-			require.NoError(t, w.take(j.ID, "agent-1"))
+			require.NoError(t, w.claim(j.ID, "agent-1"))
 			require.NoError(t, w.report(job.Report{
 				ID: j.ID, OwnerID: "agent-1", Type: job.Delete, State: job.Degraded, Epoch: j.Epoch,
 			}))
@@ -182,7 +182,7 @@ func TestStatus_doesNotWaitForWhatAnUpdateTookOut(t *testing.T) {
 			status, message := w.get(app.ID).Status()
 			require.Equal(t, application.Deploying, status, "it may have to move yet")
 			require.Equal(t, "the update is yet to be looked at", message)
-			require.NoError(t, w.tx(func(_ context.Context, tx *store.Tx) error { application.Judged(tx, app.ID); return nil }))
+			require.NoError(t, w.tx(func(_ context.Context, tx *store.Tx) error { application.MarkHandled(tx, app.ID); return nil }))
 			status, message = w.get(app.ID).Status()
 			require.Equal(t, application.Available, status)
 			require.Equal(t, "2 of 2 components run; 1 more still to be removed", message)

@@ -22,7 +22,7 @@ and a.desired = 'running' and a.deleted_at is null and j.application_id >= $1 or
 where j.cluster <> '' and j.cleans is null and j.misplaced <> '{}' and j.type <> 'DeleteDeployment'
 and a.desired = 'running' and a.deleted_at is null and j.application_id >= $1 order by 1 limit $2`
 
-	selectOverlooked = `select id from applications where judged < version and desired = 'running' and deleted_at is null
+	selectUpdatePending = `select id from applications where judged < version and desired = 'running' and deleted_at is null
 and id >= $1 order by 1 limit $2`
 )
 
@@ -37,23 +37,23 @@ func Misplaced(ctx context.Context, q store.Querier, from uuid.UUID, limit int) 
 	return store.Collect(ctx, q, "find what is to be placed", pgx.RowTo[uuid.UUID], selectMisplaced, from, limit)
 }
 
-// Overlooked returns at most limit applications, from that id on, with an update that the matchmaker has not judged:
+// UpdatePending returns at most limit applications, from that id on, with an update that the matchmaker has not handled:
 // its event may be on its way, the infrastructure or a node with a component was unknown when it came, or an older
 // matchmaker without this record handled it.
-func Overlooked(ctx context.Context, q store.Querier, from uuid.UUID, limit int) ([]uuid.UUID, error) {
-	return store.Collect(ctx, q, "find what is to be placed", pgx.RowTo[uuid.UUID], selectOverlooked, from, limit)
+func UpdatePending(ctx context.Context, q store.Querier, from uuid.UUID, limit int) ([]uuid.UUID, error) {
+	return store.Collect(ctx, q, "find what is to be placed", pgx.RowTo[uuid.UUID], selectUpdatePending, from, limit)
 }
 
-// Judged records that the matchmaker has looked at the present version of the application. The caller has locked it.
-func Judged(tx *store.Tx, id uuid.UUID) { tx.Append(updateJudged, id) }
+// MarkHandled records that the matchmaker has handled the present version of the application. The caller has locked it.
+func MarkHandled(tx *store.Tx, id uuid.UUID) { tx.Append(updateHandled, id) }
 
-// Remind wakes the matchmaker if components wait for a place, or for another place, or were overlooked. Most of what
+// Remind wakes the matchmaker if components wait for a place, or for another place, or were have an update that nobody handled. Most of what
 // makes room emits an event of its own, but not everything that decides a placement does, such as the load of a node. because
 // says in half a sentence why there may be room now.
 func Remind(ctx context.Context, tx *store.Tx, because string) error {
 	first := uuid.Max
 	for _, list := range []func(context.Context, store.Querier, uuid.UUID, int) ([]uuid.UUID, error){
-		Waiting, Misplaced, Overlooked,
+		Waiting, Misplaced, UpdatePending,
 	} {
 		found, err := list(ctx, tx, uuid.Nil, 1)
 		if err != nil {

@@ -93,7 +93,7 @@ func (s *session) describeJob(a *api.Application, j *api.Job, decisions []decisi
 	switch {
 	case j.Cleans != "":
 		title += " (removal of a copy left behind)"
-	case a.TakenOut(j):
+	case a.Removed(j):
 		title += " (taken out)"
 	}
 	fmt.Fprintf(s.out, "  %s\n", printable(title))

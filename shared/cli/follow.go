@@ -38,7 +38,7 @@ var finished = goal{"finished", func(a *api.Application) (bool, error) {
 	if a == nil {
 		return false, errors.New("it was deleted meanwhile")
 	}
-	if a.Overlooked() {
+	if a.UpdatePending() {
 		return false, nil // an update is not judged yet and may still change its jobs
 	}
 	for _, j := range a.Jobs {

@@ -17,8 +17,8 @@ import (
 // former content or a former place. Content that was never the job's, or an unknown place, is the agent's own way of
 // writing; then its report is believed.
 
-// keptDigests is how many changes of content may happen between an agent's listing of a job and its report.
-const keptDigests = 8
+// maxDigests is how many changes of content may happen between an agent's listing of a job and its report.
+const maxDigests = 8
 
 // supersede remembers the present content if the next one differs.
 func (j *Job) supersede(next []Content) {
@@ -30,7 +30,7 @@ func (j *Job) supersede(next []Content) {
 		return
 	}
 	j.Superseded = append(j.Superseded, was)
-	j.Superseded = j.Superseded[max(0, len(j.Superseded)-keptDigests):]
+	j.Superseded = j.Superseded[max(0, len(j.Superseded)-maxDigests):]
 }
 
 // digest covers the objects but not their names: one of the two formats in which agents return them has no names.

@@ -11,10 +11,10 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Claim is Take for an orchestrator that is told of a job by an event. It goes through the same conditional update as a
+// ClaimEpoch is Claim for an orchestrator that is told of a job by an event. It goes through the same conditional update as a
 // poll, so a job that is both polled and pushed is carried out once. It returns the job as it is then, or nil when the
 // event asks for nothing: another owner has the job, it is done already, or its epoch is a later one.
-func Claim(
+func ClaimEpoch(
 	ctx context.Context,
 	tx *store.Tx,
 	id uuid.UUID,
@@ -31,7 +31,7 @@ func Claim(
 	case j.Epoch != epoch, !j.Placed(), j.State == Finished, j.State == Degraded && j.OwnerID == agent:
 		return nil, nil
 	}
-	err = take(ctx, tx, id, agent, lease, true)
+	err = claim(ctx, tx, id, agent, lease, true)
 	if problem.KindOf(err) == problem.Conflict {
 		return nil, nil
 	}

@@ -31,11 +31,11 @@ func named(faults *problem.Faults, path, name string) {
 	}
 }
 
-// takeJob is all of promote: one conditional update, so of many agents exactly one wins. It takes a job that is free or
+// claimJob is all of promote: one conditional update, so of many agents exactly one wins. It takes a job that is free or
 // addressed to the caller ($5: the states it may be in), or renews the caller's lease, or takes over a job whose lease
 // has lapsed ($6: the states), raising the epoch so that the former owner is fenced. $7: the caller tells copies apart
 // by epoch, so it may take the job before it has removed its former copy.
-const takeJob = `with old as (select id, state, owner_id, lease_until from jobs where id = $1 for update)
+const claimJob = `with old as (select id, state, owner_id, lease_until from jobs where id = $1 for update)
 update jobs j set state = $4, owner_id = $2, lease_until = now() + $3::interval, updated_at = now(),
   taken_at = coalesce(j.taken_at, now()), applied = j.applied and old.state = $4 and old.owner_id = $2,
   epoch = j.epoch + case when old.owner_id in ('', $2) then 0 else 1 end
@@ -45,9 +45,9 @@ from old where j.id = old.id and j.cluster <> '' and (old.owner_id = $2 or not `
   or (old.state = any($6) and j.type = 'CreateDeployment' and old.lease_until < now()))
 returning j.id, j.application_id, j.component, j.type, j.cluster, j.node, j.state, old.state, old.owner_id`
 
-// Take makes the agent the owner of the job under a lease. Repeating it renews the lease. The error is NotFound,
+// Claim makes the agent the owner of the job under a lease. Repeating it renews the lease. The error is NotFound,
 // Invalid, or Conflict for everyone but the winner.
-func Take(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string, lease time.Duration) error {
+func Claim(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string, lease time.Duration) error {
 	var faults problem.Faults
 	if agent == "" {
 		faults.Add("owner_id", 0, "is required: it names the agent")
@@ -56,23 +56,23 @@ func Take(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string, lease t
 	if err := faults.Err("the agent cannot take a job"); err != nil {
 		return err
 	}
-	return take(ctx, tx, id, agent, lease, false)
+	return claim(ctx, tx, id, agent, lease, false)
 }
 
-func take(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string, lease time.Duration, fenced bool) error {
-	var taken Job // what history needs of it
+func claim(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string, lease time.Duration, fenced bool) error {
+	var claimed Job // what history needs of it
 	var before State
 	var formerly string
 	promote, takeOver := transitionOf(Promote), transitionOf(TakeOver)
-	err := tx.QueryRow(ctx, takeJob, id, agent, lease, promote.to, promote.from, takeOver.from, fenced).Scan(
-		&taken.ID, &taken.ApplicationID, &taken.Component, &taken.Type, &taken.Target.Cluster, &taken.Target.Node,
-		&taken.State, &before, &formerly)
+	err := tx.QueryRow(ctx, claimJob, id, agent, lease, promote.to, promote.from, takeOver.from, fenced).Scan(
+		&claimed.ID, &claimed.ApplicationID, &claimed.Component, &claimed.Type, &claimed.Target.Cluster, &claimed.Target.Node,
+		&claimed.State, &before, &formerly)
 	if errors.Is(err, pgx.ErrNoRows) {
 		j, err := Get(ctx, tx, id)
 		if err != nil {
 			return err
 		}
-		return refuseTake(ctx, tx, j, agent)
+		return refuseClaim(ctx, tx, j, agent)
 	}
 	if err != nil {
 		return fmt.Errorf("promote: %w", err)
@@ -81,18 +81,18 @@ func take(ctx context.Context, tx *store.Tx, id uuid.UUID, agent string, lease t
 		return nil // only the lease has moved
 	}
 	move, message := Promote, fmt.Sprintf("%s took it for %s", agent, lease)
-	if taken.Type == Delete {
-		message = fmt.Sprintf("%s took it, to remove it from %s", agent, taken.Target)
+	if claimed.Type == Delete {
+		message = fmt.Sprintf("%s took it, to remove it from %s", agent, claimed.Target)
 	}
 	if formerly != "" && formerly != agent {
 		move, message = TakeOver, fmt.Sprintf("%s took it over: the lease of %s had run out", agent, formerly)
 	}
-	return taken.record(ctx, tx, move, before, message)
+	return claimed.record(ctx, tx, move, before, message)
 }
 
 const selectOwnLeft = `select exists (select 1 from jobs j where j.id = $1 and ` + ownLeft + `)`
 
-func refuseTake(ctx context.Context, tx *store.Tx, j *Job, agent string) error {
+func refuseClaim(ctx context.Context, tx *store.Tx, j *Job, agent string) error {
 	var left bool
 	if err := tx.QueryRow(ctx, selectOwnLeft, j.ID, agent).Scan(&left); err != nil {
 		return fmt.Errorf("look for a former copy: %w", err)
@@ -251,7 +251,7 @@ func (j *Job) report(ctx context.Context, tx *store.Tx, in reported, lasts time.
 	switch m {
 	case Finish:
 		left = noLease
-		changed = j.settleRemedies(m, r) || changed
+		changed = j.closeRemedies(m, r) || changed
 		if in.typ == Delete {
 			j.OwnerID, j.ResourceUUID, j.Conditions = "", "", nil
 		}
@@ -259,7 +259,7 @@ func (j *Job) report(ctx context.Context, tx *store.Tx, in reported, lasts time.
 			m = Degrade
 		}
 	case Degrade:
-		changed = j.settleRemedies(m, r) || changed
+		changed = j.closeRemedies(m, r) || changed
 	}
 	if j.State == Degraded && j.runsWell() {
 		left = noLease // nobody has anything to do: when it ended, the job would be carried out once more
@@ -292,9 +292,9 @@ func (j *Job) renew(ctx context.Context, tx *store.Tx, l lease) error {
 	return nil
 }
 
-// settleRemedies sets the outcome of pending remediations from a report that the job is Finished or Degraded. news says
+// closeRemedies sets the outcome of pending remediations from a report that the job is Finished or Degraded. news says
 // whether that changed any.
-func (j *Job) settleRemedies(m Move, reported Resource) (news bool) {
+func (j *Job) closeRemedies(m Move, reported Resource) (news bool) {
 	for i := range j.Remediations {
 		if r := &j.Remediations[i]; r.Status == RemedyPending {
 			r.Status = r.outcome(m, conditionOf(reported.Conditions, ConditionApplied), r.saidIn(reported.Remediations))

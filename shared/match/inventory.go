@@ -240,9 +240,9 @@ func expect(percent topology.Measure, whole, own int64, usage *float64, others *
 // jobs have reserved. A device kept busy by a job that is being placed is free to that job. A job of ours cannot have
 // kept a device busy before an agent took the job.
 func (inv *inventory) devices(free map[string]int, n *topology.Node, held []reservation, placing map[uuid.UUID]bool) {
-	told := inv.at
-	if seen, ok := n.SeenAt(); ok && seen.Before(told) {
-		told = seen
+	measured := inv.at
+	if seen, ok := n.SeenAt(); ok && seen.Before(measured) {
+		measured = seen
 	}
 	busy := map[string]int{}
 	for _, d := range n.Devices {
@@ -256,7 +256,7 @@ func (inv *inventory) devices(free map[string]int, n *topology.Node, held []rese
 	}
 	for _, r := range held {
 		for _, path := range r.Devices {
-			if r.Taken != nil && r.Taken.Before(told) {
+			if r.Taken != nil && r.Taken.Before(measured) {
 				busy[path]-- // this job of ours keeps it busy
 			}
 			if !placing[r.Job] {

@@ -106,13 +106,13 @@ func (w world) submit(document []byte) uuid.UUID {
 	return applicationtest.Submit(w, w.db, string(document)).ID
 }
 
-// look previews the document for the application, or for that of its name.
-func (w world) look(document []byte, id *uuid.UUID) (*match.Preview, error) {
+// dryRun previews the document for the application, or for that of its name.
+func (w world) dryRun(document []byte, id *uuid.UUID) (*match.Preview, error) {
 	parsed, err := descriptor.Parse(document)
 	if err != nil {
 		return nil, err
 	}
-	return match.Look(w.Context(), w.db, document, parsed, id, settings, time.Minute)
+	return match.DryRun(w.Context(), w.db, document, parsed, id, settings, time.Minute)
 }
 
 func (w world) place(id uuid.UUID, mayMove bool) {
@@ -143,7 +143,7 @@ func (w world) run(id uuid.UUID) {
 	require.NoError(w, err)
 	for _, j := range a.Jobs {
 		require.NoError(w, w.tx(func(ctx context.Context, tx *store.Tx) error {
-			if err := job.Take(ctx, tx, j.ID, "agent-edge", time.Minute); err != nil {
+			if err := job.Claim(ctx, tx, j.ID, "agent-edge", time.Minute); err != nil {
 				return err
 			}
 			_, err := job.Work(ctx, tx, job.Report{ID: j.ID, OwnerID: "agent-edge", State: job.Finished}, time.Minute)
@@ -418,11 +418,11 @@ func TestPlace_givesNoDeviceAwayThatOthersKeepBusy(t *testing.T) {
 	require.Empty(t, at(cam("fourth")))
 }
 
-func TestLook_changesNothing(t *testing.T) {
+func TestDryRun_changesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{name: "a", cores: 4})
 	ctx := context.Background()
-	preview, err := w.look(app("shop", "x:cpu: 1"), nil)
+	preview, err := w.dryRun(app("shop", "x:cpu: 1"), nil)
 	require.NoError(t, err)
 	require.Nil(t, preview.Application)
 	require.Equal(t, 1, preview.Changes)
@@ -445,7 +445,7 @@ func TestLook_changesNothing(t *testing.T) {
 		"a component that is not there":     {app("shop", "z:cpu: 1"), "create"},
 		"a component that is there no more": {app("shop", "z:cpu: 1"), "remove"},
 	} {
-		preview, err := w.look(row.document, nil)
+		preview, err := w.dryRun(row.document, nil)
 		require.NoError(t, err, name)
 		require.Equal(t, id, *preview.Application, name)
 		var actions []string
@@ -456,8 +456,8 @@ func TestLook_changesNothing(t *testing.T) {
 	}
 }
 
-// TestLook_tellsWhatNoComponentTells: a change by an update outside the components is reported too.
-func TestLook_tellsWhatNoComponentTells(t *testing.T) {
+// TestDryRun_showsChangesOutsideOfComponents: a change by an update outside the components is reported too.
+func TestDryRun_showsChangesOutsideOfComponents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{name: "a", cores: 4})
 	document := app("shop", "x:cpu: 1", "y:cpu: 1")
@@ -469,7 +469,7 @@ func TestLook_tellsWhatNoComponentTells(t *testing.T) {
 		return bytes.Replace(document, []byte("requirements"), []byte(text+"\n    requirements"), 1)
 	}
 	told := func(document []byte) (why []string) {
-		preview, err := w.look(document, &id)
+		preview, err := w.dryRun(document, &id)
 		require.NoError(t, err)
 		changes := 0
 		for _, s := range preview.Steps {
@@ -511,16 +511,16 @@ func TestLook_tellsWhatNoComponentTells(t *testing.T) {
 		"none of them runs")
 }
 
-// TestLook_tellsWhatAnUpdateAsksForInVain: a component that would have to stay where it does not fit is reported before
+// TestDryRun_showsAnUpdateThatFitsNowhere: a component that would have to stay where it does not fit is reported before
 // and after the update.
-func TestLook_tellsWhatAnUpdateAsksForInVain(t *testing.T) {
+func TestDryRun_showsAnUpdateThatFitsNowhere(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{name: "a", cores: 4})
 	id := w.submit(app("shop", "x:cpu: 1"))
 	w.place(id, false)
 	w.run(id)
 	step := func() match.Step {
-		preview, err := w.look(app("shop", "x:cpu: 64"), &id)
+		preview, err := w.dryRun(app("shop", "x:cpu: 64"), &id)
 		require.NoError(t, err)
 		require.Len(t, preview.Steps, 1)
 		return preview.Steps[0]
@@ -535,13 +535,13 @@ func TestLook_tellsWhatAnUpdateAsksForInVain(t *testing.T) {
 	require.Equal(t, before.Why, after.Why)
 }
 
-func TestLook_tellsWhatIsRemoved(t *testing.T) {
+func TestDryRun_showsWhatIsRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{name: "a", cores: 4})
 	id := w.submit(app("shop", "placed:cpu: 1", "stays:cpu: 1", "waits:cpu: 64"))
 	w.place(id, false)
 	steps := func() (actions map[string]string, changes int) {
-		preview, err := w.look(app("shop", "stays:cpu: 1"), &id)
+		preview, err := w.dryRun(app("shop", "stays:cpu: 1"), &id)
 		require.NoError(t, err)
 		actions = map[string]string{}
 		for _, s := range preview.Steps {
@@ -557,7 +557,7 @@ func TestLook_tellsWhatIsRemoved(t *testing.T) {
 	for _, j := range a.Jobs {
 		if j.Placed() {
 			require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
-				return job.Take(ctx, tx, j.ID, "agent-1", time.Minute)
+				return job.Claim(ctx, tx, j.ID, "agent-1", time.Minute)
 			}))
 		}
 	}

@@ -62,23 +62,23 @@ func moveAll(
 	}
 	if blind != "" {
 		m.blind = blind
-		return m.carryOut(ctx, nil, nil)
+		return m.apply(ctx, nil, nil)
 	}
-	p, plan, err := m.search(inv)
+	p, plan, err := m.solve(inv)
 	if err != nil {
 		if m.blind = refused(err); m.blind != "" {
-			return m.carryOut(ctx, nil, nil)
+			return m.apply(ctx, nil, nil)
 		}
 		return 0, fmt.Errorf("place %s: %w", a.Name, err)
 	}
 	explanation := explain(m.list, p, plan, (*part).decided)
 	m.inv = inv
-	return m.carryOut(ctx, &plan, &explanation)
+	return m.apply(ctx, &plan, &explanation)
 }
 
-// search looks for places where no policy was violated lately. A job without one may also return to where it came from,
+// solve looks for places where no policy was violated lately. A job without one may also return to where it came from,
 // since what was wrong there may be over; the brakes of policies keep that from flapping.
-func (m *move) search(inv *inventory) (p placement.Problem, plan placement.Plan, err error) {
+func (m *move) solve(inv *inventory) (p placement.Problem, plan placement.Plan, err error) {
 	list := slices.Clone(m.list)
 	for _, i := range m.leaving {
 		list[i].excluded = slices.Concat(list[i].excluded, list[i].avoided)
@@ -113,11 +113,11 @@ type move struct {
 	leaving    []int // of list
 }
 
-// carryOut moves the jobs that have a place and returns how many; plan is nil when blind.
-func (m *move) carryOut(
+// apply moves the jobs that have a place and returns how many; plan is nil when blind.
+func (m *move) apply(
 	ctx context.Context, plan *placement.Plan, ex *placement.Explanation,
 ) (left int, err error) {
-	var moved, stuck, told []string
+	var moved, stuck, reasons []string
 	for _, i := range m.leaving {
 		p := m.list[i]
 		if plan != nil && plan.Assignments[i].Placed {
@@ -141,7 +141,7 @@ func (m *move) carryOut(
 			return 0, err
 		}
 		if news {
-			stuck, told = append(stuck, p.id), append(told, why)
+			stuck, reasons = append(stuck, p.id), append(reasons, why)
 		}
 	}
 	if len(moved) > 0 {
@@ -160,7 +160,7 @@ func (m *move) carryOut(
 				return 0, err
 			}
 		}
-		if err := m.app.Unplaced(ctx, m.tx, strings.Join(told, "; "), stuck, decision); err != nil {
+		if err := m.app.Unplaced(ctx, m.tx, strings.Join(reasons, "; "), stuck, decision); err != nil {
 			return 0, err
 		}
 	}

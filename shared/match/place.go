@@ -19,8 +19,9 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// selectUnjudged finds applications with a job that was submitted or displaced and not looked at since. The application given comes first.
-const selectUnjudged = `select j.application_id from jobs j join applications a on a.id = j.application_id
+// selectUntried finds applications with a job that was submitted or displaced and has not been tried since. The application
+// given comes first.
+const selectUntried = `select j.application_id from jobs j join applications a on a.id = j.application_id
 where j.state = 'Created' and j.type = 'CreateDeployment' and j.cluster = '' and j.cleans is null
 and not j.tried
 and a.desired = 'running' and a.deleted_at is null
@@ -29,10 +30,10 @@ group by j.application_id order by j.application_id <> $1, j.application_id limi
 // MostTogether bounds how many applications share one problem, and so one transaction.
 const MostTogether = 200
 
-// Unjudged returns at most MostTogether applications whose components nobody has tried to place yet, beginning with the
+// Untried returns at most MostTogether applications whose components nobody has tried to place yet, beginning with the
 // one given; none if that is not among them.
-func Unjudged(ctx context.Context, q store.Querier, first uuid.UUID) ([]uuid.UUID, error) {
-	found, err := store.Collect(ctx, q, "find what was displaced", pgx.RowTo[uuid.UUID], selectUnjudged, first, MostTogether)
+func Untried(ctx context.Context, q store.Querier, first uuid.UUID) ([]uuid.UUID, error) {
+	found, err := store.Collect(ctx, q, "find what was displaced", pgx.RowTo[uuid.UUID], selectUntried, first, MostTogether)
 	if err != nil || len(found) == 0 || found[0] != first {
 		return nil, err
 	}
@@ -44,8 +45,8 @@ func Unjudged(ctx context.Context, q store.Querier, first uuid.UUID) ([]uuid.UUI
 // fits nowhere keeps waiting, with the reason. An application that is gone or not meant to run is left alone. because
 // says in half a sentence what caused the placement; it is stored with the decision.
 //
-// With mayMove all updates of the application up to now are then judged. They are not if the state of some running
-// component is unknown: application.Overlooked will find the application again, until the state is known or the node
+// With mayMove all updates of the application up to now are then handled. They are not if the state of some running
+// component is unknown: application.UpdatePending will find the application again, until the state is known or the node
 // counts as lost and the component gets another place.
 func Place(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, mayMove bool, because string) error {
 	if !mayMove {
@@ -54,7 +55,7 @@ func Place(ctx context.Context, tx *store.Tx, id uuid.UUID, s Settings, mayMove 
 	}
 	blind, err := place(ctx, tx, id, s, anybody, because)
 	if err == nil && !blind {
-		application.Judged(tx, id)
+		application.MarkHandled(tx, id)
 	}
 	return err
 }
@@ -95,7 +96,7 @@ func place(
 		return false, fmt.Errorf("place %s: %w", c.stored.Name, err)
 	}
 	blind = slices.ContainsFunc(c.list, func(p part) bool { return p.quiet })
-	return blind, c.carryOut(ctx, tx, inv, plan, explain(c.list, p, plan, (*part).decided), because)
+	return blind, c.apply(ctx, tx, inv, plan, explain(c.list, p, plan, (*part).decided), because)
 }
 
 // candidate is an application with something to place.
@@ -158,12 +159,12 @@ func waitAll(ctx context.Context, tx *store.Tx, a *application.Application, list
 	return a.Unplaced(ctx, tx, reason, waiting, nil)
 }
 
-// carryOut stores the plan: a place for each job without one, a move for one that had to leave, a reason for one that
+// apply stores the plan: a place for each job without one, a move for one that had to leave, a reason for one that
 // fits nowhere.
-func (c *candidate) carryOut(
+func (c *candidate) apply(
 	ctx context.Context, tx *store.Tx, inv *inventory, plan placement.Plan, ex placement.Explanation, because string,
 ) error {
-	var placed, waiting, told []string
+	var placed, waiting, reasons []string
 	for i, p := range c.list {
 		if p.job == nil || p.fixed && p.alone == nil {
 			continue
@@ -176,7 +177,7 @@ func (c *candidate) carryOut(
 				return err
 			}
 			if news {
-				waiting, told = append(waiting, p.id), append(told, p.id+": "+p.alone.Summary)
+				waiting, reasons = append(waiting, p.id), append(reasons, p.id+": "+p.alone.Summary)
 			}
 			continue
 		case !as.Placed:
@@ -185,7 +186,7 @@ func (c *candidate) carryOut(
 				return err
 			}
 			if news {
-				waiting, told = append(waiting, p.id), append(told, ex.Components[i].Summary)
+				waiting, reasons = append(waiting, p.id), append(reasons, ex.Components[i].Summary)
 			}
 			continue
 		case p.job.Placed() && !as.Moved:
@@ -217,7 +218,7 @@ func (c *candidate) carryOut(
 		decision = nil // it is kept once
 	}
 	if len(waiting) > 0 {
-		return c.stored.Unplaced(ctx, tx, strings.Join(slices.Compact(told), "; "), waiting, decision)
+		return c.stored.Unplaced(ctx, tx, strings.Join(slices.Compact(reasons), "; "), waiting, decision)
 	}
 	return nil
 }

@@ -45,10 +45,10 @@ type Preview struct {
 
 var errRollBack = errors.New("preview only")
 
-// Look submits or updates by the document, and places, in a transaction that is rolled back: so it shows exactly what
+// DryRun submits or updates by the document, and places, in a transaction that is rolled back: so it shows exactly what
 // the real code would do. app is the application to update; nil looks for the only one of the descriptor's name, and
 // otherwise plans a new one. parsed is the document.
-func Look(
+func DryRun(
 	ctx context.Context, db *store.DB, document []byte, parsed *appmodel.Application, app *uuid.UUID, s Settings,
 	lostAfter time.Duration,
 ) (*Preview, error) {
@@ -57,7 +57,7 @@ func Look(
 		if err := Lock(ctx, tx); err != nil {
 			return err
 		}
-		before, err := look(ctx, tx, parsed.Name, app)
+		before, err := findExisting(ctx, tx, parsed.Name, app)
 		if err != nil {
 			return err
 		}
@@ -96,8 +96,8 @@ func Look(
 	return p, nil
 }
 
-// look finds the application that the document would update; nil when there is none.
-func look(ctx context.Context, tx *store.Tx, name string, app *uuid.UUID) (*application.Application, error) {
+// dryRun finds the application that the document would update; nil when there is none.
+func findExisting(ctx context.Context, tx *store.Tx, name string, app *uuid.UUID) (*application.Application, error) {
 	if app == nil && name != "" {
 		id, err := application.Named(ctx, tx, name)
 		if err != nil && problem.KindOf(err) != problem.NotFound {

@@ -37,7 +37,7 @@ func RetryPending(ctx context.Context, tx *store.Tx, from uuid.UUID, s Settings,
 			return err
 		}
 	}
-	for _, id := range p.overlooked {
+	for _, id := range p.updated {
 		if err := PlaceUpdate(ctx, tx, id, s); err != nil {
 			return err
 		}
@@ -48,13 +48,13 @@ func RetryPending(ctx context.Context, tx *store.Tx, from uuid.UUID, s Settings,
 	return tx.Emit(ctx, events.ApplicationWaiting, p.next.String(), events.Application{ID: p.next, Reason: because})
 }
 
-// JudgeOverlooked judges the updates that nobody has judged, as RetryPending does, and leaves alone what waits for room:
+// PlacePendingUpdates handles the updates that nobody has handled, as RetryPending does, and leaves alone what waits for room:
 // whoever calls has made none. If there are more than one call handles, RetryPending goes on.
-func JudgeOverlooked(ctx context.Context, tx *store.Tx, s Settings, because string) error {
+func PlacePendingUpdates(ctx context.Context, tx *store.Tx, s Settings, because string) error {
 	if err := Lock(ctx, tx); err != nil {
 		return err
 	}
-	found, err := application.Overlooked(ctx, tx, uuid.Nil, mostAlone+1)
+	found, err := application.UpdatePending(ctx, tx, uuid.Nil, mostAlone+1)
 	if err != nil {
 		return err
 	}
@@ -71,8 +71,8 @@ func JudgeOverlooked(ctx context.Context, tx *store.Tx, s Settings, because stri
 
 // pending is what one call handles: every application before next, where uuid.Max comes after all.
 type pending struct {
-	waiting, misplaced, overlooked []uuid.UUID
-	next                           uuid.UUID
+	waiting, misplaced, updated []uuid.UUID
+	next                        uuid.UUID
 }
 
 func selectPending(ctx context.Context, tx *store.Tx, from uuid.UUID) (pending, error) {
@@ -85,7 +85,7 @@ func selectPending(ctx context.Context, tx *store.Tx, from uuid.UUID) (pending, 
 	}{
 		{application.Waiting, MostTogether, &p.waiting},
 		{application.Misplaced, mostAlone, &p.misplaced},
-		{application.Overlooked, mostAlone, &p.overlooked},
+		{application.UpdatePending, mostAlone, &p.updated},
 	}
 	for _, l := range lists {
 		found, err := l.find(ctx, tx, from, l.most+1)

@@ -193,7 +193,7 @@ func TestPlace_anUpdateMovesNothingForItsOwnLoadOrAShortSilence(t *testing.T) {
 	require.Equal(t, map[string]string{"x": "a"}, w.where(id), "it bears a minute of silence")
 
 	w.see(node{name: "a", cores: 4, sca: 90, used: 75}, node{name: "b", cores: 8})
-	preview, err := w.look(document("three"), &id)
+	preview, err := w.dryRun(document("three"), &id)
 	require.NoError(t, err)
 	require.Zero(t, preview.Changes, "the same document moves nothing, though others now use its node")
 	w.update(id, document("four"))
@@ -271,14 +271,14 @@ func TestPlace_anUpdateMovesNothingFromANodeThatTelemetryShowsNoMore(t *testing.
 				return
 			}
 			require.Equal(t, map[string]string{"x": "a"}, w.where(id), "it bears an hour")
-			require.Equal(t, []uuid.UUID{id}, w.overlooked(), "it is looked at again when something is known")
+			require.Equal(t, []uuid.UUID{id}, w.updatePending(), "it is looked at again when something is known")
 
 			_, err = w.db.Exec(t.Context(), "update nodes set last_seen = last_seen - interval '30 minutes' where node = 'a'")
 			require.NoError(t, err)
 			require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error { return application.DisplaceLost(ctx, tx, id) }))
 			w.place(id, true)
 			require.Equal(t, map[string]string{"x": "b"}, w.where(id))
-			require.Empty(t, w.overlooked())
+			require.Empty(t, w.updatePending())
 		})
 	}
 }
@@ -527,9 +527,9 @@ func (w world) status(id uuid.UUID) application.Status {
 	return status
 }
 
-func (w world) overlooked() []uuid.UUID {
+func (w world) updatePending() []uuid.UUID {
 	w.Helper()
-	found, err := application.Overlooked(w.Context(), w.db, uuid.Nil, 10)
+	found, err := application.UpdatePending(w.Context(), w.db, uuid.Nil, 10)
 	require.NoError(w, err)
 	return found
 }
@@ -545,10 +545,10 @@ func TestPlace_judgesAnUpdate(t *testing.T) {
 		w.place(id, false)
 		w.run(id)
 		require.Equal(t, application.Available, w.status(id))
-		require.Empty(t, w.overlooked())
+		require.Empty(t, w.updatePending())
 		w.update(id, app("shop", "x:cpu: 2"))
 		require.Equal(t, application.Deploying, w.status(id))
-		require.Equal(t, []uuid.UUID{id}, w.overlooked())
+		require.Equal(t, []uuid.UUID{id}, w.updatePending())
 		return w, id
 	}
 	t.Run("that moves nothing", func(t *testing.T) {
@@ -556,7 +556,7 @@ func TestPlace_judgesAnUpdate(t *testing.T) {
 		w, id := start(t)
 		w.place(id, true)
 		require.Equal(t, application.Available, w.status(id))
-		require.Empty(t, w.overlooked())
+		require.Empty(t, w.updatePending())
 	})
 	t.Run("with those after it", func(t *testing.T) {
 		t.Parallel()
@@ -581,7 +581,7 @@ func TestPlace_judgesAnUpdate(t *testing.T) {
 		require.NoError(t, err)
 		w.place(id, true)
 		require.Equal(t, application.Deploying, w.status(id))
-		require.Equal(t, []uuid.UUID{id}, w.overlooked(), "it is looked at again when something is")
+		require.Equal(t, []uuid.UUID{id}, w.updatePending(), "it is looked at again when something is")
 	})
 	t.Run("not while nobody knows how it is where it runs", func(t *testing.T) {
 		t.Parallel()
@@ -597,10 +597,10 @@ func TestPlace_judgesAnUpdate(t *testing.T) {
 		look(30 * time.Second)
 		require.Equal(t, map[string]string{"x": "a"}, w.where(id))
 		require.Equal(t, application.Deploying, w.status(id))
-		require.Equal(t, []uuid.UUID{id}, w.overlooked(), "it is looked at again when it is heard of")
+		require.Equal(t, []uuid.UUID{id}, w.updatePending(), "it is looked at again when it is heard of")
 		look(0)
 		require.Equal(t, map[string]string{"x": "b"}, w.where(id))
-		require.Empty(t, w.overlooked())
+		require.Empty(t, w.updatePending())
 	})
 	t.Run("at the latest when its node is lost", func(t *testing.T) {
 		t.Parallel()
@@ -610,9 +610,9 @@ func TestPlace_judgesAnUpdate(t *testing.T) {
 		w.see(node{name: "a", cores: 4, silent: 10 * time.Minute}, node{name: "b", cores: 4})
 		w.displace(id, "x")
 		w.place(id, false)
-		require.Equal(t, []uuid.UUID{id}, w.overlooked())
+		require.Equal(t, []uuid.UUID{id}, w.updatePending())
 		w.place(id, true)
-		require.Empty(t, w.overlooked())
+		require.Empty(t, w.updatePending())
 		require.Equal(t, application.Pending, w.status(id), "no other node has what it asks for")
 	})
 	t.Run("unless it is stopped meanwhile", func(t *testing.T) {
@@ -622,12 +622,12 @@ func TestPlace_judgesAnUpdate(t *testing.T) {
 		change(func(ctx context.Context, tx *store.Tx) error { _, err := application.Stop(ctx, tx, id); return err })
 		w.update(id, app("shop", "x:cpu: 3"))
 		w.place(id, true)
-		require.Empty(t, w.overlooked())
+		require.Empty(t, w.updatePending())
 		change(func(ctx context.Context, tx *store.Tx) error {
 			_, err := application.Start(ctx, tx, id, time.Minute)
 			return err
 		})
-		require.Empty(t, w.overlooked(), "all of it gets a place by what is wanted now")
+		require.Empty(t, w.updatePending(), "all of it gets a place by what is wanted now")
 		require.Equal(t, application.Pending, w.status(id))
 	})
 }
@@ -672,7 +672,7 @@ func TestPlace_aListOfNodesMovesNoneThatStaysInIt(t *testing.T) {
 			w.place(id, false)
 			w.run(id)
 			for i, list := range row.lists {
-				preview, err := w.look(on(list), &id)
+				preview, err := w.dryRun(on(list), &id)
 				require.NoError(t, err)
 				require.Equal(t, row.changes[i], preview.Changes, "%s: %+v", list, preview.Steps)
 				for range 2 { // the second time it is the same list in another format

@@ -17,7 +17,7 @@ const pairsTogether = 200_000
 // PlaceDisplaced places the application first together with all others that wait and that nobody has tried to place yet.
 // It does nothing if first is not among these.
 func PlaceDisplaced(ctx context.Context, tx *store.Tx, first uuid.UUID, s Settings, because string) error {
-	displaced, err := Unjudged(ctx, tx, first)
+	displaced, err := Untried(ctx, tx, first)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func placeTogether(ctx context.Context, tx *store.Tx, waiting []*candidate, inv 
 		for i := range c.list { // in what is kept, each application's components have their own ids
 			own.Assignments[i].Component, why.Components[i].Component = c.list[i].id, c.list[i].id
 		}
-		if err := c.carryOut(ctx, tx, inv, own, why, because); err != nil {
+		if err := c.apply(ctx, tx, inv, own, why, because); err != nil {
 			return err
 		}
 		plan.Assignments, ex.Components = plan.Assignments[n:], ex.Components[n:]

@@ -143,11 +143,11 @@ func TestPlaceAll_keepsForEachApplicationWhatConcernsIt(t *testing.T) {
 	require.NotContains(t, string(raw), one.String())
 }
 
-func TestUnjudged_isWhatNobodyHasLookedAtYet(t *testing.T) {
+func TestUntried_isWhatNobodyHasTriedToPlace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, node{name: "a", cores: 4})
 	unjudged := func(first uuid.UUID) []uuid.UUID {
-		ids, err := match.Unjudged(context.Background(), w.db, first)
+		ids, err := match.Untried(context.Background(), w.db, first)
 		require.NoError(t, err)
 		return ids
 	}

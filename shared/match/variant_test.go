@@ -77,7 +77,7 @@ func TestPlace_aChangeOfEngineReplacesWhatRuns(t *testing.T) {
 	w.place(id, false)
 	w.run(id)
 
-	preview, err := w.look(variants("camera"), &id)
+	preview, err := w.dryRun(variants("camera"), &id)
 	require.NoError(t, err)
 	require.Len(t, preview.Steps, 2, "%+v", preview.Steps)
 	require.Equal(t, "move", preview.Steps[0].Action)

@@ -320,7 +320,7 @@ func (w *whatif) remember(ctx context.Context, tx *store.Tx, id uuid.UUID) error
 // descriptor submits it, or updates its application with it.
 func (w *whatif) descriptor(ctx context.Context, tx *store.Tx) error {
 	document := []byte(w.q.Descriptor)
-	before, err := look(ctx, tx, w.q.Parsed.Name, w.q.App)
+	before, err := findExisting(ctx, tx, w.q.Parsed.Name, w.q.App)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ values ('p', 'f', now(), 'firing', true, '{}')`)
 	require.NoError(t, migrate.Up(ctx, url))
 
 	db = open(t, url)
-	overlooked, err := application.Overlooked(ctx, db, uuid.Nil, 10)
+	overlooked, err := application.UpdatePending(ctx, db, uuid.Nil, 10)
 	require.NoError(t, err)
 	require.Empty(t, overlooked, "what is there counts as judged")
 	again := submit(t, db, first)

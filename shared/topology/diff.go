@@ -54,8 +54,8 @@ const (
 	memoryStep = 0.01
 )
 
-// told is what was announced of a node last. Differences are taken from it, so that many small ones add up.
-type told struct {
+// announced is what was announced of a node last. Differences are taken from it, so that many small ones add up.
+type announced struct {
 	Lost         bool              `json:"lost,omitempty"`
 	Drained      bool              `json:"drained,omitempty"`
 	Engine       string            `json:"engine,omitempty"`
@@ -70,8 +70,8 @@ type told struct {
 	Pods         string            `json:"pods,omitempty"` // digest of the pods of applications; it follows each change
 }
 
-func tellOf(n *Node, at time.Time, staleAfter time.Duration) told {
-	t := told{
+func announcedOf(n *Node, at time.Time, staleAfter time.Duration) announced {
+	t := announced{
 		Lost: n.Lost(at, staleAfter), Drained: !n.CanSchedule(), Engine: n.Engine,
 		Architecture: n.StaticMetrics.CPUArchitecture, Cores: n.StaticMetrics.CPUCores, Memory: n.StaticMetrics.RAMMemory,
 		Devices: deviceList(n), Labels: n.Labels, Score: n.ScaScore,
@@ -82,12 +82,12 @@ func tellOf(n *Node, at time.Time, staleAfter time.Duration) told {
 }
 
 // added lists the changes of a node that was not known before.
-func added(p Place, now told, at time.Time) []events.TopologyChange {
-	return append([]events.TopologyChange{p.change(Added, p.At.summary())}, liveness(p, told{Drained: now.Drained}, now, at)...)
+func added(p Place, now announced, at time.Time) []events.TopologyChange {
+	return append([]events.TopologyChange{p.change(Added, p.At.summary())}, liveness(p, announced{Drained: now.Drained}, now, at)...)
 }
 
 // changes lists the differences of a node that matter to placement.
-func changes(p Place, was, now told, at time.Time) []events.TopologyChange {
+func changes(p Place, was, now announced, at time.Time) []events.TopologyChange {
 	all := liveness(p, was, now, at)
 	add := func(change, detail string) {
 		if detail != "" {
@@ -121,7 +121,7 @@ func urgentFirst(all []events.TopologyChange) {
 	})
 }
 
-func liveness(p Place, was, now told, at time.Time) (all []events.TopologyChange) {
+func liveness(p Place, was, now announced, at time.Time) (all []events.TopologyChange) {
 	seen, _ := p.At.SeenAt()
 	switch {
 	case now.Lost && !was.Lost:
@@ -139,7 +139,7 @@ func liveness(p Place, was, now told, at time.Time) (all []events.TopologyChange
 	return all
 }
 
-func capacityChange(was, now told) string {
+func capacityChange(was, now announced) string {
 	var parts []string
 	differ := func(what, before, after string) {
 		if before != after {
@@ -157,7 +157,7 @@ func capacityChange(was, now told) string {
 	return strings.Join(parts, ", ")
 }
 
-func loadChange(was, now told) string {
+func loadChange(was, now announced) string {
 	var parts []string
 	for _, part := range []struct {
 		what          string

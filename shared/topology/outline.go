@@ -52,12 +52,12 @@ type Outline struct {
 
 // Outlined is one node. What is not known is not a number.
 type Outlined struct {
-	Series     int64   // as of Node.Series
-	Seen       float64 // epoch seconds
-	RunsOurs   bool    // applications
-	Readings   Readings
-	ToldCPU    float64 // what others use, in percent, as it was announced last
-	ToldMemory float64
+	Series          int64   // as of Node.Series
+	Seen            float64 // epoch seconds
+	RunsOurs        bool    // applications
+	Readings        Readings
+	AnnouncedCPU    float64 // what others use, in percent, as it was announced last
+	AnnouncedMemory float64
 }
 
 // Readings are what moves all the time and placement looks at: percent, bytes, watts. What is not known is not a number.
@@ -104,7 +104,7 @@ func ReadOutline(ctx context.Context, q store.Querier) (*Outline, error) {
 	r := &n.Readings
 	_, err = pgx.ForEachRow(rows, []any{
 		&n.Series, &n.Seen, &n.RunsOurs, &r.CPUPercent, &r.UsedMemory, &r.FreeMemory, &r.Watts, &r.ForecastCPU, &r.ForecastMemory,
-		&n.ToldCPU, &n.ToldMemory,
+		&n.AnnouncedCPU, &n.AnnouncedMemory,
 	}, func() error {
 		o.Nodes = append(o.Nodes, n)
 		return nil

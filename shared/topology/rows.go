@@ -388,7 +388,7 @@ type stored struct {
 	digest                             int64
 	written                            time.Time
 	readings                           readings
-	told                               []byte
+	announced                          []byte
 }
 
 // current reports whether the row need not be written: nothing but readings has changed, and those by no more than
@@ -409,7 +409,7 @@ func readStored(ctx context.Context, tx *store.Tx) (map[[2]string]*stored, error
 		r := &s.readings
 		if err := rows.Scan(
 			&s.clusterKey, &s.nodeKey, &s.cluster, &s.node, &s.digest, &s.written, &r.CPUPercent, &r.MemoryPercent,
-			&r.UsedMemory, &r.FreeMemory, &r.Watts, &r.ForecastCPU, &r.ForecastMemory, &s.told,
+			&r.UsedMemory, &r.FreeMemory, &r.Watts, &r.ForecastCPU, &r.ForecastMemory, &s.announced,
 		); err != nil {
 			return nil, fmt.Errorf("read the nodes: %w", err)
 		}
@@ -433,11 +433,11 @@ type columns struct {
 	cpu, memoryPercent, used, free, watts []*float64
 	sca, forecastCPU, forecastMemory      []*float64
 	labels, devices, pods                 []*string
-	told, body, uuid, name                []string
+	announced, body, uuid, name           []string
 	series                                []int64
 }
 
-func (c *columns) add(p *Place, digest int64, at time.Time, was told) error {
+func (c *columns) add(p *Place, digest int64, at time.Time, was announced) error {
 	n := p.At
 	var failed error
 	document := func(v any, empty bool) *string {
@@ -472,7 +472,7 @@ func (c *columns) add(p *Place, digest int64, at time.Time, was told) error {
 	body.LastSeen = Measure{} // which the nodes table has
 	readings{}.set(&body)     // which have columns
 	c.uuid, c.series, c.name = append(c.uuid, n.UUID), append(c.series, n.Series), append(c.name, n.Name)
-	c.told, c.body = append(c.told, *document(was, false)), append(c.body, *document(body, false))
+	c.announced, c.body = append(c.announced, *document(was, false)), append(c.body, *document(body, false))
 	return failed
 }
 
@@ -482,7 +482,7 @@ func (c *columns) save(ctx context.Context, tx *store.Tx) error {
 	}
 	_, err := tx.Exec(ctx, upsertPlaces, c.clusterKey, c.nodeKey, c.cluster, c.node, c.digest, c.written, c.engine,
 		c.architecture, c.schedulable, c.cores, c.memory, c.gpus, c.storage, c.cpu, c.memoryPercent, c.used, c.free,
-		c.watts, c.sca, c.forecastCPU, c.forecastMemory, c.labels, c.devices, c.pods, c.told, c.body, c.uuid, c.series,
+		c.watts, c.sca, c.forecastCPU, c.forecastMemory, c.labels, c.devices, c.pods, c.announced, c.body, c.uuid, c.series,
 		c.name)
 	if err != nil {
 		return fmt.Errorf("store nodes: %w", err)

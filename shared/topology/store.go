@@ -278,15 +278,15 @@ func savePlaces(
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		now := tellOf(p.At, at, staleAfter)
+		now := announcedOf(p.At, at, staleAfter)
 		var news []events.TopologyChange
 		known := names[[2]string{p.Cluster, p.Node}]
 		delete(names, [2]string{p.Cluster, p.Node})
-		var was told
+		var was announced
 		if known == nil {
 			news = added(*p, now, at)
 		} else {
-			if err := json.Unmarshal(known.told, &was); err != nil {
+			if err := json.Unmarshal(known.announced, &was); err != nil {
 				return nil, nil, nil, fmt.Errorf("decode what was told of %s/%s: %w", p.Cluster, p.Node, err)
 			}
 			if news = changes(*p, was, now, at); len(news) == 0 {
@@ -462,9 +462,9 @@ func announce(
 	if len(found) == 0 {
 		return nil
 	}
-	told := found[:min(len(found), announcedChanges)]
-	if len(told) < len(found) {
-		if list, err = json.Marshal(told); err != nil {
+	listed := found[:min(len(found), announcedChanges)]
+	if len(listed) < len(found) {
+		if list, err = json.Marshal(listed); err != nil {
 			return fmt.Errorf("encode changes: %w", err)
 		}
 	}
@@ -472,7 +472,7 @@ func announce(
 	if err := history.Record(ctx, tx, entry); err != nil {
 		return err
 	}
-	return tx.Emit(ctx, events.TopologyChanged, id.String(), events.Topology{Snapshot: id, Changes: told})
+	return tx.Emit(ctx, events.TopologyChanged, id.String(), events.Topology{Snapshot: id, Changes: listed})
 }
 
 // Forget deletes all snapshots but the newest ones to keep, and returns how many it deleted.

@@ -197,7 +197,7 @@ func (b *jobBench) seed(ctx context.Context) error {
 func cycle(ctx context.Context, db *store.DB, id uuid.UUID) error {
 	ctx = trace.WithCause(store.WithSource(trace.Start(ctx, ""), "/functions/bench"), "caller "+jobAgent)
 	err := db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
-		return job.Take(ctx, tx, id, jobAgent, job.DefaultLease)
+		return job.Claim(ctx, tx, id, jobAgent, job.DefaultLease)
 	})
 	if err != nil {
 		return err

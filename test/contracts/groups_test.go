@@ -453,9 +453,9 @@ func TestPoliciesThatAreFaultyAreTold(t *testing.T) {
 	require.Len(t, w.policiesOf(t, id), 1, "the one without a fault")
 }
 
-// TestAnUpdateThatNobodyLookedAt is handled by the next tick: the update may have been handled by a matchmaker of the
+// TestAnUpdateThatNobodyHandledIsFound is handled by the next tick: the update may have been handled by a matchmaker of the
 // former version, which does not record that.
-func TestAnUpdateThatNobodyLookedAt(t *testing.T) {
+func TestAnUpdateThatNobodyHandledIsFound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	g, _ := w.running(t, hubShop)

@@ -48,7 +48,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err := function.DecodeJSON(r, &message); err != nil {
 		return err
 	}
-	changed, err := f.telemetry.Look(r.Context(), f.db)
+	changed, err := f.telemetry.Refresh(r.Context(), f.db)
 	if err != nil {
 		return err
 	}

@@ -169,6 +169,6 @@ func (f *Function) look(ctx context.Context) error {
 	if tooOld, err := old(); err != nil || !tooOld {
 		return err
 	}
-	_, err := f.telemetry.Look(ctx, f.db)
+	_, err := f.telemetry.Refresh(ctx, f.db)
 	return err
 }

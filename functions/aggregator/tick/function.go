@@ -36,6 +36,6 @@ func New(env *function.Env) (*Function, error) {
 
 // Run looks once. Twice is harmless.
 func (f *Function) Run(ctx context.Context) error {
-	_, err := f.telemetry.Look(ctx, f.db)
+	_, err := f.telemetry.Refresh(ctx, f.db)
 	return err
 }

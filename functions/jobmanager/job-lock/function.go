@@ -83,7 +83,7 @@ func (f *Function) apply(ctx context.Context, tx *store.Tx, id uuid.UUID, state 
 		if err := f.settings.Admit(ctx, tx, agent); err != nil {
 			return err
 		}
-		return job.Take(ctx, tx, id, agent, f.settings.Lease)
+		return job.Claim(ctx, tx, id, agent, f.settings.Lease)
 	case complete:
 		_, err := application.Report(ctx, tx, job.Report{ID: id, OwnerID: agent, State: job.Finished}, f.settings.Lease)
 		return err

@@ -51,7 +51,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		if err := f.settings.Admit(ctx, tx, in.OwnerID); err != nil {
 			return err
 		}
-		return job.Take(ctx, tx, id, in.OwnerID, f.settings.Lease)
+		return job.Claim(ctx, tx, id, in.OwnerID, f.settings.Lease)
 	})
 	if err != nil {
 		return err

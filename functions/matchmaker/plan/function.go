@@ -48,7 +48,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	preview, err := match.Look(r.Context(), f.db, document, parsed, app, f.match, f.application.LostAfter)
+	preview, err := match.DryRun(r.Context(), f.db, document, parsed, app, f.match, f.application.LostAfter)
 	if err != nil {
 		return err
 	}

@@ -60,7 +60,7 @@ func (f *Function) React(ctx context.Context, tx *store.Tx, e cloudevents.Event)
 			return err
 		}
 		if !topology.MakesRoom(news.Changes) {
-			return match.JudgeOverlooked(ctx, tx, f.config.Settings, because)
+			return match.PlacePendingUpdates(ctx, tx, f.config.Settings, because)
 		}
 	}
 	return match.RetryPending(ctx, tx, from, f.config.Settings, because)

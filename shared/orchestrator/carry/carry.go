@@ -121,7 +121,7 @@ func (c *Carrier) take(ctx context.Context, about events.Job, wait time.Duration
 	var j *job.Job
 	err := c.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var err error
-		j, err = job.Claim(ctx, tx, about.ID, about.Epoch, c.id(), c.Settings.Lease)
+		j, err = job.ClaimEpoch(ctx, tx, about.ID, about.Epoch, c.id(), c.Settings.Lease)
 		return err
 	})
 	if err != nil || j == nil {

@@ -248,7 +248,7 @@ func TestWhatAnAgentHasIsLeftToIt(t *testing.T) {
 	a := w.submit()
 	w.place(a, "one")
 	w.tx(func(ctx context.Context, tx *store.Tx) error {
-		return job.Take(ctx, tx, w.job(a).ID, "agent-one", time.Minute)
+		return job.Claim(ctx, tx, w.job(a).ID, "agent-one", time.Minute)
 	})
 	w.deliver()
 	w.turn()
@@ -269,7 +269,7 @@ func TestWhatAnAgentHasTakenOverIsRemoved(t *testing.T) {
 		_, err := w.db.Exec(t.Context(), `update jobs set lease_until = now() - interval '1s'`)
 		require.NoError(t, err)
 		w.tx(func(ctx context.Context, tx *store.Tx) error {
-			return job.Take(ctx, tx, w.job(a).ID, "agent-one", time.Minute)
+			return job.Claim(ctx, tx, w.job(a).ID, "agent-one", time.Minute)
 		})
 		w.turn()
 		require.Empty(t, w.copies("one"))
@@ -432,7 +432,7 @@ func TestAJobForAClusterThatNobodyKnowsIsFree(t *testing.T) {
 			require.Len(t, free, 1)
 		}
 		w.tx(func(ctx context.Context, tx *store.Tx) error {
-			return job.Take(ctx, tx, w.job(a).ID, "agent-three", time.Minute)
+			return job.Claim(ctx, tx, w.job(a).ID, "agent-three", time.Minute)
 		})
 		w.turn()
 		require.Equal(t, "agent-three", w.job(a).OwnerID)
@@ -456,7 +456,7 @@ func TestNewContentOfWhatNobodyDeployedIsCreated(t *testing.T) {
 		require.Len(t, free, 1)
 		require.Contains(t, free[0].Instruction.Contents[0].YAML, "web:2")
 		w.tx(func(ctx context.Context, tx *store.Tx) error {
-			return job.Take(ctx, tx, w.job(a).ID, "agent-three", time.Minute)
+			return job.Claim(ctx, tx, w.job(a).ID, "agent-three", time.Minute)
 		})
 		w.update(a, "web:3")
 		require.Equal(t, job.Create, w.job(a).Type, "agent-three has not begun either")
@@ -860,7 +860,7 @@ func TestARefusalThatACrashKeptBackIsMadeUpFor(t *testing.T) {
 	a := w.run("one")
 	w.ask(a, job.Secure)
 	w.tx(func(ctx context.Context, tx *store.Tx) error {
-		return job.Take(ctx, tx, w.job(a).ID, owner, time.Minute)
+		return job.Claim(ctx, tx, w.job(a).ID, owner, time.Minute)
 	})
 	w.turn()
 	require.Equal(t, "Failed", w.job(a).Remediations[0].Status)
@@ -876,7 +876,7 @@ func TestAReplacementThatACrashKeptBackIsMadeUpFor(t *testing.T) {
 		w.asks("replicas:2")
 		w.ask(a, job.ReplaceIt)
 		w.tx(func(ctx context.Context, tx *store.Tx) error {
-			return job.Take(ctx, tx, w.job(a).ID, w.job(a).OwnerID, time.Minute)
+			return job.Claim(ctx, tx, w.job(a).ID, w.job(a).OwnerID, time.Minute)
 		})
 		w.turn()
 		w.asks("replicas:1")
@@ -1036,7 +1036,7 @@ func TestACopyWhoseSuccessorIsAnothersIsRemoved(t *testing.T) {
 			w.displace(a)
 			applicationtest.Place(t, w.db, a.ID, job.Target{Orchestrator: by, Cluster: "one", Node: "one-b"})
 			w.tx(func(ctx context.Context, tx *store.Tx) error {
-				return job.Take(ctx, tx, w.job(a).ID, "agent-one", time.Minute)
+				return job.Claim(ctx, tx, w.job(a).ID, "agent-one", time.Minute)
 			})
 			w.deliver()
 			w.turn()

@@ -179,7 +179,7 @@ func TestBooksThatWereRestoredGiveAgentsTheirJobsAgain(t *testing.T) {
 	}
 	carryOut := func(a *application.Application, agent string) *job.Job {
 		w.tx(func(ctx context.Context, tx *store.Tx) error {
-			return job.Take(ctx, tx, w.job(a).ID, agent, time.Minute)
+			return job.Claim(ctx, tx, w.job(a).ID, agent, time.Minute)
 		})
 		j := w.job(a)
 		require.NoError(t, report(j, agent))

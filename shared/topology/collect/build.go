@@ -110,12 +110,12 @@ func (b *builder) taxonomy() *topology.Taxonomy {
 	if len(b.clusters) == 0 {
 		b.warn("telemetry answers, but no agent has reported to it")
 	}
-	t.Warnings = b.told()
+	t.Warnings = b.sortedWarnings()
 	return t
 }
 
-// told lists the warnings.
-func (b *builder) told() []string {
+// announcedChanges lists the warnings.
+func (b *builder) sortedWarnings() []string {
 	all := slices.Clone(b.warnings)
 	for sentence, times := range b.doubts {
 		all = append(all, clean(fmt.Sprintf("%s (%d times)", sentence, times)))

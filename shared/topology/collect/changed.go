@@ -152,7 +152,7 @@ func (g *glance) move(n *topology.Outlined, cpu, free float64) {
 	switch {
 	case r.Near(n.Readings):
 	case n.RunsOurs, math.IsNaN(r.CPUPercent) != math.IsNaN(n.Readings.CPUPercent),
-		math.Abs(r.CPUPercent-n.ToldCPU) >= jump, math.Abs(r.MemoryPercent()-n.ToldMemory) >= jump:
+		math.Abs(r.CPUPercent-n.AnnouncedCPU) >= jump, math.Abs(r.MemoryPercent()-n.AnnouncedMemory) >= jump:
 		// What applications of ours use must be of the same moment; and whoever announces must know all.
 		g.ask[n.Series] = true
 	default:

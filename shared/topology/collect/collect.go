@@ -137,11 +137,11 @@ func (p *Picture) Complete(before *topology.Taxonomy) {
 			p.Taxonomy.Cluster[key] = now
 		}
 	}
-	p.keepNames(before)
+	p.retainNames(before)
 }
 
-// keepNames keeps the names of clusters, even if telemetry no longer has them, or if other clusters claim them now.
-func (p *Picture) keepNames(before *topology.Taxonomy) {
+// retainNames keeps the names of clusters, even if telemetry no longer has them, or if other clusters claim them now.
+func (p *Picture) retainNames(before *topology.Taxonomy) {
 	clusters, called := p.Taxonomy.Cluster, before.ClusterNames()
 	holder := map[string]string{} // by name
 	for key, c := range clusters {
@@ -161,9 +161,9 @@ func (p *Picture) keepNames(before *topology.Taxonomy) {
 	}
 }
 
-// keepHolders gives a node its key back that another live node of the same name has taken: which of the two was heard
+// retainHolders gives a node its key back that another live node of the same name has taken: which of the two was heard
 // of last may alternate.
-func keepHolders(now, before map[string]topology.Node) {
+func retainHolders(now, before map[string]topology.Node) {
 	for key, was := range before {
 		taker, holder := now[key], now[was.UUID]
 		if was.UUID != "" && holder.UUID == was.UUID && holder.Name == taker.Name &&
@@ -175,14 +175,14 @@ func keepHolders(now, before map[string]topology.Node) {
 }
 
 func (p *Picture) completeNodes(now, before map[string]topology.Node) map[string]topology.Node {
-	keepHolders(now, before)
+	retainHolders(now, before)
 	all := map[string]topology.Node{}
 	taken := map[string]bool{}
 	for key, n := range now {
 		if old, known := before[key]; known {
 			for _, q := range p.failed {
-				if q.keep != nil {
-					q.keep(&n, &old)
+				if q.retain != nil {
+					q.retain(&n, &old)
 				}
 			}
 		}

@@ -277,8 +277,8 @@ func TestCollect_scoresFindTheirHost(t *testing.T) {
 	}
 }
 
-// TestCollect_aCPUThatIsToldOfTwiceIsOne: the exporter was restarted, and its former series were not ended.
-func TestCollect_aCPUThatIsToldOfTwiceIsOne(t *testing.T) {
+// TestCollect_aCPUThatIsReportedTwiceIsCountedOnce: the exporter was restarted, and its former series were not ended.
+func TestCollect_aCPUThatIsReportedTwiceIsCountedOnce(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	again := with(box.host(), labels{"mode": "idle", "instance": "restarted"})
@@ -338,7 +338,7 @@ func TestCollect_whatIsMissingIsUnknown(t *testing.T) {
 	require.True(t, n.CanSchedule())
 }
 
-func TestCollect_hostsOfUnknownAgentsAreTold(t *testing.T) {
+func TestCollect_warnsOfHostsOfUnknownAgents(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	f.until(now, worker)
@@ -426,7 +426,7 @@ func TestCollect_partOfTheStoresAway(t *testing.T) {
 	require.Equal(t, problem.Unavailable, problem.KindOf(err))
 }
 
-func TestCollect_whatTheStoreWarnsOfIsTold(t *testing.T) {
+func TestCollect_passesOnWarningsOfTheStore(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	f.until(now, worker)
@@ -681,7 +681,7 @@ func TestCollect_aNodeThatWasInstalledAnew(t *testing.T) {
 	require.EqualValues(t, 500, cpu)
 }
 
-func TestComplete_aClusterOfWhichNothingTellsTheNameAnyMore(t *testing.T) {
+func TestComplete_retainsTheNameOfAClusterThatIsNoLongerReported(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	f.until(now, worker)

@@ -15,8 +15,8 @@ type query struct {
 	name       string
 	expression string
 	essential  bool
-	// keep copies the keys that this query feeds from the topology before, after the query has failed.
-	keep func(now, before *topology.Node)
+	// retain copies the keys that this query feeds from the topology before, after the query has failed.
+	retain func(now, before *topology.Node)
 }
 
 // Names of the queries.
@@ -65,22 +65,22 @@ const (
 	byAgent   = "icos_controller_id, agent_hostname, agent_ip" // of the security scanner
 )
 
-// kept selects the metric's present series, and for an owner without any the last ones within the lookback. An owner
+// orLast selects the metric's present series, and for an owner without any the last ones within the lookback. An owner
 // with present series gets no old ones, which may say what was true before.
-func kept(selector, owner string, lookback time.Duration) string {
+func orLast(selector, owner string, lookback time.Duration) string {
 	return fmt.Sprintf("%s or (last_over_time(%s[%ds]) unless on (%s) %s)",
 		selector, selector, seconds(lookback), owner, selector)
 }
 
-// keptPerHost aggregates the metric to one value per host, from old series if the host has no present ones.
-func keptPerHost(aggregate, selector string, lookback time.Duration) string {
+// perHostOrLast aggregates the metric to one value per host, from old series if the host has no present ones.
+func perHostOrLast(aggregate, selector string, lookback time.Duration) string {
 	return orOld(selector, lookback, func(series string) string { return perHost(aggregate, series) })
 }
 
-// keptCPUs counts the cpus of each host, from old series if it has no present ones. Several series may exist for one
+// cpusOrLast counts the cpus of each host, from old series if it has no present ones. Several series may exist for one
 // cpu: after an exporter was restarted, new and former ones exist side by side for minutes, and among old series all of
 // them do.
-func keptCPUs(idle string, lookback time.Duration) string {
+func cpusOrLast(idle string, lookback time.Duration) string {
 	return orOld(idle, lookback, func(series string) string {
 		return perHost("count", fmt.Sprintf("group by (%s, cpu) (%s)", byHost, series))
 	})
@@ -162,13 +162,13 @@ func queries(staleAfter, lookback time.Duration) []query {
 // identifying are the queries that say which clusters and nodes there are. They are always of all, since a series finds
 // its node by what no other node is called.
 func identifying(staleAfter, lookback time.Duration) []query {
-	keptOf := func(metric, owner string) string { return kept(metric, owner, lookback) }
+	orLastOf := func(metric, owner string) string { return orLast(metric, owner, lookback) }
 	return []query{
-		{qOrch, keptOf(qOrch, byCluster), true, nil},
-		{qAgent, keptOf(qAgent, "icos_controller_id, id"), true, nil},
-		{qRuntime, keptOf(qRuntime, byHost), true, nil},
-		{qHost, keptOf(qHost, byHost), true, nil},
-		{qUname, keptOf(qUname, byHost), true, nil},
+		{qOrch, orLastOf(qOrch, byCluster), true, nil},
+		{qAgent, orLastOf(qAgent, "icos_controller_id, id"), true, nil},
+		{qRuntime, orLastOf(qRuntime, byHost), true, nil},
+		{qHost, orLastOf(qHost, byHost), true, nil},
+		{qUname, orLastOf(qUname, byHost), true, nil},
 		{qSeen, newest(staleAfter, lookback), true, nil},
 
 		{qSilence, silence(staleAfter, lookback), false, nil},
@@ -180,10 +180,10 @@ func identifying(staleAfter, lookback time.Duration) []query {
 func scanning(lookback time.Duration, s scope) []query {
 	return []query{
 		{
-			qScore, kept(of(qScore, s.scanned), byAgent, lookback), false,
+			qScore, orLast(of(qScore, s.scanned), byAgent, lookback), false,
 			func(n, was *topology.Node) { n.ScaScore = was.ScaScore },
 		},
-		{qVulnerable, kept(of(qVulnerable, s.scanned), byAgent, lookback), false, keepVulnerabilities},
+		{qVulnerable, orLast(of(qVulnerable, s.scanned), byAgent, lookback), false, retainVulnerabilities},
 	}
 }
 
@@ -194,20 +194,20 @@ func describing(lookback time.Duration, s scope) []query {
 	inCluster := func(metric string) string { return of(metric, s.cluster) }
 	idle := of(qCPUSeconds, onlyIdle, s.host)
 	return []query{
-		{qLabels, kept(host(qLabels), byHost, lookback), false, func(n, was *topology.Node) { n.Labels = was.Labels }},
-		{qCapacity, kept(of(qCapacity, onlyCapacity, s.node), byCluster+", node, resource", lookback), false, keepCapacity},
-		{qUnschedulable, kept(of(qUnschedulable, s.node), byCluster+", node", lookback), false, keepSchedulable},
-		{qMounted, kept(host(qMounted), byHost, lookback), false, func(n, was *topology.Node) { n.Devices = was.Devices }},
-		{qMaxFrequency, keptPerHost("avg", host(qMaxFrequency), lookback), false, nil},
-		{qCPUs, keptCPUs(idle, lookback), false, keepCapacity},
-		{qMemTotal, keptPerHost("max", host(qMemTotal), lookback), false, keepMemory},
+		{qLabels, orLast(host(qLabels), byHost, lookback), false, func(n, was *topology.Node) { n.Labels = was.Labels }},
+		{qCapacity, orLast(of(qCapacity, onlyCapacity, s.node), byCluster+", node, resource", lookback), false, retainCapacity},
+		{qUnschedulable, orLast(of(qUnschedulable, s.node), byCluster+", node", lookback), false, retainSchedulable},
+		{qMounted, orLast(host(qMounted), byHost, lookback), false, func(n, was *topology.Node) { n.Devices = was.Devices }},
+		{qMaxFrequency, perHostOrLast("avg", host(qMaxFrequency), lookback), false, nil},
+		{qCPUs, cpusOrLast(idle, lookback), false, retainCapacity},
+		{qMemTotal, perHostOrLast("max", host(qMemTotal), lookback), false, retainMemory},
 
-		{qCPUUsage, cpuUsage(idle), false, keepCPUUsage},
-		{qMemAvailable, perHost("min", host(qMemAvailable)), false, keepMemoryUsage},
+		{qCPUUsage, cpuUsage(idle), false, retainCPUUsage},
+		{qMemAvailable, perHost("min", host(qMemAvailable)), false, retainMemoryUsage},
 		{qFrequency, perHost("avg", host(qFrequency)), false, nil},
 		{qTemperature, perHost("max", host(qTemperature)), false, nil},
 		{qEnergy, perHost("sum", host(qEnergy)), false, nil},
-		{qPower, perHost("sum", "irate("+host(qEnergy)+rateWindow+")"), false, keepPower},
+		{qPower, perHost("sum", "irate("+host(qEnergy)+rateWindow+")"), false, retainPower},
 		{qForecastCPU, perHost("max", host(qForecastCPU)), false, nil},
 		{qForecastMem, perHost("max", host(qForecastMem)), false, nil},
 		{qNetInfo, interfaces(qNetInfo), false, nil},
@@ -216,9 +216,9 @@ func describing(lookback time.Duration, s scope) []query {
 		{qNetSpeed, interfaces(qNetSpeed), false, nil},
 
 		// The order matters: containers before what is read of them.
-		{qContainer, inCluster(qContainer), false, keepContainers},
-		{qContainerCPU, inCluster(qContainerCPU), false, keepReading(cpuOf)},
-		{qContainerMem, inCluster(qContainerMem), false, keepReading(memoryOf)},
+		{qContainer, inCluster(qContainer), false, retainContainers},
+		{qContainerCPU, inCluster(qContainerCPU), false, retainReading(cpuOf)},
+		{qContainerMem, inCluster(qContainerMem), false, retainReading(memoryOf)},
 		{qPod, of(qPod, s.node), false, func(n, was *topology.Node) { n.Pod = was.Pod }},
 		{qPhase, inCluster(qPhase) + " == 1", false, nil},
 		{qWorkload, host(qWorkload), false, func(n, was *topology.Node) { n.Pod = was.Pod }},
@@ -233,38 +233,38 @@ func cpuUsage(idle string) string {
 
 const onlyCapacity = `resource=~"cpu|memory"`
 
-func keepVulnerabilities(n, was *topology.Node) { n.Vulnerabilities = was.Vulnerabilities }
+func retainVulnerabilities(n, was *topology.Node) { n.Vulnerabilities = was.Vulnerabilities }
 
-func keepSchedulable(n, was *topology.Node) { n.Schedulable = was.Schedulable }
+func retainSchedulable(n, was *topology.Node) { n.Schedulable = was.Schedulable }
 
-// keepCapacity prefers the former value even over one from another metric: the two need not agree to the byte.
-func keepCapacity(n, was *topology.Node) {
-	keep(&n.StaticMetrics.CPUCores, was.StaticMetrics.CPUCores)
-	keep(&n.StaticMetrics.RAMMemory, was.StaticMetrics.RAMMemory)
+// retainCapacity prefers the former value even over one from another metric: the two need not agree to the byte.
+func retainCapacity(n, was *topology.Node) {
+	retain(&n.StaticMetrics.CPUCores, was.StaticMetrics.CPUCores)
+	retain(&n.StaticMetrics.RAMMemory, was.StaticMetrics.RAMMemory)
 }
 
-// keepMemory keeps both values, since used memory is derived from the total.
-func keepMemory(n, was *topology.Node) {
-	keepCapacity(n, was)
-	keepMemoryUsage(n, was)
+// retainMemory keeps both values, since used memory is derived from the total.
+func retainMemory(n, was *topology.Node) {
+	retainCapacity(n, was)
+	retainMemoryUsage(n, was)
 }
 
-func keepCPUUsage(n, was *topology.Node) {
-	keep(&n.DynamicMetrics.CPUUsagePercent, was.DynamicMetrics.CPUUsagePercent)
+func retainCPUUsage(n, was *topology.Node) {
+	retain(&n.DynamicMetrics.CPUUsagePercent, was.DynamicMetrics.CPUUsagePercent)
 }
 
-func keepMemoryUsage(n, was *topology.Node) {
-	keep(&n.DynamicMetrics.FreeRAM, was.DynamicMetrics.FreeRAM)
-	keep(&n.DynamicMetrics.UsedRAM, was.DynamicMetrics.UsedRAM)
-	keep(&n.DynamicMetrics.MemoryUsagePercent, was.DynamicMetrics.MemoryUsagePercent)
+func retainMemoryUsage(n, was *topology.Node) {
+	retain(&n.DynamicMetrics.FreeRAM, was.DynamicMetrics.FreeRAM)
+	retain(&n.DynamicMetrics.UsedRAM, was.DynamicMetrics.UsedRAM)
+	retain(&n.DynamicMetrics.MemoryUsagePercent, was.DynamicMetrics.MemoryUsagePercent)
 }
 
-func keepPower(n, was *topology.Node) {
-	keep(&n.DynamicMetrics.CPUPowerWatts, was.DynamicMetrics.CPUPowerWatts)
+func retainPower(n, was *topology.Node) {
+	retain(&n.DynamicMetrics.CPUPowerWatts, was.DynamicMetrics.CPUPowerWatts)
 }
 
-// keepContainers gives pods without containers those they had.
-func keepContainers(n, was *topology.Node) {
+// retainContainers gives pods without containers those they had.
+func retainContainers(n, was *topology.Node) {
 	for id, p := range n.Pod {
 		if old := was.Pod[id]; len(p.Container) == 0 {
 			p.Container, p.NumberOfContainers = maps.Clone(old.Container), old.NumberOfContainers
@@ -273,14 +273,14 @@ func keepContainers(n, was *topology.Node) {
 	}
 }
 
-// keepReading keeps a reading of containers that still exist. Otherwise the usage of our applications would look like
+// retainReading keeps a reading of containers that still exist. Otherwise the usage of our applications would look like
 // that of others, and be subtracted in addition to what is reserved for them.
-func keepReading(of func(*topology.Container) *topology.Measure) func(now, before *topology.Node) {
+func retainReading(of func(*topology.Container) *topology.Measure) func(now, before *topology.Node) {
 	return func(n, was *topology.Node) {
 		for id, p := range n.Pod {
 			for name, c := range p.Container {
 				old := was.Pod[id].Container[name]
-				keep(of(&c), *of(&old))
+				retain(of(&c), *of(&old))
 				p.Container[name] = c
 			}
 		}
@@ -291,7 +291,7 @@ func cpuOf(c *topology.Container) *topology.Measure { return &c.CPUUsage }
 
 func memoryOf(c *topology.Container) *topology.Measure { return &c.ContainerMemory }
 
-func keep(now *topology.Measure, before topology.Measure) {
+func retain(now *topology.Measure, before topology.Measure) {
 	if _, known := before.Get(); known {
 		*now = before
 	}

@@ -30,40 +30,40 @@ func Open(config func(into any) error, client *http.Client) (*Collector, error) 
 // cluster stay together.
 const chunk = 1000
 
-// Look collects the topology and stores it, which announces changes. Doing so twice is harmless: a topology that is not
+// Refresh collects the topology and stores it, which announces changes. Doing so twice is harmless: a topology that is not
 // newer than the stored one is dropped. The error is that of Collect or of the store; then nothing is changed.
 //
 // What it costs is in proportion to what has changed: it asks of every node when that was heard of and how busy it is,
-// and beyond that only about nodes of which telemetry says that something is other than at the look before. All nodes
-// are asked about at the first look, every few minutes, after a pause and after a query that failed.
-func (c *Collector) Look(ctx context.Context, db *store.DB) (changed bool, err error) {
-	return c.LookAt(ctx, db, time.Now())
+// and beyond that only about nodes of which telemetry says that something is other than at the refresh before. All nodes
+// are asked about at the first refresh, every few minutes, after a pause and after a query that failed.
+func (c *Collector) Refresh(ctx context.Context, db *store.DB) (changed bool, err error) {
+	return c.RefreshAt(ctx, db, time.Now())
 }
 
-// LookAt is Look at that time.
-func (c *Collector) LookAt(ctx context.Context, db *store.DB, now time.Time) (changed bool, err error) {
+// RefreshAt is Refresh at that time.
+func (c *Collector) RefreshAt(ctx context.Context, db *store.DB, now time.Time) (changed bool, err error) {
 	outline, err := topology.ReadOutline(ctx, db)
 	if err != nil && !errors.Is(err, topology.ErrUnknown) {
 		return false, err
 	}
 	if err != nil || !c.comparable(outline, now) {
-		return c.look(ctx, db, nil, now)
+		return c.refresh(ctx, db, nil, now)
 	}
 	g := c.glance(ctx, outline, now)
 	if g == nil || !g.quiet() {
-		return c.look(ctx, db, g, now)
+		return c.refresh(ctx, db, g, now)
 	}
 	return false, db.Tx(ctx, func(ctx context.Context, tx *store.Tx) error { return topology.Touch(ctx, tx, &g.news) })
 }
 
-// look asks which nodes there are, and about those that the glance names and new ones; about all without a glance.
-func (c *Collector) look(ctx context.Context, db *store.DB, g *glance, now time.Time) (changed bool, err error) {
+// refresh asks which nodes there are, and about those that the glance names and new ones; about all without a glance.
+func (c *Collector) refresh(ctx context.Context, db *store.DB, g *glance, now time.Time) (changed bool, err error) {
 	deadline := time.Now().Add(c.config.QueryTimeout)
 	asked := identifying(c.config.StaleAfter, c.config.Lookback)
 	if g == nil {
 		asked = append(asked, scanning(c.config.Lookback, scope{})...)
 	}
-	l := &looking{c: c, b: newBuilder(now, c.config.StaleAfter, map[string]telemetry.Answer{}), deadline: deadline}
+	l := &pass{c: c, b: newBuilder(now, c.config.StaleAfter, map[string]telemetry.Answer{}), deadline: deadline}
 	l.p = &Picture{At: now, lookback: c.config.Lookback}
 	if err := l.ask(ctx, asked); err != nil {
 		return false, err
@@ -73,7 +73,7 @@ func (c *Collector) look(ctx context.Context, db *store.DB, g *glance, now time.
 	l.b.doubts, l.b.warnings = map[string]int{}, nil // of what follows
 	if g == nil {
 		l.b.addScores()
-		l.doubts = l.b.told()
+		l.doubts = l.b.sortedWarnings()
 	}
 	l.b.release(asked)
 	if l.before, err = topology.ReadKnown(ctx, db); err != nil {
@@ -93,7 +93,7 @@ func (c *Collector) look(ctx context.Context, db *store.DB, g *glance, now time.
 	chunks := l.divide(g, was)
 	for i, part := range chunks {
 		if time.Now().After(deadline) {
-			break // the next look begins with what was left out
+			break // the next refresh begins with what was left out
 		}
 		news, err := l.part(ctx, db, g, part, i, len(chunks))
 		if err != nil {
@@ -104,8 +104,8 @@ func (c *Collector) look(ctx context.Context, db *store.DB, g *glance, now time.
 	return changed, nil
 }
 
-// looking is one look in progress.
-type looking struct {
+// pass is one refresh in progress.
+type pass struct {
 	c        *Collector
 	b        *builder
 	p        *Picture
@@ -123,7 +123,7 @@ type place struct {
 }
 
 // ask adds answers. The error says that an essential query has failed.
-func (l *looking) ask(ctx context.Context, asked []query) error {
+func (l *pass) ask(ctx context.Context, asked []query) error {
 	expressions := make(map[string]string, len(asked))
 	for _, q := range asked {
 		expressions[q.name] = q.expression
@@ -156,7 +156,7 @@ func (l *looking) ask(ctx context.Context, asked []query) error {
 }
 
 // divide finds the nodes to look at, and divides them into parts. Those that were not looked at for longest come first.
-func (l *looking) divide(g *glance, was map[[2]string]topology.Place) [][]place {
+func (l *pass) divide(g *glance, was map[[2]string]topology.Place) [][]place {
 	hosts := make(map[int64]*host, len(l.b.hosts))
 	for _, h := range l.b.hosts {
 		hosts[h.Series] = h
@@ -167,7 +167,7 @@ func (l *looking) divide(g *glance, was map[[2]string]topology.Place) [][]place 
 		key := [2]string{now.ClusterKey, now.NodeKey}
 		old, known := was[key]
 		same := known && old.Cluster == now.Cluster && old.Node == now.Node && old.At.Series == now.At.Series &&
-			now.At.Lost(l.b.now, l.c.config.StaleAfter) == old.At.Lost(l.lookedAt(), l.c.config.StaleAfter)
+			now.At.Lost(l.b.now, l.c.config.StaleAfter) == old.At.Lost(l.previousAt(), l.c.config.StaleAfter)
 		h := hosts[now.At.Series]
 		if h == nil && same && g != nil || g != nil && same && !g.ask[h.Series] && !named[h] {
 			continue
@@ -196,11 +196,11 @@ func (l *looking) divide(g *glance, was map[[2]string]topology.Place) [][]place 
 	return parts
 }
 
-// lookedAt is the time of the stored topology.
-func (l *looking) lookedAt() time.Time { return l.before.At }
+// previousAt is the time of the stored topology.
+func (l *pass) previousAt() time.Time { return l.before.At }
 
 // named finds the hosts of changed series.
-func (l *looking) named(g *glance) map[*host]bool {
+func (l *pass) named(g *glance) map[*host]bool {
 	all := map[*host]bool{}
 	if g == nil {
 		return all
@@ -233,7 +233,7 @@ func (l *looking) named(g *glance) map[*host]bool {
 }
 
 // part asks about some nodes and stores them.
-func (l *looking) part(ctx context.Context, db *store.DB, g *glance, places []place, i, of int) (changed bool, err error) {
+func (l *pass) part(ctx context.Context, db *store.DB, g *glance, places []place, i, of int) (changed bool, err error) {
 	b, before := l.b, l.before
 	b.doubts, b.warnings = map[string]int{}, nil
 	failed := len(l.p.failed)
@@ -258,7 +258,7 @@ func (l *looking) part(ctx context.Context, db *store.DB, g *glance, places []pl
 		}
 		b.describe()
 	}
-	l.doubts = append(l.doubts, b.told()...)
+	l.doubts = append(l.doubts, b.sortedWarnings()...)
 	b.release(asked)
 	if err := l.put(ctx, db, g, places); err != nil {
 		return false, err
@@ -272,7 +272,7 @@ func (l *looking) part(ctx context.Context, db *store.DB, g *glance, places []pl
 	}
 	switch {
 	case l.failed || g == nil && i+1 < of:
-		part.WholeAt = topology.Measure{} // so the next look is at all
+		part.WholeAt = topology.Measure{} // so the next refresh is of all
 	case g == nil:
 		part.WholeAt = topology.Known(float64(b.now.UnixMilli()) / 1000)
 	}
@@ -298,7 +298,7 @@ func (l *looking) part(ctx context.Context, db *store.DB, g *glance, places []pl
 }
 
 // put puts what was found about the nodes into the picture.
-func (l *looking) put(ctx context.Context, db *store.DB, g *glance, places []place) error {
+func (l *pass) put(ctx context.Context, db *store.DB, g *glance, places []place) error {
 	var load [][2]string
 	for _, p := range places {
 		if p.host == nil || len(l.p.failed) > 0 {
@@ -318,8 +318,8 @@ func (l *looking) put(ctx context.Context, db *store.DB, g *glance, places []pla
 			n = p.host.Node
 			n.Engine = p.at.Engine
 			for _, q := range l.p.failed {
-				if known && q.keep != nil {
-					q.keep(&n, &old)
+				if known && q.retain != nil {
+					q.retain(&n, &old)
 				}
 			}
 			if g == nil {
@@ -333,7 +333,7 @@ func (l *looking) put(ctx context.Context, db *store.DB, g *glance, places []pla
 }
 
 // drop forgets what was found about the nodes, which is stored.
-func (l *looking) drop(places []place) {
+func (l *pass) drop(places []place) {
 	for _, p := range places {
 		l.p.Taxonomy.Cluster[p.cluster].Node[p.node] = p.at
 		if p.host != nil {

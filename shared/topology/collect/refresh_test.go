@@ -112,7 +112,7 @@ func stored(t *testing.T, db *store.DB) (*topology.Taxonomy, map[string]topology
 	return got, readings
 }
 
-func told(t *testing.T, db *store.DB) (all []string) {
+func announcedChanges(t *testing.T, db *store.DB) (all []string) {
 	t.Helper()
 	for _, e := range storetest.Published(db) {
 		data, err := events.Data[events.Topology](e)
@@ -126,8 +126,8 @@ func told(t *testing.T, db *store.DB) (all []string) {
 	return all
 }
 
-// TestLook_findsWhatAWholeLookFinds, whatever happens to the fleet, and announces the same.
-func TestLook_findsWhatAWholeLookFinds(t *testing.T) {
+// TestRefresh_findsWhatACompleteRefreshFinds, whatever happens to the fleet, and announces the same.
+func TestRefresh_findsWhatACompleteRefreshFinds(t *testing.T) {
 	t.Parallel()
 	c := newContinuum(t)
 	at := c.collector()
@@ -176,7 +176,7 @@ func TestLook_findsWhatAWholeLookFinds(t *testing.T) {
 			}
 		}
 		c.pass(15 * time.Second)
-		_, err := at.LookAt(t.Context(), some, c.clock)
+		_, err := at.RefreshAt(t.Context(), some, c.clock)
 		require.NoError(t, err)
 		c.whole(at, all)
 		got, gotReadings := stored(t, some)
@@ -188,20 +188,20 @@ func TestLook_findsWhatAWholeLookFinds(t *testing.T) {
 			require.InEpsilon(t, 1+w.UsedRAM.Or(0), 1+g.UsedRAM.Or(0), 0.05, "step %d: %s: %v", step, node, done)
 			require.InEpsilon(t, 1+w.FreeRAM.Or(0), 1+g.FreeRAM.Or(0), 0.05, "step %d: %s: %v", step, node, done)
 		}
-		require.Equal(t, told(t, all), told(t, some), "step %d: %v", step, done)
+		require.Equal(t, announcedChanges(t, all), announcedChanges(t, some), "step %d: %v", step, done)
 		sites = want.Places()
 	}
 }
 
-// TestLook_asksOnlyAboutWhatChanged.
-func TestLook_asksOnlyAboutWhatChanged(t *testing.T) {
+// TestRefresh_asksOnlyAboutWhatChanged.
+func TestRefresh_asksOnlyAboutWhatChanged(t *testing.T) {
 	t.Parallel()
 	c := newContinuum(t)
 	at, db := c.collector(), storetest.New(t)
 	look := func() {
 		t.Helper()
 		c.pass(15 * time.Second)
-		_, err := at.LookAt(t.Context(), db, c.clock)
+		_, err := at.RefreshAt(t.Context(), db, c.clock)
 		require.NoError(t, err)
 	}
 	look()
@@ -233,15 +233,15 @@ func TestLook_asksOnlyAboutWhatChanged(t *testing.T) {
 	}
 }
 
-// TestLook_aFailingQueryIsAskedAgain: what it feeds stays as it was, and the next look is at all nodes.
-func TestLook_aFailingQueryIsAskedAgain(t *testing.T) {
+// TestRefresh_asksAFailedQueryAgain: what it feeds stays as it was, and the next refresh is of all nodes.
+func TestRefresh_asksAFailedQueryAgain(t *testing.T) {
 	t.Parallel()
 	c := newContinuum(t)
 	db := storetest.New(t)
 	look := func(at *collect.Collector) {
 		t.Helper()
 		c.pass(15 * time.Second)
-		_, err := at.LookAt(t.Context(), db, c.clock)
+		_, err := at.RefreshAt(t.Context(), db, c.clock)
 		require.NoError(t, err)
 	}
 	read := func() topology.Node {
@@ -268,8 +268,8 @@ func TestLook_aFailingQueryIsAskedAgain(t *testing.T) {
 	require.Empty(t, got.Warnings)
 }
 
-// TestLook_ofMoreNodesThanOneQuestionBounds: they are asked about and stored in parts.
-func TestLook_ofMoreNodesThanOneQuestionBounds(t *testing.T) {
+// TestRefresh_ofMoreNodesThanOneQueryBounds: they are asked about and stored in parts.
+func TestRefresh_ofMoreNodesThanOneQueryBounds(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
 	const clusters, nodes = 6, 250
@@ -293,7 +293,7 @@ func TestLook_ofMoreNodesThanOneQuestionBounds(t *testing.T) {
 	}
 	require.NoError(t, f.server.Append(t.Context(), round))
 	at, db := f.collector(nil), storetest.New(t)
-	changed, err := at.LookAt(t.Context(), db, now)
+	changed, err := at.RefreshAt(t.Context(), db, now)
 	require.NoError(t, err)
 	require.True(t, changed)
 	picture, err := at.Collect(t.Context(), now)

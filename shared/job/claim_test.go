@@ -16,8 +16,8 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// TestTake_movesAsTheTableSays: taking is one statement, which knows the table of transitions by its parameters alone.
-func TestTake_movesAsTheTableSays(t *testing.T) {
+// TestClaim_movesAsTheTableSays: taking is one statement, which knows the table of transitions by its parameters alone.
+func TestClaim_movesAsTheTableSays(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
 	tx := func(fn func(ctx context.Context, tx *store.Tx) error) error {
@@ -57,7 +57,7 @@ values ($1, 'shop', '', 'shop-1', '', 'alice')`, application)
 					_, err := db.Exec(t.Context(), `delete from jobs`)
 					require.NoError(t, err)
 				}()
-				err := tx(func(ctx context.Context, tx *store.Tx) error { return Take(ctx, tx, j.ID, me, time.Minute) })
+				err := tx(func(ctx context.Context, tx *store.Tx) error { return Claim(ctx, tx, j.ID, me, time.Minute) })
 				now, getErr := Get(t.Context(), db, j.ID)
 				require.NoError(t, getErr)
 				var moves []Move

@@ -15,8 +15,10 @@ const (
 // MaxReplicas is the most replicas that scaling up can reach.
 const MaxReplicas = 200
 
-// Keeps reports whether the job leaves its copy as it is, apart from the fields that scaling changes.
-func Keeps(j *job.Job) bool { return j.Type == job.Update && !job.Remediation(j.SubType).Rewrites() }
+// ScalesOnly reports whether the job leaves its copy as it is, apart from the fields that scaling changes.
+func ScalesOnly(j *job.Job) bool {
+	return j.Type == job.Update && !job.Remediation(j.SubType).Rewrites()
+}
 
 // remedies returns the scalings that the job's copy must show, oldest first, and the id of the remediation that last
 // rewrote its objects ("" if none did since the content was set). Scalings before that rewrite are gone; refused ones

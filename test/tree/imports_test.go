@@ -211,7 +211,7 @@ var direct = map[string][]string{
 	"shared/topology":                 {"github.com/jackc/pgx/v5"},
 	"shared/orchestrator":             {"go.yaml.in/yaml/v3"},
 	"shared/orchestrator/manifest":    {"k8s.io/apimachinery", "sigs.k8s.io/yaml"},
-	"shared/orchestrator/carry":       {"github.com/cloudevents/sdk-go/v2/event"},
+	"shared/orchestrator/deployer":    {"github.com/cloudevents/sdk-go/v2/event"},
 	"shared/orchestrator/conformance": {"github.com/stretchr/testify", "k8s.io/apimachinery", "k8s.io/client-go"}, // of tests
 	"shared/orchestrator/kubernetes":  {"k8s.io/apimachinery", "k8s.io/client-go/dynamic"},
 	"shared/orchestrator/ocm":         {"k8s.io/apimachinery", "k8s.io/client-go/dynamic"},

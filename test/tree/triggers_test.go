@@ -22,7 +22,7 @@ import (
 	synckubernetes "github.com/littoral-project/littoral/functions/deploymentmanager/sync-kubernetes"
 	syncocm "github.com/littoral-project/littoral/functions/deploymentmanager/sync-ocm"
 	"github.com/littoral-project/littoral/shared/events"
-	"github.com/littoral-project/littoral/shared/orchestrator/carry"
+	"github.com/littoral-project/littoral/shared/orchestrator/deployer"
 	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/triggers"
 )
@@ -93,7 +93,7 @@ func (w *wire) wakes(t testing.TB) (function string, types []string) {
 // TestSynchronisationsTickUnderTheLease: a job in progress is synchronised before its lease expires.
 func TestSynchronisationsTickUnderTheLease(t *testing.T) {
 	t.Parallel()
-	var defaults carry.Settings
+	var defaults deployer.Settings
 	require.NoError(t, settings.Read(nil, "", &defaults))
 	lease, deadline := defaults.Lease, syncocm.Spec.Timeout
 	require.Equal(t, deadline, synckubernetes.Spec.Timeout)

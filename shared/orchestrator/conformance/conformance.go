@@ -174,7 +174,7 @@ func Run(t *testing.T, can Can, open func(t *testing.T) World) {
 		suite["what an autoscaler has set is left to it"] = autoscaled
 		suite["a key that is taken out of a Secret goes"] = withheld
 		suite["a role goes to the ServiceAccount that comes with it"] = bound
-		suite["what an application has in a cluster is not taken over by another"] = taken
+		suite["what an application has in a cluster is not taken over by another"] = nameConflict
 	}
 	for name, test := range suite {
 		t.Run(name, func(t *testing.T) { test(t, open(t)) })
@@ -790,8 +790,8 @@ func shared(t *testing.T, w World) {
 	second.Instruction.Contents[0].YAML = strings.ReplaceAll(second.Instruction.Contents[0].YAML, "name: web", "name: worker")
 	finish(t, w, first)
 	finish(t, w, second)
-	require.Equal(t, job.Finished, clusters.look(t, first), "neither takes it from the other")
-	require.Equal(t, job.Finished, clusters.look(t, second))
+	require.Equal(t, job.Finished, clusters.status(t, first), "neither takes it from the other")
+	require.Equal(t, job.Finished, clusters.status(t, second))
 
 	there := func() (settings, role bool) {
 		return clusters.object(t, first.Cluster, configs, first.Namespace, "settings") != nil,
@@ -802,7 +802,7 @@ func shared(t *testing.T, w World) {
 		settings, role := there()
 		require.True(t, settings)
 		require.True(t, role)
-		require.Equal(t, job.Finished, clusters.look(t, pair[1]))
+		require.Equal(t, job.Finished, clusters.status(t, pair[1]))
 		finish(t, w, pair[0])
 	}
 	gone(t, w, first)
@@ -812,7 +812,7 @@ func shared(t *testing.T, w World) {
 	require.False(t, role)
 }
 
-func taken(t *testing.T, w World) {
+func nameConflict(t *testing.T, w World) {
 	clusters, shows := w.(*Clusters)
 	require.True(t, shows)
 	holder, late := Job(w.Places()[0], 1), Job(w.Places()[0], 5)
@@ -824,10 +824,10 @@ func taken(t *testing.T, w World) {
 	c := available(t, conditions)
 	require.Contains(t, []string{orchestrator.ReasonNameTaken, orchestrator.ReasonApplyConflict}, c.Reason)
 	require.Contains(t, c.Message, "ClusterRole "+holder.Namespace)
-	require.Equal(t, job.Finished, clusters.look(t, holder))
+	require.Equal(t, job.Finished, clusters.status(t, holder))
 	gone(t, w, late)
 	require.NotNil(t, clusters.object(t, holder.Cluster, roles, "", holder.Namespace))
-	require.Equal(t, job.Finished, clusters.look(t, holder))
+	require.Equal(t, job.Finished, clusters.status(t, holder))
 	gone(t, w, holder)
 	require.Nil(t, clusters.object(t, holder.Cluster, roles, "", holder.Namespace))
 }

@@ -152,8 +152,8 @@ func (w *Clusters) scale(t *testing.T, j *job.Job, n int64) {
 	}
 }
 
-// look says how the job's copy is doing, without bringing about anything.
-func (w *Clusters) look(t *testing.T, j *job.Job) job.State {
+// status says how the job's copy is doing, without bringing about anything.
+func (w *Clusters) status(t *testing.T, j *job.Job) job.State {
 	t.Helper()
 	s, err := w.Orchestrator.Observe(t.Context(), j)
 	require.NoError(t, err)

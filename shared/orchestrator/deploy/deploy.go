@@ -13,20 +13,20 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/orchestrator"
-	"github.com/littoral-project/littoral/shared/orchestrator/carry"
+	"github.com/littoral-project/littoral/shared/orchestrator/deployer"
 )
 
 // Spec declares a deploy-*.
 func Spec() function.Spec {
 	return function.Spec{
-		Consumes: []string{events.JobReady}, Emits: carry.Emits, Class: function.Remote, Kubernetes: true,
+		Consumes: []string{events.JobReady}, Emits: deployer.Emits, Class: function.Remote, Kubernetes: true,
 	}
 }
 
 // SyncSpec declares a sync-*. watches are the objects of the orchestrator that wake it when they change.
 func SyncSpec(watches ...function.Watch) function.Spec {
 	s := function.Spec{
-		Consumes: []string{events.Tick}, Emits: carry.Emits, Class: function.Batch,
+		Consumes: []string{events.Tick}, Emits: deployer.Emits, Class: function.Batch,
 		Timeout:    2 * time.Minute, // with the time between two ticks it stays under the lease of a job
 		Kubernetes: true, Watches: watches,
 	}
@@ -42,7 +42,7 @@ func SyncSpec(watches ...function.Watch) function.Spec {
 type opener[Config any] = func(Config, func(http.RoundTripper) http.RoundTripper) (orchestrator.Orchestrator, error)
 
 // Deployer carries out the jobs of one orchestrator.
-type Deployer struct{ carrier *carry.Carrier }
+type Deployer struct{ carrier *deployer.Deployer }
 
 // New reads the settings. kind is what targets call the orchestrator.
 func New[Config any](env *function.Env, kind string, open opener[Config]) (*Deployer, error) {
@@ -57,7 +57,7 @@ func (d *Deployer) Work(ctx context.Context, e cloudevents.Event) error {
 }
 
 // Syncer compares the jobs in the database with what one orchestrator reports.
-type Syncer struct{ carrier *carry.Carrier }
+type Syncer struct{ carrier *deployer.Deployer }
 
 // NewSync reads the settings. kind is what targets call the orchestrator.
 func NewSync[Config any](env *function.Env, kind string, open opener[Config]) (*Syncer, error) {
@@ -86,8 +86,8 @@ func (s *Syncer) Work(ctx context.Context, e cloudevents.Event) error {
 	return s.carrier.SyncOne(ctx, subject)
 }
 
-func carrier[Config any](env *function.Env, kind string, open opener[Config]) (*carry.Carrier, error) {
-	return carry.Open(carry.Platform{
+func carrier[Config any](env *function.Env, kind string, open opener[Config]) (*deployer.Deployer, error) {
+	return deployer.Open(deployer.Platform{
 		DB: env.DB, Log: env.Log, Config: env.Config, Transport: env.Observe.Transport,
 	}, kind, open)
 }

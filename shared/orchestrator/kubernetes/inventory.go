@@ -99,8 +99,8 @@ func (c cluster) fenced(ctx context.Context, j *job.Job) error {
 
 func inventoryName(j *job.Job) string { return orchestrator.Manager + "-" + orchestrator.NameOf(j) }
 
-// keep writes the inventory over have, the one that was read; nil creates one.
-func (c cluster) keep(
+// writeInventory writes the inventory over have, the one that was read; nil creates one.
+func (c cluster) writeInventory(
 	ctx context.Context, j *job.Job, have *unstructured.Unstructured, want orchestrator.Record, entries []entry,
 ) (*unstructured.Unstructured, error) {
 	text, err := json.Marshal(entries)

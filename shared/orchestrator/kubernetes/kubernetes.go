@@ -106,14 +106,14 @@ func (e entry) ours(live *unstructured.Unstructured) bool {
 	return same(orchestrator.MarkInstance) && (!e.bears() || same(orchestrator.LabelJob))
 }
 
-// taken reports whether the live object by the entry's name belongs to somebody else. In the application's own
+// ownedByAnother reports whether the live object by the entry's name belongs to somebody else. In the application's own
 // namespace only objects of other jobs count: what the cluster itself creates there, such as the default
 // ServiceAccount, may be used.
-func (e entry) taken(live *unstructured.Unstructured) bool {
+func (e entry) ownedByAnother(live *unstructured.Unstructured) bool {
 	return !e.ours(live) && (e.Object.GetNamespace() == "" || managed(live))
 }
 
-func (e entry) takenBy(live *unstructured.Unstructured) error {
+func (e entry) ownershipError(live *unstructured.Unstructured) error {
 	holder, notes := "nobody here", live.GetAnnotations()
 	if managed(live) {
 		holder = strings.TrimSpace(notes[orchestrator.MarkComponent] + " of application " + notes[orchestrator.MarkInstance])
@@ -180,7 +180,7 @@ func (c cluster) apply(ctx context.Context, j *job.Job) error {
 	}
 	want := orchestrator.RecordOf(j)
 	entries, dropped := split(entries)
-	if lacking, ok := record.Lacking(j); ok && orchestrator.Keeps(j) {
+	if lacking, ok := record.Lacking(j); ok && orchestrator.ScalesOnly(j) {
 		changed := entries // if none is lacking: apply all again, in case a crash left some out
 		if len(lacking) > 0 {
 			if changed, err = scale(entries, lacking); err != nil {
@@ -238,7 +238,7 @@ func (c cluster) put(ctx context.Context, j *job.Job, have *unstructured.Unstruc
 	for _, e := range to.dropped {
 		all = append(all, e.drop())
 	}
-	have, err := c.keep(ctx, j, have, to.record, all)
+	have, err := c.writeInventory(ctx, j, have, to.record, all)
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (c cluster) put(ctx context.Context, j *job.Job, have *unstructured.Unstruc
 	if _, err := c.deleteAll(ctx, j, to.dropped); err != nil {
 		return err
 	}
-	_, err = c.keep(ctx, j, have, to.record, to.entries)
+	_, err = c.writeInventory(ctx, j, have, to.record, to.entries)
 	return err
 }
 
@@ -307,8 +307,8 @@ func (c cluster) applyOne(ctx context.Context, j *job.Job, e entry) error {
 		return manifest.Classify(err, e.what())
 	case have.GetDeletionTimestamp() != nil:
 		return orchestrator.ErrLeaving
-	case e.taken(have):
-		return e.takenBy(have)
+	case e.ownedByAnother(have):
+		return e.ownershipError(have)
 	case e.bears() && manifest.EpochOf(have) > j.Epoch:
 		return orchestrator.ErrFenced
 	case e.ours(have) && manifest.OtherPods(have, o):
@@ -543,7 +543,7 @@ func (c cluster) observe(ctx context.Context, j *job.Job) (orchestrator.Status, 
 			if want == nil { // left by a crash, or an older decision is still at work
 				want, s.Content = e.Object, ""
 			}
-			s.Objects = append(s.Objects, manifest.Judge(want, manifest.Ask(live, manifest.FactsOf(want))))
+			s.Objects = append(s.Objects, manifest.HealthOf(want, manifest.Ask(live, manifest.FactsOf(want))))
 		}
 	}
 	return s, nil

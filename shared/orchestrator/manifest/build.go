@@ -39,7 +39,7 @@ func Build(j *job.Job) ([]*unstructured.Unstructured, error) {
 	}
 	slices.SortStableFunc(objects, inOrder)
 	distinguish(objects, j)
-	resettle(objects, j)
+	retargetSubjects(objects, j)
 	for _, o := range objects {
 		encode(o)
 	}
@@ -231,11 +231,11 @@ func distinguish(objects []*unstructured.Unstructured, j *job.Job) {
 	}
 }
 
-// resettle makes role bindings name the application's ServiceAccounts in the namespace where they will be. Whoever
+// retargetSubjects makes role bindings name the application's ServiceAccounts in the namespace where they will be. Whoever
 // writes a binding does not know that namespace. So a subject counts as the application's own when it has no namespace,
 // that of the binding, or one called like the application, or when the job itself brings that ServiceAccount. Other
 // subjects stay.
-func resettle(objects []*unstructured.Unstructured, j *job.Job) {
+func retargetSubjects(objects []*unstructured.Unstructured, j *job.Job) {
 	brought := map[[2]string]bool{} // by namespace (as written in the manifest) and name
 	for _, o := range objects {
 		if o.GroupVersionKind().GroupKind() == account {
@@ -294,7 +294,7 @@ func dress(o *unstructured.Unstructured, j *job.Job) error {
 		return nil
 	}
 	merge(o, "annotations", map[string]string{markEpoch: strconv.FormatInt(j.Epoch, 10)})
-	KeepEnded(o)
+	RemoveTTL(o)
 	spec := append(path[:len(path):len(path)], "spec")
 	pod, ok, err := unstructured.NestedMap(o.Object, spec...)
 	if err != nil || !ok {
@@ -316,9 +316,9 @@ func dress(o *unstructured.Unstructured, j *job.Job) error {
 	return unstructured.SetNestedMap(o.Object, pod, spec...)
 }
 
-// KeepEnded removes ttlSecondsAfterFinished from a Job, and reports whether it was there. Otherwise the cluster would
+// RemoveTTL removes ttlSecondsAfterFinished from a Job, and reports whether it was there. Otherwise the cluster would
 // delete the finished Job, and we would find it missing and run it again.
-func KeepEnded(o *unstructured.Unstructured) (changed bool) {
+func RemoveTTL(o *unstructured.Unstructured) (changed bool) {
 	bound := []string{"spec", "ttlSecondsAfterFinished"}
 	_, goes, _ := unstructured.NestedFieldNoCopy(o.Object, bound...)
 	if !goes || o.GroupVersionKind().GroupKind() != oneRun {
@@ -380,7 +380,7 @@ func bind(pod map[string]any, node string) error {
 // stamp marks the object with its revision: epoch and digest of its content. The component is left out of the digest
 // for an object without pods: several components may apply it, and it does not matter which did so last.
 func stamp(o *unstructured.Unstructured) {
-	if keepsPods(o) {
+	if retainsPods(o) {
 		template, _, _ := unstructured.NestedFieldNoCopy(o.Object, podTemplates[o.GroupVersionKind().GroupKind()]...)
 		if text, err := json.Marshal(template); err == nil { // it came from JSON
 			merge(o, "annotations", map[string]string{markPods: orchestrator.Digest(text)})
@@ -401,7 +401,7 @@ func stamp(o *unstructured.Unstructured) {
 
 // OtherPods reports whether the live object keeps pods made from a template other than that of next.
 func OtherPods(live, next *unstructured.Unstructured) bool {
-	return keepsPods(next) && live.GetAnnotations()[markPods] != next.GetAnnotations()[markPods]
+	return retainsPods(next) && live.GetAnnotations()[markPods] != next.GetAnnotations()[markPods]
 }
 
 // RevisionOf returns the revision that stamp wrote.

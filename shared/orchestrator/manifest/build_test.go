@@ -476,7 +476,7 @@ func observed(t *testing.T, want *unstructured.Unstructured, status string) *uns
 	return live
 }
 
-func TestJudge(t *testing.T) {
+func TestHealthOf(t *testing.T) {
 	t.Parallel()
 	const conditions = `conditions: [{type: Other, status: "x"}, {type: %s, status: "%s", reason: %s, message: because}]`
 	for name, row := range map[string]struct {
@@ -513,7 +513,7 @@ func TestJudge(t *testing.T) {
 			t.Parallel()
 			want := build(t, newJob(bearing[row.kind]))[1]
 			live := observed(t, want, row.status)
-			h := manifest.Judge(want, manifest.Ask(live, manifest.FactsOf(want)))
+			h := manifest.HealthOf(want, manifest.Ask(live, manifest.FactsOf(want)))
 			require.Equal(t, row.ready, h.Ready, "%+v", h)
 			require.Equal(t, row.failed, h.Failed, "%+v", h)
 			require.Equal(t, row.reason, h.Reason)
@@ -524,14 +524,14 @@ func TestJudge(t *testing.T) {
 
 			stale := live.DeepCopy()
 			stale.SetAnnotations(map[string]string{"littoral.dev/revision": "6-x"})
-			h = manifest.Judge(want, manifest.Ask(stale, manifest.FactsOf(want)))
+			h = manifest.HealthOf(want, manifest.Ask(stale, manifest.FactsOf(want)))
 			require.False(t, h.Ready, "an answer about an earlier form of it does not count")
 		})
 	}
 }
 
-// TestJudge_ofWhatWaitsForSomebody: if no controller continues by itself, the state says whom it waits for.
-func TestJudge_ofWhatWaitsForSomebody(t *testing.T) {
+// TestHealthOf_whatWaitsForSomebody: if no controller continues by itself, the state says whom it waits for.
+func TestHealthOf_whatWaitsForSomebody(t *testing.T) {
 	t.Parallel()
 	const template = "template: {spec: " + podSpec + "}"
 	for name, row := range map[string]struct {
@@ -576,7 +576,7 @@ func TestJudge_ofWhatWaitsForSomebody(t *testing.T) {
 			part := strings.SplitN(row.manifest, " ", 3)
 			want := build(t, newJob("apiVersion: "+part[0]+"\nkind: "+part[1]+"\nmetadata: {name: x}\nspec: "+part[2]))[1]
 			live := observed(t, want, row.status)
-			h := manifest.Judge(want, manifest.Ask(live, manifest.FactsOf(want)))
+			h := manifest.HealthOf(want, manifest.Ask(live, manifest.FactsOf(want)))
 			require.False(t, h.Ready, "%+v", h)
 			require.Equal(t, row.failed, h.Failed, "%+v", h)
 			require.Equal(t, row.reason, h.Reason, "%+v", h)
@@ -584,8 +584,8 @@ func TestJudge_ofWhatWaitsForSomebody(t *testing.T) {
 	}
 }
 
-// TestJudge_ofADeploymentAfterItsRollout: its controller watches a deadline only during a rollout, and only if there is one.
-func TestJudge_ofADeploymentAfterItsRollout(t *testing.T) {
+// TestHealthOf_aDeploymentAfterItsRollout: its controller watches a deadline only during a rollout, and only if there is one.
+func TestHealthOf_aDeploymentAfterItsRollout(t *testing.T) {
 	t.Parallel()
 	for progress, timed := range map[string]bool{
 		"[{type: Progressing, status: \"True\", reason: NewReplicaSetCreated}]":   true,
@@ -597,41 +597,41 @@ func TestJudge_ofADeploymentAfterItsRollout(t *testing.T) {
 		want := build(t, newJob(bearing["Deployment"]))[1]
 		live := observed(t, want, "{observedGeneration: 2, replicas: 2, availableReplicas: 1, updatedReplicas: 2, conditions: "+progress+"}")
 		require.NoError(t, unstructured.SetNestedField(live.Object, int64(2), "spec", "replicas"))
-		h := manifest.Judge(want, manifest.Ask(live, manifest.FactsOf(want)))
+		h := manifest.HealthOf(want, manifest.Ask(live, manifest.FactsOf(want)))
 		require.False(t, h.Ready, progress)
 		require.False(t, h.Failed, progress)
 		require.Equal(t, timed, h.Timed, progress)
 	}
 }
 
-func TestJudge_ofOtherKinds(t *testing.T) {
+func TestHealthOf_otherKinds(t *testing.T) {
 	t.Parallel()
 	sensor := build(t, newJob("apiVersion: example.org/v1\nkind: Sensor\nmetadata: {name: x}"))[1]
 	require.True(
 		t,
-		manifest.Judge(sensor, manifest.Ask(sensor, manifest.FactsOf(sensor))).Ready,
+		manifest.HealthOf(sensor, manifest.Ask(sensor, manifest.FactsOf(sensor))).Ready,
 		"it says nothing against it",
 	)
 	live := sensor.DeepCopy()
 	live.Object["status"] = map[string]any{
 		"conditions": []any{map[string]any{"type": "Ready", "status": "False", "message": "cold"}},
 	}
-	h := manifest.Judge(sensor, manifest.Ask(live, manifest.FactsOf(sensor)))
+	h := manifest.HealthOf(sensor, manifest.Ask(live, manifest.FactsOf(sensor)))
 	require.False(t, h.Ready)
 	require.Contains(t, h.Message, "cold")
 	live.Object["status"] = map[string]any{
 		"observedGeneration": int64(1), "conditions": []any{map[string]any{"type": "Ready", "status": "True"}},
 	}
 	live.SetGeneration(2)
-	h = manifest.Judge(sensor, manifest.Ask(live, manifest.FactsOf(sensor)))
+	h = manifest.HealthOf(sensor, manifest.Ask(live, manifest.FactsOf(sensor)))
 	require.False(t, h.Ready, "it was so before it was changed")
 	live.Object["status"] = map[string]any{
 		"conditions": []any{map[string]any{"type": "Ready", "status": "True", "observedGeneration": int64(1)}},
 	}
-	h = manifest.Judge(sensor, manifest.Ask(live, manifest.FactsOf(sensor)))
+	h = manifest.HealthOf(sensor, manifest.Ask(live, manifest.FactsOf(sensor)))
 	require.False(t, h.Ready, "the same, of a kind that says so of each condition")
 	service := build(t, newJob("apiVersion: v1\nkind: Service\nmetadata: {name: x}"))[1]
-	require.True(t, manifest.Judge(service, nil).Ready, "to be there is all it can")
+	require.True(t, manifest.HealthOf(service, nil).Ready, "to be there is all it can")
 }
 
 func TestScale(t *testing.T) {

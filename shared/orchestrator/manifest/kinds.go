@@ -202,11 +202,11 @@ func binds(o *unstructured.Unstructured) bool {
 // recreated.
 func Replaceable(o *unstructured.Unstructured) bool {
 	gk := o.GroupVersionKind().GroupKind()
-	return gk == oneRun || gk == schema.GroupKind{Kind: "Pod"} || keepsPods(o)
+	return gk == oneRun || gk == schema.GroupKind{Kind: "Pod"} || retainsPods(o)
 }
 
-// keepsPods reports whether a change of such an object's template leaves its existing pods as they are.
-func keepsPods(o *unstructured.Unstructured) bool {
+// retainsPods reports whether a change of such an object's template leaves its existing pods as they are.
+func retainsPods(o *unstructured.Unstructured) bool {
 	gk := o.GroupVersionKind().GroupKind()
 	return gk == schema.GroupKind{Group: "apps", Kind: "ReplicaSet"} || gk == replicationController
 }

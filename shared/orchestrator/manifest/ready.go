@@ -13,9 +13,9 @@ import (
 // health is a Health that is being judged.
 type health struct{ orchestrator.Health }
 
-// Judge derives the health of an object from its facts. want is the object as we applied it: facts about an earlier
+// HealthOf derives the health of an object from its facts. want is the object as we applied it: facts about an earlier
 // form of it do not count.
-func Judge(want *unstructured.Unstructured, v Values) orchestrator.Health {
+func HealthOf(want *unstructured.Unstructured, v Values) orchestrator.Health {
 	h := &health{orchestrator.Health{Object: want.GetKind() + " " + want.GetName()}}
 	if len(FactsOf(want)) == 0 {
 		h.ready()
@@ -30,15 +30,15 @@ func Judge(want *unstructured.Unstructured, v Values) orchestrator.Health {
 		h.Reason, h.Message = "AwaitingController", "the controller of "+h.Object+" has not seen its change"
 		return h.Health
 	}
-	if judge, ok := judges[want.GroupVersionKind().GroupKind()]; ok {
-		judge(h, v)
+	if check, ok := healthChecks[want.GroupVersionKind().GroupKind()]; ok {
+		check(h, v)
 	} else {
 		h.other(v)
 	}
 	return h.Health
 }
 
-var judges = map[schema.GroupKind]func(*health, Values){
+var healthChecks = map[schema.GroupKind]func(*health, Values){
 	{Group: "apps", Kind: "Deployment"}:  (*health).deployment,
 	{Group: "apps", Kind: "StatefulSet"}: (*health).statefulSet,
 	{Group: "apps", Kind: "DaemonSet"}:   (*health).daemonSet,
@@ -102,12 +102,12 @@ func (h *health) deployment(v Values) {
 func (h *health) statefulSet(v Values) {
 	updated, wanted := v.number("UpdatedReplicas", 0), v.number("Wanted", 1)
 	h.count(v.number("ReadyReplicas", 0), updated, wanted)
-	h.kept(v, updated, wanted)
+	h.checkRetainedPods(v, updated, wanted)
 }
 
-// kept fails an object some of whose pods stay in an older form because its updateStrategy leaves them to somebody
+// checkRetainedPods fails an object some of whose pods stay in an older form because its updateStrategy leaves them to somebody
 // else. Such pods may still run at the former place of the job.
-func (h *health) kept(v Values, updated, wanted int64) {
+func (h *health) checkRetainedPods(v Values, updated, wanted int64) {
 	partition := v.number("Partition", 0)
 	switch {
 	case h.Reason != reasonRollingOut:
@@ -126,7 +126,7 @@ func (h *health) daemonSet(v Values) {
 	wanted := v.number("DesiredNumberScheduled", 0)
 	updated := v.number("UpdatedNumberScheduled", 0)
 	h.count(v.number("NumberAvailable", 0), updated, wanted)
-	h.kept(v, updated, wanted)
+	h.checkRetainedPods(v, updated, wanted)
 	if wanted == 0 { // it is bound to one node, which must be there
 		h.Ready, h.Reason, h.Message = false, "NoNode", h.Object+" finds no node that it may run on"
 	}

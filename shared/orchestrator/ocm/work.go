@@ -44,7 +44,7 @@ func adjusted(
 	j *job.Job, have *unstructured.Unstructured, want orchestrator.Record, lacking []job.Remedy,
 ) (*unstructured.Unstructured, error) {
 	objects := manifests(have)
-	if !keepEnded(objects) && len(lacking) == 0 {
+	if !removeTTL(objects) && len(lacking) == 0 {
 		return nil, nil
 	}
 	if err := scale(objects, lacking); err != nil {
@@ -53,9 +53,9 @@ func adjusted(
 	return compose(j, have, want, objects)
 }
 
-func keepEnded(objects []*unstructured.Unstructured) (changed bool) {
+func removeTTL(objects []*unstructured.Unstructured) (changed bool) {
 	for _, o := range objects {
-		changed = manifest.KeepEnded(o) || changed
+		changed = manifest.RemoveTTL(o) || changed
 	}
 	return changed
 }
@@ -268,7 +268,7 @@ func statusOf(work *unstructured.Unstructured) orchestrator.Status {
 		return s
 	}
 	objects := manifests(work)
-	if keepEnded(objects) { // a Job that would be deleted after its end: count as outdated, so that it is fixed
+	if removeTTL(objects) { // a Job that would be deleted after its end: count as outdated, so that it is fixed
 		s.Content = ""
 	}
 	reports := reportsIn(work)
@@ -291,7 +291,7 @@ func statusOf(work *unstructured.Unstructured) orchestrator.Status {
 		case kind.Guessed && report.resource != kind.Resource: // our guess of the resource name was wrong, so the agent has no feedback rule for it
 			s.Objects = append(s.Objects, orchestrator.Health{Object: what, Ready: true})
 		default:
-			s.Objects = append(s.Objects, manifest.Judge(o, report.values))
+			s.Objects = append(s.Objects, manifest.HealthOf(o, report.values))
 		}
 	}
 	return s

@@ -1,4 +1,4 @@
-package carry
+package deployer
 
 import (
 	"context"
@@ -25,7 +25,7 @@ const (
 // Sync compares all our copies and jobs: it takes jobs whose event was lost, removes copies that a later decision has
 // overtaken, reports changes and resumes unfinished work. Each of these steps has its share of the time, so that a slow
 // cluster cannot use up that of the later ones.
-func (c *Carrier) Sync(ctx context.Context) error {
+func (c *Deployer) Sync(ctx context.Context) error {
 	if c.Orchestrator == nil {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (c *Carrier) Sync(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(missed, err)
 	}
-	return errors.Join(missed, c.tidy(ctx, copies), c.held(ctx, seen))
+	return errors.Join(missed, c.removeOvertaken(ctx, copies), c.held(ctx, seen))
 }
 
 // share returns a context that ends after one of so many equal parts of the time left.
@@ -51,7 +51,7 @@ func share(ctx context.Context, parts int) (context.Context, context.CancelFunc)
 
 // missed takes the jobs whose event did not arrive. There may be many, so it watches none of them; held sees their
 // results.
-func (c *Carrier) missed(ctx context.Context) error {
+func (c *Deployer) missed(ctx context.Context) error {
 	ctx, cancel := share(ctx, 4)
 	defer cancel()
 	jobs, err := job.Executable(ctx, c.DB, c.Kind, c.id())
@@ -62,7 +62,7 @@ func (c *Carrier) missed(ctx context.Context) error {
 			return errors.Join(append(faults, ctx.Err())...)
 		case j.State != job.Created && j.OwnerID == c.id(): // held will look at it
 		case j.State == job.Created && j.OwnerID == "" && time.Since(j.UpdatedAt) > c.Settings.Patience:
-			faults = append(faults, c.take(ctx, about(j), 0))
+			faults = append(faults, c.claimAndDeploy(ctx, about(j), 0))
 		default:
 			faults = append(faults, c.execute(ctx, about(j), 0))
 		}
@@ -70,8 +70,8 @@ func (c *Carrier) missed(ctx context.Context) error {
 	return errors.Join(faults...)
 }
 
-// tidy removes the overtaken copies.
-func (c *Carrier) tidy(ctx context.Context, copies []orchestrator.Copy) error {
+// removeOvertaken removes the overtaken copies.
+func (c *Deployer) removeOvertaken(ctx context.Context, copies []orchestrator.Copy) error {
 	ctx, cancel := share(ctx, 4)
 	defer cancel()
 	var faults []error
@@ -85,11 +85,11 @@ func (c *Carrier) tidy(ctx context.Context, copies []orchestrator.Copy) error {
 }
 
 // SyncOne compares one job and its clean-ups with what is there.
-func (c *Carrier) SyncOne(ctx context.Context, subject uuid.UUID) error {
+func (c *Deployer) SyncOne(ctx context.Context, subject uuid.UUID) error {
 	if c.Orchestrator == nil {
 		return nil
 	}
-	return c.lookAll(ctx, c.Orchestrator, "", &subject)
+	return c.compareAll(ctx, c.Orchestrator, "", &subject)
 }
 
 func about(j *job.Job) events.Job {
@@ -97,7 +97,7 @@ func about(j *job.Job) events.Job {
 }
 
 // held looks at every job that we own, several clusters in parallel. Each cluster gets an equal share of the time left.
-func (c *Carrier) held(ctx context.Context, seen orchestrator.Orchestrator) error {
+func (c *Deployer) held(ctx context.Context, seen orchestrator.Orchestrator) error {
 	clusters, err := job.HeldIn(ctx, c.DB, c.Kind, c.id())
 	if err != nil {
 		return err
@@ -112,16 +112,16 @@ func (c *Carrier) held(ctx context.Context, seen orchestrator.Orchestrator) erro
 			defer func() { <-slots }()
 			its, cancel := share(ctx, rounds)
 			defer cancel()
-			faults[i] = c.lookAll(its, seen, cluster, nil)
+			faults[i] = c.compareAll(its, seen, cluster, nil)
 		})
 	}
 	all.Wait()
 	return errors.Join(faults...)
 }
 
-// lookAll looks at the jobs that we own, one after another: those in cluster unless it is empty, and only subject and
+// compareAll looks at the jobs that we own, one after another: those in cluster unless it is empty, and only subject and
 // its clean-ups unless that is nil.
-func (c *Carrier) lookAll(
+func (c *Deployer) compareAll(
 	ctx context.Context, seen orchestrator.Orchestrator, cluster string, subject *uuid.UUID,
 ) error {
 	var faults []error
@@ -137,7 +137,7 @@ func (c *Carrier) lookAll(
 				return errors.Join(append(faults, err)...)
 			}
 			if j.State != job.Created {
-				faults = append(faults, c.look(ctx, seen, j))
+				faults = append(faults, c.compare(ctx, seen, j))
 			}
 			after = j.ID
 		}
@@ -147,18 +147,18 @@ func (c *Carrier) lookAll(
 	}
 }
 
-// look compares a job with its copy.
-func (c *Carrier) look(ctx context.Context, seen orchestrator.Orchestrator, j *job.Job) error {
+// compare compares a job with its copy.
+func (c *Deployer) compare(ctx context.Context, seen orchestrator.Orchestrator, j *job.Job) error {
 	s, err := seen.Observe(ctx, j)
-	if err == nil && belied(j, &s) { // the listing may be older than the job: look again
+	if err == nil && contradicts(j, &s) { // the listing may be older than the job: look again
 		s, err = c.Orchestrator.Observe(ctx, j)
 	}
 	if err != nil {
 		return err
 	}
 	carries := j.State == job.Progressing && (orchestrator.Unsupported(j) != nil || // it must be refused, whatever is there
-		undone(j, &s) && (!s.Leaving || j.Type == job.Delete))
-	mends := j.State != job.Progressing && undone(j, &s) && !s.Leaving
+		outdated(j, &s) && (!s.Leaving || j.Type == job.Delete))
+	mends := j.State != job.Progressing && outdated(j, &s) && !s.Leaving
 	if carries || mends {
 		if stands, err := c.stands(ctx, j); err != nil || !stands {
 			return err
@@ -166,9 +166,9 @@ func (c *Carrier) look(ctx context.Context, seen orchestrator.Orchestrator, j *j
 	}
 	switch {
 	case carries:
-		return c.carry(ctx, j, 0)
+		return c.deploy(ctx, j, 0)
 	case mends:
-		return c.mend(ctx, j, &s)
+		return c.restore(ctx, j, &s)
 	case j.State == job.Progressing:
 		return c.report(ctx, j, &s)
 	}
@@ -177,7 +177,7 @@ func (c *Carrier) look(ctx context.Context, seen orchestrator.Orchestrator, j *j
 
 // stands reports whether the job is still as it was read, which may be long ago when many were looked at before.
 // Whoever has changed it has emitted an event.
-func (c *Carrier) stands(ctx context.Context, j *job.Job) (bool, error) {
+func (c *Deployer) stands(ctx context.Context, j *job.Job) (bool, error) {
 	now, err := job.Get(ctx, c.DB, j.ID)
 	switch {
 	case problem.KindOf(err) == problem.NotFound:
@@ -188,9 +188,9 @@ func (c *Carrier) stands(ctx context.Context, j *job.Job) (bool, error) {
 	return now.OwnerID == j.OwnerID && now.Epoch == j.Epoch && now.State == j.State && sameWork(now, j), nil
 }
 
-// undone reports whether the copy is not what the job asks for. That holds for refused copies too: they may have former
+// outdated reports whether the copy is not what the job asks for. That holds for refused copies too: they may have former
 // content, or have to be removed.
-func undone(j *job.Job, s *orchestrator.Status) bool {
+func outdated(j *job.Job, s *orchestrator.Status) bool {
 	switch {
 	case s.Silent != "", s.Refused != nil && !s.Exists:
 		return false
@@ -200,38 +200,38 @@ func undone(j *job.Job, s *orchestrator.Status) bool {
 	return !s.Exists || s.Outdated(j)
 }
 
-// belied reports whether the status contradicts the stored state of the job.
-func belied(j *job.Job, s *orchestrator.Status) bool {
+// contradicts reports whether the status contradicts the stored state of the job.
+func contradicts(j *job.Job, s *orchestrator.Status) bool {
 	state, _ := s.Verdict(j)
-	return undone(j, s) || j.State == job.Finished && state != job.Finished && s.Silent == ""
+	return outdated(j, s) || j.State == job.Finished && state != job.Finished && s.Silent == ""
 }
 
-// mend restores a copy that somebody changed or removed, and retries one that was refused.
-func (c *Carrier) mend(ctx context.Context, j *job.Job, s *orchestrator.Status) error {
+// restore restores a copy that somebody changed or removed, and retries one that was refused.
+func (c *Deployer) restore(ctx context.Context, j *job.Job, s *orchestrator.Status) error {
 	if j.State == job.Finished {
 		reason, message := orchestrator.ReasonMissing, "somebody took it away from "+j.Cluster
 		if s.Exists {
 			reason, message = orchestrator.ReasonOutdated, "what is in "+j.Cluster+" is not what was asked for last"
 		}
-		told := []job.Condition{{
+		reported := []job.Condition{{
 			Type: job.ConditionAvailable, Status: "False", ObservedGeneration: j.Epoch, Reason: reason, Message: message,
 		}}
-		if fenced, err := c.tell(ctx, j, told); err != nil || fenced {
+		if fenced, err := c.storeConditions(ctx, j, reported); err != nil || fenced {
 			return err
 		}
-		j.State, j.Conditions = job.Degraded, told // so that the recovery counts as a change
+		j.State, j.Conditions = job.Degraded, reported // so that the recovery counts as a change
 	}
 	err := c.Orchestrator.Apply(ctx, j)
 	var refusal *orchestrator.Refusal
 	switch {
 	case errors.As(err, &refusal):
 		return c.observe(ctx, j, &orchestrator.Status{Refused: refusal})
-	case err != nil && told(err):
+	case err != nil && isReported(err):
 		return nil
 	case err != nil:
 		return err
 	}
-	if err := c.settle(ctx, j); err != nil {
+	if err := c.converge(ctx, j); err != nil {
 		return err
 	}
 	now, err := c.Orchestrator.Observe(ctx, j)
@@ -242,14 +242,14 @@ func (c *Carrier) mend(ctx context.Context, j *job.Job, s *orchestrator.Status) 
 }
 
 // observe stores the conditions of a job that is not being worked on.
-func (c *Carrier) observe(ctx context.Context, j *job.Job, s *orchestrator.Status) error {
+func (c *Deployer) observe(ctx context.Context, j *job.Job, s *orchestrator.Status) error {
 	_, conditions := s.Verdict(j)
-	_, err := c.tell(ctx, j, conditions)
+	_, err := c.storeConditions(ctx, j, conditions)
 	return err
 }
 
-// tell stores the conditions. fenced means that the job has changed meanwhile; whoever changed it has emitted an event.
-func (c *Carrier) tell(ctx context.Context, j *job.Job, conditions []job.Condition) (fenced bool, err error) {
+// storeConditions stores the conditions. fenced means that the job has changed meanwhile; whoever changed it has emitted an event.
+func (c *Deployer) storeConditions(ctx context.Context, j *job.Job, conditions []job.Condition) (fenced bool, err error) {
 	if j.State == job.Finished && same(j.Conditions, conditions) {
 		return false, nil // nothing new: write nothing
 	}
@@ -276,7 +276,7 @@ func same(a, b []job.Condition) bool {
 // between two steps may leave it. It leaves a copy alone whose job is not in the database, and one outside the
 // namespace of its application: whoever has rights in another namespace can make a Secret that looks like ours, and
 // must not have us delete things for him.
-func (c *Carrier) overtaken(ctx context.Context, copied orchestrator.Copy) error {
+func (c *Deployer) overtaken(ctx context.Context, copied orchestrator.Copy) error {
 	j, err := job.Get(ctx, c.DB, copied.Subject)
 	switch {
 	case problem.KindOf(err) == problem.NotFound:

@@ -1,9 +1,9 @@
-// Package carry does what all deployment managers have in common: it takes jobs under the lease that agents take them
+// Package deployer does what all deployment managers have in common: it takes jobs under the lease that agents take them
 // under, has an orchestrator carry them out, and reports by the same transitions (shared/docs/contracts.md §1.6, §1.7).
 //
 // A crash anywhere leaves a job that is owned and in progress; the event about it is delivered again, and the next Sync
 // finds it too. What a newcomer gets wrong: nothing outside Postgres is touched within a transaction.
-package carry
+package deployer
 
 import (
 	"context"
@@ -40,8 +40,8 @@ type Settings struct {
 	Patience time.Duration `envconfig:"DEPLOY_PATIENCE" default:"1m"`
 }
 
-// Carrier carries out jobs of one orchestrator.
-type Carrier struct {
+// Deployer carries out jobs of one orchestrator.
+type Deployer struct {
 	DB           *store.DB
 	Log          *slog.Logger
 	Orchestrator orchestrator.Orchestrator // nil: none is configured, jobs are left to agents that poll
@@ -62,8 +62,8 @@ type Platform struct {
 func Open[Config any](
 	p Platform, kind string,
 	open func(Config, func(http.RoundTripper) http.RoundTripper) (orchestrator.Orchestrator, error),
-) (*Carrier, error) {
-	c := &Carrier{DB: p.DB, Log: p.Log, Kind: kind}
+) (*Deployer, error) {
+	c := &Deployer{DB: p.DB, Log: p.Log, Kind: kind}
 	var config Config
 	if err := errors.Join(p.Config(&c.Settings), p.Config(&config)); err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func Open[Config any](
 }
 
 // Work carries out the job that a JobReady event is about.
-func (c *Carrier) Work(ctx context.Context, e cloudevents.Event) error {
+func (c *Deployer) Work(ctx context.Context, e cloudevents.Event) error {
 	about, err := events.Data[events.Job](e)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (c *Carrier) Work(ctx context.Context, e cloudevents.Event) error {
 }
 
 // id returns the owner id under which this carrier takes jobs.
-func (c *Carrier) id() string {
+func (c *Deployer) id() string {
 	if c.Settings.ID != "" {
 		return c.Settings.ID
 	}
@@ -96,7 +96,7 @@ const poll = 250 * time.Millisecond
 // execute carries out the job of an event. An error asks for the event again; anything else that is wrong is reported
 // in the job's conditions. A job that nobody owns, for a cluster that is unknown here, is left alone, since an agent
 // that polls may serve that cluster. If none takes the job, Sync does, and reports the unknown cluster.
-func (c *Carrier) execute(ctx context.Context, about events.Job, wait time.Duration) error {
+func (c *Deployer) execute(ctx context.Context, about events.Job, wait time.Duration) error {
 	if about.Orchestrator != c.Kind || c.Orchestrator == nil {
 		return nil
 	}
@@ -113,11 +113,11 @@ func (c *Carrier) execute(ctx context.Context, about events.Job, wait time.Durat
 			return err
 		}
 	}
-	return c.take(ctx, about, wait)
+	return c.claimAndDeploy(ctx, about, wait)
 }
 
-// take claims the job and carries it out.
-func (c *Carrier) take(ctx context.Context, about events.Job, wait time.Duration) error {
+// claimAndDeploy claims the job and carries it out.
+func (c *Deployer) claimAndDeploy(ctx context.Context, about events.Job, wait time.Duration) error {
 	var j *job.Job
 	err := c.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
 		var err error
@@ -127,12 +127,12 @@ func (c *Carrier) take(ctx context.Context, about events.Job, wait time.Duration
 	if err != nil || j == nil {
 		return err
 	}
-	return c.carry(ctx, j, wait)
+	return c.deploy(ctx, j, wait)
 }
 
-// carry does what the job asks for, watches the copy for a while and reports the result.
-func (c *Carrier) carry(ctx context.Context, j *job.Job, wait time.Duration) error {
-	err := c.do(ctx, j)
+// deploy does what the job asks for, watches the copy for a while and reports the result.
+func (c *Deployer) deploy(ctx context.Context, j *job.Job, wait time.Duration) error {
+	err := c.apply(ctx, j)
 	var refusal *orchestrator.Refusal
 	switch {
 	case errors.As(err, &refusal):
@@ -160,7 +160,7 @@ func (c *Carrier) carry(ctx context.Context, j *job.Job, wait time.Duration) err
 
 // leaving asks for a repeat while the former copy is being removed. If its cluster is silent, only Sync can wait that
 // long, so the silence is reported instead.
-func (c *Carrier) leaving(ctx context.Context, j *job.Job) error {
+func (c *Deployer) leaving(ctx context.Context, j *job.Job) error {
 	s, err := c.Orchestrator.Observe(ctx, j)
 	if err != nil || s.Silent == "" {
 		return problem.New(
@@ -173,8 +173,8 @@ func (c *Carrier) leaving(ctx context.Context, j *job.Job) error {
 	return c.report(ctx, j, &s)
 }
 
-// do calls the method of the orchestrator that the job needs.
-func (c *Carrier) do(ctx context.Context, j *job.Job) error {
+// apply calls the method of the orchestrator that the job needs.
+func (c *Deployer) apply(ctx context.Context, j *job.Job) error {
 	if refusal := orchestrator.Unsupported(j); refusal != nil {
 		return refusal
 	}
@@ -189,7 +189,7 @@ func (c *Carrier) do(ctx context.Context, j *job.Job) error {
 
 // stays reports whether the copy that a clean-up is about is kept to become the copy of its successor. Once its removal
 // has begun it cannot be kept: nothing is applied on top of it, so it has to go first.
-func (c *Carrier) stays(ctx context.Context, j *job.Job) (bool, error) {
+func (c *Deployer) stays(ctx context.Context, j *job.Job) (bool, error) {
 	succeeded, err := c.succeeded(ctx, j)
 	if err != nil || !succeeded {
 		return false, err
@@ -205,7 +205,7 @@ const grace = 10 * time.Second
 // carry out. Then the copy is not removed but becomes the new one: on a lost node a removal would never end, and it
 // would block the name for the successor. Shortly after a displacement the next place is not known yet; then the error
 // asks for a repeat.
-func (c *Carrier) succeeded(ctx context.Context, j *job.Job) (bool, error) {
+func (c *Deployer) succeeded(ctx context.Context, j *job.Job) (bool, error) {
 	if j.Cleans == nil {
 		return false, nil
 	}
@@ -226,7 +226,7 @@ func (c *Carrier) succeeded(ctx context.Context, j *job.Job) (bool, error) {
 }
 
 // watch looks at the copy until its verdict is final, at most for wait. Meanwhile a removal is called again and again.
-func (c *Carrier) watch(ctx context.Context, j *job.Job, wait time.Duration) (*orchestrator.Status, error) {
+func (c *Deployer) watch(ctx context.Context, j *job.Job, wait time.Duration) (*orchestrator.Status, error) {
 	until := time.Now().Add(wait)
 	for {
 		s, err := c.Orchestrator.Observe(ctx, j)
@@ -246,7 +246,7 @@ func (c *Carrier) watch(ctx context.Context, j *job.Job, wait time.Duration) (*o
 		if j.Type != job.Delete {
 			continue
 		}
-		if err := c.do(ctx, j); problem.KindOf(err) == problem.Unavailable && !errors.Is(err, orchestrator.ErrSilent) {
+		if err := c.apply(ctx, j); problem.KindOf(err) == problem.Unavailable && !errors.Is(err, orchestrator.ErrSilent) {
 			return nil, err
 		}
 	}
@@ -254,7 +254,7 @@ func (c *Carrier) watch(ctx context.Context, j *job.Job, wait time.Duration) (*o
 
 // report stores the result, unless the job has changed meanwhile. When it belongs to another decision by now, what was
 // made for this one is removed again.
-func (c *Carrier) report(ctx context.Context, j *job.Job, s *orchestrator.Status) error {
+func (c *Deployer) report(ctx context.Context, j *job.Job, s *orchestrator.Status) error {
 	if s.Silent != "" && ctx.Err() != nil { // perhaps only our own time is up, which says nothing about the cluster
 		return problem.Wrap(problem.Unavailable, ctx.Err(), "job %s in %s was not looked at in time", j.ID, j.Cluster)
 	}
@@ -290,7 +290,7 @@ func (c *Carrier) report(ctx context.Context, j *job.Job, s *orchestrator.Status
 	case err != nil:
 		return err
 	case changed:
-		return c.settle(ctx, j)
+		return c.converge(ctx, j)
 	case !fenced, j.Type == job.Delete:
 		return nil
 	}
@@ -303,7 +303,7 @@ func (c *Carrier) report(ctx context.Context, j *job.Job, s *orchestrator.Status
 
 // lease returns how long we own a job with these conditions. One whose cluster is unknown here is free at once, for an
 // agent that may come to serve it; until then we go on looking for the cluster.
-func (c *Carrier) lease(conditions []job.Condition) time.Duration {
+func (c *Deployer) lease(conditions []job.Condition) time.Duration {
 	if nowhere(conditions) {
 		return 0
 	}
@@ -315,9 +315,9 @@ func nowhere(conditions []job.Condition) bool {
 	return slices.ContainsFunc(conditions, func(c job.Condition) bool { return c.Reason == orchestrator.ReasonClusterNotFound })
 }
 
-// settle repeats the work if the job was changed under the same decision while written was being carried out. Whoever
+// converge repeats the work if the job was changed under the same decision while written was being carried out. Whoever
 // carries out the change may have been faster, so that our older content now lies over it.
-func (c *Carrier) settle(ctx context.Context, written *job.Job) error {
+func (c *Deployer) converge(ctx context.Context, written *job.Job) error {
 	for {
 		now, err := job.Get(ctx, c.DB, written.ID)
 		switch {
@@ -328,15 +328,15 @@ func (c *Carrier) settle(ctx context.Context, written *job.Job) error {
 		case now.OwnerID != c.id(), now.Epoch != written.Epoch, now.State == job.Created, sameWork(now, written):
 			return nil
 		}
-		if err := c.do(ctx, now); err != nil && !told(err) {
+		if err := c.apply(ctx, now); err != nil && !isReported(err) {
 			return err
 		}
 		written = now
 	}
 }
 
-// told reports whether the error is one that the carrier of the job reports in its conditions.
-func told(err error) bool {
+// reported reports whether the error is one that the carrier of the job reports in its conditions.
+func isReported(err error) bool {
 	var refusal *orchestrator.Refusal
 	return errors.As(err, &refusal) || errors.Is(err, orchestrator.ErrFenced) ||
 		errors.Is(err, orchestrator.ErrLeaving) || errors.Is(err, orchestrator.ErrSilent)

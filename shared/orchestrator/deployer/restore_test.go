@@ -1,4 +1,4 @@
-package carry_test
+package deployer_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package carry_test
+package deployer_test
 
 import (
 	"context"
@@ -26,7 +26,7 @@ import (
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/kube"
 	"github.com/littoral-project/littoral/shared/orchestrator"
-	"github.com/littoral-project/littoral/shared/orchestrator/carry"
+	"github.com/littoral-project/littoral/shared/orchestrator/deployer"
 	"github.com/littoral-project/littoral/shared/orchestrator/kubernetes"
 	"github.com/littoral-project/littoral/shared/orchestrator/ocm"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -45,7 +45,7 @@ type world struct {
 	db      *store.DB
 	hub     *kubeapi.Server
 	agents  map[string]*kubeapi.Agent
-	carrier *carry.Carrier
+	carrier *deployer.Deployer
 	seen    int // delivered events about jobs
 }
 
@@ -57,9 +57,9 @@ func newWorld(t *testing.T) *world {
 	}
 	client, err := kube.New(w.hub.URL, &transport.Config{})
 	require.NoError(t, err)
-	w.carrier = &carry.Carrier{
+	w.carrier = &deployer.Deployer{
 		DB: w.db, Log: slog.New(slog.DiscardHandler), Orchestrator: ocm.New(client), Kind: "ocm",
-		Settings: carry.Settings{Lease: time.Minute},
+		Settings: deployer.Settings{Lease: time.Minute},
 	}
 	return w
 }
@@ -219,7 +219,7 @@ func (w *world) run(cluster string) *application.Application {
 	return a
 }
 
-func TestAJobIsCarriedOut(t *testing.T) {
+func TestAJobIsDeployed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.submit()
@@ -257,8 +257,8 @@ func TestWhatAnAgentHasIsLeftToIt(t *testing.T) {
 	require.Empty(t, w.hub.Paths("/manifestworks/"))
 }
 
-// TestWhatAnAgentHasTakenOverIsRemoved: otherwise its copy and ours would run side by side in the cluster.
-func TestWhatAnAgentHasTakenOverIsRemoved(t *testing.T) {
+// TestACopyOfAJobThatAnAgentClaimedIsRemoved: otherwise its copy and ours would run side by side in the cluster.
+func TestACopyOfAJobThatAnAgentClaimedIsRemoved(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		a := w.submit()
@@ -329,8 +329,8 @@ func TestManyEventsThatWereLostAreMadeUpForAtOnce(t *testing.T) {
 	require.Len(t, w.hub.Paths("/manifestworks/"), len(all))
 }
 
-// TestJobsThatAreLargeTogetherAreAllLookedAt: they are read in pages limited by bytes.
-func TestJobsThatAreLargeTogetherAreAllLookedAt(t *testing.T) {
+// TestJobsThatAreLargeTogetherAreAllCompared: they are read in pages limited by bytes.
+func TestJobsThatAreLargeTogetherAreAllCompared(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	var all []*application.Application
@@ -494,9 +494,9 @@ func TestWhatAClusterRefusesIsSaid(t *testing.T) {
 	require.True(t, w.job(a).Available())
 }
 
-// TestAScalingThatWasRefusedIsCarriedOutLater: it stays pending, and the recorded number of replicas is the one that
+// TestARefusedScalingIsAppliedLater: it stays pending, and the recorded number of replicas is the one that
 // runs in the end.
-func TestAScalingThatWasRefusedIsCarriedOutLater(t *testing.T) {
+func TestARefusedScalingIsAppliedLater(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		a := w.run("one")
@@ -534,8 +534,8 @@ var hubsAway = map[string]struct{ fail, heal func(*kubeapi.Server) }{
 	},
 }
 
-// TestWhatFollowsOnRefusedContentIsCarriedOut: although the refusal could not be reported at first.
-func TestWhatFollowsOnRefusedContentIsCarriedOut(t *testing.T) {
+// TestAnUpdateAfterRefusedContentIsApplied: although the refusal could not be reported at first.
+func TestAnUpdateAfterRefusedContentIsApplied(t *testing.T) {
 	t.Parallel()
 	for name, away := range hubsAway {
 		t.Run(name, func(t *testing.T) {
@@ -623,7 +623,7 @@ func (w *world) takeAway(a *application.Application) {
 	require.NoError(w.t, at.Delete(w.t.Context(), name, metav1.DeleteOptions{}))
 }
 
-func TestWhatSomebodyTakesAwayIsPutBack(t *testing.T) {
+func TestADeletedCopyIsRestored(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.run("one")
@@ -822,8 +822,8 @@ func TestARefusedRemediationLeavesTheCopyAsItIs(t *testing.T) {
 	})
 }
 
-// TestWhatAnAutoscalerSettlesIsNotScaled: the refusal is reported once, and the application continues.
-func TestWhatAnAutoscalerSettlesIsNotScaled(t *testing.T) {
+// TestReplicasOfAnAutoscalerAreNotChanged: the refusal is reported once, and the application continues.
+func TestReplicasOfAnAutoscalerAreNotChanged(t *testing.T) {
 	t.Parallel()
 	for name, open := range worlds {
 		t.Run(name, func(t *testing.T) {
@@ -853,8 +853,8 @@ func TestWhatAnAutoscalerSettlesIsNotScaled(t *testing.T) {
 	}
 }
 
-// TestARefusalThatACrashKeptBackIsMadeUpFor: nothing was done, so no success may be reported.
-func TestARefusalThatACrashKeptBackIsMadeUpFor(t *testing.T) {
+// TestARefusalThatACrashPreventedIsReportedLater: nothing was done, so no success may be reported.
+func TestARefusalThatACrashPreventedIsReportedLater(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	a := w.run("one")
@@ -867,8 +867,8 @@ func TestARefusalThatACrashKeptBackIsMadeUpFor(t *testing.T) {
 	require.True(t, w.job(a).Available())
 }
 
-// TestAReplacementThatACrashKeptBackIsMadeUpFor: the copy runs well, but not with the requested content.
-func TestAReplacementThatACrashKeptBackIsMadeUpFor(t *testing.T) {
+// TestAReplacementThatACrashPreventedIsAppliedLater: the copy runs well, but not with the requested content.
+func TestAReplacementThatACrashPreventedIsAppliedLater(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *world) {
 		a := w.run("one")
@@ -1139,9 +1139,9 @@ func TestAClusterWhoseServerIsDeadHoldsNoDeletionUp(t *testing.T) {
 	require.Empty(t, w.copies("one"))
 }
 
-// TestACopyThatNobodyMayLookAtIsNotGone: with an expired token nothing can be read, which does not mean that nothing
+// TestACopyThatCannotBeReadIsNotGone: with an expired token nothing can be read, which does not mean that nothing
 // exists.
-func TestACopyThatNobodyMayLookAtIsNotGone(t *testing.T) {
+func TestACopyThatCannotBeReadIsNotGone(t *testing.T) {
 	t.Parallel()
 	w := newDirect(t)
 	a := w.run("one")

@@ -240,8 +240,8 @@ func TestWhomACallWillNeedIsWokenWithIt(t *testing.T) {
 	}
 }
 
-// TestCallsBeyondTheLimitAreToldToComeAgain, and the others go on; the kubelet's probe is answered throughout.
-func TestCallsBeyondTheLimitAreToldToComeAgain(t *testing.T) {
+// TestCallsBeyondTheLimitAreAnsweredRetryAfter, and the others go on; the kubelet's probe is answered throughout.
+func TestCallsBeyondTheLimitAreAnsweredRetryAfter(t *testing.T) {
 	t.Parallel()
 	entered, release := make(chan struct{}), make(chan struct{})
 	behind := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

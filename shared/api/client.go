@@ -145,7 +145,7 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 		client = *c.HTTP
 	}
 	if client.CheckRedirect == nil {
-		client.CheckRedirect = keepMethod
+		client.CheckRedirect = refuseChangedMethod
 	}
 	resp, err := client.Do(req)
 	var moved *Moved
@@ -164,9 +164,9 @@ func (c *Client) send(ctx context.Context, r request) (*http.Response, error) {
 // maxRedirects is how many redirects are followed: net/http's default.
 const maxRedirects = 10
 
-// keepMethod refuses a redirect that turns a change into a GET (RFC 9110, 15.4): it would succeed without changing
+// refuseChangedMethod refuses a redirect that turns a change into a GET (RFC 9110, 15.4): it would succeed without changing
 // anything.
-func keepMethod(r *http.Request, via []*http.Request) error {
+func refuseChangedMethod(r *http.Request, via []*http.Request) error {
 	switch {
 	case r.Method != via[0].Method:
 		to := *r.URL

@@ -101,7 +101,7 @@ func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fr
 
 // unnamed refuses a name that another application has. Requests for one name take turns.
 func unnamed(ctx context.Context, tx *store.Tx, name string) error {
-	if err := tx.TakeTurn(ctx, store.TurnApplicationName, name); err != nil {
+	if err := tx.AwaitTurn(ctx, store.TurnApplicationName, name); err != nil {
 		return err
 	}
 	var id uuid.UUID
@@ -117,7 +117,7 @@ func unnamed(ctx context.Context, tx *store.Tx, name string) error {
 
 func submitted(ctx context.Context, tx *store.Tx, s Submission) (*Application, error) {
 	// Two requests with one key take turns, so the second finds what the first has stored.
-	if err := tx.TakeTurn(ctx, store.TurnIdempotencyKey, s.Caller+"\n"+s.IdempotencyKey); err != nil {
+	if err := tx.AwaitTurn(ctx, store.TurnIdempotencyKey, s.Caller+"\n"+s.IdempotencyKey); err != nil {
 		return nil, err
 	}
 	var id uuid.UUID

@@ -118,8 +118,8 @@ func (k *keys) age() time.Duration {
 	return time.Since(k.given)
 }
 
-// keep takes the set when it is newer than the one at hand.
-func (k *keys) keep(set jose.JSONWebKeySet, given time.Time) {
+// update stores the set when it is newer than the one at hand.
+func (k *keys) update(set jose.JSONWebKeySet, given time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if given.After(k.given) {
@@ -141,7 +141,7 @@ func (k *keys) recall(ctx context.Context) (answers bool) {
 	}
 	var set keySet
 	if json.Unmarshal(text, &set) == nil {
-		k.keep(jose.JSONWebKeySet(set), time.Now().Add(-age))
+		k.update(jose.JSONWebKeySet(set), time.Now().Add(-age))
 	}
 	return true
 }
@@ -160,7 +160,7 @@ func (k *keys) ask(ctx context.Context, held, stored bool) {
 	if err != nil {
 		return
 	}
-	k.keep(jose.JSONWebKeySet(set), time.Now())
+	k.update(jose.JSONWebKeySet(set), time.Now())
 	if stored {
 		_ = k.store.KeepIssuerKeys(ctx, k.name(), text) // otherwise the next instance asks the issuer
 	}

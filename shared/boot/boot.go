@@ -61,7 +61,7 @@ func run(ctx context.Context, from settings.Lookup, entry function.Entry) error 
 	if err := settings.Read(from, "", &c); err != nil {
 		return fmt.Errorf("settings: %w", err)
 	}
-	if err := errors.Join(c.canTell(entry.Spec), c.Auth.Check()); err != nil {
+	if err := errors.Join(c.requireKey(entry.Spec), c.Auth.Check()); err != nil {
 		return fmt.Errorf("settings: %w", err)
 	}
 	log := slog.New(observe.LogHandler(slog.NewJSONHandler(os.Stdout, &slog.HandlerOptions{Level: c.LogLevel}))).
@@ -91,9 +91,9 @@ func run(ctx context.Context, from settings.Lookup, entry function.Entry) error 
 	return Serve(ctx, listener, waker.Handler(handler, entry.Spec.PrewakeFor...), quiet, entry.Spec.Timeout)
 }
 
-// canTell refuses a function on a cluster that handles events without a key to sign them and to detect forgeries: it
+// requireKey refuses a function on a cluster that handles events without a key to sign them and to detect forgeries: it
 // would accept whatever anybody sends, and nobody would notice.
-func (c Config) canTell(spec function.Spec) error {
+func (c Config) requireKey(spec function.Spec) error {
 	if c.Wake.Service == "" || c.Store.EventKey != "" || len(spec.Consumes)+len(spec.Emits) == 0 {
 		return nil
 	}

@@ -110,7 +110,7 @@ func TestNewEnv_takesWhatTheFormerKeySigned(t *testing.T) {
 		h.ServeHTTP(w, r)
 		require.Equal(t, status, w.Code, "signed with %q", key)
 	}
-	require.NoError(t, env.DB.Settle(t.Context()))
+	require.NoError(t, env.DB.Flush(t.Context()))
 	close(sent)
 	var subjects []string
 	for e := range sent {

@@ -80,7 +80,7 @@ func subscribe(t testing.TB, f *bus.Feed, selection keyexpr.Expr, after *int64) 
 	return s
 }
 
-func TestTheLastValueOfEachKeyIsKept(t *testing.T) {
+func TestTheLastValueOfEachKeyIsRetained(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
 	publish(t, db, text("a/b", "1"), text("a/c", "1"), text("ab", "1"), text("@x/y", "1"))

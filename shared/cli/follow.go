@@ -91,7 +91,7 @@ func (f *follower) until(ctx context.Context, g goal) error {
 	begun := f.now()
 	var last *api.Application
 	for {
-		a, err := f.look(ctx)
+		a, err := f.observe(ctx)
 		switch {
 		case err == nil:
 			done, err := g.reached(a)
@@ -116,9 +116,9 @@ func (f *follower) until(ctx context.Context, g goal) error {
 	}
 }
 
-// look returns the application, nil when it is gone, and shows what has happened. The application is read before the
+// observe returns the application, nil when it is gone, and shows what has happened. The application is read before the
 // history, so that the history contains everything that led to its state.
-func (f *follower) look(ctx context.Context) (*api.Application, error) {
+func (f *follower) observe(ctx context.Context) (*api.Application, error) {
 	a, err := f.client.Application(ctx, f.id)
 	if problem.KindOf(err) == problem.NotFound {
 		a, err = nil, nil

@@ -20,7 +20,7 @@ func (h *host) die(e cloudevents.Event, consumer, code, answer string) {
 	e.SetExtension("knativeerrordest", "http://"+consumer+".littoral.svc.cluster.local")
 	e.SetExtension("knativeerrorcode", code)
 	e.SetExtension("knativeerrordata", base64.StdEncoding.EncodeToString([]byte(answer)))
-	require.NoError(h.t, deadletter.Keep(h.t.Context(), h.sys.DB, e))
+	require.NoError(h.t, deadletter.Record(h.t.Context(), h.sys.DB, e))
 }
 
 // TestDeadLetters lists the dead letters and replays them.

@@ -206,8 +206,8 @@ func TestWhatIsOddAboutADescriptorIsSaid(t *testing.T) {
 	}
 }
 
-// TestPlan_ofWhatNoComponentTells: apply would change something outside the components, so plan must report it.
-func TestPlan_ofWhatNoComponentTells(t *testing.T) {
+// TestPlan_showsChangesOutsideOfComponents: apply would change something outside the components, so plan must report it.
+func TestPlan_showsChangesOutsideOfComponents(t *testing.T) {
 	t.Parallel()
 	h := newHost(t)
 	h.ok("apply", "-f", "testdata/shop.yaml")
@@ -257,7 +257,7 @@ func TestASecondLookAtAnApplicationThatFails(t *testing.T) {
 	h := newHost(t)
 	h.ok("apply", "-f", "testdata/shop.yaml")
 	agent := h.sys.Agent("nuvla", "agent-edge")
-	for _, j := range agent.Take() {
+	for _, j := range agent.ClaimAll() {
 		agent.Report(j, "Degraded", "Degraded", "the image\x1b[31m cannot be pulled\n!")
 	}
 	out := h.ok("describe", "app", "shop")

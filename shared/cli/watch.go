@@ -37,7 +37,7 @@ func (l *listing[T]) run(s *session) error {
 	}
 	known := l.index(list)
 	for s.wait(s.ctx) == nil {
-		now, changed, err := l.look(s.ctx, known)
+		now, changed, err := l.poll(s.ctx, known)
 		switch {
 		case s.ctx.Err() != nil:
 			return nil
@@ -130,8 +130,8 @@ func (l *listing[T]) mark(v T) string {
 	return string(text)
 }
 
-// look returns the present list, and the items that have changed since before, those that left the list last.
-func (l *listing[T]) look(ctx context.Context, before map[string]seen[T]) (now map[string]seen[T], changed []T, err error) {
+// poll returns the present list, and the items that have changed since before, those that left the list last.
+func (l *listing[T]) poll(ctx context.Context, before map[string]seen[T]) (now map[string]seen[T], changed []T, err error) {
 	list, err := l.fetch(ctx)
 	if err != nil {
 		return nil, nil, err

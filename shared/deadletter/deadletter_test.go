@@ -44,9 +44,9 @@ func died(e cloudevents.Event, consumer string, code int, answer string) cloudev
 	return e
 }
 
-func keep(t *testing.T, db *store.DB, e cloudevents.Event) {
+func record(t *testing.T, db *store.DB, e cloudevents.Event) {
 	t.Helper()
-	require.NoError(t, deadletter.Keep(t.Context(), db, e))
+	require.NoError(t, deadletter.Record(t.Context(), db, e))
 }
 
 func list(t *testing.T, db *store.DB, all bool) []deadletter.Letter {
@@ -74,12 +74,12 @@ func happened(t *testing.T, db *store.DB) []history.Entry {
 	return entries
 }
 
-func TestAnEventThatDiesIsKeptOnceAndSaidOnce(t *testing.T) {
+func TestADeadLetterIsStoredOnceAndRecordedOnce(t *testing.T) {
 	t.Parallel()
 	db, e := storetest.New(t), published(t)
 	dead := died(e, "matchmaker-place", 500, `{"title": "Internal Server Error", "detail": "Something failed inside"}`)
 	for range 3 { // the Broker delivers at least once
-		keep(t, db, dead)
+		record(t, db, dead)
 	}
 	letters := list(t, db, false)
 	require.Len(t, letters, 1)
@@ -101,8 +101,8 @@ func TestAnEventThatDiesIsKeptOnceAndSaidOnce(t *testing.T) {
 func TestAReplayIsTheSameEventForWhoeverFailed(t *testing.T) {
 	t.Parallel()
 	db, e := storetest.New(t), published(t)
-	keep(t, db, died(e, "matchmaker-place", 500, "x"))
-	keep(t, db, died(e, "policymanager-follow", -1, ""))
+	record(t, db, died(e, "matchmaker-place", 500, "x"))
+	record(t, db, died(e, "policymanager-follow", -1, ""))
 	require.Len(t, list(t, db, false), 2, "one for each consumer")
 
 	letters, err := replay(t, db, e.ID())
@@ -130,7 +130,7 @@ func TestAReplayIsTheSameEventForWhoeverFailed(t *testing.T) {
 	require.Equal(t, problem.Conflict, problem.KindOf(err))
 	require.Len(t, storetest.Published(db), 1)
 
-	keep(t, db, died(e, "matchmaker-place", 503, "again"))
+	record(t, db, died(e, "matchmaker-place", 503, "again"))
 	again := list(t, db, false)
 	require.Len(t, again, 1)
 	require.Equal(t, []any{2, 503, "again"}, []any{again[0].Deaths, again[0].Code, again[0].Answer})
@@ -154,7 +154,7 @@ func TestOnlyTheConsumerThatFailedActsOnAReplay(t *testing.T) {
 	}
 	require.NoError(t, react("follows", nil))
 	require.Error(t, react("places", problem.New(problem.Internal, "broken")))
-	keep(t, db, died(e, "places", 500, "broken"))
+	record(t, db, died(e, "places", 500, "broken"))
 	_, err := replay(t, db, e.ID())
 	require.NoError(t, err)
 	e = storetest.Published(db)[0]
@@ -170,14 +170,14 @@ func TestReplay_ofWhatIsNotThere(t *testing.T) {
 	require.Equal(t, problem.NotFound, problem.KindOf(err))
 }
 
-func TestAReplayThatTheBrokerDoesNotTakeWaitsInTheOutbox(t *testing.T) {
+func TestAReplayThatTheBrokerRefusesWaitsInTheOutbox(t *testing.T) {
 	t.Parallel()
 	db, e := storetest.New(t), published(t)
-	keep(t, db, died(e, "matchmaker-place", 500, "x"))
+	record(t, db, died(e, "matchmaker-place", 500, "x"))
 	storetest.RecorderOf(db).Fail(context.DeadlineExceeded)
 	_, err := replay(t, db, e.ID())
 	require.NoError(t, err)
-	require.NoError(t, db.Settle(t.Context())) // it was tried, and failed
+	require.NoError(t, db.Flush(t.Context())) // it was tried, and failed
 	storetest.RecorderOf(db).Fail(nil)
 	n, err := db.Sweep(t.Context(), 0, 10)
 	require.NoError(t, err)
@@ -192,7 +192,7 @@ func TestPages(t *testing.T) {
 	for range 5 {
 		e := published(t)
 		want = append(want, e.ID())
-		keep(t, db, died(e, "places", 500, ""))
+		record(t, db, died(e, "places", 500, ""))
 	}
 	var got []string
 	var at time.Time
@@ -219,7 +219,7 @@ func TestAPageOfLargeEventsIsShort(t *testing.T) {
 	for range 3 {
 		e := published(t)
 		want = append(want, e.ID())
-		keep(t, db, died(e, "places", 500, strings.Repeat("x", 10)))
+		record(t, db, died(e, "places", 500, strings.Repeat("x", 10)))
 	}
 	_, err := db.Exec(t.Context(), `update dead_letters set event = json_build_object('x', repeat('x', $1))`, store.PageBytes*2/3)
 	require.NoError(t, err)
@@ -265,7 +265,7 @@ func TestWhateverABrokerAddsIsRead(t *testing.T) {
 			for key, value := range row.extensions {
 				e.SetExtension(key, value)
 			}
-			keep(t, db, e)
+			record(t, db, e)
 			letters := list(t, db, false)
 			require.Len(t, letters, 1)
 			require.Equal(t, row.consumer, letters[0].Consumer)
@@ -290,7 +290,7 @@ func TestEventsOfEveryKindFindTheirApplication(t *testing.T) {
 			db := storetest.New(t)
 			e, err := events.New(t.Context(), "/test", typ, "s", data)
 			require.NoError(t, err)
-			keep(t, db, died(e, "places", 500, ""))
+			record(t, db, died(e, "places", 500, ""))
 			entry := happened(t, db)[0]
 			if strings.Contains(typ, "application") || strings.Contains(typ, "job") {
 				require.Equal(t, &app, entry.ApplicationID)
@@ -301,8 +301,8 @@ func TestEventsOfEveryKindFindTheirApplication(t *testing.T) {
 	}
 }
 
-// TestOfAForgeryOnlyTheBeginningsOfItsNamesAreKept: anyone can send forgeries, of any size and number.
-func TestOfAForgeryOnlyTheBeginningsOfItsNamesAreKept(t *testing.T) {
+// TestOfAForgeryOnlyTheBeginningsOfItsNamesAreStored: anyone can send forgeries, of any size and number.
+func TestOfAForgeryOnlyTheBeginningsOfItsNamesAreStored(t *testing.T) {
 	t.Parallel()
 	db, long := storetest.New(t), strings.Repeat("ü", 100_000)
 	e := published(t)

@@ -37,9 +37,9 @@ where ($1 or replayed_at is null) and (at, id) > ($2, $3) order by at, id limit 
 	forget = `delete from dead_letters where replayed_at < now() - $1::interval`
 )
 
-// Keep stores an event from the dead letter sink. It adds one history entry for each time the consumer failed, however
+// Record stores an event from the dead letter sink. It adds one history entry for each time the consumer failed, however
 // often the Broker delivers the event here.
-func Keep(ctx context.Context, db *store.DB, e cloudevents.Event) error {
+func Record(ctx context.Context, db *store.DB, e cloudevents.Event) error {
 	l, err := read(e)
 	if err != nil {
 		return problem.Wrap(problem.Invalid, err, "the event cannot be kept: %v", err)

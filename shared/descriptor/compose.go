@@ -35,17 +35,17 @@ func (r *reader) derive() {
 		path := at("components", i) + ".requirements"
 		if need.CPUMilli == 0 && cpu.total > 0 && cpu.total <= maxCPUMilli {
 			need.CPUMilli = cpu.total
-			r.tell(path+".cpu", cpu.node, "is %dm, as the services of its compose file ask for in deploy.resources", cpu.total)
+			r.noteDerived(path+".cpu", cpu.node, "is %dm, as the services of its compose file ask for in deploy.resources", cpu.total)
 		}
 		if need.MemoryBytes == 0 && memory.total > 0 && memory.total <= maxAmount {
 			need.MemoryBytes = memory.total
-			r.tell(path+".memory", memory.node, "is %d bytes, as the services of its compose file ask for in deploy.resources", memory.total)
+			r.noteDerived(path+".memory", memory.node, "is %d bytes, as the services of its compose file ask for in deploy.resources", memory.total)
 		}
 	}
 }
 
-// tell records what was derived.
-func (r *reader) tell(path string, n *yaml.Node, format string, args ...any) {
+// noteDerived records what was derived.
+func (r *reader) noteDerived(path string, n *yaml.Node, format string, args ...any) {
 	r.app.Derived = append(r.app.Derived, problem.Field{Path: path, Line: n.Line, Detail: fmt.Sprintf(format, args...)})
 }
 

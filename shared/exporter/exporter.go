@@ -72,7 +72,7 @@ where c.instance = a.instance and c.ended_at is null order by component) from ex
 coalesce(j.component, ''), coalesce(j.type, '') = 'DeleteDeployment', coalesce(j.cluster, ''), coalesce(j.cpu_milli, 0), coalesce(j.memory_bytes, 0)
 from applications a left join jobs j on j.application_id = a.id and j.cleans is null where a.id = $1 order by j.component, j.replica`
 
-	selectTold = `select component, clusters from exported_components where instance = $1 and ended_at is null order by component`
+	selectPublished = `select component, clusters from exported_components where instance = $1 and ended_at is null order by component`
 
 	selectObserved = `select at from topology where head is not null`
 
@@ -131,7 +131,7 @@ func Unregister(ctx context.Context, tx *store.Tx, instance string) (found bool,
 	if err != nil || known == nil {
 		return false, err
 	}
-	if err := tell(ctx, tx, instance, known.Name, nil, time.Now()); err != nil {
+	if err := publishLocations(ctx, tx, instance, known.Name, nil, time.Now()); err != nil {
 		return true, err
 	}
 	if _, err := tx.Exec(ctx, deleteApplication, instance); err != nil {
@@ -207,9 +207,9 @@ func Update(ctx context.Context, tx *store.Tx, instance string) error {
 			components[c] = &component{}
 		}
 	}
-	where := map[string]*told{}
+	where := map[string]*location{}
 	for c := range components {
-		where[c] = &told{clusters: map[string]Cluster{}}
+		where[c] = &location{clusters: map[string]Cluster{}}
 	}
 	at := time.Now()
 	if running {
@@ -217,7 +217,7 @@ func Update(ctx context.Context, tx *store.Tx, instance string) error {
 			return err
 		}
 	}
-	return tell(ctx, tx, instance, name, where, at)
+	return publishLocations(ctx, tx, instance, name, where, at)
 }
 
 func lock(ctx context.Context, tx *store.Tx, instance string) (*Application, error) {
@@ -265,8 +265,8 @@ func readJobs(ctx context.Context, q store.Querier, id uuid.UUID) (
 	return name, running, deleted, components, nil
 }
 
-// told is what is to be told to one component.
-type told struct {
+// location is where one component runs, as it is published to it.
+type location struct {
 	clusters map[string]Cluster
 	places   []string
 }
@@ -274,7 +274,7 @@ type told struct {
 // observe finds the pods in the stored topology: of applications of ours in the clusters where their components are placed,
 // so that what still runs at a former place does not count.
 func observe(
-	ctx context.Context, q store.Querier, instance string, ours bool, components map[string]*component, where map[string]*told,
+	ctx context.Context, q store.Querier, instance string, ours bool, components map[string]*component, where map[string]*location,
 ) (at time.Time, err error) {
 	err = q.QueryRow(ctx, selectObserved).Scan(&at)
 	switch {
@@ -318,7 +318,7 @@ func observe(
 	return at, nil
 }
 
-func (t *told) add(key, cluster, node, uid string, p topology.Pod, as Pod) {
+func (t *location) add(key, cluster, node, uid string, p topology.Pod, as Pod) {
 	if _, has := t.clusters[key]; !has {
 		t.clusters[key] = Cluster{Name: cluster, Pods: map[string]Pod{}}
 	}
@@ -340,12 +340,12 @@ func (t *told) add(key, cluster, node, uid string, p topology.Pod, as Pod) {
 	}
 }
 
-// tell publishes to each component what differs from what it was told last. A component that is none any more is told
-// that it runs nowhere.
-func tell(ctx context.Context, tx *store.Tx, instance, name string, where map[string]*told, at time.Time) error {
+// publishLocations publishes to each component what differs from what was published to it last. A component that is none any
+// more is told that it runs nowhere.
+func publishLocations(ctx context.Context, tx *store.Tx, instance, name string, where map[string]*location, at time.Time) error {
 	type row struct{ Component, Clusters string }
 	before := map[string]string{}
-	rows, err := store.Collect(ctx, tx, "read what was told", pgx.RowToStructByPos[row], selectTold, instance)
+	rows, err := store.Collect(ctx, tx, "read what was told", pgx.RowToStructByPos[row], selectPublished, instance)
 	if err != nil {
 		return err
 	}
@@ -354,11 +354,11 @@ func tell(ctx context.Context, tx *store.Tx, instance, name string, where map[st
 	}
 	all := maps.Clone(where)
 	if all == nil {
-		all = map[string]*told{}
+		all = map[string]*location{}
 	}
 	for c := range before {
 		if all[c] == nil {
-			all[c] = &told{clusters: map[string]Cluster{}}
+			all[c] = &location{clusters: map[string]Cluster{}}
 		}
 	}
 	var changes []bus.Change

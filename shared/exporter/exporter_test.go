@@ -73,8 +73,8 @@ func update(t *testing.T, db *store.DB, instance string) {
 	tx(t, db, func(ctx context.Context, tx *store.Tx) error { return exporter.Update(ctx, tx, instance) })
 }
 
-// told is what the component web was told last.
-func told(t *testing.T, db *store.DB, instance string) *exporter.Value {
+// published is what was published to the component web last.
+func published(t *testing.T, db *store.DB, instance string) *exporter.Value {
 	t.Helper()
 	var found *exporter.Value
 	require.NoError(t, bus.Get(t.Context(), db, keyexpr.Expr(instance+"/web"), func(v bus.Value) error {
@@ -84,30 +84,30 @@ func told(t *testing.T, db *store.DB, instance string) *exporter.Value {
 	return found
 }
 
-func TestAComponentIsToldWhereItRunsWhileItMoves(t *testing.T) {
+func TestAComponentReceivesWhereItRunsWhileItMoves(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
 	a := applicationtest.Submit(t, db, shop)
 	instance := a.ID.String()
 	see(t, db, start, instance, map[string]string{"a": "10.0.0.1"})
 	update(t, db, instance)
-	require.Empty(t, told(t, db, instance).Clusters, "it is placed nowhere")
+	require.Empty(t, published(t, db, instance).Clusters, "it is placed nowhere")
 
 	applicationtest.Place(t, db, a.ID, job.Target{Orchestrator: "ocm", Cluster: "a", Node: "node"})
 	update(t, db, instance)
-	first := told(t, db, instance)
+	first := published(t, db, instance)
 	require.Equal(t, "shop", first.Application)
 	require.Equal(t, map[string]exporter.Cluster{"key-a": {Name: "a", Pods: map[string]exporter.Pod{
 		"uid-a": {Name: "web-0", IP: "10.0.0.1", Port: 8080, Cores: 0.5, MemoryGB: 1.074},
 	}}}, first.Clusters)
 	require.WithinDuration(t, start, first.ObservedAt, time.Second)
 	update(t, db, instance)
-	require.Equal(t, first.Generation, told(t, db, instance).Generation, "nothing has changed")
+	require.Equal(t, first.Generation, published(t, db, instance).Generation, "nothing has changed")
 
 	applicationtest.Place(t, db, a.ID, job.Target{Orchestrator: "ocm", Cluster: "b", Node: "node"})
 	see(t, db, start.Add(time.Second), instance, map[string]string{"a": "10.0.0.1", "b": "10.0.0.2"})
 	update(t, db, instance)
-	moved := told(t, db, instance)
+	moved := published(t, db, instance)
 	require.Greater(t, moved.Generation, first.Generation)
 	require.Equal(t, "10.0.0.2", moved.Clusters["key-b"].Pods["uid-b"].IP)
 	require.Len(t, moved.Clusters, 1, "what still runs at the former place does not count")
@@ -117,7 +117,7 @@ func TestAComponentIsToldWhereItRunsWhileItMoves(t *testing.T) {
 		return err
 	})
 	update(t, db, instance)
-	stopped := told(t, db, instance)
+	stopped := published(t, db, instance)
 	require.NotNil(t, stopped.Clusters)
 	require.Empty(t, stopped.Clusters)
 	require.Greater(t, stopped.Generation, moved.Generation)
@@ -129,9 +129,9 @@ func TestAComponentIsToldWhereItRunsWhileItMoves(t *testing.T) {
 	list, err := exporter.List(t.Context(), db)
 	require.NoError(t, err)
 	require.Empty(t, list)
-	require.Empty(t, told(t, db, instance).Clusters)
+	require.Empty(t, published(t, db, instance).Clusters)
 	require.NoError(t, exporter.Repeat(t.Context(), db, time.Hour, 0))
-	require.Nil(t, told(t, db, instance))
+	require.Nil(t, published(t, db, instance))
 }
 
 func TestNothingIsPublishedWhileNothingWasSeen(t *testing.T) {
@@ -140,7 +140,7 @@ func TestNothingIsPublishedWhileNothingWasSeen(t *testing.T) {
 	a := applicationtest.Submit(t, db, shop)
 	err := db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error { return exporter.Update(ctx, tx, a.ID.String()) })
 	require.Equal(t, problem.Unavailable, problem.KindOf(err), "%v", err)
-	require.Nil(t, told(t, db, a.ID.String()))
+	require.Nil(t, published(t, db, a.ID.String()))
 }
 
 func TestAnApplicationOfOthers(t *testing.T) {
@@ -153,7 +153,7 @@ func TestAnApplicationOfOthers(t *testing.T) {
 		})
 	}
 	require.NoError(t, register("inst", "web", "db"))
-	require.Len(t, told(t, db, "inst").Clusters, 2)
+	require.Len(t, published(t, db, "inst").Clusters, 2)
 	affected, err := exporter.Affected(t.Context(), db, []events.TopologyChange{{Cluster: "b", Node: "node"}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"inst"}, affected)
@@ -174,7 +174,7 @@ func TestAnApplicationOfOthers(t *testing.T) {
 		require.True(t, found)
 		return err
 	})
-	require.Empty(t, told(t, db, "inst").Clusters, "who listens is told that there is nothing any more")
+	require.Empty(t, published(t, db, "inst").Clusters, "who listens is told that there is nothing any more")
 	tx(t, db, func(ctx context.Context, tx *store.Tx) error {
 		found, err := exporter.Unregister(ctx, tx, uuid.NewString())
 		require.False(t, found)
@@ -193,12 +193,12 @@ func TestWhatHasNotChangedIsRepeatedAsItIs(t *testing.T) {
 		require.NoError(t, bus.Get(t.Context(), db, "inst/web", func(v bus.Value) error { n = v.Number; return nil }))
 		return n
 	}
-	before, was := number(), told(t, db, "inst")
+	before, was := number(), published(t, db, "inst")
 	require.NoError(t, exporter.Repeat(t.Context(), db, time.Hour, time.Hour))
 	require.Equal(t, before, number())
 	_, err := db.Exec(t.Context(), "update bus_values set at = now() - interval '2 hours'")
 	require.NoError(t, err)
 	require.NoError(t, exporter.Repeat(t.Context(), db, time.Hour, time.Hour))
 	require.Greater(t, number(), before)
-	require.Equal(t, was, told(t, db, "inst"))
+	require.Equal(t, was, published(t, db, "inst"))
 }

@@ -590,7 +590,7 @@ func TestHandler_answersWhileTheBrokerHoldsItsEvents(t *testing.T) {
 
 	broker.Answers <- nil
 	broker.Answers <- nil
-	require.NoError(t, db.Settle(t.Context()))
+	require.NoError(t, db.Flush(t.Context()))
 	require.Len(t, broker.Arrived, 2)
 }
 

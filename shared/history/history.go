@@ -59,7 +59,7 @@ func (e Entry) Size() int { return len(e.Component) + len(e.Message) + len(e.Cau
 func After(
 	ctx context.Context, q store.Querier, application *uuid.UUID, after int64, limit int, events ...string,
 ) ([]Entry, error) {
-	upTo, ok, err := settled(ctx, q)
+	upTo, ok, err := visibleUpTo(ctx, q)
 	if err != nil || !ok {
 		return []Entry{}, err // the caller asks again
 	}
@@ -72,7 +72,7 @@ func After(
 func Before(
 	ctx context.Context, q store.Querier, application *uuid.UUID, before int64, limit int, events ...string,
 ) (entries []Entry, cut bool, err error) {
-	upTo, ok, err := settled(ctx, q)
+	upTo, ok, err := visibleUpTo(ctx, q)
 	if err != nil {
 		return nil, false, err
 	}
@@ -88,7 +88,7 @@ const (
 	// An application may have a long history, so the search ends at the first entry that is too old.
 	last = `select at from history where application_id = $1
 and (event = $3 and ($2 = '' or component = $2) or at <= $4) order by id desc limit 1`
-	told = `select exists (select 1 from history where application_id = $1 and event = $2 and message = $3)`
+	selectRecorded = `select exists (select 1 from history where application_id = $1 and event = $2 and message = $3)`
 )
 
 // Last returns when the event last happened to the component of the application, or to any component if that is empty; the
@@ -108,9 +108,9 @@ func Last(
 	return at, nil
 }
 
-// Told reports whether history has this event of the application with this message.
-func Told(ctx context.Context, q store.Querier, application uuid.UUID, event, message string) (before bool, err error) {
-	if err := q.QueryRow(ctx, told, application, event, message).Scan(&before); err != nil {
+// Recorded reports whether history has this event of the application with this message.
+func Recorded(ctx context.Context, q store.Querier, application uuid.UUID, event, message string) (before bool, err error) {
+	if err := q.QueryRow(ctx, selectRecorded, application, event, message).Scan(&before); err != nil {
 		return false, fmt.Errorf("read history: %w", err)
 	}
 	return before, nil

@@ -231,9 +231,9 @@ select $1, case when n % 2 = 0 then 'web' else 'db' end, case when n < 10 or n =
 	require.Zero(t, at)
 }
 
-// TestLists_readWhatTheyTell: Postgres soon keeps one plan for all that is asked by a statement, as by whoever follows an
+// TestLists_readOnlyWhatTheyShow: Postgres soon keeps one plan for all that is asked by a statement, as by whoever follows an
 // application, and the histories of others are long.
-func TestLists_readWhatTheyTell(t *testing.T) {
+func TestLists_readOnlyWhatTheyShow(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
 	app := uuid.New()

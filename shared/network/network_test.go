@@ -71,7 +71,7 @@ func TestGivenPathsReplaceComputedOnes(t *testing.T) {
 	require.Equal(t, "p", got[1].Path)
 }
 
-func TestEveryFaultIsTold(t *testing.T) {
+func TestEveryFaultIsReported(t *testing.T) {
 	t.Parallel()
 	top := diamond()
 	top.Nodes[3].Latency = -1

@@ -70,7 +70,7 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	body, err := io.ReadAll(reader)
 	if err == nil {
-		err = c.take(r, body)
+		err = c.receive(r, body)
 	}
 	if err != nil {
 		c.t.Errorf("%s: %v: %s", r.URL.Path, err, body)
@@ -80,7 +80,7 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, `{"partialSuccess":{}}`)
 }
 
-func (c *collector) take(r *http.Request, body []byte) error {
+func (c *collector) receive(r *http.Request, body []byte) error {
 	switch r.URL.Path {
 	case "/v1/traces":
 		request := ptraceotlp.NewExportRequest()

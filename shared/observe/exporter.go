@@ -44,13 +44,13 @@ func New(c Config, client *http.Client, log *slog.Logger) *Exporter {
 	if c.Traces.URL != "" {
 		x.traces = &signal{
 			what: "traces", target: c.Traces, delay: c.TraceDelay, config: c, client: client, log: log,
-			take: x.takeSpans, sending: make(chan struct{}, 1),
+			take: x.drainSpans, sending: make(chan struct{}, 1),
 		}
 	}
 	if c.Metrics.URL != "" {
 		x.metrics = &signal{
 			what: "metrics", target: c.Metrics, delay: c.MetricDelay, config: c, client: client, log: log,
-			take: x.takeMetrics, sending: make(chan struct{}, 1),
+			take: x.drainMetrics, sending: make(chan struct{}, 1),
 		}
 	}
 	return x
@@ -118,8 +118,8 @@ func (x *Exporter) add(r *Recorder, s span) {
 	x.traces.arm(batch && !full)
 }
 
-// takeSpans removes a batch from the queue. undo puts it back, as far as there is room.
-func (x *Exporter) takeSpans() (body any, undo func()) {
+// drainSpans removes a batch from the queue. undo puts it back, as far as there is room.
+func (x *Exporter) drainSpans() (body any, undo func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.dropped > 0 {
@@ -158,8 +158,8 @@ func (x *Exporter) takeSpans() (body any, undo func()) {
 	}
 }
 
-// takeMetrics returns what changed since the last push. undo marks it as changed again.
-func (x *Exporter) takeMetrics() (body any, undo func()) {
+// drainMetrics returns what changed since the last push. undo marks it as changed again.
+func (x *Exporter) drainMetrics() (body any, undo func()) {
 	x.mu.Lock()
 	recorders := slices.Clone(x.recorders)
 	x.mu.Unlock()

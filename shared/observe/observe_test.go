@@ -234,7 +234,7 @@ func TestACollectorThatHangsDoesNotHoldTheEnd(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotTakenIsTriedAgain(t *testing.T) {
+func TestWhatIsNotAcceptedIsSentAgain(t *testing.T) {
 	t.Parallel()
 	c := newCollector(t)
 	c.answer.Store(http.StatusServiceUnavailable)

@@ -19,8 +19,8 @@ import (
 	"github.com/littoral-project/littoral/shared/trace"
 )
 
-// TestPrometheusTakesTheMetrics: its own OTLP receiver, storage and query engine.
-func TestPrometheusTakesTheMetrics(t *testing.T) {
+// TestPrometheusAcceptsTheMetrics: its own OTLP receiver, storage and query engine.
+func TestPrometheusAcceptsTheMetrics(t *testing.T) {
 	t.Parallel()
 	db, err := tsdb.Open(t.TempDir(), nil, nil, tsdb.DefaultOptions(), nil)
 	require.NoError(t, err)

@@ -243,7 +243,7 @@ func TestExplainSaysWhyAChannelHasNoPath(t *testing.T) {
 	require.True(t, ex.Relaxation.Verified)
 }
 
-func TestMalformedChannelsAreToldAtTheirPaths(t *testing.T) {
+func TestMalformedChannelsAreReportedAtTheirPaths(t *testing.T) {
 	t.Parallel()
 	p := placement.Problem{
 		Components: []placement.Component{{ID: "a"}},

@@ -9,7 +9,7 @@ type constraint interface {
 	key(b []byte, c *Component) []byte
 	// applies reports whether any node can fail the constraint for the request.
 	applies(r *request) bool
-	keep(r *request, n *nodeInfo) bool
+	admits(r *request, n *nodeInfo) bool
 	// why returns the failures, with their numbers, of a node that keep refuses; the caller adds the rule.
 	why(r *request, n *nodeInfo) []Failure
 	// relax returns the change of requirements that removes one failure.
@@ -90,7 +90,7 @@ func setKey(b []byte, c *Component) []byte {
 // meets reports whether the node meets all constraints of the request, except those of cpu and memory.
 func (r *request) meets(n *nodeInfo) bool {
 	for _, k := range r.asks {
-		if !k.keep(r, n) {
+		if !k.admits(r, n) {
 			return false
 		}
 	}
@@ -101,7 +101,7 @@ func (r *request) meets(n *nodeInfo) bool {
 func failures(r *request, n *nodeInfo, amounts bool) []Failure {
 	var out []Failure
 	for _, k := range constraints {
-		if (amounts || !isAmount(k)) && !k.keep(r, n) {
+		if (amounts || !isAmount(k)) && !k.admits(r, n) {
 			for _, f := range k.why(r, n) {
 				f.Rule = k.rule()
 				out = append(out, f)

@@ -11,7 +11,7 @@ func (architecture) key(b []byte, c *Component) []byte {
 
 func (architecture) applies(r *request) bool { return r.architecture != "" }
 
-func (architecture) keep(r *request, n *nodeInfo) bool {
+func (architecture) admits(r *request, n *nodeInfo) bool {
 	return r.architecture == "" || r.architecture == n.architecture
 }
 

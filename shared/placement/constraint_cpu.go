@@ -9,7 +9,7 @@ func (cpu) key(b []byte, c *Component) []byte { return appendInt(b, c.CPU) }
 
 func (cpu) applies(r *request) bool { return r.CPU != 0 }
 
-func (cpu) keep(r *request, n *nodeInfo) bool { return r.CPU <= n.freeCPU }
+func (cpu) admits(r *request, n *nodeInfo) bool { return r.CPU <= n.freeCPU }
 
 func (k cpu) why(r *request, n *nodeInfo) []Failure {
 	short := k.shortage(r, n, "")

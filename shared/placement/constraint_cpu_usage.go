@@ -11,7 +11,7 @@ func (cpuUsage) key(b []byte, c *Component) []byte { return appendFloat(b, c.Max
 
 func (cpuUsage) applies(r *request) bool { return r.MaxCPUUsage != 0 }
 
-func (cpuUsage) keep(r *request, n *nodeInfo) bool {
+func (cpuUsage) admits(r *request, n *nodeInfo) bool {
 	return r.MaxCPUUsage == 0 || n.CPUUsage <= r.MaxCPUUsage
 }
 

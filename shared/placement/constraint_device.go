@@ -20,7 +20,7 @@ func (device) key(b []byte, c *Component) []byte {
 
 func (device) applies(r *request) bool { return len(r.devices) > 0 }
 
-func (device) keep(r *request, n *nodeInfo) bool {
+func (device) admits(r *request, n *nodeInfo) bool {
 	for path, count := range r.devices {
 		if count > int64(n.Devices[path]) {
 			return false

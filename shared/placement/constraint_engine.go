@@ -14,7 +14,7 @@ func (engine) key(b []byte, c *Component) []byte { return appendStrings(b, c.Eng
 
 func (engine) applies(r *request) bool { return len(r.engines) > 0 }
 
-func (engine) keep(r *request, n *nodeInfo) bool { return allows(r.engines, n.engine) }
+func (engine) admits(r *request, n *nodeInfo) bool { return allows(r.engines, n.engine) }
 
 func (engine) why(r *request, n *nodeInfo) []Failure { return oneOf("engine", r.Engines, n.Engine) }
 

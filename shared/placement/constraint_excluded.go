@@ -11,7 +11,7 @@ func (exclusion) key(b []byte, c *Component) []byte { return appendTargets(b, c.
 
 func (exclusion) applies(r *request) bool { return len(r.Excluded) > 0 }
 
-func (exclusion) keep(r *request, n *nodeInfo) bool { return !matchesAny(r.Excluded, n) }
+func (exclusion) admits(r *request, n *nodeInfo) bool { return !matchesAny(r.Excluded, n) }
 
 func (exclusion) why(r *request, n *nodeInfo) []Failure {
 	var by []Target

@@ -11,7 +11,7 @@ func (freeMemory) key(b []byte, c *Component) []byte { return appendInt(b, c.Min
 
 func (freeMemory) applies(r *request) bool { return r.MinFreeMemory != 0 }
 
-func (freeMemory) keep(r *request, n *nodeInfo) bool { return r.MinFreeMemory <= n.freeMemory }
+func (freeMemory) admits(r *request, n *nodeInfo) bool { return r.MinFreeMemory <= n.freeMemory }
 
 func (freeMemory) why(r *request, n *nodeInfo) []Failure {
 	return []Failure{{

@@ -15,7 +15,7 @@ func (freshness) key(b []byte, c *Component) []byte { return appendStays(b, c) }
 
 func (freshness) applies(r *request) bool { return !r.Stays }
 
-func (freshness) keep(r *request, n *nodeInfo) bool {
+func (freshness) admits(r *request, n *nodeInfo) bool {
 	return r.Stays || (!n.Stale && (r.staleAfter == 0 || n.Age <= r.staleAfter))
 }
 

@@ -20,7 +20,7 @@ func (label) key(b []byte, c *Component) []byte {
 
 func (label) applies(r *request) bool { return len(r.Labels) > 0 }
 
-func (label) keep(r *request, n *nodeInfo) bool {
+func (label) admits(r *request, n *nodeInfo) bool {
 	for key, values := range r.Labels {
 		if got, ok := n.Labels[key]; !ok || !slices.Contains(values, got) {
 			return false

@@ -9,7 +9,7 @@ func (memory) key(b []byte, c *Component) []byte { return appendInt(b, c.Memory)
 
 func (memory) applies(r *request) bool { return r.Memory != 0 }
 
-func (memory) keep(r *request, n *nodeInfo) bool { return r.Memory <= n.freeMemory }
+func (memory) admits(r *request, n *nodeInfo) bool { return r.Memory <= n.freeMemory }
 
 func (k memory) why(r *request, n *nodeInfo) []Failure {
 	short := k.shortage(r, n, "")

@@ -9,7 +9,7 @@ func (memoryUsage) key(b []byte, c *Component) []byte { return appendFloat(b, c.
 
 func (memoryUsage) applies(r *request) bool { return r.MaxMemoryUsage != 0 }
 
-func (memoryUsage) keep(r *request, n *nodeInfo) bool {
+func (memoryUsage) admits(r *request, n *nodeInfo) bool {
 	return r.MaxMemoryUsage == 0 || n.MemoryUsage <= r.MaxMemoryUsage
 }
 

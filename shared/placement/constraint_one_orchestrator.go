@@ -11,7 +11,9 @@ func (sharedOrchestrator) key(b []byte, c *Component) []byte { return appendStri
 
 func (sharedOrchestrator) applies(r *request) bool { return len(r.shared) > 0 }
 
-func (sharedOrchestrator) keep(r *request, n *nodeInfo) bool { return allows(r.shared, n.orchestrator) }
+func (sharedOrchestrator) admits(r *request, n *nodeInfo) bool {
+	return allows(r.shared, n.orchestrator)
+}
 
 func (sharedOrchestrator) why(r *request, n *nodeInfo) []Failure {
 	return []Failure{elsewhere(strings.Join(r.Shared, ", "), n.Orchestrator)}

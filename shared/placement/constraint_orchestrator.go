@@ -11,7 +11,7 @@ func (orchestrator) key(b []byte, c *Component) []byte { return appendStrings(b,
 
 func (orchestrator) applies(r *request) bool { return len(r.orchestrators) > 0 }
 
-func (orchestrator) keep(r *request, n *nodeInfo) bool {
+func (orchestrator) admits(r *request, n *nodeInfo) bool {
 	return allows(r.orchestrators, n.orchestrator)
 }
 

@@ -14,7 +14,7 @@ func (resource) key(b []byte, c *Component) []byte {
 
 func (resource) applies(r *request) bool { return len(r.Resources) > 0 }
 
-func (resource) keep(r *request, n *nodeInfo) bool {
+func (resource) admits(r *request, n *nodeInfo) bool {
 	for key, amount := range r.Resources {
 		if amount > n.Resources[key] {
 			return false

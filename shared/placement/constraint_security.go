@@ -11,7 +11,7 @@ func (security) key(b []byte, c *Component) []byte { return appendInt(b, int64(c
 
 func (security) applies(r *request) bool { return r.MinSecurity != 0 }
 
-func (security) keep(r *request, n *nodeInfo) bool {
+func (security) admits(r *request, n *nodeInfo) bool {
 	return r.MinSecurity == 0 || (n.SCA != nil && *n.SCA >= float64(r.MinSecurity))
 }
 

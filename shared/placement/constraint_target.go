@@ -11,7 +11,7 @@ func (fixedTarget) key(b []byte, c *Component) []byte { return appendTargets(b, 
 
 func (fixedTarget) applies(r *request) bool { return len(r.Targets) > 0 }
 
-func (fixedTarget) keep(r *request, n *nodeInfo) bool {
+func (fixedTarget) admits(r *request, n *nodeInfo) bool {
 	return len(r.Targets) == 0 || matchesAny(r.Targets, n)
 }
 

@@ -17,7 +17,7 @@ func appendStays(b []byte, c *Component) []byte {
 
 func (unschedulable) applies(r *request) bool { return !r.Stays }
 
-func (unschedulable) keep(r *request, n *nodeInfo) bool { return r.Stays || !n.Unschedulable }
+func (unschedulable) admits(r *request, n *nodeInfo) bool { return r.Stays || !n.Unschedulable }
 
 func (unschedulable) why(*request, *nodeInfo) []Failure {
 	return []Failure{{Detail: "the node takes no new work", Needed: "schedulable", Available: "unschedulable"}}

@@ -76,12 +76,12 @@ func (m *model) explain(s *state, c int32, asked int) ComponentExplanation {
 	at := s.At[c]
 	if at >= 0 {
 		out.Target = m.nodes[at].Target()
-		s.Take(c)
+		s.Remove(c)
 		defer s.Put(c, at)
 	}
 	show := max(1, MaxExplained/asked)
 	out.Omitted = max(0, len(m.nodes)-show)
-	nodes := m.promising(c, at, max(show, maxLooked/asked))
+	nodes := m.promising(c, at, max(show, maxExamined/asked))
 	all := make([]view, len(nodes))
 	for i, n := range nodes {
 		all[i] = m.view(s, c, n)
@@ -158,8 +158,8 @@ func (v view) compare(w view) int {
 	return cmp.Or(cmp.Compare(w.total, v.total), cmp.Compare(v.node, w.node))
 }
 
-// maxLooked limits how many nodes are examined, over all components, to find those worth showing.
-const maxLooked = 5_000_000
+// maxExamined limits how many nodes are examined, over all components, to find those worth showing.
+const maxExamined = 5_000_000
 
 // promising returns the nodes to examine: all of them or, if there are too many, the chosen one, the candidates by
 // falling points, and then others in order.
@@ -235,7 +235,7 @@ func (s *state) broken(c, n int32) []Rule {
 	}
 	var out []Rule
 	for _, k := range constraints {
-		if !k.keep(s.m.request(c), &s.m.nodes[n]) {
+		if !k.admits(s.m.request(c), &s.m.nodes[n]) {
 			out = append(out, k.rule())
 		}
 	}
@@ -259,7 +259,7 @@ func (s *state) obstacles(c, n int32) []Rule {
 // failures returns every constraint that excludes a component from a node, given all others.
 func (s *state) failures(c, n int32) []Failure {
 	if at := s.At[c]; at >= 0 {
-		s.Take(c)
+		s.Remove(c)
 		defer s.Put(c, at)
 	}
 	out := failures(s.m.request(c), &s.m.nodes[n], false)

@@ -127,7 +127,7 @@ func (m *model) whyUnplaced(s *state, c int32) (string, map[Rule]int) {
 		cl.rejected = make(map[Rule]int)
 		for n := range m.nodes {
 			for _, k := range constraints {
-				if !k.keep(cl.request, &m.nodes[n]) {
+				if !k.admits(cl.request, &m.nodes[n]) {
 					cl.rejected[k.rule()]++
 				}
 			}

@@ -637,7 +637,7 @@ func TestExplainIsBounded(t *testing.T) {
 	}
 }
 
-func TestPricesTellWhatScarceCapacityIsWorth(t *testing.T) {
+func TestPricesAreWhatScarceCapacityIsWorth(t *testing.T) {
 	t.Parallel()
 	unit := placement.Problem{
 		Components: []placement.Component{{ID: "a", CPU: 4000}, {ID: "b", CPU: 4000}, {ID: "c", CPU: 4000}},

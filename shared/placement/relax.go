@@ -120,7 +120,7 @@ type misfit struct {
 // requirement of the component can help, or if more than most changes would be needed (0 for no limit).
 func (m *model) changes(s *state, c, n int32, most int) ([]change, bool) {
 	at := &misfit{m: m, s: s, c: c, n: n, request: m.request(c), node: &m.nodes[n]}
-	if !(unschedulable{}).keep(at.request, at.node) || !(freshness{}).keep(at.request, at.node) {
+	if !(unschedulable{}).admits(at.request, at.node) || !(freshness{}).admits(at.request, at.node) {
 		return nil, false
 	}
 	fs := s.failures(c, n)

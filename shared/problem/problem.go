@@ -145,11 +145,11 @@ func (f *Faults) Add(path string, line int, format string, args ...any) {
 		f.dropped++ // without the cost of its text
 		return
 	}
-	f.Take(Field{Path: path, Line: line, Detail: fmt.Sprintf(format, args...)})
+	f.Append(Field{Path: path, Line: line, Detail: fmt.Sprintf(format, args...)})
 }
 
-// Take records the given faults.
-func (f *Faults) Take(fields ...Field) {
+// Append records the given faults.
+func (f *Faults) Append(fields ...Field) {
 	for _, field := range fields {
 		if len(f.fields) >= maxFaults {
 			f.dropped++

@@ -31,7 +31,7 @@ type Nested struct {
 	Share float64 `envconfig:"SHARE"`
 }
 
-func TestReadTakesTheFunctionsOwnValueThenTheBareOneThenTheDefault(t *testing.T) {
+func TestReadPrefersTheFunctionsOwnValueThenTheBareOneThenTheDefault(t *testing.T) {
 	t.Parallel()
 	var c config
 	require.NoError(t, settings.Read(settings.Map(map[string]string{
@@ -48,7 +48,7 @@ func TestReadTakesTheFunctionsOwnValueThenTheBareOneThenTheDefault(t *testing.T)
 	require.Equal(t, config{Inner: Inner{5 * time.Second}, Name: "none", Count: 3, Host: "kept"}, c)
 }
 
-func TestReadTellsAllFaultsAtOnce(t *testing.T) {
+func TestReadReportsAllFaultsAtOnce(t *testing.T) {
 	t.Parallel()
 	var c struct {
 		config

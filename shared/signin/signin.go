@@ -81,7 +81,7 @@ func (c Client) oauth(e endpoints) *oauth2.Config {
 	}
 }
 
-func (c Client) keep(t *oauth2.Token) *Login {
+func (c Client) saved(t *oauth2.Token) *Login {
 	return &Login{Client: c, Access: t.AccessToken, Refresh: t.RefreshToken, Expires: t.Expiry}
 }
 
@@ -110,7 +110,7 @@ func Device(ctx context.Context, h *http.Client, c Client, show func(address, co
 	if err != nil {
 		return nil, refused(err)
 	}
-	return c.keep(token), nil
+	return c.saved(token), nil
 }
 
 // Browser signs in by a browser on this machine, which is told the address to open. It comes back to a port of the
@@ -171,7 +171,7 @@ func Browser(ctx context.Context, h *http.Client, c Client, open func(address st
 	if err != nil {
 		return nil, refused(err)
 	}
-	return c.keep(token), nil
+	return c.saved(token), nil
 }
 
 // Machine gets a token by client credentials.
@@ -188,7 +188,7 @@ func Machine(ctx context.Context, h *http.Client, c Client) (*Login, error) {
 	if err != nil {
 		return nil, refused(err)
 	}
-	return c.keep(token), nil
+	return c.saved(token), nil
 }
 
 // ErrOver means that the issuer does not renew a login any more.
@@ -215,7 +215,7 @@ func renew(ctx context.Context, h *http.Client, l *Login) (*Login, error) {
 	if err != nil {
 		return nil, err
 	}
-	return l.keep(token), nil
+	return l.saved(token), nil
 }
 
 // Revoke tells the issuer that the refresh token is not needed any more, if it can be told.

@@ -56,9 +56,9 @@ func (c *Claim) Do(ctx context.Context, act func(context.Context) error) error {
 	return act(ctx)
 }
 
-// Settle ends the claim. held is false if it had ended before: then somebody else may have done the work since, and the
+// Complete ends the claim. held is false if it had ended before: then somebody else may have done the work since, and the
 // outcome must not be stored.
-func (tx *Tx) Settle(ctx context.Context, c *Claim) (held bool, err error) {
+func (tx *Tx) Complete(ctx context.Context, c *Claim) (held bool, err error) {
 	tag, err := tx.Exec(ctx, deleteClaim, c.key, c.token)
 	if err != nil {
 		return false, fmt.Errorf("settle %s: %w", c.key, err)

@@ -21,10 +21,10 @@ func claim(t *testing.T, db *store.DB, lasts time.Duration) (c *store.Claim, err
 	return c, err
 }
 
-func settle(t *testing.T, db *store.DB, c *store.Claim) (held bool) {
+func complete(t *testing.T, db *store.DB, c *store.Claim) (held bool) {
 	t.Helper()
 	require.NoError(t, db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
-		held, err = tx.Settle(ctx, c)
+		held, err = tx.Complete(ctx, c)
 		return err
 	}))
 	return held
@@ -37,7 +37,7 @@ func TestAClaimIsForOneAtATime(t *testing.T) {
 	require.NoError(t, err)
 	_, err = claim(t, db, time.Minute)
 	require.ErrorIs(t, err, store.ErrClaimed)
-	require.True(t, settle(t, db, first))
+	require.True(t, complete(t, db, first))
 	second, err := claim(t, db, time.Minute)
 	require.NoError(t, err)
 	cause := errors.New("it failed")
@@ -46,8 +46,8 @@ func TestAClaimIsForOneAtATime(t *testing.T) {
 	require.NoError(t, err, "the next one need not wait after a failure")
 }
 
-// TestAClaimThatEndedIsTakenUp: whoever had it may be dead. If not, its outcome is too late.
-func TestAClaimThatEndedIsTakenUp(t *testing.T) {
+// TestAnExpiredClaimCanBeClaimedAgain: whoever had it may be dead. If not, its outcome is too late.
+func TestAnExpiredClaimCanBeClaimedAgain(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
 	late, err := claim(t, db, time.Minute)
@@ -56,8 +56,8 @@ func TestAClaimThatEndedIsTakenUp(t *testing.T) {
 	require.NoError(t, err)
 	next, err := claim(t, db, time.Minute)
 	require.NoError(t, err)
-	require.False(t, settle(t, db, late))
-	require.True(t, settle(t, db, next))
+	require.False(t, complete(t, db, late))
+	require.True(t, complete(t, db, next))
 }
 
 func TestWorkUnderAClaimEndsBeforeTheClaim(t *testing.T) {

@@ -38,7 +38,7 @@ func outboxSize(t *testing.T, db *store.DB) (n int) {
 
 // emit emits one event per subject in one transaction and waits until the transaction has ended.
 func emit(ctx context.Context, db *store.DB, subjects ...string) error {
-	return errors.Join(commit(ctx, db, subjects...), db.Settle(ctx))
+	return errors.Join(commit(ctx, db, subjects...), db.Flush(ctx))
 }
 
 // commit emits one event per subject in one transaction.

@@ -19,12 +19,12 @@ func (db *DB) IssuerKeys(ctx context.Context, issuer string) (set []byte, age ti
 	return set, age, err
 }
 
-const keepIssuerKeys = `
+const upsertIssuerKeys = `
 insert into issuer_keys (issuer, keys) values ($1, $2)
 on conflict (issuer) do update set keys = excluded.keys, fetched_at = excluded.fetched_at`
 
-// KeepIssuerKeys stores the key set of a token issuer, for instances that start later.
-func (db *DB) KeepIssuerKeys(ctx context.Context, issuer string, set []byte) error {
-	_, err := db.Exec(ctx, keepIssuerKeys, issuer, set)
+// SaveIssuerKeys stores the key set of a token issuer, for instances that start later.
+func (db *DB) SaveIssuerKeys(ctx context.Context, issuer string, set []byte) error {
+	_, err := db.Exec(ctx, upsertIssuerKeys, issuer, set)
 	return err
 }

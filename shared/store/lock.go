@@ -58,8 +58,8 @@ func (k Turn) String() string {
 	return fmt.Sprintf("turn %d", int64(k))
 }
 
-// TakeTurn waits until no other transaction has the turn of this kind and text, and keeps it until this transaction ends.
-func (tx *Tx) TakeTurn(ctx context.Context, kind Turn, text string) error {
+// AwaitTurn waits until no other transaction has the turn of this kind and text, and keeps it until this transaction ends.
+func (tx *Tx) AwaitTurn(ctx context.Context, kind Turn, text string) error {
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, $2))`, text, int64(kind)); err != nil {
 		return fmt.Errorf("wait for the turn of the %s: %w", kind, err)
 	}

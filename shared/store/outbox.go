@@ -102,18 +102,18 @@ func (db *DB) Sweep(ctx context.Context, age time.Duration, limit int) (int, err
 	return len(b.sent), nil
 }
 
-// Settle waits until each event committed by this process has been published or left to the sweep.
-func (db *DB) Settle(ctx context.Context) error { return db.publishing.settle(ctx) }
+// Flush waits until each event committed by this process has been published or left to the sweep.
+func (db *DB) Flush(ctx context.Context) error { return db.publishing.flush(ctx) }
 
 // Finish is Settle for a process that ends. If it has used the store, it also publishes some events that were left
 // behind by others or by itself. The PingSource of outbox/sweep may be suspended, and the event that resumes it may be
 // among these.
 func (db *DB) Finish(ctx context.Context) error {
-	if err := db.Settle(ctx); err != nil || db.Stat().NewConnsCount() == 0 {
+	if err := db.Flush(ctx); err != nil || db.Stat().NewConnsCount() == 0 {
 		return err
 	}
 	if err := db.publishing.again(ctx); err != nil {
 		return err
 	}
-	return db.Settle(ctx)
+	return db.Flush(ctx)
 }

@@ -46,17 +46,17 @@ type publishing struct {
 	halt   context.CancelFunc
 	turns  chan struct{} // holds one for each commit with events on their way
 
-	mu       sync.Mutex
-	queue    []announcement
-	busy     map[string]bool // subjects with an event at the Broker now
-	workers  int
-	open     int           // batches that have not ended
-	idle     chan struct{} // closed when none is open
-	closed   bool
-	accepted []*batch    // published, to be removed from the outbox
-	kept     []uuid.UUID // published, but removing them failed
-	clearing bool        // a worker is removing published events
-	refused  []uuid.UUID // not published, the latest mostRefused of them
+	mu        sync.Mutex
+	queue     []announcement
+	busy      map[string]bool // subjects with an event at the Broker now
+	workers   int
+	open      int           // batches that have not ended
+	idle      chan struct{} // closed when none is open
+	closed    bool
+	accepted  []*batch    // published, to be removed from the outbox
+	unremoved []uuid.UUID // published, but removing them failed
+	clearing  bool        // a worker is removing published events
+	refused   []uuid.UUID // not published, the latest mostRefused of them
 }
 
 // batch is the events of one commit, or events that were left behind.
@@ -155,7 +155,7 @@ func (p *publishing) work() {
 		p.mu.Unlock()
 		err := p.publish(a)
 		p.mu.Lock()
-		p.told(a, err)
+		p.record(a, err)
 		if len(p.accepted) > 0 {
 			p.clear(context.WithoutCancel(p.accepted[0].ctx))
 		}
@@ -183,8 +183,8 @@ func (p *publishing) publish(a announcement) error {
 	return p.db.publisher.Publish(a.ctx, a.event)
 }
 
-// told records the result of publishing an event.
-func (p *publishing) told(a announcement, err error) {
+// record records the result of publishing an event.
+func (p *publishing) record(a announcement, err error) {
 	subject := a.event.Subject()
 	delete(p.busy, subject)
 	p.one(a, err)
@@ -257,8 +257,8 @@ func (p *publishing) clear(ctx context.Context) {
 	}
 	p.clearing = true
 	for more := true; more; more = len(p.accepted) > 0 {
-		batches, sent := p.accepted, p.kept
-		p.accepted, p.kept = nil, nil
+		batches, sent := p.accepted, p.unremoved
+		p.accepted, p.unremoved = nil, nil
 		for _, b := range batches {
 			sent = append(sent, b.sent...)
 		}
@@ -266,7 +266,7 @@ func (p *publishing) clear(ctx context.Context) {
 		err := p.remove(ctx, sent)
 		p.mu.Lock()
 		if err != nil {
-			p.kept = sent
+			p.unremoved = sent
 			slog.WarnContext(ctx, "accepted events are still in the outbox", "events", len(sent), "error", err)
 		}
 		for _, b := range batches {
@@ -317,13 +317,13 @@ func (p *publishing) end(b *batch) {
 	}
 }
 
-// settle waits until no batch is open, and tries once more to remove published events where that failed.
-func (p *publishing) settle(ctx context.Context) error {
+// flush waits until no batch is open, and tries once more to remove published events where that failed.
+func (p *publishing) flush(ctx context.Context) error {
 	if err := p.wait(ctx); err != nil {
 		return err
 	}
 	p.mu.Lock()
-	if len(p.kept) > 0 {
+	if len(p.unremoved) > 0 {
 		p.clear(ctx)
 	}
 	p.mu.Unlock()

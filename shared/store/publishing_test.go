@@ -42,7 +42,7 @@ func TestTx_returnsWhileTheBrokerHoldsTheEvent(t *testing.T) {
 	hangUp()
 
 	waiting := make(chan error)
-	go func() { waiting <- db.Settle(t.Context()) }()
+	go func() { waiting <- db.Flush(t.Context()) }()
 	select {
 	case err := <-waiting:
 		require.Fail(t, "settled while an event is on its way", err)
@@ -53,16 +53,16 @@ func TestTx_returnsWhileTheBrokerHoldsTheEvent(t *testing.T) {
 	require.Equal(t, trace.Parent(ctx), parent, "it is a part of its caller's span")
 }
 
-func TestSettle_endsWithItsContext(t *testing.T) {
+func TestFlush_endsWithItsContext(t *testing.T) {
 	t.Parallel()
 	h := storetest.NewHolding()
 	db := openTo(t, h, 1)
-	require.NoError(t, db.Settle(t.Context()), "nothing is on its way")
+	require.NoError(t, db.Flush(t.Context()), "nothing is on its way")
 	require.NoError(t, commit(t.Context(), db, "a"))
 	<-h.Arrived
 	short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	require.ErrorIs(t, db.Settle(short), context.DeadlineExceeded)
+	require.ErrorIs(t, db.Flush(short), context.DeadlineExceeded)
 }
 
 func TestFinish_publishesWhatWasLeft(t *testing.T) {
@@ -167,7 +167,7 @@ func TestPublishing_keepsTheOrderAboutOneSubject(t *testing.T) {
 	}
 	require.Equal(t, "a", (<-h.Arrived).Subject())
 	h.Answers <- nil
-	require.NoError(t, db.Settle(t.Context()))
+	require.NoError(t, db.Flush(t.Context()))
 	require.Zero(t, outboxSize(t, db))
 }
 
@@ -186,7 +186,7 @@ func TestPublishing_asManyAtOnceAsAllowed(t *testing.T) {
 		require.LessOrEqual(t, len(h.Arrived), 1)
 		h.Answers <- nil
 	}
-	require.NoError(t, db.Settle(t.Context()))
+	require.NoError(t, db.Flush(t.Context()))
 	slices.Sort(seen)
 	require.Equal(t, all, seen)
 	require.Zero(t, outboxSize(t, db))
@@ -204,7 +204,7 @@ func TestPublishing_leavesWhatIsBehindARefusedEventOfItsSubject(t *testing.T) {
 	h.Answers <- nil
 	require.Equal(t, "b", (<-h.Arrived).Subject())
 	h.Answers <- nil
-	require.NoError(t, db.Settle(t.Context()))
+	require.NoError(t, db.Flush(t.Context()))
 	require.Equal(t, 3, outboxSize(t, db), "those about a")
 	require.Empty(t, h.Arrived)
 
@@ -226,7 +226,7 @@ func TestPublishing_removesLaterWhatCannotBeRemovedNow(t *testing.T) {
 	t.Parallel()
 	for name, next := range map[string]func(ctx context.Context, db *store.DB) error{
 		"with the next":   func(ctx context.Context, db *store.DB) error { return emit(ctx, db, "b") },
-		"before it rests": func(ctx context.Context, db *store.DB) error { return db.Settle(ctx) },
+		"before it rests": func(ctx context.Context, db *store.DB) error { return db.Flush(ctx) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -262,7 +262,7 @@ func TestPublishing_isBounded(t *testing.T) {
 	require.NoError(t, <-over, "it is committed")
 	require.NoError(t, commit(t.Context(), db, "patient"), "nor does anybody wait for a Broker that takes nothing")
 	close(h.Answers) // nil for each
-	require.NoError(t, db.Settle(t.Context()))
+	require.NoError(t, db.Flush(t.Context()))
 	require.Len(t, h.Arrived, most)
 	require.Equal(t, 2, outboxSize(t, db))
 	require.NoError(t, db.Finish(t.Context()), "what had no turn goes out before the process ends")

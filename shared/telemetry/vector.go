@@ -130,8 +130,8 @@ func (s *scanner) next() byte {
 	return 0
 }
 
-// take reads this character.
-func (s *scanner) take(c byte) {
+// step reads this character.
+func (s *scanner) step(c byte) {
 	if s.next() != c {
 		s.fail()
 		return
@@ -146,7 +146,7 @@ func (s *scanner) list(each func()) { s.within('[', ']', each) }
 func (s *scanner) object(each func(key []byte)) {
 	s.within('{', '}', func() {
 		key := s.text()
-		s.take(':')
+		s.step(':')
 		if s.err == nil {
 			each(key)
 		}
@@ -154,7 +154,7 @@ func (s *scanner) object(each func(key []byte)) {
 }
 
 func (s *scanner) within(open, closing byte, each func()) {
-	s.take(open)
+	s.step(open)
 	if s.err == nil && s.next() == closing {
 		s.rest = s.rest[1:]
 		return
@@ -177,7 +177,7 @@ func (s *scanner) within(open, closing byte, each func()) {
 
 // text reads a string.
 func (s *scanner) text() []byte {
-	if s.take('"'); s.err != nil {
+	if s.step('"'); s.err != nil {
 		return nil
 	}
 	end := bytes.IndexByte(s.rest, '"')

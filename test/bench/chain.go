@@ -53,7 +53,7 @@ func runChain(ctx context.Context, w *world) (result, error) {
 	var total stats.Sample
 	watch.reset()
 	for i := range n + chainWarmUp {
-		if err := s.look(ctx); err != nil {
+		if err := s.refresh(ctx); err != nil {
 			return nil, err
 		}
 		watch.begin()
@@ -67,7 +67,7 @@ func runChain(ctx context.Context, w *world) (result, error) {
 		if i >= chainWarmUp {
 			total.Add(took)
 		}
-		if err := s.takeDown(ctx, id); err != nil {
+		if err := s.restore(ctx, id); err != nil {
 			return nil, err
 		}
 	}
@@ -92,8 +92,8 @@ func (s *system) bringUp(ctx context.Context, descriptor []byte) (id string, err
 	return g.ID, nil
 }
 
-// takeDown restores the infrastructure.
-func (s *system) takeDown(ctx context.Context, id string) error {
+// restore restores the infrastructure.
+func (s *system) restore(ctx context.Context, id string) error {
 	if err := s.call(ctx, "operator", http.MethodPut, "/jobmanager/groups/stop/"+id, nil, nil); err != nil {
 		return err
 	}

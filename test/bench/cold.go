@@ -108,10 +108,10 @@ func runCold(ctx context.Context, w *world) (result, error) {
 	}
 	// All functions take turns in a random order, so that noise from other programs affects them alike.
 	for range r.Rounds {
-		if err := s.system.look(ctx); err != nil {
+		if err := s.system.refresh(ctx); err != nil {
 			return nil, err
 		}
-		if err := s.keep(ctx); err != nil {
+		if err := s.save(ctx); err != nil {
 			return nil, err
 		}
 		for _, i := range rand.Perm(len(names)) {

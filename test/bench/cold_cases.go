@@ -77,7 +77,7 @@ func newScene(ctx context.Context, w *world) (*scene, error) {
 	if s.kubeconfigs, s.hub, err = writeKubeconfig(w.dir, api); err != nil {
 		return nil, err
 	}
-	if err := system.look(ctx); err != nil {
+	if err := system.refresh(ctx); err != nil {
 		return nil, err
 	}
 	if s.running, err = s.submit(ctx); err != nil {
@@ -95,7 +95,7 @@ func newScene(ctx context.Context, w *world) (*scene, error) {
 	if s.taken, err = s.submit(ctx); err != nil {
 		return nil, err
 	}
-	if _, err = s.agentOf(s.taken).take(ctx); err != nil {
+	if _, err = s.agentOf(s.taken).claimAll(ctx); err != nil {
 		return nil, err
 	}
 	s.policy, err = s.watch(ctx, unheard())
@@ -140,7 +140,7 @@ const lastOf = `select event from outbox where event->>'type' = $1 order by id d
 func (s *scene) held(ctx context.Context, typ string, work func() error) (e cloudevents.Event, err error) {
 	s.system.broker.Fail(errors.New("held back"))
 	defer s.system.broker.Fail(nil)
-	if err := errors.Join(work(), s.system.db.Settle(ctx)); err != nil {
+	if err := errors.Join(work(), s.system.db.Flush(ctx)); err != nil {
 		return e, err
 	}
 	var body []byte

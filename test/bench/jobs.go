@@ -223,7 +223,7 @@ func (b *jobBench) ours(ctx context.Context) (rate float64, cost load, err error
 			return 0, load{}, err
 		}
 	}
-	if err := b.db.Settle(ctx); err != nil {
+	if err := b.db.Flush(ctx); err != nil {
 		return 0, load{}, err
 	}
 	runtime.GC()
@@ -238,7 +238,7 @@ func (b *jobBench) ours(ctx context.Context) (rate float64, cost load, err error
 		})
 	}
 	running.Wait()
-	if err := b.db.Settle(ctx); err != nil { // a cycle ends when its events have left the outbox
+	if err := b.db.Flush(ctx); err != nil { // a cycle ends when its events have left the outbox
 		return 0, load{}, err
 	}
 	took := time.Since(begin)
@@ -331,7 +331,7 @@ func (b *jobBench) record(ctx context.Context) error {
 	}
 	defer db.Close()
 	id := jobID(0, jobCycles+1)
-	if err := errors.Join(cycle(ctx, db, id), db.Settle(ctx)); err != nil {
+	if err := errors.Join(cycle(ctx, db, id), db.Flush(ctx)); err != nil {
 		return err
 	}
 	b.trips = len(t.sent) - t.saved

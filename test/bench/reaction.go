@@ -117,7 +117,7 @@ and cleans is null`, l.app).Scan(&node, &available)
 	return node, available, err
 }
 
-func (l *loop) settle(ctx context.Context) error {
+func (l *loop) awaitIdle(ctx context.Context) error {
 	return l.until(ctx, "it runs and nothing is cleaned up", func() (bool, error) {
 		var busy int
 		err := l.db.QueryRow(ctx, `select count(*) from jobs where application_id = $1 and state <> 'Finished'`, l.app).
@@ -174,7 +174,7 @@ func runWebhook(ctx context.Context, w *world) (_ result, err error) {
 		if err := tell("resolved"); err != nil {
 			return nil, err
 		}
-		if err := l.settle(ctx); err != nil {
+		if err := l.awaitIdle(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -295,7 +295,7 @@ where a.policy_id = $2 and a.status = 'done' and a.acted_at > $3 order by a.acte
 		return kept, err
 	})
 	if err == nil {
-		err = l.settle(ctx)
+		err = l.awaitIdle(ctx)
 	}
 	return append([]time.Time{begin, sampled}, at...), err
 }

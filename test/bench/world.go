@@ -272,15 +272,15 @@ func (w *world) newSystem(ctx context.Context, database string, watch wiring) (*
 	return s, err
 }
 
-// look emits telemetry and makes the aggregator read it.
-func (s *system) look(ctx context.Context) error {
+// refresh emits telemetry and makes the aggregator read it.
+func (s *system) refresh(ctx context.Context) error {
 	if err := s.world.fleet.Emit(ctx); err != nil {
 		return err
 	}
 	if err := s.broker.TickOne(ctx, "aggregator-tick"); err != nil {
 		return err
 	}
-	return s.db.Settle(ctx)
+	return s.db.Flush(ctx)
 }
 
 // call sends a request as the client and decodes the answer, which must be a 2xx. Its events are delivered when call
@@ -301,7 +301,7 @@ func (s *system) call(ctx context.Context, client, method, path string, body []b
 	}
 	defer func() { _ = resp.Body.Close() }()
 	answer, err := io.ReadAll(resp.Body)
-	if err := errors.Join(err, s.db.Settle(ctx)); err != nil {
+	if err := errors.Join(err, s.db.Flush(ctx)); err != nil {
 		return err
 	}
 	if resp.StatusCode/100 != 2 {
@@ -378,7 +378,7 @@ func (a agent) call(ctx context.Context, method, path string, body, into any) er
 
 // work takes every job that the agent may take, reports it as applied and then as available, and counts them.
 func (a agent) work(ctx context.Context) (int, error) {
-	jobs, err := a.take(ctx)
+	jobs, err := a.claimAll(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -393,7 +393,7 @@ func (a agent) work(ctx context.Context) (int, error) {
 	return len(jobs), nil
 }
 
-func (a agent) take(ctx context.Context) ([]work, error) {
+func (a agent) claimAll(ctx context.Context) ([]work, error) {
 	var jobs []work
 	if err := a.call(ctx, http.MethodGet, "/jobmanager/jobs/executable/"+a.orchestrator+"/"+a.id, nil, &jobs); err != nil {
 		return nil, err

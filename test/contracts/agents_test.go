@@ -92,7 +92,7 @@ func TestPromoteHasOneWinner(t *testing.T) {
 func TestTakeover(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	mine := w.take(t, w.hub, hubAgent, w.submit(t, hubShop).Jobs[0])
+	mine := w.claim(t, w.hub, hubAgent, w.submit(t, hubShop).Jobs[0])
 	require.Empty(t, w.executable(t, w.spare, spareAgent, "ocm"), "its lease runs")
 	w.unchanged(t, func() {
 		w.spare.send(t, http.MethodPatch, "/jobmanager/jobs/promote/"+mine.ID, body{"owner_id": spareAgent}).
@@ -100,7 +100,7 @@ func TestTakeover(t *testing.T) {
 	})
 	w.lapse(t, mine.ID)
 	require.Len(t, w.executable(t, w.spare, spareAgent, "ocm"), 1)
-	theirs := w.take(t, w.spare, spareAgent, mine)
+	theirs := w.claim(t, w.spare, spareAgent, mine)
 	require.Equal(t, standing{create, "", "Progressing", spareAgent}, theirs.stands())
 	require.Equal(t, mine.Epoch+1, theirs.Epoch)
 	w.unchanged(t, func() {
@@ -112,9 +112,9 @@ func TestTakeover(t *testing.T) {
 	w.spare.send(t, http.MethodPut, "/jobmanager/jobs", report(spareAgent, theirs, "Finished", "Available")).
 		is(t, http.StatusOK)
 
-	renewed := w.take(t, w.hub, hubAgent, w.submit(t, hubShop).Jobs[0])
+	renewed := w.claim(t, w.hub, hubAgent, w.submit(t, hubShop).Jobs[0])
 	w.lapse(t, renewed.ID)
-	w.take(t, w.hub, hubAgent, renewed)
+	w.claim(t, w.hub, hubAgent, renewed)
 	require.Equal(t, renewed.Epoch, w.job(t, renewed.ID).Epoch, "the owner renews its own, lapsed or not")
 	require.Empty(t, w.executable(t, w.spare, spareAgent, "ocm"))
 	w.legal(t)
@@ -173,7 +173,7 @@ func TestReports(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
-			j := w.take(t, w.hub, hubAgent, w.submit(t, hubShop).Jobs[0])
+			j := w.claim(t, w.hub, hubAgent, w.submit(t, hubShop).Jobs[0])
 			path := row.path
 			if path != "/jobmanager/jobs" {
 				path = fmt.Sprintf(path, j.ID)
@@ -210,7 +210,7 @@ func TestReportsOnAReplacement(t *testing.T) {
 			g, j := w.running(t, hubShop)
 			w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+g.ID, strings.Replace(hubShop, "red", "blue", 1)).
 				is(t, http.StatusOK)
-			b := report(hubAgent, w.take(t, w.hub, hubAgent, j), "Finished", "Available")
+			b := report(hubAgent, w.claim(t, w.hub, hubAgent, j), "Finished", "Available")
 			maps.Copy(b, row.said)
 			w.hub.send(t, http.MethodPut, "/jobmanager/jobs", b).is(t, row.status)
 		})
@@ -220,7 +220,7 @@ func TestReportsOnAReplacement(t *testing.T) {
 	w.operator.send(t, http.MethodPost, "/jobmanager/policies/incompliance", body{
 		"policyName": "p", "remediation": "scale-up", "subject": body{"appInstance": g.ID, "appComponent": "web"},
 	}).is(t, http.StatusOK)
-	late := report(hubAgent, w.take(t, w.hub, hubAgent, j), "Finished", "Available")
+	late := report(hubAgent, w.claim(t, w.hub, hubAgent, j), "Finished", "Available")
 	late["sub_type"] = "replace"
 	w.unchanged(t, func() {
 		w.hub.send(t, http.MethodPut, "/jobmanager/jobs", late).refused(t, http.StatusConflict)
@@ -273,7 +273,7 @@ func TestReportsOnFormerContent(t *testing.T) {
 			for i := range row.changes {
 				colour(fmt.Sprint("blue-", i))
 			}
-			j := w.take(t, w.hub, hubAgent, g.Jobs[0])
+			j := w.claim(t, w.hub, hubAgent, g.Jobs[0])
 			b := report(hubAgent, j, row.state, "Available")
 			b["type"] = listed["type"]
 			b["resource"].(body)["resource_uuid"] = row.uuid
@@ -291,7 +291,7 @@ func TestReportsOnFormerContent(t *testing.T) {
 			offered := w.executable(t, w.hub, hubAgent, "ocm")
 			require.Len(t, offered, 1)
 			require.Contains(t, offered[0].Manifests[0].YAML, "blue")
-			again := report(hubAgent, w.take(t, w.hub, hubAgent, offered[0]), "Finished", "Available")
+			again := report(hubAgent, w.claim(t, w.hub, hubAgent, offered[0]), "Finished", "Available")
 			again["manifests"] = offered[0].Manifests
 			w.hub.send(t, http.MethodPut, "/jobmanager/jobs", again).is(t, http.StatusOK)
 			require.Equal(t, "Available", w.group(t, g.ID).Status)
@@ -336,7 +336,7 @@ func TestReportsOfFormerPlaces(t *testing.T) {
 			g := w.submit(t, freeShop)
 			listed := w.executable(t, w.hub, hubAgent, "ocm")[0].Targets
 			w.drain(listed.Cluster + "/" + listed.Node)
-			j := w.take(t, w.hub, hubAgent, g.Jobs[0])
+			j := w.claim(t, w.hub, hubAgent, g.Jobs[0])
 			require.NotEqual(t, listed, j.Targets)
 			b := report(hubAgent, j, row.state, "Available")
 			delete(b, "epoch")
@@ -375,7 +375,7 @@ func TestReportsOfFormerPlaces_thatAreBeingLeft(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	g := w.submit(t, freeShop)
-	former := w.take(t, w.hub, hubAgent, g.Jobs[0])
+	former := w.claim(t, w.hub, hubAgent, g.Jobs[0])
 	w.drain(former.Targets.Cluster + "/" + former.Targets.Node)
 	tell := func(j job, want standing) {
 		t.Helper()
@@ -388,7 +388,7 @@ func TestReportsOfFormerPlaces_thatAreBeingLeft(t *testing.T) {
 	require.Len(t, w.group(t, g.ID).Jobs, 2, "it had been taken")
 	var copies []string
 	for range 2 {
-		tell(w.take(t, w.hub, hubAgent, former), standing{create, "", "Created", hubAgent})
+		tell(w.claim(t, w.hub, hubAgent, former), standing{create, "", "Created", hubAgent})
 	}
 	for _, j := range w.group(t, g.ID).Jobs {
 		if j.Cleans != "" {
@@ -400,7 +400,7 @@ func TestReportsOfFormerPlaces_thatAreBeingLeft(t *testing.T) {
 
 	w.finish(t, w.hub, hubAgent, former)
 	w.operator.call(t, http.MethodPut, "/jobmanager/groups/stop/"+g.ID, "").is(t, http.StatusOK)
-	tell(w.take(t, w.hub, hubAgent, former), standing{remove, "", "Created", hubAgent})
+	tell(w.claim(t, w.hub, hubAgent, former), standing{remove, "", "Created", hubAgent})
 	require.Len(t, w.group(t, g.ID).Jobs, 1)
 	w.finish(t, w.hub, hubAgent, former)
 	require.Equal(t, "Stopped", w.group(t, g.ID).Status)
@@ -437,7 +437,7 @@ func TestRemovalByNewerAgents(t *testing.T) {
 	listed := decode[[]body](t, w.hub.get(t, "/jobmanager/jobs/executable/ocm/"+hubAgent))[0]
 	require.Equal(t, "Created", listed["state"])
 	w.unchanged(t, func() { tell(w.hub, deleted(listed, "True")).refused(t, http.StatusConflict) }) // not taken
-	w.take(t, w.hub, hubAgent, j)
+	w.claim(t, w.hub, hubAgent, j)
 	w.unchanged(t, func() {
 		require.Equal(t, []string{"state"}, tell(w.hub, listed).fields(t))
 		require.Equal(t, []string{"state"}, tell(w.hub, deleted(listed, "False")).fields(t))
@@ -473,7 +473,7 @@ func TestCleanupByNewerAgents(t *testing.T) {
 	at := slices.IndexFunc(offered, func(b body) bool { return b["cleans"] == j.ID })
 	require.GreaterOrEqual(t, at, 0)
 	cleanup := offered[at]
-	w.take(t, w.hub, hubAgent, job{ID: cleanup["id"].(string)})
+	w.claim(t, w.hub, hubAgent, job{ID: cleanup["id"].(string)})
 	w.hub.send(t, http.MethodPut, "/jobmanager/jobs", deleted(cleanup, "True")).is(t, http.StatusOK)
 	require.Equal(t, j.Targets, w.group(t, waiting.ID).Jobs[0].Targets)
 	w.legal(t)
@@ -495,9 +495,9 @@ func TestReportIsRefusedForWhatItIs(t *testing.T) {
 	}
 	require.Contains(t, refused(w.hub, hubAgent), "is Created and nobody has taken it")
 
-	j = w.take(t, w.hub, hubAgent, j)
+	j = w.claim(t, w.hub, hubAgent, j)
 	w.lapse(t, j.ID)
-	w.take(t, w.spare, spareAgent, j)
+	w.claim(t, w.spare, spareAgent, j)
 	require.Contains(t, refused(w.hub, hubAgent), `belongs to "agent-spare", not to "agent-hub"`)
 
 	w.operator.call(t, http.MethodPut, "/jobmanager/groups/stop/"+g.ID, "").is(t, http.StatusOK)
@@ -534,7 +534,7 @@ func TestDegradedSaysWhy(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			g := w.submit(t, hubShop)
-			b := report(hubAgent, w.take(t, w.hub, hubAgent, g.Jobs[0]), "Degraded", "")
+			b := report(hubAgent, w.claim(t, w.hub, hubAgent, g.Jobs[0]), "Degraded", "")
 			b["resource"].(body)["conditions"] = row.conditions
 			w.hub.send(t, http.MethodPut, "/jobmanager/jobs", b).is(t, http.StatusOK)
 			happened := decode[[]body](t, w.viewer.get(t, "/jobmanager/history?app="+g.ID))
@@ -732,7 +732,7 @@ func (w *world) runningAs(t testing.TB, descriptor string) (g group, j job, uid 
 	t.Helper()
 	g = w.submit(t, descriptor)
 	uid = uuid.NewString()
-	b := report(hubAgent, w.take(t, w.hub, hubAgent, g.Jobs[0]), "Finished", "Available")
+	b := report(hubAgent, w.claim(t, w.hub, hubAgent, g.Jobs[0]), "Finished", "Available")
 	b["resource"].(body)["job_id"], b["resource"].(body)["resource_uuid"] = "", uid // such agents name no job here
 	w.hub.send(t, http.MethodPut, "/jobmanager/jobs", b).is(t, http.StatusOK)
 	return g, w.job(t, g.Jobs[0].ID), uid

@@ -148,7 +148,7 @@ func TestAnAgentActsOnlyAsItself(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	j := w.submit(t, hubShop).Jobs[0]
-	w.take(t, w.hub, hubAgent, j)
+	w.claim(t, w.hub, hubAgent, j)
 	for name, row := range map[string]struct{ method, path, body string }{
 		"promotes": {"PATCH", "/jobmanager/jobs/promote/" + j.ID, `{"owner_id":"agent-hub"}`},
 		"reports": {
@@ -219,5 +219,5 @@ func TestAJobIsNotNobodys(t *testing.T) {
 		a = w.hub.call(t, http.MethodPatch, "/jobmanager/jobs/promote/"+j.ID, `{}`)
 		require.Equal(t, []string{"owner_id"}, a.fields(t))
 	})
-	w.take(t, w.hub, hubAgent, j)
+	w.claim(t, w.hub, hubAgent, j)
 }

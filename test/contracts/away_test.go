@@ -55,7 +55,7 @@ func TestWithoutTheStore(t *testing.T) {
 			}
 			d := a.refused(t, http.StatusServiceUnavailable)
 			require.NotContains(t, d.Detail, "127.0.0.1", "its address is nobody's business")
-			if r.takes() == jsonBody { // an invalid request is still reported as such
+			if r.bodyKind() == jsonBody { // an invalid request is still reported as such
 				admin.call(t, r.method, r.anywhere(), unreadable).refused(t, http.StatusBadRequest)
 			}
 		})

@@ -63,7 +63,7 @@ func TestEpisode_ofAPolicyThatIsActivatedAgain(t *testing.T) {
 	for range 3 {
 		am.send(t, http.MethodPost, webhook, firing).is(t, http.StatusOK)
 	}
-	require.Len(t, w.told(t, g.ID, "policy.remediated"), 1)
+	require.Len(t, w.messages(t, g.ID, "policy.remediated"), 1)
 	w.operator.call(t, http.MethodPost, polman+"/policies/"+p.ID+"/deactivate", "").is(t, http.StatusNoContent)
 	am.send(t, http.MethodPost, webhook, firing).is(t, http.StatusOK)
 	require.Equal(t, "inactive", w.seePolicy(t, p.ID).Status.Phase)
@@ -75,10 +75,10 @@ func TestEpisode_ofAPolicyThatIsActivatedAgain(t *testing.T) {
 		am.send(t, http.MethodPost, webhook, firing).is(t, http.StatusOK)
 	}
 	require.Equal(t, "violated", w.seePolicy(t, p.ID).Status.Phase)
-	require.Len(t, w.told(t, g.ID, "policy.remediated"), 2, "one remediation of each life")
+	require.Len(t, w.messages(t, g.ID, "policy.remediated"), 2, "one remediation of each life")
 	w.operator.call(t, http.MethodPost, polman+"/policies/"+p.ID+"/activate", "").is(t, http.StatusNoContent)
 	am.send(t, http.MethodPost, webhook, firing).is(t, http.StatusOK)
-	require.Len(t, w.told(t, g.ID, "policy.remediated"), 2, "activating what is violated begins no new life")
+	require.Len(t, w.messages(t, g.ID, "policy.remediated"), 2, "activating what is violated begins no new life")
 }
 
 // TestEpisode_ofAnotherThreshold: for a firing alert, a changed policy is a new one.
@@ -93,7 +93,7 @@ func TestEpisode_ofAnotherThreshold(t *testing.T) {
 			w.operator.call(t, http.MethodPost, at, "").is(t, http.StatusNoContent)
 		}
 		w.alertmanager().send(t, http.MethodPost, webhook, firing).is(t, http.StatusOK)
-		require.Len(t, w.told(t, g.ID, "policy.remediated"), i+1)
+		require.Len(t, w.messages(t, g.ID, "policy.remediated"), i+1)
 	}
 }
 
@@ -109,11 +109,11 @@ func TestEpisode_ofAPolicyThatIsMadeAgain(t *testing.T) {
 		firing := notice(alert(p, g.ID, "firing", time.Unix(1_790_000_000, 0)))
 		w.alertmanager().send(t, http.MethodPost, webhook, firing).is(t, http.StatusOK)
 		require.Equal(t, "violated", w.seePolicy(t, p.ID).Status.Phase)
-		require.Len(t, w.told(t, g.ID, "policy.remediated"), life+1)
+		require.Len(t, w.messages(t, g.ID, "policy.remediated"), life+1)
 		w.operator.call(t, http.MethodDelete, polman+"/policies/"+p.ID, "").is(t, http.StatusNoContent)
 		w.alertmanager().send(t, http.MethodPost, webhook, firing).is(t, http.StatusOK)
 	}
-	require.Len(t, w.told(t, g.ID, "policy.remediated"), 3)
+	require.Len(t, w.messages(t, g.ID, "policy.remediated"), 3)
 }
 
 // TestEpisode_thatFlaps: it ends and begins again and again within the cool-down. The application moves once, and
@@ -130,7 +130,7 @@ func TestEpisode_thatFlaps(t *testing.T) {
 	tell(0, "firing")
 	moved := w.job(t, j.ID).Targets
 	require.NotEqual(t, j.Targets, moved)
-	w.finish(t, w.hub, hubAgent, w.take(t, w.hub, hubAgent, w.job(t, j.ID)))
+	w.finish(t, w.hub, hubAgent, w.claim(t, w.hub, hubAgent, w.job(t, j.ID)))
 	tell(0, "resolved")
 	for i := 1; i <= 4; i++ {
 		tell(i, "firing")
@@ -139,17 +139,17 @@ func TestEpisode_thatFlaps(t *testing.T) {
 		}
 	}
 	require.Equal(t, moved, w.job(t, j.ID).Targets, "left alone within the cool-down")
-	held := w.told(t, g.ID, "policy.held")
+	held := w.messages(t, g.ID, "policy.held")
 	require.Len(t, held, 4)
 	require.Contains(t, held[0], "reallocate is held back: the last remediation of web was less than 1m0s ago; tried again after")
 
 	w.laterBy(t, "2 min")
-	require.Len(t, w.told(t, g.ID, "job.displaced"), 2, "for the one that still fires alone")
-	skipped := w.told(t, g.ID, "policy.skipped")
+	require.Len(t, w.messages(t, g.ID, "job.displaced"), 2, "for the one that still fires alone")
+	skipped := w.messages(t, g.ID, "policy.skipped")
 	require.Len(t, skipped, 3)
 	require.Contains(t, skipped[0], "had ended when its turn came")
 	w.laterBy(t, "2 min")
-	require.Len(t, w.told(t, g.ID, "job.displaced"), 2)
+	require.Len(t, w.messages(t, g.ID, "job.displaced"), 2)
 	w.legal(t)
 }
 
@@ -180,8 +180,8 @@ func TestEpisode_thatOutlivesItsEnd(t *testing.T) {
 		tell("firing", start, true)
 		tell("firing", start, false)
 		is("violated", "Degraded")
-		require.Len(t, w.told(t, g.ID, "policy.violated"), gap+1)
-		require.Len(t, w.told(t, g.ID, "policy.stayed"), gap+1)
+		require.Len(t, w.messages(t, g.ID, "policy.violated"), gap+1)
+		require.Len(t, w.messages(t, g.ID, "policy.stayed"), gap+1)
 		w.heardBefore(t, p, 10*time.Minute)
 		tell("resolved", start, true)
 		tell("resolved", start, false)
@@ -189,7 +189,7 @@ func TestEpisode_thatOutlivesItsEnd(t *testing.T) {
 		is("enforced", "Finished")
 		w.heardBefore(t, p, 5*time.Minute)
 	}
-	require.Contains(t, fmt.Sprint(w.told(t, g.ID, "policy.violated")), "is violated still")
+	require.Contains(t, fmt.Sprint(w.messages(t, g.ID, "policy.violated")), "is violated still")
 
 	later := start.Add(15 * time.Second) // as reported by another Prometheus
 	tell("firing", later, true)
@@ -225,14 +225,14 @@ func TestEpisode_thatOutlivesItsEnd_isActedUponOnce(t *testing.T) {
 	tell(g, p, "firing")
 	require.Equal(t, "violated", w.seePolicy(t, p.ID).Status.Phase)
 	require.Equal(t, "Finished", w.job(t, j.ID).State)
-	require.Len(t, w.told(t, g.ID, "policy.remediated"), 1)
+	require.Len(t, w.messages(t, g.ID, "policy.remediated"), 1)
 
 	g, j, p = w.loaded(t, "redeploy")
 	w.movedOften(t, g, p, 10)
 	tell(g, p, "firing")
 	tell(g, p, "resolved")
 	w.laterBy(t, "2 hours")
-	require.Contains(t, w.told(t, g.ID, "policy.skipped")[0], "had ended when its turn came")
+	require.Contains(t, w.messages(t, g.ID, "policy.skipped")[0], "had ended when its turn came")
 	require.Equal(t, j.Targets, w.job(t, j.ID).Targets)
 	w.heardBefore(t, p, 5*time.Minute)
 	tell(g, p, "firing")
@@ -250,15 +250,15 @@ func TestEpisode_ofANodeThatWasLeft(t *testing.T) {
 	am.send(t, http.MethodPost, webhook, notice(on(alert(p, g.ID, "firing", start), former))).is(t, http.StatusOK)
 	moved := w.job(t, j.ID).Targets
 	require.NotEqual(t, former, moved.Node)
-	w.finish(t, w.hub, hubAgent, w.take(t, w.hub, hubAgent, w.job(t, j.ID)))
+	w.finish(t, w.hub, hubAgent, w.claim(t, w.hub, hubAgent, w.job(t, j.ID)))
 	_, err := w.DB.Exec(t.Context(), `update policy_actions set acted_at = acted_at - interval '1 hour'`)
 	require.NoError(t, err)
 
 	late := on(alert(p, g.ID, "firing", start.Add(time.Minute)), former)
 	am.send(t, http.MethodPost, webhook, notice(late)).is(t, http.StatusOK)
 	require.Equal(t, moved, w.job(t, j.ID).Targets, "it is not there any more")
-	require.Len(t, w.told(t, g.ID, "job.displaced"), 1)
-	skipped := w.told(t, g.ID, "policy.skipped")
+	require.Len(t, w.messages(t, g.ID, "job.displaced"), 1)
+	skipped := w.messages(t, g.ID, "policy.skipped")
 	require.Len(t, skipped, 1)
 	require.Contains(t, skipped[0], "the violation is about "+former+", where the component is not")
 	w.operator.send(t, http.MethodPost, "/jobmanager/policies/incompliance", body{
@@ -268,7 +268,7 @@ func TestEpisode_ofANodeThatWasLeft(t *testing.T) {
 
 	here := on(alert(p, g.ID, "firing", start.Add(2*time.Minute)), moved.Node)
 	am.send(t, http.MethodPost, webhook, notice(here)).is(t, http.StatusOK)
-	require.Len(t, w.told(t, g.ID, "job.displaced"), 2, "what is about the node where it is counts")
+	require.Len(t, w.messages(t, g.ID, "job.displaced"), 2, "what is about the node where it is counts")
 	require.Equal(t, former, w.job(t, j.ID).Targets.Node, "the node before is better than this one: there is no third")
 	w.legal(t)
 }
@@ -282,11 +282,11 @@ func TestEpisode_ofAPolicyThatIsDeletedWhileItIsHeldBack(t *testing.T) {
 	am.send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", start))).is(t, http.StatusOK)
 	w.finish(t, w.hub, hubAgent, w.job(t, j.ID))
 	am.send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", start.Add(time.Minute)))).is(t, http.StatusOK)
-	require.Len(t, w.told(t, g.ID, "policy.held"), 1)
+	require.Len(t, w.messages(t, g.ID, "policy.held"), 1)
 	w.operator.call(t, http.MethodDelete, polman+"/policies/"+p.ID, "").is(t, http.StatusNoContent)
 	w.laterBy(t, "2 min")
 	require.Equal(t, "Finished", w.job(t, j.ID).State)
-	require.Contains(t, w.told(t, g.ID, "policy.skipped")[0], "the policy was deleted")
+	require.Contains(t, w.messages(t, g.ID, "policy.skipped")[0], "the policy was deleted")
 	var open int
 	require.NoError(t, w.DB.QueryRow(t.Context(), `select count(*) from policy_actions where status = 'held'`).Scan(&open))
 	require.Zero(t, open)
@@ -305,7 +305,7 @@ policies:
 `)
 	before := map[string]job{}
 	for _, j := range w.group(t, g.ID).Jobs {
-		w.finish(t, w.hub, hubAgent, w.take(t, w.hub, hubAgent, j))
+		w.finish(t, w.hub, hubAgent, w.claim(t, w.hub, hubAgent, j))
 		before[j.ID] = w.job(t, j.ID)
 	}
 	require.Len(t, before, 2)
@@ -321,5 +321,5 @@ policies:
 		require.Equal(t, j.stands(), now.stands())
 	}
 	require.Equal(t, 1, moved)
-	require.Len(t, w.told(t, g.ID, "job.displaced"), 1)
+	require.Len(t, w.messages(t, g.ID, "job.displaced"), 1)
 }

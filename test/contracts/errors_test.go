@@ -31,7 +31,7 @@ func (r route) fitting(about string) string {
 	case "PUT /jobmanager/resources/status/{id}":
 		return `{"owner_id": "agent-hub", "epoch": 1}`
 	}
-	switch r.takes() {
+	switch r.bodyKind() {
 	case document:
 		return hubShop
 	case jsonBody:
@@ -58,7 +58,7 @@ func TestBadRequests(t *testing.T) {
 				if r.hasID() || strings.HasPrefix(r.pattern, "/jobmanager/policies/") {
 					c.call(t, r.method, r.anywhere(), r.fitting(uuid.NewString())).refused(t, http.StatusNotFound)
 				}
-				if r.takes() != nothing {
+				if r.bodyKind() != nothing {
 					badBodies(t, c, r)
 				}
 			})
@@ -129,7 +129,7 @@ func badBodies(t *testing.T, c client, r route) {
 	c.call(t, r.method, path, unreadable).refused(t, http.StatusBadRequest)
 	limit := r.entry.Spec.MaxBody
 	c.call(t, r.method, path, strings.Repeat(" ", int(limit)+1)).refused(t, http.StatusRequestEntityTooLarge)
-	switch r.takes() {
+	switch r.bodyKind() {
 	case jsonBody:
 		for _, text := range []string{"nul", `{"id":`, "{} {}", "\xff\xfe", "- a\n- b"} {
 			c.call(t, r.method, path, text).refused(t, http.StatusBadRequest)
@@ -363,7 +363,7 @@ func TestConflicts(t *testing.T) {
 	g, j := w.running(t, hubShop)
 	waiting := w.submit(t, strings.NewReplacer("name: shop", "name: waiting", "hub-1", "hub-9").Replace(hubShop))
 	held := w.submit(t, strings.Replace(hubShop, "name: shop", "name: held", 1))
-	w.take(t, w.hub, hubAgent, held.Jobs[0])
+	w.claim(t, w.hub, hubAgent, held.Jobs[0])
 	going := w.submit(t, strings.Replace(hubShop, "name: shop", "name: going", 1))
 	w.finish(t, w.hub, hubAgent, going.Jobs[0])
 	w.operator.call(t, http.MethodDelete, "/jobmanager/groups/"+going.ID+"?stop=true", "").is(t, http.StatusAccepted)

@@ -94,7 +94,7 @@ func FuzzQueries(f *testing.F) {
 func FuzzReports(f *testing.F) {
 	w, send := fuzzTarget(f)
 	_, j := w.running(f, hubShop)
-	taken := w.take(f, w.hub, hubAgent, w.submit(f, hubShop).Jobs[0])
+	taken := w.claim(f, w.hub, hubAgent, w.submit(f, hubShop).Jobs[0])
 	for _, v := range []any{
 		report(hubAgent, j, "Finished", "Available"), report(hubAgent, taken, "Progressing", "Applied"),
 		report(hubAgent, taken, "4", "Degraded"),

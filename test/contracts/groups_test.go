@@ -362,8 +362,8 @@ func TestRoomIsOffered(t *testing.T) {
 	require.Equal(t, "hub-1", place(third), "the other's job is forgotten")
 }
 
-// TestWhatIsOddAboutADescriptorIsTold: the answer and the history have the warnings.
-func TestWhatIsOddAboutADescriptorIsTold(t *testing.T) {
+// TestWarningsOfADescriptorAreAnswered: the answer and the history have the warnings.
+func TestWarningsOfADescriptorAreAnswered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	type answered struct {
@@ -402,8 +402,8 @@ func TestWhatIsOddAboutADescriptorIsTold(t *testing.T) {
 	require.NotContains(t, entries[1].Message, "warnings")
 }
 
-// TestPoliciesThatAreFaultyAreTold: the answer names them, although the application is accepted.
-func TestPoliciesThatAreFaultyAreTold(t *testing.T) {
+// TestFaultyPoliciesAreAnsweredAsWarnings: the answer names them, although the application is accepted.
+func TestFaultyPoliciesAreAnsweredAsWarnings(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	faulty := hubShop + `policies:
@@ -468,7 +468,7 @@ func TestAnUpdateThatNobodyHandledIsFound(t *testing.T) {
 	require.NoError(t, w.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
 		return application.Remind(ctx, tx, "for the test")
 	}))
-	require.NoError(t, w.DB.Settle(t.Context()))
+	require.NoError(t, w.DB.Flush(t.Context()))
 	require.Equal(t, "Available", w.group(t, g.ID).Status)
 }
 
@@ -560,7 +560,7 @@ func TestDelete_saysWhatBecomesOfIt(t *testing.T) {
 
 	g, j := w.running(t, hubShop)
 	says(g.ID, "?stop=true", http.StatusAccepted, "Deleting", left)
-	w.take(t, w.hub, hubAgent, j)
+	w.claim(t, w.hub, hubAgent, j)
 	w.unchanged(t, func() {
 		for _, query := range []string{"", "?stop=true"} {
 			says(g.ID, query, http.StatusAccepted, "Deleting", left)

@@ -109,7 +109,7 @@ func TestSubjects_ofSeveralApplications(t *testing.T) {
 	w := newWorld(t)
 	_, j, uid := w.runningAs(t, hubShop)
 	other := w.submit(t, hubShop)
-	b := report(hubAgent, w.take(t, w.hub, hubAgent, other.Jobs[0]), "Finished", "Available")
+	b := report(hubAgent, w.claim(t, w.hub, hubAgent, other.Jobs[0]), "Finished", "Available")
 	b["resource"].(body)["resource_uuid"] = uid
 	w.hub.send(t, http.MethodPut, "/jobmanager/jobs", b).is(t, http.StatusOK)
 	violate := func(subject body) *answer {

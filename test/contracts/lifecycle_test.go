@@ -24,7 +24,7 @@ const (
 func TestStateMachine(t *testing.T) {
 	t.Parallel()
 	type step func(t *testing.T, w *world, g group, j job)
-	taken := func(t *testing.T, w *world, _ group, j job) { w.take(t, w.hub, hubAgent, j) }
+	taken := func(t *testing.T, w *world, _ group, j job) { w.claim(t, w.hub, hubAgent, j) }
 	finished := func(t *testing.T, w *world, _ group, j job) { w.finish(t, w.hub, hubAgent, j) }
 	reports := func(state, condition string) step {
 		return func(t *testing.T, w *world, _ group, j job) {
@@ -253,7 +253,7 @@ func TestDelete_ofWhatNobodyTends(t *testing.T) {
 		},
 		"an agent that went": func(t *testing.T, w *world) {
 			t.Helper()
-			removal := w.take(t, w.hub, hubAgent, w.executable(t, w.hub, hubAgent, "ocm")[0])
+			removal := w.claim(t, w.hub, hubAgent, w.executable(t, w.hub, hubAgent, "ocm")[0])
 			w.lapse(t, removal.ID)
 		},
 	} {

@@ -219,7 +219,7 @@ func TestFilters(t *testing.T) {
 	edge := w.submit(t, strings.NewReplacer("name: shop", "name: rim", "cluster_name: hub", "cluster_name: edge",
 		"hub-1", "edge-1",
 		"ocm", "nuvla").Replace(hubShop)).Jobs[0]
-	w.take(t, w.edge, edgeAgent, edge)
+	w.claim(t, w.edge, edgeAgent, edge)
 	for query, want := range map[string][]string{
 		"":                                      {run.ID, waiting.ID, edge.ID},
 		"state=Finished":                        {run.ID},

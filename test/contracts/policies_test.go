@@ -521,7 +521,7 @@ func TestFollow_leavesOutWhatIsFaulty(t *testing.T) {
 	require.Equal(t, "enforced", made["load"].Status.Phase)
 	require.Equal(t, "unknown", made["tenants"].Status.Phase, "it reads what may be others'")
 	require.Contains(t, made["tenants"].happened(), "renderedError")
-	told := w.told(t, g.ID, "policy.refused")
+	told := w.messages(t, g.ID, "policy.refused")
 	require.Len(t, told, 2)
 	require.Contains(t, strings.Join(told, "\n"), `"db" is not a component`)
 	require.Contains(t, strings.Join(told, "\n"), `needs the role "admin"`)

@@ -6,7 +6,7 @@ import (
 )
 
 // policyBodies are the bodies that routes of the policy manager accept, without their prefix.
-var policyBodies = map[string]takes{
+var policyBodies = map[string]bodyKind{
 	"POST /registry/api/v1/policies":                                jsonBody,
 	"POST /registry/api/v1/policies/{$}":                            jsonBody,
 	"PUT /registry/api/v1/policies/{pid}":                           jsonBody,

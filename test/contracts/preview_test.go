@@ -190,7 +190,7 @@ func TestAction_callsNobodyAboutWhatHasEnded(t *testing.T) {
 	require.Equal(t, int32(1), calls.Load())
 	w.again(t, "webhook.requested")
 	require.Equal(t, int32(1), calls.Load())
-	require.Contains(t, w.told(t, g.ID, "policy.skipped")[0], "had ended when its turn came")
+	require.Contains(t, w.messages(t, g.ID, "policy.skipped")[0], "had ended when its turn came")
 }
 
 // again delivers every event of that type once more.

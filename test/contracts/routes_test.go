@@ -80,17 +80,17 @@ func (r route) anywhere() string { return r.path(uuid.NewString()) }
 // hasID reports whether the path contains an id.
 func (r route) hasID() bool { return r.path("a") != r.path("b") }
 
-// takes returns the kind of body that a route reads.
-type takes int
+// bodyKind returns the kind of body that a route reads.
+type bodyKind int
 
 const (
-	nothing takes = iota
+	nothing bodyKind = iota
 	jsonBody
 	document // a descriptor
 )
 
 // bodies are the routes that read a body; no other route may.
-var bodies = map[string]takes{
+var bodies = map[string]bodyKind{
 	"POST /jobmanager/groups":                         document,
 	"PUT /jobmanager/groups":                          document,
 	"PUT /jobmanager/groups/{group_uuid}":             document,
@@ -145,7 +145,7 @@ var bodies = map[string]takes{
 	"PUT /jobmanager/groups/rollback/{group_uuid}":    nothing,
 }
 
-func (r route) takes() takes { return bodies[r.String()] }
+func (r route) bodyKind() bodyKind { return bodies[r.String()] }
 
 func TestEveryRouteThatMayHaveABodySaysWhetherItReadsOne(t *testing.T) {
 	t.Parallel()

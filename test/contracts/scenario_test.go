@@ -99,8 +99,8 @@ func (w *world) job(t testing.TB, id string) job {
 	return decode[job](t, w.viewer.get(t, "/jobmanager/jobs/"+id))
 }
 
-// take promotes a job as the agent and returns the job afterwards.
-func (w *world) take(t testing.TB, as client, agent string, j job) job {
+// claim promotes a job as the agent and returns the job afterwards.
+func (w *world) claim(t testing.TB, as client, agent string, j job) job {
 	t.Helper()
 	as.send(t, http.MethodPatch, "/jobmanager/jobs/promote/"+j.ID, body{"owner_id": agent}).is(t, http.StatusNoContent)
 	return w.job(t, j.ID)
@@ -123,7 +123,7 @@ func report(agent string, j job, state, condition string) body {
 // finish takes the job as the agent and reports it as done.
 func (w *world) finish(t testing.TB, as client, agent string, j job) job {
 	t.Helper()
-	taken := w.take(t, as, agent, j)
+	taken := w.claim(t, as, agent, j)
 	as.send(t, http.MethodPut, "/jobmanager/jobs", report(agent, taken, "Finished", "Available")).is(t, http.StatusOK)
 	return w.job(t, j.ID)
 }

@@ -43,7 +43,7 @@ func TestSentencesDecideNothing(t *testing.T) {
 		moved := w.job(t, j.ID)
 		require.NotEmpty(t, moved.Targets.Node)
 		require.NotEqual(t, j.Targets, moved.Targets)
-		require.Len(t, w.told(t, g.ID, "job.cleanup"), 1)
+		require.Len(t, w.messages(t, g.ID, "job.cleanup"), 1)
 		for range 2 { // the clean-up, and what comes after it
 			for _, offered := range w.executable(t, w.hub, hubAgent, "ocm") {
 				w.finish(t, w.hub, hubAgent, offered)
@@ -79,14 +79,14 @@ func TestSentencesDecideNothing(t *testing.T) {
 		}
 		fire("firing")
 		require.Equal(t, "Degraded", w.group(t, g.ID).Status)
-		require.Len(t, w.told(t, g.ID, "policy.stayed"), 1)
+		require.Len(t, w.messages(t, g.ID, "policy.stayed"), 1)
 		fire("resolved")
 		require.Equal(t, "Available", w.group(t, g.ID).Status)
 		w.laterBy(t, "2 min")
 		start = time.Now().Add(time.Minute)
 		fire("firing") // another violation, which is acted upon: the one before was no tenth move
-		require.Empty(t, w.told(t, g.ID, "policy.held"))
-		require.Len(t, w.told(t, g.ID, "policy.stayed"), 2)
+		require.Empty(t, w.messages(t, g.ID, "policy.held"))
+		require.Len(t, w.messages(t, g.ID, "policy.stayed"), 2)
 		require.Equal(t, j.Targets, w.job(t, j.ID).Targets)
 	})
 	t.Run("what waits is placed together with what waits beside it", func(t *testing.T) {

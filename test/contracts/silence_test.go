@@ -82,7 +82,7 @@ func TestSilence_ofThePlaceBefore(t *testing.T) {
 		w, g, j, tell := start(t, freeShop)
 		tell("firing")
 		require.Equal(t, j.Targets, w.job(t, j.ID).Targets)
-		held := w.told(t, g.ID, "policy.held")
+		held := w.messages(t, g.ID, "policy.held")
 		require.Len(t, held, 1)
 		require.Contains(t, held[0], "web was placed less than 5m0s ago")
 		later(t, w)
@@ -96,7 +96,7 @@ func TestSilence_ofThePlaceBefore(t *testing.T) {
 		tell("resolved")
 		later(t, w)
 		require.Equal(t, j.Targets, w.job(t, j.ID).Targets)
-		require.Len(t, w.told(t, g.ID, "policy.skipped"), 1)
+		require.Len(t, w.messages(t, g.ID, "policy.skipped"), 1)
 	})
 	t.Run("and it is nowhere yet", func(t *testing.T) {
 		t.Parallel()
@@ -107,14 +107,14 @@ func TestSilence_ofThePlaceBefore(t *testing.T) {
 		require.NoError(t, w.Broker.Drain(t.Context()))
 		require.Empty(t, w.job(t, j.ID).Targets.Node)
 		tell("firing")
-		require.Contains(t, w.told(t, g.ID, "policy.held")[0], "web waits for a place")
+		require.Contains(t, w.messages(t, g.ID, "policy.held")[0], "web waits for a place")
 
 		w.silence(t, "hub-1", 0)
 		require.Equal(t, j.Targets, w.job(t, j.ID).Targets)
 		w.laterBy(t, "6 min")
-		require.Contains(t, w.told(t, g.ID, "policy.held")[1], "web was placed less than 5m0s ago")
+		require.Contains(t, w.messages(t, g.ID, "policy.held")[1], "web was placed less than 5m0s ago")
 		later(t, w)
-		require.Len(t, w.told(t, g.ID, "policy.stayed"), 1, "its turn has come: there is no other node for it")
+		require.Len(t, w.messages(t, g.ID, "policy.stayed"), 1, "its turn has come: there is no other node for it")
 	})
 }
 

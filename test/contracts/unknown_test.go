@@ -60,7 +60,7 @@ func TestAnApplicationOnASilentNodeIsUnknown(t *testing.T) {
 		for _, c := range now.Jobs[0].Resource.Conditions {
 			require.False(t, c.Type == "Available" && c.Status == "True", "its component is not shown as running either")
 		}
-		require.Len(t, w.told(t, g.ID, "application.unknown"), 1, "once, however often one looks")
+		require.Len(t, w.messages(t, g.ID, "application.unknown"), 1, "once, however often one looks")
 		require.Empty(t, w.conditions(t, other.ID))
 	}
 	w.silence(t, j.Targets.Node, 0)
@@ -69,8 +69,8 @@ func TestAnApplicationOnASilentNodeIsUnknown(t *testing.T) {
 	require.Equal(t, j.Targets, now.Jobs[0].Targets)
 	require.Equal(t, j.Epoch, now.Jobs[0].Epoch, "it was not placed anew")
 	require.Empty(t, w.conditions(t, g.ID))
-	require.Len(t, w.told(t, g.ID, "application.returned"), 1)
-	require.Empty(t, w.told(t, g.ID, "application.displaced"))
+	require.Len(t, w.messages(t, g.ID, "application.returned"), 1)
+	require.Empty(t, w.messages(t, g.ID, "application.displaced"))
 	w.legal(t)
 }
 
@@ -88,9 +88,9 @@ func TestALostClusterIsNamedAsOne(t *testing.T) {
 	w.hush(t, 10*time.Minute, "edge")
 	require.NoError(t, w.Broker.TickOne(t.Context(), "jobmanager-displace")) // the topology has no news
 	require.NoError(t, w.Broker.Drain(t.Context()))
-	require.Len(t, w.told(t, g.ID, "application.displaced"), 1)
+	require.Len(t, w.messages(t, g.ID, "application.displaced"), 1)
 	require.Empty(t, w.conditions(t, g.ID), "what has left is not silent any more")
-	require.Empty(t, w.told(t, g.ID, "application.returned"))
+	require.Empty(t, w.messages(t, g.ID, "application.returned"))
 	w.legal(t)
 }
 
@@ -106,5 +106,5 @@ func TestSilenceOfAllMovesNothing(t *testing.T) {
 	require.Equal(t, j.Targets, w.group(t, g.ID).Jobs[0].Targets)
 	w.operator.call(t, http.MethodPut, "/jobmanager/groups/stop/"+g.ID, "").is(t, http.StatusOK)
 	require.Empty(t, w.conditions(t, g.ID), "whether it runs is not asked any more")
-	require.Empty(t, w.told(t, g.ID, "application.returned"))
+	require.Empty(t, w.messages(t, g.ID, "application.returned"))
 }

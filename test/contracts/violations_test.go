@@ -76,8 +76,8 @@ func (w *world) patched(t testing.TB) (group, job, policy) {
 	return g, j, p
 }
 
-// told lists the messages of the application's history entries with that event.
-func (w *world) told(t testing.TB, app, event string) []string {
+// messages lists the messages of the application's history entries with that event.
+func (w *world) messages(t testing.TB, app, event string) []string {
 	t.Helper()
 	var messages []string
 	for _, e := range decode[[]body](t, w.viewer.get(t, "/jobmanager/history?app="+app)) {
@@ -102,7 +102,7 @@ func TestViolation_movesWhatItIsAbout(t *testing.T) {
 	w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "resolved", start))).is(t, http.StatusOK)
 	require.Equal(t, "enforced", w.seePolicy(t, p.ID).Status.Phase)
 	require.Subset(t, w.seePolicy(t, p.ID).happened(), []string{"violated", "resolved"})
-	require.Len(t, w.told(t, g.ID, "policy.resolved"), 1)
+	require.Len(t, w.messages(t, g.ID, "policy.resolved"), 1)
 	w.legal(t)
 }
 
@@ -133,8 +133,8 @@ func TestViolation_isActedUponOncePerEpisode(t *testing.T) {
 	}
 	wg.Wait()
 	require.NoError(t, w.Broker.Drain(t.Context()))
-	require.Len(t, w.told(t, g.ID, "policy.violated"), episodes)
-	require.Len(t, w.told(t, g.ID, "policy.remediated"), episodes, "each is carried out once")
+	require.Len(t, w.messages(t, g.ID, "policy.violated"), episodes)
+	require.Len(t, w.messages(t, g.ID, "policy.remediated"), episodes, "each is carried out once")
 	require.Equal(t, "enforced", w.seePolicy(t, p.ID).Status.Phase, "all are over")
 	var done int
 	require.NoError(t, w.DB.QueryRow(t.Context(), `select count(*) from policy_actions where status = 'done'`).Scan(&done))
@@ -154,7 +154,7 @@ func TestViolation_isHeldBack(t *testing.T) {
 	require.Equal(t, standing{update, "scale-up", "Created", hubAgent}, w.job(t, j.ID).stands())
 	w.finish(t, w.hub, hubAgent, w.job(t, j.ID))
 	fire(1)
-	held := w.told(t, g.ID, "policy.held")
+	held := w.messages(t, g.ID, "policy.held")
 	require.Len(t, held, 1)
 	require.Contains(t, held[0], "less than 1m0s ago")
 	require.Equal(t, "Finished", w.job(t, j.ID).State)
@@ -182,7 +182,7 @@ func TestViolation_movesAtMostSoOften(t *testing.T) {
 	g, j, p := w.loaded(t, "redeploy")
 	w.movedOften(t, g, p, 10)
 	w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", time.Now()))).is(t, http.StatusOK)
-	held := w.told(t, g.ID, "policy.held")
+	held := w.messages(t, g.ID, "policy.held")
 	require.Len(t, held, 1)
 	require.Contains(t, held[0], "10 times within an hour")
 	require.Equal(t, j.Targets, w.job(t, j.ID).Targets)
@@ -200,7 +200,7 @@ func TestViolation_movesAtMostSoOften_andCountsMovesAlone(t *testing.T) {
 started_at, received_at, acted_at) select gen_random_uuid(), $1, $2, 'web', 'none', 'done', '{}', now(), now(), now()`, p.ID, g.ID)
 	require.NoError(t, err)
 	w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", time.Now()))).is(t, http.StatusOK)
-	require.Empty(t, w.told(t, g.ID, "policy.held"))
+	require.Empty(t, w.messages(t, g.ID, "policy.held"))
 	require.NotEqual(t, j.Targets, w.job(t, j.ID).Targets)
 }
 
@@ -215,14 +215,14 @@ func TestViolation_movesAtMostSoOften_byAnyName(t *testing.T) {
 	w.movedOften(t, g, p, 9)
 	am, start := w.alertmanager(), time.Now().Add(-time.Hour)
 	am.send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", start))).is(t, http.StatusOK)
-	require.Len(t, w.told(t, g.ID, "policy.remediated"), 1, "the tenth is carried out")
+	require.Len(t, w.messages(t, g.ID, "policy.remediated"), 1, "the tenth is carried out")
 	w.finish(t, w.hub, hubAgent, w.job(t, j.ID))
 	w.laterBy(t, "2 min")
 	am.send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", start.Add(time.Minute)))).is(t, http.StatusOK)
-	held := w.told(t, g.ID, "policy.held")
+	held := w.messages(t, g.ID, "policy.held")
 	require.Len(t, held, 1)
 	require.Contains(t, held[0], "10 times within an hour")
-	require.Len(t, w.told(t, g.ID, "policy.remediated"), 1)
+	require.Len(t, w.messages(t, g.ID, "policy.remediated"), 1)
 }
 
 // TestViolation_withNowhereElseToGo: a component that fits no other node stays and is degraded with the reason; it
@@ -241,7 +241,7 @@ func TestViolation_withNowhereElseToGo(t *testing.T) {
 	require.Equal(t, j.Targets, stuck.Targets)
 	require.Equal(t, "Degraded", stuck.State)
 	require.Equal(t, "Degraded", w.group(t, g.ID).Status)
-	require.Contains(t, w.told(t, g.ID, "application.unplaced")[0], "web stays on hub/hub-1")
+	require.Contains(t, w.messages(t, g.ID, "application.unplaced")[0], "web stays on hub/hub-1")
 
 	t.Run("and goes when there is room", func(t *testing.T) {
 		topology("hub-1", "hub-2")
@@ -261,7 +261,7 @@ func TestViolation_movesAtMostSoOften_butCountsNoStay(t *testing.T) {
 `)
 	before := map[string]job{}
 	for _, j := range w.group(t, g.ID).Jobs {
-		w.finish(t, w.hub, hubAgent, w.take(t, w.hub, hubAgent, j))
+		w.finish(t, w.hub, hubAgent, w.claim(t, w.hub, hubAgent, j))
 		before[j.Resource.Name] = j
 	}
 	p, start := w.policiesOf(t, g.ID)["load"], time.Now().Add(-time.Hour)
@@ -275,14 +275,14 @@ func TestViolation_movesAtMostSoOften_butCountsNoStay(t *testing.T) {
 	for episode := range 3 {
 		fire("store", episode)
 	}
-	stayed := w.told(t, g.ID, "policy.stayed")
+	stayed := w.messages(t, g.ID, "policy.stayed")
 	require.Len(t, stayed, 1)
 	require.Contains(t, stayed[0], "nothing was moved")
-	held := w.told(t, g.ID, "policy.held")
+	held := w.messages(t, g.ID, "policy.held")
 	require.Len(t, held, 2)
 	require.Contains(t, held[0], "the last remediation of store was less than 1m0s ago")
 	w.laterBy(t, "2 min")
-	require.Len(t, w.told(t, g.ID, "policy.stayed"), 2, "for the one that still fires alone")
+	require.Len(t, w.messages(t, g.ID, "policy.stayed"), 2, "for the one that still fires alone")
 	require.Equal(t, before["store"].Targets, w.job(t, before["store"].ID).Targets)
 
 	fire("web", 0)
@@ -311,7 +311,7 @@ func TestViolation_thatEndedBeforeItsTurn(t *testing.T) {
   - {name: load, type: custom, fromTemplate: app-host-cpu-usage-perc, remediation: redeploy, variables: {threshold: 0.8}}
 `)
 	for _, j := range w.group(t, g.ID).Jobs {
-		w.finish(t, w.hub, hubAgent, w.take(t, w.hub, hubAgent, j))
+		w.finish(t, w.hub, hubAgent, w.claim(t, w.hub, hubAgent, j))
 	}
 	p, start := w.policiesOf(t, g.ID)["load"], time.Now()
 	for _, told := range [][2]string{{"store", "firing"}, {"web", "resolved"}, {"web", "firing"}} {
@@ -320,8 +320,8 @@ func TestViolation_thatEndedBeforeItsTurn(t *testing.T) {
 		a["labels"].(body)["icos_app_component"] = told[0] //nolint:forcetypeassert // alert makes it
 		w.alertmanager().send(t, http.MethodPost, webhook, notice(a)).is(t, http.StatusOK)
 	}
-	require.Len(t, w.told(t, g.ID, "policy.violated"), 2)
-	skipped := w.told(t, g.ID, "policy.skipped")
+	require.Len(t, w.messages(t, g.ID, "policy.violated"), 2)
+	skipped := w.messages(t, g.ID, "policy.skipped")
 	require.Len(t, skipped, 1)
 	require.Contains(t, skipped[0], "had ended when its turn came")
 	for _, j := range w.group(t, g.ID).Jobs {
@@ -343,16 +343,16 @@ func TestViolation_thatEndedBeforeItsTurn_isNotRemedied(t *testing.T) {
 			for _, status := range []string{"resolved", "firing"} {
 				w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, status, start))).is(t, http.StatusOK)
 			}
-			require.Len(t, w.told(t, g.ID, "policy.violated"), 1)
-			skipped := w.told(t, g.ID, "policy.skipped")
+			require.Len(t, w.messages(t, g.ID, "policy.violated"), 1)
+			skipped := w.messages(t, g.ID, "policy.skipped")
 			require.Len(t, skipped, 1)
 			require.Contains(t, skipped[0], "had ended when its turn came")
-			require.Empty(t, w.told(t, g.ID, "policy.remediated"))
+			require.Empty(t, w.messages(t, g.ID, "policy.remediated"))
 			require.Equal(t, "Finished", w.job(t, j.ID).State)
 
 			w.heardBefore(t, p, 5*time.Minute)
 			w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", start))).is(t, http.StatusOK)
-			require.Len(t, w.told(t, g.ID, "policy.remediated"), 1)
+			require.Len(t, w.messages(t, g.ID, "policy.remediated"), 1)
 			require.Equal(t, "Created", w.job(t, j.ID).State)
 			w.legal(t)
 		})
@@ -373,7 +373,7 @@ func TestViolation_thatEndsBeforeItIsDelivered(t *testing.T) {
 	w.finish(t, w.hub, hubAgent, w.job(t, j.ID))
 	w.again(t, "remediation.requested")
 	require.Equal(t, "Finished", w.job(t, j.ID).State)
-	require.Contains(t, w.told(t, g.ID, "policy.skipped")[0], "had ended when its turn came")
+	require.Contains(t, w.messages(t, g.ID, "policy.skipped")[0], "had ended when its turn came")
 }
 
 // TestViolation_thatEndsWhileItsActionWaits: the action waits for other transactions; it checks the violation again
@@ -404,7 +404,7 @@ func TestViolation_thatEndsWhileItsActionWaits(t *testing.T) {
 	require.NoError(t, w.Broker.Drain(t.Context()))
 	require.Equal(t, "enforced", w.seePolicy(t, p.ID).Status.Phase)
 	require.Equal(t, "Finished", w.job(t, j.ID).State)
-	require.Contains(t, w.told(t, g.ID, "policy.skipped")[0], "had ended when its turn came")
+	require.Contains(t, w.messages(t, g.ID, "policy.skipped")[0], "had ended when its turn came")
 }
 
 // TestAPolicyThatGoes_blamesNobody: a component that could not leave its node may stay there when the policy is
@@ -482,7 +482,7 @@ func TestAPolicyThatIsKept_excusesWhatNoOtherBlames(t *testing.T) {
 			g := w.submit(t, hubShop+hubStore+`policies:
 `+row.policies)
 			for _, j := range w.group(t, g.ID).Jobs {
-				w.finish(t, w.hub, hubAgent, w.take(t, w.hub, hubAgent, j))
+				w.finish(t, w.hub, hubAgent, w.claim(t, w.hub, hubAgent, j))
 			}
 			all, start := w.policiesOf(t, g.ID), time.Now()
 			states := func() map[string]string {
@@ -537,17 +537,17 @@ func TestAPolicyOfSeveralApplications_excusesEachOfThem(t *testing.T) {
 			tell(all, other, "firing")
 			tell(own, one, "firing")
 			are("Degraded", "Degraded")
-			require.Len(t, w.told(t, other.ID, "policy.violated"), 1)
+			require.Len(t, w.messages(t, other.ID, "policy.violated"), 1)
 			tell(own, one, "resolved")
 			are("Degraded", "Degraded")
 			tell(all, one, "resolved")
 			are("Finished", "Degraded")
-			require.Len(t, w.told(t, one.ID, "policy.resolved"), 2)
+			require.Len(t, w.messages(t, one.ID, "policy.resolved"), 2)
 			require.Equal(t, "violated", w.seePolicy(t, all.ID).Status.Phase)
-			require.Empty(t, w.told(t, other.ID, "policy.resolved"))
+			require.Empty(t, w.messages(t, other.ID, "policy.resolved"))
 			tell(all, other, "resolved")
 			are("Finished", "Finished")
-			require.Len(t, w.told(t, other.ID, "policy.resolved"), 1)
+			require.Len(t, w.messages(t, other.ID, "policy.resolved"), 1)
 			require.Equal(t, "enforced", w.seePolicy(t, all.ID).Status.Phase)
 
 			w.laterBy(t, "2 min")
@@ -616,7 +616,7 @@ func TestScaling_countsWhatWasCarriedOut(t *testing.T) {
 				})
 			}
 			scale("scale-up").is(t, http.StatusOK)
-			taken := w.take(t, w.hub, hubAgent, w.job(t, j.ID))
+			taken := w.claim(t, w.hub, hubAgent, w.job(t, j.ID))
 			told := report(hubAgent, taken, "Degraded", "Degraded")
 			told["resource"].(body)["conditions"] = row.conditions //nolint:forcetypeassert // report makes it
 			w.hub.send(t, http.MethodPut, "/jobmanager/jobs", told).is(t, http.StatusOK)
@@ -658,7 +658,7 @@ func TestRemediationIsAsItsAgentSays(t *testing.T) {
 			listed := decode[[]body](t, w.hub.get(t, "/jobmanager/jobs/executable/ocm/"+hubAgent))[0]
 			remediations := listed["resource"].(body)["remediations"] //nolint:forcetypeassert // as all jobs have it
 			remediations.([]any)[0].(body)["remediationStatus"] = row.said
-			told := report(hubAgent, w.take(t, w.hub, hubAgent, j), row.state, row.state)
+			told := report(hubAgent, w.claim(t, w.hub, hubAgent, j), row.state, row.state)
 			told["resource"].(body)["remediations"] = remediations //nolint:forcetypeassert // report makes it
 			w.hub.send(t, http.MethodPut, "/jobmanager/jobs", told).is(t, http.StatusOK)
 			require.Equal(t, row.want, w.job(t, j.ID).Resource.Remediations[0].Status)
@@ -708,7 +708,7 @@ func TestScaling_ofSeveralCopies(t *testing.T) {
 			w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", time.Now()))).is(t, http.StatusOK)
 			require.Equal(t, standing{update, "scale-up", "Created", hubAgent}, w.job(t, g.Jobs[1-full].ID).stands())
 			require.Equal(t, standing{update, "scale-up", "Finished", hubAgent}, w.job(t, g.Jobs[full].ID).stands())
-			require.Empty(t, w.told(t, g.ID, "policy.skipped"))
+			require.Empty(t, w.messages(t, g.ID, "policy.skipped"))
 			w.finish(t, w.hub, hubAgent, w.job(t, g.Jobs[1-full].ID))
 			scale(body{"appInstance": g.ID}).refused(t, http.StatusConflict)
 			w.legal(t)
@@ -795,7 +795,7 @@ func TestWebhook_bearsClocksThatDiffer(t *testing.T) {
 			require.Equal(t, "enforced", w.seePolicy(t, p.ID).Status.Phase)
 			w.alertmanager().send(t, http.MethodPost, webhook, notice(alert(p, g.ID, "firing", at.Add(time.Minute)))).is(t, 200)
 			require.Equal(t, "violated", w.seePolicy(t, p.ID).Status.Phase)
-			require.Len(t, w.told(t, g.ID, "policy.remediated"), 2)
+			require.Len(t, w.messages(t, g.ID, "policy.remediated"), 2)
 		})
 	}
 }
@@ -833,8 +833,8 @@ func (w *world) seeRaw(t testing.TB, id string) string {
 	return row
 }
 
-// TestWhatWaits_isLookedAtFromTimeToTime: not everything that frees capacity emits an event.
-func TestWhatWaits_isLookedAtFromTimeToTime(t *testing.T) {
+// TestWhatWaits_isPlacedAgainFromTimeToTime: not everything that frees capacity emits an event.
+func TestWhatWaits_isPlacedAgainFromTimeToTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	busy := func(percent float64) {

@@ -76,7 +76,7 @@ components:
 // step makes a change whose result must not depend on a restart in the middle, and waits for all reactions.
 func (w *world) step(name string, do func(), between func(step string)) {
 	do()
-	w.settle()
+	w.deliverAll()
 	between(name)
 }
 
@@ -131,7 +131,7 @@ func (w *world) run() {
 	for range 3 {
 		w.managed.work()
 		w.tick("deploymentmanager-sync-" + w.managed.orchestrator)
-		w.settle()
+		w.deliverAll()
 	}
 }
 
@@ -225,7 +225,7 @@ func (w *world) see(drained ...string) {
 		err = save()
 	}
 	require.NoError(w.t, err)
-	require.NoError(w.t, w.db.Settle(w.t.Context()))
+	require.NoError(w.t, w.db.Flush(w.t.Context()))
 }
 
 // job is the fields of a job that an agent reads.

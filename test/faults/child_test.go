@@ -161,7 +161,7 @@ func host() error {
 	// A call is answered before its events are published. Boundaries are counted one call after the other, so the
 	// caller waits here until the events of the last call are published.
 	router.Handle("GET /settled", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := db.Settle(r.Context()); err != nil {
+		if err := db.Flush(r.Context()); err != nil {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	}))

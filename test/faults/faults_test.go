@@ -115,7 +115,7 @@ func TestBrokerAwayForFiveMinutes(t *testing.T) {
 			_, err := w.db.Exec(context.Background(), `update outbox set created_at = created_at - interval '5 minutes'`)
 			require.NoError(t, err)
 			w.away(false)
-			w.settle()
+			w.deliverAll()
 		}
 	})
 	same(t, want, w.dump(), "the fault changed the state")

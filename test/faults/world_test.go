@@ -319,15 +319,15 @@ func (w *world) ask(subject, method, path string, header http.Header, body strin
 			w.revive()
 			continue
 		}
-		w.settled()
+		w.awaitPublished()
 		return answer{resp.StatusCode, answered, repeats}
 	}
 	w.t.Fatalf("%s %s was never answered", method, path)
 	return answer{}
 }
 
-// settled waits until the functions have published their events. A process that is killed meanwhile has not.
-func (w *world) settled() {
+// awaitPublished waits until the functions have published their events. A process that is killed meanwhile has not.
+func (w *world) awaitPublished() {
 	w.t.Helper()
 	for {
 		r, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.address+"/settled", http.NoBody)
@@ -392,8 +392,8 @@ func (w *world) tick(name string) {
 	}
 }
 
-// settle delivers until the Broker and the outbox are empty. It does nothing while the Broker is away.
-func (w *world) settle() {
+// deliverAll delivers until the Broker and the outbox are empty. It does nothing while the Broker is away.
+func (w *world) deliverAll() {
 	w.t.Helper()
 	if w.broker.away {
 		return
@@ -554,7 +554,7 @@ func (w *world) repeatAll() {
 			w.deliver(delivery{Event: e})
 		}
 	}
-	w.settle()
+	w.deliverAll()
 }
 
 func compact(body []byte) string { return string(bytes.TrimSpace(body)) }

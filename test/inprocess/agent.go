@@ -40,7 +40,7 @@ type Job struct {
 // Available, and returns how many there were.
 func (a *Agent) Work() int {
 	a.sys.t.Helper()
-	jobs := a.Take()
+	jobs := a.ClaimAll()
 	for _, j := range jobs {
 		a.Report(j, "Progressing", "Applied", "")
 		a.Report(j, "Finished", "Available", "")
@@ -48,8 +48,8 @@ func (a *Agent) Work() int {
 	return len(jobs)
 }
 
-// Take promotes every job that the agent may take and returns those it now owns.
-func (a *Agent) Take() []Job {
+// ClaimAll promotes every job that the agent may take and returns those it now owns.
+func (a *Agent) ClaimAll() []Job {
 	a.sys.t.Helper()
 	var jobs, taken []Job
 	a.call(http.MethodGet, "/jobmanager/jobs/executable/"+a.orchestrator+"/"+a.id, nil, http.StatusOK, &jobs)

@@ -128,7 +128,7 @@ func (b *Broker) Publish(ctx context.Context, e cloudevents.Event) error {
 func (b *Broker) Drain(ctx context.Context) error {
 	var failures []error
 	for {
-		failures = append(failures, b.drain(ctx), b.settled(ctx))
+		failures = append(failures, b.drain(ctx), b.awaitIdle(ctx))
 		b.mu.Lock()
 		left := len(b.queue)
 		b.mu.Unlock()
@@ -138,7 +138,7 @@ func (b *Broker) Drain(ctx context.Context) error {
 	}
 }
 
-func (b *Broker) settled(ctx context.Context) error {
+func (b *Broker) awaitIdle(ctx context.Context) error {
 	if b.settle == nil {
 		return nil
 	}
@@ -169,8 +169,8 @@ func (b *Broker) drain(ctx context.Context) error {
 	}
 }
 
-// Take removes and returns what was accepted and not delivered, for a test that delivers in an order of its own.
-func (b *Broker) Take() []cloudevents.Event {
+// Dequeue removes and returns what was accepted and not delivered, for a test that delivers in an order of its own.
+func (b *Broker) Dequeue() []cloudevents.Event {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	taken := b.queue
@@ -206,12 +206,12 @@ func (b *Broker) Consumers(e cloudevents.Event) []string {
 // Deliver hands the event to every function that its Triggers name and returns the failures, once what they announced
 // is published.
 func (b *Broker) Deliver(ctx context.Context, e cloudevents.Event) error {
-	return errors.Join(b.deliver(ctx, e), b.settled(ctx))
+	return errors.Join(b.deliver(ctx, e), b.awaitIdle(ctx))
 }
 
 // DeliverTo hands the event to one function and returns once what that announced is published.
 func (b *Broker) DeliverTo(ctx context.Context, name string, e cloudevents.Event) error {
-	return errors.Join(b.deliverTo(ctx, name, e), b.settled(ctx))
+	return errors.Join(b.deliverTo(ctx, name, e), b.awaitIdle(ctx))
 }
 
 func (b *Broker) deliver(ctx context.Context, e cloudevents.Event) error {

@@ -24,8 +24,8 @@ func TestWhateverAFunctionMayDeclareRunsHere(t *testing.T) {
 	require.Equal(t, []string{events.ObjectAdded + " " + path}, seen)
 }
 
-// TestOneTriggerMayTakeSeveralTypes, some of them only with further attributes.
-func TestOneTriggerMayTakeSeveralTypes(t *testing.T) {
+// TestOneTriggerMayFilterSeveralTypes, some of them only with further attributes.
+func TestOneTriggerMayFilterSeveralTypes(t *testing.T) {
 	t.Parallel()
 	broker, err := inprocess.NewBroker(fstest.MapFS{"place.yaml": {Data: []byte(`
 apiVersion: eventing.knative.dev/v1

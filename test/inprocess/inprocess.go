@@ -65,8 +65,8 @@ func StartWith(t testing.TB, given settings.Lookup, more ...map[string]function.
 	// SaveTopology takes the part of the aggregator, since there is no telemetry for the real one to query.
 	consumers["aggregator-tick"] = http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	broker.Connect(consumers, true)
-	broker.settle = s.DB.Settle
-	server := httptest.NewUnstartedServer(settled{routes, s.DB})
+	broker.settle = s.DB.Flush
+	server := httptest.NewUnstartedServer(awaitDelivery{routes, s.DB})
 	server.Config.Protocols = boot.Protocols()
 	server.Start()
 	t.Cleanup(server.Close)
@@ -74,17 +74,17 @@ func StartWith(t testing.TB, given settings.Lookup, more ...map[string]function.
 	return s
 }
 
-// settled answers when all that the call has announced is delivered, so that a test sees its effects.
-type settled struct {
+// awaitIdle answers when all that the call has announced is delivered, so that a test sees its effects.
+type awaitDelivery struct {
 	http.Handler
 
 	db *store.DB
 }
 
-func (h settled) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (h awaitDelivery) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	held := &held{to: w, kept: httptest.NewRecorder()}
 	h.Handler.ServeHTTP(held, r)
-	_ = h.db.Settle(r.Context())
+	_ = h.db.Flush(r.Context())
 	held.release()
 }
 
@@ -175,7 +175,7 @@ func (s *System) SaveTopology(taxonomy *topology.Taxonomy) {
 		return err
 	})
 	require.NoError(s.t, err)
-	require.NoError(s.t, s.DB.Settle(s.t.Context()))
+	require.NoError(s.t, s.DB.Flush(s.t.Context()))
 }
 
 // Topology returns two clusters seen at the given time: hub (ocm; hub-1 and hub-2, amd64, 8 cores) and edge (nuvla;

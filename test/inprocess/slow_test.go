@@ -66,7 +66,7 @@ func TestSlowTelemetry_leavesNoApplicationWithoutADecisionOrAReason(t *testing.T
 		w := httptest.NewRecorder()
 		routes.ServeHTTP(w, r)
 		require.Equal(t, http.StatusCreated, w.Code, w.Body.String())
-		require.NoError(t, db.Settle(t.Context()))
+		require.NoError(t, db.Flush(t.Context()))
 	}
 	// undecided counts components with neither a place nor a reason, placed those with a place.
 	count := func(what string) (n int) {
@@ -86,7 +86,7 @@ func TestSlowTelemetry_leavesNoApplicationWithoutADecisionOrAReason(t *testing.T
 
 	slow.Store("kube_pod_info") // one query, which says nothing about what there is
 	require.NoError(t, broker.TickOne(t.Context(), "aggregator-tick"))
-	require.NoError(t, db.Settle(t.Context()))
+	require.NoError(t, db.Flush(t.Context()))
 	require.Equal(t, 1, count(placed), "the rest of the picture is enough")
 
 	slow.Store("tlum_orch_info") // again, now with a picture

@@ -126,19 +126,19 @@ func (a *Agent) work(path string) {
 			"resourceStatus": map[string]any{"manifests": reports},
 		}
 	})
-	a.look(path)
+	a.report(path)
 }
 
-// Look reports on what is there without applying anything, which an agent does more often. For an object that it does
+// Report reports on what is there without applying anything, which an agent does more often. For an object that it does
 // not find, it reports Available as False and keeps the former values (AvailableStatusController of
 // open-cluster-management-io/ocm).
-func (a *Agent) Look() {
+func (a *Agent) Report() {
 	for _, path := range a.Hub.Paths(worksPath + a.Name + "/manifestworks/") {
-		a.look(path)
+		a.report(path)
 	}
 }
 
-func (a *Agent) look(path string) {
+func (a *Agent) report(path string) {
 	a.Hub.Change(path, func(work *Object) {
 		list, _, _ := unstructured.NestedSlice(work.Object, "spec", "workload", "manifests")
 		configs, _, _ := unstructured.NestedSlice(work.Object, "spec", "manifestConfigs")

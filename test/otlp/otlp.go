@@ -34,7 +34,7 @@ func (c *Collector) Follow(trace string) {
 func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err == nil {
-		err = c.take(r.URL.Path, body)
+		err = c.receive(r.URL.Path, body)
 	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
@@ -43,7 +43,7 @@ func (c *Collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 }
 
-func (c *Collector) take(path string, body []byte) error {
+func (c *Collector) receive(path string, body []byte) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch path {
@@ -56,7 +56,7 @@ func (c *Collector) take(path string, body []byte) error {
 			name, _ := rs.Resource().Attributes().Get("service.name")
 			for _, ss := range rs.ScopeSpans().All() {
 				for _, one := range ss.Spans().All() {
-					c.keep(name.Str(), one)
+					c.add(name.Str(), one)
 				}
 			}
 		}
@@ -76,7 +76,7 @@ func (c *Collector) take(path string, body []byte) error {
 	return errors.New("neither traces nor metrics")
 }
 
-func (c *Collector) keep(function string, one ptrace.Span) {
+func (c *Collector) add(function string, one ptrace.Span) {
 	if one.TraceID().String() != c.trace {
 		return
 	}

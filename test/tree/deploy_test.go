@@ -35,8 +35,8 @@ var kept = map[string]string{
 	"statefulset.apps": "has data",
 }
 
-// TestAnUpgradeTakesAwayWhatItHasNoMore: it covers each kind in some overlay, except those that serve Postgres.
-func TestAnUpgradeTakesAwayWhatItHasNoMore(t *testing.T) {
+// TestAnUpgradeRemovesWhatItHasNoMore: it covers each kind in some overlay, except those that serve Postgres.
+func TestAnUpgradeRemovesWhatItHasNoMore(t *testing.T) {
 	t.Parallel()
 	looked := strings.Fields(deploying(t, `
 		known() { true; }; prune() { echo "$1"; }; kn() { true; }

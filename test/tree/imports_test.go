@@ -125,7 +125,7 @@ func TestNoClientset(t *testing.T) {
 	}
 }
 
-func TestOnlyAskersCarryClientGo(t *testing.T) {
+func TestOnlyCallersOfKubernetesLinkClientGo(t *testing.T) {
 	t.Parallel()
 	declared := askers()
 	require.NotEmpty(t, declared)
@@ -283,7 +283,7 @@ var carried = map[string][]string{
 	"descriptors": {"go.yaml.in/yaml/v3"},
 }
 
-func TestFunctionsCarryLittle(t *testing.T) {
+func TestFunctionsLinkLittle(t *testing.T) {
 	t.Parallel()
 	allowed, used := map[string]bool{}, map[string]bool{}
 	for _, modules := range carried {

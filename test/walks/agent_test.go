@@ -48,7 +48,7 @@ type job struct {
 }
 
 func (a *agent) list() {
-	a.look()
+	a.report()
 	status, answer := a.call(a.id, http.MethodGet, "/jobmanager/jobs/executable/nuvla/"+a.id, "")
 	require.Equal(a.t, http.StatusOK, status, "%s", answer)
 	a.listed = decode[[]job](a.t, answer)
@@ -124,8 +124,8 @@ func (a *agent) do() {
 	}
 }
 
-// look reports the result of what it waits for.
-func (a *agent) look() {
+// report reports the result of what it waits for.
+func (a *agent) report() {
 	for _, seen := range a.rising {
 		text, err := json.Marshal(map[string]any{
 			"job_id": seen.job, "owner_id": seen.owner, "resource_uuid": seen.resource,

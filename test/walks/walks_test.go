@@ -130,12 +130,12 @@ func (w *world) step() {
 			if w.random.IntN(3) == 0 {
 				i = w.random.IntN(len(w.pending))
 			}
-			w.deliver(w.take(i))
+			w.deliver(w.removePending(i))
 		}
 	case n < 37:
 		var some []delivery
 		for range min(len(w.pending), 4) {
-			some = append(some, w.take(w.random.IntN(len(w.pending))))
+			some = append(some, w.removePending(w.random.IntN(len(w.pending))))
 		}
 		w.deliverWhile(w.other(), some)
 	case n < 40:
@@ -361,7 +361,7 @@ func (w *world) rest() {
 func (w *world) answer() {
 	w.t.Helper()
 	for range len(w.pending) {
-		w.deliver(w.take(0))
+		w.deliver(w.removePending(0))
 	}
 }
 

@@ -147,8 +147,8 @@ func (w *world) call(as, method, path, body string) (status int, answer []byte) 
 // collect adds the Broker's events to the pending ones, for each consumer separately.
 func (w *world) collect() {
 	w.t.Helper()
-	require.NoError(w.t, w.db.Settle(w.t.Context()))
-	for _, e := range w.broker.Take() {
+	require.NoError(w.t, w.db.Flush(w.t.Context()))
+	for _, e := range w.broker.Dequeue() {
 		for _, to := range w.broker.Consumers(e) {
 			w.pending = append(w.pending, delivery{event: e, to: to})
 		}
@@ -158,8 +158,8 @@ func (w *world) collect() {
 // attempts is how often an event is delivered again by its Trigger.
 const attempts = 11
 
-// take removes the i-th of what is pending.
-func (w *world) take(i int) delivery {
+// removePending removes the i-th of what is pending.
+func (w *world) removePending(i int) delivery {
 	d := w.pending[i]
 	w.pending = slices.Delete(w.pending, i, i+1)
 	return d

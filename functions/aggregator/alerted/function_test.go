@@ -43,7 +43,7 @@ func emit(t *testing.T, server *prometheus.Server, host string, at time.Time) {
 	}
 }
 
-func TestAnAlertHasItLooked(t *testing.T) {
+func TestAnAlertRefreshesTheTopology(t *testing.T) {
 	server := newPrometheus(t)
 	ways := httptest.NewServer(server.Handler())
 	t.Cleanup(ways.Close)

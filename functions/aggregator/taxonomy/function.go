@@ -71,7 +71,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if _, err := topology.SavedAt(r.Context(), f.db); err != nil && view.Whole() {
 		return f.live(w, r, shape) // the store is away, and telemetry alone can tell
 	}
-	if err := f.look(r.Context()); err != nil {
+	if err := f.refresh(r.Context()); err != nil {
 		return err
 	}
 	found, err := view.Open(r.Context(), f.db)
@@ -155,8 +155,8 @@ func ask(r *http.Request) (view topology.View, shape string, err error) {
 	return view, shape, q.Err()
 }
 
-// look makes the stored topology new if it is too old. Of several callers one looks and the others wait for it.
-func (f *Function) look(ctx context.Context) error {
+// refresh makes the stored topology new if it is too old. Of several callers one refreshes it and the others wait.
+func (f *Function) refresh(ctx context.Context) error {
 	old := func() (bool, error) {
 		at, err := topology.SavedAt(ctx, f.db)
 		return time.Since(at) > f.config.Age, err

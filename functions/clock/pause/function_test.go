@@ -103,8 +103,8 @@ func (w tower) create(policy string) (id uuid.UUID) {
 	return id
 }
 
-// told lists the events about the first application or policy.
-func (w tower) told(typ string) (first []uuid.UUID) {
+// notified lists the events about the first application or policy.
+func (w tower) notified(typ string) (first []uuid.UUID) {
 	w.Helper()
 	for _, e := range storetest.Published(w.db, typ) {
 		about, err := events.Data[struct{ ID uuid.UUID }](e)
@@ -139,7 +139,7 @@ func TestClocksRestWhileThereIsNothingToWatch(t *testing.T) {
 		_, _, err := application.Delete(ctx, tx, id, false)
 		return err
 	})
-	require.NoError(t, w.db.Settle(t.Context()))
+	require.NoError(t, w.db.Flush(t.Context()))
 	require.NoError(t, w.function.Run(t.Context()))
 	require.Equal(t, resting, w.schedules())
 
@@ -188,7 +188,7 @@ func TestWhatIsStillUnderWayIsWatched(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newTower(t)
 			w.submit()
-			require.NoError(t, w.db.Settle(t.Context()))
+			require.NoError(t, w.db.Flush(t.Context()))
 			_, err := w.db.Exec(t.Context(), row.left)
 			require.NoError(t, err)
 			require.NoError(t, w.function.Run(t.Context()))
@@ -197,13 +197,13 @@ func TestWhatIsStillUnderWayIsWatched(t *testing.T) {
 	}
 }
 
-// TestTheFirstIsTold: the first application is announced as such, and no other.
-func TestTheFirstIsTold(t *testing.T) {
+// TestTheFirstApplicationResumesTheClocks: the first application is announced as such, and no other.
+func TestTheFirstApplicationResumesTheClocks(t *testing.T) {
 	t.Parallel()
 	w := tower{T: t, db: storetest.New(t)}
 	id := w.submit()
 	w.submit()
-	require.Equal(t, []uuid.UUID{id}, w.told(events.ApplicationFirst))
+	require.Equal(t, []uuid.UUID{id}, w.notified(events.ApplicationFirst))
 }
 
 // TestTheClocksDoNotWaitForThePlacement: a Broker may hold an event until its consumers have accepted it, or for as
@@ -223,27 +223,27 @@ func TestTheClocksDoNotWaitForThePlacement(t *testing.T) {
 	}
 	require.ElementsMatch(t, []string{events.ApplicationSubmitted, events.ApplicationFirst}, held)
 	close(broker.Answers)
-	require.NoError(t, w.db.Settle(t.Context()))
+	require.NoError(t, w.db.Flush(t.Context()))
 
 	w.tx(func(ctx context.Context, tx *store.Tx) error {
 		_, err := tx.Exec(ctx, `update applications set deleted_at = now()`)
 		return err
 	})
 	w.create("p")
-	require.NoError(t, w.db.Settle(t.Context()))
+	require.NoError(t, w.db.Flush(t.Context()))
 	e := <-broker.Arrived
 	require.Equal(t, []string{events.PolicyFirst, events.Clocks}, []string{e.Type(), e.Subject()})
 }
 
-// TestTheFirstPolicyIsTold: if there is no application, nothing else would start the PingSources for it. The next
+// TestTheFirstPolicyResumesItsClocks: if there is no application, nothing else would start the PingSources for it. The next
 // policy finds them running, and so does one that is watched only later.
-func TestTheFirstPolicyIsTold(t *testing.T) {
+func TestTheFirstPolicyResumesItsClocks(t *testing.T) {
 	w := newTower(t)
 	require.NoError(t, w.function.Run(t.Context()))
 	require.Equal(t, resting, w.schedules())
 	one := w.create("one")
 	w.create("two")
-	require.Equal(t, []uuid.UUID{one}, w.told(events.PolicyFirst))
+	require.Equal(t, []uuid.UUID{one}, w.notified(events.PolicyFirst))
 	require.Contains(t, pause.Spec.Consumes, events.PolicyFirst)
 	require.NoError(t, w.function.Run(t.Context()))
 	require.Equal(t, ticking, w.schedules())
@@ -252,7 +252,7 @@ func TestTheFirstPolicyIsTold(t *testing.T) {
 	require.NoError(t, err)
 	w.submit()
 	w.create("of an application, or beside it")
-	require.Equal(t, []uuid.UUID{one}, w.told(events.PolicyFirst))
+	require.Equal(t, []uuid.UUID{one}, w.notified(events.PolicyFirst))
 }
 
 func TestWithoutACluster(t *testing.T) {

@@ -55,7 +55,7 @@ func newEvent(t *testing.T, typ string, data any) cloudevents.Event {
 	return e
 }
 
-func TestATickLooksAtAll(t *testing.T) {
+func TestATickComparesAllJobs(t *testing.T) {
 	f, _, agent, j := newFunction(t)
 	tick := newEvent(t, events.Tick, map[string]any{})
 	require.NoError(t, f.Work(t.Context(), tick), "it takes what nobody was told of")
@@ -65,7 +65,7 @@ func TestATickLooksAtAll(t *testing.T) {
 	require.True(t, j().Available())
 }
 
-func TestAChangedWorkIsLookedAt(t *testing.T) {
+func TestAChangedWorkIsCompared(t *testing.T) {
 	f, hub, agent, j := newFunction(t)
 	require.NoError(t, f.Work(t.Context(), newEvent(t, events.Tick, map[string]any{})))
 	path := hub.Paths("/manifestworks/")[0]

@@ -62,7 +62,7 @@ func next(t *testing.T, url string, n int, during func()) []sse.Event {
 	return got
 }
 
-func TestWhatHappensIsToldAndCanBeResumed(t *testing.T) {
+func TestEventsAreStreamedAndTheStreamCanBeResumed(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
 	url := serve(t, db)

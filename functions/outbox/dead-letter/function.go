@@ -30,5 +30,5 @@ func (f *Function) Keep(ctx context.Context, e cloudevents.Event) error {
 	if !f.signed(e) {
 		return deadletter.Forged(ctx, f.db, e)
 	}
-	return deadletter.Keep(ctx, f.db, e)
+	return deadletter.Record(ctx, f.db, e)
 }

@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// TestOnlyWhatWeSignedIsKept: a replay signs an event again, so the sink must not store foreign events.
-func TestOnlyWhatWeSignedIsKept(t *testing.T) {
+// TestOnlyWhatWeSignedIsStored: a replay signs an event again, so the sink must not store foreign events.
+func TestOnlyWhatWeSignedIsStored(t *testing.T) {
 	t.Parallel()
 	db := storetest.New(t)
 	h, err := function.NewEntry("outbox-dead-letter", deadletter.Spec, deadletter.New).Handler(function.Platform{

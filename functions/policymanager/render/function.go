@@ -61,7 +61,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	shown, err := preview.Look(r.Context(), f.telemetry, spec, time.Now())
+	shown, err := preview.Evaluate(r.Context(), f.telemetry, spec, time.Now())
 	if err != nil {
 		return err
 	}

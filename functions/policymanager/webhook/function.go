@@ -63,7 +63,7 @@ func (f *Function) Work(ctx context.Context, e cloudevents.Event) error {
 		if err != nil {
 			return err
 		}
-		if held, err := tx.Settle(ctx, claim); err != nil || !held || a == nil || a.Over() {
+		if held, err := tx.Complete(ctx, claim); err != nil || !held || a == nil || a.Over() {
 			return err
 		}
 		return a.Finish(ctx, tx, policies.Done, "called "+call.Method+" "+call.URL)

@@ -81,10 +81,10 @@ func (n *Notifier) Send(alerts ...*prometheus.Alert) {
 			StartsAt: a.StartsAt, EndsAt: a.EndsAt, GeneratorURL: a.GeneratorURL,
 		}
 	}
-	n.take(taken)
+	n.receive(taken)
 }
 
-func (n *Notifier) take(alerts []*model.Alert) {
+func (n *Notifier) receive(alerts []*model.Alert) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.closed {

@@ -15,12 +15,12 @@ import (
 	"github.com/littoral-project/littoral/shared/durable"
 )
 
-// settle is how long after a restart an alert may be without a new notice before it is resolved: Prometheus forgets
+// settleTime is how long after a restart an alert may be without a new notice before it is resolved: Prometheus forgets
 // alerts that stopped firing meanwhile, and would never report their end.
-const settle = 20 * time.Second
+const settleTime = 20 * time.Second
 
-// kept is an alert that was reported as firing.
-type kept struct {
+// savedAlert is an alert that was reported as firing.
+type savedAlert struct {
 	*model.Alert
 
 	Valid time.Duration `json:"valid"` // for how long without a new notice; longer for a rule that is rarely evaluated
@@ -33,12 +33,12 @@ func (n *Notifier) save() {
 	}
 	n.saving.Lock()
 	defer n.saving.Unlock()
-	open := []kept{}
+	open := []savedAlert{}
 	now := n.now()
 	n.mu.Lock()
 	for _, key := range slices.Sorted(maps.Keys(n.groups)) {
 		for _, a := range n.groups[key].open() {
-			open = append(open, kept{a, a.EndsAt.Sub(now)})
+			open = append(open, savedAlert{a, a.EndsAt.Sub(now)})
 		}
 	}
 	n.mu.Unlock()
@@ -60,7 +60,7 @@ func (n *Notifier) restore() error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	var open []kept
+	var open []savedAlert
 	if err == nil {
 		err = json.Unmarshal(body, &open)
 	}
@@ -70,10 +70,10 @@ func (n *Notifier) restore() error {
 	now := n.now()
 	alerts := make([]*model.Alert, len(open))
 	for i, a := range open {
-		a.EndsAt = now.Add(max(settle, a.Valid))
+		a.EndsAt = now.Add(max(settleTime, a.Valid))
 		alerts[i] = a.Alert
 	}
-	n.take(alerts)
+	n.receive(alerts)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, g := range n.groups {

@@ -127,7 +127,7 @@ func event(t testing.TB, typ string) cloudevents.Event {
 	return e
 }
 
-func settled(t testing.TB, b *broker.Broker) {
+func awaitIdle(t testing.TB, b *broker.Broker) {
 	t.Helper()
 	require.Eventually(t, func() bool { return b.Pending() == 0 }, 10*time.Second, 2*time.Millisecond)
 }
@@ -153,7 +153,7 @@ func TestAnEventReachesEveryTriggerThatWantsIt(t *testing.T) {
 	e := event(t, "wanted")
 	require.NoError(t, br.Publisher(defaultBroker).Publish(t.Context(), e))
 	require.NoError(t, br.Ingest(t.Context(), defaultBroker, event(t, "unwanted by all")))
-	settled(t, br)
+	awaitIdle(t, br)
 	require.Len(t, a.events(), 1)
 	require.Len(t, b.events(), 1)
 	require.Empty(t, c.events())
@@ -179,7 +179,7 @@ func TestIngress(t *testing.T) {
 	publisher := events.HTTPPublisher{URL: server.URL + "/ns/default", Client: server.Client()}
 	e := event(t, "x")
 	require.NoError(t, publisher.Publish(t.Context(), e))
-	settled(t, br)
+	awaitIdle(t, br)
 	require.Len(t, a.events(), 1)
 	require.True(t, events.Signed(a.events()[0], "key"), "structured in, binary out, data byte for byte")
 
@@ -212,7 +212,7 @@ func TestAFailedDeliveryIsRepeated(t *testing.T) {
 		"a": "subscriber: {uri: http://a}\ndelivery: {retry: 4, backoffPolicy: exponential, backoffDelay: PT0.1S}",
 	}), map[string]http.Handler{"a": a})
 	require.NoError(t, br.Ingest(t.Context(), defaultBroker, event(t, "x")))
-	settled(t, br)
+	awaitIdle(t, br)
 	require.Len(t, a.times, 4)
 	for i := 1; i < len(a.times); i++ {
 		require.GreaterOrEqual(t, a.times[i].Sub(a.times[i-1]), delay<<(i-1), "before retry %d", i)
@@ -239,7 +239,7 @@ func TestWhatCannotBeDeliveredBecomesADeadLetter(t *testing.T) {
 	}), map[string]http.Handler{"refusing": refusing, "exhausted": exhausted, "sink": sink})
 	e := event(t, "x")
 	require.NoError(t, br.Ingest(t.Context(), defaultBroker, e))
-	settled(t, br)
+	awaitIdle(t, br)
 	require.Len(t, refusing.events(), 1, "a repeat cannot help")
 	require.Len(t, exhausted.events(), 2)
 
@@ -281,7 +281,7 @@ func TestASinkThatFailsTooLeavesTheDeadLetterVisible(t *testing.T) {
 	}), map[string]http.Handler{"a": answering(400), "sink": answering(400)})
 	defer stop(t, br)
 	require.NoError(t, br.Ingest(t.Context(), defaultBroker, event(t, "x")))
-	settled(t, br)
+	awaitIdle(t, br)
 	letters, err := br.DeadLetters(t.Context(), 10)
 	require.NoError(t, err)
 	require.Len(t, letters, 1)
@@ -311,13 +311,13 @@ func TestARepliedEventIsDeliveredToo(t *testing.T) {
 	}), map[string]http.Handler{"asked": asked, "answered": answered, "endless": endless})
 	defer stop(t, br)
 	require.NoError(t, br.Ingest(t.Context(), defaultBroker, event(t, "question")))
-	settled(t, br)
+	awaitIdle(t, br)
 	require.Len(t, answered.events(), 1)
 	require.Equal(t, reply.ID(), answered.events()[0].ID())
 	require.Equal(t, int64(1), br.Stats()["ns/asked"].Replies)
 
 	require.NoError(t, br.Ingest(t.Context(), defaultBroker, event(t, "endless")))
-	settled(t, br)
+	awaitIdle(t, br)
 	require.Len(t, endless.events(), 255)
 }
 
@@ -347,7 +347,7 @@ func TestASlowSubscriberHoldsUpNobodyElse(t *testing.T) {
 	require.Eventually(t, func() bool { return len(quick.events()) == 20 }, 10*time.Second, 2*time.Millisecond)
 	require.Len(t, slow.events(), broker.Parallel)
 	close(release)
-	settled(t, br)
+	awaitIdle(t, br)
 	require.Equal(t, broker.Parallel, most)
 }
 
@@ -363,7 +363,7 @@ func TestAnAttemptHasATimeLimit(t *testing.T) {
 	}), map[string]http.Handler{"a": hang})
 	defer stop(t, br)
 	require.NoError(t, br.Ingest(t.Context(), defaultBroker, event(t, "x")))
-	settled(t, br)
+	awaitIdle(t, br)
 	require.Equal(t, broker.Stats{Delivered: 1, Retried: 1}, br.Stats()["ns/a"])
 }
 
@@ -397,7 +397,7 @@ func TestStop_waitsForWhatIsUnderWayAndKeepsTheRest(t *testing.T) {
 
 	next := &subscriber{}
 	br = open(t, url, set, map[string]http.Handler{"a": next})
-	settled(t, br)
+	awaitIdle(t, br)
 	require.Len(t, next.events(), sent-done)
 	for _, e := range next.events() {
 		require.True(t, events.Signed(e, "key"), "kept to the byte: %s", e.Data())
@@ -425,7 +425,7 @@ func TestStop_cutsOffWhatDoesNotEndAndDeliversItAgain(t *testing.T) {
 
 	next := &subscriber{}
 	br = open(t, url, set, map[string]http.Handler{"a": next})
-	settled(t, br)
+	awaitIdle(t, br)
 	require.Len(t, next.events(), 1)
 	stop(t, br)
 }
@@ -509,7 +509,7 @@ func TestAnAcceptedEventSurvivesKill9(t *testing.T) {
 		handlers[fmt.Sprintf("s%d", i)] = subscribers[i]
 	}
 	b := open(t, url, childSet(t), handlers)
-	settled(t, b)
+	awaitIdle(t, b)
 	stop(t, b)
 	for i, s := range subscribers {
 		require.Len(t, s.events(), 1, "Trigger t%d has it once", i)

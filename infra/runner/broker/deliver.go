@@ -96,7 +96,7 @@ func (b *Broker) work(t *trigger) {
 		d := t.waiting[0]
 		t.waiting = t.waiting[1:]
 		t.mu.Unlock()
-		b.settle(d, b.attempt(b.ctx, d))
+		b.storeResult(d, b.attempt(b.ctx, d))
 	}
 }
 
@@ -147,12 +147,12 @@ func replyIn(resp *http.Response, body []byte) (*cloudevents.Event, error) {
 	return &e, err
 }
 
-// settle updates the row with the result. It retries until it succeeds: the attempt has been made, and while Postgres
+// storeResult updates the row with the result. It retries until it succeeds: the attempt has been made, and while Postgres
 // cannot be reached nothing else can be delivered either. Only a stop ends it; the event is then delivered again after
 // the next start.
-func (b *Broker) settle(d *delivery, r result) {
+func (b *Broker) storeResult(d *delivery, r result) {
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		err := b.settleOnce(d, r)
+		err := b.tryStoreResult(d, r)
 		if err == nil {
 			d.trigger.stats.pending.Add(-1)
 			return
@@ -169,7 +169,7 @@ func (b *Broker) settle(d *delivery, r result) {
 	}
 }
 
-func (b *Broker) settleOnce(d *delivery, r result) error {
+func (b *Broker) tryStoreResult(d *delivery, r result) error {
 	ctx, cancel := context.WithTimeout(b.ctx, 10*time.Second)
 	defer cancel()
 	stats := &d.trigger.stats

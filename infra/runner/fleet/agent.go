@@ -53,12 +53,12 @@ func (a *agent) run(ctx context.Context) {
 			synced = now
 			err = a.sync(ctx)
 		}
-		a.tell(ctx, err)
+		a.logChange(ctx, err)
 	})
 }
 
-// tell logs a failure when it begins, when it changes and when it has ended.
-func (a *agent) tell(ctx context.Context, err error) {
+// logChange logs a failure when it begins, when it changes and when it has ended.
+func (a *agent) logChange(ctx context.Context, err error) {
 	text := ""
 	if err != nil && !errors.Is(err, errAsleep) {
 		text = err.Error()
@@ -124,7 +124,7 @@ func (a *agent) poll(ctx context.Context) error {
 			given[j.ID] = j
 		}
 	}
-	taken := a.each(mine, func(id string) error { return a.take(ctx, given[id]) })
+	taken := a.each(mine, func(id string) error { return a.claim(ctx, given[id]) })
 	return errors.Join(resumed, taken, a.observe(ctx, a.changed()))
 }
 
@@ -149,9 +149,9 @@ func (a *agent) each(ids []string, work func(id string) error) error {
 	return first
 }
 
-// take asks for a job and carries it out if the agent gets it. The intent is stored first, so that after a kill between
+// claim asks for a job and carries it out if the agent gets it. The intent is stored first, so that after a kill between
 // the answer and the work the task can be continued.
-func (a *agent) take(ctx context.Context, j Job) error {
+func (a *agent) claim(ctx context.Context, j Job) error {
 	if err := a.change(func(at *clusterState) { at.Tasks[j.ID] = &task{Job: j} }); err != nil {
 		return err
 	}
@@ -291,7 +291,7 @@ func (a *agent) finish(ctx context.Context, id string, t task) (bool, error) {
 	return true, a.change(func(at *clusterState) {
 		delete(at.Tasks, id)
 		if c := at.Copies[id]; c != nil && !c.Removed {
-			c.Told = told(a.fleet.schedule(a.cluster).verdicts[id])
+			c.Told = reasonOf(a.fleet.schedule(a.cluster).verdicts[id])
 		}
 	})
 }
@@ -324,7 +324,7 @@ func (a *agent) sync(ctx context.Context) error {
 
 // changed lists the copies whose condition has changed since the last report.
 func (a *agent) changed() []string {
-	return a.copies(func(c *Copy) bool { return c.Told != told(a.fleet.schedule(a.cluster).verdicts[c.Job]) })
+	return a.copies(func(c *Copy) bool { return c.Told != reasonOf(a.fleet.schedule(a.cluster).verdicts[c.Job]) })
 }
 
 // observe reports the conditions of copies.
@@ -339,13 +339,13 @@ func (a *agent) observe(ctx context.Context, ids []string) error {
 		if err != nil {
 			return err
 		}
-		if got == accepted && c.Told == told(v) {
+		if got == accepted && c.Told == reasonOf(v) {
 			return nil
 		}
 		if got == accepted {
 			return a.change(func(at *clusterState) {
 				if now := at.Copies[id]; now != nil && now.Epoch == c.Epoch {
-					now.Told = told(v)
+					now.Told = reasonOf(v)
 				}
 			})
 		}
@@ -402,7 +402,7 @@ func (a *agent) resource(j Job, types ...string) Resource {
 	return r
 }
 
-func told(v verdict) string { return v.reason + ": " + v.message }
+func reasonOf(v verdict) string { return v.reason + ": " + v.message }
 
 // The remaining methods read and change the state of the agent's cluster under the fleet's lock.
 

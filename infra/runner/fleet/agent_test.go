@@ -33,7 +33,7 @@ func poll(t *testing.T, f *Fleet, cluster string) {
 	require.NoError(t, f.Poll(t.Context(), cluster))
 }
 
-func TestAgentCarriesOutAJob(t *testing.T) {
+func TestAgentDeploysAJob(t *testing.T) {
 	t.Parallel()
 	m := newManager()
 	f := newFleet(t, m)
@@ -519,7 +519,7 @@ func TestRunTakesItsTimeAndStops(t *testing.T) {
 		require.Equal(t, enum(stateFinished), m.state(j))
 		time.Sleep(syncEvery + DefaultPoll)
 		synctest.Wait()
-		require.NotEmpty(t, m.told(), "the lease is renewed")
+		require.NotEmpty(t, m.statuses(), "the lease is renewed")
 		require.Len(t, s.all(), 1+int((syncEvery+DefaultPoll+delay)/DefaultEvery))
 
 		cancel()

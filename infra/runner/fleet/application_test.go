@@ -28,7 +28,7 @@ func TestEmit_podsOfAComponentShareItsTasks(t *testing.T) {
 	require.InDelta(t, 2, units, 0, "at least one for each pod")
 }
 
-func TestEmit_aNodeThatTellsLess(t *testing.T) {
+func TestEmit_aNodeThatReportsLess(t *testing.T) {
 	t.Parallel()
 	m := newManager()
 	f, c, s := observed(t, m)

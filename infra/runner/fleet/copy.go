@@ -64,7 +64,7 @@ func (c *clusterState) apply(j *Job, now time.Time) {
 		next.Workloads = have.Workloads
 		again = !fresh && j.remedy() != "" && j.remedy() == have.Remedy
 	}
-	if next.Workloads == nil || !keeps(j.SubType) {
+	if next.Workloads == nil || !changesOneField(j.SubType) {
 		named := workloads(next.Component, j.contents(), j.Instruction.Requirements)
 		if j.SubType == patch { // a patch removes no workloads
 			named = append(named, others(next.Workloads, named)...)
@@ -95,8 +95,8 @@ func (c *clusterState) fence(job string, epoch int64) (dropped bool) {
 	return true
 }
 
-// keeps reports whether the remediation changes at most one field of the running workloads; others replace them.
-func keeps(remediation enum) bool {
+// changesOneField reports whether the remediation changes at most one field of the running workloads; others replace them.
+func changesOneField(remediation enum) bool {
 	return slices.Contains([]enum{scaleUp, scaleDown, scaleOut, scaleIn, secure}, remediation)
 }
 

@@ -312,7 +312,7 @@ func TestEmit_theAggregatorSeesTheFleet(t *testing.T) {
 	for range 10 {
 		emit(t, f, c, DefaultEvery)
 	}
-	taxonomy := look(t, aggregator, c)
+	taxonomy := collected(t, aggregator, c)
 	require.Empty(t, taxonomy.Warnings)
 	places := map[string]*topology.Node{}
 	for _, place := range taxonomy.Places() {
@@ -358,7 +358,7 @@ func TestEmit_theAggregatorSeesTheFleet(t *testing.T) {
 	for range 35 {
 		emit(t, f, c, DefaultEvery)
 	}
-	taxonomy = look(t, aggregator, c)
+	taxonomy = collected(t, aggregator, c)
 	for _, place := range taxonomy.Places() {
 		lost := place.Cluster == "cloud" || place.Node == "edge-1"
 		require.Equal(t, lost, place.At.Lost(c.now, time.Minute), place.Node)
@@ -373,7 +373,7 @@ func TestEmit_theAggregatorSeesTheFleet(t *testing.T) {
 		emit(t, f, c, DefaultEvery)
 	}
 	drained := 0
-	for _, place := range look(t, aggregator, c).Places() {
+	for _, place := range collected(t, aggregator, c).Places() {
 		if place.Cluster == "edge" {
 			require.False(t, place.At.CanSchedule(), place.Node)
 			drained++
@@ -382,7 +382,7 @@ func TestEmit_theAggregatorSeesTheFleet(t *testing.T) {
 	require.Equal(t, len(f.plan.cluster("edge").Nodes), drained)
 }
 
-func look(t *testing.T, aggregator *collect.Collector, c *clock) *topology.Taxonomy {
+func collected(t *testing.T, aggregator *collect.Collector, c *clock) *topology.Taxonomy {
 	t.Helper()
 	picture, err := aggregator.Collect(t.Context(), c.now)
 	require.NoError(t, err)

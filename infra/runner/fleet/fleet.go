@@ -127,7 +127,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 	all.Wait()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.settleAndSave()
+	return f.updateAndSave()
 }
 
 // each calls work immediately and then once per period, until ctx ends.
@@ -148,18 +148,18 @@ func each(ctx context.Context, period time.Duration, work func()) {
 func (f *Fleet) change(alter func()) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.settle()
+	f.update()
 	alter()
 	clear(f.schedules)
 	return f.state.save(f.options.File, f.options.Now())
 }
 
-func (f *Fleet) settleAndSave() error {
-	f.settle()
+func (f *Fleet) updateAndSave() error {
+	f.update()
 	return f.state.save(f.options.File, f.options.Now())
 }
 
-func (f *Fleet) settle() {
+func (f *Fleet) update() {
 	now := f.options.Now()
 	for _, c := range f.plan.Clusters {
 		pods := f.schedule(c).pods

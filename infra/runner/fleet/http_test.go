@@ -59,7 +59,7 @@ func TestAgentsAuthenticateAsThemselves(t *testing.T) {
 	require.Equal(t, map[string]string{nuvla: "nuvla", "plain": "ocm"}, asked)
 }
 
-func TestTroubleIsToldOnce(t *testing.T) {
+func TestAFailureIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	m := newManager()
 	log := filepath.Join(t.TempDir(), "log")
@@ -70,11 +70,11 @@ func TestTroubleIsToldOnce(t *testing.T) {
 	a := f.agents["edge"]
 	m.refuse("GET", http.StatusServiceUnavailable)
 	for range 3 {
-		a.tell(t.Context(), a.poll(t.Context()))
+		a.logChange(t.Context(), a.poll(t.Context()))
 	}
 	m.refuse("GET", 0)
 	for range 2 {
-		a.tell(t.Context(), a.poll(t.Context()))
+		a.logChange(t.Context(), a.poll(t.Context()))
 	}
 	text, err := os.ReadFile(log)
 	require.NoError(t, err)

@@ -204,7 +204,7 @@ func (m *manager) heard() []report {
 	return slices.Clone(m.reports)
 }
 
-func (m *manager) told() []status {
+func (m *manager) statuses() []status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.stati)

@@ -148,7 +148,7 @@ func (r *recorder) pods(n *Node, pods []pod, l load) {
 		if n.docker() {
 			var cores, bytes float64
 			for _, container := range p.containers {
-				cores, bytes = cores+l.taken(container, r.now), bytes+container.memory()
+				cores, bytes = cores+l.coresAt(container, r.now), bytes+container.memory()
 			}
 			r.add("container_cpu_utilization_ratio", cores, with(h, "container_id", p.uid))
 			r.add("container_memory_working_set_bytes", bytes, with(h, "container_id", p.uid))
@@ -156,7 +156,7 @@ func (r *recorder) pods(n *Node, pods []pod, l load) {
 		}
 		for _, container := range p.containers {
 			used := with(c, "k8s_pod_uid", p.uid, "k8s_container_name", container.Name)
-			r.add("container_cpu_utilization_ratio", l.taken(container, r.now), used)
+			r.add("container_cpu_utilization_ratio", l.coresAt(container, r.now), used)
 			r.add("container_memory_working_set_bytes", container.memory(), used)
 		}
 	}

@@ -90,7 +90,7 @@ func verdictOf(started, want int, node string) verdict {
 // room is the free capacity of a node.
 type room struct{ cpuMilli, memory int64 }
 
-func (r *room) take(containers []Container) bool {
+func (r *room) reserve(containers []Container) bool {
 	var cpu, memory int64
 	for _, c := range containers {
 		cpu, memory = cpu+c.CPUMilli, memory+c.MemoryBytes
@@ -107,7 +107,7 @@ func (c *Copy) start(on *Cluster, n *Node, left *room) (started []pod, want int)
 	for _, w := range c.Workloads {
 		for i := range w.Replicas {
 			want++
-			if !left.take(w.Containers) {
+			if !left.reserve(w.Containers) {
 				continue
 			}
 			seed := stableHex("pod", on.Name, n.Name, c.Job, formatNumber(c.Epoch), w.Name, formatNumber(i))

@@ -181,5 +181,5 @@ func (m meter) at(t time.Time, l load) meter {
 // idle returns for how many seconds each cpu has been idle since the node started.
 func (m meter) idle() float64 { return max(0, m.Since.Sub(m.Boot).Seconds()-m.Busy) }
 
-// taken returns how many cores the container uses at t.
-func (l load) taken(c Container, t time.Time) float64 { return c.cores() * l.squeeze * l.factor(t) }
+// coresAt returns how many cores the container uses at t.
+func (l load) coresAt(c Container, t time.Time) float64 { return c.cores() * l.squeeze * l.factor(t) }

@@ -33,8 +33,8 @@ func (f faulty) React(ctx context.Context, tx *store.Tx, e cloudevents.Event) er
 	return f.Reaction.React(ctx, tx, e)
 }
 
-// TestWhatAConsumerDoesNotTakeIsKeptAndReplayed: the real Broker, sink, inbox and outbox, with a matchmaker that fails.
-func TestWhatAConsumerDoesNotTakeIsKeptAndReplayed(t *testing.T) {
+// TestAnEventThatAConsumerRefusesIsStoredAndReplayed: the real Broker, sink, inbox and outbox, with a matchmaker that fails.
+func TestAnEventThatAConsumerRefusesIsStoredAndReplayed(t *testing.T) {
 	t.Parallel()
 	const place = "github.com/littoral-project/littoral/functions/cmd/matchmaker-place"
 	o := options(newHome(t))

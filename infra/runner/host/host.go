@@ -312,7 +312,7 @@ func (h *Host) openBroker(ctx context.Context, set *manifests.Set) (err error) {
 
 // closeStore closes the store after the events in its outbox have been published; the Broker is still open then.
 func (h *Host) closeStore(ctx context.Context) error {
-	err := h.db.Settle(ctx)
+	err := h.db.Flush(ctx)
 	h.db.Close()
 	return err
 }

@@ -32,9 +32,9 @@ type view struct {
 func newPages(i *Issuer) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+loginPath, i.showLogin)
-	mux.HandleFunc("POST "+loginPath, i.takeLogin)
+	mux.HandleFunc("POST "+loginPath, i.confirmLogin)
 	mux.HandleFunc("GET "+devicePath, i.showDevice)
-	mux.HandleFunc("POST "+devicePath, i.takeDevice)
+	mux.HandleFunc("POST "+devicePath, i.confirmDevice)
 	return http.NewCrossOriginProtection().Handler(mux)
 }
 
@@ -67,7 +67,7 @@ func (i *Issuer) showLogin(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (i *Issuer) takeLogin(w http.ResponseWriter, r *http.Request) {
+func (i *Issuer) confirmLogin(w http.ResponseWriter, r *http.Request) {
 	request, name := r.PostFormValue("request"), r.PostFormValue("username")
 	user, ok := i.user(name, r.PostFormValue("password"))
 	if !ok {
@@ -99,7 +99,7 @@ func (i *Issuer) showDevice(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-func (i *Issuer) takeDevice(w http.ResponseWriter, r *http.Request) {
+func (i *Issuer) confirmDevice(w http.ResponseWriter, r *http.Request) {
 	v := view{Title: deviceTitle, Device: true, UserCode: r.PostFormValue("user_code"), Name: r.PostFormValue("username")}
 	g, here := i.signedIn(r.Header)
 	v.SignedIn = g.User

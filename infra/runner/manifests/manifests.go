@@ -110,15 +110,15 @@ func (s *Set) add(r *resource.Resource) []error {
 	key := types.NamespacedName{Namespace: r.GetNamespace(), Name: r.GetName()}
 	switch kind := r.GetApiVersion() + " " + r.GetKind(); kind {
 	case "serving.knative.dev/v1 Service":
-		return keep(s.Services, key, r, &servingv1.Service{})
+		return decode(s.Services, key, r, &servingv1.Service{})
 	case "eventing.knative.dev/v1 Broker":
-		return keep(s.Brokers, key, r, &eventingv1.Broker{})
+		return decode(s.Brokers, key, r, &eventingv1.Broker{})
 	case "eventing.knative.dev/v1 Trigger":
-		return keep(s.Triggers, key, r, &eventingv1.Trigger{})
+		return decode(s.Triggers, key, r, &eventingv1.Trigger{})
 	case "sources.knative.dev/v1 PingSource":
-		return keep(s.PingSources, key, r, &sourcesv1.PingSource{})
+		return decode(s.PingSources, key, r, &sourcesv1.PingSource{})
 	case "sources.knative.dev/v1 ApiServerSource":
-		return keep(s.APIServerSources, key, r, &sourcesv1.ApiServerSource{})
+		return decode(s.APIServerSources, key, r, &sourcesv1.ApiServerSource{})
 	default:
 		if slices.Contains(setAside, r.GetKind()) {
 			return nil
@@ -127,8 +127,8 @@ func (s *Set) add(r *resource.Resource) []error {
 	}
 }
 
-// keep decodes r into into, sets defaults, validates it and stores it.
-func keep[T object](all map[types.NamespacedName]T, key types.NamespacedName, r *resource.Resource, into T) []error {
+// decode decodes r into into, sets defaults, validates it and stores it.
+func decode[T object](all map[types.NamespacedName]T, key types.NamespacedName, r *resource.Resource, into T) []error {
 	if err := r.SetAnnotations(withoutOrigin(r.GetAnnotations())); err != nil {
 		return []error{err}
 	}

@@ -148,7 +148,7 @@ func (p *Party) Finish(w http.ResponseWriter, r *http.Request) error {
 		return p.failed(err, "the issuer's code gives no session: begin again at "+LoginPath)
 	}
 	it := session.Session{CSRF: session.Random(), Began: time.Now()}
-	if err := p.take(r.Context(), &it, tokens.Token); err != nil {
+	if err := p.store(r.Context(), &it, tokens.Token); err != nil {
 		return err
 	}
 	if err := p.sessions.Set(w, r, it); err != nil {
@@ -177,8 +177,8 @@ func (p *Party) attempt(w http.ResponseWriter, r *http.Request) (a attempt, err 
 	return a, nil
 }
 
-// take puts the issuer's tokens into the session, if ours take the access token.
-func (p *Party) take(ctx context.Context, it *session.Session, t *oauth2.Token) error {
+// store puts the issuer's tokens into the session, if ours take the access token.
+func (p *Party) store(ctx context.Context, it *session.Session, t *oauth2.Token) error {
 	if _, err := p.verifier.Verify(ctx, t.AccessToken); err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func (p *Party) Refresh(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := p.take(r.Context(), &it, fresh); err != nil {
+	if err := p.store(r.Context(), &it, fresh); err != nil {
 		return err
 	}
 	return p.sessions.Set(w, r, it)

@@ -136,7 +136,7 @@ func TestManyReadersGetEverythingInOrder(t *testing.T) {
 	}
 }
 
-func TestAReaderIsToldThatNothingCame(t *testing.T) {
+func TestAReaderGetsAnEmptyAnswerWhenNothingCame(t *testing.T) {
 	t.Parallel()
 	r := open(t, feed.New(storetest.New(t)), nil)
 	err := r.Follow(t.Context(), feed.Wanted(nil), time.Millisecond, func(history.Entry) error { return nil }, func() error { return errEnough })

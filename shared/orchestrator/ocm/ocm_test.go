@@ -173,7 +173,7 @@ func TestVerdict_onWhatSomebodyTookFromTheCluster(t *testing.T) {
 			of := w.Objects["one"].Resource(kind).Namespace(j.Namespace)
 			require.NoError(t, of.Delete(t.Context(), name, metav1.DeleteOptions{}))
 			agents["one"].Cluster.Work()
-			agents["one"].Look()
+			agents["one"].Report()
 			s, err := w.Orchestrator.Observe(t.Context(), j)
 			require.NoError(t, err)
 			require.False(t, s.Outdated(j), "the agent puts it back")

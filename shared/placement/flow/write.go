@@ -97,7 +97,7 @@ func (s *Solver) update(sol *Solution) bool {
 		if s.turned[l] {
 			cost = -cost
 		}
-		if units > tame || !g.cost.addProduct(more, cost) || !s.carry(sol, id, more) {
+		if units > tame || !g.cost.addProduct(more, cost) || !s.addFlow(sol, id, more) {
 			return false
 		}
 		g.flow[l] = units
@@ -119,8 +119,8 @@ func (s *Solver) update(sol *Solution) bool {
 	return true
 }
 
-// carry adds units, possibly negative, to the arc of a slot and to its fans and funnels.
-func (s *Solver) carry(sol *Solution, id ArcID, units int64) bool {
+// addFlow adds units, possibly negative, to the arc of a slot and to its fans and funnels.
+func (s *Solver) addFlow(sol *Solution, id ArcID, units int64) bool {
 	tamed := true
 	add := func(id ArcID) {
 		f := &sol.flow[id]

@@ -112,7 +112,7 @@ func (b *branch) visit(p part, rounds int) {
 	if b.closed(p.bound) {
 		return
 	}
-	b.search(x.best)
+	b.roundRelaxation(x.best)
 	if b.closed(p.bound) {
 		return
 	}

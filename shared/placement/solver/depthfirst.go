@@ -21,7 +21,7 @@ func (s *State) small() bool {
 // best of these is a bound for all placements below.
 func (s *State) exact(sol *Solution) bool {
 	s.clear()
-	e := &search{s: s, sol: sol, equal: s.m.equalNodes()}
+	e := &depthFirst{s: s, sol: sol, equal: s.m.equalNodes()}
 	first := make([][]float64, len(s.m.Components))
 	e.reach = make([][][]float64, len(s.m.Components))
 	for c := range first {
@@ -49,7 +49,7 @@ func (s *State) exact(sol *Solution) bool {
 	return !e.stopped
 }
 
-type search struct {
+type depthFirst struct {
 	s       *State
 	sol     *Solution
 	equal   []int32       // the first of several equal nodes, as long as nothing is placed on them
@@ -66,12 +66,12 @@ type option struct {
 }
 
 // hopeless reports that nothing with these bounds is better than the best known plan.
-func (e *search) hopeless(placed int, value float64) bool {
+func (e *depthFirst) hopeless(placed int, value float64) bool {
 	return !better(placed, value, e.sol.Placed, e.sol.Value)
 }
 
 // descend decides about one more component; placed and value are those of the components decided so far.
-func (e *search) descend(depth, placed int, value float64) {
+func (e *depthFirst) descend(depth, placed int, value float64) {
 	s := e.s
 	if e.stopped = e.stopped || s.spent(); e.stopped {
 		return
@@ -82,7 +82,7 @@ func (e *search) descend(depth, placed int, value float64) {
 		if e.closed[c] {
 			continue
 		}
-		best, second, options := e.look(depth, int32(c))
+		best, second, options := e.bestValues(depth, int32(c))
 		if options == 0 {
 			continue // no place below this step
 		}
@@ -113,7 +113,7 @@ func (e *search) descend(depth, placed int, value float64) {
 		s.Put(pick, o.node)
 		e.updateValues(depth, pick, o.node)
 		e.descend(depth+1, placed+1, value+gain)
-		s.Take(pick)
+		s.Remove(pick)
 		if e.stopped {
 			return
 		}
@@ -124,9 +124,9 @@ func (e *search) descend(depth, placed int, value float64) {
 	}
 }
 
-// look returns the best and second best value of an open component over the nodes on which it still fits, and their
+// bestValues returns the best and second best value of an open component over the nodes on which it still fits, and their
 // number.
-func (e *search) look(depth int, c int32) (best, second float64, options int) {
+func (e *depthFirst) bestValues(depth int, c int32) (best, second float64, options int) {
 	cl := &e.s.m.Classes[e.s.m.Components[c].Class]
 	for k, n := range cl.ranked() {
 		v := e.values[depth][c][k]
@@ -149,7 +149,7 @@ func (e *search) look(depth int, c int32) (best, second float64, options int) {
 }
 
 // options returns the nodes a component fits on by falling value, one of each set of untouched twins.
-func (e *search) options(depth int, c int32) []option {
+func (e *depthFirst) options(depth int, c int32) []option {
 	cl := &e.s.m.Classes[e.s.m.Components[c].Class]
 	var out []option
 	for k, n := range cl.ranked() {
@@ -180,7 +180,7 @@ func (e *search) options(depth int, c int32) []option {
 }
 
 // updateValues writes the values one step deeper, now that component c is at node n, or unplaced if n is negative.
-func (e *search) updateValues(depth int, c, n int32) {
+func (e *depthFirst) updateValues(depth int, c, n int32) {
 	m := e.s.m
 	if len(e.values) == depth+1 {
 		next := make([][]float64, len(e.closed))

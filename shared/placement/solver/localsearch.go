@@ -44,7 +44,7 @@ const (
 func (s *State) move(c int32) bool {
 	cl := &s.m.Classes[s.m.Components[c].Class]
 	had := s.Value(c, s.At[c])
-	from := s.Take(c)
+	from := s.Remove(c)
 	if n, v := s.best(c); n >= 0 && v > had+slack(had) {
 		s.Put(c, n)
 		return true
@@ -67,7 +67,7 @@ func (s *State) move(c int32) bool {
 		tries++
 		for _, d := range s.inTheWay(n) {
 			lost := s.Value(d, n)
-			s.Take(d)
+			s.Remove(d)
 			if s.Fits(c, n) {
 				v := s.Value(c, n)
 				s.Put(c, n)
@@ -75,7 +75,7 @@ func (s *State) move(c int32) bool {
 					s.Put(d, to)
 					return true
 				}
-				s.Take(c)
+				s.Remove(c)
 			}
 			s.Put(d, n)
 		}
@@ -127,13 +127,13 @@ func (s *State) placeByChain(c int32, depth int) bool {
 		}
 		n := cl.Candidate(k)
 		for _, d := range s.inTheWay(n) {
-			s.Take(d)
+			s.Remove(d)
 			if s.Fits(c, n) {
 				s.Put(c, n)
 				if s.placeByChain(d, depth-1) {
 					return true
 				}
-				s.Take(c)
+				s.Remove(c)
 			}
 			s.Put(d, n)
 		}
@@ -149,7 +149,7 @@ func (s *State) evacuate(c, n int32) bool {
 		if s.Fits(c, n) {
 			break
 		}
-		s.Take(d)
+		s.Remove(d)
 		out = append(out, d)
 	}
 	if s.Fits(c, n) {
@@ -167,9 +167,9 @@ func (s *State) evacuate(c, n int32) bool {
 			return true
 		}
 		for _, d := range out[:placed] {
-			s.Take(d)
+			s.Remove(d)
 		}
-		s.Take(c)
+		s.Remove(c)
 	}
 	for _, d := range out {
 		s.Put(d, n)
@@ -255,7 +255,7 @@ func (s *State) replace(group []int32, find func(int32) (int32, float64)) bool {
 		if had[i] >= 0 {
 			before += s.Value(c, had[i])
 			placedBefore++
-			s.Take(c)
+			s.Remove(c)
 		}
 	}
 	for _, c := range group {
@@ -270,7 +270,7 @@ func (s *State) replace(group []int32, find func(int32) (int32, float64)) bool {
 	}
 	for _, c := range group {
 		if s.At[c] >= 0 {
-			s.Take(c)
+			s.Remove(c)
 		}
 	}
 	for i, c := range group {

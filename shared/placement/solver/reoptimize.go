@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// search makes a placement from the last result of the relaxation, and sometimes from its prices, and improves it.
-func (b *branch) search(y []float64) {
+// roundRelaxation makes a placement from the last result of the relaxation, and sometimes from its prices, and improves it.
+func (b *branch) roundRelaxation(y []float64) {
 	s := b.s
 	whole := s.budget
 	s.budget = min(whole-b.d.work, s.work+whole/branchSearch)

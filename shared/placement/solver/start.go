@@ -95,14 +95,14 @@ func (s *State) placeAtHome() {
 
 // greedy places the components that have no place yet, each at its best node.
 func (s *State) greedy(order []int32) {
-	rooms := make([]*open, len(s.m.Classes))
+	rooms := make([]*free, len(s.m.Classes))
 	for _, c := range order {
 		if s.At[c] >= 0 {
 			continue
 		}
 		k := s.m.Components[c].Class
 		if rooms[k] == nil {
-			rooms[k] = &open{}
+			rooms[k] = &free{}
 		}
 		if n, _ := s.bestOf(c, rooms[k]); n >= 0 {
 			s.Put(c, n)

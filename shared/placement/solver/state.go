@@ -114,7 +114,7 @@ func (s *State) Put(c, n int32) {
 	s.charge(c, n, -1)
 }
 
-func (s *State) Take(c int32) int32 {
+func (s *State) Remove(c int32) int32 {
 	n := s.At[c]
 	s.At[c] = -1
 	at := &s.top[n]
@@ -201,7 +201,7 @@ func (s *State) best(c int32) (int32, float64) { return s.bestOf(c, nil) }
 
 // bestOf is best without the candidates known to be full, if the caller tracks these. Candidates come by falling
 // points, so the search ends where points plus all reachable affinity cannot win any more.
-func (s *State) bestOf(c int32, open *open) (int32, float64) {
+func (s *State) bestOf(c int32, free *free) (int32, float64) {
 	m, comp := s.m, &s.m.Components[c]
 	cl := &m.Classes[comp.Class]
 	node, value := int32(-1), math.Inf(-1)
@@ -224,14 +224,14 @@ func (s *State) bestOf(c int32, open *open) (int32, float64) {
 			reach += e.Weight
 		}
 	}
-	for k, looked := open.next(0), 0; k < cl.count; k, looked = open.next(k+1), looked+1 {
+	for k, examined := free.next(0), 0; k < cl.count; k, examined = free.next(k+1), examined+1 {
 		n := cl.Candidate(k)
-		if node >= 0 && cl.Points[n]+reach <= value || looked >= tired && s.spent() {
+		if node >= 0 && cl.Points[n]+reach <= value || examined >= tired && s.spent() {
 			break
 		}
-		if open != nil && !s.roomy(cl, n) {
+		if free != nil && !s.roomy(cl, n) {
 			s.work++
-			open.close(k)
+			free.close(k)
 			continue
 		}
 		try(n)
@@ -239,12 +239,12 @@ func (s *State) bestOf(c int32, open *open) (int32, float64) {
 	return node, value
 }
 
-// open tracks the candidates of a class that have room left, while nothing is removed: after[k] leads from candidate k
+// vacancies tracks the candidates of a class that have room left, while nothing is removed: after[k] leads from candidate k
 // towards the next open one; candidates beyond its end are all open.
-type open struct{ after []int32 }
+type free struct{ after []int32 }
 
 // next returns the first open candidate from k on; without tracking that is k.
-func (o *open) next(k int) int {
+func (o *free) next(k int) int {
 	if o == nil {
 		return k
 	}
@@ -255,7 +255,7 @@ func (o *open) next(k int) int {
 	return k
 }
 
-func (o *open) close(k int) {
+func (o *free) close(k int) {
 	for next := len(o.after); next <= k+1; next++ {
 		o.after = append(o.after, int32(next))
 	}
@@ -295,7 +295,7 @@ func (s *State) Orchestrator(group int32) int32 { return s.bound[group].orch }
 func (s *State) clear() {
 	for c, n := range s.At {
 		if n >= 0 {
-			s.Take(int32(c))
+			s.Remove(int32(c))
 		}
 	}
 }

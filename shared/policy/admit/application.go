@@ -31,23 +31,23 @@ func (s Settings) policies(app *appmodel.Application, err error, strict bool) (*
 	switch {
 	case errors.As(err, &refused) && refused.Kind == problem.Invalid && app != nil:
 		detail = refused.Detail
-		faults.Take(refused.Fields...)
+		faults.Append(refused.Fields...)
 	case err != nil:
 		return nil, err
 	}
 	if !s.ComposeHostAccess {
 		for _, f := range app.HostAccess {
 			f.Detail += ", which only the setting COMPOSE_HOST_ACCESS allows"
-			faults.Take(f)
+			faults.Append(f)
 		}
 	}
 	var odd []problem.Field
-	all := registry.Look(app, func(p *registry.Policy) {
+	all := registry.Inspect(app, func(p *registry.Policy) {
 		unreadable := render.Syntax(&p.Spec)
 		for _, f := range unreadable {
 			f.Path = p.Path + "." + f.Path
 			f.Line = app.Line(f.Path, max(f.Line-1, 0))
-			faults.Take(f)
+			faults.Append(f)
 		}
 		if p.Spec.Type == registry.TelemetrySpec && len(unreadable) == 0 {
 			for _, f := range s.unwatchable(p) {
@@ -58,7 +58,7 @@ func (s Settings) policies(app *appmodel.Application, err error, strict bool) (*
 	all = append(all, odd...)
 	app.Warnings = append(app.Warnings, odd...)
 	if strict && faults.Empty() {
-		faults.Take(all...)
+		faults.Append(all...)
 		return app, faults.Err("the descriptor has warnings, which are errors when it is strict")
 	}
 	return app, problem.WithWarnings(faults.Err(detail), all)

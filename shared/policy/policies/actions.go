@@ -104,7 +104,7 @@ held_until = null where id = $1`, a.ID, status, a.Detail, idle)
 	if status != Skipped {
 		return nil
 	}
-	return a.tell(ctx, tx, recorded.PolicySkipped, "policy "+a.Violation.PolicyName+": nothing was done: "+a.Detail)
+	return a.record(ctx, tx, recorded.PolicySkipped, "policy "+a.Violation.PolicyName+": nothing was done: "+a.Detail)
 }
 
 // Stay ends an action that should have moved something but did not: the component has nowhere else to go for now, or is
@@ -115,7 +115,7 @@ func (a *Action) Stay(ctx context.Context, tx *store.Tx) error {
 		return err
 	}
 	message := "policy " + a.Violation.PolicyName + ": " + what + ": it has nowhere else to go now, or waits for a place already"
-	return a.tell(ctx, tx, recorded.PolicyStayed, message)
+	return a.record(ctx, tx, recorded.PolicyStayed, message)
 }
 
 // hold postpones the action; history records each new reason once.
@@ -132,10 +132,10 @@ func (a *Action) hold(ctx context.Context, tx *store.Tx, until time.Time, detail
 	}
 	message := fmt.Sprintf("policy %s: %s is held back: %s; tried again after %s", a.Violation.PolicyName, a.Remediation,
 		detail, until.UTC().Format(time.TimeOnly))
-	return a.tell(ctx, tx, recorded.PolicyHeld, message)
+	return a.record(ctx, tx, recorded.PolicyHeld, message)
 }
 
-func (a *Action) tell(ctx context.Context, tx *store.Tx, event, message string) error {
+func (a *Action) record(ctx context.Context, tx *store.Tx, event, message string) error {
 	return history.Record(ctx, tx, history.Entry{
 		ApplicationID: instanceID(a.Instance), Component: a.Component, Event: event, Message: message,
 	})
@@ -164,7 +164,7 @@ func (a *Action) Brake(ctx context.Context, tx *store.Tx, p *Policy, b Brakes) (
 	if a.Instance == "" {
 		return false, nil
 	}
-	if err := tx.TakeTurn(ctx, store.TurnActions, a.Instance); err != nil {
+	if err := tx.AwaitTurn(ctx, store.TurnActions, a.Instance); err != nil {
 		return false, err
 	}
 	var last *time.Time

@@ -148,8 +148,8 @@ func fingerprint(labels map[string]string) string {
 	return hex.EncodeToString(sum.Sum(nil))[:16]
 }
 
-// keep is how long a repeat of an alert is recognized. Alertmanager repeats a firing alert every few hours.
-const keep = 30 * 24 * time.Hour
+// retention is how long a repeat of an alert is recognized. Alertmanager repeats a firing alert every few hours.
+const retention = 30 * 24 * time.Hour
 
 const (
 	pruneAlerts = `delete from policy_alerts where received_at < now() - $1::interval`
@@ -173,7 +173,7 @@ func Prune(ctx context.Context, q store.Querier) error {
 	for _, old := range []struct {
 		sql  string
 		keep any
-	}{{pruneAlerts, keep}, {pruneEvents, newestEvents}, {pruneActions, keep}} {
+	}{{pruneAlerts, retention}, {pruneEvents, newestEvents}, {pruneActions, retention}} {
 		if _, err := q.Exec(ctx, old.sql, old.keep); err != nil {
 			failed = append(failed, fmt.Errorf("prune policies: %w", err))
 		}

@@ -14,7 +14,7 @@ import (
 // Create stores a policy, which must have been rendered, and activates it if asked to. fresh is false when the same
 // policy exists already; the error is Conflict when another one has its name.
 func Create(ctx context.Context, tx *store.Tx, p *Policy, activate bool) (stored *Policy, fresh bool, err error) {
-	if err := tx.TakeTurn(ctx, store.TurnPolicy, p.ID); err != nil {
+	if err := tx.AwaitTurn(ctx, store.TurnPolicy, p.ID); err != nil {
 		return nil, false, err
 	}
 	before, err := lockAny(ctx, tx, p.UUID())
@@ -202,7 +202,7 @@ func (p *Policy) unrenderable(ctx context.Context, tx *store.Tx, cause error) er
 // blind records with the application, if it is one of ours, that the policy cannot be watched.
 func (p *Policy) blind(ctx context.Context, tx *store.Tx, cause error) error {
 	if instanceID(p.Instance) == nil {
-		return p.tell(ctx, tx, p.Instance, "", recorded.PolicyRefused, p.Name+" is not watched: "+brief(cause.Error()))
+		return p.record(ctx, tx, p.Instance, "", recorded.PolicyRefused, p.Name+" is not watched: "+brief(cause.Error()))
 	}
 	return application.Unwatch(ctx, tx, p.Instance, p.Name, brief(cause.Error()))
 }

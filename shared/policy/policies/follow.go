@@ -247,7 +247,7 @@ func refuse(ctx context.Context, tx *store.Tx, app *application.Application, cau
 		return err
 	}
 	message := "not watched: " + brief(cause.Error())
-	if before, err := history.Told(ctx, tx, app.ID, recorded.PolicyRefused, message); err != nil || before {
+	if before, err := history.Recorded(ctx, tx, app.ID, recorded.PolicyRefused, message); err != nil || before {
 		return err
 	}
 	return history.Record(ctx, tx, history.Entry{ApplicationID: &app.ID, Event: recorded.PolicyRefused, Message: message})

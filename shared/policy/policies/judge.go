@@ -59,7 +59,7 @@ func Judge(ctx context.Context, tx *store.Tx, a events.Alert) error {
 	const kept = "is kept again"
 	goesOn := func(about string) bool { return about == instance || about == "" }
 	if !slices.ContainsFunc(p.State.Instances(), goesOn) {
-		if err := p.tell(ctx, tx, instance, "", recorded.PolicyResolved, "policy "+p.Name+" "+kept); err != nil {
+		if err := p.record(ctx, tx, instance, "", recorded.PolicyResolved, "policy "+p.Name+" "+kept); err != nil {
 			return err
 		}
 	}
@@ -106,7 +106,7 @@ func (p *Policy) violated(ctx context.Context, tx *store.Tx, a events.Alert, ver
 		if err := p.unclear(ctx, tx, err); err != nil {
 			return err
 		}
-		return p.tell(ctx, tx, p.instance(a.Labels), "", recorded.PolicyUnclear, "an alert of policy "+p.Name+" is not acted upon: "+brief(err.Error()))
+		return p.record(ctx, tx, p.instance(a.Labels), "", recorded.PolicyUnclear, "an alert of policy "+p.Name+" is not acted upon: "+brief(err.Error()))
 	}
 	details := map[string]any{"currentValue": brief(v.CurrentValue), "violation": id.String()}
 	if v.Threshold != nil {
@@ -120,7 +120,7 @@ func (p *Policy) violated(ctx context.Context, tx *store.Tx, a events.Alert, ver
 	if verdict == registry.Continued {
 		message = fmt.Sprintf("policy %s is violated still (value %s): its alert had not ended", p.Name, brief(v.CurrentValue))
 	}
-	if err := p.tell(ctx, tx, instance, component, recorded.PolicyViolated, message); err != nil {
+	if err := p.record(ctx, tx, instance, component, recorded.PolicyViolated, message); err != nil {
 		return err
 	}
 	if verdict == registry.Continued {
@@ -162,8 +162,8 @@ func (p *Policy) resolved(ctx context.Context, tx *store.Tx, instance string, a 
 	return p.announce(ctx, tx, events.PolicyResolved, instance, a.Labels[componentLabel], nil)
 }
 
-// tell adds an entry to the history of the policy's application.
-func (p *Policy) tell(ctx context.Context, tx *store.Tx, instance, component, event, message string) error {
+// record adds an entry to the history of the policy's application.
+func (p *Policy) record(ctx context.Context, tx *store.Tx, instance, component, event, message string) error {
 	return history.Record(ctx, tx, history.Entry{
 		ApplicationID: instanceID(instance), Component: component, Event: event, Message: message,
 	})

@@ -52,7 +52,7 @@ func Sync(ctx context.Context, db *store.DB, rules Rules, id uuid.UUID) error {
 			return db.Release(ctx, change.claim, err)
 		}
 		err = db.Tx(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-			more, err = change.settle(ctx, tx, id)
+			more, err = change.complete(ctx, tx, id)
 			return err
 		})
 		if err != nil {
@@ -113,9 +113,9 @@ func (c *ruleChange) act(ctx context.Context, rules Rules) error {
 	return nil
 }
 
-// settle records how far the rule store has followed. more says that the policy has changed again since. If the store
+// complete records how far the rule store has followed. more says that the policy has changed again since. If the store
 // refused the rule, the policy becomes unknown until it is activated again.
-func (c *ruleChange) settle(ctx context.Context, tx *store.Tx, id uuid.UUID) (more bool, err error) {
+func (c *ruleChange) complete(ctx context.Context, tx *store.Tx, id uuid.UUID) (more bool, err error) {
 	p, err := lockAny(ctx, tx, id)
 	if problem.KindOf(err) == problem.NotFound {
 		return false, nil
@@ -123,7 +123,7 @@ func (c *ruleChange) settle(ctx context.Context, tx *store.Tx, id uuid.UUID) (mo
 	if err != nil {
 		return false, err
 	}
-	if held, err := tx.Settle(ctx, c.claim); err != nil || !held {
+	if held, err := tx.Complete(ctx, c.claim); err != nil || !held {
 		return false, err
 	}
 	p.RuleDone, p.RuleFile, p.RuleURL = c.number, c.file, c.url

@@ -236,7 +236,7 @@ func TestReconcile_carriesOverWhatIsLate(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, policies.Repaired{Late: 2}, repaired)
 	require.Len(t, w.files(), 2)
-	require.NoError(t, w.db.Settle(t.Context()))
+	require.NoError(t, w.db.Flush(t.Context()))
 	require.Len(t, storetest.Published(w.db), told)
 	repaired, err = policies.Reconcile(t.Context(), w.db, w.rules)
 	require.NoError(t, err)

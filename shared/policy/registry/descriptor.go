@@ -26,19 +26,19 @@ import (
 // error lists every fault with its path in the descriptor; the policies that could be made are returned along with it,
 // and Policy.Path tells which of them a fault is about.
 func FromDescriptor(app *appmodel.Application, instance, name string) (made []Policy, err error) {
-	m := maker{app: app, instance: instance, name: name, keep: func(p Policy) { made = append(made, p) }}
+	m := maker{app: app, instance: instance, name: name, add: func(p Policy) { made = append(made, p) }}
 	err = m.all()
 	return made, err
 }
 
 // Warnings lists what is odd about a descriptor, including faults in its policies: the application is accepted, and
 // faulty policies are just not watched. The policies themselves, perhaps tens of thousands, are not kept in memory.
-func Warnings(app *appmodel.Application) []problem.Field { return Look(app, func(*Policy) {}) }
+func Warnings(app *appmodel.Application) []problem.Field { return Inspect(app, func(*Policy) {}) }
 
-// Look is Warnings that shows each policy that can be made, as it would be for an application without an id yet.
-func Look(app *appmodel.Application, show func(*Policy)) []problem.Field {
+// Inspect is Warnings that shows each policy that can be made, as it would be for an application without an id yet.
+func Inspect(app *appmodel.Application, show func(*Policy)) []problem.Field {
 	m := maker{
-		app: app, instance: uuid.Nil.String(), name: cmp.Or(app.Name, "nameless"), keep: func(p Policy) { show(&p) },
+		app: app, instance: uuid.Nil.String(), name: cmp.Or(app.Name, "nameless"), add: func(p Policy) { show(&p) },
 	}
 	list := slices.Clone(app.Warnings)
 	var faulty *problem.Error
@@ -61,7 +61,7 @@ func Unwatched(app *appmodel.Application, f problem.Field) problem.Field {
 type maker struct {
 	app            *appmodel.Application
 	instance, name string
-	keep           func(Policy)
+	add            func(Policy)
 	made           int
 	taken          map[string]bool // names
 	faults         problem.Faults
@@ -249,11 +249,11 @@ func (m *maker) finish(w draft, d *appmodel.Policy, spec Spec, variables Variabl
 	p.Name = m.unique(w)
 	p.ID = ID(m.instance, p.Name)
 	if err := p.Check(); err != nil {
-		m.take(w.path, err)
+		m.addFaults(w.path, err)
 		return
 	}
 	m.made++
-	m.keep(p)
+	m.add(p)
 }
 
 // unique is {application}-{instance}-{name as written, else the running number}. A name that is taken gets a number as
@@ -292,8 +292,8 @@ func (m *maker) properties(d *appmodel.Policy, path string) Properties {
 	return p
 }
 
-// take adds the faults of a policy under its path in the descriptor.
-func (m *maker) take(path string, err error) {
+// addFaults adds the faults of a policy under its path in the descriptor.
+func (m *maker) addFaults(path string, err error) {
 	var e *problem.Error
 	if !errors.As(err, &e) || len(e.Fields) == 0 {
 		m.faults.Add(path, 0, "%v", err)

@@ -142,7 +142,7 @@ func (s State) Judge(n Notice, oneoff bool) (State, Outcome) {
 	} else {
 		t.Until, t.Ended = latest(t.Until, start, n.EndsAt), latest(t.Ended, n.ReceivedAt)
 	}
-	t.settle()
+	t.closeEpisodes()
 	after := *e
 	t.forget()
 	out := Outcome{Verdict: NoChange, Episode: after, Ended: wasOpen && !t.open()}
@@ -280,8 +280,8 @@ func (t *Track) episode(start time.Time) *Episode {
 	return &t.Episodes[i]
 }
 
-// settle decides for each episode whether it is over. Episodes stored before Heard existed keep what was decided.
-func (t *Track) settle() {
+// closeEpisodes decides for each episode whether it is over. Episodes stored before Heard existed keep what was decided.
+func (t *Track) closeEpisodes() {
 	for i := range t.Episodes {
 		e := &t.Episodes[i]
 		switch {

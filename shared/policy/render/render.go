@@ -139,7 +139,7 @@ func invalidAt(path string, err error) error {
 	case errors.As(err, &f):
 		faults.Add(f.path, 0, "%s", f.detail)
 	case errors.As(err, &unreadable):
-		faults.Take(unreadable.field(path))
+		faults.Append(unreadable.field(path))
 	default:
 		faults.Add(path, 0, "%v", err)
 	}

@@ -51,9 +51,9 @@ func runAs(dir string) (account, error) {
 // outside is where root puts the data if the account cannot reach its directory.
 const outside = "/var/lib/littoral"
 
-// settle creates the data directory and returns its real path. Other accounts cannot work below a directory that only
-// root may enter (a clone in /root, say). Then the data goes to /var/lib/littoral, and dir becomes a link to it.
-func (a account) settle(dir string) (string, error) {
+// createDataDir creates the data directory and returns its real path. Other accounts cannot work below a directory that
+// only root may enter (a clone in /root, say). Then the data goes to /var/lib/littoral, and dir becomes a link to it.
+func (a account) createDataDir(dir string) (string, error) {
 	if target, err := os.Readlink(dir); err == nil {
 		if err := os.MkdirAll(target, 0o700); err != nil {
 			return "", fmt.Errorf("%s links to %s: %w", dir, target, err)

@@ -86,7 +86,7 @@ func (s *Server) prepare(ctx context.Context) error {
 	if s.as, err = runAs(link); err != nil {
 		return err
 	}
-	if s.dir, err = s.as.settle(link); err != nil {
+	if s.dir, err = s.as.createDataDir(link); err != nil {
 		return err
 	}
 	if s.socket, err = s.as.socketDir(s.dir); err != nil {

@@ -27,7 +27,7 @@ func TestLocksOutOfOrderAreSeen(t *testing.T) {
 			if _, err := tx.Exec(ctx, statements[len(statements)-1]); err != nil {
 				return err
 			}
-			return tx.TakeTurn(ctx, store.TurnActions, "a")
+			return tx.AwaitTurn(ctx, store.TurnActions, "a")
 		}))
 		return w.outOfOrder()
 	}

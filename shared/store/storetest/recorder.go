@@ -70,7 +70,7 @@ var recorders sync.Map // *store.DB -> *Recorder
 // Published returns what the functions on a DB made by New have published, in order, once all that they have committed
 // so far is out. Given types, it returns the events of these.
 func Published(db *store.DB, types ...string) []cloudevents.Event {
-	_ = db.Settle(context.Background()) // a publish has an end of its own
+	_ = db.Flush(context.Background()) // a publish has an end of its own
 	all := RecorderOf(db).Events()
 	if len(types) == 0 {
 		return all

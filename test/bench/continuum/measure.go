@@ -218,7 +218,7 @@ func (c *continuum) placing(ctx context.Context, m *size) error {
 	}
 	defer p.stop()
 	c.broker.Connect(nil, false) // nobody else places them
-	defer func() { c.broker.Take(); c.broker.Connect(c.consumers, true) }()
+	defer func() { c.broker.Dequeue(); c.broker.Connect(c.consumers, true) }()
 	var all []uuid.UUID
 	for i := range repeats {
 		id, err := c.post(ctx, descriptor(fmt.Sprintf("apart-%d", i), 2))
@@ -245,7 +245,7 @@ const selectUnplaced = `select count(*) from jobs where cluster = '' and type = 
 
 // submitting measures submissions through all functions: one by one, then many at once.
 func (c *continuum) submitting(ctx context.Context, m *size) error {
-	if err := c.look(ctx); err != nil {
+	if err := c.refresh(ctx); err != nil {
 		return err
 	}
 	var one stats.Sample
@@ -255,7 +255,7 @@ func (c *continuum) submitting(ctx context.Context, m *size) error {
 		if _, err := c.post(ctx, descriptor(fmt.Sprintf("alone-%d", i), 1+i%4)); err != nil {
 			return err
 		}
-		if err := c.db.Settle(ctx); err != nil {
+		if err := c.db.Flush(ctx); err != nil {
 			return err
 		}
 		one.Add(time.Since(begin))
@@ -280,7 +280,7 @@ func (c *continuum) submitting(ctx context.Context, m *size) error {
 			return err
 		}
 	}
-	if err := c.settled(ctx, selectUnplaced); err != nil {
+	if err := c.awaitNone(ctx, selectUnplaced); err != nil {
 		return err
 	}
 	m.add("50 submissions at once to all placed", "ms", stats.Millis(time.Since(begin)))
@@ -288,10 +288,10 @@ func (c *continuum) submitting(ctx context.Context, m *size) error {
 	return nil
 }
 
-// settled waits until the statement counts nothing.
-func (c *continuum) settled(ctx context.Context, statement string, args ...any) error {
+// awaitNone waits until the statement counts nothing.
+func (c *continuum) awaitNone(ctx context.Context, statement string, args ...any) error {
 	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(2 * time.Millisecond) {
-		if err := c.db.Settle(ctx); err != nil {
+		if err := c.db.Flush(ctx); err != nil {
 			return err
 		}
 		left := 0
@@ -337,7 +337,7 @@ func (c *continuum) draining(ctx context.Context, m *size) error {
 	if err := c.broker.TickOne(ctx, "aggregator-tick"); err != nil {
 		return err
 	}
-	if err := c.settled(ctx, selectStranded, busy); err != nil {
+	if err := c.awaitNone(ctx, selectStranded, busy); err != nil {
 		return err
 	}
 	m.add(fmt.Sprintf("%d busy nodes drained to all placed elsewhere, with the tick", drainedOnce), "ms", stats.Millis(time.Since(begin)))
@@ -359,7 +359,7 @@ func (c *continuum) resting(ctx context.Context, m *size) error {
 	}
 	for i := range c.world.options.applications {
 		if i%share == 0 { // or nodes would be silent for too long
-			if err := c.look(ctx); err != nil {
+			if err := c.refresh(ctx); err != nil {
 				return err
 			}
 		}
@@ -367,7 +367,7 @@ func (c *continuum) resting(ctx context.Context, m *size) error {
 			return err
 		}
 	}
-	if err := c.settled(ctx, selectUnplaced); err != nil {
+	if err := c.awaitNone(ctx, selectUnplaced); err != nil {
 		return err
 	}
 	used := stats.Processor()
@@ -375,7 +375,7 @@ func (c *continuum) resting(ctx context.Context, m *size) error {
 		if err := c.broker.TickOne(ctx, name); err != nil {
 			return err
 		}
-		if err := c.db.Settle(ctx); err != nil {
+		if err := c.db.Flush(ctx); err != nil {
 			return err
 		}
 	}

@@ -263,15 +263,15 @@ func (c *continuum) begin(ctx context.Context) error {
 	return nil
 }
 
-// look makes telemetry and the picture new.
-func (c *continuum) look(ctx context.Context) error {
+// refresh makes telemetry and the picture new.
+func (c *continuum) refresh(ctx context.Context) error {
 	if err := c.fleet.Emit(ctx); err != nil {
 		return err
 	}
 	if err := c.broker.TickOne(ctx, "aggregator-tick"); err != nil {
 		return err
 	}
-	return c.db.Settle(ctx)
+	return c.db.Flush(ctx)
 }
 
 // post submits a descriptor and returns the application's id; it may be called concurrently.

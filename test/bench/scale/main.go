@@ -157,7 +157,7 @@ func grow(runs int) ([]*result, error) {
 		if i > 0 {
 			x.result.Growth = x.since(all[i-1])
 		}
-		results[i] = x.settle()
+		results[i] = x.computeTimes()
 	}
 	return results, nil
 }
@@ -180,7 +180,7 @@ func timed(name string, p placement.Problem, runs int, prepare func() error, sol
 			return nil, err
 		}
 	}
-	return x.settle(), nil
+	return x.computeTimes(), nil
 }
 
 // series is one problem solved several times.
@@ -226,8 +226,8 @@ func (x *series) since(small *series) *growth {
 	}
 }
 
-// settle computes the times.
-func (x *series) settle() *result {
+// computeTimes computes the times.
+func (x *series) computeTimes() *result {
 	x.result.MS, x.result.CPUMS, x.result.LeastMS = x.times.Median(), x.cpu.Median(), slices.Min(x.times)
 	return x.result
 }

@@ -20,10 +20,10 @@ type kind struct {
 	confined bool   // to one node
 	twin     bool   // there is another component on the same nodes, which the policy is also about
 
-	before  told // so that the policy is not violated at first; usually empty
-	violate told
-	heal    told
-	again   told // violates it a second time, without an action
+	before  fleetCommand // so that the policy is not violated at first; usually empty
+	violate fleetCommand
+	heal    fleetCommand
+	again   fleetCommand // violates it a second time, without an action
 
 	template  string // of the policy; "" for its own expression
 	threshold string // the named threshold that the violation exceeds
@@ -32,8 +32,8 @@ type kind struct {
 	calls     bool             // it calls a URL instead of remedying
 }
 
-// told is a command of the fleet about a node.
-type told map[string]string
+// fleetCommand is a command of the fleet about a node.
+type fleetCommand map[string]string
 
 // fromTemplate writes a policy from a template.
 func fromTemplate(name, remediation string, more ...string) string {
@@ -62,12 +62,12 @@ func cameraIs(condition, remediation string) string {
 }
 
 var (
-	badScore  = told{"sca": "5"}
-	goodScore = told{"sca": ""}
-	busy      = told{"cpu": "0.98"}
-	idle      = told{"cpu": ""}
-	full      = told{"mem": "0.95"}
-	empty     = told{"mem": ""}
+	badScore  = fleetCommand{"sca": "5"}
+	goodScore = fleetCommand{"sca": ""}
+	busy      = fleetCommand{"cpu": "0.98"}
+	idle      = fleetCommand{"cpu": ""}
+	full      = fleetCommand{"mem": "0.95"}
+	empty     = fleetCommand{"mem": ""}
 )
 
 // kinds are those of the policies page. The run compares the observed violations with the existing templates,
@@ -81,7 +81,7 @@ var kinds = []kind{
 	{
 		name: "security in its long form, for the components it applies to", twin: true,
 		overall: "{type: security, level: high, remediation: migrate, apply-to: [web, twin]}",
-		violate: told{"sca": "70"}, heal: goodScore, template: "app-sca-score", ends: moved,
+		violate: fleetCommand{"sca": "70"}, heal: goodScore, template: "app-sca-score", ends: moved,
 	},
 	{
 		name: "a score that is only recorded", policy: "{type: security, threshold: 50, remediation: none}",
@@ -110,12 +110,12 @@ var kinds = []kind{
 		name:     "the node's cpu without the application's share",
 		policy:   usage("cpu_threshold_perc: 0.5", true),
 		requests: "{cpu: 7, memory: 64Mi}", // of which it uses 2.8 cores: alone this is no violation
-		violate:  told{"cpu": "0.6"}, heal: idle, template: "app-host-cpu-usage-perc-excl", ends: moved,
+		violate:  fleetCommand{"cpu": "0.6"}, heal: idle, template: "app-host-cpu-usage-perc-excl", ends: moved,
 	},
 	{
 		name: "the cpu of a Docker host without the application's share", docker: true,
 		policy:  usage("cpu_threshold_perc: 0.5", true),
-		violate: told{"cpu": "0.8"}, heal: idle, template: "app-host-cpu-usage-perc-excl", ends: moved,
+		violate: fleetCommand{"cpu": "0.8"}, heal: idle, template: "app-host-cpu-usage-perc-excl", ends: moved,
 	},
 	{
 		name:    "the node's cpu by the template's older name",
@@ -134,7 +134,7 @@ var kinds = []kind{
 	{
 		name: "the node's memory without the application's share", policy: usage("memory_threshold_perc: 0.5", true),
 		requests: "{cpu: 100m, memory: 12Gi}", // of which it uses 7.2
-		violate:  told{"mem": "0.6"}, heal: empty, template: "app-host-memory-usage-perc-excl", ends: moved,
+		violate:  fleetCommand{"mem": "0.6"}, heal: empty, template: "app-host-memory-usage-perc-excl", ends: moved,
 	},
 	{
 		name: "the node's free memory", policy: usage("memory_threshold: 4Gi", false),
@@ -148,13 +148,13 @@ var kinds = []kind{
 	// Devices.
 	{
 		name: "a required device that is detached", requires: "devices: " + camera,
-		violate: told{"device:" + camera: "detached"}, heal: told{"device:" + camera: ""},
+		violate: fleetCommand{"device:" + camera: "detached"}, heal: fleetCommand{"device:" + camera: ""},
 		template: "device-available", ends: moved,
 	},
 	{
 		name:    "a device that others use",
 		policy:  fromTemplate("device-available", "redeploy", `device: "squat.ai/vid.*"`),
-		violate: told{"device:" + camera: "busy"}, heal: told{"device:" + camera: ""},
+		violate: fleetCommand{"device:" + camera: "busy"}, heal: fleetCommand{"device:" + camera: ""},
 		template: "device-available", ends: moved,
 	},
 
@@ -162,13 +162,13 @@ var kinds = []kind{
 	// host, nobody counts as silent.
 	{
 		name: "a component of which nothing is heard", policy: "redeployOnLostTelemetry: 30s",
-		violate: told{"telemetry": "node"}, heal: told{"telemetry": ""},
+		violate: fleetCommand{"telemetry": "node"}, heal: fleetCommand{"telemetry": ""},
 		template: "redeploy-on-lost-telemetry", ends: moved,
 	},
 	{
 		name: "a Docker host of which nothing is heard", docker: true,
 		policy:  "{type: redeployOnLostTelemetry, timeout: 30s}",
-		violate: told{"telemetry": "none"}, heal: told{"telemetry": ""},
+		violate: fleetCommand{"telemetry": "none"}, heal: fleetCommand{"telemetry": ""},
 		template: "redeploy-on-lost-telemetry", ends: moved,
 	},
 
@@ -176,7 +176,7 @@ var kinds = []kind{
 	{
 		name:    "COMPSs tasks that take too long",
 		policy:  fromTemplate("compss-under-allocation", "scale-up", "compssTask: sort", "thresholdTimeSeconds: 120"),
-		violate: told{"compss:sort": "3@80"}, heal: told{"compss:sort": ""},
+		violate: fleetCommand{"compss:sort": "3@80"}, heal: fleetCommand{"compss:sort": ""},
 		template: "compss-under-allocation", threshold: "warning", ends: scaledTo(2),
 	},
 
@@ -185,41 +185,41 @@ var kinds = []kind{
 		name: "security events that are secured against",
 		policy: fromTemplate("app-security-events", "secure", "maxEvents: 2", `severity: "high|critical"`,
 			"eventName: exec"),
-		violate: told{"event:exec": "3@critical"}, heal: told{"event:exec": ""},
+		violate: fleetCommand{"event:exec": "3@critical"}, heal: fleetCommand{"event:exec": ""},
 		template: "app-security-events", ends: secured,
 	},
 	{
 		name: "security events that are fled from", policy: fromTemplate("app-security-events", "migrate"),
-		violate: told{"event:open": "1@low"}, heal: told{"event:open": ""},
+		violate: fleetCommand{"event:open": "1@low"}, heal: fleetCommand{"event:open": ""},
 		template: "app-security-events", ends: moved,
 	},
 
 	// Custom expressions, with each comparison and each of the other remediations.
 	{
 		name: "an expression that scales out", policy: waiting(">= {{warning}}", "scale-out"),
-		violate: told{"compss:sort": "60"}, heal: told{"compss:sort": ""}, threshold: "critical", ends: resized(1),
+		violate: fleetCommand{"compss:sort": "60"}, heal: fleetCommand{"compss:sort": ""}, threshold: "critical", ends: resized(1),
 	},
 	{
 		name: "an expression that scales in", policy: waiting("<= 1", "scale-in"),
-		requests: "{cpu: 3, memory: 3000Mi}", before: told{"compss:sort": "9"},
-		violate: told{"compss:sort": "1"}, heal: told{"compss:sort": "9"}, threshold: "warning", ends: resized(-1),
+		requests: "{cpu: 3, memory: 3000Mi}", before: fleetCommand{"compss:sort": "9"},
+		violate: fleetCommand{"compss:sort": "1"}, heal: fleetCommand{"compss:sort": "9"}, threshold: "warning", ends: resized(-1),
 	},
 	{
 		name: "an expression that scales down", policy: waiting("< 3", "scale-down"), replicas: 2,
-		before:  told{"compss:sort": "9"},
-		violate: told{"compss:sort": "2"}, heal: told{"compss:sort": "9"}, threshold: "warning", ends: scaledTo(1),
+		before:  fleetCommand{"compss:sort": "9"},
+		violate: fleetCommand{"compss:sort": "2"}, heal: fleetCommand{"compss:sort": "9"}, threshold: "warning", ends: scaledTo(1),
 	},
 	{
 		name: "an expression that scales up", policy: waiting("> 40", "scale-up"),
-		violate: told{"compss:sort": "45"}, heal: told{"compss:sort": ""}, threshold: "warning", ends: scaledTo(2),
+		violate: fleetCommand{"compss:sort": "45"}, heal: fleetCommand{"compss:sort": ""}, threshold: "warning", ends: scaledTo(2),
 	},
 	{
 		name: "an expression that patches", policy: cameraIs("== 0", "patch"),
-		violate: told{"device:" + camera: "busy"}, heal: told{"device:" + camera: ""}, ends: remedied("patch"),
+		violate: fleetCommand{"device:" + camera: "busy"}, heal: fleetCommand{"device:" + camera: ""}, ends: remedied("patch"),
 	},
 	{
 		name: "an expression that replaces", policy: cameraIs("!= 1", "replace"),
-		violate: told{"device:" + camera: "detached"}, heal: told{"device:" + camera: ""}, ends: remedied("replace"),
+		violate: fleetCommand{"device:" + camera: "detached"}, heal: fleetCommand{"device:" + camera: ""}, ends: remedied("replace"),
 	},
 
 	// Policies that call a URL.
@@ -233,7 +233,7 @@ var kinds = []kind{
 	},
 	{
 		name: "a host, told in a query", calls: true, byAPI: aboutHost,
-		violate: busy, heal: told{"cpu": "0"}, template: "cpu-usage-host", ends: called("GET"),
+		violate: busy, heal: fleetCommand{"cpu": "0"}, template: "cpu-usage-host", ends: called("GET"),
 	},
 	{
 		name: "whatever has the labels", calls: true, byAPI: aboutLabels,

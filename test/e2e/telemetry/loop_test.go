@@ -31,7 +31,7 @@ func TestTheLoop(t *testing.T) {
 				_, found := w.query(`http_server_request_duration_seconds_count{service_name!=""}`)
 				return found
 			})
-			w.eventually("a message about nodes was taken", func() bool { return w.told("LittoralNodeHeard", "firing") != nil })
+			w.eventually("a message about nodes was taken", func() bool { return w.messageOf("LittoralNodeHeard", "firing") != nil })
 		})
 		for i := range kinds {
 			t.Run(kinds[i].name, func(t *testing.T) {
@@ -66,14 +66,14 @@ func (w *world) probes(node string) {
 	var put struct{ File string }
 	require.Equal(w.t, http.StatusOK, w.ask("operator", http.MethodPost, "/rules/", fmt.Sprintf(probe, node), &put))
 	w.promtool(put.File)
-	w.set(node, told{"sca": "20"})
-	w.eventually("it fires", func() bool { return w.told("probe:rule-0", "firing") != nil })
-	d := w.told("probe:rule-0", "firing")
+	w.set(node, fleetCommand{"sca": "20"})
+	w.eventually("it fires", func() bool { return w.messageOf("probe:rule-0", "firing") != nil })
+	d := w.messageOf("probe:rule-0", "firing")
 	require.Equal(w.t, http.StatusOK, d.status, "Alertmanager's token is taken, and an alert of no policy is no fault")
 	require.Equal(w.t, "4", d.Version)
 	require.Equal(w.t, "20", d.Alerts[0].Annotations["value"])
-	w.set(node, told{"sca": ""})
-	w.eventually("it is over", func() bool { return w.told("probe:rule-0", "resolved") != nil })
+	w.set(node, fleetCommand{"sca": ""})
+	w.eventually("it is over", func() bool { return w.messageOf("probe:rule-0", "resolved") != nil })
 	require.Equal(w.t, http.StatusNoContent, w.ask("operator", http.MethodDelete, "/rules/"+put.File, "", nil))
 }
 

@@ -188,8 +188,8 @@ func (w *world) relay(out http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(out, resp.Body)
 }
 
-// told returns a message about the alert with that status, nil if there is none yet.
-func (w *world) told(alert, status string) *delivery {
+// messageOf returns a message about the alert with that status, nil if there is none yet.
+func (w *world) messageOf(alert, status string) *delivery {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for i := range w.messages {
@@ -268,7 +268,7 @@ func (w *world) ask(role, method, path, body string, into any) int {
 }
 
 // set changes properties of a node in the fleet.
-func (w *world) set(node string, settings told) {
+func (w *world) set(node string, settings fleetCommand) {
 	w.t.Helper()
 	body, err := json.Marshal(map[string]any{"node": node, "set": settings})
 	require.NoError(w.t, err)

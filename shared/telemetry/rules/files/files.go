@@ -62,7 +62,7 @@ func (s *Store) Put(ctx context.Context, g rules.Group) error {
 			return away(err)
 		}
 	}
-	return s.tell(ctx)
+	return s.notifyPrometheus(ctx)
 }
 
 // Delete removes the group's file. Even if there is none, Prometheus is asked to reload, as in Put.
@@ -74,7 +74,7 @@ func (s *Store) Delete(ctx context.Context, id string) error {
 	if removed != nil && !errors.Is(removed, fs.ErrNotExist) {
 		return away(removed)
 	}
-	if err := s.tell(ctx); err != nil {
+	if err := s.notifyPrometheus(ctx); err != nil {
 		return err
 	}
 	if removed != nil {
@@ -113,8 +113,8 @@ func (s *Store) List(context.Context) ([]rules.Group, error) {
 
 func (s *Store) path(id string) string { return filepath.Join(s.dir, id+extension) }
 
-// tell makes Prometheus reload its rule files.
-func (s *Store) tell(ctx context.Context) error {
+// notifyPrometheus makes Prometheus reload its rule files.
+func (s *Store) notifyPrometheus(ctx context.Context) error {
 	if s.reload == "" {
 		return nil
 	}

@@ -39,7 +39,7 @@ func TestStore(t *testing.T) {
 	})
 }
 
-func TestPrometheusIsToldOfEachChange(t *testing.T) {
+func TestPrometheusReloadsAfterEachChange(t *testing.T) {
 	t.Parallel()
 	var told atomic.Int32
 	var broken atomic.Bool

@@ -152,7 +152,7 @@ func TestWhatTheAPIServerRefuses(t *testing.T) {
 	}
 }
 
-func TestAClusterWithoutTheOperatorIsToldApart(t *testing.T) {
+func TestAClusterWithoutTheOperatorHasAReasonOfItsOwn(t *testing.T) {
 	t.Parallel()
 	s, _ := server(t)
 	_, err := s.List(t.Context())

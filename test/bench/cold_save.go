@@ -14,8 +14,8 @@ import (
 const sqlTables = `select tablename from pg_tables where schemaname = 'public'
 and tablename not in ('goose_db_version', 'issuer_keys') order by 1`
 
-// keep stores the content of the database for restore.
-func (s *scene) keep(ctx context.Context) error {
+// save stores the content of the database for restore.
+func (s *scene) save(ctx context.Context) error {
 	tables, err := store.Collect(ctx, s.system.db, "list the tables", pgx.RowTo[string], sqlTables)
 	if err != nil {
 		return err

@@ -38,8 +38,8 @@ const (
 	maxSamples = 20 // listed in an answer
 )
 
-// Look shows the values of a rendered spec at an instant.
-func Look(ctx context.Context, c *telemetry.Client, spec registry.Spec, at time.Time) (*Shown, error) {
+// Evaluate shows the values of a rendered spec at an instant.
+func Evaluate(ctx context.Context, c *telemetry.Client, spec registry.Spec, at time.Time) (*Shown, error) {
 	if spec.Type != registry.TelemetrySpec {
 		return nil, problem.New(problem.Conflict, "the policy has no expression to watch")
 	}

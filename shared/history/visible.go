@@ -16,7 +16,7 @@ import (
 //
 // The newest id and the present writers, read once, tell which to wait for. Writers take milliseconds, since rows of
 // history are sent with the commit.
-const look = `select coalesce(max(id), 0), array(
+const selectWriters = `select coalesce(max(id), 0), array(
   select virtualtransaction from pg_locks where locktype = 'relation' and relation = 'history'::regclass
   and database = (select oid from pg_database where datname = current_database())
   and mode = 'RowExclusiveLock' and pid is distinct from pg_backend_pid()
@@ -27,8 +27,8 @@ const (
 	pause    = 2 * time.Millisecond
 )
 
-// settled returns the newest id of which all rows up to it can be seen now. ok is false when a writer kept us waiting.
-func settled(ctx context.Context, q store.Querier) (upTo int64, ok bool, err error) {
+// visibleUpTo returns the newest id of which all rows up to it can be seen now. ok is false when a writer kept us waiting.
+func visibleUpTo(ctx context.Context, q store.Querier) (upTo int64, ok bool, err error) {
 	upTo, waitFor, err := writers(ctx, q)
 	for deadline := time.Now().Add(patience); err == nil && len(waitFor) > 0; {
 		if time.Now().After(deadline) {
@@ -47,7 +47,7 @@ func settled(ctx context.Context, q store.Querier) (upTo int64, ok bool, err err
 }
 
 func writers(ctx context.Context, q store.Querier) (newest int64, transactions []string, err error) {
-	if err := q.QueryRow(ctx, look).Scan(&newest, &transactions); err != nil {
+	if err := q.QueryRow(ctx, selectWriters).Scan(&newest, &transactions); err != nil {
 		return 0, nil, fmt.Errorf("read history: %w", err)
 	}
 	return newest, transactions, nil

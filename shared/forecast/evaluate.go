@@ -26,8 +26,8 @@ type Interval struct {
 // Half returns the half width h steps ahead; beyond those that were measured it is that of the last one.
 func (i Interval) at(h int) float64 { return i.Half[min(h, len(i.Half)-1)] }
 
-// judged is one forecast beside what came.
-func judged(m Model, values []float64, from, to, horizon int, each func(h int, want, got float64)) error {
+// evaluated is one forecast beside what came.
+func evaluated(m Model, values []float64, from, to, horizon int, each func(h int, want, got float64)) error {
 	n := 0
 	for at := from; at+horizon <= to; at++ {
 		if !finite(values[at-1]) {
@@ -50,12 +50,12 @@ func judged(m Model, values []float64, from, to, horizon int, each func(h int, w
 	return nil
 }
 
-// Judge forecasts from each value between the indexes from and to, and compares. The model must not have seen these
+// Evaluate forecasts from each value between the indexes from and to, and compares. The model must not have seen these
 // values. An interval without Half is not judged.
-func Judge(m Model, values []float64, from, to, horizon int, i Interval) (Errors, error) {
+func Evaluate(m Model, values []float64, from, to, horizon int, i Interval) (Errors, error) {
 	var e Errors
 	within := 0
-	err := judged(m, values, from, to, horizon, func(h int, want, got float64) {
+	err := evaluated(m, values, from, to, horizon, func(h int, want, got float64) {
 		miss := math.Abs(want - got)
 		e.MAE += miss
 		e.MSE += miss * miss
@@ -83,7 +83,7 @@ func Measure(m Model, values []float64, from, to, horizon int, probability float
 		return Interval{}, fmt.Errorf("the probability must be between 0 and 1, it is %g", probability)
 	}
 	misses := make([][]float64, horizon)
-	err := judged(m, values, from, to, horizon, func(h int, want, got float64) {
+	err := evaluated(m, values, from, to, horizon, func(h int, want, got float64) {
 		misses[h] = append(misses[h], math.Abs(want-got))
 	})
 	if err != nil {
@@ -128,7 +128,7 @@ func Compare(ctx context.Context, s Series, o Options, probability float64, kind
 			v.Interval, v.Err = Measure(v.Model, s.Values, train, measure, o.Horizon, probability)
 		}
 		if v.Err == nil {
-			v.Test, v.Err = Judge(v.Model, s.Values, measure, len(s.Values), o.Horizon, v.Interval)
+			v.Test, v.Err = Evaluate(v.Model, s.Values, measure, len(s.Values), o.Horizon, v.Interval)
 		}
 		if errors.Is(v.Err, context.Canceled) || errors.Is(v.Err, context.DeadlineExceeded) {
 			return nil, v.Err

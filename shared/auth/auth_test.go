@@ -386,7 +386,7 @@ func (silent) IssuerKeys(ctx context.Context, _ string) ([]byte, time.Duration, 
 	return nil, 0, ctx.Err()
 }
 
-func (silent) KeepIssuerKeys(ctx context.Context, _ string, _ []byte) error {
+func (silent) SaveIssuerKeys(ctx context.Context, _ string, _ []byte) error {
 	<-ctx.Done()
 	return ctx.Err()
 }

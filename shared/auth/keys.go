@@ -40,8 +40,8 @@ const storeWithin = 3 * time.Second
 type KeyStore interface {
 	// IssuerKeys returns the JSON Web Key Set as the issuer gave it, and how long ago; nil when there is none.
 	IssuerKeys(ctx context.Context, issuer string) (set []byte, age time.Duration, err error)
-	// KeepIssuerKeys stores what the issuer has just given.
-	KeepIssuerKeys(ctx context.Context, issuer string, set []byte) error
+	// SaveIssuerKeys stores what the issuer has just given.
+	SaveIssuerKeys(ctx context.Context, issuer string, set []byte) error
 }
 
 // keys is the oidc.KeySet of one issuer, from memory, the KeyStore or the issuer, in this order.
@@ -162,7 +162,7 @@ func (k *keys) ask(ctx context.Context, held, stored bool) {
 	}
 	k.update(jose.JSONWebKeySet(set), time.Now())
 	if stored {
-		_ = k.store.KeepIssuerKeys(ctx, k.name(), text) // otherwise the next instance asks the issuer
+		_ = k.store.SaveIssuerKeys(ctx, k.name(), text) // otherwise the next instance asks the issuer
 	}
 }
 

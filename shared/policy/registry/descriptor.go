@@ -26,7 +26,7 @@ import (
 // error lists every fault with its path in the descriptor; the policies that could be made are returned along with it,
 // and Policy.Path tells which of them a fault is about.
 func FromDescriptor(app *appmodel.Application, instance, name string) (made []Policy, err error) {
-	m := maker{app: app, instance: instance, name: name, add: func(p Policy) { made = append(made, p) }}
+	m := maker{app: app, instance: instance, name: name, each: func(p Policy) { made = append(made, p) }}
 	err = m.all()
 	return made, err
 }
@@ -38,7 +38,7 @@ func Warnings(app *appmodel.Application) []problem.Field { return Inspect(app, f
 // Inspect is Warnings that shows each policy that can be made, as it would be for an application without an id yet.
 func Inspect(app *appmodel.Application, show func(*Policy)) []problem.Field {
 	m := maker{
-		app: app, instance: uuid.Nil.String(), name: cmp.Or(app.Name, "nameless"), add: func(p Policy) { show(&p) },
+		app: app, instance: uuid.Nil.String(), name: cmp.Or(app.Name, "nameless"), each: func(p Policy) { show(&p) },
 	}
 	list := slices.Clone(app.Warnings)
 	var faulty *problem.Error
@@ -61,7 +61,7 @@ func Unwatched(app *appmodel.Application, f problem.Field) problem.Field {
 type maker struct {
 	app            *appmodel.Application
 	instance, name string
-	add            func(Policy)
+	each           func(Policy)
 	made           int
 	taken          map[string]bool // names
 	faults         problem.Faults
@@ -253,7 +253,7 @@ func (m *maker) finish(w draft, d *appmodel.Policy, spec Spec, variables Variabl
 		return
 	}
 	m.made++
-	m.add(p)
+	m.each(p)
 }
 
 // unique is {application}-{instance}-{name as written, else the running number}. A name that is taken gets a number as

@@ -18,7 +18,7 @@ import (
 )
 
 // through is a gateway in front of the functions, each a server of its own. stopping ends its streams.
-func through(t *testing.T, stopping context.Context, verifier *auth.Verifier) string { //nolint:revive // t comes first in helpers
+func through(t *testing.T, stopping context.Context, verifier *auth.Verifier) string {
 	t.Helper()
 	hosts := map[string]string{}
 	var routes []route

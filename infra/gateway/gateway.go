@@ -119,7 +119,7 @@ type options struct {
 	way      func(grpc bool) http.RoundTripper // to it
 	waker    *wake.Waker                       // nil = nobody is woken ahead
 	most     int                               // calls at once, without streams, which have limits of their own
-	stopping context.Context                   //nolint:containedctx // of the process; streams end with it
+	stopping context.Context                   // of the process; streams end with it
 }
 
 // newHandler serves the routes, and its own GET /healthz.

@@ -130,7 +130,7 @@ func TestRun_waitsForASilentServer(t *testing.T) {
 				return
 			}
 			if silent {
-				defer near.Close() //nolint:errcheck // nobody listens
+				defer near.Close() // nobody listens
 				continue
 			}
 			network, at := pgconn.NetworkAddress(postgres.Host, postgres.Port)

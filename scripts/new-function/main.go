@@ -41,10 +41,10 @@ func main() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(made)) {
 		file := filepath.Join(*root, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // source is for everyone to read
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { // source is for everyone to read
 			log.Fatal(err)
 		}
-		if err := os.WriteFile(file, made[name], 0o644); err != nil { //nolint:gosec // source is for everyone to read
+		if err := os.WriteFile(file, made[name], 0o644); err != nil { // source is for everyone to read
 			log.Fatal(err)
 		}
 		fmt.Println(name)

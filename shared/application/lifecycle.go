@@ -125,7 +125,7 @@ func submitted(ctx context.Context, tx *store.Tx, s Submission) (*Application, e
 	err := tx.QueryRow(ctx, selectByKey, s.Caller, s.IdempotencyKey, s.Document).Scan(&id, &deleted, &same)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return nil, nil //nolint:nilnil // none is an answer
+		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("look for the idempotency key: %w", err)
 	case deleted: // a late repeat must not bring it back

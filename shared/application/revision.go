@@ -93,7 +93,7 @@ func RevisionOf(ctx context.Context, q store.Querier, id uuid.UUID, number int64
 func RevisionBefore(ctx context.Context, q store.Querier, id uuid.UUID, number int64) (*Revision, error) {
 	r, err := store.One(ctx, q, "read revision", pgx.RowToAddrOfStructByName[Revision], selectBefore, id, number)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil //nolint:nilnil // none is an answer
+		return nil, nil
 	}
 	return r, err
 }

@@ -38,7 +38,7 @@ const ConditionWatched = "Watched"
 func Unwatch(ctx context.Context, tx *store.Tx, instance, policy, why string) error {
 	id, err := uuid.Parse(instance)
 	if err != nil {
-		return nil //nolint:nilerr // it is known elsewhere
+		return nil // it is known elsewhere
 	}
 	done, err := tx.Exec(ctx, addUnwatched, id, policy, why)
 	if err != nil {
@@ -56,7 +56,7 @@ func Unwatch(ctx context.Context, tx *store.Tx, instance, policy, why string) er
 func Watch(ctx context.Context, tx *store.Tx, instance, policy string) error {
 	id, err := uuid.Parse(instance)
 	if err != nil {
-		return nil //nolint:nilerr // it is known elsewhere
+		return nil // it is known elsewhere
 	}
 	if _, err := tx.Exec(ctx, dropUnwatched, id, policy); err != nil {
 		return fmt.Errorf("store what is watched: %w", err)

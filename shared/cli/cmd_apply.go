@@ -112,13 +112,13 @@ func (c *applyCommand) handIn(s *session, document []byte) (a *api.Application, 
 func (c *applyCommand) existing(s *session, document []byte) (*api.Application, error) {
 	switch {
 	case c.New:
-		return nil, nil //nolint:nilnil // none is an answer
+		return nil, nil
 	case c.App != "":
 		return s.application(s.ctx, c.App)
 	}
 	header, err := descriptor.ParseHeader(document)
 	if err != nil || header.Name == "" {
-		return nil, nil //nolint:nilnil,nilerr // see above
+		return nil, nil
 	}
 	found, err := s.client.Applications(s.ctx, api.Filter{App: header.Name})
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *applyCommand) existing(s *session, document []byte) (*api.Application, 
 	}
 	switch {
 	case len(found) == 0:
-		return nil, nil //nolint:nilnil // none is an answer
+		return nil, nil
 	case len(found) > 1:
 		return nil, advise(fmt.Errorf("there are %d applications named %q", len(found), header.Name),
 			"Make another with: littoral submit; or name the one to update: littoral apply --app ID\n  %s", choice(found))

@@ -65,7 +65,7 @@ func (s *session) hostAddress() string {
 
 // transport is the default transport, except that names below localhost lead to this machine.
 func transport() http.RoundTripper {
-	t := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // documented
+	t := http.DefaultTransport.(*http.Transport).Clone()
 	dial := t.DialContext
 	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		return dial(ctx, network, loopback.Address(address))

@@ -73,7 +73,7 @@ func misfits(raw json.RawMessage, t reflect.Type, path string, faults *problem.F
 		misfit(raw, t, path, faults)
 		return
 	}
-	switch t.Kind() { //nolint:exhaustive // the rest are single values
+	switch t.Kind() { // the rest are single values
 	case reflect.Pointer:
 		misfits(raw, t.Elem(), path, faults)
 	case reflect.Struct:
@@ -147,7 +147,7 @@ func jsonName(t reflect.Type) string {
 	if t.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
 		return "a string"
 	}
-	switch t.Kind() { //nolint:exhaustive // the rest does not stand in a body
+	switch t.Kind() { // the rest does not stand in a body
 	case reflect.String:
 		return "a string"
 	case reflect.Bool:

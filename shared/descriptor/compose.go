@@ -139,7 +139,7 @@ func composeBytes(text string) (int64, error) {
 	if !ok || value.Sign() < 0 {
 		return 0, wrong
 	}
-	value.Mul(value, new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), uint(10*power)))) //nolint:gosec // 0 to 5
+	value.Mul(value, new(big.Rat).SetInt(new(big.Int).Lsh(big.NewInt(1), uint(10*power)))) // 0 to 5
 	amount, ok := ceil(value)
 	if !ok || amount > maxAmount {
 		return 0, fmt.Errorf("%q is more than an exbibyte", shorten(text))

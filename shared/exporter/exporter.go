@@ -225,7 +225,7 @@ func lock(ctx context.Context, tx *store.Tx, instance string) (*Application, err
 	var byHand bool
 	err := tx.QueryRow(ctx, lockApplication, instance).Scan(&a.Name, &a.Components, &byHand)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil //nolint:nilnil // nobody registered it
+		return nil, nil // nobody registered it
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the registration of %s: %w", instance, err)
@@ -290,7 +290,7 @@ func observe(
 			clusters = append(clusters, c.clusters...)
 		}
 	}
-	quoted, _ := json.Marshal(instance) //nolint:errchkjson // a text always encodes
+	quoted, _ := json.Marshal(instance) // a text always encodes
 	rows, err := q.Query(ctx, selectNodes, string(quoted), clusters)
 	if err != nil {
 		return at, fmt.Errorf("read nodes: %w", err)

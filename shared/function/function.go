@@ -87,7 +87,7 @@ type Platform struct {
 	FormerKey  string               // another that they may be signed with, while EventKey is being changed; empty = none
 
 	// Stopping ends when the process is to stop, and every stream with it; nil = never.
-	Stopping context.Context //nolint:containedctx // of the process
+	Stopping context.Context // of the process
 }
 
 // Env is what a function is given when it is made.

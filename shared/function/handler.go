@@ -345,7 +345,7 @@ type response struct {
 	started bool
 	code    int
 
-	ctx  context.Context //nolint:containedctx // of the call, in the span that its event gave it
+	ctx  context.Context // of the call, in the span that its event gave it
 	call observe.Call
 }
 

@@ -264,8 +264,8 @@ func TestHandler_waitsForABodyNoLongerThanForACall(t *testing.T) {
 	server := httptest.NewServer(h)
 	defer server.Close()
 	body, rest := io.Pipe()
-	defer rest.Close()           //nolint:errcheck // it cannot fail
-	go io.WriteString(rest, "{") //nolint:errcheck // nor can this
+	defer rest.Close()           // it cannot fail
+	go io.WriteString(rest, "{") //nolint:errcheck // it cannot fail
 	resp, err := http.Post(server.URL+"/x", "application/json", body)
 	require.NoError(t, err)
 	defer resp.Body.Close()

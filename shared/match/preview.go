@@ -108,7 +108,7 @@ func findExisting(ctx context.Context, tx *store.Tx, name string, app *uuid.UUID
 		}
 	}
 	if app == nil {
-		return nil, nil //nolint:nilnil // none is an answer
+		return nil, nil
 	}
 	return application.Get(ctx, tx, *app)
 }

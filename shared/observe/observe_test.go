@@ -97,7 +97,7 @@ func TestOutgoingCallsHandTheTraceOn(t *testing.T) {
 		w.WriteHeader(http.StatusTeapot)
 	}))
 	defer callee.Close()
-	ask := func(r *observe.Recorder, ctx context.Context) { //nolint:revive // which of the two varies first reads better
+	ask := func(r *observe.Recorder, ctx context.Context) { // which of the two varies first reads better
 		client := &http.Client{Transport: r.Transport(http.DefaultTransport)}
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, callee.URL+"/secret?token=x", http.NoBody)
 		require.NoError(t, err)

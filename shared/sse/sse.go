@@ -85,7 +85,7 @@ func LastID(r *http.Request, parameter string) (*int64, error) {
 		given, where = r.URL.Query().Get(parameter), parameter
 	}
 	if given == "" {
-		return nil, nil //nolint:nilnil // none is given, which is no error
+		return nil, nil
 	}
 	id, err := strconv.ParseInt(given, 10, 64)
 	if err != nil || id < 0 {

@@ -303,7 +303,7 @@ func ownPostgres(t *testing.T, hba string) *localpg.Server {
 	require.NoError(t, os.Chmod(dir, 0o755))
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	file := filepath.Join(dir, "pg_hba.conf")
-	require.NoError(t, os.WriteFile(file, []byte(hba), 0o644)) //nolint:gosec // read by the user Postgres runs as
+	require.NoError(t, os.WriteFile(file, []byte(hba), 0o644)) // read by the user Postgres runs as
 	server, err := localpg.Start(t.Context(), localpg.Options{
 		Dir: filepath.Join(dir, "pg"), Settings: map[string]string{"hba_file": file},
 	})

@@ -42,7 +42,7 @@ const (
 type publishing struct {
 	db     *DB
 	atOnce int
-	ctx    context.Context //nolint:containedctx // of publishes, which outlive their calls; ends with Close
+	ctx    context.Context // of publishes, which outlive their calls; ends with Close
 	halt   context.CancelFunc
 	turns  chan struct{} // holds one for each commit with events on their way
 
@@ -61,7 +61,7 @@ type publishing struct {
 
 // batch is the events of one commit, or events that were left behind.
 type batch struct {
-	ctx     context.Context //nolint:containedctx // of the call without its end: the publish is in its trace
+	ctx     context.Context // of the call without its end: the publish is in its trace
 	release func()
 	turn    bool // it holds one of turns, to be given back
 	waiting int  // events that are neither accepted nor refused yet

@@ -201,7 +201,7 @@ func (db *DB) Tx(ctx context.Context, fn func(ctx context.Context, tx *Tx) error
 			select {
 			case <-ctx.Done():
 				return err
-			case <-time.After(time.Duration(i)*repeatAfter + rand.N(repeatAfter)): //nolint:gosec // no secret
+			case <-time.After(time.Duration(i)*repeatAfter + rand.N(repeatAfter)):
 			}
 		}
 		var tx *Tx

@@ -208,7 +208,7 @@ func (p *Place) digest() (int64, error) {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "%s\x00%s\x00%d\x00", p.Cluster, p.Node, n.Series)
 	_, _ = h.Write(rest)
-	return int64(h.Sum64()), nil //nolint:gosec // any 64 bits
+	return int64(h.Sum64()), nil // any 64 bits
 }
 
 // ours lists what pods of applications use.

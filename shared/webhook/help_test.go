@@ -46,7 +46,7 @@ func answerWithLoopback(conn net.Conn) {
 		}
 		answer := append([]byte{query[0], query[1], 0x81, 0x80, 0, 1, 0, 1, 0, 0, 0, 0}, query[12:end]...)
 		answer = append(answer, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4, 127, 0, 0, 1)
-		framed := binary.BigEndian.AppendUint16(nil, uint16(len(answer))) //nolint:gosec // a few dozen bytes
+		framed := binary.BigEndian.AppendUint16(nil, uint16(len(answer))) // a few dozen bytes
 		if _, err := conn.Write(append(framed, answer...)); err != nil {
 			return
 		}

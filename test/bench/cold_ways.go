@@ -68,7 +68,7 @@ func (w *world) pooler(ctx context.Context, database string) (string, error) {
 	for file, text := range map[string][]byte{
 		config: settings, users: fmt.Appendf(nil, "%q %q\n", localpg.User, w.verifier),
 	} {
-		if err := os.WriteFile(file, text, 0o644); err != nil { //nolint:gosec // read by the user it runs as
+		if err := os.WriteFile(file, text, 0o644); err != nil { // read by the user it runs as
 			return "", err
 		}
 	}

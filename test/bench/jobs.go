@@ -150,7 +150,7 @@ var benchApplication = uuid.MustParse("11111111-1111-7111-8111-111111111111")
 
 // jobID is the id of a client's job number n, as the SQL below computes it.
 func jobID(client, n int) (id uuid.UUID) {
-	binary.BigEndian.PutUint64(id[8:], uint64(client*clientStride+n)) //nolint:gosec // both are small and positive
+	binary.BigEndian.PutUint64(id[8:], uint64(client*clientStride+n)) // both are small and positive
 	return id
 }
 

@@ -72,7 +72,7 @@ func main() {
 	defer stop()
 	if err := run(ctx, flag.Args(), *asJSON); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1) //nolint:gocritic // everything was stopped by run
+		os.Exit(1) // everything was stopped by run
 	}
 }
 

@@ -246,7 +246,7 @@ func runStages(ctx context.Context, w *world) (_ result, err error) {
 
 // react violates the policy at some instant between two evaluations, and returns the instants of all marks.
 func (l *loop) react(ctx context.Context) ([]time.Time, error) {
-	time.Sleep(time.Duration(rand.Int64N(int64(stagesEvery)))) //nolint:gosec // no secret
+	time.Sleep(time.Duration(rand.Int64N(int64(stagesEvery))))
 	node, _, err := l.node(ctx)
 	if err != nil {
 		return nil, err

@@ -71,7 +71,7 @@ func newWorld(ctx context.Context) (w *world, err error) {
 		return w, err
 	}
 	w.undo = append(w.undo, func() { _ = os.RemoveAll(w.dir) })
-	if err := os.Chmod(w.dir, 0o755); err != nil { //nolint:gosec // Postgres may run as another user
+	if err := os.Chmod(w.dir, 0o755); err != nil { // Postgres may run as another user
 		return w, err
 	}
 	if err := w.startPostgres(ctx); err != nil {
@@ -93,7 +93,7 @@ func (w *world) close() {
 func (w *world) startPostgres(ctx context.Context) error {
 	hba := filepath.Join(w.dir, "pg_hba.conf")
 	rules := "local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n"
-	if err := os.WriteFile(hba, []byte(rules), 0o644); err != nil { //nolint:gosec // read by the user Postgres runs as
+	if err := os.WriteFile(hba, []byte(rules), 0o644); err != nil { // read by the user Postgres runs as
 		return err
 	}
 	address, err := loopback.Free(ctx)

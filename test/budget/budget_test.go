@@ -47,7 +47,7 @@ func memory(t *testing.T, program, database string) float64 {
 
 	const nowhere = "http://127.0.0.1:9"
 	var log bytes.Buffer
-	cmd := exec.Command(program) //nolint:gosec // built above
+	cmd := exec.Command(program)
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), fmt.Sprintf("PORT=%d", address.Port()), "DATABASE_URL=" + database, "K_SINK=" + nowhere,
 		"OIDC_ISSUER=" + nowhere, "OIDC_AUDIENCE=littoral", "PROMETHEUS_ADDRESS=" + nowhere,
@@ -60,7 +60,7 @@ func memory(t *testing.T, program, database string) float64 {
 		_ = cmd.Wait() // it was killed
 	}()
 	require.EventuallyWithT(t, func(c *assert.CollectT) {
-		r, err := http.Get("http://" + address.String() + function.ReadyPath) //nolint:noctx // it answers or is not there
+		r, err := http.Get("http://" + address.String() + function.ReadyPath) // it answers or is not there
 		if assert.NoError(c, err) {
 			defer func() { _ = r.Body.Close() }()
 			assert.Equal(c, http.StatusOK, r.StatusCode)

@@ -89,7 +89,7 @@ func CheckGRPC(t *testing.T, base, token string) {
 	require.Equal(t, "one", answer.GetValue())
 }
 
-func get(t *testing.T, ctx context.Context, address, token string) *http.Response { //nolint:revive // t comes first in helpers
+func get(t *testing.T, ctx context.Context, address, token string) *http.Response {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	require.NoError(t, err)

@@ -67,7 +67,7 @@ func TestSilence_ofThePlaceBefore(t *testing.T) {
 		p, at := w.policiesOf(t, g.ID)["silent"], time.Now()
 		return w, g, j, func(status string) {
 			a := alert(p, g.ID, status, at)
-			delete(a["labels"].(body), "icos_host_id") //nolint:forcetypeassert // alert makes it
+			delete(a["labels"].(body), "icos_host_id") // alert makes it
 			w.alertmanager().send(t, http.MethodPost, webhook, notice(a)).is(t, http.StatusOK)
 		}
 	}

@@ -269,7 +269,7 @@ func TestViolation_movesAtMostSoOften_butCountsNoStay(t *testing.T) {
 	fire := func(component string, episode int) {
 		a := alert(p, g.ID, "firing", start.Add(time.Duration(episode)*time.Minute))
 		a["fingerprint"] = component
-		a["labels"].(body)["icos_app_component"] = component //nolint:forcetypeassert // alert makes it
+		a["labels"].(body)["icos_app_component"] = component // alert makes it
 		w.alertmanager().send(t, http.MethodPost, webhook, notice(a)).is(t, http.StatusOK)
 	}
 	for episode := range 3 {
@@ -317,7 +317,7 @@ func TestViolation_thatEndedBeforeItsTurn(t *testing.T) {
 	for _, told := range [][2]string{{"store", "firing"}, {"web", "resolved"}, {"web", "firing"}} {
 		a := alert(p, g.ID, told[1], start)
 		a["fingerprint"] = told[0]
-		a["labels"].(body)["icos_app_component"] = told[0] //nolint:forcetypeassert // alert makes it
+		a["labels"].(body)["icos_app_component"] = told[0] // alert makes it
 		w.alertmanager().send(t, http.MethodPost, webhook, notice(a)).is(t, http.StatusOK)
 	}
 	require.Len(t, w.messages(t, g.ID, "policy.violated"), 2)
@@ -396,7 +396,7 @@ func TestViolation_thatEndsWhileItsActionWaits(t *testing.T) {
 			return err
 		}
 		return policies.Judge(ctx, tx, events.Alert{
-			Policy: violated.UUID(), Fingerprint: firing["fingerprint"].(string), StartsAt: start, //nolint:forcetypeassert // alert makes it
+			Policy: violated.UUID(), Fingerprint: firing["fingerprint"].(string), StartsAt: start, // alert makes it
 			ReceivedAt: time.Now(), Since: violated.State.Since, Labels: map[string]string{"icos_app_component": "web"},
 		})
 	}))
@@ -499,7 +499,7 @@ func TestAPolicyThatIsKept_excusesWhatNoOtherBlames(t *testing.T) {
 				}
 				a := alert(all[told[0]], g.ID, told[2], start)
 				a["fingerprint"] = told[0] + " " + told[1]
-				a["labels"].(body)["icos_app_component"] = told[1] //nolint:forcetypeassert // alert makes it
+				a["labels"].(body)["icos_app_component"] = told[1] // alert makes it
 				w.alertmanager().send(t, http.MethodPost, webhook, notice(a)).is(t, http.StatusOK)
 			}
 			require.Equal(t, row.after, states())
@@ -618,7 +618,7 @@ func TestScaling_countsWhatWasCarriedOut(t *testing.T) {
 			scale("scale-up").is(t, http.StatusOK)
 			taken := w.claim(t, w.hub, hubAgent, w.job(t, j.ID))
 			told := report(hubAgent, taken, "Degraded", "Degraded")
-			told["resource"].(body)["conditions"] = row.conditions //nolint:forcetypeassert // report makes it
+			told["resource"].(body)["conditions"] = row.conditions // report makes it
 			w.hub.send(t, http.MethodPut, "/jobmanager/jobs", told).is(t, http.StatusOK)
 			require.Equal(t, row.degraded, w.job(t, j.ID).Resource.Remediations[0].Status)
 			w.hub.send(t, http.MethodPut, "/jobmanager/resources/status", body{
@@ -656,10 +656,10 @@ func TestRemediationIsAsItsAgentSays(t *testing.T) {
 				"policyName": "p", "remediation": row.remediation, "subject": body{"appInstance": g.ID, "appComponent": "web"},
 			}).is(t, http.StatusOK)
 			listed := decode[[]body](t, w.hub.get(t, "/jobmanager/jobs/executable/ocm/"+hubAgent))[0]
-			remediations := listed["resource"].(body)["remediations"] //nolint:forcetypeassert // as all jobs have it
+			remediations := listed["resource"].(body)["remediations"] // as all jobs have it
 			remediations.([]any)[0].(body)["remediationStatus"] = row.said
 			told := report(hubAgent, w.claim(t, w.hub, hubAgent, j), row.state, row.state)
-			told["resource"].(body)["remediations"] = remediations //nolint:forcetypeassert // report makes it
+			told["resource"].(body)["remediations"] = remediations // report makes it
 			w.hub.send(t, http.MethodPut, "/jobmanager/jobs", told).is(t, http.StatusOK)
 			require.Equal(t, row.want, w.job(t, j.ID).Resource.Remediations[0].Status)
 		})

@@ -105,7 +105,7 @@ func lead(ctx context.Context, b *boundaries) error {
 		if err != nil {
 			return err
 		}
-		server := &http.Server{Handler: b.around(httputil.NewSingleHostReverseProxy(api))} //nolint:gosec // a test's own loopback server needs no timeouts
+		server := &http.Server{Handler: b.around(httputil.NewSingleHostReverseProxy(api))} // a test's own loopback server needs no timeouts
 		go func() { _ = server.Serve(l) }()
 		inside := kubeapi.Server{URL: "http://" + l.Addr().String()} // only used as an address here
 		if err := os.WriteFile(filepath.Join(os.Getenv(envKubeconfigs), name), []byte(inside.Kubeconfig()), 0o600); err != nil {
@@ -184,7 +184,7 @@ func host() error {
 		return err
 	}
 	fmt.Println(l.Addr())
-	return (&http.Server{Handler: router}).Serve(l) //nolint:gosec // a test's own loopback server needs no timeouts
+	return (&http.Server{Handler: router}).Serve(l) // a test's own loopback server needs no timeouts
 }
 
 // rooted turns the empty path that StripPrefix leaves into the root.

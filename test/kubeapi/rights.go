@@ -43,7 +43,7 @@ func (s *Server) Used() []string {
 // Granted lists the rights that the Role or ClusterRole of the name grants by the file, in the form of Used.
 func Granted(t testing.TB, file, name string) []string {
 	t.Helper()
-	text, err := os.ReadFile(file) //nolint:gosec // a manifest of ours
+	text, err := os.ReadFile(file) // a manifest of ours
 	require.NoError(t, err)
 	rights := map[string]bool{}
 	for _, document := range strings.Split(string(text), "\n---\n") {

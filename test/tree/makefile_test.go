@@ -21,7 +21,7 @@ func TestThePathMayHoldSpaces(t *testing.T) {
 	} {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		require.NoError(t, err)
-		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755)) //nolint:gosec // as a clone has it
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755)) // as a clone has it
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 	}
 	for target, want := range map[string]string{
@@ -34,8 +34,8 @@ func TestThePathMayHoldSpaces(t *testing.T) {
 		"e2e-telemetry":                  `LITTORAL_TELEMETRY_TOOLS="` + dir + `/bin/tools/telemetry" `,
 		"lint":                           "\nbin/tools/golangci-lint run ./...",
 	} {
-		make := exec.Command("make", "--dry-run", "--no-print-directory", "-C", dir, target) //nolint:gosec // of ours
-		make.Env = append(os.Environ(), "MAKEFLAGS=")                                        // of the make that runs this test
+		make := exec.Command("make", "--dry-run", "--no-print-directory", "-C", dir, target)
+		make.Env = append(os.Environ(), "MAKEFLAGS=") // of the make that runs this test
 		out, err := make.CombinedOutput()
 		require.NoError(t, err, "%s", out)
 		require.NotContains(t, string(out), "warning")

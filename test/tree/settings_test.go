@@ -37,7 +37,7 @@ func TestEverySettingIsDocumented(t *testing.T) {
 			if strings.HasSuffix(file, "_test.go") {
 				continue
 			}
-			text, err := os.ReadFile(file) //nolint:gosec // a source of ours
+			text, err := os.ReadFile(file) // a source of ours
 			require.NoError(t, err)
 			for _, name := range tag.FindAllStringSubmatch(string(text), -1) {
 				read[name[1]] = true

@@ -47,7 +47,7 @@ type Notifier struct {
 	log     *slog.Logger
 	now     func() time.Time
 
-	ctx    context.Context //nolint:containedctx // of messages, which belong to no call
+	ctx    context.Context // of messages, which belong to no call
 	cancel context.CancelFunc
 	all    sync.WaitGroup
 

@@ -59,7 +59,7 @@ type Broker struct {
 	stopping bool
 	inFlight sync.WaitGroup
 	halt     context.CancelFunc // cancels deliveries that outlast the drain
-	ctx      context.Context    //nolint:containedctx // of deliveries, which belong to no request
+	ctx      context.Context    // of deliveries, which belong to no request
 }
 
 // Open prepares the store. Nothing is accepted or delivered before Start.

@@ -141,7 +141,7 @@ func (b *Broker) attempt(ctx context.Context, d *delivery) result {
 func replyIn(resp *http.Response, body []byte) (*cloudevents.Event, error) {
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if media != cloudevents.ApplicationCloudEventsJSON && resp.Header.Get("Ce-Specversion") == "" {
-		return nil, nil //nolint:nilnil // no event is the usual answer
+		return nil, nil // no event is the usual answer
 	}
 	e, err := events.FromRequest(&http.Request{Header: resp.Header, Body: io.NopCloser(strings.NewReader(string(body)))})
 	return &e, err

@@ -8,7 +8,7 @@ import (
 
 // background is work that runs until it is stopped.
 type background struct {
-	ctx    context.Context //nolint:containedctx // of work that belongs to no call
+	ctx    context.Context // of work that belongs to no call
 	cancel context.CancelFunc
 	all    sync.WaitGroup
 }

@@ -29,7 +29,7 @@ func openHome(dir string) (*home, error) {
 	}
 	// The directory is readable by others, since Postgres may run as another user; each secret in it has its own
 	// permissions.
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // see above
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("home: %w", err)
 	}
 	path := filepath.Join(dir, "lock")
@@ -55,7 +55,7 @@ func (h *home) close() error { return h.lock.Close() }
 // writeAddress tells the command line where the host serves, until it stops.
 func (h *Host) writeAddress() error {
 	path := filepath.Join(h.home.dir, api.AddressFile)
-	if err := durable.WriteFile(path, []byte(h.url+"\n"), 0o644); err != nil { //nolint:gosec // it is no secret
+	if err := durable.WriteFile(path, []byte(h.url+"\n"), 0o644); err != nil {
 		return fmt.Errorf("address: %w", err)
 	}
 	h.onStop(func(context.Context) error {

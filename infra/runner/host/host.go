@@ -87,7 +87,7 @@ type Host struct {
 	exporter   *observe.Exporter
 	server     *http.Server
 
-	stopping context.Context //nolint:containedctx // of the host; streams end with it
+	stopping context.Context // of the host; streams end with it
 	stop     func()
 
 	failed chan error
@@ -216,7 +216,7 @@ func (h *Host) listen(ctx context.Context) error {
 func fleetPlan(fleetOption string) (*fleet.Plan, error) {
 	switch fleetOption {
 	case FleetNone:
-		return nil, nil //nolint:nilnil // no fleet is a choice
+		return nil, nil // no fleet is a choice
 	case FleetDefault, "":
 		return fleet.Default(), nil
 	}

@@ -33,7 +33,7 @@ func (h *Host) prometheusInside() http.Handler {
 // startRules starts the evaluation of the rules. Their alerts go to the policy manager's webhook in the same way as
 // from a real Alertmanager: over the network, with their own token.
 func (h *Host) startRules() error {
-	if err := os.MkdirAll(h.rulesDir(), 0o755); err != nil { //nolint:gosec // rules are no secret
+	if err := os.MkdirAll(h.rulesDir(), 0o755); err != nil { // rules are no secret
 		return fmt.Errorf("rules: %w", err)
 	}
 	client := h.issuer.Credentials("alertmanager").Client(context.Background())

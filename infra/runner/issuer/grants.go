@@ -173,7 +173,7 @@ func (i *Issuer) answer(g grant, nonce string) (*op.Response, error) {
 	now := i.options.Now()
 	answer := &oidc.AccessTokenResponse{
 		AccessToken: access, TokenType: oidc.BearerToken,
-		ExpiresIn: uint64(expires.Sub(now).Seconds()), //nolint:gosec // positive: it was just made
+		ExpiresIn: uint64(expires.Sub(now).Seconds()), // positive: it was just made
 		Scope:     g.Scopes,
 	}
 	refresh := g

@@ -115,7 +115,7 @@ func (p *party) LoginURL(request string) string      { return p.login + "?reques
 func (p *party) AccessTokenType() op.AccessTokenType { return op.AccessTokenTypeJWT }
 func (p *party) IDTokenLifetime() time.Duration      { return Lifetime }
 func (p *party) DevMode() bool                       { return false }
-func (p *party) RestrictAdditionalIdTokenScopes() func([]string) []string { //nolint:revive // its name in op
+func (p *party) RestrictAdditionalIdTokenScopes() func([]string) []string {
 	return func(s []string) []string { return s }
 }
 

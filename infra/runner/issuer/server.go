@@ -122,7 +122,7 @@ func (s *server) ClientCredentialsExchange(
 	return op.NewResponse(&oidc.AccessTokenResponse{
 		AccessToken: token,
 		TokenType:   oidc.BearerToken,
-		ExpiresIn:   uint64(expires.Sub(s.issuer.options.Now()).Seconds()), //nolint:gosec // positive: it was just made
+		ExpiresIn:   uint64(expires.Sub(s.issuer.options.Now()).Seconds()), // positive: it was just made
 	}), nil
 }
 

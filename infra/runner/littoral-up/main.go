@@ -126,7 +126,7 @@ func up(ctx context.Context, f flags) error {
 
 // openLog makes HOME/log what everything in the process logs to, as JSON.
 func openLog(home string, level slog.Level) (*slog.Logger, func(), error) {
-	if err := os.MkdirAll(home, 0o755); err != nil { //nolint:gosec // secrets in it are private by themselves
+	if err := os.MkdirAll(home, 0o755); err != nil { // secrets in it are private by themselves
 		return nil, nil, fmt.Errorf("home: %w", err)
 	}
 	path := filepath.Join(home, "log")

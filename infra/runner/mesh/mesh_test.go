@@ -61,13 +61,13 @@ func TestMesh(t *testing.T) {
 	require.NoError(t, resp.Body.Close())
 	require.Equal(t, http.StatusOK, resp.StatusCode)
 
-	_, err = post(t.Context(), "http://"+host+"/panic") //nolint:bodyclose // there is none
+	_, err = post(t.Context(), "http://"+host+"/panic")
 	require.ErrorContains(t, err, "panicked")
 
 	gone := errors.New("gave up")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(gone)
-	_, err = post(ctx, "http://"+host+"/hang") //nolint:bodyclose // there is none
+	_, err = post(ctx, "http://"+host+"/hang")
 	require.ErrorIs(t, err, gone)
 }
 
@@ -87,7 +87,7 @@ func TestWait_isForHandlersWhoseCallersGaveUp(t *testing.T) {
 	}()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host, nil)
 	require.NoError(t, err)
-	_, err = m.RoundTrip(r) //nolint:bodyclose // there is none
+	_, err = m.RoundTrip(r)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, m.Wait(ctx), context.Canceled, "it runs on")
 	close(end)

@@ -22,7 +22,7 @@ func main() {
 		log.Fatalf("%s has no drawing", page)
 	}
 	out := before + "```mermaid\n" + job.Drawing() + "```\n\n" + job.Moves()
-	if err := os.WriteFile(page, []byte(out), 0o644); err != nil { //nolint:gosec // a page that everyone may read
+	if err := os.WriteFile(page, []byte(out), 0o644); err != nil { // a page that everyone may read
 		log.Fatal(err)
 	}
 }

@@ -279,11 +279,11 @@ func (p *Party) End(w http.ResponseWriter, r *http.Request) (to string, err erro
 	p.sessions.Clear(w, r)
 	party, err := p.dial(r.Context(), r, "")
 	if err != nil || party.GetEndSessionEndpoint() == "" {
-		return home, nil //nolint:nilerr // the session is over here, whoever is away
+		return home, nil // the session is over here, whoever is away
 	}
 	end, err := url.Parse(party.GetEndSessionEndpoint())
 	if err != nil {
-		return home, nil //nolint:nilerr // as above
+		return home, nil
 	}
 	query := end.Query()
 	query.Set("client_id", p.config.ClientID)

@@ -70,7 +70,7 @@ type Sealer struct {
 // New returns a Sealer, nil when no key is set.
 func New(c Config) (*Sealer, error) {
 	if c.Key == "" {
-		return nil, nil //nolint:nilnil // documented
+		return nil, nil
 	}
 	s := &Sealer{}
 	for _, one := range []struct {

@@ -28,7 +28,7 @@ type Config struct {
 // Store returns the store at the URL, nil if none is set. It connects only when it is used.
 func Store(c Config, client *http.Client) (objects.Store, error) {
 	if c.URL == "" {
-		return nil, nil //nolint:nilnil // no store is a choice
+		return nil, nil // no store is a choice
 	}
 	u, err := url.Parse(c.URL)
 	if err != nil {

@@ -64,7 +64,7 @@ func Real(t *testing.T, orchestrator string) (w *Clusters, kubeconfigs map[strin
 		}
 		out, err := exec.CommandContext(t.Context(), os.Getenv(EnvCut), verb, cluster).
 			CombinedOutput()
-			//nolint:gosec // the tester's own
+			// the tester's own
 		require.NoError(t, err, "%s", out)
 	}
 	return w, kubeconfigs

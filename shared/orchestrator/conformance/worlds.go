@@ -180,7 +180,7 @@ func cpuMilli(o *unstructured.Unstructured) int64 {
 	path, _ := manifest.PodTemplate(o)
 	containers, _, _ := unstructured.NestedSlice(o.Object, append(path, "spec", "containers")...)
 	cpu, _, _ := unstructured.NestedFieldNoCopy(
-		containers[0].(map[string]any), //nolint:forcetypeassert // the API's own form
+		containers[0].(map[string]any), // the API's own form
 		"resources", "requests", "cpu",
 	)
 	request, _ := resource.ParseQuantity(fmt.Sprint(cpu)) // 0 if there is none
@@ -198,9 +198,9 @@ func running(o *unstructured.Unstructured) *Running {
 		fields, _, _ := unstructured.NestedSlice(
 			term.(map[string]any),
 			"matchFields",
-		) //nolint:forcetypeassert // the API's own form
+		) // the API's own form
 		for _, f := range fields {
-			values, _, _ := unstructured.NestedStringSlice(f.(map[string]any), "values") //nolint:forcetypeassert // the same
+			values, _, _ := unstructured.NestedStringSlice(f.(map[string]any), "values")
 			r.Node = values[0]
 		}
 	}

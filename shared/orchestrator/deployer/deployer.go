@@ -240,7 +240,7 @@ func (c *Deployer) watch(ctx context.Context, j *job.Job, wait time.Duration) (*
 		select {
 		case <-ctx.Done():
 			timer.Stop()
-			return &s, nil //nolint:nilerr // the last status is still worth reporting
+			return &s, nil // the last status is still worth reporting
 		case <-timer.C:
 		}
 		if j.Type != job.Delete {

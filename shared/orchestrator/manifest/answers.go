@@ -81,7 +81,7 @@ func Classify(err error, what string) error {
 	case misfit(err):
 		return &orchestrator.Refusal{Reason: orchestrator.ReasonBadManifest, Message: what + ": " + err.Error(), Err: err}
 	case apierrors.HasStatusCause(err, "NamespaceTerminating"):
-		return fmt.Errorf("%w: %v", orchestrator.ErrLeaving, err) //nolint:errorlint // the same
+		return fmt.Errorf("%w: %v", orchestrator.ErrLeaving, err) //nolint:errorlint // the cause is for people only
 	case apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
 		return &orchestrator.Refusal{Reason: orchestrator.ReasonApplyConflict, Message: what + ": " + err.Error(), Err: err}
 	case final(err):

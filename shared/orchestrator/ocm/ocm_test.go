@@ -137,7 +137,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: once, image: 
 			}
 			hub.Change(hub.Paths("/manifestworks/")[0], func(o *kubeapi.Object) {
 				list, _, _ := unstructured.NestedSlice(o.Object, at...)
-				once := list[len(list)-1].(map[string]any) //nolint:forcetypeassert // the API's own form
+				once := list[len(list)-1].(map[string]any) // the API's own form
 				require.NoError(t, unstructured.SetNestedField(once, int64(60), "spec", "ttlSecondsAfterFinished"))
 				require.NoError(t, unstructured.SetNestedSlice(o.Object, list, at...))
 			})
@@ -204,7 +204,7 @@ func TestVerdict_onAKindThatHasNotBeenReportedOn(t *testing.T) {
 		hub.Change(hub.Paths("/manifestworks/")[0], func(o *kubeapi.Object) {
 			at := []string{"status", "resourceStatus", "manifests"}
 			reports, _, _ := unstructured.NestedSlice(o.Object, at...)
-			change(reports[len(reports)-1].(map[string]any)) //nolint:forcetypeassert // the API's own form
+			change(reports[len(reports)-1].(map[string]any)) // the API's own form
 			require.NoError(t, unstructured.SetNestedSlice(o.Object, reports, at...))
 		})
 		s, err := w.Orchestrator.Observe(t.Context(), j)

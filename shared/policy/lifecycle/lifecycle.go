@@ -202,7 +202,7 @@ func makeAll(
 func isOurs(ctx context.Context, tx *store.Tx, instance string) (bool, error) {
 	id, err := uuid.Parse(instance)
 	if err != nil {
-		return false, nil //nolint:nilerr // other job managers name instances otherwise
+		return false, nil // other job managers name instances otherwise
 	}
 	_, err = application.Get(ctx, tx, id)
 	if problem.KindOf(err) == problem.NotFound {

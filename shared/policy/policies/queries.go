@@ -106,7 +106,7 @@ func LockHeard(ctx context.Context, tx *store.Tx, id uuid.UUID, render Renderer)
 func (p *Policy) holds(ctx context.Context, q store.Querier, sql string, args ...any) (holds bool, err error) {
 	app, err := uuid.Parse(p.Instance)
 	if err != nil {
-		return false, nil //nolint:nilerr // other job managers name instances otherwise
+		return false, nil // other job managers name instances otherwise
 	}
 	if err := q.QueryRow(ctx, sql, append([]any{app}, args...)...).Scan(&holds); err != nil {
 		return false, fmt.Errorf("look for the application of policy %s: %w", p.ID, err)

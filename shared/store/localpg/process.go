@@ -61,7 +61,7 @@ func (a account) credential() *syscall.Credential {
 	if !a.drop {
 		return nil
 	}
-	return &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid)} //nolint:gosec // ids are never negative
+	return &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid)} // ids are never negative
 }
 
 // environment removes settings that are meant for clients (PGHOST, PGDATA, ...).
@@ -175,7 +175,7 @@ func stopLeftover(ctx context.Context, dir string) error {
 	file := filepath.Join(dir, "postmaster.pid")
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil //nolint:nilerr // no file, no server
+		return nil // no file, no server
 	}
 	first, _, _ := strings.Cut(string(text), "\n")
 	pid, err := strconv.Atoi(strings.TrimSpace(first))

@@ -150,9 +150,9 @@ func locksOf(sql string, args []any) []lock {
 	if m := advisory.FindStringSubmatch(sql); m != nil {
 		waits := !strings.Contains(strings.ToLower(m[1]), "try")
 		if m[2] == "$1" {
-			return []lock{{fmt.Sprint(store.Lock(args[0].(int64))), waits}} //nolint:forcetypeassert // as store passes it
+			return []lock{{fmt.Sprint(store.Lock(args[0].(int64))), waits}} // as store passes it
 		}
-		return []lock{{fmt.Sprint(store.Turn(args[1].(int64))), waits}} //nolint:forcetypeassert // as store passes it
+		return []lock{{fmt.Sprint(store.Turn(args[1].(int64))), waits}} // as store passes it
 	}
 	for _, m := range rows.FindAllStringSubmatchIndex(sql, -1) {
 		of := ""

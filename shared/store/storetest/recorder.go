@@ -84,5 +84,5 @@ func RecorderOf(db *store.DB) *Recorder {
 	if !ok {
 		panic("storetest: this DB has no recorder; make it with storetest.New")
 	}
-	return r.(*Recorder) //nolint:forcetypeassert // only Recorders are stored
+	return r.(*Recorder) // only Recorders are stored
 }

@@ -149,7 +149,7 @@ func Start(ctx context.Context) (databaseURL string, stop func(), err error) {
 		return "", nil, err
 	}
 	// The server may run as another user, who has to get to its data directory in here.
-	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // holds a directory that is private itself
+	if err := os.Chmod(dir, 0o755); err != nil { // holds a directory that is private itself
 		return "", nil, err
 	}
 	s, err := localpg.Start(ctx, localpg.Options{

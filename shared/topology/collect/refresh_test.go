@@ -132,7 +132,7 @@ func TestRefresh_findsWhatACompleteRefreshFinds(t *testing.T) {
 	c := newContinuum(t)
 	at := c.collector()
 	some, all := storetest.New(t), storetest.New(t)
-	random := rand.New(rand.NewPCG(40, 1)) //nolint:gosec // a test that can be repeated
+	random := rand.New(rand.NewPCG(40, 1)) // a test that can be repeated
 	nodes := []string{
 		"cloud-1", "cloud-2", "cloud-3", "cloud-4", "edge-1", "edge-2", "edge-3", "edge-4", "edge-5", "quay-1", "quay-2", "crane-1",
 	}

@@ -13,7 +13,7 @@ func seriesOf(owner [5]string) int64 {
 		}
 		h *= prime // an end that no text has
 	}
-	return int64(h | 1) //nolint:gosec // any 64 bits
+	return int64(h | 1) // any 64 bits
 }
 
 // seriesOfRow is seriesOf of an element that is read.
@@ -25,7 +25,7 @@ func seriesOfRow(r *telemetry.Row) int64 {
 		}
 		h *= prime
 	}
-	return int64(h | 1) //nolint:gosec // any 64 bits
+	return int64(h | 1) // any 64 bits
 }
 
 // Of FNV-1a with 64 bits, http://www.isthe.com/chongo/tech/comp/fnv/.

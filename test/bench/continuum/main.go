@@ -39,7 +39,7 @@ func main() {
 	defer stop()
 	if err := run(ctx, *sizes, *asJSON, o); err != nil {
 		fmt.Fprintln(os.Stderr, "continuum:", err)
-		os.Exit(1) //nolint:gocritic // everything was stopped by run
+		os.Exit(1) // everything was stopped by run
 	}
 }
 

@@ -55,7 +55,7 @@ func newWorld(ctx context.Context, o options) (w *world, err error) {
 		return w, err
 	}
 	w.undo = append(w.undo, func() { _ = os.RemoveAll(w.dir) })
-	if err := os.Chmod(w.dir, 0o755); err != nil { //nolint:gosec // Postgres may run as another user
+	if err := os.Chmod(w.dir, 0o755); err != nil { // Postgres may run as another user
 		return w, err
 	}
 	w.server, err = localpg.Start(ctx, localpg.Options{

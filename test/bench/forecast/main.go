@@ -58,7 +58,7 @@ func main() {
 		list, err := compare(ctx, file, *step, o, *probability)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", file, err)
-			os.Exit(1) //nolint:gocritic // nothing is left to stop
+			os.Exit(1) // nothing is left to stop
 		}
 		rows = append(rows, list...)
 	}

@@ -22,7 +22,7 @@ const patience = 4 * time.Minute
 func watch(ctx context.Context, each func(kind string, object json.RawMessage), args ...string) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	args = append([]string{"get", "--watch", "--output-watch-events", "-o", "json"}, args...)
-	c := exec.CommandContext(ctx, "kubectl", args...) //nolint:gosec // our own arguments
+	c := exec.CommandContext(ctx, "kubectl", args...)
 	out, err := c.StdoutPipe()
 	if err == nil {
 		err = c.Start()

@@ -52,7 +52,7 @@ func runPool(ctx context.Context, b *bench) (result, error) {
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
 	program := filepath.Join(folder, pooled)
-	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./functions/cmd/"+pooled) //nolint:gosec // ours
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, "./functions/cmd/"+pooled)
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (b *bench) crowd(ctx context.Context, db *pgx.Conn, program, address string
 	defer processes.Wait() // after cancel, which ends them
 	defer cancel()
 	for i := range *procs {
-		c := exec.CommandContext(ctx, program) //nolint:gosec // built above
+		c := exec.CommandContext(ctx, program)
 		c.Env = append(append([]string{}, env...), "DATABASE_URL="+address, fmt.Sprint("PORT=", firstPort+i))
 		c.Stderr, c.Stdout = io.Discard, io.Discard
 		if err := c.Start(); err != nil {

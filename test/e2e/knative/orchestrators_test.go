@@ -198,7 +198,7 @@ func (c *continuum) gone(cluster string) {
 
 func (c *continuum) edge(args ...string) {
 	c.t.Helper()
-	out, err := exec.Command(os.Getenv(envEdge), args...).CombinedOutput() //nolint:gosec // the tester's own
+	out, err := exec.Command(os.Getenv(envEdge), args...).CombinedOutput() // the tester's own
 	require.NoError(c.t, err, "%s", out)
 }
 

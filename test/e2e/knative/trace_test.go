@@ -23,7 +23,7 @@ import (
 func (w *world) here() string {
 	w.t.Helper()
 	pod := w.kubectl("get", "pods", "--field-selector", "status.phase=Running", "-o", "jsonpath={.items[0].status.podIP}")
-	conn, err := net.Dial("udp", net.JoinHostPort(pod, "9")) //nolint:noctx // sends nothing
+	conn, err := net.Dial("udp", net.JoinHostPort(pod, "9")) // sends nothing
 	require.NoError(w.t, err)
 	defer func() { _ = conn.Close() }()
 	host, _, err := net.SplitHostPort(conn.LocalAddr().String())
@@ -65,9 +65,9 @@ func TestOneTraceShowsTheWholeChain(t *testing.T) {
 	const caller = "00f067aa0ba902b7"
 	w := newWorld(t)
 	seen := &otlp.Collector{}
-	l, err := net.Listen("tcp", net.JoinHostPort(w.here(), "0")) //nolint:noctx // for the time of the test
+	l, err := net.Listen("tcp", net.JoinHostPort(w.here(), "0")) // for the time of the test
 	require.NoError(t, err)
-	collector := &httptest.Server{Listener: l, Config: &http.Server{Handler: seen}} //nolint:gosec // pods of the test's own cluster
+	collector := &httptest.Server{Listener: l, Config: &http.Server{Handler: seen}} // pods of the test's own cluster
 	collector.Start()
 	t.Cleanup(collector.Close)
 

@@ -122,7 +122,7 @@ func (w *world) deploy(t *testing.T, dir, what string) {
 	t.Helper()
 	ko, err := deployed.Ko(context.Background()) // also after the test's context has ended
 	require.NoError(t, err)
-	cmd := exec.Command(filepath.Join("scripts", "deploy", "deploy"), what) //nolint:noctx // the same
+	cmd := exec.Command(filepath.Join("scripts", "deploy", "deploy"), what)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "KO="+ko)
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)

@@ -82,7 +82,7 @@ type answer struct {
 // try sends a request to the base URL. header alternates names and values.
 func (w *world) try(role auth.Role, method, path string, body string, headers ...string) (answer, error) {
 	w.t.Helper()
-	r, err := http.NewRequest(method, w.Base+path, strings.NewReader(body)) //nolint:noctx // the client has a timeout
+	r, err := http.NewRequest(method, w.Base+path, strings.NewReader(body)) // the client has a timeout
 	if err != nil {
 		return answer{}, err
 	}

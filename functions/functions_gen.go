@@ -67,6 +67,24 @@ import (
 	matchmakerplan "github.com/littoral-project/littoral/functions/matchmaker/plan"
 	matchmakerretry "github.com/littoral-project/littoral/functions/matchmaker/retry"
 	matchmakerwhatif "github.com/littoral-project/littoral/functions/matchmaker/whatif"
+	metricsexportcompute "github.com/littoral-project/littoral/functions/metricsexport/compute"
+	metricsexportdrift "github.com/littoral-project/littoral/functions/metricsexport/drift"
+	metricsexportfit "github.com/littoral-project/littoral/functions/metricsexport/fit"
+	metricsexporthome "github.com/littoral-project/littoral/functions/metricsexport/home"
+	metricsexportmetriccreate "github.com/littoral-project/littoral/functions/metricsexport/metric-create"
+	metricsexportmetricdelete "github.com/littoral-project/littoral/functions/metricsexport/metric-delete"
+	metricsexportmetricget "github.com/littoral-project/littoral/functions/metricsexport/metric-get"
+	metricsexportmetriclist "github.com/littoral-project/littoral/functions/metricsexport/metric-list"
+	metricsexportmetrics "github.com/littoral-project/littoral/functions/metricsexport/metrics"
+	metricsexportmodeldelete "github.com/littoral-project/littoral/functions/metricsexport/model-delete"
+	metricsexportmodelget "github.com/littoral-project/littoral/functions/metricsexport/model-get"
+	metricsexportmodellist "github.com/littoral-project/littoral/functions/metricsexport/model-list"
+	metricsexportmodelmetriccreate "github.com/littoral-project/littoral/functions/metricsexport/model-metric-create"
+	metricsexportmodelmetricstop "github.com/littoral-project/littoral/functions/metricsexport/model-metric-stop"
+	metricsexportmodelshow "github.com/littoral-project/littoral/functions/metricsexport/model-show"
+	metricsexportpredict "github.com/littoral-project/littoral/functions/metricsexport/predict"
+	metricsexporttrain "github.com/littoral-project/littoral/functions/metricsexport/train"
+	metricsexporttrainingget "github.com/littoral-project/littoral/functions/metricsexport/training-get"
 	outboxdeadletter "github.com/littoral-project/littoral/functions/outbox/dead-letter"
 	outboxdeadlist "github.com/littoral-project/littoral/functions/outbox/dead-list"
 	outboxreplay "github.com/littoral-project/littoral/functions/outbox/replay"
@@ -189,6 +207,24 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-plan":                     function.NewEntry("matchmaker-plan", matchmakerplan.Spec, matchmakerplan.New),
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-retry":                    function.NewEntry("matchmaker-retry", matchmakerretry.Spec, matchmakerretry.New),
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-whatif":                   function.NewEntry("matchmaker-whatif", matchmakerwhatif.Spec, matchmakerwhatif.New),
+	"github.com/littoral-project/littoral/functions/cmd/metricsexport-compute":               function.NewEntry("metricsexport-compute", metricsexportcompute.Spec, metricsexportcompute.New),
+	"github.com/littoral-project/littoral/functions/cmd/metricsexport-drift":                 function.NewEntry("metricsexport-drift", metricsexportdrift.Spec, metricsexportdrift.New),
+	"github.com/littoral-project/littoral/functions/cmd/metricsexport-fit":                   function.NewEntry("metricsexport-fit", metricsexportfit.Spec, metricsexportfit.New),
+	"github.com/littoral-project/littoral/functions/cmd/metricsexport-home":                  function.NewEntry("metricsexport-home", metricsexporthome.Spec, metricsexporthome.New),
+	"github.com/littoral-project/littoral/functions/cmd/metricsexport-metric-create":         function.NewEntry("metricsexport-metric-create", metricsexportmetriccreate.Spec, metricsexportmetriccreate.New),
+	"github.com/littoral-project/littoral/functions/cmd/metricsexport-metric-delete":         function.NewEntry("metricsexport-metric-delete", metricsexportmetricdelete.Spec, metricsexportmetricdelete.New),
+	"github.com/littoral-project/littoral/functions/cmd/metricsexport-metric-get":            function.NewEntry("metricsexport-metric-get", metricsexportmetricget.Spec, metricsexportmetricget.New),
+	"github.com/littoral-project/littoral/functions/cmd/metricsexport-metric-list":           function.NewEntry("metricsexport-metric-list", metricsexportmetriclist.Spec, metricsexportmetriclist.New),
+	"github.com/littoral-project/littoral/functions/cmd/metricsexport-metrics":               function.NewEntry("metricsexport-metrics", metricsexportmetrics.Spec, metricsexportmetrics.New),
+	"github.com/littoral-project/littoral/functions/cmd/metricsexport-model-delete":          function.NewEntry("metricsexport-model-delete", metricsexportmodeldelete.Spec, metricsexportmodeldelete.New),
+	"github.com/littoral-project/littoral/functions/cmd/metricsexport-model-get":             function.NewEntry("metricsexport-model-get", metricsexportmodelget.Spec, metricsexportmodelget.New),
+	"github.com/littoral-project/littoral/functions/cmd/metricsexport-model-list":            function.NewEntry("metricsexport-model-list", metricsexportmodellist.Spec, metricsexportmodellist.New),
+	"github.com/littoral-project/littoral/functions/cmd/metricsexport-model-metric-create":   function.NewEntry("metricsexport-model-metric-create", metricsexportmodelmetriccreate.Spec, metricsexportmodelmetriccreate.New),
+	"github.com/littoral-project/littoral/functions/cmd/metricsexport-model-metric-stop":     function.NewEntry("metricsexport-model-metric-stop", metricsexportmodelmetricstop.Spec, metricsexportmodelmetricstop.New),
+	"github.com/littoral-project/littoral/functions/cmd/metricsexport-model-show":            function.NewEntry("metricsexport-model-show", metricsexportmodelshow.Spec, metricsexportmodelshow.New),
+	"github.com/littoral-project/littoral/functions/cmd/metricsexport-predict":               function.NewEntry("metricsexport-predict", metricsexportpredict.Spec, metricsexportpredict.New),
+	"github.com/littoral-project/littoral/functions/cmd/metricsexport-train":                 function.NewEntry("metricsexport-train", metricsexporttrain.Spec, metricsexporttrain.New),
+	"github.com/littoral-project/littoral/functions/cmd/metricsexport-training-get":          function.NewEntry("metricsexport-training-get", metricsexporttrainingget.Spec, metricsexporttrainingget.New),
 	"github.com/littoral-project/littoral/functions/cmd/outbox-dead-letter":                  function.NewEntry("outbox-dead-letter", outboxdeadletter.Spec, outboxdeadletter.New),
 	"github.com/littoral-project/littoral/functions/cmd/outbox-dead-list":                    function.NewEntry("outbox-dead-list", outboxdeadlist.Spec, outboxdeadlist.New),
 	"github.com/littoral-project/littoral/functions/cmd/outbox-replay":                       function.NewEntry("outbox-replay", outboxreplay.Spec, outboxreplay.New),

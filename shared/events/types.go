@@ -40,6 +40,7 @@ const (
 	PolicyResolved       = "dev.littoral.policy.resolved.v1"       // nothing violates it any more
 	RemediationRequested = "dev.littoral.remediation.requested.v1" // by a violated policy, of its application; again when one that was held back is due
 	WebhookRequested     = "dev.littoral.webhook.requested.v1"     // by a violated policy, of an address that it names
+	TrainingRequested    = "dev.littoral.training.requested.v1"    // of a model that forecasts
 
 	// Tick is what a PingSource sends.
 	Tick = "dev.knative.sources.ping"
@@ -157,4 +158,9 @@ type Policy struct {
 	Instance  string     `json:"instance,omitempty"`  // of the application that it is about
 	Component string     `json:"component,omitempty"` // of the violation's subject
 	Violation *uuid.UUID `json:"violation,omitempty"` // of PolicyViolated, RemediationRequested and WebhookRequested
+}
+
+// Training is the data of the event about one.
+type Training struct {
+	ID uuid.UUID `json:"id"`
 }

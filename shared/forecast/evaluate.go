@@ -23,8 +23,8 @@ type Interval struct {
 	Half        []float64 `json:"half"`
 }
 
-// Half returns the half width h steps ahead; beyond those that were measured it is that of the last one.
-func (i Interval) at(h int) float64 { return i.Half[min(h, len(i.Half)-1)] }
+// At returns the half width h steps ahead, counted from 0; beyond those that were measured it is that of the last one.
+func (i Interval) At(h int) float64 { return i.Half[min(h, len(i.Half)-1)] }
 
 // evaluated is one forecast beside what came.
 func evaluated(m Model, values []float64, from, to, horizon int, each func(h int, want, got float64)) error {
@@ -60,7 +60,7 @@ func Evaluate(m Model, values []float64, from, to, horizon int, i Interval) (Err
 		e.MAE += miss
 		e.MSE += miss * miss
 		e.N++
-		if len(i.Half) > 0 && miss <= i.at(h) {
+		if len(i.Half) > 0 && miss <= i.At(h) {
 			within++
 		}
 	})
@@ -112,11 +112,11 @@ type Verdict struct {
 	Err      error    `json:"-"` // why there is no model
 }
 
-// Compare trains each kind on the first half of the series, measures its interval on the next fifth, and judges it on the
-// rest: 0.5, 0.2, 0.3 in order of time. A kind that cannot be trained has its reason in Err.
+// Compare trains each kind on the first part of the series, measures its interval on the next, and judges it on the rest,
+// in order of time: half, a fifth and three tenths, unless the options say otherwise. A kind that cannot be trained has its reason in Err.
 func Compare(ctx context.Context, s Series, o Options, probability float64, kinds ...Kind) ([]Verdict, error) {
 	o = o.WithDefaults()
-	train, measure := len(s.Values)/2, len(s.Values)*7/10
+	train, measure := o.Split(len(s.Values))
 	var list []Verdict
 	for _, k := range kinds {
 		if err := ctx.Err(); err != nil {

@@ -92,9 +92,10 @@ type Kind interface {
 
 // Options of a training. The zero value is replaced by the defaults.
 type Options struct {
-	Lags    int    // past values that a model of lags sees; default 12
-	Horizon int    // steps ahead that it is trained for; default 12
-	Seed    uint64 // of everything random
+	Lags    int     `json:"lags"`    // past values that a model of lags sees; default 12
+	Horizon int     `json:"horizon"` // steps ahead that it is trained for; default 12
+	Seed    uint64  `json:"seed"`    // of everything random
+	Test    float64 `json:"test"`    // share of the values, the newest, that Compare judges on; default 0.3
 }
 
 // WithDefaults returns o with everything unset at its default.
@@ -105,7 +106,17 @@ func (o Options) WithDefaults() Options {
 	if o.Horizon == 0 {
 		o.Horizon = 12
 	}
+	if o.Test == 0 {
+		o.Test = 0.3
+	}
 	return o
+}
+
+// Split divides n values in order of time: those before measure are trained on, those before test measure the intervals,
+// and the rest is for judging. The first part is five sevenths of what is not for judging.
+func (o Options) Split(n int) (measure, test int) {
+	rest := 1 - o.WithDefaults().Test
+	return int(float64(n)*rest*5/7 + 0.5), int(float64(n)*rest + 0.5)
 }
 
 // ErrShort says that a series has too few values to train on, or to forecast from.

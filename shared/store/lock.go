@@ -41,6 +41,7 @@ const (
 	TurnPolicy          Turn = 2 // of a policy's id
 	TurnActions         Turn = 3 // of an instance whose remediations are weighed
 	TurnApplicationName Turn = 4 // of the name of an application
+	TurnModel           Turn = 5 // of the name of a model
 )
 
 // String names the kind.
@@ -54,6 +55,8 @@ func (k Turn) String() string {
 		return "actions"
 	case TurnApplicationName:
 		return "application name"
+	case TurnModel:
+		return "model name"
 	}
 	return fmt.Sprintf("turn %d", int64(k))
 }

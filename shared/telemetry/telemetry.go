@@ -7,6 +7,7 @@ package telemetry
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -31,6 +32,16 @@ type Config struct {
 	Token    string `envconfig:"PROMETHEUS_TOKEN"` // bearer token, optional
 	User     string `envconfig:"PROMETHEUS_USER"`  // basic auth, optional; the token has precedence
 	Password string `envconfig:"PROMETHEUS_PASSWORD"`
+}
+
+// Authorize sets the credentials of a request to the store.
+func (c Config) Authorize(h http.Header) {
+	switch {
+	case c.Token != "":
+		h.Set("Authorization", "Bearer "+c.Token)
+	case c.User != "":
+		h.Set("Authorization", "Basic "+base64.StdEncoding.EncodeToString([]byte(c.User+":"+c.Password)))
+	}
 }
 
 const (
@@ -193,12 +204,7 @@ func (c *Client) ask(ctx context.Context, address, resultType string, form url.V
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Accept", "application/json")
-	switch {
-	case c.config.Token != "":
-		req.Header.Set("Authorization", "Bearer "+c.config.Token)
-	case c.config.User != "":
-		req.SetBasicAuth(c.config.User, c.config.Password)
-	}
+	c.config.Authorize(req.Header)
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return response{}, problem.Wrap(problem.Unavailable, err, "the telemetry store %s", unreachable(ctx, err))

@@ -118,6 +118,7 @@ func TestOnlyHomeHealthSignInAndTheConsolesFilesAreOpen(t *testing.T) {
 		"GET /openapi.json", "GET /openapi.yaml", // what the API is, is no secret
 		"GET /telemetry", "GET /telemetry/{$}", "GET /telemetry/healthz",
 		"GET /topologyexporter/healthz",
+		"GET /metricsexport", "GET /metricsexport/{$}", "GET /metricsexport/healthz",
 	}, open)
 }
 

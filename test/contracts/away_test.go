@@ -77,7 +77,7 @@ func TestWithoutTheStore(t *testing.T) {
 // storeless reports whether the route does not use the store.
 func storeless(r route) bool {
 	switch r.entry.Name {
-	case "aggregator-taxonomy", "policymanager-template-list", "shell-metrics-train", "shell-metrics-predict":
+	case "aggregator-taxonomy", "policymanager-template-list":
 		return true
 	case "policymanager-stats", "lighthouse-controller-list":
 		return false

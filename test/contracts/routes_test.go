@@ -63,6 +63,8 @@ func (r route) path(id string) string {
 			parts[i] = "nowhere"
 		case part == "{revision}":
 			parts[i] = "latest"
+		case part == "{metric_name}", part == "{model_tag}": // any text
+			parts[i] = "nothing"
 		case part == "{app_instance}": // of others: any text
 			parts[i] = "nothing-0000000000"
 		case part == "{file}": // an id of a rule group is not a UUID
@@ -112,8 +114,26 @@ var bodies = map[string]bodyKind{
 	"POST /api/v3/deployment/{deployment_id}/start":   nothing,
 	"PUT /api/v3/deployment/{deployment_id}/stop":     nothing,
 	"POST /api/v3/deployment/{deployment_id}/stop":    nothing,
-	"POST /api/v3/metrics/predict":                    nothing,
-	"POST /api/v3/metrics/train":                      nothing,
+	"POST /api/v3/metrics/predict":                    jsonBody,
+	"POST /api/v3/metrics/train":                      jsonBody,
+	"POST /metricsexport/create_metric":               jsonBody,
+	"POST /metricsexport/unregister_metric":           jsonBody,
+	"POST /metricsexport/create_model_metric":         jsonBody,
+	"POST /metricsexport/stop_model_metrics":          jsonBody,
+	"POST /metricsexport/train":                       jsonBody,
+	"POST /metricsexport/predict":                     jsonBody,
+	"POST /metricsexport/detect_drift":                jsonBody,
+	"POST /metricsexport/show_models":                 jsonBody,
+	"POST /metricsexport/remove_model":                jsonBody,
+	"POST /create_metric":                             jsonBody,
+	"POST /unregister_metric":                         jsonBody,
+	"POST /create_model_metric":                       jsonBody,
+	"POST /stop_model_metrics":                        jsonBody,
+	"POST /train":                                     jsonBody,
+	"POST /predict":                                   jsonBody,
+	"POST /detect_drift":                              jsonBody,
+	"POST /show_models":                               jsonBody,
+	"POST /remove_model":                              jsonBody,
 	"POST /events/{id}/replay":                        nothing,
 	"POST /bus/":                                      nothing, // a payload says nothing to storages
 	"PUT /applications/{app_instance}":                document,

@@ -21,8 +21,12 @@ var heavier = []struct {
 	modules   []string
 }{
 	{
-		"the archive may lie in a bucket",
-		[]string{"jobmanager-archive", "jobmanager-history-archived"},
+		"the archive and models may lie in a bucket",
+		[]string{
+			"jobmanager-archive", "jobmanager-history-archived", "metricsexport-compute", "metricsexport-drift", "metricsexport-fit",
+			"metricsexport-model-delete", "metricsexport-model-metric-create", "metricsexport-predict", "metricsexport-train",
+			"shell-metrics-predict", "shell-metrics-train",
+		},
 		[]string{
 			"github.com/aws/aws-sdk-go-v2", "github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream",
 			"github.com/aws/aws-sdk-go-v2/internal/configsources", "github.com/aws/aws-sdk-go-v2/internal/endpoints/v2",
@@ -32,6 +36,17 @@ var heavier = []struct {
 			"github.com/aws/aws-sdk-go-v2/service/internal/s3shared", "github.com/aws/aws-sdk-go-v2/service/s3",
 			"github.com/aws/smithy-go",
 		},
+	},
+	{
+		"forecasts solve their equations by gonum",
+		[]string{
+			"metricsexport-compute", "metricsexport-drift", "metricsexport-fit", "metricsexport-metric-create", "metricsexport-metric-delete",
+			"metricsexport-metric-get", "metricsexport-metric-list", "metricsexport-metrics", "metricsexport-model-delete",
+			"metricsexport-model-get", "metricsexport-model-list", "metricsexport-model-metric-create", "metricsexport-model-metric-stop",
+			"metricsexport-model-show", "metricsexport-predict", "metricsexport-train", "metricsexport-training-get",
+			"shell-metrics-predict", "shell-metrics-train",
+		},
+		[]string{"gonum.org/v1/gonum", "golang.org/x/tools"},
 	},
 	{
 		"the webhook's body is of Alertmanager's own types",

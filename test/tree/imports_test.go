@@ -189,6 +189,7 @@ var direct = map[string][]string{
 	"shared/migrate":                      {"github.com/jackc/pgx/v5", "github.com/pressly/goose/v3"}, // host, one Job
 	"shared/policy/policies":              {"github.com/jackc/pgx/v5"},
 	"shared/policy/remediation":           {"go.yaml.in/yaml/v3", "github.com/jackc/pgx/v5"},
+	"shared/metricsexport":                {"github.com/jackc/pgx/v5"},
 	"shared/lighthouse":                   {"github.com/jackc/pgx/v5"},
 	"shared/signin":                       {"golang.org/x/oauth2"},
 	"shared/cordon":                       {"github.com/jackc/pgx/v5"},

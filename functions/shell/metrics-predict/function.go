@@ -1,4 +1,4 @@
-// Package metricspredict foresees a metric for the ICOS shell.
+// Package metricspredict foresees the next values of series for the ICOS shell.
 package metricspredict
 
 import (
@@ -7,26 +7,49 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/icosshell"
-	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/metricsexport"
+	"github.com/littoral-project/littoral/shared/objects/open"
+	"github.com/littoral-project/littoral/shared/store"
 )
 
 // Spec declares the function.
 var Spec = function.Spec{
-	Routes:    []function.Route{{Pattern: "POST /api/v3/metrics/predict", Role: auth.Operator}},
-	Needs:     []function.Need{function.SignIn}, // refresh tokens are sent as api_key
-	Storeless: true,
+	Routes: []function.Route{{Pattern: "POST /api/v3/metrics/predict", Role: auth.Operator}},
+	Memory: "128Mi",
+	Needs:  []function.Need{function.SignIn, function.Objects}, // refresh tokens are sent as api_key
 }
 
-// Function is the operation.
-type Function struct{ icosshell.Callers }
+// Function is the operation with its store, and where models are kept.
+type Function struct {
+	icosshell.Callers
+
+	db     *store.DB
+	models metricsexport.Models
+}
 
 // New reads the settings.
 func New(env *function.Env) (*Function, error) {
 	callers, err := icosshell.NewCallers(env)
-	return &Function{callers}, err
+	if err != nil {
+		return nil, err
+	}
+	var c open.Config
+	if err := env.Config(&c); err != nil {
+		return nil, err
+	}
+	objects, err := open.Store(c, env.HTTP)
+	return &Function{callers, env.DB, metricsexport.NewModels(objects)}, err
 }
 
-// Handle answers 501: metrics export is not part of this deployment.
-func (f *Function) Handle(http.ResponseWriter, *http.Request) error {
-	return problem.New(problem.NotImplemented, "metrics export, which trains models and foresees metrics, is not deployed here")
+// Handle answers [[value], ...] where the series is an array, and an object where it is one.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	var q metricsexport.Question
+	if err := function.DecodeJSON(r, &q); err != nil {
+		return err
+	}
+	answer, err := f.models.Predict(r.Context(), f.db, q)
+	if err != nil {
+		return err
+	}
+	return function.WriteJSON(w, http.StatusOK, answer)
 }

@@ -92,10 +92,11 @@ func (h *Host) inHost() map[string]string {
 	values := map[string]string{
 		"PROMETHEUS_ADDRESS": "http://" + prometheusHost, "STALE_AFTER": max(15*time.Second, 3*h.pace).String(),
 		"RULES_BACKEND": "files", "RULES_DIR": h.rulesDir(), "RULES_RELOAD_URL": "http://" + prometheusHost + reloadPath,
-		"RULES_API_URL":  h.url + "/rules/",
-		"OBJECTS_URL":    "file://" + h.objectsDir(),
-		"OIDC_AUDIENCE":  h.settings.Auth.Audience,
-		"OIDC_CLIENT_ID": me.ClientID, "OIDC_CLIENT_SECRET": me.ClientSecret, "OIDC_TOKEN_URL": me.TokenURL,
+		"METRICS_PUSH_URL": "http://" + prometheusHost + otlpPath,
+		"RULES_API_URL":    h.url + "/rules/",
+		"OBJECTS_URL":      "file://" + h.objectsDir(),
+		"OIDC_AUDIENCE":    h.settings.Auth.Audience,
+		"OIDC_CLIENT_ID":   me.ClientID, "OIDC_CLIENT_SECRET": me.ClientSecret, "OIDC_TOKEN_URL": me.TokenURL,
 	}
 	if h.settings.Auth.Issuer == h.url+issuerPath { // another issuer knows no such client
 		console := h.issuer.Credentials(issuer.Console)

@@ -14,6 +14,7 @@ import (
 
 const (
 	reloadPath  = "/-/reload"
+	otlpPath    = "/api/v1/otlp/v1/metrics"
 	webhookPath = "/polman/watcher/api/v1/webhooks/alertmanager"
 
 	policyManager = "policymanager" // client that writes rules and calls the job manager
@@ -22,11 +23,12 @@ const (
 // rulesDir is where the telemetry functions keep rule files, and where a person may add others.
 func (h *Host) rulesDir() string { return filepath.Join(h.home.dir, "rules") }
 
-// prometheusInside is the Prometheus for functions, which may also make it reload its rules.
+// prometheusInside is the Prometheus for functions, which may also make it reload its rules and send it metrics.
 func (h *Host) prometheusInside() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", h.prometheus.Handler())
 	mux.Handle("POST "+reloadPath, h.prometheus.ReloadHandler())
+	mux.Handle("POST "+otlpPath, h.prometheus.OTLPHandler())
 	return mux
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/scrape"
+	"github.com/prometheus/prometheus/storage/remote"
 	"github.com/prometheus/prometheus/tsdb"
 	"github.com/prometheus/prometheus/util/notifications"
 	v1 "github.com/prometheus/prometheus/web/api/v1"
@@ -59,6 +60,15 @@ func newHandler(s *Server, o Options, queries parser.Parser, log *slog.Logger) h
 		router.Head(path, func(http.ResponseWriter, *http.Request) {})
 	}
 	return router
+}
+
+// OTLPHandler takes metrics that are pushed, as a Prometheus with --web.enable-otlp-receiver does. It is apart from Handler,
+// so that not everybody who may query may also write.
+func (s *Server) OTLPHandler() http.Handler {
+	settings := config.DefaultConfig
+	settings.OTLPConfig = config.DefaultOTLPConfig
+	return remote.NewOTLPWriteHandler(s.log, client.NewRegistry(), s.db, func() config.Config { return settings },
+		remote.OTLPOptions{LookbackDelta: lookback})
 }
 
 // version returns the version of the Prometheus module in this binary.

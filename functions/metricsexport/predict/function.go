@@ -1,0 +1,48 @@
+// Package predict foresees the next values of series by a trained model.
+package predict
+
+import (
+	"net/http"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/metricsexport"
+	"github.com/littoral-project/littoral/shared/objects/open"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function. It changes nothing, though ICOS asks by POST.
+var Spec = function.Spec{
+	Routes: []function.Route{{Pattern: "POST /metricsexport/predict", Role: auth.Viewer, Aliases: []string{"POST /predict"}}},
+	Memory: "128Mi",
+	Needs:  []function.Need{function.Objects},
+}
+
+// Function is the operation with its store and the models.
+type Function struct {
+	db     *store.DB
+	models metricsexport.Models
+}
+
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	var c open.Config
+	if err := env.Config(&c); err != nil {
+		return nil, err
+	}
+	objects, err := open.Store(c, env.HTTP)
+	return &Function{env.DB, metricsexport.NewModels(objects)}, err
+}
+
+// Handle answers [[value], ...] where the series is an array, and an object where it is one.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	var q metricsexport.Question
+	if err := function.DecodeJSON(r, &q); err != nil {
+		return err
+	}
+	answer, err := f.models.Predict(r.Context(), f.db, q)
+	if err != nil {
+		return err
+	}
+	return function.WriteJSON(w, http.StatusOK, answer)
+}

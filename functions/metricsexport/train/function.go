@@ -1,0 +1,60 @@
+// Package train asks for a model to be trained.
+package train
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/events"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/metricsexport"
+	"github.com/littoral-project/littoral/shared/objects/open"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes:  []function.Route{{Pattern: "POST /metricsexport/train", Role: auth.Operator, Aliases: []string{"POST /train"}}},
+	Emits:   []string{events.TrainingRequested},
+	Memory:  "128Mi", // a hundred thousand values may be sent
+	Needs:   []function.Need{function.Objects},
+	MaxBody: 4 << 20,
+}
+
+// Function is the operation with its store, and where models are kept.
+type Function struct {
+	db     *store.DB
+	models metricsexport.Models
+}
+
+// New reads the settings.
+func New(env *function.Env) (*Function, error) {
+	var c open.Config
+	if err := env.Config(&c); err != nil {
+		return nil, err
+	}
+	objects, err := open.Store(c, env.HTTP)
+	return &Function{env.DB, metricsexport.NewModels(objects)}, err
+}
+
+// Handle answers 202 and where the training can be watched.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	var o metricsexport.Order
+	if err := function.DecodeJSON(r, &o); err != nil {
+		return err
+	}
+	if err := f.models.Check(); err != nil {
+		return err
+	}
+	var t *metricsexport.Training
+	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
+		t, err = metricsexport.Request(ctx, tx, o, auth.From(ctx).Subject)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Location", "/metricsexport/trainings/"+t.ID.String())
+	return function.WriteJSON(w, http.StatusAccepted, t)
+}

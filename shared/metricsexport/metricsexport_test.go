@@ -20,6 +20,7 @@ import (
 	"github.com/littoral-project/littoral/shared/decode"
 	"github.com/littoral-project/littoral/shared/metricsexport"
 	"github.com/littoral-project/littoral/shared/objects/folder"
+	"github.com/littoral-project/littoral/shared/otlp"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
@@ -132,7 +133,7 @@ func text(t *testing.T, db *store.DB) string {
 	t.Helper()
 	samples, err := metricsexport.Samples(t.Context(), db)
 	require.NoError(t, err)
-	return string(metricsexport.Text(samples))
+	return string(otlp.Text(samples))
 }
 
 func TestMetricsOfEachType(t *testing.T) {

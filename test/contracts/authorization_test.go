@@ -142,6 +142,8 @@ func (r route) openly() int {
 var questions = []string{
 	"POST /matchmake", "POST /matchmaker/matchmake", "POST /matchmaker/plan", "POST /plan", "POST /matchmaker/explain",
 	"POST /explain", "POST /bus/", "POST /matchmaker/whatif",
+	"POST /metricsexport/predict", "POST /predict", "POST /metricsexport/detect_drift", "POST /detect_drift",
+	"POST /metricsexport/show_models", "POST /show_models",
 }
 
 // TestAnAgentActsOnlyAsItself: a token bound to one agent id is refused if the request names another one.

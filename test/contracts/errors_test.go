@@ -30,6 +30,12 @@ func (r route) fitting(about string) string {
 		return `{"policyName": "p", "remediation": "scale-up", "subject": {"appInstance": "` + about + `"}}`
 	case "PUT /jobmanager/resources/status/{id}":
 		return `{"owner_id": "agent-hub", "epoch": 1}`
+	case "POST /metricsexport/predict", "POST /predict", "POST /api/v3/metrics/predict", "POST /metricsexport/detect_drift", "POST /detect_drift":
+		return `{"model_tag": "none:1", "input_series": [1, 2]}`
+	case "POST /metricsexport/remove_model", "POST /remove_model":
+		return `{"model_tag": "none:1"}`
+	case "POST /metricsexport/create_model_metric", "POST /create_model_metric":
+		return `{"metric_name": "a", "telemetry_metric": "up", "model_name": "none:1"}`
 	}
 	switch r.bodyKind() {
 	case document:

@@ -7,6 +7,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/metricsexport"
+	"github.com/littoral-project/littoral/shared/otlp"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -27,6 +28,6 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	_, _ = w.Write(metricsexport.Text(samples))
+	_, _ = w.Write(otlp.Text(samples))
 	return nil
 }

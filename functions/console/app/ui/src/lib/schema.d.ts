@@ -2935,7 +2935,7 @@ export interface paths {
         put?: never;
         /**
          * Train a model
-         * @description Metrics export is not deployed here.
+         * @description As /metricsexport/train; 501 where there is no store for models.
          */
         post: operations["trainMetrics"];
         delete?: never;
@@ -2955,9 +2955,531 @@ export interface paths {
         put?: never;
         /**
          * Foresee a metric
-         * @description Metrics export is not deployed here.
+         * @description As /metricsexport/predict; 501 where there is no store for models.
          */
         post: operations["predictMetrics"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metricsexport": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The metrics export is there */
+        get: operations["getMetricsexport"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metricsexport/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The metrics export is there
+         * @deprecated
+         */
+        get: operations["getMetricsexportHome"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metricsexport/healthz": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The metrics export is there
+         * @deprecated
+         */
+        get: operations["getMetricsexportHealth"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metricsexport/metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The exported metrics, for a Prometheus
+         * @description A forecast has its bounds too (_lower, _upper), the kind of model that it comes from (_source), and whether there is one (_up).
+         */
+        get: operations["exportMetrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metricsexport/create_metric": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Export a metric, or give it another value
+         * @description The value of a counter is added.
+         */
+        post: operations["createMetric"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/create_metric": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Export a metric, or give it another value, at the path of ICOS' own host
+         * @deprecated
+         * @description The value of a counter is added.
+         */
+        post: operations["createMetricBare"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metricsexport/definitions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the exported metrics */
+        get: operations["listMetrics"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metricsexport/definitions/{metric_name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * An exported metric with its values
+         * @description Of a forecast, each value says what it comes from, and how good that was on the last day.
+         */
+        get: operations["getMetric"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metricsexport/unregister_metric": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** No longer export a metric */
+        post: operations["deleteMetric"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/unregister_metric": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * No longer export a metric, at the path of ICOS' own host
+         * @deprecated
+         */
+        post: operations["deleteMetricBare"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metricsexport/create_model_metric": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Export what a model foresees of telemetry
+         * @description The first values are made before it answers. A model's forecast is used for a series only while it beats the last value and the same time yesterday on the last day of it; else the better of these is.
+         */
+        post: operations["createForecast"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/create_model_metric": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Export what a model foresees of telemetry, at the path of ICOS' own host
+         * @deprecated
+         * @description The first values are made before it answers. A model's forecast is used for a series only while it beats the last value and the same time yesterday on the last day of it; else the better of these is.
+         */
+        post: operations["createForecastBare"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metricsexport/stop_model_metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * No longer export what models foresee
+         * @description All of them, or none if one is not known.
+         */
+        post: operations["stopForecasts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/stop_model_metrics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * No longer export what models foresee, at the path of ICOS' own host
+         * @deprecated
+         * @description All of them, or none if one is not known.
+         */
+        post: operations["stopForecastsBare"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metricsexport/train": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Have a model trained
+         * @description On a series of telemetry, or on values that are sent. It is judged on held-back time beside the last value and the same time yesterday.
+         */
+        post: operations["trainModel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/train": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Have a model trained, at the path of ICOS' own host
+         * @deprecated
+         * @description On a series of telemetry, or on values that are sent. It is judged on held-back time beside the last value and the same time yesterday.
+         */
+        post: operations["trainModelBare"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metricsexport/trainings/{training_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How a training fares */
+        get: operations["getTraining"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metricsexport/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the trained models */
+        get: operations["listModels"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metricsexport/models/{model_tag}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A trained model */
+        get: operations["getModel"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metricsexport/show_models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** List the trained models, as ICOS does */
+        post: operations["showModels"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/show_models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * List the trained models, as ICOS does, at the path of ICOS' own host
+         * @deprecated
+         */
+        post: operations["showModelsBare"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metricsexport/remove_model": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Remove a trained model */
+        post: operations["removeModel"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/remove_model": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Remove a trained model, at the path of ICOS' own host
+         * @deprecated
+         */
+        post: operations["removeModelBare"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metricsexport/predict": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Foresee the next values of series
+         * @description A series that is sent as an array is answered by [[value], ...], those in an object by an object.
+         */
+        post: operations["predict"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/predict": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Foresee the next values of series, at the path of ICOS' own host
+         * @deprecated
+         * @description A series that is sent as an array is answered by [[value], ...], those in an object by an object.
+         */
+        post: operations["predictBare"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/metricsexport/detect_drift": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Whether a series is no longer what a model has learnt
+         * @description It is when more of its values than chance explains are outside of the intervals. At least twenty must be compared.
+         */
+        post: operations["detectDrift"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/detect_drift": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Whether a series is no longer what a model has learnt, at the path of ICOS' own host
+         * @deprecated
+         * @description It is when more of its values than chance explains are outside of the intervals. At least twenty must be compared.
+         */
+        post: operations["detectDriftBare"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3083,6 +3605,215 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description 1 or counter, 2 or gauge, 3 or info, 4 or enum. */
+        MetricType: number | string;
+        MetricCreation: {
+            type: components["schemas"]["MetricType"];
+            metric_name: string;
+            metric_info?: string;
+            /** @description A number, of an info an object of texts, of an enum a state. */
+            value: unknown;
+            labels?: {
+                [key: string]: string;
+            };
+            states?: string[];
+        };
+        ForecastCreation: {
+            type?: components["schemas"]["MetricType"];
+            metric_name: string;
+            metric_info?: string;
+            /** @description Beside those of the query's series. */
+            labels?: {
+                [key: string]: string;
+            };
+            states?: string[];
+            /** @description PromQL. */
+            telemetry_metric: string;
+            /** @description Of ICOS; it has no meaning here. */
+            model_route?: string;
+            /** @description name:version, or name:latest */
+            model_name: string;
+            model_type?: string;
+            /** @default 60 */
+            step_in_seconds: number;
+            /** @default 12 */
+            sequence_size: number;
+            /** @default 1 */
+            steps_ahead: number;
+        };
+        Forecast: {
+            telemetry_metric?: string;
+            model_name?: string;
+            model_type?: string;
+            step_in_seconds?: number;
+            sequence_size?: number;
+            steps_ahead?: number;
+            labels?: {
+                [key: string]: string;
+            };
+            due_at?: components["schemas"]["Time"];
+            told_at?: components["schemas"]["Time"];
+            /** @description In a row. */
+            failures?: number;
+            /** @description Of the last failure. */
+            why?: string;
+        };
+        ExportedMetric: {
+            metric_name?: string;
+            type?: string;
+            metric_info?: string;
+            labels?: string[];
+            states?: string[];
+            created_by?: string;
+            created_at?: components["schemas"]["Time"];
+            forecast?: components["schemas"]["Forecast"];
+            series?: {
+                labels?: {
+                    [key: string]: string;
+                };
+                value?: number;
+                state?: string;
+                info?: {
+                    [key: string]: string;
+                };
+                lower?: number;
+                upper?: number;
+                /** @description The kind of model that the value comes from. */
+                source?: string;
+                /** @description Mean absolute, of the model on the last day. */
+                error?: number;
+                /** @description The same of the better naive kind. */
+                naive_error?: number;
+                judged_at?: components["schemas"]["Time"];
+                at?: components["schemas"]["Time"];
+            }[];
+        };
+        TrainingOrder: {
+            /** @default METRICS */
+            model_name: string;
+            /**
+             * @description auto, XGB, ARIMA, last-value, yesterday, holt-winters, ridge or trees.
+             * @default auto
+             */
+            model_type: string;
+            /** @description PromQL; of several series the longest is used. */
+            telemetry_metric?: string;
+            window_in_seconds?: number;
+            /** @default 60 */
+            step_in_seconds: number;
+            /** @description Instead of a query. */
+            values?: (number | null)[];
+            /** @default 0.3 */
+            test_size: number;
+            /** @default 12 */
+            steps_back: number;
+            /** @default 12 */
+            horizon: number;
+            seed?: number;
+            /** @default 5 */
+            max_models_count: number;
+            model_parameters?: {
+                arima?: {
+                    p?: number;
+                    d?: number;
+                    q?: number;
+                };
+            };
+            /** @default false */
+            use_federated: boolean;
+            dataset_name?: string;
+        };
+        Training: {
+            /** Format: uuid */
+            training_id?: string;
+            model_name?: string;
+            version?: number;
+            /** @enum {string} */
+            state?: "Waiting" | "Finished" | "Failed";
+            why?: string;
+            created_by?: string;
+            created_at?: components["schemas"]["Time"];
+            ended_at?: components["schemas"]["Time"];
+            "Trained Model"?: string;
+            "Dataset Splits"?: {
+                train_data?: number;
+                test_data?: number;
+            };
+            "Results with test dataset"?: components["schemas"]["ForecastErrors"];
+            model?: components["schemas"]["Model"];
+        };
+        ForecastErrors: {
+            mae?: number;
+            mse?: number;
+            coverage?: number;
+            n?: number;
+        };
+        Model: {
+            name?: string;
+            version?: number;
+            model_tag?: string;
+            kind?: string;
+            created_at?: components["schemas"]["Time"];
+            telemetry_metric?: string;
+            series?: {
+                [key: string]: string;
+            };
+            other_series?: number;
+            from?: components["schemas"]["Time"];
+            step_in_seconds?: number;
+            values?: number;
+            train_data?: number;
+            test_data?: number;
+            options?: {
+                lags?: number;
+                horizon?: number;
+                seed?: number;
+                test?: number;
+            };
+            test?: components["schemas"]["ForecastErrors"];
+            interval?: {
+                probability?: number;
+                half?: number[];
+            };
+            naive?: {
+                [key: string]: components["schemas"]["ForecastErrors"];
+            };
+            better_than_naive?: boolean;
+            /** @description The error of each kind that was tried, or why it has none. */
+            tried?: Record<string, never>;
+        };
+        ForecastQuestion: {
+            model_tag: string;
+            model_type?: string;
+            metric_type?: number;
+            /** @description Only as many of the newest values are used. */
+            steps_back?: number;
+            input_series: (number | null)[] | {
+                [key: string]: (number | null)[];
+            };
+            history_data?: (number | null)[];
+            history_sample_size?: number;
+            /** @description Whether history_data goes before the series. */
+            data_interruption?: boolean;
+            /** @default 1 */
+            horizon: number;
+            /** @description Whether to say by how much each of the last values changes the forecast. */
+            explain?: boolean;
+        };
+        /** @description Of an array [[value], ...]; of several series each under metric_0, metric_1 and so on. */
+        Prediction: number[][] | {
+            model_prediction?: number;
+            /** @description Percent of held-back values that were within the interval. */
+            model_confidence?: number;
+            "95%_confidence_interval"?: string;
+            steps?: {
+                value?: number;
+                lower?: number;
+                upper?: number;
+            }[];
+            influence?: number[];
+            metric_type?: number;
+        };
         Controller: {
             name: string;
             /** @description A URL, or a host as ICOS writes it. */
@@ -8949,17 +9680,38 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody?: {
+        requestBody: {
             content: {
                 /**
                  * @example {
-                 *       "metric": "tlum_cpu"
+                 *       "model_name": "cpu",
+                 *       "telemetry_metric": "100 * (1 - avg by (icos_host_id) (irate(node_cpu_seconds_total{mode=\"idle\"}[2m])))"
                  *     }
                  */
-                "application/json": Record<string, never>;
+                "application/json": components["schemas"]["TrainingOrder"];
             };
         };
         responses: {
+            /** @description It is to be trained. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "training_id": "019dc0a2-6ad1-7c4b-9d2f-3b0c8a1f4e55",
+                     *       "model_name": "cpu",
+                     *       "version": 1,
+                     *       "state": "Waiting",
+                     *       "created_by": "anna",
+                     *       "created_at": "2026-11-24T21:53:00Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Training"];
+                };
+            };
+            422: components["responses"]["Invalid"];
             501: components["responses"]["Problem"];
             default: components["responses"]["Problem"];
         };
@@ -8971,18 +9723,1386 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody?: {
+        requestBody: {
             content: {
                 /**
                  * @example {
-                 *       "metric": "tlum_cpu"
+                 *       "model_tag": "cpu:latest",
+                 *       "metric_type": 2,
+                 *       "input_series": {
+                 *         "input_1": [
+                 *           40.1,
+                 *           40.9,
+                 *           41.2,
+                 *           41,
+                 *           40.4,
+                 *           40.2,
+                 *           40.8,
+                 *           41.1,
+                 *           41.3,
+                 *           41,
+                 *           40.7,
+                 *           41.1
+                 *         ]
+                 *       }
                  *     }
                  */
-                "application/json": Record<string, never>;
+                "application/json": components["schemas"]["ForecastQuestion"];
             };
         };
         responses: {
+            /** @description The forecast. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       [
+                     *         41
+                     *       ]
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["Prediction"];
+                };
+            };
+            422: components["responses"]["Invalid"];
             501: components["responses"]["Problem"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    getMetricsexport: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Home"];
+        };
+    };
+    getMetricsexportHome: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Home"];
+        };
+    };
+    getMetricsexportHealth: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: components["responses"]["Home"];
+        };
+    };
+    exportMetrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The text format of Prometheus. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example # TYPE orders_total counter
+                     *     orders_total{shop="a"} 3
+                     */
+                    "text/plain": string;
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    createMetric: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": 2,
+                 *       "metric_name": "queue_length",
+                 *       "metric_info": "Orders that wait",
+                 *       "value": 3,
+                 *       "labels": {
+                 *         "shop": "a"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["MetricCreation"];
+            };
+        };
+        responses: {
+            /** @description It has this value. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "message": "queue_length is exported"
+                     *     }
+                     */
+                    "application/json": {
+                        message?: string;
+                    };
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    createMetricBare: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": 2,
+                 *       "metric_name": "queue_length",
+                 *       "metric_info": "Orders that wait",
+                 *       "value": 3,
+                 *       "labels": {
+                 *         "shop": "a"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["MetricCreation"];
+            };
+        };
+        responses: {
+            /** @description It has this value. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "message": "queue_length is exported"
+                     *     }
+                     */
+                    "application/json": {
+                        message?: string;
+                    };
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    listMetrics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Without their values. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "metric_name": "intelligence_node_cpu_utilization_prediction",
+                     *         "type": "gauge",
+                     *         "labels": [],
+                     *         "created_by": "anna",
+                     *         "created_at": "2026-11-24T21:53:00Z",
+                     *         "forecast": {
+                     *           "telemetry_metric": "100 * (1 - avg by (icos_host_id) (irate(node_cpu_seconds_total{mode=\"idle\"}[2m])))",
+                     *           "model_name": "cpu:latest",
+                     *           "model_type": "",
+                     *           "step_in_seconds": 60,
+                     *           "sequence_size": 12,
+                     *           "steps_ahead": 1,
+                     *           "labels": {},
+                     *           "due_at": "2026-11-24T21:53:00Z",
+                     *           "told_at": "2026-11-24T21:53:00Z",
+                     *           "failures": 0
+                     *         }
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["ExportedMetric"][];
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    getMetric: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Its name.
+                 * @example queue_length
+                 */
+                metric_name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The metric. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "metric_name": "intelligence_node_cpu_utilization_prediction",
+                     *       "type": "gauge",
+                     *       "labels": [],
+                     *       "created_by": "anna",
+                     *       "created_at": "2026-11-24T21:53:00Z",
+                     *       "forecast": {
+                     *         "telemetry_metric": "100 * (1 - avg by (icos_host_id) (irate(node_cpu_seconds_total{mode=\"idle\"}[2m])))",
+                     *         "model_name": "cpu:latest",
+                     *         "model_type": "",
+                     *         "step_in_seconds": 60,
+                     *         "sequence_size": 12,
+                     *         "steps_ahead": 1,
+                     *         "labels": {},
+                     *         "due_at": "2026-11-24T21:53:00Z",
+                     *         "told_at": "2026-11-24T21:53:00Z",
+                     *         "failures": 0
+                     *       },
+                     *       "series": [
+                     *         {
+                     *           "labels": {
+                     *             "icos_host_id": "57e17cac94714bf6976f1e071d64d586"
+                     *           },
+                     *           "value": 41.2,
+                     *           "lower": 39.1,
+                     *           "upper": 43.3,
+                     *           "source": "ridge",
+                     *           "error": 1.1,
+                     *           "naive_error": 1.4,
+                     *           "judged_at": "2026-11-24T21:53:00Z",
+                     *           "at": "2026-11-24T21:53:00Z"
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ExportedMetric"];
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    deleteMetric: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "metric_name": "queue_length"
+                 *     }
+                 */
+                "application/json": {
+                    metric_name: string;
+                };
+            };
+        };
+        responses: {
+            /** @description It is gone. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "message": "queue_length is no longer exported"
+                     *     }
+                     */
+                    "application/json": {
+                        message?: string;
+                    };
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    deleteMetricBare: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "metric_name": "queue_length"
+                 *     }
+                 */
+                "application/json": {
+                    metric_name: string;
+                };
+            };
+        };
+        responses: {
+            /** @description It is gone. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "message": "queue_length is no longer exported"
+                     *     }
+                     */
+                    "application/json": {
+                        message?: string;
+                    };
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    createForecast: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": 2,
+                 *       "metric_name": "intelligence_node_cpu_utilization_prediction",
+                 *       "telemetry_metric": "100 * (1 - avg by (icos_host_id) (irate(node_cpu_seconds_total{mode=\"idle\"}[2m])))",
+                 *       "model_name": "cpu:latest",
+                 *       "step_in_seconds": 60,
+                 *       "sequence_size": 12,
+                 *       "steps_ahead": 1
+                 *     }
+                 */
+                "application/json": components["schemas"]["ForecastCreation"];
+            };
+        };
+        responses: {
+            /** @description It is foreseen. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "message": "intelligence_node_cpu_utilization_prediction is foreseen"
+                     *     }
+                     */
+                    "application/json": {
+                        message?: string;
+                    };
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    createForecastBare: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": 2,
+                 *       "metric_name": "intelligence_node_cpu_utilization_prediction",
+                 *       "telemetry_metric": "100 * (1 - avg by (icos_host_id) (irate(node_cpu_seconds_total{mode=\"idle\"}[2m])))",
+                 *       "model_name": "cpu:latest",
+                 *       "step_in_seconds": 60,
+                 *       "sequence_size": 12,
+                 *       "steps_ahead": 1
+                 *     }
+                 */
+                "application/json": components["schemas"]["ForecastCreation"];
+            };
+        };
+        responses: {
+            /** @description It is foreseen. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "message": "intelligence_node_cpu_utilization_prediction is foreseen"
+                     *     }
+                     */
+                    "application/json": {
+                        message?: string;
+                    };
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    stopForecasts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "metric_names": [
+                 *         "intelligence_node_cpu_utilization_prediction"
+                 *       ]
+                 *     }
+                 */
+                "application/json": {
+                    metric_names: string[];
+                };
+            };
+        };
+        responses: {
+            /** @description They are gone. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "message": "they are no longer foreseen"
+                     *     }
+                     */
+                    "application/json": {
+                        message?: string;
+                    };
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    stopForecastsBare: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "metric_names": [
+                 *         "intelligence_node_cpu_utilization_prediction"
+                 *       ]
+                 *     }
+                 */
+                "application/json": {
+                    metric_names: string[];
+                };
+            };
+        };
+        responses: {
+            /** @description They are gone. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "message": "they are no longer foreseen"
+                     *     }
+                     */
+                    "application/json": {
+                        message?: string;
+                    };
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    trainModel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model_name": "cpu",
+                 *       "model_type": "auto",
+                 *       "telemetry_metric": "100 * (1 - avg by (icos_host_id) (irate(node_cpu_seconds_total{mode=\"idle\"}[2m])))",
+                 *       "window_in_seconds": 604800
+                 *     }
+                 */
+                "application/json": components["schemas"]["TrainingOrder"];
+            };
+        };
+        responses: {
+            /** @description It is to be trained. */
+            202: {
+                headers: {
+                    /** @description Where the training can be watched. */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "training_id": "019dc0a2-6ad1-7c4b-9d2f-3b0c8a1f4e55",
+                     *       "model_name": "cpu",
+                     *       "version": 1,
+                     *       "state": "Waiting",
+                     *       "created_by": "anna",
+                     *       "created_at": "2026-11-24T21:53:00Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Training"];
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    trainModelBare: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model_name": "cpu",
+                 *       "model_type": "auto",
+                 *       "telemetry_metric": "100 * (1 - avg by (icos_host_id) (irate(node_cpu_seconds_total{mode=\"idle\"}[2m])))",
+                 *       "window_in_seconds": 604800
+                 *     }
+                 */
+                "application/json": components["schemas"]["TrainingOrder"];
+            };
+        };
+        responses: {
+            /** @description It is to be trained. */
+            202: {
+                headers: {
+                    /** @description Where the training can be watched. */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "training_id": "019dc0a2-6ad1-7c4b-9d2f-3b0c8a1f4e55",
+                     *       "model_name": "cpu",
+                     *       "version": 1,
+                     *       "state": "Waiting",
+                     *       "created_by": "anna",
+                     *       "created_at": "2026-11-24T21:53:00Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Training"];
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    getTraining: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Its id.
+                 * @example 019dc0a2-6ad1-7c4b-9d2f-3b0c8a1f4e55
+                 */
+                training_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The training; when it has finished */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "training_id": "019dc0a2-6ad1-7c4b-9d2f-3b0c8a1f4e55",
+                     *       "model_name": "cpu",
+                     *       "version": 1,
+                     *       "state": "Finished",
+                     *       "created_by": "anna",
+                     *       "created_at": "2026-11-24T21:53:00Z",
+                     *       "ended_at": "2026-11-24T21:53:00Z",
+                     *       "Trained Model": "cpu:1",
+                     *       "Dataset Splits": {
+                     *         "train_data": 5040,
+                     *         "test_data": 3024
+                     *       },
+                     *       "Results with test dataset": {
+                     *         "mae": 1.098,
+                     *         "mse": 3.23,
+                     *         "coverage": 0.951,
+                     *         "n": 36156
+                     *       },
+                     *       "model": {
+                     *         "name": "cpu",
+                     *         "version": 1,
+                     *         "model_tag": "cpu:1",
+                     *         "kind": "ridge",
+                     *         "created_at": "2026-11-24T21:53:00Z",
+                     *         "telemetry_metric": "100 * (1 - avg by (icos_host_id) (irate(node_cpu_seconds_total{mode=\"idle\"}[2m])))",
+                     *         "series": {
+                     *           "icos_host_id": "57e17cac94714bf6976f1e071d64d586"
+                     *         },
+                     *         "from": "2026-11-17T21:53:00Z",
+                     *         "step_in_seconds": 60,
+                     *         "values": 10080,
+                     *         "train_data": 5040,
+                     *         "test_data": 3024,
+                     *         "options": {
+                     *           "lags": 12,
+                     *           "horizon": 12,
+                     *           "seed": 0,
+                     *           "test": 0.3
+                     *         },
+                     *         "test": {
+                     *           "mae": 1.098,
+                     *           "mse": 3.23,
+                     *           "coverage": 0.951,
+                     *           "n": 36156
+                     *         },
+                     *         "interval": {
+                     *           "probability": 0.95,
+                     *           "half": [
+                     *             2.1,
+                     *             2.6
+                     *           ]
+                     *         },
+                     *         "naive": {
+                     *           "last-value": {
+                     *             "mae": 1.418,
+                     *             "mse": 5.408,
+                     *             "coverage": 0.96,
+                     *             "n": 36156
+                     *           }
+                     *         },
+                     *         "better_than_naive": true,
+                     *         "tried": {
+                     *           "last-value": 1.418,
+                     *           "ridge": 1.098
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Training"];
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    listModels: {
+        parameters: {
+            query?: {
+                /** @description Only those of this name. */
+                model?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The newest of each name first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "name": "cpu",
+                     *         "version": 1,
+                     *         "model_tag": "cpu:1",
+                     *         "kind": "ridge",
+                     *         "created_at": "2026-11-24T21:53:00Z",
+                     *         "telemetry_metric": "100 * (1 - avg by (icos_host_id) (irate(node_cpu_seconds_total{mode=\"idle\"}[2m])))",
+                     *         "series": {
+                     *           "icos_host_id": "57e17cac94714bf6976f1e071d64d586"
+                     *         },
+                     *         "from": "2026-11-17T21:53:00Z",
+                     *         "step_in_seconds": 60,
+                     *         "values": 10080,
+                     *         "train_data": 5040,
+                     *         "test_data": 3024,
+                     *         "options": {
+                     *           "lags": 12,
+                     *           "horizon": 12,
+                     *           "seed": 0,
+                     *           "test": 0.3
+                     *         },
+                     *         "test": {
+                     *           "mae": 1.098,
+                     *           "mse": 3.23,
+                     *           "coverage": 0.951,
+                     *           "n": 36156
+                     *         },
+                     *         "interval": {
+                     *           "probability": 0.95,
+                     *           "half": [
+                     *             2.1,
+                     *             2.6
+                     *           ]
+                     *         },
+                     *         "naive": {
+                     *           "last-value": {
+                     *             "mae": 1.418,
+                     *             "mse": 5.408,
+                     *             "coverage": 0.96,
+                     *             "n": 36156
+                     *           }
+                     *         },
+                     *         "better_than_naive": true,
+                     *         "tried": {
+                     *           "last-value": 1.418,
+                     *           "ridge": 1.098
+                     *         }
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["Model"][];
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    getModel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description name:version, or name:latest
+                 * @example cpu:latest
+                 */
+                model_tag: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How it came to be */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "cpu",
+                     *       "version": 1,
+                     *       "model_tag": "cpu:1",
+                     *       "kind": "ridge",
+                     *       "created_at": "2026-11-24T21:53:00Z",
+                     *       "telemetry_metric": "100 * (1 - avg by (icos_host_id) (irate(node_cpu_seconds_total{mode=\"idle\"}[2m])))",
+                     *       "series": {
+                     *         "icos_host_id": "57e17cac94714bf6976f1e071d64d586"
+                     *       },
+                     *       "from": "2026-11-17T21:53:00Z",
+                     *       "step_in_seconds": 60,
+                     *       "values": 10080,
+                     *       "train_data": 5040,
+                     *       "test_data": 3024,
+                     *       "options": {
+                     *         "lags": 12,
+                     *         "horizon": 12,
+                     *         "seed": 0,
+                     *         "test": 0.3
+                     *       },
+                     *       "test": {
+                     *         "mae": 1.098,
+                     *         "mse": 3.23,
+                     *         "coverage": 0.951,
+                     *         "n": 36156
+                     *       },
+                     *       "interval": {
+                     *         "probability": 0.95,
+                     *         "half": [
+                     *           2.1,
+                     *           2.6
+                     *         ]
+                     *       },
+                     *       "naive": {
+                     *         "last-value": {
+                     *           "mae": 1.418,
+                     *           "mse": 5.408,
+                     *           "coverage": 0.96,
+                     *           "n": 36156
+                     *         }
+                     *       },
+                     *       "better_than_naive": true,
+                     *       "tried": {
+                     *         "last-value": 1.418,
+                     *         "ridge": 1.098
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Model"];
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    showModels: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model": "all"
+                 *     }
+                 */
+                "application/json": {
+                    model?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description How many */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "models_count": 1,
+                     *       "models_list": {
+                     *         "cpu:1": "cpu"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        models_count?: number;
+                        models_list?: {
+                            [key: string]: string;
+                        };
+                    };
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    showModelsBare: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model": "all"
+                 *     }
+                 */
+                "application/json": {
+                    model?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description How many */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "models_count": 1,
+                     *       "models_list": {
+                     *         "cpu:1": "cpu"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        models_count?: number;
+                        models_list?: {
+                            [key: string]: string;
+                        };
+                    };
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    removeModel: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model_tag": "cpu:1"
+                 *     }
+                 */
+                "application/json": {
+                    model_tag: string;
+                };
+            };
+        };
+        responses: {
+            /** @description It is gone. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "Removed_model": {
+                     *         "name": "cpu",
+                     *         "version": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        Removed_model?: {
+                            name?: string;
+                            version?: number;
+                        };
+                    };
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    removeModelBare: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model_tag": "cpu:1"
+                 *     }
+                 */
+                "application/json": {
+                    model_tag: string;
+                };
+            };
+        };
+        responses: {
+            /** @description It is gone. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "Removed_model": {
+                     *         "name": "cpu",
+                     *         "version": 1
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        Removed_model?: {
+                            name?: string;
+                            version?: number;
+                        };
+                    };
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    predict: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model_tag": "cpu:latest",
+                 *       "metric_type": 2,
+                 *       "input_series": {
+                 *         "input_1": [
+                 *           40.1,
+                 *           40.9,
+                 *           41.2,
+                 *           41,
+                 *           40.4,
+                 *           40.2,
+                 *           40.8,
+                 *           41.1,
+                 *           41.3,
+                 *           41,
+                 *           40.7,
+                 *           41.1
+                 *         ]
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["ForecastQuestion"];
+            };
+        };
+        responses: {
+            /** @description The forecast. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "model_prediction": 41,
+                     *       "model_confidence": 95.1,
+                     *       "95%_confidence_interval": "38.9 to 43.1",
+                     *       "steps": [
+                     *         {
+                     *           "value": 41,
+                     *           "lower": 38.9,
+                     *           "upper": 43.1
+                     *         }
+                     *       ],
+                     *       "metric_type": 2
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Prediction"];
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    predictBare: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model_tag": "cpu:latest",
+                 *       "metric_type": 2,
+                 *       "input_series": {
+                 *         "input_1": [
+                 *           40.1,
+                 *           40.9,
+                 *           41.2,
+                 *           41,
+                 *           40.4,
+                 *           40.2,
+                 *           40.8,
+                 *           41.1,
+                 *           41.3,
+                 *           41,
+                 *           40.7,
+                 *           41.1
+                 *         ]
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["ForecastQuestion"];
+            };
+        };
+        responses: {
+            /** @description The forecast. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "model_prediction": 41,
+                     *       "model_confidence": 95.1,
+                     *       "95%_confidence_interval": "38.9 to 43.1",
+                     *       "steps": [
+                     *         {
+                     *           "value": 41,
+                     *           "lower": 38.9,
+                     *           "upper": 43.1
+                     *         }
+                     *       ],
+                     *       "metric_type": 2
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Prediction"];
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    detectDrift: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model_tag": "cpu:latest",
+                 *       "metric_type": 2,
+                 *       "input_series": [
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["ForecastQuestion"];
+            };
+        };
+        responses: {
+            /** @description Whether it is. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example false */
+                    "application/json": boolean;
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    detectDriftBare: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model_tag": "cpu:latest",
+                 *       "metric_type": 2,
+                 *       "input_series": [
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1,
+                 *         40.1
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["ForecastQuestion"];
+            };
+        };
+        responses: {
+            /** @description Whether it is. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /** @example false */
+                    "application/json": boolean;
+                };
+            };
+            403: components["responses"]["Forbidden"];
+            422: components["responses"]["Invalid"];
             default: components["responses"]["Problem"];
         };
     };

@@ -32,6 +32,8 @@ func (r route) fitting(about string) string {
 		return `{"owner_id": "agent-hub", "epoch": 1}`
 	case "POST /metricsexport/predict", "POST /predict", "POST /api/v3/metrics/predict", "POST /metricsexport/detect_drift", "POST /detect_drift":
 		return `{"model_tag": "none:1", "input_series": [1, 2]}`
+	case "POST /metricsexport/unregister_metric", "POST /unregister_metric":
+		return `{"metric_name": "none"}`
 	case "POST /metricsexport/remove_model", "POST /remove_model":
 		return `{"model_tag": "none:1"}`
 	case "POST /metricsexport/create_model_metric", "POST /create_model_metric":

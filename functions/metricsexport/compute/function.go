@@ -18,8 +18,7 @@ import (
 var Spec = function.Spec{
 	Consumes:    []string{events.Tick},
 	Concurrency: 1, // a second one at the same time would make the same values
-	Timeout:     55 * time.Second,
-	Memory:      "256Mi",
+	Class:       function.Series,
 	Needs:       []function.Need{function.Telemetry, function.Objects},
 }
 
@@ -57,7 +56,7 @@ const pushing = 10 * time.Second
 
 // Run makes what is due. Twice is harmless: the same values come of it.
 func (f *Function) Run(ctx context.Context) error {
-	within, cancel := context.WithTimeout(ctx, 55*time.Second-pushing)
+	within, cancel := context.WithTimeout(ctx, Spec.Limits().Timeout-pushing)
 	defer cancel()
 	told, failed, err := f.computer.Due(within)
 	if failed > 0 {

@@ -16,8 +16,8 @@ var Spec = function.Spec{
 	Routes: []function.Route{{
 		Pattern: "POST /metricsexport/detect_drift", Role: auth.Viewer, Aliases: []string{"POST /detect_drift"},
 	}},
-	Memory: "128Mi",
-	Needs:  []function.Need{function.Objects},
+	Class: function.Medium,
+	Needs: []function.Need{function.Objects},
 }
 
 // Function is the operation with its store and the models.

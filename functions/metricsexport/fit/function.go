@@ -20,7 +20,7 @@ var Spec = function.Spec{
 	NoPrewake:   true,
 	Timeout:     5 * time.Minute,
 	Concurrency: 1,
-	Memory:      "512Mi",
+	Class:       function.Series,
 	Needs:       []function.Need{function.Telemetry, function.Objects},
 }
 

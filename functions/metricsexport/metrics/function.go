@@ -12,7 +12,7 @@ import (
 )
 
 // Spec declares the function.
-var Spec = function.Spec{Routes: []function.Route{{Pattern: "GET /metricsexport/metrics", Role: auth.Viewer}}, Memory: "128Mi"}
+var Spec = function.Spec{Routes: []function.Route{{Pattern: "GET /metricsexport/metrics", Role: auth.Viewer}}, Class: function.Medium}
 
 // Function is the operation with its store.
 type Function struct{ db *store.DB }

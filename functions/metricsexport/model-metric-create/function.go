@@ -3,7 +3,6 @@ package modelmetriccreate
 
 import (
 	"net/http"
-	"time"
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
@@ -17,9 +16,8 @@ var Spec = function.Spec{
 	Routes: []function.Route{{
 		Pattern: "POST /metricsexport/create_model_metric", Role: auth.Operator, Aliases: []string{"POST /create_model_metric"},
 	}},
-	Timeout: 60 * time.Second,
-	Memory:  "256Mi",
-	Needs:   []function.Need{function.Telemetry, function.Objects},
+	Class: function.Series,
+	Needs: []function.Need{function.Telemetry, function.Objects},
 }
 
 // Function is the operation with its store, the models and telemetry.

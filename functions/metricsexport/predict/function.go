@@ -14,7 +14,7 @@ import (
 // Spec declares the function. It changes nothing, though ICOS asks by POST.
 var Spec = function.Spec{
 	Routes: []function.Route{{Pattern: "POST /metricsexport/predict", Role: auth.Viewer, Aliases: []string{"POST /predict"}}},
-	Memory: "128Mi",
+	Class:  function.Medium,
 	Needs:  []function.Need{function.Objects},
 }
 

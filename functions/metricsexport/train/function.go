@@ -17,7 +17,7 @@ import (
 var Spec = function.Spec{
 	Routes:  []function.Route{{Pattern: "POST /metricsexport/train", Role: auth.Operator, Aliases: []string{"POST /train"}}},
 	Emits:   []string{events.TrainingRequested},
-	Memory:  "128Mi", // a hundred thousand values may be sent
+	Class:   function.Medium, // a hundred thousand values may be sent
 	Needs:   []function.Need{function.Objects},
 	MaxBody: 4 << 20,
 }

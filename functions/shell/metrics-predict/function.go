@@ -15,7 +15,7 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{
 	Routes: []function.Route{{Pattern: "POST /api/v3/metrics/predict", Role: auth.Operator}},
-	Memory: "128Mi",
+	Class:  function.Medium,
 	Needs:  []function.Need{function.SignIn, function.Objects}, // refresh tokens are sent as api_key
 }
 

@@ -18,7 +18,7 @@ import (
 var Spec = function.Spec{
 	Routes: []function.Route{{Pattern: "POST /api/v3/metrics/train", Role: auth.Operator}},
 	Emits:  []string{events.TrainingRequested},
-	Memory: "128Mi",                                            // a hundred thousand values may be sent
+	Class:  function.Medium,                                    // a hundred thousand values may be sent
 	Needs:  []function.Need{function.SignIn, function.Objects}, // refresh tokens are sent as api_key
 }
 

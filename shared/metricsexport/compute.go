@@ -363,7 +363,7 @@ func judgeOn(m *Model, learnt forecast.Model, s forecast.Series, day, ahead int,
 		if err != nil {
 			return 0, 0, false
 		}
-		e, err := forecast.Judge(model, s.Values, max(from, model.Needs()), to, ahead, forecast.Interval{})
+		e, err := forecast.Evaluate(model, s.Values, max(from, model.Needs()), to, ahead, forecast.Interval{})
 		return e.MAE, i.At(ahead - 1), err == nil
 	}
 	best := math.Inf(1)

@@ -224,7 +224,7 @@ const (
 
 func drift(m *Model, learnt forecast.Model, values []float64) (bool, error) {
 	from := max(1, min(learnt.Needs(), len(values)))
-	e, err := forecast.Judge(learnt, values, from, len(values), 1, m.Interval)
+	e, err := forecast.Evaluate(learnt, values, from, len(values), 1, m.Interval)
 	if err != nil {
 		return false, err
 	}

@@ -205,7 +205,7 @@ func Request(ctx context.Context, tx *store.Tx, o Order, by string) (*Training, 
 		return nil, err
 	}
 	t := &Training{ID: uuid.Must(uuid.NewV7()), Model: o.ModelName, State: Waiting, CreatedBy: by, CreatedAt: time.Now().UTC()}
-	if err := tx.TakeTurn(ctx, store.TurnModel, o.ModelName); err != nil {
+	if err := tx.AwaitTurn(ctx, store.TurnModel, o.ModelName); err != nil {
 		return nil, err
 	}
 	err := tx.QueryRow(ctx, insertTraining, t.ID, o.ModelName, o, Waiting, by).Scan(&t.Version)
@@ -291,7 +291,7 @@ func (t Trainer) Train(ctx context.Context, id uuid.UUID) error {
 	held := false
 	failed := err
 	err = t.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) (err error) {
-		if held, err = tx.Settle(ctx, claim); err != nil || !held {
+		if held, err = tx.Complete(ctx, claim); err != nil || !held {
 			return err
 		}
 		if failed != nil {

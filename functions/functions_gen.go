@@ -20,6 +20,7 @@ import (
 	busput "github.com/littoral-project/littoral/functions/bus/put"
 	clockpause "github.com/littoral-project/littoral/functions/clock/pause"
 	consoleapp "github.com/littoral-project/littoral/functions/console/app"
+	controllerregister "github.com/littoral-project/littoral/functions/controller/register"
 	deploymentmanagerdeploykubernetes "github.com/littoral-project/littoral/functions/deploymentmanager/deploy-kubernetes"
 	deploymentmanagerdeployocm "github.com/littoral-project/littoral/functions/deploymentmanager/deploy-ocm"
 	deploymentmanagersynckubernetes "github.com/littoral-project/littoral/functions/deploymentmanager/sync-kubernetes"
@@ -54,6 +55,7 @@ import (
 	jobmanagerstatusupdate "github.com/littoral-project/littoral/functions/jobmanager/status-update"
 	lighthousecontrolleradd "github.com/littoral-project/littoral/functions/lighthouse/controller-add"
 	lighthousecontrollerlist "github.com/littoral-project/littoral/functions/lighthouse/controller-list"
+	lighthousesweep "github.com/littoral-project/littoral/functions/lighthouse/sweep"
 	matchmakerevacuate "github.com/littoral-project/littoral/functions/matchmaker/evacuate"
 	matchmakerexplain "github.com/littoral-project/littoral/functions/matchmaker/explain"
 	matchmakerhome "github.com/littoral-project/littoral/functions/matchmaker/home"
@@ -160,6 +162,7 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/bus-put":                             function.NewEntry("bus-put", busput.Spec, busput.New),
 	"github.com/littoral-project/littoral/functions/cmd/clock-pause":                         function.NewEntry("clock-pause", clockpause.Spec, clockpause.New),
 	"github.com/littoral-project/littoral/functions/cmd/console-app":                         function.NewEntry("console-app", consoleapp.Spec, consoleapp.New),
+	"github.com/littoral-project/littoral/functions/cmd/controller-register":                 function.NewEntry("controller-register", controllerregister.Spec, controllerregister.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-deploy-kubernetes": function.NewEntry("deploymentmanager-deploy-kubernetes", deploymentmanagerdeploykubernetes.Spec, deploymentmanagerdeploykubernetes.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-deploy-ocm":        function.NewEntry("deploymentmanager-deploy-ocm", deploymentmanagerdeployocm.Spec, deploymentmanagerdeployocm.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-sync-kubernetes":   function.NewEntry("deploymentmanager-sync-kubernetes", deploymentmanagersynckubernetes.Spec, deploymentmanagersynckubernetes.New),
@@ -194,6 +197,7 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-status-update":            function.NewEntry("jobmanager-status-update", jobmanagerstatusupdate.Spec, jobmanagerstatusupdate.New),
 	"github.com/littoral-project/littoral/functions/cmd/lighthouse-controller-add":           function.NewEntry("lighthouse-controller-add", lighthousecontrolleradd.Spec, lighthousecontrolleradd.New),
 	"github.com/littoral-project/littoral/functions/cmd/lighthouse-controller-list":          function.NewEntry("lighthouse-controller-list", lighthousecontrollerlist.Spec, lighthousecontrollerlist.New),
+	"github.com/littoral-project/littoral/functions/cmd/lighthouse-sweep":                    function.NewEntry("lighthouse-sweep", lighthousesweep.Spec, lighthousesweep.New),
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-evacuate":                 function.NewEntry("matchmaker-evacuate", matchmakerevacuate.Spec, matchmakerevacuate.New),
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-explain":                  function.NewEntry("matchmaker-explain", matchmakerexplain.Spec, matchmakerexplain.New),
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-home":                     function.NewEntry("matchmaker-home", matchmakerhome.Spec, matchmakerhome.New),

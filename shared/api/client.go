@@ -180,7 +180,7 @@ func refuseChangedMethod(r *http.Request, via []*http.Request) error {
 
 func decode(resp *http.Response, into any) error {
 	defer drain(resp)
-	if into == nil {
+	if into == nil || resp.StatusCode == http.StatusNoContent {
 		return nil
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))

@@ -17,6 +17,8 @@ type getCommand struct {
 	Nodes    getNodes    `cmd:"" aliases:"node" help:"List nodes."`
 	Policies getPolicies `cmd:"" aliases:"policy" help:"List policies."`
 	Clusters getClusters `cmd:"" aliases:"cluster" help:"List clusters."`
+
+	Controllers getControllers `cmd:"" aliases:"controller" help:"List controllers that the lighthouse knows."`
 }
 
 // listFlags are common to all listings.

@@ -20,15 +20,23 @@ type Config struct {
 	Timeout time.Duration `envconfig:"LIGHTHOUSE_CONTROLLER_TIMEOUT" default:"60s"` // a controller that is silent for longer is gone
 }
 
+// Path is where controllers register and are listed.
+const Path = "/api/v3/controller/"
+
 // Controller is a registration.
 type Controller struct {
 	Name    string    `db:"name"    json:"name"`
 	Address string    `db:"address" json:"address"`
 	SeenAt  time.Time `db:"seen_at" json:"seenAt"`
+
+	// What the lighthouse found when it last asked the controller itself, if it has.
+	Healthy   *bool      `db:"healthy"    json:"healthy,omitempty"`
+	CheckedAt *time.Time `db:"checked_at" json:"checkedAt,omitempty"`
+	Trouble   string     `db:"trouble"    json:"trouble,omitempty"`
 }
 
 const (
-	selectAlive = `select name, address, seen_at from controllers
+	selectAlive = `select name, address, seen_at, healthy, checked_at, trouble from controllers
 where seen_at > now() - make_interval(secs => $1) order by registered_at, address`
 
 	// One that is gone may be registered anew by anybody with the role; one that is there only by its owner.
@@ -37,6 +45,8 @@ on conflict (address) do update set name = excluded.name, owner = excluded.owner
 registered_at = case when controllers.seen_at > now() - make_interval(secs => $4) then controllers.registered_at else now() end
 where controllers.owner = excluded.owner or controllers.seen_at <= now() - make_interval(secs => $4)
 returning registered_at = now()`
+
+	updateHealth = `update controllers set healthy = $2, trouble = $3, checked_at = now() where address = $1`
 
 	deleteGone = `delete from controllers where seen_at <= now() - make_interval(secs => $1)`
 )
@@ -69,6 +79,20 @@ func Register(ctx context.Context, tx *store.Tx, c Controller, owner string, sil
 		return false, problem.New(problem.Conflict, "another controller is registered at %s", problem.Brief(c.Address, 100))
 	}
 	return answers[0], nil
+}
+
+// Checked notes what the lighthouse found when it asked a controller itself; trouble is "" for one that answered.
+func Checked(ctx context.Context, tx *store.Tx, address, trouble string) error {
+	_, err := tx.Exec(ctx, updateHealth, address, trouble == "", trouble)
+	return store.Classify(err)
+}
+
+// Base is the base URL of a controller. ICOS writes an address without a scheme, which is that of plain HTTP.
+func (c Controller) Base() string {
+	if plain.MatchString(c.Address) {
+		return "http://" + c.Address
+	}
+	return strings.TrimRight(c.Address, "/")
 }
 
 // Sweep forgets the controllers that have fallen silent.

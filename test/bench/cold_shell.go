@@ -11,7 +11,8 @@ var shellCases = map[string]maker{
 		return document("admin", http.MethodPost, "/api/v3/controller/", map[string]any{"name": "bench", "address": "bench.example"})
 	},
 	"lighthouse-controller-list": get("", "/api/v3/controller/"),
-	"shell-deployment-create":    send("operator", http.MethodPost, "/api/v3/deployment/", "bench"),
+	"lighthouse-sweep":           tick, "controller-register": tick,
+	"shell-deployment-create": send("operator", http.MethodPost, "/api/v3/deployment/", "bench"),
 	"shell-deployment-delete": func(ctx context.Context, s *scene) (ask, error) {
 		g, err := s.stopped(ctx)
 		return ask{client: "operator", method: http.MethodDelete, path: "/api/v3/deployment/" + g.ID}, err

@@ -96,7 +96,9 @@ func (h *Host) inHost() map[string]string {
 		"RULES_API_URL":    h.url + "/rules/",
 		"OBJECTS_URL":      "file://" + h.objectsDir(),
 		"OIDC_AUDIENCE":    h.settings.Auth.Audience,
-		"OIDC_CLIENT_ID":   me.ClientID, "OIDC_CLIENT_SECRET": me.ClientSecret, "OIDC_TOKEN_URL": me.TokenURL,
+		// Others on this machine find it by these, unless the user says otherwise; its lighthouse is its own.
+		"LIGHTHOUSE": h.url, "CONTROLLER_NAME": "laptop", "CONTROLLER_ADDRESS": h.url,
+		"OIDC_CLIENT_ID": me.ClientID, "OIDC_CLIENT_SECRET": me.ClientSecret, "OIDC_TOKEN_URL": me.TokenURL,
 	}
 	if h.settings.Auth.Issuer == h.url+issuerPath { // another issuer knows no such client
 		console := h.issuer.Credentials(issuer.Console)

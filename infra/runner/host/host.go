@@ -261,7 +261,7 @@ func (h *Host) startPrometheus() (err error) {
 }
 
 func (h *Host) makeIssuer(plan *fleet.Plan) (err error) {
-	clients := append(issuer.People(), issuer.Client{ID: policyManager, Roles: []auth.Role{auth.Operator}})
+	clients := append(issuer.People(), issuer.Client{ID: policyManager, Roles: []auth.Role{auth.Operator, auth.Controller}})
 	if plan != nil {
 		for _, id := range plan.AgentIDs() {
 			clients = append(clients, issuer.AgentClient(id))

@@ -17,7 +17,7 @@ const (
 	otlpPath    = "/api/v1/otlp/v1/metrics"
 	webhookPath = "/polman/watcher/api/v1/webhooks/alertmanager"
 
-	policyManager = "policymanager" // client that writes rules and calls the job manager
+	policyManager = "policymanager" // client that writes rules, calls the job manager and registers at the lighthouse
 )
 
 // rulesDir is where the telemetry functions keep rule files, and where a person may add others.

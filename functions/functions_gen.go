@@ -20,7 +20,15 @@ import (
 	busput "github.com/littoral-project/littoral/functions/bus/put"
 	clockpause "github.com/littoral-project/littoral/functions/clock/pause"
 	consoleapp "github.com/littoral-project/littoral/functions/console/app"
+	controlleraccept "github.com/littoral-project/littoral/functions/controller/accept"
+	controllergive "github.com/littoral-project/littoral/functions/controller/give"
+	controllerhandovercreate "github.com/littoral-project/littoral/functions/controller/handover-create"
+	controllerhandoverlist "github.com/littoral-project/littoral/functions/controller/handover-list"
+	controllerlease "github.com/littoral-project/littoral/functions/controller/lease"
+	controlleroffer "github.com/littoral-project/littoral/functions/controller/offer"
 	controllerregister "github.com/littoral-project/littoral/functions/controller/register"
+	controllerrenew "github.com/littoral-project/littoral/functions/controller/renew"
+	controllertakeover "github.com/littoral-project/littoral/functions/controller/take-over"
 	deploymentmanagerdeploykubernetes "github.com/littoral-project/littoral/functions/deploymentmanager/deploy-kubernetes"
 	deploymentmanagerdeployocm "github.com/littoral-project/littoral/functions/deploymentmanager/deploy-ocm"
 	deploymentmanagersynckubernetes "github.com/littoral-project/littoral/functions/deploymentmanager/sync-kubernetes"
@@ -162,7 +170,15 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/bus-put":                             function.NewEntry("bus-put", busput.Spec, busput.New),
 	"github.com/littoral-project/littoral/functions/cmd/clock-pause":                         function.NewEntry("clock-pause", clockpause.Spec, clockpause.New),
 	"github.com/littoral-project/littoral/functions/cmd/console-app":                         function.NewEntry("console-app", consoleapp.Spec, consoleapp.New),
+	"github.com/littoral-project/littoral/functions/cmd/controller-accept":                   function.NewEntry("controller-accept", controlleraccept.Spec, controlleraccept.New),
+	"github.com/littoral-project/littoral/functions/cmd/controller-give":                     function.NewEntry("controller-give", controllergive.Spec, controllergive.New),
+	"github.com/littoral-project/littoral/functions/cmd/controller-handover-create":          function.NewEntry("controller-handover-create", controllerhandovercreate.Spec, controllerhandovercreate.New),
+	"github.com/littoral-project/littoral/functions/cmd/controller-handover-list":            function.NewEntry("controller-handover-list", controllerhandoverlist.Spec, controllerhandoverlist.New),
+	"github.com/littoral-project/littoral/functions/cmd/controller-lease":                    function.NewEntry("controller-lease", controllerlease.Spec, controllerlease.New),
+	"github.com/littoral-project/littoral/functions/cmd/controller-offer":                    function.NewEntry("controller-offer", controlleroffer.Spec, controlleroffer.New),
 	"github.com/littoral-project/littoral/functions/cmd/controller-register":                 function.NewEntry("controller-register", controllerregister.Spec, controllerregister.New),
+	"github.com/littoral-project/littoral/functions/cmd/controller-renew":                    function.NewEntry("controller-renew", controllerrenew.Spec, controllerrenew.New),
+	"github.com/littoral-project/littoral/functions/cmd/controller-take-over":                function.NewEntry("controller-take-over", controllertakeover.Spec, controllertakeover.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-deploy-kubernetes": function.NewEntry("deploymentmanager-deploy-kubernetes", deploymentmanagerdeploykubernetes.Spec, deploymentmanagerdeploykubernetes.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-deploy-ocm":        function.NewEntry("deploymentmanager-deploy-ocm", deploymentmanagerdeployocm.Spec, deploymentmanagerdeployocm.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-sync-kubernetes":   function.NewEntry("deploymentmanager-sync-kubernetes", deploymentmanagersynckubernetes.Spec, deploymentmanagersynckubernetes.New),

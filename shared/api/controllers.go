@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"encoding/json"
+	"net/http"
 	"time"
 )
 
@@ -31,4 +33,44 @@ func (c *Client) Controllers(ctx context.Context) ([]Controller, error) {
 	list := []Controller{}
 	_, err := c.do(ctx, get("/api/v3/controller/", nil), &list)
 	return list, err
+}
+
+// Handover is how far the move of an application to another controller is.
+type Handover struct {
+	Application string     `json:"application"`
+	Side        string     `json:"side"`  // giver, receiver
+	State       string     `json:"state"` // home, offered, released; accepted, held, returning, over
+	Peer        string     `json:"peer,omitempty"`
+	Epoch       int64      `json:"epoch"`
+	Until       *time.Time `json:"until,omitempty"`
+	Recalled    bool       `json:"recalled"`
+	Reason      string     `json:"reason,omitempty"`
+	ChangedAt   time.Time  `json:"changedAt"`
+}
+
+// Handovers lists them, those that changed last first.
+func (c *Client) Handovers(ctx context.Context) ([]Handover, error) {
+	list, err := one[[]Handover](ctx, c, get("/controller/handovers", nil))
+	if err != nil {
+		return nil, err
+	}
+	return *list, nil
+}
+
+// HandOver begins to move an application to a controller; "" means any that takes it.
+func (c *Client) HandOver(ctx context.Context, id, to string) (*Handover, error) {
+	return c.move(ctx, map[string]any{"application": id, "to": to})
+}
+
+// BringHome begins to move an application back to the controller that it was submitted to.
+func (c *Client) BringHome(ctx context.Context, id string) (*Handover, error) {
+	return c.move(ctx, map[string]any{"application": id, "home": true})
+}
+
+func (c *Client) move(ctx context.Context, what map[string]any) (*Handover, error) {
+	body, err := json.Marshal(what)
+	if err != nil {
+		return nil, err
+	}
+	return one[Handover](ctx, c, request{method: http.MethodPost, path: "/controller/handovers", media: mediaJSON, body: body, idempotent: true})
 }

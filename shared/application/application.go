@@ -58,6 +58,7 @@ type Application struct {
 	Owner          string            `db:"owner"`        // the caller who handed it in
 	Unwatched      map[string]string `db:"unwatched"`    // policies that cannot be watched, by name or path, and why
 	UnwatchedAt    *time.Time        `db:"unwatched_at"` // since when there are any
+	Away           *Away             `db:"away"`         // while Desired is Elsewhere; nil when only the lease of this controller is over
 	CreatedAt      time.Time         `db:"created_at"`
 	UpdatedAt      time.Time         `db:"updated_at"`
 	Jobs           []*job.Job        `db:"-"`
@@ -109,18 +110,22 @@ func (a *Application) MarshalJSON() ([]byte, error) {
 		Version     int64           `json:"version"`
 		Judged      int64           `json:"judged"`
 		Owner       string          `json:"owner"`
+		Away        *Away           `json:"away,omitempty"`
 		Jobs        []*job.Job      `json:"jobs"`
 		Conditions  []job.Condition `json:"conditions,omitempty"`
 		Warnings    []string        `json:"warnings,omitempty"`
 	}{
 		a.ID, a.CreatedAt, a.UpdatedAt, a.Name, a.Description, a.Namespace, a.Desired, status, message, a.Health(), a.Version, a.HandledVersion,
-		a.Owner, jobs, a.Conditions(), a.Warnings,
+		a.Owner, a.Away, jobs, a.Conditions(), a.Warnings,
 	})
 }
 
 // Status sums up the jobs, with a line on what the application waits for. A component that an update took out no longer
 // counts: if it cannot be removed now, nothing else waits for that.
 func (a *Application) Status() (Status, string) {
+	if a.Desired == Elsewhere {
+		return a.awayStatus()
+	}
 	var unplaced, degraded, unknown, available, gone, out, live, former int
 	var note string
 	for _, j := range a.Jobs {

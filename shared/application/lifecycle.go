@@ -196,7 +196,7 @@ func (a *Application) add(ctx context.Context, tx *store.Tx, w want) error {
 
 // Start asks a stopped application to run again, as its present descriptor says; its components are placed anew.
 func Start(ctx context.Context, tx *store.Tx, id uuid.UUID, lostAfter time.Duration) (*Application, error) {
-	a, err := Lock(ctx, tx, id)
+	a, err := lockHere(ctx, tx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +224,7 @@ func Start(ctx context.Context, tx *store.Tx, id uuid.UUID, lostAfter time.Durat
 
 // Stop removes what runs of an application and keeps the application.
 func Stop(ctx context.Context, tx *store.Tx, id uuid.UUID) (*Application, error) {
-	a, err := Lock(ctx, tx, id)
+	a, err := lockHere(ctx, tx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -273,7 +273,7 @@ func (a *Application) want(ctx context.Context, tx *store.Tx, d Desired) error {
 // is reported. A deletion that has begun continues. If nothing is left, or nobody carries out the removal, it is
 // deleted at once. gone says whether it is.
 func Delete(ctx context.Context, tx *store.Tx, id uuid.UUID, stop bool) (a *Application, gone bool, err error) {
-	if a, err = Lock(ctx, tx, id); err != nil {
+	if a, err = lockHere(ctx, tx, id); err != nil {
 		return nil, false, err
 	}
 	abandoned, deletable := a.abandoned(), a.deletable()

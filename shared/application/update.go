@@ -42,7 +42,7 @@ func update(
 	ctx context.Context, tx *store.Tx, id uuid.UUID, document []byte, app *appmodel.Application, by authorship,
 	lostAfter time.Duration,
 ) (*Application, error) {
-	a, err := Lock(ctx, tx, id)
+	a, err := lockHere(ctx, tx, id)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ type getCommand struct {
 	Clusters getClusters `cmd:"" aliases:"cluster" help:"List clusters."`
 
 	Controllers getControllers `cmd:"" aliases:"controller" help:"List controllers that the lighthouse knows."`
+	Handovers   getHandovers   `cmd:"" aliases:"handover" help:"List applications that move between controllers."`
 }
 
 // listFlags are common to all listings.

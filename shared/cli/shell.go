@@ -49,6 +49,7 @@ type commands struct {
 	Cordon      cordonCommand     `cmd:"" group:"Nodes:" help:"Close a node to new components."`
 	Uncordon    uncordonCommand   `cmd:"" group:"Nodes:" help:"Open a node again that was cordoned or drained."`
 	Drain       drainCommand      `cmd:"" group:"Nodes:" help:"Close a node and move its components elsewhere."`
+	Move        moveCommand       `cmd:"" group:"Applications:" help:"Hand an application over to another controller."`
 	Wait        waitCommand       `cmd:"" group:"Applications:" help:"Wait until an application is as you want it."`
 	Get         getCommand        `cmd:"" group:"Looking:" help:"List applications, jobs, nodes or clusters."`
 	Controllers getControllers    `cmd:"" group:"Looking:" help:"List controllers that the lighthouse knows (get controllers)."`
@@ -132,7 +133,7 @@ func (sh *Shell) Run(ctx context.Context, args []string) (code int) {
 		kong.Vars{
 			"states":        "Created,Progressing,Finished,Degraded",
 			"healths":       "Healthy,Progressing,Unknown,Degraded",
-			"statuses":      "Pending,Deploying,Available,Degraded,Unknown,Stopping,Stopped,Deleting",
+			"statuses":      "Pending,Deploying,Available,Degraded,Unknown,Stopping,Stopped,Deleting,Away",
 			"orchestrators": "ocm,nuvla,kubernetes", "goals": "available,finished,stopped,deleted",
 		}, kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}))
 	if err != nil {

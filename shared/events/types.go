@@ -41,6 +41,7 @@ const (
 	RemediationRequested = "dev.littoral.remediation.requested.v1" // by a violated policy, of its application; again when one that was held back is due
 	WebhookRequested     = "dev.littoral.webhook.requested.v1"     // by a violated policy, of an address that it names
 	TrainingRequested    = "dev.littoral.training.requested.v1"    // of a model that forecasts
+	HandoverRequested    = "dev.littoral.handover.requested.v1"    // of an application, to another controller; again when it has not got on
 
 	// Tick is what a PingSource sends.
 	Tick = "dev.knative.sources.ping"
@@ -99,6 +100,12 @@ type Job struct {
 // Attributes are the extensions that triggers filter on.
 func (j Job) Attributes() map[string]string {
 	return map[string]string{"orchestrator": j.Orchestrator, "jobtype": j.Type}
+}
+
+// Handover is the data of HandoverRequested.
+type Handover struct {
+	ID    uuid.UUID `json:"id"` // of the application
+	Epoch int64     `json:"epoch"`
 }
 
 // Node is the data of NodeDrained.

@@ -74,7 +74,11 @@ order by j.created_at, j.id limit $7`
   union all
   select id from jobs where orchestrator = $1 and state in ('Progressing', 'Degraded') and lease_until < now()
     and (type = 'CreateDeployment' or owner_id = $2)
-) and (j.owner_id = $2 and $2 <> '' or not ` + othersPlace + `) and not ` + ownLeft + ` order by j.created_at, j.id limit $3`
+) and (j.owner_id = $2 and $2 <> '' or not ` + othersPlace + `) and not ` + ownLeft + ` and (` + acts + `) order by j.created_at, j.id limit $3`
+
+	// While the lease under which this controller has the application is over, nobody begins or changes anything for it; what
+	// is to be removed may be (shared/docs/controllers.md).
+	acts = `a.acts_until is null or a.acts_until > now() or j.type = 'DeleteDeployment'`
 
 	// The caller still has a former copy at the very place that the job has come back to. That copy has to go before a
 	// new one is made: an agent that finds copies by the name of their job, or that died before it could report its

@@ -39,7 +39,7 @@ const claimJob = `with old as (select id, state, owner_id, lease_until from jobs
 update jobs j set state = $4, owner_id = $2, lease_until = now() + $3::interval, updated_at = now(),
   taken_at = coalesce(j.taken_at, now()), applied = j.applied and old.state = $4 and old.owner_id = $2,
   epoch = j.epoch + case when old.owner_id in ('', $2) then 0 else 1 end
-from old where j.id = old.id and j.cluster <> '' and (old.owner_id = $2 or not ` + othersPlace + `) and ($7 or not ` + ownLeft + `) and (
+from old, applications a where j.id = old.id and a.id = j.application_id and (` + acts + `) and j.cluster <> '' and (old.owner_id = $2 or not ` + othersPlace + `) and ($7 or not ` + ownLeft + `) and (
   (old.state = any($5) and (old.owner_id = $2 or (old.owner_id = '' and j.type = 'CreateDeployment')))
   or (old.state = $4 and old.owner_id = $2)
   or (old.state = any($6) and j.type = 'CreateDeployment' and old.lease_until < now()))

@@ -134,21 +134,29 @@ const maxAnswer = 4 << 20 // bytes
 // Call asks the peer. in and out are JSON, or nil. The error is the problem that the peer answered, else Unavailable: then
 // nobody knows whether the peer did what was asked, and it is asked again.
 func (c *Client) Call(ctx context.Context, p Peer, method, path string, in, out any) error {
-	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
-	defer cancel()
-	var body io.Reader
+	var body []byte
 	if in != nil {
-		text, err := json.Marshal(in)
-		if err != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
 			return fmt.Errorf("encode a call of %s: %w", p.Address, err)
 		}
-		body = bytes.NewReader(text)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, p.Address+path, body)
+	return c.send(ctx, p, method, path, "application/json", body, out)
+}
+
+// Post is Call with a body that is no JSON.
+func (c *Client) Post(ctx context.Context, p Peer, path, media string, body []byte, out any) error {
+	return c.send(ctx, p, http.MethodPost, path, media, body, out)
+}
+
+func (c *Client) send(ctx context.Context, p Peer, method, path, media string, body []byte, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, p.Address+path, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("call %s: %w", p.Address, err)
 	}
-	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Content-Type", media)
 	req.Header.Set("Accept", "application/json")
 	token, err := c.token(ctx, p)
 	if err != nil {

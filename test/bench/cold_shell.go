@@ -3,6 +3,10 @@ package main
 import (
 	"context"
 	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/events"
 )
 
 // shellCases are of the backend of the ICOS shell, and of the lighthouse.
@@ -11,7 +15,31 @@ var shellCases = map[string]maker{
 		return document("admin", http.MethodPost, "/api/v3/controller/", map[string]any{"name": "bench", "address": "bench.example"})
 	},
 	"lighthouse-controller-list": get("", "/api/v3/controller/"),
-	"lighthouse-sweep":           tick, "controller-register": tick,
+	"controller-accept": func(context.Context, *scene) (ask, error) { // by a controller that is no peer of the bench
+		return document("admin", http.MethodPut, "/controller/applications/"+uuid.NewString(), map[string]any{
+			"controller": "bench", "epoch": 1,
+			"application": map[string]any{"name": "bench", "dialect": "icos", "descriptor": "name: bench", "version": 1},
+		})
+	},
+	"controller-lease": func(context.Context, *scene) (ask, error) {
+		return document("admin", http.MethodPost, "/controller/leases", map[string]any{"controller": "bench", "claims": []any{}})
+	},
+	"controller-offer": send("admin", http.MethodPost, "/controller/offers", "bench"),
+	"controller-handover-create": func(_ context.Context, s *scene) (ask, error) { // it was never handed over
+		return document("operator", http.MethodPost, "/controller/handovers", map[string]any{"application": s.running.ID, "home": true})
+	},
+	"controller-give": func(ctx context.Context, s *scene) (ask, error) {
+		id, err := uuid.Parse(s.running.ID)
+		if err != nil {
+			return ask{}, err
+		}
+		body, err := event(ctx, events.HandoverRequested, s.running.ID, events.Handover{ID: id, Epoch: 1})
+		return ask{method: http.MethodPost, path: "/", body: body}, err
+	},
+	"controller-renew":         tick,
+	"controller-take-over":     tick,
+	"controller-handover-list": get("viewer", "/controller/handovers"),
+	"lighthouse-sweep":         tick, "controller-register": tick,
 	"shell-deployment-create": send("operator", http.MethodPost, "/api/v3/deployment/", "bench"),
 	"shell-deployment-delete": func(ctx context.Context, s *scene) (ask, error) {
 		g, err := s.stopped(ctx)

@@ -53,6 +53,10 @@ func TestWithoutTheStore(t *testing.T) {
 				require.NotEqual(t, http.StatusServiceUnavailable, a.status, "rules are kept elsewhere")
 				return
 			}
+			if r.ofPeers() {
+				a.refused(t, http.StatusForbidden)
+				return
+			}
 			d := a.refused(t, http.StatusServiceUnavailable)
 			require.NotContains(t, d.Detail, "127.0.0.1", "its address is nobody's business")
 			if r.bodyKind() == jsonBody { // an invalid request is still reported as such

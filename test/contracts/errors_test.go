@@ -39,6 +39,14 @@ func (r route) fitting(about string) string {
 	case "POST /metricsexport/create_model_metric", "POST /create_model_metric":
 		return `{"metric_name": "a", "telemetry_metric": "up", "model_name": "none:1"}`
 	}
+	switch r.String() {
+	case "POST /controller/handovers":
+		return `{"application": "` + about + `", "home": true}`
+	case "PUT /controller/applications/{application}":
+		return `{"controller": "shore", "epoch": 1, "application": {"name": "shop", "dialect": "icos", "descriptor": "name: shop", "version": 1}}`
+	case "POST /controller/leases":
+		return `{"controller": "shore", "claims": []}`
+	}
 	switch r.bodyKind() {
 	case document:
 		return hubShop
@@ -63,7 +71,9 @@ func TestBadRequests(t *testing.T) {
 				if r.hasID() {
 					malformedIDs(t, c, r)
 				}
-				if r.hasID() || strings.HasPrefix(r.pattern, "/jobmanager/policies/") {
+				if r.ofPeers() {
+					c.call(t, r.method, r.anywhere(), r.fitting(uuid.NewString())).refused(t, http.StatusForbidden)
+				} else if r.hasID() || strings.HasPrefix(r.pattern, "/jobmanager/policies/") {
 					c.call(t, r.method, r.anywhere(), r.fitting(uuid.NewString())).refused(t, http.StatusNotFound)
 				}
 				if r.bodyKind() != nothing {
@@ -128,6 +138,11 @@ func malformedIDs(t *testing.T, c client, r route) {
 		d := c.call(t, r.method, r.path(id), r.fitting(uuid.Nil.String())).refused(t, http.StatusBadRequest)
 		require.Contains(t, d.Detail, "is not a UUID")
 	}
+}
+
+// ofPeers reports whether only controllers that are set as peers may call the route; here there are none.
+func (r route) ofPeers() bool {
+	return r.entry.Name == "controller-accept" || r.entry.Name == "controller-lease"
 }
 
 func badBodies(t *testing.T, c client, r route) {

@@ -191,6 +191,7 @@ var direct = map[string][]string{
 	"shared/policy/remediation":           {"go.yaml.in/yaml/v3", "github.com/jackc/pgx/v5"},
 	"shared/metricsexport":                {"github.com/jackc/pgx/v5"},
 	"shared/lighthouse":                   {"github.com/jackc/pgx/v5"},
+	"shared/handover":                     {"github.com/jackc/pgx/v5"},
 	"shared/signin":                       {"golang.org/x/oauth2"},
 	"shared/cordon":                       {"github.com/jackc/pgx/v5"},
 	"shared/credentials":                  {"golang.org/x/oauth2"},

@@ -17,7 +17,7 @@ import (
 // wait for those after it only. Names of locks and turns are those of package store; the others are tables, and stand for locks
 // on their rows. shared/docs/locks.md explains it.
 var LockOrder = []string{
-	"inbox", "archive", "topology", "idempotency key", "application name", "policy", "policies", "policy_alerts", "policy_actions", "claims",
+	"inbox", "archive", "topology", "idempotency key", "application name", "policy", "policies", "policy_alerts", "policy_actions", "handovers", "claims",
 	"actions", "placement", "nodes", "cordons", "applications", "jobs", "revisions", "policy_events", "reaction_times", "rule_files", "history",
 	"topology_nodes", "topology_clusters", "topology_snapshots", "archives", "issuer_keys", "controllers", "dead_letters", "exported_applications", "exported_components",
 	"model name", "metrics", "metric_forecasts", "metric_series", "trainings", "models", "bus", "bus_values",

@@ -19,6 +19,10 @@ build: ## build bin/littoral (the command line) and bin/littoral-up (the laptop 
 run: build ## start everything on this machine and run test/examples/hello.yaml; Ctrl-C stops it
 	bin/littoral up --apply test/examples/hello.yaml
 
+.PHONY: run-two
+run-two: build ## run two controllers beside each other and move an application from one to the other
+	scripts/run-two/run-two
+
 .PHONY: test
 test: generate-check lint ## run every check and test, against a real Postgres that it starts itself
 	$(GO) run ./scripts/with-postgres -- $(GO) test $$($(GO) list ./... | grep -v /test/faults$$)

@@ -16,10 +16,12 @@ import (
 type applyCommand struct {
 	File    []string      `short:"f" required:"" placeholder:"FILE" help:"Descriptor; - is standard input. Repeatable."`
 	App     string        `xor:"which" placeholder:"ID" help:"Application to update; default: the only one of its name, else a new one."`
-	New     bool          `xor:"which" help:"Always make a new application, also when one has the name."`
+	New     bool          `xor:"which,fresh" help:"Always make a new application, also when one has the name."`
 	Strict  bool          `help:"Refuse a descriptor with warnings."`
 	Wait    bool          `short:"w" help:"Show what happens until it is available."`
 	Timeout time.Duration `default:"5m" help:"How long --wait waits."`
+
+	AutoRollback bool `xor:"fresh" help:"Go back to the former descriptor if it is not available in time; waits."`
 }
 
 // Run applies one file after the other and stops at the first that fails.
@@ -51,20 +53,62 @@ func (c *applyCommand) one(s *session, file string) error {
 	if err != nil {
 		return err
 	}
-	a, after, err := c.handIn(s, document)
-	if err != nil || !c.Wait {
+	a, before, after, err := c.handIn(s, document)
+	if err != nil || !c.Wait && !c.AutoRollback {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, c.Timeout)
 	defer cancel()
-	return s.follow(ctx, a.ID, after, available)
+	err = s.follow(ctx, a.ID, after, available)
+	if err == nil || !c.AutoRollback || s.ctx.Err() != nil {
+		return err
+	}
+	return c.goBack(s, a, before, err)
 }
 
-// handIn creates or updates the application and says which. after is the id of the last history entry before that.
-func (c *applyCommand) handIn(s *session, document []byte) (a *api.Application, after int64, err error) {
+// goBack gives the application the descriptor that it had before, if that was available, and waits for it. The command has failed
+// all the same.
+func (c *applyCommand) goBack(s *session, a, before *api.Application, failed error) error {
+	switch {
+	case before == nil:
+		return advise(failed, "It is new, so there is no descriptor to go back to. See: littoral describe app %s", a.Name)
+	case before.Version == a.Version:
+		return failed
+	case before.Status != availableStatus:
+		return advise(failed, "It was %s before, so it was not rolled back. See: littoral history %s", before.Status, a.Name)
+	}
+	if !errors.Is(failed, errQuiet) {
+		fmt.Fprintf(s.err, "littoral: %s\n", s.explain(failed))
+	}
+	newest, err := s.client.History(s.ctx, api.HistoryQuery{App: a.ID, After: -1, Limit: 1})
+	if err != nil {
+		return err
+	}
+	if _, err := s.client.RollBack(s.ctx, a.ID, before.Version); err != nil {
+		return err
+	}
+	s.screen.line("application %s rolled back to revision %d", a.Name, before.Version)
+	after := int64(0)
+	if len(newest) == 1 {
+		after = newest[0].ID
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, c.Timeout)
+	defer cancel()
+	if err := s.follow(ctx, a.ID, after, available); err != nil {
+		return err
+	}
+	return errQuiet
+}
+
+// availableStatus is that of an application all of which runs.
+const availableStatus = "Available"
+
+// handIn creates or updates the application and says which. before is what it was, nil for a new one; after the id of the last
+// history entry before that.
+func (c *applyCommand) handIn(s *session, document []byte) (a, before *api.Application, after int64, err error) {
 	existing, err := c.existing(s, document)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, 0, err
 	}
 	if existing == nil {
 		create := s.client.CreateFirst
@@ -74,26 +118,26 @@ func (c *applyCommand) handIn(s *session, document []byte) (a *api.Application, 
 		if a, err = create(s.ctx, document, api.NewKey(), c.Strict); err == nil {
 			s.warn(a.Warnings)
 			s.screen.line("application %s created: %s", a.Name, a.ID)
-			return a, 0, nil
+			return a, nil, 0, nil
 		}
 		if problem.KindOf(err) != problem.PreconditionFailed {
-			return nil, 0, err
+			return nil, nil, 0, err
 		}
 		made, again := c.existing(s, document) // somebody else may have created it at the same moment
 		if again != nil || made == nil {
-			return nil, 0, cmp.Or(again, err)
+			return nil, nil, 0, cmp.Or(again, err)
 		}
 		existing = made
 	}
 	newest, err := s.client.History(s.ctx, api.HistoryQuery{App: existing.ID, After: -1, Limit: 1})
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, 0, err
 	}
 	if len(newest) == 1 {
 		after = newest[0].ID
 	}
 	if a, err = s.client.UpdateApplication(s.ctx, existing.ID, document, c.Strict); err != nil {
-		return nil, 0, err
+		return nil, nil, 0, err
 	}
 	s.warn(a.Warnings)
 	done := "updated"
@@ -104,7 +148,7 @@ func (c *applyCommand) handIn(s *session, document []byte) (a *api.Application, 
 		done += " (it is stopped)"
 	}
 	s.screen.line("application %s %s: %s", a.Name, done, a.ID)
-	return a, after, nil
+	return a, existing, after, nil
 }
 
 // existing returns the application that the user named, else the only one with the descriptor's name, nil when there is

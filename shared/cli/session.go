@@ -22,10 +22,10 @@ import (
 const DefaultServer = "http://127.0.0.1:8080"
 
 // session prepares what a command works with; nothing is dialled.
-func (sh *Shell) session(ctx context.Context, server, tokenFile string) *session {
+func (sh *Shell) session(ctx context.Context, server, tokenFile, named string) (*session, error) {
 	s := &session{
 		ctx: ctx, in: sh.Stdin, out: sh.Stdout, err: sh.Stderr, now: sh.Now, poll: sh.Poll, getenv: sh.Getenv,
-		exec: sh.Exec, open: sh.Open, edit: sh.Edit,
+		exec: sh.Exec, open: sh.Open, edit: sh.Edit, server: server, tokenFile: tokenFile,
 	}
 	if s.open == nil {
 		s.open = openBrowser
@@ -43,12 +43,19 @@ func (sh *Shell) session(ctx context.Context, server, tokenFile string) *session
 		s.exec = syscall.Exec
 	}
 	s.screen = newScreen(sh.Stdout, isTerminal(sh.Stdout) && sh.Getenv("NO_COLOR") == "" && sh.Getenv("TERM") != "dumb")
+	chosen, err := s.context(server, named)
+	if err != nil {
+		return s, err
+	}
+	if chosen != nil {
+		server, tokenFile = chosen.Server, cmp.Or(tokenFile, chosen.TokenFile)
+	}
 	s.client = &api.Client{Base: cmp.Or(server, sh.Getenv("LITTORAL_SERVER"), s.hostAddress(), DefaultServer), HTTP: sh.HTTP}
 	if s.client.HTTP == nil {
 		s.client.HTTP = &http.Client{Transport: transport()}
 	}
 	s.client.Token, s.token = s.tokenSource(tokenFile)
-	return s
+	return s, nil
 }
 
 // home is where "littoral up" keeps its state.

@@ -30,6 +30,7 @@ const (
 // commands is the command line; kong reads it.
 type commands struct {
 	Server    string `help:"Base URL of the server (LITTORAL_SERVER; default: see below)." placeholder:"URL"`
+	Context   string `help:"Context of the server (LITTORAL_CONTEXT; see: littoral context)." placeholder:"NAME"`
 	TokenFile string `help:"File with the access token (LITTORAL_TOKEN_FILE)." placeholder:"FILE"`
 
 	Apply       applyCommand      `cmd:"" group:"Applications:" help:"Create an application, or update that of the name."`
@@ -62,6 +63,9 @@ type commands struct {
 	Fleet       fleetCommand      `cmd:"" group:"Laptop:" help:"Look at a laptop host's simulated fleet; make it fail."`
 	Up          upCommand         `cmd:"" group:"Laptop:" passthrough:"" help:"Run Littoral on this machine."`
 
+	// "context" is a flag, too.
+	Contexts contextCommand `cmd:"" name:"context" group:"Other:" help:"Name controllers, and choose one."`
+
 	Login  loginCommand  `cmd:"" group:"Other:" help:"Sign in at the server's issuer."`
 	Logout logoutCommand `cmd:"" group:"Other:" help:"Forget the tokens of login."`
 	Whoami whoamiCommand `cmd:"" group:"Other:" help:"Show who the server takes you for."`
@@ -76,8 +80,8 @@ const about = `Littoral places applications on a continuum of clusters and devic
 An ID names an application by its id, by an unambiguous beginning of it (4 digits or more) or by its name, when only one
 has it.
 
-The server is that of --server, else LITTORAL_SERVER, else the one that "littoral up" runs with the home LITTORAL_HOME
-(default ./.littoral), else ` + DefaultServer + `.
+The server is that of --server or --context, else LITTORAL_SERVER, else that of LITTORAL_CONTEXT, else of the context in use,
+else the one that "littoral up" runs with the home LITTORAL_HOME (default ./.littoral), else ` + DefaultServer + `.
 
 The access token is that of --token-file, else LITTORAL_TOKEN, else the file LITTORAL_TOKEN_FILE, else that of "littoral
 login" for the server, else, for a server on this machine, what "littoral up" wrote: token-admin in LITTORAL_HOME.
@@ -149,9 +153,11 @@ func (sh *Shell) Run(ctx context.Context, args []string) (code int) {
 	if err != nil {
 		return sh.misused(err)
 	}
-	s := sh.session(ctx, cli.Server, cli.TokenFile)
-	s.parser = parser
-	err = parsed.Run(s)
+	s, err := sh.session(ctx, cli.Server, cli.TokenFile, cli.Context)
+	if err == nil {
+		s.parser = parser
+		err = parsed.Run(s)
+	}
 	switch command := parsed.Command(); {
 	case strings.HasPrefix(command, "plan"):
 		return s.planExit(err)
@@ -240,20 +246,22 @@ func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(fo
 
 // session is what a command works with.
 type session struct {
-	ctx    context.Context
-	client *api.Client
-	in     io.Reader
-	out    io.Writer
-	err    io.Writer
-	screen *screen // progress on out
-	now    func() time.Time
-	poll   time.Duration
-	getenv func(string) string
-	exec   func(path string, args, env []string) error
-	open   func(ctx context.Context, address string) error
-	edit   func(ctx context.Context, file string) error
-	parser *kong.Kong
-	token  string // where the access token comes from, for people
+	ctx               context.Context
+	client            *api.Client
+	in                io.Reader
+	out               io.Writer
+	err               io.Writer
+	screen            *screen // progress on out
+	now               func() time.Time
+	poll              time.Duration
+	getenv            func(string) string
+	exec              func(path string, args, env []string) error
+	open              func(ctx context.Context, address string) error
+	edit              func(ctx context.Context, file string) error
+	parser            *kong.Kong
+	server, tokenFile string // of the flags, as given
+
+	token string // where the access token comes from, for people
 
 	warned []string // warnings of the taxonomy that were printed
 	away   string   // why the server cannot be reached during a watch; "" when it can

@@ -75,7 +75,9 @@ func TestOnlyThisMachineGetsTheLaptopsToken(t *testing.T) {
 		"": true, "http://127.0.0.1:9": true, "http://localhost:8080/": true, "http://[::1]:8080": true,
 		"http://10.0.0.1:8080": false, "https://littoral.example": false, "http://127.0.0.1.example": false, "::": false,
 	} {
-		require.Equal(t, sent, sh.session(context.Background(), server, "").client.Token != nil, server)
+		s, err := sh.session(context.Background(), server, "", "")
+		require.NoError(t, err)
+		require.Equal(t, sent, s.client.Token != nil, server)
 	}
 }
 

@@ -34,7 +34,7 @@ type Client struct {
 	through string // the client by which a person signed in; empty for a machine
 }
 
-// People returns the clients for people, scripts and Alertmanager, each named after its only role.
+// People returns the clients for people, scripts, Alertmanager and other controllers, each named after its only role.
 func People() []Client {
 	return []Client{
 		{ID: "admin", Roles: []auth.Role{auth.Admin}},
@@ -42,6 +42,7 @@ func People() []Client {
 		{ID: "viewer", Roles: []auth.Role{auth.Viewer}},
 		{ID: "agent", Roles: []auth.Role{auth.Agent}},
 		{ID: "alertmanager", Roles: []auth.Role{auth.Alertmanager}},
+		{ID: "controller", Roles: []auth.Role{auth.Controller}},
 	}
 }
 

@@ -1,0 +1,99 @@
+package host
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/cli"
+	"github.com/littoral-project/littoral/shared/peer"
+	"github.com/littoral-project/littoral/shared/settings"
+	"github.com/littoral-project/littoral/shared/store/storetest"
+)
+
+// two are the options of two hosts that work with each other, shore and harbour, with the lighthouse at shore.
+func two(t *testing.T) (shore, harbour Options) {
+	t.Helper()
+	both := [2]Options{options(newHome(t)), options(newHome(t))}
+	names := [2]string{"shore", "harbour"}
+	for i := range both {
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		both[i].Addr, both[i].Database = l.Addr().String(), storetest.URL(t)
+		require.NoError(t, l.Close()) // and may be listened on again
+	}
+	for i := range both {
+		other := both[1-i]
+		peers, err := json.Marshal([]peer.Peer{{
+			Name: names[1-i], Address: "http://" + other.Addr, Subject: "controller",
+			TokenFile: filepath.Join(other.Home, "token-controller"),
+		}})
+		require.NoError(t, err)
+		both[i].Settings = settings.Map(map[string]string{
+			"CONTROLLER_NAME": names[i], "CONTROLLER_PEERS": string(peers), "LIGHTHOUSE": "http://" + both[0].Addr,
+			"CONTROLLER_LEASE": "10s", "CONTROLLER_MARGIN": "5s",
+		})
+	}
+	return both[0], both[1]
+}
+
+// TestAnApplicationMovesBetweenTwoHosts, by command; is taken over when the host that has it is lost; and the host that comes
+// back removes what it had.
+func TestAnApplicationMovesBetweenTwoHosts(t *testing.T) {
+	t.Parallel()
+	atShore, atHarbour := two(t)
+	shore := start(t, atShore)
+	harbour, err := Start(t.Context(), atHarbour)
+	require.NoError(t, err)
+
+	littoral := func(h *Host, line string) string {
+		t.Helper()
+		env := map[string]string{"LITTORAL_SERVER": h.URL(), "LITTORAL_TOKEN_FILE": h.TokenFile("operator")}
+		var out bytes.Buffer
+		sh := cli.Shell{Stdout: &out, Stderr: &out, Getenv: func(name string) string { return env[name] }}
+		require.Zero(t, sh.Run(t.Context(), strings.Fields(line)), "%s: %s", line, &out)
+		return out.String()
+	}
+	require.Eventually(t, func() bool {
+		seen := littoral(shore, "get controllers")
+		return strings.Contains(seen, "shore") && strings.Contains(seen, "harbour") && strings.Count(seen, "Healthy") == 2
+	}, patience, 100*time.Millisecond, "both register, and the lighthouse sees both")
+
+	var g group
+	require.Equal(t, http.StatusCreated, ask(t, shore.URL(), atShore.Home, "operator", "POST", "/jobmanager/groups", example(t), &g))
+	available(t, shore.URL(), atShore.Home, g.ID)
+	began := time.Now()
+	littoral(shore, "move hello --to harbour")
+	status := func(h *Host, home string) string {
+		var answer struct {
+			Status any `json:"status"` // a problem's is a number
+		}
+		if ask(t, h.URL(), home, "viewer", "GET", "/jobmanager/groups/"+g.ID, "", &answer) != http.StatusOK {
+			return ""
+		}
+		return fmt.Sprint(answer.Status)
+	}
+	require.Eventually(t, func() bool { return status(harbour, atHarbour.Home) == "Available" }, patience, 50*time.Millisecond)
+	t.Logf("moved in %s", time.Since(began).Round(10*time.Millisecond))
+	require.Equal(t, "Away", status(shore, atShore.Home))
+	require.Eventually(t, func() bool {
+		return strings.Contains(littoral(shore, "get apps -o wide"), "at controller harbour: Available")
+	}, patience, 100*time.Millisecond, "it is followed from where it was submitted")
+	require.Equal(t, http.StatusConflict, ask(t, shore.URL(), atShore.Home, "operator", "PUT", "/jobmanager/groups/stop/"+g.ID, "", nil))
+
+	stop(t, harbour)
+	available(t, shore.URL(), atShore.Home, g.ID)
+	harbour = start(t, atHarbour)
+	require.Eventually(t, func() bool {
+		return strings.Contains(littoral(harbour, "get handovers"), "over") && status(harbour, atHarbour.Home) == ""
+	}, patience, 100*time.Millisecond, "it hears that the other one has it, and removes what it had")
+	require.Equal(t, "Available", status(shore, atShore.Home))
+}

@@ -162,7 +162,7 @@ func TestCompletion(t *testing.T) {
 		"littoral fleet dr":          "drain",
 		"littoral wait app shop --f": "--for",
 		"littoral get apps --ser":    "--server",
-		"littoral fleet set node --": "--help --server --token-file",
+		"littoral fleet set node --": "--context --help --server --token-file",
 		"littoral zzz":               "",
 		"littoral fleet set ":        "", // files, which bash completes by itself
 		"littoral apply -f ":         "",

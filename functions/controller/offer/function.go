@@ -14,7 +14,7 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{
 	Routes: []function.Route{{Pattern: "POST /controller/offers", Role: auth.Controller}},
-	Memory: "128Mi", // for each call ten thousand nodes, and the problem they make
+	Class:  function.Medium, // for each call ten thousand nodes, and the problem they make
 }
 
 // Function is the operation with its settings and store.

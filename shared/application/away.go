@@ -153,7 +153,7 @@ func Forgotten(ctx context.Context, tx *store.Tx, id uuid.UUID) error {
 	if err := a.want(ctx, tx, Deleted); err != nil {
 		return err
 	}
-	return a.settle(ctx, tx)
+	return a.completeDeletion(ctx, tx)
 }
 
 // Adoption is an application that another controller has handed over.
@@ -227,5 +227,5 @@ func Yield(ctx context.Context, tx *store.Tx, id uuid.UUID, why string) error {
 			return err
 		}
 	}
-	return a.settle(ctx, tx)
+	return a.completeDeletion(ctx, tx)
 }

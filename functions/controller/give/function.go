@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
-	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2/event"
 
@@ -24,7 +23,7 @@ import (
 var Spec = function.Spec{
 	Consumes: []string{events.HandoverRequested},
 	Emits:    []string{events.HandoverRequested, events.ApplicationStopped, events.JobReady},
-	Timeout:  30 * time.Second,
+	Class:    function.Remote,
 	Needs:    []function.Need{function.ClientCredentials, function.Peers},
 }
 

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/events"
@@ -24,7 +23,7 @@ var Spec = function.Spec{
 	Emits: []string{
 		events.ApplicationSubmitted, events.ApplicationFirst, events.ApplicationStopped, events.ApplicationDeleted, events.JobReady,
 	},
-	Timeout:     30 * time.Second,
+	Class:       function.Remote,
 	Concurrency: 1,
 	Needs:       []function.Need{function.ClientCredentials, function.Peers},
 }

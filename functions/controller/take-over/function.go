@@ -20,7 +20,7 @@ import (
 var Spec = function.Spec{
 	Consumes:    []string{events.Tick},
 	Emits:       []string{events.ApplicationStarted, events.ApplicationUpdated, events.HandoverRequested, events.JobReady},
-	Timeout:     30 * time.Second,
+	Class:       function.Remote,
 	Concurrency: 1,
 }
 

@@ -18,7 +18,7 @@ import (
 // Spec declares the function.
 var Spec = function.Spec{
 	Consumes:    []string{events.Tick},
-	Timeout:     30 * time.Second,
+	Class:       function.Remote,
 	Concurrency: 1,
 }
 

@@ -166,7 +166,7 @@ func TestCompletion(t *testing.T) {
 		"littoral zzz":               "",
 		"littoral fleet set ":        "", // files, which bash completes by itself
 		"littoral apply -f ":         "",
-		"littoral get ":              "apps clusters jobs nodes policies",
+		"littoral get ":              "apps clusters controllers handovers jobs nodes policies",
 	} {
 		words := strings.Split(typed, " ")
 		cmd := exec.CommandContext(t.Context(), bash, "-c", script.String()+`

@@ -169,9 +169,10 @@ func TestThePublishedShell(t *testing.T) {
 	require.Contains(t, text, "SHELL_QUERY_LOGIN")
 	for _, path := range []string{"/metrics/train", "/metrics/predict"} {
 		status, text, _ = operator.call(http.MethodPost, path, "{}")
-		require.Equal(t, http.StatusNotImplemented, status)
-		require.Contains(t, text, "metrics export")
+		require.Equal(t, http.StatusUnprocessableEntity, status, text)
 	}
+	status, text, _ = operator.call(http.MethodPost, "/metrics/train", `{"telemetry_metric":"up"}`)
+	require.Equal(t, http.StatusAccepted, status, text)
 	status, _, _ = viewer.call(http.MethodGet, "/user/logout", "")
 	require.Equal(t, http.StatusOK, status)
 	status, text, _ = viewer.call(http.MethodGet, "/deployment/", "")

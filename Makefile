@@ -171,6 +171,10 @@ e2e-knative: $(KO) ## test the cluster of KUBECONFIG end to end, after "make dep
 undeploy: ## remove Littoral from the cluster, with its database: [OVERLAY=...] [FORCE=1]
 	scripts/deploy/deploy down
 
+.PHONY: install-codeco
+install-codeco: ## let the deployed system take CodecoApps from kubectl: kind, roles, watch
+	scripts/deploy/install-codeco
+
 .PHONY: new-function
 new-function: ## create a function: NAME=component/operation [KIND=operation|reaction|task|stream] [ON=application.placed]
 	$(GO) run ./scripts/new-function $(if $(KIND),-kind $(KIND)) $(if $(ON),-on $(ON)) $(NAME)

@@ -4,6 +4,13 @@
 package functions
 
 import (
+	acmappapply "github.com/littoral-project/littoral/functions/acm/app-apply"
+	acmappcreate "github.com/littoral-project/littoral/functions/acm/app-create"
+	acmappdelete "github.com/littoral-project/littoral/functions/acm/app-delete"
+	acmappget "github.com/littoral-project/littoral/functions/acm/app-get"
+	acmapplist "github.com/littoral-project/littoral/functions/acm/app-list"
+	acmappupdate "github.com/littoral-project/littoral/functions/acm/app-update"
+	acmstatus "github.com/littoral-project/littoral/functions/acm/status"
 	aggregatoralerted "github.com/littoral-project/littoral/functions/aggregator/alerted"
 	aggregatorhome "github.com/littoral-project/littoral/functions/aggregator/home"
 	aggregatortaxonomy "github.com/littoral-project/littoral/functions/aggregator/taxonomy"
@@ -139,6 +146,11 @@ import (
 	shellresourcelist "github.com/littoral-project/littoral/functions/shell/resource-list"
 	shelluserlogin "github.com/littoral-project/littoral/functions/shell/user-login"
 	shelluserlogout "github.com/littoral-project/littoral/functions/shell/user-logout"
+	swmchannellist "github.com/littoral-project/littoral/functions/swm/channel-list"
+	swmtopologydelete "github.com/littoral-project/littoral/functions/swm/topology-delete"
+	swmtopologyget "github.com/littoral-project/littoral/functions/swm/topology-get"
+	swmtopologylist "github.com/littoral-project/littoral/functions/swm/topology-list"
+	swmtopologyput "github.com/littoral-project/littoral/functions/swm/topology-put"
 	telemetryhome "github.com/littoral-project/littoral/functions/telemetry/home"
 	telemetryrulecreate "github.com/littoral-project/littoral/functions/telemetry/rule-create"
 	telemetryruledelete "github.com/littoral-project/littoral/functions/telemetry/rule-delete"
@@ -154,6 +166,13 @@ import (
 
 // Registry is every function there is.
 var Registry = map[string]function.Entry{
+	"github.com/littoral-project/littoral/functions/cmd/acm-app-apply":                       function.NewEntry("acm-app-apply", acmappapply.Spec, acmappapply.New),
+	"github.com/littoral-project/littoral/functions/cmd/acm-app-create":                      function.NewEntry("acm-app-create", acmappcreate.Spec, acmappcreate.New),
+	"github.com/littoral-project/littoral/functions/cmd/acm-app-delete":                      function.NewEntry("acm-app-delete", acmappdelete.Spec, acmappdelete.New),
+	"github.com/littoral-project/littoral/functions/cmd/acm-app-get":                         function.NewEntry("acm-app-get", acmappget.Spec, acmappget.New),
+	"github.com/littoral-project/littoral/functions/cmd/acm-app-list":                        function.NewEntry("acm-app-list", acmapplist.Spec, acmapplist.New),
+	"github.com/littoral-project/littoral/functions/cmd/acm-app-update":                      function.NewEntry("acm-app-update", acmappupdate.Spec, acmappupdate.New),
+	"github.com/littoral-project/littoral/functions/cmd/acm-status":                          function.NewEntry("acm-status", acmstatus.Spec, acmstatus.New),
 	"github.com/littoral-project/littoral/functions/cmd/aggregator-alerted":                  function.NewEntry("aggregator-alerted", aggregatoralerted.Spec, aggregatoralerted.New),
 	"github.com/littoral-project/littoral/functions/cmd/aggregator-home":                     function.NewEntry("aggregator-home", aggregatorhome.Spec, aggregatorhome.New),
 	"github.com/littoral-project/littoral/functions/cmd/aggregator-taxonomy":                 function.NewEntry("aggregator-taxonomy", aggregatortaxonomy.Spec, aggregatortaxonomy.New),
@@ -289,6 +308,11 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/shell-resource-list":                 function.NewEntry("shell-resource-list", shellresourcelist.Spec, shellresourcelist.New),
 	"github.com/littoral-project/littoral/functions/cmd/shell-user-login":                    function.NewEntry("shell-user-login", shelluserlogin.Spec, shelluserlogin.New),
 	"github.com/littoral-project/littoral/functions/cmd/shell-user-logout":                   function.NewEntry("shell-user-logout", shelluserlogout.Spec, shelluserlogout.New),
+	"github.com/littoral-project/littoral/functions/cmd/swm-channel-list":                    function.NewEntry("swm-channel-list", swmchannellist.Spec, swmchannellist.New),
+	"github.com/littoral-project/littoral/functions/cmd/swm-topology-delete":                 function.NewEntry("swm-topology-delete", swmtopologydelete.Spec, swmtopologydelete.New),
+	"github.com/littoral-project/littoral/functions/cmd/swm-topology-get":                    function.NewEntry("swm-topology-get", swmtopologyget.Spec, swmtopologyget.New),
+	"github.com/littoral-project/littoral/functions/cmd/swm-topology-list":                   function.NewEntry("swm-topology-list", swmtopologylist.Spec, swmtopologylist.New),
+	"github.com/littoral-project/littoral/functions/cmd/swm-topology-put":                    function.NewEntry("swm-topology-put", swmtopologyput.Spec, swmtopologyput.New),
 	"github.com/littoral-project/littoral/functions/cmd/telemetry-home":                      function.NewEntry("telemetry-home", telemetryhome.Spec, telemetryhome.New),
 	"github.com/littoral-project/littoral/functions/cmd/telemetry-rule-create":               function.NewEntry("telemetry-rule-create", telemetryrulecreate.Spec, telemetryrulecreate.New),
 	"github.com/littoral-project/littoral/functions/cmd/telemetry-rule-delete":               function.NewEntry("telemetry-rule-delete", telemetryruledelete.Spec, telemetryruledelete.New),

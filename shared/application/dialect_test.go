@@ -1,6 +1,7 @@
 package application_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"testing"
@@ -29,16 +30,23 @@ func TestTheDialectIsStoredWithTheApplication(t *testing.T) {
 	require.Equal(t, appmodel.ICOS, parsed.Dialect)
 }
 
+const codeco = `apiVersion: codeco.he-codeco.eu/v1alpha1
+kind: CodecoApp
+metadata: {name: camera}
+spec:
+  appName: camera
+  codecoapp-msspec: [{serviceName: front, podspec: {containers: [{name: c, image: "example.org/front:1"}]}}]
+`
+
 // TestNoDescriptorReplacesADocumentOfAnotherDialect: neither whole nor through the objects of a JobGroup.
 func TestNoDescriptorReplacesADocumentOfAnotherDialect(t *testing.T) {
 	t.Parallel()
 	w := world{t, storetest.New(t)}
-	app, _ := w.submit(shop("a"), "")
-	_, err := w.db.Exec(t.Context(), `update applications set dialect = 'codeco' where id = $1`, app.ID)
+	app, _ := w.submit([]byte(codeco), "")
+	require.Equal(t, appmodel.CODECO, w.get(app.ID).Dialect)
+	parsed, err := w.get(app.ID).Parsed()
 	require.NoError(t, err)
-
-	_, err = w.get(app.ID).Parsed()
-	require.ErrorContains(t, err, `the dialect "codeco" cannot be read here`)
+	require.Equal(t, "front", parsed.Components[0].Name)
 	refused := func(id *uuid.UUID, body []byte) {
 		t.Helper()
 		change, err := icoswire.ReadChange(id, body, descriptor.Parse)
@@ -52,7 +60,7 @@ func TestNoDescriptorReplacesADocumentOfAnotherDialect(t *testing.T) {
 		require.Equal(t, problem.Conflict, p.Kind)
 		require.Contains(t, p.Detail, "is written in codeco")
 	}
-	refused(&app.ID, shop("b"))
+	refused(&app.ID, bytes.ReplaceAll(shop("b"), []byte("name: shop"), []byte("name: camera")))
 	refused(nil, fmt.Appendf(nil, `{"id": %q, "jobs": []}`, app.ID))
-	require.Equal(t, string(shop("a")), w.get(app.ID).Descriptor)
+	require.Equal(t, codeco, w.get(app.ID).Descriptor)
 }

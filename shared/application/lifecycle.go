@@ -37,7 +37,7 @@ type Submission struct {
 func Submit(ctx context.Context, tx *store.Tx, s Submission) (a *Application, fresh bool, err error) {
 	app := s.Parsed
 	if app == nil {
-		if app, err = dialect.Decode(appmodel.ICOS, s.Document); err != nil {
+		if app, err = dialect.Decode(dialect.Of(s.Document), s.Document); err != nil {
 			return nil, false, err
 		}
 	}

@@ -208,6 +208,7 @@ func (a *Application) announceWith(
 	}
 	return tx.Emit(ctx, typ, a.ID.String(), events.Application{
 		ID: a.ID, Name: a.Name, Version: a.Version, Components: components, Reason: message, Watched: watched,
+		Dialect: string(a.Dialect),
 	})
 }
 

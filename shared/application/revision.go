@@ -122,7 +122,7 @@ func ReadRollback(ctx context.Context, q store.Querier, id uuid.UUID, to int64, 
 	if err != nil {
 		return nil, err
 	}
-	if err := p.read(r.Dialect, []byte(r.Descriptor), parse); err != nil {
+	if err := p.read([]byte(r.Descriptor), parse); err != nil {
 		return nil, err
 	}
 	p.change.restores = &r.Number
@@ -138,6 +138,9 @@ func ReadEdit(
 	if err != nil {
 		return nil, err
 	}
+	if a.Dialect != appmodel.ICOS { // whose fields the edits know
+		return nil, problem.New(problem.Conflict, "application %s is written in %s: change its document and hand that in", id, a.Dialect)
+	}
 	app, err := a.Parsed()
 	if err != nil {
 		return nil, err
@@ -147,13 +150,10 @@ func ReadEdit(
 		return nil, err
 	}
 	p := &Prepared{id: id, from: a.Version}
-	return p, p.read(a.Dialect, document, parse)
+	return p, p.read(document, parse)
 }
 
-func (p *Prepared) read(d appmodel.Dialect, document []byte, parse Parser) error {
-	if d != appmodel.ICOS {
-		return problem.New(problem.Conflict, "application %s is written in %s: change it where that is taken", p.id, d)
-	}
+func (p *Prepared) read(document []byte, parse Parser) error {
 	app, err := parse(document)
 	p.change = NewChange(p.id, document, app)
 	return err

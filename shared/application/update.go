@@ -31,7 +31,7 @@ type key struct {
 // one that is gone is removed. Of a stopped application nothing runs until it is started. The error is that of
 // dialect.Decode, NotFound, or Conflict while it is being deleted.
 func Update(ctx context.Context, tx *store.Tx, id uuid.UUID, document []byte, lostAfter time.Duration) (*Application, error) {
-	app, err := dialect.Decode(appmodel.ICOS, document)
+	app, err := dialect.Decode(dialect.Of(document), document)
 	if err != nil {
 		return nil, err
 	}

@@ -26,11 +26,15 @@ func ParseHeader(doc []byte) (*appmodel.Application, error) { return read(doc, r
 const invalid = "the descriptor is invalid"
 
 func read(doc []byte, r reader) (*appmodel.Application, error) {
-	r.app.Dialect, r.labelled = appmodel.ICOS, map[int]spot{}
 	roots, err := load(doc, &r.faults)
 	if err != nil {
 		return nil, err
 	}
+	return r.read(roots)
+}
+
+func (r *reader) read(roots []*yaml.Node) (*appmodel.Application, error) {
+	r.app.Dialect, r.labelled = appmodel.ICOS, map[int]spot{}
 	r.application(roots)
 	if r.faults.Empty() {
 		if err := r.renderManifests(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
+	"github.com/littoral-project/littoral/shared/codecoapp"
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/problem"
 )
@@ -24,7 +25,16 @@ type decoder struct {
 }
 
 var decoders = map[appmodel.Dialect]decoder{
-	appmodel.ICOS: {descriptor.Parse, descriptor.ParseStored, descriptor.ParseHeader},
+	appmodel.ICOS:   {descriptor.Parse, descriptor.ParseStored, descriptor.ParseHeader},
+	appmodel.CODECO: {codecoapp.Parse, codecoapp.ParseStored, codecoapp.ParseHeader},
+}
+
+// Of tells the dialect of a document that is handed in: a CodecoApp says so by its kind, all else is a descriptor.
+func Of(document []byte) appmodel.Dialect {
+	if codecoapp.Is(document) {
+		return appmodel.CODECO
+	}
+	return appmodel.ICOS
 }
 
 // Decode reads a document that is handed in: everything that it names must be there.

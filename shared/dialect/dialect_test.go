@@ -27,12 +27,18 @@ func TestEachReadingOfADescriptorSaysItsDialect(t *testing.T) {
 
 func TestADialectThatNobodyReadsIsRefusedByName(t *testing.T) {
 	t.Parallel()
-	for _, d := range []appmodel.Dialect{appmodel.CODECO, "", "ICOS"} {
+	for _, d := range []appmodel.Dialect{"", "ICOS", "docker"} {
 		_, err := dialect.Decode(d, []byte(hello))
 		var refused *problem.Error
 		require.ErrorAs(t, err, &refused)
 		require.Equal(t, problem.Invalid, refused.Kind)
 		require.Contains(t, refused.Detail, `"`+string(d)+`"`)
-		require.Contains(t, refused.Detail, "known are icos")
+		require.Contains(t, refused.Detail, "known are codeco, icos")
 	}
+}
+
+func TestADocumentSaysItsDialect(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, appmodel.ICOS, dialect.Of([]byte(hello)))
+	require.Equal(t, appmodel.CODECO, dialect.Of([]byte("apiVersion: codeco.he-codeco.eu/v1alpha1\nkind: CodecoApp\n")))
 }

@@ -74,14 +74,19 @@ type Application struct {
 	Components []string  `json:"components,omitempty"` // those concerned; empty = all
 	Reason     string    `json:"reason,omitempty"`
 	Watched    bool      `json:"watched,omitempty"` // policies are about it, or will be
+	Dialect    string    `json:"dialect,omitempty"` // the language that it is written in
 }
 
 // Attributes are the extensions that triggers filter on.
 func (a Application) Attributes() map[string]string {
-	if !a.Watched {
-		return nil
+	attributes := map[string]string{}
+	if a.Dialect != "" {
+		attributes["dialect"] = a.Dialect
 	}
-	return map[string]string{"watched": "true"}
+	if a.Watched {
+		attributes["watched"] = "true"
+	}
+	return attributes
 }
 
 // Job is the data of every job and resource event.

@@ -20,6 +20,8 @@ import (
 	"github.com/littoral-project/littoral/shared/network"
 	"github.com/littoral-project/littoral/shared/placement"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/shared/swm/channels"
+	"github.com/littoral-project/littoral/shared/swm/topologies"
 	"github.com/littoral-project/littoral/shared/topology"
 )
 
@@ -67,8 +69,9 @@ type inventory struct {
 	silentUntil  time.Time                   // when telemetry last had no nodes at all; zero if never
 	staleAfter   time.Duration
 	forecast     bool
-	cordons      []cordon.Cordon   // nodes that an operator has closed
-	network      *network.Topology // what channels run over; nil where nobody has described it
+	cordons      []cordon.Cordon    // nodes that an operator has closed
+	network      *network.Topology  // what channels run over; nil where nobody has described it, or nobody needs it
+	using        []channels.Channel // what takes bandwidth of it
 }
 
 func readInventory(ctx context.Context, q store.Querier, s Settings) (*inventory, error) {
@@ -86,6 +89,27 @@ func readInventory(ctx context.Context, q store.Querier, s Settings) (*inventory
 	return inv, inv.readReservations(ctx, q)
 }
 
+// readNetwork reads what the channels of an application run over, if it has any.
+func (inv *inventory) readNetwork(ctx context.Context, q store.Querier, app *appmodel.Application) (err error) {
+	if len(app.Channels) == 0 || inv.network != nil {
+		return nil
+	}
+	if inv.network, err = topologies.Read(ctx, q); err != nil || inv.network == nil {
+		return err
+	}
+	inv.using, err = channels.Using(ctx, q)
+	return err
+}
+
+// networkFor is the network without what the channels of the parts use, which take their ways anew.
+func (inv *inventory) networkFor(list []part) *network.Topology {
+	own := map[uuid.UUID]bool{}
+	for i := range list {
+		own[list[i].instance] = true
+	}
+	return channels.Occupied(inv.network, inv.using, func(application uuid.UUID) bool { return own[application] })
+}
+
 // readReservations reads again what is reserved.
 func (inv *inventory) readReservations(ctx context.Context, q store.Querier) error {
 	held, err := store.Collect(ctx, q, "read reservations", pgx.RowToStructByPos[reservation], selectReservations)
@@ -97,7 +121,10 @@ func (inv *inventory) readReservations(ctx context.Context, q store.Querier) err
 		at := [2]string{r.Cluster, r.Node}
 		inv.reservations[at] = append(inv.reservations[at], r)
 	}
-	return nil
+	if inv.network != nil {
+		inv.using, err = channels.Using(ctx, q)
+	}
+	return err
 }
 
 // freshInventory is readInventory for those who decide by it. blind says why the topology cannot be used (missing or

@@ -64,6 +64,9 @@ func moveAll(
 		m.blind = blind
 		return m.apply(ctx, nil, nil)
 	}
+	if err := inv.readNetwork(ctx, tx, m.descriptor); err != nil {
+		return 0, err
+	}
 	p, plan, err := m.solve(inv)
 	if err != nil {
 		if m.blind = refused(err); m.blind != "" {
@@ -73,6 +76,7 @@ func moveAll(
 	}
 	explanation := explain(m.list, p, plan, (*part).decided)
 	m.inv = inv
+	storeWays(tx, a.ID, m.descriptor, &p, &plan, "")
 	return m.apply(ctx, &plan, &explanation)
 }
 

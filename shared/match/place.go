@@ -84,6 +84,9 @@ func place(
 	if why != "" {
 		return true, waitAll(ctx, tx, c.stored, c.list, why)
 	}
+	if err := inv.readNetwork(ctx, tx, c.app); err != nil {
+		return false, err
+	}
 	var p placement.Problem
 	var plan placement.Plan
 	if c.list, p, plan, err = solve(c.app, c.list, inv); err == nil {
@@ -96,6 +99,7 @@ func place(
 		return false, fmt.Errorf("place %s: %w", c.stored.Name, err)
 	}
 	blind = slices.ContainsFunc(c.list, func(p part) bool { return p.quiet })
+	storeWays(tx, c.stored.ID, c.app, &p, &plan, "")
 	return blind, c.apply(ctx, tx, inv, plan, explain(c.list, p, plan, (*part).decided), because)
 }
 

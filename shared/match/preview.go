@@ -217,6 +217,9 @@ func Explain(ctx context.Context, q store.Querier, id uuid.UUID, s Settings) (*A
 	if err != nil {
 		return nil, err
 	}
+	if err := inv.readNetwork(ctx, q, app); err != nil {
+		return nil, err
+	}
 	all := parts(app, a.Jobs, nobody)
 	list := slices.DeleteFunc(parts(app, a.Jobs, anybody), func(p part) bool { return p.job == nil || !p.job.Placed() })
 	if len(list) == 0 {

@@ -165,7 +165,7 @@ func problemOf(app *appmodel.Application, list []part, inv *inventory) placement
 	addPlacing(list, placing)
 	own, components := demands(app, list, inv)
 	problem := placement.Problem{
-		Nodes: inv.nodes(placing), Components: components, Network: inv.network,
+		Nodes: inv.nodes(placing), Components: components, Network: inv.networkFor(list),
 		Weights: own.Weights, OneOrchestrator: own.OneOrchestrator,
 		StaleAfter: freshness(app, list, inv.staleAfter),
 	}

@@ -67,7 +67,7 @@ func Solve(ctx context.Context, q store.Querier, r Request, s Settings) (*Answer
 	app := r.Parsed
 	if app == nil {
 		var err error
-		if app, err = dialect.DecodeHeader(appmodel.ICOS, []byte(r.Descriptor)); err != nil {
+		if app, err = dialect.DecodeHeader(dialect.Of([]byte(r.Descriptor)), []byte(r.Descriptor)); err != nil {
 			return nil, err
 		}
 	}
@@ -77,6 +77,9 @@ func Solve(ctx context.Context, q store.Querier, r Request, s Settings) (*Answer
 	}
 	inv, err := readInventory(ctx, q, s)
 	if err != nil {
+		return nil, err
+	}
+	if err := inv.readNetwork(ctx, q, app); err != nil {
 		return nil, err
 	}
 	inv.own(app.Name, list)

@@ -67,6 +67,9 @@ func PlaceAll(ctx context.Context, tx *store.Tx, ids []uuid.UUID, s Settings, be
 			}
 			continue
 		}
+		if err := inv.readNetwork(ctx, tx, c.app); err != nil {
+			return err
+		}
 		if (components+len(c.list))*len(inv.places) > pairsTogether {
 			if err := placeTogether(ctx, tx, together, inv, because); err != nil {
 				return err
@@ -107,6 +110,7 @@ func placeTogether(ctx context.Context, tx *store.Tx, waiting []*candidate, inv 
 		list = append(list, c.list...)
 	}
 	ex := explain(list, p, plan, (*part).decided)
+	at := 0 // of the application's first component in the problem
 	for _, c := range waiting {
 		n := len(c.list)
 		own, why := plan, ex
@@ -114,6 +118,8 @@ func placeTogether(ctx context.Context, tx *store.Tx, waiting []*candidate, inv 
 		for i := range c.list { // in what is kept, each application's components have their own ids
 			own.Assignments[i].Component, why.Components[i].Component = c.list[i].id, c.list[i].id
 		}
+		storeWays(tx, c.stored.ID, c.app, &p, &plan, p.Components[at].Group)
+		at += n
 		if err := c.apply(ctx, tx, inv, own, why, because); err != nil {
 			return err
 		}
@@ -129,7 +135,11 @@ func problemOfAll(all []*candidate, inv *inventory) placement.Problem {
 	for _, c := range all {
 		addPlacing(c.list, placing)
 	}
-	joint := placement.Problem{Nodes: inv.nodes(placing), Network: inv.network}
+	var parts []part
+	for _, c := range all {
+		parts = append(parts, c.list...)
+	}
+	joint := placement.Problem{Nodes: inv.nodes(placing), Network: inv.networkFor(parts)}
 	for _, c := range all {
 		own, components := demands(c.app, c.list, inv)
 		own.ID, own.Name = c.stored.Name+"-"+c.stored.ID.String(), c.stored.Name // as holders of reservations are named

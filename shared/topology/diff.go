@@ -31,6 +31,9 @@ const (
 	// Pods is told by an event of its own, events.PodsChanged: it is nothing to placement.
 	Pods = "pods"
 
+	// Network names no node: what lies between nodes was described anew.
+	Network = "network"
+
 	// Refreshed names no node: the topology had been older than Fresh, so nobody could decide by it.
 	Refreshed = "refreshed"
 )

@@ -93,6 +93,9 @@ const (
 
 // bodies are the routes that read a body; no other route may.
 var bodies = map[string]bodyKind{
+	"POST /acm/apps":                                  document,
+	"PUT /acm/apps/{namespace}/{name}":                document,
+	"PUT /swm/topologies/{name}":                      document,
 	"POST /jobmanager/groups":                         document,
 	"PUT /jobmanager/groups":                          document,
 	"PUT /jobmanager/groups/{group_uuid}":             document,

@@ -101,7 +101,7 @@ func TestOnlyFunctionsKnowFunctions(t *testing.T) {
 		for _, path := range p.Imports {
 			if path == module+"/shared/function" {
 				require.Contains(t, []string{
-					"shared/boot", "shared/icosshell", "shared/listing", "shared/orchestrator/deploy",
+					"shared/acm/intake", "shared/acm/objects", "shared/acm/serve", "shared/boot", "shared/icosshell", "shared/listing", "shared/orchestrator/deploy",
 					"shared/revise", "shared/wake",
 				}, p.folder())
 			}
@@ -177,6 +177,11 @@ var direct = map[string][]string{
 	"shared/auth":                         {"github.com/zitadel/oidc/v3", "github.com/go-jose/go-jose/v4"}, // of oidc
 	"shared/auth/login":                   {"github.com/zitadel/oidc/v3", "golang.org/x/oauth2"},           // of oidc
 	"shared/auth/authtest":                {"github.com/stretchr/testify", "github.com/go-jose/go-jose/v4"},
+	"shared/acm":                          {"github.com/jackc/pgx/v5"},
+	"shared/acm/objects":                  {"k8s.io/apimachinery", "k8s.io/client-go/dynamic"},
+	"shared/codecoapp":                    {"go.yaml.in/yaml/v3"},
+	"shared/swm/channels":                 {"github.com/jackc/pgx/v5"},
+	"shared/swm/topologies":               {"github.com/jackc/pgx/v5"},
 	"shared/descriptor":                   {"go.yaml.in/yaml/v3"},
 	"shared/difference":                   {"go.yaml.in/yaml/v3"},
 	"shared/events":                       {"github.com/cloudevents/sdk-go/v2/event"},

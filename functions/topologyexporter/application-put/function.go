@@ -6,7 +6,6 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/dialect"
 	"github.com/littoral-project/littoral/shared/events"
@@ -36,7 +35,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	parsed, err := dialect.DecodeHeader(appmodel.ICOS, body)
+	parsed, err := dialect.DecodeHeader(dialect.Of(body), body)
 	if err != nil {
 		return err
 	}

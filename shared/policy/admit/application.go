@@ -14,13 +14,13 @@ import (
 // Invalid too when an expression cannot be parsed; it has all faults and warnings. What else keeps a policy from being
 // watched is a warning. If strict, each warning is a fault.
 func (s Settings) Application(document []byte, strict bool) (*appmodel.Application, error) {
-	app, err := dialect.Decode(appmodel.ICOS, document)
+	app, err := dialect.Decode(dialect.Of(document), document)
 	return s.policies(app, err, strict)
 }
 
 // Header is Application for a descriptor that is only asked about (dialect.DecodeHeader).
 func (s Settings) Header(document []byte) (*appmodel.Application, error) {
-	app, err := dialect.DecodeHeader(appmodel.ICOS, document)
+	app, err := dialect.DecodeHeader(dialect.Of(document), document)
 	return s.policies(app, err, false)
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/application"
-	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/dialect"
 	"github.com/littoral-project/littoral/shared/policy/policies"
 	"github.com/littoral-project/littoral/shared/policy/registry"
@@ -173,7 +172,7 @@ func makeAll(
 	ctx context.Context, tx *store.Tx, c Config, document []byte, instance string, callback *registry.Callback,
 	render policies.Renderer,
 ) error {
-	parsed, err := dialect.DecodeHeader(appmodel.ICOS, document)
+	parsed, err := dialect.DecodeHeader(dialect.Of(document), document)
 	if err != nil {
 		return err
 	}

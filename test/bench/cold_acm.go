@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/littoral-project/littoral/shared/events"
+)
+
+// codecoCases are of the components that speak CODECO.
+var codecoCases = map[string]maker{
+	"acm-app-create": func(context.Context, *scene) (ask, error) {
+		return ask{client: "operator", method: http.MethodPost, path: "/acm/apps", body: codecoApp(newCodecoApp())}, nil
+	},
+	"acm-app-get": func(ctx context.Context, s *scene) (ask, error) {
+		path, _, err := s.codecoApp(ctx)
+		return ask{client: "viewer", method: http.MethodGet, path: path}, err
+	},
+	"acm-app-update": func(ctx context.Context, s *scene) (ask, error) {
+		path, body, err := s.codecoApp(ctx)
+		return ask{client: "operator", method: http.MethodPut, path: path, body: body}, err
+	},
+	"acm-app-delete": func(ctx context.Context, s *scene) (ask, error) {
+		path, _, err := s.codecoApp(ctx)
+		return ask{client: "operator", method: http.MethodDelete, path: path}, err
+	},
+	"acm-app-list":      get("viewer", "/acm/apps?limit=10"),
+	"swm-channel-list":  get("viewer", "/swm/channels"),
+	"swm-topology-list": get("viewer", "/swm/topologies"),
+	"swm-topology-put": func(context.Context, *scene) (ask, error) {
+		return ask{client: "operator", method: http.MethodPut, path: "/swm/topologies/bench", body: []byte(codecoNetwork)}, nil
+	},
+	"swm-topology-get": func(ctx context.Context, s *scene) (ask, error) {
+		err := s.system.call(ctx, "operator", http.MethodPut, "/swm/topologies/bench", []byte(codecoNetwork), nil)
+		return ask{client: "viewer", method: http.MethodGet, path: "/swm/topologies/bench"}, err
+	},
+	"swm-topology-delete": func(ctx context.Context, s *scene) (ask, error) {
+		err := s.system.call(ctx, "operator", http.MethodPut, "/swm/topologies/bench", []byte(codecoNetwork), nil)
+		return ask{client: "operator", method: http.MethodDelete, path: "/swm/topologies/bench"}, err
+	},
+	"acm-status":   tick,
+	"acm-app-apply": func(ctx context.Context, _ *scene) (ask, error) {
+		body, err := event(ctx, events.ObjectAdded, "bench", map[string]any{"metadata": map[string]any{"namespace": "default", "name": "bench"}})
+		return ask{method: http.MethodPost, path: "/", body: body}, err
+	},
+}
+
+const codecoNetwork = "networkImplementation: bench\nnodes: [{name: a}, {name: b}]\n" +
+	"links: [{source: a, target: b, capabilities: {bandWidthBits: 1G, latencyNanos: \"2e6\"}}]\n"
+
+// codecoApps counts those that were handed in, so that each has a name of its own.
+var codecoApps atomic.Int64
+
+func newCodecoApp() string { return fmt.Sprintf("bench-%d", codecoApps.Add(1)) }
+
+func codecoApp(name string) []byte {
+	return fmt.Appendf(nil, "apiVersion: codeco.he-codeco.eu/v1alpha1\nkind: CodecoApp\nmetadata: {name: %s}\nspec: {codecoapp-msspec: "+
+		"[{serviceName: front, podspec: {containers: [{name: c, image: \"example.org/c:1\"}]}}]}\n", name)
+}
+
+// codecoApp hands one in and returns its path and document.
+func (s *scene) codecoApp(ctx context.Context) (path string, body []byte, err error) {
+	name := newCodecoApp()
+	body = codecoApp(name)
+	return "/acm/apps/default/" + name, body, s.system.call(ctx, "operator", http.MethodPost, "/acm/apps", body, nil)
+}

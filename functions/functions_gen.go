@@ -37,8 +37,10 @@ import (
 	controllerrenew "github.com/littoral-project/littoral/functions/controller/renew"
 	controllertakeover "github.com/littoral-project/littoral/functions/controller/take-over"
 	deploymentmanagerdeploykubernetes "github.com/littoral-project/littoral/functions/deploymentmanager/deploy-kubernetes"
+	deploymentmanagerdeploynuvla "github.com/littoral-project/littoral/functions/deploymentmanager/deploy-nuvla"
 	deploymentmanagerdeployocm "github.com/littoral-project/littoral/functions/deploymentmanager/deploy-ocm"
 	deploymentmanagersynckubernetes "github.com/littoral-project/littoral/functions/deploymentmanager/sync-kubernetes"
+	deploymentmanagersyncnuvla "github.com/littoral-project/littoral/functions/deploymentmanager/sync-nuvla"
 	deploymentmanagersyncocm "github.com/littoral-project/littoral/functions/deploymentmanager/sync-ocm"
 	eventsstream "github.com/littoral-project/littoral/functions/events/stream"
 	jobmanagerarchive "github.com/littoral-project/littoral/functions/jobmanager/archive"
@@ -199,8 +201,10 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/controller-renew":                    function.NewEntry("controller-renew", controllerrenew.Spec, controllerrenew.New),
 	"github.com/littoral-project/littoral/functions/cmd/controller-take-over":                function.NewEntry("controller-take-over", controllertakeover.Spec, controllertakeover.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-deploy-kubernetes": function.NewEntry("deploymentmanager-deploy-kubernetes", deploymentmanagerdeploykubernetes.Spec, deploymentmanagerdeploykubernetes.New),
+	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-deploy-nuvla":      function.NewEntry("deploymentmanager-deploy-nuvla", deploymentmanagerdeploynuvla.Spec, deploymentmanagerdeploynuvla.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-deploy-ocm":        function.NewEntry("deploymentmanager-deploy-ocm", deploymentmanagerdeployocm.Spec, deploymentmanagerdeployocm.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-sync-kubernetes":   function.NewEntry("deploymentmanager-sync-kubernetes", deploymentmanagersynckubernetes.Spec, deploymentmanagersynckubernetes.New),
+	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-sync-nuvla":        function.NewEntry("deploymentmanager-sync-nuvla", deploymentmanagersyncnuvla.Spec, deploymentmanagersyncnuvla.New),
 	"github.com/littoral-project/littoral/functions/cmd/deploymentmanager-sync-ocm":          function.NewEntry("deploymentmanager-sync-ocm", deploymentmanagersyncocm.Spec, deploymentmanagersyncocm.New),
 	"github.com/littoral-project/littoral/functions/cmd/events-stream":                       function.NewEntry("events-stream", eventsstream.Spec, eventsstream.New),
 	"github.com/littoral-project/littoral/functions/cmd/jobmanager-archive":                  function.NewEntry("jobmanager-archive", jobmanagerarchive.Spec, jobmanagerarchive.New),

@@ -21,11 +21,15 @@ func (r *reader) derive() {
 			continue
 		}
 		var cpu, memory derived
+		chosen := profilesOf(p)
 		for _, m := range p {
 			if m.def == nil || m.def.kind != "" {
 				continue
 			}
 			visitServices(m.def, func(service *yaml.Node, path string) {
+				if !runs(service, chosen) {
+					return
+				}
 				replicas := r.replicas(service, path)
 				cpu.add(r.asked(service, path, "cpus", composeCPU), replicas)
 				memory.add(r.asked(service, path, "memory", composeBytes), replicas)
@@ -42,6 +46,36 @@ func (r *reader) derive() {
 			r.noteDerived(path+".memory", memory.node, "is %d bytes, as the services of its compose file ask for in deploy.resources", memory.total)
 		}
 	}
+}
+
+// profilesOf returns the profiles that the compose files of a component choose, under x-littoral.
+func profilesOf(p plan) map[string]bool {
+	chosen := map[string]bool{}
+	for _, m := range p {
+		if m.def == nil || m.def.kind != "" {
+			continue
+		}
+		if list := field(field(m.def.node, ours), "profiles"); list != nil && list.Kind == yaml.SequenceNode {
+			for _, n := range list.Content {
+				chosen[n.Value] = true
+			}
+		}
+	}
+	return chosen
+}
+
+// runs reports whether a service is of no profile or of one that is chosen.
+func runs(service *yaml.Node, chosen map[string]bool) bool {
+	list := field(service, "profiles")
+	if list == nil || list.Kind != yaml.SequenceNode || len(list.Content) == 0 {
+		return true
+	}
+	for _, n := range list.Content {
+		if chosen[n.Value] {
+			return true
+		}
+	}
+	return false
 }
 
 // noteDerived records what was derived.

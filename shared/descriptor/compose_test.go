@@ -96,6 +96,20 @@ func TestAComposeFileThatNeedsWhatDoesNotTravelIsRefused(t *testing.T) {
 	require.NoError(t, err)
 }
 
+func TestVariablesAndProfilesThatAComposeFileIsGiven(t *testing.T) {
+	t.Parallel()
+	const services = "        a: {image: 'x:${TAG}', deploy: {resources: {limits: {cpus: 1}}}}\n" +
+		"        b: {image: y, profiles: [debug], deploy: {resources: {limits: {cpus: 2}}}}\n"
+	app, err := descriptor.Parse(composed("", services+"      x-littoral: {variables: {TAG: '7'}}\n"))
+	require.NoError(t, err)
+	require.Equal(t, int64(1000), app.Components[0].Requirements.CPUMilli, "b does not run")
+	app, err = descriptor.Parse(composed("", services+"      x-littoral: {variables: {TAG: '7'}, profiles: [debug]}\n"))
+	require.NoError(t, err)
+	require.Equal(t, int64(3000), app.Components[0].Requirements.CPUMilli)
+	_, err = descriptor.Parse(composed("", services+"      x-littoral: {variables: {TAG: }}\n"))
+	requireFaults(t, err, []string{`components[0].manifests[0].manifest.services.a.image (line 9): the variable "TAG" has no value`})
+}
+
 func TestAKeyThatComposeDoesNotHaveIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	app, err := descriptor.Parse(composed("", "        a: {image: x, prots: [80], x-own: 1}\n"))

@@ -19,7 +19,7 @@ func (r *reader) checkCompose() {
 				continue
 			}
 			seen[m.def] = true
-			r.checkVariables(m.def.node, m.def.path)
+			r.checkVariables(m.def.node, m.def.path, r.givenTo(p))
 			r.checkTravels(m.def.node, m.def.path, "include")
 			visitServices(m.def, r.checkService)
 			for _, section := range []string{"configs", "secrets"} {
@@ -47,24 +47,42 @@ func (r *reader) checkTravels(n *yaml.Node, path string, keys ...string) {
 	}
 }
 
-// checkVariables refuses a variable without a value of its own. Two dollars are one that is meant so.
-func (r *reader) checkVariables(n *yaml.Node, path string) {
+// ours is the part of a compose file that only Littoral reads.
+const ours = "x-littoral"
+
+// givenTo returns the variables that the compose files of a component give values for, under x-littoral.
+func (r *reader) givenTo(p plan) map[string]bool {
+	given := map[string]bool{}
+	for _, m := range p {
+		if m.def == nil || m.def.kind != "" {
+			continue
+		}
+		each(field(field(m.def.node, ours), "variables"), "", func(name string, n *yaml.Node, _ string) {
+			given[name] = n.Kind == yaml.ScalarNode && !isNull(n)
+		})
+	}
+	return given
+}
+
+// checkVariables refuses a variable that has no value, neither given nor of its own. Two dollars are one that is meant so.
+func (r *reader) checkVariables(n *yaml.Node, path string, given map[string]bool) {
 	switch n.Kind {
 	case yaml.MappingNode:
-		each(n, path, func(_ string, n *yaml.Node, path string) { r.checkVariables(n, path) })
+		each(n, path, func(_ string, n *yaml.Node, path string) { r.checkVariables(n, path, given) })
 	case yaml.SequenceNode:
 		for i, c := range n.Content {
-			r.checkVariables(c, at(path, i))
+			r.checkVariables(c, at(path, i), given)
 		}
 	case yaml.ScalarNode:
-		if name := openVariable(n.Value); name != "" {
-			r.complain(path, n, "the variable %q has no value: write it as ${%s:-default}, or $$ for a dollar", name, name)
+		if name := openVariable(n.Value, given); name != "" {
+			r.complain(path, n, "the variable %q has no value: write it as ${%s:-default}, give it one in %s.variables, or write "+
+				"$$ for a dollar", name, name, ours)
 		}
 	}
 }
 
-// openVariable returns the first variable in a text that has no default; "" if there is none.
-func openVariable(text string) string {
+// openVariable returns the first variable in a text that is not given and has no default; "" if there is none.
+func openVariable(text string, given map[string]bool) string {
 	for {
 		_, rest, found := strings.Cut(text, "$")
 		switch {
@@ -78,7 +96,7 @@ func openVariable(text string) string {
 		rest = strings.TrimPrefix(rest, "{")
 		name := rest[:len(rest)-len(strings.TrimLeft(rest, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"))]
 		after := strings.TrimPrefix(rest[len(name):], ":")
-		if name != "" && (!braced || !strings.HasPrefix(after, "-") && !strings.HasPrefix(after, "+")) {
+		if name != "" && !given[name] && (!braced || !strings.HasPrefix(after, "-") && !strings.HasPrefix(after, "+")) {
 			return shorten(name)
 		}
 		text = rest[len(name):]

@@ -7,12 +7,13 @@ type Class string
 
 // The classes. One that is missing here is added to the table below, rather than a limit to a function.
 const (
-	Small  Class = ""       // some rows of the store
-	Remote Class = "remote" // some rows, and somebody else's server that may take its time
-	Medium Class = "medium" // a page of objects, which are in memory several times, or the parser of PromQL
-	Large  Class = "large"  // ten thousand nodes and the problem they make, or as many alerts
-	Batch  Class = "batch"  // all that there is of something
-	Series Class = "series" // the series of a range of time
+	Small   Class = ""        // some rows of the store
+	Remote  Class = "remote"  // some rows, and somebody else's server that may take its time
+	Medium  Class = "medium"  // a page of objects, which are in memory several times, or the parser of PromQL
+	Large   Class = "large"   // ten thousand nodes and the problem they make, or as many alerts
+	Batch   Class = "batch"   // all that there is of something
+	Series  Class = "series"  // the series of a range of time
+	Compose Class = "compose" // compose files, whose library takes its part of memory as soon as it is linked
 )
 
 // Limits are what a function may have. Knative stops what takes more memory, the function itself a call that takes longer;
@@ -25,12 +26,13 @@ type Limits struct {
 }
 
 var classes = map[Class]Limits{
-	Small:  {Memory: "64Mi", Timeout: DefaultTimeout, Image: 6, Started: 16},
-	Remote: {Memory: "64Mi", Timeout: 30 * time.Second, Image: 6, Started: 16},
-	Medium: {Memory: "128Mi", Timeout: DefaultTimeout, Image: 6, Started: 16},
-	Large:  {Memory: "128Mi", Timeout: 30 * time.Second, Image: 6, Started: 16},
-	Batch:  {Memory: "128Mi", Timeout: time.Minute, Image: 6, Started: 16},
-	Series: {Memory: "256Mi", Timeout: time.Minute, Image: 6, Started: 16},
+	Small:   {Memory: "64Mi", Timeout: DefaultTimeout, Image: 6, Started: 16},
+	Remote:  {Memory: "64Mi", Timeout: 30 * time.Second, Image: 6, Started: 16},
+	Medium:  {Memory: "128Mi", Timeout: DefaultTimeout, Image: 6, Started: 16},
+	Large:   {Memory: "128Mi", Timeout: 30 * time.Second, Image: 6, Started: 16},
+	Batch:   {Memory: "128Mi", Timeout: time.Minute, Image: 6, Started: 16},
+	Series:  {Memory: "256Mi", Timeout: time.Minute, Image: 6, Started: 16},
+	Compose: {Memory: "128Mi", Timeout: 30 * time.Second, Image: 6, Started: 20},
 }
 
 // clusterClient is what the client of the Kubernetes API adds to what a function has in memory when it has started, in MiB.

@@ -13,11 +13,13 @@ import (
 )
 
 // The Kubernetes API here has no objects: the cases are a late delivery about a job that another owner has finished,
-// and a synchronisation without objects.
+// and a synchronisation without objects. No server of Nuvla is configured.
 var deployerCases = map[string]maker{
 	"deploymentmanager-deploy-kubernetes": late("kubernetes"),
 	"deploymentmanager-deploy-ocm":        late("ocm"),
+	"deploymentmanager-deploy-nuvla":      late("nuvla"),
 	"deploymentmanager-sync-kubernetes":   tick,
+	"deploymentmanager-sync-nuvla":        tick,
 	"deploymentmanager-sync-ocm":          tick,
 }
 

@@ -72,7 +72,7 @@ func TestLimitsComeFromTheClass(t *testing.T) {
 			apart = append(apart, name)
 		}
 	}
-	require.ElementsMatch(t, []string{"jobmanager-archive", "deploymentmanager-sync-kubernetes", "deploymentmanager-sync-ocm", "metricsexport-fit"}, apart,
+	require.ElementsMatch(t, []string{"jobmanager-archive", "deploymentmanager-sync-kubernetes", "deploymentmanager-sync-nuvla", "deploymentmanager-sync-ocm", "metricsexport-fit"}, apart,
 		"have a timeout of their own")
 }
 

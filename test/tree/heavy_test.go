@@ -67,6 +67,19 @@ var heavier = []struct {
 		},
 	},
 	{
+		"Nuvla is handed compose files, which the library of their specification reads, and objects of Kubernetes",
+		[]string{"deploymentmanager-deploy-nuvla", "deploymentmanager-sync-nuvla"},
+		[]string{
+			"github.com/compose-spec/compose-go/v2", "github.com/distribution/reference", "github.com/docker/go-connections",
+			"github.com/docker/go-units", "github.com/go-viper/mapstructure/v2", "github.com/mattn/go-shellwords",
+			"github.com/opencontainers/go-digest", "github.com/santhosh-tekuri/jsonschema/v6", "github.com/sirupsen/logrus",
+			"github.com/xhit/go-str2duration/v2", "go.yaml.in/yaml/v4",
+			"k8s.io/kube-openapi", "sigs.k8s.io/json", "sigs.k8s.io/randfill", "sigs.k8s.io/yaml",
+			"sigs.k8s.io/structured-merge-diff/v6", "github.com/fxamacker/cbor/v2", "github.com/x448/float16",
+			"go.yaml.in/yaml/v2", "golang.org/x/sys", "gopkg.in/inf.v0",
+		},
+	},
+	{
 		"what Prometheus will load is for Prometheus' own parser to say, before it is stored",
 		[]string{"telemetry-rule-create"},
 		promql,

@@ -221,6 +221,8 @@ var direct = map[string][]string{
 	"shared/orchestrator/deployer":    {"github.com/cloudevents/sdk-go/v2/event"},
 	"shared/orchestrator/conformance": {"github.com/stretchr/testify", "k8s.io/apimachinery", "k8s.io/client-go"}, // of tests
 	"shared/orchestrator/kubernetes":  {"k8s.io/apimachinery", "k8s.io/client-go/dynamic"},
+	"shared/orchestrator/nuvla":       {"k8s.io/apimachinery", "sigs.k8s.io/yaml"},
+	"shared/compose":                  {"github.com/compose-spec/compose-go/v2"}, // of deploy-nuvla and sync-nuvla
 	"shared/orchestrator/ocm":         {"k8s.io/apimachinery", "k8s.io/client-go/dynamic"},
 	"shared/kube": {
 		"k8s.io/apimachinery", "k8s.io/client-go/dynamic", "k8s.io/client-go/rest", "k8s.io/client-go/transport",

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	synckubernetes "github.com/littoral-project/littoral/functions/deploymentmanager/sync-kubernetes"
+	syncnuvla "github.com/littoral-project/littoral/functions/deploymentmanager/sync-nuvla"
 	syncocm "github.com/littoral-project/littoral/functions/deploymentmanager/sync-ocm"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/orchestrator/deployer"
@@ -97,6 +98,7 @@ func TestSynchronisationsTickUnderTheLease(t *testing.T) {
 	require.NoError(t, settings.Read(nil, "", &defaults))
 	lease, deadline := defaults.Lease, syncocm.Spec.Timeout
 	require.Equal(t, deadline, synckubernetes.Spec.Timeout)
+	require.Equal(t, deadline, syncnuvla.Spec.Timeout)
 	found := 0
 	for _, w := range wires(t) {
 		if w.Kind != "PingSource" || !strings.HasPrefix(w.Metadata.Name, "deploymentmanager-sync-") {
@@ -108,7 +110,7 @@ func TestSynchronisationsTickUnderTheLease(t *testing.T) {
 		require.NoError(t, err, w.Spec.Schedule)
 		require.Less(t, time.Duration(minutes)*time.Minute+deadline, lease)
 	}
-	require.Equal(t, 2, found)
+	require.Equal(t, 3, found)
 }
 
 // TestTriggersAndDeclarationsAgree: triggers/ and the functions' declarations agree on which events wake which

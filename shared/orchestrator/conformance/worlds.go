@@ -18,6 +18,7 @@ import (
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/orchestrator"
 	"github.com/littoral-project/littoral/shared/orchestrator/manifest"
+	"github.com/littoral-project/littoral/shared/problem"
 )
 
 // Clusters is a World of an orchestrator of this tree over clusters whose APIs the suite can read.
@@ -57,7 +58,7 @@ func (w *Clusters) Do(t *testing.T, j *job.Job) (job.State, []job.Condition) {
 				return state, conditions
 			}
 		} else {
-			require.ErrorIs(t, err, orchestrator.ErrLeaving)
+			require.Equal(t, problem.Unavailable, problem.KindOf(err), "%v", err)
 			require.True(t, turns < 3 || time.Now().Before(until), "%v", err)
 		}
 		if w.Turn != nil {
@@ -172,7 +173,7 @@ func (w *Clusters) Running(t *testing.T, cluster string, j *job.Job) *Running {
 	if len(list.Items) == 0 {
 		return nil
 	}
-	return running(&list.Items[0])
+	return Of(&list.Items[0])
 }
 
 // cpuMilli returns the CPU request of the first container of the object's pods.
@@ -187,8 +188,8 @@ func cpuMilli(o *unstructured.Unstructured) int64 {
 	return request.MilliValue()
 }
 
-// running reads the relevant fields of an object with pods.
-func running(o *unstructured.Unstructured) *Running {
+// Of reads the relevant fields of an object with pods.
+func Of(o *unstructured.Unstructured) *Running {
 	r := &Running{Epoch: manifest.EpochOf(o), CPUMilli: cpuMilli(o)}
 	r.Replicas, _, _ = unstructured.NestedInt64(o.Object, "spec", "replicas")
 	path, _ := manifest.PodTemplate(o)

@@ -38,6 +38,13 @@ func SyncSpec(watches ...function.Watch) function.Spec {
 	return s
 }
 
+// Remote is the declaration of a function that reaches its orchestrator by an address and secrets, with nothing of
+// Kubernetes, and hands it compose files.
+func Remote(s function.Spec, needs ...function.Need) function.Spec {
+	s.Kubernetes, s.Needs, s.Class = false, needs, function.Compose
+	return s
+}
+
 // opener makes an orchestrator from its settings and the wrapper for its HTTP calls.
 type opener[Config any] = func(Config, func(http.RoundTripper) http.RoundTripper) (orchestrator.Orchestrator, error)
 

@@ -65,7 +65,7 @@ func open(t *testing.T) (*conformance.Clusters, doubles) {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	can := conformance.Can{Silence: true, Refuse: true, Slow: true, Done: true, Share: true}
+	can := conformance.Can{Silence: true, Refuse: true, Slow: true, Rollout: true, Done: true, Share: true}
 	conformance.Run(t, can, func(t *testing.T) conformance.World {
 		t.Helper()
 		w, _ := open(t)

@@ -2526,6 +2526,122 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/acm/apps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** CodecoApps with their status, the oldest first */
+        get: operations["listCodecoApps"];
+        put?: never;
+        /**
+         * Hand in a CodecoApp
+         * @description Every generation of the schema is read. One that names its pod specs is followed by them, as further documents of
+         *     kind PodTemplate or Pod. The application that runs it is also found under `/jobmanager/groups`.
+         */
+        post: operations["createCodecoApp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/acm/apps/{namespace}/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description That of its metadata, or default.
+                 * @example default
+                 */
+                namespace: string;
+                /**
+                 * @description That of its metadata.
+                 * @example camera
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        /** A CodecoApp with its status */
+        get: operations["getCodecoApp"];
+        /** Give a CodecoApp another document */
+        put: operations["replaceCodecoApp"];
+        post?: never;
+        /** Remove everything of a CodecoApp */
+        delete: operations["deleteCodecoApp"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/swm/topologies": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The networks that were described */
+        get: operations["listNetworkTopologies"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/swm/topologies/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the description.
+                 * @example lan
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        /** A network that was described */
+        get: operations["getNetworkTopology"];
+        /**
+         * Describe a network
+         * @description A NetworkTopology, or its spec alone, in place of an earlier one of this name. Compute nodes have the names of the
+         *     taxonomy. Links are directed; those with the same `medium` among their `otherCapabilities` share its bandwidth, and those
+         *     of a network with a `physicalBase` use the media of that. From then on, channels of applications take ways through it.
+         */
+        put: operations["putNetworkTopology"];
+        post?: never;
+        /** Forget a network */
+        delete: operations["deleteNetworkTopology"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/swm/channels": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The channels of applications, and the ways that they take */
+        get: operations["listChannels"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/applications": {
         parameters: {
             query?: never;
@@ -2662,6 +2778,90 @@ export interface paths {
         get: operations["shellHealthcheck"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/controller/handovers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Applications that were handed over, or are being
+         * @description Those that changed last first, 500 at most.
+         */
+        get: operations["listHandovers"];
+        put?: never;
+        /**
+         * Hand an application over, or bring it back
+         * @description It goes on by itself. An application has one responsible controller at any moment, or none for the moment of a move.
+         */
+        post: operations["createHandover"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/controller/offers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What this controller could do for an application of another one
+         * @description Nothing is stored or reserved.
+         */
+        post: operations["offer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/controller/applications/{application}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Accept an application of another controller
+         * @description Nothing acts on it before that one grants a lease. The same again changes nothing.
+         */
+        put: operations["acceptApplication"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/controller/leases": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Renew the leases of applications that come from this controller
+         * @description Each claim also reports what the application does there. A lease counts from the moment in which the receiver asked.
+         */
+        post: operations["renewLeases"];
         delete?: never;
         options?: never;
         head?: never;
@@ -3814,12 +4014,178 @@ export interface components {
             influence?: number[];
             metric_type?: number;
         };
+        NetworkTopology: {
+            networkImplementation: string;
+            physicalBase?: string;
+            nodes: {
+                name: string;
+                /** @enum {string} */
+                type?: "COMPUTE" | "NETWORK";
+                ipAddress?: string;
+                macaddress?: string;
+            }[];
+            links: {
+                name?: string;
+                source: string;
+                target: string;
+                capabilities?: {
+                    /** @description A quantity, in bit/s. */
+                    bandWidthBits?: string;
+                    /** @description A quantity, in nanoseconds. */
+                    latencyNanos?: string;
+                    otherCapabilities?: {
+                        [key: string]: string;
+                    };
+                };
+            }[];
+            paths?: {
+                nodes?: string[];
+            }[];
+        };
+        StoredTopology: {
+            name: string;
+            /** Format: date-time */
+            updatedAt: string;
+            spec: components["schemas"]["NetworkTopology"];
+        };
+        PlacedChannel: {
+            /** Format: uuid */
+            application: string;
+            name: string;
+            /** @description The component that sends, with its replica if there are several. */
+            source: string;
+            target: string;
+            /** @enum {string} */
+            serviceClass: "BESTEFFORT" | "ASSURED";
+            /** Format: int64 */
+            bandwidthBits: number;
+            /** Format: int64 */
+            maxDelayNanos?: number;
+            /**
+             * Format: int64
+             * @description Of the way.
+             */
+            latencyNanos?: number;
+            /** @description Both ends are on one node. */
+            loopback?: boolean;
+            /** @description Left out where there is no way. */
+            network?: string;
+            path?: string;
+        };
+        /** @description An object as Kubernetes would show it; readings that nobody knows are left out of its status. */
+        CodecoApp: {
+            apiVersion: string;
+            kind: string;
+            metadata?: {
+                [key: string]: unknown;
+            };
+            spec: {
+                [key: string]: unknown;
+            };
+            status?: {
+                /** @enum {string} */
+                status?: "OK" | "Warning" | "Error";
+                errorMsg?: string;
+                nodeMetrics?: {
+                    [key: string]: string;
+                }[];
+                appMetrics?: {
+                    numPods?: number;
+                    /** @description cores */
+                    avgAppCpu?: string;
+                    /** @description bytes */
+                    avgAppMemory?: string;
+                    serviceMetrics?: {
+                        [key: string]: string;
+                    }[];
+                };
+            };
+        };
         Controller: {
             name: string;
             /** @description A URL, or a host as ICOS writes it. */
             address: string;
             /** Format: date-time */
             readonly seenAt?: string;
+            /** @description Whether it answered when the lighthouse last asked it; missing when it never has. */
+            readonly healthy?: boolean;
+            /** Format: date-time */
+            readonly checkedAt?: string;
+            /** @description What was wrong then. */
+            readonly trouble?: string;
+        };
+        Handover: {
+            application: components["schemas"]["Id"];
+            /** @enum {string} */
+            side: "giver" | "receiver";
+            /**
+             * @description This controller acts on the application in home, offered, and in held until its lease ends.
+             * @enum {string}
+             */
+            state: "home" | "offered" | "released" | "accepted" | "held" | "returning" | "over";
+            /** @description The other controller; missing while any may take it. */
+            peer?: string;
+            /** Format: int64 */
+            epoch: number;
+            /**
+             * Format: date-time
+             * @description Of a receiver, the end of its lease; from then on and a margin a giver may take the application back.
+             */
+            until?: string;
+            /** @description The giver wants it back. */
+            recalled: boolean;
+            reason?: string;
+            /** Format: date-time */
+            changedAt: string;
+        };
+        Offer: {
+            components: number;
+            /** @description Of them. */
+            placed: number;
+            score: number;
+            objective: number;
+            /** @description No plan there has a greater objective. */
+            bound: number;
+            /** @description What one more unit of the capacity that is scarce there would be worth. */
+            price: number;
+            /** @description Why the others have no place. */
+            missing?: string[];
+        };
+        HandedOver: {
+            name: string;
+            dialect: string;
+            /** @description As it was handed in. */
+            descriptor: string;
+            owner: string;
+            /** Format: int64 */
+            version: number;
+        };
+        Claim: {
+            id: components["schemas"]["Id"];
+            /** Format: int64 */
+            epoch: number;
+            /** @enum {string} */
+            state: "accepted" | "held" | "returning";
+            /** @description It was deleted there. */
+            gone?: boolean;
+            status?: string;
+            message?: string;
+            content?: components["schemas"]["HandedOver"];
+        };
+        ControllerLease: {
+            id: components["schemas"]["Id"];
+            /** Format: int64 */
+            epoch: number;
+            /** @enum {string} */
+            answer: "granted" | "wait" | "over";
+            seconds?: number;
+            /** @description The receiver is to give the application back. */
+            recall?: boolean;
+            /**
+             * Format: int64
+             * @description Of what the giver knows.
+             */
+            version?: number;
         };
         /** @description A descriptor, or its text under content. */
         ShellDescriptor: {
@@ -4158,13 +4524,20 @@ export interface components {
             /** @description Where its objects live. */
             namespace: string;
             /** @enum {string} */
-            desired: "running" | "stopped" | "deleted";
+            desired: "running" | "stopped" | "deleted" | "away";
+            /** @description The controller that is responsible for it instead of this one, with what that one reported last. */
+            away?: {
+                controller?: string;
+                address?: string;
+                status?: string;
+                message?: string;
+            };
             /**
              * @description Sums up the components. Deleted is said to whoever deletes it, and never after. What an update took out of an application that is meant to run is none, also while it is
              *     yet to be removed.
              * @enum {string}
              */
-            status: "Pending" | "Deploying" | "Available" | "Degraded" | "Unknown" | "Stopping" | "Stopped" | "Deleting" | "Deleted";
+            status: "Pending" | "Deploying" | "Available" | "Degraded" | "Unknown" | "Stopping" | "Stopped" | "Deleting" | "Deleted" | "Away";
             /** @description What the status waits for. */
             message: string;
             health?: components["schemas"]["Health"];
@@ -8710,6 +9083,769 @@ export interface operations {
             200: components["responses"]["Home"];
         };
     };
+    listCodecoApps: {
+        parameters: {
+            query?: {
+                /** @description Only those of this namespace. */
+                namespace?: string;
+                /** @description Only those of this name. */
+                name?: string;
+                /** @description Length of a page. */
+                limit?: components["parameters"]["Limit"];
+                /** @description Where the page begins; take it from the Link of the page before. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of them. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "apiVersion": "codeco.he-codeco.eu/v1alpha1",
+                     *         "kind": "CodecoApp",
+                     *         "metadata": {
+                     *           "name": "camera",
+                     *           "namespace": "default"
+                     *         },
+                     *         "spec": {
+                     *           "appName": "camera",
+                     *           "codecoapp-msspec": [
+                     *             {
+                     *               "serviceName": "front",
+                     *               "podspec": {
+                     *                 "containers": [
+                     *                   {
+                     *                     "name": "web",
+                     *                     "image": "example.org/front:1"
+                     *                   }
+                     *                 ]
+                     *               }
+                     *             }
+                     *           ]
+                     *         },
+                     *         "status": {
+                     *           "status": "OK",
+                     *           "appMetrics": {
+                     *             "numPods": 1,
+                     *             "serviceMetrics": [
+                     *               {
+                     *                 "serviceName": "front",
+                     *                 "nodeName": "cloud-1",
+                     *                 "podName": "camera-front",
+                     *                 "clusterName": "cloud"
+                     *               }
+                     *             ]
+                     *           }
+                     *         }
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["CodecoApp"][];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    createCodecoApp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "apiVersion": "codeco.he-codeco.eu/v1alpha1",
+                 *       "kind": "CodecoApp",
+                 *       "metadata": {
+                 *         "name": "camera",
+                 *         "namespace": "default"
+                 *       },
+                 *       "spec": {
+                 *         "appName": "camera",
+                 *         "codecoapp-msspec": [
+                 *           {
+                 *             "serviceName": "front",
+                 *             "podspec": {
+                 *               "containers": [
+                 *                 {
+                 *                   "name": "web",
+                 *                   "image": "example.org/front:1"
+                 *                 }
+                 *               ]
+                 *             }
+                 *           }
+                 *         ]
+                 *       }
+                 *     }
+                 */
+                "application/yaml": components["schemas"]["CodecoApp"];
+            };
+        };
+        responses: {
+            /** @description It is stored and will be placed. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "apiVersion": "codeco.he-codeco.eu/v1alpha1",
+                     *       "kind": "CodecoApp",
+                     *       "metadata": {
+                     *         "name": "camera",
+                     *         "namespace": "default"
+                     *       },
+                     *       "spec": {
+                     *         "appName": "camera",
+                     *         "codecoapp-msspec": [
+                     *           {
+                     *             "serviceName": "front",
+                     *             "podspec": {
+                     *               "containers": [
+                     *                 {
+                     *                   "name": "web",
+                     *                   "image": "example.org/front:1"
+                     *                 }
+                     *               ]
+                     *             }
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": {
+                     *         "status": "OK",
+                     *         "appMetrics": {
+                     *           "numPods": 1,
+                     *           "serviceMetrics": [
+                     *             {
+                     *               "serviceName": "front",
+                     *               "nodeName": "cloud-1",
+                     *               "podName": "camera-front",
+                     *               "clusterName": "cloud"
+                     *             }
+                     *           ]
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CodecoApp"];
+                };
+            };
+            409: components["responses"]["Problem"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    getCodecoApp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description That of its metadata, or default.
+                 * @example default
+                 */
+                namespace: string;
+                /**
+                 * @description That of its metadata.
+                 * @example camera
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The CodecoApp. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "apiVersion": "codeco.he-codeco.eu/v1alpha1",
+                     *       "kind": "CodecoApp",
+                     *       "metadata": {
+                     *         "name": "camera",
+                     *         "namespace": "default"
+                     *       },
+                     *       "spec": {
+                     *         "appName": "camera",
+                     *         "codecoapp-msspec": [
+                     *           {
+                     *             "serviceName": "front",
+                     *             "podspec": {
+                     *               "containers": [
+                     *                 {
+                     *                   "name": "web",
+                     *                   "image": "example.org/front:1"
+                     *                 }
+                     *               ]
+                     *             }
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": {
+                     *         "status": "OK",
+                     *         "appMetrics": {
+                     *           "numPods": 1,
+                     *           "serviceMetrics": [
+                     *             {
+                     *               "serviceName": "front",
+                     *               "nodeName": "cloud-1",
+                     *               "podName": "camera-front",
+                     *               "clusterName": "cloud"
+                     *             }
+                     *           ]
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CodecoApp"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    replaceCodecoApp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description That of its metadata, or default.
+                 * @example default
+                 */
+                namespace: string;
+                /**
+                 * @description That of its metadata.
+                 * @example camera
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "apiVersion": "codeco.he-codeco.eu/v1alpha1",
+                 *       "kind": "CodecoApp",
+                 *       "metadata": {
+                 *         "name": "camera",
+                 *         "namespace": "default"
+                 *       },
+                 *       "spec": {
+                 *         "appName": "camera",
+                 *         "codecoapp-msspec": [
+                 *           {
+                 *             "serviceName": "front",
+                 *             "podspec": {
+                 *               "containers": [
+                 *                 {
+                 *                   "name": "web",
+                 *                   "image": "example.org/front:1"
+                 *                 }
+                 *               ]
+                 *             }
+                 *           }
+                 *         ]
+                 *       }
+                 *     }
+                 */
+                "application/yaml": components["schemas"]["CodecoApp"];
+            };
+        };
+        responses: {
+            /** @description The CodecoApp with its new document. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "apiVersion": "codeco.he-codeco.eu/v1alpha1",
+                     *       "kind": "CodecoApp",
+                     *       "metadata": {
+                     *         "name": "camera",
+                     *         "namespace": "default"
+                     *       },
+                     *       "spec": {
+                     *         "appName": "camera",
+                     *         "codecoapp-msspec": [
+                     *           {
+                     *             "serviceName": "front",
+                     *             "podspec": {
+                     *               "containers": [
+                     *                 {
+                     *                   "name": "web",
+                     *                   "image": "example.org/front:1"
+                     *                 }
+                     *               ]
+                     *             }
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": {
+                     *         "status": "OK",
+                     *         "appMetrics": {
+                     *           "numPods": 1,
+                     *           "serviceMetrics": [
+                     *             {
+                     *               "serviceName": "front",
+                     *               "nodeName": "cloud-1",
+                     *               "podName": "camera-front",
+                     *               "clusterName": "cloud"
+                     *             }
+                     *           ]
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CodecoApp"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    deleteCodecoApp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description That of its metadata, or default.
+                 * @example default
+                 */
+                namespace: string;
+                /**
+                 * @description That of its metadata.
+                 * @example camera
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is gone. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "apiVersion": "codeco.he-codeco.eu/v1alpha1",
+                     *       "kind": "CodecoApp",
+                     *       "metadata": {
+                     *         "name": "camera",
+                     *         "namespace": "default"
+                     *       },
+                     *       "spec": {
+                     *         "appName": "camera",
+                     *         "codecoapp-msspec": [
+                     *           {
+                     *             "serviceName": "front",
+                     *             "podspec": {
+                     *               "containers": [
+                     *                 {
+                     *                   "name": "web",
+                     *                   "image": "example.org/front:1"
+                     *                 }
+                     *               ]
+                     *             }
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": {
+                     *         "status": "OK",
+                     *         "appMetrics": {
+                     *           "numPods": 1,
+                     *           "serviceMetrics": [
+                     *             {
+                     *               "serviceName": "front",
+                     *               "nodeName": "cloud-1",
+                     *               "podName": "camera-front",
+                     *               "clusterName": "cloud"
+                     *             }
+                     *           ]
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CodecoApp"];
+                };
+            };
+            /** @description It goes when what runs of it is removed. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "apiVersion": "codeco.he-codeco.eu/v1alpha1",
+                     *       "kind": "CodecoApp",
+                     *       "metadata": {
+                     *         "name": "camera",
+                     *         "namespace": "default"
+                     *       },
+                     *       "spec": {
+                     *         "appName": "camera",
+                     *         "codecoapp-msspec": [
+                     *           {
+                     *             "serviceName": "front",
+                     *             "podspec": {
+                     *               "containers": [
+                     *                 {
+                     *                   "name": "web",
+                     *                   "image": "example.org/front:1"
+                     *                 }
+                     *               ]
+                     *             }
+                     *           }
+                     *         ]
+                     *       },
+                     *       "status": {
+                     *         "status": "OK",
+                     *         "appMetrics": {
+                     *           "numPods": 1,
+                     *           "serviceMetrics": [
+                     *             {
+                     *               "serviceName": "front",
+                     *               "nodeName": "cloud-1",
+                     *               "podName": "camera-front",
+                     *               "clusterName": "cloud"
+                     *             }
+                     *           ]
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["CodecoApp"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    listNetworkTopologies: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All of them, by name. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "name": "lan",
+                     *         "updatedAt": "2026-05-04T10:00:00Z",
+                     *         "spec": {
+                     *           "networkImplementation": "LAN",
+                     *           "nodes": [
+                     *             {
+                     *               "name": "cloud-1"
+                     *             },
+                     *             {
+                     *               "name": "edge-1"
+                     *             },
+                     *             {
+                     *               "name": "switch",
+                     *               "type": "NETWORK"
+                     *             }
+                     *           ],
+                     *           "links": [
+                     *             {
+                     *               "source": "cloud-1",
+                     *               "target": "switch",
+                     *               "capabilities": {
+                     *                 "bandWidthBits": "1G",
+                     *                 "latencyNanos": "2e6"
+                     *               }
+                     *             },
+                     *             {
+                     *               "source": "switch",
+                     *               "target": "edge-1",
+                     *               "capabilities": {
+                     *                 "bandWidthBits": "100M",
+                     *                 "latencyNanos": "2e6"
+                     *               }
+                     *             }
+                     *           ]
+                     *         }
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["StoredTopology"][];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getNetworkTopology: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the description.
+                 * @example lan
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The description. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "lan",
+                     *       "updatedAt": "2026-05-04T10:00:00Z",
+                     *       "spec": {
+                     *         "networkImplementation": "LAN",
+                     *         "nodes": [
+                     *           {
+                     *             "name": "cloud-1"
+                     *           },
+                     *           {
+                     *             "name": "edge-1"
+                     *           },
+                     *           {
+                     *             "name": "switch",
+                     *             "type": "NETWORK"
+                     *           }
+                     *         ],
+                     *         "links": [
+                     *           {
+                     *             "source": "cloud-1",
+                     *             "target": "switch",
+                     *             "capabilities": {
+                     *               "bandWidthBits": "1G",
+                     *               "latencyNanos": "2e6"
+                     *             }
+                     *           },
+                     *           {
+                     *             "source": "switch",
+                     *             "target": "edge-1",
+                     *             "capabilities": {
+                     *               "bandWidthBits": "100M",
+                     *               "latencyNanos": "2e6"
+                     *             }
+                     *           }
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StoredTopology"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    putNetworkTopology: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the description.
+                 * @example lan
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "networkImplementation": "LAN",
+                 *       "nodes": [
+                 *         {
+                 *           "name": "cloud-1"
+                 *         },
+                 *         {
+                 *           "name": "edge-1"
+                 *         },
+                 *         {
+                 *           "name": "switch",
+                 *           "type": "NETWORK"
+                 *         }
+                 *       ],
+                 *       "links": [
+                 *         {
+                 *           "source": "cloud-1",
+                 *           "target": "switch",
+                 *           "capabilities": {
+                 *             "bandWidthBits": "1G",
+                 *             "latencyNanos": "2e6"
+                 *           }
+                 *         },
+                 *         {
+                 *           "source": "switch",
+                 *           "target": "edge-1",
+                 *           "capabilities": {
+                 *             "bandWidthBits": "100M",
+                 *             "latencyNanos": "2e6"
+                 *           }
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/yaml": components["schemas"]["NetworkTopology"];
+            };
+        };
+        responses: {
+            /** @description The description as it is stored. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "lan",
+                     *       "updatedAt": "2026-05-04T10:00:00Z",
+                     *       "spec": {
+                     *         "networkImplementation": "LAN",
+                     *         "nodes": [
+                     *           {
+                     *             "name": "cloud-1"
+                     *           },
+                     *           {
+                     *             "name": "edge-1"
+                     *           },
+                     *           {
+                     *             "name": "switch",
+                     *             "type": "NETWORK"
+                     *           }
+                     *         ],
+                     *         "links": [
+                     *           {
+                     *             "source": "cloud-1",
+                     *             "target": "switch",
+                     *             "capabilities": {
+                     *               "bandWidthBits": "1G",
+                     *               "latencyNanos": "2e6"
+                     *             }
+                     *           },
+                     *           {
+                     *             "source": "switch",
+                     *             "target": "edge-1",
+                     *             "capabilities": {
+                     *               "bandWidthBits": "100M",
+                     *               "latencyNanos": "2e6"
+                     *             }
+                     *           }
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["StoredTopology"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    deleteNetworkTopology: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the description.
+                 * @example lan
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is forgotten. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            404: components["responses"]["NotFound"];
+            409: components["responses"]["Problem"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    listChannels: {
+        parameters: {
+            query?: {
+                /** @description Only those of this application. */
+                app?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The channels. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "application": "8a6c1a52-6f2e-4a8f-9a55-3c1f5e0e7b11",
+                     *         "name": "frames",
+                     *         "source": "front",
+                     *         "target": "store",
+                     *         "serviceClass": "BESTEFFORT",
+                     *         "bandwidthBits": 5000000,
+                     *         "maxDelayNanos": 20000000,
+                     *         "latencyNanos": 4000000,
+                     *         "network": "LAN",
+                     *         "path": "cloud-1-switch,switch-edge-1"
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["PlacedChannel"][];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     listExported: {
         parameters: {
             query?: never;
@@ -9063,6 +10199,228 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    listHandovers: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The hand-overs of this controller, as giver and as receiver. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "application": "0190f3c2-7e5a-4b1f-9c3d-1f2e3d4c5b6a",
+                     *         "side": "giver",
+                     *         "state": "offered",
+                     *         "peer": "harbour",
+                     *         "epoch": 1,
+                     *         "recalled": false,
+                     *         "reason": "asked for by operator",
+                     *         "changedAt": "2026-05-04T10:00:00Z"
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["Handover"][];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    createHandover: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "application": "0190f3c2-7e5a-4b1f-9c3d-1f2e3d4c5b6a",
+                 *       "to": "harbour"
+                 *     }
+                 */
+                "application/json": {
+                    application: components["schemas"]["Id"];
+                    /** @description The name of a controller that this one works with; without one it goes to the one that offers most. */
+                    to?: string;
+                    /** @description Bring it back to the controller that it was submitted to. */
+                    home?: boolean;
+                    reason?: string;
+                };
+            };
+        };
+        responses: {
+            /** @description It has begun. */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "application": "0190f3c2-7e5a-4b1f-9c3d-1f2e3d4c5b6a",
+                     *       "side": "giver",
+                     *       "state": "offered",
+                     *       "peer": "harbour",
+                     *       "epoch": 1,
+                     *       "recalled": false,
+                     *       "reason": "asked for by operator",
+                     *       "changedAt": "2026-05-04T10:00:00Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Handover"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    offer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: components["requestBodies"]["Descriptor"];
+        responses: {
+            /** @description How much of it has a place here, and how good that is. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "components": 2,
+                     *       "placed": 2,
+                     *       "score": 151.2,
+                     *       "objective": 251.2,
+                     *       "bound": 251.2,
+                     *       "price": 0
+                     *     }
+                     */
+                    "application/json": components["schemas"]["Offer"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    acceptApplication: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example 0190f3c2-7e5a-4b1f-9c3d-1f2e3d4c5b6a */
+                application: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "controller": "shore",
+                 *       "epoch": 1,
+                 *       "application": {
+                 *         "name": "hello",
+                 *         "dialect": "icos",
+                 *         "descriptor": "name: hello",
+                 *         "owner": "operator",
+                 *         "version": 1
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    /** @description The name of the giver. */
+                    controller: string;
+                    /**
+                     * Format: int64
+                     * @description Of the controllers; that of this hand-over.
+                     */
+                    epoch: number;
+                    application: components["schemas"]["HandedOver"];
+                };
+            };
+        };
+        responses: {
+            /** @description It is stored. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    renewLeases: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "controller": "harbour",
+                 *       "claims": [
+                 *         {
+                 *           "id": "0190f3c2-7e5a-4b1f-9c3d-1f2e3d4c5b6a",
+                 *           "epoch": 1,
+                 *           "state": "held",
+                 *           "status": "Available",
+                 *           "message": "2 of 2 components run"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": {
+                    /** @description The name of the receiver. */
+                    controller: string;
+                    claims: components["schemas"]["Claim"][];
+                };
+            };
+        };
+        responses: {
+            /** @description A lease for each claim, in their order. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "leases": [
+                     *         {
+                     *           "id": "0190f3c2-7e5a-4b1f-9c3d-1f2e3d4c5b6a",
+                     *           "epoch": 1,
+                     *           "answer": "granted",
+                     *           "seconds": 120,
+                     *           "version": 1
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": {
+                        leases?: components["schemas"]["ControllerLease"][];
+                    };
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     listControllers: {
         parameters: {
             query?: never;
@@ -9083,7 +10441,9 @@ export interface operations {
                      *       {
                      *         "name": "harbour",
                      *         "address": "https://harbour.example",
-                     *         "seenAt": "2026-05-04T10:00:00Z"
+                     *         "seenAt": "2026-05-04T10:00:00Z",
+                     *         "healthy": true,
+                     *         "checkedAt": "2026-05-04T10:00:05Z"
                      *       }
                      *     ]
                      */
@@ -9156,7 +10516,9 @@ export interface operations {
                      *       {
                      *         "name": "harbour",
                      *         "address": "https://harbour.example",
-                     *         "seenAt": "2026-05-04T10:00:00Z"
+                     *         "seenAt": "2026-05-04T10:00:00Z",
+                     *         "healthy": true,
+                     *         "checkedAt": "2026-05-04T10:00:05Z"
                      *       }
                      *     ]
                      */

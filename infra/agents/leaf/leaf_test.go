@@ -158,10 +158,11 @@ func TestEnergyIsEstimatedAndSaysSo(t *testing.T) {
 	require.NoError(t, os.RemoveAll(filepath.Join(root, "sys/class/powercap")))
 	l := open(t, options{Root: root, Kubernetes: "off", Docker: "off", NodeExporter: "on", WattsIdle: 2, WattsMax: 10})
 	has(t, lines(l.text(t.Context())), "scaph_host_energy_microjoules_total", "0", `method="estimated"`)
-	l.energy.at = l.energy.at.Add(-time.Second)
+	before := l.energy.at.Add(-time.Second)
+	l.energy.at = before
 	require.NoError(t, os.WriteFile(filepath.Join(root, "proc/stat"), []byte("cpu  80 0 10 210 0 0 0 0\n"), 0o600)) // half of it busy
 	l.text(t.Context())
-	require.InDelta(t, 6e6, l.energy.microjoules, 1e5)
+	require.InEpsilon(t, 6e6*l.energy.at.Sub(before).Seconds(), l.energy.microjoules, 1e-6, "6 W for as long as it took")
 	none := open(t, options{Root: root, Kubernetes: "off", Docker: "off", NodeExporter: "on"})
 	require.NotContains(t, string(none.text(t.Context())), "scaph_", "no model, no figure")
 }

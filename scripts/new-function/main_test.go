@@ -21,7 +21,7 @@ func TestEachKindCompiles(t *testing.T) {
 	require.NoError(t, err)
 	dir, overlay, arguments := t.TempDir(), map[string]string{}, []string{"test", "-vet=off", "-c", "-o", os.DevNull, "-overlay", ""}
 	for kind, name := range map[string]string{
-		"operation": "console/first-try", "reaction": "acm/second-try", "task": "lighthouse/third", "stream": "events/fourth",
+		"operation": "console/first-try", "reaction": "pdlc/second-try", "task": "lighthouse/third", "stream": "events/fourth",
 	} {
 		made, err := files(root, name, kind, "job.ready")
 		require.NoError(t, err)
@@ -47,17 +47,17 @@ func TestEachKindCompiles(t *testing.T) {
 
 func TestWhatAnOperationGets(t *testing.T) {
 	t.Parallel()
-	made, err := files(root, "swm/first-try", "operation", "")
+	made, err := files(root, "netma/first-try", "operation", "")
 	require.NoError(t, err)
 	require.Len(t, made, 4)
-	require.Contains(t, string(made["infra/base/serviceaccounts.yaml"]), "\n---\napiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: swm\n")
+	require.Contains(t, string(made["infra/base/serviceaccounts.yaml"]), "\n---\napiVersion: v1\nkind: ServiceAccount\nmetadata:\n  name: netma\n")
 	var page struct {
 		Tags  []struct{ Name string }
 		Paths map[string]struct{ Get struct{ OperationID string } }
 	}
 	require.NoError(t, yaml.Unmarshal(made[openAPI], &page))
-	require.Equal(t, "swmFirstTry", page.Paths["/swm/first-try"].Get.OperationID)
-	require.Equal(t, "swm", page.Tags[len(page.Tags)-1].Name)
+	require.Equal(t, "netmaFirstTry", page.Paths["/netma/first-try"].Get.OperationID)
+	require.Equal(t, "netma", page.Tags[len(page.Tags)-1].Name)
 
 	made, err = files(root, "jobmanager/first-try", "operation", "")
 	require.NoError(t, err)

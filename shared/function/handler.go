@@ -289,7 +289,7 @@ func bound(ctx context.Context, w http.ResponseWriter, body io.ReadCloser) *boun
 // a deadline would look like that, and cancel this call and all later ones on the connection.
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if err == io.EOF { //nolint:errorlint // a reader returns it as it is
+	if err == io.EOF { // a reader returns it as it is
 		b.until(time.Time{})
 	}
 	return n, err

@@ -292,7 +292,7 @@ func (c Computer) foresee(ctx context.Context, f *Forecast, former []named, now 
 			continue // only gaps, or it has ended
 		}
 		before, is := known[text(labels)]
-		j := judgement{}
+		var j judgement
 		if is && before.JudgedAt != nil && (now.Sub(*before.JudgedAt) <= judgedFor || judged >= judgedEach) {
 			j = kept(before, m, learnt, day)
 		} else {

@@ -244,9 +244,18 @@ func TestATrainingThatCannotSucceedSaysWhy(t *testing.T) {
 		"one that is gone")
 
 	for _, o := range []metricsexport.Order{
-		{}, {Query: "up", Values: pointers(wave(100))}, {Query: "up", ModelType: "PYTORCH"}, {Query: "up", ModelType: "magic"},
-		{Query: "up", ModelName: "a/b"}, {Query: "up", Step: -1}, {Query: "up", Federated: true}, {Query: "up", Dataset: "x.csv"},
-		{Values: pointers(wave(3))}, {Query: "up", Window: 10}, {Query: "up", StepsBack: 5000}, {Query: "up", MaxModels: 1000},
+		{},
+		{Query: "up", Values: pointers(wave(100))},
+		{Query: "up", ModelType: "PYTORCH"},
+		{Query: "up", ModelType: "magic"},
+		{Query: "up", ModelName: "a/b"},
+		{Query: "up", Step: -1},
+		{Query: "up", Federated: true},
+		{Query: "up", Dataset: "x.csv"},
+		{Values: pointers(wave(3))},
+		{Query: "up", Window: 10},
+		{Query: "up", StepsBack: 5000},
+		{Query: "up", MaxModels: 1000},
 	} {
 		err := w.db.Tx(t.Context(), func(ctx context.Context, tx *store.Tx) error {
 			_, err := metricsexport.Request(ctx, tx, o, "anna")
@@ -386,8 +395,12 @@ func TestForecastsThatCannotBeMadeAreRefusedAtOnce(t *testing.T) {
 	w.emit(t, "load", nil, wave(500))
 	require.Equal(t, metricsexport.Finished, w.train(t, metricsexport.Order{ModelName: "load", Query: "load", Window: 400 * 60}).State)
 	for _, o := range []metricsexport.ForecastOrder{
-		{}, {Name: "a", Query: "load", Model: "none"}, {Name: "a", Query: "nothing", Model: "load"}, {Name: "9", Query: "load", Model: "load"},
-		{Name: "a", Query: strings.Repeat("x", 6000), Model: "load"}, {Name: "a", Query: "load", Model: "load", Step: 1},
+		{},
+		{Name: "a", Query: "load", Model: "none"},
+		{Name: "a", Query: "nothing", Model: "load"},
+		{Name: "9", Query: "load", Model: "load"},
+		{Name: "a", Query: strings.Repeat("x", 6000), Model: "load"},
+		{Name: "a", Query: "load", Model: "load", Step: 1},
 		{Name: "a", Query: "load", Model: "load", Type: metricsexport.Enum},
 	} {
 		require.Equal(t, problem.Invalid, problem.KindOf(w.computer().Create(t.Context(), o, "anna")), "%+v", o)

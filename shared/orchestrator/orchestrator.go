@@ -60,7 +60,7 @@ type failed struct{ error }
 
 func (f failed) Unwrap() error { return f.error }
 
-func (f failed) Is(target error) bool { return target == ErrFailing } //nolint:errorlint // this is the comparison
+func (f failed) Is(target error) bool { return target == ErrFailing } // this is the comparison
 
 // Refusal is the error for a no that a repeat would not change, with its reason.
 type Refusal struct {

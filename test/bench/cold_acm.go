@@ -40,7 +40,7 @@ var codecoCases = map[string]maker{
 		err := s.system.call(ctx, "operator", http.MethodPut, "/swm/topologies/bench", []byte(codecoNetwork), nil)
 		return ask{client: "operator", method: http.MethodDelete, path: "/swm/topologies/bench"}, err
 	},
-	"acm-status":   tick,
+	"acm-status": tick,
 	"acm-app-apply": func(ctx context.Context, _ *scene) (ask, error) {
 		body, err := event(ctx, events.ObjectAdded, "bench", map[string]any{"metadata": map[string]any{"namespace": "default", "name": "bench"}})
 		return ask{method: http.MethodPost, path: "/", body: body}, err

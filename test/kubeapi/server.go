@@ -343,7 +343,7 @@ func answer(w http.ResponseWriter, o *Object, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {
 		status := apierrors.NewInternalError(err).Status()
-		if known, ok := err.(apierrors.APIStatus); ok { //nolint:errorlint // made here
+		if known, ok := err.(apierrors.APIStatus); ok { // made here
 			status = known.Status()
 		}
 		status.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}

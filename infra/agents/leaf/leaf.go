@@ -203,12 +203,11 @@ func (l *leaf) pushing(ctx context.Context) {
 	every, devices := time.NewTicker(l.o.Every), time.NewTicker(l.o.DevicesEvery)
 	defer every.Stop()
 	defer devices.Stop()
-	before := ""
 	for {
 		if err := l.push(ctx); err != nil && ctx.Err() == nil {
 			l.log.Warn("metrics could not be pushed", "error", err.Error())
 		}
-		before = l.present()
+		before := l.present()
 		for waiting := true; waiting; {
 			select {
 			case <-ctx.Done():

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/littoral-project/littoral/shared/network"
-	"github.com/littoral-project/littoral/shared/swm/topologies"
 	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/swm/topologies"
 )
 
 const lan = `apiVersion: qos-scheduler.siemens.com/v1alpha1

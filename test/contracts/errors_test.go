@@ -40,6 +40,12 @@ func (r route) fitting(about string) string {
 		return `{"metric_name": "a", "telemetry_metric": "up", "model_name": "none:1"}`
 	}
 	switch r.String() {
+	case "POST /acm/apps":
+		return codecoCamera
+	case "PUT /acm/apps/{namespace}/{name}":
+		return strings.Replace(codecoCamera, "{name: camera, namespace: plant}", "{name: nowhere, namespace: nowhere}", 1)
+	case "PUT /swm/topologies/{name}":
+		return "networkImplementation: LAN\nnodes: [{name: hub-1}]\n"
 	case "POST /controller/handovers":
 		return `{"application": "` + about + `", "home": true}`
 	case "PUT /controller/applications/{application}":

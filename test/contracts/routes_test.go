@@ -59,7 +59,7 @@ func (r route) path(id string) string {
 			parts[i] = "hub"
 		case part == "{agent_id}":
 			parts[i] = hubAgent
-		case part == "{cluster}", part == "{node}": // names, and of nothing
+		case part == "{cluster}", part == "{node}", part == "{namespace}", part == "{name}": // names, and of nothing
 			parts[i] = "nowhere"
 		case part == "{revision}":
 			parts[i] = "latest"

@@ -38,9 +38,11 @@ var secrets = map[Need][]string{
 	AlertSender:       {"ALERTMANAGER_SECRET"},
 }
 
-// storeSecrets are those of the store: its address, and what signs the events that it publishes. Whoever uses the store
-// also publishes events that others left behind.
-var storeSecrets = []string{"DATABASE_URL", "EVENT_KEY", "EVENT_KEY_FORMER"}
+// storeSecrets lead to the store.
+var storeSecrets = []string{"DATABASE_URL"}
+
+// eventSecrets sign events and tell forged ones. Whoever uses the store also publishes events that others left behind.
+var eventSecrets = []string{"EVENT_KEY", "EVENT_KEY_FORMER"}
 
 // callerSecrets open the session cookies of browsers: who asks who calls takes these beside tokens.
 var callerSecrets = []string{"SESSION_KEY", "SESSION_KEY_FORMER"}
@@ -52,8 +54,12 @@ const collector = "OTEL_EXPORTER_OTLP_HEADERS"
 func (s Spec) Secrets() []string {
 	all := []string{collector}
 	asks := slices.Contains(s.Needs, SignIn) || slices.ContainsFunc(s.Routes, func(r Route) bool { return r.Role != auth.Open })
-	if asks || !s.Storeless { // who asks who calls reads the issuer's keys from the store
+	stored := asks || !s.Storeless // who asks who calls reads the issuer's keys from the store
+	if stored {
 		all = append(all, storeSecrets...)
+	}
+	if stored || len(s.Consumes)+len(s.Emits) > 0 {
+		all = append(all, eventSecrets...)
 	}
 	if asks {
 		all = append(all, callerSecrets...)
@@ -66,7 +72,7 @@ func (s Spec) Secrets() []string {
 
 // AllSecrets lists every setting that may be in the Secret.
 func AllSecrets() []string {
-	all := slices.Concat([]string{collector}, storeSecrets, callerSecrets)
+	all := slices.Concat([]string{collector}, storeSecrets, eventSecrets, callerSecrets)
 	for _, settings := range secrets {
 		all = append(all, settings...)
 	}

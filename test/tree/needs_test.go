@@ -49,6 +49,17 @@ func TestAFunctionDeclaresTheSecretsItReads(t *testing.T) {
 	}
 }
 
+// TestWhoHandlesEventsIsGivenTheKey: on a cluster a function without it refuses to start.
+func TestWhoHandlesEventsIsGivenTheKey(t *testing.T) {
+	t.Parallel()
+	for name, entry := range entries(t) {
+		if len(entry.Spec.Consumes)+len(entry.Spec.Emits) > 0 {
+			require.Contains(t, entry.Spec.Secrets(), "EVENT_KEY", name)
+			require.Contains(t, entry.Spec.Secrets(), "EVENT_KEY_FORMER", name)
+		}
+	}
+}
+
 // noSecrets are settings whose names look like those of secrets.
 var noSecrets = map[string]string{
 	"KNATIVE_TOKENS":   "is a directory",

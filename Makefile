@@ -11,8 +11,9 @@ help: ## list all targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
 
 .PHONY: build
-build: ## build bin/littoral (the command line) and bin/littoral-up (the laptop host)
+build: ## build bin/littoral (the command line), its plugin of kn, and bin/littoral-up (the laptop host)
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/littoral ./scripts/littoral
+	ln -sf littoral bin/kn-littoral
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/littoral-up ./infra/runner/littoral-up
 
 .PHONY: run

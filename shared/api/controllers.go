@@ -74,3 +74,16 @@ func (c *Client) move(ctx context.Context, what map[string]any) (*Handover, erro
 	}
 	return one[Handover](ctx, c, request{method: http.MethodPost, path: "/controller/handovers", media: mediaJSON, body: body, idempotent: true})
 }
+
+// AddController tells the lighthouse of a controller; fresh reports whether it was unknown.
+func (c *Client) AddController(ctx context.Context, about Controller) (fresh bool, err error) {
+	body, err := json.Marshal(map[string]string{"name": about.Name, "address": about.Address})
+	if err != nil {
+		return false, err
+	}
+	h, err := c.do(ctx, request{method: http.MethodPost, path: "/api/v3/controller/", media: mediaJSON, body: body, idempotent: true}, nil)
+	if err != nil {
+		return false, err
+	}
+	return h.status == http.StatusCreated, nil
+}

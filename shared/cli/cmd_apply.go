@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/littoral-project/littoral/shared/api"
 	"github.com/littoral-project/littoral/shared/descriptor"
@@ -14,12 +13,12 @@ import (
 )
 
 type applyCommand struct {
-	File    []string      `short:"f" required:"" placeholder:"FILE" help:"Descriptor; - is standard input. Repeatable."`
-	App     string        `xor:"which" placeholder:"ID" help:"Application to update; default: the only one of its name, else a new one."`
-	New     bool          `xor:"which,fresh" help:"Always make a new application, also when one has the name."`
-	Strict  bool          `help:"Refuse a descriptor with warnings."`
-	Wait    bool          `short:"w" help:"Show what happens until it is available."`
-	Timeout time.Duration `default:"5m" help:"How long --wait waits."`
+	File   []string `short:"f" required:"" placeholder:"FILE" help:"Descriptor; - is standard input. Repeatable."`
+	App    string   `xor:"which" placeholder:"ID" complete:"app" help:"Application to update; default: the only one of its name, else a new one."`
+	New    bool     `xor:"which,fresh" help:"Always make a new application, also when one has the name."`
+	Strict bool     `help:"Refuse a descriptor with warnings."`
+	waitFlags
+	resultFlags
 
 	AutoRollback bool `xor:"fresh" help:"Go back to the former descriptor if it is not available in time; waits."`
 }
@@ -32,6 +31,7 @@ func (c *applyCommand) Run(s *session) error {
 	if c.App != "" && len(c.File) > 1 {
 		return usagef("--app names one application, so there can be one file only")
 	}
+	c.progress(s)
 	for i, file := range c.File {
 		err := c.one(s, file)
 		if err == nil {
@@ -54,13 +54,19 @@ func (c *applyCommand) one(s *session, file string) error {
 		return err
 	}
 	a, before, after, err := c.handIn(s, document)
-	if err != nil || !c.Wait && !c.AutoRollback {
+	switch {
+	case err != nil:
 		return err
+	case !c.Wait && !c.AutoRollback:
+		return c.result(s, a.ID)
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, c.Timeout)
 	defer cancel()
 	err = s.follow(ctx, a.ID, after, available)
-	if err == nil || !c.AutoRollback || s.ctx.Err() != nil {
+	switch {
+	case err == nil:
+		return c.result(s, a.ID)
+	case !c.AutoRollback || s.ctx.Err() != nil:
 		return err
 	}
 	return c.goBack(s, a, before, err)
@@ -183,14 +189,14 @@ func (c *applyCommand) existing(s *session, document []byte) (*api.Application, 
 
 // submitCommand is apply --new.
 type submitCommand struct {
-	File    []string      `short:"f" required:"" placeholder:"FILE" help:"Descriptor; - is standard input. Repeatable."`
-	Strict  bool          `help:"Refuse a descriptor with warnings."`
-	Wait    bool          `short:"w" help:"Show what happens until it is available."`
-	Timeout time.Duration `default:"5m" help:"How long --wait waits."`
+	File   []string `short:"f" required:"" placeholder:"FILE" help:"Descriptor; - is standard input. Repeatable."`
+	Strict bool     `help:"Refuse a descriptor with warnings."`
+	waitFlags
+	resultFlags
 }
 
 // Run applies with --new.
 func (c *submitCommand) Run(s *session) error {
-	apply := applyCommand{File: c.File, New: true, Strict: c.Strict, Wait: c.Wait, Timeout: c.Timeout}
+	apply := applyCommand{File: c.File, New: true, Strict: c.Strict, waitFlags: c.waitFlags, resultFlags: c.resultFlags}
 	return apply.Run(s)
 }

@@ -17,7 +17,7 @@ type contextCommand struct {
 }
 
 type contextList struct {
-	Output format `short:"o" enum:"table,wide,json,yaml" default:"table" help:"How to show it: table, wide, json or yaml."`
+	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
 }
 
 // Help is the long help of context list.
@@ -30,7 +30,7 @@ func (c *contextList) Run(s *session) error {
 		return err
 	}
 	l := listing[contextItem]{
-		format: c.Output, what: "contexts",
+		format: c.Output, what: "contexts", kind: "context",
 		fetch: func(context.Context) ([]contextItem, error) {
 			list := slices.Clone(all.List)
 			for i := range list {
@@ -45,14 +45,14 @@ func (c *contextList) Run(s *session) error {
 			if i.Current {
 				mark = "*"
 			}
-			return []string{mark, i.Name, i.Server}
+			return []string{mark, i.Name, i.address()}
 		},
 	}
 	return l.run(s)
 }
 
 type contextUse struct {
-	Name string `arg:"" help:"Context."`
+	Name string `arg:"" complete:"context" help:"Context."`
 }
 
 // Help is the long help of context use.
@@ -75,7 +75,7 @@ func (c *contextUse) Run(s *session) error {
 	if err := all.save(); err != nil {
 		return err
 	}
-	s.screen.line("context %s: %s", found.Name, found.Server)
+	s.screen.line("context %s: %s", found.Name, found.address())
 	return nil
 }
 
@@ -130,7 +130,7 @@ func (c *contextAdd) Run(s *session) error {
 }
 
 type contextRemove struct {
-	Name string `arg:"" help:"Context."`
+	Name string `arg:"" complete:"context" help:"Context."`
 }
 
 // Help is the long help of context remove.

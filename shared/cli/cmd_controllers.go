@@ -13,7 +13,7 @@ func (getControllers) Help() string {
 // Run lists controllers.
 func (c *getControllers) Run(s *session) error {
 	l := listing[api.Controller]{
-		format: c.Output, watch: c.Watch, what: "controllers",
+		format: c.Output, watch: c.Watch, what: "controllers", kind: "controller",
 		fetch:  s.client.Controllers,
 		key:    func(c api.Controller) string { return c.Address },
 		header: []string{"NAME", "ADDRESS", "HEALTH", "SEEN"},

@@ -9,7 +9,19 @@ import (
 )
 
 type describeCommand struct {
-	App describeApp `cmd:"" help:"Show one application."`
+	App describeApp `cmd:"" default:"withargs" aliases:"apps" help:"Show one application."`
+
+	Job        describeJob        `cmd:"" aliases:"jobs" help:"Show one job."`
+	Node       describeNode       `cmd:"" aliases:"nodes" help:"Show one node and what runs there."`
+	Cluster    describeCluster    `cmd:"" aliases:"clusters" help:"Show one cluster and its nodes."`
+	Policy     describePolicy     `cmd:"" aliases:"policies,violation,violations" help:"Show one policy and what it watches."`
+	Controller describeController `cmd:"" aliases:"controllers" help:"Show one controller that the lighthouse knows."`
+	Revision   historyCommand     `cmd:"" aliases:"revisions" help:"Show a descriptor that an application was given (history)."`
+}
+
+// Help is the long help of describe.
+func (describeCommand) Help() string {
+	return "Examples: littoral describe shop; littoral describe app/shop; littoral describe node edge-1"
 }
 
 type describeApp struct {
@@ -47,7 +59,7 @@ func (c *describeApp) Run(s *session) error {
 	}
 	s.describe(a)
 	for _, j := range a.Jobs {
-		if err := s.describeJob(a, &j, decisions); err != nil {
+		if err := s.job(a, &j, decisions); err != nil {
 			return err
 		}
 	}
@@ -88,7 +100,7 @@ func (s *session) fields(indent string, list [][2]string) {
 	}
 }
 
-func (s *session) describeJob(a *api.Application, j *api.Job, decisions []decision) error {
+func (s *session) job(a *api.Application, j *api.Job, decisions []decision) error {
 	title := j.Component()
 	switch {
 	case j.Cleans != "":

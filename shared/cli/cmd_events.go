@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -9,9 +10,13 @@ import (
 )
 
 type eventsCommand struct {
-	App      string `placeholder:"ID" help:"Only of this application: id, beginning of its id, or name; of one that is gone its whole id."`
+	App       string        `placeholder:"ID" complete:"app" help:"Only of this application: id, beginning of its id, or name; of one that is gone its whole id."`
+	Since     time.Duration `placeholder:"TIME" help:"Only of that time, such as 1h."`
+	Component string        `placeholder:"NAME" help:"Only of this component."`
+	Type      []string      `placeholder:"EVENT" help:"Only events of this type, such as job.finished; repeatable."`
+
 	Tail     int    `default:"100" help:"How many of the last to show, at most 1000."`
-	Output   format `short:"o" enum:"table,wide,json,yaml" default:"table" help:"How to show it: table, wide, json or yaml."`
+	Output   format `short:"o" enum:"table,wide,json,yaml" default:"table" help:"How to show it: ${enum}."`
 	Watch    bool   `short:"w" help:"Go on showing what happens, until interrupted."`
 	Archived bool   `help:"Show what happened long ago and was moved to the archive, by the same choice."`
 	Dead     bool   `help:"Show the events that a function did not take and that were given up."`
@@ -20,6 +25,8 @@ type eventsCommand struct {
 // events shows history; names has the names of applications by id.
 type events struct {
 	*session
+	types  []string
+	keep   func(*session, *api.Entry) bool // what a watch shows
 	app    string
 	gone   error // not nil if the application asked for does not exist any more
 	format format
@@ -38,7 +45,7 @@ func (c *eventsCommand) Run(s *session) error {
 	if c.Archived && c.Watch {
 		return usagef("nothing happens in the archive: --archived and --watch do not go together")
 	}
-	e := &events{session: s, format: c.Output, names: map[string]string{}}
+	e := &events{session: s, types: c.Type, format: c.Output, names: map[string]string{}}
 	if err := e.choose(c); err != nil {
 		return err
 	}
@@ -46,10 +53,12 @@ func (c *eventsCommand) Run(s *session) error {
 	if c.Archived {
 		read = s.client.ArchivedHistory
 	}
-	list, err := read(s.ctx, api.HistoryQuery{App: e.app, After: -1, Limit: c.Tail})
+	e.keep = c.matches
+	list, err := read(s.ctx, api.HistoryQuery{App: e.app, After: -1, Limit: c.Tail, Events: c.Type})
 	if err != nil {
 		return err
 	}
+	list = slices.DeleteFunc(list, func(entry api.Entry) bool { return !c.matches(s, &entry) })
 	if len(list) == 0 && e.gone != nil {
 		return e.gone // it has no history either
 	}
@@ -67,6 +76,11 @@ func (c *eventsCommand) Run(s *session) error {
 		return err
 	}
 	return e.show(list)
+}
+
+// matches reports whether the flags let an entry through that the server does not choose by them.
+func (c *eventsCommand) matches(s *session, e *api.Entry) bool {
+	return (c.Component == "" || e.Component == c.Component) && (c.Since <= 0 || s.now().Sub(e.At) <= c.Since)
 }
 
 // choose finds the application that is asked for. One that is gone can only be named by its whole id.
@@ -91,17 +105,18 @@ func (e *events) choose(c *eventsCommand) error {
 func (e *events) watch(list []api.Entry) error {
 	var after int64
 	for {
-		if err := e.show(list); err != nil {
-			return err
-		}
 		if len(list) > 0 {
 			after = list[len(list)-1].ID
+		}
+		list = slices.DeleteFunc(list, func(entry api.Entry) bool { return !e.keep(e.session, &entry) })
+		if err := e.show(list); err != nil {
+			return err
 		}
 		if e.wait(e.ctx) != nil {
 			return nil
 		}
 		var err error
-		list, err = e.client.History(e.ctx, api.HistoryQuery{App: e.app, After: after})
+		list, err = e.client.History(e.ctx, api.HistoryQuery{App: e.app, After: after, Events: e.types})
 		switch {
 		case e.ctx.Err() != nil:
 			return nil
@@ -142,6 +157,7 @@ func (e *events) row(entry *api.Entry) []string {
 		if entry.FromState != "" && entry.FromState != entry.ToState {
 			state = entry.FromState + " > " + entry.ToState
 		}
+		row[0] = entry.At.Local().Format(time.DateTime + "-07:00") // with its zone
 		row = append(row, or(state), or(entry.Cause), or(entry.TraceID))
 	}
 	return append(row, entry.Message)

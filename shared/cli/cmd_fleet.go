@@ -20,7 +20,7 @@ type fleetCommand struct {
 }
 
 type nodeArgument struct {
-	Node string `arg:"" help:"Node, or CLUSTER/NODE where the name is not unique, or app:COMPONENT: the node that has it."`
+	Node string `arg:"" complete:"node" help:"Node, or CLUSTER/NODE where the name is not unique, or app:COMPONENT: the node that has it."`
 }
 
 type clusterArgument struct {
@@ -28,7 +28,7 @@ type clusterArgument struct {
 }
 
 type fleetList struct {
-	Output format `short:"o" enum:"table,wide,json,yaml" default:"table" help:"How to show it: table, wide, json or yaml."`
+	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
 }
 
 // Run shows the fleet.

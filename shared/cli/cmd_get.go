@@ -18,20 +18,25 @@ type getCommand struct {
 	Policies getPolicies `cmd:"" aliases:"policy" help:"List policies."`
 	Clusters getClusters `cmd:"" aliases:"cluster" help:"List clusters."`
 
+	Violations violationsCommand `cmd:"" aliases:"violation" help:"List the policies that are violated (violations)."`
+	Revisions  historyCommand    `cmd:"" aliases:"revision" help:"List the descriptors that an application was given (history)."`
+	Deployment getDeployment     `cmd:"" hidden:"" help:"As ICOS' shell calls it."`
+	Resource   getNodes          `cmd:"" hidden:"" aliases:"resources" help:"As ICOS' shell calls it."`
+
 	Controllers getControllers `cmd:"" aliases:"controller" help:"List controllers that the lighthouse knows."`
 	Handovers   getHandovers   `cmd:"" aliases:"handover" help:"List applications that move between controllers."`
 }
 
 // listFlags are common to all listings.
 type listFlags struct {
-	Output format `short:"o" enum:"table,wide,json,yaml" default:"table" help:"How to show it: table, wide, json or yaml."`
+	Output format `short:"o" enum:"${formats}" default:"table" help:"How to show it: ${enum}."`
 	Watch  bool   `short:"w" help:"Show changes as they happen, until interrupted."`
 }
 
 // workFlags narrow listings of jobs and of applications.
 type workFlags struct {
 	Orchestrator string `enum:",${orchestrators}" default:"" placeholder:"TYPE" help:"Of their places: ${orchestrators}."`
-	App          string `placeholder:"ID" help:"Application: id, beginning of its id, or name."`
+	App          string `placeholder:"ID" complete:"app" help:"Application: id, beginning of its id, or name."`
 }
 
 // filter makes a filter from the flags. The server knows names and whole ids; the beginning of an id is looked up.
@@ -58,9 +63,13 @@ const gone = "Gone"
 
 type getApps struct {
 	ID       string `arg:"" optional:"" help:"Only this application: id, beginning of its id, or name."`
-	Output   format `short:"o" enum:"table,wide,json,yaml,descriptor" default:"table" help:"How to show it: table, wide, json, yaml; of one application descriptor, too."`
+	Output   format `short:"o" enum:"${formats},descriptor" default:"table" help:"How to show it: ${formats}; of one application descriptor, too."`
 	Revision int64  `placeholder:"N" help:"With -o descriptor: that revision instead of the newest."`
 	Watch    bool   `short:"w" help:"Show changes as they happen, until interrupted."`
+
+	AllControllers bool          `short:"A" help:"Of all controllers that the lighthouse of the server knows."`
+	Deadline       time.Duration `default:"5s" help:"How long all controllers together have, with --all-controllers."`
+
 	workFlags
 	State  string `enum:",${statuses}" default:"" placeholder:"STATUS" help:"As STATUS shows it: ${statuses}."`
 	Health string `enum:",${healths}" default:"" placeholder:"HEALTH" help:"As HEALTH shows it: that of the component that fares worst. ${healths}."`
@@ -81,6 +90,9 @@ func (c *getApps) list(ctx context.Context, s *session, filter api.Filter) ([]ap
 
 // Run lists applications.
 func (c *getApps) Run(s *session) error {
+	if c.AllControllers {
+		return c.everywhere(s)
+	}
 	switch {
 	case c.ID != "" && c.App != "":
 		return usagef("an application is named twice: %s and --app %s", c.ID, c.App)
@@ -103,7 +115,7 @@ func (c *getApps) Run(s *session) error {
 	}
 	filter.Light, filter.Health = !c.Output.structured(), c.Health
 	l := listing[api.Application]{
-		format: c.Output, watch: c.Watch, what: "applications",
+		format: c.Output, watch: c.Watch, what: "applications", kind: "app",
 		fetch:  func(ctx context.Context) ([]api.Application, error) { return c.list(ctx, s, filter) },
 		key:    func(a api.Application) string { return a.ID },
 		header: []string{"NAME", "ID", "STATUS", "HEALTH", "READY", "AGE"},
@@ -181,7 +193,7 @@ func (c *getJobs) Run(s *session) error {
 	}
 	filter.State, filter.Owner, filter.Light = c.State, c.Owner, !c.Output.structured()
 	l := listing[api.Job]{
-		format: c.Output, watch: c.Watch, what: "jobs",
+		format: c.Output, watch: c.Watch, what: "jobs", kind: "job",
 		fetch:  func(ctx context.Context) ([]api.Job, error) { return s.client.Jobs(ctx, filter) },
 		key:    func(j api.Job) string { return j.ID },
 		header: []string{"ID", "APP", "COMPONENT", "TYPE", "STATE", "TARGET", "AGENT", "AGE"},

@@ -25,7 +25,7 @@ type nodeItem struct {
 
 type placeFlags struct {
 	Orchestrator string `enum:",${orchestrators}" default:"" placeholder:"TYPE" help:"Only of: ${orchestrators}."`
-	Cluster      string `placeholder:"NAME" help:"Only that cluster."`
+	Cluster      string `placeholder:"NAME" complete:"cluster" help:"Only that cluster."`
 }
 
 func (f *placeFlags) wants(cluster, orchestrator string) bool {
@@ -40,7 +40,7 @@ type getNodes struct {
 // Run lists nodes.
 func (c *getNodes) Run(s *session) error {
 	l := listing[nodeItem]{
-		format: c.Output, watch: c.Watch, what: "nodes",
+		format: c.Output, watch: c.Watch, what: "nodes", kind: "node",
 		fetch:  func(ctx context.Context) ([]nodeItem, error) { return c.fetch(ctx, s) },
 		key:    func(n nodeItem) string { return n.Cluster + "/" + n.Name },
 		header: []string{"CLUSTER", "NODE", "TYPE", "STATE", "ARCH", "CORES", "CPU", "MEMORY", "SCA", "WATTS", "SEEN"},
@@ -158,7 +158,7 @@ type getClusters struct {
 // Run lists clusters.
 func (c *getClusters) Run(s *session) error {
 	l := listing[clusterItem]{
-		format: c.Output, watch: c.Watch, what: "clusters",
+		format: c.Output, watch: c.Watch, what: "clusters", kind: "cluster",
 		fetch:  func(ctx context.Context) ([]clusterItem, error) { return c.fetch(ctx, s) },
 		key:    func(i clusterItem) string { return i.Name },
 		header: []string{"CLUSTER", "TYPE", "STATE", "READY", "ENGINE", "AGENT"},

@@ -10,47 +10,53 @@ import (
 
 // appArgument is the ID that most commands take.
 type appArgument struct {
-	ID string `arg:"" help:"Application: id, beginning of its id, or name."`
+	ID string `arg:"" complete:"app" help:"Application: id, beginning of its id, or name."`
 }
 
 type startCommand struct {
-	App startApp `cmd:"" help:"Ask a stopped application to run again."`
+	Deployment startDeployment `cmd:"" hidden:"" help:"As ICOS' shell calls it."`
+
+	App startApp `cmd:"" default:"withargs" aliases:"apps" help:"Ask a stopped application to run again."`
 }
 
 type startApp struct {
 	appArgument
-	Wait    bool          `short:"w" help:"Show what happens until it is available."`
-	Timeout time.Duration `default:"5m" help:"How long --wait waits."`
+	waitFlags
+	resultFlags
 }
 
 // Run starts the application.
 func (c *startApp) Run(s *session) error {
-	return s.change(c.ID, "running", "started", available, c.Wait, c.Timeout, func(id string) error {
+	return s.change(c.ID, "running", "started", available, c.waitFlags, c.resultFlags, func(id string) error {
 		_, err := s.client.StartApplication(s.ctx, id)
 		return err
 	})
 }
 
 type stopCommand struct {
-	App stopApp `cmd:"" help:"Remove what runs of an application and keep the application."`
+	Deployment stopDeployment `cmd:"" hidden:"" help:"As ICOS' shell calls it."`
+
+	App stopApp `cmd:"" default:"withargs" aliases:"apps" help:"Remove what runs of an application and keep the application."`
 }
 
 type stopApp struct {
 	appArgument
-	Wait    bool          `short:"w" help:"Show what happens until nothing of it runs."`
-	Timeout time.Duration `default:"5m" help:"How long --wait waits."`
+	waitFlags
+	resultFlags
 }
 
 // Run stops the application.
 func (c *stopApp) Run(s *session) error {
-	return s.change(c.ID, "stopped", "stopping", stopped, c.Wait, c.Timeout, func(id string) error {
+	return s.change(c.ID, "stopped", "stopping", stopped, c.waitFlags, c.resultFlags, func(id string) error {
 		_, err := s.client.StopApplication(s.ctx, id)
 		return err
 	})
 }
 
 type deleteCommand struct {
-	App deleteApp `cmd:"" help:"Stop an application and forget it."`
+	Deployment deleteDeployment `cmd:"" hidden:"" help:"As ICOS' shell calls it."`
+
+	App deleteApp `cmd:"" default:"withargs" aliases:"apps" help:"Stop an application and forget it."`
 }
 
 type deleteApp struct {
@@ -88,11 +94,12 @@ func (c *deleteApp) Run(s *session) error {
 
 // change asks for the named application to be as desired, reports it, and waits for it on request.
 func (s *session) change(
-	named, desired, done string, g goal, wait bool, timeout time.Duration, apply func(id string) error,
+	named, desired, done string, g goal, wait waitFlags, show resultFlags, apply func(id string) error,
 ) error {
-	if err := checkTimeout(timeout); err != nil {
+	if err := checkTimeout(wait.Timeout); err != nil {
 		return err
 	}
+	show.progress(s)
 	a, after, err := s.before(named)
 	if err != nil {
 		return err
@@ -104,10 +111,12 @@ func (s *session) change(
 		done = "unchanged"
 	}
 	s.screen.line("application %s %s: %s", a.Name, done, a.ID)
-	if !wait {
-		return nil
+	if wait.Wait {
+		if err := s.followFor(wait.Timeout, a.ID, after, g); err != nil {
+			return err
+		}
 	}
-	return s.followFor(timeout, a.ID, after, g)
+	return show.result(s, a.ID)
 }
 
 // before returns the named application and the id of its last history entry.
@@ -140,7 +149,7 @@ func (s *session) followFor(timeout time.Duration, id string, after int64, g goa
 }
 
 type waitCommand struct {
-	App waitApp `cmd:"" help:"Wait until an application is as you want it."`
+	App waitApp `cmd:"" default:"withargs" aliases:"apps" help:"Wait until an application is as you want it."`
 }
 
 type waitApp struct {

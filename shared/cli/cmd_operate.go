@@ -12,7 +12,7 @@ import (
 
 type scaleCommand struct {
 	appArgument
-	Component string `arg:"" help:"Component."`
+	Component string `arg:"" complete:"component" help:"Component."`
 	Replicas  int    `arg:"" help:"How many there shall be."`
 	Output    format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show the application: table, json or yaml."`
 }
@@ -36,8 +36,8 @@ func (c *scaleCommand) Run(s *session) error {
 }
 
 type pinCommand struct {
-	Component string `arg:"" help:"COMPONENT where only one application has it, else APPLICATION/COMPONENT."`
-	Node      string `arg:"" optional:"" help:"Node, or CLUSTER/NODE where the name is not unique."`
+	Component string `arg:"" complete:"component" help:"COMPONENT where only one application has it, else APPLICATION/COMPONENT."`
+	Node      string `arg:"" optional:"" complete:"node" help:"Node, or CLUSTER/NODE where the name is not unique."`
 	Free      bool   `help:"Let it go anywhere again."`
 	Output    format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show the application: table, json or yaml."`
 }
@@ -139,7 +139,7 @@ func (s *session) node(named string) (cluster, node string, err error) {
 }
 
 type placeArgument struct {
-	Node string `arg:"" help:"Node, or CLUSTER/NODE where the name is not unique."`
+	Node string `arg:"" complete:"node" help:"Node, or CLUSTER/NODE where the name is not unique."`
 }
 
 type cordonCommand struct {

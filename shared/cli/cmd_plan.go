@@ -9,7 +9,7 @@ import (
 
 type planCommand struct {
 	File   string `short:"f" required:"" placeholder:"FILE" help:"Descriptor; - reads it from standard input."`
-	App    string `placeholder:"ID" help:"Application to update; default: the only one of its name, else a new one."`
+	App    string `placeholder:"ID" complete:"app" help:"Application to update; default: the only one of its name, else a new one."`
 	Strict bool   `help:"Refuse a descriptor with warnings."`
 	Output format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
 }
@@ -108,7 +108,7 @@ func at(t *api.Target) string {
 
 type diffCommand struct {
 	File   string `short:"f" required:"" placeholder:"FILE" help:"Descriptor; - reads it from standard input."`
-	App    string `placeholder:"ID" help:"Application to compare with; default: the only one of its name."`
+	App    string `placeholder:"ID" complete:"app" help:"Application to compare with; default: the only one of its name."`
 	Output format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
 }
 

@@ -11,8 +11,8 @@ import (
 )
 
 type getPolicies struct {
-	Output format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
-	App    string `placeholder:"ID" help:"Application: id, beginning of its id, or name."`
+	Output format `short:"o" enum:"${results}" default:"table" help:"How to show it: ${enum}."`
+	App    string `placeholder:"ID" complete:"app" help:"Application: id, beginning of its id, or name."`
 	Phase  string `enum:",inactive,enforced,violated,unknown" default:"" placeholder:"PHASE" help:"inactive, enforced, violated or unknown."`
 }
 
@@ -25,15 +25,22 @@ func (c *getPolicies) Run(s *session) error {
 	if c.Output.structured() {
 		return s.print(c.Output, list)
 	}
+	if c.Output == asName {
+		for i := range list {
+			fmt.Fprintln(s.out, "policy/"+list[i].ID)
+		}
+		return nil
+	}
+	values := s.values(list)
 	rows := make([][]string, len(list))
 	for i := range list {
 		p := &list[i]
 		rows[i] = []string{
 			or(p.Subject.AppName), or(strings.Trim(p.Subject.Component, "*")), p.Status.Phase, or(p.Action.ExtraParams["remediation"]),
-			or(limit(p)), watches(p),
+			number(values[p.ID]), or(limit(p)), watches(p),
 		}
 	}
-	t := newTable(s.out, "APP", "COMPONENT", "PHASE", "REMEDY", "LIMIT", "WATCHES")
+	t := newTable(s.out, "APP", "COMPONENT", "PHASE", "REMEDY", "NOW", "LIMIT", "WATCHES")
 	t.most = terminal
 	return t.write(rows...)
 }
@@ -63,7 +70,7 @@ func limit(p *api.Policy) string {
 }
 
 type violationsCommand struct {
-	App    string `placeholder:"ID" help:"Application: id, beginning of its id, or name."`
+	App    string `placeholder:"ID" complete:"app" help:"Application: id, beginning of its id, or name."`
 	Output format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: table, json or yaml."`
 }
 
@@ -106,10 +113,12 @@ type policyCommand struct {
 	Activate   policyActivate   `cmd:"" help:"Have a policy watched."`
 	Deactivate policyDeactivate `cmd:"" help:"Have a policy watched no more."`
 	Set        policySet        `cmd:"" help:"Give a variable of a policy another value."`
+	Render     policyRender     `cmd:"" help:"Show what a policy watches, and what that yields now."`
+	Backtest   policyBacktest   `cmd:"" help:"Show when a policy would have been violated."`
 }
 
 type policyArgument struct {
-	Policy string `arg:"" help:"Policy: id, beginning of its id, or name."`
+	Policy string `arg:"" complete:"policy" help:"Policy: id, beginning of its id, or name."`
 }
 
 // policy finds a policy by its id, the beginning of that, or its name.

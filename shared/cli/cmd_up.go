@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 type upCommand struct {
@@ -21,10 +22,42 @@ func (c *upCommand) Run(s *session) error {
 	if err != nil {
 		return err
 	}
+	if err := c.remember(s); err != nil {
+		s.warn([]string{"no context was written: " + err.Error()})
+	}
 	if err := s.exec(path, append([]string{host}, c.Args...), os.Environ()); err != nil {
 		return fmt.Errorf("start %s: %w", path, err)
 	}
 	return nil
+}
+
+// laptop is the context of the host that was started last on this machine.
+const laptop = "laptop"
+
+// remember writes the context of the host, which does not become the one in use: within the directory of its home commands find it
+// anyway.
+func (c *upCommand) remember(s *session) error {
+	home := s.home()
+	for i, arg := range c.Args {
+		switch value, ok := strings.CutPrefix(arg, "--home="); {
+		case ok:
+			home = value
+		case arg == "--home" && i+1 < len(c.Args):
+			home = c.Args[i+1]
+		case arg == "--help" || arg == "-h":
+			return nil
+		}
+	}
+	home, err := filepath.Abs(home)
+	if err != nil {
+		return err
+	}
+	all, err := s.contexts()
+	if err != nil || all.path == "" {
+		return err
+	}
+	all.set(contextItem{Name: laptop, Home: home})
+	return all.save()
 }
 
 // findHost looks beside this program, where a build puts it, and then in PATH.

@@ -52,7 +52,7 @@ func (whatifCut) Help() string { return "Nothing is changed. Example: littoral w
 func (c *whatifCut) Run(s *session) error { return s.whatif(c.Output, api.Question{Cut: c.Clusters}) }
 
 type whatifSet struct {
-	Node     string   `arg:"" help:"Node, or CLUSTER/NODE where the name is not unique."`
+	Node     string   `arg:"" complete:"node" help:"Node, or CLUSTER/NODE where the name is not unique."`
 	Settings []string `arg:"" placeholder:"KEY=VALUE" name:"key=value" help:"sca (0..100), cpu and memory (percent in use), energy (watts), cores or ram (bytes)."`
 	whatifFlags
 }
@@ -85,7 +85,7 @@ func (c *whatifSet) Run(s *session) error {
 
 type whatifApply struct {
 	File string `short:"f" required:"" placeholder:"FILE" help:"Descriptor; - reads it from standard input."`
-	App  string `placeholder:"ID" help:"Application to update; default: the only one of its name, else a new one."`
+	App  string `placeholder:"ID" complete:"app" help:"Application to update; default: the only one of its name, else a new one."`
 	whatifFlags
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,9 +25,26 @@ type contexts struct {
 // contextItem is one of them.
 type contextItem struct {
 	Name      string `json:"name"`
-	Server    string `json:"server"`
+	Server    string `json:"server,omitempty"`
 	TokenFile string `json:"tokenFile,omitempty"`
-	Current   bool   `json:"current"` // in "context list -o json"; not stored with the others
+	Home      string `json:"home,omitempty"` // of a laptop's host, which keeps its address and token there
+	Current   bool   `json:"current"`        // in "context list -o json"; not stored with the others
+}
+
+// address is where its server is.
+func (i *contextItem) address() string {
+	if i.Home == "" {
+		return i.Server
+	}
+	return cmp.Or(addressIn(i.Home), DefaultServer)
+}
+
+// tokens is the file with its token; "" when that is to be found by the rule of all commands.
+func (i *contextItem) tokens() string {
+	if i.Home == "" {
+		return i.TokenFile
+	}
+	return filepath.Join(i.Home, "token-admin")
 }
 
 // contexts reads the file; without one there are none.

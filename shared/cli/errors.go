@@ -63,6 +63,8 @@ func (s *session) advice(err error, refused *api.Error) string {
 	switch {
 	case errors.As(err, &given):
 		return given.advice
+	case errors.As(err, &away) && s.named != "":
+		return fmt.Sprintf("The context %s leads there. See: littoral context list; or start a host here with: littoral up", s.named)
 	case errors.As(err, &moved):
 		return "Check --server and LITTORAL_SERVER; the server seems to be at: --server " + printable(moved.To)
 	case errors.Is(err, api.ErrNoURL):

@@ -31,7 +31,15 @@ import (
 	"github.com/littoral-project/littoral/test/inprocess"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+// asProgram makes the test's own binary the program, for scripts that run it.
+const asProgram = "LITTORAL_TEST_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		os.Exit(cli.Main())
+	}
+	storetest.Main(m)
+}
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
@@ -234,7 +242,7 @@ func indent(text, by string) string {
 
 var (
 	wholeID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[47][0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}`)
-	clock   = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`)
+	clock   = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d([+-]\d\d:\d\d)?`)
 	traces  = regexp.MustCompile(`\b[0-9a-f]{32}\b`)
 	port    = regexp.MustCompile(`127\.0\.0\.1:\d+`)
 )

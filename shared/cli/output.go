@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"sigs.k8s.io/yaml"
 )
@@ -15,12 +16,50 @@ const (
 	asWide  format = "wide"
 	asJSON  format = "json"
 	asYAML  format = "yaml"
+	asName  format = "name" // kind and name, as other commands take it
 
 	asDescriptor format = "descriptor" // of one application: the document as it was handed in
 )
 
 // structured reports whether the output is for programs.
 func (f format) structured() bool { return f == asJSON || f == asYAML }
+
+// waitFlags are those of commands after which something happens.
+type waitFlags struct {
+	Wait    bool          `short:"w" help:"Show what happens until it is as asked for."`
+	Timeout time.Duration `default:"5m" help:"How long --wait waits."`
+}
+
+// defaultWait is the default of --timeout.
+const defaultWait = 5 * time.Minute
+
+// resultFlags are those of commands that change an application.
+type resultFlags struct {
+	Output format `short:"o" enum:"${results}" default:"table" help:"How to show the application: ${enum}."`
+}
+
+// progress has what happens written where it does not get into a result for programs.
+func (f *resultFlags) progress(s *session) {
+	if f.Output.structured() || f.Output == asName {
+		s.screen = newScreen(s.err, false)
+	}
+}
+
+// result prints the application as it is now.
+func (f *resultFlags) result(s *session, id string) error {
+	switch {
+	case f.Output == asName:
+		_, err := fmt.Fprintln(s.out, "app/"+id)
+		return err
+	case !f.Output.structured():
+		return nil
+	}
+	a, err := s.client.Application(s.ctx, id)
+	if err != nil {
+		return err
+	}
+	return s.print(f.Output, a)
+}
 
 // print writes v as JSON or YAML.
 func (s *session) print(f format, v any) error {

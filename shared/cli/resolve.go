@@ -36,6 +36,9 @@ func isIDPrefix(text string) bool {
 // application finds the application that the user named: by whole id, by name, or by the beginning of its id. A name
 // wins over an id that begins like it.
 func (s *session) application(ctx context.Context, named string) (*api.Application, error) {
+	if kind, name, both := strings.Cut(named, "/"); both && kind == "app" {
+		named = name
+	}
 	id := strings.ToLower(named)
 	if len(id) == idLength && isIDPrefix(id) {
 		return s.client.Application(ctx, id)

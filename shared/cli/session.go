@@ -48,7 +48,8 @@ func (sh *Shell) session(ctx context.Context, server, tokenFile, named string) (
 		return s, err
 	}
 	if chosen != nil {
-		server, tokenFile = chosen.Server, cmp.Or(tokenFile, chosen.TokenFile)
+		s.named = chosen.Name
+		server, tokenFile = chosen.address(), cmp.Or(tokenFile, chosen.tokens())
 	}
 	s.client = &api.Client{Base: cmp.Or(server, sh.Getenv("LITTORAL_SERVER"), s.hostAddress(), DefaultServer), HTTP: sh.HTTP}
 	if s.client.HTTP == nil {
@@ -62,8 +63,10 @@ func (sh *Shell) session(ctx context.Context, server, tokenFile, named string) (
 func (s *session) home() string { return cmp.Or(s.getenv("LITTORAL_HOME"), ".littoral") }
 
 // hostAddress is where the host that uses the home serves; "" if none runs.
-func (s *session) hostAddress() string {
-	text, err := os.ReadFile(filepath.Join(s.home(), api.AddressFile))
+func (s *session) hostAddress() string { return addressIn(s.home()) }
+
+func addressIn(home string) string {
+	text, err := os.ReadFile(filepath.Join(home, api.AddressFile))
 	if err != nil {
 		return ""
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -30,7 +32,7 @@ const (
 // commands is the command line; kong reads it.
 type commands struct {
 	Server    string `help:"Base URL of the server (LITTORAL_SERVER; default: see below)." placeholder:"URL"`
-	Context   string `help:"Context of the server (LITTORAL_CONTEXT; see: littoral context)." placeholder:"NAME"`
+	Context   string `help:"Context of the server (LITTORAL_CONTEXT; see: littoral context)." placeholder:"NAME" complete:"context"`
 	TokenFile string `help:"File with the access token (LITTORAL_TOKEN_FILE)." placeholder:"FILE"`
 
 	Apply       applyCommand      `cmd:"" group:"Applications:" help:"Create an application, or update that of the name."`
@@ -55,6 +57,7 @@ type commands struct {
 	Get         getCommand        `cmd:"" group:"Looking:" help:"List applications, jobs, nodes or clusters."`
 	Controllers getControllers    `cmd:"" group:"Looking:" help:"List controllers that the lighthouse knows (get controllers)."`
 	Describe    describeCommand   `cmd:"" group:"Looking:" help:"Show all of one application."`
+	Top         topCommand        `cmd:"" group:"Looking:" help:"Show what nodes and applications use."`
 	Tree        treeCommand       `cmd:"" group:"Looking:" help:"Show an application down to its objects and policies."`
 	Violations  violationsCommand `cmd:"" group:"Looking:" help:"List the policies that are violated."`
 	Policy      policyCommand     `cmd:"" group:"Applications:" help:"Activate, deactivate and change a policy."`
@@ -63,6 +66,12 @@ type commands struct {
 	Fleet       fleetCommand      `cmd:"" group:"Laptop:" help:"Look at a laptop host's simulated fleet; make it fail."`
 	Up          upCommand         `cmd:"" group:"Laptop:" passthrough:"" help:"Run Littoral on this machine."`
 
+	// as ICOS' shell calls them
+	Create createCommand `cmd:"" hidden:"" help:"As submit."`
+	Update updateCommand `cmd:"" hidden:"" help:"As apply --app."`
+	Add    addCommand    `cmd:"" hidden:"" help:"Tell the lighthouse of a controller."`
+	Auth   authCommand   `cmd:"" hidden:"" help:"As login and logout."`
+
 	// "context" is a flag, too.
 	Contexts contextCommand `cmd:"" name:"context" group:"Other:" help:"Name controllers, and choose one."`
 
@@ -70,7 +79,7 @@ type commands struct {
 	Logout logoutCommand `cmd:"" group:"Other:" help:"Forget the tokens of login."`
 	Whoami whoamiCommand `cmd:"" group:"Other:" help:"Show who the server takes you for."`
 
-	Completion completionCommand `cmd:"" group:"Other:" help:"Print a completion script for bash."`
+	Completion completionCommand `cmd:"" group:"Other:" help:"Print a completion script for bash, zsh or fish."`
 	Console    consoleCommand    `cmd:"" group:"Looking:" help:"Open the console in a browser, signed in."`
 	Version    versionCommand    `cmd:"" group:"Other:" help:"Print the version."`
 }
@@ -91,6 +100,7 @@ diff: 0 no difference, 1 some, 2 error.`
 
 // Shell is where commands run.
 type Shell struct {
+	Name           string // of the program in its help; "" = littoral
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Getenv         func(string) string
@@ -113,8 +123,16 @@ const DefaultPoll = 300 * time.Millisecond
 func Main() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	sh := Shell{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv}
+	sh := Shell{Name: calledAs(os.Args[0]), Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv}
 	return sh.Run(ctx, os.Args[1:])
+}
+
+// calledAs is the name by which the user has called the program: "kn littoral" as a plugin of kn, which runs kn-littoral.
+func calledAs(program string) string {
+	if base := strings.TrimSuffix(filepath.Base(program), ".exe"); base == "kn-littoral" {
+		return "kn littoral"
+	}
+	return "littoral"
 }
 
 // exited is what our kong.Exit panics with; kong calls it after --help.
@@ -132,13 +150,14 @@ func (sh *Shell) Run(ctx context.Context, args []string) (code int) {
 		}
 	}()
 	var cli commands
-	parser, err := kong.New(&cli, kong.Name("littoral"), kong.Description(about),
+	name := cmp.Or(sh.Name, "littoral")
+	parser, err := kong.New(&cli, kong.Name(name), kong.Description(about),
 		kong.Writers(sh.Stdout, sh.Stderr), kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.Vars{
 			"states":        "Created,Progressing,Finished,Degraded",
 			"healths":       "Healthy,Progressing,Unknown,Degraded",
 			"statuses":      "Pending,Deploying,Available,Degraded,Unknown,Stopping,Stopped,Deleting,Away",
-			"orchestrators": "ocm,nuvla,kubernetes", "goals": "available,finished,stopped,deleted",
+			"orchestrators": "ocm,nuvla,kubernetes", "formats": "table,wide,json,yaml,name", "results": "table,json,yaml,name", "goals": "available,finished,stopped,deleted",
 		}, kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 120}))
 	if err != nil {
 		panic(err) // the commands struct is wrong; every test would find that
@@ -149,13 +168,15 @@ func (sh *Shell) Run(ctx context.Context, args []string) (code int) {
 	case args[0] == "help": // also accept the form: littoral help fleet set
 		args = append(slices.Clone(args[1:]), "--help")
 	}
-	parsed, err := parser.Parse(args)
+	if args[0] == completeWord {
+		return sh.complete(ctx, parser.Model, args[1:])
+	}
+	parsed, err := parser.Parse(apart(args))
 	if err != nil {
 		return sh.misused(err)
 	}
 	s, err := sh.session(ctx, cli.Server, cli.TokenFile, cli.Context)
 	if err == nil {
-		s.parser = parser
 		err = parsed.Run(s)
 	}
 	switch command := parsed.Command(); {
@@ -258,11 +279,30 @@ type session struct {
 	exec              func(path string, args, env []string) error
 	open              func(ctx context.Context, address string) error
 	edit              func(ctx context.Context, file string) error
-	parser            *kong.Kong
 	server, tokenFile string // of the flags, as given
+	named             string // the context that says which server; "" when something else does
 
 	token string // where the access token comes from, for people
 
 	warned []string // warnings of the taxonomy that were printed
 	away   string   // why the server cannot be reached during a watch; "" when it can
 }
+
+// apart takes a name with its kind apart, as kubectl writes it: "describe app/shop" is "describe app shop".
+func apart(args []string) []string {
+	for i, arg := range args {
+		if strings.HasPrefix(arg, "-") {
+			continue
+		}
+		kind, name, both := strings.Cut(arg, "/")
+		if i > 0 && both && name != "" && slices.Contains(kindsOfThings, kind) && slices.Contains(verbsOfThings, args[i-1]) {
+			return slices.Concat(args[:i], []string{kind, name}, args[i+1:])
+		}
+	}
+	return args
+}
+
+var (
+	kindsOfThings = []string{"app", "apps", "job", "jobs", "node", "nodes", "cluster", "clusters", "policy", "policies", "controller", "controllers"}
+	verbsOfThings = []string{"get", "describe", "start", "stop", "delete", "wait"}
+)

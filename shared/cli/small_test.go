@@ -147,37 +147,6 @@ func TestFleetRow_saysWhoseComponentsRun(t *testing.T) {
 	require.Equal(t, "blog/web,shop/web", row[len(row)-1])
 }
 
-func TestCompletion(t *testing.T) {
-	t.Parallel()
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip("needs bash")
-	}
-	var script bytes.Buffer
-	sh := Shell{Stdout: &script, Stderr: &script, Getenv: func(string) string { return "" }}
-	require.Zero(t, sh.Run(t.Context(), []string{"completion"}))
-	for typed, want := range map[string]string{
-		"littoral ge":                "get",
-		"littoral get no":            "nodes",
-		"littoral fleet dr":          "drain",
-		"littoral wait app shop --f": "--for",
-		"littoral get apps --ser":    "--server",
-		"littoral fleet set node --": "--context --help --server --token-file",
-		"littoral zzz":               "",
-		"littoral fleet set ":        "", // files, which bash completes by itself
-		"littoral apply -f ":         "",
-		"littoral get ":              "apps clusters controllers handovers jobs nodes policies",
-	} {
-		words := strings.Split(typed, " ")
-		cmd := exec.CommandContext(t.Context(), bash, "-c", script.String()+`
-COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _littoral; echo "${COMPREPLY[*]}"`, "bash")
-		cmd.Args = append(cmd.Args, words...)
-		out, err := cmd.CombinedOutput()
-		require.NoError(t, err, "%s", out)
-		require.Equal(t, want, strings.TrimSpace(string(out)), typed)
-	}
-}
-
 // TestTheCommandLineIsLight: it only talks to a server, so it must not contain what only a server needs.
 func TestTheCommandLineIsLight(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,7 @@ type listing[T any] struct {
 	format format
 	watch  bool
 	what   string // plural, for "No applications."
+	kind   string // before "/" and the key with -o name
 	fetch  func(context.Context) ([]T, error)
 	key    func(T) string
 	header []string
@@ -71,6 +72,9 @@ func (l *listing[T]) printAll(s *session, list []T) error {
 	if l.format.structured() {
 		return s.print(l.format, list)
 	}
+	if l.format == asName {
+		return l.printNames(s, list)
+	}
 	if len(list) == 0 {
 		_, err := fmt.Fprintf(s.err, "No %s.\n", l.what)
 		return err
@@ -78,7 +82,19 @@ func (l *listing[T]) printAll(s *session, list []T) error {
 	return l.printRows(newTable(s.out, l.header...), list)
 }
 
+func (l *listing[T]) printNames(s *session, list []T) error {
+	for _, v := range list {
+		if _, err := fmt.Fprintln(s.out, l.kind+"/"+l.key(v)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (l *listing[T]) printEach(s *session, t *table, list []T) error {
+	if l.format == asName {
+		return l.printNames(s, list)
+	}
 	if !l.format.structured() {
 		return l.printRows(t, list)
 	}

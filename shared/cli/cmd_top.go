@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/littoral-project/littoral/shared/api"
+)
+
+type topCommand struct {
+	Nodes topNodes `cmd:"" aliases:"node" help:"Show what nodes use, the busiest first."`
+	Apps  topApps  `cmd:"" aliases:"app" help:"Show what the nodes of components use, and how near policies are to their limits."`
+}
+
+// Help is the long help of top.
+func (topCommand) Help() string { return "Examples: littoral top nodes -w; littoral top apps" }
+
+type topNodes struct {
+	listFlags
+	placeFlags
+}
+
+// Run lists nodes by what they use of their processors. With -w the column TREND draws what was seen since the beginning.
+func (c *topNodes) Run(s *session) error {
+	trend := map[string][]float64{}
+	l := listing[nodeItem]{
+		format: c.Output, watch: c.Watch, what: "nodes", kind: "node",
+		fetch: func(ctx context.Context) ([]nodeItem, error) {
+			list, err := (&getNodes{placeFlags: c.placeFlags}).fetch(ctx, s)
+			slices.SortStableFunc(list, func(a, b nodeItem) int { return -cmp.Compare(used(a.Node.Dynamic.CPU), used(b.Node.Dynamic.CPU)) })
+			for i := range list {
+				key := list[i].Cluster + "/" + list[i].Name
+				trend[key] = append(trend[key], used(list[i].Node.Dynamic.CPU))
+			}
+			return list, err
+		},
+		key:    func(n nodeItem) string { return n.Cluster + "/" + n.Name },
+		header: []string{"CLUSTER", "NODE", "STATE", "CPU", "", "MEMORY", "", "WATTS"},
+		row: func(n nodeItem) []string {
+			d := n.Node.Dynamic
+			return []string{n.Cluster, n.Name, n.State, percent(d.CPU), gauge(d.CPU), percent(d.Memory), gauge(d.Memory), watts(d.Power)}
+		},
+		gone: func(n *nodeItem) { n.State = gone },
+	}
+	if c.Watch {
+		narrow := l.row
+		l.header = append(l.header, "TREND")
+		l.row = func(n nodeItem) []string { return append(narrow(n), sparkline(trend[n.Cluster+"/"+n.Name])) }
+	}
+	return l.run(s)
+}
+
+func used(v *float64) float64 {
+	if v == nil {
+		return -1
+	}
+	return *v
+}
+
+const gaugeWidth = 5
+
+// gauge draws a percentage; "" when it is not known.
+func gauge(percent *float64) string {
+	if percent == nil {
+		return ""
+	}
+	full := min(max(int(*percent/100*gaugeWidth+0.5), 0), gaugeWidth)
+	return strings.Repeat("█", full) + strings.Repeat("░", gaugeWidth-full)
+}
+
+const sparklineWidth = 12
+
+// sparkline draws the last of some percentages.
+func sparkline(percents []float64) string {
+	steps := []rune("▁▂▃▄▅▆▇█")
+	var b strings.Builder
+	for _, p := range percents[max(0, len(percents)-sparklineWidth):] {
+		b.WriteRune(steps[min(max(int(p/100*float64(len(steps))), 0), len(steps)-1)])
+	}
+	return b.String()
+}
+
+type topApps struct {
+	App    string `arg:"" optional:"" complete:"app" help:"Only this application: id, beginning of its id, or name."`
+	Output format `short:"o" enum:"table,json,yaml" default:"table" help:"How to show it: ${enum}."`
+}
+
+// appUse is one element of "top apps -o json".
+type appUse struct {
+	App       string     `json:"app"`
+	Component string     `json:"component"`
+	Node      string     `json:"node"`
+	CPU       *float64   `json:"cpuUsagePercent"`    // of the node
+	Memory    *float64   `json:"memoryUsagePercent"` // of the node
+	Policies  []nearness `json:"policies"`
+}
+
+// nearness is how near a policy is to its limit.
+type nearness struct {
+	Policy string   `json:"policy"`
+	Now    *float64 `json:"now"` // the worst value of what it watches
+	Limit  string   `json:"limit"`
+}
+
+// Run lists components with the use of their nodes, and the values of their policies.
+func (c *topApps) Run(s *session) error {
+	filter := api.Filter{Light: true}
+	if c.App != "" {
+		a, err := s.application(s.ctx, c.App)
+		if err != nil {
+			return err
+		}
+		filter.App = a.ID
+	}
+	apps, err := s.client.Applications(s.ctx, filter)
+	if err != nil {
+		return err
+	}
+	taxonomy, err := s.taxonomy(s.ctx)
+	if err != nil {
+		return err
+	}
+	policies, err := s.client.Policies(s.ctx, filter.App, "")
+	if err != nil {
+		return err
+	}
+	list := []appUse{}
+	values := s.values(policies)
+	for i := range apps {
+		list = append(list, uses(&apps[i], taxonomy, policies, values)...)
+	}
+	if c.Output.structured() {
+		return s.print(c.Output, list)
+	}
+	return c.table(s, list)
+}
+
+func uses(a *api.Application, taxonomy *api.Taxonomy, policies []api.Policy, values map[string]*float64) []appUse {
+	var list []appUse
+	for _, j := range a.Components() {
+		u := appUse{App: a.Name, Component: j.Component(), Node: j.Targets.String(), Policies: []nearness{}}
+		for _, p := range taxonomy.Places() {
+			if p.Cluster == j.Targets.Cluster && p.Node == j.Targets.Node {
+				u.CPU, u.Memory = p.At.Dynamic.CPU, p.At.Dynamic.Memory
+			}
+		}
+		for i := range policies {
+			p := &policies[i]
+			if about := strings.Trim(p.Subject.Component, "*"); p.Subject.App == a.ID && (about == "" || about == j.Instruction.ComponentName) {
+				u.Policies = append(u.Policies, nearness{watches(p), values[p.ID], limit(p)})
+			}
+		}
+		list = append(list, u)
+	}
+	return list
+}
+
+func (c *topApps) table(s *session, list []appUse) error {
+	if len(list) == 0 {
+		_, err := fmt.Fprintln(s.err, "No components.")
+		return err
+	}
+	var rows [][]string
+	for _, u := range list {
+		row := []string{u.App, u.Component, or(u.Node), percent(u.CPU), gauge(u.CPU), percent(u.Memory), "-"}
+		for i, p := range u.Policies {
+			if i > 0 {
+				row = []string{"", "", "", "", "", "", ""}
+			}
+			row[6] = strings.TrimSpace(number(p.Now) + " of " + p.Limit + ": " + p.Policy)
+			rows = append(rows, row)
+		}
+		if len(u.Policies) == 0 {
+			rows = append(rows, row)
+		}
+	}
+	t := newTable(s.out, "APP", "COMPONENT", "NODE", "CPU", "", "MEMORY", "POLICY")
+	t.most = terminal
+	return t.write(rows...)
+}
+
+// valuesAtOnce is how many policies are asked about at the same time, and mostValues of how many at all.
+const (
+	valuesAtOnce = 8
+	mostValues   = 64
+)
+
+// values are the present values of what policies watch, by id of the policy. One whose value cannot be had, or that the caller may not
+// ask for, has none.
+func (s *session) values(policies []api.Policy) map[string]*float64 {
+	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	defer cancel()
+	var mu sync.Mutex
+	var asked sync.WaitGroup
+	found := map[string]*float64{}
+	turns := make(chan struct{}, valuesAtOnce)
+	for i := range policies[:min(len(policies), mostValues)] {
+		if policies[i].Status.Phase == "inactive" {
+			continue
+		}
+		id := policies[i].ID
+		asked.Go(func() {
+			turns <- struct{}{}
+			defer func() { <-turns }()
+			if shown, err := s.client.RenderPolicy(ctx, id); err == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				found[id] = shown.Value
+			}
+		})
+	}
+	asked.Wait()
+	return found
+}

@@ -1,0 +1,181 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/littoral-project/littoral/shared/api"
+	"github.com/littoral-project/littoral/shared/auth"
+)
+
+// completers ask a real shell, which has the script, what a typed line may become. zsh needs a terminal to show what it found, so
+// what it would show is printed instead.
+var completers = map[string]string{
+	"bash": `source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _littoral; printf '%s\n' "${COMPREPLY[@]}"`,
+	"zsh": `compdef() { : }; _files() { : }; _describe() { print -l -- "${(@)choices%%:*}" }
+source "$1"; shift; words=("$@"); CURRENT=$#; _littoral`,
+	"fish": `source $argv[1]; complete -C "$argv[2..-1]" | string replace -r '\t.*' ''; true`,
+}
+
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.ok("apply", "-f", "testdata/shop.yaml")
+	dir := t.TempDir()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	program := "#!/bin/sh\n" + asProgram + "=1 exec '" + self + "' \"$@\"\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "littoral"), []byte(program), 0o700))
+	for shell, ask := range completers {
+		t.Run(shell, func(t *testing.T) {
+			t.Parallel()
+			interpreter, err := exec.LookPath(shell)
+			if err != nil {
+				t.Skipf("there is no %s here", shell)
+			}
+			script := filepath.Join(dir, shell)
+			require.NoError(t, os.WriteFile(script, []byte(h.ok("completion", shell)), 0o600))
+			for typed, want := range map[string]string{
+				"littoral ge":                    "get",
+				"littoral get no":                "nodes",
+				"littoral fleet dr":              "drain",
+				"littoral wait app shop --f":     "--for",
+				"littoral get apps --ser":        "--server",
+				"littoral get apps --health De":  "Degraded",
+				"littoral zzz a":                 "",
+				"littoral describe app sh":       "shop",
+				"littoral describe sh":           "shop",
+				"littoral scale shop w":          "web",
+				"littoral pin shop/":             "shop/camera shop/web",
+				"littoral cordon edge-":          "edge-1 edge-2",
+				"littoral get nodes --cluster e": "edge",
+			} {
+				if want == "" && shell == "fish" {
+					continue // it offers files by itself
+				}
+				args := append([]string{ask, shell, script}, strings.Split(typed, " ")...)
+				if shell == "fish" {
+					args = append([]string{ask, script}, typed)
+				}
+				cmd := exec.CommandContext(t.Context(), interpreter, append([]string{"-c"}, args...)...)
+				cmd.Dir = dir
+				cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "LITTORAL_SERVER="+h.url,
+					"LITTORAL_TOKEN="+h.sys.Token(auth.Viewer), "HOME="+dir, "XDG_CONFIG_HOME="+dir)
+				out, err := cmd.Output()
+				require.NoError(t, err, "%s: %s", typed, out)
+				found := strings.Fields(string(out))
+				slices.Sort(found)
+				require.Equal(t, want, strings.Join(found, " "), typed)
+			}
+		})
+	}
+}
+
+func TestTypesAndNamesAreWrittenInEveryWay(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	id := strings.TrimSpace(strings.TrimPrefix(h.ok("apply", "-f", "testdata/shop.yaml", "-o", "name"), "app/"))
+	want := h.ok("describe", "app", "shop")
+	for _, form := range []string{"describe shop", "describe app/shop", "describe apps/shop", "describe app/" + id} {
+		require.Equal(t, want, h.ok(strings.Fields(form)...), form)
+	}
+	require.Equal(t, "app/"+id+"\n", h.ok("get", "apps", "-o", "name"))
+	require.Equal(t, h.ok("get", "apps", "shop"), h.ok("get", "app/shop"))
+	require.Contains(t, h.ok("get", "nodes", "-o", "name"), "node/hub/hub-1\n")
+	require.Contains(t, h.ok("stop", "shop", "-o", "json"), `"desired": "stopped"`)
+	require.Equal(t, "app/"+id+"\n", h.ok("start", "shop", "-o", "name"))
+}
+
+// TestTheWordsOfICOSShell: its documented commands do what they did there.
+func TestTheWordsOfICOSShell(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	require.Contains(t, h.ok("create", "deployment", "--file", "testdata/shop.yaml"), "application shop created")
+	require.Equal(t, h.ok("get", "apps"), h.ok("get", "deployment"))
+	require.Equal(t, h.ok("get", "nodes"), h.ok("get", "resource"))
+	require.Contains(t, h.ok("update", "deployment", "--id", "shop", "--file", "testdata/shop-green.yaml"), "application shop updated")
+	require.Contains(t, h.ok("stop", "deployment", "--id", "shop"), "stopping")
+	require.Contains(t, h.ok("delete", "deployment", "--id", "shop"), "application shop")
+	add := h.as(t.Context(), auth.Controller, "add", "controller", "-n", "harbour", "-a", "http://harbour.example")
+	require.Equal(t, "controller harbour added: http://harbour.example\n", add.out, add.err)
+	require.Contains(t, h.ok("get", "controller"), "harbour")
+	r := h.run("delete", "deployment")
+	require.Equal(t, 2, r.code, r.err)
+	require.Contains(t, h.run("auth", "logout").out, "Nobody is signed in")
+}
+
+func TestDescribeShowsEverythingThatGetLists(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.ok("apply", "-f", "testdata/shop.yaml")
+	var jobs []struct {
+		ID string `json:"id"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(h.ok("get", "jobs", "-o", "json")), &jobs))
+	require.Contains(t, h.ok("describe", "job", jobs[0].ID), "Application:  shop")
+	node := h.ok("describe", "node", "hub-1")
+	require.Contains(t, node, "Node:         hub/hub-1")
+	require.Contains(t, h.ok("describe", "cluster", "hub"), "hub-1")
+	require.Equal(t, 1, h.run("describe", "node", "nowhere").code)
+	require.Contains(t, h.run("describe", "job", "ffffffff").err, `there is no job "ffffffff"`)
+	require.Contains(t, h.run("describe", "controller", "harbour").err, `knows no controller "harbour"`)
+	narrow(t, h.run("top", "nodes"))
+	narrow(t, h.run("top", "apps"))
+	require.Contains(t, h.ok("top", "nodes"), "█")
+	require.Contains(t, h.ok("top", "apps", "-o", "json"), `"component": "web"`)
+	require.Contains(t, h.ok("events", "--type", "application.created", "--app", "shop"), "application.created")
+	require.Contains(t, h.run("events", "--component", "nothing").err, "No events")
+	require.Contains(t, h.run("events", "--since", "1s").err, "No events", "the clock of the test is hours ahead")
+}
+
+// TestAllControllersAreAsked: one that does not answer is shown as such, and in time.
+func TestAllControllersAreAsked(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	h.ok("apply", "-f", "testdata/shop.yaml")
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	t.Cleanup(silent.Close)
+	for name, address := range map[string]string{"here": h.url, "silent": silent.URL, "gone": "http://127.0.0.1:1"} {
+		require.Zero(t, h.as(t.Context(), auth.Controller, "add", "controller", "-n", name, "-a", address).code)
+	}
+	r := h.run("get", "apps", "-A", "--deadline", "1s")
+	require.Equal(t, 1, r.code, "what was said is not all")
+	require.Regexp(t, `(?m)^here +shop `, r.out)
+	require.Regexp(t, `(?m)^silent +- +- +Unknown`, r.out)
+	require.Contains(t, r.err, "controller silent: no answer within 1s")
+	require.Contains(t, r.err, "controller gone: ")
+	narrow(t, r)
+}
+
+func TestUpWritesAContext(t *testing.T) {
+	t.Parallel()
+	h := newHost(t)
+	dir := t.TempDir()
+	home := filepath.Join(dir, "home")
+	require.NoError(t, os.MkdirAll(home, 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(home, api.AddressFile), []byte(h.url+"\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(home, "token-admin"), []byte(h.sys.Token(auth.Admin)), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "littoral-up"), []byte("#!/bin/sh\n"), 0o700))
+	self, err := os.Executable()
+	require.NoError(t, err)
+	program := func(args ...string) string {
+		cmd := exec.CommandContext(t.Context(), self, args...)
+		cmd.Dir = dir
+		cmd.Env = []string{asProgram + "=1", "PATH=" + dir + ":" + os.Getenv("PATH"), "XDG_CONFIG_HOME=" + dir}
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return string(out)
+	}
+	program("up", "--home", home)
+	require.Contains(t, program("context", "list"), "laptop   "+h.url)
+	require.Contains(t, program("--context", "laptop", "whoami"), "admin")
+}

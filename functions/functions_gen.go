@@ -86,6 +86,22 @@ import (
 	matchmakerplan "github.com/littoral-project/littoral/functions/matchmaker/plan"
 	matchmakerretry "github.com/littoral-project/littoral/functions/matchmaker/retry"
 	matchmakerwhatif "github.com/littoral-project/littoral/functions/matchmaker/whatif"
+	mdmattributelist "github.com/littoral-project/littoral/functions/mdm/attribute-list"
+	mdmclean "github.com/littoral-project/littoral/functions/mdm/clean"
+	mdmconnectordelete "github.com/littoral-project/littoral/functions/mdm/connector-delete"
+	mdmconnectorlist "github.com/littoral-project/littoral/functions/mdm/connector-list"
+	mdmconnectorput "github.com/littoral-project/littoral/functions/mdm/connector-put"
+	mdmentityfind "github.com/littoral-project/littoral/functions/mdm/entity-find"
+	mdmhome "github.com/littoral-project/littoral/functions/mdm/home"
+	mdmpath "github.com/littoral-project/littoral/functions/mdm/path"
+	mdmpublish "github.com/littoral-project/littoral/functions/mdm/publish"
+	mdmschemadelete "github.com/littoral-project/littoral/functions/mdm/schema-delete"
+	mdmschemaget "github.com/littoral-project/littoral/functions/mdm/schema-get"
+	mdmschemalist "github.com/littoral-project/littoral/functions/mdm/schema-list"
+	mdmschemaput "github.com/littoral-project/littoral/functions/mdm/schema-put"
+	mdmstate "github.com/littoral-project/littoral/functions/mdm/state"
+	mdmstream "github.com/littoral-project/littoral/functions/mdm/stream"
+	mdmtypelist "github.com/littoral-project/littoral/functions/mdm/type-list"
 	metricsexportcompute "github.com/littoral-project/littoral/functions/metricsexport/compute"
 	metricsexportdrift "github.com/littoral-project/littoral/functions/metricsexport/drift"
 	metricsexportfit "github.com/littoral-project/littoral/functions/metricsexport/fit"
@@ -250,6 +266,22 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-plan":                     function.NewEntry("matchmaker-plan", matchmakerplan.Spec, matchmakerplan.New),
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-retry":                    function.NewEntry("matchmaker-retry", matchmakerretry.Spec, matchmakerretry.New),
 	"github.com/littoral-project/littoral/functions/cmd/matchmaker-whatif":                   function.NewEntry("matchmaker-whatif", matchmakerwhatif.Spec, matchmakerwhatif.New),
+	"github.com/littoral-project/littoral/functions/cmd/mdm-attribute-list":                  function.NewEntry("mdm-attribute-list", mdmattributelist.Spec, mdmattributelist.New),
+	"github.com/littoral-project/littoral/functions/cmd/mdm-clean":                           function.NewEntry("mdm-clean", mdmclean.Spec, mdmclean.New),
+	"github.com/littoral-project/littoral/functions/cmd/mdm-connector-delete":                function.NewEntry("mdm-connector-delete", mdmconnectordelete.Spec, mdmconnectordelete.New),
+	"github.com/littoral-project/littoral/functions/cmd/mdm-connector-list":                  function.NewEntry("mdm-connector-list", mdmconnectorlist.Spec, mdmconnectorlist.New),
+	"github.com/littoral-project/littoral/functions/cmd/mdm-connector-put":                   function.NewEntry("mdm-connector-put", mdmconnectorput.Spec, mdmconnectorput.New),
+	"github.com/littoral-project/littoral/functions/cmd/mdm-entity-find":                     function.NewEntry("mdm-entity-find", mdmentityfind.Spec, mdmentityfind.New),
+	"github.com/littoral-project/littoral/functions/cmd/mdm-home":                            function.NewEntry("mdm-home", mdmhome.Spec, mdmhome.New),
+	"github.com/littoral-project/littoral/functions/cmd/mdm-path":                            function.NewEntry("mdm-path", mdmpath.Spec, mdmpath.New),
+	"github.com/littoral-project/littoral/functions/cmd/mdm-publish":                         function.NewEntry("mdm-publish", mdmpublish.Spec, mdmpublish.New),
+	"github.com/littoral-project/littoral/functions/cmd/mdm-schema-delete":                   function.NewEntry("mdm-schema-delete", mdmschemadelete.Spec, mdmschemadelete.New),
+	"github.com/littoral-project/littoral/functions/cmd/mdm-schema-get":                      function.NewEntry("mdm-schema-get", mdmschemaget.Spec, mdmschemaget.New),
+	"github.com/littoral-project/littoral/functions/cmd/mdm-schema-list":                     function.NewEntry("mdm-schema-list", mdmschemalist.Spec, mdmschemalist.New),
+	"github.com/littoral-project/littoral/functions/cmd/mdm-schema-put":                      function.NewEntry("mdm-schema-put", mdmschemaput.Spec, mdmschemaput.New),
+	"github.com/littoral-project/littoral/functions/cmd/mdm-state":                           function.NewEntry("mdm-state", mdmstate.Spec, mdmstate.New),
+	"github.com/littoral-project/littoral/functions/cmd/mdm-stream":                          function.NewEntry("mdm-stream", mdmstream.Spec, mdmstream.New),
+	"github.com/littoral-project/littoral/functions/cmd/mdm-type-list":                       function.NewEntry("mdm-type-list", mdmtypelist.Spec, mdmtypelist.New),
 	"github.com/littoral-project/littoral/functions/cmd/metricsexport-compute":               function.NewEntry("metricsexport-compute", metricsexportcompute.Spec, metricsexportcompute.New),
 	"github.com/littoral-project/littoral/functions/cmd/metricsexport-drift":                 function.NewEntry("metricsexport-drift", metricsexportdrift.Spec, metricsexportdrift.New),
 	"github.com/littoral-project/littoral/functions/cmd/metricsexport-fit":                   function.NewEntry("metricsexport-fit", metricsexportfit.Spec, metricsexportfit.New),

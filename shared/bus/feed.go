@@ -53,6 +53,9 @@ func (f *Feed) Subscribe(ctx context.Context, selection keyexpr.Expr, after *int
 	return s, nil
 }
 
+// Newest returns the number of the last change, after which a subscriber goes on who wants to know only what is to come.
+func (f *Feed) Newest(ctx context.Context) (int64, error) { return source{f.db}.Newest(ctx) }
+
 // Close ends the subscription. It must be called.
 func (s *Subscription) Close() { s.reader.Close() }
 

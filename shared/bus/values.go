@@ -66,6 +66,10 @@ order by number limit $2`
 	renumber = `update bus_values set number = nextval('bus_numbers'), at = greatest(clock_timestamp(), at + interval '1 microsecond')
 where key = any($1) and not deleted`
 
+	withdraw = `update bus_values set number = nextval('bus_numbers'), at = greatest(clock_timestamp(), at + interval '1 microsecond'),
+	deleted = true, payload = ''
+where key >= $1 || '/' and key < $1 || '0' and not deleted`
+
 	selectNewest = `select greatest((select max(number) from bus_values), (select max(number) from bus_forgotten), 0)`
 
 	selectForgotten = `select coalesce(max(number), 0) from bus_forgotten`
@@ -120,6 +124,17 @@ func Repeat(ctx context.Context, tx *store.Tx, keys []keyexpr.Expr) error {
 	}
 	if _, err := tx.Exec(ctx, renumber, keys); err != nil {
 		return fmt.Errorf("publish again: %w", err)
+	}
+	return nil
+}
+
+// Withdraw publishes that no key below the prefix has a value any more. It comes last in a transaction, as Publish does.
+func Withdraw(ctx context.Context, tx *store.Tx, prefix keyexpr.Expr) error {
+	if err := tx.Lock(ctx, store.LockBus); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, withdraw, prefix); err != nil {
+		return fmt.Errorf("withdraw: %w", err)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ const (
 	LockTopology  Lock = 7461126 // storing what the infrastructure looks like
 	LockArchive   Lock = 7461127 // moving a batch into the archive
 	LockBus       Lock = 7461128 // giving the numbers of what is published
+	LockMetadata  Lock = 7461129 // publishing events about the metadata graph
 	LockPlacement Lock = 4208716350
 )
 
@@ -25,6 +26,8 @@ func (l Lock) String() string {
 		return "archive"
 	case LockBus:
 		return "bus"
+	case LockMetadata:
+		return "metadata"
 	case LockPlacement:
 		return "placement"
 	}

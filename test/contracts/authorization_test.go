@@ -144,6 +144,7 @@ var questions = []string{
 	"POST /explain", "POST /bus/", "POST /matchmaker/whatif",
 	"POST /metricsexport/predict", "POST /predict", "POST /metricsexport/detect_drift", "POST /detect_drift",
 	"POST /metricsexport/show_models", "POST /show_models",
+	"POST /mdm/graph/entity/type/{entity_type}", "POST /graph/entity/type/{entity_type}", "POST /mdm/graph/cypher", "POST /graph/cypher",
 }
 
 // TestAnAgentActsOnlyAsItself: a token bound to one agent id is refused if the request names another one.

@@ -44,6 +44,12 @@ func (r route) fitting(about string) string {
 		return codecoCamera
 	case "PUT /acm/apps/{namespace}/{name}":
 		return strings.Replace(codecoCamera, "{name: camera, namespace: plant}", "{name: nowhere, namespace: nowhere}", 1)
+	case "POST /mdm/publish/event", "POST /publish/event":
+		return mdmEvent
+	case "PUT /mdm/connectors/{connector}":
+		return `{"type": "test"}`
+	case "POST /mdm/graph/cypher", "POST /graph/cypher":
+		return `MATCH (n) RETURN count(n)`
 	case "PUT /swm/topologies/{name}":
 		return "networkImplementation: LAN\nnodes: [{name: hub-1}]\n"
 	case "POST /controller/handovers":

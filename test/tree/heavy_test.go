@@ -49,6 +49,11 @@ var heavier = []struct {
 		[]string{"gonum.org/v1/gonum", "golang.org/x/tools"},
 	},
 	{
+		"payloads are held against JSON schemas",
+		[]string{"mdm-publish", "mdm-schema-put"},
+		[]string{"github.com/santhosh-tekuri/jsonschema/v6"},
+	},
+	{
 		"the webhook's body is of Alertmanager's own types",
 		[]string{"policymanager-alertmanager"},
 		[]string{

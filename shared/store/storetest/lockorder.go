@@ -20,7 +20,7 @@ var LockOrder = []string{
 	"inbox", "archive", "topology", "idempotency key", "application name", "policy", "policies", "policy_alerts", "policy_actions", "handovers", "claims",
 	"actions", "placement", "nodes", "cordons", "applications", "jobs", "revisions", "policy_events", "reaction_times", "rule_files", "history",
 	"topology_nodes", "topology_clusters", "topology_snapshots", "archives", "issuer_keys", "controllers", "codeco_apps", "network_topologies", "channels", "dead_letters", "exported_applications", "exported_components",
-	"model name", "metrics", "metric_forecasts", "metric_series", "trainings", "models", "bus", "bus_values",
+	"model name", "metrics", "metric_forecasts", "metric_series", "trainings", "models", "metadata", "mdm_entities", "mdm_relations", "mdm_tombstones", "mdm_connectors", "mdm_schemas", "bus", "bus_values",
 	"bus_forgotten", "outbox",
 }
 
@@ -33,12 +33,17 @@ var LockExceptions = map[[2]string]string{
 	{"jobs", "policy_alerts"}:          forgetting,
 	{"applications", "policy_actions"}: archiving,
 	{"jobs", "policy_actions"}:         archiving,
+
+	{"mdm_relations", "mdm_entities"}:   turns,
+	{"mdm_tombstones", "mdm_entities"}:  turns,
+	{"mdm_tombstones", "mdm_relations"}: turns,
 }
 
 const (
 	following = "a policy that a descriptor asks for is created while its application is locked; if a person creates the same one at " +
 		"that moment, Postgres ends one of the two transactions, and it is repeated"
 	forgetting = "whoever gets at the alerts of a policy has locked the policy before"
+	turns      = "the events of a batch are applied in their order, and publishers take turns (the lock metadata)"
 	archiving  = "only actions of applications that were deleted long ago, which nobody locks any more"
 )
 

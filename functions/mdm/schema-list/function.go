@@ -1,0 +1,32 @@
+// Package schemalist lists the JSON schemas of entity types.
+package schemalist
+
+import (
+	"net/http"
+
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/mdm"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes: []function.Route{{Pattern: "GET /mdm/schemas", Role: auth.Viewer}},
+	Class:  function.Medium,
+}
+
+// Function is the operation with its store.
+type Function struct{ db *store.DB }
+
+// New makes the function.
+func New(env *function.Env) (*Function, error) { return &Function{env.DB}, nil }
+
+// Handle answers all of them.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	list, err := mdm.Schemas(r.Context(), f.db)
+	if err != nil {
+		return err
+	}
+	return function.WriteJSON(w, http.StatusOK, list)
+}

@@ -91,6 +91,7 @@ import (
 	mdmconnectordelete "github.com/littoral-project/littoral/functions/mdm/connector-delete"
 	mdmconnectorlist "github.com/littoral-project/littoral/functions/mdm/connector-list"
 	mdmconnectorput "github.com/littoral-project/littoral/functions/mdm/connector-put"
+	mdmcypher "github.com/littoral-project/littoral/functions/mdm/cypher"
 	mdmentityfind "github.com/littoral-project/littoral/functions/mdm/entity-find"
 	mdmhome "github.com/littoral-project/littoral/functions/mdm/home"
 	mdmpath "github.com/littoral-project/littoral/functions/mdm/path"
@@ -271,6 +272,7 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/mdm-connector-delete":                function.NewEntry("mdm-connector-delete", mdmconnectordelete.Spec, mdmconnectordelete.New),
 	"github.com/littoral-project/littoral/functions/cmd/mdm-connector-list":                  function.NewEntry("mdm-connector-list", mdmconnectorlist.Spec, mdmconnectorlist.New),
 	"github.com/littoral-project/littoral/functions/cmd/mdm-connector-put":                   function.NewEntry("mdm-connector-put", mdmconnectorput.Spec, mdmconnectorput.New),
+	"github.com/littoral-project/littoral/functions/cmd/mdm-cypher":                          function.NewEntry("mdm-cypher", mdmcypher.Spec, mdmcypher.New),
 	"github.com/littoral-project/littoral/functions/cmd/mdm-entity-find":                     function.NewEntry("mdm-entity-find", mdmentityfind.Spec, mdmentityfind.New),
 	"github.com/littoral-project/littoral/functions/cmd/mdm-home":                            function.NewEntry("mdm-home", mdmhome.Spec, mdmhome.New),
 	"github.com/littoral-project/littoral/functions/cmd/mdm-path":                            function.NewEntry("mdm-path", mdmpath.Spec, mdmpath.New),

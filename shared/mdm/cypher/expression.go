@@ -147,6 +147,9 @@ func (p *parser) accessed() (expr, error) {
 			if key.kind != word && key.kind != quoted {
 				return nil, key.fault("a name is expected after a point, not %s", key)
 			}
+			if p.peek().is("(") {
+				return nil, key.fault("there is no function that ends in .%s: known are %s", key, names())
+			}
 			of = access{t, of, key.text}
 		case p.accept("["):
 			var at expr
@@ -215,13 +218,14 @@ func reserved(name string) bool {
 	return false
 }
 
-// parenthesis reads a pattern that is asked for, if it is one, else a value in parentheses.
+// parenthesis reads a pattern that is asked for, if a relation follows on what can be a node, else a value in parentheses.
 func (p *parser) parenthesis() (expr, error) {
-	t, at, parts := p.peek(), p.at, p.parts
-	if found, err := p.pattern(); err == nil && len(found.steps) > 0 {
-		return exists{t, found}, nil
+	t, within := p.peek(), p.ahead(1)
+	isNode := within.kind == word || within.kind == quoted || within.is(":") || within.is("{") || within.is(")")
+	if end := p.closed[p.at]; isNode && end >= 0 && p.stepAt(end+1) {
+		found, err := p.pattern()
+		return exists{t, found}, err
 	}
-	p.at, p.parts = at, parts
 	p.take()
 	value, err := p.expression()
 	if err != nil {
@@ -259,7 +263,7 @@ func (p *parser) call() (expr, error) {
 		return nil, c.fault("%s { } is not served", strings.ToUpper(c.name))
 	}
 	if _, known := functions[c.name]; !known {
-		return nil, c.fault("there is no function %s: known are %s", c.token, known())
+		return nil, c.fault("there is no function %s: known are %s", c.token, names())
 	}
 	p.take() // the parenthesis
 	c.distinct = p.accept("DISTINCT")

@@ -149,6 +149,7 @@ const (
 
 type parser struct {
 	tokens []token
+	closed []int // of each parenthesis, the one that ends it; -1 = none
 	at     int
 	depth  int
 	parts  int
@@ -168,8 +169,25 @@ func parse(text string) (*query, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &parser{tokens: tokens}
+	p := &parser{tokens: tokens, closed: closings(tokens)}
 	return p.query()
+}
+
+// closings finds the parentheses that belong together.
+func closings(tokens []token) []int {
+	closed := make([]int, len(tokens))
+	var open []int
+	for i, t := range tokens {
+		closed[i] = -1
+		switch {
+		case t.is("("):
+			open = append(open, i)
+		case t.is(")") && len(open) > 0:
+			closed[open[len(open)-1]] = i
+			open = open[:len(open)-1]
+		}
+	}
+	return closed
 }
 
 func (p *parser) peek() token { return p.tokens[p.at] }
@@ -310,13 +328,17 @@ func (p *parser) pattern() (c pattern, err error) {
 	return c, nil
 }
 
-// stepAhead reports whether a relation follows: a hyphen before a bracket or another one, with or without an arrow.
-func (p *parser) stepAhead() bool {
+// stepAhead reports whether a relation follows.
+func (p *parser) stepAhead() bool { return p.stepAt(p.at) }
+
+// stepAt reports whether a relation begins at a token: a hyphen before a bracket or another one, with or without an arrow.
+func (p *parser) stepAt(i int) bool {
+	at := func(n int) token { return p.tokens[min(i+n, len(p.tokens)-1)] }
 	n := 0
-	if p.peek().is("<") {
+	if at(0).is("<") {
 		n = 1
 	}
-	return p.ahead(n).is("-") && (p.ahead(n+1).is("-") || p.ahead(n+1).is("["))
+	return at(n).is("-") && (at(n+1).is("-") || at(n+1).is("["))
 }
 
 func (p *parser) part() error {

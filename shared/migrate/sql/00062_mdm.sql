@@ -62,5 +62,52 @@ create table mdm_schemas (
     primary key (organization, type, version)
 );
 
+-- What expressions of Cypher mean for values of JSON. They are functions so that a query names each operand once; Postgres puts
+-- their bodies in their place where that is cheap.
+
+-- +goose StatementBegin
+create function mdm_number(v jsonb) returns numeric language sql immutable parallel safe as
+    $$ select case when jsonb_typeof(v) = 'number' then v::numeric end $$;
+create function mdm_text(v jsonb) returns text language sql immutable parallel safe as
+    $$ select case when jsonb_typeof(v) = 'string' then v #>> '{}' end $$;
+create function mdm_true(v jsonb) returns boolean language sql immutable parallel safe as
+    $$ select case when jsonb_typeof(v) = 'boolean' then v::boolean end $$;
+create function mdm_parsed(v jsonb) returns numeric language sql immutable parallel safe as
+    $$ select case when jsonb_typeof(v) = 'number' then v::numeric
+        when jsonb_typeof(v) = 'string' and v #>> '{}' ~ '^ *-?[0-9]{1,30}([.][0-9]{1,30})? *$' then (v #>> '{}')::numeric end $$;
+create function mdm_compare(l jsonb, r jsonb) returns int language sql immutable parallel safe as
+    $$ select case when jsonb_typeof(l) = jsonb_typeof(r) and jsonb_typeof(l) in ('number', 'string', 'boolean')
+        then case when l < r then -1 when l > r then 1 else 0 end end $$;
+create function mdm_plus(l jsonb, r jsonb) returns jsonb language sql immutable parallel safe as
+    $$ select case jsonb_typeof(l) || '+' || jsonb_typeof(r)
+        when 'number+number' then to_jsonb(l::numeric + r::numeric)
+        when 'array+array' then l || r
+        when 'string+string' then to_jsonb((l #>> '{}') || (r #>> '{}'))
+        when 'string+number' then to_jsonb((l #>> '{}') || (r #>> '{}'))
+        when 'number+string' then to_jsonb((l #>> '{}') || (r #>> '{}')) end $$;
+create function mdm_quotient(l numeric, r numeric) returns numeric language sql immutable parallel safe as
+    $$ select case when scale(l) = 0 and scale(r) = 0 then trunc(l / r) else trim_scale(l / r) end $$;
+create function mdm_at(v jsonb, i jsonb) returns jsonb language sql immutable parallel safe as
+    $$ select nullif(case jsonb_typeof(i)
+        when 'number' then case when scale(i::numeric) = 0 and abs(i::numeric) < 1000000 then v -> i::int end
+        when 'string' then v -> (i #>> '{}') end, 'null') $$;
+create function mdm_size(v jsonb) returns int language sql immutable parallel safe as
+    $$ select case jsonb_typeof(v) when 'array' then jsonb_array_length(v) when 'string' then length(v #>> '{}') end $$;
+create function mdm_in(v jsonb, list jsonb) returns boolean language sql immutable parallel safe as
+    $$ select case when jsonb_typeof(list) = 'array' then v in (select nullif(x, 'null') from jsonb_array_elements(list) x) end $$;
+create function mdm_matches(v text, pattern text) returns boolean language sql immutable parallel safe as
+    $$ select case when starts_with(pattern, '(?i)') then v ~* ('^(?:' || substr(pattern, 5) || ')$') else v ~ ('^(?:' || pattern || ')$') end $$;
+create function mdm_ends(v text, suffix text) returns boolean language sql immutable parallel safe as
+    $$ select right(v, length(suffix)) = suffix $$;
+create function mdm_keys(v jsonb) returns jsonb language sql immutable parallel safe as
+    $$ select case when jsonb_typeof(v) = 'object' then (select coalesce(jsonb_agg(k order by k), '[]') from jsonb_object_keys(v) k) end $$;
+create function mdm_map(v jsonb) returns jsonb language sql immutable parallel safe as
+    $$ select case when jsonb_typeof(v) = 'object' then v end $$;
+create function mdm_written(v jsonb) returns text language sql immutable parallel safe as
+    $$ select case when jsonb_typeof(v) in ('string', 'number', 'boolean') then v #>> '{}' end $$;
+-- +goose StatementEnd
+
 -- +goose Down
+drop function mdm_number, mdm_text, mdm_true, mdm_parsed, mdm_compare, mdm_plus, mdm_quotient, mdm_at, mdm_size, mdm_in, mdm_matches, mdm_ends,
+    mdm_keys, mdm_map, mdm_written;
 drop table mdm_schemas, mdm_connectors, mdm_tombstones, mdm_relations, mdm_entities;

@@ -2642,6 +2642,494 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/mdm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** That the metadata manager is there */
+        get: operations["getMdm"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mdm/state": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How large the metadata graph is, and how its connectors fare */
+        get: operations["getMdmState"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mdm/clean": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete the metadata graph
+         * @description Entities and relations go, connectors and schemas stay. Without the header it is answered with 412.
+         */
+        delete: operations["cleanMdm"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mdm/publish/event": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Tell what there is, or is no more
+         * @description One event, or a list of up to 1000, which counts in its order and is taken as a whole or not at all. A payload with
+         *     `from_edf_id` and `to_edf_id` is a relation, any other an entity. The type is the third part of `json_schema_ref`; if a
+         *     schema of that name is registered, an upsert has to fit it. An entity without `edf_id` gets one from its type and
+         *     identifier. Repeated events, and those with a timestamp from before what is known, change nothing. A relation waits for
+         *     its ends, and goes with either of them.
+         */
+        post: operations["publishEvent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/publish/event": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Tell what there is, or is no more, at the path of CODECO's own host
+         * @deprecated
+         * @description One event, or a list of up to 1000, which counts in its order and is taken as a whole or not at all. A payload with
+         *     `from_edf_id` and `to_edf_id` is a relation, any other an entity. The type is the third part of `json_schema_ref`; if a
+         *     schema of that name is registered, an upsert has to fit it. An entity without `edf_id` gets one from its type and
+         *     identifier. Repeated events, and those with a timestamp from before what is known, change nothing. A relation waits for
+         *     its ends, and goes with either of them.
+         */
+        post: operations["publishEventBare"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mdm/graph/entity/type": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The types that there are entities of */
+        get: operations["listEntityTypes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/graph/entity/type": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The types that there are entities of, at the path of CODECO's own host
+         * @deprecated
+         */
+        get: operations["listEntityTypesBare"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mdm/graph/entity/type/{entity_type}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The type.
+                 * @example compute
+                 */
+                entity_type: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Find entities of a type by their attributes
+         * @description The filter is an object of attributes, all of which must hold: each with its value, or with an object of the operators
+         *     `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`, `$in` and `$exists`. An empty object wants all. The header `Link` names the next page.
+         */
+        post: operations["findEntities"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/graph/entity/type/{entity_type}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The type.
+                 * @example compute
+                 */
+                entity_type: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Find entities of a type by their attributes, at the path of CODECO's own host
+         * @deprecated
+         * @description The filter is an object of attributes, all of which must hold: each with its value, or with an object of the operators
+         *     `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`, `$in` and `$exists`. An empty object wants all. The header `Link` names the next page.
+         */
+        post: operations["findEntitiesBare"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mdm/graph/entity/attributes/{entity_type}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The type.
+                 * @example compute
+                 */
+                entity_type: string;
+            };
+            cookie?: never;
+        };
+        /** The attributes that entities of a type have */
+        get: operations["listEntityAttributes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/graph/entity/attributes/{entity_type}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The type.
+                 * @example compute
+                 */
+                entity_type: string;
+            };
+            cookie?: never;
+        };
+        /**
+         * The attributes that entities of a type have, at the path of CODECO's own host
+         * @deprecated
+         */
+        get: operations["listEntityAttributesBare"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mdm/graph/path/{edf_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the entity.
+                 * @example 1c2a0a5e-6f0c-3d4f-8f0e-5a0b8f6d7c11
+                 */
+                edf_id: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * What surrounds an entity
+         * @description Relations are followed either way. An answer has at most 2000 entities; `truncated` says that there are more.
+         */
+        get: operations["getPath"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/graph/path/{edf_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the entity.
+                 * @example 1c2a0a5e-6f0c-3d4f-8f0e-5a0b8f6d7c11
+                 */
+                edf_id: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        /**
+         * What surrounds an entity, at the path of CODECO's own host
+         * @deprecated
+         * @description Relations are followed either way. An answer has at most 2000 entities; `truncated` says that there are more.
+         */
+        get: operations["getPathBare"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mdm/graph/cypher": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask the metadata graph in Cypher
+         * @description A read-only part of the language: `MATCH` with patterns up to a bounded length, `WHERE`, `RETURN`, `DISTINCT`, `ORDER BY`,
+         *     `SKIP`, `LIMIT`, aggregates and parameters. Anything else is refused by its name and place. Parameters go into a JSON body of
+         *     `query` and `parameters`; without any, the query alone may be sent as text/plain.
+         */
+        post: operations["queryGraph"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/graph/cypher": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask the metadata graph in Cypher, at the path of CODECO's own host
+         * @deprecated
+         * @description A read-only part of the language: `MATCH` with patterns up to a bounded length, `WHERE`, `RETURN`, `DISTINCT`, `ORDER BY`,
+         *     `SKIP`, `LIMIT`, aggregates and parameters. Anything else is refused by its name and place. Parameters go into a JSON body of
+         *     `query` and `parameters`; without any, the query alone may be sent as text/plain.
+         */
+        post: operations["queryGraphBare"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mdm/events/sse": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What changes in the metadata graph, as it changes
+         * @description Server-sent events named `upsert` and `delete`, whose data is the event; of a deletion it has the type and the ids. The
+         *     first event is `opened`, with the id after which the stream begins. A stream ends after some minutes: come again with the
+         *     last id in `Last-Event-ID`, and what has changed meanwhile comes first, of each thing the last. After 0 that is the whole
+         *     graph. An event `anew` says that the id is too old: the whole graph follows.
+         */
+        get: operations["streamMetadata"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/events/sse": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What changes in the metadata graph, as it changes, at the path of CODECO's own host
+         * @deprecated
+         * @description Server-sent events named `upsert` and `delete`, whose data is the event; of a deletion it has the type and the ids. The
+         *     first event is `opened`, with the id after which the stream begins. A stream ends after some minutes: come again with the
+         *     last id in `Last-Event-ID`, and what has changed meanwhile comes first, of each thing the last. After 0 that is the whole
+         *     graph. An event `anew` says that the id is too old: the whole graph follows.
+         */
+        get: operations["streamMetadataBare"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mdm/connectors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The connectors that publish */
+        get: operations["listConnectors"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mdm/connectors/{connector}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Its id.
+                 * @example 7c9e6679-7425-40de-944b-e07fc1f90ae7
+                 */
+                connector: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Register a connector
+         * @description How often it is to be heard decides when it counts as silent: after three times as long. One that publishes without is registered by that, with five minutes.
+         */
+        put: operations["putConnector"];
+        post?: never;
+        /** Forget a connector */
+        delete: operations["deleteConnector"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mdm/schemas": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The JSON schemas of entity types */
+        get: operations["listSchemas"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mdm/schemas/{organization}/{entity_type}/{version}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The second part of the URN.
+                 * @example codeco
+                 */
+                organization: string;
+                /**
+                 * @description The third.
+                 * @example compute
+                 */
+                entity_type: string;
+                /**
+                 * @description The fourth.
+                 * @example 1
+                 */
+                version: string;
+            };
+            cookie?: never;
+        };
+        /** A JSON schema */
+        get: operations["getSchema"];
+        /**
+         * Register a JSON schema
+         * @description From then on, upserts that name it as urn:organization:type:version have to fit it. It must not refer to other documents.
+         */
+        put: operations["putSchema"];
+        post?: never;
+        /** Forget a JSON schema */
+        delete: operations["deleteSchema"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/applications": {
         parameters: {
             query?: never;
@@ -4071,6 +4559,134 @@ export interface components {
             /** @description Left out where there is no way. */
             network?: string;
             path?: string;
+        };
+        MdmEvent: {
+            /** Format: uuid */
+            connector_edf_id: string;
+            connector_type: string;
+            /** @description upsert (or insert) or delete */
+            event_type: string;
+            /** @description In seconds since 1970; above 1e11 it counts as milliseconds. */
+            timestamp: number;
+            payload: {
+                /** @description urn:organization:type:version */
+                json_schema_ref: string;
+                /** Format: uuid */
+                edf_id?: string;
+                identifier?: string;
+                /** Format: uuid */
+                from_edf_id?: string;
+                /** Format: uuid */
+                to_edf_id?: string;
+            } & {
+                [key: string]: unknown;
+            };
+        };
+        MdmOutcome: {
+            events: number;
+            applied: number;
+            /** @description Repeats, and events from before what is known. */
+            unchanged: number;
+        };
+        /** @description The attributes that were published, and beside them these. */
+        MdmEntity: {
+            /** Format: int64 */
+            _id: number;
+            /** Format: uuid */
+            edf_id: string;
+            entity_type: string;
+            json_schema_ref: string;
+            identifier: string;
+            /** Format: uuid */
+            connector_id: string;
+            /**
+             * Format: date-time
+             * @description Of the last event about it.
+             */
+            update_time: string;
+        } & {
+            [key: string]: unknown;
+        };
+        MdmSurroundings: {
+            nodes: {
+                /** Format: int64 */
+                id: number;
+                label: string;
+                object: components["schemas"]["MdmEntity"];
+                hops: number;
+            }[];
+            relations: {
+                /** Format: int64 */
+                from: number;
+                /** Format: int64 */
+                to: number;
+                label: string;
+                object: {
+                    /** Format: uuid */
+                    edf_id?: string;
+                    json_schema_ref?: string;
+                    /** Format: uuid */
+                    from_edf_id?: string;
+                    /** Format: uuid */
+                    to_edf_id?: string;
+                    /** Format: uuid */
+                    connector_id?: string;
+                    /** Format: date-time */
+                    update_time?: string;
+                };
+            }[];
+            truncated?: boolean;
+        };
+        MdmState: {
+            /** Format: int64 */
+            entities: number;
+            /** Format: int64 */
+            relations: number;
+            /**
+             * Format: int64
+             * @description Relations of which an end is not there.
+             */
+            waiting: number;
+            types: {
+                [key: string]: number;
+            };
+            /** @description How many of each health. */
+            connectors: {
+                [key: string]: number;
+            };
+            /** Format: int64 */
+            schemas: number;
+        };
+        MdmConnector: {
+            /** Format: uuid */
+            edf_id: string;
+            type: string;
+            name: string;
+            /** @description Between its events, at most. */
+            interval_seconds: number;
+            /** Format: int64 */
+            events: number;
+            /** Format: date-time */
+            heard_at?: string;
+            /** Format: int64 */
+            refused: number;
+            /** Format: date-time */
+            refused_at?: string;
+            /** @description Why the last one was. */
+            refusal?: string;
+            /** @enum {string} */
+            health: "Unheard" | "Healthy" | "Silent" | "Failing";
+        };
+        MdmSchema: {
+            organization: string;
+            type: string;
+            version: string;
+            schema: {
+                [key: string]: unknown;
+            };
+            created_by: string;
+            /** Format: date-time */
+            updated_at: string;
         };
         /** @description An object as Kubernetes would show it; readings that nobody knows are left out of its status. */
         CodecoApp: {
@@ -9843,6 +10459,1098 @@ export interface operations {
                     "application/json": components["schemas"]["PlacedChannel"][];
                 };
             };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getMdm: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Its version. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "component": "mdm",
+                     *       "version": "1.0"
+                     *     }
+                     */
+                    "application/json": {
+                        component?: string;
+                        version?: string;
+                    };
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getMdmState: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The state. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "entities": 3,
+                     *       "relations": 2,
+                     *       "waiting": 0,
+                     *       "types": {
+                     *         "compute": 3
+                     *       },
+                     *       "connectors": {
+                     *         "Healthy": 1
+                     *       },
+                     *       "schemas": 0
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MdmState"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    cleanMdm: {
+        parameters: {
+            query?: never;
+            header?: {
+                /**
+                 * @description The word clean.
+                 * @example clean
+                 */
+                "X-Confirm"?: "clean";
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How much was deleted. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "entities": 3,
+                     *       "relations": 2
+                     *     }
+                     */
+                    "application/json": {
+                        /** Format: int64 */
+                        entities?: number;
+                        /** Format: int64 */
+                        relations?: number;
+                    };
+                };
+            };
+            412: components["responses"]["Problem"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    publishEvent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "connector_edf_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+                 *       "connector_type": "kubernetes",
+                 *       "event_type": "upsert",
+                 *       "timestamp": 1777888800,
+                 *       "payload": {
+                 *         "json_schema_ref": "urn:codeco:compute:1",
+                 *         "edf_id": "1c2a0a5e-6f0c-3d4f-8f0e-5a0b8f6d7c11",
+                 *         "identifier": "edge/edge-1",
+                 *         "cpu": 4
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["MdmEvent"] | components["schemas"]["MdmEvent"][];
+            };
+        };
+        responses: {
+            /** @description How many events there were, and how many of them changed anything. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "events": 1,
+                     *       "applied": 1,
+                     *       "unchanged": 0
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MdmOutcome"];
+                };
+            };
+            413: components["responses"]["Problem"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    publishEventBare: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "connector_edf_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+                 *       "connector_type": "kubernetes",
+                 *       "event_type": "upsert",
+                 *       "timestamp": 1777888800,
+                 *       "payload": {
+                 *         "json_schema_ref": "urn:codeco:compute:1",
+                 *         "edf_id": "1c2a0a5e-6f0c-3d4f-8f0e-5a0b8f6d7c11",
+                 *         "identifier": "edge/edge-1",
+                 *         "cpu": 4
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["MdmEvent"] | components["schemas"]["MdmEvent"][];
+            };
+        };
+        responses: {
+            /** @description How many events there were, and how many of them changed anything. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "events": 1,
+                     *       "applied": 1,
+                     *       "unchanged": 0
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MdmOutcome"];
+                };
+            };
+            413: components["responses"]["Problem"];
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    listEntityTypes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Their names. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       "compute",
+                     *       "pod"
+                     *     ]
+                     */
+                    "application/json": string[];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listEntityTypesBare: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Their names. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       "compute",
+                     *       "pod"
+                     *     ]
+                     */
+                    "application/json": string[];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    findEntities: {
+        parameters: {
+            query?: {
+                /** @description Begin after the entity of this number. */
+                after?: number;
+                /** @description How many at most. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The type.
+                 * @example compute
+                 */
+                entity_type: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "cpu": {
+                 *         "$gte": 4
+                 *       },
+                 *       "zone": "a"
+                 *     }
+                 */
+                "application/json": {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        responses: {
+            /** @description Those that the filter wants, in the order in which they came. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "_id": 7,
+                     *         "edf_id": "1c2a0a5e-6f0c-3d4f-8f0e-5a0b8f6d7c11",
+                     *         "entity_type": "compute",
+                     *         "json_schema_ref": "urn:codeco:compute:1",
+                     *         "identifier": "edge/edge-1",
+                     *         "connector_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+                     *         "update_time": "2026-05-04T10:00:00Z",
+                     *         "cpu": 4
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["MdmEntity"][];
+                };
+            };
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    findEntitiesBare: {
+        parameters: {
+            query?: {
+                /** @description Begin after the entity of this number. */
+                after?: number;
+                /** @description How many at most. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description The type.
+                 * @example compute
+                 */
+                entity_type: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "cpu": {
+                 *         "$gte": 4
+                 *       },
+                 *       "zone": "a"
+                 *     }
+                 */
+                "application/json": {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        responses: {
+            /** @description Those that the filter wants, in the order in which they came. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "_id": 7,
+                     *         "edf_id": "1c2a0a5e-6f0c-3d4f-8f0e-5a0b8f6d7c11",
+                     *         "entity_type": "compute",
+                     *         "json_schema_ref": "urn:codeco:compute:1",
+                     *         "identifier": "edge/edge-1",
+                     *         "connector_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+                     *         "update_time": "2026-05-04T10:00:00Z",
+                     *         "cpu": 4
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["MdmEntity"][];
+                };
+            };
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    listEntityAttributes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The type.
+                 * @example compute
+                 */
+                entity_type: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Each with the JSON types of its values; ten thousand entities are looked at. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "name": "cpu",
+                     *         "types": [
+                     *           "number"
+                     *         ],
+                     *         "count": 3
+                     *       }
+                     *     ]
+                     */
+                    "application/json": {
+                        name: string;
+                        types: string[];
+                        /** Format: int64 */
+                        count: number;
+                    }[];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listEntityAttributesBare: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The type.
+                 * @example compute
+                 */
+                entity_type: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Each with the JSON types of its values; ten thousand entities are looked at. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "name": "cpu",
+                     *         "types": [
+                     *           "number"
+                     *         ],
+                     *         "count": 3
+                     *       }
+                     *     ]
+                     */
+                    "application/json": {
+                        name: string;
+                        types: string[];
+                        /** Format: int64 */
+                        count: number;
+                    }[];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getPath: {
+        parameters: {
+            query?: {
+                /** @description How far; 1 when it is not given. */
+                hops?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Of the entity.
+                 * @example 1c2a0a5e-6f0c-3d4f-8f0e-5a0b8f6d7c11
+                 */
+                edf_id: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The entities within reach, nearest first, and the relations that lead to them. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "nodes": [
+                     *         {
+                     *           "id": 7,
+                     *           "label": "compute",
+                     *           "object": {
+                     *             "_id": 7,
+                     *             "edf_id": "1c2a0a5e-6f0c-3d4f-8f0e-5a0b8f6d7c11",
+                     *             "entity_type": "compute",
+                     *             "json_schema_ref": "urn:codeco:compute:1",
+                     *             "identifier": "edge/edge-1",
+                     *             "connector_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+                     *             "update_time": "2026-05-04T10:00:00Z",
+                     *             "cpu": 4
+                     *           },
+                     *           "hops": 0
+                     *         }
+                     *       ],
+                     *       "relations": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MdmSurroundings"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    getPathBare: {
+        parameters: {
+            query?: {
+                /** @description How far; 1 when it is not given. */
+                hops?: number;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Of the entity.
+                 * @example 1c2a0a5e-6f0c-3d4f-8f0e-5a0b8f6d7c11
+                 */
+                edf_id: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The entities within reach, nearest first, and the relations that lead to them. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "nodes": [
+                     *         {
+                     *           "id": 7,
+                     *           "label": "compute",
+                     *           "object": {
+                     *             "_id": 7,
+                     *             "edf_id": "1c2a0a5e-6f0c-3d4f-8f0e-5a0b8f6d7c11",
+                     *             "entity_type": "compute",
+                     *             "json_schema_ref": "urn:codeco:compute:1",
+                     *             "identifier": "edge/edge-1",
+                     *             "connector_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+                     *             "update_time": "2026-05-04T10:00:00Z",
+                     *             "cpu": 4
+                     *           },
+                     *           "hops": 0
+                     *         }
+                     *       ],
+                     *       "relations": []
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MdmSurroundings"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    queryGraph: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example MATCH (n:compute) WHERE n.cpu >= 4 RETURN n */
+                "text/plain": string;
+                /**
+                 * @example {
+                 *       "query": "MATCH (n:compute) WHERE n.cpu >= $cpu RETURN n",
+                 *       "parameters": {
+                 *         "cpu": 4
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    query: string;
+                    parameters?: {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description The rows, each an object of its columns. The header Littoral-Truncated says that there are more than an answer takes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "n": {
+                     *           "identity": 7,
+                     *           "labels": [
+                     *             "compute"
+                     *           ],
+                     *           "properties": {
+                     *             "_domain": "codeco",
+                     *             "_id": 7,
+                     *             "cpu": 4,
+                     *             "edf_id": "1c2a0a5e-6f0c-3d4f-8f0e-5a0b8f6d7c11",
+                     *             "entity_type": "compute"
+                     *           },
+                     *           "elementId": "1c2a0a5e-6f0c-3d4f-8f0e-5a0b8f6d7c11"
+                     *         }
+                     *       }
+                     *     ]
+                     */
+                    "application/json": {
+                        [key: string]: unknown;
+                    }[];
+                };
+            };
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    queryGraphBare: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /** @example MATCH (n:compute) WHERE n.cpu >= 4 RETURN n */
+                "text/plain": string;
+                /**
+                 * @example {
+                 *       "query": "MATCH (n:compute) WHERE n.cpu >= $cpu RETURN n",
+                 *       "parameters": {
+                 *         "cpu": 4
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    query: string;
+                    parameters?: {
+                        [key: string]: unknown;
+                    };
+                };
+            };
+        };
+        responses: {
+            /** @description The rows, each an object of its columns. The header Littoral-Truncated says that there are more than an answer takes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "n": {
+                     *           "identity": 7,
+                     *           "labels": [
+                     *             "compute"
+                     *           ],
+                     *           "properties": {
+                     *             "_domain": "codeco",
+                     *             "_id": 7,
+                     *             "cpu": 4,
+                     *             "edf_id": "1c2a0a5e-6f0c-3d4f-8f0e-5a0b8f6d7c11",
+                     *             "entity_type": "compute"
+                     *           },
+                     *           "elementId": "1c2a0a5e-6f0c-3d4f-8f0e-5a0b8f6d7c11"
+                     *         }
+                     *       }
+                     *     ]
+                     */
+                    "application/json": {
+                        [key: string]: unknown;
+                    }[];
+                };
+            };
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    streamMetadata: {
+        parameters: {
+            query?: {
+                /** @description Begin after this id. */
+                after?: number;
+                /** @description Only these. */
+                kind?: "entity" | "relation";
+                /** @description Only of these types, with commas between. */
+                type?: string;
+                /** @description Only these. */
+                event_type?: "upsert" | "delete";
+                /** @description Only upserts of this connector; all deletions. */
+                connector?: string;
+                /** @description The same by its type. */
+                connector_type?: string;
+                /** @description Only about this entity, and the relations that it is an end of. */
+                edf_id?: string;
+            };
+            header?: {
+                /** @description As after; it counts more. */
+                "Last-Event-ID"?: number;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The stream. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example event: upsert
+                     *     id: 7
+                     *     data: {"connector_edf_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7", "connector_type": "kubernetes", "event_type": "upsert", "timestamp": 1777888800, "payload": {"json_schema_ref": "urn:codeco:compute:1", "edf_id": "1c2a0a5e-6f0c-3d4f-8f0e-5a0b8f6d7c11", "identifier": "edge/edge-1", "cpu": 4}}
+                     */
+                    "text/event-stream": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    streamMetadataBare: {
+        parameters: {
+            query?: {
+                /** @description Begin after this id. */
+                after?: number;
+                /** @description Only these. */
+                kind?: "entity" | "relation";
+                /** @description Only of these types, with commas between. */
+                type?: string;
+                /** @description Only these. */
+                event_type?: "upsert" | "delete";
+                /** @description Only upserts of this connector; all deletions. */
+                connector?: string;
+                /** @description The same by its type. */
+                connector_type?: string;
+                /** @description Only about this entity, and the relations that it is an end of. */
+                edf_id?: string;
+            };
+            header?: {
+                /** @description As after; it counts more. */
+                "Last-Event-ID"?: number;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The stream. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example event: upsert
+                     *     id: 7
+                     *     data: {"connector_edf_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7", "connector_type": "kubernetes", "event_type": "upsert", "timestamp": 1777888800, "payload": {"json_schema_ref": "urn:codeco:compute:1", "edf_id": "1c2a0a5e-6f0c-3d4f-8f0e-5a0b8f6d7c11", "identifier": "edge/edge-1", "cpu": 4}}
+                     */
+                    "text/event-stream": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listConnectors: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All of them, by type. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "edf_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+                     *         "type": "kubernetes",
+                     *         "name": "Nodes of the edge",
+                     *         "interval_seconds": 300,
+                     *         "events": 12,
+                     *         "heard_at": "2026-05-04T10:00:00Z",
+                     *         "refused": 0,
+                     *         "health": "Healthy"
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["MdmConnector"][];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    putConnector: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Its id.
+                 * @example 7c9e6679-7425-40de-944b-e07fc1f90ae7
+                 */
+                connector: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "kubernetes",
+                 *       "name": "Nodes of the edge",
+                 *       "interval_seconds": 300
+                 *     }
+                 */
+                "application/json": {
+                    type: string;
+                    name?: string;
+                    interval_seconds?: number;
+                };
+            };
+        };
+        responses: {
+            /** @description The connector. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "edf_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7",
+                     *       "type": "kubernetes",
+                     *       "name": "Nodes of the edge",
+                     *       "interval_seconds": 300,
+                     *       "events": 12,
+                     *       "heard_at": "2026-05-04T10:00:00Z",
+                     *       "refused": 0,
+                     *       "health": "Healthy"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MdmConnector"];
+                };
+            };
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    deleteConnector: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Its id.
+                 * @example 7c9e6679-7425-40de-944b-e07fc1f90ae7
+                 */
+                connector: components["schemas"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is forgotten; what it has published stays. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    listSchemas: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All of them. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "organization": "codeco",
+                     *         "type": "compute",
+                     *         "version": "1",
+                     *         "schema": {
+                     *           "type": "object",
+                     *           "required": [
+                     *             "cpu"
+                     *           ]
+                     *         },
+                     *         "created_by": "anna",
+                     *         "updated_at": "2026-05-04T10:00:00Z"
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["MdmSchema"][];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getSchema: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The second part of the URN.
+                 * @example codeco
+                 */
+                organization: string;
+                /**
+                 * @description The third.
+                 * @example compute
+                 */
+                entity_type: string;
+                /**
+                 * @description The fourth.
+                 * @example 1
+                 */
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The schema. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "organization": "codeco",
+                     *       "type": "compute",
+                     *       "version": "1",
+                     *       "schema": {
+                     *         "type": "object",
+                     *         "required": [
+                     *           "cpu"
+                     *         ]
+                     *       },
+                     *       "created_by": "anna",
+                     *       "updated_at": "2026-05-04T10:00:00Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MdmSchema"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    putSchema: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The second part of the URN.
+                 * @example codeco
+                 */
+                organization: string;
+                /**
+                 * @description The third.
+                 * @example compute
+                 */
+                entity_type: string;
+                /**
+                 * @description The fourth.
+                 * @example 1
+                 */
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "type": "object",
+                 *       "required": [
+                 *         "cpu"
+                 *       ]
+                 *     }
+                 */
+                "application/json": {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        responses: {
+            /** @description The schema. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "organization": "codeco",
+                     *       "type": "compute",
+                     *       "version": "1",
+                     *       "schema": {
+                     *         "type": "object",
+                     *         "required": [
+                     *           "cpu"
+                     *         ]
+                     *       },
+                     *       "created_by": "anna",
+                     *       "updated_at": "2026-05-04T10:00:00Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MdmSchema"];
+                };
+            };
+            422: components["responses"]["Invalid"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    deleteSchema: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description The second part of the URN.
+                 * @example codeco
+                 */
+                organization: string;
+                /**
+                 * @description The third.
+                 * @example compute
+                 */
+                entity_type: string;
+                /**
+                 * @description The fourth.
+                 * @example 1
+                 */
+                version: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is forgotten. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            404: components["responses"]["NotFound"];
             default: components["responses"]["Problem"];
         };
     };

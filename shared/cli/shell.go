@@ -66,6 +66,8 @@ type commands struct {
 	Fleet       fleetCommand      `cmd:"" group:"Laptop:" help:"Look at a laptop host's simulated fleet; make it fail."`
 	Up          upCommand         `cmd:"" group:"Laptop:" passthrough:"" help:"Run Littoral on this machine."`
 
+	Generate generateCommand `cmd:"" group:"Laptop:" help:"Make up clusters, applications and measurements."`
+
 	// as ICOS' shell calls them
 	Create createCommand `cmd:"" hidden:"" help:"As submit."`
 	Update updateCommand `cmd:"" hidden:"" help:"As apply --app."`

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/littoral-project/littoral/shared/generator"
 	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
 	"github.com/littoral-project/littoral/shared/topology"
 )
@@ -98,6 +99,23 @@ func Load(path string) (*Plan, error) {
 		return nil, fmt.Errorf("fleet %s: %w", path, err)
 	}
 	return p, nil
+}
+
+// Generated makes a fleet up from options such as "nodes=500,seed=7".
+func Generated(options string) (*Plan, error) {
+	o, err := generator.Parse(options)
+	if err != nil {
+		return nil, err
+	}
+	w, err := generator.New(o)
+	if err != nil {
+		return nil, err
+	}
+	body, err := w.Taxonomy()
+	if err != nil {
+		return nil, fmt.Errorf("generated fleet: %w", err)
+	}
+	return parsePlan(body)
 }
 
 // AgentIDs lists the agents of the fleet, one per cluster.

@@ -41,6 +41,32 @@ func TestDefaultFleet(t *testing.T) {
 	require.Equal(t, []string{"agent-ocm-1", "agent-ocm-2", "agent-nuvla-1"}, p.AgentIDs())
 }
 
+func TestGeneratedFleet(t *testing.T) {
+	t.Parallel()
+	p, err := Generated("nodes=500,seed=7")
+	require.NoError(t, err)
+	nodes := 0
+	types, archs := map[string]bool{}, map[string]bool{}
+	for _, c := range p.Clusters {
+		types[c.Type] = true
+		for _, n := range c.Nodes {
+			nodes++
+			archs[goArch(n.Arch)] = true
+			require.Positive(t, n.Watts)
+			require.NotEmpty(t, n.Location.City)
+		}
+	}
+	require.Equal(t, 500, nodes)
+	require.Len(t, p.Clusters, 25)
+	require.Equal(t, map[string]bool{kinds.OCM: true, kinds.Nuvla: true}, types)
+	require.Equal(t, map[string]bool{"amd64": true, "arm64": true}, archs)
+	again, err := Generated("seed=7,nodes=500")
+	require.NoError(t, err)
+	require.Equal(t, p, again)
+	_, err = Generated("colour=red")
+	require.ErrorContains(t, err, "colour")
+}
+
 func TestExampleTaxonomiesLoad(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -41,7 +42,7 @@ import (
 type Options struct {
 	Addr     string // host:port to listen on
 	Home     string // directory of all state; created if missing
-	Fleet    string // FleetDefault, FleetNone, or a taxonomy file
+	Fleet    string // FleetDefault, FleetNone, FleetGenerated with options, or a taxonomy file
 	Database string // URL of a Postgres to use instead of one in the home; "" = one in the home
 
 	Registry map[string]function.Entry // by the part of an image after ko://
@@ -57,6 +58,8 @@ type Options struct {
 const (
 	FleetDefault = "default"
 	FleetNone    = "none"
+
+	FleetGenerated = "generated:" // and options, such as nodes=500,seed=7
 )
 
 // overlay is the part of the YAML that the host builds.
@@ -219,6 +222,9 @@ func fleetPlan(fleetOption string) (*fleet.Plan, error) {
 		return nil, nil // no fleet is a choice
 	case FleetDefault, "":
 		return fleet.Default(), nil
+	}
+	if options, ok := strings.CutPrefix(fleetOption, FleetGenerated); ok {
+		return fleet.Generated(options)
 	}
 	return fleet.Load(fleetOption)
 }

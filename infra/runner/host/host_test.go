@@ -273,8 +273,9 @@ spec: {template: {spec: {containers: [{image: %q}]}}}
 			},
 			`route "GET /same"`,
 		},
-		"a fleet that is not there": {func(o *Options) { o.Fleet = "/nowhere.json" }, "/nowhere.json"},
-		"a home that is a file":     {func(o *Options) { o.Home = "host_test.go" }, "home"},
+		"a fleet that is not there":   {func(o *Options) { o.Fleet = "/nowhere.json" }, "/nowhere.json"},
+		"a fleet that cannot be made": {func(o *Options) { o.Fleet = "generated:nodes=none" }, "nodes=none"},
+		"a home that is a file":       {func(o *Options) { o.Home = "host_test.go" }, "home"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -26,7 +26,7 @@ import (
 type flags struct {
 	Addr     string     `default:"127.0.0.1:8080" env:"LITTORAL_ADDR" placeholder:"HOST:PORT" help:"Where to listen (default ${default})."`
 	Home     string     `default:"./.littoral" env:"LITTORAL_HOME" placeholder:"DIR" help:"Where all state is kept (default ${default})."`
-	Fleet    string     `default:"default" env:"LITTORAL_FLEET" placeholder:"FILE|default|none" help:"The simulated clusters: a taxonomy file, the built-in ones, or none."`
+	Fleet    string     `default:"default" env:"LITTORAL_FLEET" placeholder:"FILE|default|none|generated:nodes=N,seed=N" help:"The simulated clusters: a taxonomy file, the built-in ones, none, or made up."`
 	Apply    []string   `env:"LITTORAL_APPLY" placeholder:"FILE" help:"Hand in this descriptor once everything runs. May be given again."`
 	Database string     `env:"LITTORAL_DATABASE_URL" placeholder:"URL" help:"Use this Postgres instead of one in the home."`
 	LogLevel slog.Level `default:"INFO" env:"LOG_LEVEL" placeholder:"LEVEL" help:"Least level in HOME/log: DEBUG, INFO, WARN or ERROR."`

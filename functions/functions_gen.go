@@ -93,7 +93,10 @@ import (
 	mdmconnectorput "github.com/littoral-project/littoral/functions/mdm/connector-put"
 	mdmcypher "github.com/littoral-project/littoral/functions/mdm/cypher"
 	mdmentityfind "github.com/littoral-project/littoral/functions/mdm/entity-find"
+	mdmfollow "github.com/littoral-project/littoral/functions/mdm/follow"
 	mdmhome "github.com/littoral-project/littoral/functions/mdm/home"
+	mdmnodelist "github.com/littoral-project/littoral/functions/mdm/node-list"
+	mdmobserve "github.com/littoral-project/littoral/functions/mdm/observe"
 	mdmpath "github.com/littoral-project/littoral/functions/mdm/path"
 	mdmpublish "github.com/littoral-project/littoral/functions/mdm/publish"
 	mdmschemadelete "github.com/littoral-project/littoral/functions/mdm/schema-delete"
@@ -274,7 +277,10 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/mdm-connector-put":                   function.NewEntry("mdm-connector-put", mdmconnectorput.Spec, mdmconnectorput.New),
 	"github.com/littoral-project/littoral/functions/cmd/mdm-cypher":                          function.NewEntry("mdm-cypher", mdmcypher.Spec, mdmcypher.New),
 	"github.com/littoral-project/littoral/functions/cmd/mdm-entity-find":                     function.NewEntry("mdm-entity-find", mdmentityfind.Spec, mdmentityfind.New),
+	"github.com/littoral-project/littoral/functions/cmd/mdm-follow":                          function.NewEntry("mdm-follow", mdmfollow.Spec, mdmfollow.New),
 	"github.com/littoral-project/littoral/functions/cmd/mdm-home":                            function.NewEntry("mdm-home", mdmhome.Spec, mdmhome.New),
+	"github.com/littoral-project/littoral/functions/cmd/mdm-node-list":                       function.NewEntry("mdm-node-list", mdmnodelist.Spec, mdmnodelist.New),
+	"github.com/littoral-project/littoral/functions/cmd/mdm-observe":                         function.NewEntry("mdm-observe", mdmobserve.Spec, mdmobserve.New),
 	"github.com/littoral-project/littoral/functions/cmd/mdm-path":                            function.NewEntry("mdm-path", mdmpath.Spec, mdmpath.New),
 	"github.com/littoral-project/littoral/functions/cmd/mdm-publish":                         function.NewEntry("mdm-publish", mdmpublish.Spec, mdmpublish.New),
 	"github.com/littoral-project/littoral/functions/cmd/mdm-schema-delete":                   function.NewEntry("mdm-schema-delete", mdmschemadelete.Spec, mdmschemadelete.New),

@@ -3,6 +3,10 @@ package main
 import (
 	"context"
 	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/littoral-project/littoral/shared/events"
 )
 
 // metadataEntity is one that all of these cases are about.
@@ -22,6 +26,12 @@ var metadataCases = map[string]maker{
 	"mdm-attribute-list": get("viewer", "/mdm/graph/entity/attributes/compute"),
 	"mdm-connector-list": get("viewer", "/mdm/connectors"),
 	"mdm-schema-list":    get("viewer", "/mdm/schemas"),
+	"mdm-node-list":      get("viewer", "/mdm/nodes"),
+	"mdm-observe":        tick,
+	"mdm-follow": func(ctx context.Context, s *scene) (ask, error) {
+		body, err := event(ctx, events.ApplicationPlaced, s.running.ID, events.Application{ID: uuid.MustParse(s.running.ID), Name: "running"})
+		return ask{method: http.MethodPost, path: "/", body: body}, err
+	},
 	"mdm-publish": func(context.Context, *scene) (ask, error) {
 		return ask{client: "operator", method: http.MethodPost, path: "/mdm/publish/event", body: []byte(metadataEvent)}, nil
 	},

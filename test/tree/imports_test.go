@@ -181,6 +181,7 @@ var direct = map[string][]string{
 	"shared/acm/objects":                  {"k8s.io/apimachinery", "k8s.io/client-go/dynamic"},
 	"shared/codecoapp":                    {"go.yaml.in/yaml/v3"},
 	"shared/mdm":                          {"github.com/jackc/pgx/v5"},
+	"shared/mdm/connect":                  {"github.com/jackc/pgx/v5"},
 	"shared/mdm/cypher":                   {"github.com/jackc/pgx/v5"},
 	"shared/mdm/schema":                   {"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text"},
 	"shared/swm/channels":                 {"github.com/jackc/pgx/v5"},

@@ -373,8 +373,53 @@ func (c *compiler) filter(s *scope, e expr) error {
 	if b, ok := e.(binary); ok && b.op == "=" {
 		c.hintSide(s, b.left, b.right)
 		c.hintSide(s, b.right, b.left)
+	} else if ok && b.op == "IN" {
+		c.hintIn(s, b)
 	}
 	return nil
+}
+
+// indexed are the columns behind properties that are sought by lists.
+var indexed = map[string]string{"identifier": ".identifier = any(%s::text[])", "edf_id": ".edf_id = any(%s::uuid[])", "entity_type": ".type = any(%s::text[])"}
+
+// hintIn adds what an index serves of a list of texts that is known.
+func (c *compiler) hintIn(s *scope, b binary) {
+	e, isAccess := b.left.(access)
+	v, isVariable := e.of.(variable)
+	t, there := c.things[v.text]
+	column, ok := indexed[e.key]
+	items, known := c.texts(b.right)
+	if !isAccess || !isVariable || !there || t.kind != aNode || !ok || !known {
+		return
+	}
+	if e.key == "edf_id" {
+		items = slices.DeleteFunc(items, func(text string) bool { return uuid.Validate(text) != nil || len(text) != 36 })
+	}
+	s.where = append(s.where, t.alias+fmt.Sprintf(column, c.bind(items)))
+}
+
+// texts are those of a list that is known. What is no text equals none of these properties.
+func (c *compiler) texts(e expr) (items []string, ok bool) {
+	var values []json.RawMessage
+	if l, isList := e.(list); isList {
+		for _, item := range l.items {
+			value, known := c.known(item)
+			if !known {
+				return nil, false
+			}
+			values = append(values, value)
+		}
+	} else if given, known := c.known(e); !known || json.Unmarshal(given, &values) != nil {
+		return nil, false
+	}
+	items = []string{}
+	for _, value := range values {
+		var text string
+		if json.Unmarshal(value, &text) == nil && len(value) > 0 && value[0] == '"' {
+			items = append(items, text)
+		}
+	}
+	return items, true
 }
 
 func (c *compiler) hintSide(s *scope, e, value expr) {

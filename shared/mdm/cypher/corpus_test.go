@@ -22,48 +22,16 @@ import (
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-// graph is the one that the corpus is about: entities as "type name {attributes}", relations as "name TYPE name".
-const graph = `cluster cloud {"region": "eu", "cost": 3}
-cluster edge {"region": "eu", "cost": 1}
-compute c1 {"cpu": 8, "mem": 32, "zone": "a", "gpu": true, "tags": ["ssd", "gpu"], "os": {"name": "linux", "version": 6}}
-compute c2 {"cpu": 4, "mem": 16, "zone": "a", "gpu": false}
-compute c3 {"cpu": 4, "mem": 8, "zone": "b", "tags": [], "gpu": null}
-compute c4 {"cpu": 2.5, "zone": "b", "note": "it's \"x\""}
-app shop {"owner": "anna"}
-app cam {"owner": "bert", "prio": 2}
-pod p1 {"phase": "Running", "restarts": 0}
-pod p2 {"phase": "Running", "restarts": 3}
-pod p3 {"phase": "Pending"}
-dataset d1 {"size": 1000, "format": "csv", "compliance": "gdpr"}
-dataset d2 {"size": 50, "format": "parquet"}
-c1 IN cloud
-c2 IN cloud
-c3 IN edge
-c4 IN edge
-p1 RUNS_ON c1
-p2 RUNS_ON c3
-p1 PART_OF shop
-p2 PART_OF shop
-p3 PART_OF cam
-p1 READS d1
-p2 READS d1
-p3 READS d2
-d1 STORED_ON c2
-d2 STORED_ON c4
-c1 LINK c2
-c2 LINK c3
-c3 LINK c4
-c4 LINK c1
-c4 LINK ghost
-ghost LINK c2`
-
 const envelope = `{"connector_edf_id": "7c9e6679-7425-40de-944b-e07fc1f90ae7", "connector_type": "test", "event_type": "upsert", "timestamp": 100, "payload": `
 
 func fill(t testing.TB, db *store.DB) {
 	t.Helper()
+	// The graph that the corpus is about: entities as "type name {attributes}", relations as "name TYPE name".
+	graph, err := os.ReadFile("testdata/graph.txt")
+	require.NoError(t, err)
 	types := map[string]string{"ghost": "compute"}
 	var events []string
-	for line := range strings.SplitSeq(graph, "\n") {
+	for line := range strings.SplitSeq(strings.TrimSpace(string(graph)), "\n") {
 		words := strings.SplitN(line, " ", 3)
 		if strings.HasPrefix(words[2], "{") {
 			types[words[1]] = words[0]

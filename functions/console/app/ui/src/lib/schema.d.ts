@@ -3075,6 +3075,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/mdm/nodes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What CODECO's table of metadata says of each node
+         * @description Freshness is the age of the newest telemetry, compliance the security score in words, portability the percentage of the
+         *     other nodes that could take what runs there. Data sizes are the sums of the data sets that components on the node read
+         *     (`READS`) and write (`WRITES`), by the attribute `size`; `data_sets` are those that are `STORED_ON` it.
+         */
+        get: operations["listMdmNodes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/mdm/schemas": {
         parameters: {
             query?: never;
@@ -4676,6 +4698,18 @@ export interface components {
             refusal?: string;
             /** @enum {string} */
             health: "Unheard" | "Healthy" | "Silent" | "Failing";
+        };
+        MdmNode: {
+            node_name: string;
+            cluster: string;
+            freshness?: string;
+            /** @enum {string} */
+            compliance?: "High" | "Medium" | "Low";
+            portability: string;
+            /** @description In bytes. */
+            input_data_size: string;
+            output_data_size: string;
+            data_sets: string[];
         };
         MdmSchema: {
             organization: string;
@@ -11357,6 +11391,43 @@ export interface operations {
                 content?: never;
             };
             404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    listMdmNodes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Each node of the taxonomy; what is not known is left out. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "node_name": "edge-1",
+                     *         "cluster": "edge",
+                     *         "freshness": "4s",
+                     *         "compliance": "High",
+                     *         "portability": "45",
+                     *         "input_data_size": "1000",
+                     *         "output_data_size": "0",
+                     *         "data_sets": [
+                     *           "frames"
+                     *         ]
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["MdmNode"][];
+                };
+            };
             default: components["responses"]["Problem"];
         };
     };

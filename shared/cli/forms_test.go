@@ -45,7 +45,7 @@ func TestCompletion(t *testing.T) {
 			script := filepath.Join(dir, shell)
 			require.NoError(t, os.WriteFile(script, []byte(h.ok("completion", shell)), 0o600))
 			for typed, want := range map[string]string{
-				"littoral ge":                    "get",
+				"littoral ge":                    "generate get",
 				"littoral get no":                "nodes",
 				"littoral fleet dr":              "drain",
 				"littoral wait app shop --f":     "--for",

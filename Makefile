@@ -88,6 +88,7 @@ generate: ## generate mains, registry, Services and routes from the functions' d
 	$(GO) run ./scripts/gen/registry
 	$(GO) run ./scripts/gen/services
 	$(GO) run ./scripts/gen/states
+	cd scripts/tools/proto && $(GO) run . ../../../shared/swm/solve/pb/solver.proto
 
 CONSOLE := functions/console/app
 

@@ -169,6 +169,7 @@ import (
 	shelluserlogin "github.com/littoral-project/littoral/functions/shell/user-login"
 	shelluserlogout "github.com/littoral-project/littoral/functions/shell/user-logout"
 	swmchannellist "github.com/littoral-project/littoral/functions/swm/channel-list"
+	swmsolve "github.com/littoral-project/littoral/functions/swm/solve"
 	swmtopologydelete "github.com/littoral-project/littoral/functions/swm/topology-delete"
 	swmtopologyget "github.com/littoral-project/littoral/functions/swm/topology-get"
 	swmtopologylist "github.com/littoral-project/littoral/functions/swm/topology-list"
@@ -353,6 +354,7 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/shell-user-login":                    function.NewEntry("shell-user-login", shelluserlogin.Spec, shelluserlogin.New),
 	"github.com/littoral-project/littoral/functions/cmd/shell-user-logout":                   function.NewEntry("shell-user-logout", shelluserlogout.Spec, shelluserlogout.New),
 	"github.com/littoral-project/littoral/functions/cmd/swm-channel-list":                    function.NewEntry("swm-channel-list", swmchannellist.Spec, swmchannellist.New),
+	"github.com/littoral-project/littoral/functions/cmd/swm-solve":                           function.NewEntry("swm-solve", swmsolve.Spec, swmsolve.New),
 	"github.com/littoral-project/littoral/functions/cmd/swm-topology-delete":                 function.NewEntry("swm-topology-delete", swmtopologydelete.Spec, swmtopologydelete.New),
 	"github.com/littoral-project/littoral/functions/cmd/swm-topology-get":                    function.NewEntry("swm-topology-get", swmtopologyget.Spec, swmtopologyget.New),
 	"github.com/littoral-project/littoral/functions/cmd/swm-topology-list":                   function.NewEntry("swm-topology-list", swmtopologylist.Spec, swmtopologylist.New),

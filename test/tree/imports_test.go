@@ -186,6 +186,7 @@ var direct = map[string][]string{
 	"shared/mdm/schema":                   {"github.com/santhosh-tekuri/jsonschema/v6", "golang.org/x/text"},
 	"shared/swm/channels":                 {"github.com/jackc/pgx/v5"},
 	"shared/swm/topologies":               {"github.com/jackc/pgx/v5"},
+	"shared/swm/solve/pb":                 {"google.golang.org/protobuf/reflect/protoreflect", "google.golang.org/protobuf/runtime/protoimpl"},
 	"shared/descriptor":                   {"go.yaml.in/yaml/v3"},
 	"shared/difference":                   {"go.yaml.in/yaml/v3"},
 	"shared/events":                       {"github.com/cloudevents/sdk-go/v2/event"},

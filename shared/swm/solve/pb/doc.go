@@ -1,0 +1,2 @@
+// Package pb has the messages of the solver's interface; "make generate" makes them of solver.proto.
+package pb

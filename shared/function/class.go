@@ -13,6 +13,7 @@ const (
 	Large   Class = "large"   // ten thousand nodes and the problem they make, or as many alerts
 	Batch   Class = "batch"   // all that there is of something
 	Series  Class = "series"  // the series of a range of time
+	RPC     Class = "rpc"     // as Large, over gRPC, whose library is a third of a small function
 	Compose Class = "compose" // compose files, whose library takes its part of memory as soon as it is linked
 )
 
@@ -32,6 +33,7 @@ var classes = map[Class]Limits{
 	Large:   {Memory: "128Mi", Timeout: 30 * time.Second, Image: 6, Started: 16},
 	Batch:   {Memory: "128Mi", Timeout: time.Minute, Image: 6, Started: 16},
 	Series:  {Memory: "256Mi", Timeout: time.Minute, Image: 6, Started: 16},
+	RPC:     {Memory: "128Mi", Timeout: 30 * time.Second, Image: 8, Started: 20},
 	Compose: {Memory: "128Mi", Timeout: 30 * time.Second, Image: 6, Started: 20},
 }
 

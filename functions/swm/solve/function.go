@@ -20,7 +20,7 @@ var Spec = function.Spec{
 		{Pattern: "POST /grpc.reflection.v1.ServerReflection/ServerReflectionInfo", Role: auth.Viewer},
 	},
 	GRPC: true, Stream: function.Stream{For: 2 * solve.MaxLimit, AtOnce: 2},
-	Class:     function.Large,
+	Class:     function.RPC,
 	Storeless: true,
 }
 

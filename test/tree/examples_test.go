@@ -84,6 +84,9 @@ func TestTheExampleRealmTellsRoles(t *testing.T) {
 		Clients []struct {
 			ClientID            string
 			DefaultClientScopes []string
+			PublicClient        bool
+			RedirectURIs        []string
+			Attributes          map[string]string
 		}
 		Users []struct{ RealmRoles []string }
 	}
@@ -109,9 +112,15 @@ func TestTheExampleRealmTellsRoles(t *testing.T) {
 		}
 	}
 	require.NotEmpty(t, realm.Clients)
+	people := map[string]bool{}
 	for _, c := range realm.Clients {
 		require.Equal(t, []string{"littoral"}, c.DefaultClientScopes, c.ClientID)
+		if len(c.RedirectURIs) > 0 { // people sign in by it
+			people[c.ClientID] = c.PublicClient
+			require.Equal(t, "S256", c.Attributes["pkce.code.challenge.method"], c.ClientID)
+		}
 	}
+	require.Equal(t, map[string]bool{"littoral-cli": true, "littoral-console": false}, people, "the command line can keep no secret")
 	own := mappers["littoral"]
 	require.Equal(t, "roles", own["oidc-usermodel-realm-role-mapper"]["claim.name"])
 	require.Equal(t, "true", own["oidc-usermodel-realm-role-mapper"]["multivalued"])

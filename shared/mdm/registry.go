@@ -49,6 +49,10 @@ from mdm_connectors where $1::uuid is null or edf_id = $1 order by type, edf_id`
 	upsertConnector = `insert into mdm_connectors (edf_id, type, name, interval_seconds) values ($1, $2, $3, $4)
 on conflict (edf_id) do update set type = excluded.type, name = excluded.name, interval_seconds = excluded.interval_seconds`
 
+	introduceConnector = `insert into mdm_connectors as c (edf_id, type, name, interval_seconds, heard_at) values ($1, $2, $3, $4, case when $5 then now() end)
+on conflict (edf_id) do update set type = excluded.type, name = excluded.name, interval_seconds = excluded.interval_seconds,
+	heard_at = coalesce(excluded.heard_at, c.heard_at)`
+
 	deleteConnector = `delete from mdm_connectors where edf_id = $1`
 )
 
@@ -80,6 +84,14 @@ func Register(ctx context.Context, tx *store.Tx, c Connector) (*Connector, error
 	}
 	stored, err := store.One(ctx, tx, "read connector", pgx.RowToStructByPos[Connector], selectConnectors, c.ID)
 	return &stored, err
+}
+
+// Introduce notes a connector of ours that publishes only what has changed; heard says that it has looked just now.
+func Introduce(ctx context.Context, q store.Querier, c Connector, heard bool) error {
+	if _, err := q.Exec(ctx, introduceConnector, c.ID, c.Type, c.Name, c.Interval, heard); err != nil {
+		return fmt.Errorf("introduce connector: %w", err)
+	}
+	return nil
 }
 
 // Unregister forgets a connector; what it has published stays. The error is NotFound.

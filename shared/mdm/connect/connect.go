@@ -241,7 +241,19 @@ func Infrastructure(ctx context.Context, db *store.DB) error {
 			return err
 		}
 	}
-	return nil
+	return introduce(ctx, db)
+}
+
+// Applications may stay as they are for a long time.
+const longest = 30 * 24 * 3600
+
+// introduce tells the registry who publishes, and that this one has looked.
+func introduce(ctx context.Context, q store.Querier) error {
+	err := mdm.Introduce(ctx, q, mdm.Connector{ID: infrastructure, Type: ours, Name: "Clusters and nodes of the taxonomy", Interval: 300}, true)
+	if err != nil {
+		return err
+	}
+	return mdm.Introduce(ctx, q, mdm.Connector{ID: applications, Type: ours, Name: "Applications and their places", Interval: longest}, false)
 }
 
 // Node is what CODECO's table 15 says of one. What is not known is left out.

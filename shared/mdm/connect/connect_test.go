@@ -80,6 +80,14 @@ func TestApplicationsAndTheirPlacesAreInTheGraph(t *testing.T) {
 	require.NoError(t, connect.Infrastructure(t.Context(), db))
 	require.Equal(t, before, published(t, db), "what is known is not said again")
 
+	connectors, err := mdm.Connectors(t.Context(), db)
+	require.NoError(t, err)
+	require.Len(t, connectors, 2)
+	for _, c := range connectors {
+		require.NotEmpty(t, c.Name)
+		require.Equal(t, mdm.Healthy, c.Health)
+	}
+
 	exec(t, db, `update applications set desired = 'deleted', deleted_at = now()`)
 	follow(t, db, app)
 	require.Empty(t, rows(t, db, `MATCH (n) WHERE n:app OR n:component RETURN n`))

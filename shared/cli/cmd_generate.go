@@ -78,9 +78,9 @@ type generated struct {
 }
 
 // of writes what is made at once.
-func of(make func() ([]byte, error)) func(io.Writer) error {
+func of(build func() ([]byte, error)) func(io.Writer) error {
 	return func(to io.Writer) error {
-		text, err := make()
+		text, err := build()
 		if err != nil {
 			return err
 		}

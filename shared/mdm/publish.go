@@ -148,14 +148,13 @@ func column[T any](some []Change, of func(Change) T) []T {
 	return list
 }
 
-func ids(some []Change) []uuid.UUID { return column(some, func(c Change) uuid.UUID { return c.ID }) }
-func times(some []Change) []time.Time {
-	return column(some, func(c Change) time.Time { return c.At })
-}
-func kinds(some []Change) []string { return column(some, func(c Change) string { return c.Ref.Type }) }
+func ids(some []Change) []uuid.UUID   { return column(some, func(c Change) uuid.UUID { return c.ID }) }
+func times(some []Change) []time.Time { return column(some, func(c Change) time.Time { return c.At }) }
+func kinds(some []Change) []string    { return column(some, func(c Change) string { return c.Ref.Type }) }
 func refs(some []Change) []string {
 	return column(some, func(c Change) string { return c.Ref.String() })
 }
+
 func connectors(some []Change) []uuid.UUID {
 	return column(some, func(c Change) uuid.UUID { return c.Event.Connector })
 }

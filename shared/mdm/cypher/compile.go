@@ -17,15 +17,12 @@ type Statement struct {
 	SQL     string
 	Args    []any
 	Columns []string
-	Limit   int // that the caller asked for; -1 = none
 }
 
 // thing is what a variable stands for.
 type thing struct {
 	kind   thingKind
-	alias  string  // of its table
-	path   pattern // of a path
-	scope  *scope  // of a path: in which its parts have their aliases
+	alias  string  // of its table; of a path those of its nodes, with spaces between
 	places []place // of a path
 }
 
@@ -200,7 +197,7 @@ func (c *compiler) pattern(s *scope, p pattern, names bool) error {
 	if _, there := c.things[p.path]; there {
 		return p.at.fault("%s stands for something else already", problem.Brief(p.path, 40))
 	}
-	t := thing{kind: aPath, path: p, scope: s, places: places}
+	t := thing{kind: aPath, places: places}
 	for _, n := range nodes {
 		t.alias += n + " "
 	}
@@ -232,7 +229,7 @@ func (c *compiler) node(s *scope, n node, names bool, id string) (alias string, 
 		s.where = append(s.where, alias+".type = any("+c.bind(group)+"::text[])")
 	}
 	for _, p := range n.props {
-		if err := c.equal(s, n.at, thing{kind: aNode, alias: alias}, p); err != nil {
+		if err := c.equal(s, thing{kind: aNode, alias: alias}, p); err != nil {
 			return "", err
 		}
 	}
@@ -240,7 +237,7 @@ func (c *compiler) node(s *scope, n node, names bool, id string) (alias string, 
 }
 
 // equal adds the condition that a property has a value.
-func (c *compiler) equal(s *scope, at token, t thing, p property) error {
+func (c *compiler) equal(s *scope, t thing, p property) error {
 	value, err := c.value(p.value)
 	if err != nil {
 		return err
@@ -323,7 +320,7 @@ func (c *compiler) once(s *scope, st step, at place, names bool) error {
 		if at.many {
 			return st.at.fault("relations of a path have no properties that could be asked for")
 		}
-		if err := c.equal(s, st.at, thing{kind: aRelation, alias: at.alias}, p); err != nil {
+		if err := c.equal(s, thing{kind: aRelation, alias: at.alias}, p); err != nil {
 			return err
 		}
 	}

@@ -24,7 +24,7 @@ func (c *compiler) selection(s *scope, r returns) (*Statement, error) {
 	var columns, groups, names []string
 	for i, it := range r.items {
 		if aggregates(it.value) {
-			if err := c.pure(it.value, r.items); err != nil {
+			if err := pure(it.value); err != nil {
 				return nil, err
 			}
 		} else {
@@ -106,7 +106,7 @@ func (c *compiler) outside(inner string, names, orders []string, r returns) (*St
 	if len(sql) > mostSQL {
 		return nil, problem.New(problem.Invalid, "the query asks for too much at once: it would become a statement of %d bytes", len(sql))
 	}
-	return &Statement{SQL: sql, Args: c.args, Columns: names, Limit: limit}, nil
+	return &Statement{SQL: sql, Args: c.args, Columns: names}, nil
 }
 
 // whole is the number after SKIP or LIMIT; -1 = none is given.
@@ -262,7 +262,7 @@ func aggregateIn(e expr) (token, bool) {
 }
 
 // pure refuses a value beside an aggregate: there is one of it for each row, not for each group.
-func (c *compiler) pure(e expr, items []item) error {
+func pure(e expr) error {
 	switch e := e.(type) {
 	case call:
 		if functions[e.name].aggregate {
@@ -274,7 +274,7 @@ func (c *compiler) pure(e expr, items []item) error {
 		return e.fault("a pattern stands beside an aggregate")
 	}
 	for _, part := range parts(e) {
-		if err := c.pure(part, items); err != nil {
+		if err := pure(part); err != nil {
 			return err
 		}
 	}

@@ -274,7 +274,6 @@ func (c *compiler) condition(e expr) (string, error) {
 	return `mdm_true(` + value + `)`, err
 }
 
-// isNull asks nothing about what is there by its pattern.
 func (c *compiler) isNull(e isNull) (string, error) {
 	of, err := c.value(e.of)
 	if e.not {

@@ -124,6 +124,35 @@ import (
 	metricsexportpredict "github.com/littoral-project/littoral/functions/metricsexport/predict"
 	metricsexporttrain "github.com/littoral-project/littoral/functions/metricsexport/train"
 	metricsexporttrainingget "github.com/littoral-project/littoral/functions/metricsexport/training-get"
+	netmaaccesspointget "github.com/littoral-project/littoral/functions/netma/access-point-get"
+	netmaaccesspointlist "github.com/littoral-project/littoral/functions/netma/access-point-list"
+	netmabest "github.com/littoral-project/littoral/functions/netma/best"
+	netmacostmap "github.com/littoral-project/littoral/functions/netma/costmap"
+	netmacostmapfilter "github.com/littoral-project/littoral/functions/netma/costmap-filter"
+	netmadirectory "github.com/littoral-project/littoral/functions/netma/directory"
+	netmadistance "github.com/littoral-project/littoral/functions/netma/distance"
+	netmaendpointcost "github.com/littoral-project/littoral/functions/netma/endpoint-cost"
+	netmaendpointproperty "github.com/littoral-project/littoral/functions/netma/endpoint-property"
+	netmalinklist "github.com/littoral-project/littoral/functions/netma/link-list"
+	netmalocationnotify "github.com/littoral-project/littoral/functions/netma/location-notify"
+	netmameasure "github.com/littoral-project/littoral/functions/netma/measure"
+	netmanetworkmap "github.com/littoral-project/littoral/functions/netma/networkmap"
+	netmanetworkmapfilter "github.com/littoral-project/littoral/functions/netma/networkmap-filter"
+	netmapaths "github.com/littoral-project/littoral/functions/netma/paths"
+	netmapositionput "github.com/littoral-project/littoral/functions/netma/position-put"
+	netmareservationdelete "github.com/littoral-project/littoral/functions/netma/reservation-delete"
+	netmareservationlist "github.com/littoral-project/littoral/functions/netma/reservation-list"
+	netmareservationput "github.com/littoral-project/littoral/functions/netma/reservation-put"
+	netmasubscriptioncreate "github.com/littoral-project/littoral/functions/netma/subscription-create"
+	netmasubscriptiondelete "github.com/littoral-project/littoral/functions/netma/subscription-delete"
+	netmasubscriptiondue "github.com/littoral-project/littoral/functions/netma/subscription-due"
+	netmasubscriptionget "github.com/littoral-project/littoral/functions/netma/subscription-get"
+	netmasubscriptionlist "github.com/littoral-project/littoral/functions/netma/subscription-list"
+	netmasubscriptionupdate "github.com/littoral-project/littoral/functions/netma/subscription-update"
+	netmauserfind "github.com/littoral-project/littoral/functions/netma/user-find"
+	netmazoneget "github.com/littoral-project/littoral/functions/netma/zone-get"
+	netmazonelist "github.com/littoral-project/littoral/functions/netma/zone-list"
+	netmazoneput "github.com/littoral-project/littoral/functions/netma/zone-put"
 	outboxdeadletter "github.com/littoral-project/littoral/functions/outbox/dead-letter"
 	outboxdeadlist "github.com/littoral-project/littoral/functions/outbox/dead-list"
 	outboxreplay "github.com/littoral-project/littoral/functions/outbox/replay"
@@ -309,6 +338,35 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/metricsexport-predict":               function.NewEntry("metricsexport-predict", metricsexportpredict.Spec, metricsexportpredict.New),
 	"github.com/littoral-project/littoral/functions/cmd/metricsexport-train":                 function.NewEntry("metricsexport-train", metricsexporttrain.Spec, metricsexporttrain.New),
 	"github.com/littoral-project/littoral/functions/cmd/metricsexport-training-get":          function.NewEntry("metricsexport-training-get", metricsexporttrainingget.Spec, metricsexporttrainingget.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-access-point-get":              function.NewEntry("netma-access-point-get", netmaaccesspointget.Spec, netmaaccesspointget.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-access-point-list":             function.NewEntry("netma-access-point-list", netmaaccesspointlist.Spec, netmaaccesspointlist.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-best":                          function.NewEntry("netma-best", netmabest.Spec, netmabest.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-costmap":                       function.NewEntry("netma-costmap", netmacostmap.Spec, netmacostmap.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-costmap-filter":                function.NewEntry("netma-costmap-filter", netmacostmapfilter.Spec, netmacostmapfilter.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-directory":                     function.NewEntry("netma-directory", netmadirectory.Spec, netmadirectory.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-distance":                      function.NewEntry("netma-distance", netmadistance.Spec, netmadistance.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-endpoint-cost":                 function.NewEntry("netma-endpoint-cost", netmaendpointcost.Spec, netmaendpointcost.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-endpoint-property":             function.NewEntry("netma-endpoint-property", netmaendpointproperty.Spec, netmaendpointproperty.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-link-list":                     function.NewEntry("netma-link-list", netmalinklist.Spec, netmalinklist.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-location-notify":               function.NewEntry("netma-location-notify", netmalocationnotify.Spec, netmalocationnotify.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-measure":                       function.NewEntry("netma-measure", netmameasure.Spec, netmameasure.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-networkmap":                    function.NewEntry("netma-networkmap", netmanetworkmap.Spec, netmanetworkmap.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-networkmap-filter":             function.NewEntry("netma-networkmap-filter", netmanetworkmapfilter.Spec, netmanetworkmapfilter.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-paths":                         function.NewEntry("netma-paths", netmapaths.Spec, netmapaths.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-position-put":                  function.NewEntry("netma-position-put", netmapositionput.Spec, netmapositionput.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-reservation-delete":            function.NewEntry("netma-reservation-delete", netmareservationdelete.Spec, netmareservationdelete.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-reservation-list":              function.NewEntry("netma-reservation-list", netmareservationlist.Spec, netmareservationlist.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-reservation-put":               function.NewEntry("netma-reservation-put", netmareservationput.Spec, netmareservationput.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-subscription-create":           function.NewEntry("netma-subscription-create", netmasubscriptioncreate.Spec, netmasubscriptioncreate.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-subscription-delete":           function.NewEntry("netma-subscription-delete", netmasubscriptiondelete.Spec, netmasubscriptiondelete.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-subscription-due":              function.NewEntry("netma-subscription-due", netmasubscriptiondue.Spec, netmasubscriptiondue.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-subscription-get":              function.NewEntry("netma-subscription-get", netmasubscriptionget.Spec, netmasubscriptionget.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-subscription-list":             function.NewEntry("netma-subscription-list", netmasubscriptionlist.Spec, netmasubscriptionlist.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-subscription-update":           function.NewEntry("netma-subscription-update", netmasubscriptionupdate.Spec, netmasubscriptionupdate.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-user-find":                     function.NewEntry("netma-user-find", netmauserfind.Spec, netmauserfind.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-zone-get":                      function.NewEntry("netma-zone-get", netmazoneget.Spec, netmazoneget.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-zone-list":                     function.NewEntry("netma-zone-list", netmazonelist.Spec, netmazonelist.New),
+	"github.com/littoral-project/littoral/functions/cmd/netma-zone-put":                      function.NewEntry("netma-zone-put", netmazoneput.Spec, netmazoneput.New),
 	"github.com/littoral-project/littoral/functions/cmd/outbox-dead-letter":                  function.NewEntry("outbox-dead-letter", outboxdeadletter.Spec, outboxdeadletter.New),
 	"github.com/littoral-project/littoral/functions/cmd/outbox-dead-list":                    function.NewEntry("outbox-dead-list", outboxdeadlist.Spec, outboxdeadlist.New),
 	"github.com/littoral-project/littoral/functions/cmd/outbox-replay":                       function.NewEntry("outbox-replay", outboxreplay.Spec, outboxreplay.New),

@@ -41,6 +41,9 @@ const (
 	RemediationRequested = "dev.littoral.remediation.requested.v1" // by a violated policy, of its application; again when one that was held back is due
 	WebhookRequested     = "dev.littoral.webhook.requested.v1"     // by a violated policy, of an address that it names
 	TrainingRequested    = "dev.littoral.training.requested.v1"    // of a model that forecasts
+	NetworkDegraded      = "dev.littoral.network.degraded.v1"      // a measured link no longer keeps its channels
+	NetworkRestored      = "dev.littoral.network.restored.v1"      // it does again
+	LocationNoticed      = "dev.littoral.location.noticed.v1"      // somebody who subscribed is to be told where users are
 	HandoverRequested    = "dev.littoral.handover.requested.v1"    // of an application, to another controller; again when it has not got on
 
 	// Tick is what a PingSource sends.
@@ -117,6 +120,26 @@ type Handover struct {
 type Node struct {
 	Cluster string `json:"cluster"`
 	Node    string `json:"node"`
+}
+
+// Network is the data of NetworkDegraded and NetworkRestored.
+type Network struct {
+	Source   string    `json:"source"`
+	Target   string    `json:"target"`
+	Reason   string    `json:"reason,omitempty"`
+	Channels []Channel `json:"channels"`
+}
+
+// Channel names one of an application; one that was reserved has no application.
+type Channel struct {
+	Application uuid.UUID `json:"application"`
+	Name        string    `json:"name"`
+}
+
+// Location is the data of LocationNoticed.
+type Location struct {
+	Subscription uuid.UUID       `json:"subscription"`
+	Notification json.RawMessage `json:"notification"`
 }
 
 // Topology is the data of TopologyChanged.

@@ -140,6 +140,7 @@ func (r route) openly() int {
 
 // questions are routes that use POST, since their body is a descriptor, but store nothing.
 var questions = []string{
+	"POST /alto/networkmap", "POST /alto/costmap", "POST /alto/endpointprop", "POST /alto/endpointcost",
 	"POST /matchmake", "POST /matchmaker/matchmake", "POST /matchmaker/plan", "POST /plan", "POST /matchmaker/explain",
 	"POST /explain", "POST /bus/", "POST /matchmaker/whatif",
 	"POST /metricsexport/predict", "POST /predict", "POST /metricsexport/detect_drift", "POST /detect_drift",

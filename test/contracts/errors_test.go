@@ -52,6 +52,8 @@ func (r route) fitting(about string) string {
 		return `MATCH (n) RETURN count(n)`
 	case "PUT /swm/topologies/{name}":
 		return "networkImplementation: LAN\nnodes: [{name: hub-1}]\n"
+	case "PUT /location/v2/subscriptions/{kind}/{id}":
+		return `{"subscriptionType": "UserLocationEventSubscription", "address": "a", "callbackReference": "https://example.org"}`
 	case "POST /controller/handovers":
 		return `{"application": "` + about + `", "home": true}`
 	case "PUT /controller/applications/{application}":
@@ -64,7 +66,7 @@ func (r route) fitting(about string) string {
 		return hubShop
 	case jsonBody:
 		return `{"id": "` + about + `", "owner_id": "agent-hub", "state": "Finished", "epoch": 1}`
-	case nothing:
+	case nothing, altoBody:
 	}
 	return ""
 }
@@ -88,7 +90,11 @@ func TestBadRequests(t *testing.T) {
 				} else if r.hasID() || strings.HasPrefix(r.pattern, "/jobmanager/policies/") {
 					c.call(t, r.method, r.anywhere(), r.fitting(uuid.NewString())).refused(t, http.StatusNotFound)
 				}
-				if r.bodyKind() != nothing {
+				switch r.bodyKind() {
+				case nothing:
+				case altoBody:
+					badALTO(t, c, r)
+				default:
 					badBodies(t, c, r)
 				}
 			})
@@ -176,7 +182,7 @@ func badBodies(t *testing.T, c client, r route) {
 		c.call(t, r.method, path, hubShop, "Content-Type", "application/pdf").refused(t, http.StatusUnsupportedMediaType)
 		c.call(t, r.method, path, hubShop, "Content-Type", "a/b/c;=").refused(t, http.StatusBadRequest)
 		require.NotEmpty(t, c.call(t, r.method, path, "name: x\n").fields(t))
-	case nothing:
+	case nothing, altoBody:
 	}
 }
 

@@ -68,6 +68,10 @@ func (r route) path(id string) string {
 			parts[i] = "nowhere"
 		case part == "{connector}": // any, which is registered by that
 			parts[i] = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
+		case part == "{a}", part == "{b}", part == "{mode}", part == "{metric}", part == "{zoneId}", part == "{accessPointId}": // of networks
+			parts[i] = "nowhere"
+		case part == "{kind}": // of subscriptions
+			parts[i] = "users"
 		case part == "{revision}":
 			parts[i] = "latest"
 		case part == "{metric_name}", part == "{model_tag}": // any text
@@ -96,6 +100,7 @@ const (
 	nothing bodyKind = iota
 	jsonBody
 	document // a descriptor
+	altoBody // refused in ALTO's own form
 )
 
 // bodies are the routes that read a body; no other route may.
@@ -185,6 +190,15 @@ var bodies = map[string]bodyKind{
 	"PUT /jobmanager/groups/scale/{group_uuid}":               nothing,
 	"PUT /jobmanager/groups/pin/{group_uuid}":                 nothing,
 	"PUT /jobmanager/groups/rollback/{group_uuid}":            nothing,
+	"POST /netma/positions":                                   jsonBody,
+	"PUT /netma/zones/{zoneId}":                               jsonBody,
+	"POST /location/v2/subscriptions/{kind}":                  jsonBody,
+	"PUT /location/v2/subscriptions/{kind}/{id}":              jsonBody,
+	"PUT /netma/reservations/{name}":                          jsonBody,
+	"POST /alto/networkmap":                                   altoBody,
+	"POST /alto/costmap":                                      altoBody,
+	"POST /alto/endpointprop":                                 altoBody,
+	"POST /alto/endpointcost":                                 altoBody,
 }
 
 func (r route) bodyKind() bodyKind { return bodies[r.String()] }

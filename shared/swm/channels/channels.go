@@ -14,6 +14,9 @@ import (
 	"github.com/littoral-project/littoral/shared/store"
 )
 
+// Reserved stands for the application of what was reserved for others.
+var Reserved = uuid.Max
+
 // Channel is one as it was placed.
 type Channel struct {
 	Application uuid.UUID     `db:"application_id" json:"application"`
@@ -43,7 +46,10 @@ where a.deleted_at is null and a.desired = 'running'`
 
 	selectOf = columns + ` and ($1::uuid is null or c.application_id = $1) order by c.application_id, c.position`
 
-	selectUsing = columns + ` and c.network <> '' order by c.application_id, c.position`
+	selectUsing = columns + ` and c.network <> ''
+union all select 'ffffffff-ffff-ffff-ffff-ffffffffffff', 0, name, source, target, class, bandwidth, max_latency, latency,
+false, network, path from network_reservations
+order by 1, 2, 3`
 )
 
 // Replace stores the channels of an application in place of those that it had.
@@ -60,7 +66,7 @@ func Of(ctx context.Context, q store.Querier, application *uuid.UUID) ([]Channel
 	return store.Collect(ctx, q, "read channels", pgx.RowToStructByName[Channel], selectOf, application)
 }
 
-// Using lists those that take bandwidth of some network.
+// Using lists those that take bandwidth of some network, and what was reserved for others.
 func Using(ctx context.Context, q store.Querier) ([]Channel, error) {
 	return store.Collect(ctx, q, "read channels", pgx.RowToStructByName[Channel], selectUsing)
 }

@@ -4311,10 +4311,554 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/alto": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What is exposed by ALTO */
+        get: operations["getAltoDirectory"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/alto/networkmap": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Which addresses belong to which node */
+        get: operations["getAltoNetworkMap"];
+        put?: never;
+        /** A part of the network map */
+        post: operations["filterAltoNetworkMap"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/networkmap": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The network map, as the proof of concept of CODECO has it
+         * @deprecated
+         */
+        get: operations["getNetworkMap"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/alto/costmap": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * A part of the cost maps
+         * @description One kind of cost, or several at once (`multi-cost-types`, RFC 8189), with constraints.
+         *     Private metrics are accepted with and without `priv:`.
+         */
+        post: operations["filterAltoCostMap"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/alto/costmap/{mode}/{metric}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A whole cost map */
+        get: operations["getAltoCostMap"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/costmap": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The routing costs, as the proof of concept of CODECO has them */
+        get: operations["getCostMap"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/alto/endpointprop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Where addresses are */
+        post: operations["getAltoEndpointProperties"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/alto/endpointcost": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Costs between addresses */
+        post: operations["getAltoEndpointCosts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/all/{a}/{b}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The ways between two nodes that have no node in common */
+        get: operations["listDisjointPaths"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/best/{a}/{b}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The fastest way between two nodes */
+        get: operations["getBestPath"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/netma/links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What was measured between nodes */
+        get: operations["listMeasuredLinks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/netma/reservations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The bandwidth that was reserved */
+        get: operations["listNetworkReservations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/netma/reservations/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the reservation.
+                 * @example camera
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Reserve bandwidth between two nodes
+         * @description Confirmed with the fastest way that bears it, or refused. It counts against the same media as the channels of
+         *     applications. In place of an earlier one of the name, which stays when this one is refused.
+         */
+        put: operations["putNetworkReservation"];
+        post?: never;
+        /** Give reserved bandwidth back */
+        delete: operations["deleteNetworkReservation"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/netma/positions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Say where users are
+         * @description All or none. A position without an access point gets the nearest one whose place is known; one that is older than
+         *     what is known changes nothing.
+         */
+        post: operations["putPositions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/netma/zones/{zoneId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * The access points of a zone
+         * @description In place of those that it had; without any, the zone is gone.
+         */
+        put: operations["putZone"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/location/v2/queries/users": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Users by address, zone and access point */
+        get: operations["findUsers"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/location/v2/queries/zones": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Zones with the numbers of their access points and users */
+        get: operations["listZones"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/location/v2/queries/zones/{zoneId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A zone with its numbers */
+        get: operations["getZone"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/location/v2/queries/zones/{zoneId}/accessPoints": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The access points of a zone */
+        get: operations["listAccessPoints"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/location/v2/queries/zones/{zoneId}/accessPoints/{accessPointId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** An access point of a zone */
+        get: operations["getAccessPoint"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/location/v2/queries/distance": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How far a user is from another one, or from a place */
+        get: operations["getDistance"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/location/v2/subscriptions/{kind}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Subscriptions to where users are */
+        get: operations["listLocationSubscriptions"];
+        put?: never;
+        /**
+         * Subscribe to where users are
+         * @description As ETSI MEC 013 (v3) has it. Notifications are sent to callbackReference, which is not called where its address is private
+         *     or special (WEBHOOK_ALLOW), and again with backoff while it is away. Periodic reports are looked for once a minute.
+         */
+        post: operations["subscribeToLocation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/location/v2/subscriptions/{kind}/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A subscription to where users are */
+        get: operations["getLocationSubscription"];
+        /** Replace a subscription to where users are */
+        put: operations["changeLocationSubscription"];
+        post?: never;
+        /** End a subscription to where users are */
+        delete: operations["endLocationSubscription"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description As ETSI MEC 013 has it. */
+        MecDocument: {
+            [key: string]: unknown;
+        };
+        MecPositions: {
+            users: {
+                address: string;
+                zoneId?: string;
+                accessPointId?: string;
+                latitude?: number;
+                longitude?: number;
+                /** @description In metres. */
+                accuracy?: number;
+                /** Format: date-time */
+                timestamp?: string;
+            }[];
+        };
+        MecAccessPoints: {
+            accessPoints?: {
+                accessPointId: string;
+                connectionType?: string;
+                /** @enum {string} */
+                operationStatus?: "Serviceable" | "Unserviceable" | "Unknown";
+                interestRealm?: string;
+                latitude?: number;
+                longitude?: number;
+            }[];
+        };
+        MecSubscription: {
+            /** @enum {string} */
+            subscriptionType: "UserLocationEventSubscription" | "UserLocationPeriodicSubscription" | "ZoneLocationEventSubscription" | "ZoneStatusSubscription" | "UserAreaSubscription" | "UserDistanceSubscription";
+            /** Format: uri */
+            callbackReference?: string;
+            requestTestNotification?: boolean;
+            expiryDeadline?: {
+                seconds?: number;
+                nanoSeconds?: number;
+            };
+            address?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        MeasuredLink: {
+            source?: string;
+            target?: string;
+            rttMs?: number;
+            jitterMs?: number;
+            lossPercent?: number;
+            /** @description Of one TCP connection. */
+            throughputKbps?: number;
+            /** @description Of the link. */
+            bandwidthKbps?: number;
+            retransmissionsPercent?: number;
+            energyWatts?: number;
+            /** Format: date-time */
+            measuredAt?: string;
+            /** @description Why it does not keep its channels. */
+            degraded?: string;
+        };
+        NetworkReservationRequest: {
+            /** @description A node. */
+            source: string;
+            /** @description A node. */
+            target: string;
+            /** @enum {string} */
+            serviceClass?: "BESTEFFORT" | "ASSURED";
+            bandwidthBits: number;
+            maxDelayNanos?: number;
+        };
+        NetworkReservation: {
+            name?: string;
+            /** @description A node. */
+            source?: string;
+            /** @description A node. */
+            target?: string;
+            /** @enum {string} */
+            serviceClass?: "BESTEFFORT" | "ASSURED";
+            bandwidthBits?: number;
+            maxDelayNanos?: number;
+            latencyNanos?: number;
+            network?: string;
+            /** @description The path, or the links of one with commas. */
+            path?: string;
+            /** Format: date-time */
+            updatedAt?: string;
+        };
+        AltoError: {
+            meta: {
+                /** @enum {string} */
+                code: "E_SYNTAX" | "E_MISSING_FIELD" | "E_INVALID_FIELD_TYPE" | "E_INVALID_FIELD_VALUE";
+                "syntax-error"?: string;
+                /** @description Its path, parents first. */
+                field?: string;
+                value?: string;
+            };
+        };
+        /** @description As RFC 7285 has it. */
+        AltoDocument: {
+            [key: string]: unknown;
+        };
+        /** @description As RFC 7285 has it. */
+        AltoRequest: {
+            [key: string]: unknown;
+        };
+        NetworkPath: {
+            nodes?: string[];
+            routingcost?: number;
+            hopcount?: number;
+            latencyMs?: number;
+        };
+        NetworkPaths: {
+            source?: string;
+            target?: string;
+            paths?: components["schemas"]["NetworkPath"][];
+        };
+        NetworkBestPath: {
+            source?: string;
+            target?: string;
+            path?: components["schemas"]["NetworkPath"] | null;
+        };
         /** @description 1 or counter, 2 or gauge, 3 or info, 4 or enum. */
         MetricType: number | string;
         MetricCreation: {
@@ -14428,6 +14972,1352 @@ export interface operations {
                 };
                 content?: never;
             };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getAltoDirectory: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The information resource directory. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "meta": {
+                     *         "default-alto-network-map": "network",
+                     *         "cost-types": {
+                     *           "routingcost-num": {
+                     *             "cost-mode": "numerical",
+                     *             "cost-metric": "routingcost"
+                     *           }
+                     *         }
+                     *       },
+                     *       "resources": {
+                     *         "network": {
+                     *           "uri": "/alto/networkmap",
+                     *           "media-type": "application/alto-networkmap+json"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/alto-directory+json": components["schemas"]["AltoDocument"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getAltoNetworkMap: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The network map; its version is the entity tag too. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "meta": {
+                     *         "vtag": {
+                     *           "resource-id": "network",
+                     *           "tag": "3ee2cb7e8d63d9fab71b9b34cbf76443"
+                     *         }
+                     *       },
+                     *       "network-map": {
+                     *         "cloud-1": {
+                     *           "ipv4": [
+                     *             "192.0.2.1/32"
+                     *           ]
+                     *         },
+                     *         "elsewhere": {
+                     *           "ipv4": [
+                     *             "0.0.0.0/0"
+                     *           ],
+                     *           "ipv6": [
+                     *             "::/0"
+                     *           ]
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/alto-networkmap+json": components["schemas"]["AltoDocument"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    filterAltoNetworkMap: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "pids": [
+                 *         "cloud-1"
+                 *       ],
+                 *       "address-types": [
+                 *         "ipv4"
+                 *       ]
+                 *     }
+                 */
+                "application/alto-networkmapfilter+json": components["schemas"]["AltoRequest"];
+            };
+        };
+        responses: {
+            /** @description The places and addresses that are asked for. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "meta": {
+                     *         "vtag": {
+                     *           "resource-id": "network",
+                     *           "tag": "3ee2cb7e8d63d9fab71b9b34cbf76443"
+                     *         }
+                     *       },
+                     *       "network-map": {
+                     *         "cloud-1": {
+                     *           "ipv4": [
+                     *             "192.0.2.1/32"
+                     *           ]
+                     *         },
+                     *         "elsewhere": {
+                     *           "ipv4": [
+                     *             "0.0.0.0/0"
+                     *           ],
+                     *           "ipv6": [
+                     *             "::/0"
+                     *           ]
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/alto-networkmap+json": components["schemas"]["AltoDocument"];
+                };
+            };
+            /** @description What is wrong, by one of the four codes of ALTO. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "meta": {
+                     *         "code": "E_MISSING_FIELD",
+                     *         "field": "cost-type"
+                     *       }
+                     *     }
+                     */
+                    "application/alto-error+json": components["schemas"]["AltoError"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getNetworkMap: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The same as /alto/networkmap. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "meta": {
+                     *         "vtag": {
+                     *           "resource-id": "network",
+                     *           "tag": "3ee2cb7e8d63d9fab71b9b34cbf76443"
+                     *         }
+                     *       },
+                     *       "network-map": {
+                     *         "cloud-1": {
+                     *           "ipv4": [
+                     *             "192.0.2.1/32"
+                     *           ]
+                     *         },
+                     *         "elsewhere": {
+                     *           "ipv4": [
+                     *             "0.0.0.0/0"
+                     *           ],
+                     *           "ipv6": [
+                     *             "::/0"
+                     *           ]
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/alto-networkmap+json": components["schemas"]["AltoDocument"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    filterAltoCostMap: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "cost-type": {
+                 *         "cost-mode": "numerical",
+                 *         "cost-metric": "net_rtt_ms"
+                 *       },
+                 *       "constraints": [
+                 *         "le 20"
+                 *       ],
+                 *       "pids": {
+                 *         "srcs": [
+                 *           "cloud-1"
+                 *         ],
+                 *         "dsts": []
+                 *       }
+                 *     }
+                 */
+                "application/alto-costmapfilter+json": components["schemas"]["AltoRequest"];
+            };
+        };
+        responses: {
+            /** @description The costs that are asked for. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "meta": {
+                     *         "dependent-vtags": [
+                     *           {
+                     *             "resource-id": "network",
+                     *             "tag": "3ee2cb7e8d63d9fab71b9b34cbf76443"
+                     *           }
+                     *         ],
+                     *         "cost-type": {
+                     *           "cost-mode": "numerical",
+                     *           "cost-metric": "routingcost"
+                     *         }
+                     *       },
+                     *       "cost-map": {
+                     *         "cloud-1": {
+                     *           "cloud-1": 0,
+                     *           "edge-1": 4.02
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/alto-costmap+json": components["schemas"]["AltoDocument"];
+                };
+            };
+            /** @description What is wrong, by one of the four codes of ALTO. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "meta": {
+                     *         "code": "E_MISSING_FIELD",
+                     *         "field": "cost-type"
+                     *       }
+                     *     }
+                     */
+                    "application/alto-error+json": components["schemas"]["AltoError"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getAltoCostMap: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @example numerical */
+                mode: "numerical" | "ordinal";
+                /**
+                 * @description As the directory lists them.
+                 * @example routingcost
+                 */
+                metric: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The costs between all nodes; those that are not known are left out. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "meta": {
+                     *         "dependent-vtags": [
+                     *           {
+                     *             "resource-id": "network",
+                     *             "tag": "3ee2cb7e8d63d9fab71b9b34cbf76443"
+                     *           }
+                     *         ],
+                     *         "cost-type": {
+                     *           "cost-mode": "numerical",
+                     *           "cost-metric": "routingcost"
+                     *         }
+                     *       },
+                     *       "cost-map": {
+                     *         "cloud-1": {
+                     *           "cloud-1": 0,
+                     *           "edge-1": 4.02
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/alto-costmap+json": components["schemas"]["AltoDocument"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    getCostMap: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The same as /alto/costmap/numerical/routingcost. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "meta": {
+                     *         "dependent-vtags": [
+                     *           {
+                     *             "resource-id": "network",
+                     *             "tag": "3ee2cb7e8d63d9fab71b9b34cbf76443"
+                     *           }
+                     *         ],
+                     *         "cost-type": {
+                     *           "cost-mode": "numerical",
+                     *           "cost-metric": "routingcost"
+                     *         }
+                     *       },
+                     *       "cost-map": {
+                     *         "cloud-1": {
+                     *           "cloud-1": 0,
+                     *           "edge-1": 4.02
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/alto-costmap+json": components["schemas"]["AltoDocument"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    getAltoEndpointProperties: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "properties": [
+                 *         "network.pid"
+                 *       ],
+                 *       "endpoints": [
+                 *         "ipv4:192.0.2.1"
+                 *       ]
+                 *     }
+                 */
+                "application/alto-endpointpropparams+json": components["schemas"]["AltoRequest"];
+            };
+        };
+        responses: {
+            /** @description The properties that are known. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "meta": {
+                     *         "dependent-vtags": [
+                     *           {
+                     *             "resource-id": "network",
+                     *             "tag": "3ee2cb7e8d63d9fab71b9b34cbf76443"
+                     *           }
+                     *         ]
+                     *       },
+                     *       "endpoint-properties": {
+                     *         "ipv4:192.0.2.1": {
+                     *           "network.pid": "cloud-1"
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/alto-endpointprop+json": components["schemas"]["AltoDocument"];
+                };
+            };
+            /** @description What is wrong, by one of the four codes of ALTO. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "meta": {
+                     *         "code": "E_MISSING_FIELD",
+                     *         "field": "cost-type"
+                     *       }
+                     *     }
+                     */
+                    "application/alto-error+json": components["schemas"]["AltoError"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getAltoEndpointCosts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "cost-type": {
+                 *         "cost-mode": "numerical",
+                 *         "cost-metric": "routingcost"
+                 *       },
+                 *       "endpoints": {
+                 *         "srcs": [
+                 *           "ipv4:192.0.2.1"
+                 *         ],
+                 *         "dsts": [
+                 *           "ipv4:192.0.2.2"
+                 *         ]
+                 *       }
+                 *     }
+                 */
+                "application/alto-endpointcostparams+json": components["schemas"]["AltoRequest"];
+            };
+        };
+        responses: {
+            /** @description The costs. Without addresses on one side, the caller is meant. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "meta": {
+                     *         "cost-type": {
+                     *           "cost-mode": "numerical",
+                     *           "cost-metric": "routingcost"
+                     *         }
+                     *       },
+                     *       "endpoint-cost-map": {
+                     *         "ipv4:192.0.2.1": {
+                     *           "ipv4:192.0.2.2": 4.02
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/alto-endpointcost+json": components["schemas"]["AltoDocument"];
+                };
+            };
+            /** @description What is wrong, by one of the four codes of ALTO. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "meta": {
+                     *         "code": "E_MISSING_FIELD",
+                     *         "field": "cost-type"
+                     *       }
+                     *     }
+                     */
+                    "application/alto-error+json": components["schemas"]["AltoError"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listDisjointPaths: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Where it begins.
+                 * @example cloud-1
+                 */
+                a: string;
+                /**
+                 * @description Where it ends.
+                 * @example edge-1
+                 */
+                b: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The ways, the fastest first. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "source": "cloud-1",
+                     *       "target": "edge-1",
+                     *       "paths": [
+                     *         {
+                     *           "nodes": [
+                     *             "cloud-1",
+                     *             "switch",
+                     *             "edge-1"
+                     *           ],
+                     *           "routingcost": 4.02,
+                     *           "hopcount": 2,
+                     *           "latencyMs": 4
+                     *         }
+                     *       ]
+                     *     }
+                     */
+                    "application/json": components["schemas"]["NetworkPaths"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    getBestPath: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Where it begins.
+                 * @example cloud-1
+                 */
+                a: string;
+                /**
+                 * @description Where it ends.
+                 * @example edge-1
+                 */
+                b: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The way, null if there is none. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "source": "cloud-1",
+                     *       "target": "edge-1",
+                     *       "path": {
+                     *         "nodes": [
+                     *           "cloud-1",
+                     *           "switch",
+                     *           "edge-1"
+                     *         ],
+                     *         "routingcost": 4.02,
+                     *         "hopcount": 2,
+                     *         "latencyMs": 4
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["NetworkBestPath"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    listMeasuredLinks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All links, with what each does not keep. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "source": "cloud-1",
+                     *         "target": "edge-1",
+                     *         "rttMs": 8.1,
+                     *         "jitterMs": 0.4,
+                     *         "lossPercent": 0,
+                     *         "throughputKbps": 91000,
+                     *         "bandwidthKbps": 98000,
+                     *         "measuredAt": "2026-05-04T10:00:00Z"
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["MeasuredLink"][];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listNetworkReservations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All reservations, by name. Those of applications are their channels. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example [
+                     *       {
+                     *         "name": "camera",
+                     *         "source": "cloud-1",
+                     *         "target": "edge-1",
+                     *         "serviceClass": "BESTEFFORT",
+                     *         "bandwidthBits": 20000000,
+                     *         "maxDelayNanos": 10000000,
+                     *         "latencyNanos": 4000000,
+                     *         "network": "LAN",
+                     *         "path": "cloud-1-switch,switch-edge-1",
+                     *         "updatedAt": "2026-05-04T10:00:00Z"
+                     *       }
+                     *     ]
+                     */
+                    "application/json": components["schemas"]["NetworkReservation"][];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    putNetworkReservation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the reservation.
+                 * @example camera
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "source": "cloud-1",
+                 *       "target": "edge-1",
+                 *       "bandwidthBits": 20000000,
+                 *       "maxDelayNanos": 10000000
+                 *     }
+                 */
+                "application/json": components["schemas"]["NetworkReservationRequest"];
+            };
+        };
+        responses: {
+            /** @description It is confirmed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "name": "camera",
+                     *       "source": "cloud-1",
+                     *       "target": "edge-1",
+                     *       "serviceClass": "BESTEFFORT",
+                     *       "bandwidthBits": 20000000,
+                     *       "maxDelayNanos": 10000000,
+                     *       "latencyNanos": 4000000,
+                     *       "network": "LAN",
+                     *       "path": "cloud-1-switch,switch-edge-1",
+                     *       "updatedAt": "2026-05-04T10:00:00Z"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["NetworkReservation"];
+                };
+            };
+            409: components["responses"]["Problem"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    deleteNetworkReservation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the reservation.
+                 * @example camera
+                 */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is given back. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    putPositions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "users": [
+                 *         {
+                 *           "address": "sip:ann",
+                 *           "latitude": 47.1,
+                 *           "longitude": 8.5
+                 *         },
+                 *         {
+                 *           "address": "sip:bob",
+                 *           "zoneId": "harbour",
+                 *           "accessPointId": "ap-1"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["MecPositions"];
+            };
+        };
+        responses: {
+            /** @description They are stored */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    putZone: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the zone.
+                 * @example harbour
+                 */
+                zoneId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "accessPoints": [
+                 *         {
+                 *           "accessPointId": "ap-1",
+                 *           "connectionType": "Wifi",
+                 *           "latitude": 47.1,
+                 *           "longitude": 8.5
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": components["schemas"]["MecAccessPoints"];
+            };
+        };
+        responses: {
+            /** @description They are stored. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    findUsers: {
+        parameters: {
+            query?: {
+                /** @description Of a user; may be there several times. */
+                address?: string[];
+                /** @description Of a zone. */
+                zoneId?: string[];
+                /** @description Of an access point. */
+                accessPointId?: string[];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Those that fit. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "userList": {
+                     *         "user": [
+                     *           {
+                     *             "address": "sip:ann",
+                     *             "accessPointId": "ap-1",
+                     *             "zoneId": "harbour",
+                     *             "resourceURL": "/location/v2/queries/users?address=sip%3Aann",
+                     *             "timestamp": {
+                     *               "seconds": 1777888800,
+                     *               "nanoSeconds": 0
+                     *             }
+                     *           }
+                     *         ],
+                     *         "resourceURL": "/location/v2/queries/users"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MecDocument"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listZones: {
+        parameters: {
+            query?: {
+                /** @description Of a zone; may be there several times. */
+                zoneId?: string[];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All zones, or those that are named. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "zoneList": {
+                     *         "zone": [
+                     *           {
+                     *             "zoneId": "harbour",
+                     *             "numberOfAccessPoints": 2,
+                     *             "numberOfUnserviceableAccessPoints": 0,
+                     *             "numberOfUsers": 7,
+                     *             "resourceURL": "/location/v2/queries/zones/harbour"
+                     *           }
+                     *         ],
+                     *         "resourceURL": "/location/v2/queries/zones"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MecDocument"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getZone: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the zone.
+                 * @example harbour
+                 */
+                zoneId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The zone. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "zoneInfo": {
+                     *         "zoneId": "harbour",
+                     *         "numberOfAccessPoints": 2,
+                     *         "numberOfUnserviceableAccessPoints": 0,
+                     *         "numberOfUsers": 7,
+                     *         "resourceURL": "/location/v2/queries/zones/harbour"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MecDocument"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    listAccessPoints: {
+        parameters: {
+            query?: {
+                /** @description Only those of this realm. */
+                interestRealm?: string;
+            };
+            header?: never;
+            path: {
+                /**
+                 * @description Of the zone.
+                 * @example harbour
+                 */
+                zoneId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All of them, or those of a realm. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "accessPointList": {
+                     *         "zoneId": "harbour",
+                     *         "accessPoint": [
+                     *           {
+                     *             "accessPointId": "ap-1",
+                     *             "connectionType": "Wifi",
+                     *             "operationStatus": "Serviceable",
+                     *             "numberOfUsers": 3,
+                     *             "resourceURL": "/location/v2/queries/zones/harbour/accessPoints/ap-1"
+                     *           }
+                     *         ],
+                     *         "resourceURL": "/location/v2/queries/zones/harbour/accessPoints"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MecDocument"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    getAccessPoint: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description Of the zone.
+                 * @example harbour
+                 */
+                zoneId: string;
+                /**
+                 * @description Of the access point.
+                 * @example ap-1
+                 */
+                accessPointId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The access point. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "accessPointInfo": {
+                     *         "accessPointId": "ap-1",
+                     *         "connectionType": "Wifi",
+                     *         "operationStatus": "Serviceable",
+                     *         "numberOfUsers": 3,
+                     *         "resourceURL": "/location/v2/queries/zones/harbour/accessPoints/ap-1"
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MecDocument"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    getDistance: {
+        parameters: {
+            query?: {
+                /** @description Of one user or two. */
+                address?: string[];
+                /** @description latitude and longitude with a comma. */
+                location?: string;
+                /** @description As version 2 has it. */
+                latitude?: string;
+                /** @description As version 2 has it. */
+                longitude?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The distance in metres. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "terminalDistance": {
+                     *         "distance": 122,
+                     *         "timestamp": {
+                     *           "seconds": 1777888800,
+                     *           "nanoSeconds": 0
+                     *         }
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MecDocument"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    listLocationSubscriptions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description What it is about.
+                 * @example users
+                 */
+                kind: "users" | "zones" | "area" | "distance";
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The caller’s; to an administrator all. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "notificationSubscriptionList": {
+                     *         "resourceURL": "/location/v2/subscriptions/users",
+                     *         "subscription": [
+                     *           {
+                     *             "subscriptionType": "UserLocationEventSubscription",
+                     *             "href": "/location/v2/subscriptions/users/8a6c1a52-6f2e-4a8f-9a55-3c1f5e0e7b11"
+                     *           }
+                     *         ]
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MecDocument"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    subscribeToLocation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description What it is about.
+                 * @example users
+                 */
+                kind: "users" | "zones" | "area" | "distance";
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "subscriptionType": "UserLocationEventSubscription",
+                 *       "address": "sip:ann",
+                 *       "callbackReference": "https://example.org/hook"
+                 *     }
+                 */
+                "application/json": components["schemas"]["MecSubscription"];
+            };
+        };
+        responses: {
+            /** @description The subscription. */
+            201: {
+                headers: {
+                    /** @description Where it is. */
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "_links": {
+                     *         "self": {
+                     *           "href": "/location/v2/subscriptions/users/8a6c1a52-6f2e-4a8f-9a55-3c1f5e0e7b11"
+                     *         }
+                     *       },
+                     *       "subscriptionType": "UserLocationEventSubscription",
+                     *       "address": "sip:ann",
+                     *       "callbackReference": "https://example.org/hook"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MecSubscription"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    getLocationSubscription: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description What it is about.
+                 * @example users
+                 */
+                kind: "users" | "zones" | "area" | "distance";
+                /**
+                 * @description Of the subscription.
+                 * @example 8a6c1a52-6f2e-4a8f-9a55-3c1f5e0e7b11
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The subscription. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "_links": {
+                     *         "self": {
+                     *           "href": "/location/v2/subscriptions/users/8a6c1a52-6f2e-4a8f-9a55-3c1f5e0e7b11"
+                     *         }
+                     *       },
+                     *       "subscriptionType": "UserLocationEventSubscription",
+                     *       "address": "sip:ann",
+                     *       "callbackReference": "https://example.org/hook"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MecSubscription"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    changeLocationSubscription: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description What it is about.
+                 * @example users
+                 */
+                kind: "users" | "zones" | "area" | "distance";
+                /**
+                 * @description Of the subscription.
+                 * @example 8a6c1a52-6f2e-4a8f-9a55-3c1f5e0e7b11
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "subscriptionType": "UserLocationEventSubscription",
+                 *       "address": "sip:ann",
+                 *       "callbackReference": "https://example.org/hook"
+                 *     }
+                 */
+                "application/json": components["schemas"]["MecSubscription"];
+            };
+        };
+        responses: {
+            /** @description The subscription as it is now. Its type stays. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "_links": {
+                     *         "self": {
+                     *           "href": "/location/v2/subscriptions/users/8a6c1a52-6f2e-4a8f-9a55-3c1f5e0e7b11"
+                     *         }
+                     *       },
+                     *       "subscriptionType": "UserLocationEventSubscription",
+                     *       "address": "sip:ann",
+                     *       "callbackReference": "https://example.org/hook"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["MecSubscription"];
+                };
+            };
+            404: components["responses"]["NotFound"];
+            default: components["responses"]["Problem"];
+        };
+    };
+    endLocationSubscription: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /**
+                 * @description What it is about.
+                 * @example users
+                 */
+                kind: "users" | "zones" | "area" | "distance";
+                /**
+                 * @description Of the subscription.
+                 * @example 8a6c1a52-6f2e-4a8f-9a55-3c1f5e0e7b11
+                 */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It has ended. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            404: components["responses"]["NotFound"];
             default: components["responses"]["Problem"];
         };
     };

@@ -1,0 +1,55 @@
+// Package costmapfilter answers a part of the cost maps of ALTO: one kind of cost, or several at once (RFC 8189).
+package costmapfilter
+
+import (
+	"net/http"
+
+	"github.com/littoral-project/littoral/shared/alto"
+	"github.com/littoral-project/littoral/shared/auth"
+	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/netma/exposure"
+	"github.com/littoral-project/littoral/shared/netma/view"
+	"github.com/littoral-project/littoral/shared/problem"
+	"github.com/littoral-project/littoral/shared/store"
+)
+
+// Spec declares the function.
+var Spec = function.Spec{
+	Routes: []function.Route{{Pattern: "POST /alto/costmap", Role: auth.Viewer}},
+	Class:  function.Large,
+}
+
+// Function is the operation with its store, and the network as it was read last.
+type Function struct {
+	db   *store.DB
+	view view.Cache
+}
+
+// New returns the function.
+func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, nil }
+
+// Handle answers the costs that are asked for, or what ALTO says of a request that cannot be read.
+func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
+	if err := exposure.Check(r, alto.CostMapFilter, alto.CostMap); err != nil {
+		return err
+	}
+	body, err := function.Body(r)
+	if err != nil && problem.KindOf(err) != problem.Malformed {
+		return err
+	}
+	asked, fault := alto.ParseCostFilter(body, exposure.TypeOf)
+	if fault != nil {
+		return fault.Write(w)
+	}
+	v, err := f.view.Get(r.Context(), f.db)
+	if err != nil {
+		return err
+	}
+	text, err := exposure.Filtered(v, asked)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", alto.CostMap)
+	_, _ = w.Write(text)
+	return nil
+}

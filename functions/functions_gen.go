@@ -155,6 +155,7 @@ import (
 	netmazoneput "github.com/littoral-project/littoral/functions/netma/zone-put"
 	outboxdeadletter "github.com/littoral-project/littoral/functions/outbox/dead-letter"
 	outboxdeadlist "github.com/littoral-project/littoral/functions/outbox/dead-list"
+	outboxfollow "github.com/littoral-project/littoral/functions/outbox/follow"
 	outboxreplay "github.com/littoral-project/littoral/functions/outbox/replay"
 	outboxsweep "github.com/littoral-project/littoral/functions/outbox/sweep"
 	policymanageralertmanager "github.com/littoral-project/littoral/functions/policymanager/alertmanager"
@@ -369,6 +370,7 @@ var Registry = map[string]function.Entry{
 	"github.com/littoral-project/littoral/functions/cmd/netma-zone-put":                      function.NewEntry("netma-zone-put", netmazoneput.Spec, netmazoneput.New),
 	"github.com/littoral-project/littoral/functions/cmd/outbox-dead-letter":                  function.NewEntry("outbox-dead-letter", outboxdeadletter.Spec, outboxdeadletter.New),
 	"github.com/littoral-project/littoral/functions/cmd/outbox-dead-list":                    function.NewEntry("outbox-dead-list", outboxdeadlist.Spec, outboxdeadlist.New),
+	"github.com/littoral-project/littoral/functions/cmd/outbox-follow":                       function.NewEntry("outbox-follow", outboxfollow.Spec, outboxfollow.New),
 	"github.com/littoral-project/littoral/functions/cmd/outbox-replay":                       function.NewEntry("outbox-replay", outboxreplay.Spec, outboxreplay.New),
 	"github.com/littoral-project/littoral/functions/cmd/outbox-sweep":                        function.NewEntry("outbox-sweep", outboxsweep.Spec, outboxsweep.New),
 	"github.com/littoral-project/littoral/functions/cmd/policymanager-alertmanager":          function.NewEntry("policymanager-alertmanager", policymanageralertmanager.Spec, policymanageralertmanager.New),

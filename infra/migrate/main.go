@@ -20,6 +20,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/migrate"
 	"github.com/littoral-project/littoral/shared/settings"
+	"github.com/littoral-project/littoral/shared/store"
 )
 
 type config struct {
@@ -47,6 +48,9 @@ func run(ctx context.Context, c config, log *slog.Logger) error {
 	for {
 		err := migrate.Up(ctx, c.DatabaseURL)
 		if err == nil {
+			err = expect(ctx, c.DatabaseURL)
+		}
+		if err == nil {
 			log.Info("the database has the schema of this version", "fingerprint", migrate.Fingerprint())
 			return nil
 		}
@@ -60,6 +64,16 @@ func run(ctx context.Context, c config, log *slog.Logger) error {
 		case <-time.After(time.Second):
 		}
 	}
+}
+
+// expect keeps the first events of a new deployment in the outbox until outbox/follow has read the Triggers.
+func expect(ctx context.Context, url string) error {
+	db, err := store.Open(ctx, store.Config{DatabaseURL: url}, nil, nil)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return db.ExpectSubscriptions(ctx)
 }
 
 // passes reports whether err will pass by itself: Postgres is not there yet (class 57P: it starts or stops), all its connections

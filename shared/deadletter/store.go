@@ -34,6 +34,8 @@ where ($1 or replayed_at is null) and (at, id) > ($2, $3) order by at, id limit 
 	ofEvent  = `select ` + columns + ` from dead_letters where event_id = $1 order by consumer, source for update`
 	replayed = `update dead_letters set replayed_at = now() where event_id = $1 and replayed_at is null`
 
+	waiting = `select count(*) from dead_letters where replayed_at is null`
+
 	forget = `delete from dead_letters where replayed_at < now() - $1::interval`
 )
 
@@ -133,6 +135,14 @@ func Replay(ctx context.Context, tx *store.Tx, eventID uuid.UUID) ([]Letter, err
 		return nil, err
 	}
 	return lettersOf(ctx, tx, eventID)
+}
+
+// Waiting returns how many letters nobody has replayed.
+func Waiting(ctx context.Context, q store.Querier) (letters int64, err error) {
+	if err := q.QueryRow(ctx, waiting).Scan(&letters); err != nil {
+		return 0, fmt.Errorf("count dead letters: %w", err)
+	}
+	return letters, nil
 }
 
 // Forget deletes the letters that were replayed longer than age ago and have not failed since, and returns their

@@ -73,9 +73,9 @@ func (e Entry) Handler(env *Env) (http.Handler, error) {
 			return env.DB.React(ctx, e.Name, ev, func(ctx context.Context, tx *store.Tx) error { return f.React(ctx, tx, ev) })
 		})
 	case Task:
-		take(func(ctx context.Context, _ cloudevents.Event) (bool, error) { return true, f.Run(ctx) })
+		take(e.marked(env, func(ctx context.Context, _ cloudevents.Event) error { return f.Run(ctx) }))
 	case Worker:
-		take(func(ctx context.Context, ev cloudevents.Event) (bool, error) { return true, f.Work(ctx, ev) })
+		take(e.marked(env, f.Work))
 	case Sink:
 		take(func(ctx context.Context, ev cloudevents.Event) (bool, error) { return true, f.Keep(ctx, ev) })
 	default:
@@ -84,6 +84,17 @@ func (e Entry) Handler(env *Env) (http.Handler, error) {
 		}
 	}
 	return router, nil
+}
+
+// marked records that the function has done what an event asks for, so that it is not sent again.
+func (e Entry) marked(env *Env, work func(context.Context, cloudevents.Event) error) delivered {
+	return func(ctx context.Context, ev cloudevents.Event) (bool, error) {
+		err := work(ctx, ev)
+		if err == nil && !events.Nudge(ev.Type()) && env.DB != nil {
+			env.DB.Taken(ctx, e.Name, ev)
+		}
+		return true, err
+	}
 }
 
 func (e Entry) ready(env *Env) http.Handler {

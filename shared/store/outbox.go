@@ -20,22 +20,33 @@ const (
 	insertOutbox  = `insert into outbox (id, event) values ($1, $2)`
 	waitingOutbox = `select count(*), coalesce(extract(epoch from clock_timestamp() - min(created_at)), 0)::float8 from outbox`
 
-	// tried_at keeps others from publishing the same rows for as long as $1 again.
+	// due: nobody has published the event o for as long as $1, or for twice, four times, ... as long if a Broker has
+	// accepted it again before and a consumer still lacks it. That consumer may be away: then the Broker has it already,
+	// and each time is one more that it delivers later.
+	due = `coalesce(o.tried_at, o.created_at) < now() - make_interval(secs => $1)
+and coalesce(o.tried_at, o.created_at) < now() - make_interval(secs => $1 * power(2, least(o.accepted, 6)))`
+
+	// tried_at keeps others from publishing the same rows for as long again. What all have taken meanwhile is removed.
 	leftOutbox = `
-update outbox set tried_at = now() where id in (
-    select id from outbox where coalesce(tried_at, created_at) < now() - make_interval(secs => $1) or id = any($3)
-    order by id limit $2 for update skip locked)
+with due as (
+    select o.id, ` + known + ` and not ` + awaited + ` as taken from outbox o where ` + due + ` or o.id = any($3)
+    order by o.id limit $2 for update skip locked),
+taken as (delete from outbox where id in (select id from due where taken))
+update outbox set tried_at = now() where id in (select id from due where not taken)
 returning event`
 
-	// Not waiting for the disk is safe here: a row that a crash brings back is published twice, which every reaction
-	// absorbs. The setting is for this one statement.
+	// What the Broker has accepted leaves the outbox, if no consumer is still to take it: in-memory Brokers answer when
+	// all have it. Not waiting for the disk is safe here: a row that a crash brings back is published twice, which every
+	// reaction absorbs. The setting is for this one statement.
 	deleteOutbox = `
-with sent as (delete from outbox where id = any($1) and set_config('synchronous_commit', 'off', true) = 'off')
-select exists (select from outbox where coalesce(tried_at, created_at) < now() - make_interval(secs => $2))`
+with sent as (delete from outbox o where id = any($2) and set_config('synchronous_commit', 'off', true) = 'off'
+    and not ` + awaited + `),
+again as (update outbox o set accepted = least(o.accepted, 30) + 1 where id = any($2) and tried_at is not null and ` + awaited + `)
+select exists (select from outbox o where ` + due + `)`
 )
 
-// LeftFor is the age at which an event in the outbox counts as left behind by a crash or an absent Broker: the process
-// that committed it has published it by then, or given up.
+// LeftFor is the age at which an event in the outbox counts as left behind by a crash or an absent Broker, or as lost by
+// the Broker: the process that committed it has published it by then, or given up.
 const LeftFor = publishFor + 2*clearFor + 5*time.Second
 
 // leftMost is how many events left behind are published at once by a process that has just reached the Broker.
@@ -56,7 +67,8 @@ func (tx *Tx) Emit(ctx context.Context, typ, subject string, data any) error {
 	return nil
 }
 
-// Waiting returns how many events are in the outbox and the age of the oldest.
+// Waiting returns how many events are in the outbox, since the Broker has not accepted them or a consumer has not taken
+// them, and the age of the oldest.
 func (db *DB) Waiting(ctx context.Context) (events int64, lag time.Duration, err error) {
 	var seconds float64
 	if err := db.QueryRow(ctx, waitingOutbox).Scan(&events, &seconds); err != nil {

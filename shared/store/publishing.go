@@ -276,13 +276,13 @@ func (p *publishing) clear(ctx context.Context) {
 	p.clearing = false
 }
 
-// remove deletes published events. If others left events behind, it publishes some of those too: the Broker is there
+// remove deletes published events, but those that some consumer has yet to take. If others left events behind, it publishes some of those too: the Broker is there
 // now, and the sweep may be rare, so that functions can sleep.
 func (p *publishing) remove(ctx context.Context, sent []uuid.UUID) error {
 	ctx, cancel := context.WithTimeout(ctx, clearFor)
 	defer cancel()
 	var left bool
-	if err := p.db.QueryRow(ctx, deleteOutbox, sent, LeftFor.Seconds()).Scan(&left); err != nil {
+	if err := p.db.QueryRow(ctx, deleteOutbox, LeftFor.Seconds(), sent).Scan(&left); err != nil {
 		return fmt.Errorf("clear the outbox: %w", err)
 	}
 	if !left || p.ctx.Err() != nil {

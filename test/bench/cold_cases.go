@@ -296,6 +296,7 @@ var applicationCases = map[string]maker{
 	},
 	"aggregator-tick":     tick,
 	"clock-pause":         tick,
+	"outbox-follow":       tick,
 	"jobmanager-displace": tick,
 	"matchmaker-place": func(ctx context.Context, s *scene) (ask, error) {
 		return delivery(s.held(ctx, events.ApplicationSubmitted, func() error { _, err := s.submit(ctx); return err }))

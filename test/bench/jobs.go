@@ -52,6 +52,7 @@ type jobsResult struct {
 	RawCPU  load       `json:"pgbenchMicrosPerCycle"`
 	Trips   int        `json:"roundTripsPerCycle"`
 	Writes  int        `json:"pgbenchRoundTripsPerCycle"`
+	Awaited awaited    `json:"awaited"`
 }
 
 // load is the processor time of a cycle, in microseconds. Unlike its duration, it hardly depends on other programs.
@@ -92,7 +93,7 @@ func runJobs(ctx context.Context, w *world) (result, error) {
 	if b.db, err = store.Open(ctx, store.Config{DatabaseURL: address, MaxConns: jobClients, PublishAtOnce: jobClients}, accepts{}, nil); err != nil {
 		return nil, err
 	}
-	defer b.db.Close()
+	defer func() { b.db.Close() }() // runAwaited opens another
 	if err := b.record(ctx); err != nil {
 		return nil, err
 	}
@@ -118,7 +119,8 @@ func runJobs(ctx context.Context, w *world) (result, error) {
 	}
 	r.Ours, r.Raw, r.Ratio, r.Reads = ours.P50(), raw.P50(), ratios.P50(), reads.P50()
 	r.OursCPU, r.RawCPU = medianLoad(oursCPU), medianLoad(rawCPU)
-	return r, nil
+	r.Awaited, err = b.runAwaited(ctx)
+	return r, err
 }
 
 // accepts is a Broker that accepts everything at once.
@@ -175,7 +177,7 @@ func (b *jobBench) seed(ctx context.Context) error {
 		Type: job.ConditionCreated, Status: "True", ObservedGeneration: 1, LastTransitionTime: time.Now().UTC(),
 		Reason: "AwaitingForExecution", Message: "best of 12 nodes",
 	}}
-	if _, err := b.db.Exec(ctx, `truncate applications, jobs, history, outbox`); err != nil {
+	if _, err := b.db.Exec(ctx, `truncate applications, jobs, history, outbox cascade`); err != nil {
 		return err
 	}
 	if _, err := b.db.Exec(ctx, sqlApplication, benchApplication); err != nil {
@@ -465,4 +467,5 @@ func (r jobsResult) print(w io.Writer) {
 		"Round trips of a cycle: %d, reads included; pgbench that reads nothing: %d.\n"+
 		"Processor time of a cycle: %s; with pgbench %s.\nGoal: ratio >= %.2f.\n",
 		r.Clients, r.Cycles, r.Trips, r.Writes, r.OursCPU, r.RawCPU, budgetJobs)
+	r.Awaited.print(w)
 }

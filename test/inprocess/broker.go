@@ -37,6 +37,7 @@ type Broker struct {
 	queue     []cloudevents.Event
 	accepted  []cloudevents.Event
 	failure   error
+	loses     func(cloudevents.Event) bool
 	failed    []error // of deliveries that Publish made
 }
 
@@ -101,6 +102,13 @@ func (b *Broker) Fail(err error) {
 	b.failure = err
 }
 
+// Lose makes the Broker drop the events that it has accepted and for which which returns true; nil ends that.
+func (b *Broker) Lose(which func(cloudevents.Event) bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.loses = which
+}
+
 // Publish accepts the event.
 func (b *Broker) Publish(ctx context.Context, e cloudevents.Event) error {
 	b.mu.Lock()
@@ -108,8 +116,12 @@ func (b *Broker) Publish(ctx context.Context, e cloudevents.Event) error {
 		defer b.mu.Unlock()
 		return b.failure
 	}
-	b.queue = append(b.queue, e.Clone())
 	b.accepted = append(b.accepted, e.Clone())
+	if b.loses != nil && b.loses(e) {
+		defer b.mu.Unlock()
+		return nil
+	}
+	b.queue = append(b.queue, e.Clone())
 	// One delivery at a time: an event that a delivery causes waits in the queue until that delivery has ended.
 	drain := b.immediate && !b.busy
 	b.mu.Unlock()

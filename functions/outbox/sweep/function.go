@@ -1,4 +1,5 @@
-// Package sweep publishes what a crash or an absent Broker left in the outbox.
+// Package sweep publishes what a crash or an absent Broker left in the outbox, and what the Broker lost: events that a
+// consumer should have and has not (shared/docs/delivery.md).
 package sweep
 
 import (
@@ -6,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/littoral-project/littoral/shared/deadletter"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/observe"
@@ -42,13 +44,22 @@ func New(env *function.Env) (*Function, error) {
 	return f, nil
 }
 
-// Run publishes batch after batch, oldest first, until none is left or the Broker refuses.
+// Run removes what all consumers have, and publishes batch after batch of the rest, oldest first, until none is left or
+// the Broker refuses.
 func (f *Function) Run(ctx context.Context) error {
+	if _, err := f.db.Confirm(ctx); err != nil {
+		return err
+	}
 	waiting, lag, err := f.db.Waiting(ctx)
 	if err != nil {
 		return err
 	}
-	f.observe.Gauge("littoral.outbox.waiting", "{event}", "Events that the Broker has not accepted yet", float64(waiting))
+	f.observe.Gauge("littoral.outbox.waiting", "{event}", "Events that the Broker has not accepted, or a consumer not taken", float64(waiting))
+	dead, err := deadletter.Waiting(ctx, f.db)
+	if err != nil {
+		return err
+	}
+	f.observe.Gauge("littoral.outbox.dead", "{event}", "Dead letters that nobody has sent again", float64(dead))
 	f.observe.Gauge("littoral.outbox.lag", "s", "Age of the oldest of them", lag.Seconds())
 	for {
 		n, err := f.db.Sweep(ctx, f.config.Age, f.config.Batch)

@@ -36,6 +36,7 @@ import (
 	"github.com/littoral-project/littoral/shared/observe"
 	"github.com/littoral-project/littoral/shared/settings"
 	"github.com/littoral-project/littoral/shared/store"
+	"github.com/littoral-project/littoral/triggers"
 )
 
 // Options of a Host.
@@ -313,7 +314,23 @@ func (h *Host) openBroker(ctx context.Context, set *manifests.Set) (err error) {
 	h.onStop(h.closeStore)
 	h.onStop(h.mesh.Wait)
 	h.onStop(h.broker.Stop) // runs first, since its deliveries need the store
-	return nil
+	return h.subscribe(ctx, set)
+}
+
+// subscribe stores who takes which events, as outbox/follow does on a cluster.
+func (h *Host) subscribe(ctx context.Context, set *manifests.Set) error {
+	var list []store.Subscription
+	for _, key := range manifests.Sorted(set.Triggers) {
+		spec := set.Triggers[key].Spec
+		kinds, err := triggers.Takes(spec)
+		if err != nil || spec.Subscriber.Ref == nil {
+			h.log.Warn("nobody knows what a Trigger takes: if the Broker loses an event, it stays lost", "trigger", key, "error", err)
+			continue
+		}
+		list = append(list, store.Subscriptions(spec.Subscriber.Ref.Name, kinds)...)
+	}
+	_, err := h.db.Subscribe(ctx, list)
+	return err
 }
 
 // closeStore closes the store after the events in its outbox have been published; the Broker is still open then.

@@ -79,6 +79,19 @@ faults: ## kill the functions at every boundary (make test does so at some)
 walks: ## run five hundred random sequences of actions on the whole system (make test runs a few)
 	$(GO) run ./scripts/with-postgres -- $(GO) test -timeout 60m -count=1 ./test/walks -walks 500 -seed $$(date +%s)
 
+.PHONY: security
+security: ## run the corpora of hostile input and print how many cases there are of each
+	$(GO) run ./scripts/with-postgres -- $(GO) run ./test/security
+
+FUZZTIME ?= 60s
+
+.PHONY: fuzz
+fuzz: ## run each fuzzer for a minute: [FUZZTIME=60s]
+	grep -ro --include=*_test.go '^func Fuzz[A-Za-z_]*' functions infra shared test | while IFS=: read -r file name; do \
+		echo "$$(dirname $$file) $${name#func }"; \
+		$(GO) run ./scripts/with-postgres -- $(GO) test -run '^$$' -fuzz "^$${name#func }\$$" -fuzztime $(FUZZTIME) ./$$(dirname $$file) </dev/null; \
+	done
+
 .PHONY: bench
 bench: ## run the benchmarks, which print ratios within one run
 	$(GO) run ./test/bench

@@ -411,6 +411,13 @@ func plain(arg any) (text string, null bool) {
 	case []string:
 		return "{" + strings.Join(a, ",") + "}", false
 	}
+	if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.String { // of a type of its own
+		var all []string
+		for i := range v.Len() {
+			all = append(all, v.Index(i).String())
+		}
+		return plain(all)
+	}
 	switch v.Kind() {
 	case reflect.String:
 		return v.String(), false

@@ -152,7 +152,7 @@ func (w *world) life(t testing.TB) (seen []string) {
 		w.operator.call(t, http.MethodPut, "/jobmanager/groups/"+call+"/"+g.ID, "").is(t, http.StatusOK)
 		see(call)
 	}
-	w.drain(w.group(t, g.ID).Jobs[0].Targets.Node)
+	w.drain("hub/" + w.group(t, g.ID).Jobs[0].Targets.Node)
 	see("drained")
 	w.operator.call(t, http.MethodDelete, "/jobmanager/groups/"+g.ID+"?stop=true", "").is(t, http.StatusAccepted)
 	w.recovers(t)

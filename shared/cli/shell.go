@@ -83,6 +83,7 @@ type commands struct {
 
 	Completion completionCommand `cmd:"" group:"Other:" help:"Print a completion script for bash, zsh or fish."`
 	Console    consoleCommand    `cmd:"" group:"Looking:" help:"Open the console in a browser, signed in."`
+	Doctor     doctorCommand     `cmd:"" group:"Other:" help:"Say what is wrong with an installation, and what to do."`
 	Version    versionCommand    `cmd:"" group:"Other:" help:"Print the version."`
 }
 

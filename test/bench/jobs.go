@@ -412,7 +412,7 @@ func plain(arg any) (text string, null bool) {
 		return "{" + strings.Join(a, ",") + "}", false
 	}
 	if v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.String { // of a type of its own
-		var all []string
+		all := make([]string, 0, v.Len())
 		for i := range v.Len() {
 			all = append(all, v.Index(i).String())
 		}

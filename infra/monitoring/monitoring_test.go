@@ -1,3 +1,4 @@
+// Package monitoring_test holds the alerts and the dashboard to what Littoral measures.
 package monitoring_test
 
 import (

@@ -155,6 +155,17 @@ func TestTriggersAndDeclarationsAgree(t *testing.T) {
 	}
 }
 
+// TestWhoeverTakesEventsCanSaySo: an event stays in the outbox until all its consumers have noted in the store that they
+// have it.
+func TestWhoeverTakesEventsCanSaySo(t *testing.T) {
+	t.Parallel()
+	for name, entry := range entries(t) {
+		for _, typ := range entry.Spec.Consumes {
+			require.True(t, events.Nudge(typ) || !entry.Spec.Storeless, "%s takes %s and has no store", name, typ)
+		}
+	}
+}
+
 // TestEveryTypeThatIsConsumedIsEmitted: by some function, or by another system.
 func TestEveryTypeThatIsConsumedIsEmitted(t *testing.T) {
 	t.Parallel()

@@ -226,7 +226,7 @@ func TestAnUpgradeLeavesTheNamespaceItsLabels(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, "get namespace littoral\n", deploying(t, `
 		out=$(mktemp -d); trap 'rm -r "$out"' EXIT
-		for step in staged at_home lacking same_broker images; do eval "$step() { true; }"; done
+		for step in staged at_home lacking same_broker fit images; do eval "$step() { true; }"; done
 		has() { false; }
 		kubectl=fake
 		fake() { echo "$*" >>"$out/told"; }

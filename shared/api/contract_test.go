@@ -18,6 +18,8 @@ import (
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/history"
+	"github.com/littoral-project/littoral/shared/icoswire"
+	"github.com/littoral-project/littoral/shared/icoswire/jobgroup"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/match"
 	"github.com/littoral-project/littoral/shared/placement"
@@ -135,10 +137,10 @@ func TestTheClientLosesNothingThatFunctionsAnswer(t *testing.T) {
 		into     any    // into which the client decodes it
 		schema   string // the name in the page
 	}{
-		"a whole application":     {fullApplication(), &api.Application{}, "JobGroup"},
-		"an application just in":  {justIn(), &api.Application{}, "JobGroup"},
-		"a whole job":             {fullJob(), &api.Job{}, "Job"},
-		"a resource":              {fullJob().Resource(), &api.Resource{}, "Resource"},
+		"a whole application":     {jobgroup.Of(fullApplication()), &api.Application{}, "JobGroup"},
+		"an application just in":  {jobgroup.Of(justIn()), &api.Application{}, "JobGroup"},
+		"a whole job":             {icoswire.JobOf(fullJob()), &api.Job{}, "Job"},
+		"a resource":              {icoswire.ResourceOf(fullJob()), &api.Resource{}, "Resource"},
 		"an entry of the history": {fullEntry(), &api.Entry{}, "Entry"},
 		"a short entry":           {history.Entry{ID: 1, At: noon, Event: "topology.changed"}, &api.Entry{}, "Entry"},
 		"a preview":               {fullPreview(), &api.Preview{}, "Preview"},
@@ -187,7 +189,7 @@ func TestJobsStandAlikeOnBothSides(t *testing.T) {
 					if available != "" {
 						server.Conditions = []job.Condition{{Type: job.ConditionAvailable, Status: available}}
 					}
-					text, err := json.Marshal(server)
+					text, err := json.Marshal(icoswire.JobOf(server))
 					require.NoError(t, err)
 					var client api.Job
 					require.NoError(t, json.Unmarshal(text, &client))
@@ -204,12 +206,12 @@ func TestComponentsAreThoseThatCount(t *testing.T) {
 	t.Parallel()
 	count := func(desired application.Desired) (counted int, status string) {
 		cleans := uuid.New()
-		text, err := json.Marshal(&application.Application{Desired: desired, Jobs: []*job.Job{
+		text, err := json.Marshal(jobgroup.Of(&application.Application{Desired: desired, Jobs: []*job.Job{
 			{Component: "runs", State: job.Finished, OwnerID: "agent-hub"},
 			{Component: "leaves", State: job.Created, Type: job.Delete, OwnerID: "agent-hub"},
 			{Component: "removed", State: job.Finished, Type: job.Delete, OwnerID: "agent-hub"},
 			{Component: "copy", State: job.Created, Type: job.Delete, OwnerID: "agent-hub", Cleans: &cleans},
-		}})
+		}}))
 		require.NoError(t, err)
 		var a api.Application
 		require.NoError(t, json.Unmarshal(text, &a))

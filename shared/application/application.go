@@ -6,7 +6,6 @@
 package application
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -87,38 +86,6 @@ func Namespace(name string, id uuid.UUID) string { return name + "-" + id.String
 // ETag names the version, which only changes with the descriptor: whoever changes an application need not know how its
 // jobs fare.
 func (a *Application) ETag() string { return etag.Of(a.Version) }
-
-// MarshalJSON writes the contract's JobGroup with namespace, desired, status, message, health, version, judged and
-// conditions added, and the warnings in the answer to a descriptor.
-func (a *Application) MarshalJSON() ([]byte, error) {
-	status, message := a.Status()
-	jobs := a.Jobs
-	if jobs == nil {
-		jobs = []*job.Job{}
-	}
-	return json.Marshal(struct {
-		ID          uuid.UUID       `json:"id"`
-		CreatedAt   time.Time       `json:"created_at"`
-		UpdatedAt   time.Time       `json:"updated_at"`
-		Name        string          `json:"appName"`
-		Description string          `json:"appDescription"`
-		Namespace   string          `json:"namespace"`
-		Desired     Desired         `json:"desired"`
-		Status      Status          `json:"status"`
-		Message     string          `json:"message"`
-		Health      Health          `json:"health,omitempty"`
-		Version     int64           `json:"version"`
-		Judged      int64           `json:"judged"`
-		Owner       string          `json:"owner"`
-		Away        *Away           `json:"away,omitempty"`
-		Jobs        []*job.Job      `json:"jobs"`
-		Conditions  []job.Condition `json:"conditions,omitempty"`
-		Warnings    []string        `json:"warnings,omitempty"`
-	}{
-		a.ID, a.CreatedAt, a.UpdatedAt, a.Name, a.Description, a.Namespace, a.Desired, status, message, a.Health(), a.Version, a.HandledVersion,
-		a.Owner, a.Away, jobs, a.Conditions(), a.Warnings,
-	})
-}
 
 // Status sums up the jobs, with a line on what the application waits for. A component that an update took out no longer
 // counts: if it cannot be removed now, nothing else waits for that.

@@ -19,7 +19,7 @@ import (
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/etag"
 	"github.com/littoral-project/littoral/shared/events"
-	"github.com/littoral-project/littoral/shared/icoswire"
+	"github.com/littoral-project/littoral/shared/icoswire/jobgroup"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -381,7 +381,7 @@ func TestPut_takesAJobGroupWithChangedObjects(t *testing.T) {
 	require.Equal(t, "web", web.Component)
 	body := fmt.Appendf(nil, `{"ID": %q, "jobs": [{"id": %q, "manifests": [{"yamlString": "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\n"}]}]}`, app.ID, web.ID)
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
-		change, err := icoswire.ReadChange(nil, body, descriptor.Parse)
+		change, err := jobgroup.ReadChange(nil, body, descriptor.Parse)
 		require.NoError(t, err)
 		_, err = change.Put(ctx, tx, "", etag.Match{}, time.Minute)
 		return err
@@ -410,7 +410,7 @@ func TestPut_ofAJobGroupWithManyChanges(t *testing.T) {
 	}
 	body, err := json.Marshal(map[string]any{"id": app.ID, "jobs": list})
 	require.NoError(t, err)
-	change, err := icoswire.ReadChange(nil, body, descriptor.Parse)
+	change, err := jobgroup.ReadChange(nil, body, descriptor.Parse)
 	require.NoError(t, err)
 	require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
 		_, err := change.Put(ctx, tx, "", etag.Match{}, time.Minute)
@@ -427,7 +427,7 @@ func TestPut_ofAJobGroupThatNamesNothing(t *testing.T) {
 	t.Parallel()
 	w := world{t, storetest.New(t)}
 	err := w.tx(func(ctx context.Context, tx *store.Tx) error {
-		change, err := icoswire.ReadChange(nil, []byte(`{"appName": "shop", "jobs": []}`), descriptor.Parse)
+		change, err := jobgroup.ReadChange(nil, []byte(`{"appName": "shop", "jobs": []}`), descriptor.Parse)
 		require.NoError(t, err)
 		_, err = change.Put(ctx, tx, "", etag.Match{}, time.Minute)
 		return err
@@ -464,7 +464,7 @@ manifests:
 		}
 		body, err := json.Marshal(map[string]any{"id": app.ID, "jobs": list})
 		require.NoError(t, err)
-		read, err := icoswire.ReadChange(nil, body, descriptor.Parse)
+		read, err := jobgroup.ReadChange(nil, body, descriptor.Parse)
 		require.NoError(t, err)
 		return w.tx(func(ctx context.Context, tx *store.Tx) error {
 			_, err := read.Put(ctx, tx, "", etag.Match{}, time.Minute)
@@ -604,7 +604,7 @@ func TestLease_isRenewedByEverySignOfLife(t *testing.T) {
 		func() error { return report(job.Progressing, applied) }, // again
 		func() error {
 			return w.tx(func(ctx context.Context, tx *store.Tx) error {
-				_, err := job.Observe(ctx, tx, job.Status{OwnerID: "agent-1", Resource: job.Resource{JobID: job.ID{UUID: id}}}, time.Minute)
+				_, err := job.Observe(ctx, tx, job.Observation{OwnerID: "agent-1", Job: id}, time.Minute)
 				return err
 			})
 		},
@@ -824,8 +824,8 @@ func TestReport_ofDegradedWithoutAReason(t *testing.T) {
 	}
 	observe := func(state job.State, conditions ...job.Condition) {
 		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
-			_, err := job.Observe(ctx, tx, job.Status{
-				Epoch: j.Epoch, Resource: job.Resource{JobID: job.ID{UUID: j.ID}, Conditions: conditions},
+			_, err := job.Observe(ctx, tx, job.Observation{
+				Epoch: j.Epoch, Job: j.ID, Resource: job.Resource{Conditions: conditions},
 			}, time.Minute)
 			return err
 		}))
@@ -886,8 +886,8 @@ func TestObserve(t *testing.T) {
 	app, _ := w.submit(shop("a"), "")
 	app = w.run(app, "agent-1")
 	j := app.Jobs[0]
-	observe := func(s job.Status) error {
-		s.JobID = job.ID{UUID: j.ID}
+	observe := func(s job.Observation) error {
+		s.Job = j.ID
 		return w.tx(func(ctx context.Context, tx *store.Tx) error {
 			_, err := job.Observe(ctx, tx, s, time.Minute)
 			return err
@@ -896,17 +896,17 @@ func TestObserve(t *testing.T) {
 	conditions := func(status string) job.Resource {
 		return job.Resource{Conditions: []job.Condition{{Type: job.ConditionAvailable, Status: status}}}
 	}
-	require.Equal(t, problem.Conflict, problem.KindOf(observe(job.Status{Resource: conditions("False")})), "it must say which copy")
-	require.Equal(t, problem.Conflict, problem.KindOf(observe(job.Status{Resource: conditions("False"), Epoch: j.Epoch + 1})))
+	require.Equal(t, problem.Conflict, problem.KindOf(observe(job.Observation{Resource: conditions("False")})), "it must say which copy")
+	require.Equal(t, problem.Conflict, problem.KindOf(observe(job.Observation{Resource: conditions("False"), Epoch: j.Epoch + 1})))
 	stray := conditions("False")
 	stray.UUID = "res-of-another-copy"
-	require.Equal(t, problem.Conflict, problem.KindOf(observe(job.Status{Resource: stray})))
+	require.Equal(t, problem.Conflict, problem.KindOf(observe(job.Observation{Resource: stray})))
 
-	require.NoError(t, observe(job.Status{Resource: conditions("False"), Epoch: j.Epoch}))
+	require.NoError(t, observe(job.Observation{Resource: conditions("False"), Epoch: j.Epoch}))
 	require.Equal(t, job.Degraded, w.job(j.ID).State)
 	status, _ := w.get(app.ID).Status()
 	require.Equal(t, application.Degraded, status)
-	require.NoError(t, observe(job.Status{Resource: conditions("True"), Epoch: j.Epoch}))
+	require.NoError(t, observe(job.Observation{Resource: conditions("True"), Epoch: j.Epoch}))
 	require.Equal(t, job.Finished, w.job(j.ID).State)
 	require.Equal(t, 1, w.published(events.JobDegraded))
 
@@ -914,7 +914,7 @@ func TestObserve(t *testing.T) {
 		w.stop(app.ID)
 		require.NoError(t, w.claim(j.ID, "agent-1"))
 		require.NoError(t, w.report(job.Report{ID: j.ID, OwnerID: "agent-1", Type: job.Delete, State: job.Degraded, Epoch: j.Epoch}))
-		require.NoError(t, observe(job.Status{Resource: conditions("True"), Epoch: j.Epoch}))
+		require.NoError(t, observe(job.Observation{Resource: conditions("True"), Epoch: j.Epoch}))
 		require.Equal(t, job.Degraded, w.job(j.ID).State, "it could not remove the copy, which runs yet")
 		require.Equal(t, "agent-1", w.job(j.ID).OwnerID)
 	})
@@ -935,8 +935,8 @@ func TestObserve_ofWhatItsAgentHasApplied(t *testing.T) {
 	}
 	observe := func(status string) job.State {
 		require.NoError(t, w.tx(func(ctx context.Context, tx *store.Tx) error {
-			_, err := job.Observe(ctx, tx, job.Status{OwnerID: "agent-1", Resource: job.Resource{
-				JobID: job.ID{UUID: id}, Conditions: []job.Condition{{Type: job.ConditionAvailable, Status: status}},
+			_, err := job.Observe(ctx, tx, job.Observation{OwnerID: "agent-1", Job: id, Resource: job.Resource{
+				Conditions: []job.Condition{{Type: job.ConditionAvailable, Status: status}},
 			}}, time.Minute)
 			return err
 		}))
@@ -988,8 +988,8 @@ func TestObserve_ofWhatShouldHaveLeft(t *testing.T) {
 	}
 	observe := func(status string) *job.Job {
 		return step(func(ctx context.Context, tx *store.Tx, j *job.Job) error {
-			_, err := job.Observe(ctx, tx, job.Status{Epoch: j.Epoch, Resource: job.Resource{
-				JobID: job.ID{UUID: j.ID}, Conditions: []job.Condition{{Type: job.ConditionAvailable, Status: status}},
+			_, err := job.Observe(ctx, tx, job.Observation{Epoch: j.Epoch, Job: j.ID, Resource: job.Resource{
+				Conditions: []job.Condition{{Type: job.ConditionAvailable, Status: status}},
 			}}, time.Minute)
 			return err
 		})
@@ -1309,9 +1309,9 @@ func TestPut_keepsAnothersChange(t *testing.T) {
 	app, _ := w.submit(withCache, "")
 	part := w.get(app.ID)
 	part.Jobs = slices.DeleteFunc(part.Jobs, func(j *job.Job) bool { return j.Component != "web" })
-	body, err := json.Marshal(part)
+	body, err := json.Marshal(jobgroup.Of(part))
 	require.NoError(t, err)
-	change, err := icoswire.ReadChange(nil, []byte(strings.ReplaceAll(string(body), "image: b", "image: mine")), descriptor.Parse)
+	change, err := jobgroup.ReadChange(nil, []byte(strings.ReplaceAll(string(body), "image: b", "image: mine")), descriptor.Parse)
 	require.NoError(t, err)
 	theirs := strings.ReplaceAll(string(withCache), "kind: Pod, metadata: {name: c}",
 		"kind: Pod, metadata: {name: c, labels: {by: other}}")

@@ -13,7 +13,7 @@ import (
 	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/descriptor"
 	"github.com/littoral-project/littoral/shared/etag"
-	"github.com/littoral-project/littoral/shared/icoswire"
+	"github.com/littoral-project/littoral/shared/icoswire/jobgroup"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/store/storetest"
@@ -49,7 +49,7 @@ func TestNoDescriptorReplacesADocumentOfAnotherDialect(t *testing.T) {
 	require.Equal(t, "front", parsed.Components[0].Name)
 	refused := func(id *uuid.UUID, body []byte) {
 		t.Helper()
-		change, err := icoswire.ReadChange(id, body, descriptor.Parse)
+		change, err := jobgroup.ReadChange(id, body, descriptor.Parse)
 		require.NoError(t, err)
 		err = w.tx(func(ctx context.Context, tx *store.Tx) error {
 			_, err := change.Put(ctx, tx, "", etag.Match{}, time.Minute)

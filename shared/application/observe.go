@@ -4,43 +4,38 @@ import (
 	"context"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
-// Observe stores what an agent sees (job.Observe) of one job, or of all jobs of a group that the agent owns. The error
-// is also NotFound when it owns none.
-func Observe(ctx context.Context, tx *store.Tx, s job.Status, lease time.Duration) ([]job.Resource, error) {
-	if !s.OfGroup() {
-		j, err := job.Observe(ctx, tx, s, lease)
-		if err != nil {
-			return nil, err
-		}
-		return []job.Resource{j.Resource()}, nil
-	}
+// ObserveAll stores what an agent sees (job.Observe) of all jobs of the application that the agent owns, and returns these.
+// The error is also NotFound when it owns none.
+func ObserveAll(ctx context.Context, tx *store.Tx, id uuid.UUID, s job.Observation, lease time.Duration) ([]*job.Job, error) {
 	if s.OwnerID == "" {
 		s.OwnerID = auth.From(ctx).AgentID
 	}
-	a, err := Lock(ctx, tx, s.GroupID.UUID)
+	a, err := Lock(ctx, tx, id)
 	if err != nil {
 		return nil, err
 	}
-	var seen []job.Resource
+	var seen []*job.Job
 	for _, j := range a.Jobs {
 		if s.OwnerID == "" || j.OwnerID != s.OwnerID || j.State == job.Created {
 			continue
 		}
-		s.JobID = job.ID{UUID: j.ID}
+		s.Job = j.ID
 		now, err := job.Observe(ctx, tx, s, lease)
 		if err != nil {
 			return nil, err
 		}
-		seen = append(seen, now.Resource())
+		seen = append(seen, now)
 	}
 	if len(seen) == 0 {
-		return nil, problem.New(problem.NotFound, "agent %q runs nothing of application %s", s.OwnerID, s.GroupID)
+		return nil, problem.New(problem.NotFound, "agent %q runs nothing of application %s", s.OwnerID, id)
 	}
 	return seen, nil
 }

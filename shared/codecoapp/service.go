@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/littoral-project/littoral/shared/appmodel"
+	"github.com/littoral-project/littoral/shared/label"
 )
 
 // service is one entry of codecoapp-msspec.
@@ -102,7 +103,7 @@ func (r *reader) tree() *yaml.Node {
 // component writes a service as a component.
 func (r *reader) component(s service) *yaml.Node {
 	name := r.name + "-" + s.name // as CODECO names the pods
-	labels := object("app.kubernetes.io/name", str(name))
+	labels := object(label.Service, str(name))
 	deployment := object(
 		"apiVersion", str("apps/v1"), "kind", str("Deployment"),
 		"metadata", object("name", str(name), "labels", labels),

@@ -12,6 +12,19 @@ import (
 // Most operations are about one record that the path names. Show, Change and Act are the whole Handle of such a function;
 // what remains in its folder is the declaration and the step itself.
 
+// As returns a step whose result is in the form that is answered.
+func As[By, T, U any](
+	step func(context.Context, By, uuid.UUID) (T, error), form func(T) U,
+) func(context.Context, By, uuid.UUID) (U, error) {
+	return func(ctx context.Context, by By, id uuid.UUID) (answer U, err error) {
+		record, err := step(ctx, by, id)
+		if err != nil {
+			return answer, err
+		}
+		return form(record), nil
+	}
+}
+
 // Show answers 200 with the record that the path parameter names.
 func Show[T any](
 	w http.ResponseWriter, r *http.Request, db *store.DB, param string,

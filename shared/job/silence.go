@@ -65,8 +65,8 @@ func (j *Job) Availability() *Condition {
 	return j.Condition(ConditionAvailable)
 }
 
-// shown are the conditions as people and agents see them.
-func (j *Job) shown() []Condition {
+// ShownConditions are the conditions as people and agents see them.
+func (j *Job) ShownConditions() []Condition {
 	if !j.Silent() {
 		return j.Conditions
 	}

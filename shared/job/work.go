@@ -366,7 +366,7 @@ func sameConditions(a, b []Condition) bool {
 // names the copy that the job is about: by owner or epoch, or else by the uuid of the resource. Once the owner has
 // reported that it has done its part, a running copy finishes the job; before that it may have former content. The
 // error is NotFound, Invalid, or Conflict for a copy that the job has left or a resource that several jobs have.
-func Observe(ctx context.Context, tx *store.Tx, s Status, lease time.Duration) (*Job, error) {
+func Observe(ctx context.Context, tx *store.Tx, s Observation, lease time.Duration) (*Job, error) {
 	var faults problem.Faults
 	named(&faults, "resource_uuid", s.UUID)
 	s.Conditions = clean(&faults, "conditions", s.conditions(&faults), time.Now().UTC())
@@ -410,16 +410,14 @@ func Observe(ctx context.Context, tx *store.Tx, s Status, lease time.Duration) (
 }
 
 // lock returns the job that the status is about, by its id or else by its resource, and locks it for this transaction.
-func (s *Status) lock(ctx context.Context, tx *store.Tx) (*Job, error) {
-	if id := cmp.Or(s.JobID, s.ID); id.Given() {
-		j, err := Lock(ctx, tx, id.UUID)
-		if problem.KindOf(err) != problem.NotFound || s.UUID == "" && !s.ID.Given() {
+func (s *Observation) lock(ctx context.Context, tx *store.Tx) (*Job, error) {
+	if s.Job != uuid.Nil {
+		j, err := Lock(ctx, tx, s.Job)
+		if problem.KindOf(err) != problem.NotFound || s.UUID == "" && s.ElseResource == "" {
 			return j, err
 		}
 	}
-	if s.UUID == "" && s.ID.Given() {
-		s.UUID = s.ID.String()
-	}
+	s.UUID = cmp.Or(s.UUID, s.ElseResource)
 	if s.UUID == "" {
 		var faults problem.Faults
 		faults.Add("job_id", 0, "is missing; give it, or job_group_id, or resource_uuid")
@@ -443,7 +441,7 @@ func (j *Job) seen(ctx context.Context, tx *store.Tx, r Resource, conditions []C
 	return j.emit(ctx, tx, events.ResourceChanged)
 }
 
-func (j *Job) fenceCopy(ctx context.Context, s Status) error {
+func (j *Job) fenceCopy(ctx context.Context, s Observation) error {
 	owner := s.OwnerID
 	if owner == "" {
 		owner = auth.From(ctx).AgentID

@@ -11,14 +11,8 @@ import (
 	"github.com/littoral-project/littoral/shared/job"
 )
 
-// Marks that telemetry and other parts of ICOS read, on objects and on the templates of their pods (shared/docs/contracts.md
-// §6.2, §9), and labels of ours that identify a copy.
+// Labels of ours that identify a copy.
 const (
-	MarkApplication = "app.icos.eu/name"
-	MarkInstance    = "app.icos.eu/instance"
-	MarkComponent   = "app.icos.eu/component"
-	MarkResource    = "jobmanager.icos.eu/manifest"
-
 	LabelManager = "app.kubernetes.io/managed-by"
 	LabelJob     = "littoral.dev/job"
 )

@@ -15,6 +15,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/etag"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/icoswire/jobgroup"
 	"github.com/littoral-project/littoral/shared/policy/admit"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -53,7 +54,7 @@ func (o *Operation) Put(w http.ResponseWriter, r *http.Request, c Change, seen e
 	if err != nil {
 		return err
 	}
-	return function.WriteJSON(w, http.StatusOK, app)
+	return function.WriteJSON(w, http.StatusOK, jobgroup.Of(app))
 }
 
 // Edit is Put of what edit makes of the present descriptor. With If-Match, the application must be in a version that the

@@ -10,6 +10,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/icoswire/jobgroup"
 	"github.com/littoral-project/littoral/shared/policy/admit"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -76,5 +77,5 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if !fresh {
 		w.Header().Set("Idempotent-Replay", "true")
 	}
-	return function.WriteJSON(w, http.StatusCreated, app)
+	return function.WriteJSON(w, http.StatusCreated, jobgroup.Of(app))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/icoswire/jobgroup"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -57,5 +58,5 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if gone {
 		status = http.StatusOK
 	}
-	return function.WriteJSON(w, status, app)
+	return function.WriteJSON(w, status, jobgroup.Of(app))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/icoswire/jobgroup"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -23,5 +24,5 @@ func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, n
 
 // Handle answers the JobGroup.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	return function.Show(w, r, f.db, "group_uuid", application.Get)
+	return function.Show(w, r, f.db, "group_uuid", function.As(application.Get, jobgroup.Of))
 }

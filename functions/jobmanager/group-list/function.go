@@ -7,6 +7,7 @@ import (
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/icoswire/jobgroup"
 	"github.com/littoral-project/littoral/shared/listing"
 	"github.com/littoral-project/littoral/shared/paging"
 	"github.com/littoral-project/littoral/shared/store"
@@ -34,7 +35,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return function.WritePage(w, r, page, apps, cut, func(a *application.Application) paging.Cursor {
+	return function.WritePage(w, r, page, jobgroup.ListOf(apps), cut, func(a *jobgroup.Answer) paging.Cursor {
 		return paging.Cursor{At: a.CreatedAt, ID: a.ID}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/icoswire/jobgroup"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -42,5 +43,5 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	start := func(ctx context.Context, tx *store.Tx, id uuid.UUID) (*application.Application, error) {
 		return application.Start(ctx, tx, id, f.settings.LostAfter)
 	}
-	return function.Change(w, r, f.db, "group_uuid", application.IfSeen(seen, start))
+	return function.Change(w, r, f.db, "group_uuid", function.As(application.IfSeen(seen, start), jobgroup.Of))
 }

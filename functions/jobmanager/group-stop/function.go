@@ -8,6 +8,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/icoswire/jobgroup"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -33,5 +34,5 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return function.Change(w, r, f.db, "group_uuid", application.IfSeen(seen, application.Stop))
+	return function.Change(w, r, f.db, "group_uuid", function.As(application.IfSeen(seen, application.Stop), jobgroup.Of))
 }

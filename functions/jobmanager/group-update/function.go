@@ -7,7 +7,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
-	"github.com/littoral-project/littoral/shared/icoswire"
+	"github.com/littoral-project/littoral/shared/icoswire/jobgroup"
 	"github.com/littoral-project/littoral/shared/revise"
 )
 
@@ -55,7 +55,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	change, err := icoswire.ReadChange(id, body, f.Parser(strict))
+	change, err := jobgroup.ReadChange(id, body, f.Parser(strict))
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/icoswire"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -60,5 +61,5 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return function.WriteJSON(w, http.StatusOK, jobs)
+	return function.WriteJSON(w, http.StatusOK, icoswire.JobsOf(jobs))
 }

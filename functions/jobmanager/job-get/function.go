@@ -6,6 +6,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/icoswire"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -23,5 +24,5 @@ func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, n
 
 // Handle answers the job.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	return function.Show(w, r, f.db, "job_uuid", job.Get)
+	return function.Show(w, r, f.db, "job_uuid", function.As(job.Get, icoswire.JobOf))
 }

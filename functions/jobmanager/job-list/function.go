@@ -6,6 +6,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/icoswire"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/listing"
 	"github.com/littoral-project/littoral/shared/paging"
@@ -34,7 +35,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return function.WritePage(w, r, page, jobs, cut, func(j *job.Job) paging.Cursor {
+	return function.WritePage(w, r, page, icoswire.JobsOf(jobs), cut, func(j *icoswire.Job) paging.Cursor {
 		return paging.Cursor{At: j.CreatedAt, ID: j.ID}
 	})
 }

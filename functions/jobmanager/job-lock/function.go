@@ -12,6 +12,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/icoswire"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -74,7 +75,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return function.WriteJSON(w, http.StatusOK, j)
+	return function.WriteJSON(w, http.StatusOK, icoswire.JobOf(j))
 }
 
 func (f *Function) apply(ctx context.Context, tx *store.Tx, id uuid.UUID, state int, agent string) error {

@@ -73,5 +73,5 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return function.WriteJSON(w, http.StatusOK, j)
+	return function.WriteJSON(w, http.StatusOK, icoswire.JobOf(j))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/icoswire"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -36,7 +37,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if strings.HasPrefix(r.URL.Path, "/jobmanager/resources/") {
-		return function.WriteJSON(w, http.StatusOK, j.Resource().Conditions)
+		return function.WriteJSON(w, http.StatusOK, j.ShownConditions())
 	}
-	return function.WriteJSON(w, http.StatusOK, j.Resource())
+	return function.WriteJSON(w, http.StatusOK, icoswire.ResourceOf(j))
 }

@@ -5,10 +5,13 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/google/uuid"
+
 	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/icoswire"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -43,7 +46,7 @@ func New(env *function.Env) (*Function, error) {
 // "status": "Available"} sets one condition; with "job_group_id" instead of "job_id" it does so for all jobs of the
 // group that the agent owns, and the answer is their list.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	var in job.Status
+	var in icoswire.Status
 	if err := function.DecodeJSON(r, &in); err != nil {
 		return err
 	}
@@ -52,7 +55,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		if !in.ID.Given() {
+		if in.ID == (icoswire.ID{}) {
 			in.ID.UUID = id
 		}
 	}
@@ -61,17 +64,32 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	var seen []job.Resource
-	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
-		var err error
-		seen, err = application.Observe(ctx, tx, in, f.settings.Lease)
+	if group, ok := in.Group(); ok {
+		return f.observeAll(w, r, group, in.Command())
+	}
+	var seen *job.Job
+	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
+		seen, err = job.Observe(ctx, tx, in.Command(), f.settings.Lease)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if in.OfGroup() {
-		return function.WriteJSON(w, http.StatusOK, seen)
+	return function.WriteJSON(w, http.StatusOK, icoswire.ResourceOf(seen))
+}
+
+func (f *Function) observeAll(w http.ResponseWriter, r *http.Request, group uuid.UUID, seen job.Observation) error {
+	var jobs []*job.Job
+	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
+		jobs, err = application.ObserveAll(ctx, tx, group, seen, f.settings.Lease)
+		return err
+	})
+	if err != nil {
+		return err
 	}
-	return function.WriteJSON(w, http.StatusOK, seen[0])
+	resources := make([]icoswire.Resource, len(jobs))
+	for i, j := range jobs {
+		resources[i] = icoswire.ResourceOf(j)
+	}
+	return function.WriteJSON(w, http.StatusOK, resources)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/icoswire/policyread"
 	"github.com/littoral-project/littoral/shared/policy/admit"
 	"github.com/littoral-project/littoral/shared/policy/lifecycle"
 	"github.com/littoral-project/littoral/shared/policy/policies"
@@ -62,5 +63,5 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return function.WriteJSON(w, http.StatusOK, list)
+	return function.WriteJSON(w, http.StatusOK, policyread.ListOf(list))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/icoswire/policyread"
 	"github.com/littoral-project/littoral/shared/policy/policies"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -26,5 +27,5 @@ func New(env *function.Env) (*Function, error) { return &Function{db: env.DB}, n
 
 // Handle answers the policy with its newest events.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	return function.Show(w, r, f.db, "pid", policies.Get)
+	return function.Show(w, r, f.db, "pid", function.As(policies.Get, policyread.Of))
 }

@@ -4,8 +4,11 @@ package policylist
 import (
 	"net/http"
 
+	"github.com/google/uuid"
+
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
+	"github.com/littoral-project/littoral/shared/icoswire/policyread"
 	"github.com/littoral-project/littoral/shared/paging"
 	"github.com/littoral-project/littoral/shared/policy/policies"
 	"github.com/littoral-project/littoral/shared/store"
@@ -45,7 +48,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return function.WritePage(w, r, page, list, cut, func(p *policies.Policy) paging.Cursor {
-		return paging.Cursor{At: p.CreatedAt, ID: p.UUID()}
+	return function.WritePage(w, r, page, policyread.ListOf(list), cut, func(p *policyread.Answer) paging.Cursor {
+		return paging.Cursor{At: p.CreatedAt, ID: uuid.MustParse(p.ID)}
 	})
 }

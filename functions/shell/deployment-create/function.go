@@ -11,6 +11,7 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/icosshell"
+	"github.com/littoral-project/littoral/shared/icoswire/jobgroup"
 	"github.com/littoral-project/littoral/shared/policy/admit"
 	"github.com/littoral-project/littoral/shared/store"
 )
@@ -61,5 +62,5 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Location", "/api/v3/deployment/"+app.ID.String())
-	return function.WriteJSON(w, http.StatusCreated, app)
+	return function.WriteJSON(w, http.StatusCreated, jobgroup.Of(app))
 }

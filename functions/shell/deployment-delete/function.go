@@ -12,6 +12,7 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/icosshell"
+	"github.com/littoral-project/littoral/shared/icoswire/jobgroup"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -37,9 +38,9 @@ func New(env *function.Env) (*Function, error) {
 
 // Handle answers the JobGroup that is deleted. One that runs is stopped first, and gone when its last removal is reported.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	return function.Change(w, r, f.db, "deployment_id",
-		func(ctx context.Context, tx *store.Tx, id uuid.UUID) (app *application.Application, err error) {
-			app, _, err = application.Delete(ctx, tx, id, true)
-			return app, err
-		})
+	remove := func(ctx context.Context, tx *store.Tx, id uuid.UUID) (app *application.Application, err error) {
+		app, _, err = application.Delete(ctx, tx, id, true)
+		return app, err
+	}
+	return function.Change(w, r, f.db, "deployment_id", function.As(remove, jobgroup.Of))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/icosshell"
+	"github.com/littoral-project/littoral/shared/icoswire/jobgroup"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -32,5 +33,5 @@ func New(env *function.Env) (*Function, error) {
 
 // Handle answers the JobGroup.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	return function.Show(w, r, f.db, "deployment_id", application.Get)
+	return function.Show(w, r, f.db, "deployment_id", function.As(application.Get, jobgroup.Of))
 }

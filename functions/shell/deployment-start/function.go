@@ -13,6 +13,7 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/icosshell"
+	"github.com/littoral-project/littoral/shared/icoswire/jobgroup"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -41,8 +42,8 @@ func New(env *function.Env) (*Function, error) {
 
 // Handle answers the JobGroup as it is after the request; asking twice changes nothing more.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	return function.Change(w, r, f.db, "deployment_id",
-		func(ctx context.Context, tx *store.Tx, id uuid.UUID) (*application.Application, error) {
-			return application.Start(ctx, tx, id, f.settings.LostAfter)
-		})
+	start := func(ctx context.Context, tx *store.Tx, id uuid.UUID) (*application.Application, error) {
+		return application.Start(ctx, tx, id, f.settings.LostAfter)
+	}
+	return function.Change(w, r, f.db, "deployment_id", function.As(start, jobgroup.Of))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/icosshell"
+	"github.com/littoral-project/littoral/shared/icoswire/jobgroup"
 	"github.com/littoral-project/littoral/shared/store"
 )
 
@@ -36,5 +37,5 @@ func New(env *function.Env) (*Function, error) {
 // Handle answers the JobGroup as it is after the request; asking twice changes nothing more. The published client stops with
 // DELETE.
 func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
-	return function.Change(w, r, f.db, "deployment_id", application.Stop)
+	return function.Change(w, r, f.db, "deployment_id", function.As(application.Stop, jobgroup.Of))
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/icosshell"
-	"github.com/littoral-project/littoral/shared/icoswire"
+	"github.com/littoral-project/littoral/shared/icoswire/jobgroup"
 	"github.com/littoral-project/littoral/shared/revise"
 )
 
@@ -46,7 +46,7 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	change, err := icoswire.ReadChange(&id, document, f.Parser(false))
+	change, err := jobgroup.ReadChange(&id, document, f.Parser(false))
 	if err != nil {
 		return err
 	}

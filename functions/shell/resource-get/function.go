@@ -14,6 +14,7 @@ import (
 	"github.com/littoral-project/littoral/shared/auth"
 	"github.com/littoral-project/littoral/shared/function"
 	"github.com/littoral-project/littoral/shared/icosshell"
+	"github.com/littoral-project/littoral/shared/icoswire"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -47,7 +48,7 @@ type resource struct {
 	ParentID string            `json:"parentId,omitempty"` // the cluster of a node, the application of a job
 	Cluster  *topology.Cluster `json:"cluster,omitempty"`
 	Node     *topology.Node    `json:"node,omitempty"`
-	Job      *job.Job          `json:"job,omitempty"`
+	Job      *icoswire.Job     `json:"job,omitempty"`
 }
 
 // Handle answers the cluster or node that has the key or the name, else the job that has the id or whose resource has it.
@@ -117,5 +118,5 @@ func (f *Function) job(ctx context.Context, id string) (*resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &resource{ID: id, Name: j.ResourceName, Type: "job", ParentID: j.ApplicationID.String(), Job: j}, nil
+	return &resource{ID: id, Name: j.ResourceName, Type: "job", ParentID: j.ApplicationID.String(), Job: icoswire.JobOf(j)}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/littoral-project/littoral/shared/label"
 	"github.com/littoral-project/littoral/shared/otlp"
 )
 
@@ -110,12 +111,12 @@ func (l *leaf) look(ctx context.Context) []otlp.Sample {
 	if cluster == "" {
 		cluster = l.hostID()
 	}
-	k.owner = labels{"icos_host_id": l.hostID(), "icos_cluster_id": cluster, "icos_host_name": cluster[:min(8, len(cluster))] + ":" + node}
+	k.owner = labels{label.Host: l.hostID(), label.Cluster: cluster, label.HostName: cluster[:min(8, len(cluster))] + ":" + node}
 	if l.o.Agent != "" {
-		k.owner["icos_agent_id"] = l.o.Agent
+		k.owner[label.Agent] = l.o.Agent
 	}
 	if l.o.Controller != "" {
-		k.owner["icos_controller_id"] = l.o.Controller
+		k.owner[label.Controller] = l.o.Controller
 	}
 	l.host(k, hostname)
 	l.hostLabels(k, pods, engine)

@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/littoral-project/littoral/shared/label"
 )
 
 // What a node reports: everything, only itself, or nothing.
@@ -149,8 +151,8 @@ func (r *recorder) ofPod(n *Node, p pod) set {
 	if n.docker() {
 		id = "container_id"
 	}
-	return with(r.of(n), id, p.uid, "icos_app_name", p.copy.Application, "icos_app_instance", p.copy.Instance,
-		"icos_app_component", p.copy.Component)
+	return with(r.of(n), id, p.uid, label.AppName, p.copy.Application, label.AppInstance, p.copy.Instance,
+		label.AppComponent, p.copy.Component)
 }
 
 // texts formats settings as they are entered.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/littoral-project/littoral/infra/runner/prometheus"
+	"github.com/littoral-project/littoral/shared/label"
 )
 
 // Emit sends one round of telemetry: everything that can now be measured on the nodes that report.
@@ -110,12 +111,12 @@ func (r *recorder) add(name string, value float64, labels set) {
 // shared/topology/METRICS.md.
 func (r *recorder) of(n *Node) set {
 	c := set{
-		"icos_controller_id": controller,
-		"icos_agent_id":      r.cluster.AgentID,
-		"icos_cluster_id":    r.cluster.UUID,
+		label.Controller: controller,
+		label.Agent:      r.cluster.AgentID,
+		label.Cluster:    r.cluster.UUID,
 	}
 	if n == nil {
 		return c
 	}
-	return with(c, "icos_host_id", n.HostID, "icos_host_name", r.cluster.hostName(n))
+	return with(c, label.Host, n.HostID, label.HostName, r.cluster.hostName(n))
 }

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/littoral-project/littoral/shared/label"
 	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
 	"github.com/littoral-project/littoral/shared/topology"
 )
@@ -80,7 +81,7 @@ func deviceName(path string, d Device) string {
 // security reports the security score of a host that the controller's scanner reaches.
 func (r *recorder) security(n *Node, s settings) {
 	labels := set{
-		"icos_controller_id": controller, "icos_agent_id": "self",
+		label.Controller: controller, label.Agent: "self",
 		"agent_hostname": n.Name, "agent_ip": n.IP, "agent_name": n.Name,
 		"agent_uname": "Linux |" + n.Name + " |6.1 |" + n.Arch,
 	}
@@ -143,8 +144,8 @@ func (r *recorder) pods(n *Node, pods []pod, l load) {
 	c, h := r.of(nil), r.of(n)
 	for _, p := range pods {
 		r.add("tlum_workload_info", 1, with(h, "id", p.uid, "name", p.copy.Namespace+"__"+p.name, "status", "running",
-			"icos_app_name", p.copy.Application, "icos_app_instance", p.copy.Instance,
-			"icos_app_component", p.copy.Component, "icos_app_managed_by", "jobmanager"))
+			label.AppName, p.copy.Application, label.AppInstance, p.copy.Instance,
+			label.AppComponent, p.copy.Component, "icos_app_managed_by", "jobmanager"))
 		if n.docker() {
 			var cores, bytes float64
 			for _, container := range p.containers {

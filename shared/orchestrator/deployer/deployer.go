@@ -352,7 +352,7 @@ func sameWork(a, b *job.Job) bool {
 // resource describes the copy for a report. In an unknown cluster it has no UUID: with one, new content would make the
 // job a replacement, which an agent that comes to serve the cluster could not take.
 func resource(j *job.Job, conditions []job.Condition) job.Resource {
-	r := job.Resource{JobID: job.ID{UUID: j.ID}, Name: orchestrator.NameOf(j), Conditions: conditions}
+	r := job.Resource{Name: orchestrator.NameOf(j), Conditions: conditions}
 	if !nowhere(conditions) {
 		r.UUID = orchestrator.ResourceID(j)
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/littoral-project/littoral/shared/application"
 	"github.com/littoral-project/littoral/shared/events"
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/orchestrator"
@@ -254,9 +253,8 @@ func (c *Deployer) storeConditions(ctx context.Context, j *job.Job, conditions [
 		return false, nil // nothing new: write nothing
 	}
 	err = c.DB.Tx(ctx, func(ctx context.Context, tx *store.Tx) error {
-		_, err := application.Observe(ctx, tx, job.Status{
-			Resource: job.Resource{JobID: job.ID{UUID: j.ID}, Name: orchestrator.NameOf(j), Conditions: conditions},
-			OwnerID:  c.id(), Epoch: j.Epoch,
+		_, err := job.Observe(ctx, tx, job.Observation{
+			Job: j.ID, Resource: job.Resource{Name: orchestrator.NameOf(j), Conditions: conditions}, OwnerID: c.id(), Epoch: j.Epoch,
 		}, c.lease(conditions))
 		return err
 	})

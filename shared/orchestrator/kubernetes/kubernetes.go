@@ -23,6 +23,7 @@ import (
 
 	"github.com/littoral-project/littoral/shared/job"
 	"github.com/littoral-project/littoral/shared/kube"
+	"github.com/littoral-project/littoral/shared/label"
 	"github.com/littoral-project/littoral/shared/orchestrator"
 	"github.com/littoral-project/littoral/shared/orchestrator/manifest"
 	"github.com/littoral-project/littoral/shared/problem"
@@ -103,7 +104,7 @@ func (e entry) ours(live *unstructured.Unstructured) bool {
 		want := e.Object.GetLabels()[mark]
 		return want == "" || live.GetLabels()[mark] == want
 	}
-	return same(orchestrator.MarkInstance) && (!e.bears() || same(orchestrator.LabelJob))
+	return same(label.MarkInstance) && (!e.bears() || same(orchestrator.LabelJob))
 }
 
 // ownedByAnother reports whether the live object by the entry's name belongs to somebody else. In the application's own
@@ -116,7 +117,7 @@ func (e entry) ownedByAnother(live *unstructured.Unstructured) bool {
 func (e entry) ownershipError(live *unstructured.Unstructured) error {
 	holder, notes := "nobody here", live.GetAnnotations()
 	if managed(live) {
-		holder = strings.TrimSpace(notes[orchestrator.MarkComponent] + " of application " + notes[orchestrator.MarkInstance])
+		holder = strings.TrimSpace(notes[label.MarkComponent] + " of application " + notes[label.MarkInstance])
 	}
 	return orchestrator.Refuse(orchestrator.ReasonNameTaken, "%s is there already and belongs to %s", e.what(), holder)
 }

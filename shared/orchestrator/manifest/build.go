@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/label"
 	"github.com/littoral-project/littoral/shared/orchestrator"
 )
 
@@ -163,8 +164,8 @@ func namespaceOf(j *job.Job) *unstructured.Unstructured {
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": j.Namespace},
 	}}
 	// Every component applies this same namespace, so nothing in it may depend on the component.
-	merge(ns, "labels", map[string]string{orchestrator.LabelManager: orchestrator.Manager, orchestrator.MarkInstance: j.ApplicationID.String()})
-	merge(ns, "annotations", map[string]string{orchestrator.MarkApplication: j.ApplicationName, orchestrator.MarkInstance: j.ApplicationID.String()})
+	merge(ns, "labels", map[string]string{orchestrator.LabelManager: orchestrator.Manager, label.MarkInstance: j.ApplicationID.String()})
+	merge(ns, "annotations", map[string]string{label.MarkApplication: j.ApplicationName, label.MarkInstance: j.ApplicationID.String()})
 	return ns
 }
 
@@ -191,7 +192,7 @@ func adopt(ns, from *unstructured.Unstructured) {
 // marks returns the labels and annotations that identify all objects of a component.
 func marks(j *job.Job) (labels, annotations map[string]string) {
 	annotations = map[string]string{
-		orchestrator.MarkApplication: j.ApplicationName, orchestrator.MarkInstance: j.ApplicationID.String(), orchestrator.MarkComponent: j.Component,
+		label.MarkApplication: j.ApplicationName, label.MarkInstance: j.ApplicationID.String(), label.MarkComponent: j.Component,
 	}
 	labels = make(map[string]string, len(annotations)+1)
 	for key, value := range annotations {
@@ -284,7 +285,7 @@ func dress(o *unstructured.Unstructured, j *job.Job) error {
 	labels, annotations := marks(j)
 	path, bears := PodTemplate(o)
 	if bears { // telemetry finds the pods of a job by these; an object without pods may belong to several jobs
-		labels[orchestrator.LabelJob], annotations[orchestrator.MarkResource] = orchestrator.Subject(j).String(), orchestrator.ResourceID(j)
+		labels[orchestrator.LabelJob], annotations[label.MarkResource] = orchestrator.Subject(j).String(), orchestrator.ResourceID(j)
 	}
 	own := maps.Clone(labels)
 	own[orchestrator.LabelManager] = orchestrator.Manager
@@ -389,8 +390,8 @@ func stamp(o *unstructured.Unstructured) {
 	of := o.DeepCopy()
 	unstructured.RemoveNestedField(of.Object, "metadata", "annotations", markRevision)
 	if _, bears := PodTemplate(o); !bears {
-		unstructured.RemoveNestedField(of.Object, "metadata", "annotations", orchestrator.MarkComponent)
-		unstructured.RemoveNestedField(of.Object, "metadata", "labels", orchestrator.MarkComponent)
+		unstructured.RemoveNestedField(of.Object, "metadata", "annotations", label.MarkComponent)
+		unstructured.RemoveNestedField(of.Object, "metadata", "labels", label.MarkComponent)
 	}
 	text, err := json.Marshal(of.Object)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/littoral-project/littoral/shared/label"
 	"github.com/littoral-project/littoral/shared/orchestrator"
 )
 
@@ -28,10 +29,10 @@ func Mark(object *unstructured.Unstructured, r orchestrator.Record) {
 	merge(
 		object,
 		"labels",
-		map[string]string{orchestrator.LabelManager: orchestrator.Manager, orchestrator.LabelJob: r.Subject.String(), orchestrator.MarkComponent: labelValue(r.Component)},
+		map[string]string{orchestrator.LabelManager: orchestrator.Manager, orchestrator.LabelJob: r.Subject.String(), label.MarkComponent: labelValue(r.Component)},
 	)
 	merge(object, "annotations", map[string]string{
-		orchestrator.MarkComponent: r.Component, markNamespace: r.Namespace, markEpoch: strconv.FormatInt(r.Epoch, 10),
+		label.MarkComponent: r.Component, markNamespace: r.Namespace, markEpoch: strconv.FormatInt(r.Epoch, 10),
 		markContent: r.Content, markRemedy: r.Remedy,
 	})
 	for mark, value := range map[string]string{markContent: r.Content, markRemedy: r.Remedy} {
@@ -50,7 +51,7 @@ func ReadRecord(object *unstructured.Unstructured) (r orchestrator.Record, ok bo
 		return orchestrator.Record{}, false
 	}
 	return orchestrator.Record{
-		Subject: subject, Component: notes[orchestrator.MarkComponent], Namespace: notes[markNamespace], Epoch: epoch,
+		Subject: subject, Component: notes[label.MarkComponent], Namespace: notes[markNamespace], Epoch: epoch,
 		Content: notes[markContent], Remedy: notes[markRemedy],
 	}, true
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/littoral-project/littoral/shared/appmodel"
 	"github.com/littoral-project/littoral/shared/compose"
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/label"
 	"github.com/littoral-project/littoral/shared/orchestrator"
 	"github.com/littoral-project/littoral/shared/orchestrator/manifest"
 )
@@ -129,8 +130,8 @@ func writeCompose(ctx context.Context, j *job.Job, former string, contents []job
 		}
 		named.Label(map[string]string{
 			orchestrator.LabelManager: orchestrator.Manager, orchestrator.LabelJob: orchestrator.Subject(j).String(),
-			orchestrator.MarkApplication: j.ApplicationName, orchestrator.MarkInstance: j.ApplicationID.String(),
-			orchestrator.MarkComponent: j.Component, orchestrator.MarkResource: orchestrator.ResourceID(j),
+			label.MarkApplication: j.ApplicationName, label.MarkInstance: j.ApplicationID.String(),
+			label.MarkComponent: j.Component, label.MarkResource: orchestrator.ResourceID(j),
 		})
 		if p == nil {
 			p = named

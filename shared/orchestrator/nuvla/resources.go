@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/label"
 	"github.com/littoral-project/littoral/shared/nuvla"
 	"github.com/littoral-project/littoral/shared/orchestrator"
 )
@@ -424,7 +425,7 @@ const (
 	keyContent   = "littoral.dev/content="
 	keyRemedy    = "littoral.dev/remedy="
 	keyRuns      = "littoral.dev/runs="
-	keyComponent = orchestrator.MarkComponent + "="
+	keyComponent = label.MarkComponent + "="
 )
 
 // run is something that a copy runs, with its number of pods or containers; -1 = it has none of its own.

@@ -13,6 +13,7 @@ import (
 	"github.com/littoral-project/littoral/shared/history"
 	"github.com/littoral-project/littoral/shared/history/recorded"
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/label"
 	"github.com/littoral-project/littoral/shared/policy/registry"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -67,7 +68,7 @@ func Judge(ctx context.Context, tx *store.Tx, a events.Alert) error {
 }
 
 // componentLabel is the label of an alert that names the component.
-const componentLabel = "icos_app_component"
+const componentLabel = label.AppComponent
 
 // violations is the UUID namespace of violation ids.
 var violations = uuid.MustParse("0d6f9f0e-3a7b-5c55-8d53-6f1f7d1c2ab4")

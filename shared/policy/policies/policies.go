@@ -120,20 +120,6 @@ func (p *Policy) watched() bool {
 	return spec != nil && spec.Type == registry.TelemetrySpec
 }
 
-// MarshalJSON writes the contract's PolicyRead with version, origin and the instants added.
-func (p *Policy) MarshalJSON() ([]byte, error) {
-	out := p.Policy
-	out.Status.Phase = p.State.Phase
-	return json.Marshal(struct {
-		registry.Policy
-		Origin    Origin    `json:"origin"`
-		Version   int64     `json:"version"`
-		Paused    bool      `json:"paused"`
-		CreatedAt time.Time `json:"createdAt"`
-		UpdatedAt time.Time `json:"updatedAt"`
-	}{out, p.Origin, p.Version, p.Paused, p.CreatedAt, p.UpdatedAt})
-}
-
 // note adds one of the policy's events.
 func (p *Policy) note(ctx context.Context, tx *store.Tx, typ registry.EventType, details map[string]any) error {
 	if details == nil {

@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/littoral-project/littoral/shared/label"
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
@@ -42,12 +43,12 @@ const Wildcard = "*"
 
 // labelNames gives the metric label of each field.
 var labelNames = map[string]string{
-	"appName": "icos_app_name", "appInstance": "icos_app_instance", "appComponent": "icos_app_component",
-	"hostId": "icos_host_id", "agentId": "icos_agent_id",
+	"appName": label.AppName, "appInstance": label.AppInstance, "appComponent": label.AppComponent,
+	"hostId": label.Host, "agentId": label.Agent,
 }
 
 // InstanceLabel is the label with the application of a series: an instance belongs to one tenant.
-const InstanceLabel = "icos_app_instance"
+const InstanceLabel = label.AppInstance
 
 // Fields returns the fields by their names in JSON.
 func (s *Subject) Fields() map[string]string {

@@ -18,6 +18,7 @@ import (
 	"github.com/littoral-project/littoral/shared/history"
 	"github.com/littoral-project/littoral/shared/history/recorded"
 	"github.com/littoral-project/littoral/shared/job"
+	"github.com/littoral-project/littoral/shared/label"
 	"github.com/littoral-project/littoral/shared/match"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
@@ -243,7 +244,7 @@ func (i *Incompliance) resolve(ctx context.Context, tx *store.Tx) (*application.
 // nodes returns the names that the violation gives for the node it was measured on.
 func (i *Incompliance) nodes() map[string]bool {
 	named := map[string]bool{}
-	for _, label := range []string{"k8s_node_name", "icos_host_name", "node_name"} {
+	for _, label := range []string{"k8s_node_name", label.HostName, "node_name"} {
 		if name := i.ExtraLabels[label]; name != "" {
 			named[name], named[name[strings.LastIndex(name, ":")+1:]] = true, true // ICOS writes cluster:node
 		}

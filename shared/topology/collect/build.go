@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/littoral-project/littoral/shared/label"
 	"github.com/littoral-project/littoral/shared/orchestrator/kinds"
 	"github.com/littoral-project/littoral/shared/telemetry"
 	"github.com/littoral-project/littoral/shared/topology"
@@ -136,7 +137,7 @@ func (b *builder) samples(name string) []telemetry.Sample {
 	var text []byte
 	for _, s := range b.answers[name].Samples {
 		// The scanner runs beside the controller but reports on other hosts.
-		if s.Labels["icos_agent_id"] == self && s.Labels["agent_hostname"] == "" {
+		if s.Labels[label.Agent] == self && s.Labels["agent_hostname"] == "" {
 			continue
 		}
 		labels = labels[:0]
@@ -193,13 +194,13 @@ func clean(s string) string {
 func (b *builder) makeClusters() {
 	names := map[[2]string]string{} // controller, agent id -> name of the managed cluster
 	for _, s := range b.samples(qAgent) {
-		names[[2]string{s.Labels["icos_controller_id"], s.Labels["id"]}] = s.Labels["name"]
+		names[[2]string{s.Labels[label.Controller], s.Labels["id"]}] = s.Labels["name"]
 	}
 	for _, s := range b.agents() {
 		l := s.Labels
-		key := cmp.Or(l["agent_name"], l["agent_id"], l["icos_agent_id"])
-		uuid, agent := l["icos_cluster_id"], cmp.Or(l["icos_agent_id"], l["agent_id"])
-		managed := names[[2]string{l["icos_controller_id"], l["agent_id"]}]
+		key := cmp.Or(l["agent_name"], l["agent_id"], l[label.Agent])
+		uuid, agent := l[label.Cluster], cmp.Or(l[label.Agent], l["agent_id"])
+		managed := names[[2]string{l[label.Controller], l["agent_id"]}]
 		kind := strings.ToLower(l["type"])
 		_, known := kinds.Of(kind)
 		switch {
@@ -216,7 +217,7 @@ func (b *builder) makeClusters() {
 		case uuid != "" && b.clusterBy.get("both", uuid, agent) != nil:
 			continue // its agent is being renamed; for minutes telemetry has both names
 		}
-		c := &cluster{key: key, uuid: uuid, agent: agent, agentHost: l["icos_host_id"]}
+		c := &cluster{key: key, uuid: uuid, agent: agent, agentHost: l[label.Host]}
 		c.Cluster = topology.Cluster{
 			Type: kind, UUID: c.uuid, AgentID: c.agent, Node: map[string]topology.Node{},
 			Name: cmp.Or(managed, key),
@@ -241,7 +242,7 @@ func (b *builder) makeClusters() {
 // their order, so that the topology does not alternate.
 func (b *builder) agents() []telemetry.Sample {
 	type site struct{ cluster, agent string }
-	siteOf := func(l map[string]string) site { return site{l["icos_cluster_id"], l["icos_agent_id"]} }
+	siteOf := func(l map[string]string) site { return site{l[label.Cluster], l[label.Agent]} }
 	live := map[site]bool{}
 	for _, s := range b.seen {
 		if b.live(s) {
@@ -269,23 +270,23 @@ func (b *builder) live(s telemetry.Sample) bool {
 // name. Telemetry still has those series, which say nothing about the machine as it is now.
 func (b *builder) findFormer() {
 	newest := map[[2]string]float64{}
-	machine := func(l map[string]string) [2]string { return [2]string{l["icos_cluster_id"], l["icos_host_id"]} }
+	machine := func(l map[string]string) [2]string { return [2]string{l[label.Cluster], l[label.Host]} }
 	for _, s := range b.seen {
 		newest[machine(s.Labels)] = max(s.Value, newest[machine(s.Labels)])
 	}
 	for _, s := range b.seen {
-		b.former[owner(s.Labels)] = s.Labels["icos_host_id"] != "" && !b.live(s) && s.Value < newest[machine(s.Labels)]
+		b.former[owner(s.Labels)] = s.Labels[label.Host] != "" && !b.live(s) && s.Value < newest[machine(s.Labels)]
 	}
 }
 
 // owner is the host that the labels of a series name.
 func owner(l map[string]string) [5]string {
-	return [5]string{l["icos_controller_id"], l["icos_agent_id"], l["icos_cluster_id"], l["icos_host_id"], l["icos_host_name"]}
+	return [5]string{l[label.Controller], l[label.Agent], l[label.Cluster], l[label.Host], l[label.HostName]}
 }
 
 // clusterOf finds the cluster of a series: by cluster and agent, else by the one of the two that identifies a cluster.
 func (b *builder) clusterOf(l map[string]string) *cluster {
-	uuid, agent := l["icos_cluster_id"], l["icos_agent_id"]
+	uuid, agent := l[label.Cluster], l[label.Agent]
 	c := b.clusterBy.get("both", uuid, agent)
 	if c == nil && uuid != "" {
 		c = b.clusterBy.get("uuid", uuid, "")
@@ -366,16 +367,16 @@ func (b *builder) hostFor(l map[string]string) *host {
 		b.doubt("a host was left out whose agent is not known")
 		return nil
 	}
-	if l["icos_host_id"] == "" && l["icos_host_name"] == "" {
+	if l[label.Host] == "" && l[label.HostName] == "" {
 		b.doubt("a host was left out that has neither id nor name")
 		return nil
 	}
-	h := &host{in: c, id: l["icos_host_id"], name: l["icos_host_name"], controller: l["icos_controller_id"], of: l["icos_cluster_id"]}
+	h := &host{in: c, id: l[label.Host], name: l[label.HostName], controller: l[label.Controller], of: l[label.Cluster]}
 	h.Series = seriesOf(owner(l))
 	b.hosts = append(b.hosts, h)
-	b.hostBy.put(h, "both", l["icos_cluster_id"], h.id)
+	b.hostBy.put(h, "both", l[label.Cluster], h.id)
 	b.hostBy.put(h, "id", h.id, "")
-	b.hostBy.put(h, "name", l["icos_cluster_id"], h.name)
+	b.hostBy.put(h, "name", l[label.Cluster], h.name)
 	return h
 }
 
@@ -383,7 +384,7 @@ func (b *builder) hostFor(l map[string]string) *host {
 // else by the id alone, or, only without an id, by cluster and host name. A series under a former name of a machine
 // belongs to no host.
 func (b *builder) hostOf(l map[string]string) *host {
-	cluster, id, name := l["icos_cluster_id"], l["icos_host_id"], l["icos_host_name"]
+	cluster, id, name := l[label.Cluster], l[label.Host], l[label.HostName]
 	switch {
 	case b.former[owner(l)]:
 		return nil
@@ -400,10 +401,10 @@ func (b *builder) hostOf(l map[string]string) *host {
 // nodeOf finds the host of a series of kube-state-metrics, whose host labels are those of the exporter: by node name
 // within the cluster, else within the agent.
 func (b *builder) nodeOf(l map[string]string) *host {
-	if h := b.nodeBy.get("cluster", l["icos_cluster_id"], l["node"]); h != nil {
+	if h := b.nodeBy.get("cluster", l[label.Cluster], l["node"]); h != nil {
 		return h
 	}
-	return b.nodeBy.get("agent", l["icos_agent_id"], l["node"])
+	return b.nodeBy.get("agent", l[label.Agent], l["node"])
 }
 
 func engine(runtime string) string {

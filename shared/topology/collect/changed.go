@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/littoral-project/littoral/shared/label"
 	"github.com/littoral-project/littoral/shared/telemetry"
 	"github.com/littoral-project/littoral/shared/topology"
 )
@@ -82,7 +83,7 @@ func (g *glance) readings(ctx context.Context, c *Collector, o *topology.Outline
 	}
 	read := func(query string, set func(m *measured, v float64)) bool {
 		return c.client.Each(ctx, query, now, func(r *telemetry.Row) {
-			if string(r.Label("icos_agent_id")) == self {
+			if string(r.Label(label.Agent)) == self {
 				return
 			}
 			i, known := nodes[seriesOfRow(r)]

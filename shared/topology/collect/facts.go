@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"strings"
 
+	"github.com/littoral-project/littoral/shared/label"
 	"github.com/littoral-project/littoral/shared/telemetry"
 	"github.com/littoral-project/littoral/shared/topology"
 )
@@ -44,7 +45,7 @@ func (b *builder) ofNodes(name string) []telemetry.Sample {
 	var former, present []telemetry.Sample
 	for _, s := range b.samples(name) {
 		h := b.nodeOf(s.Labels)
-		if h != nil && h.in.agent == s.Labels["icos_agent_id"] && h.in.uuid == s.Labels["icos_cluster_id"] {
+		if h != nil && h.in.agent == s.Labels[label.Agent] && h.in.uuid == s.Labels[label.Cluster] {
 			present = append(present, s)
 		} else {
 			former = append(former, s)
@@ -119,7 +120,7 @@ func (b *builder) scanned() scanned {
 // find matches name and address within the controller. Behind address translation the addresses differ; then the name
 // alone counts, if only one host there has it. An address alone never counts.
 func (f scanned) find(l map[string]string) *host {
-	controller, name := l["icos_controller_id"], l["agent_hostname"]
+	controller, name := l[label.Controller], l["agent_hostname"]
 	return cmp.Or(f.exact.get(controller, name, l["agent_ip"]), f.named.get(controller, name, ""))
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/littoral-project/littoral/shared/label"
 	"github.com/littoral-project/littoral/shared/topology"
 )
 
@@ -70,7 +71,7 @@ func (b *builder) addPod(p *pods, l map[string]string) {
 	}
 	made.Name, made.IP = join(l["namespace"], l["pod"]), l["pod_ip"]
 	made.key = cmp.Or(l["uid"], made.Name)
-	p.add(made, l["uid"], podID{l["icos_cluster_id"], l["namespace"], l["pod"]})
+	p.add(made, l["uid"], podID{l[label.Cluster], l["namespace"], l["pod"]})
 }
 
 func (p *pods) add(made *pod, uid string, name podID) {
@@ -90,7 +91,7 @@ func (p *pods) find(l map[string]string) *pod {
 		return p.byUID[uid]
 	}
 	namespace, name := cmp.Or(l["k8s_namespace_name"], l["namespace"]), cmp.Or(l["k8s_pod_name"], l["pod"])
-	return p.byName[podID{l["icos_cluster_id"], namespace, name}]
+	return p.byName[podID{l[label.Cluster], namespace, name}]
 }
 
 // measure sets a reading of one container. Series without a container name are sums over the pod.
@@ -133,12 +134,12 @@ func (b *builder) addWorkload(p *pods, l map[string]string) {
 		found.container(bare(found.Name))
 		p.add(found, l["id"], podID{})
 	}
-	instance := l["icos_app_instance"]
+	instance := l[label.AppInstance]
 	if found == nil || instance == "" {
 		return
 	}
 	put(&found.Workload, instance, topology.Workload{
-		AppName: l["icos_app_name"], AppInstance: instance, AppComponent: l["icos_app_component"],
+		AppName: l[label.AppName], AppInstance: instance, AppComponent: l[label.AppComponent],
 	})
 }
 

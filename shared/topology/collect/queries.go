@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/littoral-project/littoral/shared/label"
 	"github.com/littoral-project/littoral/shared/topology"
 )
 
@@ -60,9 +61,9 @@ const (
 
 // Labels that name the owner of a series.
 const (
-	byCluster = "icos_controller_id, icos_agent_id, icos_cluster_id"
-	byHost    = byCluster + ", icos_host_id, icos_host_name"
-	byAgent   = "icos_controller_id, agent_hostname, agent_ip" // of the security scanner
+	byCluster = label.Controller + ", " + label.Agent + ", " + label.Cluster
+	byHost    = byCluster + ", " + label.Host + ", " + label.HostName
+	byAgent   = label.Controller + ", agent_hostname, agent_ip" // of the security scanner
 )
 
 // orLast selects the metric's present series, and for an owner without any the last ones within the lookback. An owner

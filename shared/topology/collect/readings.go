@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"github.com/littoral-project/littoral/shared/label"
 	"github.com/littoral-project/littoral/shared/topology"
 )
 
@@ -67,7 +68,7 @@ func (b *builder) addNetwork() {
 	global := map[string]bool{}
 	each(qNetAddress, func(i *topology.NetworkInterface, l map[string]string, _ float64) {
 		// An interface has several addresses; others reach it by the first global one.
-		if at := l["icos_host_id"] + "/" + i.Name; i.IP == "" || (l["scope"] == "global" && !global[at]) {
+		if at := l[label.Host] + "/" + i.Name; i.IP == "" || (l["scope"] == "global" && !global[at]) {
 			i.IP, i.SubnetMask = l["address"], l["netmask"]
 			global[at] = l["scope"] == "global"
 		}

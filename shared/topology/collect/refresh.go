@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/littoral-project/littoral/shared/label"
 	"github.com/littoral-project/littoral/shared/problem"
 	"github.com/littoral-project/littoral/shared/store"
 	"github.com/littoral-project/littoral/shared/telemetry"
@@ -368,7 +369,7 @@ func narrow(places []place) scope {
 		ids, nodes, scanned = append(ids, p.id), append(nodes, p.Name), append(scanned, p.hostname, p.Name)
 	}
 	if !slices.Contains(ids, "") {
-		s.host += "," + matcher("icos_host_id", ids)
+		s.host += "," + matcher(label.Host, ids)
 	}
 	s.node, s.scanned = matcher("node", nodes), matcher("agent_hostname", scanned)
 	return s
@@ -382,7 +383,7 @@ func ofClusters(places []place) scope {
 			hosts, clusters = append(hosts, p.of), append(clusters, p.in.uuid)
 		}
 	}
-	s := scope{host: matcher("icos_cluster_id", hosts), cluster: matcher("icos_cluster_id", clusters)}
+	s := scope{host: matcher(label.Cluster, hosts), cluster: matcher(label.Cluster, clusters)}
 	s.node = s.cluster
 	return s
 }

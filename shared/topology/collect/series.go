@@ -1,6 +1,7 @@
 package collect
 
 import (
+	"github.com/littoral-project/littoral/shared/label"
 	"github.com/littoral-project/littoral/shared/telemetry"
 )
 
@@ -19,7 +20,7 @@ func seriesOf(owner [5]string) int64 {
 // seriesOfRow is seriesOf of an element that is read.
 func seriesOfRow(r *telemetry.Row) int64 {
 	h := uint64(offset)
-	for _, label := range [...]string{"icos_controller_id", "icos_agent_id", "icos_cluster_id", "icos_host_id", "icos_host_name"} {
+	for _, label := range [...]string{label.Controller, label.Agent, label.Cluster, label.Host, label.HostName} {
 		for _, c := range r.Label(label) {
 			h = (h ^ uint64(c)) * prime
 		}

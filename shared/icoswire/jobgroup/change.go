@@ -1,7 +1,8 @@
-package icoswire
+package jobgroup
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 
 	"github.com/google/uuid"
@@ -12,16 +13,16 @@ import (
 	"github.com/littoral-project/littoral/shared/problem"
 )
 
-// group is the form of an update as a JobGroup: as the API answered it, with changes in it. An answer has the objects in the
+// sent is the form of an update as a JobGroup: as the API answered it, with changes in it. An answer has the objects in the
 // format of v1.4.1 and in that of D3.2.
-type group struct {
-	ID    uuid.UUID  `json:"id"`
-	OldID uuid.UUID  `json:"ID"`
-	Name  string     `json:"appName"`
-	Jobs  []groupJob `json:"jobs"`
+type sent struct {
+	ID    uuid.UUID `json:"id"`
+	OldID uuid.UUID `json:"ID"`
+	Name  string    `json:"appName"`
+	Jobs  []sentJob `json:"jobs"`
 }
 
-type groupJob struct {
+type sentJob struct {
 	ID        uuid.UUID `json:"id"`
 	OldID     uuid.UUID `json:"ID"`
 	Manifests []struct {
@@ -51,7 +52,7 @@ func ReadChange(id *uuid.UUID, body []byte, parse application.Parser) (*applicat
 }
 
 // parseGroup reads a JobGroup; ok is false for a descriptor, which has no list of jobs.
-func parseGroup(body []byte) (g group, ok bool, err error) {
+func parseGroup(body []byte) (g sent, ok bool, err error) {
 	if trimmed := bytes.TrimSpace(body); len(trimmed) == 0 || trimmed[0] != '{' {
 		return g, false, nil
 	}
@@ -65,10 +66,10 @@ func parseGroup(body []byte) (g group, ok bool, err error) {
 	return g, true, decode.JSON(body, &g)
 }
 
-func (g *group) objects() *application.Objects {
-	o := &application.Objects{Application: either(g.ID, g.OldID), Name: g.Name}
+func (g *sent) objects() *application.Objects {
+	o := &application.Objects{Application: cmp.Or(g.ID, g.OldID), Name: g.Name}
 	for _, in := range g.Jobs {
-		of := application.ObjectsOf{Job: either(in.ID, in.OldID)}
+		of := application.ObjectsOf{Job: cmp.Or(in.ID, in.OldID)}
 		if in.Instruction != nil {
 			of.Contents = in.Instruction.Contents
 		}
@@ -81,11 +82,4 @@ func (g *group) objects() *application.Objects {
 		o.Jobs = append(o.Jobs, of)
 	}
 	return o
-}
-
-func either(id, old uuid.UUID) uuid.UUID {
-	if id == uuid.Nil {
-		return old
-	}
-	return id
 }

@@ -1,6 +1,7 @@
 package contracts_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -200,15 +201,56 @@ func TestATokenOfNoAgentIsNoUnknownAgent(t *testing.T) {
 	w.anyAgent.call(t, http.MethodPatch, promote, `{"owner_id":"agent-hub"}`).is(t, http.StatusNoContent)
 
 	next := w.submit(t, hubShop).Jobs[0]
-	entry := functions.Registry["github.com/littoral-project/littoral/functions/cmd/jobmanager-job-promote"]
+	w.lenient(t, "jobmanager-job-promote").
+		call(t, http.MethodPatch, "/jobmanager/jobs/promote/"+next.ID, `{"owner_id":"stranger"}`).is(t, http.StatusNoContent)
+}
+
+// TestATokenOfNoAgentIsNoAgentWithATokenOfItsOwn: once an agent has polled with a token that is bound to it, nobody else says
+// what it would.
+func TestATokenOfNoAgentIsNoAgentWithATokenOfItsOwn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	j := w.submit(t, hubShop).Jobs[0]
+	w.anyAgent.get(t, "/jobmanager/jobs/executable/ocm/agent-hub") // an older agent, as far as anyone knows
+	w.hub.get(t, "/jobmanager/jobs/executable/ocm/agent-hub")
+	w.hub.get(t, "/jobmanager/jobs/executable/ocm/agent-hub")
+	for _, row := range [][3]string{
+		{"GET", "/jobmanager/jobs/executable/ocm/agent-hub", ""},
+		{"PATCH", "/jobmanager/jobs/promote/" + j.ID, `{"owner_id":"agent-hub"}`},
+		{"PUT", "/jobmanager/jobs/" + j.ID, `{"state":2,"owner_id":"agent-hub"}`},
+	} {
+		w.unchanged(t, func() {
+			d := w.anyAgent.call(t, row[0], row[1], row[2]).refused(t, http.StatusForbidden)
+			require.Contains(t, d.Detail, "UNKNOWN_AGENTS")
+		})
+	}
+	j = w.claim(t, w.hub, hubAgent, j)
+	for _, row := range [][3]string{
+		{"PUT", "/jobmanager/jobs", `{"id":"` + j.ID + `","owner_id":"agent-hub","state":"Finished"}`},
+		{"PUT", "/jobmanager/jobs/" + j.ID, `{"state":1,"owner_id":"agent-hub"}`},
+		{"PUT", "/jobmanager/jobs/" + j.ID, `{"state":3,"owner_id":"agent-hub"}`},
+		{"PUT", "/jobmanager/status", `{"job_id":"` + j.ID + `","owner_id":"agent-hub","status":"Available"}`},
+		{"PUT", "/jobmanager/status", fmt.Sprintf(`{"job_id":"%s","epoch":%d,"status":"Available"}`, j.ID, j.Epoch)},
+		{"PUT", "/jobmanager/status", `{"job_group_id":"` + j.GroupID + `","owner_id":"agent-hub","status":"Available"}`},
+	} {
+		w.unchanged(t, func() { w.anyAgent.call(t, row[0], row[1], row[2]).refused(t, http.StatusForbidden) })
+	}
+	w.anyAgent.get(t, "/jobmanager/jobs/executable/ocm/agent-edge") // which has not polled yet
+	w.lenient(t, "jobmanager-job-promote").call(t, http.MethodPatch, "/jobmanager/jobs/promote/"+j.ID, `{"owner_id":"agent-hub"}`).
+		is(t, http.StatusNoContent)
+}
+
+// lenient serves a function with the setting for older agents, to a caller whose token is bound to no agent.
+func (w *world) lenient(t *testing.T, name string) client {
+	t.Helper()
+	entry := functions.Registry["github.com/littoral-project/littoral/functions/cmd/"+name]
 	h, err := entry.Handler(function.Platform{
 		DB: w.DB, Auth: w.Issuer.Verifier(), Settings: settings.Map(map[string]string{"UNKNOWN_AGENTS": "true"}),
 	}.Env(entry.Name))
 	require.NoError(t, err)
-	lenient := httptest.NewServer(h)
-	t.Cleanup(lenient.Close)
-	client{base: lenient.URL, token: w.anyAgent.token}.
-		call(t, http.MethodPatch, "/jobmanager/jobs/promote/"+next.ID, `{"owner_id":"stranger"}`).is(t, http.StatusNoContent)
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return client{base: server.URL, token: w.anyAgent.token}
 }
 
 // TestAJobIsNotNobodys: an issuer may omit the subject, for instance in an access token without the scope openid or

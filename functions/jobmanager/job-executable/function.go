@@ -27,6 +27,7 @@ var Spec = function.Spec{
 type Function struct {
 	db       *store.DB
 	settings job.Settings
+	bound    job.BoundAgents
 }
 
 // New reads the settings.
@@ -55,6 +56,9 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if err := f.settings.Admit(r.Context(), f.db, agent); err != nil {
+		return err
+	}
+	if err := f.bound.Note(r.Context(), f.db); err != nil {
 		return err
 	}
 	jobs, err := job.Executable(r.Context(), f.db, orchestrator, agent)

@@ -79,11 +79,15 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (f *Function) apply(ctx context.Context, tx *store.Tx, id uuid.UUID, state int, agent string) error {
+	admit := f.settings.AdmitReport
+	if state == lock {
+		admit = f.settings.Admit
+	}
+	if err := admit(ctx, tx, agent); err != nil {
+		return err
+	}
 	switch state {
 	case lock:
-		if err := f.settings.Admit(ctx, tx, agent); err != nil {
-			return err
-		}
 		return job.Claim(ctx, tx, id, agent, f.settings.Lease)
 	case complete:
 		_, err := application.Report(ctx, tx, job.Report{ID: id, OwnerID: agent, State: job.Finished}, f.settings.Lease)

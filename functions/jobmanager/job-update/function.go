@@ -66,6 +66,9 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	}
 	var j *job.Job
 	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) error {
+		if err := f.settings.AdmitReport(ctx, tx, report.OwnerID); err != nil {
+			return err
+		}
 		var err error
 		j, err = application.Report(ctx, tx, report, f.settings.Lease)
 		return err

@@ -69,8 +69,10 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 	}
 	var seen *job.Job
 	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
-		seen, err = job.Observe(ctx, tx, in.Command(), f.settings.Lease)
-		return err
+		if seen, err = job.Observe(ctx, tx, in.Command(), f.settings.Lease); err != nil {
+			return err
+		}
+		return f.settings.AdmitReport(ctx, tx, seen.OwnerID) // it may be named by its resource alone
 	})
 	if err != nil {
 		return err
@@ -81,8 +83,10 @@ func (f *Function) Handle(w http.ResponseWriter, r *http.Request) error {
 func (f *Function) observeAll(w http.ResponseWriter, r *http.Request, group uuid.UUID, seen job.Observation) error {
 	var jobs []*job.Job
 	err := f.db.Tx(r.Context(), func(ctx context.Context, tx *store.Tx) (err error) {
-		jobs, err = application.ObserveAll(ctx, tx, group, seen, f.settings.Lease)
-		return err
+		if jobs, err = application.ObserveAll(ctx, tx, group, seen, f.settings.Lease); err != nil {
+			return err
+		}
+		return f.settings.AdmitReport(ctx, tx, jobs[0].OwnerID) // they have one owner
 	})
 	if err != nil {
 		return err

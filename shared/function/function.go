@@ -7,7 +7,7 @@
 //	React   handles an event exactly once, in the transaction that records it
 //	Work    handles an event with effects outside Postgres
 //	Run     does a scheduled piece of work
-//	Keep    stores dead letters: events that no consumer took
+//	Store   stores dead letters: events that no consumer took
 //
 // The main, the registry entry, the Knative Service and the route are generated from the Spec.
 package function
@@ -58,7 +58,7 @@ type Reaction interface {
 // Sink stores events that others did not take. It is no Reaction: the same event may come from several consumers, and
 // again after a replay, so it has to recognize by itself what it has already.
 type Sink interface {
-	Keep(ctx context.Context, e cloudevents.Event) error
+	Store(ctx context.Context, e cloudevents.Event) error
 }
 
 // Worker handles an event with effects outside Postgres, using transactions of its own before and after them. It may

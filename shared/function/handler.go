@@ -77,10 +77,10 @@ func (e Entry) Handler(env *Env) (http.Handler, error) {
 	case Worker:
 		take(e.marked(env, f.Work))
 	case Sink:
-		take(func(ctx context.Context, ev cloudevents.Event) (bool, error) { return true, f.Keep(ctx, ev) })
+		take(func(ctx context.Context, ev cloudevents.Event) (bool, error) { return true, f.Store(ctx, ev) })
 	default:
 		if len(e.Spec.Consumes) > 0 {
-			return nil, fmt.Errorf("%s consumes events but has none of React, Work, Run and Keep", e.Name)
+			return nil, fmt.Errorf("%s consumes events but has none of React, Work, Run and Store", e.Name)
 		}
 	}
 	return router, nil

@@ -51,7 +51,7 @@ func (f task) Run(ctx context.Context) error { return f(ctx) }
 
 type sink func(context.Context, cloudevents.Event) error
 
-func (f sink) Keep(ctx context.Context, e cloudevents.Event) error { return f(ctx, e) }
+func (f sink) Store(ctx context.Context, e cloudevents.Event) error { return f(ctx, e) }
 
 const key, formerKey = "event-key", "former-event-key"
 

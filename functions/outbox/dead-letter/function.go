@@ -25,8 +25,8 @@ type Function struct {
 // New returns the function.
 func New(env *function.Env) (*Function, error) { return &Function{db: env.DB, signed: env.Signed}, nil }
 
-// Keep stores the event with who did not take it and why; of a forged event it only records that it came.
-func (f *Function) Keep(ctx context.Context, e cloudevents.Event) error {
+// Store stores the event with who did not take it and why; of a forged event it only records that it came.
+func (f *Function) Store(ctx context.Context, e cloudevents.Event) error {
 	if !f.signed(e) {
 		return deadletter.Forged(ctx, f.db, e)
 	}
